@@ -1,0 +1,60 @@
+// report.c -- the answer and timing lines, and the ways to stop without them.
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+static void report_speed(uint64_t operations, uint64_t elapsed_ns)
+{
+    double seconds = (double)elapsed_ns / 1e9;
+    printf("ops/s: %.0f\n", seconds > 0 ? (double)operations / seconds : 0.0);
+    printf("seconds: %.6f\n", seconds);
+    if (fflush(stdout) != 0) {
+        report_exhausted("standard output");
+    }
+}
+
+void report_answer(uint64_t answer, uint64_t operations, uint64_t elapsed_ns)
+{
+    printf("answer: %016" PRIx64 "\n", answer);
+    report_speed(operations, elapsed_ns);
+}
+
+void report_timed(uint64_t operations, uint64_t elapsed_ns)
+{
+    printf("answer: timed\n");
+    report_speed(operations, elapsed_ns);
+}
+
+_Noreturn void report_wrong(const char *what)
+{
+    fprintf(stderr, "wrong: %s\n", what);
+    _Exit(1);
+}
+
+_Noreturn void report_exhausted(const char *what)
+{
+    fprintf(stderr, "exhausted: %s\n", what);
+    _Exit(1);
+}
+
+uint64_t report_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void *report_table(size_t count, size_t entry_bytes)
+{
+    size_t bytes = count * entry_bytes;
+    void *table =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (table == MAP_FAILED) {
+        report_exhausted("a table of the workload");
+    }
+    return table;
+}

@@ -1,0 +1,44 @@
+# A thin front for CMake: `make help` lists what there is.
+PREFIX  ?= /usr/local
+DESTDIR ?=
+JOBS    ?= $(shell nproc)
+
+.PHONY: all configure test soak bench demo install clean format check help
+
+all: configure                ## build the library and the benchmark programs into build/
+	@cmake --build build -j $(JOBS)
+
+configure:
+	@command -v cmake >/dev/null && command -v ninja >/dev/null \
+	    || { echo "make: cmake and ninja are missing; tools/setup build installs them" >&2; exit 2; }
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) --log-level=NOTICE >/dev/null
+
+test:                         ## the whole test suite; installs what it needs
+	@tools/setup build test demo
+	@tools/test
+
+soak:                         ## the stress tests for an hour (MINUTES=60)
+	@tools/soak $(or $(MINUTES),60)
+
+bench: all                    ## the benchmarks, beside the other allocators
+	@tools/setup bench
+	@bench/run
+
+demo:                         ## real programs under hakmem beside glibc, as a table
+	@tools/setup build demo
+	@tools/demo
+
+install: all                  ## into $(DESTDIR)$(PREFIX)
+	@DESTDIR="$(DESTDIR)" cmake --install build
+
+format:                       ## rewrite the C files in the house style
+	@tools/format
+
+check:                        ## formatting, layers, both compilers, unit tests: under a minute
+	@tools/check
+
+clean:                        ## remove build/
+	@rm -rf build
+
+help:
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16

@@ -1,0 +1,68 @@
+# flags.cmake -- how everything is compiled: `hak_warnings` and `hak_options`, linked by each target.
+
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release)
+endif()
+# No -DNDEBUG: it would empty the assertions of the tests. -g costs no instruction, and profiles need it.
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g")
+set(CMAKE_C_FLAGS_DEBUG "-Og -g3")
+set(CMAKE_CXX_FLAGS_DEBUG "-Og -g3")
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+add_library(hak_warnings INTERFACE)
+target_compile_options(hak_warnings INTERFACE
+    -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef
+    $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
+    $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
+    $<$<BOOL:${HAKMEM_WERROR}>:-Werror>)
+
+# What the library and its tests share.
+add_library(hak_options INTERFACE)
+target_include_directories(hak_options INTERFACE "${PROJECT_SOURCE_DIR}/include")
+# Defined as nothing, so that a file which also says `#define _GNU_SOURCE` does not redefine it.
+target_compile_definitions(hak_options INTERFACE _GNU_SOURCE=)
+target_link_libraries(hak_options INTERFACE hak_warnings Threads::Threads)
+if(HAKMEM_SANITIZE)
+    target_compile_options(hak_options INTERFACE
+        -fsanitize=${HAKMEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(hak_options INTERFACE -fsanitize=${HAKMEM_SANITIZE})
+endif()
+
+# What only the allocator's own files need.
+add_library(hak_library_options INTERFACE)
+target_link_libraries(hak_library_options INTERFACE hak_options)
+target_include_directories(hak_library_options INTERFACE "${PROJECT_SOURCE_DIR}/src")
+if(HAKMEM_SANITIZE)
+    target_compile_definitions(hak_library_options INTERFACE HAK_NO_OVERRIDE=1)
+endif()
+target_compile_options(hak_library_options INTERFACE
+    -fvisibility=hidden
+    # One instruction for a thread-local variable instead of a call, and no allocation on its first use.
+    -ftls-model=initial-exec
+    # Nobody replaces a function inside the library: calls between its exported functions stay direct.
+    -fno-semantic-interposition
+    # The compiler may not take our own malloc for the standard's: it would, for instance, turn
+    # calloc's malloc and memset into a call of calloc.
+    -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
+    -fno-builtin-aligned_alloc -fno-builtin-posix_memalign -fno-builtin-memalign
+    # The stack protector reads its canary from the C library's thread block, which a helper thread
+    # started by clone does not have; and every allocation would pay for it.
+    -fno-stack-protector)
+
+# The names in hakmem.h and the version here are one fact written twice; hold them together.
+set(public_header "${PROJECT_SOURCE_DIR}/include/hakmem/hakmem.h")
+if(EXISTS "${public_header}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${public_header}")
+    foreach(part MAJOR MINOR PATCH)
+        file(STRINGS "${public_header}" line REGEX "^#define HAKMEM_VERSION_${part} +[0-9]+")
+        if(line AND NOT line MATCHES "HAKMEM_VERSION_${part} +${PROJECT_VERSION_${part}}$")
+            message(FATAL_ERROR "hakmem.h says '${line}', but CMakeLists.txt has ${PROJECT_VERSION}")
+        endif()
+    endforeach()
+endif()

@@ -1,0 +1,22 @@
+# install.cmake -- headers, libraries, pkg-config file and CMake package.
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/hakmem" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+    FILES_MATCHING PATTERN "*.h")
+install(TARGETS hakmem hakmem_static EXPORT hakmem
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+
+# Both descriptions find the library relative to themselves, so an installed tree can be moved.
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/hakmem")
+install(EXPORT hakmem NAMESPACE hakmem:: DESTINATION "${package_dir}" FILE hakmemTargets.cmake)
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/hakmemConfig.cmake.in"
+    "${PROJECT_BINARY_DIR}/objects/hakmemConfig.cmake" INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/objects/hakmemConfigVersion.cmake"
+    COMPATIBILITY SameMajorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/objects/hakmemConfig.cmake"
+    "${PROJECT_BINARY_DIR}/objects/hakmemConfigVersion.cmake" DESTINATION "${package_dir}")
+
+file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/hakmem.pc.in" "${PROJECT_BINARY_DIR}/objects/hakmem.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/objects/hakmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -1,0 +1,47 @@
+// calloc's bytes are zero also when the block held something before, whatever
+// its size and by whichever way it came back.
+#include "../support/promise.h"
+
+enum { BLOCKS = 40 };
+
+static void soil(size_t size)
+{
+    void *blocks[BLOCKS];
+    size_t count = size > HT_MIB ? 3 : BLOCKS;
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = malloc(size);
+        HT_CHECK(blocks[i] != NULL, "malloc(%zu) failed", size);
+        memset(blocks[i], 0xa5, malloc_usable_size(blocks[i]));
+    }
+    for (size_t i = 0; i < count; i++) {
+        free(ht_hide(blocks[i]));
+    }
+}
+
+static void check_zero(size_t size)
+{
+    unsigned char *blocks[BLOCKS];
+    size_t count = size > HT_MIB ? 3 : BLOCKS;
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = calloc(1, size);
+        HT_CHECK(blocks[i] != NULL, "calloc(1, %zu) failed", size);
+        for (size_t j = 0; j < size; j++) {
+            HT_CHECK(blocks[i][j] == 0, "calloc(1, %zu): byte %zu is %d", size, j, blocks[i][j]);
+        }
+        memset(blocks[i], 0xa5, size);
+    }
+    for (size_t i = 0; i < count; i++) {
+        free(blocks[i]);
+    }
+}
+
+int main(void)
+{
+    ht_start();
+    for (size_t size = 1; size < 24 * HT_MIB; size += size / 5 + 1) {
+        soil(size);
+        check_zero(size);
+        check_zero(size - size / 16);
+    }
+    return 0;
+}

@@ -1,0 +1,45 @@
+// malloc_usable_size is at least what was asked for, all of it can be written,
+// and above 128 bytes no block is more than an eighth larger than its request.
+#include "../support/promise.h"
+
+static unsigned char *check(size_t size)
+{
+    unsigned char *block = malloc(size);
+    HT_CHECK(block != NULL, "malloc(%zu) failed", size);
+    size_t usable = malloc_usable_size(block);
+    HT_CHECK(usable >= size, "malloc(%zu): %zu usable", size, usable);
+    if (size > 128) {
+        HT_CHECK(
+            usable - size <= size / 8, "malloc(%zu): %zu usable, too much waste", size, usable);
+    } else {
+        HT_CHECK(usable <= size + 16, "malloc(%zu): %zu usable, too much waste", size, usable);
+    }
+    return block;
+}
+
+int main(void)
+{
+    ht_start();
+    enum { SMALL = 40000 };
+    static unsigned char *blocks[SMALL];
+    for (size_t size = 0; size < SMALL; size++) {
+        blocks[size] = check(size);
+        memset(blocks[size], (int)(size % 251), malloc_usable_size(blocks[size]));
+    }
+    for (size_t size = 0; size < SMALL; size++) {
+        size_t usable = malloc_usable_size(blocks[size]);
+        for (size_t i = 0; i < usable; i++) {
+            HT_CHECK(
+                blocks[size][i] == size % 251, "byte %zu of %zu usable was not its own", i, usable);
+        }
+        free(blocks[size]);
+    }
+    for (size_t size = SMALL; size < 64 * HT_MIB; size += size / 50 + 1) {
+        unsigned char *block = check(size);
+        size_t usable = malloc_usable_size(block);
+        block[0] = 1;
+        block[usable - 1] = 1;
+        free(block);
+    }
+    return 0;
+}

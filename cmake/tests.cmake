@@ -1,0 +1,92 @@
+# tests.cmake -- how a program becomes a test. tests/CMakeLists.txt says which programs there are.
+#
+# A test's source says in comments, each a line of its own, what it needs:
+#     // args: 4 1000          its arguments
+#     // env: A=1 B=2          variables in its environment
+#     // timeout: 90           seconds; each kind of test has a default
+#     // serial                nothing else may run beside it
+#     // preload only          makes no sense with the archive linked in
+#     // native only           makes no sense under an emulator
+#     // tsan                  a stress test that ThreadSanitizer can judge
+
+# Everything the tests need that `make` alone does not build.
+add_custom_target(tests)
+
+# Emulators and sanitizers are slower than the machine.
+set(HAK_PATIENCE 1)
+if(CMAKE_CROSSCOMPILING OR HAKMEM_SANITIZE)
+    set(HAK_PATIENCE 5)
+endif()
+
+# The text after "// <name>:", the word ON for a bare "// <name>", empty without such a line.
+function(hak_marker source name result)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    file(STRINGS "${source}" lines REGEX "^// ${name}(: .*)?$" LIMIT_COUNT 1)
+    set(${result} "" PARENT_SCOPE)
+    if(lines MATCHES "^// ${name}: (.*)$")
+        string(STRIP "${CMAKE_MATCH_1}" text)
+        set(${result} "${text}" PARENT_SCOPE)
+    elseif(lines)
+        set(${result} ON PARENT_SCOPE)
+    endif()
+endfunction()
+
+# Add an executable that is built for the tests only.
+function(hak_add_program target source)
+    add_executable(${target} EXCLUDE_FROM_ALL "${source}" ${ARGN})
+    target_link_libraries(${target} PRIVATE hak_options)
+    # Allocations are what the tests are about: the compiler may not leave any out.
+    target_compile_options(${target} PRIVATE
+        -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free)
+    add_dependencies(tests ${target})
+endfunction()
+
+# Register a test that runs `COMMAND …`, of the kind `LABEL`, as the markers in `SOURCE` say.
+#   PRELOAD   run it with the library in LD_PRELOAD
+#   WRAPPER … what to put before the command, for example a script that judges it
+function(hak_add_test name)
+    cmake_parse_arguments(ARG "PRELOAD" "LABEL;SOURCE;TIMEOUT" "COMMAND;WRAPPER;ENV" ${ARGN})
+    hak_marker("${ARG_SOURCE}" "args" arguments)
+    hak_marker("${ARG_SOURCE}" "env" environment)
+    hak_marker("${ARG_SOURCE}" "timeout" timeout)
+    hak_marker("${ARG_SOURCE}" "serial" serial)
+    hak_marker("${ARG_SOURCE}" "native only" native_only)
+    if(native_only AND CMAKE_CROSSCOMPILING)
+        return()
+    endif()
+    separate_arguments(arguments UNIX_COMMAND "${arguments}")
+    separate_arguments(environment UNIX_COMMAND "${environment}")
+    list(APPEND environment ${ARG_ENV})
+    set(launch ${CMAKE_CROSSCOMPILING_EMULATOR})
+    if(ARG_PRELOAD AND launch)
+        list(APPEND launch -E "LD_PRELOAD=$<TARGET_FILE:hakmem>")
+    elseif(ARG_PRELOAD)
+        # Not in the test's environment: a script in front of the program would get it too.
+        set(launch env "LD_PRELOAD=$<TARGET_FILE:hakmem>")
+    endif()
+    if(NOT timeout)
+        set(timeout ${ARG_TIMEOUT})
+    endif()
+    math(EXPR timeout "${timeout} * ${HAK_PATIENCE}")
+
+    add_test(NAME "${HAKMEM_TEST_PREFIX}${name}"
+        COMMAND ${ARG_WRAPPER} ${launch} ${ARG_COMMAND} ${arguments})
+    set_tests_properties("${HAKMEM_TEST_PREFIX}${name}" PROPERTIES
+        ENVIRONMENT "HAKMEM_LIB=$<TARGET_FILE:hakmem>;${environment}"
+        LABELS "${ARG_LABEL}"
+        TIMEOUT ${timeout}
+        SKIP_RETURN_CODE 77)
+    if(serial)
+        set_tests_properties("${HAKMEM_TEST_PREFIX}${name}" PROPERTIES RUN_SERIAL ON)
+    endif()
+endfunction()
+
+# The programs of a folder of tests, as <result>; a folder need not exist.
+function(hak_test_sources folder result)
+    file(GLOB sources CONFIGURE_DEPENDS
+        "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c" "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp")
+    if(NOT CMAKE_CXX_COMPILER)
+        list(FILTER sources EXCLUDE REGEX "\\.cpp$")
+    endif()
+    set(${result} "${sources}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# What `make install` leaves behind can be used: by CMake and by pkg-config, shared and as an archive,
+# and from another place than it was installed for.
+#
+#   tests/install/run.sh BUILD_FOLDER
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+build=${1:?usage: run.sh BUILD_FOLDER}
+command -v pkg-config >/dev/null || exit 77
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+DESTDIR=$root/stage cmake --install "$build" >/dev/null
+prefix=$(dirname "$(find "$root/stage" -type d -name include)")
+libraries=$(dirname "$(find "$prefix" -name libhakmem.a)")
+
+expect_soname() {
+    readelf -d "$libraries/libhakmem.so" | grep -q 'SONAME.*\[libhakmem\.so\.1\]' ||
+        { echo "the soname is not libhakmem.so.1" >&2; exit 1; }
+}
+
+by_cmake() {
+    cmake -S "$here" -B "$root/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$root/log" 2>&1 &&
+        cmake --build "$root/cmake" >>"$root/log" 2>&1 || { cat "$root/log" >&2; exit 1; }
+    "$root/cmake/consumer_shared" libhakmem.so.1
+    "$root/cmake/consumer_static" consumer_static
+}
+
+by_pkg_config() {
+    export PKG_CONFIG_PATH=$libraries/pkgconfig
+    local flags
+    read -ra flags <<<"$(pkg-config --cflags --libs hakmem)"
+    cc -D_GNU_SOURCE "$here/consumer.c" -o "$root/by_name" "${flags[@]}"
+    LD_LIBRARY_PATH=$libraries "$root/by_name" libhakmem.so.1
+
+    read -ra flags <<<"$(pkg-config --cflags hakmem)"
+    cc -D_GNU_SOURCE "${flags[@]}" "$here/consumer.c" -o "$root/by_archive" \
+        "$(pkg-config --variable=archive hakmem)" -pthread
+    "$root/by_archive" by_archive
+}
+
+expect_soname
+by_cmake
+by_pkg_config

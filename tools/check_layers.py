@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Fail if a file in src/ includes a layer above its own, or src/README.md names other layers.
+
+The layers and their order are those of HAK_LAYERS in src/CMakeLists.txt; hakmem.c stands above all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+PUBLIC = "hakmem"  # include/hakmem/: what outsiders include, open to every layer
+
+
+def declared_layers(src: Path) -> list[str]:
+    found = re.search(r"set\(HAK_LAYERS ([^)]+)\)", (src / "CMakeLists.txt").read_text())
+    if found is None:
+        sys.exit(f"check_layers: no set(HAK_LAYERS …) in {src}/CMakeLists.txt")
+    return found.group(1).split()
+
+
+def include_problems(src: Path, layers: list[str]) -> list[str]:
+    problems = []
+    for path in sorted(src.rglob("*.[ch]")):
+        where = path.relative_to(src)
+        if len(where.parts) == 1:
+            continue  # hakmem.c, the composition root
+        if where.parts[0] not in layers:
+            problems.append(f"{where}: {where.parts[0]}/ is no layer")
+            continue
+        own = layers.index(where.parts[0])
+        for target in INCLUDE.findall(path.read_text()):
+            layer = target.split("/")[0]
+            if layer == PUBLIC:
+                continue
+            if layer not in layers:
+                problems.append(f'{where}: write "{target}" as "layer/file.h"')
+            elif layers.index(layer) > own:
+                problems.append(f"{where}: {where.parts[0]}/ may not include {layer}/")
+    return problems
+
+
+def readme_problems(src: Path, layers: list[str]) -> list[str]:
+    readme = src / "README.md"
+    if not readme.exists():
+        return ["README.md: missing; it explains the layers"]
+    existing = [layer for layer in layers if (src / layer).is_dir()]
+    for line in readme.read_text().splitlines():
+        if "→" in line:
+            named = re.findall(r"[a-z]+", line.split("(")[0])
+            if named == existing:
+                return []
+            return [f"README.md: says {' → '.join(named)}, but src/ has {' → '.join(existing)}"]
+    return ["README.md: no line 'base → os → …'"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("src", type=Path, nargs="?", default=Path("src"))
+    src = parser.parse_args().src
+    layers = declared_layers(src)
+    problems = include_problems(src, layers) + readme_problems(src, layers)
+    print("\n".join(problems) or "layers: ok")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

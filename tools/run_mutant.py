@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Put a mistake into a copy of the allocator and expect a test to notice.
+
+A mutant is a patch. The text before its first difference says why it is wrong, and has the lines
+
+    test: stress/handover      the test that must fail
+    build: tsan                the preset to build (default: release)
+    runs: 3                    how often the test may run until it notices (default: 1)
+
+Exit code: 0 noticed, 1 not noticed, 2 the mutant itself is broken (does not apply, does not
+compile, names no test), 77 the test is skipped here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+COPIED = ["CMakeLists.txt", "CMakePresets.json", "cmake", "src", "include", "tests", "tools"]
+SKIPPED = 77
+HANG_SECONDS = 120  # a mutant that hangs the test is noticed too
+
+
+class Broken(Exception):
+    """The mutant says nothing about the tests."""
+
+
+class Mutant(NamedTuple):
+    patch: Path
+    test: str
+    build: str
+    runs: int
+
+
+def read_mutant(patch: Path) -> Mutant:
+    head = re.split(r"^(?:diff |--- )", patch.read_text(), maxsplit=1, flags=re.M)[0]
+    said = dict(re.findall(r"^(test|build|runs): *(\S+)$", head, re.M))
+    if "test" not in said:
+        raise Broken(f"{patch}: no line 'test: <name of a test>' before the difference")
+    return Mutant(patch, said["test"], said.get("build", "release"), int(said.get("runs", "1")))
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run(
+        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if done.returncode != 0:
+        tail = "\n".join(done.stdout.splitlines()[-15:])
+        raise Broken(f"{' '.join(map(str, command))}\n{tail}")
+    return done.stdout
+
+
+def copy_sources(to: Path) -> None:
+    """Copy what is built, keeping times, so that only what the patch touches is compiled again."""
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir(parents=True)
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, to / name, ignore=shutil.ignore_patterns("mutants", "target"))
+        elif source.exists():
+            shutil.copy2(source, to / name)
+
+
+def target_of(test: str, build: Path) -> str:
+    """The program that the test runs."""
+    listed = json.loads(run("ctest", "--show-only=json-v1", cwd=build))
+    for entry in listed["tests"]:
+        if entry["name"].split("/", 1)[-1] == test or entry["name"] == test:
+            programs = [word for word in entry["command"] if word.startswith(f"{build}/tests/")]
+            if programs:
+                return Path(programs[-1]).name
+    raise Broken(f"there is no test '{test}' that runs a program in this build")
+
+
+def test_outcome(test: str, build: Path) -> str:
+    """'run' (passed), 'fail' or 'notrun' (skipped)."""
+    report = build / "mutant.xml"
+    report.unlink(missing_ok=True)
+    name = f"^([a-z0-9]+/)?{re.escape(test)}$"
+    try:
+        subprocess.run(
+            ["ctest", "-R", name, "--output-junit", report], cwd=build, timeout=HANG_SECONDS,
+            stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "fail"
+    case = xml.parse(report).getroot().find("testcase")
+    if case is None:
+        raise Broken(f"ctest ran no test '{test}'")
+    return case.get("status", "notrun")
+
+
+def judge(mutant: Mutant, work: Path) -> int:
+    source = work / "source"
+    build = source / "build" / ("" if mutant.build == "release" else mutant.build)
+    kept = work / "build"
+    copy_sources(source)
+    kept.mkdir(exist_ok=True)
+    (source / "build").symlink_to(kept)
+    run("patch", "-p1", "--batch", "--fuzz=0", "-i", mutant.patch, cwd=source)
+    run("cmake", "--preset", mutant.build, "-DHAKMEM_BENCH=OFF", "-DHAKMEM_WERROR=OFF", cwd=source)
+    run("cmake", "--build", build, "--target", target_of(mutant.test, build), cwd=source)
+    for attempt in range(1, mutant.runs + 1):
+        outcome = test_outcome(mutant.test, build)
+        if outcome == "fail":
+            print(f"{mutant.patch.stem}: noticed by {mutant.test} (run {attempt})")
+            return 0
+        if outcome != "run":
+            print(f"{mutant.patch.stem}: {mutant.test} is skipped here")
+            return SKIPPED
+    print(f"{mutant.patch.stem}: {mutant.test} passes in spite of it ({mutant.runs} runs)")
+    return 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("patch", type=Path)
+    parser.add_argument("--build", type=Path, required=True, help="folder to build mutants in")
+    arguments = parser.parse_args()
+    patch = arguments.patch.resolve()
+    try:
+        return judge(read_mutant(patch), arguments.build.resolve() / patch.stem)
+    except Broken as broken:
+        print(f"run_mutant: {broken}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -23,7 +23,7 @@ static sem_t lines_done;
 
 // What one thread hands to the next; only one thread of a line runs at a time.
 struct line {
-    struct block *blocks;
+    _Alignas(CREW_APART_BYTES) struct block *blocks;
     uint32_t chunks;
     uint32_t size_min;
     uint32_t size_max;
@@ -34,7 +34,6 @@ struct line {
     uint64_t answer;
     struct prng prng;
     pthread_attr_t *detached;
-    unsigned char padding[64]; // keeps two lines apart: their counters are written all the time
 };
 
 static void line_replace(struct line *line, uint64_t count)

@@ -9,7 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CREW_THREADS_MAX = 256 };
+enum {
+    CREW_THREADS_MAX = 256,
+    // What a thread writes all the time is aligned to this, so that two threads share no cache
+    // line; twice the line's 64 bytes, because processors fetch lines in pairs.
+    CREW_APART_BYTES = 128,
+};
 
 // Run `work` once for each of `count` members, each on a thread of its own. Member i is
 // `members + i * member_bytes`. Returns nanoseconds from the start to the end of the last.

@@ -1,0 +1,65 @@
+// serial
+// native only
+// A thread that has allocated a little and is idle costs at most 64 KiB more
+// than a thread that has not.
+#include "../support/memory.h"
+
+#include <pthread.h>
+
+enum { THREADS = 200, MOST_KIB = 64 };
+
+static pthread_barrier_t ready;
+static pthread_barrier_t finished;
+
+static void *idle(void *allocates)
+{
+    void *kept[24];
+    size_t count = 0;
+    if (allocates != NULL) {
+        for (size_t size = 16; size <= 4096; size *= 2) {
+            void *freed = malloc(size);
+            HT_CHECK(freed != NULL, "malloc(%zu) failed", size);
+            memset(freed, 1, size);
+            kept[count] = malloc(size);
+            HT_CHECK(kept[count] != NULL, "malloc(%zu) failed", size);
+            memset(kept[count], 1, size);
+            count++;
+            free(freed);
+        }
+    }
+    pthread_barrier_wait(&ready);
+    pthread_barrier_wait(&finished);
+    while (count > 0) {
+        free(kept[--count]);
+    }
+    return NULL;
+}
+
+static long rss_of_threads(void *allocates)
+{
+    static pthread_t threads[THREADS];
+    pthread_barrier_init(&ready, NULL, THREADS + 1);
+    pthread_barrier_init(&finished, NULL, THREADS + 1);
+    long before = ht_rss_kib();
+    for (size_t i = 0; i < THREADS; i++) {
+        HT_CHECK(pthread_create(&threads[i], NULL, idle, allocates) == 0, "no thread %zu", i);
+    }
+    pthread_barrier_wait(&ready);
+    long rss = ht_rss_kib() - before;
+    pthread_barrier_wait(&finished);
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    return rss;
+}
+
+int main(void)
+{
+    ht_start();
+    rss_of_threads(NULL); // once for the stacks, which the C library keeps
+    long without = rss_of_threads(NULL);
+    long with = rss_of_threads(&ready);
+    long each = (with - without) / THREADS;
+    HT_CHECK(each <= MOST_KIB, "%ld KiB each, promised at most %d", each, MOST_KIB);
+    return 0;
+}

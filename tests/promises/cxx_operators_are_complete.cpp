@@ -1,0 +1,94 @@
+// All of C++'s operators new and delete are answered by the allocator: plain,
+// array, sized, aligned, nothrow; what they give is malloc's kind of block.
+#include "../support/promise.h"
+
+#include <cstring>
+#include <map>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+static void check(void *block, std::size_t size, std::size_t alignment, const char *call)
+{
+    HT_CHECK(block != nullptr, "%s of %zu bytes gave NULL", call, size);
+    HT_CHECK(reinterpret_cast<std::uintptr_t>(block) % alignment == 0,
+             "%s: %p is not aligned to %zu",
+             call,
+             block,
+             alignment);
+    HT_CHECK(malloc_usable_size(block) >= size, "%s of %zu bytes is too small", call, size);
+    HT_CHECK(ht_is_any() || hak_owns == nullptr || hak_owns(block), "%s: not hakmem's block", call);
+    std::memset(block, 1, size);
+}
+
+static void check_plain(std::size_t size)
+{
+    std::size_t natural = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+    void *block = ht_hide(::operator new(size));
+    check(block, size, natural, "new");
+    ::operator delete(block);
+    block = ht_hide(::operator new[](size));
+    check(block, size, natural, "new[]");
+    ::operator delete[](block);
+    block = ht_hide(::operator new(size, std::nothrow));
+    check(block, size, natural, "new nothrow");
+    ::operator delete(block, std::nothrow);
+    block = ht_hide(::operator new[](size, std::nothrow));
+    check(block, size, natural, "new[] nothrow");
+    ::operator delete[](block, std::nothrow);
+    block = ht_hide(::operator new(size));
+    ::operator delete(block, size);
+    block = ht_hide(::operator new[](size));
+    ::operator delete[](block, size);
+}
+
+static void check_aligned(std::size_t size, std::size_t alignment)
+{
+    std::align_val_t align{alignment};
+    void *block = ht_hide(::operator new(size, align));
+    check(block, size, alignment, "aligned new");
+    ::operator delete(block, align);
+    block = ht_hide(::operator new[](size, align));
+    check(block, size, alignment, "aligned new[]");
+    ::operator delete[](block, align);
+    block = ht_hide(::operator new(size, align, std::nothrow));
+    check(block, size, alignment, "aligned new nothrow");
+    ::operator delete(block, align, std::nothrow);
+    block = ht_hide(::operator new[](size, align, std::nothrow));
+    check(block, size, alignment, "aligned new[] nothrow");
+    ::operator delete[](block, align, std::nothrow);
+    block = ht_hide(::operator new(size, align));
+    ::operator delete(block, size, align);
+    block = ht_hide(::operator new[](size, align));
+    ::operator delete[](block, size, align);
+}
+
+int main()
+{
+    ht_start();
+    ::operator delete(nullptr);
+    ::operator delete[](nullptr);
+    for (std::size_t size = 0; size < 8 * HT_MIB; size += size / 2 + 1) {
+        check_plain(size);
+        for (std::size_t alignment = 32; alignment <= 65536; alignment *= 8) {
+            check_aligned(size, alignment);
+        }
+    }
+    // Containers across threads: filled in one, emptied in another.
+    std::map<int, std::vector<std::string>> shelves;
+    std::thread filler([&shelves] {
+        for (int i = 0; i < 20000; i++) {
+            shelves[i % 1000].push_back(std::string(static_cast<std::size_t>(i % 90), 'x'));
+        }
+    });
+    filler.join();
+    std::size_t letters = 0;
+    for (const auto &shelf : shelves) {
+        for (const auto &book : shelf.second) {
+            letters += book.size();
+        }
+    }
+    HT_CHECK(letters == 889300, "the shelves hold %zu letters", letters);
+    return 0;
+}

@@ -1,0 +1,84 @@
+// The functions by which programs look at glibc's heap answer for this one:
+// mallinfo2, mallinfo, malloc_info, malloc_stats, mallopt, malloc_trim.
+#include "../support/promise.h"
+
+#include <fcntl.h>
+
+enum { BLOCKS = 1000, BLOCK_BYTES = 10000 };
+
+static void check_mallinfo(void)
+{
+    static void *blocks[BLOCKS];
+    struct mallinfo2 before = mallinfo2();
+    for (size_t i = 0; i < BLOCKS; i++) {
+        blocks[i] = malloc(BLOCK_BYTES);
+        HT_CHECK(blocks[i] != NULL, "malloc failed");
+        memset(blocks[i], 1, BLOCK_BYTES);
+    }
+    struct mallinfo2 full = mallinfo2();
+    size_t least = (size_t)BLOCKS * BLOCK_BYTES;
+    size_t more = full.uordblks + full.hblkhd - before.uordblks - before.hblkhd;
+    HT_CHECK(more >= least && more < least + least / 4,
+             "mallinfo2: %zu bytes allocated, uordblks + hblkhd grew by %zu",
+             least,
+             more);
+    HT_CHECK(full.arena + full.hblkhd >= least, "mallinfo2: arena is less than what is in it");
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    struct mallinfo narrow = mallinfo();
+#pragma GCC diagnostic pop
+    HT_CHECK((size_t)(narrow.uordblks + narrow.hblkhd) >= least,
+             "mallinfo does not see the blocks");
+    for (size_t i = 0; i < BLOCKS; i++) {
+        free(blocks[i]);
+    }
+    struct mallinfo2 after = mallinfo2();
+    size_t held = full.uordblks + full.hblkhd - after.uordblks - after.hblkhd;
+    HT_CHECK(held >= least - least / 4, "mallinfo2 fell by %zu after %zu were freed", held, least);
+}
+
+static void check_malloc_info(void)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    HT_CHECK(stream != NULL, "open_memstream failed");
+    HT_CHECK(malloc_info(1, stream) != 0, "malloc_info accepts options that do not exist");
+    HT_CHECK(malloc_info(0, stream) == 0, "malloc_info failed");
+    fclose(stream);
+    HT_CHECK(strncmp(text, "<malloc version=", 16) == 0, "malloc_info starts '%.40s'", text);
+    HT_CHECK(strstr(text, "</malloc>") != NULL, "malloc_info's XML is not closed");
+    free(text);
+}
+
+// malloc_stats prints to stderr, and there alone.
+static void check_malloc_stats(void)
+{
+    int pipe_ends[2];
+    HT_CHECK(pipe(pipe_ends) == 0, "pipe failed");
+    int saved = dup(STDERR_FILENO);
+    dup2(pipe_ends[1], STDERR_FILENO);
+    malloc_stats();
+    fflush(stderr);
+    dup2(saved, STDERR_FILENO);
+    close(pipe_ends[1]);
+    char text[65536];
+    ssize_t length = read(pipe_ends[0], text, sizeof text);
+    HT_CHECK(length > 0, "malloc_stats printed nothing");
+    close(pipe_ends[0]);
+    close(saved);
+}
+
+int main(void)
+{
+    ht_start();
+    check_mallinfo();
+    check_malloc_info();
+    check_malloc_stats();
+    HT_CHECK(mallopt(M_MMAP_THRESHOLD, 1024 * 1024) == 1, "mallopt(M_MMAP_THRESHOLD) refused");
+    HT_CHECK(mallopt(M_TRIM_THRESHOLD, 1024 * 1024) == 1, "mallopt(M_TRIM_THRESHOLD) refused");
+    HT_CHECK(mallopt(M_ARENA_MAX, 1) == 1, "mallopt(M_ARENA_MAX) refused");
+    int trimmed = malloc_trim(0);
+    HT_CHECK(trimmed == 0 || trimmed == 1, "malloc_trim returned %d", trimmed);
+    return 0;
+}

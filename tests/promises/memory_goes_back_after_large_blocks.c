@@ -1,0 +1,16 @@
+// serial
+// native only
+// After a peak of large blocks, resident memory falls to within a tenth and 4 MiB
+// of what is live, within two seconds, while the program sleeps.
+#include "../support/peak.h"
+
+int main(void)
+{
+    ht_start();
+    static const size_t sizes[] = {40000, 100000, 262144, 1500000};
+    ht_need_memory(512 * HT_MIB);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        ht_check_peaks(sizes[i], 64 * HT_MIB);
+    }
+    return 0;
+}

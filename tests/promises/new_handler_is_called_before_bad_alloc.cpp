@@ -1,0 +1,67 @@
+// When memory cannot be had, operator new calls the new-handler as long as
+// there is one, then throws std::bad_alloc; the nothrow forms give NULL.
+#include "../support/promise.h"
+
+#include <new>
+
+static int calls;
+
+static void give_up_at_third_call()
+{
+    calls++;
+    if (calls == 3) {
+        std::set_new_handler(nullptr);
+    }
+}
+
+static void throwing_handler()
+{
+    calls++;
+    throw std::bad_alloc();
+}
+
+template <typename Allocate> static void must_throw(const char *what, Allocate allocate)
+{
+    calls = 0;
+    std::set_new_handler(give_up_at_third_call);
+    bool caught = false;
+    try {
+        void *block = ht_hide(allocate());
+        HT_BREAK("%s gave %p", what, block);
+    } catch (const std::bad_alloc &) {
+        caught = true;
+    }
+    HT_CHECK(caught, "%s did not throw", what);
+    HT_CHECK(calls == 3, "%s called the handler %d times, not 3", what, calls);
+}
+
+template <typename Allocate> static void must_be_null(const char *what, Allocate allocate)
+{
+    calls = 0;
+    std::set_new_handler(give_up_at_third_call);
+    HT_CHECK(ht_hide(allocate()) == nullptr, "%s gave a block", what);
+    HT_CHECK(calls == 3, "%s called the handler %d times, not 3", what, calls);
+    calls = 0;
+    std::set_new_handler(throwing_handler);
+    HT_CHECK(ht_hide(allocate()) == nullptr, "%s gave a block", what);
+    HT_CHECK(calls == 1, "%s called the throwing handler %d times", what, calls);
+    std::set_new_handler(nullptr);
+}
+
+int main()
+{
+    ht_start();
+    std::size_t huge = ht_hide_size(SIZE_MAX / 2 - 100);
+    std::align_val_t align{256};
+    must_throw("new", [&] { return ::operator new(huge); });
+    must_throw("new[]", [&] { return ::operator new[](huge); });
+    must_throw("aligned new", [&] { return ::operator new(huge, align); });
+    must_throw("aligned new[]", [&] { return ::operator new[](huge, align); });
+    must_be_null("new nothrow", [&] { return ::operator new(huge, std::nothrow); });
+    must_be_null("new[] nothrow", [&] { return ::operator new[](huge, std::nothrow); });
+    must_be_null("aligned new nothrow", [&] { return ::operator new(huge, align, std::nothrow); });
+    must_be_null("aligned new[] nothrow",
+                 [&] { return ::operator new[](huge, align, std::nothrow); });
+    ::operator delete(ht_hide(::operator new(100)));
+    return 0;
+}

@@ -1,0 +1,55 @@
+// realloc keeps the bytes that fit, whichever size classes it crosses, growing
+// and shrinking, and a shrunk block gives its pages back.
+#include "../support/memory.h"
+
+static unsigned char *resize(unsigned char *block, size_t from, size_t to)
+{
+    block = realloc(block, to);
+    HT_CHECK(block != NULL, "realloc from %zu to %zu failed", from, to);
+    size_t kept = from < to ? from : to;
+    for (size_t i = 0; i < kept; i++) {
+        HT_CHECK(block[i] == (unsigned char)(i * 31 >> 3),
+                 "realloc from %zu to %zu: byte %zu",
+                 from,
+                 to,
+                 i);
+    }
+    for (size_t i = kept; i < to; i++) {
+        block[i] = (unsigned char)(i * 31 >> 3);
+    }
+    return block;
+}
+
+int main(void)
+{
+    ht_start();
+    static const size_t sizes[] = {
+        1,    16,    17,    64,    100,    128,    129,     500,     1024,    1025,    4000,
+        9000, 32768, 32769, 65536, 100000, 300000, 1000000, 2097152, 2097153, 5000000, 17000000};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    for (size_t i = 0; i < SIZES; i++) {
+        for (size_t j = 0; j < SIZES; j++) {
+            unsigned char *block = resize(NULL, 0, sizes[i]);
+            void *neighbour = malloc(sizes[i]);
+            block = resize(block, sizes[i], sizes[j]);
+            block = resize(block, sizes[j], sizes[i]);
+            free(neighbour);
+            free(block);
+        }
+    }
+    struct ht_random random = {3};
+    unsigned char *block = resize(NULL, 0, 1);
+    size_t size = 1;
+    for (int i = 0; i < 3000; i++) {
+        size_t to = 1 + ht_random_size(&random, 200000);
+        block = resize(block, size, to);
+        size = to;
+    }
+    free(block);
+    long before = ht_rss_kib();
+    block = resize(NULL, 0, 64 * HT_MIB);
+    block = resize(block, 64 * HT_MIB, 100);
+    ht_expect_rss(ht_fallen_kib(before, 100), 2000, "64 MiB shrunk to 100 bytes");
+    free(block);
+    return 0;
+}

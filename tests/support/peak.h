@@ -1,0 +1,57 @@
+// peak.h -- fill the heap, free most of it, and expect the memory back.
+#ifndef HAK_TESTS_SUPPORT_PEAK_H
+#define HAK_TESTS_SUPPORT_PEAK_H
+
+#include "memory.h"
+
+enum { HT_FALL_MS = 2000 };
+
+enum ht_order { HT_FORWARD, HT_BACKWARD, HT_SHUFFLED, HT_INTERLEAVED, HT_ORDERS };
+
+static const char *const ht_order_names[HT_ORDERS] = {
+    "forward", "backward", "shuffled", "interleaved"};
+
+static inline void ht_put_in_order(void **blocks, size_t count, enum ht_order order)
+{
+    if (order == HT_SHUFFLED) {
+        ht_shuffle(blocks, count, 5);
+        return;
+    }
+    void **ordered = ht_map(count * sizeof *ordered);
+    for (size_t i = 0; i < count; i++) {
+        size_t half = (count + 1) / 2;
+        size_t from = order == HT_BACKWARD ? count - 1 - i : i;
+        if (order == HT_INTERLEAVED) {
+            from = i < half ? 2 * i : 2 * (i - half) + 1;
+        }
+        ordered[i] = blocks[from];
+    }
+    memcpy(blocks, ordered, count * sizeof *ordered);
+    munmap(ordered, count * sizeof *ordered);
+}
+
+// Allocate `bytes` in blocks of `size`; keep the last tenth in use, free the
+// rest in each order, and sleep: what is resident has to fall by itself.
+static inline void ht_check_peaks(size_t size, size_t bytes)
+{
+    size_t count = bytes / size;
+    size_t live = count / 10;
+    void **blocks = ht_map(count * sizeof *blocks);
+    free(ht_hide(malloc(size))); // the first call sets the heap up
+    long baseline = ht_rss_kib();
+    for (enum ht_order order = 0; order < HT_ORDERS; order++) {
+        ht_fill(blocks, count, size);
+        HT_CHECK(ht_rss_kib() - baseline >= (long)(bytes / HT_KIB) * 9 / 10,
+                 "no peak: nothing to measure");
+        ht_put_in_order(blocks, count - live, order);
+        ht_free_all(blocks, count - live);
+        char what[96];
+        snprintf(what, sizeof what, "blocks of %zu freed %s", size, ht_order_names[order]);
+        ht_expect_rss(ht_fallen_kib(baseline, live * size), HT_FALL_MS, what);
+        ht_free_all(blocks + count - live, live);
+        ht_expect_rss(ht_fallen_kib(baseline, 0), HT_FALL_MS, what);
+    }
+    munmap(blocks, count * sizeof *blocks);
+}
+
+#endif

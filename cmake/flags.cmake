@@ -26,7 +26,7 @@ target_compile_options(hak_warnings INTERFACE
 add_library(hak_options INTERFACE)
 target_include_directories(hak_options INTERFACE "${PROJECT_SOURCE_DIR}/include")
 # Defined as nothing, so that a file which also says `#define _GNU_SOURCE` does not redefine it.
-target_compile_definitions(hak_options INTERFACE _GNU_SOURCE=)
+target_compile_definitions(hak_options INTERFACE $<$<COMPILE_LANGUAGE:C>:_GNU_SOURCE=>)
 target_link_libraries(hak_options INTERFACE hak_warnings Threads::Threads)
 if(HAKMEM_SANITIZE)
     target_compile_options(hak_options INTERFACE

@@ -85,7 +85,7 @@ endfunction()
 function(hak_test_sources folder result)
     file(GLOB sources CONFIGURE_DEPENDS
         "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c" "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp")
-    if(NOT CMAKE_CXX_COMPILER)
+    if(NOT HAK_HAVE_CXX)
         list(FILTER sources EXCLUDE REGEX "\\.cpp$")
     endif()
     set(${result} "${sources}" PARENT_SCOPE)

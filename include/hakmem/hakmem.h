@@ -1,0 +1,119 @@
+// hakmem.h -- the C API of hakmem, a memory allocator for Linux.
+//
+// Programs need nothing of this: LD_PRELOAD=libhakmem.so or linking the library
+// replaces malloc and its family. What is here goes beyond them.
+//
+// All functions may be called from any thread at any time, except in a signal
+// handler that has interrupted one of them. None throws. Sizes are bytes.
+#ifndef HAKMEM_HAKMEM_H
+#define HAKMEM_HAKMEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HAKMEM_VERSION_MAJOR 1
+#define HAKMEM_VERSION_MINOR 0
+#define HAKMEM_VERSION_PATCH 0
+
+#define HAKMEM_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// "1.0.0". Also the proof that hakmem is in the process: weak references to it are NULL without.
+HAKMEM_API const char *hak_version(void);
+
+// ---- the malloc family under names of its own ----
+// As the C library's functions of these names (hak_usable_size: malloc_usable_size).
+
+HAKMEM_API void *hak_malloc(size_t bytes) __attribute__((malloc, alloc_size(1)));
+HAKMEM_API void *hak_calloc(size_t count, size_t bytes) __attribute__((malloc, alloc_size(1, 2)));
+HAKMEM_API void *hak_realloc(void *block, size_t bytes) __attribute__((alloc_size(2)));
+HAKMEM_API void *hak_reallocarray(void *block, size_t count, size_t bytes)
+    __attribute__((alloc_size(2, 3)));
+HAKMEM_API void hak_free(void *block);
+// `bytes` must be the size asked for; a wrong one is reported with HAKMEM_CHECK=1.
+HAKMEM_API void hak_free_sized(void *block, size_t bytes);
+HAKMEM_API void hak_free_aligned_sized(void *block, size_t alignment, size_t bytes);
+// `alignment` is any power of two; `bytes` need not be a multiple of it.
+HAKMEM_API void *hak_aligned_alloc(size_t alignment, size_t bytes)
+    __attribute__((malloc, alloc_align(1), alloc_size(2)));
+HAKMEM_API int hak_posix_memalign(void **block, size_t alignment, size_t bytes);
+// Bytes that may be used of a live block: at least as many as were asked for. 0 for NULL and
+// for an address that is not a block of ours.
+HAKMEM_API size_t hak_usable_size(const void *block);
+
+// ---- what is this address? ----
+
+enum hak_block_kind {
+    HAK_BLOCK_FOREIGN, // no memory of ours
+    HAK_BLOCK_SMALL,   // in a slab
+    HAK_BLOCK_LARGE,   // a run of pages, or a mapping of its own
+};
+
+struct hak_block_info {
+    enum hak_block_kind kind;
+    void *start;  // of the block that the address lies in
+    size_t bytes; // usable
+    bool is_free; // known to be free; a block in a thread's magazine does not count
+};
+
+// Is this an address of memory that hakmem manages?
+HAKMEM_API bool hak_owns(const void *address);
+// Fill in `info` and return true when the address lies in memory of ours.
+HAKMEM_API bool hak_describe(const void *address, struct hak_block_info *info);
+
+// ---- heaps ----
+// A heap's blocks are freed one by one with free(), from any thread, or all at once.
+
+struct hak_heap;
+
+// NULL with errno ENOMEM when there is no memory.
+HAKMEM_API struct hak_heap *hak_heap_create(void);
+// Any thread may allocate from any heap; NULL with ENOMEM as malloc.
+HAKMEM_API void *hak_heap_malloc(struct hak_heap *heap, size_t bytes)
+    __attribute__((malloc, alloc_size(2)));
+HAKMEM_API void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t bytes)
+    __attribute__((malloc, alloc_size(2, 3)));
+HAKMEM_API void *hak_heap_aligned_alloc(struct hak_heap *heap, size_t alignment, size_t bytes)
+    __attribute__((malloc, alloc_align(2), alloc_size(3)));
+// Free every block of the heap that is still live, and the heap. No thread may be using it or
+// freeing its blocks at this moment.
+HAKMEM_API void hak_heap_destroy(struct hak_heap *heap);
+
+// ---- giving back, looking in, options ----
+
+// Give back to the system, now, whatever can be given back, of all threads. Returns bytes.
+HAKMEM_API size_t hak_trim(void);
+
+struct hak_stats {
+    size_t mapped_bytes;      // of address space for blocks
+    size_t live_bytes;        // in blocks that the program holds, sizes rounded up to their classes
+    size_t live_blocks;
+    size_t cached_bytes;      // in free blocks in magazines and parcels
+    size_t kept_bytes;        // in freed large blocks kept for reuse
+    size_t slab_free_bytes;   // in free blocks of slabs, once used
+    size_t unit_free_bytes;   // in free units of superslabs
+    size_t dirty_bytes;       // those of them that may still be resident
+    size_t metadata_bytes;    // mapped for descriptors and tables, touched or not
+    size_t cache_count;       // caches of threads and heaps, live or ended
+    size_t superslab_count;
+    size_t mapping_count;     // large blocks with a mapping of their own
+};
+
+// Exact for a program that stands still. Holds all locks while it walks the slabs: about
+// 10 ns a slab (64 KiB to 256 KiB of heap each).
+HAKMEM_API void hak_stats_read(struct hak_stats *stats);
+
+// The value of an option (see docs/options.md), false when there is none of that name.
+HAKMEM_API bool hak_option_get(const char *name, uint64_t *value);
+// Set it, if it may be changed while the program runs and the value is in range.
+HAKMEM_API bool hak_option_set(const char *name, uint64_t value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,31 @@
+// atomic.h -- C11 atomics with the memory order in the name.
+//
+// Ordering is part of a protocol, so it must be visible where it is used and
+// easy to grep. Every call that is not `relaxed` carries a `// pairs with:`
+// comment naming the function on the other side (tools/check_atomics.py).
+#ifndef HAK_BASE_ATOMIC_H
+#define HAK_BASE_ATOMIC_H
+
+#include <stdatomic.h>
+
+#include "base/compiler.h"
+
+#define hak_load_relaxed(p)        atomic_load_explicit((p), memory_order_relaxed)
+#define hak_load_acquire(p)        atomic_load_explicit((p), memory_order_acquire)
+#define hak_store_relaxed(p, v)    atomic_store_explicit((p), (v), memory_order_relaxed)
+#define hak_store_release(p, v)    atomic_store_explicit((p), (v), memory_order_release)
+#define hak_swap_acquire(p, v)     atomic_exchange_explicit((p), (v), memory_order_acquire)
+#define hak_swap_release(p, v)     atomic_exchange_explicit((p), (v), memory_order_release)
+#define hak_swap_acq_rel(p, v)     atomic_exchange_explicit((p), (v), memory_order_acq_rel)
+#define hak_add_relaxed(p, v)      atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
+#define hak_sub_relaxed(p, v)      atomic_fetch_sub_explicit((p), (v), memory_order_relaxed)
+#define hak_cas_acquire(p, old, v) \
+    atomic_compare_exchange_strong_explicit((p), (old), (v), memory_order_acquire, memory_order_relaxed)
+#define hak_cas_release(p, old, v) \
+    atomic_compare_exchange_weak_explicit((p), (old), (v), memory_order_release, memory_order_relaxed)
+
+// A word that only one thread writes at a time and others may read while it
+// changes: plain loads and stores on every processor, but no data race.
+#define hak_count(p, v) hak_store_relaxed((p), hak_load_relaxed(p) + (v))
+
+#endif

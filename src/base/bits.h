@@ -1,0 +1,64 @@
+// bits.h -- alignment, powers of two, bit scans.
+#ifndef HAK_BASE_BITS_H
+#define HAK_BASE_BITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+#define HAK_KIB(n) ((size_t)(n) << 10)
+#define HAK_MIB(n) ((size_t)(n) << 20)
+#define HAK_GIB(n) ((size_t)(n) << 30)
+
+HAK_INLINE size_t hak_align_up(size_t value, size_t alignment)
+{
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+HAK_INLINE size_t hak_align_down(size_t value, size_t alignment)
+{
+    return value & ~(alignment - 1);
+}
+
+HAK_INLINE bool hak_is_aligned(const void *p, size_t alignment)
+{
+    return ((uintptr_t)p & (alignment - 1)) == 0;
+}
+
+HAK_INLINE bool hak_is_power_of_two(size_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+// Index of the lowest set bit of `word`, which is not 0.
+HAK_INLINE unsigned hak_lowest_bit(uint64_t word)
+{
+    return (unsigned)__builtin_ctzll(word);
+}
+
+// Index of the highest set bit of `word`, which is not 0.
+HAK_INLINE unsigned hak_highest_bit(uint64_t word)
+{
+    return 63U - (unsigned)__builtin_clzll(word);
+}
+
+HAK_INLINE unsigned hak_count_bits(uint64_t word)
+{
+    return (unsigned)__builtin_popcountll(word);
+}
+
+// A word with bits [first, first + count) set; count is 1..64.
+HAK_INLINE uint64_t hak_bit_range(unsigned first, unsigned count)
+{
+    return (~UINT64_C(0) >> (64 - count)) << first;
+}
+
+// The smallest power of two that is at least `value` (1 for 0).
+HAK_INLINE size_t hak_power_of_two_above(size_t value)
+{
+    return value <= 1 ? 1 : (size_t)1 << (hak_highest_bit(value - 1) + 1);
+}
+
+#endif

@@ -1,0 +1,29 @@
+// check.h -- the two kinds of check, and what each one means.
+//
+//   hak_die(...)           The program did something wrong (double free, bad
+//                          pointer). On in every build. One line, then abort.
+//   HAK_ASSERT(cond)       We did something wrong. On in debug builds only; in
+//                          release the condition is still compiled, never run.
+#ifndef HAK_BASE_CHECK_H
+#define HAK_BASE_CHECK_H
+
+#include "base/compiler.h"
+
+// Write "hakmem: ", the message and a newline to stderr with one system call and
+// abort. Allocates nothing, takes no lock. Format: see base/format.h.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_die(const char *format, ...);
+
+#if HAK_DEBUG
+#    define HAK_STRING_(x) #x
+#    define HAK_STRING(x)  HAK_STRING_(x)
+#    define HAK_ASSERT(cond)                                                             \
+        do {                                                                             \
+            if (HAK_UNLIKELY(!(cond))) {                                                 \
+                hak_die("internal: " __FILE__ ":" HAK_STRING(__LINE__) ": " #cond);      \
+            }                                                                            \
+        } while (0)
+#else
+#    define HAK_ASSERT(cond) ((void)sizeof(!(cond)))
+#endif
+
+#endif

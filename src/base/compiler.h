@@ -1,0 +1,42 @@
+// compiler.h -- every compiler extension the library uses, named once.
+#ifndef HAK_BASE_COMPILER_H
+#define HAK_BASE_COMPILER_H
+
+#define HAK_LIKELY(x)       __builtin_expect(!!(x), 1)
+#define HAK_UNLIKELY(x)     __builtin_expect(!!(x), 0)
+#define HAK_COLD            __attribute__((cold, noinline))
+#define HAK_NOINLINE        __attribute__((noinline))
+#define HAK_INLINE          static inline __attribute__((always_inline))
+#define HAK_TLS             _Thread_local __attribute__((tls_model("initial-exec")))
+#define HAK_ALIGNED(n)      __attribute__((aligned(n)))
+
+// Internal, but shared between files. -fvisibility=hidden covers definitions
+// only; without this every `extern` costs a load from the GOT.
+#define HAK_INTERNAL __attribute__((visibility("hidden")))
+#define HAK_EXPORT   __attribute__((visibility("default")))
+
+// 64 on every processor this runs on; two lines where neighbouring lines are
+// fetched together (Intel's spatial prefetcher, "Optimization Reference Manual" 2.5.5.4).
+#define HAK_CACHE_LINE 64
+
+// Tells the processor that this is a waiting loop.
+#if defined(__x86_64__)
+#    define HAK_SPIN_HINT() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#    define HAK_SPIN_HINT() __asm__ volatile("yield")
+#else
+#    define HAK_SPIN_HINT() ((void)0)
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#    define HAK_TSAN 1
+#elif defined(__has_feature)
+#    if __has_feature(thread_sanitizer)
+#        define HAK_TSAN 1
+#    endif
+#endif
+#ifndef HAK_TSAN
+#    define HAK_TSAN 0
+#endif
+
+#endif

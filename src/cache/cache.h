@@ -1,0 +1,116 @@
+// cache.h -- one thread's blocks.
+//
+// Layer     cache (may include: base, os, meta, slab)
+// Owns      magazines, the slabs they are filled from, blocks on their way to other
+//           owners (parcels), and freed large blocks.
+// Threads   see each field. "owner" is the thread whose hak_cache_self points here;
+//           everything marked "lock" may be touched by any thread that holds `lock`.
+//
+// A cache outlives its thread: it keeps its slabs, can be looted by whoever needs
+// blocks (loot.c), and goes to the next thread that starts. First-class heaps are
+// caches without a thread.
+#ifndef HAK_CACHE_CACHE_H
+#define HAK_CACHE_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/list.h"
+#include "meta/map.h"
+#include "meta/size_class.h"
+#include "os/lock.h"
+#include "slab/slab.h"
+
+// A magazine is an array of free blocks with NULL below the lowest and HAK_FULL
+// above the highest place, so that one compare tells "empty" or "full":
+//
+//   base[0]  base[1] … base[slots]  base[slots + 1]
+//   NULL     blocks, from the left  HAK_FULL
+//
+// top[class] points at the first place without a block. All empty magazines of a
+// new cache share `hak_nothing`, which is empty and full at once.
+typedef _Atomic(void *) hak_place;
+#define HAK_FULL ((void *)1)
+
+HAK_INTERNAL extern hak_place hak_nothing[2];
+
+struct hak_magazine {
+    hak_place *base;       // lock; NULL until the class is first used
+    uint32_t slots;        // lock
+    uint32_t bottom;       // lock: place of the NULL below the lowest block; 0 unless stolen from
+    struct hak_list slabs; // lock: slabs of this class with blocks to give; zero until first used
+    uint32_t swings;       // lock: times that a refill followed a flush or the reverse
+    bool flushed_last;     // lock: the last slow event was a flush
+    // The purger's notes about a magazine that nobody uses (steal.c).
+    uint8_t idle_ticks;     // lock
+    uint32_t fence;         // lock: place where a NULL was put and not yet judged; 0: none
+    void *fenced;           // lock: what lay there
+    hak_place *seen_top;    // lock: top when last looked at
+};
+
+// Blocks freed for another owner. Filled by one thread, then handed over whole.
+enum { HAK_PARCEL_BLOCKS = 61 }; // with its header 512 bytes
+struct hak_parcel {
+    struct hak_parcel *next;
+    _Atomic(uint32_t) count;  // owner of the outbox; a purger reads it
+    uint32_t bytes;           // owner of the outbox
+    hak_place blocks[HAK_PARCEL_BLOCKS]; // NULL where a purger took one out
+};
+
+struct hak_loose {
+    struct hak_loose *next;
+};
+
+enum { HAK_OUTBOXES = 8 }; // other owners that one thread frees for at the same time
+struct hak_outbox {
+    uint32_t tag; // lock, owner: whose blocks
+    struct hak_parcel *parcel; // lock, owner
+};
+
+enum hak_cache_state {
+    HAK_CACHE_LIVE, // a thread's, or a heap
+    HAK_CACHE_DEAD, // its thread has ended; anybody may take slabs, a new thread all of it
+};
+
+struct hak_cache {
+    _Atomic(hak_place *) top[HAK_SMALL_CLASSES]; // owner writes; a purger reads
+    uint32_t tag;                                // constant: id << 8
+    bool is_direct;                              // keeps no magazines (option check)
+    bool has_thread;                             // not a heap's, not the sweeper's
+
+    struct hak_lock lock HAK_ALIGNED(HAK_CACHE_LINE);
+    _Atomic(uint32_t) state; // enum hak_cache_state; lock
+    struct hak_outbox outboxes[HAK_OUTBOXES];
+    struct hak_parcel *spare_parcel; // lock
+    _Atomic(uint64_t) events;        // lock: slow paths entered; a purger compares
+    uint64_t seen_events;            // purger
+    uint32_t idle_ticks;             // purger
+    uint32_t exit_rounds;            // owner, while its thread ends
+    struct hak_cache *next;          // constant: in the list of all caches
+    struct hak_cache *next_dead;     // registry lock
+
+    uint64_t bins_used[2];                        // lock: a bit per bin that has blocks
+    _Atomic(size_t) large_bytes;                  // lock: in the bins
+    struct hak_list bins[HAK_LARGE_BINS]; // lock: freed large blocks, latest first; valid where used
+
+    struct hak_magazine magazines[HAK_SMALL_CLASSES];
+
+    // Parcels from others, newest first.
+    //   written by   any thread       hak_parcel_send   CAS, release
+    //   taken by     holder of lock   hak_inbox_drain   exchange, acquire
+    // No ABA: nobody takes one parcel; the list is taken whole.
+    _Atomic(struct hak_parcel *) inbox HAK_ALIGNED(HAK_CACHE_LINE);
+    _Atomic(struct hak_loose *) loose; // as inbox: blocks freed when there was no memory for a parcel
+    _Atomic(size_t) inbox_bytes;       // in parcels; a hint
+};
+
+// The calling thread's cache. Never NULL: until a thread's first slow path it
+// points at `hak_cache_nobody`, whose magazines are all empty and full.
+HAK_INTERNAL extern HAK_TLS struct hak_cache *hak_cache_self;
+HAK_INTERNAL extern struct hak_cache hak_cache_nobody; // before the first slow path
+HAK_INTERNAL extern struct hak_cache hak_cache_late;   // after the thread's cache has ended
+
+#endif

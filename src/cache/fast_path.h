@@ -1,0 +1,58 @@
+// fast_path.h -- allocate and free a small block: the two paths that count.
+//
+// Layer     cache (may include: base, os, meta, slab)
+// Threads   the calling thread's own cache; no atomic instruction, no lock.
+//
+// Whatever is out of the ordinary -- the first call of a thread, a full or stolen
+// magazine, HAKMEM_CHECK, another owner's block, a large one, a wild pointer -- is
+// made to look like an empty or a full magazine or a foreign tag, so it costs
+// these paths nothing. The calls at the end are tail calls: keep them last, or the
+// compiler starts saving registers here. tests/golden holds the instruction mix.
+#ifndef HAK_CACHE_FAST_PATH_H
+#define HAK_CACHE_FAST_PATH_H
+
+#include "cache/cache.h"
+
+// A place is written by the owner and, below a fence, by a purger (steal.c). Under
+// ThreadSanitizer, which does not know membarrier, it carries the order that the
+// barrier gives.
+#if HAK_TSAN
+#    define hak_place_load(place)         hak_load_acquire(place)
+#    define hak_place_store(place, block) hak_store_release(place, block)
+#else
+#    define hak_place_load(place)         hak_load_relaxed(place)
+#    define hak_place_store(place, block) hak_store_relaxed(place, block)
+#endif
+
+HAK_INTERNAL void *hak_malloc_slow(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL void hak_free_slow(struct hak_cache *cache, void *block);
+
+// A block of `size_class`, or NULL with errno set.
+HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, unsigned size_class)
+{
+    hak_place *top = hak_load_relaxed(&cache->top[size_class]);
+    void *block = hak_place_load(top - 1);
+    if (HAK_UNLIKELY(block == NULL)) {
+        return hak_malloc_slow(cache, size_class);
+    }
+    hak_store_relaxed(&cache->top[size_class], top - 1);
+    return block;
+}
+
+// Free any pointer. One compare answers "mine, small, and of which class": the
+// exclusive-or of a unit's entry with our tag is below HAK_SMALL_CLASSES for nothing else.
+HAK_INLINE void hak_cache_free(struct hak_cache *cache, void *block)
+{
+    const uint32_t size_class = hak_map_entry(block) ^ cache->tag;
+    if (HAK_LIKELY(size_class < HAK_SMALL_CLASSES)) {
+        hak_place *top = hak_load_relaxed(&cache->top[size_class]);
+        if (HAK_LIKELY(hak_load_relaxed(top) != HAK_FULL)) {
+            hak_place_store(top, block);
+            hak_store_relaxed(&cache->top[size_class], top + 1);
+            return;
+        }
+    }
+    hak_free_slow(cache, block);
+}
+
+#endif

@@ -1,0 +1,241 @@
+// inbox.c -- see inbox.h.
+#include "cache/inbox.h"
+
+#include "base/check.h"
+#include "base/options.h"
+#include "cache/fast_path.h"
+#include "cache/magazine.h"
+#include "meta/pool.h"
+
+static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
+{
+    return &cache->outboxes[(tag >> 8) % HAK_OUTBOXES];
+}
+
+static struct hak_parcel *parcel_make_locked(struct hak_cache *cache)
+{
+    struct hak_parcel *parcel = cache->spare_parcel;
+    if (parcel == NULL) {
+        return hak_pool_take(sizeof *parcel);
+    }
+    cache->spare_parcel = parcel->next;
+    hak_store_relaxed(&parcel->count, 0);
+    parcel->bytes = 0;
+    return parcel;
+}
+
+// Keep a few for the next ones that this thread fills.
+static void parcel_end_locked(struct hak_cache *cache, struct hak_parcel *parcel)
+{
+    if (cache->spare_parcel == NULL || cache->spare_parcel->next == NULL) {
+        parcel->next = cache->spare_parcel;
+        cache->spare_parcel = parcel;
+    } else {
+        hak_pool_give(parcel, sizeof *parcel);
+    }
+}
+
+static struct hak_cache *owner_of(const void *block)
+{
+    struct hak_slab *slab = hak_slab_of(block);
+    return slab != NULL ? hak_load_relaxed(&slab->owner) : NULL;
+}
+
+static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
+{
+    const uint32_t count = hak_load_relaxed(&parcel->count);
+    for (uint32_t i = 0; i < count; i++) {
+        void *block = hak_place_load(&parcel->blocks[i]);
+        if (block != NULL) {
+            return owner_of(block);
+        }
+    }
+    return NULL; // a purger has emptied it
+}
+
+// Hand a parcel over. The owner may have changed since it was begun: the receiver sends on
+// what is not its own.
+static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbox)
+{
+    struct hak_parcel *parcel = outbox->parcel;
+    struct hak_cache *owner = parcel_owner(parcel);
+    outbox->parcel = NULL;
+    outbox->tag = 0;
+    if (owner == NULL) {
+        parcel_end_locked(cache, parcel);
+        return;
+    }
+    const size_t bytes = parcel->bytes;
+    struct hak_parcel *head = hak_load_relaxed(&owner->inbox);
+    do {
+        parcel->next = head;
+    } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: hak_inbox_drain
+    // An owner that does not come to empty its inbox: do it for it.
+    const size_t waiting = hak_add_relaxed(&owner->inbox_bytes, bytes) + bytes;
+    if (waiting > 16 * hak_options.parcel_bytes && owner != cache &&
+        hak_lock_try(&owner->lock)) {
+        hak_inbox_drain(cache, owner);
+        hak_lock_drop(&owner->lock);
+    }
+}
+
+static bool outbox_add(struct hak_outbox *outbox, void *block, uint32_t entry)
+{
+    struct hak_parcel *parcel = outbox->parcel;
+    const uint32_t count = hak_load_relaxed(&parcel->count);
+    hak_place_store(&parcel->blocks[count], block);
+    hak_store_release(&parcel->count, count + 1); // pairs with: hak_outbox_loot
+    parcel->bytes += hak_classes[HAK_MAP_CLASS(entry)].bytes;
+    return count + 1 < HAK_PARCEL_BLOCKS &&
+           parcel->bytes < hak_options.parcel_bytes;
+}
+
+// When there is no memory for a parcel: the link goes into the freed block itself, which
+// is the one thing that we do not do otherwise, and cannot fail.
+static void inbox_push_loose(void *block)
+{
+    struct hak_cache *owner = owner_of(block);
+    struct hak_loose *loose = block;
+    struct hak_loose *head = hak_load_relaxed(&owner->loose);
+    do {
+        loose->next = head;
+    } while (!hak_cas_release(&owner->loose, &head, loose)); // pairs with: hak_inbox_drain
+}
+
+// False: no memory for a parcel.
+static bool outbox_post_locked(struct hak_cache *cache, void *block, uint32_t entry)
+{
+    const uint32_t tag = HAK_MAP_TAG(entry);
+    struct hak_outbox *outbox = outbox_for(cache, tag);
+    if (outbox->tag != tag) {
+        if (outbox->parcel != NULL) {
+            outbox_send_locked(cache, outbox);
+        }
+        outbox->parcel = parcel_make_locked(cache);
+        if (outbox->parcel == NULL) {
+            return false;
+        }
+        outbox->tag = tag;
+    }
+    if (!outbox_add(outbox, block, entry)) {
+        outbox_send_locked(cache, outbox);
+    }
+    return true;
+}
+
+void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry)
+{
+    struct hak_outbox *outbox = outbox_for(cache, HAK_MAP_TAG(entry));
+    if (HAK_LIKELY(outbox->tag == HAK_MAP_TAG(entry)) && outbox_add(outbox, block, entry)) {
+        return;
+    }
+    hak_lock_take(&cache->lock);
+    bool posted = true;
+    if (outbox->tag == HAK_MAP_TAG(entry)) {
+        outbox_send_locked(cache, outbox); // the block is in it
+    } else {
+        posted = outbox_post_locked(cache, block, entry);
+    }
+    hak_lock_drop(&cache->lock);
+    if (!posted) {
+        inbox_push_loose(block);
+    }
+}
+
+void hak_inbox_post_all(struct hak_cache *cache)
+{
+    for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
+        if (cache->outboxes[i].parcel != NULL) {
+            outbox_send_locked(cache, &cache->outboxes[i]);
+        }
+    }
+}
+
+void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
+{
+    for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
+        struct hak_parcel *parcel = cache->outboxes[i].parcel;
+        const uint32_t count = parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
+        for (uint32_t j = 0; j < count; j++) {
+            void *block = hak_place_load(&parcel->blocks[j]);
+            if (block != NULL) {
+                hak_place_store(&parcel->blocks[j], NULL);
+                hak_inbox_route(self, cache, block);
+            }
+        }
+    }
+}
+
+void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block)
+{
+    const uint32_t entry = hak_map_entry(block);
+    if (HAK_MAP_TAG(entry) == cache->tag) {
+        hak_cache_put(cache, hak_slab_of(block), block);
+    } else if (!outbox_post_locked(self, block, entry)) {
+        inbox_push_loose(block);
+    }
+}
+
+// Into the magazine of its class if there is room.
+static bool inbox_keep(struct hak_cache *cache, void *block)
+{
+    const uint32_t size_class = hak_map_entry(block) ^ cache->tag;
+    if (size_class >= HAK_SMALL_CLASSES) {
+        return false;
+    }
+    hak_place *top = hak_load_relaxed(&cache->top[size_class]);
+    if (hak_load_relaxed(top) == HAK_FULL) {
+        return false;
+    }
+    hak_place_store(top, block);
+    hak_store_relaxed(&cache->top[size_class], top + 1);
+    return true;
+}
+
+static void inbox_take(struct hak_cache *self, struct hak_cache *cache, void *block)
+{
+    if (block != NULL && !(self == cache && inbox_keep(cache, block))) {
+        hak_inbox_route(self, cache, block);
+    }
+}
+
+void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache)
+{
+    if (HAK_UNLIKELY(hak_load_relaxed(&cache->loose) != NULL)) {
+        struct hak_loose *loose = hak_swap_acquire(&cache->loose, NULL); // pairs with: inbox_push_loose
+        while (loose != NULL) {
+            struct hak_loose *next = loose->next;
+            inbox_take(self, cache, loose);
+            loose = next;
+        }
+    }
+    if (hak_load_relaxed(&cache->inbox) == NULL) {
+        return;
+    }
+    struct hak_parcel *parcel = hak_swap_acquire(&cache->inbox, NULL); // pairs with: outbox_send_locked
+    hak_store_relaxed(&cache->inbox_bytes, 0);
+    while (parcel != NULL) {
+        struct hak_parcel *next = parcel->next;
+        const uint32_t count = hak_load_relaxed(&parcel->count);
+        for (uint32_t i = 0; i < count; i++) {
+            inbox_take(self, cache, hak_place_load(&parcel->blocks[i]));
+        }
+        parcel_end_locked(self, parcel);
+        parcel = next;
+    }
+}
+
+void hak_inbox_put_direct(void *block)
+{
+    for (;;) {
+        struct hak_slab *slab = hak_slab_of(block);
+        struct hak_cache *owner = hak_load_relaxed(&slab->owner);
+        hak_lock_take(&owner->lock);
+        if (hak_load_relaxed(&slab->owner) == owner) {
+            hak_cache_put(owner, slab, block);
+            hak_lock_drop(&owner->lock);
+            return;
+        }
+        hak_lock_drop(&owner->lock); // it changed hands meanwhile
+    }
+}

@@ -1,0 +1,30 @@
+// inbox.h -- how blocks get back to the owner of their slab.
+//
+// Layer     cache
+//
+// A block may be freed by any thread, but only who holds the lock of its slab's
+// owner may touch the slab. So a thread gathers the blocks of another owner in a
+// parcel and hands the parcel over with one atomic instruction when it is full.
+// The owner empties its inbox when it next runs out of blocks; when it does not come
+// to that, whoever sent too much does it (hak_inbox_drain with the owner's lock).
+#ifndef HAK_CACHE_INBOX_H
+#define HAK_CACHE_INBOX_H
+
+#include "cache/cache.h"
+
+// Free `block`, whose map entry is `entry` with another owner's tag. `cache`: the calling thread's.
+HAK_INTERNAL void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry);
+// Hand over everything that waits in the outboxes. With the lock; the owner, or a purger
+// (`self`) for an owner that sleeps.
+HAK_INTERNAL void hak_inbox_post_all(struct hak_cache *cache);
+HAK_INTERNAL void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache);
+
+// Put every waiting block of `cache` into its slab (or, when self == cache, its magazine).
+// Both locked.
+HAK_INTERNAL void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache);
+// Put `block` into its slab if `cache` owns it, else send it to its owner through `self`. Both locked.
+HAK_INTERNAL void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block);
+// Put a block straight into its slab, whoever owns it. No cache locked.
+HAK_INTERNAL void hak_inbox_put_direct(void *block);
+
+#endif

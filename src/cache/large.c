@@ -1,0 +1,184 @@
+// large.c -- see large.h.
+#include "cache/large.h"
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "base/options.h"
+#include "cache/sweep.h"
+#include "os/os.h"
+#include "slab/arena.h"
+#include "slab/misuse.h"
+
+// The bin of a request, which takes whole pages: with pages of 16 or 64 KiB the smallest bins
+// stay empty.
+static unsigned large_bin(size_t bytes)
+{
+    return hak_large_bin_of(hak_align_up(bytes, hak_os_page_bytes()));
+}
+
+// What a request takes: a size that its bin's other blocks have too.
+static size_t large_block_bytes(size_t bytes)
+{
+    const unsigned bin = large_bin(bytes);
+    return bin < HAK_LARGE_BINS ? hak_large_bin_bytes(bin)
+                                : hak_align_up(bytes, hak_os_page_bytes());
+}
+
+static unsigned units_for(size_t bytes)
+{
+    return (unsigned)((bytes + HAK_UNIT_BYTES - 1) >> HAK_UNIT_LOG2);
+}
+
+static struct hak_slab *bin_take_locked(struct hak_cache *cache, unsigned bin)
+{
+    const uint64_t bit = UINT64_C(1) << (bin % 64);
+    if ((cache->bins_used[bin / 64] & bit) == 0) {
+        return NULL;
+    }
+    struct hak_list *list = &cache->bins[bin];
+    struct hak_slab *slab = HAK_LIST_ITEM(list->next, struct hak_slab, link);
+    hak_list_remove(&slab->link);
+    if (hak_list_is_empty(list)) {
+        cache->bins_used[bin / 64] &= ~bit;
+    }
+    hak_count(&cache->large_bytes, (size_t)0 - slab->bytes);
+    return slab;
+}
+
+static void bin_put_locked(struct hak_cache *cache, unsigned bin, struct hak_slab *slab)
+{
+    const uint64_t bit = UINT64_C(1) << (bin % 64);
+    struct hak_list *list = &cache->bins[bin];
+    if ((cache->bins_used[bin / 64] & bit) == 0) {
+        cache->bins_used[bin / 64] |= bit;
+        hak_list_start(list);
+    }
+    hak_list_push(list, &slab->link);
+    hak_count(&cache->large_bytes, slab->bytes);
+}
+
+static struct hak_slab *large_make(size_t block_bytes, size_t alignment)
+{
+    if (block_bytes > HAK_LARGE_RUN_MAX || alignment > HAK_LARGE_RUN_MAX) {
+        return hak_arena_map(block_bytes, alignment);
+    }
+    const unsigned align_units = alignment > HAK_UNIT_BYTES ? units_for(alignment) : 1;
+    struct hak_slab *slab = hak_arena_take(units_for(block_bytes), align_units);
+    if (slab != NULL) {
+        slab->bytes = block_bytes;
+        hak_map_set(slab->base, 1, HAK_MAP_LARGE);
+    }
+    return slab;
+}
+
+static void large_give(struct hak_slab *slab)
+{
+    if (slab->units == 0) {
+        hak_arena_unmap(slab);
+        return;
+    }
+    hak_map_set(slab->base, 1, HAK_MAP_NOTHING);
+    hak_arena_give(slab);
+}
+
+void *hak_large_alloc(struct hak_cache *cache, size_t bytes, size_t alignment, bool *zeroed)
+{
+    const unsigned bin = large_bin(bytes);
+    struct hak_slab *slab = NULL;
+    if (HAK_LIKELY(bin < HAK_LARGE_BINS && alignment <= HAK_UNIT_BYTES)) {
+        hak_lock_take(&cache->lock);
+        slab = bin_take_locked(cache, bin);
+        hak_lock_drop(&cache->lock);
+    }
+    if (HAK_UNLIKELY(slab == NULL)) {
+        slab = large_make(large_block_bytes(bytes), alignment);
+        if (slab == NULL) {
+            return NULL;
+        }
+        *zeroed = slab->zeroed;
+        slab->zeroed = false;
+    }
+    slab->state = HAK_SLAB_LARGE;
+    return slab->base;
+}
+
+// Remove a block from its bin and give it back.
+static void bin_evict_locked(struct hak_cache *cache, unsigned bin, struct hak_slab *slab)
+{
+    hak_list_remove(&slab->link);
+    if (hak_list_is_empty(&cache->bins[bin])) {
+        cache->bins_used[bin / 64] &= ~(UINT64_C(1) << (bin % 64));
+    }
+    hak_count(&cache->large_bytes, (size_t)0 - slab->bytes);
+    large_give(slab);
+}
+
+// Largest first: they are the fewest, and hold the most.
+static void bins_shrink_locked(struct hak_cache *cache, size_t target)
+{
+    for (unsigned bin = HAK_LARGE_BINS; bin-- > 0;) {
+        while ((cache->bins_used[bin / 64] >> (bin % 64) & 1) != 0) {
+            if (hak_load_relaxed(&cache->large_bytes) <= target) {
+                return;
+            }
+            bin_evict_locked(cache, bin, HAK_LIST_ITEM(cache->bins[bin].prev, struct hak_slab, link));
+        }
+    }
+}
+
+void hak_large_expire(struct hak_cache *cache, uint64_t age)
+{
+    const uint64_t now = hak_load_relaxed(&hak_arena.tick);
+    for (unsigned bin = 0; bin < HAK_LARGE_BINS; bin++) {
+        while ((cache->bins_used[bin / 64] >> (bin % 64) & 1) != 0) {
+            struct hak_slab *oldest = HAK_LIST_ITEM(cache->bins[bin].prev, struct hak_slab, link);
+            if (now - oldest->kept_tick < age) {
+                break;
+            }
+            bin_evict_locked(cache, bin, oldest);
+        }
+    }
+}
+
+void hak_large_free(struct hak_cache *cache, struct hak_slab *slab)
+{
+    if (HAK_UNLIKELY(slab->state != HAK_SLAB_LARGE)) {
+        hak_die_double_free(slab->base, slab->bytes);
+    }
+    const unsigned bin = hak_large_bin_of(slab->bytes);
+    const size_t keep = hak_options.large_keep_bytes;
+    if (HAK_UNLIKELY(bin >= HAK_LARGE_BINS || slab->bytes > keep)) {
+        large_give(slab);
+        return;
+    }
+    slab->state = HAK_SLAB_KEPT;
+    slab->kept_tick = hak_load_relaxed(&hak_arena.tick);
+    hak_lock_take(&cache->lock);
+    bin_put_locked(cache, bin, slab);
+    if (HAK_UNLIKELY(hak_load_relaxed(&cache->large_bytes) > keep)) {
+        bins_shrink_locked(cache, keep / 2);
+    }
+    const size_t kept = hak_load_relaxed(&cache->large_bytes);
+    hak_lock_drop(&cache->lock);
+    hak_sweep_wanted(kept);
+}
+
+void *hak_large_resize(struct hak_slab *slab, size_t bytes)
+{
+    if (bytes <= HAK_SMALL_MAX) {
+        return NULL;
+    }
+    const size_t block_bytes = large_block_bytes(bytes);
+    if (block_bytes == slab->bytes) {
+        return slab->base;
+    }
+    if (slab->units == 0) {
+        return block_bytes > HAK_LARGE_RUN_MAX && hak_arena_remap(slab, block_bytes) ? slab->base
+                                                                                     : NULL;
+    }
+    if (block_bytes > HAK_LARGE_RUN_MAX || !hak_arena_resize(slab, units_for(block_bytes))) {
+        return NULL;
+    }
+    slab->bytes = block_bytes;
+    return slab->base;
+}

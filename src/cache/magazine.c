@@ -1,0 +1,264 @@
+// magazine.c -- see magazine.h.
+#include "cache/magazine.h"
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "base/options.h"
+#include "cache/fast_path.h"
+#include "cache/inbox.h"
+#include "cache/loot.h"
+#include "cache/steal.h"
+#include "meta/pool.h"
+
+// Blocks that one refill moves at most: enough that its own cost no longer shows.
+enum { REFILL_MAX = 128 };
+
+static struct hak_slab *slab_item(struct hak_list *link)
+{
+    return HAK_LIST_ITEM(link, struct hak_slab, link);
+}
+
+struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_list *slabs = &cache->magazines[size_class].slabs;
+    if (slabs->next == NULL) {
+        hak_list_start(slabs);
+    }
+    return slabs;
+}
+
+void hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, slab->size_class);
+    hak_slab_put(slab, block);
+    if (!hak_list_is_linked(&slab->link)) {
+        // To the end: others have blocks too, and this one may fill up until its turn.
+        hak_list_append(slabs, &slab->link);
+    } else if (hak_slab_is_idle(slab) && slabs->next != slabs->prev) {
+        hak_list_remove(&slab->link);
+        hak_slab_end(slab);
+    }
+}
+
+void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    for (struct hak_list *link = slabs->next; link != slabs;) {
+        struct hak_slab *slab = slab_item(link);
+        link = link->next;
+        if (hak_slab_is_idle(slab)) {
+            hak_list_remove(&slab->link);
+            hak_slab_end(slab);
+        }
+    }
+}
+
+// Take up to `count` blocks from the slabs that have some; a new slab only when none has.
+static unsigned cache_take(struct hak_cache *cache, unsigned size_class, void **blocks, unsigned count)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    unsigned got = 0;
+    while (got < count) {
+        if (hak_list_is_empty(slabs)) {
+            if (got > 0) {
+                break;
+            }
+            struct hak_slab *slab = hak_loot_slab(cache, size_class);
+            if (slab == NULL) {
+                slab = hak_slab_make(cache, cache->tag, size_class);
+            }
+            if (slab == NULL) {
+                break;
+            }
+            hak_list_push(slabs, &slab->link);
+        }
+        struct hak_slab *slab = slab_item(slabs->next);
+        got += hak_slab_take(slab, blocks + got, count - got);
+        if (!hak_slab_has_blocks(slab)) {
+            hak_list_remove(&slab->link);
+        }
+    }
+    return got;
+}
+
+void *hak_cache_take(struct hak_cache *cache, unsigned size_class)
+{
+    void *block = NULL;
+    cache_take(cache, size_class, &block, 1);
+    return block;
+}
+
+void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    if (hak_list_is_empty(slabs)) {
+        struct hak_slab *slab = hak_slab_make(cache, cache->tag, size_class);
+        if (slab == NULL) {
+            return NULL;
+        }
+        hak_list_push(slabs, &slab->link);
+    }
+    struct hak_slab *slab = slab_item(slabs->next);
+    void *block = slab->free_blocks == 0 ? hak_slab_take_fresh(slab) : NULL;
+    *zeroed = slab->zeroed;
+    if (!hak_slab_has_blocks(slab)) {
+        hak_list_remove(&slab->link);
+    }
+    return block;
+}
+
+// An array for `slots` blocks and its two marks; NULL without memory.
+static hak_place *places_make(uint32_t slots)
+{
+    hak_place *base = hak_pool_take((slots + 2) * sizeof *base);
+    if (base != NULL) {
+        hak_place_store(&base[slots + 1], HAK_FULL);
+    }
+    return base;
+}
+
+// A bigger array, with the old one's blocks. The magazine is unfenced, its bottom 0.
+static void magazine_grow(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    const uint32_t old_places = magazine->slots + 2;
+    const size_t most = hak_options.magazine_bytes;
+    const size_t bytes = (size_t)hak_classes[size_class].bytes * old_places * 2;
+    if (bytes > most) {
+        return;
+    }
+    hak_place *base = places_make(old_places * 2 - 2);
+    if (base == NULL) {
+        return; // the old one still works
+    }
+    const uint32_t held = (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - magazine->base) - 1;
+    for (uint32_t i = 1; i <= held; i++) {
+        hak_place_store(&base[i], hak_place_load(&magazine->base[i]));
+    }
+    hak_pool_give((void *)magazine->base, old_places * sizeof *base);
+    magazine->base = base;
+    magazine->slots = old_places * 2 - 2;
+    hak_store_relaxed(&cache->top[size_class], base + held + 1);
+}
+
+// Note a refill or a flush. Blocks that go back and forth between magazine and slab
+// say that the magazine is smaller than the swing of the program: grow it.
+static void magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    if (magazine->flushed_last != flush) {
+        magazine->flushed_last = flush;
+        if (++magazine->swings >= 2) {
+            magazine->swings = 0;
+            magazine_grow(cache, size_class);
+        }
+    }
+}
+
+static bool magazine_start(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    const uint32_t slots = (1U << hak_classes[size_class].magazine_log2) - 2;
+    hak_place *base = places_make(slots);
+    if (base == NULL) {
+        return false;
+    }
+    magazine->base = base;
+    magazine->slots = slots;
+    magazine->bottom = 0;
+    hak_store_relaxed(&cache->top[size_class], base + 1);
+    return true;
+}
+
+void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    if (magazine->base == NULL) {
+        if (!magazine_start(cache, size_class)) {
+            return hak_cache_take(cache, size_class);
+        }
+    } else {
+        void *block = hak_steal_settle(cache, size_class);
+        if (block != NULL) {
+            return block; // it only looked empty
+        }
+        magazine->bottom = 0;
+        hak_store_relaxed(&cache->top[size_class], magazine->base + 1);
+        magazine_note(cache, size_class, false);
+    }
+    hak_inbox_drain(cache, cache);
+    hak_place *top = hak_load_relaxed(&cache->top[size_class]);
+    if (top == magazine->base + 1) {
+        // Half, so that frees that follow find room.
+        void *blocks[REFILL_MAX];
+        uint32_t want = (magazine->slots + 1) / 2;
+        want = want < REFILL_MAX ? want : REFILL_MAX;
+        unsigned got = cache_take(cache, size_class, blocks, want);
+        for (unsigned i = 0; i < got; i++) {
+            hak_place_store(top + i, blocks[i]);
+        }
+        top += got;
+        if (got == 0) {
+            return NULL;
+        }
+    }
+    hak_store_relaxed(&cache->top[size_class], top - 1);
+    return hak_place_load(top - 1);
+}
+
+// Put the blocks in places first..last back to where they belong.
+static void magazine_put(struct hak_cache *cache, unsigned size_class, uint32_t first, uint32_t last)
+{
+    hak_place *base = cache->magazines[size_class].base;
+    for (uint32_t i = first; i <= last; i++) {
+        hak_inbox_route(cache, cache, hak_place_load(&base[i]));
+    }
+}
+
+void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    // A class may be freed before it is ever allocated here: after a thread took over a cache.
+    if (magazine->base == NULL && !magazine_start(cache, size_class)) {
+        hak_inbox_route(cache, cache, block);
+        return;
+    }
+    hak_steal_unfence(cache, size_class);
+    uint32_t held = (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - magazine->base) - 1;
+    if (magazine->bottom == 0 && held == magazine->slots) {
+        magazine_note(cache, size_class, true);
+        held = (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - magazine->base) - 1;
+    }
+    if (held == magazine->slots) {
+        // The lower half is the coldest: it goes, the rest moves down.
+        uint32_t gone = magazine->bottom;
+        if (gone < (held + 1) / 2) {
+            magazine_put(cache, size_class, gone + 1, (held + 1) / 2);
+            gone = (held + 1) / 2;
+        }
+        hak_place *base = magazine->base;
+        for (uint32_t i = gone + 1; i <= held; i++) {
+            hak_place_store(&base[i - gone], hak_place_load(&base[i]));
+        }
+        held -= gone;
+        magazine->bottom = 0;
+    }
+    hak_place_store(&magazine->base[held + 1], block);
+    hak_store_relaxed(&cache->top[size_class], magazine->base + held + 2);
+}
+
+void hak_magazine_flush_all(struct hak_cache *cache)
+{
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        struct hak_magazine *magazine = &cache->magazines[size_class];
+        if (magazine->base == NULL) {
+            continue;
+        }
+        hak_steal_unfence(cache, size_class);
+        uint32_t held = (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - magazine->base) - 1;
+        magazine_put(cache, size_class, magazine->bottom + 1, held);
+        magazine->bottom = 0;
+        hak_store_relaxed(&cache->top[size_class], magazine->base + 1);
+        hak_cache_end_idle_slabs(cache, size_class);
+    }
+}

@@ -1,0 +1,27 @@
+// magazine.h -- filling and emptying magazines. The caller holds the cache's lock.
+//
+// Layer     cache
+// Threads   the cache's own thread (or the holder of a heap's lock), unless it says "any".
+#ifndef HAK_CACHE_MAGAZINE_H
+#define HAK_CACHE_MAGAZINE_H
+
+#include "cache/cache.h"
+
+// Fill the empty magazine of a class and take one block from it. NULL without memory.
+HAK_INTERNAL void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class);
+// Make room in a full magazine and put `block` into it.
+HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block);
+// Put every block of every magazine back to where it belongs.
+HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache);
+// Put `block`, of a slab of `cache`, back into its slab. Any thread with the lock.
+HAK_INTERNAL void hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block);
+// Take one block from the slabs of `cache`, past its magazine. Any thread with the lock.
+HAK_INTERNAL void *hak_cache_take(struct hak_cache *cache, unsigned size_class);
+// As above, but never handed out before: NULL when there is none. `zeroed`: its pages are untouched.
+HAK_INTERNAL void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed);
+// End the slabs of a class that hold all their blocks. Any thread with the lock.
+HAK_INTERNAL void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class);
+// The class's slabs with blocks to give.
+HAK_INTERNAL struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class);
+
+#endif

@@ -1,0 +1,86 @@
+// slow.c -- what the fast paths fall back to.
+#include <errno.h>
+
+#include "cache/fast_path.h"
+#include "cache/inbox.h"
+#include "cache/large.h"
+#include "cache/magazine.h"
+#include "cache/start.h"
+#include "cache/sweep.h"
+#include "cache/thread.h"
+#include "slab/misuse.h"
+
+static void *malloc_locked(struct hak_cache *cache, unsigned size_class)
+{
+    return cache->is_direct ? hak_cache_take(cache, size_class)
+                            : hak_magazine_refill(cache, size_class);
+}
+
+void *hak_malloc_slow(struct hak_cache *cache, unsigned size_class)
+{
+    if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
+        cache = hak_start_thread();
+        if (cache == NULL) {
+            errno = ENOMEM;
+            return NULL;
+        }
+    }
+    hak_lock_take(&cache->lock);
+    hak_count(&cache->events, 1);
+    void *block = malloc_locked(cache, size_class);
+    hak_lock_drop(&cache->lock);
+    if (HAK_UNLIKELY(block == NULL)) {
+        hak_sweep_everything();
+        hak_lock_take(&cache->lock);
+        block = malloc_locked(cache, size_class);
+        hak_lock_drop(&cache->lock);
+    }
+    if (HAK_UNLIKELY(block == NULL)) {
+        errno = ENOMEM;
+    }
+    return block;
+}
+
+// A large block, or no block at all.
+static void free_other(struct hak_cache *cache, void *p, uint32_t entry)
+{
+    struct hak_slab *slab = hak_slab_of(p);
+    if (slab == NULL) {
+        hak_die_wild_free(p);
+    }
+    if (HAK_UNLIKELY(entry != HAK_MAP_LARGE || slab->base != p)) {
+        hak_die_interior(p, (size_t)((char *)p - slab->base), slab->bytes);
+    }
+    hak_large_free(cache, slab);
+}
+
+void hak_free_slow(struct hak_cache *cache, void *block)
+{
+    const uint32_t entry = hak_map_entry(block);
+    const unsigned size_class = HAK_MAP_CLASS(entry);
+    if (block == NULL) {
+        return;
+    }
+    if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
+        cache = hak_start_thread();
+        if (cache == NULL) {
+            cache = &hak_cache_late; // no memory for a cache: without one, then
+        }
+    }
+    if (size_class >= HAK_SMALL_CLASSES || HAK_MAP_TAG(entry) == 0) {
+        free_other(cache, block, entry);
+    } else if (HAK_UNLIKELY(cache->is_direct)) {
+        if (hak_slab_of(block) == NULL) {
+            hak_die_wild_free(block);
+        }
+        hak_inbox_put_direct(block);
+    } else if (HAK_MAP_TAG(entry) == cache->tag) {
+        hak_lock_take(&cache->lock);
+        hak_count(&cache->events, 1);
+        hak_magazine_spill(cache, size_class, block);
+        hak_lock_drop(&cache->lock);
+        hak_sweep_wanted(0);
+    } else {
+        hak_inbox_post(cache, block, entry);
+    }
+}

@@ -1,0 +1,15 @@
+// start.h -- how the allocator comes up.
+//
+// Layer     cache
+#ifndef HAK_CACHE_START_H
+#define HAK_CACHE_START_H
+
+#include "cache/cache.h"
+
+// The calling thread's cache; the first call of the process also sets up the tables.
+// NULL without memory: the next call tries again.
+HAK_INTERNAL struct hak_cache *hak_start_thread(void);
+// Once, when the C library is ready: options, thread ends, fork.
+HAK_INTERNAL void hak_start_process(void);
+
+#endif

@@ -1,0 +1,103 @@
+// steal.c -- see steal.h.
+#include "cache/steal.h"
+
+#include "base/check.h"
+#include "cache/fast_path.h"
+#include "cache/inbox.h"
+#include "os/os.h"
+
+// A magazine whose top did not move for this many looks is not in use.
+enum { IDLE_LOOKS = 3 };
+
+// Is the noted block still in the magazine? True unless the owner has passed the fence.
+static bool fence_stands(const struct hak_cache *cache, unsigned size_class)
+{
+    const struct hak_magazine *magazine = &cache->magazines[size_class];
+    const hak_place *top = hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
+    return top > magazine->base + magazine->fence &&
+           hak_place_load(&magazine->base[magazine->fence]) == NULL;
+}
+
+void *hak_steal_settle(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    void *block = NULL;
+    if (magazine->fence != 0 && fence_stands(cache, size_class)) {
+        block = magazine->fenced;
+        hak_store_relaxed(&cache->top[size_class], magazine->base + magazine->fence);
+    }
+    magazine->fence = 0;
+    return block;
+}
+
+void hak_steal_unfence(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    if (magazine->fence != 0 && fence_stands(cache, size_class)) {
+        hak_place_store(&magazine->base[magazine->fence], magazine->fenced);
+    }
+    magazine->fence = 0;
+}
+
+// Step 1. True when a fence was put up or one is waiting.
+static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    if (magazine->base == NULL) {
+        return false;
+    }
+    hak_place *top = hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
+    const bool moved = top != magazine->seen_top;
+    magazine->seen_top = top;
+    magazine->idle_ticks = moved ? 0 : (uint8_t)(magazine->idle_ticks + (magazine->idle_ticks < 255));
+    if (magazine->fence != 0) {
+        return true;
+    }
+    if (!all && magazine->idle_ticks < IDLE_LOOKS) {
+        return false;
+    }
+    const ptrdiff_t place = top - magazine->base - 2;
+    if (place <= (ptrdiff_t)magazine->bottom) {
+        return false; // one block or none
+    }
+    magazine->fence = (uint32_t)place;
+    magazine->fenced = hak_swap_acq_rel(&magazine->base[place], NULL); // pairs with: hak_os_barrier_all
+    return true;
+}
+
+// Step 3.
+static void fence_judge(struct hak_cache *self, struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    if (magazine->fence == 0) {
+        return;
+    }
+    if (!fence_stands(cache, size_class)) {
+        magazine->fence = 0;
+        return;
+    }
+    const hak_place *top = hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
+    if (top == magazine->base + magazine->fence + 1) {
+        return; // undecided
+    }
+    for (uint32_t i = magazine->bottom + 1; i < magazine->fence; i++) {
+        hak_inbox_route(self, cache, hak_place_load(&magazine->base[i]));
+    }
+    hak_inbox_route(self, cache, magazine->fenced);
+    magazine->bottom = magazine->fence;
+    magazine->fence = 0;
+}
+
+void hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all)
+{
+    bool any = false;
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        any |= fence_put(cache, size_class, all);
+    }
+    if (!any || !hak_os_barrier_all()) { // step 2; without it every fence stays undecided
+        return;
+    }
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        fence_judge(self, cache, size_class);
+    }
+}

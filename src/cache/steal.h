@@ -1,0 +1,41 @@
+// steal.h -- taking blocks out of the magazine of a thread that sleeps.
+//
+// Layer     cache
+// Threads   hak_steal_magazines: any, with the cache's lock. The others: the owner, with the lock.
+//
+// The fast paths take no lock and announce nothing, so a thief cannot know what the
+// owner is doing. It can know what the owner has not done:
+//
+//   1. The thief reads top, chooses the place m two below it and swaps NULL into it.
+//   2. A membarrier: every store the owner made before is visible, and every load
+//      it makes from here on sees the NULL (or what the owner itself put over it).
+//   3. The thief reads top and place m again.
+//        place m is not NULL, or top <= m    the owner was there: nothing is stolen.
+//        top == m + 1                        the owner may hold m's block in a register
+//                                            and not have lowered top yet: undecided.
+//                                            The block is noted and waits (fence).
+//        top >= m + 2                        whatever the owner is in the middle of, it
+//                                            is above m. Below it will see an empty
+//                                            magazine and come to the slow path, for
+//                                            which it needs the lock. Everything up to
+//                                            and including m is the thief's.
+//   An owner that meets the NULL of an undecided fence finds the block in the note.
+//
+// One block per class stays behind. The kernel's membarrier costs the thief a few
+// microseconds and the owner nothing unless it runs at that moment.
+#ifndef HAK_CACHE_STEAL_H
+#define HAK_CACHE_STEAL_H
+
+#include "cache/cache.h"
+
+// Take all but one block from every magazine of `cache` whose class is not in use (or,
+// with `all`, from every one) and put them into their slabs. `self`: the caller's cache, locked too
+// (it may need to pass blocks on to other owners).
+HAK_INTERNAL void hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all);
+
+// The magazine looks empty to its owner: the block behind an undecided fence, or NULL.
+HAK_INTERNAL void *hak_steal_settle(struct hak_cache *cache, unsigned size_class);
+// The owner is about to move the magazine's blocks: remove an undecided fence.
+HAK_INTERNAL void hak_steal_unfence(struct hak_cache *cache, unsigned size_class);
+
+#endif

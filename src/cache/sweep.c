@@ -1,0 +1,139 @@
+// sweep.c -- see sweep.h.
+#include "cache/sweep.h"
+
+#include "base/atomic.h"
+#include "base/options.h"
+#include "cache/cache.h"
+#include "cache/inbox.h"
+#include "cache/large.h"
+#include "cache/magazine.h"
+#include "cache/steal.h"
+#include "cache/thread.h"
+#include "os/os.h"
+#include "slab/arena.h"
+
+// Looks without an event after which a cache counts as asleep: 300 ms.
+enum { IDLE_LOOKS = 3 };
+// Ticks without anything to do after which the sweeper ends.
+enum { QUIET_TICKS = 10 };
+// Given back in one tick at most. A gigabyte takes 1.6 s, in steps of 64 KiB to 4 MiB.
+#define TICK_PURGE_BYTES HAK_MIB(64)
+
+static struct hak_lock sweep_lock;
+static struct hak_cache *sweep_cache; // sweep lock: for blocks on their way to other owners
+static _Atomic(uint32_t) sweep_runs;  // 1: the sweeper's thread exists
+static _Atomic(uint32_t) sweep_alarm; // slept on
+
+// The class is not in use here: let its slabs go, and pages inside them.
+static void sweep_class(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    hak_cache_end_idle_slabs(cache, size_class);
+    for (struct hak_list *link = slabs->next; link != slabs; link = link->next) {
+        hak_slab_purge(HAK_LIST_ITEM(link, struct hak_slab, link));
+    }
+}
+
+static void sweep_cache_locked(struct hak_cache *cache, bool all)
+{
+    const uint64_t events = hak_load_relaxed(&cache->events);
+    cache->idle_ticks = events == cache->seen_events ? cache->idle_ticks + 1 : 0;
+    cache->seen_events = events;
+    const bool sleeps = all || cache->idle_ticks >= IDLE_LOOKS;
+    if (sleeps) {
+        hak_outbox_loot(sweep_cache, cache);
+        hak_inbox_drain(sweep_cache, cache);
+    }
+    hak_steal_magazines(sweep_cache, cache, all);
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        const struct hak_magazine *magazine = &cache->magazines[size_class];
+        if (magazine->slabs.next != NULL && (sleeps || magazine->idle_ticks >= IDLE_LOOKS)) {
+            sweep_class(cache, size_class);
+        }
+    }
+    hak_large_expire(cache, all ? 0 : hak_options.decay_ms / HAK_TICK_MS);
+}
+
+// One pass over all caches. Returns the bytes of large blocks that still wait.
+static size_t sweep_pass_locked(bool all)
+{
+    size_t kept = 0;
+    if (sweep_cache == NULL) {
+        sweep_cache = hak_cache_make(false);
+    }
+    if (sweep_cache == NULL) {
+        return 0; // no memory for it; nothing is lost by not sweeping
+    }
+    hak_lock_take(&sweep_cache->lock);
+    struct hak_cache *cache = hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    for (; cache != NULL; cache = cache->next) {
+        if (cache == sweep_cache) {
+            continue;
+        }
+        if (all) {
+            hak_lock_take(&cache->lock);
+        } else if (!hak_lock_try(&cache->lock)) {
+            continue; // its owner is at work
+        }
+        sweep_cache_locked(cache, all);
+        kept += hak_load_relaxed(&cache->large_bytes);
+        hak_lock_drop(&cache->lock);
+    }
+    hak_inbox_post_all(sweep_cache);
+    hak_lock_drop(&sweep_cache->lock);
+    return kept;
+}
+
+static void sweeper_work(void)
+{
+    unsigned quiet = 0;
+    while (quiet < QUIET_TICKS) {
+        hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
+        hak_lock_take(&sweep_lock);
+        hak_count(&hak_arena.tick, 1);
+        const size_t kept = sweep_pass_locked(false);
+        hak_lock_drop(&sweep_lock);
+        const size_t gone = hak_arena_purge(hak_options.decay_ms / HAK_TICK_MS, TICK_PURGE_BYTES);
+        const size_t waiting = kept + hak_load_relaxed(&hak_arena.dirty_bytes);
+        quiet = gone > 0 || waiting >= hak_options.purge_start_bytes ? 0 : quiet + 1;
+    }
+    hak_store_release(&sweep_runs, 0); // pairs with: hak_sweep_wanted
+}
+
+void hak_sweep_wanted(size_t kept_bytes)
+{
+    const size_t waiting = kept_bytes + hak_load_relaxed(&hak_arena.dirty_bytes);
+    if (waiting < hak_options.purge_start_bytes || !hak_options.purger ||
+        hak_load_relaxed(&sweep_runs) != 0) {
+        return;
+    }
+    uint32_t none = 0;
+    if (hak_cas_acquire(&sweep_runs, &none, 1) && // pairs with: sweeper_work
+        !hak_os_start_thread(sweeper_work)) {
+        hak_store_release(&sweep_runs, 0); // pairs with: hak_sweep_wanted
+    }
+}
+
+size_t hak_sweep_everything(void)
+{
+    hak_lock_take(&sweep_lock);
+    sweep_pass_locked(true);
+    // Blocks that were on their way to a cache swept before: once more.
+    sweep_pass_locked(true);
+    hak_lock_drop(&sweep_lock);
+    const size_t purged = hak_arena_purge(0, SIZE_MAX);
+    return purged + hak_arena_trim();
+}
+
+void hak_sweep_lock(void)
+{
+    hak_lock_take(&sweep_lock);
+}
+
+void hak_sweep_unlock(bool is_child)
+{
+    if (is_child) {
+        hak_store_relaxed(&sweep_runs, 0); // the thread stayed with the parent
+    }
+    hak_lock_drop(&sweep_lock);
+}

@@ -1,0 +1,32 @@
+// sweep.h -- memory that waits goes back, also when its thread sleeps.
+//
+// Layer     cache
+// Threads   any; one lock, rank "sweep", the first of all.
+//
+// The sweeper is a thread of our own (os/thread.c) that lives only while something waits:
+// it starts when a free makes enough memory idle and ends when that has gone back.
+// It takes a pass over all caches every HAK_TICK_MS: large blocks kept for longer
+// than the decay time, magazines and slabs that nobody used meanwhile, parcels that
+// wait for a sleeping owner, free units.
+#ifndef HAK_CACHE_SWEEP_H
+#define HAK_CACHE_SWEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+#define HAK_TICK_MS 100
+
+// Something was freed that may have to go back: start the sweeper if it is worth it.
+// `kept_bytes`: what the caller's cache keeps of large blocks.
+HAK_INTERNAL void hak_sweep_wanted(size_t kept_bytes);
+
+// Give back, now, everything that can be given back. Returns the bytes that left this process.
+HAK_INTERNAL size_t hak_sweep_everything(void);
+
+// Around fork.
+HAK_INTERNAL void hak_sweep_lock(void);
+HAK_INTERNAL void hak_sweep_unlock(bool is_child);
+
+#endif

@@ -1,0 +1,174 @@
+// thread.c -- see thread.h.
+#include "cache/thread.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+#include "base/check.h"
+#include "base/options.h"
+#include "cache/fast_path.h"
+#include "cache/inbox.h"
+#include "cache/large.h"
+#include "cache/magazine.h"
+#include "cache/steal.h"
+#include "cache/sweep.h"
+#include "meta/pool.h"
+#include "slab/arena.h"
+
+struct hak_registry hak_registry;
+
+// Both: empty, because place 0 is NULL, and full, because place 1 is HAK_FULL.
+hak_place hak_nothing[2] = {NULL, HAK_FULL};
+#define NOTHING      (&hak_nothing[1])
+#define NOTHING_8    NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING
+#define ALL_NOTHING                                                                           \
+    {NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8}
+
+// No unit has these owners' tags.
+struct hak_cache hak_cache_nobody = {.top = ALL_NOTHING, .tag = 0xFFFFFF00U};
+struct hak_cache hak_cache_late = {.top = ALL_NOTHING, .tag = 0xFFFFFE00U, .is_direct = true};
+
+HAK_TLS struct hak_cache *hak_cache_self = &hak_cache_nobody;
+
+static pthread_key_t thread_key;
+static bool thread_key_is_made;
+
+static struct hak_cache *registry_add_locked(void)
+{
+    struct hak_cache *cache = hak_pool_take(sizeof *cache);
+    if (cache == NULL) {
+        return NULL;
+    }
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        hak_store_relaxed(&cache->top[size_class], NOTHING);
+    }
+    cache->tag = ++hak_registry.count << 8;
+    cache->next = hak_load_relaxed(&hak_registry.all);
+    hak_store_release(&hak_registry.all, cache); // pairs with: hak_loot_slab
+    return cache;
+}
+
+struct hak_cache *hak_cache_make(bool has_thread)
+{
+    hak_lock_take(&hak_registry.lock);
+    struct hak_cache *cache = hak_registry.dead;
+    if (cache != NULL) {
+        hak_registry.dead = cache->next_dead;
+        hak_count(&hak_registry.dead_count, (uint32_t)-1);
+        // Whoever loots it holds its lock.
+        hak_lock_take(&cache->lock);
+        hak_store_relaxed(&cache->state, HAK_CACHE_LIVE);
+        cache->exit_rounds = 0;
+        hak_lock_drop(&cache->lock);
+    } else {
+        cache = registry_add_locked();
+    }
+    if (cache != NULL) {
+        cache->is_direct = hak_options.check != 0;
+        cache->has_thread = has_thread;
+    }
+    hak_lock_drop(&hak_registry.lock);
+    return cache;
+}
+
+void hak_cache_end(struct hak_cache *cache)
+{
+    hak_lock_take(&cache->lock);
+    hak_inbox_drain(cache, cache);
+    hak_magazine_flush_all(cache);
+    hak_inbox_post_all(cache);
+    hak_large_expire(cache, 0);
+    hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
+    hak_lock_drop(&cache->lock);
+    hak_lock_take(&hak_registry.lock);
+    cache->next_dead = hak_registry.dead;
+    hak_registry.dead = cache;
+    hak_count(&hak_registry.dead_count, 1);
+    hak_lock_drop(&hak_registry.lock);
+    hak_sweep_wanted(0);
+}
+
+// The C library calls the destructors of a thread's keys in rounds, as long as one of them
+// sets its key again, four rounds at most (POSIX's PTHREAD_DESTRUCTOR_ITERATIONS). Others'
+// destructors still allocate and free: ours waits for the last round.
+static void thread_end(void *value)
+{
+    struct hak_cache *cache = value;
+    if (++cache->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(thread_key, cache) == 0) {
+        return;
+    }
+    hak_cache_self = &hak_cache_late;
+    hak_cache_end(cache);
+}
+
+struct hak_cache *hak_cache_for_thread(void)
+{
+    struct hak_cache *cache = hak_cache_self;
+    if (cache != &hak_cache_nobody) {
+        return cache;
+    }
+    cache = hak_cache_make(true);
+    if (cache != NULL) {
+        // First the cache: setting the key may allocate.
+        hak_cache_self = cache;
+        if (thread_key_is_made) {
+            pthread_setspecific(thread_key, cache);
+        }
+    }
+    return cache;
+}
+
+// fork copies the memory as it is at one moment: no lock may be held then by a thread that
+// the child will not have.
+static void fork_prepare(void)
+{
+    hak_sweep_lock();
+    hak_lock_take(&hak_registry.lock);
+    for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL; cache = cache->next) {
+        hak_lock_take(&cache->lock);
+    }
+    hak_lock_take(&hak_cache_late.lock);
+    hak_lock_take(&hak_arena.lock);
+    hak_lock_take(&hak_pool.lock);
+}
+
+static void fork_release(bool is_child)
+{
+    hak_lock_drop(&hak_pool.lock);
+    hak_lock_drop(&hak_arena.lock);
+    hak_lock_drop(&hak_cache_late.lock);
+    for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL; cache = cache->next) {
+        if (is_child && cache != hak_cache_self && cache->has_thread &&
+            hak_load_relaxed(&cache->state) == HAK_CACHE_LIVE) {
+            // Its thread stayed with the parent. What it was in the middle of is at most one
+            // block in its hand, which counts as in use.
+            hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
+            cache->next_dead = hak_registry.dead;
+            hak_registry.dead = cache;
+            hak_count(&hak_registry.dead_count, 1);
+        }
+        hak_lock_drop(&cache->lock);
+    }
+    hak_lock_drop(&hak_registry.lock);
+    hak_sweep_unlock(is_child);
+}
+
+static void fork_in_parent(void)
+{
+    fork_release(false);
+}
+
+static void fork_in_child(void)
+{
+    fork_release(true);
+}
+
+void hak_thread_start(void)
+{
+    thread_key_is_made = pthread_key_create(&thread_key, thread_end) == 0;
+    pthread_atfork(fork_prepare, fork_in_parent, fork_in_child);
+    // The thread that runs this may have a cache already.
+    if (thread_key_is_made && hak_cache_self != &hak_cache_nobody) {
+        pthread_setspecific(thread_key, hak_cache_self);
+    }
+}

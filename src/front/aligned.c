@@ -1,0 +1,104 @@
+// aligned.c -- aligned_alloc, posix_memalign, memalign, valloc, pvalloc.
+//
+// A block lies at a multiple of its size from a 64 KiB boundary, so a class whose
+// size is a multiple of the alignment is aligned by itself: no padding, and free()
+// needs to know nothing.
+#include <errno.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "cache/fast_path.h"
+#include "front/alloc.h"
+#include "front/override.h"
+#include "hakmem/hakmem.h"
+#include "os/os.h"
+
+unsigned hak_aligned_class(size_t alignment, size_t bytes)
+{
+    const size_t least = hak_align_up(bytes == 0 ? 1 : bytes, alignment);
+    if (alignment > HAK_SMALL_MAX || least > HAK_SMALL_MAX) {
+        return HAK_SMALL_CLASSES;
+    }
+    unsigned size_class = least <= HAK_TINY_MAX ? hak_tiny_class_of(least) : hak_small_class_of(least);
+    while (size_class < HAK_SMALL_CLASSES && hak_classes[size_class].bytes % alignment != 0) {
+        size_class++;
+    }
+    return size_class;
+}
+
+static void *alloc_aligned(size_t alignment, size_t bytes)
+{
+    if (bytes > PTRDIFF_MAX) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    const unsigned size_class = hak_aligned_class(alignment, bytes);
+    if (size_class < HAK_SMALL_CLASSES) {
+        return hak_cache_alloc(hak_cache_self, size_class);
+    }
+    // A run or mapping begins at a unit; that small a one is no large block yet.
+    const size_t least = bytes > HAK_SMALL_MAX ? bytes : HAK_SMALL_MAX + 1;
+    return hak_alloc_large(least, alignment, NULL);
+}
+
+void *hak_aligned_alloc(size_t alignment, size_t bytes)
+{
+    if (!hak_is_power_of_two(alignment)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return alloc_aligned(alignment, bytes);
+}
+
+int hak_posix_memalign(void **block, size_t alignment, size_t bytes)
+{
+    if (!hak_is_power_of_two(alignment) || alignment % sizeof(void *) != 0) {
+        return EINVAL;
+    }
+    const int before = errno; // POSIX: errno is not set
+    void *got = alloc_aligned(alignment, bytes);
+    if (got == NULL) {
+        errno = before;
+        return ENOMEM;
+    }
+    *block = got;
+    return 0;
+}
+
+static void *hak_memalign(size_t alignment, size_t bytes)
+{
+    // As the C library's: what is no power of two is rounded up to one.
+    if (alignment > (SIZE_MAX >> 1) + 1) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return alloc_aligned(hak_power_of_two_above(alignment), bytes);
+}
+
+static void *hak_valloc(size_t bytes)
+{
+    return alloc_aligned(hak_os_page_bytes(), bytes);
+}
+
+static void *hak_pvalloc(size_t bytes)
+{
+    const size_t page = hak_os_page_bytes();
+    if (bytes > PTRDIFF_MAX) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return alloc_aligned(page, hak_align_up(bytes, page));
+}
+
+HAK_ALSO(void *, aligned_alloc, (size_t, size_t), hak_aligned_alloc);
+HAK_ALSO(int, posix_memalign, (void **, size_t, size_t), hak_posix_memalign);
+HAK_ALSO(int, __posix_memalign, (void **, size_t, size_t), hak_posix_memalign);
+HAK_ALSO(void *, memalign, (size_t, size_t), hak_memalign);
+HAK_ALSO(void *, valloc, (size_t), hak_valloc);
+HAK_ALSO(void *, pvalloc, (size_t), hak_pvalloc);
+HAK_ALSO(void *, __libc_memalign, (size_t, size_t), hak_memalign);
+HAK_ALSO(void *, __libc_valloc, (size_t), hak_valloc);
+HAK_ALSO(void *, __libc_pvalloc, (size_t), hak_pvalloc);
+#ifdef HAK_NO_OVERRIDE
+typedef int hak_no_override_uses_them[sizeof hak_memalign + sizeof hak_valloc + sizeof hak_pvalloc];
+#endif

@@ -1,0 +1,144 @@
+// alloc.c -- malloc, calloc, free.
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/options.h"
+#include "cache/fast_path.h"
+#include "cache/large.h"
+#include "cache/magazine.h"
+#include "cache/start.h"
+#include "cache/sweep.h"
+#include "front/alloc.h"
+#include "front/override.h"
+#include "hakmem/hakmem.h"
+#include "slab/misuse.h"
+
+struct hak_cache *hak_front_cache(void)
+{
+    struct hak_cache *cache = hak_cache_self;
+    return HAK_LIKELY(cache != &hak_cache_nobody) ? cache : hak_start_thread();
+}
+
+void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed)
+{
+    struct hak_cache *cache = hak_front_cache();
+    bool ignored;
+    zeroed = zeroed != NULL ? zeroed : &ignored;
+    *zeroed = false;
+    if (HAK_LIKELY(bytes <= PTRDIFF_MAX && alignment <= PTRDIFF_MAX && cache != NULL)) {
+        void *block = hak_large_alloc(cache, bytes, alignment, zeroed);
+        if (HAK_LIKELY(block != NULL)) {
+            return block;
+        }
+        hak_sweep_everything();
+        block = hak_large_alloc(cache, bytes, alignment, zeroed);
+        if (block != NULL) {
+            return block;
+        }
+    }
+    errno = ENOMEM;
+    return NULL;
+}
+
+// Above HAK_TINY_MAX. Out of line, so that the path for small requests stays one screen of code.
+static HAK_NOINLINE void *malloc_above_tiny(size_t bytes)
+{
+    if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
+        return hak_cache_alloc(hak_cache_self, hak_small_class_of(bytes));
+    }
+    return hak_alloc_large(bytes, 1, NULL);
+}
+
+void *hak_malloc(size_t bytes)
+{
+    if (HAK_UNLIKELY(bytes > HAK_TINY_MAX)) {
+        return malloc_above_tiny(bytes);
+    }
+    return hak_cache_alloc(hak_cache_self, hak_tiny_class_of(bytes));
+}
+
+void hak_free(void *block)
+{
+    hak_cache_free(hak_cache_self, block);
+}
+
+// Above this a block is worth a look whether its pages are still untouched: clearing 4 KiB
+// costs less than the lock.
+#define FRESH_MIN HAK_KIB(4)
+
+// A block that was never handed out, from pages that read as zero; NULL when the magazine has
+// blocks or there is no such block.
+static void *calloc_fresh(unsigned size_class)
+{
+    struct hak_cache *cache = hak_front_cache();
+    if (cache == NULL || cache->is_direct ||
+        hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
+        return NULL;
+    }
+    bool zeroed = false;
+    hak_lock_take(&cache->lock);
+    void *block = hak_cache_take_fresh(cache, size_class, &zeroed);
+    hak_lock_drop(&cache->lock);
+    if (block != NULL && !zeroed) {
+        memset(block, 0, hak_classes[size_class].bytes);
+    }
+    return block;
+}
+
+void *hak_calloc(size_t count, size_t bytes)
+{
+    size_t total;
+    if (HAK_UNLIKELY(__builtin_mul_overflow(count, bytes, &total))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (total > HAK_SMALL_MAX) {
+        bool zeroed;
+        void *block = hak_alloc_large(total, 1, &zeroed);
+        return block == NULL || zeroed ? block : memset(block, 0, total);
+    }
+    if (total >= FRESH_MIN) {
+        void *block = calloc_fresh(hak_small_class_of(total));
+        if (block != NULL) {
+            return block;
+        }
+    }
+    void *block = hak_malloc(total);
+    return HAK_LIKELY(block != NULL) ? memset(block, 0, total) : NULL;
+}
+
+// Only option check looks at the size: the map knows it anyway.
+static void check_size(const void *block, size_t bytes)
+{
+    const size_t usable = hak_usable_size(block);
+    if (block != NULL && usable != 0 && (bytes > usable || (usable > 128 && bytes * 2 + 16 < usable))) {
+        hak_die_wrong_size(block, bytes, usable);
+    }
+}
+
+void hak_free_sized(void *block, size_t bytes)
+{
+    if (HAK_UNLIKELY(hak_options.check != 0)) {
+        check_size(block, bytes);
+    }
+    hak_free(block);
+}
+
+void hak_free_aligned_sized(void *block, size_t alignment, size_t bytes)
+{
+    (void)alignment;
+    hak_free_sized(block, bytes);
+}
+
+HAK_ALSO(void *, malloc, (size_t), hak_malloc);
+HAK_ALSO(void *, calloc, (size_t, size_t), hak_calloc);
+HAK_ALSO(void, free, (void *), hak_free);
+HAK_ALSO(void, cfree, (void *), hak_free);
+HAK_ALSO(void, free_sized, (void *, size_t), hak_free_sized);
+HAK_ALSO(void, free_aligned_sized, (void *, size_t, size_t), hak_free_aligned_sized);
+HAK_ALSO(void *, __libc_malloc, (size_t), hak_malloc);
+HAK_ALSO(void *, __libc_calloc, (size_t, size_t), hak_calloc);
+HAK_ALSO(void, __libc_free, (void *), hak_free);
+HAK_ALSO(void, __libc_cfree, (void *), hak_free);

@@ -1,0 +1,21 @@
+// alloc.h -- what the files of the front share.
+#ifndef HAK_FRONT_ALLOC_H
+#define HAK_FRONT_ALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cache/cache.h"
+
+// The cache that the calling thread may lock and allocate from: its own, or the late one.
+// NULL without memory.
+HAK_INTERNAL struct hak_cache *hak_front_cache(void);
+
+// A block of more than HAK_SMALL_MAX bytes or with a larger alignment. `zeroed`, if not NULL, tells
+// whether the pages are untouched. NULL with errno ENOMEM.
+HAK_INTERNAL void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed);
+
+// The smallest class whose blocks are at least `bytes` and aligned; HAK_SMALL_CLASSES: none.
+HAK_INTERNAL unsigned hak_aligned_class(size_t alignment, size_t bytes);
+
+#endif

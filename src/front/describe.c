@@ -1,0 +1,53 @@
+// describe.c -- what an address is.
+#include "base/atomic.h"
+#include "cache/cache.h"
+#include "front/override.h"
+#include "hakmem/hakmem.h"
+#include "meta/map.h"
+#include "slab/slab.h"
+
+size_t hak_usable_size(const void *block)
+{
+    const uint32_t entry = hak_map_entry(block);
+    if (HAK_MAP_TAG(entry) != 0) {
+        return hak_classes[HAK_MAP_CLASS(entry)].bytes;
+    }
+    if (entry != HAK_MAP_LARGE) {
+        return 0;
+    }
+    const struct hak_slab *slab = hak_slab_of(block);
+    return slab != NULL && slab->state == HAK_SLAB_LARGE ? slab->bytes : 0;
+}
+
+bool hak_describe(const void *address, struct hak_block_info *info)
+{
+    struct hak_slab *slab = hak_slab_of(address);
+    *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
+    if (slab == NULL) {
+        return false;
+    }
+    if (slab->state != HAK_SLAB_SMALL) {
+        info->kind = HAK_BLOCK_LARGE;
+        info->start = slab->base;
+        info->bytes = slab->bytes;
+        info->is_free = slab->state == HAK_SLAB_KEPT;
+        return true;
+    }
+    const struct hak_class *class_info = &hak_classes[slab->size_class];
+    const uint32_t index = hak_class_index(class_info, (size_t)((const char *)address - slab->base));
+    struct hak_cache *owner = hak_load_relaxed(&slab->owner);
+    info->kind = HAK_BLOCK_SMALL;
+    info->start = slab->base + (size_t)index * class_info->bytes;
+    info->bytes = class_info->bytes;
+    hak_lock_take(&owner->lock);
+    info->is_free = index >= slab->fresh || !hak_slab_is_out(slab, info->start);
+    hak_lock_drop(&owner->lock);
+    return true;
+}
+
+bool hak_owns(const void *address)
+{
+    return hak_slab_of(address) != NULL;
+}
+
+HAK_ALSO(size_t, malloc_usable_size, (const void *), hak_usable_size);

@@ -1,0 +1,126 @@
+// environment.c -- see environment.h; and options by name.
+#include "front/environment.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "base/format.h"
+#include "base/options.h"
+#include "hakmem/hakmem.h"
+#include "os/os.h"
+
+struct option {
+    const char *name;
+    uint64_t *value;
+    uint64_t min;
+    uint64_t max;
+};
+
+static const struct option options[] = {
+#define HAK_OPTION(name, initial, min, max, help) {#name, &hak_options.name, (min), (max)},
+#include "base/options.def"
+#undef HAK_OPTION
+};
+
+enum { OPTION_COUNT = sizeof options / sizeof options[0] };
+
+static const struct option *option_named(const char *name, size_t length)
+{
+    for (unsigned i = 0; i < OPTION_COUNT; i++) {
+        if (strlen(options[i].name) == length && strncasecmp(options[i].name, name, length) == 0) {
+            return &options[i];
+        }
+    }
+    return NULL;
+}
+
+// A decimal number, with K, M or G for powers of 1,024.
+static bool parse_number(const char *text, uint64_t *value)
+{
+    uint64_t number = 0;
+    const char *c = text;
+    for (; *c >= '0' && *c <= '9'; c++) {
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*c - '0'), &number)) {
+            return false;
+        }
+    }
+    if (c == text) {
+        return false;
+    }
+    const unsigned shift = *c == 'K' ? 10 : *c == 'M' ? 20 : *c == 'G' ? 30 : 0;
+    c += shift != 0;
+    if (*c != '\0' || number > UINT64_MAX >> shift) {
+        return false;
+    }
+    *value = number << shift;
+    return true;
+}
+
+static void environment_complain(const char *name, const char *value, const struct option *option)
+{
+    char line[256];
+    size_t length = hak_format(line,
+                               sizeof line,
+                               "hakmem: HAKMEM_%s=%s is not a number from %z to %z; using %z\n",
+                               name,
+                               value,
+                               (size_t)option->min,
+                               (size_t)option->max,
+                               (size_t)*option->value);
+    hak_os_print(line, length);
+}
+
+static void environment_take(const char *variable)
+{
+    const char *equals = strchr(variable, '=');
+    if (equals == NULL) {
+        return;
+    }
+    const struct option *option = option_named(variable, (size_t)(equals - variable));
+    uint64_t value;
+    if (option == NULL) {
+        return;
+    }
+    if (!parse_number(equals + 1, &value) || value < option->min || value > option->max) {
+        environment_complain(option->name, equals + 1, option);
+        return;
+    }
+    *option->value = value;
+}
+
+void hak_environment_read(void)
+{
+    extern char **environ;
+    static const char prefix[] = "HAKMEM_";
+    if (getauxval(AT_SECURE) != 0 || environ == NULL) {
+        return;
+    }
+    for (char **variable = environ; *variable != NULL; variable++) {
+        if (strncmp(*variable, prefix, sizeof prefix - 1) == 0) {
+            environment_take(*variable + sizeof prefix - 1);
+        }
+    }
+}
+
+bool hak_option_get(const char *name, uint64_t *value)
+{
+    const struct option *option = option_named(name, strlen(name));
+    if (option != NULL) {
+        *value = *option->value;
+    }
+    return option != NULL;
+}
+
+bool hak_option_set(const char *name, uint64_t value)
+{
+    const struct option *option = option_named(name, strlen(name));
+    if (option == NULL || option->value == &hak_options.check || value < option->min ||
+        value > option->max) {
+        return false; // option check decides how caches are made
+    }
+    *option->value = value;
+    return true;
+}

@@ -1,0 +1,92 @@
+// realloc.c -- realloc, reallocarray.
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/options.h"
+#include "cache/fast_path.h"
+#include "cache/large.h"
+#include "front/override.h"
+#include "hakmem/hakmem.h"
+#include "meta/map.h"
+#include "slab/misuse.h"
+#include "slab/slab.h"
+
+// Option check: a free small block must not be resized.
+static void check_is_live(const void *block)
+{
+    struct hak_slab *slab = hak_slab_of(block);
+    struct hak_cache *owner = hak_load_relaxed(&slab->owner);
+    hak_lock_take(&owner->lock);
+    const bool is_out = hak_slab_is_out(slab, block);
+    hak_lock_drop(&owner->lock);
+    if (!is_out) {
+        hak_die_freed_realloc(block, hak_classes[slab->size_class].bytes);
+    }
+}
+
+static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes)
+{
+    void *other = hak_malloc(bytes);
+    if (other != NULL) {
+        memcpy(other, block, old_bytes < bytes ? old_bytes : bytes);
+        hak_free(block);
+    }
+    return other;
+}
+
+static void *realloc_large(void *block, size_t bytes)
+{
+    struct hak_slab *slab = hak_slab_of(block);
+    if (slab == NULL || slab->base != block) {
+        hak_die_wild_realloc(block);
+    }
+    if (slab->state != HAK_SLAB_LARGE) {
+        hak_die_freed_realloc(block, slab->bytes);
+    }
+    void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(slab, bytes) : NULL;
+    return same != NULL ? same : realloc_by_copy(block, slab->bytes, bytes);
+}
+
+void *hak_realloc(void *block, size_t bytes)
+{
+    if (block == NULL) {
+        return hak_malloc(bytes);
+    }
+    if (bytes == 0) {
+        hak_free(block);
+        return NULL;
+    }
+    const uint32_t entry = hak_map_entry(block);
+    const unsigned size_class = HAK_MAP_CLASS(entry);
+    if (entry == HAK_MAP_LARGE) {
+        return realloc_large(block, bytes);
+    }
+    if (entry == HAK_MAP_NOTHING || size_class >= HAK_SMALL_CLASSES) {
+        hak_die_wild_realloc(block);
+    }
+    if (HAK_UNLIKELY(hak_options.check != 0)) {
+        check_is_live(block);
+    }
+    // Half of a block may stay unused before the rest is worth a copy.
+    const size_t old_bytes = hak_classes[size_class].bytes;
+    if (bytes <= old_bytes && bytes >= old_bytes / 2) {
+        return block;
+    }
+    return realloc_by_copy(block, old_bytes, bytes);
+}
+
+void *hak_reallocarray(void *block, size_t count, size_t bytes)
+{
+    size_t total;
+    if (__builtin_mul_overflow(count, bytes, &total)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return hak_realloc(block, total);
+}
+
+HAK_ALSO(void *, realloc, (void *, size_t), hak_realloc);
+HAK_ALSO(void *, reallocarray, (void *, size_t, size_t), hak_reallocarray);
+HAK_ALSO(void *, __libc_realloc, (void *, size_t), hak_realloc);
+HAK_ALSO(void *, __libc_reallocarray, (void *, size_t, size_t), hak_reallocarray);

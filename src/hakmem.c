@@ -1,0 +1,19 @@
+// hakmem.c -- the order things come up in; the only file that sees all layers.
+#include "cache/start.h"
+#include "front/environment.h"
+#include "hakmem/hakmem.h"
+
+#define TEXT_(x) #x
+#define TEXT(x)  TEXT_(x)
+
+const char *hak_version(void)
+{
+    return TEXT(HAKMEM_VERSION_MAJOR) "." TEXT(HAKMEM_VERSION_MINOR) "." TEXT(HAKMEM_VERSION_PATCH);
+}
+
+// The tables come up with the first allocation, which is earlier (cache/start.c).
+__attribute__((constructor)) static void start(void)
+{
+    hak_environment_read();
+    hak_start_process();
+}

@@ -1,0 +1,233 @@
+// map.c -- see map.h.
+#include "meta/map.h"
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "os/os.h"
+
+// Before the tables are there, every address leads to one entry that says "not ours".
+static _Atomic(uint32_t) no_unit;
+static _Atomic(struct hak_super *) no_super;
+struct hak_map hak_map = {.units = &no_unit, .supers = &no_super};
+
+enum {
+    UNITS_LOG2_MAX = 24, // 1 TiB of heap addresses: a table of 64 MiB, of which pages are used
+    UNITS_LOG2_MIN = 16, // 4 GiB: 256 KiB
+    COMMIT_LOG2 = 20,    // bytes of the unit table made writable at a time: 16 GiB of heap
+};
+
+// Anywhere from 16 TiB to 80 TiB: far from what the kernel places top-down and from
+// programs, on every processor with 47 or more bits of addresses.
+#define WINDOW_LOW  (UINT64_C(1) << 44)
+#define WINDOW_SPAN (UINT64_C(1) << 46)
+
+static uint64_t window_bytes(void)
+{
+    return (hak_map.super_mask + 1) << HAK_SUPER_LOG2;
+}
+
+bool hak_map_start(void)
+{
+    unsigned log2 = UNITS_LOG2_MAX;
+    _Atomic(uint32_t) *units = NULL;
+    // Beyond a sixteenth of an address space limit the table would take the program's room.
+    const size_t room = hak_os_address_limit() / 16;
+    for (; log2 > UNITS_LOG2_MIN; log2--) {
+        size_t bytes = sizeof *units << log2;
+        units = bytes <= room ? hak_os_reserve(bytes) : NULL;
+        if (units != NULL) {
+            break;
+        }
+    }
+    if (units == NULL) {
+        units = hak_os_reserve(sizeof *units << log2);
+    }
+    const uint64_t slot_count = UINT64_C(1) << (log2 - (HAK_SUPER_LOG2 - HAK_UNIT_LOG2));
+    const size_t slot_bytes = hak_align_up(slot_count / 8, sizeof(uint64_t));
+    char *supers = hak_os_map(NULL, slot_count * sizeof *hak_map.supers + slot_bytes);
+    if (units == NULL || supers == NULL) {
+        return false;
+    }
+    hak_map.units = units;
+    hak_map.unit_mask = (UINT64_C(1) << log2) - 1;
+    hak_map.supers = (_Atomic(struct hak_super *) *)(void *)supers;
+    hak_map.super_mask = slot_count - 1;
+    hak_map.slots = (uint64_t *)(void *)(supers + slot_count * sizeof *hak_map.supers);
+    uint64_t window = WINDOW_LOW + hak_os_random() % WINDOW_SPAN;
+    hak_map.window = (char *)(window & ~(window_bytes() - 1));
+    hak_map.next_slot = hak_os_random() & hak_map.super_mask & ~UINT64_C(63);
+    return true;
+}
+
+static bool map_commit(uint64_t unit)
+{
+    uint64_t part = (unit * sizeof *hak_map.units) >> COMMIT_LOG2;
+    if ((hak_map.committed[part / 64] & (UINT64_C(1) << (part % 64))) != 0) {
+        return true;
+    }
+    size_t table_bytes = (hak_map.unit_mask + 1) * sizeof *hak_map.units;
+    size_t bytes = (size_t)1 << COMMIT_LOG2;
+    bytes = bytes < table_bytes ? bytes : table_bytes;
+    if (!hak_os_commit((char *)hak_map.units + (part << COMMIT_LOG2), bytes)) {
+        return false;
+    }
+    hak_map.committed[part / 64] |= UINT64_C(1) << (part % 64);
+    return true;
+}
+
+void hak_map_set(const void *start, unsigned count, uint32_t entry)
+{
+    uint64_t unit = ((uintptr_t)start >> HAK_UNIT_LOG2) & hak_map.unit_mask;
+    for (unsigned i = 0; i < count; i++) {
+        hak_store_relaxed(&hak_map.units[unit + i], entry);
+    }
+}
+
+void hak_map_publish(const void *start, struct hak_super *super)
+{
+    uint64_t slot = ((uintptr_t)start >> HAK_SUPER_LOG2) & hak_map.super_mask;
+    hak_store_release(&hak_map.supers[slot], super); // pairs with: hak_map_super
+}
+
+static uint64_t slot_of(const char *start)
+{
+    return ((uintptr_t)start >> HAK_SUPER_LOG2) & hak_map.super_mask;
+}
+
+static bool slot_is_used(uint64_t slot)
+{
+    return (hak_map.slots[slot / 64] & (UINT64_C(1) << (slot % 64))) != 0;
+}
+
+static void slots_set(uint64_t first, uint64_t count, bool used)
+{
+    for (uint64_t slot = first; slot < first + count && slot <= hak_map.super_mask; slot++) {
+        uint64_t bit = UINT64_C(1) << (slot % 64);
+        hak_map.slots[slot / 64] =
+            used ? hak_map.slots[slot / 64] | bit : hak_map.slots[slot / 64] & ~bit;
+    }
+}
+
+static uint64_t slots_for(size_t bytes)
+{
+    return (bytes + HAK_SUPER_BYTES - 1) >> HAK_SUPER_LOG2;
+}
+
+// A mapping in our window keeps all its slots, which are its addresses. One
+// elsewhere keeps the one that its start is found by.
+static uint64_t slots_kept(const char *start, size_t bytes)
+{
+    return (uintptr_t)start - (uintptr_t)hak_map.window < window_bytes() ? slots_for(bytes) : 1;
+}
+
+// First of `count` free slots in a row at or after `from`, below `end`; `end` if there are none.
+static uint64_t slots_find(uint64_t from, uint64_t end, uint64_t count)
+{
+    uint64_t run = 0;
+    for (uint64_t slot = from; slot < end; slot++) {
+        if (slot % 64 == 0 && hak_map.slots[slot / 64] == ~UINT64_C(0)) {
+            run = 0;
+            slot += 63;
+        } else if (slot_is_used(slot)) {
+            run = 0;
+        } else if (++run == count) {
+            return slot + 1 - count;
+        }
+    }
+    return end;
+}
+
+// Map at free slots of our window, trying a few places.
+static char *map_in_window(size_t bytes)
+{
+    const uint64_t count = slots_for(bytes);
+    const uint64_t slot_count = hak_map.super_mask + 1;
+    // Somebody else's mapping may lie in our window: step over it, but not for ever.
+    for (unsigned attempt = 0; attempt < 8; attempt++) {
+        uint64_t slot = slots_find(hak_map.next_slot, slot_count, count);
+        if (slot == slot_count) {
+            slot = slots_find(0, slot_count, count);
+            if (slot == slot_count) {
+                return NULL;
+            }
+        }
+        hak_map.next_slot = (slot + count) & hak_map.super_mask;
+        char *start = hak_os_map(hak_map.window + (slot << HAK_SUPER_LOG2), bytes);
+        if (start != NULL) {
+            return start;
+        }
+    }
+    return NULL;
+}
+
+// Map wherever the kernel likes, with room to align, and cut off the rest.
+static char *map_anywhere(size_t bytes)
+{
+    char *start = hak_os_map(NULL, bytes + HAK_SUPER_BYTES);
+    if (start == NULL) {
+        return NULL;
+    }
+    char *aligned = (char *)hak_align_up((uintptr_t)start, HAK_SUPER_BYTES);
+    size_t before = (size_t)(aligned - start);
+    size_t after = HAK_SUPER_BYTES - before;
+    if (before > 0) {
+        hak_os_unmap(start, before);
+    }
+    if (after > 0) {
+        hak_os_unmap(aligned + bytes, after);
+    }
+    if (slot_is_used(slot_of(aligned))) {
+        hak_os_unmap(aligned, bytes);
+        return NULL;
+    }
+    return aligned;
+}
+
+char *hak_map_take(size_t bytes)
+{
+    char *start = map_in_window(bytes);
+    if (start == NULL) {
+        start = map_anywhere(bytes);
+    }
+    if (start == NULL) {
+        return NULL;
+    }
+    if (!map_commit(slot_of(start) << (HAK_SUPER_LOG2 - HAK_UNIT_LOG2))) {
+        hak_os_unmap(start, bytes);
+        return NULL;
+    }
+    slots_set(slot_of(start), slots_kept(start, bytes), true);
+    return start;
+}
+
+void hak_map_forget(char *start, size_t bytes)
+{
+    slots_set(slot_of(start), slots_kept(start, bytes), false);
+}
+
+bool hak_map_give(char *start, size_t bytes)
+{
+    if (!hak_os_unmap(start, bytes)) {
+        return false;
+    }
+    hak_map_forget(start, bytes);
+    return true;
+}
+
+bool hak_map_resize(char *start, size_t old_bytes, size_t bytes)
+{
+    const uint64_t first = slot_of(start);
+    const uint64_t old_count = slots_kept(start, old_bytes);
+    const uint64_t count = slots_kept(start, bytes);
+    for (uint64_t i = old_count; i < count; i++) {
+        if (first + i > hak_map.super_mask || slot_is_used(first + i)) {
+            return false;
+        }
+    }
+    if (count > old_count) {
+        slots_set(first + old_count, count - old_count, true);
+    } else {
+        slots_set(first + count, old_count - count, false);
+    }
+    return true;
+}

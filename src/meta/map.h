@@ -1,0 +1,80 @@
+// map.h -- what an address is: one load.
+//
+// Layer     meta (may include: base, os)
+// Owns      the table of units (64 KiB each) and the table of superslabs.
+// Threads   read: any, without a lock. written: under the arena's lock (slots) or
+//           by whoever owns the slab (units).
+// Fails     hak_map_start returns false when not even small tables can be had.
+//
+// Both tables are indexed by address bits with a mask, so that any 64-bit value
+// leads to an entry: no bounds check, and a wild pointer reads "not ours". The
+// mask is as wide as the table that the kernel would give us; two spans of
+// addresses that share an entry are never used at the same time (map slots), so
+// narrow tables cost nothing but address space. Entries are hints until the
+// superslab's descriptor confirms the whole address (hak_map_super).
+#ifndef HAK_META_MAP_H
+#define HAK_META_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "meta/size_class.h"
+
+struct hak_super;
+
+// A unit's entry: the owner's tag (its id << 8) plus the size class. 0: not ours.
+// A large block's first unit has no owner and the class HAK_MAP_LARGE.
+#define HAK_MAP_NOTHING     0U
+#define HAK_MAP_LARGE       0xFEU
+#define HAK_MAP_CLASS(e)    ((e)&0xFFU)
+#define HAK_MAP_TAG(e)      ((e) & ~0xFFU)
+
+struct hak_map {
+    _Atomic(uint32_t) *units;
+    uint64_t unit_mask;
+    _Atomic(struct hak_super *) *supers;
+    uint64_t super_mask;
+    uint64_t *slots;      // a bit per span of superslab size whose addresses are in use
+    char *window;         // where we like to put superslabs: as long as the table covers
+    uint64_t next_slot;   // next fit
+    uint64_t committed[64]; // a bit per part of `units` that is writable
+};
+
+HAK_INTERNAL extern struct hak_map hak_map;
+
+// Set up; called once before anything else. False when there is no memory at all.
+HAK_INTERNAL bool hak_map_start(void);
+
+HAK_INLINE uint32_t hak_map_entry(const void *p)
+{
+    return hak_load_relaxed(&hak_map.units[((uintptr_t)p >> HAK_UNIT_LOG2) & hak_map.unit_mask]);
+}
+
+// Set the entries of `count` units from `start`, which lie in one superslab.
+HAK_INTERNAL void hak_map_set(const void *start, unsigned count, uint32_t entry);
+
+// The superslab (or lone large block) whose first HAK_SUPER_BYTES `p` may lie in;
+// the caller compares the whole address. NULL: none.
+HAK_INLINE struct hak_super *hak_map_super(const void *p)
+{
+    // pairs with: hak_map_publish
+    return hak_load_acquire(&hak_map.supers[((uintptr_t)p >> HAK_SUPER_LOG2) & hak_map.super_mask]);
+}
+
+// Map `bytes` (a multiple of the page size) at a superslab boundary whose map
+// slot is free, and keep the slot. NULL when the kernel refuses.
+HAK_INTERNAL char *hak_map_take(size_t bytes);
+// Unmap them and free the slots. False (nothing changed) when the kernel refuses.
+HAK_INTERNAL bool hak_map_give(char *start, size_t bytes);
+// Free the slots of a mapping whose pages have moved elsewhere: its addresses are gone already.
+HAK_INTERNAL void hak_map_forget(char *start, size_t bytes);
+// Keep the slots of a mapping that has grown or shrunk in place. False when the slots are not free.
+HAK_INTERNAL bool hak_map_resize(char *start, size_t old_bytes, size_t bytes);
+
+// Make `super` known as the one at `start`, or NULL to forget it.
+HAK_INTERNAL void hak_map_publish(const void *start, struct hak_super *super);
+
+#endif

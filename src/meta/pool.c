@@ -1,0 +1,94 @@
+// pool.c -- see pool.h.
+#include "meta/pool.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "os/os.h"
+
+struct pool_item {
+    struct pool_item *next;
+};
+
+struct hak_pool hak_pool;
+
+// The first chunk is what a small program pays for; later ones save system calls.
+static size_t pool_chunk_bytes(size_t mapped_bytes)
+{
+    return mapped_bytes < HAK_MIB(1) ? HAK_KIB(256) : HAK_MIB(2);
+}
+
+static size_t pool_round(size_t bytes)
+{
+    size_t least = bytes < HAK_CACHE_LINE ? HAK_CACHE_LINE : bytes;
+    return hak_power_of_two_above(least);
+}
+
+// Hand the rest of a chunk to the free lists before the next one replaces it.
+static void pool_shelve_rest(struct hak_pool *pool)
+{
+    while (pool->fresh_bytes >= HAK_CACHE_LINE) {
+        size_t bytes = (size_t)1 << hak_highest_bit(pool->fresh_bytes);
+        struct pool_item *item = (struct pool_item *)(void *)pool->fresh;
+        unsigned index = hak_highest_bit(bytes);
+        item->next = pool->items[index];
+        pool->items[index] = item;
+        pool->fresh += bytes;
+        pool->fresh_bytes -= bytes;
+    }
+}
+
+static bool pool_grow(struct hak_pool *pool, size_t bytes)
+{
+    size_t chunk = pool_chunk_bytes(pool->mapped_bytes);
+    chunk = chunk < bytes ? bytes : chunk;
+    char *start = hak_os_map(NULL, chunk);
+    if (start == NULL && chunk > bytes) {
+        chunk = hak_align_up(bytes, HAK_KIB(64)); // memory is short: only what is needed now
+        start = hak_os_map(NULL, chunk);
+    }
+    if (start == NULL) {
+        return false;
+    }
+    pool_shelve_rest(pool);
+    pool->fresh = start;
+    pool->fresh_bytes = chunk;
+    pool->mapped_bytes += chunk;
+    return true;
+}
+
+void *hak_pool_take(size_t bytes)
+{
+    size_t rounded = pool_round(bytes);
+    unsigned index = hak_highest_bit(rounded);
+    HAK_ASSERT(index < sizeof hak_pool.items / sizeof hak_pool.items[0]);
+    hak_lock_take(&hak_pool.lock);
+    struct pool_item *item = hak_pool.items[index];
+    if (item != NULL) {
+        hak_pool.items[index] = item->next;
+        hak_lock_drop(&hak_pool.lock);
+        memset(item, 0, rounded);
+        return item;
+    }
+    if (hak_pool.fresh_bytes < rounded && !pool_grow(&hak_pool, rounded)) {
+        hak_lock_drop(&hak_pool.lock);
+        return NULL;
+    }
+    item = (struct pool_item *)(void *)hak_pool.fresh;
+    hak_pool.fresh += rounded;
+    hak_pool.fresh_bytes -= rounded;
+    hak_lock_drop(&hak_pool.lock);
+    item->next = NULL; // shelved rests may have used it
+    return item;
+}
+
+void hak_pool_give(void *item, size_t bytes)
+{
+    struct pool_item *free_item = item;
+    unsigned index = hak_highest_bit(pool_round(bytes));
+    hak_lock_take(&hak_pool.lock);
+    free_item->next = hak_pool.items[index];
+    hak_pool.items[index] = free_item;
+    hak_lock_drop(&hak_pool.lock);
+}

@@ -1,0 +1,33 @@
+// pool.h -- memory for our own descriptors.
+//
+// Layer     meta (may include: base, os)
+// Owns      mappings of its own, apart from the blocks that programs get; they are
+//           never unmapped, so a stale pointer to a descriptor can always be read.
+// Threads   any; one lock, rank "pool".
+// Fails     NULL when the kernel refuses memory.
+//
+// Sizes are rounded to powers of two and recycled by size.
+#ifndef HAK_META_POOL_H
+#define HAK_META_POOL_H
+
+#include <stddef.h>
+
+#include "base/compiler.h"
+#include "os/lock.h"
+
+struct hak_pool {
+    struct hak_lock lock;
+    char *fresh;             // never handed out yet
+    size_t fresh_bytes;      // that many of them
+    size_t mapped_bytes;     // all chunks ever mapped
+    struct pool_item *items[25]; // free items of 2^index bytes
+};
+
+HAK_INTERNAL extern struct hak_pool hak_pool;
+
+// Zeroed memory of at least `bytes` (at most 16 MiB), aligned to a cache line.
+HAK_INTERNAL void *hak_pool_take(size_t bytes);
+// Give it back; `bytes` as taken.
+HAK_INTERNAL void hak_pool_give(void *item, size_t bytes);
+
+#endif

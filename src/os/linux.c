@@ -1,0 +1,215 @@
+// linux.c -- os.h on Linux.
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "os/os.h"
+#include "os/syscall.h"
+
+// Newer than the C library's headers on Debian 12.
+#ifndef MADV_POPULATE_WRITE
+#    define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#    define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+static bool call_failed(long result)
+{
+    return result < 0 && result >= -4095; // the kernel's range of error numbers
+}
+
+size_t hak_os_page_bytes(void)
+{
+    static _Atomic(size_t) page_bytes;
+    size_t bytes = hak_load_relaxed(&page_bytes);
+    if (bytes == 0) {
+        bytes = (size_t)getauxval(AT_PAGESZ);
+        hak_store_relaxed(&page_bytes, bytes);
+    }
+    return bytes;
+}
+
+static void *map(void *hint, size_t bytes, int protection, int extra_flags)
+{
+    const long flags = MAP_PRIVATE | MAP_ANONYMOUS | extra_flags;
+    long got = hak_syscall(SYS_mmap, (long)hint, (long)bytes, protection, flags, -1, 0);
+    return call_failed(got) ? NULL : (void *)got;
+}
+
+void *hak_os_map(void *hint, size_t bytes)
+{
+    void *got = map(hint, bytes, PROT_READ | PROT_WRITE, hint != NULL ? MAP_FIXED_NOREPLACE : 0);
+    if (got != NULL && hint != NULL && got != hint) {
+        hak_os_unmap(got, bytes); // a kernel before 4.17 takes the flag for a mere hint
+        return NULL;
+    }
+    return got;
+}
+
+void *hak_os_reserve(size_t bytes)
+{
+    return map(NULL, bytes, PROT_READ, MAP_NORESERVE);
+}
+
+bool hak_os_commit(void *start, size_t bytes)
+{
+    return hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_READ | PROT_WRITE, 0, 0, 0) == 0;
+}
+
+bool hak_os_unmap(void *start, size_t bytes)
+{
+    return hak_syscall(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0) == 0;
+}
+
+bool hak_os_purge(void *start, size_t bytes)
+{
+    return hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED, 0, 0, 0) == 0;
+}
+
+void hak_os_populate(void *start, size_t bytes)
+{
+    hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_POPULATE_WRITE, 0, 0, 0);
+}
+
+void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
+{
+    const long flags = target != NULL ? MREMAP_MAYMOVE | MREMAP_FIXED : 0;
+    long got = hak_syscall(
+        SYS_mremap, (long)start, (long)old_bytes, (long)bytes, flags, (long)target, 0);
+    return call_failed(got) ? NULL : (void *)got;
+}
+
+static size_t read_file(const char *path, char *text, size_t bytes)
+{
+    long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (call_failed(file)) {
+        return 0;
+    }
+    long length = hak_syscall(SYS_read, file, (long)text, (long)bytes - 1, 0, 0, 0);
+    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    length = call_failed(length) ? 0 : length;
+    text[length] = '\0';
+    return (size_t)length;
+}
+
+enum hak_huge_pages hak_os_huge_pages(void)
+{
+    char text[64]; // "always [madvise] never": the setting stands in brackets
+    size_t length = read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
+    for (size_t i = 0; i + 1 < length; i++) {
+        if (text[i] == '[') {
+            return text[i + 1] == 'a'   ? HAK_HUGE_ALWAYS
+                   : text[i + 1] == 'm' ? HAK_HUGE_MADVISE
+                                        : HAK_HUGE_NEVER;
+        }
+    }
+    return HAK_HUGE_NEVER;
+}
+
+void hak_os_want_huge(void *start, size_t bytes, bool wanted)
+{
+    const long advice = wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
+    hak_syscall(SYS_madvise, (long)start, (long)bytes, advice, 0, 0, 0);
+}
+
+uint64_t hak_os_now_ns(void)
+{
+    struct timespec now = {0, 0};
+    hak_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0, 0, 0);
+    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+size_t hak_os_address_limit(void)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    hak_syscall(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0);
+    return limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX : (size_t)limit.rlim_cur;
+}
+
+uint64_t hak_os_random(void)
+{
+    uint64_t value = 0;
+    long got = hak_syscall(SYS_getrandom, (long)&value, sizeof value, GRND_NONBLOCK, 0, 0, 0);
+    if (got != sizeof value) {
+        value = hak_os_now_ns() ^ (uint64_t)(uintptr_t)&value; // early boot: clock and stack address
+    }
+    return value;
+}
+
+int hak_os_process_id(void)
+{
+    return (int)hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
+{
+    struct timespec limit = {ms / 1000, (long)(ms % 1000) * 1000000};
+    hak_syscall(SYS_futex,
+                (long)word,
+                FUTEX_WAIT_PRIVATE,
+                (long)expected,
+                ms != 0 ? (long)&limit : 0,
+                0,
+                0);
+}
+
+void hak_os_wake(_Atomic(uint32_t) *word)
+{
+    hak_syscall(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+void hak_os_nap(uint64_t ns)
+{
+    struct timespec span = {(time_t)(ns / 1000000000U), (long)(ns % 1000000000U)};
+    hak_syscall(SYS_nanosleep, (long)&span, 0, 0, 0, 0, 0);
+}
+
+bool hak_os_barrier_all(void)
+{
+    const long number = SYS_membarrier;
+    if (hak_syscall(number, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0) {
+        return true;
+    }
+    // The first call of a process has to announce itself.
+    return hak_syscall(number, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0 &&
+           hak_syscall(number, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0;
+}
+
+void hak_os_print(const char *text, size_t length)
+{
+    while (length > 0) {
+        long written = hak_syscall(SYS_write, STDERR_FILENO, (long)text, (long)length, 0, 0, 0);
+        if (call_failed(written) || written == 0) {
+            return;
+        }
+        text += written;
+        length -= (size_t)written;
+    }
+}
+
+// Not abort(): the C library finds the calling thread through the thread register, which
+// means nothing in our helper thread.
+void hak_os_abort(void)
+{
+    const uint64_t nothing = 0;
+    const long process = hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    const long thread = hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&nothing, 0, sizeof nothing, 0, 0);
+    hak_syscall(SYS_tgkill, process, thread, SIGABRT, 0, 0, 0);
+    // A handler has returned, or it is ignored.
+    for (;;) {
+        hak_syscall(SYS_tgkill, process, thread, SIGKILL, 0, 0, 0);
+    }
+}

@@ -1,0 +1,59 @@
+// lock.h -- a small lock for slow paths.
+//
+// Layer     os
+// Threads   any.
+// Fails     never; naps when contended for long.
+//
+// Ranks, taken in this order only (a thread that holds one may take a later one;
+// out of order only by hak_lock_try):
+//
+//   sweep      one sweep at a time (cache/sweep.c)
+//   registry   the list of caches (cache/thread.c)
+//   cache      one cache's slabs, magazines' lower ends, large blocks
+//              (several caches at once: only while forking, and by hak_lock_try)
+//   arena      superslabs and their free units (slab/arena.c)
+//   pool       memory for our own descriptors (meta/pool.c)
+//
+// Dropping it is a plain store, not an exchange that would learn of waiters: the
+// owner of a cache takes its own lock on every slow path and almost never meets
+// anybody, so the uncontended pair costs one atomic instruction instead of two.
+// The price is that a waiter polls (it spins, then naps for 50 µs at a time).
+#ifndef HAK_OS_LOCK_H
+#define HAK_OS_LOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+
+struct hak_lock {
+    _Atomic(uint32_t) word;
+};
+
+HAK_INTERNAL void hak_lock_take_slow(struct hak_lock *lock);
+
+HAK_INLINE bool hak_lock_try(struct hak_lock *lock)
+{
+    uint32_t expected = 0;
+    return hak_cas_acquire(&lock->word, &expected, 1); // pairs with: hak_lock_drop
+}
+
+HAK_INLINE void hak_lock_take(struct hak_lock *lock)
+{
+    if (HAK_UNLIKELY(!hak_lock_try(lock))) {
+        hak_lock_take_slow(lock);
+    }
+}
+
+HAK_INLINE void hak_lock_drop(struct hak_lock *lock)
+{
+    hak_store_release(&lock->word, 0); // pairs with: hak_lock_try
+}
+
+// After fork, in the child: whoever held it does not exist any more.
+HAK_INLINE void hak_lock_reset(struct hak_lock *lock)
+{
+    hak_store_relaxed(&lock->word, 0);
+}
+
+#endif

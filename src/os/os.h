@@ -1,0 +1,84 @@
+// os.h -- the contract with the operating system.
+//
+// Layer     os (may include: base)
+// Owns      every system call the allocator makes.
+// Threads   any thread, at any time, also before the C library is ready and in a
+//           thread that the C library does not know: nothing here touches errno,
+//           thread-local storage or stdio.
+// Fails     as each function says; never by abort.
+//
+// linux.c implements it; fake.c implements it for unit tests, with a clock that a
+// test sets and memory that fails when told.
+#ifndef HAK_OS_OS_H
+#define HAK_OS_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+// Bytes of a page: 4, 16 or 64 KiB, read from the kernel at run time.
+HAK_INTERNAL size_t hak_os_page_bytes(void);
+
+// Map fresh zero pages. `hint` is where they should lie: exactly there, or the
+// call fails (NULL means anywhere). Returns NULL when the kernel refuses.
+HAK_INTERNAL void *hak_os_map(void *hint, size_t bytes);
+
+// Reserve `bytes` of addresses that read as zero, cost no commit and become
+// writable piece by piece with hak_os_commit. NULL when refused.
+HAK_INTERNAL void *hak_os_reserve(size_t bytes);
+HAK_INTERNAL bool hak_os_commit(void *start, size_t bytes);
+
+// Give addresses back. False when the kernel refuses (max_map_count): the pages
+// are then still mapped and still ours.
+HAK_INTERNAL bool hak_os_unmap(void *start, size_t bytes);
+
+// Give pages back and keep the addresses; they read as zero afterwards.
+// False when the kernel refuses (locked pages): their content is then undefined.
+HAK_INTERNAL bool hak_os_purge(void *start, size_t bytes);
+
+// Make pages present and writable in one call instead of one fault each. A hint:
+// may do nothing. Never fails.
+HAK_INTERNAL void hak_os_populate(void *start, size_t bytes);
+
+// Grow or shrink a mapping, moving it to `target` (which must be free) or in
+// place when `target` is NULL. Returns the new start, or NULL with nothing changed.
+HAK_INTERNAL void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target);
+
+enum hak_huge_pages { HAK_HUGE_NEVER, HAK_HUGE_MADVISE, HAK_HUGE_ALWAYS };
+
+// The kernel's transparent huge page setting.
+HAK_INTERNAL enum hak_huge_pages hak_os_huge_pages(void);
+// Ask for huge pages in a range, or ask to be spared them. A hint.
+HAK_INTERNAL void hak_os_want_huge(void *start, size_t bytes, bool wanted);
+
+// Nanoseconds of a clock that never goes back.
+HAK_INTERNAL uint64_t hak_os_now_ns(void);
+// RLIMIT_AS of the process; SIZE_MAX when there is none.
+HAK_INTERNAL size_t hak_os_address_limit(void);
+// 64 bits that an attacker and another process cannot guess; best effort.
+HAK_INTERNAL uint64_t hak_os_random(void);
+HAK_INTERNAL int hak_os_process_id(void);
+
+// Sleep while *word == expected, at most `ms` milliseconds (0: no limit), until woken.
+HAK_INTERNAL void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms);
+HAK_INTERNAL void hak_os_wake(_Atomic(uint32_t) *word);
+
+// Let others run for about this long.
+HAK_INTERNAL void hak_os_nap(uint64_t ns);
+
+// Make every running thread of the process pass a full memory barrier. False
+// when the kernel cannot do that.
+HAK_INTERNAL bool hak_os_barrier_all(void);
+
+// Run `work` in a thread of its own, which the C library does not know of: no
+// errno, no thread-locals, no libc calls in it. All signals are blocked there.
+// `finished` is called last, in that thread. False when it cannot be started.
+HAK_INTERNAL bool hak_os_start_thread(void (*work)(void));
+
+// Write to stderr, all of it, ignoring errors.
+HAK_INTERNAL void hak_os_print(const char *text, size_t length);
+HAK_INTERNAL _Noreturn void hak_os_abort(void);
+
+#endif

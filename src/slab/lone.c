@@ -1,0 +1,167 @@
+// lone.c -- a large block in a mapping of its own (see arena.h).
+#include "base/bits.h"
+#include "base/check.h"
+#include "base/options.h"
+#include "meta/map.h"
+#include "meta/pool.h"
+#include "os/os.h"
+#include "slab/arena.h"
+
+static struct hak_super *lone_of(struct hak_slab *lone)
+{
+    return (struct hak_super *)(void *)((char *)lone - offsetof(struct hak_super, slabs));
+}
+
+static struct hak_super *lone_make_locked(void)
+{
+    struct hak_super *super = hak_arena.spare_lones;
+    if (super != NULL) {
+        hak_arena.spare_lones = (struct hak_super *)(void *)super->base;
+        return super;
+    }
+    return hak_pool_take(sizeof *super + sizeof super->slabs[0]);
+}
+
+static void lone_spare_locked(struct hak_super *super)
+{
+    super->base = (char *)hak_arena.spare_lones;
+    hak_arena.spare_lones = super;
+}
+
+// Map with room to align beyond superslab size, and give the ends back.
+static char *map_aligned_locked(size_t bytes, size_t alignment)
+{
+    if (alignment <= HAK_SUPER_BYTES) {
+        return hak_map_take(bytes);
+    }
+    const size_t own = hak_align_up(bytes, HAK_SUPER_BYTES);
+    char *start = hak_map_take(own + alignment);
+    if (start == NULL) {
+        return NULL;
+    }
+    char *aligned = (char *)hak_align_up((uintptr_t)start, alignment);
+    char *end = start + own + alignment;
+    if (aligned > start && !hak_map_give(start, (size_t)(aligned - start))) {
+        hak_map_give(start, own + alignment);
+        return NULL;
+    }
+    hak_map_give(aligned + own, (size_t)(end - aligned - (ptrdiff_t)own));
+    if (own > bytes) {
+        hak_os_unmap(aligned + bytes, own - bytes);
+    }
+    return aligned;
+}
+
+static void lone_ask_for_huge_pages(char *start, size_t bytes)
+{
+    if (hak_arena.huge_pages == HAK_HUGE_MADVISE &&
+        bytes >= hak_options.huge_block_bytes) {
+        hak_os_want_huge(start, bytes, true);
+    }
+}
+
+struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
+{
+    hak_lock_take(&hak_arena.lock);
+    struct hak_super *super = lone_make_locked();
+    char *start = super != NULL ? map_aligned_locked(bytes, alignment) : NULL;
+    if (start == NULL) {
+        if (super != NULL) {
+            lone_spare_locked(super);
+        }
+        hak_lock_drop(&hak_arena.lock);
+        return NULL;
+    }
+    super->base = start;
+    super->mapped_bytes = bytes;
+    super->is_lone = true;
+    hak_list_append(&hak_arena.all, &super->all_link);
+    hak_list_start(&super->link);
+    hak_count(&hak_arena.lone_bytes, bytes);
+    struct hak_slab *lone = &super->slabs[0];
+    lone->base = start;
+    lone->bytes = bytes;
+    lone->units = 0;
+    lone->zeroed = true;
+    hak_list_start(&lone->link);
+    hak_map_set(start, 1, HAK_MAP_LARGE);
+    hak_map_publish(start, super);
+    hak_lock_drop(&hak_arena.lock);
+    lone_ask_for_huge_pages(start, bytes);
+    return lone;
+}
+
+void hak_arena_unmap(struct hak_slab *lone)
+{
+    struct hak_super *super = lone_of(lone);
+    hak_lock_take(&hak_arena.lock);
+    hak_map_set(super->base, 1, HAK_MAP_NOTHING);
+    hak_map_publish(super->base, NULL);
+    lone->state = HAK_SLAB_NONE;
+    hak_list_remove(&super->all_link);
+    hak_count(&hak_arena.lone_bytes, (size_t)0 - super->mapped_bytes);
+    if (hak_map_give(super->base, super->mapped_bytes)) {
+        lone_spare_locked(super);
+    } else {
+        // Out of mappings (max_map_count): splitting one is refused. The pages at least can
+        // go; the addresses stay ours and their slots in use.
+        hak_os_purge(super->base, super->mapped_bytes);
+    }
+    hak_lock_drop(&hak_arena.lock);
+}
+
+// Grow or shrink where it lies.
+static bool lone_resize_locked(struct hak_super *super, size_t bytes)
+{
+    const size_t old_bytes = super->mapped_bytes;
+    if (!hak_map_resize(super->base, old_bytes, bytes)) {
+        return false;
+    }
+    if (hak_os_remap(super->base, old_bytes, bytes, NULL) == NULL) {
+        hak_map_resize(super->base, bytes, old_bytes);
+        return false;
+    }
+    return true;
+}
+
+// Move the pages to a place with more room.
+static bool lone_move_locked(struct hak_super *super, size_t bytes)
+{
+    char *old_start = super->base;
+    const size_t old_bytes = super->mapped_bytes;
+    char *start = hak_map_take(bytes);
+    if (start == NULL) {
+        return false;
+    }
+    if (hak_os_remap(old_start, old_bytes, bytes, start) == NULL) {
+        hak_map_give(start, bytes);
+        return false;
+    }
+    hak_map_set(old_start, 1, HAK_MAP_NOTHING);
+    hak_map_publish(old_start, NULL);
+    hak_map_forget(old_start, old_bytes);
+    super->base = start;
+    super->slabs[0].base = start;
+    hak_map_set(start, 1, HAK_MAP_LARGE);
+    hak_map_publish(start, super);
+    return true;
+}
+
+bool hak_arena_remap(struct hak_slab *lone, size_t bytes)
+{
+    struct hak_super *super = lone_of(lone);
+    hak_lock_take(&hak_arena.lock);
+    bool done = lone_resize_locked(super, bytes) ||
+                (bytes > super->mapped_bytes && lone_move_locked(super, bytes));
+    if (done) {
+        hak_count(&hak_arena.lone_bytes, bytes - super->mapped_bytes);
+        super->mapped_bytes = bytes;
+        lone->bytes = bytes;
+        lone->zeroed = false;
+    }
+    hak_lock_drop(&hak_arena.lock);
+    if (done) {
+        lone_ask_for_huge_pages(lone->base, bytes);
+    }
+    return done;
+}

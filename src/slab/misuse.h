@@ -1,0 +1,19 @@
+// misuse.h -- what the program is told when it frees what it must not.
+//
+// Each writes one line to stderr and aborts. Nothing is allocated, no lock is taken.
+#ifndef HAK_SLAB_MISUSE_H
+#define HAK_SLAB_MISUSE_H
+
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+HAK_INTERNAL _Noreturn HAK_COLD void hak_die_double_free(const void *block, size_t bytes);
+// `p` points `offset` bytes into a block of `bytes`.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_die_interior(const void *p, size_t offset, size_t bytes);
+HAK_INTERNAL _Noreturn HAK_COLD void hak_die_wild_free(const void *p);
+HAK_INTERNAL _Noreturn HAK_COLD void hak_die_wild_realloc(const void *p);
+HAK_INTERNAL _Noreturn HAK_COLD void hak_die_freed_realloc(const void *block, size_t bytes);
+HAK_INTERNAL _Noreturn HAK_COLD void hak_die_wrong_size(const void *block, size_t said, size_t bytes);
+
+#endif

@@ -1,0 +1,192 @@
+// slab.c -- see slab.h.
+#include "slab/slab.h"
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/check.h"
+#include "meta/map.h"
+#include "meta/pool.h"
+#include "os/os.h"
+#include "slab/arena.h"
+#include "slab/misuse.h"
+
+static size_t bitmap_words(const struct hak_class *info)
+{
+    return (info->blocks + 63U) / 64;
+}
+
+struct hak_slab *hak_slab_of(const void *p)
+{
+    struct hak_super *super = hak_map_super(p);
+    if (super == NULL || (uintptr_t)p - (uintptr_t)super->base >= super->mapped_bytes) {
+        return NULL;
+    }
+    struct hak_slab *slab = &super->slabs[0];
+    if (!super->is_lone) {
+        size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;
+        slab = &super->slabs[super->first[unit]];
+        if (unit - super->first[unit] >= slab->units) {
+            return NULL;
+        }
+    }
+    return slab->state != HAK_SLAB_NONE ? slab : NULL;
+}
+
+struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
+{
+    const struct hak_class *info = &hak_classes[size_class];
+    uint64_t *bitmap = hak_pool_take(bitmap_words(info) * sizeof *bitmap);
+    if (bitmap == NULL) {
+        return NULL;
+    }
+    struct hak_slab *slab = hak_arena_take(info->units, 1);
+    if (slab == NULL) {
+        hak_pool_give(bitmap, bitmap_words(info) * sizeof *bitmap);
+        return NULL;
+    }
+    hak_store_relaxed(&slab->owner, owner);
+    slab->bitmap = bitmap;
+    slab->summary = 0;
+    slab->free_blocks = 0;
+    slab->fresh = 0;
+    slab->purged_blocks = 0;
+    slab->size_class = (uint8_t)size_class;
+    slab->state = HAK_SLAB_SMALL;
+    hak_map_set(slab->base, info->units, tag | size_class);
+    return slab;
+}
+
+void hak_slab_end(struct hak_slab *slab)
+{
+    HAK_ASSERT(hak_slab_is_idle(slab));
+    hak_map_set(slab->base, slab->units, HAK_MAP_NOTHING);
+    size_t bytes = bitmap_words(&hak_classes[slab->size_class]) * sizeof *slab->bitmap;
+    hak_pool_give(slab->bitmap, bytes);
+    hak_arena_give(slab);
+}
+
+void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag)
+{
+    hak_store_relaxed(&slab->owner, owner);
+    hak_map_set(slab->base, slab->units, tag | slab->size_class);
+}
+
+unsigned hak_slab_take(struct hak_slab *slab, void **slots, unsigned count)
+{
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    const size_t bytes = info->bytes;
+    const unsigned used = count < slab->free_blocks ? count : slab->free_blocks;
+    const unsigned fresh_left = (unsigned)info->blocks - slab->fresh;
+    const unsigned fresh = count - used < fresh_left ? count - used : fresh_left;
+    void **slot = slots + used + fresh;
+    slab->free_blocks -= used;
+    slab->purged_blocks = 0;
+    for (unsigned left = used; left > 0;) {
+        const unsigned index = hak_lowest_bit(slab->summary);
+        uint64_t word = slab->bitmap[index];
+        char *first = slab->base + (size_t)index * 64 * bytes;
+        do {
+            *--slot = first + hak_lowest_bit(word) * bytes;
+            word &= word - 1;
+        } while (--left > 0 && word != 0);
+        slab->bitmap[index] = word;
+        if (word == 0) {
+            slab->summary &= slab->summary - 1;
+        }
+    }
+    char *block = slab->base + slab->fresh * bytes;
+    for (unsigned i = 0; i < fresh; i++, block += bytes) {
+        *--slot = block;
+    }
+    slab->fresh = (uint16_t)(slab->fresh + fresh);
+    return used + fresh;
+}
+
+void *hak_slab_take_fresh(struct hak_slab *slab)
+{
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    if (slab->fresh == info->blocks) {
+        return NULL;
+    }
+    return slab->base + slab->fresh++ * (size_t)info->bytes;
+}
+
+// The index of `block`, which must be the start of a block that was handed out once.
+static uint32_t slab_index(const struct hak_slab *slab, const void *block)
+{
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    const size_t offset = (size_t)((const char *)block - slab->base);
+    const uint32_t index = hak_class_index(info, offset);
+    if (HAK_UNLIKELY(offset != (size_t)index * info->bytes || index >= slab->fresh)) {
+        hak_die_interior(block, offset - (size_t)index * info->bytes, info->bytes);
+    }
+    return index;
+}
+
+void hak_slab_put(struct hak_slab *slab, void *block)
+{
+    const uint32_t index = slab_index(slab, block);
+    const uint64_t bit = UINT64_C(1) << (index % 64);
+    const uint64_t word = slab->bitmap[index / 64];
+    if (HAK_UNLIKELY((word & bit) != 0)) {
+        hak_die_double_free(block, hak_classes[slab->size_class].bytes);
+    }
+    slab->bitmap[index / 64] = word | bit;
+    slab->summary |= UINT64_C(1) << (index / 64);
+    slab->free_blocks++;
+}
+
+bool hak_slab_is_out(const struct hak_slab *slab, const void *block)
+{
+    const uint32_t index = slab_index(slab, block);
+    return (slab->bitmap[index / 64] & (UINT64_C(1) << (index % 64))) == 0;
+}
+
+// Are all blocks from index `first` to `last` in the slab (or never handed out)?
+static bool slab_has_all(const struct hak_slab *slab, size_t first, size_t last)
+{
+    for (size_t index = first; index <= last && index < slab->fresh; index++) {
+        if ((slab->bitmap[index / 64] & (UINT64_C(1) << (index % 64))) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+size_t hak_slab_purge(struct hak_slab *slab)
+{
+    const size_t bytes = hak_classes[slab->size_class].bytes;
+    const size_t page = hak_os_page_bytes();
+    const size_t touched = hak_align_up(slab->fresh * bytes, page);
+    if (slab->free_blocks <= slab->purged_blocks) {
+        return 0; // nothing came back since the last time
+    }
+    slab->purged_blocks = (uint16_t)slab->free_blocks;
+    size_t purged = 0;
+    for (size_t start = 0; start < touched;) {
+        size_t end = start;
+        while (end < touched && slab_has_all(slab, end / bytes, (end + page - 1) / bytes)) {
+            end += page;
+        }
+        if (end > start && hak_os_purge(slab->base + start, end - start)) {
+            purged += end - start;
+        }
+        start = end + page;
+    }
+    return purged;
+}
+
+void hak_slab_verify(const struct hak_slab *slab)
+{
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    unsigned bits = 0;
+    for (size_t w = 0; w < bitmap_words(info); w++) {
+        bits += hak_count_bits(slab->bitmap[w]);
+        HAK_ASSERT(((slab->summary >> w) & 1) == (slab->bitmap[w] != 0));
+    }
+    HAK_ASSERT(slab->free_blocks == bits);
+    for (unsigned index = slab->fresh; index < info->blocks; index++) {
+        HAK_ASSERT((slab->bitmap[index / 64] & (UINT64_C(1) << (index % 64))) == 0);
+    }
+    (void)bits;
+}

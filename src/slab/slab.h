@@ -1,0 +1,95 @@
+// slab.h -- a slab: blocks of one size, and which of them are free.
+//
+// Layer     slab (may include: base, os, meta)
+// Owns      the descriptor of every run of units, and the bitmap of a slab's free blocks.
+// Threads   everything here: whoever holds the lock of the slab's owner.
+// Fails     hak_slab_make returns NULL without memory; misuse dies with a line.
+//
+// A block is in one of three places: with the program, in some thread's magazine
+// or parcel, or in its slab. The bitmap tells only the last: bit set = in the
+// slab. Blocks that were never handed out have no bit set; they lie at and above
+// `fresh`, untouched, so that their pages are not resident.
+//
+// Invariants (hak_slab_verify, in these words):
+//   free_blocks == number of bits set in bitmap
+//   bit w of summary is set  <=>  bitmap[w] != 0
+//   no bit at or above fresh is set
+//   the slab is linked in its owner's list  <=>  free_blocks > 0 or fresh < blocks
+#ifndef HAK_SLAB_SLAB_H
+#define HAK_SLAB_SLAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/list.h"
+#include "meta/size_class.h"
+
+enum hak_slab_state {
+    HAK_SLAB_NONE,   // units are free, or this is not a run's first unit
+    HAK_SLAB_SMALL,  // blocks of a class
+    HAK_SLAB_LARGE,  // one block, with the program
+    HAK_SLAB_KEPT,   // one block, freed and kept in a cache
+};
+
+struct hak_slab {
+    struct hak_list link; // in its owner's list of slabs with something to give; large: in a bin
+    char *base;           // first block
+    _Atomic(void *) owner; // the struct hak_cache whose lock protects this; large: a heap, or NULL
+    union {
+        uint64_t *bitmap; // small: a bit per block in the slab
+        size_t bytes;     // large: of the block
+    };
+    union {
+        uint64_t summary;   // small: a bit per word of bitmap
+        uint64_t kept_tick; // large, kept: when it was freed
+    };
+    uint32_t free_blocks; // small
+    uint16_t fresh;       // small: index of the first block never handed out
+    uint16_t purged_blocks; // small: free_blocks when its free pages were last given back
+    uint8_t size_class;   // small
+    uint8_t state;        // enum hak_slab_state
+    uint8_t units;        // of the run; 0: a mapping of its own
+    bool zeroed;          // the pages were never touched since they came from the kernel
+};
+
+// The run that `p` lies in, as the map knows it; NULL when it is not ours. `p`
+// may point anywhere into it. The descriptor is stable while a block of it is live.
+HAK_INTERNAL struct hak_slab *hak_slab_of(const void *p);
+
+// A fresh slab of `size_class` for `owner`, whose map entries carry `tag`. NULL without memory.
+HAK_INTERNAL struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class);
+// Give its units back. All its blocks must be in it.
+HAK_INTERNAL void hak_slab_end(struct hak_slab *slab);
+// Pass it to another owner; the caller holds both owners' locks.
+HAK_INTERNAL void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag);
+
+// Take up to `count` free blocks into slots[0..], lowest addresses last, so that a
+// magazine hands out the lowest first. Returns how many.
+HAK_INTERNAL unsigned hak_slab_take(struct hak_slab *slab, void **slots, unsigned count);
+// Take one block that was never handed out, or NULL: its pages may still read as zero.
+HAK_INTERNAL void *hak_slab_take_fresh(struct hak_slab *slab);
+// Put one block back. Dies when `block` is no block of this slab or is in it already.
+HAK_INTERNAL void hak_slab_put(struct hak_slab *slab, void *block);
+
+// Is `block` a block of this slab that is not in it?
+HAK_INTERNAL bool hak_slab_is_out(const struct hak_slab *slab, const void *block);
+// Does every block lie in the slab?
+HAK_INLINE bool hak_slab_is_idle(const struct hak_slab *slab)
+{
+    return slab->free_blocks == slab->fresh;
+}
+
+HAK_INLINE bool hak_slab_has_blocks(const struct hak_slab *slab)
+{
+    return slab->free_blocks > 0 || slab->fresh < hak_classes[slab->size_class].blocks;
+}
+
+// Give back the pages that lie wholly in free blocks. Returns the bytes returned.
+HAK_INTERNAL size_t hak_slab_purge(struct hak_slab *slab);
+
+// Walk everything and die when an invariant is broken.
+HAK_INTERNAL void hak_slab_verify(const struct hak_slab *slab);
+
+#endif

@@ -1,0 +1,74 @@
+// serial
+// native only
+// A heap that grows dense lies on huge pages where the kernel gives them; a
+// small one, and one that is used sparsely, does not pay for them.
+#include "../support/memory.h"
+
+static bool kernel_gives_huge_pages(void)
+{
+    char text[64] = "";
+    int fd = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0 || strstr(text, "[never]") != NULL) {
+        return false;
+    }
+    close(fd);
+    // The setting is no promise either: see if the kernel has any.
+    size_t bytes = 64 * HT_MIB;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    HT_CHECK(memory != MAP_FAILED, "no memory");
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    memset(memory, 1, bytes);
+    long huge = ht_proc_number(HT_SMAPS, "AnonHugePages");
+    munmap(memory, bytes);
+    return huge >= (long)(bytes / 2 / HT_KIB);
+}
+
+static void check_dense(size_t size)
+{
+    size_t bytes = 512 * HT_MIB;
+    size_t count = bytes / size;
+    void **blocks = ht_map(count * sizeof *blocks);
+    long before = ht_proc_number(HT_SMAPS, "AnonHugePages");
+    ht_fill(blocks, count, size);
+    long huge = ht_proc_number(HT_SMAPS, "AnonHugePages") - before;
+    HT_CHECK(huge >= (long)(bytes / 2 / HT_KIB),
+             "512 MiB of blocks of %zu: %ld KiB are on huge pages, promised is the half",
+             size,
+             huge);
+    ht_free_all(blocks, count);
+    munmap(blocks, count * sizeof *blocks);
+}
+
+int main(void)
+{
+    ht_start();
+    ht_need_memory(HT_GIB);
+    if (!kernel_gives_huge_pages()) {
+        HT_SKIP("the kernel gives no huge pages");
+    }
+    long before = ht_proc_number(HT_SMAPS, "AnonHugePages");
+    long rss = ht_rss_kib();
+    static void *blocks[4000];
+    ht_fill(blocks, 4000, 250);
+    // One MiB of blocks: a huge page under it would double it.
+    HT_CHECK(ht_proc_number(HT_SMAPS, "AnonHugePages") == before,
+             "1 MiB of blocks took a huge page");
+    HT_CHECK(
+        ht_rss_kib() - rss < 2048, "1 MiB of blocks made %ld KiB resident", ht_rss_kib() - rss);
+    ht_free_all(blocks, 4000);
+    // Sparse: of each block a page is touched.
+    rss = ht_rss_kib();
+    for (size_t i = 0; i < 500; i++) {
+        blocks[i] = malloc(HT_MIB);
+        HT_CHECK(blocks[i] != NULL, "malloc(1 MiB) failed");
+        memset(blocks[i], 1, 100);
+    }
+    HT_CHECK(ht_rss_kib() - rss < 32 * 1024,
+             "500 touched pages made %ld KiB resident",
+             ht_rss_kib() - rss);
+    ht_free_all(blocks, 500);
+    check_dense(64);
+    check_dense(1000);
+    check_dense(20000);
+    return 0;
+}

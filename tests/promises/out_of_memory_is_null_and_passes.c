@@ -1,0 +1,121 @@
+// native only
+// When the address space is used up, every size gets NULL with ENOMEM; nothing
+// that was allocated changes; freeing works; and when the limit is lifted or
+// blocks were freed, allocation works again.
+#include "../support/memory.h"
+
+#include <sys/resource.h>
+
+enum { MOST_BLOCKS = 1 << 21 };
+
+struct kept {
+    unsigned char *bytes;
+    size_t size;
+};
+
+static struct kept *kept;
+static size_t count;
+
+static void set_limit(rlim_t bytes)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = bytes;
+    HT_CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit failed");
+}
+
+static unsigned char mark(const unsigned char *block)
+{
+    return (unsigned char)((uintptr_t)block >> 4);
+}
+
+// Allocate blocks of `size` until there are no more.
+static void exhaust(size_t size)
+{
+    for (;;) {
+        errno = 0;
+        unsigned char *block = malloc(size);
+        if (block == NULL) {
+            HT_CHECK(errno == ENOMEM, "malloc(%zu): errno is %d, not ENOMEM", size, errno);
+            return;
+        }
+        if (count == MOST_BLOCKS) {
+            HT_SKIP("no end of memory below the limit");
+        }
+        block[0] = mark(block);
+        block[size - 1] = mark(block);
+        kept[count++] = (struct kept){block, size};
+    }
+}
+
+static void check_all(void)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct kept *block = &kept[i];
+        HT_CHECK(block->bytes[0] == mark(block->bytes) &&
+                     block->bytes[block->size - 1] == mark(block->bytes),
+                 "a block of %zu changed when memory ran out",
+                 block->size);
+    }
+}
+
+static void fail_in_other_ways(void)
+{
+    unsigned char *block = kept[0].bytes;
+    void *other = NULL;
+    errno = 0;
+    HT_CHECK(realloc(block, 600 * HT_MIB) == NULL && errno == ENOMEM, "realloc: errno %d", errno);
+    errno = 0;
+    HT_CHECK(ht_hide(calloc(600, HT_MIB)) == NULL && errno == ENOMEM, "calloc: errno %d", errno);
+    errno = 0;
+    HT_CHECK(aligned_alloc(HT_MIB, 600 * HT_MIB) == NULL && errno == ENOMEM,
+             "aligned_alloc: errno %d",
+             errno);
+    HT_CHECK(posix_memalign(&other, HT_MIB, 600 * HT_MIB) == ENOMEM, "posix_memalign found memory");
+}
+
+int main(void)
+{
+    ht_start();
+    kept = ht_map(MOST_BLOCKS * sizeof *kept);
+    struct rlimit before;
+    getrlimit(RLIMIT_AS, &before);
+    for (int round = 0; round < 3; round++) {
+        // The library may have reserved much and filled nothing: the limit is
+        // set above what is there now, and what was reserved counts as memory.
+        size_t now = (size_t)ht_proc_number("/proc/self/status", "VmSize") * HT_KIB;
+        set_limit(now + 96 * HT_MIB);
+        count = 0;
+        static const size_t sizes[] = {40 * HT_MIB, 3 * HT_MIB, 300000, 40000, 5000, 1000, 100};
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            size_t first = count;
+            exhaust(sizes[i]);
+            check_all();
+            if (i + 1 < sizeof sizes / sizeof *sizes) {
+                // Half of them again, so that smaller blocks find room.
+                for (size_t j = first + (count - first) / 2; count > j;) {
+                    free(kept[--count].bytes);
+                }
+            }
+        }
+        HT_CHECK(count > 1000, "only %zu blocks before memory ran out", count);
+        fail_in_other_ways();
+        check_all();
+        for (size_t i = count; i > count / 2; i--) {
+            free(kept[i - 1].bytes);
+        }
+        count /= 2;
+        void *block = malloc(100);
+        HT_CHECK(block != NULL, "no memory although blocks of the same size were freed");
+        free(block);
+        set_limit(before.rlim_cur);
+        block = malloc(100 * HT_MIB);
+        HT_CHECK(block != NULL, "no memory although the limit was lifted");
+        free(block);
+        check_all();
+        while (count > 0) {
+            free(kept[--count].bytes);
+        }
+    }
+    return 0;
+}

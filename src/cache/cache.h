@@ -92,6 +92,8 @@ struct hak_cache {
     struct hak_cache *next;          // constant: in the list of all caches
     struct hak_cache *next_dead;     // registry lock
 
+    struct hak_list full;   // lock: slabs of any class without blocks to give
+    struct hak_list larges; // lock: a heap's large blocks in use
     uint64_t bins_used[2];                        // lock: a bit per bin that has blocks
     _Atomic(size_t) large_bytes;                  // lock: in the bins
     struct hak_list bins[HAK_LARGE_BINS]; // lock: freed large blocks, latest first; valid where used

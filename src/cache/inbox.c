@@ -6,6 +6,7 @@
 #include "cache/fast_path.h"
 #include "cache/magazine.h"
 #include "meta/pool.h"
+#include "slab/misuse.h"
 
 static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
 {
@@ -38,7 +39,10 @@ static void parcel_end_locked(struct hak_cache *cache, struct hak_parcel *parcel
 static struct hak_cache *owner_of(const void *block)
 {
     struct hak_slab *slab = hak_slab_of(block);
-    return slab != NULL ? hak_load_relaxed(&slab->owner) : NULL;
+    if (HAK_UNLIKELY(slab == NULL)) {
+        hak_die_wild_free(block);
+    }
+    return hak_load_relaxed(&slab->owner);
 }
 
 static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
@@ -169,8 +173,12 @@ void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
 void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block)
 {
     const uint32_t entry = hak_map_entry(block);
+    struct hak_slab *slab = hak_slab_of(block);
+    if (HAK_UNLIKELY(slab == NULL)) {
+        hak_die_wild_free(block); // an address that shares a map entry with one of ours
+    }
     if (HAK_MAP_TAG(entry) == cache->tag) {
-        hak_cache_put(cache, hak_slab_of(block), block);
+        hak_cache_put(cache, slab, block);
     } else if (!outbox_post_locked(self, block, entry)) {
         inbox_push_loose(block);
     }
@@ -190,6 +198,32 @@ static bool inbox_keep(struct hak_cache *cache, void *block)
     hak_place_store(top, block);
     hak_store_relaxed(&cache->top[size_class], top + 1);
     return true;
+}
+
+void hak_outbox_forget(struct hak_cache *cache, uint32_t tag)
+{
+    for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
+        struct hak_parcel *parcel = cache->outboxes[i].parcel;
+        const uint32_t count = parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
+        for (uint32_t j = 0; j < count; j++) {
+            void *block = hak_place_load(&parcel->blocks[j]);
+            if (block != NULL && HAK_MAP_TAG(hak_map_entry(block)) == tag) {
+                hak_place_store(&parcel->blocks[j], NULL);
+            }
+        }
+    }
+}
+
+void hak_inbox_forget(struct hak_cache *cache)
+{
+    hak_store_relaxed(&cache->loose, NULL);
+    hak_store_relaxed(&cache->inbox_bytes, 0);
+    struct hak_parcel *parcel = hak_swap_acquire(&cache->inbox, NULL); // pairs with: outbox_send_locked
+    while (parcel != NULL) {
+        struct hak_parcel *next = parcel->next;
+        parcel_end_locked(cache, parcel);
+        parcel = next;
+    }
 }
 
 static void inbox_take(struct hak_cache *self, struct hak_cache *cache, void *block)

@@ -22,6 +22,10 @@ HAK_INTERNAL void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cach
 // Put every waiting block of `cache` into its slab (or, when self == cache, its magazine).
 // Both locked.
 HAK_INTERNAL void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache);
+// Drop what waits in the inbox of `cache`, or in the outboxes of `cache` for the owner with `tag`:
+// those slabs are about to end. With the lock.
+HAK_INTERNAL void hak_inbox_forget(struct hak_cache *cache);
+HAK_INTERNAL void hak_outbox_forget(struct hak_cache *cache, uint32_t tag);
 // Put `block` into its slab if `cache` owns it, else send it to its owner through `self`. Both locked.
 HAK_INTERNAL void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block);
 // Put a block straight into its slab, whoever owns it. No cache locked.

@@ -97,6 +97,7 @@ void *hak_large_alloc(struct hak_cache *cache, size_t bytes, size_t alignment, b
         }
         *zeroed = slab->zeroed;
         slab->zeroed = false;
+        hak_store_relaxed(&slab->owner, NULL);
     }
     slab->state = HAK_SLAB_LARGE;
     return slab->base;
@@ -140,10 +141,41 @@ void hak_large_expire(struct hak_cache *cache, uint64_t age)
     }
 }
 
+void hak_large_belongs(void *block, struct hak_cache *heap)
+{
+    struct hak_slab *slab = hak_slab_of(block);
+    hak_lock_take(&heap->lock);
+    hak_store_relaxed(&slab->owner, heap);
+    hak_list_push(&heap->larges, &slab->link);
+    hak_lock_drop(&heap->lock);
+}
+
+static void large_leave_heap(struct hak_slab *slab)
+{
+    struct hak_cache *heap = hak_load_relaxed(&slab->owner);
+    hak_lock_take(&heap->lock);
+    hak_list_remove(&slab->link);
+    hak_store_relaxed(&slab->owner, NULL);
+    hak_lock_drop(&heap->lock);
+}
+
+void hak_large_end_all(struct hak_cache *heap)
+{
+    while (!hak_list_is_empty(&heap->larges)) {
+        struct hak_slab *slab = HAK_LIST_ITEM(heap->larges.next, struct hak_slab, link);
+        hak_list_remove(&slab->link);
+        hak_store_relaxed(&slab->owner, NULL);
+        large_give(slab);
+    }
+}
+
 void hak_large_free(struct hak_cache *cache, struct hak_slab *slab)
 {
     if (HAK_UNLIKELY(slab->state != HAK_SLAB_LARGE)) {
         hak_die_double_free(slab->base, slab->bytes);
+    }
+    if (HAK_UNLIKELY(hak_load_relaxed(&slab->owner) != NULL)) {
+        large_leave_heap(slab);
     }
     const unsigned bin = hak_large_bin_of(slab->bytes);
     const size_t keep = hak_options.large_keep_bytes;

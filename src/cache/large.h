@@ -12,14 +12,18 @@
 
 #include "cache/cache.h"
 
-// A block of at least `bytes` > HAK_SMALL_MAX, aligned to `alignment` (a power of two). With
-// `zeroed`, tells whether its pages are untouched. `heap`: the heap it belongs to, or NULL.
+// A block of at least `bytes` > HAK_SMALL_MAX, aligned to `alignment` (a power of two). Sets
+// `zeroed` when its pages are untouched.
 HAK_INTERNAL void *
 hak_large_alloc(struct hak_cache *cache, size_t bytes, size_t alignment, bool *zeroed);
 HAK_INTERNAL void hak_large_free(struct hak_cache *cache, struct hak_slab *slab);
 // Grow or shrink it where it lies, or by moving its pages. Returns where it is then, or NULL when
 // it has to be copied.
 HAK_INTERNAL void *hak_large_resize(struct hak_slab *slab, size_t bytes);
+
+// Make a block the heap's, and free all that still are. The second with the lock.
+HAK_INTERNAL void hak_large_belongs(void *block, struct hak_cache *heap);
+HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);
 
 // Give back kept blocks that have waited for `age` ticks. With the lock.
 HAK_INTERNAL void hak_large_expire(struct hak_cache *cache, uint64_t age);

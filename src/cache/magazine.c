@@ -30,9 +30,11 @@ struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class)
 void hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
 {
     struct hak_list *slabs = hak_cache_slabs(cache, slab->size_class);
+    const bool was_full = !hak_slab_has_blocks(slab);
     hak_slab_put(slab, block);
-    if (!hak_list_is_linked(&slab->link)) {
+    if (was_full) {
         // To the end: others have blocks too, and this one may fill up until its turn.
+        hak_list_remove(&slab->link);
         hak_list_append(slabs, &slab->link);
     } else if (hak_slab_is_idle(slab) && slabs->next != slabs->prev) {
         hak_list_remove(&slab->link);
@@ -50,6 +52,14 @@ void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class)
             hak_list_remove(&slab->link);
             hak_slab_end(slab);
         }
+    }
+}
+
+static void slab_list_if_full(struct hak_cache *cache, struct hak_slab *slab)
+{
+    if (!hak_slab_has_blocks(slab)) {
+        hak_list_remove(&slab->link);
+        hak_list_push(&cache->full, &slab->link);
     }
 }
 
@@ -74,9 +84,7 @@ static unsigned cache_take(struct hak_cache *cache, unsigned size_class, void **
         }
         struct hak_slab *slab = slab_item(slabs->next);
         got += hak_slab_take(slab, blocks + got, count - got);
-        if (!hak_slab_has_blocks(slab)) {
-            hak_list_remove(&slab->link);
-        }
+        slab_list_if_full(cache, slab);
     }
     return got;
 }
@@ -101,9 +109,7 @@ void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_class, bool *z
     struct hak_slab *slab = slab_item(slabs->next);
     void *block = slab->free_blocks == 0 ? hak_slab_take_fresh(slab) : NULL;
     *zeroed = slab->zeroed;
-    if (!hak_slab_has_blocks(slab)) {
-        hak_list_remove(&slab->link);
-    }
+    slab_list_if_full(cache, slab);
     return block;
 }
 
@@ -260,5 +266,17 @@ void hak_magazine_flush_all(struct hak_cache *cache)
         magazine->bottom = 0;
         hak_store_relaxed(&cache->top[size_class], magazine->base + 1);
         hak_cache_end_idle_slabs(cache, size_class);
+    }
+}
+
+void hak_magazine_forget_all(struct hak_cache *cache)
+{
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        struct hak_magazine *magazine = &cache->magazines[size_class];
+        if (magazine->base != NULL) {
+            magazine->fence = 0;
+            magazine->bottom = 0;
+            hak_store_relaxed(&cache->top[size_class], magazine->base + 1);
+        }
     }
 }

@@ -26,14 +26,20 @@ hak_place hak_nothing[2] = {NULL, HAK_FULL};
 
 // No unit has these owners' tags.
 struct hak_cache hak_cache_nobody = {.top = ALL_NOTHING, .tag = 0xFFFFFF00U};
-struct hak_cache hak_cache_late = {.top = ALL_NOTHING, .tag = 0xFFFFFE00U, .is_direct = true};
+struct hak_cache hak_cache_late = {
+    .top = ALL_NOTHING,
+    .tag = 0xFFFFFE00U,
+    .is_direct = true,
+    .full = {&hak_cache_late.full, &hak_cache_late.full},
+    .larges = {&hak_cache_late.larges, &hak_cache_late.larges},
+};
 
 HAK_TLS struct hak_cache *hak_cache_self = &hak_cache_nobody;
 
 static pthread_key_t thread_key;
 static bool thread_key_is_made;
 
-static struct hak_cache *registry_add_locked(void)
+static struct hak_cache *registry_add_locked(bool has_thread)
 {
     struct hak_cache *cache = hak_pool_take(sizeof *cache);
     if (cache == NULL) {
@@ -42,7 +48,11 @@ static struct hak_cache *registry_add_locked(void)
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         hak_store_relaxed(&cache->top[size_class], NOTHING);
     }
+    hak_list_start(&cache->full);
+    hak_list_start(&cache->larges);
     cache->tag = ++hak_registry.count << 8;
+    cache->is_direct = hak_options.check != 0;
+    cache->has_thread = has_thread;
     cache->next = hak_load_relaxed(&hak_registry.all);
     hak_store_release(&hak_registry.all, cache); // pairs with: hak_loot_slab
     return cache;
@@ -51,9 +61,9 @@ static struct hak_cache *registry_add_locked(void)
 struct hak_cache *hak_cache_make(bool has_thread)
 {
     hak_lock_take(&hak_registry.lock);
-    struct hak_cache *cache = hak_registry.dead;
+    struct hak_cache *cache = hak_registry.dead[has_thread];
     if (cache != NULL) {
-        hak_registry.dead = cache->next_dead;
+        hak_registry.dead[has_thread] = cache->next_dead;
         hak_count(&hak_registry.dead_count, (uint32_t)-1);
         // Whoever loots it holds its lock.
         hak_lock_take(&cache->lock);
@@ -61,14 +71,17 @@ struct hak_cache *hak_cache_make(bool has_thread)
         cache->exit_rounds = 0;
         hak_lock_drop(&cache->lock);
     } else {
-        cache = registry_add_locked();
-    }
-    if (cache != NULL) {
-        cache->is_direct = hak_options.check != 0;
-        cache->has_thread = has_thread;
+        cache = registry_add_locked(has_thread);
     }
     hak_lock_drop(&hak_registry.lock);
     return cache;
+}
+
+static void registry_bury_locked(struct hak_cache *cache)
+{
+    cache->next_dead = hak_registry.dead[cache->has_thread];
+    hak_registry.dead[cache->has_thread] = cache;
+    hak_count(&hak_registry.dead_count, 1);
 }
 
 void hak_cache_end(struct hak_cache *cache)
@@ -81,9 +94,7 @@ void hak_cache_end(struct hak_cache *cache)
     hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
     hak_lock_drop(&cache->lock);
     hak_lock_take(&hak_registry.lock);
-    cache->next_dead = hak_registry.dead;
-    hak_registry.dead = cache;
-    hak_count(&hak_registry.dead_count, 1);
+    registry_bury_locked(cache);
     hak_lock_drop(&hak_registry.lock);
     hak_sweep_wanted(0);
 }
@@ -120,7 +131,7 @@ struct hak_cache *hak_cache_for_thread(void)
 
 // fork copies the memory as it is at one moment: no lock may be held then by a thread that
 // the child will not have.
-static void fork_prepare(void)
+void hak_world_lock(void)
 {
     hak_sweep_lock();
     hak_lock_take(&hak_registry.lock);
@@ -132,7 +143,7 @@ static void fork_prepare(void)
     hak_lock_take(&hak_pool.lock);
 }
 
-static void fork_release(bool is_child)
+static void world_drop(bool is_child)
 {
     hak_lock_drop(&hak_pool.lock);
     hak_lock_drop(&hak_arena.lock);
@@ -143,9 +154,7 @@ static void fork_release(bool is_child)
             // Its thread stayed with the parent. What it was in the middle of is at most one
             // block in its hand, which counts as in use.
             hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
-            cache->next_dead = hak_registry.dead;
-            hak_registry.dead = cache;
-            hak_count(&hak_registry.dead_count, 1);
+            registry_bury_locked(cache);
         }
         hak_lock_drop(&cache->lock);
     }
@@ -153,20 +162,20 @@ static void fork_release(bool is_child)
     hak_sweep_unlock(is_child);
 }
 
-static void fork_in_parent(void)
+void hak_world_unlock(void)
 {
-    fork_release(false);
+    world_drop(false);
 }
 
 static void fork_in_child(void)
 {
-    fork_release(true);
+    world_drop(true);
 }
 
 void hak_thread_start(void)
 {
     thread_key_is_made = pthread_key_create(&thread_key, thread_end) == 0;
-    pthread_atfork(fork_prepare, fork_in_parent, fork_in_child);
+    pthread_atfork(hak_world_lock, hak_world_unlock, fork_in_child);
     // The thread that runs this may have a cache already.
     if (thread_key_is_made && hak_cache_self != &hak_cache_nobody) {
         pthread_setspecific(thread_key, hak_cache_self);

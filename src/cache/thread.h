@@ -15,7 +15,9 @@ struct hak_registry {
     //   written by   holder of lock   registry_add_locked   release
     //   read by      any              hak_loot_slab …       acquire
     _Atomic(struct hak_cache *) all;
-    struct hak_cache *dead;              // lock: without a thread, for the next one
+    // lock: for the next heap [0], for the next thread [1]. Never one for the other: ending
+    // a heap frees all that its cache owns, and a thread leaves blocks behind that live on.
+    struct hak_cache *dead[2];
     _Atomic(uint32_t) dead_count;        // lock
     _Atomic(struct hak_cache *) loot_next; // where the next look begins; a hint
     uint32_t count;                      // lock: caches made; the last one's id
@@ -30,6 +32,11 @@ HAK_INTERNAL struct hak_cache *hak_cache_for_thread(void);
 HAK_INTERNAL struct hak_cache *hak_cache_make(bool has_thread);
 // Nobody uses `cache` any more: put everything back, leave it to others.
 HAK_INTERNAL void hak_cache_end(struct hak_cache *cache);
+
+// Take every lock there is, in order of rank, and drop them: nothing changes in between, but for
+// the places and tops of magazines. For fork, and for who wants exact figures.
+HAK_INTERNAL void hak_world_lock(void);
+HAK_INTERNAL void hak_world_unlock(void);
 
 // Once, early: make the key whose destructor ends a thread's cache, and ask for fork's hooks.
 HAK_INTERNAL void hak_thread_start(void);

@@ -14,7 +14,8 @@
 //   free_blocks == number of bits set in bitmap
 //   bit w of summary is set  <=>  bitmap[w] != 0
 //   no bit at or above fresh is set
-//   the slab is linked in its owner's list  <=>  free_blocks > 0 or fresh < blocks
+//   the slab is in its owner's list for the class  <=>  free_blocks > 0 or fresh < blocks,
+//   and in its owner's list of full slabs otherwise
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
@@ -34,9 +35,9 @@ enum hak_slab_state {
 };
 
 struct hak_slab {
-    struct hak_list link; // in its owner's list of slabs with something to give; large: in a bin
+    struct hak_list link; // in a list of its owner; large: in a bin, or its heap's list
     char *base;           // first block
-    _Atomic(void *) owner; // the struct hak_cache whose lock protects this; large: a heap, or NULL
+    _Atomic(void *) owner; // the struct hak_cache whose lock protects this; large: its heap, or NULL
     union {
         uint64_t *bitmap; // small: a bit per block in the slab
         size_t bytes;     // large: of the block

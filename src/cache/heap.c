@@ -1,0 +1,72 @@
+// heap.c -- see heap.h.
+#include "cache/heap.h"
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "cache/fast_path.h"
+#include "cache/inbox.h"
+#include "cache/large.h"
+#include "cache/magazine.h"
+#include "cache/thread.h"
+
+struct hak_cache *hak_heap_make(void)
+{
+    return hak_cache_make(false);
+}
+
+void *hak_heap_take(struct hak_cache *heap, unsigned size_class)
+{
+    hak_lock_take(&heap->lock);
+    hak_count(&heap->events, 1);
+    hak_place *top = hak_load_relaxed(&heap->top[size_class]);
+    void *block = hak_place_load(top - 1);
+    if (block != NULL) {
+        hak_store_relaxed(&heap->top[size_class], top - 1);
+    } else {
+        block = heap->is_direct ? hak_cache_take(heap, size_class)
+                                : hak_magazine_refill(heap, size_class);
+    }
+    hak_lock_drop(&heap->lock);
+    if (block == NULL) {
+        errno = ENOMEM;
+    }
+    return block;
+}
+
+// Blocks of the heap that other threads have freed but not handed over yet must not be handed
+// over later, when the slab is somebody else's.
+static void parcels_forget(struct hak_cache *heap)
+{
+    struct hak_cache *cache = hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    for (; cache != NULL; cache = cache->next) {
+        hak_lock_take(&cache->lock);
+        hak_outbox_forget(cache, heap->tag);
+        hak_lock_drop(&cache->lock);
+    }
+}
+
+static void slabs_end_locked(struct hak_list *slabs)
+{
+    while (!hak_list_is_empty(slabs)) {
+        struct hak_slab *slab = HAK_LIST_ITEM(slabs->next, struct hak_slab, link);
+        hak_list_remove(&slab->link);
+        slab->free_blocks = slab->fresh; // its blocks end with it
+        hak_slab_end(slab);
+    }
+}
+
+void hak_heap_end(struct hak_cache *heap)
+{
+    parcels_forget(heap);
+    hak_lock_take(&heap->lock);
+    hak_inbox_forget(heap);
+    hak_magazine_forget_all(heap);
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        slabs_end_locked(hak_cache_slabs(heap, size_class));
+    }
+    slabs_end_locked(&heap->full);
+    hak_large_end_all(heap);
+    hak_lock_drop(&heap->lock);
+    hak_cache_end(heap);
+}

@@ -1,0 +1,17 @@
+// heap.h -- caches that belong to a heap instead of a thread.
+//
+// Layer     cache
+// Threads   hak_heap_take: any. hak_heap_end: any, while nobody else uses the heap.
+#ifndef HAK_CACHE_HEAP_H
+#define HAK_CACHE_HEAP_H
+
+#include "cache/cache.h"
+
+// NULL without memory.
+HAK_INTERNAL struct hak_cache *hak_heap_make(void);
+// A block of `size_class`; NULL with errno ENOMEM.
+HAK_INTERNAL void *hak_heap_take(struct hak_cache *heap, unsigned size_class);
+// Free everything that is left in it.
+HAK_INTERNAL void hak_heap_end(struct hak_cache *heap);
+
+#endif

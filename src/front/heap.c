@@ -1,0 +1,83 @@
+// heap.c -- first-class heaps: caches without a thread, used under their lock.
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "cache/fast_path.h"
+#include "cache/heap.h"
+#include "cache/large.h"
+#include "cache/start.h"
+#include "cache/sweep.h"
+#include "front/alloc.h"
+#include "hakmem/hakmem.h"
+
+static struct hak_cache *cache_of(struct hak_heap *heap)
+{
+    return (struct hak_cache *)(void *)heap;
+}
+
+struct hak_heap *hak_heap_create(void)
+{
+    struct hak_cache *cache = hak_start_thread() != NULL ? hak_heap_make() : NULL;
+    if (cache == NULL) {
+        errno = ENOMEM;
+    }
+    return (struct hak_heap *)(void *)cache;
+}
+
+void hak_heap_destroy(struct hak_heap *heap)
+{
+    if (heap != NULL) {
+        hak_heap_end(cache_of(heap));
+        hak_sweep_wanted(0);
+    }
+}
+
+static void *heap_alloc(struct hak_heap *heap, size_t alignment, size_t bytes, bool *zeroed)
+{
+    struct hak_cache *cache = cache_of(heap);
+    *zeroed = false;
+    if (bytes > PTRDIFF_MAX) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    const unsigned size_class = hak_aligned_class(alignment, bytes);
+    if (size_class < HAK_SMALL_CLASSES) {
+        return hak_heap_take(cache, size_class);
+    }
+    const size_t least = bytes > HAK_SMALL_MAX ? bytes : HAK_SMALL_MAX + 1;
+    void *block = hak_alloc_large(least, alignment, zeroed);
+    if (block != NULL) {
+        hak_large_belongs(block, cache);
+    }
+    return block;
+}
+
+void *hak_heap_malloc(struct hak_heap *heap, size_t bytes)
+{
+    bool zeroed;
+    return heap_alloc(heap, 16, bytes, &zeroed);
+}
+
+void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t bytes)
+{
+    size_t total;
+    bool zeroed;
+    if (__builtin_mul_overflow(count, bytes, &total)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    void *block = heap_alloc(heap, 16, total, &zeroed);
+    return block == NULL || zeroed ? block : memset(block, 0, total);
+}
+
+void *hak_heap_aligned_alloc(struct hak_heap *heap, size_t alignment, size_t bytes)
+{
+    bool zeroed;
+    if (!hak_is_power_of_two(alignment)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return heap_alloc(heap, alignment < 16 ? 16 : alignment, bytes, &zeroed);
+}

@@ -44,9 +44,10 @@ int main(void)
         libc_free(ht_hide(memalign(4096, size)));
     }
     void (*old_cfree)(void *);
-    *(void **)(&old_cfree) = dlvsym(RTLD_DEFAULT, "cfree", "GLIBC_2.2.5");
+    // Old programs ask for libc's version of it, which a name without one satisfies.
+    *(void **)(&old_cfree) = dlsym(RTLD_DEFAULT, "cfree");
     if (old_cfree == NULL) {
-        *(void **)(&old_cfree) = dlsym(RTLD_DEFAULT, "cfree");
+        *(void **)(&old_cfree) = dlvsym(RTLD_DEFAULT, "cfree", "GLIBC_2.2.5");
     }
     HT_CHECK(old_cfree != NULL, "cfree is missing");
     old_cfree(ht_hide(malloc(100)));

@@ -1,0 +1,21 @@
+// expect: hakmem: double free: 0x[0-9a-f]+ [(]block of 64 bytes[)] is already free; HAKMEM_CHECK=1 stops at the second free itself
+// env: HAKMEM_CHECK=1
+//
+// Two threads free one block; the second one stops.
+#include "../support/misuse.h"
+
+static void *free_in_thread(void *block)
+{
+    ht_free(block);
+    return NULL;
+}
+
+int main(void)
+{
+    char *block = ht_block(64);
+    pthread_t thread;
+    pthread_create(&thread, NULL, free_in_thread, block);
+    pthread_join(thread, NULL);
+    ht_free(block);
+    _exit(0);
+}

@@ -1,0 +1,12 @@
+// expect: hakmem: double free: 0x[0-9a-f]+ [(]block of 64 bytes[)] is already free; HAKMEM_CHECK=1 stops at the second free itself
+//
+// Freed twice in a row; found at the latest when the program exits.
+#include "../support/misuse.h"
+
+int main(void)
+{
+    char *block = ht_block(64);
+    ht_free(block);
+    ht_free(block);
+    return 0;
+}

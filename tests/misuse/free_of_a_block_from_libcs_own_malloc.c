@@ -1,0 +1,13 @@
+// expect: hakmem: invalid free: 0x[0-9a-f]+ was not allocated by hakmem
+//
+// A library that bound to libc's malloc itself hands a block over.
+#include "../support/misuse.h"
+
+int main(void)
+{
+    void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+    void *(*libc_malloc)(size_t);
+    *(void **)(&libc_malloc) = dlsym(libc, "malloc");
+    ht_free(libc_malloc(100));
+    _exit(0);
+}

@@ -1,0 +1,26 @@
+// malloc_usable_size of an address that is no block of ours is 0: a question
+// does no harm, so unlike free of such an address it does not stop the program.
+#include "../support/memory.h"
+
+int main(void)
+{
+    ht_start();
+    static char variable[100];
+    char *mapped = ht_map(HT_MIB);
+    void *const wild[] = {
+        variable,
+        variable + 1,
+        (void *)1,
+        (void *)16,
+        (void *)0xdeadbeefdeadbeefu,
+        (void *)UINTPTR_MAX,
+        (void *)0x800000000000u,
+        mapped,
+        mapped + 65536,
+    };
+    for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
+        size_t usable = malloc_usable_size(ht_hide(wild[i]));
+        HT_CHECK(usable == 0, "malloc_usable_size(%p) is %zu", wild[i], usable);
+    }
+    return 0;
+}

@@ -32,8 +32,7 @@ static void mix_read_set_or_size(struct mix *mix, const struct args *args, const
     char digits[24];
     size_t length = strlen(text);
     if (length < 2 || length > sizeof digits || text[length - 1] != 'B') {
-        mix->working_set =
-            (uint32_t)args_parse(args, "working_set", text, 1, WORKING_SET_MAX);
+        mix->working_set = (uint32_t)args_parse(args, "working_set", text, 1, WORKING_SET_MAX);
         return;
     }
     memcpy(digits, text, length - 1);

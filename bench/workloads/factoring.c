@@ -54,7 +54,8 @@ static uint64_t power_modulo(uint64_t value, uint64_t power, uint64_t modulus)
 static void base_choose(struct search *search)
 {
     uint32_t chosen = 0;
-    for (uint32_t candidate = 2; chosen < BASE_PRIMES && candidate < SMALL_PRIME_LIMIT; candidate++) {
+    for (uint32_t candidate = 2; chosen < BASE_PRIMES && candidate < SMALL_PRIME_LIMIT;
+         candidate++) {
         bool is_prime = true;
         for (uint32_t i = 2; i * i <= candidate && is_prime; i++) {
             is_prime = candidate % i != 0;
@@ -94,8 +95,10 @@ static bool split_into_powers(const struct search *search, const struct number *
     return is_split;
 }
 
-static void relation_try(
-    struct search *search, const struct number *root, const struct number *q, bool is_negative)
+static void relation_try(struct search *search,
+                         const struct number *root,
+                         const struct number *q,
+                         bool is_negative)
 {
     uint8_t powers[BASE_PRIMES + 1] = {is_negative};
     if (!split_into_powers(search, q, powers)) {
@@ -223,7 +226,9 @@ static void rows_eliminate(struct row *rows, bool *is_pivot)
     }
 }
 
-static void multiply_modulo(struct number **place, const struct number *factor, const struct number *n)
+static void multiply_modulo(struct number **place,
+                            const struct number *factor,
+                            const struct number *n)
 {
     struct number *product = number_multiply(*place, factor);
     number_replace(place, number_modulo(product, n));

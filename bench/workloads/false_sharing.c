@@ -63,8 +63,8 @@ int main(int argc, char **argv)
     unsigned threads = (unsigned)args_number(&args, "threads", 2, 1, CREW_THREADS_MAX);
     struct member first = {0};
     first.is_given = !is_active;
-    first.sets = args_number(&args, "sets", 2000, 1, UINT32_MAX);
-    first.writes = args_number(&args, "writes", 5000, 1, UINT32_MAX);
+    first.sets = args_number(&args, "sets", 2500, 1, UINT32_MAX);
+    first.writes = args_number(&args, "writes", 4000, 1, UINT32_MAX);
     first.size = args_number(&args, "bytes", 8, sizeof(uint64_t), 4096);
     args_end(&args);
 

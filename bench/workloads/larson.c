@@ -3,7 +3,7 @@
 // Each of `threads` lines of threads holds `chunks_per_thread` blocks of `min` … `max` bytes. A
 // thread replaces rounds × chunks_per_thread random ones of them, then starts its successor, which
 // goes on with the same blocks, and ends. So most blocks are freed by another thread than the one
-// that allocated them. With `sleep_s` 0 each line makes a fixed 5,000,000 replacements, otherwise
+// that allocated them. With `sleep_s` 0 each line makes a fixed 10,000,000 replacements, otherwise
 // it goes on until the time is up. Answer: the mixed sum of the stamps of all blocks freed.
 #include "support/args.h"
 #include "support/block.h"
@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { FIXED_REPLACEMENTS = 5000000 };
+enum { FIXED_REPLACEMENTS = 10000000 };
 
 static atomic_bool time_is_up;
 static sem_t lines_done;

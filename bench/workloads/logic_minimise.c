@@ -83,8 +83,7 @@ static void cover_add(struct cover *cover, struct cube cube)
 {
     if (cover->count == cover->capacity) {
         cover->capacity *= 2;
-        cover->cubes =
-            block_require(realloc(cover->cubes, cover->capacity * sizeof *cover->cubes));
+        cover->cubes = block_require(realloc(cover->cubes, cover->capacity * sizeof *cover->cubes));
     }
     struct cube *copy = block_require(malloc(sizeof *copy));
     *copy = cube;
@@ -103,8 +102,10 @@ static void cover_remove(struct cover *cover, uint32_t index)
 
 // What the cover looks like from inside `space`: the variables that `space` fixes do not matter.
 // Cube number `skip` is left out.
-static void cofactor_into(
-    struct cover *result, const struct cover *cover, struct cube space, uint32_t skip)
+static void cofactor_into(struct cover *result,
+                          const struct cover *cover,
+                          struct cube space,
+                          uint32_t skip)
 {
     uint32_t fixed = variables_all & ~(space.ones & space.zeros);
     for (uint32_t i = 0; i < cover->count; i++) {
@@ -196,8 +197,11 @@ static void complement_of_cube(struct cover *result, struct cube cube)
 
 // Adds `part`, which holds inside of `half`, to `result`; a cube that is in `other` too holds on
 // both sides, and is added whole, once.
-static void merge_half(
-    struct cover *result, const struct cover *part, const struct cover *other, unsigned v, bool is_one)
+static void merge_half(struct cover *result,
+                       const struct cover *part,
+                       const struct cover *other,
+                       unsigned v,
+                       bool is_one)
 {
     for (uint32_t i = 0; i < part->count; i++) {
         bool is_shared = false;
@@ -273,8 +277,9 @@ static struct cover *cover_expand(struct cover *cover, const struct cover *off, 
 }
 
 // How the other cubes, and the points that do not matter, look from inside of cube `index`.
-static struct cover *others_inside(
-    const struct cover *cover, const struct cover *unimportant, uint32_t index)
+static struct cover *others_inside(const struct cover *cover,
+                                   const struct cover *unimportant,
+                                   uint32_t index)
 {
     struct cover *others = cover_make();
     cofactor_into(others, cover, *cover->cubes[index], index);
@@ -376,7 +381,7 @@ int main(int argc, char **argv)
 {
     struct args args =
         args_begin(argc, argv, "logic_minimise [functions] [variables] [cubes] [turns] [seed]");
-    uint64_t functions = args_number(&args, "functions", 8, 1, UINT32_MAX);
+    uint64_t functions = args_number(&args, "functions", 20, 1, UINT32_MAX);
     unsigned variables =
         (unsigned)args_number(&args, "variables", 14, VARIABLES_MIN, VARIABLES_MAX);
     uint32_t cubes = (uint32_t)args_number(&args, "cubes", 300, 1, 10000);
@@ -407,7 +412,9 @@ int main(int argc, char **argv)
         cover_free(unimportant);
         cover_free(on);
     }
-    printf("cubes: %u with %u literals, from %llu cubes\n", result_cubes, literals,
+    printf("cubes: %u with %u literals, from %llu cubes\n",
+           result_cubes,
+           literals,
            (unsigned long long)(functions * cubes));
     report_answer(answer, 2 * blocks_made, elapsed_ns);
     return 0;

@@ -96,8 +96,7 @@ static void tree_insert(struct forest *forest, struct cell *cell, const struct b
             struct node *resident = *child;
             struct cell *below = cell_make(forest, cell->width / 2);
             struct vector below_middle = middle;
-            unsigned place =
-                octant_enter(&below_middle, &resident->centre_of_mass, below->width);
+            unsigned place = octant_enter(&below_middle, &resident->centre_of_mass, below->width);
             below->children[place] = resident;
             *child = &below->node;
         }
@@ -124,8 +123,8 @@ static void tree_weigh(struct node *node)
         moment.y += child->mass * child->centre_of_mass.y;
         moment.z += child->mass * child->centre_of_mass.z;
     }
-    node->centre_of_mass = (struct vector){
-        moment.x / node->mass, moment.y / node->mass, moment.z / node->mass};
+    node->centre_of_mass =
+        (struct vector){moment.x / node->mass, moment.y / node->mass, moment.z / node->mass};
 }
 
 static void tree_pull(const struct node *node, struct body *body)
@@ -224,8 +223,8 @@ static double forest_energy(const struct forest *forest)
             double x = one->place.x - other->x;
             double y = one->place.y - other->y;
             double z = one->place.z - other->z;
-            energy -= forest->body_mass * forest->body_mass /
-                      sqrt(x * x + y * y + z * z + softening);
+            energy -=
+                forest->body_mass * forest->body_mass / sqrt(x * x + y * y + z * z + softening);
         }
     }
     return energy;

@@ -39,8 +39,11 @@ static uint64_t survivors_free(struct survivors *survivors)
 }
 
 // Returns the number of blocks allocated, each of which is freed sooner or later.
-static uint64_t phase_run(
-    struct block *slots, struct survivors *kept, uint32_t size_max, struct prng *prng, uint64_t *answer)
+static uint64_t phase_run(struct block *slots,
+                          struct survivors *kept,
+                          uint32_t size_max,
+                          struct prng *prng,
+                          uint64_t *answer)
 {
     uint32_t used = 0;
     for (uint64_t filled = 0; filled < PHASE_BYTES; used++) {

@@ -28,7 +28,7 @@ struct queue {
 
 struct member {
     _Alignas(CREW_APART_BYTES) struct queue *out; // NULL for one that only consumes
-    struct queue *in;  // NULL for one that only produces
+    struct queue *in;                             // NULL for one that only produces
     uint64_t batches;
     uint64_t answer;
     struct prng prng;

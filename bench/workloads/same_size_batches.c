@@ -117,8 +117,7 @@ int main(int argc, char **argv)
         team.members[i].team = &team;
         team.members[i].index = i;
     }
-    uint64_t elapsed_ns =
-        crew_run(team.threads, member_work, team.members, sizeof *team.members);
+    uint64_t elapsed_ns = crew_run(team.threads, member_work, team.members, sizeof *team.members);
 
     uint64_t answer = 0;
     for (unsigned i = 0; i < team.threads; i++) {

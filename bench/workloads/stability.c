@@ -91,7 +91,8 @@ int main(int argc, char **argv)
         answer += workers[i].answer;
     }
     printf("resident KiB, first and second half: %" PRIu64 " %" PRIu64 "\n",
-           half_peaks[0] / 1024, half_peaks[1] / 1024);
+           half_peaks[0] / 1024,
+           half_peaks[1] / 1024);
     if (half_peaks[1] > half_peaks[0] + half_peaks[0] * ALLOWANCE_PERCENT / 100 + ALLOWANCE_BYTES) {
         report_wrong("the resident memory grows");
     }

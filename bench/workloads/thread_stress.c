@@ -41,7 +41,9 @@ static struct object *object_make(struct member *member)
 {
     uint64_t seed = prng_next(&member->prng);
     uint32_t kind = prng_below(&member->prng, 2000);
-    uint32_t words_max = kind == 0 ? LARGE_WORDS_MAX : kind < 40 ? MEDIUM_WORDS_MAX : SMALL_WORDS_MAX;
+    uint32_t words_max = kind == 0   ? LARGE_WORDS_MAX
+                         : kind < 40 ? MEDIUM_WORDS_MAX
+                                     : SMALL_WORDS_MAX;
     uint32_t count = prng_between(&member->prng, 1, words_max);
     struct object *object = block_require(malloc(sizeof *object + count * sizeof(uint64_t)));
     object->seed = seed;
@@ -103,7 +105,7 @@ int main(int argc, char **argv)
     struct args args =
         args_begin(argc, argv, "thread_stress [threads] [waves] [objects_per_thread] [seed]");
     unsigned threads = (unsigned)args_number(&args, "threads", 8, 1, CREW_THREADS_MAX);
-    uint64_t waves = args_number(&args, "waves", 150, 1, UINT32_MAX);
+    uint64_t waves = args_number(&args, "waves", 100, 1, UINT32_MAX);
     uint64_t objects = args_number(&args, "objects_per_thread", 20000, 1, UINT32_MAX);
     uint64_t seed = args_number(&args, "seed", 1, 0, UINT64_MAX);
     args_end(&args);

@@ -6,8 +6,7 @@ enum { LIMB_BITS = 32, TEXT_BYTES_MAX = 1024 };
 
 static struct number *number_make(uint32_t limbs)
 {
-    struct number *number =
-        block_require(malloc(sizeof(struct number) + limbs * sizeof(uint32_t)));
+    struct number *number = block_require(malloc(sizeof(struct number) + limbs * sizeof(uint32_t)));
     number->count = limbs;
     return number;
 }
@@ -146,8 +145,9 @@ struct number *number_multiply(const struct number *left, const struct number *r
     return number_trim(product);
 }
 
-struct number *number_divide_limb(
-    const struct number *number, uint32_t divisor, uint32_t *remainder)
+struct number *number_divide_limb(const struct number *number,
+                                  uint32_t divisor,
+                                  uint32_t *remainder)
 {
     struct number *quotient = number_make(number->count);
     uint64_t rest = 0;
@@ -211,8 +211,9 @@ static void put_back(uint32_t *rest, const uint32_t *divisor, uint32_t count)
 
 // Long division in base 2^32. With the divisor's top bit set, a digit estimated from the two
 // highest limbs is at most two too large, so at most two multiples have to be put back.
-static struct number *divide_long(
-    const struct number *number, const struct number *divisor, struct number **remainder)
+static struct number *divide_long(const struct number *number,
+                                  const struct number *divisor,
+                                  struct number **remainder)
 {
     unsigned bits = (unsigned)__builtin_clz(divisor->limbs[divisor->count - 1]);
     struct number *scaled = number_shift_left(divisor, bits);
@@ -238,8 +239,9 @@ static struct number *divide_long(
     return number_trim(quotient);
 }
 
-struct number *number_divide(
-    const struct number *number, const struct number *divisor, struct number **remainder)
+struct number *number_divide(const struct number *number,
+                             const struct number *divisor,
+                             struct number **remainder)
 {
     struct number *rest;
     struct number *quotient;

@@ -41,10 +41,12 @@ struct number *number_subtract(const struct number *left, const struct number *r
 struct number *number_multiply(const struct number *left, const struct number *right);
 
 // `divisor` must not be 0. The remainder is left in `*remainder` when that is asked for.
-struct number *number_divide(
-    const struct number *number, const struct number *divisor, struct number **remainder);
-struct number *number_divide_limb(
-    const struct number *number, uint32_t divisor, uint32_t *remainder);
+struct number *number_divide(const struct number *number,
+                             const struct number *divisor,
+                             struct number **remainder);
+struct number *number_divide_limb(const struct number *number,
+                                  uint32_t divisor,
+                                  uint32_t *remainder);
 
 struct number *number_modulo(const struct number *number, const struct number *modulus);
 

@@ -51,8 +51,7 @@ uint64_t report_clock_ns(void)
 void *report_table(size_t count, size_t entry_bytes)
 {
     size_t bytes = count * entry_bytes;
-    void *table =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (table == MAP_FAILED) {
         report_exhausted("a table of the workload");
     }

@@ -45,7 +45,7 @@ class Instruction(NamedTuple):
 
     @property
     def writes_memory(self) -> bool:
-        return self.op.startswith(("mov", "add", "sub", "inc", "dec")) and self.operands.endswith(")")
+        return self.op.startswith(("mov", "add", "sub", "inc", "dec", "and", "or", "xor")) and self.operands.endswith(")")
 
 
 def output(*command: str) -> str:

@@ -59,7 +59,7 @@ static void bin_put_locked(struct hak_cache *cache, unsigned bin, struct hak_sla
 
 static struct hak_slab *large_make(size_t block_bytes, size_t alignment)
 {
-    if (block_bytes > HAK_LARGE_RUN_MAX || alignment > HAK_LARGE_RUN_MAX) {
+    if (block_bytes > HAK_LARGE_RUN_MAX || alignment > HAK_SUPER_BYTES) {
         return hak_arena_map(block_bytes, alignment);
     }
     const unsigned align_units = alignment > HAK_UNIT_BYTES ? units_for(alignment) : 1;

@@ -44,7 +44,7 @@ bool hak_map_start(void)
     }
     const uint64_t slot_count = UINT64_C(1) << (log2 - (HAK_SUPER_LOG2 - HAK_UNIT_LOG2));
     const size_t slot_bytes = hak_align_up(slot_count / 8, sizeof(uint64_t));
-    char *supers = hak_os_map(NULL, slot_count * sizeof *hak_map.supers + slot_bytes);
+    char *supers = hak_os_map(NULL, slot_count * sizeof *hak_map.supers + 2 * slot_bytes);
     if (units == NULL || supers == NULL) {
         return false;
     }
@@ -53,9 +53,13 @@ bool hak_map_start(void)
     hak_map.supers = (_Atomic(struct hak_super *) *)(void *)supers;
     hak_map.super_mask = slot_count - 1;
     hak_map.slots = (uint64_t *)(void *)(supers + slot_count * sizeof *hak_map.supers);
+    hak_map.free_slots = hak_map.slots + slot_bytes / sizeof *hak_map.slots;
     uint64_t window = WINDOW_LOW + hak_os_random() % WINDOW_SPAN;
     hak_map.window = (char *)(window & ~(window_bytes() - 1));
-    hak_map.next_slot = hak_os_random() & hak_map.super_mask & ~UINT64_C(63);
+    // In the lower half, so that a heap grows for long before it has to wrap around.
+    hak_map.next_slot = hak_os_random() & (hak_map.super_mask >> 1);
+    hak_map.low_slot = hak_map.next_slot;
+    hak_map.high_slot = hak_map.next_slot;
     return true;
 }
 
@@ -120,18 +124,21 @@ static uint64_t slots_kept(const char *start, size_t bytes)
     return (uintptr_t)start - (uintptr_t)hak_map.window < window_bytes() ? slots_for(bytes) : 1;
 }
 
-// First of `count` free slots in a row at or after `from`, below `end`; `end` if there are none.
-static uint64_t slots_find(uint64_t from, uint64_t end, uint64_t count)
+// First of `count` bits in a row that equal `value`, at or after `from`, below `end`; `end` if
+// there are none.
+static uint64_t bits_find(const uint64_t *words, bool value, uint64_t from, uint64_t end, uint64_t count)
 {
+    const uint64_t skipped = value ? 0 : ~UINT64_C(0); // a word that holds no such bit
     uint64_t run = 0;
-    for (uint64_t slot = from; slot < end; slot++) {
-        if (slot % 64 == 0 && hak_map.slots[slot / 64] == ~UINT64_C(0)) {
+    for (uint64_t bit = from; bit < end; bit++) {
+        const uint64_t word = words[bit / 64];
+        if (word == skipped && bit % 64 == 0) {
             run = 0;
-            slot += 63;
-        } else if (slot_is_used(slot)) {
+            bit += 63;
+        } else if (((word >> (bit % 64)) & 1) != value) {
             run = 0;
         } else if (++run == count) {
-            return slot + 1 - count;
+            return bit + 1 - count;
         }
     }
     return end;
@@ -144,9 +151,9 @@ static char *map_in_window(size_t bytes)
     const uint64_t slot_count = hak_map.super_mask + 1;
     // Somebody else's mapping may lie in our window: step over it, but not for ever.
     for (unsigned attempt = 0; attempt < 8; attempt++) {
-        uint64_t slot = slots_find(hak_map.next_slot, slot_count, count);
+        uint64_t slot = bits_find(hak_map.slots, false, hak_map.next_slot, slot_count, count);
         if (slot == slot_count) {
-            slot = slots_find(0, slot_count, count);
+            slot = bits_find(hak_map.slots, false, 0, slot_count, count);
             if (slot == slot_count) {
                 return NULL;
             }
@@ -154,6 +161,8 @@ static char *map_in_window(size_t bytes)
         hak_map.next_slot = (slot + count) & hak_map.super_mask;
         char *start = hak_os_map(hak_map.window + (slot << HAK_SUPER_LOG2), bytes);
         if (start != NULL) {
+            hak_map.low_slot = slot < hak_map.low_slot ? slot : hak_map.low_slot;
+            hak_map.high_slot = slot + count > hak_map.high_slot ? slot + count : hak_map.high_slot;
             return start;
         }
     }
@@ -230,4 +239,39 @@ bool hak_map_resize(char *start, size_t old_bytes, size_t bytes)
         slots_set(first + count, old_count - count, false);
     }
     return true;
+}
+
+uint64_t hak_map_slot(const void *start)
+{
+    const uint64_t offset = (uintptr_t)start - (uintptr_t)hak_map.window;
+    return offset < window_bytes() ? offset >> HAK_SUPER_LOG2 : UINT64_MAX;
+}
+
+struct hak_super *hak_map_in_slot(uint64_t slot)
+{
+    return hak_load_relaxed(&hak_map.supers[slot]); // written under the lock that the caller holds
+}
+
+void hak_map_mark_free(uint64_t slot, bool is_free)
+{
+    const uint64_t bit = UINT64_C(1) << (slot % 64);
+    uint64_t *word = &hak_map.free_slots[slot / 64];
+    *word = is_free ? *word | bit : *word & ~bit;
+}
+
+uint64_t hak_map_find_free(uint64_t count)
+{
+    const uint64_t end = hak_map.high_slot;
+    const uint64_t slot = bits_find(hak_map.free_slots, true, hak_map.low_slot, end, count);
+    return slot == end ? UINT64_MAX : slot;
+}
+
+uint64_t hak_map_free_tail(void)
+{
+    uint64_t slot = hak_map.next_slot;
+    uint64_t count = 0;
+    for (; slot > 0 && (hak_map.free_slots[(slot - 1) / 64] >> ((slot - 1) % 64) & 1) != 0; slot--) {
+        count++;
+    }
+    return count;
 }

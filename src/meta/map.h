@@ -38,6 +38,9 @@ struct hak_map {
     _Atomic(struct hak_super *) *supers;
     uint64_t super_mask;
     uint64_t *slots;      // a bit per span of superslab size whose addresses are in use
+    uint64_t *free_slots; // a bit for those whose superslab is wholly free (kept by the arena)
+    uint64_t low_slot;    // superslabs of ours lie in slots low_slot ..
+    uint64_t high_slot;   // … high_slot - 1
     char *window;         // where we like to put superslabs: as long as the table covers
     uint64_t next_slot;   // next fit
     uint64_t committed[64]; // a bit per part of `units` that is writable
@@ -73,6 +76,16 @@ HAK_INTERNAL bool hak_map_give(char *start, size_t bytes);
 HAK_INTERNAL void hak_map_forget(char *start, size_t bytes);
 // Keep the slots of a mapping that has grown or shrunk in place. False when the slots are not free.
 HAK_INTERNAL bool hak_map_resize(char *start, size_t old_bytes, size_t bytes);
+
+// The slot of an address in our window; UINT64_MAX for one outside.
+HAK_INTERNAL uint64_t hak_map_slot(const void *start);
+// The superslab in a slot of our window.
+HAK_INTERNAL struct hak_super *hak_map_in_slot(uint64_t slot);
+HAK_INTERNAL void hak_map_mark_free(uint64_t slot, bool is_free);
+// The first of `count` wholly free superslabs in a row; UINT64_MAX when there are none.
+HAK_INTERNAL uint64_t hak_map_find_free(uint64_t count);
+// How many wholly free superslabs end where the next mapping will probably begin.
+HAK_INTERNAL uint64_t hak_map_free_tail(void);
 
 // Make `super` known as the one at `start`, or NULL to forget it.
 HAK_INTERNAL void hak_map_publish(const void *start, struct hak_super *super);

@@ -27,7 +27,7 @@
 #define HAK_SMALL_MAX      HAK_KIB(32)
 #define HAK_SMALL_CLASSES  72
 #define HAK_LARGE_BINS     120 // 36 KiB to 1 GiB; larger blocks are not kept
-#define HAK_LARGE_RUN_MAX  HAK_MIB(2) // in a superslab up to here, mapped alone above
+#define HAK_LARGE_RUN_MAX  HAK_MIB(32) // a run of units up to here, mapped alone above
 
 struct hak_class {
     uint64_t reciprocal;   // ceil(2^40 / bytes): divides any offset in a slab exactly

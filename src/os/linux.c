@@ -94,6 +94,7 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
 static size_t read_file(const char *path, char *text, size_t bytes)
 {
     long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    text[0] = '\0';
     if (call_failed(file)) {
         return 0;
     }
@@ -102,6 +103,21 @@ static size_t read_file(const char *path, char *text, size_t bytes)
     length = call_failed(length) ? 0 : length;
     text[length] = '\0';
     return (size_t)length;
+}
+
+size_t hak_os_resident_bytes(void)
+{
+    char text[64]; // pages: "total resident …"
+    size_t pages = 0;
+    read_file("/proc/self/statm", text, sizeof text);
+    const char *c = text;
+    while (*c != ' ' && *c != '\0') {
+        c++;
+    }
+    for (c += *c == ' '; *c >= '0' && *c <= '9'; c++) {
+        pages = pages * 10 + (size_t)(*c - '0');
+    }
+    return pages * hak_os_page_bytes();
 }
 
 enum hak_huge_pages hak_os_huge_pages(void)

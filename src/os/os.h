@@ -46,6 +46,9 @@ HAK_INTERNAL void hak_os_populate(void *start, size_t bytes);
 // place when `target` is NULL. Returns the new start, or NULL with nothing changed.
 HAK_INTERNAL void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target);
 
+// Bytes of this process that are resident; 0 when that cannot be read.
+HAK_INTERNAL size_t hak_os_resident_bytes(void);
+
 enum hak_huge_pages { HAK_HUGE_NEVER, HAK_HUGE_MADVISE, HAK_HUGE_ALWAYS };
 
 // The kernel's transparent huge page setting.

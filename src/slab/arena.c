@@ -42,6 +42,10 @@ static unsigned longest_run(uint64_t bits)
 
 void hak_arena_relink_locked(struct hak_super *super)
 {
+    const uint64_t slot = hak_map_slot(super->base);
+    if (slot != UINT64_MAX) {
+        hak_map_mark_free(slot, super->free_units == ~UINT64_C(0));
+    }
     hak_list_remove(&super->link);
     if (super->free_units != 0) {
         unsigned bucket = hak_highest_bit(longest_run(super->free_units));
@@ -49,53 +53,58 @@ void hak_arena_relink_locked(struct hak_super *super)
     }
 }
 
-static void super_ask_for_huge_pages(struct hak_super *super)
+bool hak_arena_wants_huge_locked(void)
 {
-    if (hak_arena.huge_pages == HAK_HUGE_NEVER) {
-        return;
-    }
-    // A heap that has filled this much is growing and dense: units are handed out from
-    // the bottom of the fullest superslab, so all earlier ones are in use.
-    size_t used = hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
-    bool wanted = used >= hak_options.huge_start_bytes;
-    if (wanted || hak_arena.huge_pages == HAK_HUGE_ALWAYS) {
-        hak_os_want_huge(super->base, HAK_SUPER_BYTES, wanted);
-    }
-    super->wants_huge = wanted;
+    const size_t mapped = hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+    const size_t used = mapped - hak_load_relaxed(&hak_arena.free_bytes);
+    return hak_arena.huge_pages != HAK_HUGE_NEVER && used >= hak_options.huge_start_bytes &&
+           hak_os_resident_bytes() >= used / 8 * 7;
 }
 
-static struct hak_super *super_make_locked(void)
+static struct hak_super *super_descriptor_locked(void)
 {
     struct hak_super *super = hak_arena.spare_supers;
     if (super != NULL) {
         hak_arena.spare_supers = (struct hak_super *)(void *)super->base;
-    } else {
-        super = hak_pool_take(sizeof *super + HAK_SUPER_UNITS * sizeof super->slabs[0]);
-        if (super == NULL) {
-            return NULL;
-        }
+        return super;
     }
-    char *base = hak_map_take(HAK_SUPER_BYTES);
-    if (base == NULL) {
-        super->base = (char *)hak_arena.spare_supers;
-        hak_arena.spare_supers = super;
-        return NULL;
-    }
+    return hak_pool_take(sizeof *super + HAK_SUPER_UNITS * sizeof super->slabs[0]);
+}
+
+// Map `count` superslabs in a row. False when not all could be had.
+static bool arena_grow_locked(uint64_t count)
+{
+    const size_t bytes = count << HAK_SUPER_LOG2;
     if (hak_load_relaxed(&hak_arena.super_bytes) == 0) {
         hak_arena.huge_pages = hak_os_huge_pages();
     }
-    super->base = base;
-    super->mapped_bytes = HAK_SUPER_BYTES;
-    super->free_units = ~UINT64_C(0);
-    super->dirty_units = 0;
-    hak_list_start(&super->link);
-    hak_list_append(&hak_arena.all, &super->all_link);
-    super_ask_for_huge_pages(super);
-    hak_count(&hak_arena.super_bytes, HAK_SUPER_BYTES);
-    hak_count(&hak_arena.free_bytes, HAK_SUPER_BYTES);
-    hak_map_publish(base, super);
-    hak_arena_relink_locked(super);
-    return super;
+    const bool wants_huge = hak_arena_wants_huge_locked();
+    char *base = hak_map_take(bytes);
+    if (base == NULL) {
+        return false;
+    }
+    if (wants_huge || hak_arena.huge_pages == HAK_HUGE_ALWAYS) {
+        hak_os_want_huge(base, bytes, wants_huge);
+    }
+    for (size_t done = 0; done < bytes; done += HAK_SUPER_BYTES) {
+        struct hak_super *super = super_descriptor_locked();
+        if (super == NULL) {
+            hak_map_give(base + done, bytes - done);
+            return false;
+        }
+        super->base = base + done;
+        super->mapped_bytes = HAK_SUPER_BYTES;
+        super->free_units = ~UINT64_C(0);
+        super->dirty_units = 0;
+        super->span = NULL;
+        hak_list_start(&super->link);
+        hak_list_append(&hak_arena.all, &super->all_link);
+        hak_count(&hak_arena.super_bytes, HAK_SUPER_BYTES);
+        hak_count(&hak_arena.free_bytes, HAK_SUPER_BYTES);
+        hak_map_publish(super->base, super);
+        hak_arena_relink_locked(super);
+    }
+    return true;
 }
 
 // Where in `super` a run fits; resident pages before untouched ones. 64: nowhere.
@@ -124,7 +133,27 @@ static struct hak_super *arena_find_locked(unsigned units, uint64_t aligned, uns
         }
     }
     *unit = 0;
-    return super_make_locked();
+    if (!arena_grow_locked(1)) {
+        return NULL;
+    }
+    return HAK_LIST_ITEM(hak_arena.by_run[HAK_ARENA_TOP_BUCKET].next, struct hak_super, link);
+}
+
+// The first of the free superslabs in a row that a run longer than one needs.
+static struct hak_super *arena_find_span_locked(unsigned units)
+{
+    const uint64_t count = (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
+    uint64_t slot = hak_map_find_free(count);
+    if (slot == UINT64_MAX) {
+        const uint64_t tail = hak_map_free_tail();
+        if (tail < count && arena_grow_locked(count - tail)) {
+            slot = hak_map_find_free(count);
+        }
+    }
+    if (slot == UINT64_MAX && arena_grow_locked(count)) { // the tail was not next to it
+        slot = hak_map_find_free(count);
+    }
+    return slot != UINT64_MAX ? hak_map_in_slot(slot) : NULL;
 }
 
 // The units at multiples of `align_units`, as bits.
@@ -159,66 +188,128 @@ void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool di
     hak_arena_relink_locked(super);
 }
 
+// The part of a run that lies in one superslab.
+struct part {
+    struct hak_super *super;
+    uint64_t bits;
+};
+
+// The `index`-th part of the run of `units` that begins at `unit` of `super`. False after the last.
+static bool run_part(struct hak_super *super, unsigned unit, unsigned units, unsigned index, struct part *part)
+{
+    const unsigned end = unit + units;
+    const unsigned low = index == 0 ? unit : index * HAK_SUPER_UNITS;
+    if (low >= end) {
+        return false;
+    }
+    const unsigned high = end < (index + 1) * HAK_SUPER_UNITS ? end : (index + 1) * HAK_SUPER_UNITS;
+    part->super = index == 0 ? super : hak_map_super(super->base + index * HAK_SUPER_BYTES);
+    part->bits = hak_bit_range(low % HAK_SUPER_UNITS, high - low);
+    return true;
+}
+
+// Take the units out of what is free. True when none of them may be resident.
+static bool run_use_locked(struct hak_super *super, unsigned unit, unsigned units)
+{
+    bool zeroed = true;
+    struct part part;
+    for (unsigned i = 0; run_part(super, unit, units, i, &part); i++) {
+        zeroed &= (part.super->dirty_units & part.bits) == 0;
+        super_use_locked(part.super, part.bits);
+        part.super->span = i == 0 ? part.super->span : super;
+    }
+    return zeroed;
+}
+
+static void run_free_locked(struct hak_super *super, unsigned unit, unsigned units)
+{
+    struct part part;
+    for (unsigned i = 0; run_part(super, unit, units, i, &part); i++) {
+        part.super->span = i == 0 ? part.super->span : NULL;
+        hak_arena_free_units_locked(part.super, part.bits, true);
+    }
+}
+
+static bool run_is_free_locked(struct hak_super *super, unsigned unit, unsigned units)
+{
+    struct part part;
+    for (unsigned i = 0; run_part(super, unit, units, i, &part); i++) {
+        if (part.super == NULL || part.super->is_lone ||
+            (part.super->free_units & part.bits) != part.bits) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void super_name_run(struct hak_super *super, unsigned unit, unsigned units)
 {
-    for (unsigned i = 0; i < units; i++) {
-        super->first[unit + i] = (uint8_t)unit;
+    for (unsigned i = unit; i < unit + units && i < HAK_SUPER_UNITS; i++) {
+        super->first[i] = (uint8_t)unit;
     }
+}
+
+static struct hak_super *run_super(const struct hak_slab *run)
+{
+    return hak_map_super(run->base);
+}
+
+static unsigned run_unit(const struct hak_slab *run)
+{
+    return (unsigned)(run - run_super(run)->slabs);
 }
 
 struct hak_slab *hak_arena_take(unsigned units, unsigned align_units)
 {
     const uint64_t aligned = align_units == 1 ? ~UINT64_C(0) : aligned_bits(align_units);
-    unsigned unit;
+    unsigned unit = 0;
     hak_lock_take(&hak_arena.lock);
-    struct hak_super *super = arena_find_locked(units, aligned, &unit);
+    struct hak_super *super = units <= HAK_SUPER_UNITS ? arena_find_locked(units, aligned, &unit)
+                                                       : arena_find_span_locked(units);
     if (super == NULL) {
         hak_lock_drop(&hak_arena.lock);
         return NULL;
     }
-    const uint64_t bits = hak_bit_range(unit, units);
     struct hak_slab *run = &super->slabs[unit];
-    run->zeroed = (super->dirty_units & bits) == 0;
-    run->units = (uint8_t)units;
+    run->units = (uint16_t)units;
     run->base = super->base + unit * HAK_UNIT_BYTES;
     hak_list_start(&run->link);
     super_name_run(super, unit, units);
-    super_use_locked(super, bits);
+    run->zeroed = run_use_locked(super, unit, units);
     hak_lock_drop(&hak_arena.lock);
     return run;
 }
 
 void hak_arena_give(struct hak_slab *run)
 {
-    struct hak_super *super = hak_map_super(run->base);
-    const unsigned unit = (unsigned)(run - super->slabs);
     hak_lock_take(&hak_arena.lock);
     run->state = HAK_SLAB_NONE;
-    hak_arena_free_units_locked(super, hak_bit_range(unit, run->units), true);
+    run_free_locked(run_super(run), run_unit(run), run->units);
     hak_lock_drop(&hak_arena.lock);
 }
 
 bool hak_arena_resize(struct hak_slab *run, unsigned units)
 {
-    struct hak_super *super = hak_map_super(run->base);
-    const unsigned unit = (unsigned)(run - super->slabs);
+    struct hak_super *super = run_super(run);
+    const unsigned end = run_unit(run) + run->units;
+    const unsigned new_end = run_unit(run) + units;
+    // Both ends counted from the superslab that the difference begins in.
+    const unsigned from = units < run->units ? new_end : end;
+    struct hak_super *last = hak_map_super(super->base + from * HAK_UNIT_BYTES);
+    const unsigned unit = from % HAK_SUPER_UNITS;
     bool done = true;
     hak_lock_take(&hak_arena.lock);
     if (units < run->units) {
-        hak_arena_free_units_locked(
-            super, hak_bit_range(unit + units, (unsigned)run->units - units), true);
-    } else if (unit + units > HAK_SUPER_UNITS) {
-        done = false;
+        run_free_locked(last, unit, end - new_end);
     } else if (units > run->units) {
-        const uint64_t bits = hak_bit_range(unit + run->units, units - run->units);
-        done = (super->free_units & bits) == bits;
+        done = last != NULL && !last->is_lone && run_is_free_locked(last, unit, new_end - end);
         if (done) {
-            super_name_run(super, unit, units);
-            super_use_locked(super, bits);
+            run_use_locked(last, unit, new_end - end);
+            super_name_run(super, run_unit(run), units);
         }
     }
     if (done) {
-        run->units = (uint8_t)units;
+        run->units = (uint16_t)units;
     }
     hak_lock_drop(&hak_arena.lock);
     return done;

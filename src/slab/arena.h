@@ -26,8 +26,8 @@ struct hak_super {
     struct hak_list link;     // in the arena's list for its longest free run
     struct hak_list all_link; // in the arena's list of everything
     uint64_t dirty_tick;      // when a unit last became dirty
+    struct hak_super *span;   // the superslab in which the run begins that this one continues
     bool is_lone;             // a large block's own mapping
-    bool wants_huge;          // asked the kernel for huge pages
     uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in
     struct hak_slab slabs[];        // by unit; one for a mapping of its own
 };
@@ -50,7 +50,8 @@ HAK_INTERNAL extern struct hak_arena hak_arena;
 
 HAK_INTERNAL void hak_arena_start(void);
 
-// A run of `units` (1..64), aligned to `align_units` (a power of two), state NONE.
+// A run of `units` (1..HAK_RUN_UNITS_MAX; above 64 it goes on in the superslabs that follow),
+// aligned to `align_units` (a power of two, at most 64), state NONE.
 // `zeroed` in the descriptor says whether its pages are untouched.
 HAK_INTERNAL struct hak_slab *hak_arena_take(unsigned units, unsigned align_units);
 HAK_INTERNAL void hak_arena_give(struct hak_slab *run);

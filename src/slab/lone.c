@@ -1,11 +1,11 @@
 // lone.c -- a large block in a mapping of its own (see arena.h).
 #include "base/bits.h"
 #include "base/check.h"
-#include "base/options.h"
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/os.h"
 #include "slab/arena.h"
+#include "slab/arena_locked.h"
 
 static struct hak_super *lone_of(struct hak_slab *lone)
 {
@@ -52,11 +52,10 @@ static char *map_aligned_locked(size_t bytes, size_t alignment)
     return aligned;
 }
 
-static void lone_ask_for_huge_pages(char *start, size_t bytes)
+static void lone_ask_for_huge_pages_locked(const struct hak_super *super)
 {
-    if (hak_arena.huge_pages == HAK_HUGE_MADVISE &&
-        bytes >= hak_options.huge_block_bytes) {
-        hak_os_want_huge(start, bytes, true);
+    if (hak_arena_wants_huge_locked()) {
+        hak_os_want_huge(super->base, super->mapped_bytes, true);
     }
 }
 
@@ -86,8 +85,8 @@ struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
     hak_list_start(&lone->link);
     hak_map_set(start, 1, HAK_MAP_LARGE);
     hak_map_publish(start, super);
+    lone_ask_for_huge_pages_locked(super);
     hak_lock_drop(&hak_arena.lock);
-    lone_ask_for_huge_pages(start, bytes);
     return lone;
 }
 
@@ -158,10 +157,8 @@ bool hak_arena_remap(struct hak_slab *lone, size_t bytes)
         super->mapped_bytes = bytes;
         lone->bytes = bytes;
         lone->zeroed = false;
+        lone_ask_for_huge_pages_locked(super);
     }
     hak_lock_drop(&hak_arena.lock);
-    if (done) {
-        lone_ask_for_huge_pages(lone->base, bytes);
-    }
     return done;
 }

@@ -82,10 +82,10 @@ static void super_unmap_locked(struct hak_super *super)
     hak_count(&hak_arena.dirty_bytes, (size_t)0 - dirty);
     hak_count(&hak_arena.free_bytes, (size_t)0 - HAK_SUPER_BYTES);
     hak_count(&hak_arena.super_bytes, (size_t)0 - HAK_SUPER_BYTES);
-    hak_list_remove(&super->link);
     hak_list_remove(&super->all_link);
     super->free_units = 0;
     super->dirty_units = 0;
+    hak_arena_relink_locked(super);
     super->base = (char *)hak_arena.spare_supers;
     hak_arena.spare_supers = super;
 }

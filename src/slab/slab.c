@@ -15,6 +15,12 @@ static size_t bitmap_words(const struct hak_class *info)
     return (info->blocks + 63U) / 64;
 }
 
+static bool run_has(const struct hak_slab *run, const void *p)
+{
+    return run->state != HAK_SLAB_NONE &&
+           (uintptr_t)p - (uintptr_t)run->base < run->units * HAK_UNIT_BYTES;
+}
+
 struct hak_slab *hak_slab_of(const void *p)
 {
     struct hak_super *super = hak_map_super(p);
@@ -23,9 +29,12 @@ struct hak_slab *hak_slab_of(const void *p)
     }
     struct hak_slab *slab = &super->slabs[0];
     if (!super->is_lone) {
-        size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;
+        const size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;
         slab = &super->slabs[super->first[unit]];
-        if (unit - super->first[unit] >= slab->units) {
+        if (HAK_UNLIKELY(super->span != NULL && !run_has(slab, p))) {
+            slab = &super->span->slabs[super->span->first[HAK_SUPER_UNITS - 1]];
+        }
+        if (HAK_UNLIKELY(!run_has(slab, p))) {
             return NULL;
         }
     }

@@ -49,9 +49,9 @@ struct hak_slab {
     uint32_t free_blocks; // small
     uint16_t fresh;       // small: index of the first block never handed out
     uint16_t purged_blocks; // small: free_blocks when its free pages were last given back
+    uint16_t units;       // of the run; 0: a mapping of its own
     uint8_t size_class;   // small
     uint8_t state;        // enum hak_slab_state
-    uint8_t units;        // of the run; 0: a mapping of its own
     bool zeroed;          // the pages were never touched since they came from the kernel
 };
 

@@ -81,13 +81,15 @@ static inline size_t ht_hide_size(size_t size)
 }
 
 // Hakmem's own names, weak: there is no hakmem to link with when it is preloaded.
-#ifdef __cplusplus
+#ifndef HAKMEM_HAKMEM_H
+#    ifdef __cplusplus
 extern "C" {
-#endif
+#    endif
 extern const char *hak_version(void) __attribute__((weak));
 extern bool hak_owns(const void *block) __attribute__((weak));
-#ifdef __cplusplus
+#    ifdef __cplusplus
 }
+#    endif
 #endif
 
 // The file whose code answers calls of `malloc`: the library or, when it is

@@ -1,0 +1,79 @@
+// args: 8 40 1
+//
+// All threads of a program fork while all allocate. Each child checks and frees
+// every block it can see, allocates, starts threads and ends; the parent's
+// blocks stay as they were.
+#include "../support/stress.h"
+
+#include "../support/model.h"
+
+enum { SLOTS = 100, LARGEST = 60000, PATIENCE_S = 60 };
+
+struct crew {
+    struct ht_slot slots[SLOTS];
+    atomic_bool at_work; // its slots are in the middle of an operation
+};
+
+static struct crew crews[HT_MOST_THREADS];
+
+static void *work_a_little(void *seed)
+{
+    struct ht_random random = {(uintptr_t)seed};
+    struct ht_slot slots[20] = {{NULL, 0, 0}};
+    for (size_t i = 0; i < 300; i++) {
+        ht_slot_step(&slots[ht_random_below(&random, 20)], &random, LARGEST);
+    }
+    for (size_t i = 0; i < 20; i++) {
+        ht_slot_free(&slots[i]);
+    }
+    return NULL;
+}
+
+_Noreturn static void live_as_child(size_t forker, struct ht_random *random)
+{
+    alarm(PATIENCE_S); // a lock held by a thread that is not here would hold us for ever
+    for (size_t i = 0; i < HT_MOST_THREADS; i++) {
+        // Of a thread that was at work, the slot in work may be half done.
+        if (i == forker || !atomic_load(&crews[i].at_work)) {
+            for (size_t j = 0; j < SLOTS; j++) {
+                ht_slot_free(&crews[i].slots[j]);
+            }
+        }
+    }
+    work_a_little((void *)(uintptr_t)ht_random_next(random));
+    pthread_t thread;
+    HT_CHECK(pthread_create(&thread, NULL, work_a_little, (void *)1) == 0, "no thread in a child");
+    pthread_join(thread, NULL);
+    exit(0);
+}
+
+static void *work(void *argument)
+{
+    struct ht_worker *worker = argument;
+    struct crew *crew = &crews[worker->index];
+    for (size_t i = 0; i < worker->operations; i++) {
+        atomic_store(&crew->at_work, true);
+        for (size_t j = 0; j < 200; j++) {
+            size_t slot = ht_random_below(&worker->random, SLOTS);
+            ht_slot_step(&crew->slots[slot], &worker->random, LARGEST);
+        }
+        atomic_store(&crew->at_work, false);
+        pid_t child = fork();
+        if (child == 0) {
+            live_as_child(worker->index, &worker->random);
+        }
+        ht_wait_child(child, "a child");
+    }
+    atomic_store(&crew->at_work, true);
+    for (size_t i = 0; i < SLOTS; i++) {
+        ht_slot_free(&crew->slots[i]);
+    }
+    return NULL;
+}
+
+int main(int count, char **arguments)
+{
+    struct ht_stress stress = ht_stress_start(count, arguments);
+    ht_run_rising_threads(&stress, work);
+    return 0;
+}

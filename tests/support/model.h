@@ -1,0 +1,135 @@
+// model.h -- a block with what it must contain.
+//
+// Every slot's bytes are derived from a number of its own. A block that overlaps
+// another, is given out twice, or is written to after its free changes a byte
+// that a later check reads. Large blocks are marked at both ends and once in
+// each page, so that touching them does not take the whole time of a test.
+#ifndef HAK_TESTS_SUPPORT_MODEL_H
+#define HAK_TESTS_SUPPORT_MODEL_H
+
+#include "promise.h"
+#include "random.h"
+
+enum { HT_FULL_BYTES = 1024, HT_END_BYTES = 64, HT_MARK_EVERY = 4096 };
+
+struct ht_slot {
+    unsigned char *bytes; // NULL when the slot is empty
+    size_t size;
+    unsigned char tag;
+};
+
+static inline unsigned char ht_slot_byte(const struct ht_slot *slot, size_t i)
+{
+    return (unsigned char)(slot->tag + i * 7);
+}
+
+// The next offset that is marked, from `i` on, in a block of `size` bytes.
+static inline size_t ht_next_mark(size_t i, size_t size)
+{
+    if (i < HT_FULL_BYTES || i + HT_END_BYTES >= size) {
+        return i;
+    }
+    size_t mark = (i + HT_MARK_EVERY - 1) / HT_MARK_EVERY * HT_MARK_EVERY;
+    return mark + HT_END_BYTES >= size ? size - HT_END_BYTES : mark;
+}
+
+static inline void ht_slot_fill(struct ht_slot *slot)
+{
+    for (size_t i = 0; i < slot->size; i++) {
+        i = ht_next_mark(i, slot->size);
+        slot->bytes[i] = ht_slot_byte(slot, i);
+    }
+}
+
+// What a block of `slot->size` was marked with must still be in its first `kept` bytes.
+static inline void ht_slot_check(const struct ht_slot *slot, size_t kept, const char *when)
+{
+    for (size_t i = 0; i < kept; i++) {
+        i = ht_next_mark(i, slot->size);
+        if (i >= kept) {
+            break;
+        }
+        HT_CHECK(slot->bytes[i] == ht_slot_byte(slot, i),
+                 "%s: byte %zu of %zu at %p is %02x, was %02x",
+                 when,
+                 i,
+                 slot->size,
+                 (void *)slot->bytes,
+                 slot->bytes[i],
+                 ht_slot_byte(slot, i));
+    }
+}
+
+// Take a fresh block into the slot.
+static inline void ht_slot_take(
+    struct ht_slot *slot, void *block, size_t size, size_t alignment, uint64_t tag)
+{
+    HT_CHECK(block != NULL, "no block of %zu, alignment %zu", size, alignment);
+    HT_CHECK((uintptr_t)block % alignment == 0, "%p is not aligned to %zu", block, alignment);
+    HT_CHECK(malloc_usable_size(block) >= size,
+             "block of %zu: %zu usable",
+             size,
+             malloc_usable_size(block));
+    slot->bytes = block;
+    slot->size = size;
+    slot->tag = (unsigned char)tag;
+    ht_slot_fill(slot);
+}
+
+static inline void ht_slot_free(struct ht_slot *slot)
+{
+    if (slot->bytes != NULL) {
+        ht_slot_check(slot, slot->size, "before free");
+        free(slot->bytes);
+        slot->bytes = NULL;
+    }
+}
+
+static inline void ht_slot_resize(struct ht_slot *slot, size_t size)
+{
+    unsigned char *block = realloc(slot->bytes, size);
+    HT_CHECK(block != NULL, "realloc from %zu to %zu failed", slot->size, size);
+    struct ht_slot moved = *slot;
+    moved.bytes = block;
+    ht_slot_check(&moved, size < slot->size ? size : slot->size, "after realloc");
+    ht_slot_take(slot, block, size, _Alignof(max_align_t), slot->tag);
+}
+
+static inline void ht_check_zero(const unsigned char *block, size_t size)
+{
+    struct ht_slot zeros = {NULL, size, 0};
+    for (size_t i = 0; i < zeros.size; i++) {
+        i = ht_next_mark(i, size);
+        HT_CHECK(block[i] == 0, "calloc of %zu: byte %zu is %02x", size, i, block[i]);
+    }
+}
+
+// One random operation on a slot: fill it if it is empty, else check and free or resize it.
+static inline void ht_slot_step(struct ht_slot *slot, struct ht_random *random, size_t largest)
+{
+    size_t size = 1 + ht_random_size(random, largest);
+    uint64_t tag = ht_random_next(random);
+    unsigned dice = (unsigned)ht_random_below(random, 16);
+    if (slot->bytes != NULL) {
+        if (dice < 4) {
+            ht_slot_check(slot, slot->size, "before realloc");
+            ht_slot_resize(slot, size);
+        } else {
+            ht_slot_free(slot);
+        }
+        return;
+    }
+    if (dice < 10) {
+        ht_slot_take(slot, malloc(size), size, _Alignof(max_align_t), tag);
+    } else if (dice < 13) {
+        unsigned char *zeros = calloc(1, size);
+        HT_CHECK(zeros != NULL, "calloc(1, %zu) failed", size);
+        ht_check_zero(zeros, size);
+        ht_slot_take(slot, zeros, size, _Alignof(max_align_t), tag);
+    } else {
+        size_t alignment = (size_t)16 << ht_random_below(random, dice == 15 ? 15 : 9);
+        ht_slot_take(slot, aligned_alloc(alignment, size), size, alignment, tag);
+    }
+}
+
+#endif

@@ -1,0 +1,1 @@
+"""The measuring runner behind bench/run.py: see docs/measuring.md."""

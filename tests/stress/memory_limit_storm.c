@@ -12,6 +12,7 @@
 
 enum { SLOTS = 120, LARGEST = 8000000 };
 
+static atomic_size_t to_start; // a thread cannot be had either when memory is short
 static atomic_size_t working;
 static atomic_size_t refused;
 
@@ -49,6 +50,7 @@ static void *work(void *argument)
 {
     struct ht_worker *worker = argument;
     struct ht_slot slots[SLOTS] = {{NULL, 0, 0}};
+    atomic_fetch_sub(&to_start, 1);
     for (size_t i = 0; i < worker->operations; i++) {
         struct ht_slot *slot = &slots[ht_random_below(&worker->random, SLOTS)];
         if (i % 1000 == 999) {
@@ -80,6 +82,9 @@ static void set_limit(rlim_t bytes)
 static void *change_limits(void *argument)
 {
     struct ht_random random = {*(uint64_t *)argument};
+    while (atomic_load(&to_start) > 0) {
+        ht_sleep_ms(1);
+    }
     while (atomic_load(&working) > 0) {
         size_t now = (size_t)ht_proc_number("/proc/self/status", "VmSize") * HT_KIB;
         set_limit(now + ht_random_below(&random, 4 * HT_MIB));
@@ -95,10 +100,9 @@ int main(int count, char **arguments)
     struct ht_stress stress = ht_stress_start(count, arguments);
     pthread_t changer;
     for (size_t threads = 1; threads <= stress.threads; threads *= 2) {
+        atomic_store(&to_start, threads);
         atomic_store(&working, threads);
         HT_CHECK(pthread_create(&changer, NULL, change_limits, &stress.seed) == 0, "no thread");
-        // Under a lowered limit there may be no thread to be had either.
-        set_limit(RLIM_INFINITY);
         ht_run_threads(&stress, threads, work);
         pthread_join(changer, NULL);
     }

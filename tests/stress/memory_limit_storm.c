@@ -1,4 +1,4 @@
-// args: 4 10000 1
+// args: 4 6000 1
 //
 // The limit on address space is lowered and lifted at random while all threads
 // allocate. Whoever gets NULL sees ENOMEM, keeps what it has unchanged, and

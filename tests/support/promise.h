@@ -50,6 +50,11 @@ __attribute__((noreturn, format(printf, 3, 4))) static inline void ht_stop(int e
     line[length + 1] = '\0';
     (void)!write(STDERR_FILENO, where, strlen(where));
     (void)!write(STDERR_FILENO, line, strlen(line));
+#ifdef HT_ABORT_WHEN_BROKEN // a fuzzer keeps the input of what aborts
+    if (exit_code == HT_BROKEN) {
+        abort();
+    }
+#endif
     // _exit: what is broken may break again in an exit handler.
     _exit(exit_code);
 }

@@ -22,7 +22,8 @@ soak:                         ## the stress tests for an hour (MINUTES=60)
 
 bench: all                    ## the benchmarks, beside the other allocators
 	@tools/setup bench
-	@bench/run
+	@bench/peers/build.py
+	@bench/run.py
 
 demo:                         ## real programs under hakmem beside glibc, as a table
 	@tools/setup build demo

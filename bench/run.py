@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from runner import machine, report
-from runner.allocators import Allocator, choose
+from runner.allocators import Allocator, as_recorded, choose
 from runner.campaign import FORMAT, Campaign, new_document
 from runner.paths import BUILD, MEASURE, REAL_INPUTS, RESULTS, UsageError
 from runner.sample import Refused
@@ -117,6 +117,8 @@ def prepare(arguments: argparse.Namespace) -> tuple[Campaign, Path]:
     else:
         path = arguments.resume
         check_same(document, variants, allocators)
+        allocators = [as_recorded(one, document["allocators"][one.name]["sha256"])
+                      for one in allocators]
     return Campaign(document, path, variants, allocators), path
 
 
@@ -162,6 +164,9 @@ def main() -> int:
     except UsageError as error:
         print(f"run.py: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader of our output has seen enough
+        sys.stderr.close()
+        return 1
 
 
 if __name__ == "__main__":

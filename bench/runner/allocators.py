@@ -16,7 +16,7 @@ import hashlib
 import json
 import re
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .paths import BUILD, PEERS, UsageError
@@ -86,11 +86,31 @@ def load_peers() -> dict[str, Allocator]:
     return peers
 
 
+def snapshot_path(sha256: str) -> Path:
+    return BUILD / "bench" / "snapshot" / f"libhakmem-{sha256[:16]}.so"
+
+
 def load_ours(commit: str) -> Allocator | None:
+    """A copy of the library as it is now: a build meanwhile must not change the run."""
     library = BUILD / "libhakmem.so"
     if not library.exists():
         return None
-    return Allocator(OURS, library.resolve(), commit, sha256=file_sha256(library))
+    content = library.read_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    copy = snapshot_path(sha256)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    if not copy.is_file() or file_sha256(copy) != sha256:
+        copy.write_bytes(content)
+        copy.chmod(0o755)
+    return Allocator(OURS, copy, commit, sha256=sha256)
+
+
+def as_recorded(allocator: Allocator, sha256: str) -> Allocator:
+    """For going on with a campaign: the copy of our library that it began with."""
+    copy = snapshot_path(sha256)
+    if allocator.is_ours and allocator.sha256 != sha256 and copy.is_file():
+        return replace(allocator, library=copy, sha256=sha256)
+    return allocator
 
 
 def known(commit: str) -> dict[str, Allocator]:

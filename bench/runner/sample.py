@@ -172,12 +172,12 @@ def digest_of(variant: Variant, printed: bytes, stdout: Path) -> str:
 
 
 def reported_numbers(stdout: Path) -> dict[str, float]:
-    """The lines 'name: number' that our own workloads print."""
+    """The lines 'name: number' and 'name   number ns' that our own workloads print."""
     numbers = {}
     for line in stdout.read_text(encoding="utf-8", errors="replace").splitlines():
-        found = re.fullmatch(r"([\w /%.,-]+): (-?\d+(?:\.\d+)?)", line.strip())
+        found = re.fullmatch(r"(\w[\w /%.,-]*?)(?::|\s)\s*(-?\d+(?:\.\d+)?)( ns)?", line.strip())
         if found and found.group(1) != "answer":
-            numbers[found.group(1)] = float(found.group(2))
+            numbers[found.group(1) + (found.group(3) or "")] = float(found.group(2))
     return numbers
 
 

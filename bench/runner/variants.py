@@ -68,16 +68,18 @@ def workload_variant(program: str, entry: dict[str, Any], quick: bool) -> Varian
 
 
 def real_variant(program: str, entry: dict[str, Any], quick: bool) -> Variant:
-    args = entry["quick_args"] if quick and "quick_args" in entry else entry["args"]
-    stdin = entry.get("quick_stdin") if quick else entry.get("stdin")
-    stdin = stdin or entry.get("stdin")
+    def given(name: str, default: Any) -> Any:
+        """The field, or its small form in a quick run when there is one."""
+        return entry.get(f"quick_{name}" if quick else name, entry.get(name, default))
+
+    stdin = given("stdin", "")
     return Variant(
         entry["name"], entry["about"], "real", entry["threads"], program,
-        [places(word) for word in args], None,
+        [places(word) for word in given("args", [])], None,
         environment={key: places(value) for key, value in entry.get("environment", {}).items()},
         stdin=places(stdin) if stdin else None,
-        prepare=filled(entry.get("prepare", [])),
-        drive=filled(entry.get("quick_drive" if quick else "drive", entry.get("drive", []))),
+        prepare=filled(given("prepare", [])),
+        drive=filled(given("drive", [])),
         ask=filled(entry.get("ask", [])),
         stop=filled(entry.get("stop", [])),
         verify=filled(entry.get("verify", [])),

@@ -24,6 +24,20 @@
 #define hak_cas_release(p, old, v) \
     atomic_compare_exchange_weak_explicit((p), (old), (v), memory_order_release, memory_order_relaxed)
 
+// A relaxed load or store of a word that the compiler may fold into another instruction's
+// operand. gcc 12 never folds C11's (three instructions more in free); a volatile access of an
+// aligned word is as single and as whole on every processor and compiler that we support. Under
+// ThreadSanitizer, which knows only C11's, they are C11's.
+#if HAK_TSAN
+#    define hak_peek(p)    hak_load_relaxed(p)
+#    define hak_poke(p, v) hak_store_relaxed((p), (v))
+#else
+#    define hak_peek(p)    (*(const volatile HAK_NOT_ATOMIC(p) *)(const volatile void *)(p))
+#    define hak_poke(p, v) ((void)(*(volatile HAK_NOT_ATOMIC(p) *)(volatile void *)(p) = (v)))
+#endif
+// The type of *p without _Atomic: the value of an expression has none.
+#define HAK_NOT_ATOMIC(p) __typeof__(((void)0, *(p)))
+
 // A word that only one thread writes at a time and others may read while it
 // changes: plain loads and stores on every processor, but no data race.
 #define hak_count(p, v) hak_store_relaxed((p), hak_load_relaxed(p) + (v))

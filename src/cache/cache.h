@@ -94,6 +94,10 @@ struct hak_cache {
 
     struct hak_list full;   // lock: slabs of any class without blocks to give
     struct hak_list larges; // lock: a heap's large blocks in use
+    // The latest freed block of each bin to 4 MiB, or NULL; HAK_FULL in caches that keep nothing.
+    // Put by the owner into an empty place, taken by anybody with an exchange.
+    hak_place hot[HAK_HOT_BINS];
+    _Atomic(uint32_t) hot_tick[HAK_HOT_BINS]; // owner: when it was put there
     uint64_t bins_used[2];                        // lock: a bit per bin that has blocks
     _Atomic(size_t) large_bytes;                  // lock: in the bins
     struct hak_list bins[HAK_LARGE_BINS]; // lock: freed large blocks, latest first; valid where used

@@ -19,23 +19,27 @@
 #if HAK_TSAN
 #    define hak_place_load(place)         hak_load_acquire(place)
 #    define hak_place_store(place, block) hak_store_release(place, block)
+#    define hak_place_is_end(place)       (hak_load_relaxed(place) == HAK_FULL)
 #else
-#    define hak_place_load(place)         hak_load_relaxed(place)
-#    define hak_place_store(place, block) hak_store_relaxed(place, block)
+#    define hak_place_load(place)         hak_peek(place)
+#    define hak_place_store(place, block) hak_poke((place), (block))
+// Neither atomic nor volatile, so that it becomes the operand of a compare. What a purger may
+// write into a place is NULL: whichever value is read, the answer is right.
+#    define hak_place_is_end(place)       (*(void *const *)(const void *)(place) == HAK_FULL)
 #endif
 
-HAK_INTERNAL void *hak_malloc_slow(struct hak_cache *cache, unsigned size_class);
-HAK_INTERNAL void hak_free_slow(struct hak_cache *cache, void *block);
+HAK_INTERNAL void *hak_malloc_slow(size_t size_class);
+HAK_INTERNAL void hak_free_slow(void *block);
 
 // A block of `size_class`, or NULL with errno set.
-HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, unsigned size_class)
+HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, size_t size_class)
 {
-    hak_place *top = hak_load_relaxed(&cache->top[size_class]);
+    hak_place *top = hak_peek(&cache->top[size_class]);
     void *block = hak_place_load(top - 1);
     if (HAK_UNLIKELY(block == NULL)) {
-        return hak_malloc_slow(cache, size_class);
+        return hak_malloc_slow(size_class);
     }
-    hak_store_relaxed(&cache->top[size_class], top - 1);
+    hak_poke(&cache->top[size_class], top - 1);
     return block;
 }
 
@@ -45,14 +49,14 @@ HAK_INLINE void hak_cache_free(struct hak_cache *cache, void *block)
 {
     const uint32_t size_class = hak_map_entry(block) ^ cache->tag;
     if (HAK_LIKELY(size_class < HAK_SMALL_CLASSES)) {
-        hak_place *top = hak_load_relaxed(&cache->top[size_class]);
-        if (HAK_LIKELY(hak_load_relaxed(top) != HAK_FULL)) {
+        hak_place *top = hak_peek(&cache->top[size_class]);
+        if (HAK_LIKELY(!hak_place_is_end(top))) {
             hak_place_store(top, block);
-            hak_store_relaxed(&cache->top[size_class], top + 1);
+            hak_poke(&cache->top[size_class], top + 1);
             return;
         }
     }
-    hak_free_slow(cache, block);
+    hak_free_slow(block);
 }
 
 #endif

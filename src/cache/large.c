@@ -66,31 +66,39 @@ static struct hak_slab *large_make(size_t block_bytes, size_t alignment)
     struct hak_slab *slab = hak_arena_take(units_for(block_bytes), align_units);
     if (slab != NULL) {
         slab->bytes = block_bytes;
-        hak_map_set(slab->base, 1, HAK_MAP_LARGE);
     }
     return slab;
 }
 
 static void large_give(struct hak_slab *slab)
 {
+    hak_map_set_one(slab->base, HAK_MAP_NOTHING);
     if (slab->units == 0) {
         hak_arena_unmap(slab);
-        return;
+    } else {
+        hak_arena_give(slab);
     }
-    hak_map_set(slab->base, 1, HAK_MAP_NOTHING);
-    hak_arena_give(slab);
+}
+
+// What the map says of a block in use.
+static uint32_t large_entry(const struct hak_slab *slab)
+{
+    const unsigned bin = hak_large_bin_of(slab->bytes);
+    // A heap's block leaves its heap's list when it is freed, which is no short way.
+    const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&slab->owner) == NULL;
+    return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_BINS);
 }
 
 void *hak_large_alloc(struct hak_cache *cache, size_t bytes, size_t alignment, bool *zeroed)
 {
     const unsigned bin = large_bin(bytes);
     struct hak_slab *slab = NULL;
-    if (HAK_LIKELY(bin < HAK_LARGE_BINS && alignment <= HAK_UNIT_BYTES)) {
+    if (bin < HAK_LARGE_BINS && alignment <= HAK_UNIT_BYTES) {
         hak_lock_take(&cache->lock);
         slab = bin_take_locked(cache, bin);
         hak_lock_drop(&cache->lock);
     }
-    if (HAK_UNLIKELY(slab == NULL)) {
+    if (slab == NULL) {
         slab = large_make(large_block_bytes(bytes), alignment);
         if (slab == NULL) {
             return NULL;
@@ -98,8 +106,9 @@ void *hak_large_alloc(struct hak_cache *cache, size_t bytes, size_t alignment, b
         *zeroed = slab->zeroed;
         slab->zeroed = false;
         hak_store_relaxed(&slab->owner, NULL);
+        slab->state = HAK_SLAB_LARGE;
     }
-    slab->state = HAK_SLAB_LARGE;
+    hak_map_set_one(slab->base, large_entry(slab));
     return slab->base;
 }
 
@@ -127,9 +136,25 @@ static void bins_shrink_locked(struct hak_cache *cache, size_t target)
     }
 }
 
+static void hot_expire_locked(struct hak_cache *cache, uint64_t age)
+{
+    const uint32_t now = (uint32_t)hak_load_relaxed(&hak_arena.tick);
+    for (unsigned bin = 0; bin < HAK_HOT_BINS; bin++) {
+        if ((uintptr_t)hak_load_relaxed(&cache->hot[bin]) <= (uintptr_t)HAK_FULL ||
+            now - hak_load_relaxed(&cache->hot_tick[bin]) < age) {
+            continue;
+        }
+        void *block = hak_swap_acquire(&cache->hot[bin], NULL); // pairs with: hak_large_keep
+        if (block != NULL) {
+            large_give(hak_slab_of(block));
+        }
+    }
+}
+
 void hak_large_expire(struct hak_cache *cache, uint64_t age)
 {
     const uint64_t now = hak_load_relaxed(&hak_arena.tick);
+    hot_expire_locked(cache, age);
     for (unsigned bin = 0; bin < HAK_LARGE_BINS; bin++) {
         while ((cache->bins_used[bin / 64] >> (bin % 64) & 1) != 0) {
             struct hak_slab *oldest = HAK_LIST_ITEM(cache->bins[bin].prev, struct hak_slab, link);
@@ -147,6 +172,7 @@ void hak_large_belongs(void *block, struct hak_cache *heap)
     hak_lock_take(&heap->lock);
     hak_store_relaxed(&slab->owner, heap);
     hak_list_push(&heap->larges, &slab->link);
+    hak_map_set_one(block, large_entry(slab));
     hak_lock_drop(&heap->lock);
 }
 
@@ -169,27 +195,47 @@ void hak_large_end_all(struct hak_cache *heap)
     }
 }
 
-void hak_large_free(struct hak_cache *cache, struct hak_slab *slab)
+// The run of `block`, or the end: `entry` names no owner.
+static struct hak_slab *large_of(void *block, uint32_t entry)
 {
-    if (HAK_UNLIKELY(slab->state != HAK_SLAB_LARGE)) {
-        hak_die_double_free(slab->base, slab->bytes);
+    struct hak_slab *slab = hak_slab_of(block);
+    if (slab == NULL) {
+        hak_die_wild_free(block);
     }
-    if (HAK_UNLIKELY(hak_load_relaxed(&slab->owner) != NULL)) {
-        large_leave_heap(slab);
+    if (slab->base != block) {
+        hak_die_interior(block, (size_t)((char *)block - slab->base), slab->bytes);
     }
+    if (!hak_map_is_large(entry)) {
+        hak_die_double_free(block, slab->bytes);
+    }
+    return slab;
+}
+
+// Into the bin of its size, unless it exceeds what may be kept. With the lock.
+static void large_shelve_locked(struct hak_cache *cache, struct hak_slab *slab)
+{
+    const size_t keep = cache->is_direct ? 0 : hak_options.large_keep_bytes;
     const unsigned bin = hak_large_bin_of(slab->bytes);
-    const size_t keep = hak_options.large_keep_bytes;
-    if (HAK_UNLIKELY(bin >= HAK_LARGE_BINS || slab->bytes > keep)) {
+    if (bin >= HAK_LARGE_BINS || slab->bytes > keep) {
         large_give(slab);
         return;
     }
-    slab->state = HAK_SLAB_KEPT;
     slab->kept_tick = hak_load_relaxed(&hak_arena.tick);
-    hak_lock_take(&cache->lock);
     bin_put_locked(cache, bin, slab);
-    if (HAK_UNLIKELY(hak_load_relaxed(&cache->large_bytes) > keep)) {
+    if (hak_load_relaxed(&cache->large_bytes) > keep) {
         bins_shrink_locked(cache, keep / 2);
     }
+}
+
+void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
+{
+    struct hak_slab *slab = large_of(block, entry);
+    if (hak_load_relaxed(&slab->owner) != NULL) {
+        large_leave_heap(slab);
+    }
+    hak_map_set_one(block, HAK_MAP_KEPT);
+    hak_lock_take(&cache->lock);
+    large_shelve_locked(cache, slab);
     const size_t kept = hak_load_relaxed(&cache->large_bytes);
     hak_lock_drop(&cache->lock);
     hak_sweep_wanted(kept);
@@ -205,12 +251,16 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
         return slab->base;
     }
     if (slab->units == 0) {
-        return block_bytes > HAK_LARGE_RUN_MAX && hak_arena_remap(slab, block_bytes) ? slab->base
-                                                                                     : NULL;
+        if (block_bytes <= HAK_LARGE_RUN_MAX || !hak_arena_remap(slab, block_bytes)) {
+            return NULL;
+        }
+        hak_map_set_one(slab->base, large_entry(slab));
+        return slab->base;
     }
     if (block_bytes > HAK_LARGE_RUN_MAX || !hak_arena_resize(slab, units_for(block_bytes))) {
         return NULL;
     }
     slab->bytes = block_bytes;
+    hak_map_set_one(slab->base, large_entry(slab));
     return slab->base;
 }

@@ -16,8 +16,9 @@ static void *malloc_locked(struct hak_cache *cache, unsigned size_class)
                             : hak_magazine_refill(cache, size_class);
 }
 
-void *hak_malloc_slow(struct hak_cache *cache, unsigned size_class)
+void *hak_malloc_slow(size_t size_class)
 {
+    struct hak_cache *cache = hak_cache_self;
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
         cache = hak_start_thread();
         if (cache == NULL) {
@@ -27,12 +28,12 @@ void *hak_malloc_slow(struct hak_cache *cache, unsigned size_class)
     }
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
-    void *block = malloc_locked(cache, size_class);
+    void *block = malloc_locked(cache, (unsigned)size_class);
     hak_lock_drop(&cache->lock);
     if (HAK_UNLIKELY(block == NULL)) {
         hak_sweep_everything();
         hak_lock_take(&cache->lock);
-        block = malloc_locked(cache, size_class);
+        block = malloc_locked(cache, (unsigned)size_class);
         hak_lock_drop(&cache->lock);
     }
     if (HAK_UNLIKELY(block == NULL)) {
@@ -41,22 +42,9 @@ void *hak_malloc_slow(struct hak_cache *cache, unsigned size_class)
     return block;
 }
 
-// A large block, or no block at all.
-static void free_other(struct hak_cache *cache, void *p, uint32_t entry)
+static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
 {
-    struct hak_slab *slab = hak_slab_of(p);
-    if (slab == NULL) {
-        hak_die_wild_free(p);
-    }
-    if (HAK_UNLIKELY(entry != HAK_MAP_LARGE || slab->base != p)) {
-        hak_die_interior(p, (size_t)((char *)p - slab->base), slab->bytes);
-    }
-    hak_large_free(cache, slab);
-}
-
-void hak_free_slow(struct hak_cache *cache, void *block)
-{
-    const uint32_t entry = hak_map_entry(block);
+    struct hak_cache *cache = hak_cache_self;
     const unsigned size_class = HAK_MAP_CLASS(entry);
     if (block == NULL) {
         return;
@@ -67,8 +55,8 @@ void hak_free_slow(struct hak_cache *cache, void *block)
             cache = &hak_cache_late; // no memory for a cache: without one, then
         }
     }
-    if (size_class >= HAK_SMALL_CLASSES || HAK_MAP_TAG(entry) == 0) {
-        free_other(cache, block, entry);
+    if (HAK_MAP_TAG(entry) == 0) {
+        hak_large_free(cache, block, entry);
     } else if (HAK_UNLIKELY(cache->is_direct)) {
         if (hak_slab_of(block) == NULL) {
             hak_die_wild_free(block);
@@ -82,5 +70,16 @@ void hak_free_slow(struct hak_cache *cache, void *block)
         hak_sweep_wanted(0);
     } else {
         hak_inbox_post(cache, block, entry);
+    }
+}
+
+// In the order of what a busy program needs fast: a large block that finds its place in the
+// cache, a block of another owner, and the rest.
+void hak_free_slow(void *block)
+{
+    struct hak_cache *cache = hak_cache_self;
+    const uint32_t entry = hak_map_entry(block);
+    if (!hak_large_keep(cache, block, entry)) {
+        free_slowest(block, entry);
     }
 }

@@ -7,6 +7,7 @@
 
 #include "base/options.h"
 #include "cache/fast_path.h"
+#include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/thread.h"
 #include "slab/arena.h"
@@ -40,6 +41,10 @@ static void cache_make_direct(struct hak_cache *cache)
     hak_magazine_flush_all(cache);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         hak_store_relaxed(&cache->top[size_class], &hak_nothing[1]);
+    }
+    hak_large_expire(cache, 0);
+    for (unsigned bin = 0; bin < HAK_HOT_BINS; bin++) {
+        hak_store_relaxed(&cache->hot[bin], HAK_FULL);
     }
     cache->is_direct = true;
     hak_lock_drop(&cache->lock);

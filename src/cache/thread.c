@@ -24,12 +24,16 @@ hak_place hak_nothing[2] = {NULL, HAK_FULL};
 #define ALL_NOTHING                                                                           \
     {NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8}
 
+#define FULL_8   HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL
+#define ALL_FULL {FULL_8, FULL_8, FULL_8, FULL_8, FULL_8, FULL_8, FULL_8}
+
 // No unit has these owners' tags.
-struct hak_cache hak_cache_nobody = {.top = ALL_NOTHING, .tag = 0xFFFFFF00U};
+struct hak_cache hak_cache_nobody = {.top = ALL_NOTHING, .hot = ALL_FULL, .tag = 0xFFFFFF00U};
 struct hak_cache hak_cache_late = {
     .top = ALL_NOTHING,
     .tag = 0xFFFFFE00U,
     .is_direct = true,
+    .hot = ALL_FULL,
     .full = {&hak_cache_late.full, &hak_cache_late.full},
     .larges = {&hak_cache_late.larges, &hak_cache_late.larges},
 };
@@ -47,6 +51,9 @@ static struct hak_cache *registry_add_locked(bool has_thread)
     }
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         hak_store_relaxed(&cache->top[size_class], NOTHING);
+    }
+    for (unsigned bin = 0; bin < HAK_HOT_BINS && hak_options.check != 0; bin++) {
+        hak_store_relaxed(&cache->hot[bin], HAK_FULL);
     }
     hak_list_start(&cache->full);
     hak_list_start(&cache->larges);

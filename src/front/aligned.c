@@ -19,7 +19,8 @@ unsigned hak_aligned_class(size_t alignment, size_t bytes)
     if (alignment > HAK_SMALL_MAX || least > HAK_SMALL_MAX) {
         return HAK_SMALL_CLASSES;
     }
-    unsigned size_class = least <= HAK_TINY_MAX ? hak_tiny_class_of(least) : hak_small_class_of(least);
+    unsigned size_class =
+        (unsigned)(least <= HAK_TINY_MAX ? hak_tiny_class_of(least) : hak_small_class_of(least));
     while (size_class < HAK_SMALL_CLASSES && hak_classes[size_class].bytes % alignment != 0) {
         size_class++;
     }

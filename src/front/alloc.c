@@ -48,7 +48,8 @@ static HAK_NOINLINE void *malloc_above_tiny(size_t bytes)
     if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
         return hak_cache_alloc(hak_cache_self, hak_small_class_of(bytes));
     }
-    return hak_alloc_large(bytes, 1, NULL);
+    void *block = hak_large_reuse(hak_cache_self, bytes);
+    return HAK_LIKELY(block != NULL) ? block : hak_alloc_large(bytes, 1, NULL);
 }
 
 void *hak_malloc(size_t bytes)
@@ -70,7 +71,7 @@ void hak_free(void *block)
 
 // A block that was never handed out, from pages that read as zero; NULL when the magazine has
 // blocks or there is no such block.
-static void *calloc_fresh(unsigned size_class)
+static void *calloc_fresh(size_t size_class)
 {
     struct hak_cache *cache = hak_front_cache();
     if (cache == NULL || cache->is_direct ||
@@ -79,7 +80,7 @@ static void *calloc_fresh(unsigned size_class)
     }
     bool zeroed = false;
     hak_lock_take(&cache->lock);
-    void *block = hak_cache_take_fresh(cache, size_class, &zeroed);
+    void *block = hak_cache_take_fresh(cache, (unsigned)size_class, &zeroed);
     hak_lock_drop(&cache->lock);
     if (block != NULL && !zeroed) {
         memset(block, 0, hak_classes[size_class].bytes);

@@ -12,11 +12,8 @@ size_t hak_usable_size(const void *block)
     if (HAK_MAP_TAG(entry) != 0) {
         return hak_classes[HAK_MAP_CLASS(entry)].bytes;
     }
-    if (entry != HAK_MAP_LARGE) {
-        return 0;
-    }
-    const struct hak_slab *slab = hak_slab_of(block);
-    return slab != NULL && slab->state == HAK_SLAB_LARGE ? slab->bytes : 0;
+    const struct hak_slab *slab = hak_map_is_large(entry) ? hak_slab_of(block) : NULL;
+    return slab != NULL ? slab->bytes : 0;
 }
 
 bool hak_describe(const void *address, struct hak_block_info *info)
@@ -30,7 +27,7 @@ bool hak_describe(const void *address, struct hak_block_info *info)
         info->kind = HAK_BLOCK_LARGE;
         info->start = slab->base;
         info->bytes = slab->bytes;
-        info->is_free = slab->state == HAK_SLAB_KEPT;
+        info->is_free = hak_map_entry(slab->base) == HAK_MAP_KEPT;
         return true;
     }
     const struct hak_class *class_info = &hak_classes[slab->size_class];

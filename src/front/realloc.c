@@ -41,7 +41,7 @@ static void *realloc_large(void *block, size_t bytes)
     if (slab == NULL || slab->base != block) {
         hak_die_wild_realloc(block);
     }
-    if (slab->state != HAK_SLAB_LARGE) {
+    if (!hak_map_is_large(hak_map_entry(block))) {
         hak_die_freed_realloc(block, slab->bytes);
     }
     void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(slab, bytes) : NULL;
@@ -59,11 +59,8 @@ void *hak_realloc(void *block, size_t bytes)
     }
     const uint32_t entry = hak_map_entry(block);
     const unsigned size_class = HAK_MAP_CLASS(entry);
-    if (entry == HAK_MAP_LARGE) {
+    if (HAK_MAP_TAG(entry) == 0) {
         return realloc_large(block, bytes);
-    }
-    if (entry == HAK_MAP_NOTHING || size_class >= HAK_SMALL_CLASSES) {
-        hak_die_wild_realloc(block);
     }
     if (HAK_UNLIKELY(hak_options.check != 0)) {
         check_is_live(block);

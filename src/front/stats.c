@@ -15,11 +15,11 @@ static void add_slab(struct hak_stats *stats, const struct hak_slab *slab)
         stats->live_blocks += out;
         stats->live_bytes += out * bytes;
         stats->slab_free_bytes += slab->free_blocks * bytes;
+    } else if (slab->state == HAK_SLAB_LARGE && hak_map_entry(slab->base) == HAK_MAP_KEPT) {
+        stats->kept_bytes += slab->bytes;
     } else if (slab->state == HAK_SLAB_LARGE) {
         stats->live_blocks++;
         stats->live_bytes += slab->bytes;
-    } else if (slab->state == HAK_SLAB_KEPT) {
-        stats->kept_bytes += slab->bytes;
     }
 }
 

@@ -26,9 +26,11 @@
 struct hak_super;
 
 // A unit's entry: the owner's tag (its id << 8) plus the size class. 0: not ours.
-// A large block's first unit has no owner and the class HAK_MAP_LARGE.
+// A large block's first unit has no owner and, for a class, its bin (HAK_LARGE_BINS: too large
+// for one, or a heap's) counted on from the small classes; when it is free and kept, HAK_MAP_KEPT.
 #define HAK_MAP_NOTHING     0U
-#define HAK_MAP_LARGE       0xFEU
+#define HAK_MAP_KEPT        0xFFU
+#define HAK_MAP_LARGE(bin)  (HAK_SMALL_CLASSES + (bin))
 #define HAK_MAP_CLASS(e)    ((e)&0xFFU)
 #define HAK_MAP_TAG(e)      ((e) & ~0xFFU)
 
@@ -54,6 +56,18 @@ HAK_INTERNAL bool hak_map_start(void);
 HAK_INLINE uint32_t hak_map_entry(const void *p)
 {
     return hak_load_relaxed(&hak_map.units[((uintptr_t)p >> HAK_UNIT_LOG2) & hak_map.unit_mask]);
+}
+
+// Does the entry say: the start of a large block in use?
+HAK_INLINE bool hak_map_is_large(uint32_t entry)
+{
+    return entry - HAK_SMALL_CLASSES <= HAK_LARGE_BINS;
+}
+
+// Set the entry of the unit that `p` lies in.
+HAK_INLINE void hak_map_set_one(const void *p, uint32_t entry)
+{
+    hak_store_relaxed(&hak_map.units[((uintptr_t)p >> HAK_UNIT_LOG2) & hak_map.unit_mask], entry);
 }
 
 // Set the entries of `count` units from `start`, which lie in one superslab.

@@ -14,10 +14,12 @@
 #define TIMES_64(entry, i)  TIMES_16(entry, i), TIMES_16(entry, (i) + 16), TIMES_16(entry, (i) + 32), TIMES_16(entry, (i) + 48)
 #define TIMES_256(entry, i) TIMES_64(entry, i), TIMES_64(entry, (i) + 64), TIMES_64(entry, (i) + 128), TIMES_64(entry, (i) + 192)
 
-#define TINY_ENTRY(i)  ((i) == 0 ? 0 : CLASS_OF((i)*16))
 #define SMALL_ENTRY(i) ((i) == 0 ? 0 : CLASS_OF((i)*128))
 
-const uint8_t hak_tiny_table[HAK_TINY_MAX / 16 + 1] = {TIMES_64(TINY_ENTRY, 0), TINY_ENTRY(64)};
+const uint8_t hak_tiny_table[HAK_TINY_MAX + 1] = {
+    TIMES_256(CLASS_OF, 0),   TIMES_256(CLASS_OF, 256), TIMES_256(CLASS_OF, 512),
+    TIMES_256(CLASS_OF, 768), CLASS_OF(1024),
+};
 const uint8_t hak_small_table[HAK_SMALL_MAX / 128 + 1] = {TIMES_256(SMALL_ENTRY, 0),
                                                           SMALL_ENTRY(256)};
 

@@ -27,6 +27,7 @@
 #define HAK_SMALL_MAX      HAK_KIB(32)
 #define HAK_SMALL_CLASSES  72
 #define HAK_LARGE_BINS     120 // 36 KiB to 1 GiB; larger blocks are not kept
+#define HAK_HOT_BINS       56  // of them, those to 4 MiB
 #define HAK_LARGE_RUN_MAX  HAK_MIB(32) // a run of units up to here, mapped alone above
 
 struct hak_class {
@@ -38,17 +39,19 @@ struct hak_class {
 };
 
 HAK_INTERNAL extern const struct hak_class hak_classes[HAK_SMALL_CLASSES];
-HAK_INTERNAL extern const uint8_t hak_tiny_table[HAK_TINY_MAX / 16 + 1];
+// By byte, not by 16 bytes: two instructions less in malloc for one cache line more per 64 bytes
+// of sizes in use.
+HAK_INTERNAL extern const uint8_t hak_tiny_table[HAK_TINY_MAX + 1];
 HAK_INTERNAL extern const uint8_t hak_small_table[HAK_SMALL_MAX / 128 + 1];
 
 // Class of a request of `bytes` <= HAK_TINY_MAX. Zero bytes map to the smallest class.
-HAK_INLINE unsigned hak_tiny_class_of(size_t bytes)
+HAK_INLINE size_t hak_tiny_class_of(size_t bytes)
 {
-    return hak_tiny_table[(bytes + 15) / 16];
+    return hak_tiny_table[bytes];
 }
 
 // Class of a request of HAK_TINY_MAX < `bytes` <= HAK_SMALL_MAX: the steps are 128 or more there.
-HAK_INLINE unsigned hak_small_class_of(size_t bytes)
+HAK_INLINE size_t hak_small_class_of(size_t bytes)
 {
     return hak_small_table[(bytes + 127) / 128];
 }

@@ -83,7 +83,6 @@ struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
     lone->units = 0;
     lone->zeroed = true;
     hak_list_start(&lone->link);
-    hak_map_set(start, 1, HAK_MAP_LARGE);
     hak_map_publish(start, super);
     lone_ask_for_huge_pages_locked(super);
     hak_lock_drop(&hak_arena.lock);
@@ -141,7 +140,6 @@ static bool lone_move_locked(struct hak_super *super, size_t bytes)
     hak_map_forget(old_start, old_bytes);
     super->base = start;
     super->slabs[0].base = start;
-    hak_map_set(start, 1, HAK_MAP_LARGE);
     hak_map_publish(start, super);
     return true;
 }

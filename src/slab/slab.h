@@ -30,8 +30,7 @@
 enum hak_slab_state {
     HAK_SLAB_NONE,   // units are free, or this is not a run's first unit
     HAK_SLAB_SMALL,  // blocks of a class
-    HAK_SLAB_LARGE,  // one block, with the program
-    HAK_SLAB_KEPT,   // one block, freed and kept in a cache
+    HAK_SLAB_LARGE,  // one block; the map tells whether it is in use or kept
 };
 
 struct hak_slab {

@@ -34,6 +34,8 @@ ROOT = HERE.parent.parent
 # tcmalloc's and snmalloc's headers need the C++ library support of clang 16.
 CLANG_OLDEST = 16
 CLANG_NEWEST = 25
+# The first cargo that reads manifests of the edition 2024, which tcmalloc's crate is.
+CARGO_OLDEST_MINOR = 85
 
 # What a preloaded library has to define, or blocks of two allocators would meet.
 NEEDED_SYMBOLS = {
@@ -65,6 +67,17 @@ def find_compilers() -> Compilers:
     return Compilers("gcc", "g++", *(clang or (None, None)))
 
 
+def find_cargo() -> str:
+    """A cargo that can read the crates; distributions also install it as cargo-1.NN."""
+    versioned = sorted((path.name for path in Path("/usr/bin").glob("cargo-1.*")), reverse=True)
+    for name in ["cargo", *versioned]:
+        found = re.match(r"cargo 1\.(\d+)", version_line(name)) if shutil.which(name) else None
+        if found and int(found.group(1)) >= CARGO_OLDEST_MINOR:
+            return name
+    raise BuildError(f"cargo 1.{CARGO_OLDEST_MINOR} or newer is missing: install rustup, or "
+                     "cargo-web on Debian 12")
+
+
 def locked_crates() -> dict[str, dict[str, str]]:
     lock = tomllib.loads((HERE / "Cargo.lock").read_text(encoding="utf-8"))
     return {package["name"]: package for package in lock["package"]}
@@ -77,10 +90,8 @@ def vendor(directory: Path) -> Path:
     wanted = hashlib.sha256((HERE / "Cargo.lock").read_bytes()).hexdigest()
     if target.is_dir() and stamp.is_file() and stamp.read_text().strip() == wanted:
         return target
-    if not shutil.which("cargo"):
-        raise BuildError("cargo is missing: install rustup or the distribution's cargo")
     done = subprocess.run(
-        ["cargo", "vendor", "--locked", "--quiet", "--manifest-path", HERE / "Cargo.toml", target],
+        [find_cargo(), "vendor", "--locked", "--quiet", "--manifest-path", HERE / "Cargo.toml", target],
         capture_output=True, text=True, check=False,
     )
     if done.returncode != 0:

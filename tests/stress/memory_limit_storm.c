@@ -98,6 +98,9 @@ static void *change_limits(void *argument)
 int main(int count, char **arguments)
 {
     struct ht_stress stress = ht_stress_start(count, arguments);
+#ifdef __SANITIZE_ADDRESS__
+    HT_SKIP("AddressSanitizer has mapped terabytes");
+#endif
     pthread_t changer;
     for (size_t threads = 1; threads <= stress.threads; threads *= 2) {
         atomic_store(&to_start, threads);

@@ -1,0 +1,22 @@
+// api.h -- the functions of hakmem.h, looked up: a program that runs with the
+// library preloaded has nothing to link with.
+#ifndef HAK_TESTS_SUPPORT_API_H
+#define HAK_TESTS_SUPPORT_API_H
+
+#include "promise.h" // first: it asks for all that libc has
+
+#include <hakmem/hakmem.h>
+
+static inline void *ht_api(const char *name)
+{
+    void *function = dlsym(RTLD_DEFAULT, name);
+    HT_CHECK(function != NULL, "%s is not exported", name);
+    return function;
+}
+
+// Declares a local pointer `name` to the function of that name.
+#define HT_API(name)              \
+    __typeof__(name) *api_##name; \
+    *(void **)(&api_##name) = ht_api(#name)
+
+#endif

@@ -246,10 +246,10 @@ def main() -> int:
     names = arguments.names or [peer.name for peer in PEERS]
     failures = []
     if not arguments.list:
-        directory.mkdir(parents=True, exist_ok=True)
         try:
+            directory.mkdir(parents=True, exist_ok=True)
             failures = build_all(names, directory, arguments.jobs)
-        except BuildError as error:
+        except (BuildError, OSError) as error:
             print(f"peers: {error}", file=sys.stderr)
             return 1
     print_table(directory)

@@ -42,6 +42,11 @@ class Allocator:
     def is_ours(self) -> bool:
         return self.name == OURS or self.name.startswith(f"{OURS}+")
 
+    @property
+    def public_library(self) -> Path | None:
+        """The path that a reader of the results can use: not that of our copy."""
+        return BUILD / "libhakmem.so" if self.is_ours else self.library
+
     def owns(self, path: str) -> bool:
         """Whether a file that defines malloc is this allocator."""
         if self.library is None:

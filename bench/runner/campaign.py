@@ -17,7 +17,7 @@ from typing import Any
 from . import machine
 from .allocators import BASELINE, Allocator
 from .paths import relative
-from .sample import Refused, added_environment, shown_command, take_sample
+from .sample import Refused, shown_command, take_sample
 from .variants import Variant
 
 FORMAT = 1
@@ -25,7 +25,7 @@ FORMAT = 1
 
 def describe_allocator(allocator: Allocator) -> dict[str, Any]:
     return {
-        "library": relative(str(allocator.library)) if allocator.library else None,
+        "library": relative(str(allocator.public_library)) if allocator.library else None,
         "version": allocator.version,
         "compiler": allocator.compiler,
         "sha256": allocator.sha256,
@@ -41,14 +41,10 @@ def describe_variant(variant: Variant, allocators: list[Allocator]) -> dict[str,
         "program": relative(variant.program),
         "args": [relative(word) for word in variant.args],
         "answer": variant.answer,
-        "environment": relative_values(added_environment(variant, allocators[0])),
+        "environment": {name: relative(value) for name, value in variant.environment.items()},
         "commands": {one.name: shown_command(variant, one) for one in allocators},
         "drive": [[relative(word) for word in command] for command in variant.drive],
     }
-
-
-def relative_values(environment: dict[str, str]) -> dict[str, str]:
-    return {name: relative(value) for name, value in environment.items()}
 
 
 def new_document(label: str, settings: dict[str, Any], variants: list[Variant],
@@ -167,10 +163,16 @@ class Campaign:
                               "its results are not one allocator's")
 
     def run(self) -> None:
+        """All that is missing; what is there when it is stopped is on disk."""
+        try:
+            self.run_all()
+        finally:
+            store(self.document, self.path)
+
+    def run_all(self) -> None:
         for number, variant in enumerate(self.variants, 1):
             print(f"[{number}/{len(self.variants)}] {variant.name}", file=sys.stderr, flush=True)
             self.check_libraries()
             self.run_variant(variant)
         self.check_libraries()
         self.document["finished"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        store(self.document, self.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from typing import Any
 
 from . import summary
@@ -10,6 +11,12 @@ from .allocators import MEMORY_PEERS
 from .summary import Ratio, Values
 
 KIB_A_MIB = 1024
+# Title, and the two variants whose reported throughput is divided.
+SCALING = (
+    ("slowdown from 256 to 8,192 live blocks", "random-mixed-256", "random-mixed-8192"),
+    ("larson's throughput, 2 threads against 1", "larson-2", "larson-1"),
+    ("larson's throughput, 4 threads against 1", "larson-4", "larson-1"),
+)
 
 
 def layout(rows: list[list[str]], markdown: bool) -> str:
@@ -101,6 +108,26 @@ def goal_lines(document: dict[str, Any], time: Values, memory: Values) -> list[s
     return lines
 
 
+def scaling_table(document: dict[str, Any], markdown: bool) -> str:
+    """How throughput changes with the working set and with threads; empty when not run."""
+    speeds: dict[tuple[str, str], list[float]] = {}
+    for one in document["samples"]:
+        if "ops/s" in one["reported"]:
+            key = (one["variant"], one["allocator"])
+            speeds.setdefault(key, []).append(one["reported"]["ops/s"])
+    names = list(document["allocators"])
+    rows = [["scaling", *names]]
+    for title, upper, lower in SCALING:
+        row = [title]
+        for name in names:
+            pair = [speeds.get((variant, name)) for variant in (upper, lower)]
+            row.append("-" if None in pair else "{:.2f}".format(
+                statistics.median(pair[0] or []) / statistics.median(pair[1] or [])))
+        if set(row[1:]) != {"-"}:
+            rows.append(row)
+    return layout(rows, markdown) if len(rows) > 1 else ""
+
+
 def reported_table(document: dict[str, Any], variant: str, markdown: bool) -> str:
     """What a latency workload measured itself."""
     samples = [one for one in document["samples"] if one["variant"] == variant]
@@ -113,7 +140,7 @@ def reported_table(document: dict[str, Any], variant: str, markdown: bool) -> st
         for name in names:
             numbers = [one["reported"][key] for one in samples
                        if one["allocator"] == name and key in one["reported"]]
-            row.append(f"{summary.statistics.median(numbers):g}" if numbers else "-")
+            row.append(f"{statistics.median(numbers):g}" if numbers else "-")
         rows.append(row)
     return layout(rows, markdown)
 
@@ -156,6 +183,8 @@ def render(document: dict[str, Any], markdown: bool = False) -> str:
             parts.append(reported_table(document, variant, markdown))
     parts.append(heading("Means", markdown))
     parts.append(means_table(document, counted, markdown))
+    scaling = scaling_table(document, markdown)
+    parts += [heading("Scaling", markdown), scaling] if scaling else []
     bullet = "- " if markdown else ""
     goals = goal_lines(document, counted["time"], counted["memory"])
     parts.append("\n" + "\n".join(bullet + line for line in goals))

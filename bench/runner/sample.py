@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,10 @@ def measure_command(variant: Variant, allocator: Allocator, report: str, limit_s
 
 def shown_command(variant: Variant, allocator: Allocator) -> str:
     """The run as a line for a shell, for whoever wants to repeat it."""
-    words = [f"{name}={value}" for name, value in added_environment(variant, allocator).items()]
+    added = added_environment(variant, allocator)
+    if allocator.is_ours:
+        added["LD_PRELOAD"] = str(allocator.public_library)
+    words = [f"{name}={value}" for name, value in added.items()]
     words += [variant.program, *variant.args]
     redirect = f" < {variant.stdin}" if variant.stdin else ""
     return relative(" ".join(words) + redirect)
@@ -93,13 +97,18 @@ def check_proof(report: dict[str, Any], allocator: Allocator) -> None:
         raise Refused(f"{Path(subject['program']).name} does not call {allocator.name}")
 
 
-def check_end(report: dict[str, Any], limit_s: int) -> None:
+def last_line(errors: bytes) -> str:
+    lines = errors.decode(errors="replace").strip().splitlines()
+    return f": {relative(lines[-1])}" if lines else ""
+
+
+def check_end(report: dict[str, Any], limit_s: int, errors: bytes) -> None:
     if report["timed_out"]:
         raise Refused(f"not finished after {limit_s} s")
     if report["signal"]:
-        raise Refused(f"ended by signal {report['signal']}")
+        raise Refused(f"ended by signal {report['signal']}{last_line(errors)}")
     if report["exit_code"] != 0:
-        raise Refused(f"exit code {report['exit_code']}")
+        raise Refused(f"exit code {report['exit_code']}{last_line(errors)}")
     if not report["examined"] or not report["processes"]:
         raise Refused("its end could not be examined")
     if report["left_running"]:
@@ -138,23 +147,35 @@ def drive_server(process: subprocess.Popen[bytes], variant: Variant) -> tuple[fl
     return driven_s, answers
 
 
-def run_measured(variant: Variant, command: list[str], stdout: Path) -> tuple[float | None, bytes]:
-    """Run the measuring command; for a server also its clients' time and its answers."""
+@dataclass
+class Ended:
+    """What came out of one measured command, besides its report."""
+
+    errors: bytes  # all of its standard error
+    driven_s: float | None = None  # a server's clients' time
+    answers: bytes = b""  # a server's answers
+
+
+def run_measured(variant: Variant, command: list[str], stdout: Path) -> Ended:
     directory = SCRATCH if variant.is_real else ROOT
-    with open(variant.stdin or os.devnull, "rb") as source, stdout.open("wb") as sink:
+    with open(variant.stdin or os.devnull, "rb") as source, stdout.open("wb") as sink, \
+            tempfile.TemporaryFile() as complaints:
         process = subprocess.Popen(command, cwd=directory, env=base_environment(), stdin=source,
-                                   stdout=sink, stderr=subprocess.PIPE)
+                                   stdout=sink, stderr=complaints)
+        ended = Ended(b"")
         try:
-            driven = drive_server(process, variant) if variant.drive else (None, b"")
-            _, errors = process.communicate()
+            if variant.drive:
+                ended.driven_s, ended.answers = drive_server(process, variant)
+            process.wait()
         except BaseException:
             process.terminate()  # measure's end is its command's end
             process.wait()
             raise
+        complaints.seek(0)
+        ended.errors = complaints.read()
     if process.returncode != 0:
-        lines = errors.decode(errors="replace").strip().splitlines()
-        raise Refused(lines[-1] if lines else f"measure exited with {process.returncode}")
-    return driven
+        raise Refused(f"measure exited with {process.returncode}{last_line(ended.errors)}")
+    return ended
 
 
 def digest_of(variant: Variant, printed: bytes, stdout: Path) -> str:
@@ -193,7 +214,7 @@ def fresh_scratch(variant: Variant) -> None:
 
 
 def take_sample(variant: Variant, allocator: Allocator, limit_s: int) -> dict[str, Any]:
-    """One run. `answer` in the result is still to be compared for real programs."""
+    """One run. The answer of a real program is for the caller to compare."""
     if variant.is_real:
         fresh_scratch(variant)
     with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as folder:
@@ -201,20 +222,19 @@ def take_sample(variant: Variant, allocator: Allocator, limit_s: int) -> dict[st
         report_path = Path(folder) / "report.json"
         command = measure_command(variant, allocator, str(report_path), limit_s)
         busy_before = busy_seconds()
-        driven_s, printed = run_measured(variant, command, stdout)
+        ended = run_measured(variant, command, stdout)
         busy_s = busy_seconds() - busy_before
         report = json.loads(report_path.read_text(encoding="utf-8"))
-        check_end(report, limit_s)
+        check_end(report, limit_s, ended.errors)
         check_proof(report, allocator)
         if variant.is_real:
-            printed += run_quietly(variant.verify, "verification")
-            answer = digest_of(variant, printed, stdout)
+            printed = ended.answers + run_quietly(variant.verify, "verification")
+            answer, numbers = digest_of(variant, printed, stdout), {}
         else:
-            answer = answer_of(stdout)
-        numbers = reported_numbers(stdout) if not variant.is_real else {}
+            answer, numbers = answer_of(stdout), reported_numbers(stdout)
     if variant.answer is not None and answer != variant.answer:
         raise Refused(f"wrong answer: {answer} instead of {variant.answer}")
-    return flatten(report, driven_s, busy_s, answer, numbers)
+    return flatten(report, ended.driven_s, busy_s, answer, numbers)
 
 
 def flatten(report: dict[str, Any], driven_s: float | None, busy_s: float, answer: str,

@@ -20,13 +20,15 @@ test:                         ## the whole test suite; installs what it needs
 soak:                         ## the stress tests for an hour (MINUTES=60)
 	@tools/soak $(or $(MINUTES),60)
 
-bench: all                    ## the benchmarks, beside the other allocators
-	@tools/setup bench
+bench:                        ## the benchmarks, beside the other allocators
+	@tools/setup build bench
+	@tools/build release
 	@bench/peers/build.py
 	@bench/run.py
 
 demo:                         ## real programs under hakmem beside glibc, as a table
 	@tools/setup build demo
+	@tools/build release
 	@tools/demo
 
 install: all                  ## into $(DESTDIR)$(PREFIX)

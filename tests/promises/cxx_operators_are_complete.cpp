@@ -9,6 +9,13 @@
 #include <thread>
 #include <vector>
 
+#ifndef __cpp_sized_deallocation // clang then leaves the declarations out; the functions exist
+void operator delete(void *, std::size_t) noexcept;
+void operator delete[](void *, std::size_t) noexcept;
+void operator delete(void *, std::size_t, std::align_val_t) noexcept;
+void operator delete[](void *, std::size_t, std::align_val_t) noexcept;
+#endif
+
 static void check(void *block, std::size_t size, std::size_t alignment, const char *call)
 {
     HT_CHECK(block != nullptr, "%s of %zu bytes gave NULL", call, size);

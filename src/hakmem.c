@@ -17,3 +17,10 @@ __attribute__((constructor)) static void start(void)
     hak_environment_read();
     hak_start_process();
 }
+
+// What is wrong with the blocks in the magazines shows when they go back to their slabs: now at
+// the latest.
+__attribute__((destructor)) static void stop(void)
+{
+    hak_stop_thread();
+}

@@ -5,6 +5,7 @@
 #define HAK_LIKELY(x)       __builtin_expect(!!(x), 1)
 #define HAK_UNLIKELY(x)     __builtin_expect(!!(x), 0)
 #define HAK_COLD            __attribute__((cold, noinline))
+#define HAK_MAYBE_UNUSED    __attribute__((unused))
 #define HAK_NOINLINE        __attribute__((noinline))
 #define HAK_INLINE          static inline __attribute__((always_inline))
 #define HAK_TLS             _Thread_local __attribute__((tls_model("initial-exec")))

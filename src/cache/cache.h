@@ -6,9 +6,8 @@
 // Threads   see each field. "owner" is the thread whose hak_cache_self points here;
 //           everything marked "lock" may be touched by any thread that holds `lock`.
 //
-// A cache outlives its thread: it keeps its slabs, can be looted by whoever needs
-// blocks (loot.c), and goes to the next thread that starts. First-class heaps are
-// caches without a thread.
+// A cache outlives its thread: its slabs go to whoever needs them (loot.c), the rest to
+// the next thread that starts. First-class heaps are caches without a thread.
 #ifndef HAK_CACHE_CACHE_H
 #define HAK_CACHE_CACHE_H
 
@@ -43,6 +42,7 @@ struct hak_magazine {
     uint32_t bottom;       // lock: place of the NULL below the lowest block; 0 unless stolen from
     struct hak_list slabs; // lock: slabs of this class with blocks to give; zero until first used
     uint32_t swings;       // lock: times that a refill followed a flush or the reverse
+    bool is_used;          // lock: had a slow event since the hand last came by (magazine_grow)
     bool flushed_last;     // lock: the last slow event was a flush
     // The purger's notes about a magazine that nobody uses (steal.c).
     uint8_t idle_ticks;     // lock
@@ -72,7 +72,7 @@ struct hak_outbox {
 
 enum hak_cache_state {
     HAK_CACHE_LIVE, // a thread's, or a heap
-    HAK_CACHE_DEAD, // its thread has ended; anybody may take slabs, a new thread all of it
+    HAK_CACHE_DEAD, // its thread has ended; it waits for the next one
 };
 
 struct hak_cache {
@@ -85,6 +85,7 @@ struct hak_cache {
     _Atomic(uint32_t) state; // enum hak_cache_state; lock
     struct hak_outbox outboxes[HAK_OUTBOXES];
     struct hak_parcel *spare_parcel; // lock
+    struct hak_parcel *pending;      // lock: taken out of the inbox, not opened yet
     _Atomic(uint64_t) events;        // lock: slow paths entered; a purger compares
     uint64_t seen_events;            // purger
     uint32_t idle_ticks;             // purger
@@ -92,21 +93,21 @@ struct hak_cache {
     struct hak_cache *next;          // constant: in the list of all caches
     struct hak_cache *next_dead;     // registry lock
 
+    size_t magazine_bytes;  // lock: of blocks that the grown magazines may hold
+    unsigned magazine_hand; // lock: the class to look at next when one has to shrink
+    _Atomic(bool) has_slabs; // the orphans only: a thread has ended
     struct hak_list full;   // lock: slabs of any class without blocks to give
     struct hak_list larges; // lock: a heap's large blocks in use
-    // The latest freed block of each bin to 4 MiB, or NULL; HAK_FULL in caches that keep nothing.
-    // Put by the owner into an empty place, taken by anybody with an exchange.
-    hak_place hot[HAK_HOT_BINS];
-    _Atomic(uint32_t) hot_tick[HAK_HOT_BINS]; // owner: when it was put there
-    uint64_t bins_used[2];                        // lock: a bit per bin that has blocks
-    _Atomic(size_t) large_bytes;                  // lock: in the bins
-    struct hak_list bins[HAK_LARGE_BINS]; // lock: freed large blocks, latest first; valid where used
+    // BigCache: a freed large block of each doubling to 4 MiB, or NULL; HAK_FULL in caches that keep
+    // nothing. Put by the owner into an empty place, taken by anybody with an exchange.
+    hak_place hot[HAK_HOT_PLACES];
+    _Atomic(uint32_t) hot_tick[HAK_HOT_PLACES]; // owner: when it was put there
 
     struct hak_magazine magazines[HAK_SMALL_CLASSES];
 
     // Parcels from others, newest first.
     //   written by   any thread       hak_parcel_send   CAS, release
-    //   taken by     holder of lock   hak_inbox_drain   exchange, acquire
+    //   taken by     holder of lock   inbox_next_locked exchange, acquire
     // No ABA: nobody takes one parcel; the list is taken whole.
     _Atomic(struct hak_parcel *) inbox HAK_ALIGNED(HAK_CACHE_LINE);
     _Atomic(struct hak_loose *) loose; // as inbox: blocks freed when there was no memory for a parcel

@@ -69,13 +69,14 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
         parcel_end_locked(cache, parcel);
         return;
     }
+    // Before the parcel can be opened, so that the sum never falls below zero.
     const size_t bytes = parcel->bytes;
+    const size_t waiting = hak_add_relaxed(&owner->inbox_bytes, bytes) + bytes;
     struct hak_parcel *head = hak_load_relaxed(&owner->inbox);
     do {
         parcel->next = head;
-    } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: hak_inbox_drain
+    } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: inbox_next_locked
     // An owner that does not come to empty its inbox: do it for it.
-    const size_t waiting = hak_add_relaxed(&owner->inbox_bytes, bytes) + bytes;
     if (waiting > 16 * hak_options.parcel_bytes && owner != cache &&
         hak_lock_try(&owner->lock)) {
         hak_inbox_drain(cache, owner);
@@ -184,22 +185,6 @@ void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *bloc
     }
 }
 
-// Into the magazine of its class if there is room.
-static bool inbox_keep(struct hak_cache *cache, void *block)
-{
-    const uint32_t size_class = hak_map_entry(block) ^ cache->tag;
-    if (size_class >= HAK_SMALL_CLASSES) {
-        return false;
-    }
-    hak_place *top = hak_load_relaxed(&cache->top[size_class]);
-    if (hak_load_relaxed(top) == HAK_FULL) {
-        return false;
-    }
-    hak_place_store(top, block);
-    hak_store_relaxed(&cache->top[size_class], top + 1);
-    return true;
-}
-
 void hak_outbox_forget(struct hak_cache *cache, uint32_t tag)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
@@ -214,48 +199,83 @@ void hak_outbox_forget(struct hak_cache *cache, uint32_t tag)
     }
 }
 
-void hak_inbox_forget(struct hak_cache *cache)
+// Into the magazine of its class if there is room.
+static bool inbox_keep(struct hak_cache *cache, void *block)
 {
-    hak_store_relaxed(&cache->loose, NULL);
-    hak_store_relaxed(&cache->inbox_bytes, 0);
-    struct hak_parcel *parcel = hak_swap_acquire(&cache->inbox, NULL); // pairs with: outbox_send_locked
-    while (parcel != NULL) {
-        struct hak_parcel *next = parcel->next;
-        parcel_end_locked(cache, parcel);
-        parcel = next;
+    const uint32_t size_class = hak_map_entry(block) ^ cache->tag;
+    if (size_class >= HAK_SMALL_CLASSES) {
+        return false;
     }
+    hak_place *top = hak_load_relaxed(&cache->top[size_class]);
+    if (hak_place_is_end(top)) {
+        return false;
+    }
+    hak_place_store(top, block);
+    hak_store_relaxed(&cache->top[size_class], top + 1);
+    return true;
 }
 
-static void inbox_take(struct hak_cache *self, struct hak_cache *cache, void *block)
+// The next parcel of `cache` to open, or NULL.
+static struct hak_parcel *inbox_next_locked(struct hak_cache *cache)
 {
-    if (block != NULL && !(self == cache && inbox_keep(cache, block))) {
-        hak_inbox_route(self, cache, block);
+    if (cache->pending == NULL && hak_load_relaxed(&cache->inbox) != NULL) {
+        cache->pending = hak_swap_acquire(&cache->inbox, NULL); // pairs with: outbox_send_locked
+    }
+    struct hak_parcel *parcel = cache->pending;
+    if (parcel != NULL) {
+        cache->pending = parcel->next;
+        hak_sub_relaxed(&cache->inbox_bytes, parcel->bytes);
+    }
+    return parcel;
+}
+
+// `keep`: the caller is the owner, and its magazines come first.
+static void parcel_open_locked(struct hak_cache *self, struct hak_cache *cache, struct hak_parcel *parcel, bool keep)
+{
+    const uint32_t count = hak_load_relaxed(&parcel->count);
+    for (uint32_t i = 0; i < count; i++) {
+        void *block = hak_place_load(&parcel->blocks[i]);
+        if (block != NULL && !(keep && inbox_keep(cache, block))) {
+            hak_inbox_route(self, cache, block);
+        }
+    }
+    parcel_end_locked(self, parcel);
+}
+
+void hak_inbox_refill(struct hak_cache *cache, unsigned size_class, uint32_t blocks)
+{
+    struct hak_parcel *parcel;
+    const hak_place *enough = hak_load_relaxed(&cache->top[size_class]) + blocks;
+    while (hak_load_relaxed(&cache->top[size_class]) < enough &&
+           (parcel = inbox_next_locked(cache)) != NULL) {
+        parcel_open_locked(cache, cache, parcel, true);
     }
 }
 
 void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache)
 {
-    if (HAK_UNLIKELY(hak_load_relaxed(&cache->loose) != NULL)) {
-        struct hak_loose *loose = hak_swap_acquire(&cache->loose, NULL); // pairs with: inbox_push_loose
-        while (loose != NULL) {
-            struct hak_loose *next = loose->next;
-            inbox_take(self, cache, loose);
-            loose = next;
-        }
+    struct hak_parcel *parcel;
+    while ((parcel = inbox_next_locked(cache)) != NULL) {
+        parcel_open_locked(self, cache, parcel, false);
     }
-    if (hak_load_relaxed(&cache->inbox) == NULL) {
+    struct hak_loose *loose = hak_load_relaxed(&cache->loose);
+    if (HAK_LIKELY(loose == NULL)) {
         return;
     }
-    struct hak_parcel *parcel = hak_swap_acquire(&cache->inbox, NULL); // pairs with: outbox_send_locked
-    hak_store_relaxed(&cache->inbox_bytes, 0);
-    while (parcel != NULL) {
-        struct hak_parcel *next = parcel->next;
-        const uint32_t count = hak_load_relaxed(&parcel->count);
-        for (uint32_t i = 0; i < count; i++) {
-            inbox_take(self, cache, hak_place_load(&parcel->blocks[i]));
-        }
-        parcel_end_locked(self, parcel);
-        parcel = next;
+    loose = hak_swap_acquire(&cache->loose, NULL); // pairs with: inbox_push_loose
+    while (loose != NULL) {
+        struct hak_loose *next = loose->next;
+        hak_inbox_route(self, cache, loose);
+        loose = next;
+    }
+}
+
+void hak_inbox_forget(struct hak_cache *cache)
+{
+    struct hak_parcel *parcel;
+    hak_store_relaxed(&cache->loose, NULL);
+    while ((parcel = inbox_next_locked(cache)) != NULL) {
+        parcel_end_locked(cache, parcel);
     }
 }
 

@@ -19,9 +19,11 @@ HAK_INTERNAL void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t 
 HAK_INTERNAL void hak_inbox_post_all(struct hak_cache *cache);
 HAK_INTERNAL void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache);
 
-// Put every waiting block of `cache` into its slab (or, when self == cache, its magazine).
-// Both locked.
+// Put every waiting block of `cache` into its slab. Both locked.
 HAK_INTERNAL void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache);
+// Open parcels, blocks into the magazines, until that of `size_class` holds `blocks`. The owner,
+// with the lock.
+HAK_INTERNAL void hak_inbox_refill(struct hak_cache *cache, unsigned size_class, uint32_t blocks);
 // Drop what waits in the inbox of `cache`, or in the outboxes of `cache` for the owner with `tag`:
 // those slabs are about to end. With the lock.
 HAK_INTERNAL void hak_inbox_forget(struct hak_cache *cache);

@@ -1,61 +1,72 @@
 // large.h -- blocks above 32 KiB: runs of units, mappings of their own, and BigCache.
 //
 // Layer     cache
-// Threads   any: each call takes the lock of the cache it is given.
+// Threads   any, for its own cache, unless it says otherwise.
 // Fails     NULL without memory.
 //
-// A freed large block is kept in the freeing thread's cache, in a bin for its size, so
-// that the next request of that size costs no system call, no page fault and no lock
-// that others want. What exceeds the budget, or has waited for long, goes back.
+// A block to 4 MiB that is freed waits in the freeing thread's cache for the next request of
+// its size, one per doubling: that costs no lock, no system call and no page fault. All
+// others go to the arena at once, where their pages stay resident for a while for whoever
+// comes next, with whatever size.
 #ifndef HAK_CACHE_LARGE_H
 #define HAK_CACHE_LARGE_H
 
 #include "cache/cache.h"
+#include "cache/sweep.h"
 #include "slab/arena.h"
 
+// What a cache keeps in the bins from here on, 1 MiB and more, is worth a sweeper.
+#define HAK_SWEPT_BINS 40
+
 // A block of at least `bytes` > HAK_SMALL_MAX, aligned to `alignment` (a power of two). Sets
-// `zeroed` when its pages are untouched.
-HAK_INTERNAL void *
-hak_large_alloc(struct hak_cache *cache, size_t bytes, size_t alignment, bool *zeroed);
+// `zeroed` when its pages are untouched. Needs no cache.
+HAK_INTERNAL void *hak_large_alloc(size_t bytes, size_t alignment, bool *zeroed);
 // Free `block`, whose map entry is `entry` and names no owner. Dies unless it is a large block in use.
 HAK_INTERNAL void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry);
+// Grow or shrink it where it lies, or by moving its pages. Returns where it is then, or NULL when
+// it has to be copied.
+HAK_INTERNAL void *hak_large_resize(struct hak_slab *slab, size_t bytes);
 
-// The short ways, without a lock: a block just freed, and a place for it.
+// Make a block the heap's, and free all that still are. The second with the heap's lock.
+HAK_INTERNAL void hak_large_belongs(void *block, struct hak_cache *heap);
+HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);
+
+// Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
+HAK_INTERNAL size_t hak_large_expire(struct hak_cache *cache, uint64_t age);
+
+// BigCache: take a block of this size out, or NULL.
 HAK_INLINE void *hak_large_reuse(struct hak_cache *cache, size_t bytes)
 {
     const unsigned bin = hak_large_bin_of(bytes);
-    if (HAK_UNLIKELY(bin >= HAK_HOT_BINS) ||
-        (uintptr_t)hak_load_relaxed(&cache->hot[bin]) <= (uintptr_t)HAK_FULL) {
+    if (HAK_UNLIKELY(bin >= HAK_LARGE_BINS)) {
         return NULL;
     }
-    void *block = hak_swap_acquire(&cache->hot[bin], NULL); // pairs with: hak_large_keep
+    hak_place *place = &cache->hot[bin / 8];
+    void *block = hak_load_relaxed(place);
+    // Whatever is read of the entry, if the block is still there after this it is true.
+    if (hak_map_entry(block) != (HAK_MAP_LARGE(bin) | HAK_MAP_KEPT)) {
+        return NULL;
+    }
+    block = hak_swap_acquire(place, NULL); // pairs with: hak_large_keep
     if (HAK_LIKELY(block != NULL)) {
         hak_map_set_one(block, HAK_MAP_LARGE(bin));
     }
     return block;
 }
 
+// BigCache: put a block of the map entry `entry` in if it is one and its place is free.
 HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block, uint32_t entry)
 {
     const uint32_t bin = entry - HAK_SMALL_CLASSES;
-    if (bin >= HAK_HOT_BINS || hak_load_relaxed(&cache->hot[bin]) != NULL ||
-        HAK_UNLIKELY(!hak_is_aligned(block, HAK_UNIT_BYTES))) {
+    if (bin >= HAK_LARGE_BINS || !hak_is_aligned(block, HAK_UNIT_BYTES) ||
+        hak_load_relaxed(&cache->hot[bin / 8]) != NULL ||
+        (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs))) {
         return false;
     }
-    hak_map_set_one(block, HAK_MAP_KEPT);
-    hak_store_relaxed(&cache->hot_tick[bin], (uint32_t)hak_load_relaxed(&hak_arena.tick));
-    hak_store_release(&cache->hot[bin], block); // pairs with: hak_large_reuse
+    hak_map_set_one(block, entry | HAK_MAP_KEPT);
+    hak_store_relaxed(&cache->hot_tick[bin / 8], (uint32_t)hak_load_relaxed(&hak_arena.tick));
+    hak_store_release(&cache->hot[bin / 8], block); // pairs with: hak_large_reuse
     return true;
 }
-// Grow or shrink it where it lies, or by moving its pages. Returns where it is then, or NULL when
-// it has to be copied.
-HAK_INTERNAL void *hak_large_resize(struct hak_slab *slab, size_t bytes);
-
-// Make a block the heap's, and free all that still are. The second with the lock.
-HAK_INTERNAL void hak_large_belongs(void *block, struct hak_cache *heap);
-HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);
-
-// Give back kept blocks that have waited for `age` ticks. With the lock.
-HAK_INTERNAL void hak_large_expire(struct hak_cache *cache, uint64_t age);
 
 #endif

@@ -3,49 +3,52 @@
 
 #include "cache/inbox.h"
 #include "cache/magazine.h"
-#include "cache/thread.h"
 
-// Dead caches looked at before asking the arena: a slab costs the arena about as much.
-enum { LOOKS = 4 };
-
-static struct hak_slab *loot_from(struct hak_cache *cache, struct hak_cache *dead, unsigned size_class)
-{
-    hak_inbox_drain(cache, dead);
-    struct hak_list *slabs = hak_cache_slabs(dead, size_class);
-    if (hak_list_is_empty(slabs)) {
-        return NULL;
-    }
-    struct hak_slab *slab = HAK_LIST_ITEM(slabs->next, struct hak_slab, link);
-    hak_list_remove(&slab->link);
-    hak_slab_move(slab, cache, cache->tag);
-    return slab;
-}
+// Its tag must be no other cache's: ids count up from 1.
+struct hak_cache hak_orphans = {
+    .tag = 0x7FFFFD00U,
+    .is_direct = true,
+    .full = {&hak_orphans.full, &hak_orphans.full},
+    .larges = {&hak_orphans.larges, &hak_orphans.larges},
+};
 
 struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
 {
-    if (hak_load_relaxed(&hak_registry.dead_count) == 0) {
+    // A look without the lock: threads that never end must not meet here.
+    if (!hak_load_relaxed(&hak_orphans.has_slabs) || cache == &hak_orphans) {
         return NULL;
     }
-    struct hak_cache *dead = hak_load_relaxed(&hak_registry.loot_next);
     struct hak_slab *slab = NULL;
-    for (unsigned looks = 0; looks < LOOKS && slab == NULL;) {
-        if (dead == NULL) {
-            dead = hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-        }
-        for (; dead != NULL && hak_load_relaxed(&dead->state) != HAK_CACHE_DEAD; dead = dead->next) {
-        }
-        looks++;
-        if (dead == NULL) {
-            continue; // once around
-        }
-        if (dead != cache && hak_lock_try(&dead->lock)) {
-            if (hak_load_relaxed(&dead->state) == HAK_CACHE_DEAD) {
-                slab = loot_from(cache, dead, size_class);
-            }
-            hak_lock_drop(&dead->lock);
-        }
-        dead = dead->next;
+    hak_lock_take(&hak_orphans.lock);
+    hak_count(&hak_orphans.events, 1);
+    hak_inbox_drain(cache, &hak_orphans);
+    struct hak_list *slabs = hak_cache_slabs(&hak_orphans, size_class);
+    if (!hak_list_is_empty(slabs)) {
+        slab = HAK_LIST_ITEM(slabs->next, struct hak_slab, link);
+        hak_list_remove(&slab->link);
+        hak_slab_move(slab, cache, cache->tag);
     }
-    hak_store_relaxed(&hak_registry.loot_next, dead);
+    hak_lock_drop(&hak_orphans.lock);
     return slab;
+}
+
+static void leave_locked(struct hak_list *from, struct hak_list *to)
+{
+    while (!hak_list_is_empty(from)) {
+        struct hak_slab *slab = HAK_LIST_ITEM(from->next, struct hak_slab, link);
+        hak_list_remove(&slab->link);
+        hak_slab_move(slab, &hak_orphans, hak_orphans.tag);
+        hak_list_append(to, &slab->link);
+    }
+}
+
+void hak_loot_leave(struct hak_cache *cache)
+{
+    hak_lock_take(&hak_orphans.lock);
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        leave_locked(hak_cache_slabs(cache, size_class), hak_cache_slabs(&hak_orphans, size_class));
+    }
+    leave_locked(&cache->full, &hak_orphans.full);
+    hak_store_relaxed(&hak_orphans.has_slabs, true);
+    hak_lock_drop(&hak_orphans.lock);
 }

@@ -36,7 +36,7 @@ void hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
         // To the end: others have blocks too, and this one may fill up until its turn.
         hak_list_remove(&slab->link);
         hak_list_append(slabs, &slab->link);
-    } else if (hak_slab_is_idle(slab) && slabs->next != slabs->prev) {
+    } else if (hak_slab_is_idle(slab) && (slabs->next != slabs->prev || cache == &hak_orphans)) {
         hak_list_remove(&slab->link);
         hak_slab_end(slab);
     }
@@ -123,28 +123,89 @@ static hak_place *places_make(uint32_t slots)
     return base;
 }
 
-// A bigger array, with the old one's blocks. The magazine is unfenced, its bottom 0.
-static void magazine_grow(struct hak_cache *cache, unsigned size_class)
+static uint32_t first_slots(unsigned size_class)
+{
+    return (1U << hak_classes[size_class].magazine_log2) - 2;
+}
+
+static uint32_t magazine_held(const struct hak_cache *cache, unsigned size_class)
+{
+    return (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - cache->magazines[size_class].base) - 1;
+}
+
+// Another array for the magazine, with room for the blocks that it holds. The magazine is
+// unfenced, its bottom 0. False without memory.
+static bool magazine_resize(struct hak_cache *cache, unsigned size_class, uint32_t slots)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    const uint32_t old_places = magazine->slots + 2;
-    const size_t most = hak_options.magazine_bytes;
-    const size_t bytes = (size_t)hak_classes[size_class].bytes * old_places * 2;
-    if (bytes > most) {
-        return;
-    }
-    hak_place *base = places_make(old_places * 2 - 2);
+    hak_place *base = places_make(slots);
     if (base == NULL) {
-        return; // the old one still works
+        return false; // the old one still works
     }
-    const uint32_t held = (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - magazine->base) - 1;
+    const uint32_t held = magazine_held(cache, size_class);
     for (uint32_t i = 1; i <= held; i++) {
         hak_place_store(&base[i], hak_place_load(&magazine->base[i]));
     }
-    hak_pool_give((void *)magazine->base, old_places * sizeof *base);
+    hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *base);
+    cache->magazine_bytes += ((size_t)slots - magazine->slots) * hak_classes[size_class].bytes;
     magazine->base = base;
-    magazine->slots = old_places * 2 - 2;
+    magazine->slots = slots;
     hak_store_relaxed(&cache->top[size_class], base + held + 1);
+    return true;
+}
+
+// Put the blocks in places first..last back to where they belong.
+static void magazine_put(struct hak_cache *cache, unsigned size_class, uint32_t first, uint32_t last)
+{
+    hak_place *base = cache->magazines[size_class].base;
+    for (uint32_t i = first; i <= last; i++) {
+        hak_inbox_route(cache, cache, hak_place_load(&base[i]));
+    }
+}
+
+// Put everything back.
+static void magazine_empty(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    hak_steal_unfence(cache, size_class);
+    magazine_put(cache, size_class, magazine->bottom + 1, magazine_held(cache, size_class));
+    magazine->bottom = 0;
+    hak_store_relaxed(&cache->top[size_class], magazine->base + 1);
+}
+
+// The budget is spent: back to its first size with a grown magazine that was not in use since the
+// hand last came by. False when all are.
+static bool magazine_shrink_one(struct hak_cache *cache)
+{
+    for (unsigned looks = 0; looks < 2 * HAK_SMALL_CLASSES; looks++) {
+        const unsigned size_class = cache->magazine_hand;
+        struct hak_magazine *magazine = &cache->magazines[size_class];
+        cache->magazine_hand = (size_class + 1) % HAK_SMALL_CLASSES;
+        if (magazine->slots > first_slots(size_class) && !magazine->is_used) {
+            magazine_empty(cache, size_class);
+            return magazine_resize(cache, size_class, first_slots(size_class));
+        }
+        magazine->is_used = false;
+    }
+    return false;
+}
+
+// Twice as many places, within the budget.
+static void magazine_grow(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    const uint32_t slots = 2 * (magazine->slots + 2) - 2;
+    const size_t more = ((size_t)slots - magazine->slots) * hak_classes[size_class].bytes;
+    const size_t most = hak_options.magazine_bytes;
+    while (more <= most && cache->magazine_bytes + more > most) {
+        magazine->is_used = true;
+        if (!magazine_shrink_one(cache)) {
+            return;
+        }
+    }
+    if (more <= most) {
+        magazine_resize(cache, size_class, slots);
+    }
 }
 
 // Note a refill or a flush. Blocks that go back and forth between magazine and slab
@@ -152,6 +213,7 @@ static void magazine_grow(struct hak_cache *cache, unsigned size_class)
 static void magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
+    magazine->is_used = true;
     if (magazine->flushed_last != flush) {
         magazine->flushed_last = flush;
         if (++magazine->swings >= 2) {
@@ -164,7 +226,7 @@ static void magazine_note(struct hak_cache *cache, unsigned size_class, bool flu
 static bool magazine_start(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    const uint32_t slots = (1U << hak_classes[size_class].magazine_log2) - 2;
+    const uint32_t slots = first_slots(size_class);
     hak_place *base = places_make(slots);
     if (base == NULL) {
         return false;
@@ -192,7 +254,7 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
         hak_store_relaxed(&cache->top[size_class], magazine->base + 1);
         magazine_note(cache, size_class, false);
     }
-    hak_inbox_drain(cache, cache);
+    hak_inbox_refill(cache, size_class, (magazine->slots + 1) / 2);
     hak_place *top = hak_load_relaxed(&cache->top[size_class]);
     if (top == magazine->base + 1) {
         // Half, so that frees that follow find room.
@@ -212,15 +274,6 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
     return hak_place_load(top - 1);
 }
 
-// Put the blocks in places first..last back to where they belong.
-static void magazine_put(struct hak_cache *cache, unsigned size_class, uint32_t first, uint32_t last)
-{
-    hak_place *base = cache->magazines[size_class].base;
-    for (uint32_t i = first; i <= last; i++) {
-        hak_inbox_route(cache, cache, hak_place_load(&base[i]));
-    }
-}
-
 void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
@@ -230,10 +283,10 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *bloc
         return;
     }
     hak_steal_unfence(cache, size_class);
-    uint32_t held = (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - magazine->base) - 1;
+    uint32_t held = magazine_held(cache, size_class);
     if (magazine->bottom == 0 && held == magazine->slots) {
         magazine_note(cache, size_class, true);
-        held = (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - magazine->base) - 1;
+        held = magazine_held(cache, size_class);
     }
     if (held == magazine->slots) {
         // The lower half is the coldest: it goes, the rest moves down.
@@ -256,16 +309,10 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *bloc
 void hak_magazine_flush_all(struct hak_cache *cache)
 {
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        struct hak_magazine *magazine = &cache->magazines[size_class];
-        if (magazine->base == NULL) {
-            continue;
+        if (cache->magazines[size_class].base != NULL) {
+            magazine_empty(cache, size_class);
+            hak_cache_end_idle_slabs(cache, size_class);
         }
-        hak_steal_unfence(cache, size_class);
-        uint32_t held = (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - magazine->base) - 1;
-        magazine_put(cache, size_class, magazine->bottom + 1, held);
-        magazine->bottom = 0;
-        hak_store_relaxed(&cache->top[size_class], magazine->base + 1);
-        hak_cache_end_idle_slabs(cache, size_class);
     }
 }
 

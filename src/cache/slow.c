@@ -55,7 +55,7 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
             cache = &hak_cache_late; // no memory for a cache: without one, then
         }
     }
-    if (HAK_MAP_TAG(entry) == 0) {
+    if (!hak_map_is_small(entry)) {
         hak_large_free(cache, block, entry);
     } else if (HAK_UNLIKELY(cache->is_direct)) {
         if (hak_slab_of(block) == NULL) {

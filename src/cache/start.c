@@ -7,6 +7,7 @@
 
 #include "base/options.h"
 #include "cache/fast_path.h"
+#include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/thread.h"
@@ -43,11 +44,22 @@ static void cache_make_direct(struct hak_cache *cache)
         hak_store_relaxed(&cache->top[size_class], &hak_nothing[1]);
     }
     hak_large_expire(cache, 0);
-    for (unsigned bin = 0; bin < HAK_HOT_BINS; bin++) {
+    for (unsigned bin = 0; bin < HAK_HOT_PLACES; bin++) {
         hak_store_relaxed(&cache->hot[bin], HAK_FULL);
     }
     cache->is_direct = true;
     hak_lock_drop(&cache->lock);
+}
+
+void hak_stop_thread(void)
+{
+    struct hak_cache *cache = hak_cache_self;
+    if (cache != &hak_cache_nobody && !cache->is_direct) {
+        hak_lock_take(&cache->lock);
+        hak_inbox_drain(cache, cache);
+        hak_magazine_flush_all(cache);
+        hak_lock_drop(&cache->lock);
+    }
 }
 
 void hak_start_process(void)

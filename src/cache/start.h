@@ -9,6 +9,8 @@
 // The calling thread's cache; the first call of the process also sets up the tables.
 // NULL without memory: the next call tries again.
 HAK_INTERNAL struct hak_cache *hak_start_thread(void);
+// Put the calling thread's free blocks back into their slabs, which checks them.
+HAK_INTERNAL void hak_stop_thread(void);
 // Once, when the C library is ready: options, thread ends, fork.
 HAK_INTERNAL void hak_start_process(void);
 

@@ -6,6 +6,7 @@
 #include "cache/cache.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
+#include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/steal.h"
 #include "cache/thread.h"
@@ -19,9 +20,9 @@ enum { QUIET_TICKS = 10 };
 // Given back in one tick at most. A gigabyte takes 1.6 s, in steps of 64 KiB to 4 MiB.
 #define TICK_PURGE_BYTES HAK_MIB(64)
 
+_Atomic(uint32_t) hak_sweep_runs;
 static struct hak_lock sweep_lock;
 static struct hak_cache *sweep_cache; // sweep lock: for blocks on their way to other owners
-static _Atomic(uint32_t) sweep_runs;  // 1: the sweeper's thread exists
 static _Atomic(uint32_t) sweep_alarm; // slept on
 
 // The class is not in use here: let its slabs go, and pages inside them.
@@ -34,7 +35,7 @@ static void sweep_class(struct hak_cache *cache, unsigned size_class)
     }
 }
 
-static void sweep_cache_locked(struct hak_cache *cache, bool all)
+static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
 {
     const uint64_t events = hak_load_relaxed(&cache->events);
     cache->idle_ticks = events == cache->seen_events ? cache->idle_ticks + 1 : 0;
@@ -51,7 +52,7 @@ static void sweep_cache_locked(struct hak_cache *cache, bool all)
             sweep_class(cache, size_class);
         }
     }
-    hak_large_expire(cache, all ? 0 : hak_options.decay_ms / HAK_TICK_MS);
+    return hak_large_expire(cache, all ? 0 : hak_options.decay_ms / HAK_TICK_MS);
 }
 
 // One pass over all caches. Returns the bytes of large blocks that still wait.
@@ -75,10 +76,12 @@ static size_t sweep_pass_locked(bool all)
         } else if (!hak_lock_try(&cache->lock)) {
             continue; // its owner is at work
         }
-        sweep_cache_locked(cache, all);
-        kept += hak_load_relaxed(&cache->large_bytes);
+        kept += sweep_cache_locked(cache, all);
         hak_lock_drop(&cache->lock);
     }
+    hak_lock_take(&hak_orphans.lock);
+    sweep_cache_locked(&hak_orphans, all);
+    hak_lock_drop(&hak_orphans.lock);
     hak_inbox_post_all(sweep_cache);
     hak_lock_drop(&sweep_cache->lock);
     return kept;
@@ -95,22 +98,26 @@ static void sweeper_work(void)
         hak_lock_drop(&sweep_lock);
         const size_t gone = hak_arena_purge(hak_options.decay_ms / HAK_TICK_MS, TICK_PURGE_BYTES);
         const size_t waiting = kept + hak_load_relaxed(&hak_arena.dirty_bytes);
-        quiet = gone > 0 || waiting >= hak_options.purge_start_bytes ? 0 : quiet + 1;
+        quiet = gone > 0 || kept > 0 || waiting >= hak_options.purge_start_bytes ? 0 : quiet + 1;
     }
-    hak_store_release(&sweep_runs, 0); // pairs with: hak_sweep_wanted
+    hak_store_release(&hak_sweep_runs, 0); // pairs with: hak_sweep_wanted
 }
 
 void hak_sweep_wanted(size_t kept_bytes)
 {
-    const size_t waiting = kept_bytes + hak_load_relaxed(&hak_arena.dirty_bytes);
+    const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
+    if (HAK_UNLIKELY(dirty > hak_options.dirty_bytes)) {
+        hak_arena_purge(0, HAK_SUPER_BYTES); // no more than one superslab: it is the caller who waits
+    }
+    const size_t waiting = kept_bytes + dirty;
     if (waiting < hak_options.purge_start_bytes || !hak_options.purger ||
-        hak_load_relaxed(&sweep_runs) != 0) {
+        hak_load_relaxed(&hak_sweep_runs) != 0) {
         return;
     }
     uint32_t none = 0;
-    if (hak_cas_acquire(&sweep_runs, &none, 1) && // pairs with: sweeper_work
+    if (hak_cas_acquire(&hak_sweep_runs, &none, 1) && // pairs with: sweeper_work
         !hak_os_start_thread(sweeper_work)) {
-        hak_store_release(&sweep_runs, 0); // pairs with: hak_sweep_wanted
+        hak_store_release(&hak_sweep_runs, 0); // pairs with: hak_sweep_wanted
     }
 }
 
@@ -133,7 +140,9 @@ void hak_sweep_lock(void)
 void hak_sweep_unlock(bool is_child)
 {
     if (is_child) {
-        hak_store_relaxed(&sweep_runs, 0); // the thread stayed with the parent
+        hak_store_relaxed(&hak_sweep_runs, 0); // the thread stayed with the parent
+        hak_lock_drop_in_child(&sweep_lock);
+    } else {
+        hak_lock_drop(&sweep_lock);
     }
-    hak_lock_drop(&sweep_lock);
 }

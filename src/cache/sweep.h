@@ -13,13 +13,18 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "base/atomic.h"
 #include "base/compiler.h"
 
 #define HAK_TICK_MS 100
 
+// 1: the sweeper's thread exists.
+HAK_INTERNAL extern _Atomic(uint32_t) hak_sweep_runs;
+
 // Something was freed that may have to go back: start the sweeper if it is worth it.
-// `kept_bytes`: what the caller's cache keeps of large blocks.
+// `kept_bytes`: a block that the caller's cache has just kept.
 HAK_INTERNAL void hak_sweep_wanted(size_t kept_bytes);
 
 // Give back, now, everything that can be given back. Returns the bytes that left this process.

@@ -9,6 +9,7 @@
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
+#include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/steal.h"
 #include "cache/sweep.h"
@@ -24,14 +25,13 @@ hak_place hak_nothing[2] = {NULL, HAK_FULL};
 #define ALL_NOTHING                                                                           \
     {NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8}
 
-#define FULL_8   HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL
-#define ALL_FULL {FULL_8, FULL_8, FULL_8, FULL_8, FULL_8, FULL_8, FULL_8}
+#define ALL_FULL {HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL}
 
 // No unit has these owners' tags.
-struct hak_cache hak_cache_nobody = {.top = ALL_NOTHING, .hot = ALL_FULL, .tag = 0xFFFFFF00U};
+struct hak_cache hak_cache_nobody = {.top = ALL_NOTHING, .hot = ALL_FULL, .tag = 0x7FFFFF00U};
 struct hak_cache hak_cache_late = {
     .top = ALL_NOTHING,
-    .tag = 0xFFFFFE00U,
+    .tag = 0x7FFFFE00U,
     .is_direct = true,
     .hot = ALL_FULL,
     .full = {&hak_cache_late.full, &hak_cache_late.full},
@@ -52,7 +52,7 @@ static struct hak_cache *registry_add_locked(bool has_thread)
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         hak_store_relaxed(&cache->top[size_class], NOTHING);
     }
-    for (unsigned bin = 0; bin < HAK_HOT_BINS && hak_options.check != 0; bin++) {
+    for (unsigned bin = 0; bin < HAK_HOT_PLACES && hak_options.check != 0; bin++) {
         hak_store_relaxed(&cache->hot[bin], HAK_FULL);
     }
     hak_list_start(&cache->full);
@@ -61,7 +61,7 @@ static struct hak_cache *registry_add_locked(bool has_thread)
     cache->is_direct = hak_options.check != 0;
     cache->has_thread = has_thread;
     cache->next = hak_load_relaxed(&hak_registry.all);
-    hak_store_release(&hak_registry.all, cache); // pairs with: hak_loot_slab
+    hak_store_release(&hak_registry.all, cache); // pairs with: sweep_pass_locked
     return cache;
 }
 
@@ -71,8 +71,6 @@ struct hak_cache *hak_cache_make(bool has_thread)
     struct hak_cache *cache = hak_registry.dead[has_thread];
     if (cache != NULL) {
         hak_registry.dead[has_thread] = cache->next_dead;
-        hak_count(&hak_registry.dead_count, (uint32_t)-1);
-        // Whoever loots it holds its lock.
         hak_lock_take(&cache->lock);
         hak_store_relaxed(&cache->state, HAK_CACHE_LIVE);
         cache->exit_rounds = 0;
@@ -88,7 +86,6 @@ static void registry_bury_locked(struct hak_cache *cache)
 {
     cache->next_dead = hak_registry.dead[cache->has_thread];
     hak_registry.dead[cache->has_thread] = cache;
-    hak_count(&hak_registry.dead_count, 1);
 }
 
 void hak_cache_end(struct hak_cache *cache)
@@ -98,6 +95,7 @@ void hak_cache_end(struct hak_cache *cache)
     hak_magazine_flush_all(cache);
     hak_inbox_post_all(cache);
     hak_large_expire(cache, 0);
+    hak_loot_leave(cache);
     hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
     hak_lock_drop(&cache->lock);
     hak_lock_take(&hak_registry.lock);
@@ -146,15 +144,18 @@ void hak_world_lock(void)
         hak_lock_take(&cache->lock);
     }
     hak_lock_take(&hak_cache_late.lock);
+    hak_lock_take(&hak_orphans.lock);
     hak_lock_take(&hak_arena.lock);
     hak_lock_take(&hak_pool.lock);
 }
 
 static void world_drop(bool is_child)
 {
-    hak_lock_drop(&hak_pool.lock);
-    hak_lock_drop(&hak_arena.lock);
-    hak_lock_drop(&hak_cache_late.lock);
+    void (*drop)(struct hak_lock *) = is_child ? hak_lock_drop_in_child : hak_lock_drop;
+    drop(&hak_pool.lock);
+    drop(&hak_arena.lock);
+    drop(&hak_orphans.lock);
+    drop(&hak_cache_late.lock);
     for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL; cache = cache->next) {
         if (is_child && cache != hak_cache_self && cache->has_thread &&
             hak_load_relaxed(&cache->state) == HAK_CACHE_LIVE) {
@@ -163,9 +164,9 @@ static void world_drop(bool is_child)
             hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
             registry_bury_locked(cache);
         }
-        hak_lock_drop(&cache->lock);
+        drop(&cache->lock);
     }
-    hak_lock_drop(&hak_registry.lock);
+    drop(&hak_registry.lock);
     hak_sweep_unlock(is_child);
 }
 

@@ -13,13 +13,11 @@ struct hak_registry {
     struct hak_lock lock;
     // Every cache there ever was, newest first; caches are never taken out or unmapped.
     //   written by   holder of lock   registry_add_locked   release
-    //   read by      any              hak_loot_slab …       acquire
+    //   read by      any              sweep_pass_locked …   acquire
     _Atomic(struct hak_cache *) all;
     // lock: for the next heap [0], for the next thread [1]. Never one for the other: ending
     // a heap frees all that its cache owns, and a thread leaves blocks behind that live on.
     struct hak_cache *dead[2];
-    _Atomic(uint32_t) dead_count;        // lock
-    _Atomic(struct hak_cache *) loot_next; // where the next look begins; a hint
     uint32_t count;                      // lock: caches made; the last one's id
 };
 

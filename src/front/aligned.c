@@ -66,7 +66,7 @@ int hak_posix_memalign(void **block, size_t alignment, size_t bytes)
     return 0;
 }
 
-static void *hak_memalign(size_t alignment, size_t bytes)
+static HAK_MAYBE_UNUSED void *hak_memalign(size_t alignment, size_t bytes)
 {
     // As the C library's: what is no power of two is rounded up to one.
     if (alignment > (SIZE_MAX >> 1) + 1) {
@@ -76,12 +76,12 @@ static void *hak_memalign(size_t alignment, size_t bytes)
     return alloc_aligned(hak_power_of_two_above(alignment), bytes);
 }
 
-static void *hak_valloc(size_t bytes)
+static HAK_MAYBE_UNUSED void *hak_valloc(size_t bytes)
 {
     return alloc_aligned(hak_os_page_bytes(), bytes);
 }
 
-static void *hak_pvalloc(size_t bytes)
+static HAK_MAYBE_UNUSED void *hak_pvalloc(size_t bytes)
 {
     const size_t page = hak_os_page_bytes();
     if (bytes > PTRDIFF_MAX) {
@@ -100,6 +100,3 @@ HAK_ALSO(void *, pvalloc, (size_t), hak_pvalloc);
 HAK_ALSO(void *, __libc_memalign, (size_t, size_t), hak_memalign);
 HAK_ALSO(void *, __libc_valloc, (size_t), hak_valloc);
 HAK_ALSO(void *, __libc_pvalloc, (size_t), hak_pvalloc);
-#ifdef HAK_NO_OVERRIDE
-typedef int hak_no_override_uses_them[sizeof hak_memalign + sizeof hak_valloc + sizeof hak_pvalloc];
-#endif

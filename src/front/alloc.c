@@ -13,6 +13,7 @@
 #include "front/alloc.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
+#include "os/os.h"
 #include "slab/misuse.h"
 
 struct hak_cache *hak_front_cache(void)
@@ -23,17 +24,16 @@ struct hak_cache *hak_front_cache(void)
 
 void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed)
 {
-    struct hak_cache *cache = hak_front_cache();
     bool ignored;
     zeroed = zeroed != NULL ? zeroed : &ignored;
     *zeroed = false;
-    if (HAK_LIKELY(bytes <= PTRDIFF_MAX && alignment <= PTRDIFF_MAX && cache != NULL)) {
-        void *block = hak_large_alloc(cache, bytes, alignment, zeroed);
+    if (HAK_LIKELY(bytes <= PTRDIFF_MAX && alignment <= PTRDIFF_MAX && hak_front_cache() != NULL)) {
+        void *block = hak_large_alloc(bytes, alignment, zeroed);
         if (HAK_LIKELY(block != NULL)) {
             return block;
         }
         hak_sweep_everything();
-        block = hak_large_alloc(cache, bytes, alignment, zeroed);
+        block = hak_large_alloc(bytes, alignment, zeroed);
         if (block != NULL) {
             return block;
         }
@@ -88,6 +88,19 @@ static void *calloc_fresh(size_t size_class)
     return block;
 }
 
+// From this size on, used pages are cheaper to give back than to clear: programs touch large
+// tables sparsely more often than not, and then most pages never come back.
+#define CLEAR_MAX HAK_MIB(4)
+
+static void *clear_large(void *block, size_t bytes)
+{
+    const size_t page = hak_os_page_bytes();
+    if (bytes >= CLEAR_MAX && hak_os_purge(block, hak_align_up(bytes, page))) {
+        return block;
+    }
+    return memset(block, 0, bytes);
+}
+
 void *hak_calloc(size_t count, size_t bytes)
 {
     size_t total;
@@ -98,7 +111,7 @@ void *hak_calloc(size_t count, size_t bytes)
     if (total > HAK_SMALL_MAX) {
         bool zeroed;
         void *block = hak_alloc_large(total, 1, &zeroed);
-        return block == NULL || zeroed ? block : memset(block, 0, total);
+        return block == NULL || zeroed ? block : clear_large(block, total);
     }
     if (total >= FRESH_MIN) {
         void *block = calloc_fresh(hak_small_class_of(total));

@@ -9,7 +9,7 @@
 size_t hak_usable_size(const void *block)
 {
     const uint32_t entry = hak_map_entry(block);
-    if (HAK_MAP_TAG(entry) != 0) {
+    if (hak_map_is_small(entry)) {
         return hak_classes[HAK_MAP_CLASS(entry)].bytes;
     }
     const struct hak_slab *slab = hak_map_is_large(entry) ? hak_slab_of(block) : NULL;
@@ -27,7 +27,7 @@ bool hak_describe(const void *address, struct hak_block_info *info)
         info->kind = HAK_BLOCK_LARGE;
         info->start = slab->base;
         info->bytes = slab->bytes;
-        info->is_free = hak_map_entry(slab->base) == HAK_MAP_KEPT;
+        info->is_free = !hak_map_is_large(hak_map_entry(slab->base));
         return true;
     }
     const struct hak_class *class_info = &hak_classes[slab->size_class];

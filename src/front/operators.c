@@ -7,8 +7,10 @@
 // and dies with a line.
 #ifndef HAK_NO_OVERRIDE
 
+#    include <dlfcn.h>
 #    include <stdbool.h>
 #    include <stddef.h>
+#    include <stdint.h>
 
 #    include "base/bits.h"
 #    include "base/check.h"
@@ -19,14 +21,39 @@ typedef void (*new_handler)(void);
 extern new_handler get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
 extern void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak));
 
+// Absent from a statically linked program, and with it the way out of a throwing handler there.
+extern __typeof__(dlsym) dlsym __attribute__((weak));
+
 // One try: 16 and less is every block's alignment.
 static void *new_once(size_t bytes, size_t alignment)
 {
     return alignment <= 16 ? hak_malloc(bytes) : hak_aligned_alloc(alignment, bytes);
 }
 
+// A handler may throw, and a nothrow operator has to catch that, which C cannot. The C++ library's
+// own operator can: it calls our throwing one.
+static HAK_COLD void *new_nothrow_slow(size_t bytes, size_t alignment)
+{
+    static const char tag; // std::nothrow is an empty object
+    if (get_new_handler == NULL || get_new_handler() == NULL || dlsym == NULL) {
+        return NULL;
+    }
+    // POSIX lets the result be a function; ISO C wants the detour through an integer.
+    if (alignment <= 16) {
+        const uintptr_t plain = (uintptr_t)dlsym(RTLD_NEXT, "_ZnwmRKSt9nothrow_t");
+        return plain != 0 ? ((void *(*)(size_t, const void *))plain)(bytes, &tag) : NULL;
+    }
+    const uintptr_t aligned = (uintptr_t)dlsym(RTLD_NEXT, "_ZnwmSt11align_val_tRKSt9nothrow_t");
+    return aligned != 0
+               ? ((void *(*)(size_t, size_t, const void *))aligned)(bytes, alignment, &tag)
+               : NULL;
+}
+
 static HAK_COLD void *new_slow(size_t bytes, size_t alignment, bool may_throw)
 {
+    if (!may_throw) {
+        return new_nothrow_slow(bytes, alignment);
+    }
     for (;;) {
         new_handler handler = get_new_handler != NULL ? get_new_handler() : NULL;
         if (handler == NULL) {
@@ -38,13 +65,10 @@ static HAK_COLD void *new_slow(size_t bytes, size_t alignment, bool may_throw)
             return block;
         }
     }
-    if (may_throw) {
-        if (throw_bad_alloc != NULL) {
-            throw_bad_alloc();
-        }
-        hak_die("out of memory: operator new of %z bytes", bytes);
+    if (throw_bad_alloc != NULL) {
+        throw_bad_alloc();
     }
-    return NULL;
+    hak_die("out of memory: operator new of %z bytes", bytes);
 }
 
 static inline void *new_block(size_t bytes, size_t alignment, bool may_throw)

@@ -59,7 +59,7 @@ void *hak_realloc(void *block, size_t bytes)
     }
     const uint32_t entry = hak_map_entry(block);
     const unsigned size_class = HAK_MAP_CLASS(entry);
-    if (HAK_MAP_TAG(entry) == 0) {
+    if (!hak_map_is_small(entry)) {
         return realloc_large(block, bytes);
     }
     if (HAK_UNLIKELY(hak_options.check != 0)) {

@@ -1,6 +1,7 @@
 // stats.c -- adding up what the tables say.
 #include "base/atomic.h"
 #include "cache/cache.h"
+#include "cache/loot.h"
 #include "cache/thread.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
@@ -15,7 +16,7 @@ static void add_slab(struct hak_stats *stats, const struct hak_slab *slab)
         stats->live_blocks += out;
         stats->live_bytes += out * bytes;
         stats->slab_free_bytes += slab->free_blocks * bytes;
-    } else if (slab->state == HAK_SLAB_LARGE && hak_map_entry(slab->base) == HAK_MAP_KEPT) {
+    } else if (slab->state == HAK_SLAB_LARGE && !hak_map_is_large(hak_map_entry(slab->base))) {
         stats->kept_bytes += slab->bytes;
     } else if (slab->state == HAK_SLAB_LARGE) {
         stats->live_blocks++;
@@ -57,6 +58,13 @@ static void add_parcel(struct hak_stats *stats, struct hak_parcel *parcel)
     }
 }
 
+static void add_parcels(struct hak_stats *stats, struct hak_parcel *parcel)
+{
+    for (; parcel != NULL; parcel = parcel->next) {
+        add_parcel(stats, parcel);
+    }
+}
+
 static void add_cache(struct hak_stats *stats, struct hak_cache *cache)
 {
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
@@ -71,11 +79,8 @@ static void add_cache(struct hak_stats *stats, struct hak_cache *cache)
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         add_parcel(stats, cache->outboxes[i].parcel);
     }
-    struct hak_parcel *parcel = hak_load_acquire(&cache->inbox); // pairs with: outbox_send_locked
-    for (; parcel != NULL; parcel = parcel->next) {
-        add_parcel(stats, parcel);
-    }
-    stats->cache_count++;
+    add_parcels(stats, cache->pending);
+    add_parcels(stats, hak_load_acquire(&cache->inbox)); // pairs with: outbox_send_locked
 }
 
 void hak_stats_read(struct hak_stats *stats)
@@ -88,7 +93,9 @@ void hak_stats_read(struct hak_stats *stats)
     struct hak_cache *cache = hak_load_relaxed(&hak_registry.all);
     for (; cache != NULL; cache = cache->next) {
         add_cache(stats, cache);
+        stats->cache_count++;
     }
+    add_cache(stats, &hak_orphans);
     stats->mapped_bytes = hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
     stats->unit_free_bytes = hak_load_relaxed(&hak_arena.free_bytes);
     stats->dirty_bytes = hak_load_relaxed(&hak_arena.dirty_bytes);

@@ -18,8 +18,13 @@ enum {
 
 // Anywhere from 16 TiB to 80 TiB: far from what the kernel places top-down and from
 // programs, on every processor with 47 or more bits of addresses.
-#define WINDOW_LOW  (UINT64_C(1) << 44)
-#define WINDOW_SPAN (UINT64_C(1) << 46)
+#if HAK_TSAN // has shadow memory there, and room for programs only where the kernel maps
+#    define WINDOW_LOW  UINT64_C(0x7F0000000000)
+#    define WINDOW_SPAN 1
+#else
+#    define WINDOW_LOW  (UINT64_C(1) << 44)
+#    define WINDOW_SPAN (UINT64_C(1) << 46)
+#endif
 
 static uint64_t window_bytes(void)
 {

@@ -27,9 +27,9 @@ struct hak_super;
 
 // A unit's entry: the owner's tag (its id << 8) plus the size class. 0: not ours.
 // A large block's first unit has no owner and, for a class, its bin (HAK_LARGE_BINS: too large
-// for one, or a heap's) counted on from the small classes; when it is free and kept, HAK_MAP_KEPT.
+// for one, or a heap's) counted on from the small classes; plus HAK_MAP_KEPT when it is free and kept.
 #define HAK_MAP_NOTHING     0U
-#define HAK_MAP_KEPT        0xFFU
+#define HAK_MAP_KEPT        0x80000000U
 #define HAK_MAP_LARGE(bin)  (HAK_SMALL_CLASSES + (bin))
 #define HAK_MAP_CLASS(e)    ((e)&0xFFU)
 #define HAK_MAP_TAG(e)      ((e) & ~0xFFU)
@@ -56,6 +56,12 @@ HAK_INTERNAL bool hak_map_start(void);
 HAK_INLINE uint32_t hak_map_entry(const void *p)
 {
     return hak_load_relaxed(&hak_map.units[((uintptr_t)p >> HAK_UNIT_LOG2) & hak_map.unit_mask]);
+}
+
+// Does the entry say: in a slab?
+HAK_INLINE bool hak_map_is_small(uint32_t entry)
+{
+    return HAK_MAP_TAG(entry) != 0 && HAK_MAP_CLASS(entry) < HAK_SMALL_CLASSES;
 }
 
 // Does the entry say: the start of a large block in use?

@@ -26,9 +26,11 @@
 #define HAK_TINY_MAX       1024
 #define HAK_SMALL_MAX      HAK_KIB(32)
 #define HAK_SMALL_CLASSES  72
-#define HAK_LARGE_BINS     120 // 36 KiB to 1 GiB; larger blocks are not kept
-#define HAK_HOT_BINS       56  // of them, those to 4 MiB
-#define HAK_LARGE_RUN_MAX  HAK_MIB(32) // a run of units up to here, mapped alone above
+#define HAK_LARGE_BINS     56  // 36 KiB to 4 MiB: sizes of which the latest freed block is kept
+#define HAK_HOT_PLACES     7   // one per doubling of them
+#define HAK_LARGE_RUN_MAX  HAK_MIB(512) // a run of units up to here, mapped alone above
+// A block that realloc grows beyond this gets a mapping of its own, whose pages can move.
+#define HAK_GROWN_RUN_MAX  HAK_MIB(32)
 
 struct hak_class {
     uint64_t reciprocal;   // ceil(2^40 / bytes): divides any offset in a slab exactly
@@ -56,7 +58,7 @@ HAK_INLINE size_t hak_small_class_of(size_t bytes)
     return hak_small_table[(bytes + 127) / 128];
 }
 
-// Bin of a request of `bytes` > HAK_SMALL_MAX; HAK_LARGE_BINS or more when too large for one.
+// Bin of a request of `bytes` > HAK_SMALL_MAX; HAK_LARGE_BINS or more above 4 MiB.
 HAK_INLINE unsigned hak_large_bin_of(size_t bytes)
 {
     unsigned top = hak_highest_bit(bytes - 1);

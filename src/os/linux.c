@@ -186,12 +186,6 @@ void hak_os_wake(_Atomic(uint32_t) *word)
     hak_syscall(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }
 
-void hak_os_nap(uint64_t ns)
-{
-    struct timespec span = {(time_t)(ns / 1000000000U), (long)(ns % 1000000000U)};
-    hak_syscall(SYS_nanosleep, (long)&span, 0, 0, 0, 0, 0);
-}
-
 bool hak_os_barrier_all(void)
 {
     const long number = SYS_membarrier;

@@ -14,6 +14,8 @@ void hak_lock_take_slow(struct hak_lock *lock)
             }
             HAK_SPIN_HINT();
         }
-        hak_os_nap(50000);
+        hak_add_relaxed(&lock->waiters, 1);
+        hak_os_wait(&lock->word, 1, 1);
+        hak_sub_relaxed(&lock->waiters, 1);
     }
 }

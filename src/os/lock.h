@@ -2,7 +2,7 @@
 //
 // Layer     os
 // Threads   any.
-// Fails     never; naps when contended for long.
+// Fails     never; sleeps in the kernel when contended.
 //
 // Ranks, taken in this order only (a thread that holds one may take a later one;
 // out of order only by hak_lock_try):
@@ -11,13 +11,15 @@
 //   registry   the list of caches (cache/thread.c)
 //   cache      one cache's slabs, magazines' lower ends, large blocks
 //              (several caches at once: only while forking, and by hak_lock_try)
+//   orphans    the cache of slabs without a thread (cache/loot.c)
 //   arena      superslabs and their free units (slab/arena.c)
 //   pool       memory for our own descriptors (meta/pool.c)
 //
 // Dropping it is a plain store, not an exchange that would learn of waiters: the
 // owner of a cache takes its own lock on every slow path and almost never meets
 // anybody, so the uncontended pair costs one atomic instruction instead of two.
-// The price is that a waiter polls (it spins, then naps for 50 µs at a time).
+// The price: the look for waiters may come before the store is seen, and miss one. So a
+// waiter sleeps for a millisecond at most.
 #ifndef HAK_OS_LOCK_H
 #define HAK_OS_LOCK_H
 
@@ -25,9 +27,11 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "os/os.h"
 
 struct hak_lock {
-    _Atomic(uint32_t) word;
+    _Atomic(uint32_t) word;    // 1: held
+    _Atomic(uint32_t) waiters; // threads that sleep on word
 };
 
 HAK_INTERNAL void hak_lock_take_slow(struct hak_lock *lock);
@@ -48,12 +52,16 @@ HAK_INLINE void hak_lock_take(struct hak_lock *lock)
 HAK_INLINE void hak_lock_drop(struct hak_lock *lock)
 {
     hak_store_release(&lock->word, 0); // pairs with: hak_lock_try
+    if (HAK_UNLIKELY(hak_load_relaxed(&lock->waiters) != 0)) {
+        hak_os_wake(&lock->word);
+    }
 }
 
-// After fork, in the child: whoever held it does not exist any more.
-HAK_INLINE void hak_lock_reset(struct hak_lock *lock)
+// Drop it after fork, in the child: those that waited stayed with the parent.
+HAK_INLINE void hak_lock_drop_in_child(struct hak_lock *lock)
 {
     hak_store_relaxed(&lock->word, 0);
+    hak_store_relaxed(&lock->waiters, 0);
 }
 
 #endif

@@ -68,9 +68,6 @@ HAK_INTERNAL int hak_os_process_id(void);
 HAK_INTERNAL void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms);
 HAK_INTERNAL void hak_os_wake(_Atomic(uint32_t) *word);
 
-// Let others run for about this long.
-HAK_INTERNAL void hak_os_nap(uint64_t ns);
-
 // Make every running thread of the process pass a full memory barrier. False
 // when the kernel cannot do that.
 HAK_INTERNAL bool hak_os_barrier_all(void);

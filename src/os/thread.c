@@ -14,6 +14,26 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
+#if HAK_TSAN // its runtime needs to know every thread that runs instrumented code
+#    include <pthread.h>
+
+static void *run_work(void *work)
+{
+    ((void (*)(void))(uintptr_t)work)();
+    return NULL;
+}
+
+bool hak_os_start_thread(void (*work)(void))
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_work, (void *)(uintptr_t)work) != 0) {
+        return false;
+    }
+    pthread_detach(thread);
+    return true;
+}
+#else
+
 // Deepest use measured is under 2 KiB; the rest is room for debug builds.
 enum { STACK_BYTES = 64 * 1024, THREAD_BLOCK_BYTES = 1024 };
 
@@ -112,3 +132,4 @@ bool hak_os_start_thread(void (*work)(void))
     }
     return true;
 }
+#endif

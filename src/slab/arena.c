@@ -31,13 +31,14 @@ static uint64_t run_starts(uint64_t bits, unsigned count)
     return bits;
 }
 
-static unsigned longest_run(uint64_t bits)
+// log2 of the longest run of set bits, rounded down; there is one.
+static unsigned longest_run_log2(uint64_t bits)
 {
-    unsigned length = 0;
-    for (; bits != 0; bits &= bits >> 1) {
-        length++;
+    unsigned log2 = 0;
+    while (log2 < HAK_ARENA_TOP_BUCKET && (bits &= bits >> (1U << log2)) != 0) {
+        log2++;
     }
-    return length;
+    return log2;
 }
 
 void hak_arena_relink_locked(struct hak_super *super)
@@ -48,8 +49,7 @@ void hak_arena_relink_locked(struct hak_super *super)
     }
     hak_list_remove(&super->link);
     if (super->free_units != 0) {
-        unsigned bucket = hak_highest_bit(longest_run(super->free_units));
-        hak_list_push(&hak_arena.by_run[bucket], &super->link);
+        hak_list_push(&hak_arena.by_run[longest_run_log2(super->free_units)], &super->link);
     }
 }
 
@@ -96,7 +96,9 @@ static bool arena_grow_locked(uint64_t count)
         super->mapped_bytes = HAK_SUPER_BYTES;
         super->free_units = ~UINT64_C(0);
         super->dirty_units = 0;
+        super->written_units = 0;
         super->span = NULL;
+        super->is_huge = wants_huge;
         hak_list_start(&super->link);
         hak_list_append(&hak_arena.all, &super->all_link);
         hak_count(&hak_arena.super_bytes, HAK_SUPER_BYTES);
@@ -166,12 +168,26 @@ static uint64_t aligned_bits(unsigned align_units)
     return bits;
 }
 
+// The free units that share a huge page with `bits` will be resident with them.
+static void super_dirty_neighbours_locked(struct hak_super *super, uint64_t bits)
+{
+    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
+    const uint64_t pages = ((bits & low) != 0 ? low : 0) | ((bits & ~low) != 0 ? ~low : 0);
+    const uint64_t more = super->free_units & pages & ~super->dirty_units;
+    super->dirty_units |= more;
+    super->dirty_tick = hak_load_relaxed(&hak_arena.tick);
+    hak_count(&hak_arena.dirty_bytes, hak_count_bits(more) * HAK_UNIT_BYTES);
+}
+
 static void super_use_locked(struct hak_super *super, uint64_t bits)
 {
     uint64_t dirty = super->dirty_units & bits;
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
     hak_count(&hak_arena.dirty_bytes, (size_t)0 - hak_count_bits(dirty) * HAK_UNIT_BYTES);
+    if (super->is_huge) {
+        super_dirty_neighbours_locked(super, bits);
+    }
     hak_count(&hak_arena.free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
     hak_arena_relink_locked(super);
 }
@@ -181,6 +197,7 @@ void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool di
     super->free_units |= bits;
     if (dirty) {
         super->dirty_units |= bits;
+        super->written_units |= bits;
         super->dirty_tick = hak_load_relaxed(&hak_arena.tick);
         hak_count(&hak_arena.dirty_bytes, hak_count_bits(bits) * HAK_UNIT_BYTES);
     }
@@ -214,9 +231,11 @@ static bool run_use_locked(struct hak_super *super, unsigned unit, unsigned unit
     bool zeroed = true;
     struct part part;
     for (unsigned i = 0; run_part(super, unit, units, i, &part); i++) {
-        zeroed &= (part.super->dirty_units & part.bits) == 0;
+        zeroed &= (part.super->written_units & part.bits) == 0;
         super_use_locked(part.super, part.bits);
-        part.super->span = i == 0 ? part.super->span : super;
+        if (i > 0) {
+            part.super->span = super;
+        }
     }
     return zeroed;
 }
@@ -225,7 +244,9 @@ static void run_free_locked(struct hak_super *super, unsigned unit, unsigned uni
 {
     struct part part;
     for (unsigned i = 0; run_part(super, unit, units, i, &part); i++) {
-        part.super->span = i == 0 ? part.super->span : NULL;
+        if (i > 0) {
+            part.super->span = NULL;
+        }
         hak_arena_free_units_locked(part.super, part.bits, true);
     }
 }
@@ -280,10 +301,33 @@ struct hak_slab *hak_arena_take(unsigned units, unsigned align_units)
     return run;
 }
 
-void hak_arena_give(struct hak_slab *run)
+// How much of its last unit a run may have touched, at most.
+static void run_note_touched_locked(const struct hak_slab *run, size_t bytes)
+{
+    struct part part = {0};
+    struct hak_super *super = run_super(run);
+    for (unsigned i = 0; run_part(super, run_unit(run), run->units, i, &part); i++) {
+        for (uint64_t bits = part.bits; bits != 0; bits &= bits - 1) {
+            part.super->touched_kib[hak_lowest_bit(bits)] = HAK_UNIT_BYTES / 1024;
+        }
+    }
+    const size_t rest = run->units * HAK_UNIT_BYTES - bytes;
+    part.super->touched_kib[hak_highest_bit(part.bits)] = (uint8_t)((HAK_UNIT_BYTES - rest) / 1024);
+}
+
+size_t hak_arena_touched_tail(const struct hak_slab *run)
+{
+    const char *last = run->base + (run->units - 1U) * HAK_UNIT_BYTES;
+    const struct hak_super *super = hak_map_super(last);
+    return (run->units - 1U) * HAK_UNIT_BYTES +
+           super->touched_kib[(size_t)(last - super->base) / HAK_UNIT_BYTES] * HAK_KIB(1);
+}
+
+void hak_arena_give(struct hak_slab *run, size_t bytes)
 {
     hak_lock_take(&hak_arena.lock);
     run->state = HAK_SLAB_NONE;
+    run_note_touched_locked(run, bytes);
     run_free_locked(run_super(run), run_unit(run), run->units);
     hak_lock_drop(&hak_arena.lock);
 }
@@ -302,6 +346,9 @@ bool hak_arena_resize(struct hak_slab *run, unsigned units)
     if (units < run->units) {
         run_free_locked(last, unit, end - new_end);
     } else if (units > run->units) {
+        if (last == NULL && arena_grow_locked((units - run->units) / HAK_SUPER_UNITS + 1)) {
+            last = hak_map_super(super->base + from * HAK_UNIT_BYTES);
+        }
         done = last != NULL && !last->is_lone && run_is_free_locked(last, unit, new_end - end);
         if (done) {
             run_use_locked(last, unit, new_end - end);

@@ -23,12 +23,16 @@ struct hak_super {
     size_t mapped_bytes;      // HAK_SUPER_BYTES, or those of the mapping
     uint64_t free_units;      // a bit per unit that no run has       (arena lock)
     uint64_t dirty_units;     // those of free_units that may be resident (arena lock)
+    uint64_t written_units;   // units that do not read as zero; with huge pages fewer than the
+                              // resident ones                           (arena lock)
     struct hak_list link;     // in the arena's list for its longest free run
     struct hak_list all_link; // in the arena's list of everything
     uint64_t dirty_tick;      // when a unit last became dirty
     struct hak_super *span;   // the superslab in which the run begins that this one continues
     bool is_lone;             // a large block's own mapping
+    bool is_huge;             // asked for huge pages: one touch makes 32 units resident
     uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in
+    uint8_t touched_kib[HAK_SUPER_UNITS]; // how much of a free unit may be resident (arena lock)
     struct hak_slab slabs[];        // by unit; one for a mapping of its own
 };
 
@@ -54,7 +58,10 @@ HAK_INTERNAL void hak_arena_start(void);
 // aligned to `align_units` (a power of two, at most 64), state NONE.
 // `zeroed` in the descriptor says whether its pages are untouched.
 HAK_INTERNAL struct hak_slab *hak_arena_take(unsigned units, unsigned align_units);
-HAK_INTERNAL void hak_arena_give(struct hak_slab *run);
+// `bytes`: its user had no more than these, from the start.
+HAK_INTERNAL void hak_arena_give(struct hak_slab *run, size_t bytes);
+// Up to where the run may be resident already, for the part of it that lies in its last unit.
+HAK_INTERNAL size_t hak_arena_touched_tail(const struct hak_slab *run);
 // Make a run longer (or shorter) where it lies. False when the units behind it are in use.
 HAK_INTERNAL bool hak_arena_resize(struct hak_slab *run, unsigned units);
 

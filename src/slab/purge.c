@@ -1,4 +1,6 @@
 // purge.c -- giving pages and addresses back (see arena.h).
+#include <string.h>
+
 #include "base/bits.h"
 #include "meta/map.h"
 #include "os/os.h"
@@ -6,7 +8,7 @@
 #include "slab/arena_locked.h"
 
 // Purge the units in `bits`, which nobody else can see at the moment. Returns those done.
-static uint64_t super_purge(const struct hak_super *super, uint64_t bits)
+static uint64_t super_purge(struct hak_super *super, uint64_t bits)
 {
     uint64_t done = 0;
     while (bits != 0) {
@@ -15,6 +17,7 @@ static uint64_t super_purge(const struct hak_super *super, uint64_t bits)
         const unsigned count = rest == 0 ? HAK_SUPER_UNITS : hak_lowest_bit(rest);
         const uint64_t run = hak_bit_range(unit, count);
         if (hak_os_purge(super->base + unit * HAK_UNIT_BYTES, count * HAK_UNIT_BYTES)) {
+            memset(&super->touched_kib[unit], 0, count);
             done |= run;
         }
         bits &= ~run;
@@ -60,6 +63,7 @@ size_t hak_arena_purge(uint64_t age, size_t limit)
         hak_lock_drop(&hak_arena.lock);
         const uint64_t done = super_purge(super, bits);
         hak_lock_take(&hak_arena.lock);
+        super->written_units &= ~done;
         hak_arena_free_units_locked(super, done, false);
         hak_arena_free_units_locked(super, bits & ~done, true);
         if (done == 0) {

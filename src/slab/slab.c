@@ -71,7 +71,7 @@ void hak_slab_end(struct hak_slab *slab)
     hak_map_set(slab->base, slab->units, HAK_MAP_NOTHING);
     size_t bytes = bitmap_words(&hak_classes[slab->size_class]) * sizeof *slab->bitmap;
     hak_pool_give(slab->bitmap, bytes);
-    hak_arena_give(slab);
+    hak_arena_give(slab, slab->units * HAK_UNIT_BYTES);
 }
 
 void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag)

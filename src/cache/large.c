@@ -90,7 +90,7 @@ size_t hak_large_expire(struct hak_cache *cache, uint64_t age)
             kept += HAK_SMALL_MAX << i; // at least
             continue;
         }
-        void *block = hak_swap_acquire(&cache->hot[i], NULL); // pairs with: hak_large_keep
+        void *block = hak_swap_acquire(&cache->hot[i], NULL); // pairs with: hak_large_put
         if (block != NULL) {
             large_give(hak_slab_of(block));
         }
@@ -152,8 +152,8 @@ void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
     // The later one is the likelier to be wanted again: it takes the place of the one there.
     const unsigned bin = entry - HAK_SMALL_CLASSES;
     if (bin < HAK_LARGE_BINS && !cache->is_direct) {
-        void *other = hak_swap_acquire(&cache->hot[bin / 8], NULL); // pairs with: hak_large_keep
-        hak_large_keep(cache, block, entry);
+        void *other = hak_swap_acquire(&cache->hot[bin / 8], NULL); // pairs with: hak_large_put
+        hak_large_put(cache, block, bin);
         slab = other != NULL ? hak_slab_of(other) : NULL;
     }
     if (slab != NULL) {

@@ -47,11 +47,19 @@ HAK_INLINE void *hak_large_reuse(struct hak_cache *cache, size_t bytes)
     if (hak_map_entry(block) != (HAK_MAP_LARGE(bin) | HAK_MAP_KEPT)) {
         return NULL;
     }
-    block = hak_swap_acquire(place, NULL); // pairs with: hak_large_keep
+    block = hak_swap_acquire(place, NULL); // pairs with: hak_large_put
     if (HAK_LIKELY(block != NULL)) {
         hak_map_set_one(block, HAK_MAP_LARGE(bin));
     }
     return block;
+}
+
+// BigCache: put a block of `bin` into its place, which is free.
+HAK_INLINE void hak_large_put(struct hak_cache *cache, void *block, unsigned bin)
+{
+    hak_map_set_one(block, HAK_MAP_LARGE(bin) | HAK_MAP_KEPT);
+    hak_store_relaxed(&cache->hot_tick[bin / 8], (uint32_t)hak_load_relaxed(&hak_arena.tick));
+    hak_store_release(&cache->hot[bin / 8], block); // pairs with: hak_large_reuse
 }
 
 // BigCache: put a block of the map entry `entry` in if it is one and its place is free.
@@ -63,9 +71,7 @@ HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block, uint32_t en
         (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs))) {
         return false;
     }
-    hak_map_set_one(block, entry | HAK_MAP_KEPT);
-    hak_store_relaxed(&cache->hot_tick[bin / 8], (uint32_t)hak_load_relaxed(&hak_arena.tick));
-    hak_store_release(&cache->hot[bin / 8], block); // pairs with: hak_large_reuse
+    hak_large_put(cache, block, bin);
     return true;
 }
 

@@ -68,9 +68,8 @@ bool hak_map_start(void)
     return true;
 }
 
-static bool map_commit(uint64_t unit)
+static bool map_commit_part(uint64_t part)
 {
-    uint64_t part = (unit * sizeof *hak_map.units) >> COMMIT_LOG2;
     if ((hak_map.committed[part / 64] & (UINT64_C(1) << (part % 64))) != 0) {
         return true;
     }
@@ -81,6 +80,19 @@ static bool map_commit(uint64_t unit)
         return false;
     }
     hak_map.committed[part / 64] |= UINT64_C(1) << (part % 64);
+    return true;
+}
+
+// Make the entries of `count` slots from `slot` writable.
+static bool map_commit(uint64_t slot, uint64_t count)
+{
+    const unsigned slot_entry_bytes = HAK_SUPER_UNITS * sizeof *hak_map.units;
+    const uint64_t last = (slot + count - 1) * slot_entry_bytes >> COMMIT_LOG2;
+    for (uint64_t part = slot * slot_entry_bytes >> COMMIT_LOG2; part <= last; part++) {
+        if (!map_commit_part(part)) {
+            return false;
+        }
+    }
     return true;
 }
 
@@ -206,7 +218,7 @@ char *hak_map_take(size_t bytes)
     if (start == NULL) {
         return NULL;
     }
-    if (!map_commit(slot_of(start) << (HAK_SUPER_LOG2 - HAK_UNIT_LOG2))) {
+    if (!map_commit(slot_of(start), slots_kept(start, bytes))) {
         hak_os_unmap(start, bytes);
         return NULL;
     }

@@ -301,9 +301,15 @@ struct hak_slab *hak_arena_take(unsigned units, unsigned align_units)
     return run;
 }
 
-// How much of its last unit a run may have touched, at most.
+// Large blocks from this size on are touched sparsely more often than not.
+#define TOUCHED_MAX HAK_KIB(256)
+
+// What may be resident of each unit of a run now.
 static void run_note_touched_locked(const struct hak_slab *run, size_t bytes)
 {
+    if (bytes > TOUCHED_MAX) {
+        return;
+    }
     struct part part = {0};
     struct hak_super *super = run_super(run);
     for (unsigned i = 0; run_part(super, run_unit(run), run->units, i, &part); i++) {

@@ -11,6 +11,13 @@
 #define HAK_TLS             _Thread_local __attribute__((tls_model("initial-exec")))
 #define HAK_ALIGNED(n)      __attribute__((aligned(n)))
 
+// The attributes of another function, for an alias of it; a compiler without this does not miss them.
+#if __has_attribute(copy)
+#    define HAK_LIKE(function) __attribute__((copy(function)))
+#else
+#    define HAK_LIKE(function)
+#endif
+
 // Internal, but shared between files. -fvisibility=hidden covers definitions
 // only; without this every `extern` costs a load from the GOT.
 #define HAK_INTERNAL __attribute__((visibility("hidden")))

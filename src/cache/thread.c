@@ -106,11 +106,14 @@ void hak_cache_end(struct hak_cache *cache)
 
 // The C library calls the destructors of a thread's keys in rounds, as long as one of them
 // sets its key again, four rounds at most (POSIX's PTHREAD_DESTRUCTOR_ITERATIONS). Others'
-// destructors still allocate and free: ours waits for the last round.
+// destructors still allocate and free: ours waits for the last round (under ThreadSanitizer, whose
+// runtime leaves in the last round, the second).
+#define LAST_ROUND (HAK_TSAN ? 2 : PTHREAD_DESTRUCTOR_ITERATIONS)
+
 static void thread_end(void *value)
 {
     struct hak_cache *cache = value;
-    if (++cache->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(thread_key, cache) == 0) {
+    if (++cache->exit_rounds < LAST_ROUND && pthread_setspecific(thread_key, cache) == 0) {
         return;
     }
     hak_cache_self = &hak_cache_late;

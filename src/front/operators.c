@@ -5,6 +5,8 @@
 // std::bad_alloc when there is no handler; both come from the program's own C++
 // library through weak references. Without one the program cannot catch anything,
 // and dies with a line.
+#include "hakmem/hakmem.h"
+
 #ifndef HAK_NO_OVERRIDE
 
 #    include <dlfcn.h>
@@ -15,7 +17,6 @@
 #    include "base/bits.h"
 #    include "base/check.h"
 #    include "cache/fast_path.h"
-#    include "hakmem/hakmem.h"
 
 typedef void (*new_handler)(void);
 extern new_handler get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));

@@ -13,7 +13,7 @@
 #else
 #    define HAK_ALSO(result, name, parameters, own)                \
         HAK_EXPORT extern result name parameters                   \
-            __attribute__((alias(#own), copy(own), used))
+            __attribute__((alias(#own), used)) HAK_LIKE(own)
 #endif
 
 #endif

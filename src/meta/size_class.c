@@ -1,20 +1,23 @@
 // size_class.c -- the tables, computed by the compiler.
 #include "meta/size_class.h"
 
-// The class of a request, as a constant expression (see size_class.h).
-#define TOP_BIT(bytes) (63 - __builtin_clzll((unsigned long long)(bytes)-1))
-#define CLASS_OF(bytes)                                \
-    ((bytes) <= 16    ? 0                              \
-     : (bytes) <= 128 ? ((bytes) + 15) / 16 - 1        \
-                      : (TOP_BIT(bytes) - 7) * 8 +     \
-                            (int)(((bytes)-1) >> (TOP_BIT(bytes) - 3)))
+// The class of a request, as a constant expression (see size_class.h). Compilers check both arms
+// of ?: also where they drop one, so the second is given a number that it can work with.
+#define TOP_BIT(bytes) (63U - (unsigned)__builtin_clzll((bytes)-1))
+#define ABOVE_128(bytes) ((bytes) <= 128 ? 129ULL : (unsigned long long)(bytes))
+#define STEPS_OF_8(bytes) \
+    ((TOP_BIT(bytes) - 7) * 8 + (unsigned)(((bytes)-1) >> (TOP_BIT(bytes) - 3)))
+#define CLASS_OF(bytes)                                   \
+    ((uint8_t)((bytes) <= 16    ? 0U                      \
+               : (bytes) <= 128 ? ((bytes) + 15U) / 16 - 1 \
+                                : STEPS_OF_8(ABOVE_128(bytes))))
 
 #define TIMES_4(entry, i)   entry(i), entry((i) + 1), entry((i) + 2), entry((i) + 3)
 #define TIMES_16(entry, i)  TIMES_4(entry, i), TIMES_4(entry, (i) + 4), TIMES_4(entry, (i) + 8), TIMES_4(entry, (i) + 12)
 #define TIMES_64(entry, i)  TIMES_16(entry, i), TIMES_16(entry, (i) + 16), TIMES_16(entry, (i) + 32), TIMES_16(entry, (i) + 48)
 #define TIMES_256(entry, i) TIMES_64(entry, i), TIMES_64(entry, (i) + 64), TIMES_64(entry, (i) + 128), TIMES_64(entry, (i) + 192)
 
-#define SMALL_ENTRY(i) ((i) == 0 ? 0 : CLASS_OF((i)*128))
+#define SMALL_ENTRY(i) CLASS_OF((i)*128)
 
 const uint8_t hak_tiny_table[HAK_TINY_MAX + 1] = {
     TIMES_256(CLASS_OF, 0),   TIMES_256(CLASS_OF, 256), TIMES_256(CLASS_OF, 512),

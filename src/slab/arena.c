@@ -97,7 +97,7 @@ static bool arena_grow_locked(uint64_t count)
         super->free_units = ~UINT64_C(0);
         super->dirty_units = 0;
         super->written_units = 0;
-        super->span = NULL;
+        hak_store_relaxed(&super->span, NULL);
         super->is_huge = wants_huge;
         hak_list_start(&super->link);
         hak_list_append(&hak_arena.all, &super->all_link);
@@ -234,7 +234,7 @@ static bool run_use_locked(struct hak_super *super, unsigned unit, unsigned unit
         zeroed &= (part.super->written_units & part.bits) == 0;
         super_use_locked(part.super, part.bits);
         if (i > 0) {
-            part.super->span = super;
+            hak_store_relaxed(&part.super->span, super);
         }
     }
     return zeroed;
@@ -245,7 +245,7 @@ static void run_free_locked(struct hak_super *super, unsigned unit, unsigned uni
     struct part part;
     for (unsigned i = 0; run_part(super, unit, units, i, &part); i++) {
         if (i > 0) {
-            part.super->span = NULL;
+            hak_store_relaxed(&part.super->span, NULL);
         }
         hak_arena_free_units_locked(part.super, part.bits, true);
     }

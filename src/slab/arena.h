@@ -28,7 +28,7 @@ struct hak_super {
     struct hak_list link;     // in the arena's list for its longest free run
     struct hak_list all_link; // in the arena's list of everything
     uint64_t dirty_tick;      // when a unit last became dirty
-    struct hak_super *span;   // the superslab in which the run begins that this one continues
+    _Atomic(struct hak_super *) span; // the superslab in which the run begins that this one continues
     bool is_lone;             // a large block's own mapping
     bool is_huge;             // asked for huge pages: one touch makes 32 units resident
     uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in

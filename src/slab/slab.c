@@ -21,6 +21,12 @@ static bool run_has(const struct hak_slab *run, const void *p)
            (uintptr_t)p - (uintptr_t)run->base < run->units * HAK_UNIT_BYTES;
 }
 
+// The run that goes on beyond `super`: its last.
+static struct hak_slab *span_of(const struct hak_super *super)
+{
+    return (struct hak_slab *)&super->slabs[super->first[HAK_SUPER_UNITS - 1]];
+}
+
 struct hak_slab *hak_slab_of(const void *p)
 {
     struct hak_super *super = hak_map_super(p);
@@ -31,11 +37,12 @@ struct hak_slab *hak_slab_of(const void *p)
     if (!super->is_lone) {
         const size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;
         slab = &super->slabs[super->first[unit]];
-        if (HAK_UNLIKELY(super->span != NULL && !run_has(slab, p))) {
-            slab = &super->span->slabs[super->span->first[HAK_SUPER_UNITS - 1]];
-        }
         if (HAK_UNLIKELY(!run_has(slab, p))) {
-            return NULL;
+            const struct hak_super *start = hak_load_relaxed(&super->span);
+            slab = start != NULL ? span_of(start) : slab;
+            if (!run_has(slab, p)) {
+                return NULL;
+            }
         }
     }
     return slab->state != HAK_SLAB_NONE ? slab : NULL;

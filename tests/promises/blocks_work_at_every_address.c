@@ -3,7 +3,7 @@
 // 40 GiB of addresses, of which only the ends of each block are touched, cross every boundary.
 #include <stdlib.h>
 
-#include "support/promise.h"
+#include "../support/promise.h"
 
 enum { BLOCKS = 160 };
 #define BLOCK_BYTES ((size_t)256 << 20)

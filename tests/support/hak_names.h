@@ -25,7 +25,12 @@
 #define memalign           hak_aligned_alloc
 #define posix_memalign     hak_posix_memalign
 #define malloc_usable_size hak_usable_size
-#define malloc_trim(pad)   ((void)(pad), (int)(hak_trim() > 0))
+static inline int hak_trim_as_malloc_trim(size_t pad)
+{
+    (void)pad;
+    return hak_trim() > 0;
+}
+#define malloc_trim hak_trim_as_malloc_trim
 // What libc allocates by itself is the sanitizer's: no strdup and kin here.
 
 #endif

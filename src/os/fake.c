@@ -1,0 +1,220 @@
+// fake.c -- see fake.h.
+#include "os/fake.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#    define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+struct hak_fake hak_fake = {
+    .budget_bytes = SIZE_MAX,
+    .now_ns = 1,
+    .page_bytes = 4096,
+    .address_limit = SIZE_MAX,
+    .huge_pages = HAK_HUGE_NEVER,
+};
+
+void hak_fake_fail_in(size_t count, size_t times)
+{
+    hak_fake.fail_times = times;
+    hak_store_relaxed(&hak_fake.fail_first, hak_load_relaxed(&hak_fake.asks) + count);
+}
+
+// May the caller have `bytes` more?
+static bool ask(size_t bytes)
+{
+    const size_t number = hak_add_relaxed(&hak_fake.asks, 1) + 1;
+    const size_t mapped = hak_load_relaxed(&hak_fake.mapped_bytes);
+    const size_t failed = number - hak_load_relaxed(&hak_fake.fail_first); // wraps before the first
+    return !hak_fake.refuse_asks && failed >= hak_fake.fail_times &&
+           mapped <= hak_fake.budget_bytes && bytes <= hak_fake.budget_bytes - mapped;
+}
+
+// A mapping by the real system, which must not show in errno: that is what tests look at.
+static void *map(void *hint, size_t bytes, int protection, int extra_flags)
+{
+    const int saved = errno;
+    void *got = mmap(
+        hint, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra_flags, -1, 0);
+    errno = saved;
+    return got != MAP_FAILED ? got : NULL;
+}
+
+size_t hak_os_page_bytes(void)
+{
+    return hak_fake.page_bytes;
+}
+
+void *hak_os_map(void *hint, size_t bytes)
+{
+    hak_add_relaxed(&hak_fake.maps, 1);
+    if (!ask(bytes) || (hint != NULL && hak_fake.refuse_hints)) {
+        return NULL;
+    }
+    void *got = map(hint, bytes, PROT_READ | PROT_WRITE, hint != NULL ? MAP_FIXED_NOREPLACE : 0);
+    if (got != NULL && hint != NULL && got != hint) {
+        munmap(got, bytes);
+        return NULL;
+    }
+    if (got != NULL) {
+        hak_add_relaxed(&hak_fake.mapped_bytes, bytes);
+    }
+    return got;
+}
+
+void *hak_os_reserve(size_t bytes)
+{
+    return ask(0) && bytes <= hak_fake.budget_bytes ? map(NULL, bytes, PROT_READ, 0) : NULL;
+}
+
+bool hak_os_commit(void *start, size_t bytes)
+{
+    hak_add_relaxed(&hak_fake.commits, 1);
+    return ask(0) && mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+bool hak_os_unmap(void *start, size_t bytes)
+{
+    hak_add_relaxed(&hak_fake.unmaps, 1);
+    if (hak_fake.refuse_unmap || munmap(start, bytes) != 0) {
+        return false;
+    }
+    hak_sub_relaxed(&hak_fake.mapped_bytes, bytes);
+    return true;
+}
+
+bool hak_os_purge(void *start, size_t bytes)
+{
+    hak_add_relaxed(&hak_fake.purges, 1);
+    if (hak_fake.on_purge != NULL) {
+        hak_fake.on_purge(start, bytes);
+    }
+    if (hak_fake.refuse_purge || madvise(start, bytes, MADV_DONTNEED) != 0) {
+        return false;
+    }
+    hak_add_relaxed(&hak_fake.purged_bytes, bytes);
+    return true;
+}
+
+void hak_os_populate(void *start, size_t bytes)
+{
+    (void)start;
+    (void)bytes;
+}
+
+void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
+{
+    const int saved = errno;
+    const size_t more = bytes > old_bytes ? bytes - old_bytes : 0;
+    if (!ask(more) || (target == NULL && hak_fake.refuse_remap)) {
+        return NULL;
+    }
+    void *got = target == NULL
+                    ? mremap(start, old_bytes, bytes, 0)
+                    : mremap(start, old_bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, target);
+    errno = saved;
+    if (got == MAP_FAILED) {
+        return NULL;
+    }
+    // The target's own mapping is replaced, so only the old one's bytes go.
+    hak_add_relaxed(&hak_fake.mapped_bytes, (target == NULL ? bytes : 0) - old_bytes);
+    return got;
+}
+
+size_t hak_os_resident_bytes(void)
+{
+    return hak_fake.resident_bytes;
+}
+
+enum hak_huge_pages hak_os_huge_pages(void)
+{
+    return hak_fake.huge_pages;
+}
+
+void hak_os_want_huge(void *start, size_t bytes, bool wanted)
+{
+    (void)start;
+    (void)bytes;
+    hak_add_relaxed(wanted ? &hak_fake.huge_asks : &hak_fake.huge_refusals, 1);
+}
+
+uint64_t hak_os_now_ns(void)
+{
+    return hak_load_relaxed(&hak_fake.now_ns);
+}
+
+size_t hak_os_address_limit(void)
+{
+    return hak_fake.address_limit;
+}
+
+uint64_t hak_os_random(void)
+{
+    return hak_fake.random;
+}
+
+int hak_os_process_id(void)
+{
+    return (int)getpid();
+}
+
+// Time passes at once; whoever really waits for another thread looks again soon.
+void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
+{
+    if (hak_fake.on_wait != NULL) {
+        hak_fake.on_wait();
+    }
+    if (hak_load_relaxed(word) == expected) {
+        hak_add_relaxed(&hak_fake.now_ns, (uint64_t)ms * 1000000U);
+        sched_yield();
+    }
+}
+
+void hak_os_wake(_Atomic(uint32_t) *word)
+{
+    (void)word; // those who wait look again by themselves
+}
+
+bool hak_os_barrier_all(void)
+{
+    hak_add_relaxed(&hak_fake.barriers, 1);
+    if (hak_fake.on_barrier != NULL) {
+        hak_fake.on_barrier();
+    }
+    return !hak_fake.refuse_barrier;
+}
+
+bool hak_os_start_thread(void (*work)(void))
+{
+    hak_add_relaxed(&hak_fake.thread_starts, 1);
+    hak_fake.work = work;
+    return !hak_fake.refuse_thread;
+}
+
+void hak_os_print(const char *text, size_t length)
+{
+    const size_t room = sizeof hak_fake.printed - 1 - hak_fake.printed_bytes;
+    length = length < room ? length : room;
+    memcpy(hak_fake.printed + hak_fake.printed_bytes, text, length);
+    hak_fake.printed_bytes += length;
+    hak_fake.printed[hak_fake.printed_bytes] = '\0';
+}
+
+void hak_os_abort(void)
+{
+    if (hak_fake.death != NULL) {
+        longjmp(*hak_fake.death, 1);
+    }
+    if (write(STDERR_FILENO, hak_fake.printed, hak_fake.printed_bytes) < 0) {
+        _exit(2); // not even stderr is there
+    }
+    abort();
+}

@@ -1,0 +1,62 @@
+// fake.h -- an operating system that does as a test says.
+//
+// Layer     os; for unit tests only, where fake.c stands in for linux.c and thread.c.
+//
+// Memory is real, but refused when told; time, the kernel's settings and random numbers are
+// what the test sets; every call is counted. Threads are not started: the test calls the work.
+#ifndef HAK_OS_FAKE_H
+#define HAK_OS_FAKE_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/os.h"
+
+struct hak_fake {
+    // What a test sets. An "ask" is a call that wants memory: map, reserve, commit, and remap.
+    _Atomic(size_t) fail_first; // of `fail_times` asks that are refused; counted by `asks` from 1
+    size_t fail_times;
+    bool refuse_asks;    // all of them
+    size_t budget_bytes; // no more than these mapped at a time
+    bool refuse_hints;   // a mapping may lie anywhere but where it was asked for
+    bool refuse_unmap;
+    bool refuse_purge;
+    bool refuse_remap; // in place; moving works
+    bool refuse_barrier;
+    bool refuse_thread;
+    _Atomic(uint64_t) now_ns;
+    uint64_t random;
+    size_t page_bytes;
+    size_t resident_bytes;
+    size_t address_limit;
+    enum hak_huge_pages huge_pages;
+    void (*on_barrier)(void); // what other threads do until they pass the barrier
+    void (*on_purge)(void *start, size_t bytes);
+    void (*on_wait)(void);
+    jmp_buf *death; // where to go instead of aborting
+
+    // What a test reads.
+    _Atomic(size_t) asks;
+    _Atomic(size_t) maps;
+    _Atomic(size_t) commits;
+    _Atomic(size_t) unmaps;
+    _Atomic(size_t) purges;
+    _Atomic(size_t) purged_bytes;
+    _Atomic(size_t) barriers;
+    _Atomic(size_t) huge_asks;     // hak_os_want_huge(…, true)
+    _Atomic(size_t) huge_refusals; // hak_os_want_huge(…, false)
+    _Atomic(size_t) thread_starts;
+    _Atomic(size_t) mapped_bytes; // by map and remap, not by reserve
+    void (*work)(void);           // of the latest thread that was asked for
+    char printed[512];
+    size_t printed_bytes;
+};
+
+HAK_INTERNAL extern struct hak_fake hak_fake;
+
+// Refuse `times` asks, the first of them the `count`-th from now on (1: the next one).
+HAK_INTERNAL void hak_fake_fail_in(size_t count, size_t times);
+
+#endif

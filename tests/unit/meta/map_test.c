@@ -1,0 +1,227 @@
+// The address map: parts, slots and windows, and what is left of them when memory is refused.
+#include "meta/map.h"
+
+#include <sys/mman.h>
+
+#include "../unit.h"
+
+// Entries that one committed part of the table has room for, in superslabs.
+#define PART_SLOTS (HAK_MIB(1) / sizeof(uint32_t) / HAK_SUPER_UNITS)
+#define SUPER(n)   ((size_t)(n) * HAK_SUPER_BYTES)
+
+static bool slot_used(uint64_t slot)
+{
+    return (hak_map.slots[slot / 64] >> (slot % 64) & 1) != 0;
+}
+
+static uint64_t slots_used(void)
+{
+    uint64_t used = 0;
+    for (uint64_t slot = 0; slot <= hak_map.super_mask; slot++) {
+        used += slot_used(slot);
+    }
+    return used;
+}
+
+static char *window_at(uint64_t slot)
+{
+    return hak_map.window + SUPER(slot);
+}
+
+static void before_the_start_nothing_is_ours(void)
+{
+    for (uint64_t bits = 1; bits != 0; bits <<= 1) {
+        const void *p = (const void *)(uintptr_t)bits;
+        UNIT_EQUAL(hak_map_entry(p), HAK_MAP_NOTHING);
+        UNIT_CHECK(hak_map_super(p) == NULL);
+    }
+}
+
+static void a_start_without_memory_can_be_repeated(void)
+{
+    hak_fake.refuse_asks = true;
+    UNIT_CHECK(!hak_map_start());
+    hak_fake.refuse_asks = false;
+    before_the_start_nothing_is_ours();
+}
+
+static void tables_shrink_when_reservations_are_refused(void)
+{
+    const struct hak_map before = hak_map;
+    hak_fake_fail_in(1, 1);
+    UNIT_CHECK(hak_map_start());
+    UNIT_EQUAL(hak_map.unit_mask, (1U << 23) - 1);
+    UNIT_EQUAL(hak_map.super_mask, (1U << 17) - 1);
+    hak_map = before;
+    hak_fake.address_limit = HAK_MIB(64); // a sixteenth is 4 MiB: 2^20 entries
+    UNIT_CHECK(hak_map_start());
+    UNIT_EQUAL(hak_map.unit_mask, (1U << 20) - 1);
+    hak_map = before;
+    hak_fake.address_limit = 1; // the least that works at all
+    UNIT_CHECK(hak_map_start());
+    UNIT_EQUAL(hak_map.unit_mask, (1U << 16) - 1);
+    hak_fake.address_limit = SIZE_MAX;
+    hak_map = before;
+}
+
+static void taken_and_given_slots_are_counted(void)
+{
+    UNIT_EQUAL(slots_used(), 0);
+    char *one = hak_map_take(HAK_SUPER_BYTES);
+    char *three = hak_map_take(SUPER(2) + 4096);
+    UNIT_CHECK(one != NULL && hak_is_aligned(one, HAK_SUPER_BYTES));
+    UNIT_CHECK(three == one + HAK_SUPER_BYTES);
+    UNIT_EQUAL(slots_used(), 4);
+    UNIT_EQUAL(hak_map_slot(three), hak_map_slot(one) + 1);
+    UNIT_CHECK(hak_map_give(three, SUPER(2) + 4096));
+    UNIT_EQUAL(slots_used(), 1);
+    hak_fake.refuse_unmap = true;
+    UNIT_CHECK(!hak_map_give(one, HAK_SUPER_BYTES));
+    hak_fake.refuse_unmap = false;
+    UNIT_EQUAL(slots_used(), 1);
+    UNIT_CHECK(hak_map_give(one, HAK_SUPER_BYTES));
+    UNIT_EQUAL(slots_used(), 0);
+}
+
+static void resizing_keeps_slots(void)
+{
+    hak_map.next_slot = 10;
+    char *one = hak_map_take(HAK_SUPER_BYTES);
+    UNIT_CHECK(one == window_at(10));
+    UNIT_CHECK(hak_map_resize(one, HAK_SUPER_BYTES, SUPER(3)));
+    UNIT_EQUAL(slots_used(), 3);
+    char *next = hak_map_take(HAK_SUPER_BYTES);
+    UNIT_CHECK(next == window_at(13)); // slots 11 and 12 are kept, though nothing is mapped there
+    UNIT_CHECK(!hak_map_resize(one, SUPER(3), SUPER(4)));
+    UNIT_EQUAL(slots_used(), 4);
+    UNIT_CHECK(hak_map_resize(one, SUPER(3), HAK_SUPER_BYTES));
+    UNIT_EQUAL(slots_used(), 2);
+    UNIT_CHECK(hak_map_give(one, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_map_give(next, HAK_SUPER_BYTES));
+}
+
+// Every entry of a mapping that lies across two parts of the table can be written.
+static void mappings_across_parts_are_committed(void)
+{
+    hak_map.next_slot = PART_SLOTS - 1;
+    const size_t commits = hak_fake.commits;
+    char *both = hak_map_take(SUPER(2));
+    UNIT_CHECK(both == window_at(PART_SLOTS - 1));
+    UNIT_CHECK(hak_fake.commits > commits);
+    for (size_t unit = 0; unit < 2 * HAK_SUPER_UNITS; unit++) {
+        hak_map_set_one(both + unit * HAK_UNIT_BYTES, 0x100 + (uint32_t)unit);
+    }
+    for (size_t unit = 0; unit < 2 * HAK_SUPER_UNITS; unit++) {
+        UNIT_EQUAL(hak_map_entry(both + (unit + 1) * HAK_UNIT_BYTES - 1), 0x100 + unit);
+    }
+    hak_map_set(both, HAK_SUPER_UNITS, HAK_MAP_NOTHING);
+    hak_map_set(both + HAK_SUPER_BYTES, HAK_SUPER_UNITS, HAK_MAP_NOTHING);
+    UNIT_EQUAL(hak_map_entry(both), HAK_MAP_NOTHING);
+    UNIT_CHECK(hak_map_give(both, SUPER(2)));
+}
+
+static void a_refused_commit_loses_nothing(void)
+{
+    hak_map.next_slot = 5 * PART_SLOTS;
+    const size_t mapped = hak_fake.mapped_bytes;
+    hak_fake_fail_in(2, 1); // the mapping itself is the first
+    UNIT_CHECK(hak_map_take(HAK_SUPER_BYTES) == NULL);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
+    UNIT_EQUAL(slots_used(), 0);
+    hak_map.next_slot = 5 * PART_SLOTS;
+    char *start = hak_map_take(HAK_SUPER_BYTES);
+    UNIT_CHECK(start == window_at(5 * PART_SLOTS));
+    hak_map_set_one(start, HAK_MAP_NOTHING);
+    UNIT_CHECK(hak_map_give(start, HAK_SUPER_BYTES));
+}
+
+// A mapping never runs over the end of the table; behind it the search begins anew.
+static void the_end_of_the_window_is_not_crossed(void)
+{
+    hak_map.next_slot = hak_map.super_mask;
+    char *last = hak_map_take(HAK_SUPER_BYTES);
+    UNIT_CHECK(last == window_at(hak_map.super_mask));
+    UNIT_CHECK(!hak_map_resize(last, HAK_SUPER_BYTES, SUPER(2)));
+    UNIT_EQUAL(hak_map.next_slot, 0);
+    hak_map.next_slot = hak_map.super_mask - 1;
+    char *first = hak_map_take(SUPER(3));
+    UNIT_CHECK(first == window_at(0));
+    UNIT_CHECK(hak_map_give(first, SUPER(3)));
+    UNIT_CHECK(hak_map_give(last, HAK_SUPER_BYTES));
+}
+
+static void others_mappings_in_the_window_are_stepped_over(void)
+{
+    hak_map.next_slot = 100;
+    void *other =
+        mmap(window_at(100), SUPER(2), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    UNIT_CHECK(other == window_at(100));
+    char *start = hak_map_take(HAK_SUPER_BYTES);
+    UNIT_CHECK(start == window_at(102));
+    UNIT_EQUAL(slots_used(), 1);
+    UNIT_CHECK(hak_map_give(start, HAK_SUPER_BYTES));
+    munmap(other, SUPER(2));
+}
+
+// Where the kernel likes: aligned, found by one slot, and the ends cut off.
+static void mappings_outside_the_window_work(void)
+{
+    const size_t mapped = hak_fake.mapped_bytes;
+    hak_fake.refuse_hints = true;
+    char *start = hak_map_take(SUPER(3) + 4096);
+    UNIT_CHECK(start != NULL && hak_is_aligned(start, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_map_slot(start) == UINT64_MAX);
+    UNIT_EQUAL(slots_used(), 1);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(3) + 4096);
+    memset(start, 1, SUPER(3) + 4096);
+    struct hak_super *super = (struct hak_super *)(void *)start;
+    hak_map_publish(start, super);
+    UNIT_CHECK(hak_map_super(start + HAK_SUPER_BYTES - 1) == super);
+    hak_map_publish(start, NULL);
+    UNIT_CHECK(hak_map_resize(start, SUPER(3) + 4096, SUPER(9)));
+    UNIT_EQUAL(slots_used(), 1);
+    UNIT_CHECK(hak_map_give(start, SUPER(3) + 4096));
+    UNIT_EQUAL(slots_used(), 0);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
+    hak_fake.refuse_hints = false;
+}
+
+static void rows_of_free_superslabs_are_found(void)
+{
+    hak_map.next_slot = 200;
+    char *start = hak_map_take(SUPER(130));
+    UNIT_CHECK(start == window_at(200));
+    UNIT_CHECK(hak_map_find_free(1) == UINT64_MAX);
+    UNIT_EQUAL(hak_map_free_tail(), 0);
+    for (uint64_t slot = 255; slot < 330; slot++) {
+        hak_map_mark_free(slot, true);
+    }
+    UNIT_EQUAL(hak_map_find_free(1), 255);
+    UNIT_EQUAL(hak_map_find_free(75), 255);
+    UNIT_CHECK(hak_map_find_free(76) == UINT64_MAX);
+    UNIT_EQUAL(hak_map_free_tail(), 75);
+    hak_map_mark_free(256, false);
+    UNIT_EQUAL(hak_map_find_free(2), 257);
+    UNIT_EQUAL(hak_map_free_tail(), 73);
+    for (uint64_t slot = 255; slot < 330; slot++) {
+        hak_map_mark_free(slot, false);
+    }
+    UNIT_CHECK(hak_map_give(start, SUPER(130)));
+}
+
+int main(void)
+{
+    before_the_start_nothing_is_ours();
+    a_start_without_memory_can_be_repeated();
+    tables_shrink_when_reservations_are_refused();
+    UNIT_CHECK(hak_map_start());
+    taken_and_given_slots_are_counted();
+    resizing_keeps_slots();
+    mappings_across_parts_are_committed();
+    a_refused_commit_loses_nothing();
+    the_end_of_the_window_is_not_crossed();
+    others_mappings_in_the_window_are_stepped_over();
+    mappings_outside_the_window_work();
+    rows_of_free_superslabs_are_found();
+    return 0;
+}

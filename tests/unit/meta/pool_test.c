@@ -1,0 +1,111 @@
+// The pool: zeroed, apart from each other, used again, and right without memory.
+#include "meta/pool.h"
+
+#include <stdint.h>
+
+#include "../unit.h"
+#include "base/bits.h"
+
+enum { ITEMS = 4000, LARGEST = 9000 };
+
+struct item {
+    unsigned char *start;
+    size_t bytes;
+};
+
+static void check_zeroed(const unsigned char *item, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        UNIT_EQUAL(item[i], 0);
+    }
+}
+
+static void check_mark(const struct item *item, size_t mark)
+{
+    for (size_t i = 0; i < item->bytes; i++) {
+        UNIT_EQUAL(item->start[i], (unsigned char)mark);
+    }
+}
+
+static void items_are_zeroed_aligned_and_apart(void)
+{
+    static struct item items[ITEMS];
+    struct ht_random random = {7};
+    for (size_t round = 0; round < 5 * ITEMS; round++) {
+        const size_t i = ht_random_below(&random, ITEMS);
+        struct item *item = &items[i];
+        if (item->start != NULL) {
+            check_mark(item, i | 1);
+            hak_pool_give(item->start, item->bytes);
+            item->start = NULL;
+        } else {
+            item->bytes = 1 + ht_random_size(&random, LARGEST);
+            item->start = hak_pool_take(item->bytes);
+            UNIT_CHECK(item->start != NULL && hak_is_aligned(item->start, HAK_CACHE_LINE));
+            check_zeroed(item->start, item->bytes);
+            memset(item->start, (int)(i | 1), item->bytes);
+        }
+    }
+}
+
+static void items_are_used_again(void)
+{
+    const size_t before = hak_pool.mapped_bytes;
+    for (unsigned i = 0; i < 100000; i++) {
+        void *item = hak_pool_take(3000);
+        UNIT_CHECK(item != NULL);
+        memset(item, 0xff, 3000);
+        hak_pool_give(item, 3000);
+    }
+    UNIT_CHECK(hak_pool.mapped_bytes <= before + HAK_MIB(2)); // at most one chunk more
+}
+
+static void what_a_chunk_has_left_is_not_lost(void)
+{
+    // More than any chunk has left, so that its rest is shelved …
+    const size_t mapped = hak_pool.mapped_bytes;
+    const size_t rest = hak_pool.fresh_bytes;
+    void *large = hak_pool_take(HAK_MIB(4));
+    UNIT_CHECK(large != NULL);
+    UNIT_EQUAL(hak_pool.mapped_bytes, mapped + HAK_MIB(4));
+    // … and then taken line by line, without another mapping.
+    hak_fake.refuse_asks = true;
+    size_t taken = 0;
+    for (size_t bytes = HAK_MIB(1); bytes >= HAK_CACHE_LINE; bytes /= 2) {
+        for (void *item; (item = hak_pool_take(bytes)) != NULL; taken += bytes) {
+            check_zeroed(item, bytes);
+        }
+    }
+    hak_fake.refuse_asks = false;
+    UNIT_CHECK(taken >= rest);
+}
+
+static void without_memory_it_says_so_and_recovers(void)
+{
+    const size_t mapped = hak_pool.mapped_bytes;
+    hak_fake.refuse_asks = true;
+    UNIT_CHECK(hak_pool_take(HAK_MIB(1)) == NULL);
+    hak_fake.refuse_asks = false;
+    UNIT_EQUAL(hak_pool.mapped_bytes, mapped);
+    hak_fake_fail_in(1, 1); // a whole chunk is refused, what is needed now is not
+    void *item = hak_pool_take(5000);
+    UNIT_CHECK(item != NULL);
+    UNIT_EQUAL(hak_pool.mapped_bytes, mapped + HAK_KIB(64));
+    check_zeroed(item, 5000);
+    UNIT_CHECK(hak_pool_take(HAK_MIB(1)) != NULL);
+}
+
+static void more_than_the_largest_dies(void)
+{
+    UNIT_DIES(hak_pool_take(HAK_MIB(16) + 1), "internal: ");
+}
+
+int main(void)
+{
+    items_are_zeroed_aligned_and_apart();
+    items_are_used_again();
+    what_a_chunk_has_left_is_not_lost();
+    without_memory_it_says_so_and_recovers();
+    more_than_the_largest_dies();
+    return 0;
+}

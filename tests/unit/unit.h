@@ -1,0 +1,59 @@
+// unit.h -- what unit tests check with.
+//
+// A failed check names its line and ends the program. Deaths of the allocator are caught
+// with UNIT_DIES: what it held locked stays locked, so use it where nothing is, or last.
+#ifndef HAK_TESTS_UNIT_H
+#define HAK_TESTS_UNIT_H
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../support/random.h"
+#include "os/fake.h"
+
+#define UNIT_CHECK(condition)                                               \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            _Exit(1);                                                       \
+        }                                                                   \
+    } while (0)
+
+// Both are size_t, and are shown when they differ.
+#define UNIT_EQUAL(is, should)                          \
+    do {                                                \
+        const size_t is_ = (size_t)(is);                \
+        const size_t should_ = (size_t)(should);        \
+        if (is_ != should_) {                           \
+            fprintf(stderr,                             \
+                    "%s:%d: %s is %zu, not %s = %zu\n", \
+                    __FILE__,                           \
+                    __LINE__,                           \
+                    #is,                                \
+                    is_,                                \
+                    #should,                            \
+                    should_);                           \
+            _Exit(1);                                   \
+        }                                               \
+    } while (0)
+
+#define UNIT_DIES(statement, text)                                                       \
+    do {                                                                                 \
+        jmp_buf death_;                                                                  \
+        hak_fake.printed_bytes = 0;                                                      \
+        hak_fake.death = &death_;                                                        \
+        if (setjmp(death_) == 0) {                                                       \
+            statement;                                                                   \
+            fprintf(stderr, "%s:%d: %s does not die\n", __FILE__, __LINE__, #statement); \
+            _Exit(1);                                                                    \
+        }                                                                                \
+        hak_fake.death = NULL;                                                           \
+        if (strstr(hak_fake.printed, text) == NULL) {                                    \
+            fprintf(stderr, "%s:%d: printed %s", __FILE__, __LINE__, hak_fake.printed);  \
+            _Exit(1);                                                                    \
+        }                                                                                \
+    } while (0)
+
+#endif

@@ -1,7 +1,7 @@
 // hakmem.c -- the order things come up in; the only file that sees all layers.
+#include "hakmem/hakmem.h"
 #include "cache/start.h"
 #include "front/environment.h"
-#include "hakmem/hakmem.h"
 
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)

@@ -10,19 +10,21 @@
 
 #include "base/compiler.h"
 
-#define hak_load_relaxed(p)        atomic_load_explicit((p), memory_order_relaxed)
-#define hak_load_acquire(p)        atomic_load_explicit((p), memory_order_acquire)
-#define hak_store_relaxed(p, v)    atomic_store_explicit((p), (v), memory_order_relaxed)
-#define hak_store_release(p, v)    atomic_store_explicit((p), (v), memory_order_release)
-#define hak_swap_acquire(p, v)     atomic_exchange_explicit((p), (v), memory_order_acquire)
-#define hak_swap_release(p, v)     atomic_exchange_explicit((p), (v), memory_order_release)
-#define hak_swap_acq_rel(p, v)     atomic_exchange_explicit((p), (v), memory_order_acq_rel)
-#define hak_add_relaxed(p, v)      atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
-#define hak_sub_relaxed(p, v)      atomic_fetch_sub_explicit((p), (v), memory_order_relaxed)
-#define hak_cas_acquire(p, old, v) \
-    atomic_compare_exchange_strong_explicit((p), (old), (v), memory_order_acquire, memory_order_relaxed)
-#define hak_cas_release(p, old, v) \
-    atomic_compare_exchange_weak_explicit((p), (old), (v), memory_order_release, memory_order_relaxed)
+#define hak_load_relaxed(p)     atomic_load_explicit((p), memory_order_relaxed)
+#define hak_load_acquire(p)     atomic_load_explicit((p), memory_order_acquire)
+#define hak_store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
+#define hak_store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
+#define hak_swap_acquire(p, v)  atomic_exchange_explicit((p), (v), memory_order_acquire)
+#define hak_swap_release(p, v)  atomic_exchange_explicit((p), (v), memory_order_release)
+#define hak_swap_acq_rel(p, v)  atomic_exchange_explicit((p), (v), memory_order_acq_rel)
+#define hak_add_relaxed(p, v)   atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
+#define hak_sub_relaxed(p, v)   atomic_fetch_sub_explicit((p), (v), memory_order_relaxed)
+#define hak_cas_acquire(p, old, v)           \
+    atomic_compare_exchange_strong_explicit( \
+        (p), (old), (v), memory_order_acquire, memory_order_relaxed)
+#define hak_cas_release(p, old, v)         \
+    atomic_compare_exchange_weak_explicit( \
+        (p), (old), (v), memory_order_release, memory_order_relaxed)
 
 // A relaxed load or store of a word that the compiler may fold into another instruction's
 // operand. gcc 12 never folds C11's (three instructions more in free); a volatile access of an

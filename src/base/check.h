@@ -16,11 +16,11 @@ HAK_INTERNAL _Noreturn HAK_COLD void hak_die(const char *format, ...);
 #if HAK_DEBUG
 #    define HAK_STRING_(x) #x
 #    define HAK_STRING(x)  HAK_STRING_(x)
-#    define HAK_ASSERT(cond)                                                             \
-        do {                                                                             \
-            if (HAK_UNLIKELY(!(cond))) {                                                 \
-                hak_die("internal: " __FILE__ ":" HAK_STRING(__LINE__) ": " #cond);      \
-            }                                                                            \
+#    define HAK_ASSERT(cond)                                                        \
+        do {                                                                        \
+            if (HAK_UNLIKELY(!(cond))) {                                            \
+                hak_die("internal: " __FILE__ ":" HAK_STRING(__LINE__) ": " #cond); \
+            }                                                                       \
         } while (0)
 #else
 #    define HAK_ASSERT(cond) ((void)sizeof(!(cond)))

@@ -2,14 +2,14 @@
 #ifndef HAK_BASE_COMPILER_H
 #define HAK_BASE_COMPILER_H
 
-#define HAK_LIKELY(x)       __builtin_expect(!!(x), 1)
-#define HAK_UNLIKELY(x)     __builtin_expect(!!(x), 0)
-#define HAK_COLD            __attribute__((cold, noinline))
-#define HAK_MAYBE_UNUSED    __attribute__((unused))
-#define HAK_NOINLINE        __attribute__((noinline))
-#define HAK_INLINE          static inline __attribute__((always_inline))
-#define HAK_TLS             _Thread_local __attribute__((tls_model("initial-exec")))
-#define HAK_ALIGNED(n)      __attribute__((aligned(n)))
+#define HAK_LIKELY(x)    __builtin_expect(!!(x), 1)
+#define HAK_UNLIKELY(x)  __builtin_expect(!!(x), 0)
+#define HAK_COLD         __attribute__((cold, noinline))
+#define HAK_MAYBE_UNUSED __attribute__((unused))
+#define HAK_NOINLINE     __attribute__((noinline))
+#define HAK_INLINE       static inline __attribute__((always_inline))
+#define HAK_TLS          _Thread_local __attribute__((tls_model("initial-exec")))
+#define HAK_ALIGNED(n)   __attribute__((aligned(n)))
 
 // The attributes of another function, for an alias of it; a compiler without this does not miss them.
 #if __has_attribute(copy)

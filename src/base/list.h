@@ -15,7 +15,7 @@ struct hak_list {
 };
 
 #define HAK_LIST_ITEM(link, type, member) \
-    ((type *)(void *)((char *)(link)-offsetof(type, member)))
+    ((type *)(void *)((char *)(link) - offsetof(type, member)))
 
 HAK_INLINE void hak_list_start(struct hak_list *list)
 {

@@ -42,21 +42,21 @@ struct hak_magazine {
     uint32_t bottom;       // lock: place of the NULL below the lowest block; 0 unless stolen from
     struct hak_list slabs; // lock: slabs of this class with blocks to give; zero until first used
     uint32_t swings;       // lock: times that a refill followed a flush or the reverse
-    bool is_used;          // lock: had a slow event since the hand last came by (magazine_grow)
+    bool is_used;          // lock: had a slow event since somebody last looked
     bool flushed_last;     // lock: the last slow event was a flush
     // The purger's notes about a magazine that nobody uses (steal.c).
-    uint8_t idle_ticks;     // lock
-    uint32_t fence;         // lock: place where a NULL was put and not yet judged; 0: none
-    void *fenced;           // lock: what lay there
-    hak_place *seen_top;    // lock: top when last looked at
+    uint8_t idle_ticks;  // lock
+    uint32_t fence;      // lock: place where a NULL was put and not yet judged; 0: none
+    void *fenced;        // lock: what lay there
+    hak_place *seen_top; // lock: top when last looked at
 };
 
 // Blocks freed for another owner. Filled by one thread, then handed over whole.
 enum { HAK_PARCEL_BLOCKS = 61 }; // with its header 512 bytes
 struct hak_parcel {
     struct hak_parcel *next;
-    _Atomic(uint32_t) count;  // owner of the outbox; a purger reads it
-    uint32_t bytes;           // owner of the outbox
+    _Atomic(uint32_t) count;             // owner of the outbox; a purger reads it
+    uint32_t bytes;                      // owner of the outbox
     hak_place blocks[HAK_PARCEL_BLOCKS]; // NULL where a purger took one out
 };
 
@@ -66,7 +66,7 @@ struct hak_loose {
 
 enum { HAK_OUTBOXES = 8 }; // other owners that one thread frees for at the same time
 struct hak_outbox {
-    uint32_t tag; // lock, owner: whose blocks
+    uint32_t tag;              // lock, owner: whose blocks
     struct hak_parcel *parcel; // lock, owner
 };
 
@@ -93,11 +93,12 @@ struct hak_cache {
     struct hak_cache *next;          // constant: in the list of all caches
     struct hak_cache *next_dead;     // registry lock
 
-    size_t magazine_bytes;  // lock: of blocks that the grown magazines may hold
-    unsigned magazine_hand; // lock: the class to look at next when one has to shrink
+    size_t magazine_bytes;   // lock: of blocks that the grown magazines may hold
+    size_t seen_clean_bytes; // lock: hak_arena.clean_bytes when the magazines were last tidied
+    unsigned magazine_hand;  // lock: the class to look at next when one has to shrink
     _Atomic(bool) has_slabs; // the orphans only: a thread has ended
-    struct hak_list full;   // lock: slabs of any class without blocks to give
-    struct hak_list larges; // lock: a heap's large blocks in use
+    struct hak_list full;    // lock: slabs of any class without blocks to give
+    struct hak_list larges;  // lock: a heap's large blocks in use
     // BigCache: a freed large block of each doubling to 4 MiB, or NULL; HAK_FULL in caches that keep
     // nothing. Put by the owner into an empty place, taken by anybody with an exchange.
     hak_place hot[HAK_HOT_PLACES];
@@ -110,8 +111,9 @@ struct hak_cache {
     //   taken by     holder of lock   inbox_next_locked exchange, acquire
     // No ABA: nobody takes one parcel; the list is taken whole.
     _Atomic(struct hak_parcel *) inbox HAK_ALIGNED(HAK_CACHE_LINE);
-    _Atomic(struct hak_loose *) loose; // as inbox: blocks freed when there was no memory for a parcel
-    _Atomic(size_t) inbox_bytes;       // in parcels; a hint
+    _Atomic(struct hak_loose *)
+        loose;                   // as inbox: blocks freed when there was no memory for a parcel
+    _Atomic(size_t) inbox_bytes; // in parcels; a hint
 };
 
 // The calling thread's cache. Never NULL: until a thread's first slow path it

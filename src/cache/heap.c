@@ -38,7 +38,8 @@ void *hak_heap_take(struct hak_cache *heap, unsigned size_class)
 // over later, when the slab is somebody else's.
 static void parcels_forget(struct hak_cache *heap)
 {
-    struct hak_cache *cache = hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    struct hak_cache *cache =
+        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {
         hak_lock_take(&cache->lock);
         hak_outbox_forget(cache, heap->tag);

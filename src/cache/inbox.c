@@ -77,8 +77,7 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
         parcel->next = head;
     } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: inbox_next_locked
     // An owner that does not come to empty its inbox: do it for it.
-    if (waiting > 16 * hak_options.parcel_bytes && owner != cache &&
-        hak_lock_try(&owner->lock)) {
+    if (waiting > 16 * hak_options.parcel_bytes && owner != cache && hak_lock_try(&owner->lock)) {
         hak_inbox_drain(cache, owner);
         hak_lock_drop(&owner->lock);
     }
@@ -91,8 +90,7 @@ static bool outbox_add(struct hak_outbox *outbox, void *block, uint32_t entry)
     hak_place_store(&parcel->blocks[count], block);
     hak_store_release(&parcel->count, count + 1); // pairs with: hak_outbox_loot
     parcel->bytes += hak_classes[HAK_MAP_CLASS(entry)].bytes;
-    return count + 1 < HAK_PARCEL_BLOCKS &&
-           parcel->bytes < hak_options.parcel_bytes;
+    return count + 1 < HAK_PARCEL_BLOCKS && parcel->bytes < hak_options.parcel_bytes;
 }
 
 // When there is no memory for a parcel: the link goes into the freed block itself, which
@@ -160,7 +158,8 @@ void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         struct hak_parcel *parcel = cache->outboxes[i].parcel;
-        const uint32_t count = parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
+        const uint32_t count =
+            parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
         for (uint32_t j = 0; j < count; j++) {
             void *block = hak_place_load(&parcel->blocks[j]);
             if (block != NULL) {
@@ -189,7 +188,8 @@ void hak_outbox_forget(struct hak_cache *cache, uint32_t tag)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         struct hak_parcel *parcel = cache->outboxes[i].parcel;
-        const uint32_t count = parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
+        const uint32_t count =
+            parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
         for (uint32_t j = 0; j < count; j++) {
             void *block = hak_place_load(&parcel->blocks[j]);
             if (block != NULL && HAK_MAP_TAG(hak_map_entry(block)) == tag) {
@@ -230,7 +230,10 @@ static struct hak_parcel *inbox_next_locked(struct hak_cache *cache)
 }
 
 // `keep`: the caller is the owner, and its magazines come first.
-static void parcel_open_locked(struct hak_cache *self, struct hak_cache *cache, struct hak_parcel *parcel, bool keep)
+static void parcel_open_locked(struct hak_cache *self,
+                               struct hak_cache *cache,
+                               struct hak_parcel *parcel,
+                               bool keep)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
     for (uint32_t i = 0; i < count; i++) {

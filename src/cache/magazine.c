@@ -9,6 +9,7 @@
 #include "cache/loot.h"
 #include "cache/steal.h"
 #include "meta/pool.h"
+#include "slab/arena.h"
 
 // Blocks that one refill moves at most: enough that its own cost no longer shows.
 enum { REFILL_MAX = 128 };
@@ -36,7 +37,10 @@ void hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
         // To the end: others have blocks too, and this one may fill up until its turn.
         hak_list_remove(&slab->link);
         hak_list_append(slabs, &slab->link);
-    } else if (hak_slab_is_idle(slab) && (slabs->next != slabs->prev || cache == &hak_orphans)) {
+    }
+    // At once, and also the last one: the magazine is what absorbs a swing, and the pages stay
+    // resident in the arena, for any class.
+    if (hak_slab_is_idle(slab)) {
         hak_list_remove(&slab->link);
         hak_slab_end(slab);
     }
@@ -64,7 +68,10 @@ static void slab_list_if_full(struct hak_cache *cache, struct hak_slab *slab)
 }
 
 // Take up to `count` blocks from the slabs that have some; a new slab only when none has.
-static unsigned cache_take(struct hak_cache *cache, unsigned size_class, void **blocks, unsigned count)
+static unsigned cache_take(struct hak_cache *cache,
+                           unsigned size_class,
+                           void **blocks,
+                           unsigned count)
 {
     struct hak_list *slabs = hak_cache_slabs(cache, size_class);
     unsigned got = 0;
@@ -74,6 +81,7 @@ static unsigned cache_take(struct hak_cache *cache, unsigned size_class, void **
                 break;
             }
             struct hak_slab *slab = hak_loot_slab(cache, size_class);
+            hak_magazine_tidy(cache);
             if (slab == NULL) {
                 slab = hak_slab_make(cache, cache->tag, size_class);
             }
@@ -130,7 +138,9 @@ static uint32_t first_slots(unsigned size_class)
 
 static uint32_t magazine_held(const struct hak_cache *cache, unsigned size_class)
 {
-    return (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - cache->magazines[size_class].base) - 1;
+    return (uint32_t)(hak_load_relaxed(&cache->top[size_class]) -
+                      cache->magazines[size_class].base) -
+           1;
 }
 
 // Another array for the magazine, with room for the blocks that it holds. The magazine is
@@ -155,7 +165,10 @@ static bool magazine_resize(struct hak_cache *cache, unsigned size_class, uint32
 }
 
 // Put the blocks in places first..last back to where they belong.
-static void magazine_put(struct hak_cache *cache, unsigned size_class, uint32_t first, uint32_t last)
+static void magazine_put(struct hak_cache *cache,
+                         unsigned size_class,
+                         uint32_t first,
+                         uint32_t last)
 {
     hak_place *base = cache->magazines[size_class].base;
     for (uint32_t i = first; i <= last; i++) {
@@ -205,6 +218,30 @@ static void magazine_grow(struct hak_cache *cache, unsigned size_class)
     }
     if (more <= most) {
         magazine_resize(cache, size_class, slots);
+    }
+}
+
+// A block in a magazine holds a whole slab, and its pages. So before the heap grows by much,
+// magazines that were not in use since it last did give their blocks back: what they hold may
+// be all that keeps the last phase's slabs.
+#define TIDY_MIN HAK_KIB(512)
+
+void hak_magazine_tidy(struct hak_cache *cache)
+{
+    const size_t clean = hak_load_relaxed(&hak_arena.clean_bytes);
+    const size_t used =
+        hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
+    const size_t step = used / 32 > TIDY_MIN ? used / 32 : TIDY_MIN;
+    if (clean - cache->seen_clean_bytes < step || cache->is_direct) {
+        return;
+    }
+    cache->seen_clean_bytes = clean;
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        struct hak_magazine *magazine = &cache->magazines[size_class];
+        if (magazine->base != NULL && !magazine->is_used) {
+            magazine_empty(cache, size_class);
+        }
+        magazine->is_used = false;
     }
 }
 

@@ -13,7 +13,8 @@ enum { IDLE_LOOKS = 3 };
 static bool fence_stands(const struct hak_cache *cache, unsigned size_class)
 {
     const struct hak_magazine *magazine = &cache->magazines[size_class];
-    const hak_place *top = hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
+    const hak_place *top =
+        hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
     return top > magazine->base + magazine->fence &&
            hak_place_load(&magazine->base[magazine->fence]) == NULL;
 }
@@ -49,7 +50,8 @@ static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
     hak_place *top = hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
     const bool moved = top != magazine->seen_top;
     magazine->seen_top = top;
-    magazine->idle_ticks = moved ? 0 : (uint8_t)(magazine->idle_ticks + (magazine->idle_ticks < 255));
+    magazine->idle_ticks =
+        moved ? 0 : (uint8_t)(magazine->idle_ticks + (magazine->idle_ticks < 255));
     if (magazine->fence != 0) {
         return true;
     }
@@ -61,7 +63,8 @@ static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
         return false; // one block or none
     }
     magazine->fence = (uint32_t)place;
-    magazine->fenced = hak_swap_acq_rel(&magazine->base[place], NULL); // pairs with: hak_os_barrier_all
+    magazine->fenced =
+        hak_swap_acq_rel(&magazine->base[place], NULL); // pairs with: hak_os_barrier_all
     return true;
 }
 
@@ -76,7 +79,8 @@ static void fence_judge(struct hak_cache *self, struct hak_cache *cache, unsigne
         magazine->fence = 0;
         return;
     }
-    const hak_place *top = hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
+    const hak_place *top =
+        hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
     if (top == magazine->base + magazine->fence + 1) {
         return; // undecided
     }

@@ -25,6 +25,11 @@ static struct hak_lock sweep_lock;
 static struct hak_cache *sweep_cache; // sweep lock: for blocks on their way to other owners
 static _Atomic(uint32_t) sweep_alarm; // slept on
 
+static uint64_t decay_ticks(void)
+{
+    return hak_options.decay_ms / HAK_TICK_MS;
+}
+
 // The class is not in use here: let its slabs go, and pages inside them.
 static void sweep_class(struct hak_cache *cache, unsigned size_class)
 {
@@ -52,7 +57,7 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
             sweep_class(cache, size_class);
         }
     }
-    return hak_large_expire(cache, all ? 0 : hak_options.decay_ms / HAK_TICK_MS);
+    return hak_large_expire(cache, all ? 0 : decay_ticks());
 }
 
 // One pass over all caches. Returns the bytes of large blocks that still wait.
@@ -66,7 +71,8 @@ static size_t sweep_pass_locked(bool all)
         return 0; // no memory for it; nothing is lost by not sweeping
     }
     hak_lock_take(&sweep_cache->lock);
-    struct hak_cache *cache = hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    struct hak_cache *cache =
+        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {
         if (cache == sweep_cache) {
             continue;
@@ -96,7 +102,8 @@ static void sweeper_work(void)
         hak_count(&hak_arena.tick, 1);
         const size_t kept = sweep_pass_locked(false);
         hak_lock_drop(&sweep_lock);
-        const size_t gone = hak_arena_purge(hak_options.decay_ms / HAK_TICK_MS, TICK_PURGE_BYTES);
+        const struct hak_purge_age due = {decay_ticks(), 2 * decay_ticks()};
+        const size_t gone = hak_arena_purge(due, TICK_PURGE_BYTES);
         const size_t waiting = kept + hak_load_relaxed(&hak_arena.dirty_bytes);
         quiet = gone > 0 || kept > 0 || waiting >= hak_options.purge_start_bytes ? 0 : quiet + 1;
     }
@@ -107,7 +114,8 @@ void hak_sweep_wanted(size_t kept_bytes)
 {
     const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
     if (HAK_UNLIKELY(dirty > hak_options.dirty_bytes)) {
-        hak_arena_purge(0, HAK_SUPER_BYTES); // no more than one superslab: it is the caller who waits
+        // No more than one superslab: it is the caller who waits.
+        hak_arena_purge((struct hak_purge_age){0, 2 * decay_ticks()}, HAK_SUPER_BYTES);
     }
     const size_t waiting = kept_bytes + dirty;
     if (waiting < hak_options.purge_start_bytes || !hak_options.purger ||
@@ -128,7 +136,7 @@ size_t hak_sweep_everything(void)
     // Blocks that were on their way to a cache swept before: once more.
     sweep_pass_locked(true);
     hak_lock_drop(&sweep_lock);
-    const size_t purged = hak_arena_purge(0, SIZE_MAX);
+    const size_t purged = hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     return purged + hak_arena_trim();
 }
 

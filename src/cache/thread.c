@@ -20,10 +20,18 @@ struct hak_registry hak_registry;
 
 // Both: empty, because place 0 is NULL, and full, because place 1 is HAK_FULL.
 hak_place hak_nothing[2] = {NULL, HAK_FULL};
-#define NOTHING      (&hak_nothing[1])
-#define NOTHING_8    NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING
-#define ALL_NOTHING                                                                           \
-    {NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8}
+#define NOTHING   (&hak_nothing[1])
+#define NOTHING_8 NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING
+#define ALL_NOTHING \
+    {NOTHING_8,     \
+     NOTHING_8,     \
+     NOTHING_8,     \
+     NOTHING_8,     \
+     NOTHING_8,     \
+     NOTHING_8,     \
+     NOTHING_8,     \
+     NOTHING_8,     \
+     NOTHING_8}
 
 #define ALL_FULL {HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL}
 
@@ -143,7 +151,8 @@ void hak_world_lock(void)
 {
     hak_sweep_lock();
     hak_lock_take(&hak_registry.lock);
-    for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL; cache = cache->next) {
+    for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
+         cache = cache->next) {
         hak_lock_take(&cache->lock);
     }
     hak_lock_take(&hak_cache_late.lock);
@@ -159,7 +168,8 @@ static void world_drop(bool is_child)
     drop(&hak_arena.lock);
     drop(&hak_orphans.lock);
     drop(&hak_cache_late.lock);
-    for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL; cache = cache->next) {
+    for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
+         cache = cache->next) {
         if (is_child && cache != hak_cache_self && cache->has_thread &&
             hak_load_relaxed(&cache->state) == HAK_CACHE_LIVE) {
             // Its thread stayed with the parent. What it was in the middle of is at most one

@@ -18,7 +18,7 @@ struct hak_registry {
     // lock: for the next heap [0], for the next thread [1]. Never one for the other: ending
     // a heap frees all that its cache owns, and a thread leaves blocks behind that live on.
     struct hak_cache *dead[2];
-    uint32_t count;                      // lock: caches made; the last one's id
+    uint32_t count; // lock: caches made; the last one's id
 };
 
 HAK_INTERNAL extern struct hak_registry hak_registry;

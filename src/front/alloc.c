@@ -27,7 +27,11 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed)
     bool ignored;
     zeroed = zeroed != NULL ? zeroed : &ignored;
     *zeroed = false;
-    if (HAK_LIKELY(bytes <= PTRDIFF_MAX && alignment <= PTRDIFF_MAX && hak_front_cache() != NULL)) {
+    struct hak_cache *cache = hak_front_cache();
+    if (HAK_LIKELY(bytes <= PTRDIFF_MAX && alignment <= PTRDIFF_MAX && cache != NULL)) {
+        hak_lock_take(&cache->lock);
+        hak_magazine_tidy(cache);
+        hak_lock_drop(&cache->lock);
         void *block = hak_large_alloc(bytes, alignment, zeroed);
         if (HAK_LIKELY(block != NULL)) {
             return block;
@@ -88,17 +92,16 @@ static void *calloc_fresh(size_t size_class)
     return block;
 }
 
-// From this size on, used pages are cheaper to give back than to clear: programs touch large
-// tables sparsely more often than not, and then most pages never come back.
-#define CLEAR_MAX HAK_MIB(4)
+// From this size on it pays to ask which pages are there at all: those that are not read as zero.
+#define ASK_MIN HAK_KIB(256)
 
 static void *clear_large(void *block, size_t bytes)
 {
-    const size_t page = hak_os_page_bytes();
-    if (bytes >= CLEAR_MAX && hak_os_purge(block, hak_align_up(bytes, page))) {
-        return block;
+    if (bytes < ASK_MIN) {
+        return memset(block, 0, bytes);
     }
-    return memset(block, 0, bytes);
+    hak_os_clear(block, bytes);
+    return block;
 }
 
 void *hak_calloc(size_t count, size_t bytes)
@@ -127,7 +130,8 @@ void *hak_calloc(size_t count, size_t bytes)
 static void check_size(const void *block, size_t bytes)
 {
     const size_t usable = hak_usable_size(block);
-    if (block != NULL && usable != 0 && (bytes > usable || (usable > 128 && bytes * 2 + 16 < usable))) {
+    if (block != NULL && usable != 0 &&
+        (bytes > usable || (usable > 128 && bytes * 2 + 16 < usable))) {
         hak_die_wrong_size(block, bytes, usable);
     }
 }

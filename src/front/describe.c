@@ -31,7 +31,8 @@ bool hak_describe(const void *address, struct hak_block_info *info)
         return true;
     }
     const struct hak_class *class_info = &hak_classes[slab->size_class];
-    const uint32_t index = hak_class_index(class_info, (size_t)((const char *)address - slab->base));
+    const uint32_t index =
+        hak_class_index(class_info, (size_t)((const char *)address - slab->base));
     struct hak_cache *owner = hak_load_relaxed(&slab->owner);
     info->kind = HAK_BLOCK_SMALL;
     info->start = slab->base + (size_t)index * class_info->bytes;

@@ -45,9 +45,8 @@ static HAK_COLD void *new_nothrow_slow(size_t bytes, size_t alignment)
         return plain != 0 ? ((void *(*)(size_t, const void *))plain)(bytes, &tag) : NULL;
     }
     const uintptr_t aligned = (uintptr_t)dlsym(RTLD_NEXT, "_ZnwmSt11align_val_tRKSt9nothrow_t");
-    return aligned != 0
-               ? ((void *(*)(size_t, size_t, const void *))aligned)(bytes, alignment, &tag)
-               : NULL;
+    return aligned != 0 ? ((void *(*)(size_t, size_t, const void *))aligned)(bytes, alignment, &tag)
+                        : NULL;
 }
 
 static HAK_COLD void *new_slow(size_t bytes, size_t alignment, bool may_throw)
@@ -100,9 +99,15 @@ OPERATOR_NEW(_ZnamRKSt9nothrow_t, (size_t bytes, IGNORED const void *tag), bytes
 OPERATOR_NEW(_ZnwmSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, true)
 OPERATOR_NEW(_ZnamSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, true)
 OPERATOR_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t,
-             (size_t bytes, size_t alignment, IGNORED const void *tag), bytes, alignment, false)
+             (size_t bytes, size_t alignment, IGNORED const void *tag),
+             bytes,
+             alignment,
+             false)
 OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t,
-             (size_t bytes, size_t alignment, IGNORED const void *tag), bytes, alignment, false)
+             (size_t bytes, size_t alignment, IGNORED const void *tag),
+             bytes,
+             alignment,
+             false)
 
 OPERATOR_DELETE(_ZdlPv, (void *block))
 OPERATOR_DELETE(_ZdaPv, (void *block))
@@ -112,8 +117,10 @@ OPERATOR_DELETE(_ZdlPvRKSt9nothrow_t, (void *block, IGNORED const void *tag))
 OPERATOR_DELETE(_ZdaPvRKSt9nothrow_t, (void *block, IGNORED const void *tag))
 OPERATOR_DELETE(_ZdlPvSt11align_val_t, (void *block, IGNORED size_t alignment))
 OPERATOR_DELETE(_ZdaPvSt11align_val_t, (void *block, IGNORED size_t alignment))
-OPERATOR_DELETE(_ZdlPvmSt11align_val_t, (void *block, IGNORED size_t bytes, IGNORED size_t alignment))
-OPERATOR_DELETE(_ZdaPvmSt11align_val_t, (void *block, IGNORED size_t bytes, IGNORED size_t alignment))
+OPERATOR_DELETE(_ZdlPvmSt11align_val_t,
+                (void *block, IGNORED size_t bytes, IGNORED size_t alignment))
+OPERATOR_DELETE(_ZdaPvmSt11align_val_t,
+                (void *block, IGNORED size_t bytes, IGNORED size_t alignment))
 OPERATOR_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t,
                 (void *block, IGNORED size_t alignment, IGNORED const void *tag))
 OPERATOR_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t,

@@ -11,9 +11,8 @@
 #ifdef HAK_NO_OVERRIDE
 #    define HAK_ALSO(result, name, parameters, own) _Static_assert(1, "no alias")
 #else
-#    define HAK_ALSO(result, name, parameters, own)                \
-        HAK_EXPORT extern result name parameters                   \
-            __attribute__((alias(#own), used)) HAK_LIKE(own)
+#    define HAK_ALSO(result, name, parameters, own) \
+        HAK_EXPORT extern result name parameters __attribute__((alias(#own), used)) HAK_LIKE(own)
 #endif
 
 #endif

@@ -49,7 +49,8 @@ static void count_cached(struct hak_stats *stats, size_t blocks, size_t bytes)
 
 static void add_parcel(struct hak_stats *stats, struct hak_parcel *parcel)
 {
-    const uint32_t count = parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
+    const uint32_t count =
+        parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
     for (uint32_t i = 0; i < count; i++) {
         const void *block = hak_load_relaxed(&parcel->blocks[i]);
         if (block != NULL) {
@@ -96,7 +97,8 @@ void hak_stats_read(struct hak_stats *stats)
         stats->cache_count++;
     }
     add_cache(stats, &hak_orphans);
-    stats->mapped_bytes = hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+    stats->mapped_bytes =
+        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
     stats->unit_free_bytes = hak_load_relaxed(&hak_arena.free_bytes);
     stats->dirty_bytes = hak_load_relaxed(&hak_arena.dirty_bytes);
     stats->metadata_bytes = hak_pool.mapped_bytes;

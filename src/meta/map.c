@@ -143,7 +143,8 @@ static uint64_t slots_kept(const char *start, size_t bytes)
 
 // First of `count` bits in a row that equal `value`, at or after `from`, below `end`; `end` if
 // there are none.
-static uint64_t bits_find(const uint64_t *words, bool value, uint64_t from, uint64_t end, uint64_t count)
+static uint64_t bits_find(
+    const uint64_t *words, bool value, uint64_t from, uint64_t end, uint64_t count)
 {
     const uint64_t skipped = value ? 0 : ~UINT64_C(0); // a word that holds no such bit
     uint64_t run = 0;
@@ -287,7 +288,8 @@ uint64_t hak_map_free_tail(void)
 {
     uint64_t slot = hak_map.next_slot;
     uint64_t count = 0;
-    for (; slot > 0 && (hak_map.free_slots[(slot - 1) / 64] >> ((slot - 1) % 64) & 1) != 0; slot--) {
+    for (; slot > 0 && (hak_map.free_slots[(slot - 1) / 64] >> ((slot - 1) % 64) & 1) != 0;
+         slot--) {
         count++;
     }
     return count;

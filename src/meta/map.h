@@ -28,23 +28,23 @@ struct hak_super;
 // A unit's entry: the owner's tag (its id << 8) plus the size class. 0: not ours.
 // A large block's first unit has no owner and, for a class, its bin (HAK_LARGE_BINS: too large
 // for one, or a heap's) counted on from the small classes; plus HAK_MAP_KEPT when it is free and kept.
-#define HAK_MAP_NOTHING     0U
-#define HAK_MAP_KEPT        0x80000000U
-#define HAK_MAP_LARGE(bin)  (HAK_SMALL_CLASSES + (bin))
-#define HAK_MAP_CLASS(e)    ((e)&0xFFU)
-#define HAK_MAP_TAG(e)      ((e) & ~0xFFU)
+#define HAK_MAP_NOTHING    0U
+#define HAK_MAP_KEPT       0x80000000U
+#define HAK_MAP_LARGE(bin) (HAK_SMALL_CLASSES + (bin))
+#define HAK_MAP_CLASS(e)   ((e) & 0xFFU)
+#define HAK_MAP_TAG(e)     ((e) & ~0xFFU)
 
 struct hak_map {
     _Atomic(uint32_t) *units;
     uint64_t unit_mask;
     _Atomic(struct hak_super *) *supers;
     uint64_t super_mask;
-    uint64_t *slots;      // a bit per span of superslab size whose addresses are in use
-    uint64_t *free_slots; // a bit for those whose superslab is wholly free (kept by the arena)
-    uint64_t low_slot;    // superslabs of ours lie in slots low_slot ..
-    uint64_t high_slot;   // … high_slot - 1
-    char *window;         // where we like to put superslabs: as long as the table covers
-    uint64_t next_slot;   // next fit
+    uint64_t *slots;        // a bit per span of superslab size whose addresses are in use
+    uint64_t *free_slots;   // a bit for those whose superslab is wholly free (kept by the arena)
+    uint64_t low_slot;      // superslabs of ours lie in slots low_slot ..
+    uint64_t high_slot;     // … high_slot - 1
+    char *window;           // where we like to put superslabs: as long as the table covers
+    uint64_t next_slot;     // next fit
     uint64_t committed[64]; // a bit per part of `units` that is writable
 };
 

@@ -17,9 +17,9 @@
 
 struct hak_pool {
     struct hak_lock lock;
-    char *fresh;             // never handed out yet
-    size_t fresh_bytes;      // that many of them
-    size_t mapped_bytes;     // all chunks ever mapped
+    char *fresh;                 // never handed out yet
+    size_t fresh_bytes;          // that many of them
+    size_t mapped_bytes;         // all chunks ever mapped
     struct pool_item *items[25]; // free items of 2^index bytes
 };
 

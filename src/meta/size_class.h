@@ -17,20 +17,20 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 
-#define HAK_UNIT_BYTES     HAK_KIB(64) // what one entry of the address map stands for
-#define HAK_UNIT_LOG2      16
-#define HAK_SUPER_BYTES    HAK_MIB(4) // two huge pages: a superslab can be dense in them
-#define HAK_SUPER_LOG2     22
-#define HAK_SUPER_UNITS    64 // one bit each in a word
+#define HAK_UNIT_BYTES  HAK_KIB(64) // what one entry of the address map stands for
+#define HAK_UNIT_LOG2   16
+#define HAK_SUPER_BYTES HAK_MIB(4) // two huge pages: a superslab can be dense in them
+#define HAK_SUPER_LOG2  22
+#define HAK_SUPER_UNITS 64 // one bit each in a word
 
-#define HAK_TINY_MAX       1024
-#define HAK_SMALL_MAX      HAK_KIB(32)
-#define HAK_SMALL_CLASSES  72
-#define HAK_LARGE_BINS     56  // 36 KiB to 4 MiB: sizes of which the latest freed block is kept
-#define HAK_HOT_PLACES     7   // one per doubling of them
-#define HAK_LARGE_RUN_MAX  HAK_MIB(512) // a run of units up to here, mapped alone above
+#define HAK_TINY_MAX      1024
+#define HAK_SMALL_MAX     HAK_KIB(32)
+#define HAK_SMALL_CLASSES 72
+#define HAK_LARGE_BINS    56 // 36 KiB to 4 MiB: sizes of which the latest freed block is kept
+#define HAK_HOT_PLACES    7  // one per doubling of them
+#define HAK_LARGE_RUN_MAX HAK_MIB(512) // a run of units up to here, mapped alone above
 // A block that realloc grows beyond this gets a mapping of its own, whose pages can move.
-#define HAK_GROWN_RUN_MAX  HAK_MIB(32)
+#define HAK_GROWN_RUN_MAX HAK_MIB(32)
 
 struct hak_class {
     uint64_t reciprocal;   // ceil(2^40 / bytes): divides any offset in a slab exactly

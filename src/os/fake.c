@@ -104,10 +104,9 @@ bool hak_os_purge(void *start, size_t bytes)
     return true;
 }
 
-void hak_os_populate(void *start, size_t bytes)
+void hak_os_clear(void *start, size_t bytes)
 {
-    (void)start;
-    (void)bytes;
+    memset(start, 0, bytes);
 }
 
 void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)

@@ -4,6 +4,7 @@
 #include <linux/membarrier.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -17,10 +18,7 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-// Newer than the C library's headers on Debian 12.
-#ifndef MADV_POPULATE_WRITE
-#    define MADV_POPULATE_WRITE 23
-#endif
+// Newer than the C library's headers on some systems.
 #ifndef MAP_FIXED_NOREPLACE
 #    define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -65,7 +63,8 @@ void *hak_os_reserve(size_t bytes)
 
 bool hak_os_commit(void *start, size_t bytes)
 {
-    return hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_READ | PROT_WRITE, 0, 0, 0) == 0;
+    return hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_READ | PROT_WRITE, 0, 0, 0) ==
+           0;
 }
 
 bool hak_os_unmap(void *start, size_t bytes)
@@ -78,16 +77,11 @@ bool hak_os_purge(void *start, size_t bytes)
     return hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED, 0, 0, 0) == 0;
 }
 
-void hak_os_populate(void *start, size_t bytes)
-{
-    hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_POPULATE_WRITE, 0, 0, 0);
-}
-
 void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
 {
     const long flags = target != NULL ? MREMAP_MAYMOVE | MREMAP_FIXED : 0;
-    long got = hak_syscall(
-        SYS_mremap, (long)start, (long)old_bytes, (long)bytes, flags, (long)target, 0);
+    long got =
+        hak_syscall(SYS_mremap, (long)start, (long)old_bytes, (long)bytes, flags, (long)target, 0);
     return call_failed(got) ? NULL : (void *)got;
 }
 
@@ -118,6 +112,43 @@ size_t hak_os_resident_bytes(void)
         pages = pages * 10 + (size_t)(*c - '0');
     }
     return pages * hak_os_page_bytes();
+}
+
+// Clear the pages of one stretch that `entries`, words of /proc/self/pagemap, say are there:
+// bit 63 present, bit 62 swapped out (Documentation/admin-guide/mm/pagemap.rst).
+static void clear_present(char *start, size_t bytes, const uint64_t *entries)
+{
+    const size_t page = hak_os_page_bytes();
+    for (size_t done = 0; done < bytes; done += page) {
+        const size_t part = bytes - done < page ? bytes - done : page;
+        if ((entries[done / page] >> 62) != 0) {
+            memset(start + done, 0, part);
+        }
+    }
+}
+
+void hak_os_clear(void *start, size_t bytes)
+{
+    uint64_t entries[256]; // 1 MiB at a time with pages of 4 KiB
+    const size_t page = hak_os_page_bytes();
+    const size_t stretch = sizeof entries / sizeof entries[0] * page;
+    const long file = hak_syscall(
+        SYS_openat, AT_FDCWD, (long)"/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    for (size_t done = 0; done < bytes; done += stretch) {
+        char *from = (char *)start + done;
+        const size_t part = bytes - done < stretch ? bytes - done : stretch;
+        const long wanted = (long)((part + page - 1) / page * sizeof entries[0]);
+        const long offset = (long)((uintptr_t)from / page * sizeof entries[0]);
+        if (!call_failed(file) &&
+            hak_syscall(SYS_pread64, file, (long)entries, wanted, offset, 0, 0) == wanted) {
+            clear_present(from, part, entries);
+        } else {
+            memset(from, 0, part);
+        }
+    }
+    if (!call_failed(file)) {
+        hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    }
 }
 
 enum hak_huge_pages hak_os_huge_pages(void)
@@ -159,7 +190,8 @@ uint64_t hak_os_random(void)
     uint64_t value = 0;
     long got = hak_syscall(SYS_getrandom, (long)&value, sizeof value, GRND_NONBLOCK, 0, 0, 0);
     if (got != sizeof value) {
-        value = hak_os_now_ns() ^ (uint64_t)(uintptr_t)&value; // early boot: clock and stack address
+        value =
+            hak_os_now_ns() ^ (uint64_t)(uintptr_t)&value; // early boot: clock and stack address
     }
     return value;
 }

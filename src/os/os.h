@@ -38,9 +38,9 @@ HAK_INTERNAL bool hak_os_unmap(void *start, size_t bytes);
 // False when the kernel refuses (locked pages): their content is then undefined.
 HAK_INTERNAL bool hak_os_purge(void *start, size_t bytes);
 
-// Make pages present and writable in one call instead of one fault each. A hint:
-// may do nothing. Never fails.
-HAK_INTERNAL void hak_os_populate(void *start, size_t bytes);
+// Fill with zeros, leaving pages untouched that are not there and so read as zero already.
+// `start` is at a page boundary.
+HAK_INTERNAL void hak_os_clear(void *start, size_t bytes);
 
 // Grow or shrink a mapping, moving it to `target` (which must be free) or in
 // place when `target` is NULL. Returns the new start, or NULL with nothing changed.

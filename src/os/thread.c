@@ -37,13 +37,13 @@ bool hak_os_start_thread(void (*work)(void))
 // Deepest use measured is under 2 KiB; the rest is room for debug builds.
 enum { STACK_BYTES = 64 * 1024, THREAD_BLOCK_BYTES = 1024 };
 
-#define CLONE_LIKE_A_THREAD                                                              \
-    (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |  \
-     CLONE_SETTLS)
+#    define CLONE_LIKE_A_THREAD                                                             \
+        (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | \
+         CLONE_SETTLS)
 
 // The stack is one mapping that ends itself: the last thing the thread does is to
 // unmap the memory it stands on and exit, in code that uses no stack.
-#if defined(__x86_64__)
+#    if defined(__x86_64__)
 static long clone_thread(void *stack_top, void *thread_block)
 {
     register void *r8 __asm__("r8") = thread_block;
@@ -65,12 +65,18 @@ static long clone_thread(void *stack_top, void *thread_block)
                      "hlt\n\t"
                      "1:"
                      : "=a"(result)
-                     : "a"((long)__NR_clone), "D"((long)CLONE_LIKE_A_THREAD), "S"(stack_top),
-                       "d"(NULL), "r"(r10), "r"(r8), [unmap] "i"(__NR_munmap), [exit] "i"(__NR_exit)
+                     : "a"((long)__NR_clone),
+                       "D"((long)CLONE_LIKE_A_THREAD),
+                       "S"(stack_top),
+                       "d"(NULL),
+                       "r"(r10),
+                       "r"(r8),
+                       [unmap] "i"(__NR_munmap),
+                       [exit] "i"(__NR_exit)
                      : "rcx", "r11", "memory");
     return result;
 }
-#elif defined(__aarch64__)
+#    elif defined(__aarch64__)
 static long clone_thread(void *stack_top, void *thread_block)
 {
     register long x8 __asm__("x8") = __NR_clone;
@@ -93,12 +99,17 @@ static long clone_thread(void *stack_top, void *thread_block)
                      "brk #0\n\t"
                      "1:"
                      : "+r"(x0)
-                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), [unmap] "i"(__NR_munmap),
+                     : "r"(x8),
+                       "r"(x1),
+                       "r"(x2),
+                       "r"(x3),
+                       "r"(x4),
+                       [unmap] "i"(__NR_munmap),
                        [exit] "i"(__NR_exit)
                      : "x9", "x30", "memory");
     return x0;
 }
-#endif
+#    endif
 
 bool hak_os_start_thread(void (*work)(void))
 {
@@ -111,16 +122,16 @@ bool hak_os_start_thread(void (*work)(void))
     void **thread_block = (void **)(void *)(stack + THREAD_BLOCK_BYTES);
     thread_block[0] = thread_block;
     void **top = (void **)(void *)(stack + STACK_BYTES) - 4; // 16-byte aligned before the call
-#if defined(__x86_64__)
+#    if defined(__x86_64__)
     top -= 1; // the work is popped first, which aligns the stack
     top[0] = (void *)(uintptr_t)work;
     top[1] = stack;
     top[2] = (void *)(uintptr_t)STACK_BYTES;
-#else
+#    else
     top[0] = (void *)(uintptr_t)work;
     top[2] = stack;
     top[3] = (void *)(uintptr_t)STACK_BYTES;
-#endif
+#    endif
     uint64_t all = ~UINT64_C(0);
     uint64_t before = 0;
     hak_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all, 0, 0);

@@ -55,10 +55,12 @@ void hak_arena_relink_locked(struct hak_super *super)
 
 bool hak_arena_wants_huge_locked(void)
 {
-    const size_t mapped = hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+    const size_t mapped =
+        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
     const size_t used = mapped - hak_load_relaxed(&hak_arena.free_bytes);
+    // Dense in units, then dense in pages: the second costs system calls.
     return hak_arena.huge_pages != HAK_HUGE_NEVER && used >= hak_options.huge_start_bytes &&
-           hak_os_resident_bytes() >= used / 8 * 7;
+           used >= mapped / 8 * 7 && hak_os_resident_bytes() >= used / 8 * 7;
 }
 
 static struct hak_super *super_descriptor_locked(void)
@@ -126,7 +128,8 @@ static struct hak_super *arena_find_locked(unsigned units, uint64_t aligned, uns
         struct hak_list *list = &hak_arena.by_run[bucket];
         // In the first bucket (and with alignment) a superslab may not fit after all: look at a few.
         unsigned looks = 32;
-        for (struct hak_list *link = list->next; link != list && looks > 0; link = link->next, looks--) {
+        for (struct hak_list *link = list->next; link != list && looks > 0;
+             link = link->next, looks--) {
             struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, link);
             *unit = super_find(super, units, aligned);
             if (*unit < HAK_SUPER_UNITS) {
@@ -182,6 +185,7 @@ static void super_dirty_neighbours_locked(struct hak_super *super, uint64_t bits
 static void super_use_locked(struct hak_super *super, uint64_t bits)
 {
     uint64_t dirty = super->dirty_units & bits;
+    hak_count(&hak_arena.clean_bytes, hak_count_bits(bits & ~dirty) * HAK_UNIT_BYTES);
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
     hak_count(&hak_arena.dirty_bytes, (size_t)0 - hak_count_bits(dirty) * HAK_UNIT_BYTES);
@@ -212,7 +216,8 @@ struct part {
 };
 
 // The `index`-th part of the run of `units` that begins at `unit` of `super`. False after the last.
-static bool run_part(struct hak_super *super, unsigned unit, unsigned units, unsigned index, struct part *part)
+static bool run_part(
+    struct hak_super *super, unsigned unit, unsigned units, unsigned index, struct part *part)
 {
     const unsigned end = unit + units;
     const unsigned low = index == 0 ? unit : index * HAK_SUPER_UNITS;
@@ -280,6 +285,17 @@ static unsigned run_unit(const struct hak_slab *run)
     return (unsigned)(run - run_super(run)->slabs);
 }
 
+// A superslab that was mapped when the heap was small, and is wholly free and untouched, can
+// still ask for huge pages.
+static void super_reconsider_locked(struct hak_super *super)
+{
+    if (!super->is_huge && super->free_units == ~UINT64_C(0) && super->dirty_units == 0 &&
+        hak_arena_wants_huge_locked()) {
+        hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
+        super->is_huge = true;
+    }
+}
+
 struct hak_slab *hak_arena_take(unsigned units, unsigned align_units)
 {
     const uint64_t aligned = align_units == 1 ? ~UINT64_C(0) : aligned_bits(align_units);
@@ -291,6 +307,7 @@ struct hak_slab *hak_arena_take(unsigned units, unsigned align_units)
         hak_lock_drop(&hak_arena.lock);
         return NULL;
     }
+    super_reconsider_locked(super);
     struct hak_slab *run = &super->slabs[unit];
     run->units = (uint16_t)units;
     run->base = super->base + unit * HAK_UNIT_BYTES;

@@ -28,25 +28,27 @@ struct hak_super {
     struct hak_list link;     // in the arena's list for its longest free run
     struct hak_list all_link; // in the arena's list of everything
     uint64_t dirty_tick;      // when a unit last became dirty
-    _Atomic(struct hak_super *) span; // the superslab in which the run begins that this one continues
-    bool is_lone;             // a large block's own mapping
-    bool is_huge;             // asked for huge pages: one touch makes 32 units resident
+    _Atomic(struct hak_super *)
+        span;                       // the superslab in which the run begins that this one continues
+    bool is_lone;                   // a large block's own mapping
+    bool is_huge;                   // asked for huge pages: one touch makes 32 units resident
     uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in
     uint8_t touched_kib[HAK_SUPER_UNITS]; // how much of a free unit may be resident (arena lock)
-    struct hak_slab slabs[];        // by unit; one for a mapping of its own
+    struct hak_slab slabs[];              // by unit; one for a mapping of its own
 };
 
 struct hak_arena {
     struct hak_lock lock;
-    struct hak_list by_run[7]; // superslabs by log2 of their longest free run
-    struct hak_list all;       // superslabs and lone mappings
+    struct hak_list by_run[7];      // superslabs by log2 of their longest free run
+    struct hak_list all;            // superslabs and lone mappings
     struct hak_super *spare_supers; // descriptors to use again, linked by `base`
     struct hak_super *spare_lones;
-    _Atomic(size_t) super_bytes; // of superslabs mapped
-    _Atomic(size_t) lone_bytes;  // of lone mappings
-    _Atomic(size_t) dirty_bytes; // of free units that may be resident
-    _Atomic(size_t) free_bytes;  // of free units
-    _Atomic(uint64_t) tick;      // the purger's clock
+    _Atomic(size_t) super_bytes;    // of superslabs mapped
+    _Atomic(size_t) lone_bytes;     // of lone mappings
+    _Atomic(size_t) dirty_bytes;    // of free units that may be resident
+    _Atomic(size_t) free_bytes;     // of free units
+    _Atomic(size_t) clean_bytes;    // of untouched units handed out, ever
+    _Atomic(uint64_t) tick;         // the purger's clock
     enum hak_huge_pages huge_pages; // the kernel's setting, read with the first superslab
 };
 
@@ -73,9 +75,15 @@ HAK_INTERNAL void hak_arena_unmap(struct hak_slab *lone);
 // False: nothing changed.
 HAK_INTERNAL bool hak_arena_remap(struct hak_slab *lone, size_t bytes);
 
-// Give back dirty pages of superslabs whose last free is at least `age` ticks old, at most
-// `limit` bytes of them. Returns the bytes given back.
-HAK_INTERNAL size_t hak_arena_purge(uint64_t age, size_t limit);
+// How many ticks ago the last free of a superslab must be.
+struct hak_purge_age {
+    uint64_t whole; // for free units that are no part of a huge page in use
+    uint64_t part;  // for those that are
+};
+
+// Give back dirty pages of that age, those that have waited longest first, until `limit` bytes are
+// reached. Returns the bytes given back.
+HAK_INTERNAL size_t hak_arena_purge(struct hak_purge_age age, size_t limit);
 // Unmap superslabs that are wholly free. Returns the bytes unmapped.
 HAK_INTERNAL size_t hak_arena_trim(void);
 

@@ -14,6 +14,8 @@ HAK_INTERNAL _Noreturn HAK_COLD void hak_die_interior(const void *p, size_t offs
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die_wild_free(const void *p);
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die_wild_realloc(const void *p);
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die_freed_realloc(const void *block, size_t bytes);
-HAK_INTERNAL _Noreturn HAK_COLD void hak_die_wrong_size(const void *block, size_t said, size_t bytes);
+HAK_INTERNAL _Noreturn HAK_COLD void hak_die_wrong_size(const void *block,
+                                                        size_t said,
+                                                        size_t bytes);
 
 #endif

@@ -25,16 +25,32 @@ static uint64_t super_purge(struct hak_super *super, uint64_t bits)
     return done;
 }
 
-// The superslab whose dirty units have waited at least `age` ticks, or NULL.
-static struct hak_super *arena_oldest_locked(uint64_t age)
+// The dirty units of `super` that have waited long enough. A part of a huge page has to wait for
+// longer: giving it back splits the page, and its rest may follow soon.
+static uint64_t super_due_units(const struct hak_super *super, struct hak_purge_age age)
 {
-    const uint64_t now = hak_load_relaxed(&hak_arena.tick);
+    const uint64_t waited = hak_load_relaxed(&hak_arena.tick) - super->dirty_tick;
+    if (super->dirty_units == 0 || waited < age.whole) {
+        return 0;
+    }
+    if (!super->is_huge || waited >= age.part) {
+        return super->dirty_units;
+    }
+    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
+    const uint64_t whole = ((super->free_units & low) == low ? low : 0) |
+                           ((super->free_units & ~low) == ~low ? ~low : 0);
+    return super->dirty_units & whole;
+}
+
+// The superslab with units that are due whose last free is the longest ago, or NULL.
+static struct hak_super *arena_oldest_locked(struct hak_purge_age age)
+{
     struct hak_super *oldest = NULL;
     for (unsigned bucket = 0; bucket <= HAK_ARENA_TOP_BUCKET; bucket++) {
         struct hak_list *list = &hak_arena.by_run[bucket];
         for (struct hak_list *link = list->next; link != list; link = link->next) {
             struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, link);
-            if (super->dirty_units != 0 && now - super->dirty_tick >= age &&
+            if (super_due_units(super, age) != 0 &&
                 (oldest == NULL || super->dirty_tick < oldest->dirty_tick)) {
                 oldest = super;
             }
@@ -44,7 +60,7 @@ static struct hak_super *arena_oldest_locked(uint64_t age)
 }
 
 // The system calls are made without the lock: the units are taken out meanwhile.
-size_t hak_arena_purge(uint64_t age, size_t limit)
+size_t hak_arena_purge(struct hak_purge_age age, size_t limit)
 {
     size_t purged = 0;
     hak_lock_take(&hak_arena.lock);
@@ -53,10 +69,10 @@ size_t hak_arena_purge(uint64_t age, size_t limit)
         if (super == NULL) {
             break;
         }
-        const uint64_t bits = super->dirty_units;
+        const uint64_t bits = super_due_units(super, age);
         const size_t bytes = hak_count_bits(bits) * HAK_UNIT_BYTES;
         super->free_units &= ~bits;
-        super->dirty_units = 0;
+        super->dirty_units &= ~bits;
         hak_count(&hak_arena.dirty_bytes, (size_t)0 - bytes);
         hak_count(&hak_arena.free_bytes, (size_t)0 - bytes);
         hak_arena_relink_locked(super);

@@ -28,15 +28,16 @@
 #include "meta/size_class.h"
 
 enum hak_slab_state {
-    HAK_SLAB_NONE,   // units are free, or this is not a run's first unit
-    HAK_SLAB_SMALL,  // blocks of a class
-    HAK_SLAB_LARGE,  // one block; the map tells whether it is in use or kept
+    HAK_SLAB_NONE,  // units are free, or this is not a run's first unit
+    HAK_SLAB_SMALL, // blocks of a class
+    HAK_SLAB_LARGE, // one block; the map tells whether it is in use or kept
 };
 
 struct hak_slab {
     struct hak_list link; // in a list of its owner; large: in a bin, or its heap's list
     char *base;           // first block
-    _Atomic(void *) owner; // the struct hak_cache whose lock protects this; large: its heap, or NULL
+    _Atomic(void *)
+        owner; // the struct hak_cache whose lock protects this; large: its heap, or NULL
     union {
         uint64_t *bitmap; // small: a bit per block in the slab
         size_t bytes;     // large: of the block
@@ -45,13 +46,13 @@ struct hak_slab {
         uint64_t summary;   // small: a bit per word of bitmap
         uint64_t kept_tick; // large, kept: when it was freed
     };
-    uint32_t free_blocks; // small
-    uint16_t fresh;       // small: index of the first block never handed out
+    uint32_t free_blocks;   // small
+    uint16_t fresh;         // small: index of the first block never handed out
     uint16_t purged_blocks; // small: free_blocks when its free pages were last given back
-    uint16_t units;       // of the run; 0: a mapping of its own
-    uint8_t size_class;   // small
-    uint8_t state;        // enum hak_slab_state
-    bool zeroed;          // the pages were never touched since they came from the kernel
+    uint16_t units;         // of the run; 0: a mapping of its own
+    uint8_t size_class;     // small
+    uint8_t state;          // enum hak_slab_state
+    bool zeroed;            // the pages were never touched since they came from the kernel
 };
 
 // The run that `p` lies in, as the map knows it; NULL when it is not ours. `p`

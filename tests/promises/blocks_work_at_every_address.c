@@ -22,7 +22,8 @@ int main(void)
             blocks[i][BLOCK_BYTES - 1] = (char)i;
         }
         for (int i = 0; i < BLOCKS; i++) {
-            HT_CHECK(blocks[i][0] == (char)i && blocks[i][BLOCK_BYTES - 1] == (char)i, "a block has changed");
+            HT_CHECK(blocks[i][0] == (char)i && blocks[i][BLOCK_BYTES - 1] == (char)i,
+                     "a block has changed");
             free(blocks[i]);
         }
     }

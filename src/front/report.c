@@ -72,11 +72,13 @@ static int option(int parameter, int value)
            parameter == M_CHECK_ACTION || parameter == M_PERTURB || parameter == M_TRIM_THRESHOLD;
 }
 
-#    define STATS_FIELDS(X)                                                                       \
-        X(mapped_bytes)                                                                           \
-        X(live_bytes) X(live_blocks) X(cached_bytes) X(kept_bytes) X(slab_free_bytes)             \
-            X(unit_free_bytes) X(dirty_bytes) X(metadata_bytes) X(cache_count) X(superslab_count) \
-                X(mapping_count)
+// clang-format off: it never settles on such a list
+#    define STATS_FIELDS(X) \
+        X(mapped_bytes) X(live_bytes) X(live_blocks) \
+        X(cached_bytes) X(kept_bytes) X(slab_free_bytes) \
+        X(unit_free_bytes) X(dirty_bytes) X(metadata_bytes) \
+        X(cache_count) X(superslab_count) X(mapping_count)
+// clang-format on
 
 static void print_stats(void)
 {

@@ -89,18 +89,18 @@ HAKMEM_API void hak_heap_destroy(struct hak_heap *heap);
 HAKMEM_API size_t hak_trim(void);
 
 struct hak_stats {
-    size_t mapped_bytes;      // of address space for blocks
-    size_t live_bytes;        // in blocks that the program holds, sizes rounded up to their classes
+    size_t mapped_bytes; // of address space for blocks
+    size_t live_bytes;   // in blocks that the program holds, sizes rounded up to their classes
     size_t live_blocks;
-    size_t cached_bytes;      // in free blocks in magazines and parcels
-    size_t kept_bytes;        // in freed large blocks kept for reuse
-    size_t slab_free_bytes;   // in free blocks of slabs, once used
-    size_t unit_free_bytes;   // in free units of superslabs
-    size_t dirty_bytes;       // those of them that may still be resident
-    size_t metadata_bytes;    // mapped for descriptors and tables, touched or not
-    size_t cache_count;       // caches of threads and heaps, live or ended
+    size_t cached_bytes;    // in free blocks in magazines and parcels
+    size_t kept_bytes;      // in freed large blocks kept for reuse
+    size_t slab_free_bytes; // in free blocks of slabs, once used
+    size_t unit_free_bytes; // in free units of superslabs
+    size_t dirty_bytes;     // those of them that may still be resident
+    size_t metadata_bytes;  // mapped for descriptors and tables, touched or not
+    size_t cache_count;     // caches of threads and heaps, live or ended
     size_t superslab_count;
-    size_t mapping_count;     // large blocks with a mapping of their own
+    size_t mapping_count; // large blocks with a mapping of their own
 };
 
 // Exact for a program that stands still. Holds all locks while it walks the slabs: about

@@ -1,0 +1,112 @@
+// Heaps: all their blocks end with them, and only theirs.
+#include "cache/heap.h"
+
+#include "base/options.h"
+#include "cache/large.h"
+#include "census.h"
+
+enum { CLASS = 5, BLOCKS = 500 };
+
+static void *held[BLOCKS];
+
+static struct hak_cache *make(void)
+{
+    struct hak_cache *heap = hak_heap_make();
+    UNIT_CHECK(heap != NULL);
+    return heap;
+}
+
+static void fill(struct hak_cache *heap)
+{
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        held[i] = hak_heap_take(heap, CLASS);
+        UNIT_CHECK(held[i] != NULL && hak_slab_of(held[i])->owner == heap);
+        memset(held[i], 1, hak_classes[CLASS].bytes);
+    }
+}
+
+static void forget_held(void)
+{
+    memset(held, 0, sizeof held);
+}
+
+static void its_blocks_end_with_it(void)
+{
+    struct hak_cache *heap = make();
+    fill(heap);
+    census_check(held, BLOCKS);
+    const void *one = held[0];
+    hak_heap_end(heap);
+    forget_held();
+    UNIT_CHECK(hak_slab_of(one) == NULL);
+    census_check(held, BLOCKS);
+    UNIT_EQUAL(census_out(), 0);
+}
+
+static void blocks_on_their_way_back_are_forgotten(void)
+{
+    struct hak_cache *heap = make();
+    fill(heap);
+    for (unsigned i = 0; i < 100; i++) { // one parcel is handed over, another is being filled
+        give(held[i]);
+        held[i] = NULL;
+    }
+    census_check(held, BLOCKS);
+    hak_heap_end(heap);
+    forget_held();
+    census_check(held, BLOCKS);
+    // The same units under another owner: nothing of the old parcels may come back to them.
+    heap = make();
+    fill(heap);
+    hak_lock_take(&hak_cache_self->lock);
+    hak_inbox_post_all(hak_cache_self);
+    hak_lock_drop(&hak_cache_self->lock);
+    hak_lock_take(&heap->lock);
+    hak_inbox_drain(heap, heap);
+    hak_lock_drop(&heap->lock);
+    census_check(held, BLOCKS);
+    hak_heap_end(heap);
+    forget_held();
+}
+
+static void its_caches_are_used_again_by_heaps_only(void)
+{
+    struct hak_cache *heap = make();
+    hak_heap_end(heap);
+    struct hak_cache *thread = hak_cache_make(true);
+    UNIT_CHECK(thread != heap);
+    UNIT_CHECK(make() == heap);
+    hak_cache_end(thread);
+    struct hak_cache *other = make();
+    UNIT_CHECK(other != thread);
+    hak_heap_end(other);
+    hak_heap_end(heap);
+}
+
+static void its_large_blocks_end_with_it(void)
+{
+    struct hak_cache *heap = make();
+    bool zeroed;
+    const size_t free_units = hak_arena.super_bytes - hak_arena.free_bytes;
+    void *kept = hak_large_alloc(HAK_KIB(100), 1, &zeroed);
+    void *freed = hak_large_alloc(HAK_KIB(100), 1, &zeroed);
+    void *ours = hak_large_alloc(HAK_KIB(100), 1, &zeroed);
+    hak_large_belongs(kept, heap);
+    hak_large_belongs(freed, heap);
+    give(freed);
+    give(ours);
+    hak_heap_end(heap);
+    UNIT_CHECK(hak_slab_of(kept) == NULL);
+    hak_large_expire(hak_cache_self, 0);
+    UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, free_units);
+}
+
+int main(void)
+{
+    new_thread();
+    its_blocks_end_with_it();
+    blocks_on_their_way_back_are_forgotten();
+    its_caches_are_used_again_by_heaps_only();
+    its_large_blocks_end_with_it();
+    return 0;
+}

@@ -1,0 +1,273 @@
+// Blocks on their way back to the owner of their slab: in parcels, loose, and taken out by others.
+#include "cache/inbox.h"
+
+#include "base/options.h"
+#include "census.h"
+#include "meta/pool.h"
+
+enum { CLASS = 4, OTHER_CLASS = 30, MOST = 2000 };
+
+static struct hak_cache *producer;
+static struct hak_cache *consumer;
+static void *held[MOST];
+
+static void lock_both(void)
+{
+    hak_lock_take(&consumer->lock);
+    hak_lock_take(&producer->lock);
+}
+
+static void drop_both(void)
+{
+    hak_lock_drop(&producer->lock);
+    hak_lock_drop(&consumer->lock);
+}
+
+static void produce(unsigned size_class, unsigned count)
+{
+    become(producer);
+    for (unsigned i = 0; i < count; i++) {
+        held[i] = alloc(size_class);
+        UNIT_CHECK(held[i] != NULL);
+    }
+}
+
+static void consume(unsigned first, unsigned last)
+{
+    become(consumer);
+    for (unsigned i = first; i < last; i++) {
+        give(held[i]);
+        held[i] = NULL;
+    }
+}
+
+static size_t waiting(const struct hak_cache *cache)
+{
+    size_t count = 0;
+    for (const struct hak_parcel *parcel = cache->inbox; parcel != NULL; parcel = parcel->next) {
+        count += parcel->count;
+    }
+    return count;
+}
+
+// Everything back into the slabs, of which then none is left.
+static void settle(void)
+{
+    lock_both();
+    hak_inbox_post_all(consumer);
+    hak_inbox_post_all(producer);
+    hak_inbox_drain(producer, producer);
+    hak_inbox_drain(consumer, consumer);
+    hak_magazine_flush_all(producer);
+    hak_magazine_flush_all(consumer);
+    drop_both();
+    census_check(held, MOST);
+    UNIT_EQUAL(producer->inbox_bytes, 0);
+    UNIT_EQUAL(consumer->inbox_bytes, 0);
+}
+
+static void full_parcels_are_handed_over(void)
+{
+    produce(CLASS, 200);
+    for (unsigned i = 0; i < 200; i++) {
+        consume(i, i + 1);
+        UNIT_EQUAL(waiting(producer), (i + 1) / HAK_PARCEL_BLOCKS * HAK_PARCEL_BLOCKS);
+        census_check(held, MOST);
+    }
+    UNIT_EQUAL(producer->inbox_bytes, 183 * hak_classes[CLASS].bytes);
+    settle();
+    UNIT_EQUAL(census_out(), 0);
+}
+
+static void parcels_are_full_by_bytes_too(void)
+{
+    hak_options.parcel_bytes = 4000;
+    produce(OTHER_CLASS, 20);
+    const unsigned each =
+        (4000 + hak_classes[OTHER_CLASS].bytes - 1) / hak_classes[OTHER_CLASS].bytes;
+    consume(0, each - 1);
+    UNIT_EQUAL(waiting(producer), 0);
+    consume(each - 1, each);
+    UNIT_EQUAL(waiting(producer), each);
+    consume(each, 20);
+    hak_options.parcel_bytes = 65536;
+    settle();
+}
+
+static void the_owner_refills_from_its_inbox(void)
+{
+    produce(CLASS, 200);
+    consume(0, 200);
+    UNIT_EQUAL(waiting(producer), 183);
+    become(producer);
+    const size_t out = census_out();
+    for (unsigned i = 0; i < 183; i++) {
+        held[i] = alloc(CLASS);
+        census_check(held, MOST);
+    }
+    UNIT_EQUAL(waiting(producer), 0);
+    UNIT_CHECK(census_out() <= out); // no slab was asked
+    consume(0, 183);
+    settle();
+}
+
+// An owner that never looks must not let its inbox grow without bound.
+static void senders_empty_an_inbox_that_nobody_empties(void)
+{
+    hak_options.parcel_bytes = 64;
+    for (unsigned round = 0; round < 10; round++) {
+        produce(CLASS, 400);
+        consume(0, 400);
+        UNIT_CHECK(producer->inbox_bytes <= 16 * 64 + 80 * 2);
+        census_check(held, MOST);
+    }
+    hak_options.parcel_bytes = 65536;
+    settle();
+}
+
+static void outboxes_of_several_owners_do_not_mix(void)
+{
+    enum { OWNERS = 20, EACH = 30 };
+    struct hak_cache *owners[OWNERS];
+    for (unsigned i = 0; i < OWNERS; i++) {
+        owners[i] = new_thread();
+        for (unsigned j = 0; j < EACH; j++) {
+            held[i * EACH + j] = alloc(CLASS);
+        }
+    }
+    become(consumer);
+    for (unsigned j = 0; j < EACH; j++) {
+        for (unsigned i = 0; i < OWNERS; i++) {
+            consume(i * EACH + j, i * EACH + j + 1);
+        }
+        census_check(held, MOST);
+    }
+    settle();
+    for (unsigned i = 0; i < OWNERS; i++) {
+        for (const struct hak_parcel *parcel = owners[i]->inbox; parcel != NULL;
+             parcel = parcel->next) {
+            for (unsigned j = 0; j < parcel->count; j++) {
+                UNIT_CHECK(hak_slab_of(parcel->blocks[j])->owner == owners[i]);
+            }
+        }
+        hak_cache_end(owners[i]);
+    }
+    UNIT_EQUAL(census_out(), 0);
+}
+
+static void exhaust_the_pool(void)
+{
+    hak_fake.refuse_asks = true;
+    for (size_t bytes = HAK_MIB(2); bytes >= 64; bytes /= 2) {
+        while (hak_pool_take(bytes) != NULL) {
+            continue;
+        }
+    }
+}
+
+static void without_memory_blocks_travel_alone(void)
+{
+    produce(CLASS, 100);
+    while (consumer->spare_parcel != NULL) {
+        consumer->spare_parcel = consumer->spare_parcel->next;
+    }
+    exhaust_the_pool();
+    consume(0, 100);
+    UNIT_CHECK(producer->loose != NULL && producer->inbox == NULL);
+    census_check(held, MOST);
+    hak_fake.refuse_asks = false;
+    settle();
+    UNIT_CHECK(producer->loose == NULL);
+    UNIT_EQUAL(census_out(), 0);
+}
+
+static void unfinished_parcels_can_be_looted(void)
+{
+    produce(CLASS, 100);
+    consume(0, 50);
+    struct hak_cache *self = hak_cache_make(false);
+    hak_lock_take(&self->lock);
+    hak_lock_take(&consumer->lock);
+    hak_outbox_loot(self, consumer);
+    hak_lock_drop(&consumer->lock);
+    census_check(held, MOST);
+    hak_inbox_post_all(self);
+    hak_lock_drop(&self->lock);
+    UNIT_EQUAL(waiting(producer), 50);
+    consume(50, 100); // the rest of the parcel is filled and handed over as if nothing had been
+    census_check(held, MOST);
+    settle();
+    UNIT_EQUAL(census_out(), 0);
+}
+
+// The slab has changed hands while the parcel was filled and sent.
+static void parcels_for_a_former_owner_are_sent_on(void)
+{
+    produce(CLASS, 100);
+    consume(0, 50);
+    struct hak_slab *slab = hak_slab_of(held[60]);
+    lock_both();
+    hak_magazine_flush_all(producer);
+    drop_both();
+    struct hak_cache *heir = hak_cache_make(true);
+    hak_lock_take(&heir->lock);
+    hak_lock_take(&producer->lock);
+    hak_list_remove(&slab->link);
+    hak_slab_move(slab, heir, heir->tag);
+    hak_list_push(hak_cache_slabs(heir, CLASS), &slab->link);
+    hak_lock_drop(&producer->lock);
+    hak_lock_drop(&heir->lock);
+    consume(50, 100);
+    settle();
+    become(heir);
+    hak_lock_take(&heir->lock);
+    hak_inbox_drain(heir, heir);
+    hak_magazine_flush_all(heir);
+    hak_lock_drop(&heir->lock);
+    census_check(held, MOST);
+    UNIT_EQUAL(census_out(), 0);
+    hak_cache_end(heir);
+}
+
+static void what_ends_with_its_owner_is_forgotten(void)
+{
+    produce(CLASS, 100);
+    consume(0, 90); // 61 handed over, 29 not yet
+    lock_both();
+    hak_outbox_forget(consumer, producer->tag);
+    hak_inbox_forget(producer);
+    hak_inbox_post_all(consumer); // an empty parcel goes nowhere
+    drop_both();
+    UNIT_EQUAL(waiting(producer), 0);
+    UNIT_EQUAL(producer->inbox_bytes, 0);
+    UNIT_CHECK(consumer->outboxes[(producer->tag >> 8) % HAK_OUTBOXES].parcel == NULL);
+}
+
+static void wild_blocks_in_a_parcel_die(void)
+{
+    produce(CLASS, 1);
+    // An address that shares a map entry with one of ours.
+    char *wild = (char *)held[0] + ((hak_map.unit_mask + 1) << HAK_UNIT_LOG2);
+    UNIT_EQUAL(hak_map_entry(wild), hak_map_entry(held[0]));
+    become(consumer);
+    give(wild);
+    hak_lock_take(&consumer->lock);
+    UNIT_DIES(hak_inbox_post_all(consumer), "was not allocated by hakmem");
+}
+
+int main(void)
+{
+    producer = new_thread();
+    consumer = new_thread();
+    full_parcels_are_handed_over();
+    parcels_are_full_by_bytes_too();
+    the_owner_refills_from_its_inbox();
+    senders_empty_an_inbox_that_nobody_empties();
+    outboxes_of_several_owners_do_not_mix();
+    without_memory_blocks_travel_alone();
+    unfinished_parcels_can_be_looted();
+    parcels_for_a_former_owner_are_sent_on();
+    what_ends_with_its_owner_is_forgotten();
+    wild_blocks_in_a_parcel_die();
+    return 0;
+}

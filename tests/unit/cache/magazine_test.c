@@ -1,0 +1,156 @@
+// Magazines: filled, spilled and grown without losing a block. Their budget: budget_test.c.
+#include "base/options.h"
+#include "census.h"
+#include "meta/pool.h"
+
+enum { MOST = 20000, CLASS = 3, OTHER_CLASS = 7 };
+
+static void *held[MOST];
+static size_t held_count;
+
+static void take(unsigned size_class, size_t count)
+{
+    for (; count > 0; count--) {
+        held[held_count] = alloc(size_class);
+        UNIT_CHECK(held[held_count] != NULL);
+        held_count++;
+    }
+}
+
+static void free_newest(size_t count)
+{
+    for (; count > 0; count--) {
+        give(held[--held_count]);
+    }
+}
+
+static void free_oldest(size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        give(held[i]);
+    }
+    held_count -= count;
+    memmove(held, held + count, held_count * sizeof held[0]);
+}
+
+static struct hak_magazine *magazine(unsigned size_class)
+{
+    return &hak_cache_self->magazines[size_class];
+}
+
+static void a_new_magazine_is_half_filled_with_the_lowest_blocks(void)
+{
+    new_thread();
+    UNIT_CHECK(magazine(CLASS)->base == NULL);
+    take(CLASS, 1);
+    UNIT_EQUAL(magazine(CLASS)->slots, 62);
+    UNIT_EQUAL(hak_cache_self->top[CLASS] - magazine(CLASS)->base - 1, 30);
+    take(CLASS, 30);
+    UNIT_CHECK(held[1] == (char *)held[0] + hak_classes[CLASS].bytes); // upwards
+    census_check(held, held_count);
+    free_newest(31);
+    census_check(held, held_count);
+}
+
+static void a_full_magazine_spills_the_older_half(void)
+{
+    take(CLASS, 62);
+    free_oldest(62);
+    UNIT_EQUAL(hak_cache_self->top[CLASS] - magazine(CLASS)->base - 1, 62);
+    take(CLASS, 1);
+    void *youngest = held[0];
+    free_newest(1);
+    const uint64_t events = hak_cache_self->events;
+    take(CLASS, 62); // what is there is handed out without a slow path
+    UNIT_EQUAL(hak_cache_self->events, events);
+    UNIT_CHECK(held[0] == youngest);
+    take(CLASS, 62);
+    free_oldest(63); // one too many
+    census_check(held, held_count);
+    UNIT_CHECK(hak_cache_self->events > events);
+    free_oldest(held_count);
+    census_check(held, 0);
+}
+
+// A program that swings wider than the magazine makes it grow, by doubling.
+static void swings_make_it_grow(unsigned size_class)
+{
+    const uint32_t first = magazine(size_class)->slots;
+    uint32_t before = first;
+    for (unsigned round = 0; round < 200; round++) {
+        take(size_class, 600);
+        free_oldest(held_count);
+        const uint32_t slots = magazine(size_class)->slots;
+        UNIT_CHECK(slots == before || slots == 2 * (before + 2) - 2);
+        before = slots;
+        census_check(held, held_count);
+    }
+    UNIT_CHECK(before >= 600);
+    const uint64_t events = hak_cache_self->events;
+    take(size_class, 300);
+    free_newest(300);
+    UNIT_EQUAL(hak_cache_self->events, events); // that was the point
+}
+
+// Growing moves every block, in the same order.
+static void growing_loses_no_block(void)
+{
+    new_thread();
+    for (unsigned round = 0; round < 40; round++) {
+        take(OTHER_CLASS, 100);
+        census_check(held, held_count);
+        for (unsigned i = 0; i < 50; i++) {
+            free_oldest(2);
+            census_check(held, held_count);
+        }
+    }
+    UNIT_CHECK(magazine(OTHER_CLASS)->slots > 62 / 2);
+    free_newest(held_count);
+    census_check(held, held_count);
+}
+
+static void without_memory_it_works_without_a_magazine(void)
+{
+    new_thread();
+    take(20, 1); // a slab of the class is there
+    hak_fake.refuse_asks = true;
+    while (hak_pool_take(64) != NULL) {
+        continue; // none left for an array of places
+    }
+    for (size_t bytes = HAK_MIB(1); bytes > 64; bytes /= 2) {
+        while (hak_pool_take(bytes) != NULL) {
+            continue;
+        }
+    }
+    struct hak_cache *cache = hak_cache_self;
+    hak_lock_take(&cache->lock);
+    UNIT_CHECK(hak_magazine_refill(cache, 21) == NULL); // not even a slab
+    hak_lock_drop(&cache->lock);
+    hak_fake.refuse_asks = false;
+    take(21, 1);
+    UNIT_CHECK(magazine(21)->base != NULL);
+    free_newest(2);
+    census_check(held, held_count);
+}
+
+// A double free is found when the block goes back into its slab, at the latest when all do.
+static void flushing_finds_double_frees(void)
+{
+    struct hak_cache *cache = new_thread();
+    take(CLASS, 1);
+    give(held[0]);
+    give(held[0]);
+    hak_lock_take(&cache->lock);
+    UNIT_DIES(hak_magazine_flush_all(cache), "double free: ");
+}
+
+int main(void)
+{
+    a_new_magazine_is_half_filled_with_the_lowest_blocks();
+    a_full_magazine_spills_the_older_half();
+    swings_make_it_grow(CLASS);
+    growing_loses_no_block();
+    without_memory_it_works_without_a_magazine();
+    flushing_finds_double_frees();
+    return 0;
+}

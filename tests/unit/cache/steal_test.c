@@ -1,0 +1,331 @@
+// Stealing from a magazine, with the owner stopped at every point of its fast paths.
+//
+// The owner's program is a row of allocations and frees of two steps each: the loads (and a free's
+// store of the block), and the store of top. Its stores wait in a buffer, as a processor's do,
+// until the barrier at the latest. Three cuts divide the program:
+//
+//   steps before the thief's first look      the first of their stores are visible, the rest not yet
+//   steps before the barrier                 their stores wait, their loads see the thief's NULL
+//   steps before the thief judges            after the barrier: stores are visible at once
+//   the rest                                 after the thief
+//
+// After each the census finds every block in exactly one place.
+#include "cache/steal.h"
+
+#include "base/options.h"
+#include "census.h"
+
+enum { CLASS = 40, SLOTS = 6, MOST_OPERATIONS = 4, MOST_STORES = 2 * MOST_OPERATIONS, HELD = 64 };
+
+struct store {
+    bool is_top;
+    hak_place *place;
+    void *value; // of a place, or of top
+};
+
+static struct {
+    unsigned program; // a bit per operation: 1 frees
+    unsigned length;  // operations
+    unsigned step;    // taken so far, two an operation
+    bool in_order;    // stores do not wait
+    bool is_stuck;    // it needs the lock
+    struct store stores[MOST_STORES];
+    unsigned store_count;
+    void *held[HELD];
+    unsigned held_count;
+} owner;
+
+static unsigned before_barrier; // steps
+static unsigned before_judging;
+static struct hak_cache *thief;
+static struct hak_cache *victim;
+
+static void store_now(const struct store *store)
+{
+    if (store->is_top) {
+        victim->top[CLASS] = store->value;
+    } else {
+        *store->place = store->value;
+    }
+}
+
+static void stores_flush(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        store_now(&owner.stores[i]);
+    }
+    owner.store_count -= count;
+    memmove(owner.stores, owner.stores + count, owner.store_count * sizeof owner.stores[0]);
+}
+
+static void store(bool is_top, hak_place *place, void *value)
+{
+    UNIT_CHECK(owner.store_count < MOST_STORES);
+    owner.stores[owner.store_count++] = (struct store){is_top, place, value};
+    if (owner.in_order) {
+        stores_flush(owner.store_count);
+    }
+}
+
+// The owner sees its own stores before they are visible.
+static hak_place *load_top(void)
+{
+    for (unsigned i = owner.store_count; i > 0; i--) {
+        if (owner.stores[i - 1].is_top) {
+            return owner.stores[i - 1].value;
+        }
+    }
+    return victim->top[CLASS];
+}
+
+static void *load_place(hak_place *place)
+{
+    for (unsigned i = owner.store_count; i > 0; i--) {
+        if (!owner.stores[i - 1].is_top && owner.stores[i - 1].place == place) {
+            return owner.stores[i - 1].value;
+        }
+    }
+    return *place;
+}
+
+// One step of an allocation or of a free. Both leave their place in `step`.
+static void owner_step(void)
+{
+    static hak_place *new_top; // between the two steps
+    const bool frees = (owner.program >> (owner.step / 2) & 1) != 0;
+    if (owner.step % 2 == 1) {
+        store(true, NULL, new_top);
+        owner.step++;
+        return;
+    }
+    hak_place *top = load_top();
+    if (frees && (owner.held_count == 0 || load_place(top) == HAK_FULL)) {
+        owner.step += 2; // nothing to free, or no room: no fast path
+    } else if (frees) {
+        store(false, top, owner.held[--owner.held_count]);
+        new_top = top + 1;
+        owner.step++;
+    } else if (load_place(top - 1) == NULL) {
+        owner.is_stuck = true;
+    } else {
+        owner.held[owner.held_count++] = load_place(top - 1);
+        new_top = top - 1;
+        owner.step++;
+    }
+}
+
+static void owner_run(unsigned until)
+{
+    while (owner.step < until && !owner.is_stuck) {
+        owner_step();
+    }
+}
+
+static void owner_at_barrier(void)
+{
+    owner_run(before_barrier);
+    stores_flush(owner.store_count);
+    owner.in_order = true;
+    owner_run(before_judging);
+}
+
+static void steal(void)
+{
+    hak_lock_take(&thief->lock);
+    hak_lock_take(&victim->lock);
+    hak_steal_magazines(thief, victim, true);
+    hak_lock_drop(&victim->lock);
+    hak_lock_drop(&thief->lock);
+}
+
+// What it could not do without the lock it does now, and then the rest.
+static void owner_finish(void)
+{
+    for (; owner.is_stuck; owner_run(2 * owner.length)) {
+        owner.is_stuck = false;
+        owner.held[owner.held_count] = hak_malloc_slow(CLASS);
+        UNIT_CHECK(owner.held[owner.held_count] != NULL);
+        owner.held_count++;
+        owner.step += 2;
+    }
+    owner_run(2 * owner.length);
+    UNIT_EQUAL(owner.store_count, 0);
+}
+
+// A magazine with `blocks`, and two blocks in the owner's hands.
+static void set_up(unsigned blocks)
+{
+    become(victim);
+    memset(&owner, 0, sizeof owner);
+    void *more[SLOTS];
+    for (unsigned i = 0; i < blocks; i++) {
+        more[i] = alloc(CLASS);
+    }
+    owner.held[owner.held_count++] = alloc(CLASS);
+    owner.held[owner.held_count++] = alloc(CLASS);
+    hak_lock_take(&victim->lock);
+    hak_magazine_flush_all(victim);
+    hak_lock_drop(&victim->lock);
+    for (unsigned i = 0; i < blocks; i++) {
+        give(more[i]);
+    }
+    UNIT_EQUAL(victim->top[CLASS] - victim->magazines[CLASS].base - 1, blocks);
+}
+
+static void clean_up(void)
+{
+    while (owner.held_count > 0) {
+        give(owner.held[--owner.held_count]);
+    }
+    hak_lock_take(&victim->lock);
+    hak_magazine_flush_all(victim);
+    hak_lock_drop(&victim->lock);
+    UNIT_EQUAL(census_out(), 0);
+}
+
+static unsigned stolen_count;
+static unsigned undecided_count;
+
+static void one_run(
+    unsigned blocks, unsigned program, const unsigned cuts[3], unsigned visible, bool looks_again)
+{
+    set_up(blocks);
+    owner.program = program;
+    owner.length = MOST_OPERATIONS;
+    owner_run(cuts[0]);
+    stores_flush(visible < owner.store_count ? visible : owner.store_count);
+    before_barrier = cuts[1];
+    before_judging = cuts[2];
+    hak_fake.on_barrier = owner_at_barrier;
+    steal();
+    hak_fake.on_barrier = NULL;
+    stores_flush(owner.store_count); // when no fence was put up there was no barrier
+    owner.in_order = true;
+    stolen_count += victim->magazines[CLASS].bottom != 0;
+    undecided_count += victim->magazines[CLASS].fence != 0;
+    if (owner.step % 2 == 0) { // else a block is half way in or out
+        census_check(owner.held, owner.held_count);
+    }
+    owner_finish();
+    census_check(owner.held, owner.held_count);
+    // What stands undecided is judged in the next round, or met by the owner.
+    if (looks_again) {
+        steal();
+    }
+    for (unsigned i = 0; i < SLOTS + 2; i++) {
+        owner.held[owner.held_count++] = alloc(CLASS);
+        census_check(owner.held, owner.held_count);
+    }
+    clean_up();
+}
+
+// A free stores twice, an allocation once: of `steps` steps at most so many stores.
+static void every_visibility(unsigned blocks, unsigned program, const unsigned cuts[3])
+{
+    for (unsigned visible = 0; visible <= cuts[0]; visible++) {
+        one_run(blocks, program, cuts, visible, (cuts[2] + visible) % 2 == 0);
+    }
+}
+
+static void every_cut(unsigned blocks, unsigned program)
+{
+    const unsigned steps = 2 * MOST_OPERATIONS;
+    for (unsigned a = 0; a <= steps; a++) {
+        for (unsigned b = a; b <= steps; b++) {
+            for (unsigned c = b; c <= steps; c++) {
+                const unsigned cuts[3] = {a, b, c};
+                every_visibility(blocks, program, cuts);
+            }
+        }
+    }
+}
+
+static void every_interleaving(void)
+{
+    for (unsigned program = 0; program < 1U << MOST_OPERATIONS; program++) {
+        for (unsigned blocks = 2; blocks <= SLOTS - 1; blocks++) {
+            every_cut(blocks, program);
+        }
+    }
+    UNIT_CHECK(stolen_count > 1000 && undecided_count > 100); // both happen
+}
+
+static void one_block_stays(void)
+{
+    set_up(5);
+    steal();
+    struct hak_magazine *magazine = &victim->magazines[CLASS];
+    UNIT_EQUAL(victim->top[CLASS] - magazine->base - 1 - magazine->bottom, 1);
+    steal();
+    UNIT_EQUAL(victim->top[CLASS] - magazine->base - 1 - magazine->bottom, 1);
+    census_check(owner.held, owner.held_count);
+    clean_up();
+}
+
+static void without_a_barrier_nothing_is_stolen(void)
+{
+    set_up(5);
+    hak_fake.refuse_barrier = true;
+    steal();
+    hak_fake.refuse_barrier = false;
+    UNIT_EQUAL(victim->magazines[CLASS].bottom, 0);
+    census_check(owner.held, owner.held_count);
+    for (unsigned i = 0; i < 5; i++) {
+        owner.held[owner.held_count++] = alloc(CLASS);
+        census_check(owner.held, owner.held_count);
+    }
+    UNIT_EQUAL(victim->magazines[CLASS].fence, 0); // the owner has met it
+    clean_up();
+}
+
+static void a_free_into_a_full_magazine_removes_the_fence(void)
+{
+    set_up(SLOTS);
+    hak_fake.refuse_barrier = true;
+    steal();
+    hak_fake.refuse_barrier = false;
+    UNIT_CHECK(victim->magazines[CLASS].fence != 0);
+    give(owner.held[--owner.held_count]);
+    UNIT_EQUAL(victim->magazines[CLASS].fence, 0);
+    census_check(owner.held, owner.held_count);
+    clean_up();
+}
+
+// Only magazines that did not move for a while; without `all` the first looks only note.
+static void magazines_in_use_are_left_alone(void)
+{
+    set_up(5);
+    hak_lock_take(&thief->lock);
+    hak_lock_take(&victim->lock);
+    for (unsigned look = 0; look < 3; look++) {
+        hak_steal_magazines(thief, victim, false);
+        UNIT_EQUAL(victim->magazines[CLASS].bottom, 0);
+    }
+    void *block = alloc(CLASS);
+    hak_steal_magazines(thief, victim, false);
+    UNIT_EQUAL(victim->magazines[CLASS].bottom, 0);
+    give(block);
+    for (unsigned look = 0; look < 5; look++) {
+        hak_steal_magazines(thief, victim, false);
+    }
+    UNIT_EQUAL(victim->magazines[CLASS].bottom, 4);
+    hak_lock_drop(&victim->lock);
+    hak_lock_drop(&thief->lock);
+    census_check(owner.held, owner.held_count);
+    clean_up();
+}
+
+int main(void)
+{
+    hak_options.magazine_bytes = 4096; // keep the magazine as it is
+    victim = new_thread();
+    thief = hak_cache_make(false);
+    give(alloc(CLASS));
+    UNIT_EQUAL(victim->magazines[CLASS].slots, SLOTS);
+    one_block_stays();
+    without_a_barrier_nothing_is_stolen();
+    a_free_into_a_full_magazine_removes_the_fence();
+    magazines_in_use_are_left_alone();
+    every_interleaving();
+    return 0;
+}

@@ -1,0 +1,141 @@
+// Mappings of their own: aligned, resized with their content, and found by their addresses only.
+#include "../unit.h"
+#include "base/options.h"
+#include "meta/map.h"
+#include "slab/arena.h"
+
+#define SUPER(n) ((size_t)(n) * HAK_SUPER_BYTES)
+
+static struct hak_slab *map(size_t bytes, size_t alignment)
+{
+    struct hak_slab *lone = hak_arena_map(bytes, alignment);
+    UNIT_CHECK(lone != NULL && lone->bytes == bytes && lone->zeroed);
+    UNIT_CHECK(hak_is_aligned(lone->base, alignment));
+    lone->state = HAK_SLAB_LARGE;
+    UNIT_CHECK(hak_slab_of(lone->base) == lone);
+    return lone;
+}
+
+static bool slot_used(const char *start)
+{
+    const uint64_t slot = ((uintptr_t)start >> HAK_SUPER_LOG2) & hak_map.super_mask;
+    return (hak_map.slots[slot / 64] >> (slot % 64) & 1) != 0;
+}
+
+static void sums_follow(void)
+{
+    const size_t mapped = hak_fake.mapped_bytes;
+    struct hak_slab *one = map(SUPER(3) + 4096, 1);
+    UNIT_EQUAL(hak_arena.lone_bytes, SUPER(3) + 4096);
+    UNIT_EQUAL(hak_fake.mapped_bytes - mapped, SUPER(3) + 4096);
+    hak_arena_unmap(one);
+    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
+    UNIT_CHECK(hak_list_is_empty(&hak_arena.all));
+}
+
+static void alignments_beyond_superslabs_waste_nothing(void)
+{
+    for (size_t alignment = HAK_MIB(8); alignment <= HAK_MIB(64); alignment *= 2) {
+        const size_t mapped = hak_fake.mapped_bytes;
+        struct hak_slab *lone = map(HAK_MIB(5), alignment);
+        UNIT_EQUAL(hak_fake.mapped_bytes - mapped, HAK_MIB(5));
+        UNIT_CHECK(slot_used(lone->base) && slot_used(lone->base + HAK_SUPER_BYTES));
+        UNIT_CHECK(!slot_used(lone->base + SUPER(2)) && !slot_used(lone->base - 1));
+        memset(lone->base, 1, HAK_MIB(5));
+        hak_arena_unmap(lone);
+        UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
+    }
+}
+
+static void resize_in_place(void)
+{
+    struct hak_slab *lone = map(SUPER(2), 1);
+    char *base = lone->base;
+    memset(base, 7, SUPER(2));
+    UNIT_CHECK(hak_arena_remap(lone, SUPER(4)));
+    UNIT_CHECK(lone->base == base && lone->bytes == SUPER(4) && !lone->zeroed);
+    UNIT_CHECK(base[SUPER(2) - 1] == 7 && base[SUPER(4) - 1] == 0);
+    UNIT_CHECK(hak_arena_remap(lone, HAK_MIB(5)));
+    UNIT_EQUAL(hak_arena.lone_bytes, HAK_MIB(5));
+    UNIT_CHECK(slot_used(base + HAK_SUPER_BYTES) && !slot_used(base + SUPER(2)));
+    UNIT_CHECK(hak_slab_of(base + HAK_MIB(5)) == NULL);
+    hak_arena_unmap(lone);
+    UNIT_CHECK(!slot_used(base));
+}
+
+static void moves_when_there_is_no_room(void)
+{
+    struct hak_slab *lone = map(SUPER(2), 1);
+    struct hak_slab *wall = map(SUPER(1), 1);
+    UNIT_CHECK(wall->base == lone->base + SUPER(2));
+    char *old_base = lone->base;
+    memset(old_base, 9, SUPER(2));
+    const size_t mapped = hak_fake.mapped_bytes;
+    UNIT_CHECK(hak_arena_remap(lone, SUPER(5)));
+    UNIT_CHECK(lone->base != old_base && lone->base[SUPER(2) - 1] == 9 &&
+               lone->base[SUPER(2)] == 0);
+    UNIT_CHECK(hak_slab_of(lone->base) == lone && hak_slab_of(old_base) == NULL);
+    UNIT_CHECK(!slot_used(old_base) && slot_used(lone->base + SUPER(4)));
+    UNIT_EQUAL(hak_fake.mapped_bytes - mapped, SUPER(3));
+    UNIT_EQUAL(hak_arena.lone_bytes, SUPER(6));
+    hak_arena_unmap(wall);
+    hak_arena_unmap(lone);
+}
+
+static void refusals_change_nothing(void)
+{
+    struct hak_slab *lone = map(SUPER(2), 1);
+    char *base = lone->base;
+    const size_t mapped = hak_fake.mapped_bytes;
+    base[0] = 5;
+    for (size_t n = 1; n <= 3; n++) { // in place, a new place, moving there
+        hak_fake_fail_in(n, SIZE_MAX / 2);
+        hak_fake.refuse_remap = n > 1;
+        UNIT_CHECK(!hak_arena_remap(lone, SUPER(3)));
+        hak_fake.refuse_remap = false;
+        hak_fake.fail_times = 0;
+        UNIT_CHECK(lone->base == base && lone->bytes == SUPER(2) && base[0] == 5);
+        UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
+        UNIT_EQUAL(hak_arena.lone_bytes, SUPER(2));
+        UNIT_CHECK(hak_slab_of(base) == lone && !slot_used(base + SUPER(2)));
+    }
+    hak_fake.refuse_asks = true;
+    UNIT_CHECK(hak_arena_map(SUPER(1), 1) == NULL);
+    UNIT_CHECK(hak_arena_map(SUPER(1), HAK_MIB(16)) == NULL);
+    hak_fake.refuse_asks = false;
+    hak_arena_unmap(lone);
+}
+
+// The kernel has no room for one more mapping: the addresses stay ours, the pages go.
+static void a_refused_unmap_keeps_the_addresses(void)
+{
+    struct hak_slab *lone = map(SUPER(2), 1);
+    char *base = lone->base;
+    memset(base, 3, SUPER(2));
+    hak_fake.refuse_unmap = true;
+    hak_arena_unmap(lone);
+    hak_fake.refuse_unmap = false;
+    UNIT_CHECK(slot_used(base) && slot_used(base + HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_slab_of(base) == NULL);
+    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+    UNIT_EQUAL(base[0], 0);
+    struct hak_slab *other = map(SUPER(2), 1);
+    UNIT_CHECK(other->base != base);
+    hak_arena_unmap(other);
+}
+
+int main(void)
+{
+    UNIT_CHECK(hak_map_start());
+    hak_arena_start();
+    hak_options.huge_start_bytes = SIZE_MAX;
+    hak_arena_unmap(map(SUPER(1), 1)); // what descriptors need is mapped now
+    sums_follow();
+    alignments_beyond_superslabs_waste_nothing();
+    resize_in_place();
+    moves_when_there_is_no_room();
+    refusals_change_nothing();
+    a_refused_unmap_keeps_the_addresses();
+    return 0;
+}

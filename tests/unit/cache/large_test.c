@@ -1,0 +1,178 @@
+// Large blocks: kept for reuse, expired, resized, and misuse of them.
+#include "cache/large.h"
+
+#include "base/options.h"
+#include "census.h"
+
+static void *make(size_t bytes)
+{
+    bool zeroed;
+    void *block = hak_large_alloc(bytes, 1, &zeroed);
+    UNIT_CHECK(block != NULL && hak_map_is_large(hak_map_entry(block)));
+    UNIT_CHECK(hak_slab_of(block)->bytes >= bytes);
+    return block;
+}
+
+static size_t used_bytes(void)
+{
+    return hak_arena.super_bytes - hak_arena.free_bytes + hak_arena.lone_bytes;
+}
+
+static void freed_blocks_are_kept_and_reused(void)
+{
+    for (unsigned bin = 0; bin < HAK_LARGE_BINS; bin++) {
+        const size_t bytes = hak_large_bin_bytes(bin);
+        const bool is_kept = bin < HAK_SWEPT_BINS;
+        void *block = make(bytes);
+        UNIT_CHECK(hak_large_keep(hak_cache_self, block, hak_map_entry(block)) == is_kept);
+        if (is_kept) {
+            UNIT_CHECK(!hak_map_is_large(hak_map_entry(block)));
+            UNIT_CHECK(hak_large_reuse(hak_cache_self, bytes / 2) != block);
+            UNIT_CHECK(hak_large_reuse(hak_cache_self, bytes) == block);
+            UNIT_CHECK(hak_large_reuse(hak_cache_self, bytes) == NULL);
+            UNIT_EQUAL(hak_map_entry(block), HAK_MAP_LARGE(bin));
+        }
+        give(block);
+        hak_large_expire(hak_cache_self, 0);
+        UNIT_EQUAL(used_bytes(), 0);
+        UNIT_CHECK(hak_slab_of(block) == NULL);
+    }
+}
+
+// One of each doubling is kept: the latest.
+static void the_later_block_takes_the_place(void)
+{
+    void *first = make(HAK_KIB(40));
+    void *second = make(HAK_KIB(48));
+    void *other = make(HAK_KIB(100));
+    give(first);
+    give(other);
+    UNIT_EQUAL(used_bytes(), 4 * HAK_UNIT_BYTES);
+    give(second);
+    UNIT_EQUAL(used_bytes(), 3 * HAK_UNIT_BYTES);
+    UNIT_CHECK(hak_slab_of(first) == NULL);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, HAK_KIB(40)) == NULL);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, HAK_KIB(48)) == second);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, HAK_KIB(100)) == other);
+    give(second);
+    give(other);
+    hak_large_expire(hak_cache_self, 0);
+    UNIT_EQUAL(used_bytes(), 0);
+}
+
+static void kept_blocks_expire_by_age(void)
+{
+    hak_arena.tick = 1000;
+    give(make(HAK_KIB(40)));
+    hak_arena.tick = 1003;
+    give(make(HAK_KIB(80)));
+    hak_arena.tick = 1005;
+    UNIT_CHECK(hak_large_expire(hak_cache_self, 6) >= HAK_KIB(96));
+    UNIT_EQUAL(used_bytes(), 3 * HAK_UNIT_BYTES);
+    UNIT_EQUAL(hak_large_expire(hak_cache_self, 5), HAK_KIB(64)); // at least so much still waits
+    UNIT_EQUAL(used_bytes(), 2 * HAK_UNIT_BYTES);
+    UNIT_EQUAL(hak_large_expire(hak_cache_self, 2), 0);
+    UNIT_EQUAL(used_bytes(), 0);
+    // The tick is kept in 32 bits.
+    hak_arena.tick = UINT32_MAX;
+    give(make(HAK_KIB(40)));
+    hak_arena.tick = UINT64_C(1) << 32;
+    UNIT_CHECK(hak_large_expire(hak_cache_self, 2) > 0);
+    hak_arena.tick = (UINT64_C(1) << 32) + 1;
+    UNIT_EQUAL(hak_large_expire(hak_cache_self, 2), 0);
+    hak_arena.tick = 0;
+}
+
+// Keeping a megabyte needs somebody who gives it back: the sweeper is asked for.
+static void megabytes_are_kept_only_with_a_sweeper(void)
+{
+    void *block = make(HAK_MIB(2));
+    UNIT_CHECK(!hak_large_keep(hak_cache_self, block, hak_map_entry(block)));
+    const size_t starts = hak_fake.thread_starts;
+    give(block);
+    UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
+    UNIT_CHECK(hak_sweep_runs != 0);
+    block = make(HAK_MIB(2));
+    hak_large_expire(hak_cache_self, 0);
+    UNIT_CHECK(hak_large_keep(hak_cache_self, block, hak_map_entry(block)));
+    UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
+    // Run by hand, it gives the block back, then the pages, and ends.
+    hak_fake.work();
+    UNIT_EQUAL(used_bytes(), 0);
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+    UNIT_EQUAL(hak_sweep_runs, 0);
+    hak_fake.refuse_thread = true;
+    give(make(HAK_MIB(2)));
+    UNIT_EQUAL(hak_sweep_runs, 0);
+    hak_fake.refuse_thread = false;
+    hak_sweep_everything();
+    UNIT_EQUAL(used_bytes(), 0);
+}
+
+static void what_the_last_user_left_in_the_tail_is_purged(void)
+{
+    void *block = make(HAK_KIB(64));
+    memset(block, 1, HAK_KIB(64));
+    give(block);
+    hak_large_expire(hak_cache_self, 0);
+    const size_t purged = hak_fake.purged_bytes;
+    void *smaller = make(HAK_KIB(36));
+    UNIT_CHECK(smaller == block);
+    UNIT_EQUAL(hak_fake.purged_bytes - purged, HAK_KIB(28));
+    give(smaller);
+    hak_large_expire(hak_cache_self, 0);
+    UNIT_CHECK(make(HAK_KIB(36)) == block); // nothing more there
+    UNIT_EQUAL(hak_fake.purged_bytes - purged, HAK_KIB(28));
+    give(block);
+    hak_large_expire(hak_cache_self, 0);
+}
+
+static void resizing_keeps_the_map_right(void)
+{
+    void *block = make(HAK_KIB(100));
+    struct hak_slab *slab = hak_slab_of(block);
+    UNIT_CHECK(hak_large_resize(slab, HAK_KIB(150)) == block);
+    UNIT_EQUAL(hak_map_entry(block), HAK_MAP_LARGE(hak_large_bin_of(HAK_KIB(150))));
+    UNIT_CHECK(slab->bytes >= HAK_KIB(150) && slab->units == 3);
+    UNIT_CHECK(hak_large_resize(slab, HAK_KIB(33)) == block);
+    UNIT_EQUAL(hak_map_entry(block), HAK_MAP_LARGE(0));
+    UNIT_EQUAL(used_bytes(), HAK_UNIT_BYTES);
+    UNIT_CHECK(hak_large_resize(slab, HAK_SMALL_MAX) == NULL);
+    UNIT_CHECK(hak_large_resize(slab, HAK_LARGE_RUN_MAX + 1) == NULL);
+    UNIT_EQUAL(slab->bytes, HAK_KIB(36));
+    give(block);
+    hak_large_expire(hak_cache_self, 0);
+    UNIT_EQUAL(used_bytes(), 0);
+}
+
+static void misuse_dies(void)
+{
+    char *block = make(HAK_KIB(200));
+    give(block);
+    UNIT_DIES(give(block), "double free: ");
+    UNIT_DIES(give(block + 65536), "points 65536 bytes into a block of");
+    hak_large_expire(hak_cache_self, 0);
+    UNIT_DIES(give(block), "was not allocated by hakmem");
+    char *lone = make(HAK_LARGE_RUN_MAX + 1);
+    UNIT_DIES(give(lone + 16), "points 16 bytes into a block of");
+    give(lone);
+    UNIT_DIES(give(lone), "was not allocated by hakmem");
+}
+
+int main(void)
+{
+    new_thread();
+    hak_options.purge_start_bytes = HAK_MIB(1);
+    hak_options.huge_start_bytes = SIZE_MAX;
+    hak_options.purger = 0;
+    freed_blocks_are_kept_and_reused();
+    the_later_block_takes_the_place();
+    kept_blocks_expire_by_age();
+    hak_sweep_everything();
+    hak_options.purger = 1;
+    megabytes_are_kept_only_with_a_sweeper();
+    what_the_last_user_left_in_the_tail_is_purged();
+    resizing_keeps_the_map_right();
+    misuse_dies();
+    return 0;
+}

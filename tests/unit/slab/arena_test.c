@@ -126,7 +126,7 @@ static void check_lookup(const struct run *run, struct ht_random *random)
 static void purge_all(void)
 {
     const size_t dirty = hak_arena.dirty_bytes;
-    UNIT_EQUAL(hak_arena_purge(0, SIZE_MAX), dirty);
+    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX), dirty);
     for (size_t unit = 0; unit < sizeof model; unit++) {
         model[unit] = model[unit] == UNIT_DIRTY ? UNIT_FREE : model[unit];
     }
@@ -228,7 +228,7 @@ static void units_on_their_way_back_are_not_handed_out(void)
     take(40, 1);
     give(0);
     hak_fake.on_purge = take_meanwhile;
-    UNIT_EQUAL(hak_arena_purge(0, 1), 40 * HAK_UNIT_BYTES);
+    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, 1), 40 * HAK_UNIT_BYTES);
     UNIT_EQUAL(run_count, 20);
     for (size_t unit = 0; unit < sizeof model; unit++) {
         model[unit] = model[unit] == UNIT_DIRTY ? UNIT_FREE : model[unit];
@@ -244,7 +244,7 @@ static void refused_purges_and_unmaps_change_nothing(void)
     give(0);
     check_model();
     hak_fake.refuse_purge = true;
-    UNIT_EQUAL(hak_arena_purge(0, SIZE_MAX), 0);
+    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX), 0);
     hak_fake.refuse_purge = false;
     check_model();
     hak_fake.refuse_unmap = true;
@@ -265,10 +265,10 @@ static void young_and_few(void)
     give(0);
     hak_arena.tick = 102;
     give(0);
-    UNIT_EQUAL(hak_arena_purge(3, SIZE_MAX), 0);
-    UNIT_EQUAL(hak_arena_purge(2, SIZE_MAX), HAK_SUPER_BYTES);
+    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){3, 3}, SIZE_MAX), 0);
+    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){2, 2}, SIZE_MAX), HAK_SUPER_BYTES);
     UNIT_EQUAL(hak_arena.dirty_bytes, HAK_SUPER_BYTES);
-    UNIT_EQUAL(hak_arena_purge(0, SIZE_MAX), HAK_SUPER_BYTES);
+    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX), HAK_SUPER_BYTES);
     memset(model, UNIT_FREE, sizeof model);
     give_all();
     hak_map.next_slot = 0;

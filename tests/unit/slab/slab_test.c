@@ -204,7 +204,7 @@ static void without_memory_nothing_is_lost(void)
         if (slab != NULL) {
             end(slab);
         }
-        hak_arena_purge(0, SIZE_MAX);
+        hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
         hak_arena_trim();
         UNIT_EQUAL(hak_arena.super_bytes, hak_arena.free_bytes);
         hak_fake_fail_in(n, SIZE_MAX / 2);

@@ -12,9 +12,15 @@ const char *hak_version(void)
 }
 
 // The tables come up with the first allocation, which is earlier (cache/start.c).
-__attribute__((constructor)) static void start(void)
+// The library is linked to be initialised first (-z initfirst), before the C library sets
+// `environ`: its constructors get the environment as an argument. First, because fork's hooks
+// run in the order of registration: ours must be the last to lock and the first to unlock, or other
+// libraries' hooks would allocate while everything is locked.
+__attribute__((constructor)) static void start(int argc, char **argv, char **environment)
 {
-    hak_environment_read();
+    (void)argc;
+    (void)argv;
+    hak_environment_read(environment);
     hak_start_process();
 }
 

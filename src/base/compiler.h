@@ -36,6 +36,13 @@
 #    define HAK_SPIN_HINT() ((void)0)
 #endif
 
+// Do all processors see the stores of one in the order in which it made them?
+#if defined(__x86_64__)
+#    define HAK_STORES_IN_ORDER 1
+#else
+#    define HAK_STORES_IN_ORDER 0
+#endif
+
 #if defined(__SANITIZE_THREAD__)
 #    define HAK_TSAN 1
 #elif defined(__has_feature)

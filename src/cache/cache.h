@@ -90,6 +90,7 @@ struct hak_cache {
     uint64_t seen_events;            // purger
     uint32_t idle_ticks;             // purger
     uint32_t exit_rounds;            // owner, while its thread ends
+    uint64_t exit_events;            // owner, while its thread ends: events at the last round
     struct hak_cache *next;          // constant: in the list of all caches
     struct hak_cache *next_dead;     // registry lock
 

@@ -8,6 +8,7 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/sweep.h"
 #include "cache/thread.h"
 
 struct hak_cache *hak_heap_make(void)
@@ -57,8 +58,10 @@ static void slabs_end_locked(struct hak_list *slabs)
     }
 }
 
+// A sweep moves blocks from outbox to outbox: none while they are looked through.
 void hak_heap_end(struct hak_cache *heap)
 {
+    hak_sweep_lock();
     parcels_forget(heap);
     hak_lock_take(&heap->lock);
     hak_inbox_forget(heap);
@@ -69,5 +72,6 @@ void hak_heap_end(struct hak_cache *heap)
     slabs_end_locked(&heap->full);
     hak_large_end_all(heap);
     hak_lock_drop(&heap->lock);
+    hak_sweep_unlock(false);
     hak_cache_end(heap);
 }

@@ -110,10 +110,11 @@ static bool outbox_post_locked(struct hak_cache *cache, void *block, uint32_t en
 {
     const uint32_t tag = HAK_MAP_TAG(entry);
     struct hak_outbox *outbox = outbox_for(cache, tag);
-    if (outbox->tag != tag) {
-        if (outbox->parcel != NULL) {
-            outbox_send_locked(cache, outbox);
-        }
+    // Sending may open another owner's parcels, whose blocks come back here: look again.
+    while (outbox->parcel != NULL && outbox->tag != tag) {
+        outbox_send_locked(cache, outbox);
+    }
+    if (outbox->parcel == NULL) {
         outbox->parcel = parcel_make_locked(cache);
         if (outbox->parcel == NULL) {
             return false;
@@ -247,6 +248,9 @@ static void parcel_open_locked(struct hak_cache *self,
 
 void hak_inbox_refill(struct hak_cache *cache, unsigned size_class, uint32_t blocks)
 {
+    if (HAK_UNLIKELY(hak_load_relaxed(&cache->loose) != NULL)) {
+        hak_inbox_drain(cache, cache); // blocks from a time without memory
+    }
     struct hak_parcel *parcel;
     const hak_place *enough = hak_load_relaxed(&cache->top[size_class]) + blocks;
     while (hak_load_relaxed(&cache->top[size_class]) < enough &&
@@ -282,17 +286,22 @@ void hak_inbox_forget(struct hak_cache *cache)
     }
 }
 
-void hak_inbox_put_direct(void *block)
+struct hak_cache *hak_cache_lock_owner(struct hak_slab *slab)
 {
     for (;;) {
-        struct hak_slab *slab = hak_slab_of(block);
         struct hak_cache *owner = hak_load_relaxed(&slab->owner);
         hak_lock_take(&owner->lock);
         if (hak_load_relaxed(&slab->owner) == owner) {
-            hak_cache_put(owner, slab, block);
-            hak_lock_drop(&owner->lock);
-            return;
+            return owner;
         }
         hak_lock_drop(&owner->lock); // it changed hands meanwhile
     }
+}
+
+void hak_inbox_put_direct(void *block)
+{
+    struct hak_slab *slab = hak_slab_of(block);
+    struct hak_cache *owner = hak_cache_lock_owner(slab);
+    hak_cache_put(owner, slab, block);
+    hak_lock_drop(&owner->lock);
 }

@@ -37,7 +37,11 @@ static struct hak_slab *large_make(size_t block_bytes, size_t alignment)
         return hak_arena_map(block_bytes, alignment);
     }
     const unsigned align_units = alignment > HAK_UNIT_BYTES ? units_for(alignment) : 1;
-    struct hak_slab *slab = hak_arena_take(units_for(block_bytes), align_units);
+    const unsigned units = units_for(block_bytes);
+    struct hak_slab *slab = hak_arena_take(units, align_units);
+    if (slab == NULL && units > HAK_SUPER_UNITS) {
+        return hak_arena_map(block_bytes, alignment); // no superslabs in a row to be had
+    }
     if (slab != NULL) {
         slab->bytes = block_bytes;
         large_purge_tail(slab);

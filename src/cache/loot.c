@@ -15,7 +15,9 @@ struct hak_cache hak_orphans = {
 struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
 {
     // A look without the lock: threads that never end must not meet here.
-    if (!hak_load_relaxed(&hak_orphans.has_slabs) || cache == &hak_orphans) {
+    // And never for a heap: its end frees all that it owns, and orphans hold blocks in use.
+    const bool is_heap = !cache->has_thread && cache != &hak_cache_late;
+    if (!hak_load_relaxed(&hak_orphans.has_slabs) || is_heap) {
         return NULL;
     }
     struct hak_slab *slab = NULL;
@@ -38,6 +40,7 @@ static void leave_locked(struct hak_list *from, struct hak_list *to)
         struct hak_slab *slab = HAK_LIST_ITEM(from->next, struct hak_slab, link);
         hak_list_remove(&slab->link);
         hak_slab_move(slab, &hak_orphans, hak_orphans.tag);
+        hak_store_relaxed(&hak_orphans.has_slabs, true);
         hak_list_append(to, &slab->link);
     }
 }
@@ -49,6 +52,5 @@ void hak_loot_leave(struct hak_cache *cache)
         leave_locked(hak_cache_slabs(cache, size_class), hak_cache_slabs(&hak_orphans, size_class));
     }
     leave_locked(&cache->full, &hak_orphans.full);
-    hak_store_relaxed(&hak_orphans.has_slabs, true);
     hak_lock_drop(&hak_orphans.lock);
 }

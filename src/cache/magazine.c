@@ -364,3 +364,17 @@ void hak_magazine_forget_all(struct hak_cache *cache)
         }
     }
 }
+
+void hak_magazine_end_all(struct hak_cache *cache)
+{
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        struct hak_magazine *magazine = &cache->magazines[size_class];
+        hak_store_relaxed(&cache->top[size_class], &hak_nothing[1]);
+        if (magazine->base != NULL) {
+            hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *magazine->base);
+            magazine->base = NULL;
+            magazine->slots = 0;
+        }
+    }
+    cache->magazine_bytes = 0;
+}

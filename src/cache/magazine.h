@@ -13,6 +13,8 @@ HAK_INTERNAL void *hak_magazine_refill(struct hak_cache *cache, unsigned size_cl
 HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block);
 // Put every block of every magazine back to where it belongs.
 HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache);
+// Do without magazines from now on; they are empty.
+HAK_INTERNAL void hak_magazine_end_all(struct hak_cache *cache);
 // Empty the magazines that are not in use, if the heap has grown by enough since the last time. The
 // owner, with the lock.
 HAK_INTERNAL void hak_magazine_tidy(struct hak_cache *cache);

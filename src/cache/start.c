@@ -40,9 +40,7 @@ static void cache_make_direct(struct hak_cache *cache)
 {
     hak_lock_take(&cache->lock);
     hak_magazine_flush_all(cache);
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        hak_store_relaxed(&cache->top[size_class], &hak_nothing[1]);
-    }
+    hak_magazine_end_all(cache);
     hak_large_expire(cache, 0);
     for (unsigned bin = 0; bin < HAK_HOT_PLACES; bin++) {
         hak_store_relaxed(&cache->hot[bin], HAK_FULL);

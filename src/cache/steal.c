@@ -9,12 +9,11 @@
 // A magazine whose top did not move for this many looks is not in use.
 enum { IDLE_LOOKS = 3 };
 
-// Is the noted block still in the magazine? True unless the owner has passed the fence.
-static bool fence_stands(const struct hak_cache *cache, unsigned size_class)
+// Is the noted block still in the magazine, whose top is `top`? True unless the owner has passed
+// the fence. The place must be read after top: an owner that came back above the fence has put a
+// block into it before.
+static bool fence_stands(const struct hak_magazine *magazine, const hak_place *top)
 {
-    const struct hak_magazine *magazine = &cache->magazines[size_class];
-    const hak_place *top =
-        hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
     return top > magazine->base + magazine->fence &&
            hak_place_load(&magazine->base[magazine->fence]) == NULL;
 }
@@ -23,7 +22,7 @@ void *hak_steal_settle(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     void *block = NULL;
-    if (magazine->fence != 0 && fence_stands(cache, size_class)) {
+    if (magazine->fence != 0 && fence_stands(magazine, hak_load_relaxed(&cache->top[size_class]))) {
         block = magazine->fenced;
         hak_store_relaxed(&cache->top[size_class], magazine->base + magazine->fence);
     }
@@ -34,7 +33,7 @@ void *hak_steal_settle(struct hak_cache *cache, unsigned size_class)
 void hak_steal_unfence(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    if (magazine->fence != 0 && fence_stands(cache, size_class)) {
+    if (magazine->fence != 0 && fence_stands(magazine, hak_load_relaxed(&cache->top[size_class]))) {
         hak_place_store(&magazine->base[magazine->fence], magazine->fenced);
     }
     magazine->fence = 0;
@@ -68,19 +67,20 @@ static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
     return true;
 }
 
-// Step 3.
-static void fence_judge(struct hak_cache *self, struct hak_cache *cache, unsigned size_class)
+// Step 3, with `top` as it was read after the barrier.
+static void fence_judge(struct hak_cache *self,
+                        struct hak_cache *cache,
+                        unsigned size_class,
+                        const hak_place *top)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     if (magazine->fence == 0) {
         return;
     }
-    if (!fence_stands(cache, size_class)) {
+    if (!fence_stands(magazine, top)) {
         magazine->fence = 0;
         return;
     }
-    const hak_place *top =
-        hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
     if (top == magazine->base + magazine->fence + 1) {
         return; // undecided
     }
@@ -101,7 +101,17 @@ void hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
     if (!any || !hak_os_barrier_all()) { // step 2; without it every fence stays undecided
         return;
     }
+    const hak_place *tops[HAK_SMALL_CLASSES];
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        fence_judge(self, cache, size_class);
+        tops[size_class] =
+            hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
+    }
+    // Where a processor may show two stores in another order than they were made, the places are
+    // read after a second barrier.
+    if (!HAK_STORES_IN_ORDER && !hak_os_barrier_all()) {
+        return;
+    }
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        fence_judge(self, cache, size_class, tops[size_class]);
     }
 }

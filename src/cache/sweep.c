@@ -88,6 +88,9 @@ static size_t sweep_pass_locked(bool all)
     hak_lock_take(&hak_orphans.lock);
     sweep_cache_locked(&hak_orphans, all);
     hak_lock_drop(&hak_orphans.lock);
+    hak_lock_take(&hak_cache_late.lock);
+    sweep_cache_locked(&hak_cache_late, all);
+    hak_lock_drop(&hak_cache_late.lock);
     hak_inbox_post_all(sweep_cache);
     hak_lock_drop(&sweep_cache->lock);
     return kept;

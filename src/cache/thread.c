@@ -104,9 +104,9 @@ void hak_cache_end(struct hak_cache *cache)
     hak_inbox_post_all(cache);
     hak_large_expire(cache, 0);
     hak_loot_leave(cache);
-    hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
     hak_lock_drop(&cache->lock);
     hak_lock_take(&hak_registry.lock);
+    hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
     registry_bury_locked(cache);
     hak_lock_drop(&hak_registry.lock);
     hak_sweep_wanted(0);
@@ -121,7 +121,13 @@ void hak_cache_end(struct hak_cache *cache)
 static void thread_end(void *value)
 {
     struct hak_cache *cache = value;
-    if (++cache->exit_rounds < LAST_ROUND && pthread_setspecific(thread_key, cache) == 0) {
+    // A cache that was first needed by a destructor gets fewer rounds: it ends when one has passed
+    // without anything happening.
+    const uint64_t events = hak_load_relaxed(&cache->events);
+    const bool is_quiet = cache->exit_rounds > 0 && events == cache->exit_events;
+    cache->exit_events = events;
+    if (!is_quiet && ++cache->exit_rounds < LAST_ROUND &&
+        pthread_setspecific(thread_key, cache) == 0) {
         return;
     }
     hak_cache_self = &hak_cache_late;
@@ -164,6 +170,9 @@ void hak_world_lock(void)
 static void world_drop(bool is_child)
 {
     void (*drop)(struct hak_lock *) = is_child ? hak_lock_drop_in_child : hak_lock_drop;
+    if (is_child) {
+        hak_arena_forked_locked();
+    }
     drop(&hak_pool.lock);
     drop(&hak_arena.lock);
     drop(&hak_orphans.lock);

@@ -1,6 +1,6 @@
 // describe.c -- what an address is.
 #include "base/atomic.h"
-#include "cache/cache.h"
+#include "cache/inbox.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
@@ -33,11 +33,10 @@ bool hak_describe(const void *address, struct hak_block_info *info)
     const struct hak_class *class_info = &hak_classes[slab->size_class];
     const uint32_t index =
         hak_class_index(class_info, (size_t)((const char *)address - slab->base));
-    struct hak_cache *owner = hak_load_relaxed(&slab->owner);
     info->kind = HAK_BLOCK_SMALL;
     info->start = slab->base + (size_t)index * class_info->bytes;
     info->bytes = class_info->bytes;
-    hak_lock_take(&owner->lock);
+    struct hak_cache *owner = hak_cache_lock_owner(slab);
     info->is_free = index >= slab->fresh || !hak_slab_is_out(slab, info->start);
     hak_lock_drop(&owner->lock);
     return true;

@@ -91,14 +91,13 @@ static void environment_take(const char *variable)
     *option->value = value;
 }
 
-void hak_environment_read(void)
+void hak_environment_read(char **environment)
 {
-    extern char **environ;
     static const char prefix[] = "HAKMEM_";
-    if (getauxval(AT_SECURE) != 0 || environ == NULL) {
+    if (getauxval(AT_SECURE) != 0 || environment == NULL) {
         return;
     }
-    for (char **variable = environ; *variable != NULL; variable++) {
+    for (char **variable = environment; *variable != NULL; variable++) {
         if (strncmp(*variable, prefix, sizeof prefix - 1) == 0) {
             environment_take(*variable + sizeof prefix - 1);
         }

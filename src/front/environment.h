@@ -6,6 +6,6 @@
 
 // Read HAKMEM_<NAME> for each option. A value that is none is reported in one line on stderr and
 // the default kept. Ignored in set-user-ID programs. Once, before the program's main.
-HAK_INTERNAL void hak_environment_read(void);
+HAK_INTERNAL void hak_environment_read(char **environment);
 
 #endif

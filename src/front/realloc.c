@@ -5,6 +5,7 @@
 
 #include "base/options.h"
 #include "cache/fast_path.h"
+#include "cache/inbox.h"
 #include "cache/large.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
@@ -16,8 +17,7 @@
 static void check_is_live(const void *block)
 {
     struct hak_slab *slab = hak_slab_of(block);
-    struct hak_cache *owner = hak_load_relaxed(&slab->owner);
-    hak_lock_take(&owner->lock);
+    struct hak_cache *owner = hak_cache_lock_owner(slab);
     const bool is_out = hak_slab_is_out(slab, block);
     hak_lock_drop(&owner->lock);
     if (!is_out) {

@@ -97,6 +97,7 @@ void hak_stats_read(struct hak_stats *stats)
         stats->cache_count++;
     }
     add_cache(stats, &hak_orphans);
+    add_cache(stats, &hak_cache_late);
     stats->mapped_bytes =
         hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
     stats->unit_free_bytes = hak_load_relaxed(&hak_arena.free_bytes);

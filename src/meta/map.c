@@ -63,6 +63,7 @@ bool hak_map_start(void)
     hak_map.window = (char *)(window & ~(window_bytes() - 1));
     // In the lower half, so that a heap grows for long before it has to wrap around.
     hak_map.next_slot = hak_os_random() & (hak_map.super_mask >> 1);
+    hak_map.slots[0] = 1; // NULL leads to its entry, and must read "not ours"
     hak_map.low_slot = hak_map.next_slot;
     hak_map.high_slot = hak_map.next_slot;
     return true;

@@ -20,12 +20,12 @@ struct hak_pool {
     char *fresh;                 // never handed out yet
     size_t fresh_bytes;          // that many of them
     size_t mapped_bytes;         // all chunks ever mapped
-    struct pool_item *items[25]; // free items of 2^index bytes
+    struct pool_item *items[26]; // free items of 2^index bytes
 };
 
 HAK_INTERNAL extern struct hak_pool hak_pool;
 
-// Zeroed memory of at least `bytes` (at most 16 MiB), aligned to a cache line.
+// Zeroed memory of at least `bytes` (at most 32 MiB), aligned to a cache line.
 HAK_INTERNAL void *hak_pool_take(size_t bytes);
 // Give it back; `bytes` as taken.
 HAK_INTERNAL void hak_pool_give(void *item, size_t bytes);

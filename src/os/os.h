@@ -73,8 +73,8 @@ HAK_INTERNAL void hak_os_wake(_Atomic(uint32_t) *word);
 HAK_INTERNAL bool hak_os_barrier_all(void);
 
 // Run `work` in a thread of its own, which the C library does not know of: no
-// errno, no thread-locals, no libc calls in it. All signals are blocked there.
-// `finished` is called last, in that thread. False when it cannot be started.
+// errno, no thread-locals, no libc calls in it. All signals are blocked there. False when it
+// cannot be started.
 HAK_INTERNAL bool hak_os_start_thread(void (*work)(void));
 
 // Write to stderr, all of it, ignoring errors.

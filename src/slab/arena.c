@@ -60,7 +60,7 @@ bool hak_arena_wants_huge_locked(void)
     const size_t used = mapped - hak_load_relaxed(&hak_arena.free_bytes);
     // Dense in units, then dense in pages: the second costs system calls.
     return hak_arena.huge_pages != HAK_HUGE_NEVER && used >= hak_options.huge_start_bytes &&
-           used >= mapped / 8 * 7 && hak_os_resident_bytes() >= used / 8 * 7;
+           used >= mapped / 4 * 3 && hak_os_resident_bytes() >= used / 4 * 3;
 }
 
 static struct hak_super *super_descriptor_locked(void)
@@ -85,6 +85,10 @@ static bool arena_grow_locked(uint64_t count)
     if (base == NULL) {
         return false;
     }
+    if (count > 1 && hak_map_slot(base) == UINT64_MAX) {
+        hak_map_give(base, bytes); // outside our window only one at a time is known by its start
+        return false;
+    }
     if (wants_huge || hak_arena.huge_pages == HAK_HUGE_ALWAYS) {
         hak_os_want_huge(base, bytes, wants_huge);
     }
@@ -99,6 +103,7 @@ static bool arena_grow_locked(uint64_t count)
         super->free_units = ~UINT64_C(0);
         super->dirty_units = 0;
         super->written_units = 0;
+        super->purging_units = 0;
         hak_store_relaxed(&super->span, NULL);
         super->is_huge = wants_huge;
         hak_list_start(&super->link);
@@ -211,57 +216,62 @@ void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool di
 
 // The part of a run that lies in one superslab.
 struct part {
-    struct hak_super *super;
+    struct hak_super *super; // NULL when there is none of ours at that address
     uint64_t bits;
 };
 
-// The `index`-th part of the run of `units` that begins at `unit` of `super`. False after the last.
+// The `index`-th part of `units` units from `unit` on, counted from the first of `head`, which may be
+// beyond it. False after the last.
 static bool run_part(
-    struct hak_super *super, unsigned unit, unsigned units, unsigned index, struct part *part)
+    struct hak_super *head, unsigned unit, unsigned units, unsigned index, struct part *part)
 {
     const unsigned end = unit + units;
-    const unsigned low = index == 0 ? unit : index * HAK_SUPER_UNITS;
+    const unsigned number = unit / HAK_SUPER_UNITS + index; // of the superslab, from head on
+    const unsigned from = number * HAK_SUPER_UNITS;
+    const unsigned low = unit > from ? unit : from;
     if (low >= end) {
         return false;
     }
-    const unsigned high = end < (index + 1) * HAK_SUPER_UNITS ? end : (index + 1) * HAK_SUPER_UNITS;
-    part->super = index == 0 ? super : hak_map_super(super->base + index * HAK_SUPER_BYTES);
+    const unsigned high = end < from + HAK_SUPER_UNITS ? end : from + HAK_SUPER_UNITS;
+    char *base = head->base + number * HAK_SUPER_BYTES;
+    struct hak_super *super = hak_map_super(base);
+    part->super = super != NULL && !super->is_lone && super->base == base ? super : NULL;
     part->bits = hak_bit_range(low % HAK_SUPER_UNITS, high - low);
     return true;
 }
 
 // Take the units out of what is free. True when none of them may be resident.
-static bool run_use_locked(struct hak_super *super, unsigned unit, unsigned units)
+static bool run_use_locked(struct hak_super *head, unsigned unit, unsigned units)
 {
     bool zeroed = true;
     struct part part;
-    for (unsigned i = 0; run_part(super, unit, units, i, &part); i++) {
+    for (unsigned i = 0; run_part(head, unit, units, i, &part); i++) {
         zeroed &= (part.super->written_units & part.bits) == 0;
         super_use_locked(part.super, part.bits);
-        if (i > 0) {
-            hak_store_relaxed(&part.super->span, super);
+        if (part.super != head) {
+            hak_store_relaxed(&part.super->span, head);
         }
     }
     return zeroed;
 }
 
-static void run_free_locked(struct hak_super *super, unsigned unit, unsigned units)
+static void run_free_locked(struct hak_super *head, unsigned unit, unsigned units)
 {
     struct part part;
-    for (unsigned i = 0; run_part(super, unit, units, i, &part); i++) {
-        if (i > 0) {
+    for (unsigned i = 0; run_part(head, unit, units, i, &part); i++) {
+        // A superslab of which the run keeps a part goes on being its span.
+        if (part.super != head && (part.bits & 1) != 0) {
             hak_store_relaxed(&part.super->span, NULL);
         }
         hak_arena_free_units_locked(part.super, part.bits, true);
     }
 }
 
-static bool run_is_free_locked(struct hak_super *super, unsigned unit, unsigned units)
+static bool run_is_free_locked(struct hak_super *head, unsigned unit, unsigned units)
 {
     struct part part;
-    for (unsigned i = 0; run_part(super, unit, units, i, &part); i++) {
-        if (part.super == NULL || part.super->is_lone ||
-            (part.super->free_units & part.bits) != part.bits) {
+    for (unsigned i = 0; run_part(head, unit, units, i, &part); i++) {
+        if (part.super == NULL || (part.super->free_units & part.bits) != part.bits) {
             return false;
         }
     }
@@ -357,25 +367,18 @@ void hak_arena_give(struct hak_slab *run, size_t bytes)
 
 bool hak_arena_resize(struct hak_slab *run, unsigned units)
 {
-    struct hak_super *super = run_super(run);
-    const unsigned end = run_unit(run) + run->units;
-    const unsigned new_end = run_unit(run) + units;
-    // Both ends counted from the superslab that the difference begins in.
-    const unsigned from = units < run->units ? new_end : end;
-    struct hak_super *last = hak_map_super(super->base + from * HAK_UNIT_BYTES);
-    const unsigned unit = from % HAK_SUPER_UNITS;
     bool done = true;
     hak_lock_take(&hak_arena.lock);
+    struct hak_super *super = run_super(run);
+    const unsigned unit = run_unit(run);
+    const unsigned more = units > run->units ? units - run->units : 0;
     if (units < run->units) {
-        run_free_locked(last, unit, end - new_end);
-    } else if (units > run->units) {
-        if (last == NULL && arena_grow_locked((units - run->units) / HAK_SUPER_UNITS + 1)) {
-            last = hak_map_super(super->base + from * HAK_UNIT_BYTES);
-        }
-        done = last != NULL && !last->is_lone && run_is_free_locked(last, unit, new_end - end);
+        run_free_locked(super, unit + units, run->units - units);
+    } else if (more > 0) {
+        done = run_is_free_locked(super, unit + run->units, more);
         if (done) {
-            run_use_locked(last, unit, new_end - end);
-            super_name_run(super, run_unit(run), units);
+            run_use_locked(super, unit + run->units, more);
+            super_name_run(super, unit, units);
         }
     }
     if (done) {

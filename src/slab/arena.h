@@ -25,6 +25,7 @@ struct hak_super {
     uint64_t dirty_units;     // those of free_units that may be resident (arena lock)
     uint64_t written_units;   // units that do not read as zero; with huge pages fewer than the
                               // resident ones                           (arena lock)
+    uint64_t purging_units;   // units taken out by a purge that is under way (arena lock)
     struct hak_list link;     // in the arena's list for its longest free run
     struct hak_list all_link; // in the arena's list of everything
     uint64_t dirty_tick;      // when a unit last became dirty
@@ -84,6 +85,8 @@ struct hak_purge_age {
 // Give back dirty pages of that age, those that have waited longest first, until `limit` bytes are
 // reached. Returns the bytes given back.
 HAK_INTERNAL size_t hak_arena_purge(struct hak_purge_age age, size_t limit);
+// After fork, in the child: purges that were under way in the parent are not here.
+HAK_INTERNAL void hak_arena_forked_locked(void);
 // Unmap superslabs that are wholly free. Returns the bytes unmapped.
 HAK_INTERNAL size_t hak_arena_trim(void);
 

@@ -39,6 +39,10 @@ static char *map_aligned_locked(size_t bytes, size_t alignment)
     if (start == NULL) {
         return NULL;
     }
+    if (hak_map_slot(start) == UINT64_MAX) {
+        hak_map_give(start, own + alignment); // known by its start alone, which has to go
+        return NULL;
+    }
     char *aligned = (char *)hak_align_up((uintptr_t)start, alignment);
     char *end = start + own + alignment;
     if (aligned > start && !hak_map_give(start, (size_t)(aligned - start))) {

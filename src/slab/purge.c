@@ -73,12 +73,14 @@ size_t hak_arena_purge(struct hak_purge_age age, size_t limit)
         const size_t bytes = hak_count_bits(bits) * HAK_UNIT_BYTES;
         super->free_units &= ~bits;
         super->dirty_units &= ~bits;
+        super->purging_units |= bits;
         hak_count(&hak_arena.dirty_bytes, (size_t)0 - bytes);
         hak_count(&hak_arena.free_bytes, (size_t)0 - bytes);
         hak_arena_relink_locked(super);
         hak_lock_drop(&hak_arena.lock);
         const uint64_t done = super_purge(super, bits);
         hak_lock_take(&hak_arena.lock);
+        super->purging_units &= ~bits;
         super->written_units &= ~done;
         hak_arena_free_units_locked(super, done, false);
         hak_arena_free_units_locked(super, bits & ~done, true);
@@ -89,6 +91,20 @@ size_t hak_arena_purge(struct hak_purge_age age, size_t limit)
     }
     hak_lock_drop(&hak_arena.lock);
     return purged;
+}
+
+void hak_arena_forked_locked(void)
+{
+    if (hak_arena.all.next == NULL) {
+        return; // nothing was allocated yet
+    }
+    for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
+        struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
+        if (!super->is_lone && super->purging_units != 0) {
+            hak_arena_free_units_locked(super, super->purging_units, true);
+            super->purging_units = 0;
+        }
+    }
 }
 
 static void super_unmap_locked(struct hak_super *super)

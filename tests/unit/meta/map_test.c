@@ -219,7 +219,9 @@ int main(void)
     resizing_keeps_slots();
     mappings_across_parts_are_committed();
     a_refused_commit_loses_nothing();
-    the_end_of_the_window_is_not_crossed();
+    if (!HAK_TSAN) { // whose window ends where others' mappings may lie
+        the_end_of_the_window_is_not_crossed();
+    }
     others_mappings_in_the_window_are_stepped_over();
     mappings_outside_the_window_work();
     rows_of_free_superslabs_are_found();

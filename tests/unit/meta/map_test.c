@@ -14,10 +14,12 @@ static bool slot_used(uint64_t slot)
     return (hak_map.slots[slot / 64] >> (slot % 64) & 1) != 0;
 }
 
+// Without the first, which is never ours: NULL leads there.
 static uint64_t slots_used(void)
 {
+    UNIT_CHECK(slot_used(0));
     uint64_t used = 0;
-    for (uint64_t slot = 0; slot <= hak_map.super_mask; slot++) {
+    for (uint64_t slot = 1; slot <= hak_map.super_mask; slot++) {
         used += slot_used(slot);
     }
     return used;
@@ -145,7 +147,7 @@ static void the_end_of_the_window_is_not_crossed(void)
     UNIT_EQUAL(hak_map.next_slot, 0);
     hak_map.next_slot = hak_map.super_mask - 1;
     char *first = hak_map_take(SUPER(3));
-    UNIT_CHECK(first == window_at(0));
+    UNIT_CHECK(first == window_at(1));
     UNIT_CHECK(hak_map_give(first, SUPER(3)));
     UNIT_CHECK(hak_map_give(last, HAK_SUPER_BYTES));
 }

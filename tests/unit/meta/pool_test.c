@@ -97,7 +97,7 @@ static void without_memory_it_says_so_and_recovers(void)
 
 static void more_than_the_largest_dies(void)
 {
-    UNIT_DIES(hak_pool_take(HAK_MIB(16) + 1), "internal: ");
+    UNIT_DIES(hak_pool_take(HAK_MIB(32) + 1), "internal: ");
 }
 
 int main(void)

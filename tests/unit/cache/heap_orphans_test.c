@@ -1,0 +1,29 @@
+// Heaps leave alone what ended threads have left behind.
+#include "cache/heap.h"
+#include "census.h"
+
+enum { CLASS = 5 };
+
+// A thread leaves slabs behind with blocks that live on: a heap that ends may not end those.
+static void blocks_of_ended_threads_survive_it(void)
+{
+    struct hak_cache *main_thread = hak_cache_self;
+    struct hak_cache *thread = new_thread();
+    void *survivor = alloc(CLASS);
+    memset(survivor, 7, hak_classes[CLASS].bytes);
+    hak_cache_end(thread);
+    become(main_thread);
+    struct hak_cache *heap = hak_heap_make();
+    UNIT_CHECK(heap != NULL);
+    UNIT_CHECK(hak_heap_take(heap, CLASS) != NULL);
+    hak_heap_end(heap);
+    UNIT_CHECK(hak_slab_of(survivor) != NULL && hak_slab_is_out(hak_slab_of(survivor), survivor));
+    give(survivor);
+}
+
+int main(void)
+{
+    new_thread();
+    blocks_of_ended_threads_survive_it();
+    return 0;
+}

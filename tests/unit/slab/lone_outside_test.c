@@ -1,0 +1,69 @@
+// Where the kernel likes, outside our window, a mapping is found by one slot: that of its start.
+#include "../unit.h"
+#include "base/options.h"
+#include "meta/map.h"
+#include "slab/arena.h"
+
+#define SUPER(n) ((size_t)(n) * HAK_SUPER_BYTES)
+
+static struct hak_slab *map(size_t bytes, size_t alignment)
+{
+    struct hak_slab *lone = hak_arena_map(bytes, alignment);
+    UNIT_CHECK(lone != NULL && lone->bytes == bytes && lone->zeroed);
+    UNIT_CHECK(hak_is_aligned(lone->base, alignment));
+    lone->state = HAK_SLAB_LARGE;
+    UNIT_CHECK(hak_slab_of(lone->base) == lone);
+    return lone;
+}
+
+static bool slot_used(const char *start)
+{
+    const uint64_t slot = ((uintptr_t)start >> HAK_SUPER_LOG2) & hak_map.super_mask;
+    return (hak_map.slots[slot / 64] >> (slot % 64) & 1) != 0;
+}
+
+static uint64_t slots_used(void)
+{
+    uint64_t used = 0;
+    for (uint64_t word = 0; word <= hak_map.super_mask / 64; word++) {
+        used += hak_count_bits(hak_map.slots[word]);
+    }
+    return used;
+}
+
+static void it_keeps_one_slot_and_all_its_bytes(void)
+{
+    const uint64_t used = slots_used();
+    struct hak_slab *lone = map(SUPER(3), HAK_SUPER_BYTES);
+    UNIT_CHECK(hak_map_slot(lone->base) == UINT64_MAX);
+    UNIT_CHECK(slot_used(lone->base));
+    UNIT_EQUAL(slots_used(), used + 1);
+    UNIT_CHECK(hak_arena_remap(lone, SUPER(2)));
+    UNIT_EQUAL(slots_used(), used + 1);
+    hak_arena_unmap(lone);
+    UNIT_EQUAL(slots_used(), used);
+}
+
+// With its ends cut off it would begin at another address than it is known by: refused, and
+// nothing is left behind.
+static void alignments_beyond_superslabs_are_refused(void)
+{
+    const uint64_t used = slots_used();
+    const size_t mapped = hak_fake.mapped_bytes;
+    UNIT_CHECK(hak_arena_map(HAK_MIB(5), HAK_MIB(32)) == NULL);
+    UNIT_EQUAL(slots_used(), used);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
+    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+}
+
+int main(void)
+{
+    UNIT_CHECK(hak_map_start());
+    hak_arena_start();
+    hak_options.huge_start_bytes = SIZE_MAX;
+    hak_fake.refuse_hints = true;
+    hak_arena_unmap(map(SUPER(1), 1)); // what descriptors need is mapped now
+    it_keeps_one_slot_and_all_its_bytes();
+    alignments_beyond_superslabs_are_refused();
+    return 0;
+}

@@ -1,0 +1,139 @@
+// Runs that grow and shrink where they lie, over the ends of superslabs and of the window.
+#include "../unit.h"
+#include "base/options.h"
+#include "meta/map.h"
+#include "slab/arena.h"
+
+static struct hak_slab *take(unsigned units)
+{
+    struct hak_slab *run = hak_arena_take(units, 1);
+    UNIT_CHECK(run != NULL);
+    run->state = HAK_SLAB_LARGE;
+    return run;
+}
+
+static void check_every_unit(const struct hak_slab *run)
+{
+    for (unsigned unit = 0; unit < run->units; unit++) {
+        UNIT_CHECK(hak_slab_of(run->base + unit * HAK_UNIT_BYTES + 1) == run);
+    }
+    UNIT_CHECK(hak_slab_of(run->base + run->units * HAK_UNIT_BYTES) != run);
+}
+
+static void start_anew(void)
+{
+    hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    hak_arena_trim();
+    UNIT_EQUAL(hak_arena.super_bytes, 0);
+    hak_map.next_slot = 0;
+}
+
+// The free superslabs that a growing run goes on in.
+static void make_room(unsigned units)
+{
+    hak_arena_give(take(units), 0);
+}
+
+static void growing_keeps_the_content(void)
+{
+    make_room(300);
+    struct hak_slab *run = take(10);
+    memset(run->base, 3, run->units * HAK_UNIT_BYTES);
+    UNIT_CHECK(hak_arena_resize(run, 60));
+    UNIT_CHECK(run->base[10 * HAK_UNIT_BYTES - 1] == 3);
+    check_every_unit(run);
+    UNIT_CHECK(hak_arena_resize(run, 1));
+    check_every_unit(run);
+    hak_arena_give(run, HAK_UNIT_BYTES);
+    start_anew();
+}
+
+static void others_are_not_grown_over(void)
+{
+    struct hak_slab *run = take(10);
+    struct hak_slab *wall = take(1);
+    UNIT_CHECK(wall->base == run->base + 10 * HAK_UNIT_BYTES);
+    UNIT_CHECK(!hak_arena_resize(run, 11));
+    UNIT_EQUAL(run->units, 10);
+    hak_arena_give(wall, HAK_UNIT_BYTES);
+    UNIT_CHECK(hak_arena_resize(run, 11));
+    hak_arena_give(run, 0);
+    start_anew();
+}
+
+// From whichever unit a run starts and ends at, to every length up to three superslabs.
+static void every_address_of_a_grown_run_leads_to_it(void)
+{
+    for (unsigned units = 1; units <= 129; units += 16) {
+        for (unsigned more = units; more <= 192; more += 21) {
+            make_room(256);
+            struct hak_slab *run = take(units);
+            if (hak_arena_resize(run, more)) {
+                check_every_unit(run);
+                UNIT_CHECK(hak_arena_resize(run, (units + more) / 2));
+                check_every_unit(run);
+            }
+            hak_arena_give(run, 0);
+            start_anew();
+        }
+    }
+}
+
+static void a_run_that_fills_its_superslab_goes_on_in_the_next(void)
+{
+    struct hak_slab *run = take(200); // with others behind it
+    UNIT_CHECK(hak_arena_resize(run, HAK_SUPER_UNITS));
+    check_every_unit(run);
+    UNIT_CHECK(hak_arena_resize(run, 100));
+    check_every_unit(run);
+    UNIT_CHECK(hak_arena_resize(run, HAK_SUPER_UNITS));
+    check_every_unit(run);
+    hak_arena_give(run, 0);
+    start_anew();
+}
+
+// Behind the window lies nothing of ours, though the map leads back to its beginning from there.
+static void the_end_of_the_window_is_an_end(void)
+{
+    struct hak_slab *first = take(HAK_SUPER_UNITS);
+    UNIT_EQUAL(hak_map_slot(first->base), 1);
+    hak_map.next_slot = hak_map.super_mask;
+    struct hak_slab *last = take(HAK_SUPER_UNITS);
+    UNIT_EQUAL(hak_map_slot(last->base), hak_map.super_mask);
+    UNIT_CHECK(!hak_arena_resize(last, 70));
+    hak_arena_give(first, 0); // now there would be room
+    UNIT_CHECK(!hak_arena_resize(last, 70));
+    hak_arena_give(last, 0);
+    start_anew();
+}
+
+// Wherever the kernel has put a superslab, what the map says of its end is about other addresses.
+static void outside_the_window_nothing_is_taken_for_the_next(void)
+{
+    hak_fake.refuse_hints = true;
+    struct hak_slab *run = take(HAK_SUPER_UNITS);
+    UNIT_CHECK(hak_map_slot(run->base) == UINT64_MAX);
+    hak_fake.refuse_hints = false;
+    hak_map.next_slot = (((uintptr_t)run->base >> HAK_SUPER_LOG2) + 1) & hak_map.super_mask;
+    struct hak_slab *alias = take(HAK_SUPER_UNITS);
+    hak_arena_give(alias, 0);
+    UNIT_CHECK(!hak_arena_resize(run, 70));
+    hak_arena_give(run, 0);
+    start_anew();
+}
+
+int main(void)
+{
+    UNIT_CHECK(hak_map_start());
+    hak_arena_start();
+    hak_options.huge_start_bytes = SIZE_MAX;
+    growing_keeps_the_content();
+    others_are_not_grown_over();
+    if (!HAK_TSAN) { // whose window ends where others' mappings may lie
+        the_end_of_the_window_is_an_end();
+    }
+    outside_the_window_nothing_is_taken_for_the_next();
+    a_run_that_fills_its_superslab_goes_on_in_the_next();
+    every_address_of_a_grown_run_leads_to_it();
+    return 0;
+}

@@ -40,7 +40,7 @@ static struct hak_cache *owner_of(const void *block)
 {
     struct hak_slab *slab = hak_slab_of(block);
     if (HAK_UNLIKELY(slab == NULL)) {
-        hak_die_wild_free(block);
+        hak_die_not_live(block);
     }
     return hak_load_relaxed(&slab->owner);
 }
@@ -176,7 +176,7 @@ void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *bloc
     const uint32_t entry = hak_map_entry(block);
     struct hak_slab *slab = hak_slab_of(block);
     if (HAK_UNLIKELY(slab == NULL)) {
-        hak_die_wild_free(block); // an address that shares a map entry with one of ours
+        hak_die_not_live(block);
     }
     if (HAK_MAP_TAG(entry) == cache->tag) {
         hak_cache_put(cache, slab, block);

@@ -44,6 +44,7 @@ static struct hak_slab *large_make(size_t block_bytes, size_t alignment)
     }
     if (slab != NULL) {
         slab->bytes = block_bytes;
+        slab->size_class = HAK_SMALL_CLASSES;
         large_purge_tail(slab);
     }
     return slab;
@@ -136,7 +137,7 @@ static struct hak_slab *large_of(void *block, uint32_t entry)
 {
     struct hak_slab *slab = hak_slab_of(block);
     if (slab == NULL) {
-        hak_die_wild_free(block);
+        hak_die_not_live(block);
     }
     if (slab->base != block) {
         hak_die_interior(block, (size_t)((char *)block - slab->base), slab->bytes);

@@ -38,6 +38,9 @@ static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes)
 static void *realloc_large(void *block, size_t bytes)
 {
     struct hak_slab *slab = hak_slab_of(block);
+    if (slab == NULL && hak_slab_ended_bytes(block) != 0) {
+        hak_die_freed_realloc(block, hak_slab_ended_bytes(block));
+    }
     if (slab == NULL || slab->base != block) {
         hak_die_wild_realloc(block);
     }

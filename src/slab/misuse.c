@@ -2,6 +2,7 @@
 #include "slab/misuse.h"
 
 #include "base/check.h"
+#include "slab/slab.h"
 
 void hak_die_double_free(const void *block, size_t bytes)
 {
@@ -25,6 +26,15 @@ void hak_die_interior(const void *p, size_t offset, size_t bytes)
 void hak_die_wild_free(const void *p)
 {
     hak_die("invalid free: %p was not allocated by hakmem", p);
+}
+
+void hak_die_not_live(const void *p)
+{
+    const size_t bytes = hak_slab_ended_bytes(p);
+    if (bytes != 0) {
+        hak_die_double_free(p, bytes);
+    }
+    hak_die_wild_free(p);
 }
 
 void hak_die_wild_realloc(const void *p)

@@ -48,6 +48,21 @@ struct hak_slab *hak_slab_of(const void *p)
     return slab->state != HAK_SLAB_NONE ? slab : NULL;
 }
 
+size_t hak_slab_ended_bytes(const void *p)
+{
+    const struct hak_super *super = hak_map_super(p);
+    if (super == NULL || super->is_lone ||
+        (uintptr_t)p - (uintptr_t)super->base >= super->mapped_bytes) {
+        return 0;
+    }
+    const size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;
+    const struct hak_slab *slab = &super->slabs[super->first[unit]];
+    const bool has_ended = slab->state == HAK_SLAB_NONE && slab->units != 0 &&
+                           unit - super->first[unit] < slab->units &&
+                           slab->size_class < HAK_SMALL_CLASSES;
+    return has_ended ? hak_classes[slab->size_class].bytes : 0;
+}
+
 struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
 {
     const struct hak_class *info = &hak_classes[size_class];

@@ -59,6 +59,10 @@ struct hak_slab {
 // may point anywhere into it. The descriptor is stable while a block of it is live.
 HAK_INTERNAL struct hak_slab *hak_slab_of(const void *p);
 
+// Bytes of the blocks of the slab that `p` lay in before it ended, if that is known; else 0. For
+// messages: it may be read while it changes.
+HAK_INTERNAL size_t hak_slab_ended_bytes(const void *p);
+
 // A fresh slab of `size_class` for `owner`, whose map entries carry `tag`. NULL without memory.
 HAK_INTERNAL struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class);
 // Give its units back. All its blocks must be in it.

@@ -58,6 +58,9 @@ static void alignments_beyond_superslabs_are_refused(void)
 
 int main(void)
 {
+    if (HAK_TSAN) {
+        return 77; // its window lies where the kernel puts others' mappings: nothing is outside
+    }
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
     hak_options.huge_start_bytes = SIZE_MAX;

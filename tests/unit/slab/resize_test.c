@@ -129,10 +129,10 @@ int main(void)
     hak_options.huge_start_bytes = SIZE_MAX;
     growing_keeps_the_content();
     others_are_not_grown_over();
-    if (!HAK_TSAN) { // whose window ends where others' mappings may lie
+    if (!HAK_TSAN) { // whose window lies where the kernel puts others' mappings
         the_end_of_the_window_is_an_end();
+        outside_the_window_nothing_is_taken_for_the_next();
     }
-    outside_the_window_nothing_is_taken_for_the_next();
     a_run_that_fills_its_superslab_goes_on_in_the_next();
     every_address_of_a_grown_run_leads_to_it();
     return 0;

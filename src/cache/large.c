@@ -26,7 +26,7 @@ static unsigned units_for(size_t bytes)
 static void large_purge_tail(struct hak_slab *slab)
 {
     const size_t touched = slab->zeroed ? 0 : hak_arena_touched_tail(slab);
-    if (touched > slab->bytes + slab->bytes / 8) {
+    if (touched > slab->bytes + slab->bytes / 2) {
         hak_os_purge(slab->base + slab->bytes, slab->units * HAK_UNIT_BYTES - slab->bytes);
     }
 }

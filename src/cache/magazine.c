@@ -188,13 +188,14 @@ static void magazine_empty(struct hak_cache *cache, unsigned size_class)
 
 // The budget is spent: back to its first size with a grown magazine that was not in use since the
 // hand last came by. False when all are.
-static bool magazine_shrink_one(struct hak_cache *cache)
+static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)
 {
     for (unsigned looks = 0; looks < 2 * HAK_SMALL_CLASSES; looks++) {
         const unsigned size_class = cache->magazine_hand;
         struct hak_magazine *magazine = &cache->magazines[size_class];
         cache->magazine_hand = (size_class + 1) % HAK_SMALL_CLASSES;
-        if (magazine->slots > first_slots(size_class) && !magazine->is_used) {
+        if (size_class != growing && magazine->slots > first_slots(size_class) &&
+            !magazine->is_used) {
             magazine_empty(cache, size_class);
             return magazine_resize(cache, size_class, first_slots(size_class));
         }
@@ -211,8 +212,7 @@ static void magazine_grow(struct hak_cache *cache, unsigned size_class)
     const size_t more = ((size_t)slots - magazine->slots) * hak_classes[size_class].bytes;
     const size_t most = hak_options.magazine_bytes;
     while (more <= most && cache->magazine_bytes + more > most) {
-        magazine->is_used = true;
-        if (!magazine_shrink_one(cache)) {
+        if (!magazine_shrink_one(cache, size_class)) {
             return;
         }
     }

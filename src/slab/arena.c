@@ -53,14 +53,14 @@ void hak_arena_relink_locked(struct hak_super *super)
     }
 }
 
-bool hak_arena_wants_huge_locked(void)
+bool hak_arena_wants_huge_locked(bool for_one_block)
 {
     const size_t mapped =
         hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
     const size_t used = mapped - hak_load_relaxed(&hak_arena.free_bytes);
-    // Dense in units, then dense in pages: the second costs system calls.
+    // Dense in units, unless all of it is for one block; then dense in pages, which costs system calls.
     return hak_arena.huge_pages != HAK_HUGE_NEVER && used >= hak_options.huge_start_bytes &&
-           used >= mapped / 4 * 3 && hak_os_resident_bytes() >= used / 4 * 3;
+           (for_one_block || used >= mapped / 4 * 3) && hak_os_resident_bytes() >= used / 4 * 3;
 }
 
 static struct hak_super *super_descriptor_locked(void)
@@ -80,7 +80,7 @@ static bool arena_grow_locked(uint64_t count)
     if (hak_load_relaxed(&hak_arena.super_bytes) == 0) {
         hak_arena.huge_pages = hak_os_huge_pages();
     }
-    const bool wants_huge = hak_arena_wants_huge_locked();
+    const bool wants_huge = hak_arena_wants_huge_locked(count > 1);
     char *base = hak_map_take(bytes);
     if (base == NULL) {
         return false;
@@ -300,7 +300,7 @@ static unsigned run_unit(const struct hak_slab *run)
 static void super_reconsider_locked(struct hak_super *super)
 {
     if (!super->is_huge && super->free_units == ~UINT64_C(0) && super->dirty_units == 0 &&
-        hak_arena_wants_huge_locked()) {
+        hak_arena_wants_huge_locked(false)) {
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
         super->is_huge = true;
     }

@@ -13,6 +13,6 @@ HAK_INTERNAL void hak_arena_free_units_locked(struct hak_super *super, uint64_t 
 
 // Should memory that is mapped now ask for huge pages? Yes when the heap is large and dense: a
 // sparse one would pay for pages that it never touches.
-HAK_INTERNAL bool hak_arena_wants_huge_locked(void);
+HAK_INTERNAL bool hak_arena_wants_huge_locked(bool for_one_block);
 
 #endif

@@ -58,7 +58,7 @@ static char *map_aligned_locked(size_t bytes, size_t alignment)
 
 static void lone_ask_for_huge_pages_locked(const struct hak_super *super)
 {
-    if (hak_arena_wants_huge_locked()) {
+    if (hak_arena_wants_huge_locked(true)) {
         hak_os_want_huge(super->base, super->mapped_bytes, true);
     }
 }

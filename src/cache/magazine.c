@@ -28,7 +28,7 @@ struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class)
     return slabs;
 }
 
-void hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
+bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
 {
     struct hak_list *slabs = hak_cache_slabs(cache, slab->size_class);
     const bool was_full = !hak_slab_has_blocks(slab);
@@ -43,7 +43,9 @@ void hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
     if (hak_slab_is_idle(slab)) {
         hak_list_remove(&slab->link);
         hak_slab_end(slab);
+        return true;
     }
+    return false;
 }
 
 void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class)
@@ -171,8 +173,19 @@ static void magazine_put(struct hak_cache *cache,
                          uint32_t last)
 {
     hak_place *base = cache->magazines[size_class].base;
+    const size_t slab_bytes = hak_classes[size_class].units * HAK_UNIT_BYTES;
+    struct hak_slab *slab = NULL; // of the block before; the next one is often its neighbour
     for (uint32_t i = first; i <= last; i++) {
-        hak_inbox_route(cache, cache, hak_place_load(&base[i]));
+        void *block = hak_place_load(&base[i]);
+        if (slab == NULL || (uintptr_t)block - (uintptr_t)slab->base >= slab_bytes) {
+            const bool is_ours = HAK_MAP_TAG(hak_map_entry(block)) == cache->tag;
+            slab = is_ours ? hak_slab_of(block) : NULL;
+        }
+        if (HAK_UNLIKELY(slab == NULL)) {
+            hak_inbox_route(cache, cache, block);
+        } else if (hak_cache_put(cache, slab, block)) {
+            slab = NULL; // it has ended
+        }
     }
 }
 

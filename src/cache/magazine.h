@@ -20,8 +20,9 @@ HAK_INTERNAL void hak_magazine_end_all(struct hak_cache *cache);
 HAK_INTERNAL void hak_magazine_tidy(struct hak_cache *cache);
 // Forget the blocks in all magazines: their slabs are about to end.
 HAK_INTERNAL void hak_magazine_forget_all(struct hak_cache *cache);
-// Put `block`, of a slab of `cache`, back into its slab. Any thread with the lock.
-HAK_INTERNAL void hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block);
+// Put `block`, of a slab of `cache`, back into its slab. True when the slab has ended with that. Any
+// thread with the lock.
+HAK_INTERNAL bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block);
 // Take one block from the slabs of `cache`, past its magazine. Any thread with the lock.
 HAK_INTERNAL void *hak_cache_take(struct hak_cache *cache, unsigned size_class);
 // As above, but never handed out before: NULL when there is none. `zeroed`: its pages are untouched.

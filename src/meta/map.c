@@ -16,13 +16,13 @@ enum {
     COMMIT_LOG2 = 20,    // bytes of the unit table made writable at a time: 16 GiB of heap
 };
 
-// Anywhere from 16 TiB to 80 TiB: far from what the kernel places top-down and from
+// Anywhere from 17 TiB (AddressSanitizer's shadow ends at 16 TiB) to 81 TiB: far from what the kernel places top-down and from
 // programs, on every processor with 47 or more bits of addresses.
 #if HAK_TSAN // has shadow memory there, and room for programs only where the kernel maps
 #    define WINDOW_LOW  UINT64_C(0x7F0000000000)
 #    define WINDOW_SPAN 1
 #else
-#    define WINDOW_LOW  (UINT64_C(1) << 44)
+#    define WINDOW_LOW  (UINT64_C(17) << 40)
 #    define WINDOW_SPAN (UINT64_C(1) << 46)
 #endif
 

@@ -72,8 +72,7 @@ function(hak_add_test name)
     add_test(NAME "${HAKMEM_TEST_PREFIX}${name}"
         COMMAND ${ARG_WRAPPER} ${launch} ${ARG_COMMAND} ${arguments})
     set_tests_properties("${HAKMEM_TEST_PREFIX}${name}" PROPERTIES
-        # The leak checker knows the sanitizer's malloc, not ours, and after fork waits for threads in vain.
-        ENVIRONMENT "HAKMEM_LIB=$<TARGET_FILE:hakmem>;ASAN_OPTIONS=detect_leaks=0;${environment}"
+        ENVIRONMENT "HAKMEM_LIB=$<TARGET_FILE:hakmem>;${environment}"
         LABELS "${ARG_LABEL}"
         TIMEOUT ${timeout}
         SKIP_RETURN_CODE 77)

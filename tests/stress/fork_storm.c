@@ -1,8 +1,9 @@
 // args: 8 40 1
+// env: ASAN_OPTIONS=detect_leaks=0
 //
 // All threads of a program fork while all allocate. Each child checks and frees
 // every block it can see, allocates, starts threads and ends; the parent's
-// blocks stay as they were.
+// blocks stay as they were. (The leak checker would look in each child for the parent's threads.)
 #include "../support/stress.h"
 
 #include "../support/model.h"
@@ -15,6 +16,16 @@ struct crew {
 };
 
 static struct crew crews[HT_MOST_THREADS];
+
+// gcc 12's AddressSanitizer does not take its own allocator's locks around fork, and every thread
+// uses that allocator when it starts and when it ends: a child forked at such a moment would hang
+// in the start of its own thread, with any malloc. So there no thread starts or ends while others
+// fork; elsewhere they may.
+#ifdef __SANITIZE_ADDRESS__
+#    define STAY_TOGETHER() ht_meet()
+#else
+#    define STAY_TOGETHER() ((void)0)
+#endif
 
 static void *work_a_little(void *seed)
 {
@@ -51,6 +62,7 @@ static void *work(void *argument)
 {
     struct ht_worker *worker = argument;
     struct crew *crew = &crews[worker->index];
+    STAY_TOGETHER();
     for (size_t i = 0; i < worker->operations; i++) {
         atomic_store(&crew->at_work, true);
         for (size_t j = 0; j < 200; j++) {
@@ -68,14 +80,12 @@ static void *work(void *argument)
     for (size_t i = 0; i < SLOTS; i++) {
         ht_slot_free(&crew->slots[i]);
     }
+    STAY_TOGETHER();
     return NULL;
 }
 
 int main(int count, char **arguments)
 {
-#ifdef __SANITIZE_ADDRESS__
-    return 77; // children hang now and then in this build only; whether in its runtime is not known
-#endif
     struct ht_stress stress = ht_stress_start(count, arguments);
     ht_run_rising_threads(&stress, work);
     return 0;

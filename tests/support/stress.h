@@ -46,6 +46,7 @@ struct ht_worker {
 
 // Run `work` in `count` threads, at most HT_MOST_THREADS, and wait for them.
 enum { HT_MOST_THREADS = 64 };
+static pthread_barrier_t ht_barrier;
 
 static inline void ht_run_threads(const struct ht_stress *stress,
                                   size_t count,
@@ -53,6 +54,7 @@ static inline void ht_run_threads(const struct ht_stress *stress,
 {
     static struct ht_worker workers[HT_MOST_THREADS];
     HT_CHECK(count <= HT_MOST_THREADS, "at most %d threads", HT_MOST_THREADS);
+    pthread_barrier_init(&ht_barrier, NULL, (unsigned)count);
     for (size_t i = 0; i < count; i++) {
         workers[i].index = i;
         workers[i].operations = stress->operations;
@@ -63,6 +65,13 @@ static inline void ht_run_threads(const struct ht_stress *stress,
     for (size_t i = 0; i < count; i++) {
         pthread_join(workers[i].thread, NULL);
     }
+    pthread_barrier_destroy(&ht_barrier);
+}
+
+// Wait for all the threads of this run.
+static inline void ht_meet(void)
+{
+    pthread_barrier_wait(&ht_barrier);
 }
 
 // With 1, 4, 16 ... threads, up to the most that the arguments ask for.

@@ -43,6 +43,10 @@ A value is a decimal number; `K`, `M` or `G` behind it stand for 1,024, 1,024² 
 number or out of range is reported in one line on stderr, and the default kept. Programs that run with
 another user's rights (set-user-ID) ignore the environment.
 
+Some defaults depend on the memory and the processors that there are: the machine's, or what the
+process's control group and those above it leave (a container's limits), both versions of the kernel's
+interface. They are read when the heap first grows beyond 4 MiB.
+
     HAKMEM_CHECK=1 LD_PRELOAD=libhakmem.so program
     HAKMEM_DECAY_MS=2000 HAKMEM_MAGAZINE_BYTES=256K LD_PRELOAD=libhakmem.so program
 

@@ -19,6 +19,10 @@
 #define hak_swap_acq_rel(p, v)  atomic_exchange_explicit((p), (v), memory_order_acq_rel)
 #define hak_add_relaxed(p, v)   atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
 #define hak_sub_relaxed(p, v)   atomic_fetch_sub_explicit((p), (v), memory_order_relaxed)
+#define hak_or_relaxed(p, v)    atomic_fetch_or_explicit((p), (v), memory_order_relaxed)
+#define hak_cas_relaxed(p, old, v)           \
+    atomic_compare_exchange_strong_explicit( \
+        (p), (old), (v), memory_order_relaxed, memory_order_relaxed)
 #define hak_cas_acquire(p, old, v)           \
     atomic_compare_exchange_strong_explicit( \
         (p), (old), (v), memory_order_acquire, memory_order_relaxed)

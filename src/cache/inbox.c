@@ -77,7 +77,8 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
         parcel->next = head;
     } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: inbox_next_locked
     // An owner that does not come to empty its inbox: do it for it.
-    if (waiting > 16 * hak_options.parcel_bytes && owner != cache && hak_lock_try(&owner->lock)) {
+    if (waiting > 16 * hak_load_relaxed(&hak_options.parcel_bytes) && owner != cache &&
+        hak_lock_try(&owner->lock)) {
         hak_inbox_drain(cache, owner);
         hak_lock_drop(&owner->lock);
     }
@@ -90,7 +91,8 @@ static bool outbox_add(struct hak_outbox *outbox, void *block, uint32_t entry)
     hak_place_store(&parcel->blocks[count], block);
     hak_store_release(&parcel->count, count + 1); // pairs with: hak_outbox_loot
     parcel->bytes += hak_classes[HAK_MAP_CLASS(entry)].bytes;
-    return count + 1 < HAK_PARCEL_BLOCKS && parcel->bytes < hak_options.parcel_bytes;
+    return count + 1 < HAK_PARCEL_BLOCKS &&
+           parcel->bytes < hak_load_relaxed(&hak_options.parcel_bytes);
 }
 
 // When there is no memory for a parcel: the link goes into the freed block itself, which

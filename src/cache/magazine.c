@@ -223,7 +223,7 @@ static void magazine_grow(struct hak_cache *cache, unsigned size_class)
     struct hak_magazine *magazine = &cache->magazines[size_class];
     const uint32_t slots = 2 * (magazine->slots + 2) - 2;
     const size_t more = ((size_t)slots - magazine->slots) * hak_classes[size_class].bytes;
-    const size_t most = hak_options.magazine_bytes;
+    const size_t most = hak_load_relaxed(&hak_options.magazine_bytes);
     while (more <= most && cache->magazine_bytes + more > most) {
         if (!magazine_shrink_one(cache, size_class)) {
             return;

@@ -63,7 +63,7 @@ void hak_stop_thread(void)
 void hak_start_process(void)
 {
     hak_thread_start();
-    if (hak_options.check != 0 && hak_cache_self != &hak_cache_nobody) {
+    if (hak_load_relaxed(&hak_options.check) != 0 && hak_cache_self != &hak_cache_nobody) {
         cache_make_direct(hak_cache_self);
     }
 }

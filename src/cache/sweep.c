@@ -27,7 +27,7 @@ static _Atomic(uint32_t) sweep_alarm; // slept on
 
 static uint64_t decay_ticks(void)
 {
-    return hak_options.decay_ms / HAK_TICK_MS;
+    return hak_load_relaxed(&hak_options.decay_ms) / HAK_TICK_MS;
 }
 
 // The class is not in use here: let its slabs go, and pages inside them.
@@ -108,7 +108,9 @@ static void sweeper_work(void)
         const struct hak_purge_age due = {decay_ticks(), 2 * decay_ticks()};
         const size_t gone = hak_arena_purge(due, TICK_PURGE_BYTES);
         const size_t waiting = kept + hak_load_relaxed(&hak_arena.dirty_bytes);
-        quiet = gone > 0 || kept > 0 || waiting >= hak_options.purge_start_bytes ? 0 : quiet + 1;
+        quiet = gone > 0 || kept > 0 || waiting >= hak_load_relaxed(&hak_options.purge_start_bytes)
+                    ? 0
+                    : quiet + 1;
     }
     hak_store_release(&hak_sweep_runs, 0); // pairs with: hak_sweep_wanted
 }
@@ -116,13 +118,13 @@ static void sweeper_work(void)
 void hak_sweep_wanted(size_t kept_bytes)
 {
     const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
-    if (HAK_UNLIKELY(dirty > hak_options.dirty_bytes)) {
+    if (HAK_UNLIKELY(dirty > hak_load_relaxed(&hak_options.dirty_bytes))) {
         // No more than one superslab: it is the caller who waits.
         hak_arena_purge((struct hak_purge_age){0, 2 * decay_ticks()}, HAK_SUPER_BYTES);
     }
     const size_t waiting = kept_bytes + dirty;
-    if (waiting < hak_options.purge_start_bytes || !hak_options.purger ||
-        hak_load_relaxed(&hak_sweep_runs) != 0) {
+    if (waiting < hak_load_relaxed(&hak_options.purge_start_bytes) ||
+        !hak_load_relaxed(&hak_options.purger) || hak_load_relaxed(&hak_sweep_runs) != 0) {
         return;
     }
     uint32_t none = 0;

@@ -60,13 +60,14 @@ static struct hak_cache *registry_add_locked(bool has_thread)
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         hak_store_relaxed(&cache->top[size_class], NOTHING);
     }
-    for (unsigned bin = 0; bin < HAK_HOT_PLACES && hak_options.check != 0; bin++) {
+    for (unsigned bin = 0; bin < HAK_HOT_PLACES && hak_load_relaxed(&hak_options.check) != 0;
+         bin++) {
         hak_store_relaxed(&cache->hot[bin], HAK_FULL);
     }
     hak_list_start(&cache->full);
     hak_list_start(&cache->larges);
     cache->tag = ++hak_registry.count << 8;
-    cache->is_direct = hak_options.check != 0;
+    cache->is_direct = hak_load_relaxed(&hak_options.check) != 0;
     cache->has_thread = has_thread;
     cache->next = hak_load_relaxed(&hak_registry.all);
     hak_store_release(&hak_registry.all, cache); // pairs with: sweep_pass_locked

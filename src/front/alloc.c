@@ -138,7 +138,7 @@ static void check_size(const void *block, size_t bytes)
 
 void hak_free_sized(void *block, size_t bytes)
 {
-    if (HAK_UNLIKELY(hak_options.check != 0)) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.check) != 0)) {
         check_size(block, bytes);
     }
     hak_free(block);

@@ -13,7 +13,7 @@
 
 struct option {
     const char *name;
-    uint64_t *value;
+    _Atomic(uint64_t) *value;
     uint64_t min;
     uint64_t max;
 };
@@ -69,7 +69,7 @@ static void environment_complain(const char *name, const char *value, const stru
                                value,
                                (size_t)option->min,
                                (size_t)option->max,
-                               (size_t)*option->value);
+                               (size_t)hak_load_relaxed(option->value));
     hak_os_print(line, length);
 }
 
@@ -88,7 +88,7 @@ static void environment_take(const char *variable)
         environment_complain(option->name, equals + 1, option);
         return;
     }
-    *option->value = value;
+    hak_option_choose(option->value, value);
 }
 
 void hak_environment_read(char **environment)
@@ -108,7 +108,7 @@ bool hak_option_get(const char *name, uint64_t *value)
 {
     const struct option *option = option_named(name, strlen(name));
     if (option != NULL) {
-        *value = *option->value;
+        *value = hak_load_relaxed(option->value);
     }
     return option != NULL;
 }
@@ -120,6 +120,6 @@ bool hak_option_set(const char *name, uint64_t value)
         value > option->max) {
         return false; // option check decides how caches are made
     }
-    *option->value = value;
+    hak_option_choose(option->value, value);
     return true;
 }

@@ -65,7 +65,7 @@ void *hak_realloc(void *block, size_t bytes)
     if (!hak_map_is_small(entry)) {
         return realloc_large(block, bytes);
     }
-    if (HAK_UNLIKELY(hak_options.check != 0)) {
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.check) != 0)) {
         check_is_live(block);
     }
     // Half of a block may stay unused before the rest is worth a copy.

@@ -19,6 +19,8 @@ struct hak_fake hak_fake = {
     .now_ns = 1,
     .page_bytes = 4096,
     .address_limit = SIZE_MAX,
+    .memory_bytes = SIZE_MAX,
+    .processors = 1,
     .huge_pages = HAK_HUGE_NEVER,
 };
 
@@ -126,6 +128,30 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
     // The target's own mapping is replaced, so only the old one's bytes go.
     hak_add_relaxed(&hak_fake.mapped_bytes, (target == NULL ? bytes : 0) - old_bytes);
     return got;
+}
+
+size_t hak_os_read_file(const char *path, char *text, size_t bytes)
+{
+    const struct hak_fake_file *file = hak_fake.files;
+    hak_add_relaxed(&hak_fake.file_reads, 1);
+    while (file != NULL && file->path != NULL && strcmp(file->path, path) != 0) {
+        file++;
+    }
+    const char *found = file != NULL && file->path != NULL ? file->text : "";
+    const size_t length = strlen(found) < bytes - 1 ? strlen(found) : bytes - 1;
+    memcpy(text, found, length);
+    text[length] = '\0';
+    return length;
+}
+
+size_t hak_os_memory_bytes(void)
+{
+    return hak_fake.memory_bytes;
+}
+
+unsigned hak_os_processors(void)
+{
+    return hak_fake.processors;
 }
 
 size_t hak_os_resident_bytes(void)

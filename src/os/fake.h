@@ -14,6 +14,11 @@
 
 #include "os/os.h"
 
+struct hak_fake_file {
+    const char *path;
+    const char *text;
+};
+
 struct hak_fake {
     // What a test sets. An "ask" is a call that wants memory: map, reserve, commit, and remap.
     _Atomic(size_t) fail_first; // of `fail_times` asks that are refused; counted by `asks` from 1
@@ -31,6 +36,9 @@ struct hak_fake {
     size_t page_bytes;
     size_t resident_bytes;
     size_t address_limit;
+    size_t memory_bytes;
+    unsigned processors;
+    const struct hak_fake_file *files; // up to one without a path; NULL: there are none
     enum hak_huge_pages huge_pages;
     void (*on_barrier)(void); // what other threads do until they pass the barrier
     void (*on_purge)(void *start, size_t bytes);
@@ -45,6 +53,7 @@ struct hak_fake {
     _Atomic(size_t) purges;
     _Atomic(size_t) purged_bytes;
     _Atomic(size_t) barriers;
+    _Atomic(size_t) file_reads;
     _Atomic(size_t) huge_asks;     // hak_os_want_huge(…, true)
     _Atomic(size_t) huge_refusals; // hak_os_want_huge(…, false)
     _Atomic(size_t) thread_starts;

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,7 +86,7 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
     return call_failed(got) ? NULL : (void *)got;
 }
 
-static size_t read_file(const char *path, char *text, size_t bytes)
+size_t hak_os_read_file(const char *path, char *text, size_t bytes)
 {
     long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
     text[0] = '\0';
@@ -99,11 +100,29 @@ static size_t read_file(const char *path, char *text, size_t bytes)
     return (size_t)length;
 }
 
+size_t hak_os_memory_bytes(void)
+{
+    struct sysinfo machine = {0};
+    hak_syscall(SYS_sysinfo, (long)&machine, 0, 0, 0, 0, 0);
+    return machine.totalram != 0 ? machine.totalram * machine.mem_unit : SIZE_MAX;
+}
+
+unsigned hak_os_processors(void)
+{
+    uint64_t mask[128]; // the kernel refuses a shorter one than its own: 8,192 processors
+    const long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    unsigned count = 0;
+    for (long i = 0; i < bytes / (long)sizeof mask[0]; i++) {
+        count += hak_count_bits(mask[i]);
+    }
+    return count > 0 ? count : 1;
+}
+
 size_t hak_os_resident_bytes(void)
 {
     char text[64]; // pages: "total resident …"
     size_t pages = 0;
-    read_file("/proc/self/statm", text, sizeof text);
+    hak_os_read_file("/proc/self/statm", text, sizeof text);
     const char *c = text;
     while (*c != ' ' && *c != '\0') {
         c++;
@@ -154,7 +173,8 @@ void hak_os_clear(void *start, size_t bytes)
 enum hak_huge_pages hak_os_huge_pages(void)
 {
     char text[64]; // "always [madvise] never": the setting stands in brackets
-    size_t length = read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
+    size_t length =
+        hak_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof text);
     for (size_t i = 0; i + 1 < length; i++) {
         if (text[i] == '[') {
             return text[i + 1] == 'a'   ? HAK_HUGE_ALWAYS

@@ -46,6 +46,15 @@ HAK_INTERNAL void hak_os_clear(void *start, size_t bytes);
 // place when `target` is NULL. Returns the new start, or NULL with nothing changed.
 HAK_INTERNAL void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target);
 
+// Read a file of the kernel's, at most `bytes` - 1 characters of it, and end it with a 0. Returns
+// its length; 0 when it cannot be read.
+HAK_INTERNAL size_t hak_os_read_file(const char *path, char *text, size_t bytes);
+
+// The machine's memory, SIZE_MAX when unknown, and its processors that this process may run on, at
+// least 1.
+HAK_INTERNAL size_t hak_os_memory_bytes(void);
+HAK_INTERNAL unsigned hak_os_processors(void);
+
 // Bytes of this process that are resident; 0 when that cannot be read.
 HAK_INTERNAL size_t hak_os_resident_bytes(void);
 

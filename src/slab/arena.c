@@ -9,6 +9,7 @@
 #include "meta/pool.h"
 #include "os/os.h"
 #include "slab/arena_locked.h"
+#include "slab/defaults.h"
 
 struct hak_arena hak_arena;
 
@@ -59,7 +60,8 @@ bool hak_arena_wants_huge_locked(bool for_one_block)
         hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
     const size_t used = mapped - hak_load_relaxed(&hak_arena.free_bytes);
     // Dense in units, unless all of it is for one block; then dense in pages, which costs system calls.
-    return hak_arena.huge_pages != HAK_HUGE_NEVER && used >= hak_options.huge_start_bytes &&
+    return hak_arena.huge_pages != HAK_HUGE_NEVER &&
+           used >= hak_load_relaxed(&hak_options.huge_start_bytes) &&
            (for_one_block || used >= mapped / 4 * 3) && hak_os_resident_bytes() >= used / 4 * 3;
 }
 
@@ -79,6 +81,9 @@ static bool arena_grow_locked(uint64_t count)
     const size_t bytes = count << HAK_SUPER_LOG2;
     if (hak_load_relaxed(&hak_arena.super_bytes) == 0) {
         hak_arena.huge_pages = hak_os_huge_pages();
+    }
+    if (hak_load_relaxed(&hak_arena.super_bytes) + bytes > HAK_SUPER_BYTES) {
+        hak_defaults_fit_locked();
     }
     const bool wants_huge = hak_arena_wants_huge_locked(count > 1);
     char *base = hak_map_take(bytes);

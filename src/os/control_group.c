@@ -1,0 +1,173 @@
+// control_group.c -- see control_group.h.
+#include "os/control_group.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "os/os.h"
+
+// Where every distribution and container mounts them. Of version 1 each controller has its own.
+#define MOUNT_2        "/sys/fs/cgroup"
+#define MOUNT_1_MEMORY "/sys/fs/cgroup/memory"
+#define MOUNT_1_CPU    "/sys/fs/cgroup/cpu"
+
+enum { GROUPS_BYTES = 4096, PATH_BYTES = 1024, NUMBERS_BYTES = 64, NAME_BYTES = 32 };
+
+static char groups[GROUPS_BYTES]; // /proc/self/cgroup: lines "number:controllers:group"
+
+// The folder of a group, with room for the name of a file in it.
+static struct {
+    char path[PATH_BYTES];
+    size_t length;
+} folder;
+
+// The number at *text, which then is behind it. False for what is none: "max", "-1".
+static bool take_number(const char **text, uint64_t *number)
+{
+    const char *c = *text;
+    uint64_t value = 0;
+    for (; *c >= '0' && *c <= '9'; c++) {
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*c - '0'), &value)) {
+            return false;
+        }
+    }
+    if (c == *text) {
+        return false;
+    }
+    *text = c + (*c == ' ');
+    *number = value;
+    return true;
+}
+
+// The numbers in a file of the folder. Returns how many there are, two at most.
+static unsigned read_numbers(const char *name, uint64_t numbers[2])
+{
+    char text[NUMBERS_BYTES];
+    memcpy(folder.path + folder.length, name, strlen(name) + 1);
+    const size_t length = hak_os_read_file(folder.path, text, sizeof text);
+    const char *c = text;
+    unsigned count = 0;
+    while (length > 0 && count < 2 && take_number(&c, &numbers[count])) {
+        count++;
+    }
+    return count;
+}
+
+static void limit_memory(struct hak_share *share, const char *name)
+{
+    uint64_t numbers[2];
+    if (read_numbers(name, numbers) > 0 && numbers[0] < share->memory_bytes) {
+        share->memory_bytes = numbers[0];
+    }
+}
+
+// `quota` microseconds of processor time in each `period`.
+static void limit_processors(struct hak_share *share, uint64_t quota, uint64_t period)
+{
+    const uint64_t whole = period != 0 ? quota / period + (quota % period != 0) : UINT64_MAX;
+    if (whole < share->processors) {
+        share->processors = whole > 0 ? (unsigned)whole : 1;
+    }
+}
+
+static void visit_2(struct hak_share *share)
+{
+    uint64_t numbers[2];
+    limit_memory(share, "/memory.max");
+    limit_memory(share, "/memory.high"); // beyond it the process is slowed down
+    if (read_numbers("/cpu.max", numbers) == 2) {
+        limit_processors(share, numbers[0], numbers[1]);
+    }
+}
+
+static void visit_1_memory(struct hak_share *share)
+{
+    limit_memory(share, "/memory.limit_in_bytes");
+}
+
+static void visit_1_cpu(struct hak_share *share)
+{
+    uint64_t quota[2];
+    uint64_t period[2];
+    if (read_numbers("/cpu.cfs_quota_us", quota) > 0 &&
+        read_numbers("/cpu.cfs_period_us", period) > 0) {
+        limit_processors(share, quota[0], period[0]);
+    }
+}
+
+// Whether `list`, items with commas between them, has `item`. An empty list is version 2's.
+static bool list_has(const char *list, size_t length, const char *item)
+{
+    const size_t item_length = strlen(item);
+    for (size_t from = 0; from <= length; from++) {
+        const char *comma = memchr(list + from, ',', length - from);
+        const size_t to = comma != NULL ? (size_t)(comma - list) : length;
+        if (to - from == item_length && memcmp(list + from, item, item_length) == 0) {
+            return true;
+        }
+        from = to;
+    }
+    return false;
+}
+
+// The group of this process in the hierarchy of `controller` ("": version 2), or NULL.
+static const char *group_of(const char *controller, size_t *length)
+{
+    for (const char *line = groups; line != NULL && *line != '\0';) {
+        const char *end = strchr(line, '\n');
+        const char *list = strchr(line, ':');
+        const char *group = list != NULL ? strchr(list + 1, ':') : NULL;
+        if (group == NULL || end == NULL || group > end) {
+            return NULL;
+        }
+        if (list_has(list + 1, (size_t)(group - list - 1), controller)) {
+            *length = (size_t)(end - group - 1);
+            return group + 1;
+        }
+        line = end + 1;
+    }
+    return NULL;
+}
+
+// Visit the process's group and those above it, to the mount. In a container without a view of its
+// own the lower ones are not there, and the mount is the container's group.
+static void visit_groups(struct hak_share *share,
+                         const char *controller,
+                         const char *mount,
+                         void (*visit)(struct hak_share *share))
+{
+    size_t length;
+    const char *group = group_of(controller, &length);
+    const size_t root = strlen(mount);
+    if (group == NULL || root + length + NAME_BYTES > sizeof folder.path) {
+        return;
+    }
+    memcpy(folder.path, mount, root);
+    memcpy(folder.path + root, group, length);
+    folder.length = root + length;
+    for (;;) {
+        while (folder.length > root && folder.path[folder.length - 1] == '/') {
+            folder.length--;
+        }
+        visit(share);
+        if (folder.length <= root) {
+            return;
+        }
+        while (folder.path[folder.length - 1] != '/') {
+            folder.length--;
+        }
+    }
+}
+
+struct hak_share hak_share_read(void)
+{
+    struct hak_share share = {hak_os_memory_bytes(), hak_os_processors()};
+    hak_os_read_file("/proc/self/cgroup", groups, sizeof groups);
+    // A controller is in one version only; the files of the other are then not there.
+    visit_groups(&share, "", MOUNT_2, visit_2);
+    visit_groups(&share, "memory", MOUNT_1_MEMORY, visit_1_memory);
+    visit_groups(&share, "cpu", MOUNT_1_CPU, visit_1_cpu);
+    return share;
+}

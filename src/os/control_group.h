@@ -1,0 +1,26 @@
+// control_group.h -- the part of the machine that this process may use.
+//
+// Layer     os
+// Threads   one at a time: it works in static memory, for callers may have a small stack.
+// Fails     never; what cannot be read does not limit.
+//
+// A container's limits are those of its control group and of all groups above it. The kernel
+// does not refuse memory beyond them, it ends the process: so who keeps memory for later has to
+// know them. Both versions of the kernel's interface are read: Documentation/admin-guide/
+// cgroup-v2.rst, cgroup-v1/memory.rst, and scheduler/sched-bwc.rst for the processors.
+#ifndef HAK_OS_CONTROL_GROUP_H
+#define HAK_OS_CONTROL_GROUP_H
+
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+struct hak_share {
+    size_t memory_bytes; // SIZE_MAX when nothing says
+    unsigned processors; // at least 1; those that can be busy at the same time
+};
+
+// About 20 system calls for a process five groups deep.
+HAK_INTERNAL struct hak_share hak_share_read(void);
+
+#endif

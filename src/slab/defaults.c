@@ -1,0 +1,40 @@
+// defaults.c -- see defaults.h and docs/decisions/0010.
+#include "slab/defaults.h"
+
+#include <stdbool.h>
+
+#include "base/bits.h"
+#include "base/options.h"
+#include "os/control_group.h"
+
+// What may wait to be given back, and what the magazines of all threads that run at the same time
+// may hold: each a sixteenth of the memory.
+enum { PART_OF_MEMORY = 16 };
+#define DIRTY_LEAST    HAK_MIB(1)
+#define MAGAZINE_LEAST HAK_KIB(64)
+// With less memory than 128 huge pages, one that is touched in a single place is too dear.
+#define HUGE_MEMORY_LEAST HAK_MIB(256)
+
+static void fit_down(_Atomic(uint64_t) *option, uint64_t value, uint64_t least)
+{
+    value = value > least ? value : least;
+    if (value < hak_load_relaxed(option)) {
+        hak_option_fit(option, value);
+    }
+}
+
+void hak_defaults_fit_locked(void)
+{
+    static bool is_done;
+    if (is_done) {
+        return;
+    }
+    is_done = true;
+    const struct hak_share share = hak_share_read();
+    const uint64_t part = share.memory_bytes / PART_OF_MEMORY;
+    fit_down(&hak_options.dirty_bytes, part, DIRTY_LEAST);
+    fit_down(&hak_options.magazine_bytes, part / share.processors, MAGAZINE_LEAST);
+    if (share.memory_bytes < HUGE_MEMORY_LEAST) {
+        hak_option_fit(&hak_options.huge_start_bytes, HAK_GIB(1024)); // never
+    }
+}

@@ -1,0 +1,128 @@
+// The limits of control groups of both versions, as the kernel's files say them.
+#include "os/control_group.h"
+
+#include "../unit.h"
+
+static void expect(const struct hak_fake_file *files, size_t memory_bytes, unsigned processors)
+{
+    hak_fake.files = files;
+    const struct hak_share share = hak_share_read();
+    UNIT_EQUAL(share.memory_bytes, memory_bytes);
+    UNIT_EQUAL(share.processors, processors);
+}
+
+static void without_files_the_machine_is_the_limit(void)
+{
+    expect(NULL, (size_t)16 << 30, 8);
+}
+
+static void version_2_limits(void)
+{
+    static const struct hak_fake_file files[] = {
+        {"/proc/self/cgroup", "0::/user.slice/app.scope\n"},
+        {"/sys/fs/cgroup/user.slice/app.scope/memory.max", "67108864\n"},
+        {"/sys/fs/cgroup/user.slice/app.scope/cpu.max", "150000 100000\n"},
+        {NULL, NULL}};
+    expect(files, 64 << 20, 2); // one and a half processors can keep two threads busy
+}
+
+static void max_is_no_limit(void)
+{
+    static const struct hak_fake_file files[] = {{"/proc/self/cgroup", "0::/app\n"},
+                                                 {"/sys/fs/cgroup/app/memory.max", "max\n"},
+                                                 {"/sys/fs/cgroup/app/memory.high", "max\n"},
+                                                 {"/sys/fs/cgroup/app/cpu.max", "max 100000\n"},
+                                                 {NULL, NULL}};
+    expect(files, (size_t)16 << 30, 8);
+}
+
+static void the_lowest_of_all_groups_above_counts(void)
+{
+    static const struct hak_fake_file files[] = {
+        {"/proc/self/cgroup", "0::/a/b/c\n"},
+        {"/sys/fs/cgroup/a/b/c/memory.max", "8000000000\n"},
+        {"/sys/fs/cgroup/a/b/memory.max", "500000000\n"},
+        {"/sys/fs/cgroup/a/memory.high", "400000000\n"},
+        {"/sys/fs/cgroup/a/b/c/cpu.max", "700000 100000\n"},
+        {"/sys/fs/cgroup/a/cpu.max", "300000 100000\n"},
+        {NULL, NULL}};
+    expect(files, 400000000, 3);
+}
+
+// A container with a view of its own sees itself as the root.
+static void a_container_is_its_own_root(void)
+{
+    static const struct hak_fake_file files[] = {{"/proc/self/cgroup", "0::/\n"},
+                                                 {"/sys/fs/cgroup/memory.max", "1000000\n"},
+                                                 {"/sys/fs/cgroup/cpu.max", "5000 100000\n"},
+                                                 {NULL, NULL}};
+    expect(files, 1000000, 1);
+}
+
+// Without one it sees the host's names of groups that it has no files of.
+static void a_container_with_the_hosts_names(void)
+{
+    static const struct hak_fake_file files[] = {
+        {"/proc/self/cgroup",
+         "12:memory:/docker/0123456789abcdef\n"
+         "4:cpu,cpuacct:/docker/0123456789abcdef\n"
+         "1:name=systemd:/docker/0123456789abcdef\n"},
+        {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "536870912\n"},
+        {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "250000\n"},
+        {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"},
+        {NULL, NULL}};
+    expect(files, 512 << 20, 3);
+}
+
+static void version_1_limits(void)
+{
+    static const struct hak_fake_file files[] = {
+        {"/proc/self/cgroup", "5:cpuacct,cpu:/a\n4:memory:/a/b\n0::/\n"},
+        {"/sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n"}, // none
+        {"/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "100000000\n"},
+        {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"},
+        {"/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "-1\n"}, // none
+        {"/sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000\n"},
+        {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "400000\n"},
+        {"/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"},
+        {NULL, NULL}};
+    expect(files, 100000000, 4);
+}
+
+static void nonsense_does_not_limit(void)
+{
+    static char long_name[3000];
+    static const struct hak_fake_file nonsense[] = {
+        {"/proc/self/cgroup", "0::/a\n"},
+        {"/sys/fs/cgroup/a/memory.max", "lots\n"},
+        {"/sys/fs/cgroup/a/memory.high", "99999999999999999999999\n"},
+        {"/sys/fs/cgroup/a/cpu.max", "100000 0\n"},
+        {"/sys/fs/cgroup/cpu.max", "100000\n"},
+        {NULL, NULL}};
+    expect(nonsense, (size_t)16 << 30, 8);
+    static const char *const groups[] = {"", "\n", "0", "0:", "0:\n", "0:/\n1:\n", "0::/a", ":::"};
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+        const struct hak_fake_file files[] = {{"/proc/self/cgroup", groups[i]}, {NULL, NULL}};
+        expect(files, (size_t)16 << 30, 8);
+    }
+    memset(long_name, 'x', sizeof long_name - 1);
+    memcpy(long_name, "0::/", 4);
+    long_name[sizeof long_name - 2] = '\n';
+    const struct hak_fake_file files[] = {{"/proc/self/cgroup", long_name}, {NULL, NULL}};
+    expect(files, (size_t)16 << 30, 8);
+}
+
+int main(void)
+{
+    hak_fake.memory_bytes = (size_t)16 << 30;
+    hak_fake.processors = 8;
+    without_files_the_machine_is_the_limit();
+    version_2_limits();
+    max_is_no_limit();
+    the_lowest_of_all_groups_above_counts();
+    a_container_is_its_own_root();
+    a_container_with_the_hosts_names();
+    version_1_limits();
+    nonsense_does_not_limit();
+    return 0;
+}

@@ -1,7 +1,7 @@
 // native only
-// When the address space is used up, every size gets NULL with ENOMEM; nothing
-// that was allocated changes; freeing works; and when the limit is lifted or
-// blocks were freed, allocation works again.
+// When a limit of the process is reached (RLIMIT_AS, RLIMIT_DATA), every size gets
+// NULL with ENOMEM; nothing that was allocated changes; freeing works; and when
+// the limit is lifted or blocks were freed, allocation works again.
 #include "../support/memory.h"
 
 #include <sys/resource.h>
@@ -16,12 +16,20 @@ struct kept {
 static struct kept *kept;
 static size_t count;
 
-static void set_limit(rlim_t bytes)
+// What is limited, and where the kernel says how much of it is in use.
+static const struct {
+    __rlimit_resource_t limit;
+    const char *field;
+} resources[] = {{RLIMIT_AS, "VmSize"}, {RLIMIT_DATA, "VmData"}};
+
+enum { RESOURCES = sizeof resources / sizeof *resources };
+
+static void set_limit(size_t resource, rlim_t bytes)
 {
     struct rlimit limit;
-    getrlimit(RLIMIT_AS, &limit);
+    getrlimit(resources[resource].limit, &limit);
     limit.rlim_cur = bytes;
-    HT_CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit failed");
+    HT_CHECK(setrlimit(resources[resource].limit, &limit) == 0, "setrlimit failed");
 }
 
 static unsigned char mark(const unsigned char *block)
@@ -74,47 +82,57 @@ static void fail_in_other_ways(void)
     HT_CHECK(posix_memalign(&other, HT_MIB, 600 * HT_MIB) == ENOMEM, "posix_memalign found memory");
 }
 
+static void run_out(size_t resource)
+{
+    // The library may have reserved much and filled nothing: the limit is
+    // set above what is there now, and what was reserved counts as memory.
+    size_t now = (size_t)ht_proc_number("/proc/self/status", resources[resource].field) * HT_KIB;
+    set_limit(resource, now + 96 * HT_MIB);
+    count = 0;
+    static const size_t sizes[] = {40 * HT_MIB, 3 * HT_MIB, 300000, 40000, 5000, 1000, 100};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t first = count;
+        exhaust(sizes[i]);
+        check_all();
+        if (i + 1 < sizeof sizes / sizeof *sizes) {
+            // Half of them again, so that smaller blocks find room.
+            for (size_t j = first + (count - first) / 2; count > j;) {
+                free(kept[--count].bytes);
+            }
+        }
+    }
+    HT_CHECK(count > 1000, "only %zu blocks before memory ran out", count);
+    fail_in_other_ways();
+    check_all();
+    for (size_t i = count; i > count / 2; i--) {
+        free(kept[i - 1].bytes);
+    }
+    count /= 2;
+    void *block = malloc(100);
+    HT_CHECK(block != NULL, "no memory although blocks of the same size were freed");
+    free(block);
+    set_limit(resource, RLIM_INFINITY);
+    block = malloc(100 * HT_MIB);
+    HT_CHECK(block != NULL, "no memory although the limit was lifted");
+    free(block);
+    check_all();
+    while (count > 0) {
+        free(kept[--count].bytes);
+    }
+}
+
 int main(void)
 {
     ht_start();
     kept = ht_map(MOST_BLOCKS * sizeof *kept);
-    struct rlimit before;
-    getrlimit(RLIMIT_AS, &before);
-    for (int round = 0; round < 3; round++) {
-        // The library may have reserved much and filled nothing: the limit is
-        // set above what is there now, and what was reserved counts as memory.
-        size_t now = (size_t)ht_proc_number("/proc/self/status", "VmSize") * HT_KIB;
-        set_limit(now + 96 * HT_MIB);
-        count = 0;
-        static const size_t sizes[] = {40 * HT_MIB, 3 * HT_MIB, 300000, 40000, 5000, 1000, 100};
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            size_t first = count;
-            exhaust(sizes[i]);
-            check_all();
-            if (i + 1 < sizeof sizes / sizeof *sizes) {
-                // Half of them again, so that smaller blocks find room.
-                for (size_t j = first + (count - first) / 2; count > j;) {
-                    free(kept[--count].bytes);
-                }
-            }
+    for (size_t resource = 0; resource < RESOURCES; resource++) {
+        struct rlimit before;
+        getrlimit(resources[resource].limit, &before);
+        if (before.rlim_max != RLIM_INFINITY) {
+            HT_SKIP("this process is limited already");
         }
-        HT_CHECK(count > 1000, "only %zu blocks before memory ran out", count);
-        fail_in_other_ways();
-        check_all();
-        for (size_t i = count; i > count / 2; i--) {
-            free(kept[i - 1].bytes);
-        }
-        count /= 2;
-        void *block = malloc(100);
-        HT_CHECK(block != NULL, "no memory although blocks of the same size were freed");
-        free(block);
-        set_limit(before.rlim_cur);
-        block = malloc(100 * HT_MIB);
-        HT_CHECK(block != NULL, "no memory although the limit was lifted");
-        free(block);
-        check_all();
-        while (count > 0) {
-            free(kept[--count].bytes);
+        for (int round = 0; round < 3; round++) {
+            run_out(resource);
         }
     }
     return 0;

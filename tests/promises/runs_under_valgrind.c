@@ -1,7 +1,8 @@
 // preload only
 // native only
-// The program works under valgrind's tools that leave malloc to us; valgrind
-// refuses reservations of hundreds of GiB.
+// The program works under valgrind, which refuses reservations of hundreds of
+// GiB: with tools that leave malloc to us, with memcheck when it does, and with
+// memcheck when malloc is its own.
 #include "../support/promise.h"
 
 #include <fcntl.h>
@@ -20,7 +21,8 @@ static void *use_heap(void *unused)
     return unused;
 }
 
-static int run_under(const char *tool)
+// `option`: of the tool. `whose`: what the program inside is told.
+static void run_under(const char *tool, const char *option, const char *whose)
 {
     pid_t child = fork();
     if (child == 0) {
@@ -28,18 +30,26 @@ static int run_under(const char *tool)
         dup2(nowhere, STDOUT_FILENO);
         char self[4096] = "";
         HT_CHECK(readlink("/proc/self/exe", self, sizeof self - 1) > 0, "readlink failed");
-        execlp(
-            "valgrind", "valgrind", "-q", tool, "--error-exitcode=9", self, "inside", (char *)NULL);
+        execlp("valgrind",
+               "valgrind",
+               "-q",
+               tool,
+               option,
+               "--error-exitcode=9",
+               self,
+               whose,
+               (char *)NULL);
         _exit(HT_SKIPPED);
     }
     ht_wait_child(child, tool);
-    return 0;
 }
 
 int main(int count, char **arguments)
 {
-    if (count > 1 && strcmp(arguments[1], "inside") == 0) {
-        ht_start();
+    if (count > 1) {
+        if (strcmp(arguments[1], "ours") == 0) {
+            ht_start();
+        }
         use_heap(NULL);
         pthread_t thread;
         HT_CHECK(pthread_create(&thread, NULL, use_heap, NULL) == 0, "no thread");
@@ -47,5 +57,8 @@ int main(int count, char **arguments)
         return 0;
     }
     ht_start();
-    return run_under("--tool=none");
+    run_under("--tool=none", "--trace-children=no", "ours");
+    run_under("--tool=memcheck", "--soname-synonyms=somalloc=nouserintercepts", "ours");
+    run_under("--tool=memcheck", "--trace-children=no", "not ours");
+    return 0;
 }

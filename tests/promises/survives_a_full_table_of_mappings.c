@@ -1,12 +1,41 @@
 // native only
 // When the process has as many mappings as the kernel allows (max_map_count),
-// so that mmap, and even munmap in the middle, fail: malloc gives memory or
-// NULL with ENOMEM, free works, and afterwards all is as before.
+// so that mmap, mremap to another place, and even munmap in the middle, fail:
+// malloc gives memory or NULL with ENOMEM, what it gave before stays as it was,
+// free works, and afterwards all is as before.
 #include "../support/memory.h"
 
 enum { BLOCKS = 300 };
 
-static void *held[BLOCKS];
+// Above 512 MiB a block has a mapping of its own. Untouched, it costs addresses only.
+#define LONE_BYTES (600 * HT_MIB)
+
+static unsigned char *held[BLOCKS];
+
+static size_t held_bytes(size_t i)
+{
+    return i * i * 40;
+}
+
+static void check_held(void)
+{
+    for (size_t i = 0; i < BLOCKS; i++) {
+        for (size_t j = 0; j < held_bytes(i); j++) {
+            HT_CHECK(held[i][j] == (unsigned char)i, "byte %zu of %zu changed", j, held_bytes(i));
+        }
+    }
+}
+
+// It grows, where it lies or elsewhere, or is refused and stays.
+static void *try_to_grow(unsigned char *lone)
+{
+    errno = 0;
+    unsigned char *larger = realloc(lone, 2 * LONE_BYTES);
+    HT_CHECK(larger != NULL || errno == ENOMEM, "realloc: errno is %d, not ENOMEM", errno);
+    lone = larger != NULL ? larger : lone;
+    HT_CHECK(lone[0] == 1 && lone[LONE_BYTES - 1] == 2, "a large block changed");
+    return lone;
+}
 
 static void try_all_sizes(void)
 {
@@ -39,10 +68,15 @@ int main(void)
         HT_SKIP("max_map_count is %zu: too many to fill", most);
     }
     for (size_t i = 0; i < BLOCKS; i++) {
-        held[i] = malloc(i * i * 40);
+        held[i] = malloc(held_bytes(i));
         HT_CHECK(held[i] != NULL, "malloc failed");
-        memset(held[i], 1, i * i * 40);
+        memset(held[i], (int)i, held_bytes(i));
     }
+    unsigned char *lone = malloc(LONE_BYTES);
+    unsigned char *other = malloc(LONE_BYTES);
+    HT_CHECK(lone != NULL && other != NULL, "no block of %zu", LONE_BYTES);
+    lone[0] = 1;
+    lone[LONE_BYTES - 1] = 2;
     // Pages with access and without are never merged into one mapping.
     char *pages = mmap(NULL, 2 * most * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     HT_CHECK(pages != MAP_FAILED, "no address space");
@@ -52,21 +86,27 @@ int main(void)
     }
     HT_CHECK(used < most, "the table never filled");
     try_all_sizes();
+    lone = try_to_grow(lone);
+    check_held();
     for (size_t i = 0; i < BLOCKS; i++) {
         free(held[i]);
     }
+    free(other);
+    malloc_trim(0);
     try_all_sizes();
+    lone = try_to_grow(lone);
     munmap(pages, 2 * most * page);
     for (size_t i = 0; i < BLOCKS; i++) {
-        held[i] = calloc(1, i * i * 40);
+        held[i] = calloc(1, held_bytes(i));
         HT_CHECK(held[i] != NULL, "calloc failed with room for mappings again");
     }
     for (size_t i = 0; i < BLOCKS; i++) {
-        for (size_t j = 0; j < i * i * 40; j++) {
-            HT_CHECK(((char *)held[i])[j] == 0, "calloc of %zu: byte %zu is not 0", i * i * 40, j);
+        for (size_t j = 0; j < held_bytes(i); j++) {
+            HT_CHECK(held[i][j] == 0, "calloc of %zu: byte %zu is not 0", held_bytes(i), j);
         }
         free(held[i]);
     }
+    free(lone);
     void *large = malloc(64 * HT_MIB);
     HT_CHECK(large != NULL, "no large block with room for mappings again");
     free(large);

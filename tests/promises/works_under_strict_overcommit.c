@@ -2,7 +2,8 @@
 // native only
 // preload only
 // Where the kernel promises no memory that it does not have (overcommit_memory
-// 2), reservations do not count as use: the program starts and works.
+// 2), reservations do not count as use: the program starts and works. What the
+// kernel refuses is NULL with ENOMEM, and the program goes on.
 //
 // The setting is the machine's, not ours: it is changed only when
 // HAK_TEST_SYSTEM=1 allows it, and put back.
@@ -31,6 +32,34 @@ static void write_setting(int value)
     close(fd);
 }
 
+// Ask for all that is promised, untouched, but for a GiB that other programs may need meanwhile.
+static void use_up(void)
+{
+    enum { MOST = 4096 };
+    static unsigned char *blocks[MOST];
+    const size_t size = 64 * HT_MIB;
+    size_t count = 0;
+    long left = ht_proc_number("/proc/meminfo", "CommitLimit");
+    while (count < MOST && left - ht_proc_number("/proc/meminfo", "Committed_AS") > 1024 * 1024) {
+        blocks[count] = malloc(size);
+        HT_CHECK(blocks[count] != NULL, "refused while there was a GiB to promise");
+        blocks[count][0] = (unsigned char)count;
+        count++;
+    }
+    errno = 0;
+    HT_CHECK(malloc(2 * HT_GIB) == NULL && errno == ENOMEM, "promised what is not there");
+    HT_CHECK(realloc(blocks[0], 2 * HT_GIB) == NULL && errno == ENOMEM,
+             "grew beyond what is there");
+    for (size_t i = 0; i < count; i++) {
+        HT_CHECK(blocks[i][0] == (unsigned char)i, "block %zu changed", i);
+        free(blocks[i]);
+    }
+    malloc_trim(0);
+    void *large = malloc(2 * HT_GIB);
+    HT_CHECK(large != NULL, "what was given back is not promised again");
+    free(large);
+}
+
 static int live(void)
 {
     long committed = ht_proc_number("/proc/meminfo", "Committed_AS");
@@ -48,6 +77,7 @@ static int live(void)
     long more = ht_proc_number("/proc/meminfo", "Committed_AS") - committed;
     HT_CHECK(more < 512 * 1024, "a heap of 100 MiB was charged with %ld KiB", more);
     HT_CHECK(malloc(HT_MIB << 20) == NULL && errno == ENOMEM, "1 TiB were promised");
+    use_up();
     return 0;
 }
 

@@ -11,12 +11,11 @@ const char *hak_version(void)
     return TEXT(HAKMEM_VERSION_MAJOR) "." TEXT(HAKMEM_VERSION_MINOR) "." TEXT(HAKMEM_VERSION_PATCH);
 }
 
-// The tables come up with the first allocation, which is earlier (cache/start.c).
-// The library is linked to be initialised first (-z initfirst), before the C library sets
-// `environ`: its constructors get the environment as an argument. First, because fork's hooks
-// run in the order of registration: ours must be the last to lock and the first to unlock, or other
-// libraries' hooks would allocate while everything is locked.
-__attribute__((constructor)) static void start(int argc, char **argv, char **environment)
+// All else comes up with the first allocation, which is earlier (cache/start.c). The options should
+// stand before anybody uses the heap: the library is linked to be initialised first (-z initfirst),
+// before the C library sets `environ`, so its constructors get the environment as an argument; and
+// in a program that the archive is linked into, this constructor has the first priority.
+__attribute__((constructor(101))) static void start(int argc, char **argv, char **environment)
 {
     (void)argc;
     (void)argv;
@@ -26,7 +25,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 
 // What is wrong with the blocks in the magazines shows when they go back to their slabs: now at
 // the latest.
-__attribute__((destructor)) static void stop(void)
+__attribute__((destructor(101))) static void stop(void)
 {
     hak_stop_thread();
 }

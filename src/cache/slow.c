@@ -1,6 +1,7 @@
 // slow.c -- what the fast paths fall back to.
 #include <errno.h>
 
+#include "base/options.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
@@ -9,6 +10,12 @@
 #include "cache/sweep.h"
 #include "cache/thread.h"
 #include "slab/misuse.h"
+
+// Does option check stand, and was this cache made before it was known?
+static bool check_came_late(const struct hak_cache *cache)
+{
+    return HAK_UNLIKELY(hak_load_relaxed(&hak_options.check) != 0) && !cache->is_direct;
+}
 
 static void *malloc_locked(struct hak_cache *cache, unsigned size_class)
 {
@@ -25,6 +32,9 @@ void *hak_malloc_slow(size_t size_class)
             errno = ENOMEM;
             return NULL;
         }
+    }
+    if (check_came_late(cache)) {
+        hak_start_check(cache);
     }
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
@@ -54,6 +64,9 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
         if (cache == NULL) {
             cache = &hak_cache_late; // no memory for a cache: without one, then
         }
+    }
+    if (check_came_late(cache)) {
+        hak_start_check(cache);
     }
     if (!hak_map_is_small(entry)) {
         hak_large_free(cache, block, entry);

@@ -1,8 +1,9 @@
 // start.c -- see start.h.
 //
-// The first allocation comes from the dynamic loader, before any constructor, before
-// the environment is there and before threads can be. So the tables come up in the
-// first slow path, with the default options, and the rest in a constructor.
+// The first allocation may come from the dynamic loader, before any constructor and before the
+// environment is there. So all comes up in the first slow path, with the default options; those of
+// the environment follow in a constructor. By then the program may have threads already, if another
+// constructor came before ours.
 #include "cache/start.h"
 
 #include "base/options.h"
@@ -13,7 +14,6 @@
 #include "cache/thread.h"
 #include "slab/arena.h"
 
-static struct hak_lock start_lock;
 static _Atomic(bool) is_started;
 
 static bool start_tables(void)
@@ -21,12 +21,17 @@ static bool start_tables(void)
     if (hak_load_acquire(&is_started)) { // pairs with: start_tables
         return true;
     }
-    hak_lock_take(&start_lock);
-    if (!hak_load_relaxed(&is_started) && hak_map_start()) {
+    hak_lock_take(&hak_registry.lock);
+    const bool is_first = !hak_load_relaxed(&is_started) && hak_map_start();
+    if (is_first) {
         hak_arena_start();
+        hak_thread_start();
         hak_store_release(&is_started, true); // pairs with: start_tables
     }
-    hak_lock_drop(&start_lock);
+    hak_lock_drop(&hak_registry.lock);
+    if (is_first) {
+        hak_fork_start();
+    }
     return hak_load_relaxed(&is_started);
 }
 
@@ -35,12 +40,12 @@ struct hak_cache *hak_start_thread(void)
     return start_tables() ? hak_cache_for_thread() : NULL;
 }
 
-// Option check came too late for the cache that the loader used: make it direct now.
-static void cache_make_direct(struct hak_cache *cache)
+void hak_start_check(struct hak_cache *cache)
 {
     hak_lock_take(&cache->lock);
     hak_magazine_flush_all(cache);
     hak_magazine_end_all(cache);
+    hak_inbox_post_all(cache);
     hak_large_expire(cache, 0);
     for (unsigned bin = 0; bin < HAK_HOT_PLACES; bin++) {
         hak_store_relaxed(&cache->hot[bin], HAK_FULL);
@@ -62,8 +67,8 @@ void hak_stop_thread(void)
 
 void hak_start_process(void)
 {
-    hak_thread_start();
+    hak_fork_start();
     if (hak_load_relaxed(&hak_options.check) != 0 && hak_cache_self != &hak_cache_nobody) {
-        cache_make_direct(hak_cache_self);
+        hak_start_check(hak_cache_self);
     }
 }

@@ -6,12 +6,14 @@
 
 #include "cache/cache.h"
 
-// The calling thread's cache; the first call of the process also sets up the tables.
-// NULL without memory: the next call tries again.
+// The calling thread's cache; the first call of the process also sets up the tables, and asks for the
+// ends of threads and for fork. NULL without memory: the next call tries again.
 HAK_INTERNAL struct hak_cache *hak_start_thread(void);
 // Put the calling thread's free blocks back into their slabs, which checks them.
 HAK_INTERNAL void hak_stop_thread(void);
-// Once, when the C library is ready: options, thread ends, fork.
+// Once, as early as the options of the environment are known.
 HAK_INTERNAL void hak_start_process(void);
+// Option check came too late for `cache`, the calling thread's: do without magazines from now on.
+HAK_INTERNAL void hak_start_check(struct hak_cache *cache);
 
 #endif

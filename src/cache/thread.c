@@ -206,9 +206,13 @@ static void fork_in_child(void)
 void hak_thread_start(void)
 {
     thread_key_is_made = pthread_key_create(&thread_key, thread_end) == 0;
-    pthread_atfork(hak_world_lock, hak_world_unlock, fork_in_child);
-    // The thread that runs this may have a cache already.
-    if (thread_key_is_made && hak_cache_self != &hak_cache_nobody) {
-        pthread_setspecific(thread_key, hak_cache_self);
+}
+
+void hak_fork_start(void)
+{
+    static _Atomic(bool) is_asked;
+    bool before = false;
+    if (hak_cas_relaxed(&is_asked, &before, true)) {
+        pthread_atfork(hak_world_lock, hak_world_unlock, fork_in_child);
     }
 }

@@ -36,7 +36,12 @@ HAK_INTERNAL void hak_cache_end(struct hak_cache *cache);
 HAK_INTERNAL void hak_world_lock(void);
 HAK_INTERNAL void hak_world_unlock(void);
 
-// Once, early: make the key whose destructor ends a thread's cache, and ask for fork's hooks.
+// Once, before the first cache: make the key whose destructor ends a thread's cache.
 HAK_INTERNAL void hak_thread_start(void);
+// Early: ask for fork's hooks. They run in the order of registration, before fork in the reverse. Ours
+// must be the last to lock and the first to unlock, or another library's would allocate while
+// everything is locked: so they are asked for by our constructor or the first allocation, whichever
+// comes first. Later calls do nothing.
+HAK_INTERNAL void hak_fork_start(void);
 
 #endif

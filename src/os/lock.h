@@ -8,7 +8,7 @@
 // out of order only by hak_lock_try):
 //
 //   sweep      one sweep at a time (cache/sweep.c)
-//   registry   the list of caches (cache/thread.c)
+//   registry   the list of caches, and the process's first call (cache/thread.c, cache/start.c)
 //   cache      one cache's slabs, magazines' lower ends, large blocks
 //              (several caches at once: only while forking, and by hak_lock_try)
 //   orphans    the cache of slabs without a thread (cache/loot.c)

@@ -148,8 +148,6 @@ static void *life(void *argument)
         }
         give(mine[i]);
     }
-    hak_cache_end(hak_cache_self);
-    hak_cache_self = &hak_cache_late;
     return NULL;
 }
 

@@ -11,6 +11,7 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/sweep.h"
 #include "cache/thread.h"
 #include "slab/arena.h"
 
@@ -26,6 +27,7 @@ static bool start_tables(void)
     if (is_first) {
         hak_arena_start();
         hak_thread_start();
+        hak_sweep_start();
         hak_store_release(&is_started, true); // pairs with: start_tables
     }
     hak_lock_drop(&hak_registry.lock);

@@ -24,6 +24,7 @@ _Atomic(uint32_t) hak_sweep_runs;
 static struct hak_lock sweep_lock;
 static struct hak_cache *sweep_cache; // sweep lock: for blocks on their way to other owners
 static _Atomic(uint32_t) sweep_alarm; // slept on
+static _Atomic(int) sweep_process;    // whose thread the sweeper may be
 
 static uint64_t decay_ticks(void)
 {
@@ -124,7 +125,8 @@ void hak_sweep_wanted(size_t kept_bytes)
     }
     const size_t waiting = kept_bytes + dirty;
     if (waiting < hak_load_relaxed(&hak_options.purge_start_bytes) ||
-        !hak_load_relaxed(&hak_options.purger) || hak_load_relaxed(&hak_sweep_runs) != 0) {
+        !hak_load_relaxed(&hak_options.purger) || hak_load_relaxed(&hak_sweep_runs) != 0 ||
+        hak_os_process_id() != hak_load_relaxed(&sweep_process)) {
         return;
     }
     uint32_t none = 0;
@@ -145,6 +147,14 @@ size_t hak_sweep_everything(void)
     return purged + hak_arena_trim();
 }
 
+// A vfork child runs in its parent's memory. A thread that it starts is its own, and ends when it
+// does, wherever it is: maybe holding a lock. So only the process that the heap belongs to has a
+// sweeper.
+void hak_sweep_start(void)
+{
+    hak_store_relaxed(&sweep_process, hak_os_process_id());
+}
+
 void hak_sweep_lock(void)
 {
     hak_lock_take(&sweep_lock);
@@ -153,6 +163,7 @@ void hak_sweep_lock(void)
 void hak_sweep_unlock(bool is_child)
 {
     if (is_child) {
+        hak_sweep_start();
         hak_store_relaxed(&hak_sweep_runs, 0); // the thread stayed with the parent
         hak_lock_drop_in_child(&sweep_lock);
     } else {

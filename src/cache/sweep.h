@@ -30,6 +30,8 @@ HAK_INTERNAL void hak_sweep_wanted(size_t kept_bytes);
 // Give back, now, everything that can be given back. Returns the bytes that left this process.
 HAK_INTERNAL size_t hak_sweep_everything(void);
 
+// Once, with the first call of the process.
+HAK_INTERNAL void hak_sweep_start(void);
 // Around fork.
 HAK_INTERNAL void hak_sweep_lock(void);
 HAK_INTERNAL void hak_sweep_unlock(bool is_child);

@@ -17,6 +17,7 @@
 struct hak_fake hak_fake = {
     .budget_bytes = SIZE_MAX,
     .now_ns = 1,
+    .process_id = 1,
     .page_bytes = 4096,
     .address_limit = SIZE_MAX,
     .memory_bytes = SIZE_MAX,
@@ -188,7 +189,7 @@ uint64_t hak_os_random(void)
 
 int hak_os_process_id(void)
 {
-    return (int)getpid();
+    return hak_fake.process_id;
 }
 
 // Time passes at once; whoever really waits for another thread looks again soon.

@@ -33,6 +33,7 @@ struct hak_fake {
     bool refuse_thread;
     _Atomic(uint64_t) now_ns;
     uint64_t random;
+    int process_id;
     size_t page_bytes;
     size_t resident_bytes;
     size_t address_limit;

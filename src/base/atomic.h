@@ -30,6 +30,10 @@
     atomic_compare_exchange_weak_explicit( \
         (p), (old), (v), memory_order_release, memory_order_relaxed)
 
+// The compiler leaves what stands before it before, and what stands behind it behind: for a store
+// and a load whose order the processor keeps when hak_os_barrier_all says so.
+#define hak_keep_order() atomic_signal_fence(memory_order_seq_cst)
+
 // A relaxed load or store of a word that the compiler may fold into another instruction's
 // operand. gcc 12 never folds C11's (three instructions more in free); a volatile access of an
 // aligned word is as single and as whole on every processor and compiler that we support. Under

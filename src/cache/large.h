@@ -67,11 +67,14 @@ HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block, uint32_t en
 {
     const uint32_t bin = entry - HAK_SMALL_CLASSES;
     if (bin >= HAK_LARGE_BINS || !hak_is_aligned(block, HAK_UNIT_BYTES) ||
-        hak_load_relaxed(&cache->hot[bin / 8]) != NULL ||
-        (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs))) {
+        hak_load_relaxed(&cache->hot[bin / 8]) != NULL) {
         return false;
     }
     hak_large_put(cache, block, bin);
+    hak_keep_order(); // see sweeper_may_end
+    if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs)) {
+        hak_sweep_wanted(HAK_MIB(4)); // at most
+    }
     return true;
 }
 

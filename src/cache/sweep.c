@@ -97,7 +97,8 @@ static size_t sweep_pass_locked(bool all)
     return kept;
 }
 
-static void sweeper_work(void)
+// Give back until nothing has waited for a while.
+static void sweep_until_quiet(void)
 {
     unsigned quiet = 0;
     while (quiet < QUIET_TICKS) {
@@ -113,7 +114,39 @@ static void sweeper_work(void)
                     ? 0
                     : quiet + 1;
     }
+}
+
+// Does a large block wait in any cache?
+static bool is_any_kept(void)
+{
+    struct hak_cache *cache =
+        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    while (cache != NULL && hak_large_expire(cache, UINT64_MAX) == 0) {
+        cache = cache->next;
+    }
+    return cache != NULL;
+}
+
+// Who frees first puts what may wait where we see it, then looks whether we run. We first say
+// that we do not, then look once more, with a barrier between that orders both sides: what is put
+// after our look finds that nobody runs.
+static bool sweeper_may_end(void)
+{
     hak_store_release(&hak_sweep_runs, 0); // pairs with: hak_sweep_wanted
+    if (!hak_os_barrier_all()) {
+        hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS); // as good: no store stays unseen for so long
+    }
+    const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
+    uint32_t none = 0;
+    return (dirty < hak_load_relaxed(&hak_options.purge_start_bytes) && !is_any_kept()) ||
+           !hak_cas_acquire(&hak_sweep_runs, &none, 1); // pairs with: sweeper_may_end
+}
+
+static void sweeper_work(void)
+{
+    do {
+        sweep_until_quiet();
+    } while (!sweeper_may_end());
 }
 
 void hak_sweep_wanted(size_t kept_bytes)
@@ -130,7 +163,7 @@ void hak_sweep_wanted(size_t kept_bytes)
         return;
     }
     uint32_t none = 0;
-    if (hak_cas_acquire(&hak_sweep_runs, &none, 1) && // pairs with: sweeper_work
+    if (hak_cas_acquire(&hak_sweep_runs, &none, 1) && // pairs with: sweeper_may_end
         !hak_os_start_thread(sweeper_work)) {
         hak_store_release(&hak_sweep_runs, 0); // pairs with: hak_sweep_wanted
     }

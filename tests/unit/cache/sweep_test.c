@@ -38,10 +38,56 @@ static void a_forked_child_starts_its_own(void)
     hak_fake.work();
 }
 
+// While the sweeper ends, another thread has put a block and has seen before that somebody runs.
+static bool was_kept_at_the_end;
+
+static void keep_at_the_end(void)
+{
+    if (hak_sweep_runs == 0 && !was_kept_at_the_end) {
+        bool zeroed;
+        void *block = hak_large_alloc(HAK_MIB(2), 1, &zeroed);
+        UNIT_CHECK(block != NULL);
+        hak_large_put(hak_cache_self, block, hak_large_bin_of(HAK_MIB(2)));
+        was_kept_at_the_end = true;
+    }
+}
+
+static void what_is_kept_at_the_end_is_given_back(bool refuse_barrier)
+{
+    was_kept_at_the_end = false;
+    hak_fake.refuse_barrier = refuse_barrier;
+    hak_fake.on_barrier = refuse_barrier ? NULL : keep_at_the_end;
+    hak_fake.on_wait = refuse_barrier ? keep_at_the_end : NULL;
+    free_megabytes();
+    hak_fake.work();
+    UNIT_CHECK(was_kept_at_the_end);
+    UNIT_EQUAL(hak_arena.super_bytes, hak_arena.free_bytes);
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+    UNIT_EQUAL(hak_sweep_runs, 0);
+    hak_fake.refuse_barrier = false;
+    hak_fake.on_barrier = NULL;
+    hak_fake.on_wait = NULL;
+}
+
+// What is put later than that finds that nobody runs.
+static void what_is_kept_after_the_end_starts_another(void)
+{
+    const size_t starts = hak_fake.thread_starts;
+    bool zeroed;
+    void *block = hak_large_alloc(HAK_MIB(2), 1, &zeroed);
+    UNIT_CHECK(block != NULL && hak_large_keep(hak_cache_self, block, hak_map_entry(block)));
+    UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
+    hak_fake.work();
+    UNIT_EQUAL(hak_arena.super_bytes, hak_arena.free_bytes);
+}
+
 int main(void)
 {
     new_thread();
     only_the_heaps_own_process_starts_one();
     a_forked_child_starts_its_own();
+    what_is_kept_at_the_end_is_given_back(false);
+    what_is_kept_at_the_end_is_given_back(true);
+    what_is_kept_after_the_end_starts_another();
     return 0;
 }

@@ -31,13 +31,38 @@ static uint64_t decay_ticks(void)
     return hak_load_relaxed(&hak_options.decay_ms) / HAK_TICK_MS;
 }
 
-// The class is not in use here: let its slabs go, and pages inside them.
-static void sweep_class(struct hak_cache *cache, unsigned size_class)
+// Slabs whose pages are given back before the cache's owner, who may be waiting, gets its turn:
+// some 100 µs of system calls.
+enum { SLABS_AT_A_TIME = 8 };
+
+// Give back pages inside some of the class's slabs, and put these behind the others. False when
+// there are no more to do.
+static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    struct hak_slab *found[SLABS_AT_A_TIME];
+    unsigned count = 0;
+    for (struct hak_list *link = slabs->next; link != slabs && count < SLABS_AT_A_TIME;
+         link = link->next) {
+        struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);
+        if (hak_slab_wants_purge(slab)) {
+            found[count++] = slab;
+        }
+    }
+    for (unsigned i = 0; i < count; i++) {
+        hak_slab_purge(found[i]);
+        hak_list_remove(&found[i]->link);
+        hak_list_append(slabs, &found[i]->link);
+    }
+    return count == SLABS_AT_A_TIME;
+}
+
+// The class is not in use here: let its slabs go, and pages inside them.
+static void sweep_class_locked(struct hak_cache *cache, unsigned size_class)
+{
     hak_cache_end_idle_slabs(cache, size_class);
-    for (struct hak_list *link = slabs->next; link != slabs; link = link->next) {
-        hak_slab_purge(HAK_LIST_ITEM(link, struct hak_slab, link));
+    while (sweep_slabs_locked(cache, size_class)) {
+        hak_lock_pass(&cache->lock);
     }
 }
 
@@ -55,7 +80,7 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         const struct hak_magazine *magazine = &cache->magazines[size_class];
         if (magazine->slabs.next != NULL && (sleeps || magazine->idle_ticks >= IDLE_LOOKS)) {
-            sweep_class(cache, size_class);
+            sweep_class_locked(cache, size_class);
         }
     }
     return hak_large_expire(cache, all ? 0 : decay_ticks());
@@ -101,6 +126,8 @@ static size_t sweep_pass_locked(bool all)
 static void sweep_until_quiet(void)
 {
     unsigned quiet = 0;
+    // A process's first barrier of this kind takes the kernel some 10 ms: not while we hold locks.
+    hak_os_barrier_all();
     while (quiet < QUIET_TICKS) {
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
         hak_lock_take(&sweep_lock);
@@ -171,6 +198,7 @@ void hak_sweep_wanted(size_t kept_bytes)
 
 size_t hak_sweep_everything(void)
 {
+    hak_os_barrier_all(); // see sweeper_work
     hak_lock_take(&sweep_lock);
     sweep_pass_locked(true);
     // Blocks that were on their way to a cache swept before: once more.

@@ -19,3 +19,13 @@ void hak_lock_take_slow(struct hak_lock *lock)
         hak_sub_relaxed(&lock->waiters, 1);
     }
 }
+
+// Without the wait, the holder would take it again before the one that it woke has run.
+void hak_lock_pass(struct hak_lock *lock)
+{
+    hak_lock_drop(lock);
+    if (hak_load_relaxed(&lock->waiters) != 0) {
+        hak_os_wait(&lock->word, 0, 1);
+    }
+    hak_lock_take(lock);
+}

@@ -35,6 +35,8 @@ struct hak_lock {
 };
 
 HAK_INTERNAL void hak_lock_take_slow(struct hak_lock *lock);
+// Drop the lock, let somebody who sleeps on it have it, and take it again. For long work.
+HAK_INTERNAL void hak_lock_pass(struct hak_lock *lock);
 
 HAK_INLINE bool hak_lock_try(struct hak_lock *lock)
 {

@@ -189,8 +189,8 @@ size_t hak_slab_purge(struct hak_slab *slab)
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const size_t page = hak_os_page_bytes();
     const size_t touched = hak_align_up(slab->fresh * bytes, page);
-    if (slab->free_blocks <= slab->purged_blocks) {
-        return 0; // nothing came back since the last time
+    if (!hak_slab_wants_purge(slab)) {
+        return 0;
     }
     slab->purged_blocks = (uint16_t)slab->free_blocks;
     size_t purged = 0;

@@ -91,6 +91,12 @@ HAK_INLINE bool hak_slab_has_blocks(const struct hak_slab *slab)
     return slab->free_blocks > 0 || slab->fresh < hak_classes[slab->size_class].blocks;
 }
 
+// Did blocks come back since its pages were last given back?
+HAK_INLINE bool hak_slab_wants_purge(const struct hak_slab *slab)
+{
+    return slab->free_blocks > slab->purged_blocks;
+}
+
 // Give back the pages that lie wholly in free blocks. Returns the bytes returned.
 HAK_INTERNAL size_t hak_slab_purge(struct hak_slab *slab);
 

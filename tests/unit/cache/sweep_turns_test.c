@@ -1,0 +1,71 @@
+// The sweeper gives back the pages inside slabs that nobody uses, and lets whoever waits for the
+// cache have its lock in between.
+#include "cache/sweep.h"
+
+#include "base/options.h"
+#include "census.h"
+
+enum { CLASS = 8, SLABS = 100, MOST_BLOCKS = 1 << 18, AT_A_TIME = 8, RANGES = 2 };
+
+static void *blocks[MOST_BLOCKS];
+static struct hak_cache *cache;
+static size_t purges_in_a_row;
+static size_t most_in_a_row;
+static bool barrier_came;
+
+static void somebody_waits(void *start, size_t bytes)
+{
+    (void)start;
+    (void)bytes;
+    cache->lock.waiters = cache->lock.word; // as long as the sweeper holds it
+    purges_in_a_row++;
+    most_in_a_row = purges_in_a_row > most_in_a_row ? purges_in_a_row : most_in_a_row;
+}
+
+static void it_gets_its_turn(void)
+{
+    UNIT_EQUAL(cache->lock.word, 0);
+    cache->lock.waiters = 0;
+    purges_in_a_row = 0;
+}
+
+// The first barrier of a process is slow.
+static void nobody_waits_for_the_first_barrier(void)
+{
+    if (!barrier_came) {
+        UNIT_EQUAL(cache->lock.word + hak_registry.lock.word + hak_arena.lock.word, 0);
+        barrier_came = true;
+    }
+}
+
+int main(void)
+{
+    cache = new_thread();
+    hak_options.purger = 0; // run by hand
+    const size_t a_slab = hak_classes[CLASS].blocks;
+    const size_t count = SLABS * a_slab;
+    UNIT_CHECK(count <= MOST_BLOCKS);
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = alloc(CLASS);
+    }
+    for (size_t i = 0; i < count; i++) { // all but one of each slab
+        if (i % a_slab != a_slab / 2) {
+            give(blocks[i]);
+            blocks[i] = NULL;
+        }
+    }
+    hak_options.purger = 1;
+    hak_fake.on_purge = somebody_waits;
+    hak_fake.on_wait = it_gets_its_turn;
+    hak_fake.on_barrier = nobody_waits_for_the_first_barrier;
+    hak_sweep_wanted(HAK_MIB(64));
+    UNIT_CHECK(hak_fake.work != NULL);
+    hak_fake.work();
+    const size_t slab_bytes = hak_classes[CLASS].units * HAK_UNIT_BYTES;
+    // Of a slab at most the two pages that its block lies on, and what does not fill a page at its end.
+    UNIT_CHECK(hak_fake.purged_bytes >= (SLABS - 1) * (slab_bytes - 4 * hak_os_page_bytes()));
+    UNIT_CHECK(most_in_a_row > 0 && most_in_a_row <= AT_A_TIME * RANGES);
+    UNIT_CHECK(barrier_came);
+    census_check(blocks, count);
+    return 0;
+}

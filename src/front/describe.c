@@ -9,11 +9,17 @@
 size_t hak_usable_size(const void *block)
 {
     const uint32_t entry = hak_map_entry(block);
-    if (hak_map_is_small(entry)) {
+    if (HAK_LIKELY(hak_map_is_small(entry) && hak_map_covers(block))) {
         return hak_classes[HAK_MAP_CLASS(entry)].bytes;
     }
-    const struct hak_slab *slab = hak_map_is_large(entry) ? hak_slab_of(block) : NULL;
-    return slab != NULL ? slab->bytes : 0;
+    const struct hak_slab *slab = hak_slab_of(block);
+    if (slab == NULL) {
+        return 0;
+    }
+    if (slab->state == HAK_SLAB_SMALL) {
+        return hak_classes[slab->size_class].bytes;
+    }
+    return hak_map_is_large(entry) ? slab->bytes : 0;
 }
 
 bool hak_describe(const void *address, struct hak_block_info *info)

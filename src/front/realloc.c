@@ -62,7 +62,8 @@ void *hak_realloc(void *block, size_t bytes)
     }
     const uint32_t entry = hak_map_entry(block);
     const unsigned size_class = HAK_MAP_CLASS(entry);
-    if (!hak_map_is_small(entry)) {
+    const bool is_ours = hak_map_covers(block) || hak_slab_of(block) != NULL;
+    if (!hak_map_is_small(entry) || HAK_UNLIKELY(!is_ours)) {
         return realloc_large(block, bytes);
     }
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.check) != 0)) {

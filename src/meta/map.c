@@ -61,6 +61,7 @@ bool hak_map_start(void)
     hak_map.free_slots = hak_map.slots + slot_bytes / sizeof *hak_map.slots;
     uint64_t window = WINDOW_LOW + hak_os_random() % WINDOW_SPAN;
     hak_map.window = (char *)(window & ~(window_bytes() - 1));
+    hak_store_relaxed(&hak_map.covered_units, hak_map.unit_mask + 1);
     // In the lower half, so that a heap grows for long before it has to wrap around.
     hak_map.next_slot = hak_os_random() & (hak_map.super_mask >> 1);
     hak_map.slots[0] = 1; // NULL leads to its entry, and must read "not ours"
@@ -223,6 +224,9 @@ char *hak_map_take(size_t bytes)
     if (!map_commit(slot_of(start), slots_kept(start, bytes))) {
         hak_os_unmap(start, bytes);
         return NULL;
+    }
+    if (hak_map_slot(start) == UINT64_MAX) {
+        hak_store_relaxed(&hak_map.covered_units, 0);
     }
     slots_set(slot_of(start), slots_kept(start, bytes), true);
     return start;

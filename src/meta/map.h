@@ -11,7 +11,7 @@
 // mask is as wide as the table that the kernel would give us; two spans of
 // addresses that share an entry are never used at the same time (map slots), so
 // narrow tables cost nothing but address space. Entries are hints until the
-// superslab's descriptor confirms the whole address (hak_map_super).
+// superslab's descriptor confirms the whole address (hak_map_super), or hak_map_covers does.
 #ifndef HAK_META_MAP_H
 #define HAK_META_MAP_H
 
@@ -39,11 +39,13 @@ struct hak_map {
     uint64_t unit_mask;
     _Atomic(struct hak_super *) *supers;
     uint64_t super_mask;
+    _Atomic(uint64_t)
+        covered_units;      // of the window: all, or 0 once something of ours lies elsewhere
+    char *window;           // where we like to put superslabs: as long as the table covers
     uint64_t *slots;        // a bit per span of superslab size whose addresses are in use
     uint64_t *free_slots;   // a bit for those whose superslab is wholly free (kept by the arena)
     uint64_t low_slot;      // superslabs of ours lie in slots low_slot ..
     uint64_t high_slot;     // … high_slot - 1
-    char *window;           // where we like to put superslabs: as long as the table covers
     uint64_t next_slot;     // next fit
     uint64_t committed[64]; // a bit per part of `units` that is writable
 };
@@ -56,6 +58,14 @@ HAK_INTERNAL bool hak_map_start(void);
 HAK_INLINE uint32_t hak_map_entry(const void *p)
 {
     return hak_load_relaxed(&hak_map.units[((uintptr_t)p >> HAK_UNIT_LOG2) & hak_map.unit_mask]);
+}
+
+// Does the entry of `p` speak of `p`, not of an address that shares the entry? When this says no, the
+// superslab's descriptor knows.
+HAK_INLINE bool hak_map_covers(const void *p)
+{
+    const uint64_t unit = ((uintptr_t)p - (uintptr_t)hak_map.window) >> HAK_UNIT_LOG2;
+    return unit < hak_load_relaxed(&hak_map.covered_units);
 }
 
 // Does the entry say: in a slab?

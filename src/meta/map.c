@@ -5,10 +5,10 @@
 #include "base/check.h"
 #include "os/os.h"
 
-// Before the tables are there, every address leads to one entry that says "not ours".
+// Before the tables are there, every address leads to one entry that says "not ours", rightly.
 static _Atomic(uint32_t) no_unit;
 static _Atomic(struct hak_super *) no_super;
-struct hak_map hak_map = {.units = &no_unit, .supers = &no_super};
+struct hak_map hak_map = {.units = &no_unit, .supers = &no_super, .covered_units = UINT64_MAX};
 
 enum {
     UNITS_LOG2_MAX = 24, // 1 TiB of heap addresses: a table of 64 MiB, of which pages are used
@@ -106,12 +106,6 @@ void hak_map_set(const void *start, unsigned count, uint32_t entry)
     }
 }
 
-void hak_map_publish(const void *start, struct hak_super *super)
-{
-    uint64_t slot = ((uintptr_t)start >> HAK_SUPER_LOG2) & hak_map.super_mask;
-    hak_store_release(&hak_map.supers[slot], super); // pairs with: hak_map_super
-}
-
 static uint64_t slot_of(const char *start)
 {
     return ((uintptr_t)start >> HAK_SUPER_LOG2) & hak_map.super_mask;
@@ -141,6 +135,14 @@ static uint64_t slots_for(size_t bytes)
 static uint64_t slots_kept(const char *start, size_t bytes)
 {
     return (uintptr_t)start - (uintptr_t)hak_map.window < window_bytes() ? slots_for(bytes) : 1;
+}
+
+void hak_map_publish(const char *start, size_t bytes, struct hak_super *super)
+{
+    const uint64_t first = slot_of(start);
+    for (uint64_t i = slots_kept(start, bytes); i-- > 0;) {
+        hak_store_release(&hak_map.supers[first + i], super); // pairs with: hak_map_super
+    }
 }
 
 // First of `count` bits in a row that equal `value`, at or after `from`, below `end`; `end` if
@@ -255,6 +257,13 @@ bool hak_map_resize(char *start, size_t old_bytes, size_t bytes)
         if (first + i > hak_map.super_mask || slot_is_used(first + i)) {
             return false;
         }
+    }
+    struct hak_super *super = hak_map_in_slot(first);
+    for (uint64_t i = old_count; i < count; i++) {
+        hak_store_release(&hak_map.supers[first + i], super); // pairs with: hak_map_super
+    }
+    for (uint64_t i = count; i < old_count; i++) {
+        hak_store_release(&hak_map.supers[first + i], NULL); // pairs with: hak_map_super
     }
     if (count > old_count) {
         slots_set(first + old_count, count - old_count, true);

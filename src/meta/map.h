@@ -68,6 +68,12 @@ HAK_INLINE bool hak_map_covers(const void *p)
     return unit < hak_load_relaxed(&hak_map.covered_units);
 }
 
+// Does everything of ours lie in the window?
+HAK_INLINE bool hak_map_has_window_only(void)
+{
+    return hak_load_relaxed(&hak_map.covered_units) != 0;
+}
+
 // Does the entry say: in a slab?
 HAK_INLINE bool hak_map_is_small(uint32_t entry)
 {
@@ -89,8 +95,8 @@ HAK_INLINE void hak_map_set_one(const void *p, uint32_t entry)
 // Set the entries of `count` units from `start`, which lie in one superslab.
 HAK_INTERNAL void hak_map_set(const void *start, unsigned count, uint32_t entry);
 
-// The superslab (or lone large block) whose first HAK_SUPER_BYTES `p` may lie in;
-// the caller compares the whole address. NULL: none.
+// The superslab (or lone large block) that `p` may lie in; the caller compares the whole address.
+// NULL: none, or, outside our window, a lone block beyond its first HAK_SUPER_BYTES.
 HAK_INLINE struct hak_super *hak_map_super(const void *p)
 {
     // pairs with: hak_map_publish
@@ -104,7 +110,8 @@ HAK_INTERNAL char *hak_map_take(size_t bytes);
 HAK_INTERNAL bool hak_map_give(char *start, size_t bytes);
 // Free the slots of a mapping whose pages have moved elsewhere: its addresses are gone already.
 HAK_INTERNAL void hak_map_forget(char *start, size_t bytes);
-// Keep the slots of a mapping that has grown or shrunk in place. False when the slots are not free.
+// Keep the slots of a published mapping that grows or shrinks in place, and no others. False when
+// they are not free.
 HAK_INTERNAL bool hak_map_resize(char *start, size_t old_bytes, size_t bytes);
 
 // The slot of an address in our window; UINT64_MAX for one outside.
@@ -117,7 +124,7 @@ HAK_INTERNAL uint64_t hak_map_find_free(uint64_t count);
 // How many wholly free superslabs end where the next mapping will probably begin.
 HAK_INTERNAL uint64_t hak_map_free_tail(void);
 
-// Make `super` known as the one at `start`, or NULL to forget it.
-HAK_INTERNAL void hak_map_publish(const void *start, struct hak_super *super);
+// Make `super` known in all slots that a mapping keeps, or NULL to forget it.
+HAK_INTERNAL void hak_map_publish(const char *start, size_t bytes, struct hak_super *super);
 
 #endif

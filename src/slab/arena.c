@@ -19,6 +19,7 @@ void hak_arena_start(void)
         hak_list_start(&hak_arena.by_run[i]);
     }
     hak_list_start(&hak_arena.all);
+    hak_list_start(&hak_arena.outside);
 }
 
 // Bits at which `count` set bits in a row begin: halves the length in each step.
@@ -115,7 +116,7 @@ static bool arena_grow_locked(uint64_t count)
         hak_list_append(&hak_arena.all, &super->all_link);
         hak_count(&hak_arena.super_bytes, HAK_SUPER_BYTES);
         hak_count(&hak_arena.free_bytes, HAK_SUPER_BYTES);
-        hak_map_publish(super->base, super);
+        hak_map_publish(super->base, HAK_SUPER_BYTES, super);
         hak_arena_relink_locked(super);
     }
     return true;

@@ -20,13 +20,13 @@
 // A superslab, or a large block's own mapping (then with one descriptor and no units).
 struct hak_super {
     char *base;
-    size_t mapped_bytes;      // HAK_SUPER_BYTES, or those of the mapping
-    uint64_t free_units;      // a bit per unit that no run has       (arena lock)
-    uint64_t dirty_units;     // those of free_units that may be resident (arena lock)
-    uint64_t written_units;   // units that do not read as zero; with huge pages fewer than the
-                              // resident ones                           (arena lock)
-    uint64_t purging_units;   // units taken out by a purge that is under way (arena lock)
-    struct hak_list link;     // in the arena's list for its longest free run
+    size_t mapped_bytes;    // HAK_SUPER_BYTES, or those of the mapping
+    uint64_t free_units;    // a bit per unit that no run has       (arena lock)
+    uint64_t dirty_units;   // those of free_units that may be resident (arena lock)
+    uint64_t written_units; // units that do not read as zero; with huge pages fewer than the
+                            // resident ones                           (arena lock)
+    uint64_t purging_units; // units taken out by a purge that is under way (arena lock)
+    struct hak_list link;   // in the arena's list for its longest free run; lone: of those outside
     struct hak_list all_link; // in the arena's list of everything
     uint64_t dirty_tick;      // when a unit last became dirty
     _Atomic(struct hak_super *)
@@ -42,6 +42,7 @@ struct hak_arena {
     struct hak_lock lock;
     struct hak_list by_run[7];      // superslabs by log2 of their longest free run
     struct hak_list all;            // superslabs and lone mappings
+    struct hak_list outside;        // lone mappings that the map knows the start of only
     struct hak_super *spare_supers; // descriptors to use again, linked by `base`
     struct hak_super *spare_lones;
     _Atomic(size_t) super_bytes;    // of superslabs mapped
@@ -72,6 +73,8 @@ HAK_INTERNAL bool hak_arena_resize(struct hak_slab *run, unsigned units);
 // cost). `bytes` is a multiple of the page size.
 HAK_INTERNAL struct hak_slab *hak_arena_map(size_t bytes, size_t alignment);
 HAK_INTERNAL void hak_arena_unmap(struct hak_slab *lone);
+// The mapping of its own that `p` lies in where the map does not know it, or NULL. Takes the lock.
+HAK_INTERNAL struct hak_super *hak_arena_find_outside(const void *p);
 // Grow or shrink it, moving its pages (not their content) if need be: lone->base may change.
 // False: nothing changed.
 HAK_INTERNAL bool hak_arena_remap(struct hak_slab *lone, size_t bytes);

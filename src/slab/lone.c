@@ -63,6 +63,34 @@ static void lone_ask_for_huge_pages_locked(const struct hak_super *super)
     }
 }
 
+static void lone_publish_locked(struct hak_super *super)
+{
+    hak_map_publish(super->base, super->mapped_bytes, super);
+    if (hak_map_slot(super->base) == UINT64_MAX) {
+        hak_list_push(&hak_arena.outside, &super->link);
+    }
+}
+
+static void lone_hide_locked(struct hak_super *super)
+{
+    hak_map_set_one(super->base, HAK_MAP_NOTHING);
+    hak_map_publish(super->base, super->mapped_bytes, NULL);
+    hak_list_remove(&super->link);
+}
+
+struct hak_super *hak_arena_find_outside(const void *p)
+{
+    struct hak_super *found = NULL;
+    hak_lock_take(&hak_arena.lock);
+    struct hak_list *list = &hak_arena.outside;
+    for (struct hak_list *link = list->next; link != list && found == NULL; link = link->next) {
+        struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, link);
+        found = (uintptr_t)p - (uintptr_t)super->base < super->mapped_bytes ? super : NULL;
+    }
+    hak_lock_drop(&hak_arena.lock);
+    return found;
+}
+
 struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
 {
     hak_lock_take(&hak_arena.lock);
@@ -87,7 +115,7 @@ struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
     lone->units = 0;
     lone->zeroed = true;
     hak_list_start(&lone->link);
-    hak_map_publish(start, super);
+    lone_publish_locked(super);
     lone_ask_for_huge_pages_locked(super);
     hak_lock_drop(&hak_arena.lock);
     return lone;
@@ -97,8 +125,7 @@ void hak_arena_unmap(struct hak_slab *lone)
 {
     struct hak_super *super = lone_of(lone);
     hak_lock_take(&hak_arena.lock);
-    hak_map_set(super->base, 1, HAK_MAP_NOTHING);
-    hak_map_publish(super->base, NULL);
+    lone_hide_locked(super);
     lone->state = HAK_SLAB_NONE;
     hak_list_remove(&super->all_link);
     hak_count(&hak_arena.lone_bytes, (size_t)0 - super->mapped_bytes);
@@ -139,12 +166,12 @@ static bool lone_move_locked(struct hak_super *super, size_t bytes)
         hak_map_give(start, bytes);
         return false;
     }
-    hak_map_set(old_start, 1, HAK_MAP_NOTHING);
-    hak_map_publish(old_start, NULL);
+    lone_hide_locked(super);
     hak_map_forget(old_start, old_bytes);
     super->base = start;
+    super->mapped_bytes = bytes;
     super->slabs[0].base = start;
-    hak_map_publish(start, super);
+    lone_publish_locked(super);
     return true;
 }
 
@@ -152,10 +179,11 @@ bool hak_arena_remap(struct hak_slab *lone, size_t bytes)
 {
     struct hak_super *super = lone_of(lone);
     hak_lock_take(&hak_arena.lock);
-    bool done = lone_resize_locked(super, bytes) ||
-                (bytes > super->mapped_bytes && lone_move_locked(super, bytes));
+    const size_t old_bytes = super->mapped_bytes;
+    const bool done =
+        lone_resize_locked(super, bytes) || (bytes > old_bytes && lone_move_locked(super, bytes));
     if (done) {
-        hak_count(&hak_arena.lone_bytes, bytes - super->mapped_bytes);
+        hak_count(&hak_arena.lone_bytes, bytes - old_bytes);
         super->mapped_bytes = bytes;
         lone->bytes = bytes;
         lone->zeroed = false;

@@ -110,9 +110,9 @@ void hak_arena_forked_locked(void)
 static void super_unmap_locked(struct hak_super *super)
 {
     const size_t dirty = hak_count_bits(super->dirty_units) * HAK_UNIT_BYTES;
-    hak_map_publish(super->base, NULL);
+    hak_map_publish(super->base, HAK_SUPER_BYTES, NULL);
     if (!hak_map_give(super->base, HAK_SUPER_BYTES)) {
-        hak_map_publish(super->base, super);
+        hak_map_publish(super->base, HAK_SUPER_BYTES, super);
         return;
     }
     hak_count(&hak_arena.dirty_bytes, (size_t)0 - dirty);

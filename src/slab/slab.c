@@ -27,10 +27,20 @@ static struct hak_slab *span_of(const struct hak_super *super)
     return (struct hak_slab *)&super->slabs[super->first[HAK_SUPER_UNITS - 1]];
 }
 
-struct hak_slab *hak_slab_of(const void *p)
+// The superslab or mapping of its own that `p` lies in, by its whole address.
+static struct hak_super *super_of(const void *p)
 {
     struct hak_super *super = hak_map_super(p);
-    if (super == NULL || (uintptr_t)p - (uintptr_t)super->base >= super->mapped_bytes) {
+    if (HAK_LIKELY(super != NULL && (uintptr_t)p - (uintptr_t)super->base < super->mapped_bytes)) {
+        return super;
+    }
+    return HAK_UNLIKELY(!hak_map_has_window_only()) ? hak_arena_find_outside(p) : NULL;
+}
+
+struct hak_slab *hak_slab_of(const void *p)
+{
+    struct hak_super *super = super_of(p);
+    if (super == NULL) {
         return NULL;
     }
     struct hak_slab *slab = &super->slabs[0];

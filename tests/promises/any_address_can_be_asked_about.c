@@ -26,9 +26,12 @@ int main(void)
              api_hak_version(),
              version);
     struct hak_block_info info;
-    for (size_t size = 1; size < 20 * HT_MIB; size += size / 2 + 1) {
+    for (size_t size = 1; size < 2 * HT_GIB; size += size / 2 + 1) {
         char *block = malloc(size);
-        HT_CHECK(block != NULL, "malloc(%zu) failed", size);
+        HT_CHECK(block != NULL || size > HT_GIB, "malloc(%zu) failed", size);
+        if (block == NULL) {
+            break;
+        }
         size_t places[] = {0, size / 2, size - 1};
         for (size_t i = 0; i < 3; i++) {
             HT_CHECK(

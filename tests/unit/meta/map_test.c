@@ -177,9 +177,9 @@ static void mappings_outside_the_window_work(void)
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(3) + 4096);
     memset(start, 1, SUPER(3) + 4096);
     struct hak_super *super = (struct hak_super *)(void *)start;
-    hak_map_publish(start, super);
+    hak_map_publish(start, SUPER(3) + 4096, super);
     UNIT_CHECK(hak_map_super(start + HAK_SUPER_BYTES - 1) == super);
-    hak_map_publish(start, NULL);
+    hak_map_publish(start, SUPER(3) + 4096, NULL);
     UNIT_CHECK(hak_map_resize(start, SUPER(3) + 4096, SUPER(9)));
     UNIT_EQUAL(slots_used(), 1);
     UNIT_CHECK(hak_map_give(start, SUPER(3) + 4096));
@@ -211,6 +211,35 @@ static void rows_of_free_superslabs_are_found(void)
     UNIT_CHECK(hak_map_give(start, SUPER(130)));
 }
 
+static struct hak_super *const somebody = (struct hak_super *)&hak_fake;
+
+static void what_is_published_is_known_in_all_its_slots(void)
+{
+    char *start = hak_map_take(SUPER(3) + 4096);
+    hak_map_publish(start, SUPER(3) + 4096, somebody);
+    UNIT_CHECK(hak_map_super(start) == somebody && hak_map_super(start + SUPER(3)) == somebody);
+    UNIT_CHECK(hak_map_super(start + SUPER(4)) == NULL && hak_map_super(start - 1) == NULL);
+    UNIT_CHECK(hak_map_resize(start, SUPER(3) + 4096, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_map_super(start) == somebody);
+    UNIT_CHECK(hak_map_super(start + HAK_SUPER_BYTES) == NULL);
+    UNIT_CHECK(hak_map_resize(start, HAK_SUPER_BYTES, SUPER(3)));
+    UNIT_CHECK(hak_map_super(start + SUPER(3) - 1) == somebody);
+    hak_map_publish(start, SUPER(3), NULL);
+    UNIT_CHECK(hak_map_super(start) == NULL && hak_map_super(start + SUPER(2)) == NULL);
+    UNIT_CHECK(hak_map_give(start, SUPER(3)));
+}
+
+// Until something of ours lies elsewhere, the window's entries speak of no other address.
+static void entries_cover_the_window_while_all_is_in_it(bool all_is_in_it)
+{
+    UNIT_CHECK(hak_map_has_window_only() == all_is_in_it);
+    UNIT_CHECK(hak_map_covers(hak_map.window) == all_is_in_it);
+    UNIT_CHECK(hak_map_covers(window_at(hak_map.super_mask) + HAK_SUPER_BYTES - 1) == all_is_in_it);
+    UNIT_CHECK(!hak_map_covers(hak_map.window - 1));
+    UNIT_CHECK(!hak_map_covers(window_at(hak_map.super_mask) + HAK_SUPER_BYTES));
+    UNIT_CHECK(!hak_map_covers(NULL) && !hak_map_covers((void *)UINTPTR_MAX));
+}
+
 int main(void)
 {
     before_the_start_nothing_is_ours();
@@ -218,12 +247,15 @@ int main(void)
     tables_shrink_when_reservations_are_refused();
     UNIT_CHECK(hak_map_start());
     taken_and_given_slots_are_counted();
+    what_is_published_is_known_in_all_its_slots();
     resizing_keeps_slots();
     mappings_across_parts_are_committed();
     a_refused_commit_loses_nothing();
     if (!HAK_TSAN) { // whose window lies where the kernel puts others' mappings
         the_end_of_the_window_is_not_crossed();
+        entries_cover_the_window_while_all_is_in_it(true);
         mappings_outside_the_window_work();
+        entries_cover_the_window_while_all_is_in_it(false);
     }
     others_mappings_in_the_window_are_stepped_over();
     rows_of_free_superslabs_are_found();

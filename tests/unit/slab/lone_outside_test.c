@@ -1,4 +1,4 @@
-// Where the kernel likes, outside our window, a mapping is found by one slot: that of its start.
+// Where the kernel likes, outside our window, a mapping keeps one slot: that of its start.
 #include "../unit.h"
 #include "base/options.h"
 #include "meta/map.h"
@@ -44,6 +44,31 @@ static void it_keeps_one_slot_and_all_its_bytes(void)
     UNIT_EQUAL(slots_used(), used);
 }
 
+// The map knows the start of each; the rest of a long one is found in a list.
+static void all_its_addresses_are_known(void)
+{
+    struct hak_slab *lones[3];
+    for (unsigned i = 0; i < 3; i++) {
+        lones[i] = map(SUPER(3), 1);
+    }
+    UNIT_CHECK(hak_arena_remap(lones[1], SUPER(2)));
+    hak_fake.refuse_remap = true; // it moves
+    UNIT_CHECK(hak_arena_remap(lones[2], SUPER(5)));
+    hak_fake.refuse_remap = false;
+    for (unsigned i = 0; i < 3; i++) {
+        for (size_t at = 0; at < lones[i]->bytes; at += HAK_UNIT_BYTES) {
+            UNIT_CHECK(hak_slab_of(lones[i]->base + at) == lones[i]);
+        }
+        UNIT_CHECK(hak_slab_of(lones[i]->base + lones[i]->bytes) != lones[i]);
+    }
+    char *base = lones[0]->base;
+    for (unsigned i = 0; i < 3; i++) {
+        hak_arena_unmap(lones[i]);
+    }
+    UNIT_CHECK(hak_slab_of(base) == NULL && hak_slab_of(base + SUPER(2)) == NULL);
+    UNIT_CHECK(hak_list_is_empty(&hak_arena.outside));
+}
+
 // With its ends cut off it would begin at another address than it is known by: refused, and
 // nothing is left behind.
 static void alignments_beyond_superslabs_are_refused(void)
@@ -67,6 +92,7 @@ int main(void)
     hak_fake.refuse_hints = true;
     hak_arena_unmap(map(SUPER(1), 1)); // what descriptors need is mapped now
     it_keeps_one_slot_and_all_its_bytes();
+    all_its_addresses_are_known();
     alignments_beyond_superslabs_are_refused();
     return 0;
 }

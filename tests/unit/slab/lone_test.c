@@ -22,13 +22,32 @@ static bool slot_used(const char *start)
     return (hak_map.slots[slot / 64] >> (slot % 64) & 1) != 0;
 }
 
+// Every address of it is known, and none besides.
+static void check_known(struct hak_slab *lone)
+{
+    for (size_t at = 0; at < lone->bytes; at += HAK_UNIT_BYTES) {
+        UNIT_CHECK(hak_slab_of(lone->base + at) == lone);
+    }
+    UNIT_CHECK(hak_slab_of(lone->base + lone->bytes - 1) == lone);
+    UNIT_CHECK(hak_slab_of(lone->base + lone->bytes) != lone);
+    UNIT_CHECK(hak_slab_of(lone->base - 1) != lone);
+    for (uint64_t slot = 0; slot <= hak_map.super_mask; slot++) {
+        const struct hak_super *super = hak_map_in_slot(slot);
+        UNIT_CHECK(super == NULL || hak_map_slot(super->base) <= slot);
+        UNIT_CHECK(super == NULL ||
+                   slot - hak_map_slot(super->base) <= (super->mapped_bytes - 1) / HAK_SUPER_BYTES);
+    }
+}
+
 static void sums_follow(void)
 {
     const size_t mapped = hak_fake.mapped_bytes;
     struct hak_slab *one = map(SUPER(3) + 4096, 1);
     UNIT_EQUAL(hak_arena.lone_bytes, SUPER(3) + 4096);
     UNIT_EQUAL(hak_fake.mapped_bytes - mapped, SUPER(3) + 4096);
+    check_known(one);
     hak_arena_unmap(one);
+    UNIT_CHECK(hak_slab_of(one->base + SUPER(2)) == NULL);
     UNIT_EQUAL(hak_arena.lone_bytes, 0);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_CHECK(hak_list_is_empty(&hak_arena.all));
@@ -43,6 +62,7 @@ static void alignments_beyond_superslabs_waste_nothing(void)
         UNIT_CHECK(slot_used(lone->base) && slot_used(lone->base + HAK_SUPER_BYTES));
         UNIT_CHECK(!slot_used(lone->base + SUPER(2)) && !slot_used(lone->base - 1));
         memset(lone->base, 1, HAK_MIB(5));
+        check_known(lone);
         hak_arena_unmap(lone);
         UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     }
@@ -56,7 +76,9 @@ static void resize_in_place(void)
     UNIT_CHECK(hak_arena_remap(lone, SUPER(4)));
     UNIT_CHECK(lone->base == base && lone->bytes == SUPER(4) && !lone->zeroed);
     UNIT_CHECK(base[SUPER(2) - 1] == 7 && base[SUPER(4) - 1] == 0);
+    check_known(lone);
     UNIT_CHECK(hak_arena_remap(lone, HAK_MIB(5)));
+    check_known(lone);
     UNIT_EQUAL(hak_arena.lone_bytes, HAK_MIB(5));
     UNIT_CHECK(slot_used(base + HAK_SUPER_BYTES) && !slot_used(base + SUPER(2)));
     UNIT_CHECK(hak_slab_of(base + HAK_MIB(5)) == NULL);
@@ -79,6 +101,9 @@ static void moves_when_there_is_no_room(void)
     UNIT_CHECK(!slot_used(old_base) && slot_used(lone->base + SUPER(4)));
     UNIT_EQUAL(hak_fake.mapped_bytes - mapped, SUPER(3));
     UNIT_EQUAL(hak_arena.lone_bytes, SUPER(6));
+    check_known(lone);
+    UNIT_CHECK(hak_slab_of(old_base + HAK_SUPER_BYTES) == NULL);
+    check_known(wall);
     hak_arena_unmap(wall);
     hak_arena_unmap(lone);
 }
@@ -99,6 +124,7 @@ static void refusals_change_nothing(void)
         UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
         UNIT_EQUAL(hak_arena.lone_bytes, SUPER(2));
         UNIT_CHECK(hak_slab_of(base) == lone && !slot_used(base + SUPER(2)));
+        check_known(lone);
     }
     hak_fake.refuse_asks = true;
     UNIT_CHECK(hak_arena_map(SUPER(1), 1) == NULL);

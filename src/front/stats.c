@@ -47,6 +47,15 @@ static void count_cached(struct hak_stats *stats, size_t blocks, size_t bytes)
     stats->live_blocks -= blocks;
 }
 
+// A free block on its way to its owner. What a program freed twice may be in no slab any more.
+static void count_sent(struct hak_stats *stats, const void *block)
+{
+    const uint32_t entry = hak_map_entry(block);
+    if (hak_map_is_small(entry)) {
+        count_cached(stats, 1, hak_classes[HAK_MAP_CLASS(entry)].bytes);
+    }
+}
+
 static void add_parcel(struct hak_stats *stats, struct hak_parcel *parcel)
 {
     const uint32_t count =
@@ -54,7 +63,7 @@ static void add_parcel(struct hak_stats *stats, struct hak_parcel *parcel)
     for (uint32_t i = 0; i < count; i++) {
         const void *block = hak_load_relaxed(&parcel->blocks[i]);
         if (block != NULL) {
-            count_cached(stats, 1, hak_classes[HAK_MAP_CLASS(hak_map_entry(block))].bytes);
+            count_sent(stats, block);
         }
     }
 }
@@ -82,6 +91,10 @@ static void add_cache(struct hak_stats *stats, struct hak_cache *cache)
     }
     add_parcels(stats, cache->pending);
     add_parcels(stats, hak_load_acquire(&cache->inbox)); // pairs with: outbox_send_locked
+    const struct hak_loose *loose = hak_load_acquire(&cache->loose); // pairs with: inbox_push_loose
+    for (; loose != NULL; loose = loose->next) {
+        count_sent(stats, loose);
+    }
 }
 
 void hak_stats_read(struct hak_stats *stats)

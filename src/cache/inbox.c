@@ -288,22 +288,33 @@ void hak_inbox_forget(struct hak_cache *cache)
     }
 }
 
-struct hak_cache *hak_cache_lock_owner(struct hak_slab *slab)
+struct hak_cache *hak_cache_lock_owner(const struct hak_slab *slab)
 {
     for (;;) {
         struct hak_cache *owner = hak_load_relaxed(&slab->owner);
+        if (owner == NULL) {
+            return NULL;
+        }
         hak_lock_take(&owner->lock);
-        if (hak_load_relaxed(&slab->owner) == owner) {
+        const bool is_owner = hak_load_relaxed(&slab->owner) == owner;
+        if (is_owner && slab->state == HAK_SLAB_SMALL) {
             return owner;
         }
-        hak_lock_drop(&owner->lock); // it changed hands meanwhile
+        hak_lock_drop(&owner->lock);
+        if (is_owner) {
+            return NULL;
+        }
+        // It changed hands meanwhile.
     }
 }
 
 void hak_inbox_put_direct(void *block)
 {
     struct hak_slab *slab = hak_slab_of(block);
-    struct hak_cache *owner = hak_cache_lock_owner(slab);
+    struct hak_cache *owner = slab != NULL ? hak_cache_lock_owner(slab) : NULL;
+    if (owner == NULL) {
+        hak_die_not_live(block);
+    }
     hak_cache_put(owner, slab, block);
     hak_lock_drop(&owner->lock);
 }

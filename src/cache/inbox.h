@@ -30,8 +30,8 @@ HAK_INTERNAL void hak_inbox_forget(struct hak_cache *cache);
 HAK_INTERNAL void hak_outbox_forget(struct hak_cache *cache, uint32_t tag);
 // Put `block` into its slab if `cache` owns it, else send it to its owner through `self`. Both locked.
 HAK_INTERNAL void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block);
-// Lock the owner of a slab of which a block is in use. Returns it.
-HAK_INTERNAL struct hak_cache *hak_cache_lock_owner(struct hak_slab *slab);
+// Lock the owner of a slab and return it: until it is unlocked the slab cannot end. NULL when it has.
+HAK_INTERNAL struct hak_cache *hak_cache_lock_owner(const struct hak_slab *slab);
 // Put a block straight into its slab, whoever owns it. No cache locked.
 HAK_INTERNAL void hak_inbox_put_direct(void *block);
 

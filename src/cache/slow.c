@@ -71,9 +71,6 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
     if (!hak_map_is_small(entry)) {
         hak_large_free(cache, block, entry);
     } else if (HAK_UNLIKELY(cache->is_direct)) {
-        if (hak_slab_of(block) == NULL) {
-            hak_die_not_live(block);
-        }
         hak_inbox_put_direct(block);
     } else if (HAK_MAP_TAG(entry) == cache->tag) {
         hak_lock_take(&cache->lock);

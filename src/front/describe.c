@@ -22,30 +22,51 @@ size_t hak_usable_size(const void *block)
     return hak_map_is_large(entry) ? slab->bytes : 0;
 }
 
-bool hak_describe(const void *address, struct hak_block_info *info)
+static void describe_large(const struct hak_slab *slab, struct hak_block_info *info)
 {
-    struct hak_slab *slab = hak_slab_of(address);
-    *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
-    if (slab == NULL) {
-        return false;
-    }
-    if (slab->state != HAK_SLAB_SMALL) {
-        info->kind = HAK_BLOCK_LARGE;
-        info->start = slab->base;
-        info->bytes = slab->bytes;
-        info->is_free = !hak_map_is_large(hak_map_entry(slab->base));
-        return true;
-    }
+    info->kind = HAK_BLOCK_LARGE;
+    info->start = slab->base;
+    info->bytes = slab->bytes;
+    info->is_free = !hak_map_is_large(hak_map_entry(slab->base));
+}
+
+static void describe_small_locked(const struct hak_slab *slab,
+                                  const void *address,
+                                  struct hak_block_info *info)
+{
     const struct hak_class *class_info = &hak_classes[slab->size_class];
     const uint32_t index =
         hak_class_index(class_info, (size_t)((const char *)address - slab->base));
     info->kind = HAK_BLOCK_SMALL;
     info->start = slab->base + (size_t)index * class_info->bytes;
     info->bytes = class_info->bytes;
-    struct hak_cache *owner = hak_cache_lock_owner(slab);
     info->is_free = index >= slab->fresh || !hak_slab_is_out(slab, info->start);
-    hak_lock_drop(&owner->lock);
-    return true;
+}
+
+// The address may be of no live block: then its slab may end and become something else while we
+// look. What was the same before and after the look is the answer.
+bool hak_describe(const void *address, struct hak_block_info *info)
+{
+    struct hak_slab *slab = hak_slab_of(address);
+    *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
+    while (slab != NULL) {
+        struct hak_cache *owner = NULL;
+        const bool is_small = slab->state == HAK_SLAB_SMALL;
+        if (!is_small) {
+            describe_large(slab, info);
+        } else if ((owner = hak_cache_lock_owner(slab)) != NULL) {
+            describe_small_locked(slab, address, info);
+            hak_lock_drop(&owner->lock);
+        }
+        struct hak_slab *now = hak_slab_of(address);
+        if (now == slab && (slab->state == HAK_SLAB_SMALL) == is_small &&
+            (owner != NULL) == is_small) {
+            return true;
+        }
+        slab = now;
+    }
+    *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
+    return false;
 }
 
 bool hak_owns(const void *address)

@@ -2,6 +2,7 @@
 #include "cache/inbox.h"
 
 #include "base/options.h"
+#include "cache/large.h"
 #include "census.h"
 #include "meta/pool.h"
 
@@ -255,6 +256,23 @@ static void wild_blocks_in_a_parcel_die(void)
     UNIT_DIES(hak_inbox_post_all(consumer), "was not allocated by hakmem");
 }
 
+static void an_ended_slab_has_no_owner(void)
+{
+    produce(OTHER_CLASS, 1);
+    struct hak_slab *slab = hak_slab_of(held[0]);
+    UNIT_CHECK(hak_cache_lock_owner(slab) == producer);
+    hak_magazine_flush_all(producer);
+    UNIT_CHECK(hak_cache_put(producer, slab, held[0])); // the last one
+    hak_lock_drop(&producer->lock);
+    UNIT_CHECK(hak_cache_lock_owner(slab) == NULL);
+    bool zeroed;
+    void *large = hak_large_alloc(HAK_KIB(40), 1, &zeroed);
+    UNIT_CHECK(hak_slab_of(large) == slab && hak_cache_lock_owner(slab) == NULL);
+    UNIT_DIES(hak_inbox_put_direct(held[0]), "was not allocated by hakmem");
+    hak_large_free(producer, large, hak_map_entry(large));
+    held[0] = NULL;
+}
+
 int main(void)
 {
     producer = new_thread();
@@ -268,6 +286,7 @@ int main(void)
     unfinished_parcels_can_be_looted();
     parcels_for_a_former_owner_are_sent_on();
     what_ends_with_its_owner_is_forgotten();
+    an_ended_slab_has_no_owner();
     wild_blocks_in_a_parcel_die();
     return 0;
 }

@@ -1,0 +1,67 @@
+// args: 4 100000 1
+// env: HAKMEM_CHECK=1
+//
+// Threads ask about addresses of blocks that others are freeing at the moment, whose memory becomes
+// something else: any answer is right, but there has to be one, and the others' blocks stay whole.
+// (With option check every free reaches its slab, so that slabs end all the time.)
+#include "../support/stress.h"
+
+#include <hakmem/hakmem.h>
+
+#include "../support/model.h"
+
+enum { SLOTS = 60, KNOWN = 1024, LARGEST = 300000 };
+
+extern bool hak_describe(const void *address, struct hak_block_info *info) __attribute__((weak));
+
+static bool (*describe)(const void *address, struct hak_block_info *info);
+static _Atomic(unsigned char *) known[KNOWN];
+
+static void ask(struct ht_random *random)
+{
+    const unsigned char *address = atomic_load(&known[ht_random_below(random, KNOWN)]);
+    struct hak_block_info info;
+    if (address == NULL) {
+        return;
+    }
+    address += ht_random_below(random, 2 * HT_KIB);
+    if (describe(address, &info)) {
+        HT_CHECK(
+            info.kind != HAK_BLOCK_FOREIGN, "%p: known, but of no kind", (const void *)address);
+        HT_CHECK((const unsigned char *)info.start <= address,
+                 "%p: starts at %p",
+                 (const void *)address,
+                 info.start);
+    }
+}
+
+static void *work(void *argument)
+{
+    struct ht_worker *worker = argument;
+    struct ht_slot slots[SLOTS] = {{NULL, 0, 0}};
+    for (size_t i = 0; i < worker->operations; i++) {
+        struct ht_slot *slot = &slots[ht_random_below(&worker->random, SLOTS)];
+        ht_slot_step(slot, &worker->random, LARGEST);
+        if (slot->bytes != NULL) {
+            atomic_store(&known[ht_random_below(&worker->random, KNOWN)], slot->bytes);
+        }
+        for (int asked = 0; asked < 4; asked++) {
+            ask(&worker->random);
+        }
+    }
+    for (size_t i = 0; i < SLOTS; i++) {
+        ht_slot_free(&slots[i]);
+    }
+    return NULL;
+}
+
+int main(int count, char **arguments)
+{
+    struct ht_stress stress = ht_stress_start(count, arguments);
+    *(void **)(&describe) = dlsym(RTLD_DEFAULT, "hak_describe");
+    if (describe == NULL) {
+        describe = hak_describe; // linked in, not exported
+    }
+    ht_run_rising_threads(&stress, work);
+    return 0;
+}

@@ -122,6 +122,21 @@ static size_t sweep_pass_locked(bool all)
     return kept;
 }
 
+// Give back what has waited for long enough, and what exceeds the budget. Returns the bytes.
+static size_t purge_due(void)
+{
+    const struct hak_purge_age due = {decay_ticks(), 2 * decay_ticks()};
+    size_t gone = hak_arena_purge(due, TICK_PURGE_BYTES);
+    const size_t most = hak_load_relaxed(&hak_options.dirty_bytes);
+    const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
+    if (dirty > most) {
+        const size_t more = dirty - most;
+        gone += hak_arena_purge((struct hak_purge_age){0, 0},
+                                more < TICK_PURGE_BYTES ? more : TICK_PURGE_BYTES);
+    }
+    return gone;
+}
+
 // Give back until nothing has waited for a while.
 static void sweep_until_quiet(void)
 {
@@ -134,8 +149,7 @@ static void sweep_until_quiet(void)
         hak_count(&hak_arena.tick, 1);
         const size_t kept = sweep_pass_locked(false);
         hak_lock_drop(&sweep_lock);
-        const struct hak_purge_age due = {decay_ticks(), 2 * decay_ticks()};
-        const size_t gone = hak_arena_purge(due, TICK_PURGE_BYTES);
+        const size_t gone = purge_due();
         const size_t waiting = kept + hak_load_relaxed(&hak_arena.dirty_bytes);
         quiet = gone > 0 || kept > 0 || waiting >= hak_load_relaxed(&hak_options.purge_start_bytes)
                     ? 0

@@ -8,6 +8,7 @@
 #     // preload only          makes no sense with the archive linked in
 #     // native only           makes no sense under an emulator
 #     // tsan                  a stress test that ThreadSanitizer can judge
+#     // pages: 16384 65536    also to be run with larger pages: on the faked system, or under qemu
 
 # Everything the tests need that `make` alone does not build.
 add_custom_target(tests)
@@ -79,6 +80,24 @@ function(hak_add_test name)
     if(serial)
         set_tests_properties("${HAKMEM_TEST_PREFIX}${name}" PROPERTIES RUN_SERIAL ON)
     endif()
+endfunction()
+
+# Register the test `name` again, with the same arguments, for each size in `// pages:`, if this
+# build can have larger pages than the machine's.
+function(hak_add_paged_tests name)
+    cmake_parse_arguments(ARG "PRELOAD" "SOURCE" "" ${ARGN})
+    hak_marker("${ARG_SOURCE}" "pages" sizes)
+    separate_arguments(sizes UNIX_COMMAND "${sizes}")
+    if(CMAKE_CROSSCOMPILING)
+        set(variable QEMU_PAGESIZE)
+    elseif(name MATCHES "^unit/" AND NOT HAKMEM_SANITIZE)
+        set(variable HAK_FAKE_PAGE_BYTES)
+    else()
+        return()
+    endif()
+    foreach(bytes IN LISTS sizes)
+        hak_add_test("${name}/pages_of_${bytes}" ${ARGN} ENV "${variable}=${bytes}")
+    endforeach()
 endfunction()
 
 # The programs of a folder of tests, as <result>; a folder need not exist.

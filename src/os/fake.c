@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,6 +32,17 @@ void hak_fake_fail_in(size_t count, size_t times)
     hak_store_relaxed(&hak_fake.fail_first, hak_load_relaxed(&hak_fake.asks) + count);
 }
 
+// Linux refuses starts that are no page's, and rounds lengths up: with larger pages a careless
+// caller would lose its neighbour's content.
+static void check_pages(const void *start, size_t bytes)
+{
+    const size_t page = hak_os_page_bytes();
+    if ((uintptr_t)start % page != 0 || bytes % page != 0) {
+        fprintf(stderr, "fake: %p, %zu bytes: not whole pages of %zu\n", start, bytes, page);
+        abort();
+    }
+}
+
 // May the caller have `bytes` more?
 static bool ask(size_t bytes)
 {
@@ -51,14 +63,21 @@ static void *map(void *hint, size_t bytes, int protection, int extra_flags)
     return got != MAP_FAILED ? got : NULL;
 }
 
+// Every test can be run with larger pages: the real ones are of 4 KiB, so they fit.
 size_t hak_os_page_bytes(void)
 {
-    return hak_fake.page_bytes;
+    static size_t given;
+    if (given == 0) {
+        const char *text = getenv("HAK_FAKE_PAGE_BYTES");
+        given = text != NULL ? strtoul(text, NULL, 10) : hak_fake.page_bytes;
+    }
+    return given;
 }
 
 void *hak_os_map(void *hint, size_t bytes)
 {
     hak_add_relaxed(&hak_fake.maps, 1);
+    check_pages(hint, 0);
     if (!ask(bytes) || (hint != NULL && hak_fake.refuse_hints)) {
         return NULL;
     }
@@ -81,12 +100,14 @@ void *hak_os_reserve(size_t bytes)
 bool hak_os_commit(void *start, size_t bytes)
 {
     hak_add_relaxed(&hak_fake.commits, 1);
+    check_pages(start, bytes);
     return ask(0) && mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
 bool hak_os_unmap(void *start, size_t bytes)
 {
     hak_add_relaxed(&hak_fake.unmaps, 1);
+    check_pages(start, bytes);
     if (hak_fake.refuse_unmap || munmap(start, bytes) != 0) {
         return false;
     }
@@ -97,6 +118,7 @@ bool hak_os_unmap(void *start, size_t bytes)
 bool hak_os_purge(void *start, size_t bytes)
 {
     hak_add_relaxed(&hak_fake.purges, 1);
+    check_pages(start, bytes);
     if (hak_fake.on_purge != NULL) {
         hak_fake.on_purge(start, bytes);
     }
@@ -116,6 +138,8 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
 {
     const int saved = errno;
     const size_t more = bytes > old_bytes ? bytes - old_bytes : 0;
+    check_pages(start, old_bytes);
+    check_pages(target, bytes);
     if (!ask(more) || (target == NULL && hak_fake.refuse_remap)) {
         return NULL;
     }

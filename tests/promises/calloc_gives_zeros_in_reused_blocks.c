@@ -1,3 +1,4 @@
+// pages: 16384 65536
 // calloc's bytes are zero also when the block held something before, whatever
 // its size and by whichever way it came back.
 #include "../support/promise.h"

@@ -1,3 +1,4 @@
+// pages: 16384 65536
 // valloc's blocks start on a page; pvalloc's start on one and fill whole pages.
 #include "../support/promise.h"
 

@@ -1,3 +1,4 @@
+// pages: 16384 65536
 // Heaps: all their blocks end with them, and only theirs.
 #include "cache/heap.h"
 

@@ -1,3 +1,4 @@
+// pages: 16384 65536
 // The address map: parts, slots and windows, and what is left of them when memory is refused.
 #include "meta/map.h"
 
@@ -70,12 +71,12 @@ static void taken_and_given_slots_are_counted(void)
 {
     UNIT_EQUAL(slots_used(), 0);
     char *one = hak_map_take(HAK_SUPER_BYTES);
-    char *three = hak_map_take(SUPER(2) + 4096);
+    char *three = hak_map_take(SUPER(2) + hak_os_page_bytes());
     UNIT_CHECK(one != NULL && hak_is_aligned(one, HAK_SUPER_BYTES));
     UNIT_CHECK(three == one + HAK_SUPER_BYTES);
     UNIT_EQUAL(slots_used(), 4);
     UNIT_EQUAL(hak_map_slot(three), hak_map_slot(one) + 1);
-    UNIT_CHECK(hak_map_give(three, SUPER(2) + 4096));
+    UNIT_CHECK(hak_map_give(three, SUPER(2) + hak_os_page_bytes()));
     UNIT_EQUAL(slots_used(), 1);
     hak_fake.refuse_unmap = true;
     UNIT_CHECK(!hak_map_give(one, HAK_SUPER_BYTES));
@@ -170,19 +171,19 @@ static void mappings_outside_the_window_work(void)
 {
     const size_t mapped = hak_fake.mapped_bytes;
     hak_fake.refuse_hints = true;
-    char *start = hak_map_take(SUPER(3) + 4096);
+    char *start = hak_map_take(SUPER(3) + hak_os_page_bytes());
     UNIT_CHECK(start != NULL && hak_is_aligned(start, HAK_SUPER_BYTES));
     UNIT_CHECK(hak_map_slot(start) == UINT64_MAX);
     UNIT_EQUAL(slots_used(), 1);
-    UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(3) + 4096);
-    memset(start, 1, SUPER(3) + 4096);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(3) + hak_os_page_bytes());
+    memset(start, 1, SUPER(3) + hak_os_page_bytes());
     struct hak_super *super = (struct hak_super *)(void *)start;
-    hak_map_publish(start, SUPER(3) + 4096, super);
+    hak_map_publish(start, SUPER(3) + hak_os_page_bytes(), super);
     UNIT_CHECK(hak_map_super(start + HAK_SUPER_BYTES - 1) == super);
-    hak_map_publish(start, SUPER(3) + 4096, NULL);
-    UNIT_CHECK(hak_map_resize(start, SUPER(3) + 4096, SUPER(9)));
+    hak_map_publish(start, SUPER(3) + hak_os_page_bytes(), NULL);
+    UNIT_CHECK(hak_map_resize(start, SUPER(3) + hak_os_page_bytes(), SUPER(9)));
     UNIT_EQUAL(slots_used(), 1);
-    UNIT_CHECK(hak_map_give(start, SUPER(3) + 4096));
+    UNIT_CHECK(hak_map_give(start, SUPER(3) + hak_os_page_bytes()));
     UNIT_EQUAL(slots_used(), 0);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     hak_fake.refuse_hints = false;
@@ -215,11 +216,11 @@ static struct hak_super *const somebody = (struct hak_super *)&hak_fake;
 
 static void what_is_published_is_known_in_all_its_slots(void)
 {
-    char *start = hak_map_take(SUPER(3) + 4096);
-    hak_map_publish(start, SUPER(3) + 4096, somebody);
+    char *start = hak_map_take(SUPER(3) + hak_os_page_bytes());
+    hak_map_publish(start, SUPER(3) + hak_os_page_bytes(), somebody);
     UNIT_CHECK(hak_map_super(start) == somebody && hak_map_super(start + SUPER(3)) == somebody);
     UNIT_CHECK(hak_map_super(start + SUPER(4)) == NULL && hak_map_super(start - 1) == NULL);
-    UNIT_CHECK(hak_map_resize(start, SUPER(3) + 4096, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_map_resize(start, SUPER(3) + hak_os_page_bytes(), HAK_SUPER_BYTES));
     UNIT_CHECK(hak_map_super(start) == somebody);
     UNIT_CHECK(hak_map_super(start + HAK_SUPER_BYTES) == NULL);
     UNIT_CHECK(hak_map_resize(start, HAK_SUPER_BYTES, SUPER(3)));

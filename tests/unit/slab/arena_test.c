@@ -1,3 +1,4 @@
+// pages: 16384 65536
 // The arena: random takes, gives, resizes, purges and trims against a model of every unit.
 #include "slab/arena.h"
 

@@ -1,3 +1,4 @@
+// pages: 16384 65536
 // Mappings of their own: aligned, resized with their content, and found by their addresses only.
 #include "../unit.h"
 #include "base/options.h"
@@ -42,9 +43,9 @@ static void check_known(struct hak_slab *lone)
 static void sums_follow(void)
 {
     const size_t mapped = hak_fake.mapped_bytes;
-    struct hak_slab *one = map(SUPER(3) + 4096, 1);
-    UNIT_EQUAL(hak_arena.lone_bytes, SUPER(3) + 4096);
-    UNIT_EQUAL(hak_fake.mapped_bytes - mapped, SUPER(3) + 4096);
+    struct hak_slab *one = map(SUPER(3) + hak_os_page_bytes(), 1);
+    UNIT_EQUAL(hak_arena.lone_bytes, SUPER(3) + hak_os_page_bytes());
+    UNIT_EQUAL(hak_fake.mapped_bytes - mapped, SUPER(3) + hak_os_page_bytes());
     check_known(one);
     hak_arena_unmap(one);
     UNIT_CHECK(hak_slab_of(one->base + SUPER(2)) == NULL);

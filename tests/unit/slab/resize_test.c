@@ -1,3 +1,4 @@
+// pages: 16384 65536
 // Runs that grow and shrink where they lie, over the ends of superslabs and of the window.
 #include "../unit.h"
 #include "base/options.h"

@@ -1,3 +1,4 @@
+// pages: 16384 65536
 // Slabs: every block exactly once, misuse dies, pages of free blocks go back.
 #include "slab/slab.h"
 
@@ -159,7 +160,8 @@ static void pages_of_free_blocks_go_back(void)
 {
     const unsigned size_class = 27;
     const size_t bytes = hak_classes[size_class].bytes;
-    UNIT_CHECK(bytes % 4096 != 0 && 4096 % bytes != 0);
+    const size_t page = hak_os_page_bytes();
+    UNIT_CHECK(bytes % page != 0 && page % bytes != 0);
     const unsigned blocks = hak_classes[size_class].blocks;
     static void *all[MOST_BLOCKS];
     struct hak_slab *slab = make(size_class);
@@ -169,10 +171,10 @@ static void pages_of_free_blocks_go_back(void)
     // Leave two blocks out: the pages that they touch stay.
     const unsigned left[] = {3, 50};
     unsigned touched = 0;
-    for (unsigned page = 0; page * 4096 < blocks * bytes; page++) {
+    for (size_t start = 0; start < blocks * bytes; start += page) {
         bool stays = false;
         for (unsigned i = 0; i < 2; i++) {
-            stays |= left[i] * bytes < (page + 1) * 4096UL && (left[i] + 1) * bytes > page * 4096UL;
+            stays |= left[i] * bytes < start + page && (left[i] + 1) * bytes > start;
         }
         touched += stays;
     }
@@ -182,8 +184,8 @@ static void pages_of_free_blocks_go_back(void)
             hak_slab_put(slab, all[i]);
         }
     }
-    const size_t pages = (blocks * bytes + 4095) / 4096;
-    UNIT_EQUAL(hak_slab_purge(slab), (pages - touched) * 4096);
+    const size_t pages = (blocks * bytes + page - 1) / page;
+    UNIT_EQUAL(hak_slab_purge(slab), (pages - touched) * page);
     UNIT_EQUAL(hak_slab_purge(slab), 0); // nothing came back since
     for (unsigned i = 0; i < 2; i++) {
         const unsigned char *block = (unsigned char *)slab->base + left[i] * bytes;

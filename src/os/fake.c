@@ -94,7 +94,11 @@ void *hak_os_map(void *hint, size_t bytes)
 
 void *hak_os_reserve(size_t bytes)
 {
-    return ask(0) && bytes <= hak_fake.budget_bytes ? map(NULL, bytes, PROT_READ, 0) : NULL;
+    void *got = ask(bytes) ? map(NULL, bytes, PROT_READ, 0) : NULL;
+    if (got != NULL) {
+        hak_add_relaxed(&hak_fake.mapped_bytes, bytes);
+    }
+    return got;
 }
 
 bool hak_os_commit(void *start, size_t bytes)

@@ -58,7 +58,7 @@ struct hak_fake {
     _Atomic(size_t) huge_asks;     // hak_os_want_huge(…, true)
     _Atomic(size_t) huge_refusals; // hak_os_want_huge(…, false)
     _Atomic(size_t) thread_starts;
-    _Atomic(size_t) mapped_bytes; // by map and remap, not by reserve
+    _Atomic(size_t) mapped_bytes; // by map, reserve and remap
     void (*work)(void);           // of the latest thread that was asked for
     char printed[512];
     size_t printed_bytes;

@@ -46,6 +46,10 @@ static void a_start_without_memory_can_be_repeated(void)
     UNIT_CHECK(!hak_map_start());
     hak_fake.refuse_asks = false;
     before_the_start_nothing_is_ours();
+    hak_fake_fail_in(2, 1); // the smaller table
+    UNIT_CHECK(!hak_map_start());
+    UNIT_EQUAL(hak_fake.mapped_bytes, 0);
+    before_the_start_nothing_is_ours();
 }
 
 static void tables_shrink_when_reservations_are_refused(void)

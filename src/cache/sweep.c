@@ -137,13 +137,18 @@ static size_t purge_due(void)
     return gone;
 }
 
-// Give back until nothing has waited for a while.
+static bool is_wanted(void)
+{
+    return hak_load_relaxed(&hak_options.purger) != 0;
+}
+
+// Give back until nothing has waited for a while, or nobody wants it any more.
 static void sweep_until_quiet(void)
 {
     unsigned quiet = 0;
     // A process's first barrier of this kind takes the kernel some 10 ms: not while we hold locks.
     hak_os_barrier_all();
-    while (quiet < QUIET_TICKS) {
+    while (quiet < QUIET_TICKS && is_wanted()) {
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
         hak_lock_take(&sweep_lock);
         hak_count(&hak_arena.tick, 1);
@@ -179,7 +184,8 @@ static bool sweeper_may_end(void)
     }
     const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
     uint32_t none = 0;
-    return (dirty < hak_load_relaxed(&hak_options.purge_start_bytes) && !is_any_kept()) ||
+    return !is_wanted() ||
+           (dirty < hak_load_relaxed(&hak_options.purge_start_bytes) && !is_any_kept()) ||
            !hak_cas_acquire(&hak_sweep_runs, &none, 1); // pairs with: sweeper_may_end
 }
 
@@ -198,8 +204,8 @@ void hak_sweep_wanted(size_t kept_bytes)
         hak_arena_purge((struct hak_purge_age){0, 2 * decay_ticks()}, HAK_SUPER_BYTES);
     }
     const size_t waiting = kept_bytes + dirty;
-    if (waiting < hak_load_relaxed(&hak_options.purge_start_bytes) ||
-        !hak_load_relaxed(&hak_options.purger) || hak_load_relaxed(&hak_sweep_runs) != 0 ||
+    if (waiting < hak_load_relaxed(&hak_options.purge_start_bytes) || !is_wanted() ||
+        hak_load_relaxed(&hak_sweep_runs) != 0 ||
         hak_os_process_id() != hak_load_relaxed(&sweep_process)) {
         return;
     }

@@ -81,6 +81,28 @@ static void what_is_kept_after_the_end_starts_another(void)
     UNIT_EQUAL(hak_arena.super_bytes, hak_arena.free_bytes);
 }
 
+static void switch_off(void)
+{
+    hak_options.purger = 0;
+}
+
+static void switched_off_it_ends_at_once(void)
+{
+    free_megabytes();
+    hak_fake.on_wait = switch_off;
+    const uint64_t tick = hak_arena.tick;
+    hak_fake.work();
+    hak_fake.on_wait = NULL;
+    UNIT_EQUAL(hak_arena.tick, tick + 1);
+    UNIT_EQUAL(hak_sweep_runs, 0);
+    UNIT_CHECK(hak_arena.dirty_bytes > 0);
+    const size_t starts = hak_fake.thread_starts;
+    free_megabytes();
+    UNIT_EQUAL(hak_fake.thread_starts, starts);
+    hak_options.purger = 1;
+    hak_sweep_everything();
+}
+
 int main(void)
 {
     new_thread();
@@ -89,5 +111,6 @@ int main(void)
     what_is_kept_at_the_end_is_given_back(false);
     what_is_kept_at_the_end_is_given_back(true);
     what_is_kept_after_the_end_starts_another();
+    switched_off_it_ends_at_once();
     return 0;
 }

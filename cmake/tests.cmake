@@ -6,7 +6,9 @@
 #     // timeout: 90           seconds; each kind of test has a default
 #     // serial                nothing else may run beside it
 #     // preload only          makes no sense with the archive linked in
+#     // linked only           makes no sense with the library preloaded
 #     // native only           makes no sense under an emulator
+#     // static too            also to be linked with nothing shared at all
 #     // tsan                  a stress test that ThreadSanitizer can judge
 #     // pages: 16384 65536    also to be run with larger pages: on the faked system, or under qemu
 

@@ -2,28 +2,20 @@
 // (Itanium C++ ABI, 5.1), so that C programs do not load a C++ library.
 //
 // A throwing operator new calls the new-handler until memory is found, and throws
-// std::bad_alloc when there is no handler; both come from the program's own C++
-// library through weak references. Without one the program cannot catch anything,
-// and dies with a line.
+// std::bad_alloc when there is no handler. Without a C++ library the program cannot
+// catch anything, and dies with a line.
 #include "hakmem/hakmem.h"
 
 #ifndef HAK_NO_OVERRIDE
 
-#    include <dlfcn.h>
 #    include <stdbool.h>
 #    include <stddef.h>
-#    include <stdint.h>
 
-#    include "base/bits.h"
 #    include "base/check.h"
-#    include "cache/fast_path.h"
+#    include "front/exceptions.h"
 
 typedef void (*new_handler)(void);
 extern new_handler get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
-extern void throw_bad_alloc(void) __asm__("_ZSt17__throw_bad_allocv") __attribute__((weak));
-
-// Absent from a statically linked program, and with it the way out of a throwing handler there.
-extern __typeof__(dlsym) dlsym __attribute__((weak));
 
 // One try: 16 and less is every block's alignment.
 static void *new_once(size_t bytes, size_t alignment)
@@ -31,44 +23,32 @@ static void *new_once(size_t bytes, size_t alignment)
     return alignment <= 16 ? hak_malloc(bytes) : hak_aligned_alloc(alignment, bytes);
 }
 
-// A handler may throw, and a nothrow operator has to catch that, which C cannot. The C++ library's
-// own operator can: it calls our throwing one.
-static HAK_COLD void *new_nothrow_slow(size_t bytes, size_t alignment)
+// As long as there is a handler: it may throw, end the program, or make room.
+static void *new_with_handler(size_t bytes, size_t alignment)
 {
-    static const char tag; // std::nothrow is an empty object
-    if (get_new_handler == NULL || get_new_handler() == NULL || dlsym == NULL) {
-        return NULL;
+    void *block = NULL;
+    while (block == NULL) {
+        new_handler handler = get_new_handler != NULL ? get_new_handler() : NULL;
+        if (handler == NULL) {
+            break;
+        }
+        handler();
+        block = new_once(bytes, alignment);
     }
-    // POSIX lets the result be a function; ISO C wants the detour through an integer.
-    if (alignment <= 16) {
-        const uintptr_t plain = (uintptr_t)dlsym(RTLD_NEXT, "_ZnwmRKSt9nothrow_t");
-        return plain != 0 ? ((void *(*)(size_t, const void *))plain)(bytes, &tag) : NULL;
-    }
-    const uintptr_t aligned = (uintptr_t)dlsym(RTLD_NEXT, "_ZnwmSt11align_val_tRKSt9nothrow_t");
-    return aligned != 0 ? ((void *(*)(size_t, size_t, const void *))aligned)(bytes, alignment, &tag)
-                        : NULL;
+    return block;
 }
 
 static HAK_COLD void *new_slow(size_t bytes, size_t alignment, bool may_throw)
 {
     if (!may_throw) {
-        return new_nothrow_slow(bytes, alignment);
+        return hak_catch(new_with_handler, bytes, alignment);
     }
-    for (;;) {
-        new_handler handler = get_new_handler != NULL ? get_new_handler() : NULL;
-        if (handler == NULL) {
-            break;
-        }
-        handler(); // may throw, end the program, or make room
-        void *block = new_once(bytes, alignment);
-        if (block != NULL) {
-            return block;
-        }
+    void *block = new_with_handler(bytes, alignment);
+    if (block == NULL) {
+        hak_throw_bad_alloc();
+        hak_die("out of memory: operator new of %z bytes", bytes);
     }
-    if (throw_bad_alloc != NULL) {
-        throw_bad_alloc();
-    }
-    hak_die("out of memory: operator new of %z bytes", bytes);
+    return block;
 }
 
 static inline void *new_block(size_t bytes, size_t alignment, bool may_throw)

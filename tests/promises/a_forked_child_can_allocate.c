@@ -1,3 +1,5 @@
+// static too
+//
 // A child forked while other threads allocate can allocate, free what the
 // parent left, start threads and fork again; the parent goes on unharmed.
 #include "../support/memory.h"

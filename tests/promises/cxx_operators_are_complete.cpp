@@ -1,3 +1,5 @@
+// static too
+//
 // All of C++'s operators new and delete are answered by the allocator: plain,
 // array, sized, aligned, nothrow; what they give is malloc's kind of block.
 #include "../support/promise.h"

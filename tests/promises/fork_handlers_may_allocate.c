@@ -1,3 +1,5 @@
+// static too
+//
 // Handlers that a program registers with pthread_atfork may allocate and free, also when they were
 // registered before main: while they run, the allocator holds no lock.
 #include "../support/memory.h"

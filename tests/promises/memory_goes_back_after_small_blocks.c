@@ -1,3 +1,4 @@
+// static too
 // serial
 // native only
 // After a peak of small blocks, resident memory falls to within a tenth and 4 MiB

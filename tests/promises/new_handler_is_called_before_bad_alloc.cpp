@@ -1,7 +1,10 @@
+// static too
+//
 // When memory cannot be had, operator new calls the new-handler as long as
 // there is one, then throws std::bad_alloc; the nothrow forms give NULL.
 #include "../support/promise.h"
 
+#include <exception>
 #include <new>
 
 static int calls;
@@ -20,6 +23,21 @@ static void throwing_handler()
     throw std::bad_alloc();
 }
 
+struct Noticing { // that the stack is unwound
+    ~Noticing()
+    {
+        unwound++;
+    }
+    static int unwound;
+};
+int Noticing::unwound;
+
+static void handler_that_throws_a_number()
+{
+    Noticing noticing;
+    throw 42;
+}
+
 template <typename Allocate> static void must_throw(const char *what, Allocate allocate)
 {
     calls = 0;
@@ -33,6 +51,16 @@ template <typename Allocate> static void must_throw(const char *what, Allocate a
     }
     HT_CHECK(caught, "%s did not throw", what);
     HT_CHECK(calls == 3, "%s called the handler %d times, not 3", what, calls);
+    std::set_new_handler(handler_that_throws_a_number);
+    int number = 0;
+    try {
+        ht_hide(allocate());
+    } catch (int thrown) {
+        number = thrown;
+    }
+    HT_CHECK(number == 42, "%s did not let the handler's exception through", what);
+    HT_CHECK(Noticing::unwound == 1, "%s: unwound %d times", what, Noticing::unwound);
+    Noticing::unwound = 0;
 }
 
 template <typename Allocate> static void must_be_null(const char *what, Allocate allocate)
@@ -45,6 +73,11 @@ template <typename Allocate> static void must_be_null(const char *what, Allocate
     std::set_new_handler(throwing_handler);
     HT_CHECK(ht_hide(allocate()) == nullptr, "%s gave a block", what);
     HT_CHECK(calls == 1, "%s called the throwing handler %d times", what, calls);
+    std::set_new_handler(handler_that_throws_a_number);
+    HT_CHECK(ht_hide(allocate()) == nullptr, "%s gave a block", what);
+    HT_CHECK(Noticing::unwound == 1, "%s: unwound %d times", what, Noticing::unwound);
+    HT_CHECK(std::current_exception() == nullptr, "%s is still handling what it caught", what);
+    Noticing::unwound = 0;
     std::set_new_handler(nullptr);
 }
 

@@ -1,3 +1,5 @@
+// static too
+//
 // Allocation works before main: in constructors of any priority, which run
 // before hakmem's own when it is linked in, and from their threads.
 #include "../support/promise.h"

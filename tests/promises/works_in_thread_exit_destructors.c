@@ -1,3 +1,5 @@
+// static too
+//
 // Destructors of thread-specific data allocate and free, round after round,
 // also those that run after the allocator's own clean-up of the thread; and so
 // do C++'s thread_local destructors, which C reaches by the runtime's name.

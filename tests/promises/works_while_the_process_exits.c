@@ -1,3 +1,5 @@
+// static too
+//
 // atexit and on_exit handlers and destructors allocate and free, and blocks of
 // main's are freed there, while other threads go on allocating to the end.
 #include "../support/promise.h"

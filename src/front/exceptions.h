@@ -1,0 +1,20 @@
+// exceptions.h -- throwing and catching of C++ exceptions, from C.
+//
+// Layer     front
+// Threads   any.
+#ifndef HAK_FRONT_EXCEPTIONS_H
+#define HAK_FRONT_EXCEPTIONS_H
+
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+// Throw std::bad_alloc. Returns when the program has no C++ library to throw it with.
+HAK_INTERNAL void hak_throw_bad_alloc(void);
+
+// allocate(bytes, alignment), which may throw anything: NULL when it does.
+HAK_INTERNAL void *hak_catch(void *(*allocate)(size_t bytes, size_t alignment),
+                             size_t bytes,
+                             size_t alignment);
+
+#endif

@@ -145,6 +145,10 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
     check_pages(start, old_bytes);
     check_pages(target, bytes);
     if (!ask(more) || (target == NULL && hak_fake.refuse_remap)) {
+        if (target != NULL) {
+            munmap(target,
+                   bytes); // as the kernel: what is there goes before it sees that it cannot
+        }
         return NULL;
     }
     void *got = target == NULL

@@ -42,8 +42,9 @@ HAK_INTERNAL bool hak_os_purge(void *start, size_t bytes);
 // `start` is at a page boundary.
 HAK_INTERNAL void hak_os_clear(void *start, size_t bytes);
 
-// Grow or shrink a mapping, moving it to `target` (which must be free) or in
-// place when `target` is NULL. Returns the new start, or NULL with nothing changed.
+// Grow or shrink a mapping, moving it to `target`, whose own mapping it replaces, or in place when
+// `target` is NULL. Returns the new start. NULL: nothing has changed, but the target's own mapping may
+// be gone.
 HAK_INTERNAL void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target);
 
 // Read a file of the kernel's, at most `bytes` - 1 characters of it, and end it with a 0. Returns

@@ -163,7 +163,7 @@ static bool lone_move_locked(struct hak_super *super, size_t bytes)
         return false;
     }
     if (hak_os_remap(old_start, old_bytes, bytes, start) == NULL) {
-        hak_map_give(start, bytes);
+        hak_map_give(start, bytes); // also when nothing is mapped there any more
         return false;
     }
     lone_hide_locked(super);

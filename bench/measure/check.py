@@ -145,6 +145,9 @@ def check_costs(checks: Checks) -> None:
     report = checks.run("--", peak)
     checks.expect("the peak is that of the program, 64 MiB and its code",
                   64 << 10 <= report["peak_kib"] < 72 << 10)
+    report = checks.run("--warm-mib", "200", "--", peak)
+    checks.expect("memory that was touched before is not the command's",
+                  64 << 10 <= report["peak_kib"] < 72 << 10 and len(report["processes"]) == 1)
     report = checks.run("--", "sh", "-c", f"{peak}; exit 3")
     checks.expect("the exit code is the command's", report["exit_code"] == 3)
     checks.expect("a child's peak counts", 64 << 10 <= report["peak_kib"] < 72 << 10)

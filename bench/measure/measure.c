@@ -9,6 +9,7 @@
 
 #include "json.h"
 #include "launch.h"
+#include "warm.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,12 +19,20 @@
 
 static const char usage_text[] =
     "usage: measure [--output FILE] [--env NAME=VALUE]... [--unset NAME]... [--timeout SECONDS]\n"
-    "               [--trace-threads] -- COMMAND [ARGUMENT]...\n";
+    "               [--warm-mib MIB] [--trace-threads] -- COMMAND [ARGUMENT]...\n";
 
 struct options {
     const char *output;
+    size_t warm_mib;
     struct launch_request request;
 };
+
+static bool take_number(const char *text, unsigned long most, unsigned long *number)
+{
+    char *end = NULL;
+    *number = strtoul(text, &end, 10);
+    return *text != '\0' && *end == '\0' && *number <= most;
+}
 
 // One option with a value; returns false when the name is not known.
 static bool take_option(struct options *options, const char *name, char *value)
@@ -35,10 +44,12 @@ static bool take_option(struct options *options, const char *name, char *value)
     } else if (strcmp(name, "--unset") == 0) {
         unsetenv(value);
     } else if (strcmp(name, "--timeout") == 0) {
-        char *end = NULL;
-        unsigned long seconds = strtoul(value, &end, 10);
+        unsigned long seconds = 0;
+        bool is_right = take_number(value, 86400, &seconds); // a day
         options->request.timeout_s = (unsigned)seconds;
-        return *value != '\0' && *end == '\0' && seconds <= 86400; // a day
+        return is_right;
+    } else if (strcmp(name, "--warm-mib") == 0) {
+        return take_number(value, 1 << 20, &options->warm_mib); // a TiB
     } else {
         return false;
     }
@@ -123,6 +134,7 @@ int main(int argument_count, char **arguments)
         return 1;
     }
     options.request.environment = environ;
+    warm_memory(options.warm_mib);
     if (!launch(&options.request, &result)) {
         return 1;
     }

@@ -87,6 +87,9 @@ class Campaign:
         self.allocators = allocators
         self.runs: int = document["settings"]["runs"]
         self.limit_s: int = document["settings"]["timeout_s"]
+        self.peak_kib: dict[str, int] = {}  # of each variant, under the hungriest allocator so far
+        for sample in document["samples"]:
+            self.note_peak(sample["variant"], sample)
 
     def done(self, variant: Variant, allocator: Allocator) -> set[int]:
         return {
@@ -114,14 +117,22 @@ class Campaign:
                 expected: str | None) -> dict[str, Any] | None:
         """One run; None, and refused from now on, when it cannot be trusted."""
         try:
-            sample = take_sample(variant, allocator, self.limit_s)
+            sample = take_sample(variant, allocator, self.limit_s, self.warm_mib(variant))
             if expected is not None and sample["answer"] != expected:
                 raise Refused(f"its output differs from that without preload: "
                               f"{sample['answer']} instead of {expected}")
         except Refused as error:
             self.refuse(variant, allocator, round_number, str(error))
             return None
+        self.note_peak(variant.name, sample)
         return sample
+
+    def note_peak(self, name: str, sample: dict[str, Any]) -> None:
+        self.peak_kib[name] = max(self.peak_kib.get(name, 0), sample["tree_peak_kib"])
+
+    def warm_mib(self, variant: Variant) -> int:
+        """Memory to touch before a run: what it will need, and a quarter more. The same for all."""
+        return self.peak_kib.get(variant.name, 0) * 5 // 4 // 1024 + 1
 
     def reference(self, variant: Variant) -> str | None:
         """What a real program puts out without any preload."""

@@ -177,6 +177,10 @@ def render(document: dict[str, Any], markdown: bool = False) -> str:
     parts.append(value_table(document, counted["CPU"], 1000, 1, markdown))
     parts.append(heading("Peak memory (VmHWM), MiB", markdown))
     parts.append(value_table(document, counted["memory"], 1 / KIB_A_MIB, 1, markdown))
+    if document["settings"].get("real"):
+        tree = summary.values_of(document, "tree_peak_kib")
+        parts.append(heading("Peak memory of all processes that live at one time, MiB", markdown))
+        parts.append(value_table(document, tree, 1 / KIB_A_MIB, 1, markdown))
     for variant, entry in document["variants"].items():
         if entry["group"] == "latency":
             parts.append(heading(f"Latency: {entry['about']}", markdown))

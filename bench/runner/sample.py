@@ -48,8 +48,10 @@ def added_environment(variant: Variant, allocator: Allocator) -> dict[str, str]:
     return added
 
 
-def measure_command(variant: Variant, allocator: Allocator, report: str, limit_s: int) -> list[str]:
-    command = [str(MEASURE), "--output", report, "--timeout", str(limit_s)]
+def measure_command(variant: Variant, allocator: Allocator, report: str, limit_s: int,
+                    warm_mib: int) -> list[str]:
+    command = [str(MEASURE), "--output", report, "--timeout", str(limit_s),
+               "--warm-mib", str(warm_mib)]
     for name, value in added_environment(variant, allocator).items():
         command += ["--env", f"{name}={value}"]
     if variant.trace_threads:
@@ -213,14 +215,15 @@ def fresh_scratch(variant: Variant) -> None:
     run_quietly(variant.prepare, "preparation")
 
 
-def take_sample(variant: Variant, allocator: Allocator, limit_s: int) -> dict[str, Any]:
+def take_sample(variant: Variant, allocator: Allocator, limit_s: int,
+                warm_mib: int = 0) -> dict[str, Any]:
     """One run. The answer of a real program is for the caller to compare."""
     if variant.is_real:
         fresh_scratch(variant)
     with tempfile.TemporaryDirectory(prefix="hakmem-bench-") as folder:
         stdout = Path(folder) / "stdout"
         report_path = Path(folder) / "report.json"
-        command = measure_command(variant, allocator, str(report_path), limit_s)
+        command = measure_command(variant, allocator, str(report_path), limit_s, warm_mib)
         busy_before = busy_seconds()
         ended = run_measured(variant, command, stdout)
         busy_s = busy_seconds() - busy_before

@@ -84,12 +84,18 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
     }
 }
 
+// The blocks in the parcel that another thread may be filling: those below this are there.
+static uint32_t parcel_count(const struct hak_parcel *parcel)
+{
+    return parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
+}
+
 static bool outbox_add(struct hak_outbox *outbox, void *block, uint32_t entry)
 {
     struct hak_parcel *parcel = outbox->parcel;
     const uint32_t count = hak_load_relaxed(&parcel->count);
     hak_place_store(&parcel->blocks[count], block);
-    hak_store_release(&parcel->count, count + 1); // pairs with: hak_outbox_loot
+    hak_store_release(&parcel->count, count + 1); // pairs with: parcel_count
     parcel->bytes += hak_classes[HAK_MAP_CLASS(entry)].bytes;
     return count + 1 < HAK_PARCEL_BLOCKS &&
            parcel->bytes < hak_load_relaxed(&hak_options.parcel_bytes);
@@ -161,8 +167,7 @@ void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         struct hak_parcel *parcel = cache->outboxes[i].parcel;
-        const uint32_t count =
-            parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
+        const uint32_t count = parcel_count(parcel);
         for (uint32_t j = 0; j < count; j++) {
             void *block = hak_place_load(&parcel->blocks[j]);
             if (block != NULL) {
@@ -191,8 +196,7 @@ void hak_outbox_forget(struct hak_cache *cache, uint32_t tag)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         struct hak_parcel *parcel = cache->outboxes[i].parcel;
-        const uint32_t count =
-            parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
+        const uint32_t count = parcel_count(parcel);
         for (uint32_t j = 0; j < count; j++) {
             void *block = hak_place_load(&parcel->blocks[j]);
             if (block != NULL && HAK_MAP_TAG(hak_map_entry(block)) == tag) {

@@ -15,8 +15,11 @@
 
 unsigned hak_aligned_class(size_t alignment, size_t bytes)
 {
+    if (alignment > HAK_SMALL_MAX || bytes > HAK_SMALL_MAX) {
+        return HAK_SMALL_CLASSES;
+    }
     const size_t least = hak_align_up(bytes == 0 ? 1 : bytes, alignment);
-    if (alignment > HAK_SMALL_MAX || least > HAK_SMALL_MAX) {
+    if (least > HAK_SMALL_MAX) {
         return HAK_SMALL_CLASSES;
     }
     unsigned size_class =
@@ -29,17 +32,9 @@ unsigned hak_aligned_class(size_t alignment, size_t bytes)
 
 static void *alloc_aligned(size_t alignment, size_t bytes)
 {
-    if (bytes > PTRDIFF_MAX) {
-        errno = ENOMEM;
-        return NULL;
-    }
     const unsigned size_class = hak_aligned_class(alignment, bytes);
-    if (size_class < HAK_SMALL_CLASSES) {
-        return hak_cache_alloc(hak_cache_self, size_class);
-    }
-    // A run or mapping begins at a unit; that small a one is no large block yet.
-    const size_t least = bytes > HAK_SMALL_MAX ? bytes : HAK_SMALL_MAX + 1;
-    return hak_alloc_large(least, alignment, NULL);
+    return size_class < HAK_SMALL_CLASSES ? hak_cache_alloc(hak_cache_self, size_class)
+                                          : hak_alloc_large(bytes, alignment, NULL);
 }
 
 void *hak_aligned_alloc(size_t alignment, size_t bytes)

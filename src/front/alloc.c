@@ -27,6 +27,8 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed)
     bool ignored;
     zeroed = zeroed != NULL ? zeroed : &ignored;
     *zeroed = false;
+    // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
+    bytes = bytes > HAK_SMALL_MAX ? bytes : HAK_SMALL_MAX + 1;
     struct hak_cache *cache = hak_front_cache();
     if (HAK_LIKELY(bytes <= PTRDIFF_MAX && alignment <= PTRDIFF_MAX && cache != NULL)) {
         hak_lock_take(&cache->lock);

@@ -1,6 +1,5 @@
 // heap.c -- first-class heaps: caches without a thread, used under their lock.
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -38,16 +37,11 @@ static void *heap_alloc(struct hak_heap *heap, size_t alignment, size_t bytes, b
 {
     struct hak_cache *cache = cache_of(heap);
     *zeroed = false;
-    if (bytes > PTRDIFF_MAX) {
-        errno = ENOMEM;
-        return NULL;
-    }
     const unsigned size_class = hak_aligned_class(alignment, bytes);
     if (size_class < HAK_SMALL_CLASSES) {
         return hak_heap_take(cache, size_class);
     }
-    const size_t least = bytes > HAK_SMALL_MAX ? bytes : HAK_SMALL_MAX + 1;
-    void *block = hak_alloc_large(least, alignment, zeroed);
+    void *block = hak_alloc_large(bytes, alignment, zeroed);
     if (block != NULL) {
         hak_large_belongs(block, cache);
     }

@@ -1,35 +1,7 @@
 // Magazines grow within their budget: those in use at the cost of those that are not.
 #include "base/options.h"
-#include "census.h"
+#include "held.h"
 #include "meta/pool.h"
-
-enum { MOST = 2000 };
-
-static void *held[MOST];
-static size_t held_count;
-
-static void take(unsigned size_class, size_t count)
-{
-    for (; count > 0; count--) {
-        held[held_count] = alloc(size_class);
-        UNIT_CHECK(held[held_count] != NULL);
-        held_count++;
-    }
-}
-
-static void free_oldest(size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        give(held[i]);
-    }
-    held_count -= count;
-    memmove(held, held + count, held_count * sizeof held[0]);
-}
-
-static struct hak_magazine *magazine(unsigned size_class)
-{
-    return &hak_cache_self->magazines[size_class];
-}
 
 static void the_budget_holds(void)
 {

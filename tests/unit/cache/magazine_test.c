@@ -1,42 +1,9 @@
 // Magazines: filled, spilled and grown without losing a block. Their budget: budget_test.c.
 #include "base/options.h"
-#include "census.h"
+#include "held.h"
 #include "meta/pool.h"
 
-enum { MOST = 20000, CLASS = 3, OTHER_CLASS = 7 };
-
-static void *held[MOST];
-static size_t held_count;
-
-static void take(unsigned size_class, size_t count)
-{
-    for (; count > 0; count--) {
-        held[held_count] = alloc(size_class);
-        UNIT_CHECK(held[held_count] != NULL);
-        held_count++;
-    }
-}
-
-static void free_newest(size_t count)
-{
-    for (; count > 0; count--) {
-        give(held[--held_count]);
-    }
-}
-
-static void free_oldest(size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        give(held[i]);
-    }
-    held_count -= count;
-    memmove(held, held + count, held_count * sizeof held[0]);
-}
-
-static struct hak_magazine *magazine(unsigned size_class)
-{
-    return &hak_cache_self->magazines[size_class];
-}
+enum { CLASS = 3, OTHER_CLASS = 7 };
 
 static void a_new_magazine_is_half_filled_with_the_lowest_blocks(void)
 {

@@ -1,26 +1,7 @@
 // Where the kernel likes, outside our window, a mapping keeps one slot: that of its start.
-#include "../unit.h"
+#include "lone.h"
+
 #include "base/options.h"
-#include "meta/map.h"
-#include "slab/arena.h"
-
-#define SUPER(n) ((size_t)(n) * HAK_SUPER_BYTES)
-
-static struct hak_slab *map(size_t bytes, size_t alignment)
-{
-    struct hak_slab *lone = hak_arena_map(bytes, alignment);
-    UNIT_CHECK(lone != NULL && lone->bytes == bytes && lone->zeroed);
-    UNIT_CHECK(hak_is_aligned(lone->base, alignment));
-    lone->state = HAK_SLAB_LARGE;
-    UNIT_CHECK(hak_slab_of(lone->base) == lone);
-    return lone;
-}
-
-static bool slot_used(const char *start)
-{
-    const uint64_t slot = ((uintptr_t)start >> HAK_SUPER_LOG2) & hak_map.super_mask;
-    return (hak_map.slots[slot / 64] >> (slot % 64) & 1) != 0;
-}
 
 static uint64_t slots_used(void)
 {

@@ -1,0 +1,27 @@
+// lone.h -- what the tests of mappings of their own share.
+#ifndef HAK_TESTS_UNIT_LONE_H
+#define HAK_TESTS_UNIT_LONE_H
+
+#include "../unit.h"
+#include "meta/map.h"
+#include "slab/arena.h"
+
+#define SUPER(n) ((size_t)(n) * HAK_SUPER_BYTES)
+
+static inline struct hak_slab *map(size_t bytes, size_t alignment)
+{
+    struct hak_slab *lone = hak_arena_map(bytes, alignment);
+    UNIT_CHECK(lone != NULL && lone->bytes == bytes && lone->zeroed);
+    UNIT_CHECK(hak_is_aligned(lone->base, alignment));
+    lone->state = HAK_SLAB_LARGE;
+    UNIT_CHECK(hak_slab_of(lone->base) == lone);
+    return lone;
+}
+
+static inline bool slot_used(const char *start)
+{
+    const uint64_t slot = ((uintptr_t)start >> HAK_SUPER_LOG2) & hak_map.super_mask;
+    return (hak_map.slots[slot / 64] >> (slot % 64) & 1) != 0;
+}
+
+#endif

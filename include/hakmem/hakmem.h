@@ -66,7 +66,8 @@ HAKMEM_API bool hak_owns(const void *address);
 HAKMEM_API bool hak_describe(const void *address, struct hak_block_info *info);
 
 // ---- heaps ----
-// A heap's blocks are freed one by one with free(), from any thread, or all at once.
+// A heap's blocks are freed one by one with free(), from any thread, or all at once. What realloc moves
+// elsewhere is no longer the heap's.
 
 struct hak_heap;
 

@@ -16,7 +16,7 @@ struct hak_cache *hak_heap_make(void)
     return hak_cache_make(false);
 }
 
-void *hak_heap_take(struct hak_cache *heap, unsigned size_class)
+static void *heap_try(struct hak_cache *heap, unsigned size_class)
 {
     hak_lock_take(&heap->lock);
     hak_count(&heap->events, 1);
@@ -29,6 +29,16 @@ void *hak_heap_take(struct hak_cache *heap, unsigned size_class)
                                 : hak_magazine_refill(heap, size_class);
     }
     hak_lock_drop(&heap->lock);
+    return block;
+}
+
+void *hak_heap_take(struct hak_cache *heap, unsigned size_class)
+{
+    void *block = heap_try(heap, size_class);
+    if (HAK_UNLIKELY(block == NULL)) {
+        hak_sweep_everything();
+        block = heap_try(heap, size_class);
+    }
     if (block == NULL) {
         errno = ENOMEM;
     }

@@ -102,6 +102,29 @@ static void its_large_blocks_end_with_it(void)
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, free_units);
 }
 
+// Before a heap says that there is no memory, all caches give back what they only keep.
+static void what_others_keep_is_taken(void)
+{
+    struct hak_cache *heap = make();
+    void *larges[4];
+    bool zeroed;
+    hak_sweep_everything();
+    UNIT_EQUAL(hak_arena.super_bytes, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        larges[i] = hak_large_alloc(HAK_MIB(1), 1, &zeroed);
+    }
+    UNIT_EQUAL(hak_arena.free_bytes, 0);
+    UNIT_CHECK(hak_large_keep(hak_cache_self, larges[0], hak_map_entry(larges[0])));
+    hak_fake.refuse_asks = true;
+    void *block = hak_heap_take(heap, CLASS);
+    UNIT_CHECK(block != NULL && hak_slab_of(block)->owner == heap);
+    hak_fake.refuse_asks = false;
+    for (unsigned i = 1; i < 4; i++) {
+        give(larges[i]);
+    }
+    hak_heap_end(heap);
+}
+
 int main(void)
 {
     new_thread();
@@ -109,5 +132,6 @@ int main(void)
     blocks_on_their_way_back_are_forgotten();
     its_caches_are_used_again_by_heaps_only();
     its_large_blocks_end_with_it();
+    what_others_keep_is_taken();
     return 0;
 }

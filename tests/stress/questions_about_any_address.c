@@ -4,17 +4,14 @@
 // Threads ask about addresses of blocks that others are freeing at the moment, whose memory becomes
 // something else: any answer is right, but there has to be one, and the others' blocks stay whole.
 // (With option check every free reaches its slab, so that slabs end all the time.)
+#include "../support/api.h"
 #include "../support/stress.h"
-
-#include <hakmem/hakmem.h>
 
 #include "../support/model.h"
 
 enum { SLOTS = 60, KNOWN = 1024, LARGEST = 300000 };
 
-extern bool hak_describe(const void *address, struct hak_block_info *info) __attribute__((weak));
-
-static bool (*describe)(const void *address, struct hak_block_info *info);
+static __typeof__(hak_describe) *api_hak_describe;
 static _Atomic(unsigned char *) known[KNOWN];
 
 static void ask(struct ht_random *random)
@@ -25,7 +22,7 @@ static void ask(struct ht_random *random)
         return;
     }
     address += ht_random_below(random, 2 * HT_KIB);
-    if (describe(address, &info)) {
+    if (api_hak_describe(address, &info)) {
         HT_CHECK(
             info.kind != HAK_BLOCK_FOREIGN, "%p: known, but of no kind", (const void *)address);
         HT_CHECK((const unsigned char *)info.start <= address,
@@ -58,10 +55,7 @@ static void *work(void *argument)
 int main(int count, char **arguments)
 {
     struct ht_stress stress = ht_stress_start(count, arguments);
-    *(void **)(&describe) = dlsym(RTLD_DEFAULT, "hak_describe");
-    if (describe == NULL) {
-        describe = hak_describe; // linked in, not exported
-    }
+    HT_API_FIND(hak_describe);
     ht_run_rising_threads(&stress, work);
     return 0;
 }

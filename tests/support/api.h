@@ -1,5 +1,5 @@
 // api.h -- the functions of hakmem.h, looked up: a program that runs with the
-// library preloaded has nothing to link with.
+// library preloaded has nothing to link with. Under a sanitizer it is linked in.
 #ifndef HAK_TESTS_SUPPORT_API_H
 #define HAK_TESTS_SUPPORT_API_H
 
@@ -14,9 +14,14 @@ static inline void *ht_api(const char *name)
     return function;
 }
 
-// Declares a local pointer `name` to the function of that name.
+// Declares a local pointer api_<name> to the function of that name; HT_API_FIND sets one that is there.
 #define HT_API(name)              \
     __typeof__(name) *api_##name; \
-    *(void **)(&api_##name) = ht_api(#name)
+    HT_API_FIND(name)
+#ifdef HAK_TESTS_SUPPORT_HAK_NAMES_H
+#    define HT_API_FIND(name) api_##name = (name)
+#else
+#    define HT_API_FIND(name) *(void **)(&api_##name) = ht_api(#name)
+#endif
 
 #endif

@@ -59,9 +59,14 @@ static bool parse_number(const char *text, uint64_t *value)
     return true;
 }
 
-static void environment_complain(const char *name, const char *value, const struct option *option)
+static void environment_complain(const char *value, const struct option *option)
 {
     char line[256];
+    char name[32] = ""; // as it stands in the environment
+    for (size_t i = 0; i + 1 < sizeof name && option->name[i] != '\0'; i++) {
+        const char c = option->name[i];
+        name[i] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    }
     size_t length = hak_format(line,
                                sizeof line,
                                "hakmem: HAKMEM_%s=%s is not a number from %z to %z; using %z\n",
@@ -85,7 +90,7 @@ static void environment_take(const char *variable)
         return;
     }
     if (!parse_number(equals + 1, &value) || value < option->min || value > option->max) {
-        environment_complain(option->name, equals + 1, option);
+        environment_complain(equals + 1, option);
         return;
     }
     hak_option_choose(option->value, value);

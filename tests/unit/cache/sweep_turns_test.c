@@ -38,6 +38,21 @@ static void nobody_waits_for_the_first_barrier(void)
     }
 }
 
+// Units next to each other go back together, not slab by slab.
+static void all_goes_back_in_few_calls(size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (blocks[i] != NULL) {
+            give(blocks[i]);
+        }
+    }
+    const size_t before = hak_fake.purges;
+    const size_t supers = hak_arena.super_bytes / HAK_SUPER_BYTES;
+    hak_sweep_everything();
+    UNIT_CHECK(hak_fake.purges - before <= 2 * supers && supers < SLABS / 8);
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+}
+
 int main(void)
 {
     cache = new_thread();
@@ -67,5 +82,6 @@ int main(void)
     UNIT_CHECK(most_in_a_row > 0 && most_in_a_row <= AT_A_TIME * RANGES);
     UNIT_CHECK(barrier_came);
     census_check(blocks, count);
+    all_goes_back_in_few_calls(count);
     return 0;
 }

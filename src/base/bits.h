@@ -41,7 +41,7 @@ HAK_INLINE unsigned hak_lowest_bit(uint64_t word)
 // Index of the highest set bit of `word`, which is not 0.
 HAK_INLINE unsigned hak_highest_bit(uint64_t word)
 {
-    return 63U - (unsigned)__builtin_clzll(word);
+    return 63U ^ (unsigned)__builtin_clzll(word); // which is one instruction, 63 - … is two
 }
 
 HAK_INLINE unsigned hak_count_bits(uint64_t word)
@@ -53,6 +53,17 @@ HAK_INLINE unsigned hak_count_bits(uint64_t word)
 HAK_INLINE uint64_t hak_bit_range(unsigned first, unsigned count)
 {
     return (~UINT64_C(0) >> (64 - count)) << first;
+}
+
+// The bits of `word` at which `count` >= 1 set bits in a row begin.
+HAK_INLINE uint64_t hak_bit_rows(uint64_t word, unsigned count)
+{
+    while (count > 1) { // halves what is left in each step
+        const unsigned half = count / 2;
+        word &= word >> half;
+        count -= half;
+    }
+    return word;
 }
 
 // The smallest power of two that is at least `value` (1 for 0).

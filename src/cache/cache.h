@@ -6,8 +6,8 @@
 // Threads   see each field. "owner" is the thread whose hak_cache_self points here;
 //           everything marked "lock" may be touched by any thread that holds `lock`.
 //
-// A cache outlives its thread: its slabs go to whoever needs them (loot.c), the rest to
-// the next thread that starts. First-class heaps are caches without a thread.
+// A cache outlives its thread: it goes to the next one that starts, or, when that takes too long,
+// its slabs to whoever needs them (loot.h). First-class heaps are caches without a thread.
 #ifndef HAK_CACHE_CACHE_H
 #define HAK_CACHE_CACHE_H
 
@@ -43,6 +43,7 @@ struct hak_magazine {
     struct hak_list slabs; // lock: slabs of this class with blocks to give; zero until first used
     uint32_t swings;       // lock: times that a refill followed a flush or the reverse
     bool is_used;          // lock: had a slow event since somebody last looked
+    bool is_refilled;      // lock: its thread allocates blocks of this class
     bool flushed_last;     // lock: the last slow event was a flush
     // The purger's notes about a magazine that nobody uses (steal.c).
     uint8_t idle_ticks;  // lock
@@ -70,9 +71,17 @@ struct hak_outbox {
     struct hak_parcel *parcel; // lock, owner
 };
 
+// A freed large block that is kept for the next request of its size. Put by the owner into an empty
+// place, taken by anybody with an exchange.
+struct hak_hot {
+    hak_place block;        // NULL: none; HAK_FULL: a cache that keeps nothing
+    _Atomic(uint32_t) tick; // owner: when it was put there
+    uint32_t bin;           // owner: of the block that is or was there
+};
+
 enum hak_cache_state {
     HAK_CACHE_LIVE, // a thread's, or a heap
-    HAK_CACHE_DEAD, // its thread has ended; it waits for the next one
+    HAK_CACHE_DEAD, // its thread has ended; it waits for the next one (the orphans: always)
 };
 
 struct hak_cache {
@@ -83,6 +92,7 @@ struct hak_cache {
 
     struct hak_lock lock HAK_ALIGNED(HAK_CACHE_LINE);
     _Atomic(uint32_t) state; // enum hak_cache_state; lock
+    _Atomic(bool) is_whole;  // lock: dead, and not broken up since (loot.h)
     struct hak_outbox outboxes[HAK_OUTBOXES];
     struct hak_parcel *spare_parcel; // lock
     struct hak_parcel *pending;      // lock: taken out of the inbox, not opened yet
@@ -92,18 +102,15 @@ struct hak_cache {
     uint32_t exit_rounds;            // owner, while its thread ends
     uint64_t exit_events;            // owner, while its thread ends: events at the last round
     struct hak_cache *next;          // constant: in the list of all caches
-    struct hak_cache *next_dead;     // registry lock
+    struct hak_list dead_link;       // registry lock
 
-    size_t magazine_bytes;   // lock: of blocks that the grown magazines may hold
-    size_t seen_clean_bytes; // lock: hak_arena.clean_bytes when the magazines were last tidied
-    unsigned magazine_hand;  // lock: the class to look at next when one has to shrink
-    _Atomic(bool) has_slabs; // the orphans only: a thread has ended
-    struct hak_list full;    // lock: slabs of any class without blocks to give
-    struct hak_list larges;  // lock: a heap's large blocks in use
-    // BigCache: a freed large block of each doubling to 4 MiB, or NULL; HAK_FULL in caches that keep
-    // nothing. Put by the owner into an empty place, taken by anybody with an exchange.
-    hak_place hot[HAK_HOT_PLACES];
-    _Atomic(uint32_t) hot_tick[HAK_HOT_PLACES]; // owner: when it was put there
+    size_t magazine_bytes;              // lock: of blocks that the grown magazines may hold
+    size_t new_slab_bytes;              // lock: of slabs made since the magazines were last tidied
+    unsigned magazine_hand;             // lock: the class to look at next when one has to shrink
+    _Atomic(bool) has_slabs;            // lock; the orphans only, a hint: they have some
+    struct hak_list full;               // lock: slabs of any class without blocks to give
+    struct hak_list larges;             // lock: a heap's large blocks in use
+    struct hak_hot hot[HAK_HOT_PLACES]; // BigCache: one for each doubling to 4 MiB
 
     struct hak_magazine magazines[HAK_SMALL_CLASSES];
 

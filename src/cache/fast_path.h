@@ -29,7 +29,7 @@
 #endif
 
 HAK_INTERNAL void *hak_malloc_slow(size_t size_class);
-HAK_INTERNAL void hak_free_slow(void *block);
+HAK_INTERNAL void hak_free_slow(void *block, struct hak_cache *cache); // the thread's own
 
 // A block of `size_class`, or NULL with errno set.
 HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, size_t size_class)
@@ -56,7 +56,7 @@ HAK_INLINE void hak_cache_free(struct hak_cache *cache, void *block)
             return;
         }
     }
-    hak_free_slow(block);
+    hak_free_slow(block, cache);
 }
 
 #endif

@@ -13,7 +13,7 @@
 
 struct hak_cache *hak_heap_make(void)
 {
-    return hak_cache_make(false);
+    return hak_cache_make(false, NULL);
 }
 
 static void *heap_try(struct hak_cache *heap, unsigned size_class)

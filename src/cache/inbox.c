@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/options.h"
 #include "cache/fast_path.h"
+#include "cache/loot.h"
 #include "cache/magazine.h"
 #include "meta/pool.h"
 #include "slab/misuse.h"
@@ -145,7 +146,7 @@ void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry)
     bool posted = true;
     if (outbox->tag == HAK_MAP_TAG(entry)) {
         outbox_send_locked(cache, outbox); // the block is in it
-    } else {
+    } else if (!hak_loot_adopt(cache, block, HAK_MAP_CLASS(entry))) {
         posted = outbox_post_locked(cache, block, entry);
     }
     hak_lock_drop(&cache->lock);

@@ -16,36 +16,16 @@ static size_t large_block_bytes(size_t bytes)
     return bin < HAK_LARGE_BINS ? hak_large_bin_bytes(bin) : pages_bytes;
 }
 
-static unsigned units_for(size_t bytes)
-{
-    return (unsigned)((bytes + HAK_UNIT_BYTES - 1) >> HAK_UNIT_LOG2);
-}
-
-// A run ends with a unit, a block with a page. What earlier users of the last unit touched would
-// stay resident for nothing, half as much again as a block of 36 KiB.
-static void large_purge_tail(struct hak_slab *slab)
-{
-    const size_t touched = slab->zeroed ? 0 : hak_arena_touched_tail(slab);
-    if (touched > slab->bytes + slab->bytes / 2) {
-        hak_os_purge(slab->base + slab->bytes, slab->units * HAK_UNIT_BYTES - slab->bytes);
-    }
-}
-
 static struct hak_slab *large_make(size_t block_bytes, size_t alignment)
 {
     if (block_bytes > HAK_LARGE_RUN_MAX || alignment > HAK_SUPER_BYTES) {
         return hak_arena_map(block_bytes, alignment);
     }
-    const unsigned align_units = alignment > HAK_UNIT_BYTES ? units_for(alignment) : 1;
-    const unsigned units = units_for(block_bytes);
-    struct hak_slab *slab = hak_arena_take(units, align_units);
-    if (slab == NULL && units > HAK_SUPER_UNITS) {
+    const unsigned align_units =
+        alignment > HAK_UNIT_BYTES ? (unsigned)(alignment >> HAK_UNIT_LOG2) : 1;
+    struct hak_slab *slab = hak_arena_take(block_bytes, align_units, HAK_SLAB_LARGE);
+    if (slab == NULL && block_bytes > HAK_SUPER_BYTES) {
         return hak_arena_map(block_bytes, alignment); // no superslabs in a row to be had
-    }
-    if (slab != NULL) {
-        slab->bytes = block_bytes;
-        slab->size_class = HAK_SMALL_CLASSES;
-        large_purge_tail(slab);
     }
     return slab;
 }
@@ -56,7 +36,7 @@ static void large_give(struct hak_slab *slab)
     if (slab->units == 0) {
         hak_arena_unmap(slab);
     } else {
-        hak_arena_give(slab, slab->bytes);
+        hak_arena_give(slab);
     }
 }
 
@@ -78,7 +58,6 @@ void *hak_large_alloc(size_t bytes, size_t alignment, bool *zeroed)
     *zeroed = slab->zeroed;
     slab->zeroed = false;
     hak_store_relaxed(&slab->owner, NULL);
-    slab->state = HAK_SLAB_LARGE;
     hak_map_set_one(slab->base, large_entry(slab));
     return slab->base;
 }
@@ -88,19 +67,27 @@ size_t hak_large_expire(struct hak_cache *cache, uint64_t age)
     const uint32_t now = (uint32_t)hak_load_relaxed(&hak_arena.tick);
     size_t kept = 0;
     for (unsigned i = 0; i < HAK_HOT_PLACES; i++) {
-        if ((uintptr_t)hak_load_relaxed(&cache->hot[i]) <= (uintptr_t)HAK_FULL) {
+        if ((uintptr_t)hak_load_relaxed(&cache->hot[i].block) <= (uintptr_t)HAK_FULL) {
             continue;
         }
-        if (now - hak_load_relaxed(&cache->hot_tick[i]) < age) {
+        if (now - hak_load_relaxed(&cache->hot[i].tick) < age) {
             kept += HAK_SMALL_MAX << i; // at least
             continue;
         }
-        void *block = hak_swap_acquire(&cache->hot[i], NULL); // pairs with: hak_large_put
+        void *block = hak_swap_acquire(&cache->hot[i].block, NULL); // pairs with: hak_large_put
         if (block != NULL) {
             large_give(hak_slab_of(block));
         }
     }
     return kept;
+}
+
+void hak_large_keep_nothing(struct hak_cache *cache)
+{
+    for (unsigned i = 0; i < HAK_HOT_PLACES; i++) {
+        cache->hot[i].bin = HAK_LARGE_BINS;
+        hak_store_relaxed(&cache->hot[i].block, HAK_FULL);
+    }
 }
 
 void hak_large_belongs(void *block, struct hak_cache *heap)
@@ -157,8 +144,9 @@ void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
     // The later one is the likelier to be wanted again: it takes the place of the one there.
     const unsigned bin = entry - HAK_SMALL_CLASSES;
     if (bin < HAK_LARGE_BINS && !cache->is_direct) {
-        void *other = hak_swap_acquire(&cache->hot[bin / 8], NULL); // pairs with: hak_large_put
-        hak_large_put(cache, block, bin);
+        struct hak_hot *hot = hak_large_place(cache, bin);
+        void *other = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
+        hak_large_put(hot, block, bin, hak_map_place(block));
         slab = other != NULL ? hak_slab_of(other) : NULL;
     }
     if (slab != NULL) {
@@ -181,10 +169,9 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
             return NULL;
         }
     } else {
-        if (block_bytes > HAK_LARGE_RUN_MAX || !hak_arena_resize(slab, units_for(block_bytes))) {
+        if (block_bytes > HAK_LARGE_RUN_MAX || !hak_arena_resize(slab, block_bytes)) {
             return NULL;
         }
-        slab->bytes = block_bytes;
     }
     hak_map_set_one(slab->base, large_entry(slab));
     return slab->base;

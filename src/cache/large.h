@@ -34,43 +34,56 @@ HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);
 // Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
 HAK_INTERNAL size_t hak_large_expire(struct hak_cache *cache, uint64_t age);
 
+// From now on, keep none; there is none. The owner.
+HAK_INTERNAL void hak_large_keep_nothing(struct hak_cache *cache);
+
+// The place for blocks of `bin`: &cache->hot[bin / 8], which compilers make five instructions of.
+HAK_INLINE struct hak_hot *hak_large_place(struct hak_cache *cache, unsigned bin)
+{
+    _Static_assert(sizeof(struct hak_hot) == 16, "two bytes for each of eight bins");
+    return (struct hak_hot *)(void *)((char *)cache->hot + (size_t)(bin & ~7U) * 2);
+}
+
 // BigCache: take a block of this size out, or NULL.
 HAK_INLINE void *hak_large_reuse(struct hak_cache *cache, size_t bytes)
 {
     const unsigned bin = hak_large_bin_of(bytes);
-    if (HAK_UNLIKELY(bin >= HAK_LARGE_BINS)) {
+    struct hak_hot *hot = hak_large_place(cache, bin);
+    if (HAK_UNLIKELY(bin >= HAK_LARGE_BINS || hot->bin != bin)) {
         return NULL;
     }
-    hak_place *place = &cache->hot[bin / 8];
-    void *block = hak_load_relaxed(place);
-    // Whatever is read of the entry, if the block is still there after this it is true.
-    if (hak_map_entry(block) != (HAK_MAP_LARGE(bin) | HAK_MAP_KEPT)) {
-        return NULL;
-    }
-    block = hak_swap_acquire(place, NULL); // pairs with: hak_large_put
+    void *block = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
     if (HAK_LIKELY(block != NULL)) {
         hak_map_set_one(block, HAK_MAP_LARGE(bin));
     }
     return block;
 }
 
-// BigCache: put a block of `bin` into its place, which is free.
-HAK_INLINE void hak_large_put(struct hak_cache *cache, void *block, unsigned bin)
+// BigCache: put a block of `bin`, whose map entry is `*entry`, into its place, which is free.
+HAK_INLINE void hak_large_put(struct hak_hot *hot,
+                              void *block,
+                              unsigned bin,
+                              _Atomic(uint32_t) *entry)
 {
-    hak_map_set_one(block, HAK_MAP_LARGE(bin) | HAK_MAP_KEPT);
-    hak_store_relaxed(&cache->hot_tick[bin / 8], (uint32_t)hak_load_relaxed(&hak_arena.tick));
-    hak_store_release(&cache->hot[bin / 8], block); // pairs with: hak_large_reuse
+    hak_store_relaxed(entry, HAK_MAP_LARGE(bin) | HAK_MAP_KEPT);
+    hot->bin = bin;
+    hak_store_relaxed(&hot->tick, (uint32_t)hak_load_relaxed(&hak_arena.tick));
+    hak_store_release(&hot->block, block); // pairs with: hak_large_reuse
 }
 
-// BigCache: put a block of the map entry `entry` in if it is one and its place is free.
-HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block, uint32_t entry)
+// BigCache: put the block in if it is one in use and its place is free.
+HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
 {
-    const uint32_t bin = entry - HAK_SMALL_CLASSES;
-    if (bin >= HAK_LARGE_BINS || !hak_is_aligned(block, HAK_UNIT_BYTES) ||
-        hak_load_relaxed(&cache->hot[bin / 8]) != NULL) {
+    _Atomic(uint32_t) *entry = hak_map_entry_of_start(block);
+    if (entry == NULL) {
         return false;
     }
-    hak_large_put(cache, block, bin);
+    const uint32_t bin = hak_load_relaxed(entry) - HAK_SMALL_CLASSES;
+    struct hak_hot *hot = hak_large_place(cache, bin);
+    if (bin >= HAK_LARGE_BINS || hak_load_relaxed(&hot->block) != NULL) {
+        return false;
+    }
+    hak_large_put(hot, block, bin, entry);
     hak_keep_order(); // see sweeper_may_end
     if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs)) {
         hak_sweep_wanted(HAK_MIB(4)); // at most

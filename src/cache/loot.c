@@ -2,22 +2,30 @@
 #include "cache/loot.h"
 
 #include "cache/inbox.h"
+#include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/thread.h"
+#include "slab/misuse.h"
 
 // Its tag must be no other cache's: ids count up from 1.
 struct hak_cache hak_orphans = {
     .tag = 0x7FFFFD00U,
     .is_direct = true,
+    .state = HAK_CACHE_DEAD,
     .full = {&hak_orphans.full, &hak_orphans.full},
     .larges = {&hak_orphans.larges, &hak_orphans.larges},
 };
 
+// Never anything for a heap: its end frees all that it owns, and orphans hold blocks in use.
+static bool is_heap(const struct hak_cache *cache)
+{
+    return !cache->has_thread && cache != &hak_cache_late;
+}
+
 struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
 {
     // A look without the lock: threads that never end must not meet here.
-    // And never for a heap: its end frees all that it owns, and orphans hold blocks in use.
-    const bool is_heap = !cache->has_thread && cache != &hak_cache_late;
-    if (!hak_load_relaxed(&hak_orphans.has_slabs) || is_heap) {
+    if (!hak_load_relaxed(&hak_orphans.has_slabs) || is_heap(cache)) {
         return NULL;
     }
     struct hak_slab *slab = NULL;
@@ -34,23 +42,88 @@ struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
     return slab;
 }
 
-static void leave_locked(struct hak_list *from, struct hak_list *to)
+// Two caches' locks, against the order of ranks: the second by hak_lock_try.
+bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
+{
+    if (is_heap(cache) || !cache->magazines[size_class].is_refilled) {
+        return false;
+    }
+    struct hak_slab *slab = hak_slab_of(block);
+    if (HAK_UNLIKELY(slab == NULL)) {
+        hak_die_not_live(block);
+    }
+    struct hak_cache *owner = hak_load_relaxed(&slab->owner);
+    if (hak_load_relaxed(&owner->state) != HAK_CACHE_DEAD || !hak_lock_try(&owner->lock)) {
+        return false;
+    }
+    const bool is_taken = hak_load_relaxed(&owner->state) == HAK_CACHE_DEAD &&
+                          hak_load_relaxed(&slab->owner) == owner;
+    if (is_taken) {
+        hak_list_remove(&slab->link);
+        hak_slab_move(slab, cache, cache->tag);
+    }
+    hak_lock_drop(&owner->lock);
+    if (is_taken) {
+        struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+        hak_list_push(hak_slab_has_blocks(slab) ? slabs : &cache->full, &slab->link);
+        hak_magazine_spill(cache, size_class, block);
+    }
+    return is_taken;
+}
+
+static void leave(struct hak_list *from)
 {
     while (!hak_list_is_empty(from)) {
         struct hak_slab *slab = HAK_LIST_ITEM(from->next, struct hak_slab, link);
         hak_list_remove(&slab->link);
+        // One at a time: others wait for this lock, and the slabs of a big heap are many.
+        hak_lock_take(&hak_orphans.lock);
         hak_slab_move(slab, &hak_orphans, hak_orphans.tag);
         hak_store_relaxed(&hak_orphans.has_slabs, true);
-        hak_list_append(to, &slab->link);
+        struct hak_list *slabs = hak_cache_slabs(&hak_orphans, slab->size_class);
+        hak_list_append(hak_slab_has_blocks(slab) ? slabs : &hak_orphans.full, &slab->link);
+        hak_lock_drop(&hak_orphans.lock);
     }
 }
 
-void hak_loot_leave(struct hak_cache *cache)
+void hak_loot_break_up(struct hak_cache *cache)
 {
-    hak_lock_take(&hak_orphans.lock);
+    hak_store_relaxed(&cache->is_whole, false);
+    hak_inbox_drain(cache, cache);
+    hak_magazine_flush_all(cache);
+    hak_inbox_post_all(cache);
+    hak_large_expire(cache, 0);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        leave_locked(hak_cache_slabs(cache, size_class), hak_cache_slabs(&hak_orphans, size_class));
+        leave(hak_cache_slabs(cache, size_class));
     }
-    leave_locked(&cache->full, &hak_orphans.full);
-    hak_lock_drop(&hak_orphans.lock);
+    leave(&cache->full);
+}
+
+void hak_loot_break_up_dead(struct hak_cache *cache)
+{
+    if (!hak_load_relaxed(&cache->is_whole) || !hak_lock_try(&cache->lock)) {
+        return;
+    }
+    if (hak_load_relaxed(&cache->is_whole)) {
+        hak_loot_break_up(cache);
+    }
+    hak_lock_drop(&cache->lock);
+}
+
+void hak_loot_break_up_all(void)
+{
+    struct hak_cache *cache =
+        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    for (; cache != NULL; cache = cache->next) {
+        hak_loot_break_up_dead(cache);
+    }
+}
+
+void hak_loot_count(void)
+{
+    bool has_slabs = !hak_list_is_empty(&hak_orphans.full);
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES && !has_slabs; size_class++) {
+        has_slabs = !hak_list_is_empty(hak_cache_slabs(&hak_orphans, size_class));
+    }
+    hak_store_relaxed(&hak_orphans.has_slabs, has_slabs);
 }

@@ -1,11 +1,17 @@
-// loot.h -- slabs whose thread has ended.
+// loot.h -- what ended threads leave behind.
 //
 // Layer     cache
-// Owns      hak_orphans: a cache without a thread that owns every such slab.
+// Owns      hak_orphans: a cache without a thread that owns the slabs of caches broken up.
 // Threads   any; its lock has the rank "orphans", after every other cache's.
 //
-// A thread that ends leaves its slabs here, full ones too. Blocks of them that are freed later
-// arrive in the orphans' inbox; whoever needs a slab looks here before it asks the arena.
+// The cache of a thread that ends stays whole for the next one that starts, blocks and slabs
+// and all. Meanwhile a thread that frees a block of a dead cache takes the slab over, if it
+// allocates blocks of that class itself: mostly it goes on with a predecessor's data, and the rest
+// of them are then freed without a detour. (A thread that only frees must not own slabs.)
+//
+// A dead cache that nobody wanted for a while, or when the heap has to grow, is broken up: its
+// blocks go back to their slabs, and those, full ones too, to the orphans. Blocks of them that are
+// freed later arrive in the orphans' inbox; whoever needs a slab looks here before it asks the arena.
 #ifndef HAK_CACHE_LOOT_H
 #define HAK_CACHE_LOOT_H
 
@@ -16,7 +22,16 @@ HAK_INTERNAL extern struct hak_cache hak_orphans;
 // A slab of `size_class` with blocks to give, taken over from the orphans for `cache`; not linked
 // in any list. NULL when there is none. With the lock of `cache`.
 HAK_INTERNAL struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class);
-// Leave every slab of `cache` to the orphans. With its lock.
-HAK_INTERNAL void hak_loot_leave(struct hak_cache *cache);
+// Free `block` of another owner: if that is dead, take its slab over and put the block into the
+// magazine. False when it is not ours to take. With the lock of `cache`.
+HAK_INTERNAL bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class);
+// Break up a dead cache. With its lock.
+HAK_INTERNAL void hak_loot_break_up(struct hak_cache *cache);
+// The same if it is still dead and whole and its lock is free; and so with every cache there is. The
+// caller may hold the lock of its own cache.
+HAK_INTERNAL void hak_loot_break_up_dead(struct hak_cache *cache);
+HAK_INTERNAL void hak_loot_break_up_all(void);
+// Note whether the orphans have a slab at all. With their lock.
+HAK_INTERNAL void hak_loot_count(void);
 
 #endif

@@ -28,16 +28,9 @@ struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class)
     return slabs;
 }
 
-bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
+// Blocks came back into `slab`. True when it has ended with that.
+static bool slab_settle(struct hak_cache *cache, struct hak_slab *slab, bool was_full)
 {
-    struct hak_list *slabs = hak_cache_slabs(cache, slab->size_class);
-    const bool was_full = !hak_slab_has_blocks(slab);
-    hak_slab_put(slab, block);
-    if (was_full) {
-        // To the end: others have blocks too, and this one may fill up until its turn.
-        hak_list_remove(&slab->link);
-        hak_list_append(slabs, &slab->link);
-    }
     // At once, and also the last one: the magazine is what absorbs a swing, and the pages stay
     // resident in the arena, for any class.
     if (hak_slab_is_idle(slab)) {
@@ -45,7 +38,19 @@ bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
         hak_slab_end(slab);
         return true;
     }
+    if (was_full) {
+        // To the end: others have blocks too, and this one may fill up until its turn.
+        hak_list_remove(&slab->link);
+        hak_list_append(hak_cache_slabs(cache, slab->size_class), &slab->link);
+    }
     return false;
+}
+
+bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
+{
+    const bool was_full = !hak_slab_has_blocks(slab);
+    hak_slab_put(slab, block);
+    return slab_settle(cache, slab, was_full);
 }
 
 void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class)
@@ -83,7 +88,11 @@ static unsigned cache_take(struct hak_cache *cache,
                 break;
             }
             struct hak_slab *slab = hak_loot_slab(cache, size_class);
-            hak_magazine_tidy(cache);
+            if (slab == NULL &&
+                hak_magazine_tidy(cache, hak_classes[size_class].units * HAK_UNIT_BYTES)) {
+                hak_loot_break_up_all();
+                slab = hak_loot_slab(cache, size_class);
+            }
             if (slab == NULL) {
                 slab = hak_slab_make(cache, cache->tag, size_class);
             }
@@ -173,18 +182,17 @@ static void magazine_put(struct hak_cache *cache,
                          uint32_t last)
 {
     hak_place *base = cache->magazines[size_class].base;
-    const size_t slab_bytes = hak_classes[size_class].units * HAK_UNIT_BYTES;
-    struct hak_slab *slab = NULL; // of the block before; the next one is often its neighbour
-    for (uint32_t i = first; i <= last; i++) {
-        void *block = hak_place_load(&base[i]);
-        if (slab == NULL || (uintptr_t)block - (uintptr_t)slab->base >= slab_bytes) {
-            const bool is_ours = HAK_MAP_TAG(hak_map_entry(block)) == cache->tag;
-            slab = is_ours ? hak_slab_of(block) : NULL;
-        }
+    while (first <= last) {
+        void *block = hak_place_load(&base[first]);
+        struct hak_slab *slab =
+            HAK_MAP_TAG(hak_map_entry(block)) == cache->tag ? hak_slab_of(block) : NULL;
         if (HAK_UNLIKELY(slab == NULL)) {
             hak_inbox_route(cache, cache, block);
-        } else if (hak_cache_put(cache, slab, block)) {
-            slab = NULL; // it has ended
+            first++;
+        } else {
+            const bool was_full = !hak_slab_has_blocks(slab);
+            first += hak_slab_put_row(slab, &base[first], last - first + 1);
+            slab_settle(cache, slab, was_full);
         }
     }
 }
@@ -234,21 +242,21 @@ static void magazine_grow(struct hak_cache *cache, unsigned size_class)
     }
 }
 
-// A block in a magazine holds a whole slab, and its pages. So before the heap grows by much,
-// magazines that were not in use since it last did give their blocks back: what they hold may
-// be all that keeps the last phase's slabs.
-#define TIDY_MIN HAK_KIB(512)
+// A block in a magazine holds a whole slab, and its pages. So when a thread has needed many new
+// slabs, magazines that were not in use meanwhile give their blocks back: what they hold may be
+// all that keeps the last phase's slabs.
+#define TIDY_MIN HAK_MIB(4)
 
-void hak_magazine_tidy(struct hak_cache *cache)
+bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes)
 {
-    const size_t clean = hak_load_relaxed(&hak_arena.clean_bytes);
     const size_t used =
         hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
-    const size_t step = used / 32 > TIDY_MIN ? used / 32 : TIDY_MIN;
-    if (clean - cache->seen_clean_bytes < step || cache->is_direct) {
-        return;
+    const size_t step = used / 16 > TIDY_MIN ? used / 16 : TIDY_MIN;
+    cache->new_slab_bytes += new_bytes;
+    if (cache->new_slab_bytes < step || cache->is_direct) {
+        return false;
     }
-    cache->seen_clean_bytes = clean;
+    cache->new_slab_bytes = 0;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         struct hak_magazine *magazine = &cache->magazines[size_class];
         if (magazine->base != NULL && !magazine->is_used) {
@@ -256,6 +264,7 @@ void hak_magazine_tidy(struct hak_cache *cache)
         }
         magazine->is_used = false;
     }
+    return true;
 }
 
 // Note a refill or a flush. Blocks that go back and forth between magazine and slab
@@ -291,6 +300,7 @@ static bool magazine_start(struct hak_cache *cache, unsigned size_class)
 void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
+    HAK_ASSERT(hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) == NULL);
     if (magazine->base == NULL) {
         if (!magazine_start(cache, size_class)) {
             return hak_cache_take(cache, size_class);
@@ -304,6 +314,7 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
         hak_store_relaxed(&cache->top[size_class], magazine->base + 1);
         magazine_note(cache, size_class, false);
     }
+    magazine->is_refilled = true;
     hak_inbox_refill(cache, size_class, (magazine->slots + 1) / 2);
     hak_place *top = hak_load_relaxed(&cache->top[size_class]);
     if (top == magazine->base + 1) {

@@ -15,9 +15,9 @@ HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned size_clas
 HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache);
 // Do without magazines from now on; they are empty.
 HAK_INTERNAL void hak_magazine_end_all(struct hak_cache *cache);
-// Empty the magazines that are not in use, if the heap has grown by enough since the last time. The
-// owner, with the lock.
-HAK_INTERNAL void hak_magazine_tidy(struct hak_cache *cache);
+// A slab or large block of `new_bytes` is needed. If they have become many since the last time: empty the
+// magazines that were not in use, and true. The owner, with the lock.
+HAK_INTERNAL bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes);
 // Forget the blocks in all magazines: their slabs are about to end.
 HAK_INTERNAL void hak_magazine_forget_all(struct hak_cache *cache);
 // Put `block`, of a slab of `cache`, back into its slab. True when the slab has ended with that. Any

@@ -27,7 +27,7 @@ void *hak_malloc_slow(size_t size_class)
 {
     struct hak_cache *cache = hak_cache_self;
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
-        cache = hak_start_thread();
+        cache = hak_start_thread(NULL);
         if (cache == NULL) {
             errno = ENOMEM;
             return NULL;
@@ -35,6 +35,9 @@ void *hak_malloc_slow(size_t size_class)
     }
     if (check_came_late(cache)) {
         hak_start_check(cache);
+    }
+    if (hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
+        return hak_cache_alloc(cache, size_class); // the cache of an earlier thread
     }
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
@@ -60,7 +63,7 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
         return;
     }
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
-        cache = hak_start_thread();
+        cache = hak_start_thread(block);
         if (cache == NULL) {
             cache = &hak_cache_late; // no memory for a cache: without one, then
         }
@@ -85,11 +88,9 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
 
 // In the order of what a busy program needs fast: a large block that finds its place in the
 // cache, a block of another owner, and the rest.
-void hak_free_slow(void *block)
+void hak_free_slow(void *block, struct hak_cache *cache)
 {
-    struct hak_cache *cache = hak_cache_self;
-    const uint32_t entry = hak_map_entry(block);
-    if (!hak_large_keep(cache, block, entry)) {
-        free_slowest(block, entry);
+    if (!hak_large_keep(cache, block)) {
+        free_slowest(block, hak_map_entry(block));
     }
 }

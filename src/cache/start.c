@@ -23,9 +23,10 @@ static bool start_tables(void)
         return true;
     }
     hak_lock_take(&hak_registry.lock);
-    const bool is_first = !hak_load_relaxed(&is_started) && hak_map_start();
+    // A map that came up before memory ran out is kept.
+    const bool is_first = !hak_load_relaxed(&is_started) &&
+                          (hak_map.window != NULL || hak_map_start()) && hak_arena_start();
     if (is_first) {
-        hak_arena_start();
         hak_thread_start();
         hak_sweep_start();
         hak_store_release(&is_started, true); // pairs with: start_tables
@@ -37,9 +38,9 @@ static bool start_tables(void)
     return hak_load_relaxed(&is_started);
 }
 
-struct hak_cache *hak_start_thread(void)
+struct hak_cache *hak_start_thread(const void *block)
 {
-    return start_tables() ? hak_cache_for_thread() : NULL;
+    return start_tables() ? hak_cache_for_thread(block) : NULL;
 }
 
 void hak_start_check(struct hak_cache *cache)
@@ -49,9 +50,7 @@ void hak_start_check(struct hak_cache *cache)
     hak_magazine_end_all(cache);
     hak_inbox_post_all(cache);
     hak_large_expire(cache, 0);
-    for (unsigned bin = 0; bin < HAK_HOT_PLACES; bin++) {
-        hak_store_relaxed(&cache->hot[bin], HAK_FULL);
-    }
+    hak_large_keep_nothing(cache);
     cache->is_direct = true;
     hak_lock_drop(&cache->lock);
 }

@@ -7,8 +7,9 @@
 #include "cache/cache.h"
 
 // The calling thread's cache; the first call of the process also sets up the tables, and asks for the
-// ends of threads and for fork. NULL without memory: the next call tries again.
-HAK_INTERNAL struct hak_cache *hak_start_thread(void);
+// ends of threads and for fork. NULL without memory: the next call tries again. `block`: what the
+// thread is about to free, or NULL.
+HAK_INTERNAL struct hak_cache *hak_start_thread(const void *block);
 // Put the calling thread's free blocks back into their slabs, which checks them.
 HAK_INTERNAL void hak_stop_thread(void);
 // Once, as early as the options of the environment are known.

@@ -72,6 +72,12 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
     cache->idle_ticks = events == cache->seen_events ? cache->idle_ticks + 1 : 0;
     cache->seen_events = events;
     const bool sleeps = all || cache->idle_ticks >= IDLE_LOOKS;
+    if (hak_load_relaxed(&cache->is_whole)) {
+        if (!sleeps) {
+            return 1; // to be looked at again
+        }
+        hak_loot_break_up(cache);
+    }
     if (sleeps) {
         hak_outbox_loot(sweep_cache, cache);
         hak_inbox_drain(sweep_cache, cache);
@@ -86,12 +92,12 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
     return hak_large_expire(cache, all ? 0 : decay_ticks());
 }
 
-// One pass over all caches. Returns the bytes of large blocks that still wait.
+// One pass over all caches. Returns the bytes that still wait in them, more or less.
 static size_t sweep_pass_locked(bool all)
 {
     size_t kept = 0;
     if (sweep_cache == NULL) {
-        sweep_cache = hak_cache_make(false);
+        sweep_cache = hak_cache_make(false, NULL);
     }
     if (sweep_cache == NULL) {
         return 0; // no memory for it; nothing is lost by not sweeping
@@ -113,6 +119,7 @@ static size_t sweep_pass_locked(bool all)
     }
     hak_lock_take(&hak_orphans.lock);
     sweep_cache_locked(&hak_orphans, all);
+    hak_loot_count();
     hak_lock_drop(&hak_orphans.lock);
     hak_lock_take(&hak_cache_late.lock);
     sweep_cache_locked(&hak_cache_late, all);
@@ -155,19 +162,21 @@ static void sweep_until_quiet(void)
         const size_t kept = sweep_pass_locked(false);
         hak_lock_drop(&sweep_lock);
         const size_t gone = purge_due();
-        const size_t waiting = kept + hak_load_relaxed(&hak_arena.dirty_bytes);
+        const size_t waiting = kept + hak_load_relaxed(&hak_arena.dirty_bytes) +
+                               hak_load_relaxed(&hak_arena.tail_bytes);
         quiet = gone > 0 || kept > 0 || waiting >= hak_load_relaxed(&hak_options.purge_start_bytes)
                     ? 0
                     : quiet + 1;
     }
 }
 
-// Does a large block wait in any cache?
+// Does a large block wait in any cache, or is one to be broken up?
 static bool is_any_kept(void)
 {
     struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    while (cache != NULL && hak_large_expire(cache, UINT64_MAX) == 0) {
+    while (cache != NULL && !hak_load_relaxed(&cache->is_whole) &&
+           hak_large_expire(cache, UINT64_MAX) == 0) {
         cache = cache->next;
     }
     return cache != NULL;
@@ -182,10 +191,11 @@ static bool sweeper_may_end(void)
     if (!hak_os_barrier_all()) {
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS); // as good: no store stays unseen for so long
     }
-    const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
+    const size_t waiting =
+        hak_load_relaxed(&hak_arena.dirty_bytes) + hak_load_relaxed(&hak_arena.tail_bytes);
     uint32_t none = 0;
     return !is_wanted() ||
-           (dirty < hak_load_relaxed(&hak_options.purge_start_bytes) && !is_any_kept()) ||
+           (waiting < hak_load_relaxed(&hak_options.purge_start_bytes) && !is_any_kept()) ||
            !hak_cas_acquire(&hak_sweep_runs, &none, 1); // pairs with: sweeper_may_end
 }
 
@@ -203,7 +213,7 @@ void hak_sweep_wanted(size_t kept_bytes)
         // No more than one superslab: it is the caller who waits.
         hak_arena_purge((struct hak_purge_age){0, 2 * decay_ticks()}, HAK_SUPER_BYTES);
     }
-    const size_t waiting = kept_bytes + dirty;
+    const size_t waiting = kept_bytes + dirty + hak_load_relaxed(&hak_arena.tail_bytes);
     if (waiting < hak_load_relaxed(&hak_options.purge_start_bytes) || !is_wanted() ||
         hak_load_relaxed(&hak_sweep_runs) != 0 ||
         hak_os_process_id() != hak_load_relaxed(&sweep_process)) {

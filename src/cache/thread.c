@@ -16,7 +16,10 @@
 #include "meta/pool.h"
 #include "slab/arena.h"
 
-struct hak_registry hak_registry;
+struct hak_registry hak_registry = {
+    .dead = {{&hak_registry.dead[0], &hak_registry.dead[0]},
+             {&hak_registry.dead[1], &hak_registry.dead[1]}},
+};
 
 // Both: empty, because place 0 is NULL, and full, because place 1 is HAK_FULL.
 hak_place hak_nothing[2] = {NULL, HAK_FULL};
@@ -33,7 +36,8 @@ hak_place hak_nothing[2] = {NULL, HAK_FULL};
      NOTHING_8,     \
      NOTHING_8}
 
-#define ALL_FULL {HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL, HAK_FULL}
+#define NO_HOT   {.block = HAK_FULL, .bin = HAK_LARGE_BINS}
+#define ALL_FULL {NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT}
 
 // No unit has these owners' tags.
 struct hak_cache hak_cache_nobody = {.top = ALL_NOTHING, .hot = ALL_FULL, .tag = 0x7FFFFF00U};
@@ -60,12 +64,12 @@ static struct hak_cache *registry_add_locked(bool has_thread)
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         hak_store_relaxed(&cache->top[size_class], NOTHING);
     }
-    for (unsigned bin = 0; bin < HAK_HOT_PLACES && hak_load_relaxed(&hak_options.check) != 0;
-         bin++) {
-        hak_store_relaxed(&cache->hot[bin], HAK_FULL);
+    if (hak_load_relaxed(&hak_options.check) != 0) {
+        hak_large_keep_nothing(cache);
     }
     hak_list_start(&cache->full);
     hak_list_start(&cache->larges);
+    hak_list_start(&cache->dead_link);
     cache->tag = ++hak_registry.count << 8;
     cache->is_direct = hak_load_relaxed(&hak_options.check) != 0;
     cache->has_thread = has_thread;
@@ -74,17 +78,32 @@ static struct hak_cache *registry_add_locked(bool has_thread)
     return cache;
 }
 
-struct hak_cache *hak_cache_make(bool has_thread)
+// The one that died last: what it has is the likeliest to be in the processor's cache.
+static struct hak_cache *registry_revive_locked(bool has_thread, struct hak_cache *wanted)
+{
+    struct hak_list *dead = &hak_registry.dead[has_thread];
+    if (hak_list_is_empty(dead)) {
+        return NULL;
+    }
+    struct hak_cache *cache = HAK_LIST_ITEM(dead->next, struct hak_cache, dead_link);
+    if (wanted != NULL && wanted->has_thread == has_thread &&
+        hak_list_is_linked(&wanted->dead_link)) {
+        cache = wanted;
+    }
+    hak_list_remove(&cache->dead_link);
+    hak_lock_take(&cache->lock);
+    hak_store_relaxed(&cache->state, HAK_CACHE_LIVE);
+    hak_store_relaxed(&cache->is_whole, false);
+    cache->exit_rounds = 0;
+    hak_lock_drop(&cache->lock);
+    return cache;
+}
+
+struct hak_cache *hak_cache_make(bool has_thread, struct hak_cache *wanted)
 {
     hak_lock_take(&hak_registry.lock);
-    struct hak_cache *cache = hak_registry.dead[has_thread];
-    if (cache != NULL) {
-        hak_registry.dead[has_thread] = cache->next_dead;
-        hak_lock_take(&cache->lock);
-        hak_store_relaxed(&cache->state, HAK_CACHE_LIVE);
-        cache->exit_rounds = 0;
-        hak_lock_drop(&cache->lock);
-    } else {
+    struct hak_cache *cache = registry_revive_locked(has_thread, wanted);
+    if (cache == NULL) {
         cache = registry_add_locked(has_thread);
     }
     hak_lock_drop(&hak_registry.lock);
@@ -93,24 +112,51 @@ struct hak_cache *hak_cache_make(bool has_thread)
 
 static void registry_bury_locked(struct hak_cache *cache)
 {
-    cache->next_dead = hak_registry.dead[cache->has_thread];
-    hak_registry.dead[cache->has_thread] = cache;
+    hak_list_push(&hak_registry.dead[cache->has_thread], &cache->dead_link);
+}
+
+// More whole caches than can be in use at a time are not worth their memory: the first one beyond
+// that, counted from the one that died last; NULL when there is none. Those behind it have waited
+// for longer, and the sweeper looks after them.
+static struct hak_cache *registry_surplus_locked(bool has_thread)
+{
+    static unsigned processors; // registry lock
+    processors = processors != 0 ? processors : hak_os_processors();
+    const struct hak_list *dead = &hak_registry.dead[has_thread];
+    unsigned whole = 0;
+    for (struct hak_list *link = dead->next; link != dead; link = link->next) {
+        struct hak_cache *cache = HAK_LIST_ITEM(link, struct hak_cache, dead_link);
+        if (!hak_load_relaxed(&cache->is_whole)) {
+            return NULL;
+        }
+        if (++whole > processors) {
+            return cache;
+        }
+    }
+    return NULL;
 }
 
 void hak_cache_end(struct hak_cache *cache)
 {
     hak_lock_take(&cache->lock);
-    hak_inbox_drain(cache, cache);
-    hak_magazine_flush_all(cache);
     hak_inbox_post_all(cache);
-    hak_large_expire(cache, 0);
-    hak_loot_leave(cache);
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        cache->magazines[size_class].is_refilled = false;
+    }
+    hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
+    hak_store_relaxed(&cache->is_whole, true);
     hak_lock_drop(&cache->lock);
     hak_lock_take(&hak_registry.lock);
-    hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
     registry_bury_locked(cache);
+    struct hak_cache *surplus =
+        hak_load_relaxed(&hak_options.purger) ? registry_surplus_locked(cache->has_thread) : cache;
     hak_lock_drop(&hak_registry.lock);
-    hak_sweep_wanted(0);
+    if (surplus != NULL) {
+        hak_loot_break_up_dead(surplus);
+    }
+    // At most what all of the heap holds: less is not worth a sweeper.
+    hak_sweep_wanted(hak_load_relaxed(&hak_arena.super_bytes) -
+                     hak_load_relaxed(&hak_arena.free_bytes));
 }
 
 // The C library calls the destructors of a thread's keys in rounds, as long as one of them
@@ -135,13 +181,21 @@ static void thread_end(void *value)
     hak_cache_end(cache);
 }
 
-struct hak_cache *hak_cache_for_thread(void)
+// The owner of `block`, which may be any pointer.
+static struct hak_cache *owner_of(const void *block)
+{
+    const struct hak_slab *slab =
+        hak_map_is_small(hak_map_entry(block)) ? hak_slab_of(block) : NULL;
+    return slab != NULL ? hak_load_relaxed(&slab->owner) : NULL;
+}
+
+struct hak_cache *hak_cache_for_thread(const void *block)
 {
     struct hak_cache *cache = hak_cache_self;
     if (cache != &hak_cache_nobody) {
         return cache;
     }
-    cache = hak_cache_make(true);
+    cache = hak_cache_make(true, owner_of(block));
     if (cache != NULL) {
         // First the cache: setting the key may allocate.
         hak_cache_self = cache;
@@ -185,6 +239,7 @@ static void world_drop(bool is_child)
             // Its thread stayed with the parent. What it was in the middle of is at most one
             // block in its hand, which counts as in use.
             hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
+            hak_store_relaxed(&cache->is_whole, true);
             registry_bury_locked(cache);
         }
         drop(&cache->lock);

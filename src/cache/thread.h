@@ -17,18 +17,20 @@ struct hak_registry {
     _Atomic(struct hak_cache *) all;
     // lock: for the next heap [0], for the next thread [1]. Never one for the other: ending
     // a heap frees all that its cache owns, and a thread leaves blocks behind that live on.
-    struct hak_cache *dead[2];
+    struct hak_list dead[2];
     uint32_t count; // lock: caches made; the last one's id
 };
 
 HAK_INTERNAL extern struct hak_registry hak_registry;
 
 // The calling thread's own cache, made or taken over now if it has none yet. After the
-// thread's cache has ended: &hak_cache_late. NULL without memory.
-HAK_INTERNAL struct hak_cache *hak_cache_for_thread(void);
-// A cache for a thread, or for a heap, or NULL without memory.
-HAK_INTERNAL struct hak_cache *hak_cache_make(bool has_thread);
-// Nobody uses `cache` any more: put everything back, leave it to others.
+// thread's cache has ended: &hak_cache_late. NULL without memory. `block`: what the thread is about
+// to free, or NULL. A thread that begins with freeing what a dead one has left goes on with that
+// one's data, and so with its cache.
+HAK_INTERNAL struct hak_cache *hak_cache_for_thread(const void *block);
+// A cache for a thread, or for a heap, or NULL without memory. `wanted`: that one, if it is dead.
+HAK_INTERNAL struct hak_cache *hak_cache_make(bool has_thread, struct hak_cache *wanted);
+// Nobody uses `cache` any more: it waits, as it is, for who needs it.
 HAK_INTERNAL void hak_cache_end(struct hak_cache *cache);
 
 // Take every lock there is, in order of rank, and drop them: nothing changes in between, but for

@@ -19,7 +19,7 @@
 struct hak_cache *hak_front_cache(void)
 {
     struct hak_cache *cache = hak_cache_self;
-    return HAK_LIKELY(cache != &hak_cache_nobody) ? cache : hak_start_thread();
+    return HAK_LIKELY(cache != &hak_cache_nobody) ? cache : hak_start_thread(NULL);
 }
 
 void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed)
@@ -32,7 +32,7 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed)
     struct hak_cache *cache = hak_front_cache();
     if (HAK_LIKELY(bytes <= PTRDIFF_MAX && alignment <= PTRDIFF_MAX && cache != NULL)) {
         hak_lock_take(&cache->lock);
-        hak_magazine_tidy(cache);
+        hak_magazine_tidy(cache, bytes);
         hak_lock_drop(&cache->lock);
         void *block = hak_large_alloc(bytes, alignment, zeroed);
         if (HAK_LIKELY(block != NULL)) {

@@ -18,7 +18,7 @@ static struct hak_cache *cache_of(struct hak_heap *heap)
 
 struct hak_heap *hak_heap_create(void)
 {
-    struct hak_cache *cache = hak_start_thread() != NULL ? hak_heap_make() : NULL;
+    struct hak_cache *cache = hak_start_thread(NULL) != NULL ? hak_heap_make() : NULL;
     if (cache == NULL) {
         errno = ENOMEM;
     }

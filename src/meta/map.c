@@ -49,7 +49,7 @@ bool hak_map_start(void)
     }
     const uint64_t slot_count = UINT64_C(1) << (log2 - (HAK_SUPER_LOG2 - HAK_UNIT_LOG2));
     const size_t slot_bytes = hak_align_up(slot_count / 8, sizeof(uint64_t));
-    const size_t supers_bytes = slot_count * sizeof *hak_map.supers + 2 * slot_bytes;
+    const size_t supers_bytes = slot_count * sizeof *hak_map.supers + slot_bytes;
     char *supers = units != NULL ? hak_os_map(NULL, supers_bytes) : NULL;
     if (supers == NULL) {
         if (units != NULL) {
@@ -62,15 +62,12 @@ bool hak_map_start(void)
     hak_map.supers = (_Atomic(struct hak_super *) *)(void *)supers;
     hak_map.super_mask = slot_count - 1;
     hak_map.slots = (uint64_t *)(void *)(supers + slot_count * sizeof *hak_map.supers);
-    hak_map.free_slots = hak_map.slots + slot_bytes / sizeof *hak_map.slots;
     uint64_t window = WINDOW_LOW + hak_os_random() % WINDOW_SPAN;
     hak_map.window = (char *)(window & ~(window_bytes() - 1));
     hak_store_relaxed(&hak_map.covered_units, hak_map.unit_mask + 1);
     // In the lower half, so that a heap grows for long before it has to wrap around.
     hak_map.next_slot = hak_os_random() & (hak_map.super_mask >> 1);
     hak_map.slots[0] = 1; // NULL leads to its entry, and must read "not ours"
-    hak_map.low_slot = hak_map.next_slot;
-    hak_map.high_slot = hak_map.next_slot;
     return true;
 }
 
@@ -110,11 +107,6 @@ void hak_map_set(const void *start, unsigned count, uint32_t entry)
     }
 }
 
-static uint64_t slot_of(const char *start)
-{
-    return ((uintptr_t)start >> HAK_SUPER_LOG2) & hak_map.super_mask;
-}
-
 static bool slot_is_used(uint64_t slot)
 {
     return (hak_map.slots[slot / 64] & (UINT64_C(1) << (slot % 64))) != 0;
@@ -143,28 +135,24 @@ static uint64_t slots_kept(const char *start, size_t bytes)
 
 void hak_map_publish(const char *start, size_t bytes, struct hak_super *super)
 {
-    const uint64_t first = slot_of(start);
+    const uint64_t first = hak_map_slot_of(start);
     for (uint64_t i = slots_kept(start, bytes); i-- > 0;) {
         hak_store_release(&hak_map.supers[first + i], super); // pairs with: hak_map_super
     }
 }
 
-// First of `count` bits in a row that equal `value`, at or after `from`, below `end`; `end` if
-// there are none.
-static uint64_t bits_find(
-    const uint64_t *words, bool value, uint64_t from, uint64_t end, uint64_t count)
+// The first of `count` unused slots in a row, at or after `from`, below `end`; `end` if there are none.
+static uint64_t slots_find(uint64_t from, uint64_t end, uint64_t count)
 {
-    const uint64_t skipped = value ? 0 : ~UINT64_C(0); // a word that holds no such bit
     uint64_t run = 0;
-    for (uint64_t bit = from; bit < end; bit++) {
-        const uint64_t word = words[bit / 64];
-        if (word == skipped && bit % 64 == 0) {
+    for (uint64_t slot = from; slot < end; slot++) {
+        if (hak_map.slots[slot / 64] == ~UINT64_C(0) && slot % 64 == 0) {
             run = 0;
-            bit += 63;
-        } else if (((word >> (bit % 64)) & 1) != value) {
+            slot += 63;
+        } else if (slot_is_used(slot)) {
             run = 0;
         } else if (++run == count) {
-            return bit + 1 - count;
+            return slot + 1 - count;
         }
     }
     return end;
@@ -177,9 +165,9 @@ static char *map_in_window(size_t bytes)
     const uint64_t slot_count = hak_map.super_mask + 1;
     // Somebody else's mapping may lie in our window: step over it, but not for ever.
     for (unsigned attempt = 0; attempt < 8; attempt++) {
-        uint64_t slot = bits_find(hak_map.slots, false, hak_map.next_slot, slot_count, count);
+        uint64_t slot = slots_find(hak_map.next_slot, slot_count, count);
         if (slot == slot_count) {
-            slot = bits_find(hak_map.slots, false, 0, slot_count, count);
+            slot = slots_find(0, slot_count, count);
             if (slot == slot_count) {
                 return NULL;
             }
@@ -187,8 +175,6 @@ static char *map_in_window(size_t bytes)
         hak_map.next_slot = (slot + count) & hak_map.super_mask;
         char *start = hak_os_map(hak_map.window + (slot << HAK_SUPER_LOG2), bytes);
         if (start != NULL) {
-            hak_map.low_slot = slot < hak_map.low_slot ? slot : hak_map.low_slot;
-            hak_map.high_slot = slot + count > hak_map.high_slot ? slot + count : hak_map.high_slot;
             return start;
         }
     }
@@ -211,7 +197,7 @@ static char *map_anywhere(size_t bytes)
     if (after > 0) {
         hak_os_unmap(aligned + bytes, after);
     }
-    if (slot_is_used(slot_of(aligned))) {
+    if (slot_is_used(hak_map_slot_of(aligned))) {
         hak_os_unmap(aligned, bytes);
         return NULL;
     }
@@ -227,20 +213,20 @@ char *hak_map_take(size_t bytes)
     if (start == NULL) {
         return NULL;
     }
-    if (!map_commit(slot_of(start), slots_kept(start, bytes))) {
+    if (!map_commit(hak_map_slot_of(start), slots_kept(start, bytes))) {
         hak_os_unmap(start, bytes);
         return NULL;
     }
     if (hak_map_slot(start) == UINT64_MAX) {
         hak_store_relaxed(&hak_map.covered_units, 0);
     }
-    slots_set(slot_of(start), slots_kept(start, bytes), true);
+    slots_set(hak_map_slot_of(start), slots_kept(start, bytes), true);
     return start;
 }
 
 void hak_map_forget(char *start, size_t bytes)
 {
-    slots_set(slot_of(start), slots_kept(start, bytes), false);
+    slots_set(hak_map_slot_of(start), slots_kept(start, bytes), false);
 }
 
 bool hak_map_give(char *start, size_t bytes)
@@ -254,7 +240,7 @@ bool hak_map_give(char *start, size_t bytes)
 
 bool hak_map_resize(char *start, size_t old_bytes, size_t bytes)
 {
-    const uint64_t first = slot_of(start);
+    const uint64_t first = hak_map_slot_of(start);
     const uint64_t old_count = slots_kept(start, old_bytes);
     const uint64_t count = slots_kept(start, bytes);
     for (uint64_t i = old_count; i < count; i++) {
@@ -286,29 +272,4 @@ uint64_t hak_map_slot(const void *start)
 struct hak_super *hak_map_in_slot(uint64_t slot)
 {
     return hak_load_relaxed(&hak_map.supers[slot]); // written under the lock that the caller holds
-}
-
-void hak_map_mark_free(uint64_t slot, bool is_free)
-{
-    const uint64_t bit = UINT64_C(1) << (slot % 64);
-    uint64_t *word = &hak_map.free_slots[slot / 64];
-    *word = is_free ? *word | bit : *word & ~bit;
-}
-
-uint64_t hak_map_find_free(uint64_t count)
-{
-    const uint64_t end = hak_map.high_slot;
-    const uint64_t slot = bits_find(hak_map.free_slots, true, hak_map.low_slot, end, count);
-    return slot == end ? UINT64_MAX : slot;
-}
-
-uint64_t hak_map_free_tail(void)
-{
-    uint64_t slot = hak_map.next_slot;
-    uint64_t count = 0;
-    for (; slot > 0 && (hak_map.free_slots[(slot - 1) / 64] >> ((slot - 1) % 64) & 1) != 0;
-         slot--) {
-        count++;
-    }
-    return count;
 }

@@ -43,9 +43,6 @@ struct hak_map {
         covered_units;      // of the window: all, or 0 once something of ours lies elsewhere
     char *window;           // where we like to put superslabs: as long as the table covers
     uint64_t *slots;        // a bit per span of superslab size whose addresses are in use
-    uint64_t *free_slots;   // a bit for those whose superslab is wholly free (kept by the arena)
-    uint64_t low_slot;      // superslabs of ours lie in slots low_slot ..
-    uint64_t high_slot;     // … high_slot - 1
     uint64_t next_slot;     // next fit
     uint64_t committed[64]; // a bit per part of `units` that is writable
 };
@@ -55,9 +52,14 @@ HAK_INTERNAL extern struct hak_map hak_map;
 // Set up; called once before anything else. False when there is no memory at all.
 HAK_INTERNAL bool hak_map_start(void);
 
+HAK_INLINE _Atomic(uint32_t) *hak_map_place(const void *p)
+{
+    return &hak_map.units[((uintptr_t)p >> HAK_UNIT_LOG2) & hak_map.unit_mask];
+}
+
 HAK_INLINE uint32_t hak_map_entry(const void *p)
 {
-    return hak_load_relaxed(&hak_map.units[((uintptr_t)p >> HAK_UNIT_LOG2) & hak_map.unit_mask]);
+    return hak_load_relaxed(hak_map_place(p));
 }
 
 // Does the entry of `p` speak of `p`, not of an address that shares the entry? When this says no, the
@@ -66,6 +68,16 @@ HAK_INLINE bool hak_map_covers(const void *p)
 {
     const uint64_t unit = ((uintptr_t)p - (uintptr_t)hak_map.window) >> HAK_UNIT_LOG2;
     return unit < hak_load_relaxed(&hak_map.covered_units);
+}
+
+// The entry of the unit that begins at `p`, which speaks of no other address; NULL when none begins
+// there in our window. Turned by 16 bits, an address in the middle of a unit is beyond every count.
+HAK_INLINE _Atomic(uint32_t) *hak_map_entry_of_start(const void *p)
+{
+    const uint64_t offset = (uintptr_t)p - (uintptr_t)hak_map.window;
+    const uint64_t unit = offset >> HAK_UNIT_LOG2 | offset << (64 - HAK_UNIT_LOG2);
+    return HAK_LIKELY(unit < hak_load_relaxed(&hak_map.covered_units)) ? &hak_map.units[unit]
+                                                                       : NULL;
 }
 
 // Does everything of ours lie in the window?
@@ -89,7 +101,7 @@ HAK_INLINE bool hak_map_is_large(uint32_t entry)
 // Set the entry of the unit that `p` lies in.
 HAK_INLINE void hak_map_set_one(const void *p, uint32_t entry)
 {
-    hak_store_relaxed(&hak_map.units[((uintptr_t)p >> HAK_UNIT_LOG2) & hak_map.unit_mask], entry);
+    hak_store_relaxed(hak_map_place(p), entry);
 }
 
 // Set the entries of `count` units from `start`, which lie in one superslab.
@@ -116,13 +128,12 @@ HAK_INTERNAL bool hak_map_resize(char *start, size_t old_bytes, size_t bytes);
 
 // The slot of an address in our window; UINT64_MAX for one outside.
 HAK_INTERNAL uint64_t hak_map_slot(const void *start);
-// The superslab in a slot of our window.
+// The slot of any address of ours, and the superslab in a slot.
+HAK_INLINE uint64_t hak_map_slot_of(const void *start)
+{
+    return ((uintptr_t)start >> HAK_SUPER_LOG2) & hak_map.super_mask;
+}
 HAK_INTERNAL struct hak_super *hak_map_in_slot(uint64_t slot);
-HAK_INTERNAL void hak_map_mark_free(uint64_t slot, bool is_free);
-// The first of `count` wholly free superslabs in a row; UINT64_MAX when there are none.
-HAK_INTERNAL uint64_t hak_map_find_free(uint64_t count);
-// How many wholly free superslabs end where the next mapping will probably begin.
-HAK_INTERNAL uint64_t hak_map_free_tail(void);
 
 // Make `super` known in all slots that a mapping keeps, or NULL to forget it.
 HAK_INTERNAL void hak_map_publish(const char *start, size_t bytes, struct hak_super *super);

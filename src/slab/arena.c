@@ -10,49 +10,15 @@
 #include "os/os.h"
 #include "slab/arena_locked.h"
 #include "slab/defaults.h"
+#include "slab/gaps.h"
 
 struct hak_arena hak_arena;
 
-void hak_arena_start(void)
+bool hak_arena_start(void)
 {
-    for (unsigned i = 0; i < sizeof hak_arena.by_run / sizeof hak_arena.by_run[0]; i++) {
-        hak_list_start(&hak_arena.by_run[i]);
-    }
     hak_list_start(&hak_arena.all);
     hak_list_start(&hak_arena.outside);
-}
-
-// Bits at which `count` set bits in a row begin: halves the length in each step.
-static uint64_t run_starts(uint64_t bits, unsigned count)
-{
-    while (count > 1) {
-        unsigned half = count / 2;
-        bits &= bits >> half;
-        count -= half;
-    }
-    return bits;
-}
-
-// log2 of the longest run of set bits, rounded down; there is one.
-static unsigned longest_run_log2(uint64_t bits)
-{
-    unsigned log2 = 0;
-    while (log2 < HAK_ARENA_TOP_BUCKET && (bits &= bits >> (1U << log2)) != 0) {
-        log2++;
-    }
-    return log2;
-}
-
-void hak_arena_relink_locked(struct hak_super *super)
-{
-    const uint64_t slot = hak_map_slot(super->base);
-    if (slot != UINT64_MAX) {
-        hak_map_mark_free(slot, super->free_units == ~UINT64_C(0));
-    }
-    hak_list_remove(&super->link);
-    if (super->free_units != 0) {
-        hak_list_push(&hak_arena.by_run[longest_run_log2(super->free_units)], &super->link);
-    }
+    return hak_gaps_start();
 }
 
 bool hak_arena_wants_huge_locked(bool for_one_block)
@@ -64,6 +30,11 @@ bool hak_arena_wants_huge_locked(bool for_one_block)
     return hak_arena.huge_pages != HAK_HUGE_NEVER &&
            used >= hak_load_relaxed(&hak_options.huge_start_bytes) &&
            (for_one_block || used >= mapped / 4 * 3) && hak_os_resident_bytes() >= used / 4 * 3;
+}
+
+void hak_arena_note_gaps_locked(const struct hak_super *super)
+{
+    hak_gaps_note(hak_map_slot_of(super->base), super->free_units);
 }
 
 static struct hak_super *super_descriptor_locked(void)
@@ -112,64 +83,13 @@ static bool arena_grow_locked(uint64_t count)
         super->purging_units = 0;
         hak_store_relaxed(&super->span, NULL);
         super->is_huge = wants_huge;
-        hak_list_start(&super->link);
         hak_list_append(&hak_arena.all, &super->all_link);
         hak_count(&hak_arena.super_bytes, HAK_SUPER_BYTES);
         hak_count(&hak_arena.free_bytes, HAK_SUPER_BYTES);
         hak_map_publish(super->base, HAK_SUPER_BYTES, super);
-        hak_arena_relink_locked(super);
+        hak_arena_note_gaps_locked(super);
     }
     return true;
-}
-
-// Where in `super` a run fits; resident pages before untouched ones. 64: nowhere.
-static unsigned super_find(const struct hak_super *super, unsigned units, uint64_t aligned)
-{
-    uint64_t starts = run_starts(super->dirty_units, units) & aligned;
-    if (starts == 0) {
-        starts = run_starts(super->free_units, units) & aligned;
-    }
-    return starts != 0 ? hak_lowest_bit(starts) : HAK_SUPER_UNITS;
-}
-
-// A superslab with room for the run, the one with the shortest sufficient gaps first.
-static struct hak_super *arena_find_locked(unsigned units, uint64_t aligned, unsigned *unit)
-{
-    for (unsigned bucket = hak_highest_bit(units); bucket <= HAK_ARENA_TOP_BUCKET; bucket++) {
-        struct hak_list *list = &hak_arena.by_run[bucket];
-        // In the first bucket (and with alignment) a superslab may not fit after all: look at a few.
-        unsigned looks = 32;
-        for (struct hak_list *link = list->next; link != list && looks > 0;
-             link = link->next, looks--) {
-            struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, link);
-            *unit = super_find(super, units, aligned);
-            if (*unit < HAK_SUPER_UNITS) {
-                return super;
-            }
-        }
-    }
-    *unit = 0;
-    if (!arena_grow_locked(1)) {
-        return NULL;
-    }
-    return HAK_LIST_ITEM(hak_arena.by_run[HAK_ARENA_TOP_BUCKET].next, struct hak_super, link);
-}
-
-// The first of the free superslabs in a row that a run longer than one needs.
-static struct hak_super *arena_find_span_locked(unsigned units)
-{
-    const uint64_t count = (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
-    uint64_t slot = hak_map_find_free(count);
-    if (slot == UINT64_MAX) {
-        const uint64_t tail = hak_map_free_tail();
-        if (tail < count && arena_grow_locked(count - tail)) {
-            slot = hak_map_find_free(count);
-        }
-    }
-    if (slot == UINT64_MAX && arena_grow_locked(count)) { // the tail was not next to it
-        slot = hak_map_find_free(count);
-    }
-    return slot != UINT64_MAX ? hak_map_in_slot(slot) : NULL;
 }
 
 // The units at multiples of `align_units`, as bits.
@@ -180,6 +100,61 @@ static uint64_t aligned_bits(unsigned align_units)
         bits |= UINT64_C(1) << unit;
     }
     return bits;
+}
+
+static uint64_t supers_for(unsigned units)
+{
+    return (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
+}
+
+// Where in `super` a run fits; resident pages before untouched ones. 64: nowhere.
+static unsigned super_find(const struct hak_super *super, unsigned units, uint64_t aligned)
+{
+    uint64_t starts = hak_bit_rows(super->dirty_units, units) & aligned;
+    if (starts == 0) {
+        starts = hak_bit_rows(super->free_units, units) & aligned;
+    }
+    return starts != 0 ? hak_lowest_bit(starts) : HAK_SUPER_UNITS;
+}
+
+static bool arena_find_inside_locked(unsigned units, uint64_t aligned, struct hak_gap *gap)
+{
+    uint64_t slot = hak_gaps_begin(units);
+    while ((slot = hak_gaps_find_inside(slot, units)) != UINT64_MAX) {
+        gap->slot = slot;
+        gap->unit = super_find(hak_map_in_slot(slot), units, aligned);
+        if (gap->unit < HAK_SUPER_UNITS) {
+            return true;
+        }
+        slot++; // the row is long enough, but begins at the wrong place
+    }
+    return false;
+}
+
+// A run up to here does not go on from one superslab into the next: one that does takes longer to
+// find by an address in it.
+#define INSIDE_MAX 8
+
+// A gap for a run, in what there is or in what is mapped for it.
+static bool arena_find_locked(unsigned units, unsigned align_units, struct hak_gap *gap)
+{
+    const bool may_cross = units > INSIDE_MAX;
+    const uint64_t aligned = align_units == 1 ? ~UINT64_C(0) : aligned_bits(align_units);
+    if ((units <= HAK_SUPER_UNITS && arena_find_inside_locked(units, aligned, gap)) ||
+        (may_cross && hak_gaps_find_across(units, align_units, gap))) {
+        return true;
+    }
+    // What lies free before the place of the next mapping is a part of it, if it really comes there
+    // and the alignment allows it.
+    const unsigned before = may_cross ? hak_gaps_before(hak_map.next_slot) : 0;
+    const unsigned missing = before < units ? units - before : units;
+    if (arena_grow_locked(supers_for(missing)) && may_cross &&
+        hak_gaps_find_across(units, align_units, gap)) {
+        return true;
+    }
+    return (units <= HAK_SUPER_UNITS && arena_find_inside_locked(units, aligned, gap)) ||
+           (may_cross && arena_grow_locked(supers_for(units)) &&
+            hak_gaps_find_across(units, align_units, gap));
 }
 
 // The free units that share a huge page with `bits` will be resident with them.
@@ -196,7 +171,6 @@ static void super_dirty_neighbours_locked(struct hak_super *super, uint64_t bits
 static void super_use_locked(struct hak_super *super, uint64_t bits)
 {
     uint64_t dirty = super->dirty_units & bits;
-    hak_count(&hak_arena.clean_bytes, hak_count_bits(bits & ~dirty) * HAK_UNIT_BYTES);
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
     hak_count(&hak_arena.dirty_bytes, (size_t)0 - hak_count_bits(dirty) * HAK_UNIT_BYTES);
@@ -204,7 +178,7 @@ static void super_use_locked(struct hak_super *super, uint64_t bits)
         super_dirty_neighbours_locked(super, bits);
     }
     hak_count(&hak_arena.free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
-    hak_arena_relink_locked(super);
+    hak_arena_note_gaps_locked(super);
 }
 
 void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool dirty)
@@ -217,7 +191,7 @@ void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool di
         hak_count(&hak_arena.dirty_bytes, hak_count_bits(bits) * HAK_UNIT_BYTES);
     }
     hak_count(&hak_arena.free_bytes, hak_count_bits(bits) * HAK_UNIT_BYTES);
-    hak_arena_relink_locked(super);
+    hak_arena_note_gaps_locked(super);
 }
 
 // The part of a run that lies in one superslab.
@@ -312,83 +286,102 @@ static void super_reconsider_locked(struct hak_super *super)
     }
 }
 
-struct hak_slab *hak_arena_take(unsigned units, unsigned align_units)
+static unsigned units_for(size_t bytes)
 {
-    const uint64_t aligned = align_units == 1 ? ~UINT64_C(0) : aligned_bits(align_units);
-    unsigned unit = 0;
+    return (unsigned)((bytes + HAK_UNIT_BYTES - 1) >> HAK_UNIT_LOG2);
+}
+
+// A run ends with a unit, its user's bytes with a page. What earlier users of the last unit touched
+// stays resident for nothing, up to as much again as a block of 36 KiB: noted here, given back
+// when it has lasted (purge.c).
+static struct hak_super *run_last_unit(const struct hak_slab *run, uint64_t *bit)
+{
+    char *last = run->base + (run->units - 1U) * HAK_UNIT_BYTES;
+    struct hak_super *super = hak_map_super(last);
+    *bit = UINT64_C(1) << ((size_t)(last - super->base) >> HAK_UNIT_LOG2);
+    return super;
+}
+
+// `is_used`: its present user may have touched it.
+static void run_note_tail_locked(const struct hak_slab *run, bool is_used)
+{
+    uint64_t bit;
+    struct hak_super *super = run_last_unit(run, &bit);
+    const size_t rest = hak_run_tail_bytes(run);
+    if (rest > run->bytes / 8 && (is_used || (super->written_units & bit) != 0)) {
+        super->tail_units |= bit;
+        hak_count(&hak_arena.tail_bytes, rest);
+    }
+}
+
+static void run_forget_tail_locked(const struct hak_slab *run)
+{
+    uint64_t bit;
+    struct hak_super *super = run_last_unit(run, &bit);
+    if ((super->tail_units & bit) != 0) {
+        super->tail_units &= ~bit;
+        hak_count(&hak_arena.tail_bytes, (size_t)0 - hak_run_tail_bytes(run));
+    }
+}
+
+struct hak_slab *hak_arena_take(size_t bytes, unsigned align_units, enum hak_slab_state state)
+{
+    const unsigned units = units_for(bytes);
+    struct hak_gap gap;
     hak_lock_take(&hak_arena.lock);
-    struct hak_super *super = units <= HAK_SUPER_UNITS ? arena_find_locked(units, aligned, &unit)
-                                                       : arena_find_span_locked(units);
-    if (super == NULL) {
+    if (!arena_find_locked(units, align_units, &gap)) {
         hak_lock_drop(&hak_arena.lock);
         return NULL;
     }
+    struct hak_super *super = hak_map_in_slot(gap.slot);
     super_reconsider_locked(super);
-    struct hak_slab *run = &super->slabs[unit];
+    struct hak_slab *run = &super->slabs[gap.unit];
     run->units = (uint16_t)units;
-    run->base = super->base + unit * HAK_UNIT_BYTES;
+    run->bytes = bytes;
+    run->state = (uint8_t)state;
+    run->size_class = HAK_SMALL_CLASSES; // no small one, unless it becomes a slab
+    run->base = super->base + gap.unit * HAK_UNIT_BYTES;
     hak_list_start(&run->link);
-    super_name_run(super, unit, units);
-    run->zeroed = run_use_locked(super, unit, units);
+    super_name_run(super, gap.unit, units);
+    run->zeroed = run_use_locked(super, gap.unit, units);
+    run_note_tail_locked(run, false);
     hak_lock_drop(&hak_arena.lock);
     return run;
 }
 
-// Large blocks from this size on are touched sparsely more often than not.
-#define TOUCHED_MAX HAK_KIB(256)
-
-// What may be resident of each unit of a run now.
-static void run_note_touched_locked(const struct hak_slab *run, size_t bytes)
-{
-    if (bytes > TOUCHED_MAX) {
-        return;
-    }
-    struct part part = {0};
-    struct hak_super *super = run_super(run);
-    for (unsigned i = 0; run_part(super, run_unit(run), run->units, i, &part); i++) {
-        for (uint64_t bits = part.bits; bits != 0; bits &= bits - 1) {
-            part.super->touched_kib[hak_lowest_bit(bits)] = HAK_UNIT_BYTES / 1024;
-        }
-    }
-    const size_t rest = run->units * HAK_UNIT_BYTES - bytes;
-    part.super->touched_kib[hak_highest_bit(part.bits)] = (uint8_t)((HAK_UNIT_BYTES - rest) / 1024);
-}
-
-size_t hak_arena_touched_tail(const struct hak_slab *run)
-{
-    const char *last = run->base + (run->units - 1U) * HAK_UNIT_BYTES;
-    const struct hak_super *super = hak_map_super(last);
-    return (run->units - 1U) * HAK_UNIT_BYTES +
-           super->touched_kib[(size_t)(last - super->base) / HAK_UNIT_BYTES] * HAK_KIB(1);
-}
-
-void hak_arena_give(struct hak_slab *run, size_t bytes)
+void hak_arena_give(struct hak_slab *run)
 {
     hak_lock_take(&hak_arena.lock);
     run->state = HAK_SLAB_NONE;
-    run_note_touched_locked(run, bytes);
+    run_forget_tail_locked(run);
     run_free_locked(run_super(run), run_unit(run), run->units);
     hak_lock_drop(&hak_arena.lock);
 }
 
-bool hak_arena_resize(struct hak_slab *run, unsigned units)
+// Under the lock also when no unit changes hands: the tail must not be given back while the user
+// gets it.
+bool hak_arena_resize(struct hak_slab *run, size_t bytes)
 {
+    const unsigned units = units_for(bytes);
     bool done = true;
     hak_lock_take(&hak_arena.lock);
     struct hak_super *super = run_super(run);
     const unsigned unit = run_unit(run);
     const unsigned more = units > run->units ? units - run->units : 0;
-    if (units < run->units) {
-        run_free_locked(super, unit + units, run->units - units);
-    } else if (more > 0) {
+    if (more > 0) {
         done = run_is_free_locked(super, unit + run->units, more);
-        if (done) {
+    }
+    if (done) {
+        run_forget_tail_locked(run);
+        if (units < run->units) {
+            run_free_locked(super, unit + units, run->units - units);
+        } else if (more > 0) {
             run_use_locked(super, unit + run->units, more);
             super_name_run(super, unit, units);
         }
-    }
-    if (done) {
         run->units = (uint16_t)units;
+        run->bytes = bytes;
+        run_note_tail_locked(run, true);
     }
     hak_lock_drop(&hak_arena.lock);
     return done;

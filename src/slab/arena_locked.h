@@ -4,12 +4,16 @@
 
 #include "slab/arena.h"
 
-#define HAK_ARENA_TOP_BUCKET 6 // log2 of HAK_SUPER_UNITS
-
-// Put `super` into the list for its longest free run.
-HAK_INTERNAL void hak_arena_relink_locked(struct hak_super *super);
+// The free units of `super` have changed.
+HAK_INTERNAL void hak_arena_note_gaps_locked(const struct hak_super *super);
 // Mark units free; `dirty` when their pages may be resident.
 HAK_INTERNAL void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool dirty);
+
+// From the end of its user's bytes to the end of a run.
+HAK_INLINE size_t hak_run_tail_bytes(const struct hak_slab *run)
+{
+    return run->units * HAK_UNIT_BYTES - run->bytes;
+}
 
 // Should memory that is mapped now ask for huge pages? Yes when the heap is large and dense: a
 // sparse one would pay for pages that it never touches.

@@ -114,6 +114,7 @@ struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
     lone->bytes = bytes;
     lone->units = 0;
     lone->zeroed = true;
+    lone->state = HAK_SLAB_LARGE;
     hak_list_start(&lone->link);
     lone_publish_locked(super);
     lone_ask_for_huge_pages_locked(super);

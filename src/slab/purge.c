@@ -1,6 +1,4 @@
 // purge.c -- giving pages and addresses back (see arena.h).
-#include <string.h>
-
 #include "base/bits.h"
 #include "meta/map.h"
 #include "os/os.h"
@@ -17,7 +15,6 @@ static uint64_t super_purge(struct hak_super *super, uint64_t bits)
         const unsigned count = rest == 0 ? HAK_SUPER_UNITS : hak_lowest_bit(rest);
         const uint64_t run = hak_bit_range(unit, count);
         if (hak_os_purge(super->base + unit * HAK_UNIT_BYTES, count * HAK_UNIT_BYTES)) {
-            memset(&super->touched_kib[unit], 0, count);
             done |= run;
         }
         bits &= ~run;
@@ -46,21 +43,60 @@ static uint64_t super_due_units(const struct hak_super *super, struct hak_purge_
 static struct hak_super *arena_oldest_locked(struct hak_purge_age age)
 {
     struct hak_super *oldest = NULL;
-    for (unsigned bucket = 0; bucket <= HAK_ARENA_TOP_BUCKET; bucket++) {
-        struct hak_list *list = &hak_arena.by_run[bucket];
-        for (struct hak_list *link = list->next; link != list; link = link->next) {
-            struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, link);
-            if (super_due_units(super, age) != 0 &&
-                (oldest == NULL || super->dirty_tick < oldest->dirty_tick)) {
-                oldest = super;
-            }
+    for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
+        struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
+        if (!super->is_lone && super_due_units(super, age) != 0 &&
+            (oldest == NULL || super->dirty_tick < oldest->dirty_tick)) {
+            oldest = super;
         }
     }
     return oldest;
 }
 
+// A superslab in which nothing was freed for that long, with tails; NULL when there is none.
+static struct hak_super *arena_tailed_locked(struct hak_purge_age age)
+{
+    const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
+    for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
+        struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
+        if (!super->is_lone && super->tail_units != 0 && tick - super->dirty_tick >= age.part) {
+            return super;
+        }
+    }
+    return NULL;
+}
+
+// The system call is made with the lock, for a few pages: the run must not grow meanwhile.
+static size_t super_purge_tails_locked(struct hak_super *super)
+{
+    size_t purged = 0;
+    for (; super->tail_units != 0; super->tail_units &= super->tail_units - 1) {
+        const struct hak_slab *run =
+            hak_slab_of(super->base + hak_lowest_bit(super->tail_units) * HAK_UNIT_BYTES);
+        const size_t bytes = hak_run_tail_bytes(run);
+        purged += hak_os_purge(run->base + run->bytes, bytes) ? bytes : 0;
+        hak_count(&hak_arena.tail_bytes, (size_t)0 - bytes);
+    }
+    return purged;
+}
+
+static size_t purge_tails(struct hak_purge_age age, size_t limit)
+{
+    size_t purged = 0;
+    while (purged < limit && hak_load_relaxed(&hak_arena.tail_bytes) != 0) {
+        hak_lock_take(&hak_arena.lock);
+        struct hak_super *super = arena_tailed_locked(age);
+        purged += super != NULL ? super_purge_tails_locked(super) : 0;
+        hak_lock_drop(&hak_arena.lock);
+        if (super == NULL) {
+            break;
+        }
+    }
+    return purged;
+}
+
 // The system calls are made without the lock: the units are taken out meanwhile.
-size_t hak_arena_purge(struct hak_purge_age age, size_t limit)
+static size_t purge_units(struct hak_purge_age age, size_t limit)
 {
     size_t purged = 0;
     hak_lock_take(&hak_arena.lock);
@@ -76,7 +112,7 @@ size_t hak_arena_purge(struct hak_purge_age age, size_t limit)
         super->purging_units |= bits;
         hak_count(&hak_arena.dirty_bytes, (size_t)0 - bytes);
         hak_count(&hak_arena.free_bytes, (size_t)0 - bytes);
-        hak_arena_relink_locked(super);
+        hak_arena_note_gaps_locked(super);
         hak_lock_drop(&hak_arena.lock);
         const uint64_t done = super_purge(super, bits);
         hak_lock_take(&hak_arena.lock);
@@ -91,6 +127,12 @@ size_t hak_arena_purge(struct hak_purge_age age, size_t limit)
     }
     hak_lock_drop(&hak_arena.lock);
     return purged;
+}
+
+size_t hak_arena_purge(struct hak_purge_age age, size_t limit)
+{
+    const size_t purged = purge_units(age, limit);
+    return purged < limit ? purged + purge_tails(age, limit - purged) : purged;
 }
 
 void hak_arena_forked_locked(void)
@@ -121,7 +163,7 @@ static void super_unmap_locked(struct hak_super *super)
     hak_list_remove(&super->all_link);
     super->free_units = 0;
     super->dirty_units = 0;
-    hak_arena_relink_locked(super);
+    hak_arena_note_gaps_locked(super);
     super->base = (char *)hak_arena.spare_supers;
     hak_arena.spare_supers = super;
 }
@@ -130,11 +172,10 @@ size_t hak_arena_trim(void)
 {
     hak_lock_take(&hak_arena.lock);
     const size_t before = hak_load_relaxed(&hak_arena.super_bytes);
-    struct hak_list *list = &hak_arena.by_run[HAK_ARENA_TOP_BUCKET];
-    for (struct hak_list *link = list->next; link != list;) {
-        struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, link);
+    for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all;) {
+        struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
         link = link->next;
-        if (super->free_units == ~UINT64_C(0)) {
+        if (!super->is_lone && super->free_units == ~UINT64_C(0)) {
             super_unmap_locked(super);
         }
     }

@@ -80,7 +80,7 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     if (bitmap == NULL) {
         return NULL;
     }
-    struct hak_slab *slab = hak_arena_take(info->units, 1);
+    struct hak_slab *slab = hak_arena_take(info->units * HAK_UNIT_BYTES, 1, HAK_SLAB_SMALL);
     if (slab == NULL) {
         hak_pool_give(bitmap, bitmap_words(info) * sizeof *bitmap);
         return NULL;
@@ -92,7 +92,6 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     slab->fresh = 0;
     slab->purged_blocks = 0;
     slab->size_class = (uint8_t)size_class;
-    slab->state = HAK_SLAB_SMALL;
     hak_map_set(slab->base, info->units, tag | size_class);
     return slab;
 }
@@ -103,7 +102,7 @@ void hak_slab_end(struct hak_slab *slab)
     hak_map_set(slab->base, slab->units, HAK_MAP_NOTHING);
     size_t bytes = bitmap_words(&hak_classes[slab->size_class]) * sizeof *slab->bitmap;
     hak_pool_give(slab->bitmap, bytes);
-    hak_arena_give(slab, slab->units * HAK_UNIT_BYTES);
+    hak_arena_give(slab);
 }
 
 void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag)
@@ -153,7 +152,7 @@ void *hak_slab_take_fresh(struct hak_slab *slab)
 }
 
 // The index of `block`, which must be the start of a block that was handed out once.
-static uint32_t slab_index(const struct hak_slab *slab, const void *block)
+HAK_INLINE uint32_t slab_index(const struct hak_slab *slab, const void *block)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
     const size_t offset = (size_t)((const char *)block - slab->base);
@@ -164,7 +163,8 @@ static uint32_t slab_index(const struct hak_slab *slab, const void *block)
     return index;
 }
 
-void hak_slab_put(struct hak_slab *slab, void *block)
+// Set the bit of `block`.
+HAK_INLINE void slab_mark(struct hak_slab *slab, void *block)
 {
     const uint32_t index = slab_index(slab, block);
     const uint64_t bit = UINT64_C(1) << (index % 64);
@@ -174,7 +174,26 @@ void hak_slab_put(struct hak_slab *slab, void *block)
     }
     slab->bitmap[index / 64] = word | bit;
     slab->summary |= UINT64_C(1) << (index / 64);
+}
+
+void hak_slab_put(struct hak_slab *slab, void *block)
+{
+    slab_mark(slab, block);
     slab->free_blocks++;
+}
+
+unsigned hak_slab_put_row(struct hak_slab *slab, _Atomic(void *) *blocks, unsigned count)
+{
+    const size_t bytes = slab->units * HAK_UNIT_BYTES;
+    void *block = hak_load_relaxed(&blocks[0]);
+    unsigned done = 0;
+    do {
+        slab_mark(slab, block);
+        done++;
+    } while (done < count && (block = hak_load_relaxed(&blocks[done]),
+                              (uintptr_t)block - (uintptr_t)slab->base < bytes));
+    slab->free_blocks += done;
+    return done;
 }
 
 bool hak_slab_is_out(const struct hak_slab *slab, const void *block)

@@ -77,6 +77,11 @@ HAK_INTERNAL unsigned hak_slab_take(struct hak_slab *slab, void **slots, unsigne
 HAK_INTERNAL void *hak_slab_take_fresh(struct hak_slab *slab);
 // Put one block back. Dies when `block` is no block of this slab or is in it already.
 HAK_INTERNAL void hak_slab_put(struct hak_slab *slab, void *block);
+// Put back blocks[0], which lies in the slab, and those after it, `count` at most, up to the first
+// that lies elsewhere. Returns how many.
+HAK_INTERNAL unsigned hak_slab_put_row(struct hak_slab *slab,
+                                       _Atomic(void *) *blocks,
+                                       unsigned count);
 
 // Is `block` a block of this slab that is not in it?
 HAK_INTERNAL bool hak_slab_is_out(const struct hak_slab *slab, const void *block);

@@ -128,7 +128,7 @@ static inline void become(struct hak_cache *cache)
 static inline struct hak_cache *new_thread(void)
 {
     hak_cache_self = &hak_cache_nobody;
-    struct hak_cache *cache = hak_start_thread();
+    struct hak_cache *cache = hak_start_thread(NULL);
     UNIT_CHECK(cache != NULL && cache != &hak_cache_nobody);
     return cache;
 }

@@ -74,7 +74,7 @@ static void its_caches_are_used_again_by_heaps_only(void)
 {
     struct hak_cache *heap = make();
     hak_heap_end(heap);
-    struct hak_cache *thread = hak_cache_make(true);
+    struct hak_cache *thread = hak_cache_make(true, NULL);
     UNIT_CHECK(thread != heap);
     UNIT_CHECK(make() == heap);
     hak_cache_end(thread);
@@ -114,7 +114,7 @@ static void what_others_keep_is_taken(void)
         larges[i] = hak_large_alloc(HAK_MIB(1), 1, &zeroed);
     }
     UNIT_EQUAL(hak_arena.free_bytes, 0);
-    UNIT_CHECK(hak_large_keep(hak_cache_self, larges[0], hak_map_entry(larges[0])));
+    UNIT_CHECK(hak_large_keep(hak_cache_self, larges[0]));
     hak_fake.refuse_asks = true;
     void *block = hak_heap_take(heap, CLASS);
     UNIT_CHECK(block != NULL && hak_slab_of(block)->owner == heap);

@@ -3,6 +3,7 @@
 
 #include "base/options.h"
 #include "cache/large.h"
+#include "cache/loot.h"
 #include "census.h"
 #include "meta/pool.h"
 
@@ -152,6 +153,7 @@ static void outboxes_of_several_owners_do_not_mix(void)
             }
         }
         hak_cache_end(owners[i]);
+        hak_loot_break_up_dead(owners[i]);
     }
     UNIT_EQUAL(census_out(), 0);
 }
@@ -186,7 +188,7 @@ static void unfinished_parcels_can_be_looted(void)
 {
     produce(CLASS, 100);
     consume(0, 50);
-    struct hak_cache *self = hak_cache_make(false);
+    struct hak_cache *self = hak_cache_make(false, NULL);
     hak_lock_take(&self->lock);
     hak_lock_take(&consumer->lock);
     hak_outbox_loot(self, consumer);
@@ -210,7 +212,7 @@ static void parcels_for_a_former_owner_are_sent_on(void)
     lock_both();
     hak_magazine_flush_all(producer);
     drop_both();
-    struct hak_cache *heir = hak_cache_make(true);
+    struct hak_cache *heir = hak_cache_make(true, NULL);
     hak_lock_take(&heir->lock);
     hak_lock_take(&producer->lock);
     hak_list_remove(&slab->link);

@@ -47,7 +47,8 @@ static void keep_at_the_end(void)
         bool zeroed;
         void *block = hak_large_alloc(HAK_MIB(2), 1, &zeroed);
         UNIT_CHECK(block != NULL);
-        hak_large_put(hak_cache_self, block, hak_large_bin_of(HAK_MIB(2)));
+        const unsigned bin = hak_large_bin_of(HAK_MIB(2));
+        hak_large_put(hak_large_place(hak_cache_self, bin), block, bin, hak_map_place(block));
         was_kept_at_the_end = true;
     }
 }
@@ -75,7 +76,7 @@ static void what_is_kept_after_the_end_starts_another(void)
     const size_t starts = hak_fake.thread_starts;
     bool zeroed;
     void *block = hak_large_alloc(HAK_MIB(2), 1, &zeroed);
-    UNIT_CHECK(block != NULL && hak_large_keep(hak_cache_self, block, hak_map_entry(block)));
+    UNIT_CHECK(block != NULL && hak_large_keep(hak_cache_self, block));
     UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
     hak_fake.work();
     UNIT_EQUAL(hak_arena.super_bytes, hak_arena.free_bytes);

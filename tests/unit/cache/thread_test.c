@@ -5,6 +5,7 @@
 
 #include "base/options.h"
 #include "cache/large.h"
+#include "cache/loot.h"
 #include "cache/sweep.h"
 #include "census.h"
 
@@ -87,6 +88,99 @@ static void their_cache_goes_to_the_next_thread(void)
     census_check(held, BLOCKS);
     hak_sweep_everything();
     UNIT_EQUAL(census_out(), 0);
+}
+
+// With a sweeper, a cache stays whole for the next thread: blocks in magazines, slabs, tag.
+static void a_dead_cache_stays_whole(void)
+{
+    hak_options.purger = 1;
+    struct hak_cache *thread = new_thread();
+    take_all();
+    give_all(0, 50);
+    void *const last = held[50];
+    give(held[50]);
+    held[50] = NULL;
+    hak_cache_end(thread);
+    UNIT_CHECK(hak_slab_of(held[60])->owner == thread);
+    census_check(held, BLOCKS);
+    UNIT_CHECK(new_thread() == thread);
+    UNIT_CHECK(!thread->is_whole);
+    UNIT_CHECK(alloc(CLASS) == last);
+    give(last);
+    hak_cache_end(thread);
+    become(main_thread);
+}
+
+// Goes on from there. Only who allocates that class takes slabs over.
+static void who_frees_a_block_of_the_dead_takes_the_slab_over(void)
+{
+    struct hak_cache *dead = hak_slab_of(held[60])->owner;
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        main_thread->magazines[size_class].is_refilled = false;
+    }
+    give(held[60]); // goes into a parcel
+    held[60] = NULL;
+    UNIT_CHECK(hak_slab_of(held[61])->owner == dead);
+    hak_lock_take(&main_thread->lock);
+    hak_inbox_post_all(main_thread);
+    hak_lock_drop(&main_thread->lock);
+    main_thread->magazines[CLASS].is_refilled = true;
+    give(held[61]);
+    UNIT_CHECK(hak_slab_of(held[61])->owner == main_thread);
+    held[61] = NULL;
+    census_check(held, BLOCKS);
+    // What was on its way to the dead is sent on.
+    hak_sweep_everything();
+    census_check(held, BLOCKS);
+    give_all(0, BLOCKS);
+    census_check(held, BLOCKS);
+}
+
+static void who_begins_with_a_block_of_the_dead_gets_their_cache(void)
+{
+    struct hak_cache *first = new_thread();
+    take_all();
+    struct hak_cache *second = new_thread();
+    void *block = alloc(CLASS);
+    hak_cache_end(first);
+    hak_cache_end(second); // died last, and so would be the next
+    hak_cache_self = &hak_cache_nobody;
+    give(held[0]);
+    held[0] = NULL;
+    UNIT_CHECK(hak_cache_self == first);
+    give_all(0, BLOCKS);
+    give(block);
+    hak_cache_end(first);
+    become(main_thread);
+    census_check(held, BLOCKS);
+}
+
+static void too_many_dead_are_broken_up(void)
+{
+    struct hak_cache *threads[THREADS];
+    hak_sweep_everything();
+    for (unsigned i = 0; i < THREADS; i++) {
+        threads[i] = new_thread();
+        held[i] = alloc(CLASS);
+    }
+    unsigned whole = 0;
+    for (unsigned i = 0; i < THREADS; i++) {
+        hak_cache_end(threads[i]);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        whole += threads[i]->is_whole;
+    }
+    UNIT_EQUAL(whole, hak_os_processors());
+    become(main_thread);
+    census_check(held, THREADS);
+    hak_loot_break_up_all();
+    for (unsigned i = 0; i < THREADS; i++) {
+        UNIT_CHECK(!threads[i]->is_whole);
+        UNIT_CHECK(hak_slab_of(held[i])->owner == &hak_orphans);
+    }
+    give_all(0, THREADS);
+    hak_sweep_everything();
+    hak_options.purger = 0;
 }
 
 static void what_a_thread_had_kept_or_not_sent_goes_with_it(void)
@@ -184,14 +278,21 @@ static void many_lives_leave_nothing(void)
 
 int main(void)
 {
+    hak_fake.processors = 2;
     hak_options.purger = 0;
     main_thread = new_thread();
     slabs_of_the_dead_are_orphans();
     whoever_needs_a_slab_takes_over_theirs();
     frees_after_the_end_arrive();
     their_cache_goes_to_the_next_thread();
+    a_dead_cache_stays_whole();
+    who_frees_a_block_of_the_dead_takes_the_slab_over();
+    who_begins_with_a_block_of_the_dead_gets_their_cache();
+    too_many_dead_are_broken_up();
     what_a_thread_had_kept_or_not_sent_goes_with_it();
     late_frees_and_allocations_work();
+    many_lives_leave_nothing();
+    hak_options.purger = 1;
     many_lives_leave_nothing();
     return 0;
 }

@@ -193,29 +193,6 @@ static void mappings_outside_the_window_work(void)
     hak_fake.refuse_hints = false;
 }
 
-static void rows_of_free_superslabs_are_found(void)
-{
-    hak_map.next_slot = 200;
-    char *start = hak_map_take(SUPER(130));
-    UNIT_CHECK(start == window_at(200));
-    UNIT_CHECK(hak_map_find_free(1) == UINT64_MAX);
-    UNIT_EQUAL(hak_map_free_tail(), 0);
-    for (uint64_t slot = 255; slot < 330; slot++) {
-        hak_map_mark_free(slot, true);
-    }
-    UNIT_EQUAL(hak_map_find_free(1), 255);
-    UNIT_EQUAL(hak_map_find_free(75), 255);
-    UNIT_CHECK(hak_map_find_free(76) == UINT64_MAX);
-    UNIT_EQUAL(hak_map_free_tail(), 75);
-    hak_map_mark_free(256, false);
-    UNIT_EQUAL(hak_map_find_free(2), 257);
-    UNIT_EQUAL(hak_map_free_tail(), 73);
-    for (uint64_t slot = 255; slot < 330; slot++) {
-        hak_map_mark_free(slot, false);
-    }
-    UNIT_CHECK(hak_map_give(start, SUPER(130)));
-}
-
 static struct hak_super *const somebody = (struct hak_super *)&hak_fake;
 
 static void what_is_published_is_known_in_all_its_slots(void)
@@ -263,6 +240,5 @@ int main(void)
         entries_cover_the_window_while_all_is_in_it(false);
     }
     others_mappings_in_the_window_are_stepped_over();
-    rows_of_free_superslabs_are_found();
     return 0;
 }

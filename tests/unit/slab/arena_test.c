@@ -72,14 +72,13 @@ static void model_use(size_t first, size_t units)
 
 static void take(unsigned units, unsigned align_units)
 {
-    struct hak_slab *slab = hak_arena_take(units, align_units);
+    struct hak_slab *slab = hak_arena_take(units * HAK_UNIT_BYTES, align_units, HAK_SLAB_LARGE);
     UNIT_CHECK(slab != NULL);
     struct run *run = &runs[run_count++];
     *run = (struct run){slab, model_index(slab->base), units, false};
     UNIT_EQUAL(slab->units, units);
     UNIT_EQUAL(run->first % align_units, 0);
     model_use(run->first, units);
-    slab->state = HAK_SLAB_LARGE;
     for (unsigned unit = 0; unit < units; unit++) {
         char *start = slab->base + unit * HAK_UNIT_BYTES;
         UNIT_CHECK(!slab->zeroed || (start[0] == 0 && start[HAK_UNIT_BYTES - 1] == 0));
@@ -92,7 +91,7 @@ static void give(unsigned index)
 {
     const struct run run = runs[index];
     runs[index] = runs[--run_count];
-    hak_arena_give(run.slab, run.units * HAK_UNIT_BYTES);
+    hak_arena_give(run.slab);
     memset(&model[run.first], UNIT_DIRTY, run.units);
 }
 
@@ -102,7 +101,7 @@ static void resize(struct run *run, unsigned units)
     for (size_t unit = run->units; unit < units; unit++) {
         fits &= model[run->first + unit] != UNIT_USED;
     }
-    const bool done = hak_arena_resize(run->slab, units);
+    const bool done = hak_arena_resize(run->slab, units * HAK_UNIT_BYTES);
     UNIT_CHECK(!done || fits);
     UNIT_CHECK(done || units > run->units);
     UNIT_EQUAL(run->slab->units, done ? units : run->units);
@@ -280,10 +279,10 @@ static void without_memory_nothing_changes(void)
     take(60, 1);
     for (unsigned n = 1; n <= 4; n++) {
         hak_fake_fail_in(n, SIZE_MAX / 2);
-        struct hak_slab *slab = hak_arena_take(100, 1);
+        struct hak_slab *slab = hak_arena_take(100 * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
         hak_fake.fail_times = 0;
         if (slab != NULL) {
-            hak_arena_give(slab, 0);
+            hak_arena_give(slab);
             memset(&model[model_index(slab->base)], UNIT_DIRTY, 100);
         }
         check_model();

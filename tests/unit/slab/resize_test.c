@@ -7,10 +7,14 @@
 
 static struct hak_slab *take(unsigned units)
 {
-    struct hak_slab *run = hak_arena_take(units, 1);
+    struct hak_slab *run = hak_arena_take(units * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
     UNIT_CHECK(run != NULL);
-    run->state = HAK_SLAB_LARGE;
     return run;
+}
+
+static bool resize(struct hak_slab *run, unsigned units)
+{
+    return hak_arena_resize(run, units * HAK_UNIT_BYTES);
 }
 
 static void check_every_unit(const struct hak_slab *run)
@@ -32,7 +36,7 @@ static void start_anew(void)
 // The free superslabs that a growing run goes on in.
 static void make_room(unsigned units)
 {
-    hak_arena_give(take(units), 0);
+    hak_arena_give(take(units));
 }
 
 static void growing_keeps_the_content(void)
@@ -40,12 +44,12 @@ static void growing_keeps_the_content(void)
     make_room(300);
     struct hak_slab *run = take(10);
     memset(run->base, 3, run->units * HAK_UNIT_BYTES);
-    UNIT_CHECK(hak_arena_resize(run, 60));
+    UNIT_CHECK(resize(run, 60));
     UNIT_CHECK(run->base[10 * HAK_UNIT_BYTES - 1] == 3);
     check_every_unit(run);
-    UNIT_CHECK(hak_arena_resize(run, 1));
+    UNIT_CHECK(resize(run, 1));
     check_every_unit(run);
-    hak_arena_give(run, HAK_UNIT_BYTES);
+    hak_arena_give(run);
     start_anew();
 }
 
@@ -54,11 +58,11 @@ static void others_are_not_grown_over(void)
     struct hak_slab *run = take(10);
     struct hak_slab *wall = take(1);
     UNIT_CHECK(wall->base == run->base + 10 * HAK_UNIT_BYTES);
-    UNIT_CHECK(!hak_arena_resize(run, 11));
+    UNIT_CHECK(!resize(run, 11));
     UNIT_EQUAL(run->units, 10);
-    hak_arena_give(wall, HAK_UNIT_BYTES);
-    UNIT_CHECK(hak_arena_resize(run, 11));
-    hak_arena_give(run, 0);
+    hak_arena_give(wall);
+    UNIT_CHECK(resize(run, 11));
+    hak_arena_give(run);
     start_anew();
 }
 
@@ -69,12 +73,12 @@ static void every_address_of_a_grown_run_leads_to_it(void)
         for (unsigned more = units; more <= 192; more += 21) {
             make_room(256);
             struct hak_slab *run = take(units);
-            if (hak_arena_resize(run, more)) {
+            if (resize(run, more)) {
                 check_every_unit(run);
-                UNIT_CHECK(hak_arena_resize(run, (units + more) / 2));
+                UNIT_CHECK(resize(run, (units + more) / 2));
                 check_every_unit(run);
             }
-            hak_arena_give(run, 0);
+            hak_arena_give(run);
             start_anew();
         }
     }
@@ -83,13 +87,13 @@ static void every_address_of_a_grown_run_leads_to_it(void)
 static void a_run_that_fills_its_superslab_goes_on_in_the_next(void)
 {
     struct hak_slab *run = take(200); // with others behind it
-    UNIT_CHECK(hak_arena_resize(run, HAK_SUPER_UNITS));
+    UNIT_CHECK(resize(run, HAK_SUPER_UNITS));
     check_every_unit(run);
-    UNIT_CHECK(hak_arena_resize(run, 100));
+    UNIT_CHECK(resize(run, 100));
     check_every_unit(run);
-    UNIT_CHECK(hak_arena_resize(run, HAK_SUPER_UNITS));
+    UNIT_CHECK(resize(run, HAK_SUPER_UNITS));
     check_every_unit(run);
-    hak_arena_give(run, 0);
+    hak_arena_give(run);
     start_anew();
 }
 
@@ -101,10 +105,10 @@ static void the_end_of_the_window_is_an_end(void)
     hak_map.next_slot = hak_map.super_mask;
     struct hak_slab *last = take(HAK_SUPER_UNITS);
     UNIT_EQUAL(hak_map_slot(last->base), hak_map.super_mask);
-    UNIT_CHECK(!hak_arena_resize(last, 70));
-    hak_arena_give(first, 0); // now there would be room
-    UNIT_CHECK(!hak_arena_resize(last, 70));
-    hak_arena_give(last, 0);
+    UNIT_CHECK(!resize(last, 70));
+    hak_arena_give(first); // now there would be room
+    UNIT_CHECK(!resize(last, 70));
+    hak_arena_give(last);
     start_anew();
 }
 
@@ -117,9 +121,9 @@ static void outside_the_window_nothing_is_taken_for_the_next(void)
     hak_fake.refuse_hints = false;
     hak_map.next_slot = (((uintptr_t)run->base >> HAK_SUPER_LOG2) + 1) & hak_map.super_mask;
     struct hak_slab *alias = take(HAK_SUPER_UNITS);
-    hak_arena_give(alias, 0);
-    UNIT_CHECK(!hak_arena_resize(run, 70));
-    hak_arena_give(run, 0);
+    hak_arena_give(alias);
+    UNIT_CHECK(!resize(run, 70));
+    hak_arena_give(run);
     start_anew();
 }
 

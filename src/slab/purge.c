@@ -119,7 +119,9 @@ static size_t purge_units(struct hak_purge_age age, size_t limit)
         super->purging_units &= ~bits;
         super->written_units &= ~done;
         hak_arena_free_units_locked(super, done, false);
-        hak_arena_free_units_locked(super, bits & ~done, true);
+        if (done != bits) { // or those that wait for longer would seem to have come just now
+            hak_arena_free_units_locked(super, bits & ~done, true);
+        }
         if (done == 0) {
             break; // locked in memory: trying again would not end
         }

@@ -274,6 +274,34 @@ static void young_and_few(void)
     hak_map.next_slot = 0;
 }
 
+// Of a superslab with huge pages one half goes back first; the other half's units, which share their
+// page with one in use, have waited as long as before.
+static void a_part_goes_back_in_its_own_time(void)
+{
+    hak_arena.tick = 200;
+    take(32, 32);
+    take(16, 1);
+    take(16, 1);
+    hak_map_super(runs[0].slab->base)->is_huge = true;
+    UNIT_CHECK(hak_map_super(runs[1].slab->base) == hak_map_super(runs[0].slab->base));
+    give(1);
+    give(0);
+    const struct hak_purge_age age = {5, 10};
+    hak_arena.tick = 205;
+    UNIT_EQUAL(hak_arena_purge(age, SIZE_MAX), 32 * HAK_UNIT_BYTES);
+    hak_arena.tick = 209;
+    UNIT_EQUAL(hak_arena_purge(age, SIZE_MAX), 0);
+    hak_arena.tick = 210;
+    UNIT_EQUAL(hak_arena_purge(age, SIZE_MAX), 16 * HAK_UNIT_BYTES);
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+    for (size_t unit = 0; unit < sizeof model; unit++) {
+        model[unit] = model[unit] == UNIT_DIRTY ? UNIT_FREE : model[unit];
+    }
+    check_model();
+    give_all();
+    hak_map.next_slot = 0;
+}
+
 static void without_memory_nothing_changes(void)
 {
     take(60, 1);
@@ -304,6 +332,7 @@ int main(void)
     units_on_their_way_back_are_not_handed_out();
     refused_purges_and_unmaps_change_nothing();
     young_and_few();
+    a_part_goes_back_in_its_own_time();
     without_memory_nothing_changes();
     huge_pages_are_asked_for_when_the_heap_is_dense();
     return 0;

@@ -23,6 +23,7 @@ enum { QUIET_TICKS = 10 };
 _Atomic(uint32_t) hak_sweep_runs;
 static struct hak_lock sweep_lock;
 static struct hak_cache *sweep_cache; // sweep lock: for blocks on their way to other owners
+static size_t sweep_kept_bytes; // sweep lock: in large blocks that caches kept, at the last look
 static _Atomic(uint32_t) sweep_alarm; // slept on
 static _Atomic(int) sweep_process;    // whose thread the sweeper may be
 
@@ -66,6 +67,14 @@ static void sweep_class_locked(struct hak_cache *cache, unsigned size_class)
     }
 }
 
+// How long caches keep large blocks: not at all while these and what waits in the arena exceed the
+// budget in bytes.
+static uint64_t kept_ticks(void)
+{
+    const size_t waiting = sweep_kept_bytes + hak_load_relaxed(&hak_arena.dirty_bytes);
+    return waiting > hak_load_relaxed(&hak_options.dirty_bytes) ? 0 : decay_ticks();
+}
+
 static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
 {
     const uint64_t events = hak_load_relaxed(&cache->events);
@@ -89,7 +98,7 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
             sweep_class_locked(cache, size_class);
         }
     }
-    return hak_large_expire(cache, all ? 0 : decay_ticks());
+    return hak_large_expire(cache, all ? 0 : kept_ticks());
 }
 
 // One pass over all caches. Returns the bytes that still wait in them, more or less.
@@ -126,6 +135,7 @@ static size_t sweep_pass_locked(bool all)
     hak_lock_drop(&hak_cache_late.lock);
     hak_inbox_post_all(sweep_cache);
     hak_lock_drop(&sweep_cache->lock);
+    sweep_kept_bytes = kept;
     return kept;
 }
 

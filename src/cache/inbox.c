@@ -88,18 +88,7 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
 // The blocks in the parcel that another thread may be filling: those below this are there.
 static uint32_t parcel_count(const struct hak_parcel *parcel)
 {
-    return parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
-}
-
-static bool outbox_add(struct hak_outbox *outbox, void *block, uint32_t entry)
-{
-    struct hak_parcel *parcel = outbox->parcel;
-    const uint32_t count = hak_load_relaxed(&parcel->count);
-    hak_place_store(&parcel->blocks[count], block);
-    hak_store_release(&parcel->count, count + 1); // pairs with: parcel_count
-    parcel->bytes += hak_classes[HAK_MAP_CLASS(entry)].bytes;
-    return count + 1 < HAK_PARCEL_BLOCKS &&
-           parcel->bytes < hak_load_relaxed(&hak_options.parcel_bytes);
+    return parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: hak_inbox_add
 }
 
 // When there is no memory for a parcel: the link goes into the freed block itself, which
@@ -130,23 +119,22 @@ static bool outbox_post_locked(struct hak_cache *cache, void *block, uint32_t en
         }
         outbox->tag = tag;
     }
-    if (!outbox_add(outbox, block, entry)) {
-        outbox_send_locked(cache, outbox);
+    if (!hak_inbox_add(cache, block, entry)) {
+        const uint32_t count = hak_load_relaxed(&outbox->parcel->count);
+        hak_place_store(&outbox->parcel->blocks[count], block);
+        hak_store_release(&outbox->parcel->count, count + 1); // pairs with: parcel_count
+        outbox->parcel->bytes += hak_classes[HAK_MAP_CLASS(entry)].bytes;
+        outbox_send_locked(cache, outbox); // it is full
     }
     return true;
 }
 
 void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry)
 {
-    struct hak_outbox *outbox = outbox_for(cache, HAK_MAP_TAG(entry));
-    if (HAK_LIKELY(outbox->tag == HAK_MAP_TAG(entry)) && outbox_add(outbox, block, entry)) {
-        return;
-    }
-    hak_lock_take(&cache->lock);
     bool posted = true;
-    if (outbox->tag == HAK_MAP_TAG(entry)) {
-        outbox_send_locked(cache, outbox); // the block is in it
-    } else if (!hak_loot_adopt(cache, block, HAK_MAP_CLASS(entry))) {
+    hak_lock_take(&cache->lock);
+    if (outbox_for(cache, HAK_MAP_TAG(entry))->tag == HAK_MAP_TAG(entry) ||
+        !hak_loot_adopt(cache, block, HAK_MAP_CLASS(entry))) {
         posted = outbox_post_locked(cache, block, entry);
     }
     hak_lock_drop(&cache->lock);
@@ -191,6 +179,25 @@ void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *bloc
     } else if (!outbox_post_locked(self, block, entry)) {
         inbox_push_loose(block);
     }
+}
+
+unsigned hak_inbox_route_row(struct hak_cache *self,
+                             struct hak_cache *cache,
+                             hak_place *places,
+                             unsigned count)
+{
+    void *block = hak_place_load(&places[0]);
+    if (HAK_MAP_TAG(hak_map_entry(block)) == cache->tag) {
+        struct hak_slab *slab = hak_slab_of(block);
+        if (HAK_UNLIKELY(slab == NULL)) {
+            hak_die_not_live(block);
+        }
+        return hak_cache_put_row(cache, slab, places, count);
+    }
+    if (block != NULL) {
+        hak_inbox_route(self, cache, block);
+    }
+    return 1;
 }
 
 void hak_outbox_forget(struct hak_cache *cache, uint32_t tag)
@@ -244,11 +251,9 @@ static void parcel_open_locked(struct hak_cache *self,
                                bool keep)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
-    for (uint32_t i = 0; i < count; i++) {
-        void *block = hak_place_load(&parcel->blocks[i]);
-        if (block != NULL && !(keep && inbox_keep(cache, block))) {
-            hak_inbox_route(self, cache, block);
-        }
+    for (uint32_t i = 0; i < count;) {
+        const bool is_kept = keep && inbox_keep(cache, hak_place_load(&parcel->blocks[i]));
+        i += is_kept ? 1 : hak_inbox_route_row(self, cache, &parcel->blocks[i], count - i);
     }
     parcel_end_locked(self, parcel);
 }

@@ -10,9 +10,31 @@
 #ifndef HAK_CACHE_INBOX_H
 #define HAK_CACHE_INBOX_H
 
+#include "base/options.h"
 #include "cache/cache.h"
+#include "cache/fast_path.h"
 
-// Free `block`, whose map entry is `entry` with another owner's tag. `cache`: the calling thread's.
+// Free `block`, whose map entry is `entry`, into the parcel that is open for its owner: false when there
+// is none, or it would be full with that. `cache`: the calling thread's.
+HAK_INLINE bool hak_inbox_add(struct hak_cache *cache, void *block, uint32_t entry)
+{
+    struct hak_outbox *outbox = &cache->outboxes[(entry >> 8) % HAK_OUTBOXES];
+    struct hak_parcel *parcel = outbox->parcel;
+    if (parcel == NULL || outbox->tag != HAK_MAP_TAG(entry)) {
+        return false;
+    }
+    const uint32_t count = hak_load_relaxed(&parcel->count);
+    const uint32_t bytes = parcel->bytes + hak_classes[HAK_MAP_CLASS(entry)].bytes;
+    if (count == HAK_PARCEL_BLOCKS - 1 || bytes >= hak_load_relaxed(&hak_options.parcel_bytes)) {
+        return false;
+    }
+    hak_place_store(&parcel->blocks[count], block);
+    hak_store_release(&parcel->count, count + 1); // pairs with: parcel_count
+    parcel->bytes = bytes;
+    return true;
+}
+
+// The same when that was not possible: `entry` has another owner's tag.
 HAK_INTERNAL void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry);
 // Hand over everything that waits in the outboxes. With the lock; the owner, or a purger
 // (`self`) for an owner that sleeps.
@@ -30,6 +52,12 @@ HAK_INTERNAL void hak_inbox_forget(struct hak_cache *cache);
 HAK_INTERNAL void hak_outbox_forget(struct hak_cache *cache, uint32_t tag);
 // Put `block` into its slab if `cache` owns it, else send it to its owner through `self`. Both locked.
 HAK_INTERNAL void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block);
+// As above the block in places[0], or NULL, and as many as follow it in the same slab, of `count`.
+// Returns how many.
+HAK_INTERNAL unsigned hak_inbox_route_row(struct hak_cache *self,
+                                          struct hak_cache *cache,
+                                          hak_place *places,
+                                          unsigned count);
 // Lock the owner of a slab and return it: until it is unlocked the slab cannot end. NULL when it has.
 HAK_INTERNAL struct hak_cache *hak_cache_lock_owner(const struct hak_slab *slab);
 // Put a block straight into its slab, whoever owns it. No cache locked.

@@ -53,6 +53,17 @@ bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
     return slab_settle(cache, slab, was_full);
 }
 
+unsigned hak_cache_put_row(struct hak_cache *cache,
+                           struct hak_slab *slab,
+                           hak_place *places,
+                           unsigned count)
+{
+    const bool was_full = !hak_slab_has_blocks(slab);
+    const unsigned done = hak_slab_put_row(slab, places, count);
+    slab_settle(cache, slab, was_full);
+    return done;
+}
+
 void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_list *slabs = hak_cache_slabs(cache, size_class);
@@ -183,17 +194,7 @@ static void magazine_put(struct hak_cache *cache,
 {
     hak_place *base = cache->magazines[size_class].base;
     while (first <= last) {
-        void *block = hak_place_load(&base[first]);
-        struct hak_slab *slab =
-            HAK_MAP_TAG(hak_map_entry(block)) == cache->tag ? hak_slab_of(block) : NULL;
-        if (HAK_UNLIKELY(slab == NULL)) {
-            hak_inbox_route(cache, cache, block);
-            first++;
-        } else {
-            const bool was_full = !hak_slab_has_blocks(slab);
-            first += hak_slab_put_row(slab, &base[first], last - first + 1);
-            slab_settle(cache, slab, was_full);
-        }
+        first += hak_inbox_route_row(cache, cache, &base[first], last - first + 1);
     }
 }
 

@@ -23,6 +23,12 @@ HAK_INTERNAL void hak_magazine_forget_all(struct hak_cache *cache);
 // Put `block`, of a slab of `cache`, back into its slab. True when the slab has ended with that. Any
 // thread with the lock.
 HAK_INTERNAL bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block);
+// Put the block in places[0] back into `slab`, where it lies, and those after it, `count` at most, up to
+// the first that lies elsewhere. Returns how many. Any thread with the lock.
+HAK_INTERNAL unsigned hak_cache_put_row(struct hak_cache *cache,
+                                        struct hak_slab *slab,
+                                        hak_place *places,
+                                        unsigned count);
 // Take one block from the slabs of `cache`, past its magazine. Any thread with the lock.
 HAK_INTERNAL void *hak_cache_take(struct hak_cache *cache, unsigned size_class);
 // As above, but never handed out before: NULL when there is none. `zeroed`: its pages are untouched.

@@ -90,7 +90,11 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
 // cache, a block of another owner, and the rest.
 void hak_free_slow(void *block, struct hak_cache *cache)
 {
-    if (!hak_large_keep(cache, block)) {
-        free_slowest(block, hak_map_entry(block));
+    if (hak_large_keep(cache, block)) {
+        return;
+    }
+    const uint32_t entry = hak_map_entry(block);
+    if (!hak_inbox_add(cache, block, entry)) {
+        free_slowest(block, entry);
     }
 }

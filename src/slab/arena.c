@@ -338,13 +338,13 @@ struct hak_slab *hak_arena_take(size_t bytes, unsigned align_units, enum hak_sla
     struct hak_slab *run = &super->slabs[gap.unit];
     run->units = (uint16_t)units;
     run->bytes = bytes;
-    run->state = (uint8_t)state;
     run->size_class = HAK_SMALL_CLASSES; // no small one, unless it becomes a slab
     run->base = super->base + gap.unit * HAK_UNIT_BYTES;
     hak_list_start(&run->link);
     super_name_run(super, gap.unit, units);
     run->zeroed = run_use_locked(super, gap.unit, units);
     run_note_tail_locked(run, false);
+    run->state = (uint8_t)state;
     hak_lock_drop(&hak_arena.lock);
     return run;
 }

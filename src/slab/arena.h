@@ -60,8 +60,8 @@ HAK_INTERNAL extern struct hak_arena hak_arena;
 HAK_INTERNAL bool hak_arena_start(void);
 
 // A run for `bytes` (at most HAK_LARGE_RUN_MAX; a long one may go on in the superslabs that follow),
-// aligned to `align_units` (a power of two, at most 64). In the descriptor are `bytes`, `state`, and
-// in `zeroed` whether the pages are untouched.
+// aligned to `align_units` (a power of two, at most 64). In the descriptor are `bytes`, `state` (LARGE, or
+// NONE for who still has to make a slab of it), and in `zeroed` whether the pages are untouched.
 HAK_INTERNAL struct hak_slab *hak_arena_take(size_t bytes,
                                              unsigned align_units,
                                              enum hak_slab_state state);

@@ -80,7 +80,7 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     if (bitmap == NULL) {
         return NULL;
     }
-    struct hak_slab *slab = hak_arena_take(info->units * HAK_UNIT_BYTES, 1, HAK_SLAB_SMALL);
+    struct hak_slab *slab = hak_arena_take(info->units * HAK_UNIT_BYTES, 1, HAK_SLAB_NONE);
     if (slab == NULL) {
         hak_pool_give(bitmap, bitmap_words(info) * sizeof *bitmap);
         return NULL;
@@ -92,6 +92,7 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     slab->fresh = 0;
     slab->purged_blocks = 0;
     slab->size_class = (uint8_t)size_class;
+    slab->state = HAK_SLAB_SMALL;
     hak_map_set(slab->base, info->units, tag | size_class);
     return slab;
 }

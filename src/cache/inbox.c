@@ -88,7 +88,7 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
 // The blocks in the parcel that another thread may be filling: those below this are there.
 static uint32_t parcel_count(const struct hak_parcel *parcel)
 {
-    return parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: hak_inbox_add
+    return parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: hak_parcel_add
 }
 
 // When there is no memory for a parcel: the link goes into the freed block itself, which
@@ -120,10 +120,7 @@ static bool outbox_post_locked(struct hak_cache *cache, void *block, uint32_t en
         outbox->tag = tag;
     }
     if (!hak_inbox_add(cache, block, entry)) {
-        const uint32_t count = hak_load_relaxed(&outbox->parcel->count);
-        hak_place_store(&outbox->parcel->blocks[count], block);
-        hak_store_release(&outbox->parcel->count, count + 1); // pairs with: parcel_count
-        outbox->parcel->bytes += hak_classes[HAK_MAP_CLASS(entry)].bytes;
+        hak_parcel_add(outbox->parcel, block, hak_classes[HAK_MAP_CLASS(entry)].bytes);
         outbox_send_locked(cache, outbox); // it is full
     }
     return true;

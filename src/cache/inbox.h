@@ -14,6 +14,15 @@
 #include "cache/cache.h"
 #include "cache/fast_path.h"
 
+// Put `block` of `bytes` into a parcel that has room. The thread whose outbox it is in.
+HAK_INLINE void hak_parcel_add(struct hak_parcel *parcel, void *block, uint32_t bytes)
+{
+    const uint32_t count = hak_load_relaxed(&parcel->count);
+    hak_place_store(&parcel->blocks[count], block);
+    hak_store_release(&parcel->count, count + 1); // pairs with: parcel_count
+    parcel->bytes += bytes;
+}
+
 // Free `block`, whose map entry is `entry`, into the parcel that is open for its owner: false when there
 // is none, or it would be full with that. `cache`: the calling thread's.
 HAK_INLINE bool hak_inbox_add(struct hak_cache *cache, void *block, uint32_t entry)
@@ -23,14 +32,12 @@ HAK_INLINE bool hak_inbox_add(struct hak_cache *cache, void *block, uint32_t ent
     if (parcel == NULL || outbox->tag != HAK_MAP_TAG(entry)) {
         return false;
     }
-    const uint32_t count = hak_load_relaxed(&parcel->count);
-    const uint32_t bytes = parcel->bytes + hak_classes[HAK_MAP_CLASS(entry)].bytes;
-    if (count == HAK_PARCEL_BLOCKS - 1 || bytes >= hak_load_relaxed(&hak_options.parcel_bytes)) {
+    const uint32_t bytes = hak_classes[HAK_MAP_CLASS(entry)].bytes;
+    if (hak_load_relaxed(&parcel->count) == HAK_PARCEL_BLOCKS - 1 ||
+        parcel->bytes + bytes >= hak_load_relaxed(&hak_options.parcel_bytes)) {
         return false;
     }
-    hak_place_store(&parcel->blocks[count], block);
-    hak_store_release(&parcel->count, count + 1); // pairs with: parcel_count
-    parcel->bytes = bytes;
+    hak_parcel_add(parcel, block, bytes);
     return true;
 }
 

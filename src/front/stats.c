@@ -59,7 +59,7 @@ static void count_sent(struct hak_stats *stats, const void *block)
 static void add_parcel(struct hak_stats *stats, struct hak_parcel *parcel)
 {
     const uint32_t count =
-        parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: outbox_add
+        parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: hak_parcel_add
     for (uint32_t i = 0; i < count; i++) {
         const void *block = hak_load_relaxed(&parcel->blocks[i]);
         if (block != NULL) {

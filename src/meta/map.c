@@ -49,7 +49,8 @@ bool hak_map_start(void)
     }
     const uint64_t slot_count = UINT64_C(1) << (log2 - (HAK_SUPER_LOG2 - HAK_UNIT_LOG2));
     const size_t slot_bytes = hak_align_up(slot_count / 8, sizeof(uint64_t));
-    const size_t supers_bytes = slot_count * sizeof *hak_map.supers + slot_bytes;
+    const size_t supers_bytes =
+        hak_align_up(slot_count * sizeof *hak_map.supers + slot_bytes, hak_os_page_bytes());
     char *supers = units != NULL ? hak_os_map(NULL, supers_bytes) : NULL;
     if (supers == NULL) {
         if (units != NULL) {

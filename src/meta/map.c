@@ -5,10 +5,10 @@
 #include "base/check.h"
 #include "os/os.h"
 
-// Before the tables are there, every address leads to one entry that says "not ours", rightly.
+// Before the tables are there, every address leads to one entry that says "not ours".
 static _Atomic(uint32_t) no_unit;
 static _Atomic(struct hak_super *) no_super;
-struct hak_map hak_map = {.units = &no_unit, .supers = &no_super, .covered_units = UINT64_MAX};
+struct hak_map hak_map = {.units = &no_unit, .supers = &no_super, .covered_units = 1};
 
 enum {
     UNITS_LOG2_MAX = 24, // 1 TiB of heap addresses: a table of 64 MiB, of which pages are used

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #    define MAP_FIXED_NOREPLACE 0x100000
@@ -53,16 +54,6 @@ static bool ask(size_t bytes)
            mapped <= hak_fake.budget_bytes && bytes <= hak_fake.budget_bytes - mapped;
 }
 
-// A mapping by the real system, which must not show in errno: that is what tests look at.
-static void *map(void *hint, size_t bytes, int protection, int extra_flags)
-{
-    const int saved = errno;
-    void *got = mmap(
-        hint, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra_flags, -1, 0);
-    errno = saved;
-    return got != MAP_FAILED ? got : NULL;
-}
-
 // Every test can be run with larger pages: the real ones are of 4 KiB, so they fit.
 size_t hak_os_page_bytes(void)
 {
@@ -72,6 +63,33 @@ size_t hak_os_page_bytes(void)
         given = text != NULL ? strtoul(text, NULL, 10) : hak_fake.page_bytes;
     }
     return given;
+}
+
+// A mapping by the real system, which must not show in errno: that is what tests look at. Where it
+// likes, it begins at a page, which may be larger than the real ones.
+static void *map(void *hint, size_t bytes, int protection, int extra_flags)
+{
+    const int saved = errno;
+    const size_t real_page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t page = hak_os_page_bytes();
+    const size_t room = hint == NULL && page > real_page ? page : 0;
+    char *got = mmap(hint,
+                     bytes + room,
+                     protection,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | extra_flags,
+                     -1,
+                     0);
+    if (got != MAP_FAILED && room != 0) {
+        char *aligned = (char *)hak_align_up((uintptr_t)got, room);
+        const size_t real_bytes = hak_align_up(bytes, real_page);
+        if (aligned > got) {
+            munmap(got, (size_t)(aligned - got));
+        }
+        munmap(aligned + real_bytes, room - (size_t)(aligned - got));
+        got = aligned;
+    }
+    errno = saved;
+    return got != MAP_FAILED ? got : NULL;
 }
 
 void *hak_os_map(void *hint, size_t bytes)

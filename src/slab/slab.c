@@ -152,47 +152,57 @@ void *hak_slab_take_fresh(struct hak_slab *slab)
     return slab->base + slab->fresh++ * (size_t)info->bytes;
 }
 
-// The index of `block`, which must be the start of a block that was handed out once.
-HAK_INLINE uint32_t slab_index(const struct hak_slab *slab, const void *block)
+// The index of `block`, which must be the start of a block that was handed out once, of a slab whose
+// class and fields are these.
+HAK_INLINE uint32_t index_of(const struct hak_class *info,
+                             const char *base,
+                             uint32_t fresh,
+                             const void *block)
 {
-    const struct hak_class *info = &hak_classes[slab->size_class];
-    const size_t offset = (size_t)((const char *)block - slab->base);
+    const size_t offset = (size_t)((const char *)block - base);
     const uint32_t index = hak_class_index(info, offset);
-    if (HAK_UNLIKELY(offset != (size_t)index * info->bytes || index >= slab->fresh)) {
+    if (HAK_UNLIKELY(offset != (size_t)index * info->bytes || index >= fresh)) {
         hak_die_interior(block, offset - (size_t)index * info->bytes, info->bytes);
     }
     return index;
 }
 
-// Set the bit of `block`.
-HAK_INLINE void slab_mark(struct hak_slab *slab, void *block)
+static uint32_t slab_index(const struct hak_slab *slab, const void *block)
 {
-    const uint32_t index = slab_index(slab, block);
-    const uint64_t bit = UINT64_C(1) << (index % 64);
-    const uint64_t word = slab->bitmap[index / 64];
-    if (HAK_UNLIKELY((word & bit) != 0)) {
-        hak_die_double_free(block, hak_classes[slab->size_class].bytes);
-    }
-    slab->bitmap[index / 64] = word | bit;
-    slab->summary |= UINT64_C(1) << (index / 64);
+    return index_of(&hak_classes[slab->size_class], slab->base, slab->fresh, block);
 }
 
 void hak_slab_put(struct hak_slab *slab, void *block)
 {
-    slab_mark(slab, block);
-    slab->free_blocks++;
+    _Atomic(void *) place = block;
+    hak_slab_put_row(slab, &place, 1);
 }
 
+// The fields are read once: for all that the compiler knows, the words of the bitmap may be some of
+// them.
 unsigned hak_slab_put_row(struct hak_slab *slab, _Atomic(void *) *blocks, unsigned count)
 {
-    const size_t bytes = slab->units * HAK_UNIT_BYTES;
+    const struct hak_class info = hak_classes[slab->size_class];
+    const size_t slab_bytes = slab->units * HAK_UNIT_BYTES;
+    const char *base = slab->base;
+    const uint32_t fresh = slab->fresh;
+    uint64_t *bitmap = slab->bitmap;
+    uint64_t summary = slab->summary;
     void *block = hak_load_relaxed(&blocks[0]);
     unsigned done = 0;
     do {
-        slab_mark(slab, block);
+        const uint32_t index = index_of(&info, base, fresh, block);
+        const uint64_t bit = UINT64_C(1) << (index % 64);
+        const uint64_t word = bitmap[index / 64];
+        if (HAK_UNLIKELY((word & bit) != 0)) {
+            hak_die_double_free(block, info.bytes);
+        }
+        bitmap[index / 64] = word | bit;
+        summary |= UINT64_C(1) << (index / 64);
         done++;
     } while (done < count && (block = hak_load_relaxed(&blocks[done]),
-                              (uintptr_t)block - (uintptr_t)slab->base < bytes));
+                              (uintptr_t)block - (uintptr_t)base < slab_bytes));
+    slab->summary = summary;
     slab->free_blocks += done;
     return done;
 }

@@ -27,5 +27,5 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 // the latest.
 __attribute__((destructor(101))) static void stop(void)
 {
-    hak_stop_thread();
+    hak_stop_process();
 }

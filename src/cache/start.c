@@ -10,6 +10,7 @@
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
+#include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
@@ -55,7 +56,7 @@ void hak_start_check(struct hak_cache *cache)
     hak_lock_drop(&cache->lock);
 }
 
-void hak_stop_thread(void)
+void hak_stop_process(void)
 {
     struct hak_cache *cache = hak_cache_self;
     if (cache != &hak_cache_nobody && !cache->is_direct) {
@@ -64,6 +65,7 @@ void hak_stop_thread(void)
         hak_magazine_flush_all(cache);
         hak_lock_drop(&cache->lock);
     }
+    hak_loot_break_up_all(); // what threads that have ended left in theirs
 }
 
 void hak_start_process(void)

@@ -10,8 +10,9 @@
 // ends of threads and for fork. NULL without memory: the next call tries again. `block`: what the
 // thread is about to free, or NULL.
 HAK_INTERNAL struct hak_cache *hak_start_thread(const void *block);
-// Put the calling thread's free blocks back into their slabs, which checks them.
-HAK_INTERNAL void hak_stop_thread(void);
+// At the end of the program: put the free blocks of the calling thread, and of those that have ended,
+// back into their slabs, which checks them.
+HAK_INTERNAL void hak_stop_process(void);
 // Once, as early as the options of the environment are known.
 HAK_INTERNAL void hak_start_process(void);
 // Option check came too late for `cache`, the calling thread's: do without magazines from now on.

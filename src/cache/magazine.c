@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
+#include "cache/large.h"
 #include "cache/loot.h"
 #include "cache/steal.h"
 #include "meta/pool.h"
@@ -245,7 +246,7 @@ static void magazine_grow(struct hak_cache *cache, unsigned size_class)
 
 // A block in a magazine holds a whole slab, and its pages. So when a thread has needed many new
 // slabs, magazines that were not in use meanwhile give their blocks back: what they hold may be
-// all that keeps the last phase's slabs.
+// all that keeps the last phase's slabs. And so does BigCache, whose blocks serve one size only.
 #define TIDY_MIN HAK_MIB(4)
 
 bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes)
@@ -265,6 +266,7 @@ bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes)
         }
         magazine->is_used = false;
     }
+    hak_large_expire(cache, 0);
     return true;
 }
 

@@ -58,6 +58,33 @@ static bool pool_grow(struct hak_pool *pool, size_t bytes)
     return true;
 }
 
+// From this size on, what is free goes back to the kernel: the arrays of grown magazines.
+#define PURGE_MIN HAK_KIB(64)
+
+// The whole pages of an item.
+static char *item_pages(void *item, size_t bytes, size_t *pages_bytes)
+{
+    const size_t page = hak_os_page_bytes();
+    char *start = (char *)hak_align_up((uintptr_t)item, page);
+    const uintptr_t end = ((uintptr_t)item + bytes) & ~(uintptr_t)(page - 1);
+    *pages_bytes = end > (uintptr_t)start ? end - (uintptr_t)start : 0;
+    return start;
+}
+
+static void item_clear(char *item, size_t bytes)
+{
+    size_t pages_bytes;
+    char *pages = item_pages(item, bytes, &pages_bytes);
+    if (bytes < PURGE_MIN || pages_bytes == 0) {
+        memset(item, 0, bytes);
+        return;
+    }
+    memset(item, 0, (size_t)(pages - item));
+    hak_os_clear(pages, pages_bytes); // most are not there
+    char *rest = pages + pages_bytes;
+    memset(rest, 0, (size_t)(item + bytes - rest));
+}
+
 void *hak_pool_take(size_t bytes)
 {
     size_t rounded = pool_round(bytes);
@@ -68,7 +95,7 @@ void *hak_pool_take(size_t bytes)
     if (item != NULL) {
         hak_pool.items[index] = item->next;
         hak_lock_drop(&hak_pool.lock);
-        memset(item, 0, rounded);
+        item_clear((char *)item, rounded);
         return item;
     }
     if (hak_pool.fresh_bytes < rounded && !pool_grow(&hak_pool, rounded)) {
@@ -86,7 +113,13 @@ void *hak_pool_take(size_t bytes)
 void hak_pool_give(void *item, size_t bytes)
 {
     struct pool_item *free_item = item;
-    unsigned index = hak_highest_bit(pool_round(bytes));
+    const size_t rounded = pool_round(bytes);
+    const unsigned index = hak_highest_bit(rounded);
+    size_t pages_bytes;
+    char *pages = item_pages(item, rounded, &pages_bytes);
+    if (rounded >= PURGE_MIN && pages_bytes > 0) {
+        hak_os_purge(pages, pages_bytes);
+    }
     hak_lock_take(&hak_pool.lock);
     free_item->next = hak_pool.items[index];
     hak_pool.items[index] = free_item;

@@ -1,0 +1,20 @@
+//! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
+
+use crate::commands::run;
+use clap::{Parser, Subcommand};
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 failed, or the answer is no; 2 wrong usage. `run` ends as its program does.";
+
+#[derive(Parser)]
+#[command(name = "hakmem", version, about, after_help = EXIT_CODES, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// One variant for each command; its arguments are in the module of the same name.
+#[derive(Subcommand)]
+pub enum Command {
+    Run(run::Arguments),
+}

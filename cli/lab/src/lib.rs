@@ -1,0 +1,4 @@
+//! What measuring an allocator takes, apart from any command line.
+
+pub mod error;
+pub mod places;

@@ -1,0 +1,26 @@
+# cli.cmake -- the command line, cli/, which cargo builds: build/hakmem, and its tests.
+#
+# Without a cargo that is new enough the library is built all the same, and the message says so.
+set(HAK_CARGO_OLDEST 1.85)
+
+find_program(HAK_CARGO cargo)
+set(cargo_version 0)
+if(HAK_CARGO)
+    execute_process(COMMAND "${HAK_CARGO}" --version OUTPUT_VARIABLE cargo_version ERROR_QUIET)
+    string(REGEX MATCH "[0-9]+\\.[0-9]+" cargo_version "${cargo_version}")
+endif()
+if(cargo_version VERSION_LESS HAK_CARGO_OLDEST)
+    message(NOTICE "build: the command line is left out: it needs cargo ${HAK_CARGO_OLDEST} "
+        "(tools/setup build installs it)")
+    return()
+endif()
+
+set(cargo_arguments --locked --quiet
+    --manifest-path "${PROJECT_SOURCE_DIR}/cli/Cargo.toml" --target-dir "${PROJECT_BINARY_DIR}/cargo")
+add_custom_target(cli ALL
+    COMMAND "${HAK_CARGO}" build --release ${cargo_arguments}
+    COMMAND "${CMAKE_COMMAND}" -E copy_if_different
+            "${PROJECT_BINARY_DIR}/cargo/release/hakmem" "${PROJECT_BINARY_DIR}/hakmem"
+    COMMENT "Building build/hakmem"
+    USES_TERMINAL VERBATIM)
+install(PROGRAMS "${PROJECT_BINARY_DIR}/hakmem" DESTINATION "${CMAKE_INSTALL_BINDIR}" OPTIONAL)

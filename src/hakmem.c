@@ -3,12 +3,9 @@
 #include "cache/start.h"
 #include "front/environment.h"
 
-#define TEXT_(x) #x
-#define TEXT(x)  TEXT_(x)
-
 const char *hak_version(void)
 {
-    return TEXT(HAKMEM_VERSION_MAJOR) "." TEXT(HAKMEM_VERSION_MINOR) "." TEXT(HAKMEM_VERSION_PATCH);
+    return HAKMEM_VERSION;
 }
 
 // All else comes up with the first allocation, which is earlier (cache/start.c). The options should

@@ -15,6 +15,11 @@
 #define HAKMEM_VERSION_MAJOR 1
 #define HAKMEM_VERSION_MINOR 0
 #define HAKMEM_VERSION_PATCH 0
+#define HAKMEM_VERSION                \
+    HAKMEM_TEXT(HAKMEM_VERSION_MAJOR) \
+    "." HAKMEM_TEXT(HAKMEM_VERSION_MINOR) "." HAKMEM_TEXT(HAKMEM_VERSION_PATCH)
+#define HAKMEM_TEXT(number)  HAKMEM_TEXT_(number)
+#define HAKMEM_TEXT_(number) #number
 
 #define HAKMEM_API __attribute__((visibility("default")))
 

@@ -17,10 +17,28 @@ endif()
 
 set(cargo_arguments --locked --quiet
     --manifest-path "${PROJECT_SOURCE_DIR}/cli/Cargo.toml" --target-dir "${PROJECT_BINARY_DIR}/cargo")
+set(pages "${PROJECT_BINARY_DIR}/objects/pages")
 add_custom_target(cli ALL
     COMMAND "${HAK_CARGO}" build --release ${cargo_arguments}
     COMMAND "${CMAKE_COMMAND}" -E copy_if_different
             "${PROJECT_BINARY_DIR}/cargo/release/hakmem" "${PROJECT_BINARY_DIR}/hakmem"
+    COMMAND "${PROJECT_BINARY_DIR}/hakmem" generate "${pages}"
     COMMENT "Building build/hakmem"
     USES_TERMINAL VERBATIM)
-install(PROGRAMS "${PROJECT_BINARY_DIR}/hakmem" DESTINATION "${CMAKE_INSTALL_BINDIR}" OPTIONAL)
+
+install(PROGRAMS "${PROJECT_BINARY_DIR}/hakmem" DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(DIRECTORY "${pages}/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" FILES_MATCHING PATTERN "*.1")
+install(FILES "${pages}/hakmem.bash" RENAME hakmem
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+install(FILES "${pages}/_hakmem" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+install(FILES "${pages}/hakmem.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
+
+if(HAKMEM_TESTS)
+    # Compiled with the other tests; what ctest runs then is quick.
+    add_custom_target(cli_tests
+        COMMAND "${HAK_CARGO}" test --no-run ${cargo_arguments}
+        USES_TERMINAL VERBATIM)
+    add_dependencies(cli_tests cli) # not both at a time: cargo locks its folder
+    add_test(NAME cli COMMAND "${HAK_CARGO}" test ${cargo_arguments} --no-fail-fast)
+    set_tests_properties(cli PROPERTIES LABELS cli TIMEOUT 300 PROCESSORS 2)
+endif()

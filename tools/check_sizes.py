@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-FOLDERS = ["src", "include", "tests", "bench", "tools", "cmake"]
+FOLDERS = ["src", "include", "tests", "bench", "cli", "tools", "cmake"]
 SOURCES = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".rs"}
 FILE_LINES = 500
 FUNCTION_LINES = 70
@@ -26,10 +27,25 @@ def c_functions(text: str) -> Iterator[tuple[int, int]]:
             start = 0
 
 
+def rust_functions(text: str) -> Iterator[tuple[int, int]]:
+    """A function ends with the first brace that stands as far to the right as its first line."""
+    started: tuple[int, str] | None = None
+    for number, line in enumerate(text.split("\n"), 1):
+        found = re.match(r"( *)(?:pub(?:\([a-z]+\))? )?(?:unsafe |extern \"C\" )*fn ", line)
+        if found and started is None and not line.rstrip().endswith((";", "}")):
+            started = (number, found.group(1))
+        elif started is not None and line == started[1] + "}":
+            yield started[0], number - started[0]
+            started = None
+
+
 def python_functions(text: str) -> Iterator[tuple[int, int]]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             yield node.lineno, (node.end_lineno or node.lineno) - node.lineno
+
+
+FUNCTIONS = {".py": python_functions, ".rs": rust_functions}
 
 
 def problems_of(path: Path) -> Iterator[str]:
@@ -37,7 +53,7 @@ def problems_of(path: Path) -> Iterator[str]:
     lines = text.count("\n")
     if lines > FILE_LINES:
         yield f"{path}: {lines} lines; at most {FILE_LINES}"
-    functions = python_functions if path.suffix == ".py" else c_functions
+    functions = FUNCTIONS.get(path.suffix, c_functions)
     for start, length in functions(text):
         if length > FUNCTION_LINES:
             yield f"{path}:{start}: a function of {length} lines; at most {FUNCTION_LINES}"

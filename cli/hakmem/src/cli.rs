@@ -1,6 +1,6 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
-use crate::commands::run;
+use crate::commands::{bench, compare, generate, peers, report, run, verify};
 use clap::{Parser, Subcommand};
 
 const EXIT_CODES: &str = "\
@@ -17,4 +17,10 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     Run(run::Arguments),
+    Verify(verify::Arguments),
+    Compare(compare::Arguments),
+    Bench(bench::Arguments),
+    Report(report::Arguments),
+    Peers(peers::Arguments),
+    Generate(generate::Arguments),
 }

@@ -2,17 +2,37 @@
 
 mod cli;
 mod commands;
+mod output;
+mod progress;
+mod signals;
 
 use clap::Parser;
+use nix::libc;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = cli::Cli::parse();
-    match commands::execute(arguments.command) {
-        Ok(code) => code,
-        Err(error) => {
+    // A reader that has seen enough ends us quietly, as it does other programs.
+    // SAFETY: the default action touches no memory of ours.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic
+            .location()
+            .map_or(String::new(), |place| format!(" ({place})"));
+        let payload = panic.payload();
+        let what = payload
+            .downcast_ref::<&str>()
+            .copied()
+            .or(payload.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("unknown");
+        eprintln!("hakmem: a mistake in hakmem itself{place}: {what}; please report it");
+    }));
+    let done = std::panic::catch_unwind(|| commands::execute(cli::Cli::parse().command));
+    match done {
+        Ok(Ok(code)) => code,
+        Ok(Err(error)) => {
             eprintln!("hakmem: {error}");
             ExitCode::from(error.exit_code())
         }
+        Err(_) => ExitCode::FAILURE,
     }
 }

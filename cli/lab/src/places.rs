@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 pub const LIBRARY: &str = "libhakmem.so";
 
+#[derive(Clone, Debug)]
 pub struct Places {
     binary_folder: PathBuf,
     /// The checkout that this command was built in, if it is one.
@@ -30,6 +31,41 @@ impl Places {
         })
     }
 
+    pub fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// The checkout, for what only makes sense in one.
+    pub fn need_root(&self) -> Result<&Path> {
+        self.root.as_deref().ok_or_else(|| {
+            usage!("this needs the project's sources: run the build/hakmem of a checkout")
+        })
+    }
+
+    /// Where peers are built: with the rest of the build, or in the user's cache.
+    pub fn peers(&self) -> PathBuf {
+        match &self.root {
+            Some(root) => root.join("build/peers"),
+            None => cache_folder().join("hakmem/peers"),
+        }
+    }
+
+    pub fn results(&self) -> Result<PathBuf> {
+        Ok(self
+            .need_root()?
+            .join("bench/results")
+            .join(crate::machine::folder_name()))
+    }
+
+    /// The same text, with paths below the checkout made relative to it: results are compared
+    /// between machines.
+    pub fn relative(&self, text: &str) -> String {
+        match &self.root {
+            Some(root) => text.replace(&format!("{}/", root.display()), ""),
+            None => text.to_string(),
+        }
+    }
+
     /// `libhakmem.so`: beside this command, in `../lib` when installed, or in the checkout's build.
     pub fn library(&self) -> Result<PathBuf> {
         let built = self
@@ -50,4 +86,13 @@ impl Places {
                 )
             })
     }
+}
+
+fn cache_folder() -> PathBuf {
+    let given = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute());
+    given.unwrap_or_else(|| {
+        PathBuf::from(env::var_os("HOME").unwrap_or_else(|| "/tmp".into())).join(".cache")
+    })
 }

@@ -1,6 +1,12 @@
 //! The commands: one module each, with its arguments and a function `execute`.
 
+pub mod bench;
+pub mod compare;
+pub mod generate;
+pub mod peers;
+pub mod report;
 pub mod run;
+pub mod verify;
 
 use crate::cli::Command;
 use hakmem_lab::error::Result;
@@ -8,6 +14,12 @@ use std::process::ExitCode;
 
 pub fn execute(command: Command) -> Result<ExitCode> {
     match command {
+        Command::Verify(arguments) => verify::execute(arguments),
+        Command::Compare(arguments) => compare::execute(arguments),
+        Command::Bench(arguments) => bench::execute(arguments),
+        Command::Generate(arguments) => generate::execute(&arguments),
+        Command::Report(arguments) => report::execute(&arguments),
+        Command::Peers(arguments) => peers::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),
     }
 }

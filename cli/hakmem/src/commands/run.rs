@@ -1,38 +1,189 @@
 //! `hakmem run`: a program under hakmem.
 
+use crate::signals;
 use clap::Args;
+use hakmem_lab::allocator::{Allocator, Catalogue, OURS};
 use hakmem_lab::error::Result;
+use hakmem_lab::executable::Executable;
+use hakmem_lab::launch::{Request, Run, Running};
 use hakmem_lab::places::Places;
-use hakmem_lab::usage;
+use hakmem_lab::process::Blind;
+use hakmem_lab::render::{duration, memory};
+use hakmem_lab::trust;
+use hakmem_lab::{failed, probe, usage};
 use std::env;
 use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 const EXAMPLES: &str = "\
 Examples:
   hakmem run -- python3 app.py
-  hakmem run -- redis-server --port 6380";
+  hakmem run --stats -- gcc -O2 -c large.c
+  hakmem run -a jemalloc -- ./server --port 8080
+
+Before the program starts it is loaded once without running, as a proof that its memory will come from
+hakmem; a program that would not use it is refused. Exit code: the program's own, or that of a shell
+when a signal ends it; 1 refused, 2 wrong usage.";
 
 /// Run a program, and all that it starts, under hakmem
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "hakmem run [OPTIONS] -- PROGRAM [ARGUMENT]...")]
 pub struct Arguments {
+    /// Another allocator from 'hakmem peers list', or NAME=LIBRARY
+    #[arg(short, long, value_name = "NAME", default_value = OURS)]
+    allocator: String,
+    /// Say at the end, on standard error, what the program used, and prove its allocator again
+    #[arg(long)]
+    stats: bool,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM [ARGUMENT]...")]
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {
-    let mut preload = Places::find()?.library()?.into_os_string();
-    if let Some(others) = env::var_os("LD_PRELOAD").filter(|text| !text.is_empty()) {
-        preload.push(":");
-        preload.push(others);
+    let catalogue = Catalogue::load(&Places::find()?)?;
+    let allocator = catalogue
+        .choose(std::slice::from_ref(&arguments.allocator))?
+        .remove(0);
+    let (name, words) = arguments
+        .command
+        .split_first()
+        .ok_or_else(|| usage!("no program"))?;
+    let executable = Executable::find(name)?;
+    let shown = executable.path.display().to_string();
+    if let Some(obstacle) = executable.obstacle() {
+        return Err(failed!("{shown} {}", obstacle.sentence()));
     }
-    let program = &arguments.command[0];
-    let error = Command::new(program)
-        .args(&arguments.command[1..])
-        .env("LD_PRELOAD", preload)
+    let environment = environment(&allocator);
+    // Of a script it is the interpreter that asks for memory.
+    let probed = if executable.is_script() { &[] } else { words };
+    match probe::load(&executable.binary, probed, environment.clone()) {
+        Ok(Ok(loaded)) => {
+            if let Some(reason) = trust::contradiction(&loaded.proof, &allocator, &str::to_string) {
+                return Err(failed!(
+                    "{shown} {reason}; 'hakmem verify {shown}' shows more"
+                ));
+            }
+        }
+        Ok(Err(Blind::Other(reason))) => return Err(failed!("{shown}: {reason}")),
+        Ok(Err(blind)) => return Err(failed!("{shown}: {blind}")),
+        // Where tracing is forbidden, as in some containers, the program still has a right to run.
+        Err(error) if error.exit_code() == 1 => eprintln!("hakmem: not proved: {error}"),
+        Err(error) => return Err(error),
+    }
+    if arguments.stats {
+        return run_with_stats(&executable.path, words, environment, &allocator);
+    }
+    let error = Command::new(&executable.path)
+        .arg0(name)
+        .args(words)
+        .env_clear()
+        .envs(environment)
         .exec();
-    Err(usage!("cannot run {}: {error}", program.display()))
+    Err(usage!("cannot run {shown}: {error}"))
+}
+
+/// The caller's environment, with the library before whatever else is preloaded.
+pub fn environment(allocator: &Allocator) -> Vec<(OsString, OsString)> {
+    let mut environment: Vec<(OsString, OsString)> = env::vars_os().collect();
+    let added = allocator
+        .environment
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()));
+    for (name, value) in added {
+        environment.retain(|(known, _): &(OsString, OsString)| *known != name);
+        environment.push((name, value));
+    }
+    if let Some(library) = &allocator.library {
+        let mut preload = library.clone().into_os_string();
+        let others = environment.iter().find(|(name, _)| name == "LD_PRELOAD");
+        if let Some((_, others)) = others.filter(|(_, value)| !value.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        environment.retain(|(name, _)| name != "LD_PRELOAD");
+        environment.push(("LD_PRELOAD".into(), preload));
+    }
+    environment
+}
+
+fn run_with_stats(
+    program: &Path,
+    words: &[OsString],
+    environment: Vec<(OsString, OsString)>,
+    allocator: &Allocator,
+) -> Result<ExitCode> {
+    let own = |stream: BorrowedFd| -> Result<File> {
+        let copy = stream.try_clone_to_owned();
+        copy.map(File::from)
+            .map_err(|error| failed!("a standard stream is closed: {error}"))
+    };
+    let request = Request {
+        program: program.to_path_buf(),
+        arguments: words.to_vec(),
+        environment,
+        folder: env::current_dir().map_err(|error| failed!("the current folder: {error}"))?,
+        input: own(std::io::stdin().as_fd())?,
+        output: own(std::io::stdout().as_fd())?,
+        errors: own(std::io::stderr().as_fd())?,
+        timeout: None,
+        trace_threads: true,
+        has_own_group: false,
+    };
+    signals::hold();
+    let running = Running::start(request)?;
+    signals::pass_on_to(running.pid);
+    let run = running.wait()?;
+    print_stats(program, &run, allocator);
+    Ok(signals::end_as(run.end))
+}
+
+fn print_stats(program: &Path, run: &Run, allocator: &Allocator) {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    eprintln!("hakmem: {name} took {}", duration(run.wall_s));
+    eprintln!(
+        "  processor   {} in the program, {} in the kernel",
+        duration(run.user_s),
+        duration(run.sys_s)
+    );
+    eprintln!(
+        "  memory      peak {}, {} page faults, {} of them read from disk",
+        memory(run.tree.tree_peak_kib() as f64),
+        run.minor_faults + run.major_faults,
+        run.major_faults
+    );
+    let mut proved = 0;
+    let mut pointers = 0;
+    for (_, report) in run.tree.reports() {
+        let reason = match &report.proof {
+            Some(Ok(proof)) => {
+                pointers += proof.blocks.as_ref().map_or(0, |blocks| blocks.known);
+                trust::contradiction(proof, allocator, &str::to_string)
+            }
+            Some(Err(blind)) => Some(format!(": {blind}")),
+            None => Some(": it could not be examined".into()),
+        };
+        match reason {
+            Some(reason) => eprintln!("  not proved  {} {reason}", report.program.display()),
+            None => proved += 1,
+        }
+    }
+    let processes = if proved == 1 {
+        "1 process".into()
+    } else {
+        format!("{proved} processes")
+    };
+    let known = if allocator.is_ours() {
+        format!("; its address map knows {pointers} pointers found at their end")
+    } else {
+        String::new()
+    };
+    eprintln!(
+        "  allocator   {} {} in {processes}{known}",
+        allocator.name, allocator.version
+    );
 }

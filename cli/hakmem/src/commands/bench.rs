@@ -1,0 +1,365 @@
+//! `hakmem bench`: the project's own workloads under all allocators.
+
+use crate::output::Output;
+use crate::progress::Progress;
+use clap::Args;
+use hakmem_lab::allocator::{Allocator, Catalogue};
+use hakmem_lab::campaign::{self, Campaign, Outcome};
+use hakmem_lab::declared::{self, Selection};
+use hakmem_lab::document::{Document, FORMAT, Settings};
+use hakmem_lab::error::Result;
+use hakmem_lab::meter::LinuxMeter;
+use hakmem_lab::places::Places;
+use hakmem_lab::workload::Workload;
+use hakmem_lab::{failed, history, interrupt, machine, usage};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+const RUNS: u32 = 10;
+const QUICK_RUNS: u32 = 3;
+/// No workload of ours comes near.
+const TIMEOUT_S: u64 = 180;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem bench                                  everything; about an hour on two cores
+  hakmem bench -w 'larson*' -n 20               some workloads: by name, program or group
+  hakmem bench -a hakmem,mimalloc3,glibc        some allocators
+  hakmem bench -a hakmem,hakmem+HAKMEM_DECAY_MS=0,other=/path/lib.so
+  hakmem bench --real                           real programs instead of our own
+  hakmem bench --quick                          does it all work? small inputs, no figures
+  hakmem bench --resume FILE                    after Ctrl-C: nothing finished is lost
+  hakmem bench --check                          has anything become worse since the last result?
+
+docs/measuring.md is the checklist. Exit code: 0 done, 1 stopped, refused or worse, 2 wrong usage.";
+
+/// Run the project's workloads under all allocators, and keep the result
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Allocators: names from 'hakmem peers list', or NAME=LIBRARY, each with +SETTING=VALUE
+    #[arg(
+        short,
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        conflicts_with = "resume"
+    )]
+    allocators: Vec<String>,
+    /// Name, program or group of workloads, with * and ?; may be given several times
+    #[arg(short, long, value_name = "PATTERN", conflicts_with = "resume")]
+    workloads: Vec<String>,
+    /// Runs of each (default: 10, with --quick 3)
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "resume")]
+    runs: Option<u32>,
+    /// Real programs (bench/real) instead of our own
+    #[arg(long, conflicts_with = "resume")]
+    real: bool,
+    /// Small inputs and few runs, in under three minutes
+    #[arg(long, conflicts_with = "resume")]
+    quick: bool,
+    /// Compare hakmem with the last recorded result on this machine
+    #[arg(long)]
+    check: bool,
+    /// Go on with a result that was stopped
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// A word for the result file's name
+    #[arg(
+        long,
+        value_name = "WORD",
+        default_value = "",
+        conflicts_with = "resume"
+    )]
+    label: String,
+    /// The result file (default: bench/results/MACHINE/DATE-COMMIT.json; with --quick in build/)
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    export: Option<PathBuf>,
+    /// Print what would be run
+    #[arg(long)]
+    list: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub fn execute(arguments: Arguments) -> Result<ExitCode> {
+    let places = Places::find()?;
+    let root = places.need_root()?.to_path_buf();
+    let resumed = arguments
+        .resume
+        .as_deref()
+        .map(Document::load)
+        .transpose()?;
+    let settings = match &resumed {
+        Some(document) => document.settings.clone(),
+        None => settings(&arguments),
+    };
+    let selection = Selection {
+        real: settings.real,
+        quick: settings.quick,
+    };
+    let timeout = Duration::from_secs(settings.timeout_s);
+    let mut workloads = declared::load(&root, selection, &settings.workloads, timeout)?;
+    let mut notes = make_ready(&root, settings.real, &mut workloads)?;
+    let catalogue = Catalogue::load(&places)?;
+    let allocators = catalogue.choose(&settings.allocators)?;
+    if arguments.list {
+        print_plan(&workloads, &allocators);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (document, path, allocators) = match resumed {
+        Some(document) => {
+            let path = arguments.resume.clone().unwrap_or_default();
+            let allocators = same_as_before(&document, &workloads, allocators, &places)?;
+            (document, path, allocators)
+        }
+        None => {
+            let path = match &arguments.export {
+                Some(path) => path.clone(),
+                None => default_path(&places, &root, &arguments.label, settings.quick)?,
+            };
+            let allocators = with_copy_of_ours(allocators, &places)?;
+            let mut document = new_document(&arguments.label, settings, &root);
+            notes.extend(catalogue.left_out);
+            document.notes = notes;
+            campaign::describe(&mut document, &workloads, &allocators, &|text| {
+                places.relative(text)
+            })?;
+            (document, path, allocators)
+        }
+    };
+    let before = if arguments.check {
+        Some(history::last(&document, &path)?)
+    } else {
+        None
+    };
+    measure(
+        &arguments, document, workloads, allocators, &path, &places, before,
+    )
+}
+
+fn settings(arguments: &Arguments) -> Settings {
+    Settings {
+        runs: arguments
+            .runs
+            .unwrap_or(if arguments.quick { QUICK_RUNS } else { RUNS }),
+        quick: arguments.quick,
+        real: arguments.real,
+        timeout_s: TIMEOUT_S,
+        allocators: arguments.allocators.clone(),
+        workloads: arguments.workloads.clone(),
+        baseline: String::new(),
+    }
+}
+
+fn new_document(label: &str, settings: Settings, root: &Path) -> Document {
+    Document {
+        format: FORMAT,
+        label: label.into(),
+        commit: machine::commit(root).unwrap_or("nocommit".into()),
+        started: machine::timestamp(),
+        settings,
+        machine: machine::describe(),
+        ..Document::default()
+    }
+}
+
+fn measure(
+    arguments: &Arguments,
+    document: Document,
+    workloads: Vec<Workload>,
+    allocators: Vec<Allocator>,
+    path: &Path,
+    places: &Places,
+    before: Option<history::Past>,
+) -> Result<ExitCode> {
+    interrupt::install();
+    let mut progress = Progress::new(Some(path.to_path_buf()), workloads.len());
+    let relative = places.clone();
+    let mut meter = LinuxMeter {
+        relative: Box::new(move |text| relative.relative(text)),
+    };
+    let mut campaign = Campaign::new(document, workloads, allocators, &mut meter, &mut progress);
+    let outcome = campaign.run();
+    let document = campaign.document;
+    progress.finish();
+    // What is there when it is stopped is on disk.
+    document.store(path)?;
+    arguments.output.print(&document);
+    let shown = places.relative(&path.to_string_lossy());
+    eprintln!("result: {shown}");
+    if outcome? == Outcome::Interrupted {
+        return Err(failed!(
+            "stopped; go on with: hakmem bench --resume {shown}"
+        ));
+    }
+    let mut is_good = document.refused.is_empty();
+    if let Some(before) = before {
+        let changes = history::compare(&before.document, &document);
+        print!(
+            "\n{}",
+            history::text(&changes, &places.relative(&before.path.to_string_lossy()))
+        );
+        is_good &= !changes.iter().any(history::Change::is_worse);
+    }
+    Ok(if is_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn print_plan(workloads: &[Workload], allocators: &[Allocator]) {
+    let names: Vec<&str> = allocators.iter().map(|one| one.name.as_str()).collect();
+    println!("allocators: {}", names.join(", "));
+    for one in workloads {
+        println!("{:<28} {:<14} {}", one.name, one.group, one.about);
+    }
+}
+
+/// Our own programs have to be built. Of the real ones those that are not installed are left out,
+/// with a note; the inputs of the others are made.
+fn make_ready(root: &Path, real: bool, workloads: &mut Vec<Workload>) -> Result<Vec<String>> {
+    let missing: BTreeSet<String> = workloads
+        .iter()
+        .filter(|one| !one.program.is_file())
+        .map(|one| one.program.display().to_string())
+        .collect();
+    if !real {
+        return match missing.first() {
+            None => Ok(Vec::new()),
+            Some(program) => Err(usage!("{program} is missing: run make")),
+        };
+    }
+    workloads.retain(|one| one.program.is_file());
+    if workloads.is_empty() {
+        return Err(usage!(
+            "none of the programs is installed: tools/setup demo installs them"
+        ));
+    }
+    let script = root.join("bench/real/make_inputs.py");
+    let done = Command::new(&script)
+        .output()
+        .map_err(|error| failed!("{}: {error}", script.display()))?;
+    if !done.status.success() {
+        let text = String::from_utf8_lossy(&done.stderr);
+        let last = text.trim().lines().next_back().unwrap_or("no message");
+        return Err(failed!("the inputs cannot be made: {last}"));
+    }
+    Ok(missing
+        .into_iter()
+        .map(|program| {
+            format!("{program} is not installed and left out (tools/setup demo installs it)")
+        })
+        .collect())
+}
+
+/// Quick runs are no results: they stay out of the committed folder.
+fn default_path(places: &Places, root: &Path, label: &str, quick: bool) -> Result<PathBuf> {
+    let folder = if quick {
+        root.join("build/bench/quick")
+    } else {
+        places.results()?
+    };
+    let commit = machine::commit(root).unwrap_or("nocommit".into());
+    let label = if label.is_empty() {
+        String::new()
+    } else {
+        format!("-{label}")
+    };
+    let name = format!("{}-{commit}{label}", machine::date());
+    let mut path = folder.join(format!("{name}.json"));
+    let mut number = 2;
+    while path.exists() && !quick {
+        path = folder.join(format!("{name}.{number}.json"));
+        number += 1;
+    }
+    Ok(path)
+}
+
+/// Where a copy of our library with this content is kept.
+fn copy_path(places: &Places, sha256: &str) -> Result<PathBuf> {
+    let folder = places.need_root()?.join("build/bench/snapshot");
+    Ok(folder.join(format!(
+        "libhakmem-{}.so",
+        sha256.get(..16).unwrap_or(sha256)
+    )))
+}
+
+/// A copy of our library as it is now: a build meanwhile must not change the run.
+fn with_copy_of_ours(allocators: Vec<Allocator>, places: &Places) -> Result<Vec<Allocator>> {
+    allocators
+        .into_iter()
+        .map(|one| {
+            let Some(library) = one.library.clone().filter(|_| one.is_ours()) else {
+                return Ok(one);
+            };
+            let copy = copy_path(places, &one.sha256)?;
+            let explain = |error: std::io::Error| failed!("{}: {error}", copy.display());
+            if !hakmem_lab::allocator::file_sha256(&copy).is_ok_and(|found| found == one.sha256) {
+                std::fs::create_dir_all(copy.parent().unwrap_or(Path::new("/")))
+                    .map_err(explain)?;
+                std::fs::copy(&library, &copy).map_err(explain)?;
+            }
+            Ok(Allocator {
+                library: Some(copy),
+                shown_library: Some(built(places, library)),
+                ..one
+            })
+        })
+        .collect()
+}
+
+/// The library's path without its version, by which readers can repeat a run.
+fn built(places: &Places, library: PathBuf) -> PathBuf {
+    let plain = places.root().map(|root| root.join("build/libhakmem.so"));
+    plain.filter(|path| path.exists()).unwrap_or(library)
+}
+
+/// For going on: the same workloads, the same allocators, and our library as it was.
+fn same_as_before(
+    document: &Document,
+    workloads: &[Workload],
+    allocators: Vec<Allocator>,
+    places: &Places,
+) -> Result<Vec<Allocator>> {
+    let is_same = workloads
+        .iter()
+        .map(|one| &one.name)
+        .eq(document.variants.keys())
+        && allocators
+            .iter()
+            .map(|one| &one.name)
+            .eq(document.allocators.keys());
+    if !is_same {
+        return Err(usage!(
+            "the workloads or allocators are no longer those of the file"
+        ));
+    }
+    let mut same = Vec::new();
+    for one in allocators {
+        let recorded = &document.allocators[&one.name].sha256;
+        if !one.is_ours() && one.sha256 != *recorded {
+            return Err(usage!("{} is no longer the library of the file", one.name));
+        }
+        if one.is_ours() {
+            let copy = copy_path(places, recorded)?;
+            if !copy.is_file() {
+                return Err(usage!(
+                    "{} is gone: the library that the file is about",
+                    copy.display()
+                ));
+            }
+            same.push(Allocator {
+                library: Some(copy),
+                sha256: recorded.clone(),
+                ..one
+            });
+        } else {
+            same.push(one);
+        }
+    }
+    Ok(same)
+}

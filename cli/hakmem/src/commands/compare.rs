@@ -1,0 +1,299 @@
+//! `hakmem compare`: one program under several allocators.
+
+use crate::output::{self, Output};
+use crate::progress::Progress;
+use clap::Args;
+use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue};
+use hakmem_lab::campaign::{self, Campaign, Outcome};
+use hakmem_lab::document::{Document, FORMAT, Settings};
+use hakmem_lab::error::Result;
+use hakmem_lab::executable::Executable;
+use hakmem_lab::meter::{self, LinuxMeter};
+use hakmem_lab::places::Places;
+use hakmem_lab::workload::{Judge, Ready, Server, Workload};
+use hakmem_lab::{failed, interrupt, machine, probe, usage};
+use indexmap::IndexMap;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const USAGE: &str = "\
+hakmem compare [OPTIONS] -- PROGRAM [ARGUMENT]...
+       hakmem compare [OPTIONS] --server COMMAND --client COMMAND --ready PORT|SOCKET";
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem compare -- python3 app.py
+  hakmem compare -n 30 -a hakmem,glibc,jemalloc -- ./program --input data
+  hakmem compare -a hakmem,hakmem+HAKMEM_DECAY_MS=0,mine=./libmine.so -- ./program
+  hakmem compare --filter 'grep -v elapsed' --export result.json -- make -s
+  hakmem compare --server 'redis-server --port 7777' --ready 7777 \\
+                 --client 'redis-benchmark -p 7777 -q -n 100000'";
+
+/// Run a program under several allocators in turn, and say which is the best for it
+#[derive(Args)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
+pub struct Arguments {
+    /// The program and its arguments
+    #[arg(
+        last = true,
+        value_name = "PROGRAM",
+        required_unless_present = "server"
+    )]
+    command: Vec<String>,
+    /// Allocators: names from 'hakmem peers list', or NAME=LIBRARY, each with +SETTING=VALUE
+    #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
+    allocators: Vec<String>,
+    /// What ratios are against
+    #[arg(short, long, value_name = "NAME", default_value = BASELINE)]
+    baseline: String,
+    /// Runs of each
+    #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// What the program reads from standard input (default: nothing)
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Seconds after which a run is ended and its allocator refused
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+    /// Send what the program prints through a shell command before it is compared
+    #[arg(long, value_name = "COMMAND", conflicts_with = "ignore_output")]
+    filter: Option<String>,
+    /// Do not compare what the program prints, only how it ends
+    #[arg(long)]
+    ignore_output: bool,
+    /// Write the whole result, with every sample, into a file
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    server: ServerArguments,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Servers: the time of the clients counts, the memory of the server")]
+struct ServerArguments {
+    /// The server's command; it is ended with SIGTERM
+    #[arg(long, value_name = "COMMAND", requires_all = ["client", "ready"], conflicts_with = "command")]
+    server: Option<String>,
+    /// A shell command that uses the server; may be given several times
+    #[arg(long, value_name = "COMMAND", requires = "server")]
+    client: Vec<String>,
+    /// The port or the socket file by which the server shows that it is ready
+    #[arg(long, value_name = "PORT|SOCKET", requires = "server")]
+    ready: Option<String>,
+}
+
+pub fn execute(arguments: Arguments) -> Result<ExitCode> {
+    let places = Places::find()?;
+    let catalogue = Catalogue::load(&places)?;
+    let mut names = arguments.allocators.clone();
+    if !names.is_empty() && !names.contains(&arguments.baseline) {
+        names.push(arguments.baseline.clone());
+    }
+    let allocators = catalogue.choose(&names)?;
+    if !allocators.iter().any(|one| one.name == arguments.baseline) {
+        return Err(usage!(
+            "the baseline '{}' is none of the allocators",
+            arguments.baseline
+        ));
+    }
+    let mut notes = catalogue.left_out;
+    let workload = workload(&arguments, &mut notes)?;
+    let mut document = new_document(&arguments, &allocators, &workload, &places)?;
+    document.notes = notes;
+
+    interrupt::install();
+    let mut progress = Progress::new(None, 1);
+    for note in &document.notes {
+        campaign::Observer::noted(&mut progress, note);
+    }
+    let relative = places.clone();
+    let mut meter = LinuxMeter {
+        relative: Box::new(move |text| relative.relative(text)),
+    };
+    let mut campaign = Campaign::new(
+        document,
+        vec![workload],
+        allocators,
+        &mut meter,
+        &mut progress,
+    );
+    let outcome = campaign.run();
+    let document = campaign.document;
+    progress.finish();
+    if !document.samples.is_empty() || !document.refused.is_empty() {
+        arguments.output.print(&document);
+        output::export(&document, arguments.export.as_ref())?;
+    }
+    match outcome? {
+        Outcome::Interrupted => Err(failed!("stopped; what was finished is above")),
+        Outcome::Finished if document.refused.is_empty() => Ok(ExitCode::SUCCESS),
+        Outcome::Finished => Ok(ExitCode::FAILURE),
+    }
+}
+
+fn workload(arguments: &Arguments, notes: &mut Vec<String>) -> Result<Workload> {
+    let words = match &arguments.server.server {
+        Some(line) => shlex::split(line)
+            .filter(|words| !words.is_empty())
+            .ok_or_else(|| usage!("--server '{line}' is no command"))?,
+        None => arguments.command.clone(),
+    };
+    let executable = Executable::find(OsStr::new(&words[0]))?;
+    if let Some(obstacle) = executable.obstacle() {
+        return Err(failed!(
+            "{} {}",
+            executable.path.display(),
+            obstacle.sentence()
+        ));
+    }
+    let folder = env::current_dir().map_err(|error| failed!("the current folder: {error}"))?;
+    let environment = own_environment(notes);
+    let program = absolute(&executable.path, &folder);
+    let name = program
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let bundles_malloc = linked_allocator(&executable, &words[1..], &environment)?
+        .inspect(|library| {
+            notes.push(format!(
+                "{name} is linked with {}: for {BASELINE} the C library is preloaded",
+                library.display()
+            ));
+        })
+        .is_some();
+    Ok(Workload {
+        name,
+        about: "compared from the command line".into(),
+        group: "compare".into(),
+        threads: 0,
+        program,
+        arguments: words[1..].to_vec(),
+        environment,
+        own_environment: IndexMap::new(),
+        stdin: arguments.input.as_ref().map(|path| absolute(path, &folder)),
+        folder,
+        judge: if arguments.ignore_output {
+            Judge::EndOnly
+        } else {
+            Judge::Reference
+        },
+        filter: arguments.filter.clone(),
+        scratch: None,
+        prepare: Vec::new(),
+        verify: Vec::new(),
+        outputs: Vec::new(),
+        server: server(&arguments.server)?,
+        trace_threads: false,
+        bundles_malloc,
+        timeout: Some(Duration::from_secs(arguments.timeout)),
+    })
+}
+
+fn absolute(path: &Path, folder: &Path) -> PathBuf {
+    folder.join(path)
+}
+
+/// The caller's environment, without what would preload anything.
+fn own_environment(notes: &mut Vec<String>) -> IndexMap<String, String> {
+    let mut environment: IndexMap<String, String> = env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    if environment
+        .shift_remove("LD_PRELOAD")
+        .is_some_and(|text| !text.is_empty())
+    {
+        notes.push("LD_PRELOAD is set here; it is not passed on".into());
+    }
+    for name in environment.keys().filter(|name| machine::is_tuning(name)) {
+        notes.push(format!("{name} is set here, and goes to every run"));
+    }
+    environment
+}
+
+/// The library, other than the C library, that a program is linked with for its malloc.
+fn linked_allocator(
+    executable: &Executable,
+    arguments: &[String],
+    environment: &IndexMap<String, String>,
+) -> Result<Option<PathBuf>> {
+    let words: Vec<OsString> = if executable.is_script() {
+        Vec::new()
+    } else {
+        arguments.iter().map(OsString::from).collect()
+    };
+    let variables = environment
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    let loaded = probe::load(&executable.binary, &words, variables)?
+        .map_err(|blind| failed!("{}: {blind}", executable.path.display()))?;
+    let owner = loaded.proof.definers.get("malloc");
+    let plain = Allocator::of_system();
+    // An allocator inside the program itself cannot be replaced: the proof refuses it later.
+    Ok(owner
+        .filter(|path| !plain.owns(path) && **path != loaded.proof.program)
+        .cloned())
+}
+
+fn server(arguments: &ServerArguments) -> Result<Option<Server>> {
+    let Some(text) = &arguments.ready else {
+        return Ok(None);
+    };
+    let ready = match text.parse::<u16>() {
+        Ok(port) => Ready::Port(port),
+        Err(_) => Ready::Socket(absolute(
+            Path::new(text),
+            &env::current_dir().map_err(|error| failed!("the current folder: {error}"))?,
+        )),
+    };
+    if meter::is_ready(&ready) {
+        return Err(usage!(
+            "something answers at {text} already: that would be measured instead"
+        ));
+    }
+    let shell = |line: &String| vec!["/bin/sh".into(), "-c".into(), line.clone()];
+    Ok(Some(Server {
+        ready,
+        drive: arguments.client.iter().map(shell).collect(),
+        ask: Vec::new(),
+        stop: Vec::new(),
+    }))
+}
+
+fn new_document(
+    arguments: &Arguments,
+    allocators: &[Allocator],
+    workload: &Workload,
+    places: &Places,
+) -> Result<Document> {
+    let caller = workload
+        .environment
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let mut document = Document {
+        format: FORMAT,
+        label: "compare".into(),
+        commit: places.root().and_then(machine::commit).unwrap_or_default(),
+        started: machine::timestamp(),
+        settings: Settings {
+            runs: arguments.runs,
+            timeout_s: arguments.timeout,
+            allocators: arguments.allocators.clone(),
+            baseline: arguments.baseline.clone(),
+            ..Settings::default()
+        },
+        machine: machine::describe(),
+        environment: machine::shown_environment(caller),
+        ..Document::default()
+    };
+    let relative = |text: &str| places.relative(text);
+    let workloads = std::slice::from_ref(workload);
+    campaign::describe(&mut document, workloads, allocators, &relative)?;
+    Ok(document)
+}

@@ -1,0 +1,403 @@
+//! `hakmem verify`: which allocator a program or a process really uses.
+
+use crate::output::terminal;
+use clap::Args;
+use hakmem_lab::allocator::{Allocator, Catalogue, OURS};
+use hakmem_lab::control::Blocks;
+use hakmem_lab::error::Result;
+use hakmem_lab::executable::Executable;
+use hakmem_lab::places::Places;
+use hakmem_lab::process::Blind;
+use hakmem_lab::proof::{Proof, Target};
+use hakmem_lab::render::{Form, Tone};
+use hakmem_lab::{elf, failed, family, fingerprint, probe, trust, usage};
+use indexmap::IndexMap;
+use serde::Serialize;
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem verify 4711                      the process with this number
+  hakmem verify python3                   python3, if it were started here and now
+  hakmem verify --preload -- redis-server the same with hakmem preloaded, as 'hakmem run' would
+  hakmem verify --expect jemalloc 4711    exit code 0 when it uses jemalloc
+
+A program is loaded for this and ended before its first instruction. Exit code: 0 it uses the expected
+allocator and nothing else; 1 it does not, or cannot be examined; 2 wrong usage.";
+
+/// Show which allocator a program or a running process really uses, and why
+#[derive(Args)]
+#[command(after_help = EXAMPLES, override_usage = "hakmem verify [OPTIONS] PID\n       hakmem verify [OPTIONS] PROGRAM [ARGUMENT]...")]
+pub struct Arguments {
+    /// The allocator that it should use
+    #[arg(long, value_name = "NAME", default_value = OURS)]
+    expect: String,
+    /// Preload the expected allocator into the program
+    #[arg(long)]
+    preload: bool,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+    /// The number of a process, or a program and its arguments
+    #[arg(required = true, value_name = "PID|PROGRAM", trailing_var_arg = true)]
+    subject: Vec<OsString>,
+}
+
+pub fn execute(arguments: Arguments) -> Result<ExitCode> {
+    let places = Places::find()?;
+    let catalogue = Catalogue::load(&places)?;
+    let expected = catalogue
+        .choose(std::slice::from_ref(&arguments.expect))?
+        .remove(0);
+    let name = arguments.subject[0].to_string_lossy().into_owned();
+    let subject = match name.parse::<i32>() {
+        Ok(pid) if arguments.subject.len() == 1 => process(pid)?,
+        _ => program(&arguments, &expected)?,
+    };
+    let findings = Findings::of(&subject, &expected, &catalogue);
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&findings);
+        println!("{}", text.map_err(|error| failed!("{error}"))?);
+    } else {
+        print!("{}", findings.text(terminal()));
+    }
+    Ok(if findings.refusal.is_none() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// What is asked about.
+struct Subject {
+    title: String,
+    proof: Proof,
+    knows_its_block: Option<bool>,
+}
+
+fn process(pid: i32) -> Result<Subject> {
+    let proof = Proof::collect(pid).map_err(|blind| match blind {
+        Blind::Gone => usage!("there is no process {pid}, or it has just ended"),
+        Blind::Forbidden => failed!(
+            "process {pid} may not be read: it is another user's, or /proc/sys/kernel/yama/ptrace_scope \
+             forbids it; try as root"
+        ),
+        Blind::Static => failed!(
+            "process {pid} is statically linked: what it allocates with is inside it, and cannot be \
+             replaced; link libhakmem.a into it instead"
+        ),
+        other => failed!("process {pid}: {other}"),
+    })?;
+    Ok(Subject {
+        title: format!("process {pid}"),
+        proof,
+        knows_its_block: None,
+    })
+}
+
+fn program(arguments: &Arguments, expected: &Allocator) -> Result<Subject> {
+    let (name, words) = arguments
+        .subject
+        .split_first()
+        .ok_or_else(|| usage!("no program"))?;
+    let executable = Executable::find(name)?;
+    let shown = executable.path.display().to_string();
+    if let Some(obstacle) = executable.obstacle() {
+        return Err(failed!("{shown} {}", obstacle.sentence()));
+    }
+    let environment = if arguments.preload {
+        super::run::environment(expected)
+    } else {
+        env::vars_os().collect()
+    };
+    // Of a script it is the interpreter that asks for memory.
+    let words = if executable.is_script() { &[] } else { words };
+    let loaded = probe::load(&executable.binary, words, environment)?
+        .map_err(|blind| failed!("{shown}: {blind}"))?;
+    let how = if arguments.preload {
+        format!(" with {} preloaded", expected.name)
+    } else {
+        String::new()
+    };
+    Ok(Subject {
+        title: format!("{}{how}", executable.title()),
+        proof: loaded.proof,
+        knows_its_block: loaded.knows_its_block,
+    })
+}
+
+/// Everything that can be said, for people and for programs.
+#[derive(Serialize)]
+struct Findings {
+    subject: String,
+    program: PathBuf,
+    expected: String,
+    /// Why it does not use the expected allocator; null when it does.
+    refusal: Option<String>,
+    /// What can be done about it.
+    advice: Option<String>,
+    /// Files that define the core of the family, with what they are.
+    owners: Vec<Owner>,
+    /// For each function of the family the file that answers first.
+    definers: IndexMap<String, PathBuf>,
+    /// Functions that are asked for and that the owner leaves to another file.
+    fallen_through: IndexMap<String, PathBuf>,
+    /// Objects whose calls go elsewhere than the rest of the process's.
+    bound_elsewhere: Vec<String>,
+    /// Allocators inside objects that are not the owner.
+    bundled: Vec<String>,
+    /// For each object that asks for memory where its calls go.
+    objects: IndexMap<String, IndexMap<String, String>>,
+    /// Pointers in the process that hakmem's address map knows.
+    known_pointers: Option<usize>,
+    /// Pointers into the C library's own heap, where hakmem leaves nothing.
+    break_pointers: Option<usize>,
+    /// Whether the address map knows a block that malloc returned in the process just now.
+    knows_its_block: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Owner {
+    path: PathBuf,
+    /// What is recognised in it.
+    is: Vec<String>,
+    version: Option<String>,
+    build_id: Option<String>,
+}
+
+impl Findings {
+    fn of(subject: &Subject, expected: &Allocator, catalogue: &Catalogue) -> Findings {
+        let proof = &subject.proof;
+        let owners: Vec<Owner> = proof
+            .owners()
+            .into_iter()
+            .map(|path| owner(path, proof, catalogue))
+            .collect();
+        let main_owner = owners
+            .first()
+            .map(|owner| owner.path.clone())
+            .unwrap_or_default();
+        let refusal = trust::contradiction(proof, expected, &str::to_string)
+            .or_else(|| {
+                (subject.knows_its_block == Some(false)).then(|| {
+                    "got a block from malloc that hakmem's address map does not know".to_string()
+                })
+            })
+            .map(|reason| format!("it {reason}{}", recognised(proof, expected)));
+        Findings {
+            advice: refusal.is_some().then(|| advice(proof, expected)).flatten(),
+            subject: subject.title.clone(),
+            program: proof.program.clone(),
+            expected: expected.name.clone(),
+            refusal,
+            definers: proof
+                .definers
+                .iter()
+                .map(|(name, path)| (family::shown(name).into(), path.clone()))
+                .collect(),
+            fallen_through: proof
+                .fallen_through(&main_owner)
+                .into_iter()
+                .map(|(name, path)| (family::shown(name).into(), path.to_path_buf()))
+                .collect(),
+            bound_elsewhere: proof
+                .bound_elsewhere()
+                .into_iter()
+                .map(|(object, name, target)| {
+                    format!(
+                        "{}: {} goes to {}",
+                        object.display(),
+                        family::shown(name),
+                        show(target)
+                    )
+                })
+                .collect(),
+            bundled: proof
+                .bundled
+                .iter()
+                .map(|(path, names)| {
+                    format!("{} has {} inside", path.display(), names.join(" and "))
+                })
+                .collect(),
+            objects: objects(proof),
+            known_pointers: proof.blocks.as_ref().map(|blocks| blocks.known),
+            break_pointers: proof.blocks.as_ref().map(|blocks| blocks.in_break),
+            knows_its_block: subject.knows_its_block,
+            owners,
+        }
+    }
+
+    fn text(&self, form: Form) -> String {
+        let mut lines = vec![form.strong(&self.subject)];
+        match &self.refusal {
+            None => lines.push(form.toned(&format!("  uses {}", self.expected), Tone::Good)),
+            Some(reason) => {
+                lines.push(form.toned(
+                    &format!("  does not use {}: {reason}", self.expected),
+                    Tone::Bad,
+                ));
+            }
+        }
+        lines.extend(self.advice.iter().map(|advice| format!("  {advice}")));
+        lines.push(String::new());
+        for owner in &self.owners {
+            lines.push(format!("  malloc is in     {}", owner.path.display()));
+            if !owner.is.is_empty() {
+                let version = owner.version.as_deref().unwrap_or_default();
+                lines.push(format!(
+                    "  which is         {} {version}",
+                    owner.is.join(" and ")
+                ));
+            }
+            lines.extend(
+                owner
+                    .build_id
+                    .as_ref()
+                    .map(|id| format!("  with build id    {id}")),
+            );
+        }
+        lines.extend(self.block_line());
+        lines.extend(
+            self.bundled
+                .iter()
+                .map(|line| format!("  bundled          {line}")),
+        );
+        lines.extend(
+            self.bound_elsewhere
+                .iter()
+                .map(|line| format!("  bound elsewhere  {line}")),
+        );
+        if !self.fallen_through.is_empty() {
+            let names: Vec<&str> = self.fallen_through.keys().map(String::as_str).collect();
+            let mut files: Vec<String> = self
+                .fallen_through
+                .values()
+                .map(|path| path.display().to_string())
+                .collect();
+            files.dedup();
+            lines.push(format!(
+                "  left to others   {} ({})",
+                names.join(", "),
+                files.join(", ")
+            ));
+        }
+        lines.push(String::new());
+        lines.push(form.strong("  who asks, and who answers"));
+        for (object, targets) in &self.objects {
+            lines.push(format!("  {object}"));
+            for (target, names) in by_target(targets) {
+                lines.push(format!("    {target:<28} {}", names.join(" ")));
+            }
+        }
+        lines.join("\n") + "\n"
+    }
+
+    fn block_line(&self) -> Option<String> {
+        let known = self.known_pointers?;
+        let tested = match self.knows_its_block {
+            Some(true) => "it knows the block that malloc has just returned".into(),
+            Some(false) => "it does not know the block that malloc has just returned".into(),
+            None => match self.break_pointers {
+                Some(0) | None => format!("it knows {known} pointers found in the process"),
+                Some(others) => format!(
+                    "it knows {known} pointers found in the process; {others} lead into the C library's heap"
+                ),
+            },
+        };
+        Some(format!("  its address map  {tested}"))
+    }
+}
+
+fn owner(path: &Path, proof: &Proof, catalogue: &Catalogue) -> Owner {
+    let known = catalogue
+        .all()
+        .iter()
+        .find(|one| one.library.as_deref() == Some(path));
+    let recognised = elf::read_cached(path)
+        .map(|file| file.allocators.clone())
+        .unwrap_or_default();
+    let blocks: Option<&Blocks> = proof.blocks.as_ref().filter(|_| recognised.contains(OURS));
+    Owner {
+        path: path.to_path_buf(),
+        is: recognised.into_iter().map(str::to_string).collect(),
+        version: known
+            .map(|one| one.version.clone())
+            .or_else(|| blocks.map(|blocks| blocks.release.clone()))
+            .or_else(|| libc_version(path)),
+        build_id: proof.build_ids.get(path).cloned(),
+    }
+}
+
+fn libc_version(path: &Path) -> Option<String> {
+    let plain = Allocator::of_system();
+    plain.owns(path).then_some(plain.version)
+}
+
+fn advice(proof: &Proof, expected: &Allocator) -> Option<String> {
+    let owners = proof.owners();
+    if proof.inside_program().is_some() || owners.contains(proof.program.as_path()) {
+        return Some(
+            "build it without an allocator of its own, or link libhakmem.a into it".into(),
+        );
+    }
+    let is_plain = owners.iter().all(|path| Allocator::of_system().owns(path));
+    (is_plain && expected.library.is_some()).then(|| {
+        format!(
+            "nothing was preloaded: 'hakmem run -a {} -- …' does",
+            expected.name
+        )
+    })
+}
+
+/// What the owners are, where that is a surprise.
+fn recognised(proof: &Proof, expected: &Allocator) -> String {
+    let names: Vec<&str> = proof
+        .owners()
+        .iter()
+        .filter_map(|path| elf::read_cached(path).ok())
+        .flat_map(|file| file.bundled())
+        .filter(|name| fingerprint::contradicts(&expected.name, &[name]))
+        .collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(", which is {}", names.join(" and "))
+    }
+}
+
+fn show(target: &Target) -> String {
+    match target {
+        Target::File(path) => path.display().to_string(),
+        Target::Anonymous => "code that no file was mapped for".into(),
+        Target::NotBoundYet => "(not called yet)".into(),
+    }
+}
+
+fn objects(proof: &Proof) -> IndexMap<String, IndexMap<String, String>> {
+    proof
+        .bindings
+        .iter()
+        .map(|bindings| {
+            let targets = bindings
+                .targets
+                .iter()
+                .map(|(name, target)| (family::shown(name).to_string(), show(target)))
+                .collect();
+            (bindings.object.display().to_string(), targets)
+        })
+        .collect()
+}
+
+fn by_target(targets: &IndexMap<String, String>) -> IndexMap<String, Vec<&str>> {
+    let mut found: IndexMap<String, Vec<&str>> = IndexMap::new();
+    for (name, target) in targets {
+        let short = Path::new(target)
+            .file_name()
+            .map_or(target.clone(), |name| name.to_string_lossy().into());
+        found.entry(short).or_default().push(name);
+    }
+    found
+}

@@ -1,0 +1,60 @@
+//! Where results go: to the screen in one form, and into a file.
+
+use clap::Args;
+use console::Term;
+use hakmem_lab::document::Document;
+use hakmem_lab::error::Result;
+use hakmem_lab::render::{self, Form};
+use std::path::PathBuf;
+
+/// In a pipe nothing is left out.
+const UNLIMITED: usize = 1000;
+
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+pub struct Output {
+    /// Print tables as Markdown
+    #[arg(long, group = "form")]
+    markdown: bool,
+    /// Print every sample as comma-separated values
+    #[arg(long, group = "form")]
+    csv: bool,
+    /// Print the whole result as JSON
+    #[arg(long, group = "form")]
+    json: bool,
+}
+
+impl Output {
+    pub fn print(&self, document: &Document) {
+        let text = if self.json {
+            document.to_text()
+        } else if self.csv {
+            render::csv(document)
+        } else if self.markdown {
+            render::render(document, Form::Markdown)
+        } else {
+            render::render(document, terminal())
+        };
+        print!("{text}");
+    }
+}
+
+/// The form that suits standard output.
+pub fn terminal() -> Form {
+    let terminal = Term::stdout();
+    if !terminal.is_term() {
+        return Form::Text {
+            colour: false,
+            width: UNLIMITED,
+        };
+    }
+    Form::Text {
+        colour: console::colors_enabled(),
+        width: usize::from(terminal.size().1),
+    }
+}
+
+/// Write a result to the file that the user named.
+pub fn export(document: &Document, path: Option<&PathBuf>) -> Result<()> {
+    path.map_or(Ok(()), |path| document.store(path))
+}

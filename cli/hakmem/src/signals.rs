@@ -1,0 +1,72 @@
+//! Signals that are meant for the program that we run, and its end as our own.
+
+use hakmem_lab::launch::End;
+use nix::libc;
+use nix::sys::signal::{SigSet, Signal};
+use std::process::ExitCode;
+
+/// What another process may send us for the program.
+const PASSED_ON: [Signal; 7] = [
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGALRM,
+];
+
+fn set() -> SigSet {
+    PASSED_ON.into_iter().collect()
+}
+
+/// From now on such signals wait for `pass_on_to`; threads that start later inherit this.
+pub fn hold() {
+    let _ = set().thread_block();
+}
+
+/// Send each of them on, in a thread of its own.
+pub fn pass_on_to(pid: i32) {
+    std::thread::spawn(move || {
+        loop {
+            // SAFETY: all zeros is a valid siginfo, and the kernel fills it in.
+            let (signal, from) = unsafe {
+                let mut information: libc::siginfo_t = std::mem::zeroed();
+                let signal = libc::sigwaitinfo(set().as_ref(), &raw mut information);
+                (signal, information.si_code)
+            };
+            // Ctrl-C of a terminal has reached the program already: it is in our group.
+            let is_from_terminal = from == libc::SI_KERNEL;
+            if signal > 0 && !is_from_terminal {
+                // SAFETY: a signal to another process touches no memory of ours.
+                unsafe { libc::kill(pid, signal) };
+            }
+        }
+    });
+}
+
+/// The exit code of the program; does not return when a signal has ended it, which then ends us.
+pub fn end_as(end: End) -> ExitCode {
+    match end {
+        End::Exited(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
+        End::Signaled(signal) => {
+            let no_core = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
+            // SAFETY: system calls on values of our own; the last one ends this process.
+            unsafe {
+                libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
+                libc::signal(signal, libc::SIG_DFL);
+                let mut only = SigSet::empty();
+                if let Ok(signal) = Signal::try_from(signal) {
+                    only.add(signal);
+                }
+                let _ = only.thread_unblock();
+                libc::raise(signal);
+            }
+            // A signal that does not end a process by default cannot have ended the program.
+            ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
+        }
+    }
+}

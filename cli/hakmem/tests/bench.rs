@@ -1,0 +1,137 @@
+//! `hakmem bench` on the project's own workloads, in their smallest form.
+
+mod support;
+
+use serde_json::Value;
+use support::{Answer, Workshop, root};
+
+fn bench(workshop: &Workshop, arguments: &[&str]) -> Answer {
+    let all = [&["bench"], arguments].concat();
+    workshop.hakmem(&all)
+}
+
+const SMALL: [&str; 7] = [
+    "--quick",
+    "-w",
+    "tiny-16",
+    "-w",
+    "simple",
+    "-a",
+    "hakmem,glibc",
+];
+
+fn document(workshop: &Workshop, name: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(workshop.path(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn workloads_answer_right_and_have_figures() {
+    let workshop = Workshop::open();
+    let answer = bench(
+        &workshop,
+        &[&SMALL[..], &["-n", "2", "--export", "one.json"]].concat(),
+    );
+    answer
+        .ended_with(0)
+        .says("Peak memory (VmHWM)")
+        .says("too few runs (2)");
+    let document = document(&workshop, "one.json");
+    assert_eq!(document["samples"].as_array().unwrap().len(), 8);
+    assert!(
+        document["samples"][0]["reported"]["ops/s"]
+            .as_f64()
+            .unwrap()
+            > 0.0
+    );
+    assert!(document["commit"].as_str().unwrap().len() >= 8);
+    let line = document["variants"]["tiny-16"]["commands"]["hakmem"]
+        .as_str()
+        .unwrap();
+    assert!(
+        line.starts_with("LD_PRELOAD=build/libhakmem.so build/bench/bench_tiny"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_stopped_result_is_gone_on_with() {
+    let workshop = Workshop::open();
+    bench(
+        &workshop,
+        &[&SMALL[..], &["-n", "2", "--export", "one.json"]].concat(),
+    )
+    .ended_with(0);
+    let whole = document(&workshop, "one.json");
+    let mut part = whole.clone();
+    part["samples"].as_array_mut().unwrap().truncate(3);
+    part.as_object_mut().unwrap().remove("finished");
+    workshop.write("part.json", &part.to_string());
+    bench(&workshop, &["--resume", "part.json"]).ended_with(0);
+    let again = document(&workshop, "part.json");
+    assert_eq!(again["samples"].as_array().unwrap().len(), 8);
+    assert_eq!(again["samples"][0], whole["samples"][0]);
+}
+
+#[test]
+fn the_check_says_what_has_become_worse() {
+    let workshop = Workshop::open();
+    let run = |extra: &[&str]| {
+        bench(
+            &workshop,
+            &[&SMALL[..5], &["-n", "5", "-a", "hakmem"], extra].concat(),
+        )
+    };
+    run(&["--export", "before.json"]).ended_with(0);
+    // An earlier result in which hakmem used a tenth of the memory, and took for ever.
+    let mut before = document(&workshop, "before.json");
+    for sample in before["samples"].as_array_mut().unwrap() {
+        sample["tree_peak_kib"] = 100.into();
+        sample["peak_kib"] = 100.into();
+        sample["wall_s"] = 1000.0.into();
+    }
+    before["started"] = "2020-01-01T00:00:00Z".into();
+    workshop.write("before.json", &before.to_string());
+    let answer = run(&["--export", "after.json", "--check"]);
+    answer
+        .ended_with(1)
+        .says("worse   tiny-16: peak memory of hakmem")
+        .says("better  tiny-16: time");
+}
+
+#[test]
+fn the_plan_can_be_seen_without_running_it() {
+    let workshop = Workshop::open();
+    let answer = bench(&workshop, &["--list", "-w", "larson*", "-a", "glibc"]);
+    answer
+        .ended_with(0)
+        .says("allocators: glibc")
+        .says("larson-4");
+}
+
+#[test]
+fn what_is_not_there_is_one_line() {
+    let workshop = Workshop::open();
+    bench(&workshop, &["-w", "no-such"]).is_one_line(2, "no workload matches no-such");
+    let line = "gone.json: No such file or directory (os error 2)";
+    bench(&workshop, &["--resume", "gone.json"]).is_one_line(2, line);
+    let answer = bench(
+        &workshop,
+        &[&SMALL[..], &["--check", "--export", "x.json"]].concat(),
+    );
+    answer
+        .ended_with(2)
+        .says("has no earlier result of these workloads to compare with");
+    let line = "this needs the project's sources: run the build/hakmem of a checkout";
+    workshop.installed(&["bench"]).is_one_line(2, line);
+}
+
+#[test]
+fn the_results_of_the_earlier_runner_can_still_be_read() {
+    let workshop = Workshop::open();
+    let path = root().join("bench/results/amd-epyc-2cpu/2026-11-21-1fbe08ef32-full.json");
+    let answer = workshop.hakmem(&["report", support::text(&path)]);
+    // The means that were published from it.
+    answer
+        .ended_with(0)
+        .says("hakmem     1.371  1.361        1.791         32");
+}

@@ -1,0 +1,369 @@
+//! `hakmem compare`: what is wrong is refused before any number, and the rest is all in the file.
+
+mod support;
+
+use serde_json::Value;
+use std::process::Stdio;
+use support::{Answer, PROGRAM, Workshop, answer, text};
+
+/// Compare glibc and others, with this program, three runs each.
+fn compare(workshop: &Workshop, arguments: &[&str], command: &[&str]) -> Answer {
+    let all = [&["compare", "-n", "3"], arguments, &["--"], command].concat();
+    workshop.hakmem(&all)
+}
+
+fn exported(workshop: &Workshop) -> Value {
+    serde_json::from_slice(&std::fs::read(workshop.path("result.json")).unwrap()).unwrap()
+}
+
+/// Its allocator, when the reason why it has no figure has this text in it.
+fn is_refused(document: &Value, allocator: &str, reason: &str) -> bool {
+    document["refused"].as_array().unwrap().iter().any(|one| {
+        one["allocator"] == allocator && one["reason"].as_str().unwrap().contains(reason)
+    })
+}
+
+#[test]
+fn every_run_is_kept_with_all_that_it_takes_to_repeat_it() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    let arguments = ["-a", "hakmem,glibc", "--export", "result.json"];
+    compare(&workshop, &arguments, &[text(&program), "a b"]).ended_with(0);
+    let document = exported(&workshop);
+    let samples = document["samples"].as_array().unwrap();
+    assert_eq!(samples.len(), 6);
+    for sample in samples {
+        assert!(sample["wall_s"].as_f64().unwrap() > 0.0);
+        assert!(sample["tree_peak_kib"].as_u64().unwrap() > 500);
+        assert_eq!(sample["owners"].as_array().unwrap().len(), 1);
+    }
+    let hakmem = &document["allocators"]["hakmem"];
+    assert_eq!(hakmem["sha256"].as_str().unwrap().len(), 64);
+    assert!(hakmem["build_id"].as_str().unwrap().len() >= 16);
+    assert!(document["machine"]["kernel"].is_string());
+    assert!(document["machine"]["transparent_huge_pages"].is_string());
+    let line = document["variants"]["program"]["commands"]["hakmem"]
+        .as_str()
+        .unwrap();
+    assert!(
+        line.starts_with("LD_PRELOAD=") && line.ends_with("/program 'a b'"),
+        "{line}"
+    );
+    // The line repeats the run.
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", line]).current_dir(support::root());
+    assert_eq!(answer(shell).output, "a b\n");
+}
+
+#[test]
+fn a_table_can_be_made_again_from_the_file() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    let arguments = ["-a", "hakmem,glibc", "--export", "result.json"];
+    let first = compare(&workshop, &arguments, &[text(&program)]);
+    let again = workshop.hakmem(&["report", "result.json"]);
+    assert_eq!(again.output, first.output);
+    let csv = workshop.hakmem(&["report", "result.json", "--csv"]).output;
+    assert_eq!(csv.lines().count(), 7);
+    let json = workshop.hakmem(&["report", "result.json", "--json"]).output;
+    assert_eq!(
+        json,
+        std::fs::read_to_string(workshop.path("result.json")).unwrap()
+    );
+    let markdown = workshop
+        .hakmem(&["report", "result.json", "--markdown"])
+        .output;
+    assert!(markdown.contains("| allocator | time |"));
+}
+
+#[test]
+fn a_process_without_the_library_is_refused() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    // A benchmark that starts its work in a clean environment would measure the C library.
+    let script = workshop.script("bench", &format!("#!/bin/sh\nenv -i {}\n", text(&program)));
+    let arguments = ["-a", "hakmem,glibc", "--export", "result.json"];
+    let answer = compare(&workshop, &arguments, &[text(&script)]);
+    answer
+        .ended_with(1)
+        .says("hakmem has no figure: program used")
+        .says("libc.so.6 instead of hakmem");
+    let document = exported(&workshop);
+    let samples = document["samples"].as_array().unwrap();
+    assert!(samples.iter().all(|sample| sample["allocator"] == "glibc"));
+}
+
+#[test]
+fn a_program_with_an_allocator_inside_is_refused_under_all() {
+    let workshop = Workshop::open();
+    let source = format!("void *_rjem_malloc(unsigned long bytes) {{ return 0; }}\n{PROGRAM}");
+    let program = workshop.compile("bundled", &source, &[]);
+    let arguments = ["-a", "hakmem,glibc", "--export", "result.json"];
+    compare(&workshop, &arguments, &[text(&program)]).ended_with(1);
+    let document = exported(&workshop);
+    assert!(document["samples"].as_array().unwrap().is_empty());
+    assert!(is_refused(&document, "hakmem", "has jemalloc inside"));
+    assert!(is_refused(&document, "glibc", "has jemalloc inside"));
+}
+
+#[test]
+fn a_program_that_is_linked_with_an_allocator_gets_the_c_librarys_for_the_baseline() {
+    let workshop = Workshop::open();
+    let library = workshop.allocator("libother.so", &[]);
+    let here = format!("-Wl,--no-as-needed,-rpath,{}", text(workshop.folder()));
+    let program = workshop.compile("linked", PROGRAM, &[&here, text(&library)]);
+    let answer = compare(&workshop, &["-a", "hakmem,glibc"], &[text(&program)]);
+    answer
+        .ended_with(0)
+        .says("for glibc the C library is preloaded");
+}
+
+#[test]
+fn an_allocator_that_crashes_is_refused_and_the_others_are_not() {
+    let workshop = Workshop::open();
+    workshop.allocator("libbad.so", &["-DBREAKS=1"]);
+    let program = workshop.compile(
+        "twice",
+        "#include <stdlib.h>\nint main(void) { void *volatile a = malloc(9), *volatile b = malloc(9);\n\
+         return a == b; }\n",
+        &[],
+    );
+    let arguments = ["-a", "bad=libbad.so,glibc", "--export", "result.json"];
+    let answer = compare(&workshop, &arguments, &[text(&program)]);
+    answer.ended_with(1).says("bad has no figure: ended by SIG");
+    assert_eq!(exported(&workshop)["samples"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn output_that_differs_is_said_before_any_number() {
+    let workshop = Workshop::open();
+    // It prints the library that is preloaded: another output under each allocator.
+    let script = workshop.script("shows", "#!/bin/sh\necho \"$LD_PRELOAD\"\n");
+    let command = [text(&script)];
+    let differing = compare(&workshop, &["-a", "hakmem,glibc"], &command);
+    differing
+        .ended_with(1)
+        .says("its output differs from that without preload");
+    assert!(differing.output.find("First of all") < differing.output.find("allocator"));
+    compare(
+        &workshop,
+        &["-a", "hakmem,glibc", "--ignore-output"],
+        &command,
+    )
+    .ended_with(0);
+    compare(
+        &workshop,
+        &["-a", "hakmem,glibc", "--filter", "wc -l"],
+        &command,
+    )
+    .ended_with(0);
+    let line = "the filter 'exit 3' failed (exit status: 3): no message";
+    let failing = compare(
+        &workshop,
+        &["-a", "hakmem,glibc", "--filter", "exit 3"],
+        &command,
+    );
+    failing.ended_with(2).says(line);
+}
+
+#[test]
+fn an_exit_code_that_differs_is_refused_and_one_that_does_not_is_no_failure() {
+    let workshop = Workshop::open();
+    let fails = workshop.script("fails", "#!/bin/sh\nexit 4\n");
+    compare(&workshop, &["-a", "hakmem,glibc"], &[text(&fails)]).ended_with(0);
+    let differs = workshop.script("differs", "#!/bin/sh\ntest -z \"$LD_PRELOAD\"\n");
+    let answer = compare(&workshop, &["-a", "hakmem,glibc"], &[text(&differs)]);
+    answer
+        .ended_with(1)
+        .says("hakmem has no figure: ends with exit code 1 instead of exit code 0");
+}
+
+#[test]
+fn output_that_is_new_each_time_is_not_compared_and_that_is_said() {
+    let workshop = Workshop::open();
+    let script = workshop.script("random", "#!/bin/sh\ncat /proc/sys/kernel/random/uuid\n");
+    let answer = compare(&workshop, &["-a", "hakmem,glibc"], &[text(&script)]);
+    answer
+        .ended_with(0)
+        .says("random puts out something else each time");
+}
+
+#[test]
+fn a_program_that_hangs_is_ended() {
+    let workshop = Workshop::open();
+    let script = workshop.script("hangs", "#!/bin/sh\nexec sleep 60\n");
+    let answer = compare(
+        &workshop,
+        &["-a", "glibc", "--timeout", "1"],
+        &[text(&script)],
+    );
+    answer.ended_with(1).says("not finished after 1 s");
+}
+
+#[test]
+fn what_is_finished_before_ctrl_c_is_kept() {
+    let workshop = Workshop::open();
+    // The fifth run says so, and waits for ever.
+    let script = workshop.script(
+        "slow",
+        "#!/bin/sh\necho >> runs\ntest $(wc -l < runs) -lt 6 || { touch waiting; exec sleep 60; }\n",
+    );
+    let child = workshop
+        .command(&[
+            "compare",
+            "-a",
+            "glibc",
+            "--export",
+            "result.json",
+            "--",
+            text(&script),
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !workshop.path("waiting").exists() {
+        std::thread::yield_now();
+    }
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let ended = Answer::from(child.wait_with_output().unwrap());
+    ended
+        .ended_with(1)
+        .says("hakmem: stopped; what was finished is above")
+        .says("UNFINISHED");
+    // Two reference runs, a warm-up, and two that count.
+    assert_eq!(exported(&workshop)["samples"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn processes_that_threads_start_are_traced_without_being_asked() {
+    let workshop = Workshop::open();
+    let script = "import subprocess, threading\n\
+                  t = threading.Thread(target=lambda: subprocess.run(['/bin/true'])); t.start(); t.join()";
+    let arguments = ["-a", "hakmem,glibc", "--export", "result.json"];
+    compare(&workshop, &arguments, &["/usr/bin/python3", "-c", script]).ended_with(0);
+    assert_eq!(exported(&workshop)["samples"][0]["process_count"], 2);
+}
+
+#[test]
+fn a_server_is_measured_by_its_clients() {
+    let workshop = Workshop::open();
+    let server = workshop.write(
+        "server.py",
+        "import socket\n\
+         s = socket.socket(socket.AF_UNIX); s.bind('socket'); s.listen()\n\
+         while True:\n    c, _ = s.accept(); c.sendall(b'hello'); c.close()\n",
+    );
+    let client = workshop.write(
+        "client.py",
+        "import socket\ns = socket.socket(socket.AF_UNIX); s.connect('socket'); print(s.recv(9))\n",
+    );
+    let server = format!("/usr/bin/python3 {}", text(&server));
+    let client = format!(
+        "rm -f used; /usr/bin/python3 {} && rm socket",
+        text(&client)
+    );
+    let arguments = [
+        "compare",
+        "-n",
+        "2",
+        "-a",
+        "hakmem,glibc",
+        "--server",
+        &server,
+        "--client",
+        &client,
+        "--ready",
+        "socket",
+        "--export",
+        "result.json",
+    ];
+    workshop.hakmem(&arguments).ended_with(0);
+    let document = exported(&workshop);
+    assert_eq!(document["samples"].as_array().unwrap().len(), 4);
+    assert!(document["samples"][0]["peak_kib"].as_u64().unwrap() > 5000);
+}
+
+#[test]
+fn a_client_that_fails_is_named() {
+    let workshop = Workshop::open();
+    let server = "/usr/bin/python3 -c \"import time; open('ready', 'w'); time.sleep(60)\"";
+    let arguments = [
+        "compare",
+        "-n",
+        "2",
+        "-a",
+        "glibc",
+        "--server",
+        server,
+        "--client",
+        "rm ready; exit 3",
+        "--ready",
+        "ready",
+    ];
+    let answer = workshop.hakmem(&arguments);
+    answer
+        .ended_with(1)
+        .says("client 'rm ready; exit 3' failed (exit status: 3)");
+}
+
+#[test]
+fn an_address_that_answers_already_is_refused() {
+    let workshop = Workshop::open();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let arguments = [
+        "compare", "--server", "sleep 60", "--client", "true", "--ready", &port, "-a", "glibc",
+    ];
+    let line = format!("something answers at {port} already: that would be measured instead");
+    workshop.hakmem(&arguments).is_one_line(2, &line);
+}
+
+#[test]
+fn wrong_usage_is_one_line_and_exit_code_2() {
+    let workshop = Workshop::open();
+    let unknown = compare(&workshop, &["-a", "nomalloc"], &["true"]);
+    unknown
+        .ended_with(2)
+        .says("there is no allocator 'nomalloc'")
+        .says("'hakmem peers install'");
+    let line = "hakmem is asked for twice; name a second copy NAME=PATH";
+    compare(&workshop, &["-a", "hakmem,hakmem,glibc"], &["true"]).is_one_line(2, line);
+    let line = "'NOVALUE' after '+' is not NAME=VALUE";
+    compare(&workshop, &["-a", "hakmem+NOVALUE"], &["true"]).is_one_line(2, line);
+    let line = "no-input: No such file or directory (os error 2)";
+    let answer = compare(
+        &workshop,
+        &["-a", "glibc", "--input", "no-input"],
+        &["true"],
+    );
+    answer.ended_with(2).says(line);
+    workshop
+        .hakmem(&["report", "gone.json"])
+        .is_one_line(2, "gone.json: No such file or directory (os error 2)");
+    workshop.write("broken.json", "{\"format\": 2, \"samples\": [");
+    workshop
+        .hakmem(&["report", "broken.json"])
+        .ended_with(2)
+        .says("broken.json is no result file");
+    workshop.write("newer.json", "{\"format\": 9}");
+    let line = "newer.json is a result file of format 9, and this hakmem reads up to 2";
+    workshop
+        .hakmem(&["report", "newer.json"])
+        .is_one_line(2, line);
+}
+
+#[test]
+fn a_full_disk_is_one_line_and_the_table_is_printed_all_the_same() {
+    let workshop = Workshop::open();
+    let answer = compare(
+        &workshop,
+        &["-a", "glibc", "--export", "/dev/full"],
+        &["true"],
+    );
+    answer
+        .ended_with(1)
+        .says("hakmem: /dev/full: the disk is full")
+        .says("glibc");
+}

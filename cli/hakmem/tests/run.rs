@@ -1,0 +1,205 @@
+//! `hakmem run`: the program under hakmem, its input, output, signals and end as without.
+
+mod support;
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use support::{Workshop, answer, library, text};
+
+/// Prints which file its malloc is in.
+const WHERE: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    Dl_info found;
+    dladdr((void *)malloc, &found);
+    void *volatile block = malloc(10);
+    puts(found.dli_fname);
+    return block == NULL;
+}
+"#;
+
+#[test]
+fn the_programs_malloc_is_hakmems_and_so_is_its_childrens() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("where", WHERE, &["-Wl,-z,now"]);
+    let found = workshop.hakmem(&["run", "--", text(&program)]);
+    assert_eq!(found.output.trim(), text(&library()));
+    let found = workshop.hakmem(&["run", "--", "sh", "-c", "./where; ./where"]);
+    assert_eq!(found.output, format!("{0}\n{0}\n", text(&library())));
+}
+
+#[test]
+fn the_exit_code_is_the_programs() {
+    let workshop = Workshop::open();
+    for statistics in [&[][..], &["--stats"]] {
+        let arguments = [&["run"], statistics, &["--", "sh", "-c", "exit 37"]].concat();
+        workshop.hakmem(&arguments).ended_with(37);
+    }
+}
+
+#[test]
+fn a_signal_that_ends_the_program_ends_us() {
+    let workshop = Workshop::open();
+    for statistics in [&[][..], &["--stats"]] {
+        let arguments = [&["run"], statistics, &["--", "sh", "-c", "kill -TERM $$"]].concat();
+        let status = workshop
+            .command(&arguments)
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        assert_eq!(status.signal(), Some(15));
+    }
+}
+
+#[test]
+fn a_signal_that_is_sent_to_us_reaches_the_program() {
+    let workshop = Workshop::open();
+    let script = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut child = workshop
+        .command(&["run", "--stats", "--", "sh", "-c", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "caught");
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+}
+
+#[test]
+fn standard_input_is_passed_through() {
+    let workshop = Workshop::open();
+    for statistics in [&[][..], &["--stats"]] {
+        let mut child = workshop
+            .command(&[&["run"], statistics, &["--", "wc", "-c"]].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"12345").unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "5");
+    }
+}
+
+#[test]
+fn what_was_preloaded_before_stays_behind_hakmem() {
+    let workshop = Workshop::open();
+    let other = workshop.compile("libother.so", "int other;\n", &["-shared", "-fPIC"]);
+    let mut command = workshop.command(&["run", "--", "sh", "-c", "echo $LD_PRELOAD"]);
+    command.env("LD_PRELOAD", &other);
+    let found = answer(command).output;
+    assert_eq!(
+        found.trim(),
+        format!("{}:{}", text(&library()), text(&other))
+    );
+}
+
+#[test]
+fn statistics_come_at_the_end_and_only_when_asked_for() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    assert_eq!(workshop.hakmem(&["run", "--", text(&program)]).errors, "");
+    let said = workshop.hakmem(&["run", "--stats", "--", text(&program), "hello"]);
+    assert_eq!(said.output, "hello\n");
+    said.says("hakmem: program took")
+        .says("memory      peak")
+        .says("in 1 process;");
+}
+
+#[test]
+fn another_allocator_can_be_run_under() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("where", WHERE, &["-Wl,-z,now"]);
+    let mine = workshop.allocator("libmine.so", &[]);
+    let found = workshop.hakmem(&["run", "-a", "mine=libmine.so", "--", text(&program)]);
+    assert_eq!(found.output.trim(), text(&mine));
+}
+
+#[test]
+fn a_static_program_is_refused_with_the_alternative() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("still", support::PROGRAM, &["-static"]);
+    let line = format!(
+        "{} is statically linked, so nothing can be preloaded; link libhakmem.a into it instead",
+        text(&program)
+    );
+    workshop
+        .hakmem(&["run", "--", text(&program)])
+        .is_one_line(1, &line);
+}
+
+#[test]
+fn a_program_for_musl_is_refused() {
+    let workshop = Workshop::open();
+    let linker = "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1";
+    let program = workshop.compile("other", support::PROGRAM, &[linker]);
+    let said = workshop.hakmem(&["run", "--", text(&program)]);
+    said.ended_with(1)
+        .says("is linked with another C library (/lib/ld-musl-x86_64.so.1)");
+}
+
+#[test]
+fn a_program_for_another_machine_is_refused() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    let mut bytes = std::fs::read(&program).unwrap();
+    bytes[18..20].copy_from_slice(&243u16.to_le_bytes()); // the machine: RISC-V
+    std::fs::write(&program, &bytes).unwrap();
+    workshop
+        .hakmem(&["run", "--", text(&program)])
+        .ended_with(1)
+        .says("is for RISC-V");
+    bytes[4] = 1; // the class: 32 bits
+    std::fs::write(&program, &bytes).unwrap();
+    workshop
+        .hakmem(&["run", "--", text(&program)])
+        .ended_with(1)
+        .says("is for 32 bits");
+}
+
+#[test]
+fn a_program_that_would_not_use_it_is_refused() {
+    let workshop = Workshop::open();
+    let own = format!("{}\n{}", support::ALLOCATOR, support::PROGRAM);
+    let program = workshop.compile("own", &own, &[]);
+    let said = workshop.hakmem(&["run", "--", text(&program)]);
+    said.ended_with(1).says("instead of hakmem");
+}
+
+#[test]
+fn what_cannot_be_started_is_said_in_one_line() {
+    let workshop = Workshop::open();
+    let line = "there is no program 'no-such-program' in PATH";
+    workshop
+        .hakmem(&["run", "--", "no-such-program"])
+        .is_one_line(2, line);
+    let file = workshop.write("data", "text");
+    let line = format!("{} is not executable (chmod +x)", text(&file));
+    workshop
+        .hakmem(&["run", "--", text(&file)])
+        .is_one_line(2, &line);
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+    let line = format!("{} is not a program: not an ELF file", text(&file));
+    workshop
+        .hakmem(&["run", "--", text(&file)])
+        .is_one_line(2, &line);
+    let script = workshop.script("script", "#!/no/such/interpreter\n");
+    let line = format!(
+        "{}: its interpreter /no/such/interpreter is missing",
+        text(&script)
+    );
+    workshop
+        .hakmem(&["run", "--", text(&script)])
+        .is_one_line(2, &line);
+}

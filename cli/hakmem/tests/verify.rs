@@ -1,0 +1,267 @@
+//! `hakmem verify`: nothing about a process's allocator can be pretended.
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use support::{ALLOCATOR, PROGRAM, Workshop, library, text};
+
+/// Says that it is there, and waits for the end of its input.
+const WAITS: &str = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **arguments)
+{
+    static void *kept[50];
+    for (int i = 0; i < 50; i++) {
+        kept[i] = malloc(1000);
+    }
+    if (count > 1) {
+        void *object = dlopen(arguments[1], RTLD_NOW | RTLD_DEEPBIND);
+        ((void (*)(void))dlsym(object, "work"))();
+    }
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    return kept[49] == NULL;
+}
+"#;
+
+/// A running program that ends with this value.
+struct Waiting(Child);
+
+impl Waiting {
+    fn start(command: &mut Command) -> Waiting {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        assert_eq!(line, "ready\n");
+        Waiting(child)
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+fn findings(workshop: &Workshop, arguments: &[&str]) -> Value {
+    let all = [&["verify", "--json"], arguments].concat();
+    let answer = workshop.hakmem(&all);
+    serde_json::from_str(&answer.output).unwrap_or_else(|_| panic!("{}", answer.errors))
+}
+
+fn owners(findings: &Value) -> Vec<&str> {
+    let owners = findings["owners"].as_array().unwrap();
+    owners
+        .iter()
+        .map(|owner| owner["path"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_plain_program_uses_the_c_library() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    let answer = workshop.hakmem(&["verify", text(&program)]);
+    answer
+        .ended_with(1)
+        .says("does not use hakmem")
+        .says("'hakmem run -a hakmem -- …' does");
+    workshop
+        .hakmem(&["verify", "--expect", "glibc", text(&program)])
+        .ended_with(0);
+}
+
+#[test]
+fn a_preloaded_program_uses_hakmem_and_a_block_of_it_is_known() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    let found = findings(&workshop, &["--preload", text(&program)]);
+    assert_eq!(owners(&found), [text(&library())]);
+    assert_eq!(found["knows_its_block"], true);
+    assert_eq!(found["refusal"], Value::Null);
+    let build_id = found["owners"][0]["build_id"].as_str().unwrap();
+    assert!(build_id.len() >= 16);
+}
+
+#[test]
+fn nothing_of_the_program_runs() {
+    let workshop = Workshop::open();
+    let file = workshop.path("made");
+    workshop.hakmem(&["verify", "touch", text(&file)]);
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_running_process_is_looked_into() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("waits", WAITS, &[]);
+    let plain = Waiting::start(&mut Command::new(&program));
+    let found = findings(&workshop, &[&plain.pid()]);
+    assert!(owners(&found)[0].ends_with("libc.so.6"));
+    assert_eq!(found["known_pointers"], Value::Null);
+
+    let ours = Waiting::start(Command::new(&program).env("LD_PRELOAD", library()));
+    let found = findings(&workshop, &[&ours.pid()]);
+    assert_eq!(owners(&found), [text(&library())]);
+    assert!(found["known_pointers"].as_u64().unwrap() >= 50, "{found}");
+    assert_eq!(found["break_pointers"], 0);
+    workshop
+        .hakmem(&["verify", &ours.pid()])
+        .ended_with(0)
+        .says("uses hakmem");
+}
+
+#[test]
+fn an_object_with_a_scope_of_its_own_is_named() {
+    let workshop = Workshop::open();
+    let source = "#include <stdlib.h>\nvoid *kept; void work(void) { kept = malloc(10); }\n";
+    let object = workshop.compile("libdeep.so", source, &["-shared", "-fPIC", "-Wl,-z,now"]);
+    let program = workshop.compile("waits", WAITS, &[]);
+    let process = Waiting::start(
+        Command::new(&program)
+            .arg(&object)
+            .env("LD_PRELOAD", library()),
+    );
+    let found = findings(&workshop, &[&process.pid()]);
+    let elsewhere = found["bound_elsewhere"][0].as_str().unwrap();
+    assert!(elsewhere.contains("libdeep.so: malloc goes to") && elsewhere.contains("libc.so.6"));
+    workshop.hakmem(&["verify", &process.pid()]).ended_with(1);
+}
+
+#[test]
+fn a_program_with_an_allocator_inside_is_found_out() {
+    let workshop = Workshop::open();
+    let both = format!("{ALLOCATOR}\n{PROGRAM}");
+    let visible = workshop.compile("visible", &both, &["-DMARK=mi_malloc"]);
+    let found = findings(&workshop, &["--preload", text(&visible)]);
+    assert!(owners(&found).contains(&text(&visible)));
+    assert!(
+        found["refusal"]
+            .as_str()
+            .unwrap()
+            .contains("which is mimalloc"),
+        "{found}"
+    );
+
+    let hidden = workshop.compile("hidden", &both, &["-fvisibility=hidden"]);
+    let answer = workshop.hakmem(&["verify", "--preload", text(&hidden)]);
+    answer.ended_with(1).says("has a malloc of its own");
+
+    // Under other names, as Rust programs have it: malloc itself is hakmem's, and proves nothing.
+    let renamed = format!("void *_rjem_malloc(unsigned long bytes) {{ return 0; }}\n{PROGRAM}");
+    let renamed = workshop.compile("renamed", &renamed, &[]);
+    let answer = workshop.hakmem(&["verify", "--preload", text(&renamed)]);
+    answer.ended_with(1).says("has jemalloc inside");
+
+    // And stripped of all names.
+    let texts = "const char *const texts[] = {\"<jemalloc>: x\", \"background_thread\", \"dirty_decay_ms\"};\n\
+                 #include <stdio.h>\nint main(int count, char **a) { puts(texts[count]); return 0; }\n";
+    let stripped = workshop.compile("stripped", texts, &["-s"]);
+    let answer = workshop.hakmem(&["verify", "--preload", text(&stripped)]);
+    answer.ended_with(1).says("has jemalloc inside");
+}
+
+#[test]
+fn a_program_that_is_linked_with_an_allocator_is_named_as_such() {
+    let workshop = Workshop::open();
+    let library = workshop.allocator("libother.so", &["-DMARK=mi_malloc"]);
+    let here = format!("-Wl,--no-as-needed,-rpath,{}", text(workshop.folder()));
+    let program = workshop.compile("linked", PROGRAM, &[&here, text(&library)]);
+    let found = findings(&workshop, &[text(&program)]);
+    assert_eq!(owners(&found), [text(&library)]);
+    assert_eq!(found["owners"][0]["is"][0], "mimalloc");
+    // hakmem in front of it takes its place.
+    workshop
+        .hakmem(&["verify", "--preload", text(&program)])
+        .ended_with(0);
+}
+
+#[test]
+fn functions_that_fall_through_are_named() {
+    let workshop = Workshop::open();
+    workshop.allocator("libmine.so", &[]);
+    let source = "#include <malloc.h>\n#include <stdlib.h>\n\
+                  int main(void) { void *p = malloc(1); malloc_trim(0); return p == 0; }\n";
+    let program = workshop.compile("trims", source, &[]);
+    let arguments = ["--expect", "mine=libmine.so", "--preload", text(&program)];
+    let found = findings(&workshop, &arguments);
+    assert_eq!(found["refusal"], Value::Null);
+    let path = found["fallen_through"]["malloc_trim"].as_str().unwrap();
+    assert!(Path::new(path).ends_with("libc.so.6"));
+    workshop
+        .hakmem(&["verify", "--preload", text(&program)])
+        .ended_with(0);
+    let found = findings(&workshop, &["--preload", text(&program)]);
+    assert_eq!(found["fallen_through"], serde_json::json!({}));
+}
+
+#[test]
+fn a_library_under_another_allocators_name_is_refused() {
+    let workshop = Workshop::open();
+    let library = workshop.allocator("libfake.so", &["-DMARK=mi_malloc"]);
+    let line = format!("{} is called jemalloc, but it is mimalloc", "libfake.so");
+    workshop
+        .hakmem(&["run", "-a", "jemalloc=libfake.so", "--", "true"])
+        .is_one_line(2, &line);
+    let line = "libfake.so is called hakmem, but it is mimalloc";
+    workshop
+        .hakmem(&["run", "-a", "hakmem=libfake.so", "--", "true"])
+        .is_one_line(2, line);
+    assert!(library.exists());
+}
+
+#[test]
+fn what_is_no_allocator_is_refused() {
+    let workshop = Workshop::open();
+    workshop.write("libtext.so", "not a library");
+    let line = "libtext.so is no shared library: not an ELF file";
+    workshop
+        .hakmem(&["run", "-a", "x=libtext.so", "--", "true"])
+        .is_one_line(2, line);
+    workshop.compile("libempty.so", "int nothing;\n", &["-shared", "-fPIC"]);
+    let said = workshop.hakmem(&["run", "-a", "x=libempty.so", "--", "true"]);
+    said.ended_with(2)
+        .says("libempty.so cannot replace malloc: it does not define malloc, free");
+    let line = "gone.so: No such file or directory (os error 2)";
+    workshop
+        .hakmem(&["run", "-a", "x=gone.so", "--", "true"])
+        .is_one_line(2, line);
+}
+
+#[test]
+fn a_process_that_is_not_there_is_said_in_one_line() {
+    let workshop = Workshop::open();
+    let line = "there is no process 2147483647, or it has just ended";
+    workshop
+        .hakmem(&["verify", "2147483647"])
+        .is_one_line(2, line);
+}
+
+#[test]
+fn a_static_process_is_explained() {
+    let workshop = Workshop::open();
+    let source = "#include <stdio.h>\nint main(void) { puts(\"ready\"); fflush(stdout); getchar(); return 0; }\n";
+    let program = workshop.compile("still", source, &["-static"]);
+    let process = Waiting::start(&mut Command::new(&program));
+    workshop
+        .hakmem(&["verify", &process.pid()])
+        .ended_with(1)
+        .says("is statically linked");
+}

@@ -1,0 +1,308 @@
+//! What can be preloaded, from where, and under which settings.
+//!
+//! A name on the command line is one of
+//!
+//! - `hakmem`: the library beside this command
+//! - `glibc`: nothing is preloaded
+//! - `mimalloc3`, `jemalloc`, …: a peer that was built, added or found in the system
+//! - `NAME=PATH`: any shared library
+//!
+//! each with settings after it, to compare settings of one allocator: `hakmem+HAKMEM_DECAY_MS=0`.
+
+use crate::elf;
+use crate::error::Result;
+use crate::family;
+use crate::fingerprint;
+use crate::peers::Manifest;
+use crate::places::Places;
+use crate::{failed, usage};
+use indexmap::IndexMap;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub const OURS: &str = "hakmem";
+pub const BASELINE: &str = "glibc";
+
+/// What Debian and others install, and under which name it is offered here.
+const IN_SYSTEM: [(&str, &str, &str); 6] = [
+    ("jemalloc-system", "jemalloc", "libjemalloc.so.2"),
+    ("mimalloc3-system", "mimalloc3", "libmimalloc.so.3"),
+    ("mimalloc2-system", "mimalloc2", "libmimalloc.so.2"),
+    ("mimalloc2-system", "mimalloc2", "libmimalloc.so.2.0"),
+    (
+        "gperftools-system",
+        "gperftools",
+        "libtcmalloc_minimal.so.4",
+    ),
+    ("hardened-system", "hardened", "libhardened_malloc.so"),
+];
+
+/// One column of a table.
+#[derive(Clone, Debug, Default)]
+pub struct Allocator {
+    pub name: String,
+    /// None: nothing is preloaded.
+    pub library: Option<PathBuf>,
+    /// The path that a reader of the results can use, where `library` is a copy of ours.
+    pub shown_library: Option<PathBuf>,
+    pub version: String,
+    pub compiler: String,
+    /// What it needs, and settings that were asked for.
+    pub environment: IndexMap<String, String>,
+    pub sha256: String,
+    pub build_id: Option<String>,
+}
+
+impl Allocator {
+    /// What programs get when nothing is preloaded.
+    pub fn of_system() -> Allocator {
+        Allocator {
+            name: BASELINE.into(),
+            version: glibc_version(),
+            ..Allocator::default()
+        }
+    }
+
+    /// A library under a name; it must be an allocator, and not another than the name says.
+    pub fn from_library(name: &str, path: &Path, version: &str) -> Result<Allocator> {
+        let library = path
+            .canonicalize()
+            .map_err(|error| usage!("{}: {error}", path.display()))?;
+        let file = elf::read_cached(&library)
+            .map_err(|error| usage!("{} is no shared library: {}", path.display(), error.0))?;
+        if file.machine != crate::executable::own_machine() {
+            return Err(usage!("{} is for another kind of machine", path.display()));
+        }
+        let missing: Vec<&str> = family::CORE
+            .into_iter()
+            .filter(|name| !file.exports(name))
+            .collect();
+        if !missing.is_empty() {
+            return Err(usage!(
+                "{} cannot replace malloc: it does not define {}",
+                path.display(),
+                missing.join(", ")
+            ));
+        }
+        let found = file.bundled();
+        if fingerprint::contradicts(name, &found) {
+            return Err(usage!(
+                "{} is called {name}, but it is {}",
+                path.display(),
+                found.join(" and ")
+            ));
+        }
+        if name == OURS && !found.contains(&OURS) {
+            return Err(usage!("{} is called hakmem, but it is not", path.display()));
+        }
+        Ok(Allocator {
+            name: name.into(),
+            sha256: file_sha256(&library)?,
+            build_id: file.build_id.clone(),
+            shown_library: Some(library.clone()),
+            library: Some(library),
+            version: version.into(),
+            ..Allocator::default()
+        })
+    }
+
+    pub fn is_ours(&self) -> bool {
+        is_ours(&self.name)
+    }
+
+    /// Whether a file that defines malloc is this allocator.
+    pub fn owns(&self, path: &Path) -> bool {
+        match &self.library {
+            Some(library) => path == library,
+            None => path.file_name().is_some_and(|name| name == "libc.so.6"),
+        }
+    }
+
+    /// An error when its file is no longer the one that the results are about.
+    pub fn check_unchanged(&self) -> Result<()> {
+        let Some(library) = &self.library else {
+            return Ok(());
+        };
+        if file_sha256(library)? == self.sha256 {
+            return Ok(());
+        }
+        Err(failed!(
+            "{} ({}) has changed since the measurement began: its figures would be of two allocators",
+            self.name,
+            library.display()
+        ))
+    }
+
+    fn with_settings(&self, settings: &[&str]) -> Result<Allocator> {
+        let mut changed = self.clone();
+        for setting in settings {
+            let (name, value) = setting
+                .split_once('=')
+                .ok_or_else(|| usage!("'{setting}' after '+' is not NAME=VALUE"))?;
+            changed.environment.insert(name.into(), value.into());
+            changed.name = format!("{}+{setting}", changed.name);
+        }
+        Ok(changed)
+    }
+}
+
+/// hakmem itself, or hakmem with settings.
+pub fn is_ours(name: &str) -> bool {
+    name == OURS || name.starts_with("hakmem+")
+}
+
+pub fn file_sha256(path: &Path) -> Result<String> {
+    let content = fs::read(path).map_err(|error| failed!("{}: {error}", path.display()))?;
+    Ok(elf::hexadecimal(&Sha256::digest(&content)))
+}
+
+fn glibc_version() -> String {
+    // SAFETY: glibc returns a text that lives as long as the process.
+    let text = unsafe { std::ffi::CStr::from_ptr(nix::libc::gnu_get_libc_version()) };
+    text.to_string_lossy().into_owned()
+}
+
+/// The file of the C library that programs run with. Preloading it gives a program that is linked
+/// with another allocator the C library's malloc back.
+pub fn libc_path() -> Result<PathBuf> {
+    let maps = procfs::process::Process::myself()
+        .and_then(|process| process.maps())
+        .map_err(|error| failed!("cannot read own mappings: {error}"))?;
+    maps.iter()
+        .find_map(|mapping| match &mapping.pathname {
+            procfs::process::MMapPath::Path(path)
+                if path.file_name().is_some_and(|name| name == "libc.so.6") =>
+            {
+                Some(path.clone())
+            }
+            _ => None,
+        })
+        .ok_or_else(|| failed!("this command runs without libc.so.6"))
+}
+
+/// All that is there, in the order of a table's columns.
+pub struct Catalogue {
+    allocators: Vec<Allocator>,
+    /// Libraries that should be there and cannot be used, with the reason.
+    pub left_out: Vec<String>,
+}
+
+impl Catalogue {
+    pub fn load(places: &Places) -> Result<Catalogue> {
+        let mut catalogue = Catalogue {
+            allocators: Vec::new(),
+            left_out: Vec::new(),
+        };
+        catalogue.allocators.push(ours(places)?);
+        for (name, peer) in Manifest::load(&places.peers())?.peers {
+            let path = places.peers().join(&peer.file);
+            match Allocator::from_library(&name, &path, &peer.version) {
+                Ok(allocator) => catalogue.allocators.push(Allocator {
+                    compiler: peer.compiler,
+                    environment: peer.environment,
+                    ..allocator
+                }),
+                Err(error) => catalogue
+                    .left_out
+                    .push(format!("{name} is left out: {error}")),
+            }
+        }
+        for (name, stands_for, path) in in_system() {
+            let is_there = |wanted: &str| catalogue.allocators.iter().any(|one| one.name == wanted);
+            if is_there(name) || is_there(stands_for) {
+                continue;
+            }
+            let version = soname_version(&path);
+            catalogue
+                .allocators
+                .extend(Allocator::from_library(name, &path, &version));
+        }
+        catalogue.allocators.push(Allocator::of_system());
+        Ok(catalogue)
+    }
+
+    pub fn all(&self) -> &[Allocator] {
+        &self.allocators
+    }
+
+    /// The allocators with these names; all when there are none.
+    pub fn choose(&self, names: &[String]) -> Result<Vec<Allocator>> {
+        if names.is_empty() {
+            return Ok(self.allocators.clone());
+        }
+        let chosen: Vec<Allocator> = names
+            .iter()
+            .map(|name| self.choose_one(name))
+            .collect::<Result<_>>()?;
+        for (at, one) in chosen.iter().enumerate() {
+            if chosen[..at].iter().any(|other| other.name == one.name) {
+                return Err(usage!(
+                    "{} is asked for twice; name a second copy NAME=PATH",
+                    one.name
+                ));
+            }
+        }
+        Ok(chosen)
+    }
+
+    fn choose_one(&self, text: &str) -> Result<Allocator> {
+        let mut parts = text.split('+');
+        let name = parts.next().unwrap_or_default();
+        let settings: Vec<&str> = parts.collect();
+        let base = match name.split_once('=') {
+            Some((name, path)) => Allocator::from_library(name, Path::new(path), "given")?,
+            None => self.allocators.iter().find(|one| one.name == name).cloned().ok_or_else(|| {
+                let known: Vec<&str> = self.allocators.iter().map(|one| one.name.as_str()).collect();
+                usage!(
+                    "there is no allocator '{name}', only {}; 'hakmem peers install' builds others, \
+                     and NAME=PATH is any library",
+                    known.join(", ")
+                )
+            })?,
+        };
+        base.with_settings(&settings)
+    }
+}
+
+fn ours(places: &Places) -> Result<Allocator> {
+    let mut ours = Allocator::from_library(OURS, &places.library()?, env!("CARGO_PKG_VERSION"))?;
+    if let Some(commit) = places.root().and_then(crate::machine::commit) {
+        ours.version = commit;
+    }
+    Ok(ours)
+}
+
+/// The allocators that the system has installed.
+fn in_system() -> impl Iterator<Item = (&'static str, &'static str, PathBuf)> {
+    let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let folders = [
+        "/usr/local/lib".into(),
+        format!("/usr/lib/{triplet}"),
+        "/usr/lib64".into(),
+        "/usr/lib".into(),
+    ];
+    IN_SYSTEM
+        .into_iter()
+        .filter_map(move |(name, stands_for, file)| {
+            let found = folders
+                .iter()
+                .map(|folder| Path::new(folder).join(file))
+                .find(|path| path.is_file())?;
+            Some((name, stands_for, found))
+        })
+}
+
+/// "2" of libjemalloc.so.2, resolved as far as the link goes: all that a file says of itself.
+fn soname_version(path: &Path) -> String {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let name = real
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    name.split_once(".so.").map_or_else(
+        || "installed".into(),
+        |(_, version)| format!("so.{version}"),
+    )
+}

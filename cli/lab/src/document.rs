@@ -1,0 +1,243 @@
+//! A result file: everything that a table is made of, so that it can be made again.
+//!
+//! `bench/results/README.md` says what the fields are. Version 1 came from an earlier runner; it
+//! lacks some fields and is still read.
+
+use crate::error::Result;
+use crate::machine::Machine;
+use crate::{failed, usage};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+pub const FORMAT: u32 = 2;
+/// The group of workloads whose result is a latency, not a time; they stay out of the means.
+pub const LATENCY: &str = "latency";
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Document {
+    pub format: u32,
+    pub label: String,
+    pub commit: String,
+    pub started: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<String>,
+    pub settings: Settings,
+    pub machine: Machine,
+    /// Of the caller, for programs that were given on the command line; secrets are left out.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub environment: IndexMap<String, String>,
+    pub allocators: IndexMap<String, AllocatorRecord>,
+    pub variants: IndexMap<String, VariantRecord>,
+    /// What must be known before a figure is read: differing output, runs that were not compared.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    pub samples: Vec<Sample>,
+    pub refused: Vec<Refused>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    pub runs: u32,
+    pub quick: bool,
+    pub real: bool,
+    pub timeout_s: u64,
+    pub allocators: Vec<String>,
+    pub workloads: Vec<String>,
+    /// What ratios are against; empty: the best peer of each row.
+    #[serde(default)]
+    pub baseline: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct AllocatorRecord {
+    pub library: Option<String>,
+    pub version: String,
+    pub compiler: String,
+    pub sha256: String,
+    #[serde(default)]
+    pub build_id: Option<String>,
+    pub environment: IndexMap<String, String>,
+}
+
+/// What was run, in one way.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct VariantRecord {
+    pub about: String,
+    pub group: String,
+    pub threads: u32,
+    pub program: String,
+    pub args: Vec<String>,
+    pub answer: Option<String>,
+    pub environment: IndexMap<String, String>,
+    /// For each allocator the line that repeats the run by hand.
+    pub commands: IndexMap<String, String>,
+    /// A server's clients.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drive: Vec<Vec<String>>,
+}
+
+/// One run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    pub variant: String,
+    pub allocator: String,
+    pub round: u32,
+    /// Of the command, or for a server of its clients.
+    pub wall_s: f64,
+    pub cpu_s: f64,
+    #[serde(default)]
+    pub user_s: f64,
+    #[serde(default)]
+    pub sys_s: f64,
+    /// CPU time of other programs meanwhile.
+    pub other_cpu_s: f64,
+    #[serde(default)]
+    pub minor_faults: u64,
+    #[serde(default)]
+    pub major_faults: u64,
+    #[serde(default)]
+    pub voluntary_switches: u64,
+    #[serde(default)]
+    pub involuntary_switches: u64,
+    /// VmHWM of the largest process.
+    pub peak_kib: u64,
+    /// The largest sum of VmHWM over processes that lived at one time.
+    #[serde(default)]
+    pub tree_peak_kib: u64,
+    /// Resident memory one second after the moment of the largest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_peak_kib: Option<u64>,
+    #[serde(default)]
+    pub process_count: usize,
+    /// The files that defined malloc: the proof.
+    #[serde(default)]
+    pub owners: Vec<String>,
+    /// Pointers in the processes that hakmem's address map knew at their end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_blocks: Option<usize>,
+    pub answer: String,
+    /// The numbers that the workload itself printed.
+    pub reported: IndexMap<String, f64>,
+    /// The fastest CPU's clock before and after, where the kernel tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frequency_khz: Option<(u64, u64)>,
+    /// Resident KiB by seconds; kept for one run of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<(f64, u64)>,
+}
+
+/// A run that proved nothing. Its allocator has then no figure on that variant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    pub variant: String,
+    pub allocator: String,
+    pub round: u32,
+    pub reason: String,
+}
+
+impl Document {
+    pub fn load(path: &Path) -> Result<Document> {
+        let text = fs::read(path).map_err(|error| usage!("{}: {error}", path.display()))?;
+        let found: serde_json::Value = serde_json::from_slice(&text)
+            .map_err(|error| usage!("{} is no result file: {error}", path.display()))?;
+        match found.get("format").and_then(serde_json::Value::as_u64) {
+            Some(1 | 2) => {}
+            Some(other) => {
+                return Err(usage!(
+                    "{} is a result file of format {other}, and this hakmem reads up to {FORMAT}",
+                    path.display()
+                ));
+            }
+            None => return Err(usage!("{} is no result file", path.display())),
+        }
+        serde_json::from_value(found)
+            .map_err(|error| usage!("{} is damaged: {error}", path.display()))
+    }
+
+    /// Replace the file in one step. One sample a line: to commit, and to compare by eye.
+    pub fn store(&self, path: &Path) -> Result<()> {
+        let explain = |error: std::io::Error| match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                failed!(
+                    "{}: the disk is full; what is there already is kept",
+                    path.display()
+                )
+            }
+            _ => failed!("{}: {error}", path.display()),
+        };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(explain)?;
+        }
+        if path.metadata().is_ok_and(|status| !status.is_file()) {
+            // A pipe or a device is written to, not replaced.
+            return fs::write(path, self.to_text()).map_err(explain);
+        }
+        let temporary = path.with_extension("json.new");
+        fs::write(&temporary, self.to_text())
+            .and_then(|()| fs::rename(&temporary, path))
+            .map_err(|error| {
+                let _ = fs::remove_file(&temporary);
+                explain(error)
+            })
+    }
+
+    pub fn to_text(&self) -> String {
+        let head = Document {
+            samples: Vec::new(),
+            refused: Vec::new(),
+            ..self.clone()
+        };
+        let mut text = serde_json::to_string_pretty(&head).unwrap_or_default();
+        for (name, lines) in [
+            ("samples", lines(&self.samples)),
+            ("refused", lines(&self.refused)),
+        ] {
+            text = text.replacen(
+                &format!("\"{name}\": []"),
+                &format!("\"{name}\": {lines}"),
+                1,
+            );
+        }
+        text + "\n"
+    }
+
+    pub fn is_refused(&self, variant: &str, allocator: &str) -> bool {
+        self.refused
+            .iter()
+            .any(|one| one.variant == variant && one.allocator == allocator)
+    }
+
+    /// From here on this allocator has no figure on this variant, for no round.
+    pub fn refuse(&mut self, refused: Refused) {
+        self.samples.retain(|sample| {
+            (&sample.variant, &sample.allocator) != (&refused.variant, &refused.allocator)
+        });
+        self.refused.push(refused);
+    }
+
+    pub fn samples_of<'a>(
+        &'a self,
+        variant: &'a str,
+        allocator: &'a str,
+    ) -> impl Iterator<Item = &'a Sample> {
+        self.samples
+            .iter()
+            .filter(move |sample| sample.variant == variant && sample.allocator == allocator)
+    }
+}
+
+fn lines<T: Serialize>(entries: &[T]) -> String {
+    let lines: Vec<String> = entries
+        .iter()
+        .map(|entry| format!("    {}", serde_json::to_string(entry).unwrap_or_default()))
+        .collect();
+    if lines.is_empty() {
+        "[]".into()
+    } else {
+        format!("[\n{}\n  ]", lines.join(",\n"))
+    }
+}

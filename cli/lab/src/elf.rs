@@ -1,0 +1,332 @@
+//! What one ELF file says: which of the malloc family it defines, asks for, and where the
+//! addresses of what it asked for will stand once it is loaded.
+
+use crate::{family, fingerprint};
+use object::elf;
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
+use object::{Endianness, ReadCache, ReadRef};
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::SystemTime;
+
+type Header = elf::FileHeader64<Endianness>;
+type Sections<'a> = SectionTable<'a, Header, &'a ReadCache<File>>;
+
+/// A file that is no ELF file for 64 bits, or is damaged; the text says which.
+#[derive(Debug)]
+pub struct Unreadable(pub String);
+
+/// A place in a loaded object where the dynamic linker puts the address of a function.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    pub offset: u64,
+    pub name: &'static str,
+}
+
+#[derive(Debug, Default)]
+pub struct ElfFile {
+    pub machine: elf::Machine,
+    /// An executable or a shared library, not an object file or a core dump.
+    pub is_loadable: bool,
+    /// The dynamic linker that the program asks for.
+    pub interpreter: Option<String>,
+    pub has_dynamic: bool,
+    pub needed: Vec<String>,
+    pub build_id: Option<String>,
+    /// Functions and data of interest that others can bind to, with their offsets.
+    pub exports: HashMap<String, Vec<u64>>,
+    /// Functions of the family that are there, but hidden: calls to them stay inside.
+    pub private: BTreeSet<&'static str>,
+    /// What of the family it asks others for.
+    pub imports: BTreeSet<&'static str>,
+    pub slots: Vec<Slot>,
+    /// The allocators that are recognised in it.
+    pub allocators: BTreeSet<&'static str>,
+}
+
+/// Names outside the family that somebody asks for.
+const OTHER_EXPORTS: [&str; 4] = ["hak_control", "hak_version", "_dl_debug_state", "_r_debug"];
+
+impl ElfFile {
+    pub fn read(path: &Path) -> Result<ElfFile, Unreadable> {
+        let file = File::open(path).map_err(|error| Unreadable(error.to_string()))?;
+        let cache = ReadCache::new(file);
+        read_file(&cache).map_err(|error| match error {
+            ReadError::Kind(text) => Unreadable(text.to_string()),
+            ReadError::Damaged(error) => Unreadable(format!("damaged ELF file: {error}")),
+        })
+    }
+
+    /// Where `name` is defined, one offset for each of its versions.
+    pub fn exported_at(&self, name: &str) -> &[u64] {
+        self.exports.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn exports(&self, name: &str) -> bool {
+        self.exports.contains_key(name)
+    }
+
+    /// The allocators inside a program that its own calls reach without the dynamic linker.
+    pub fn bundled(&self) -> Vec<&'static str> {
+        self.allocators
+            .iter()
+            .copied()
+            .filter(|name| !name.starts_with("the C library"))
+            .collect()
+    }
+}
+
+enum ReadError {
+    Kind(&'static str),
+    Damaged(object::Error),
+}
+
+impl From<object::Error> for ReadError {
+    fn from(error: object::Error) -> ReadError {
+        ReadError::Damaged(error)
+    }
+}
+
+fn read_file(data: &ReadCache<File>) -> Result<ElfFile, ReadError> {
+    let ident = data
+        .read_bytes_at(0, 16)
+        .map_err(|()| ReadError::Kind("not an ELF file"))?;
+    if ident[..4] != elf::ELFMAG {
+        return Err(ReadError::Kind("not an ELF file"));
+    }
+    if ident[4] != elf::ELFCLASS64.0 {
+        return Err(ReadError::Kind("an ELF file for 32 bits"));
+    }
+    let header = Header::parse(data)?;
+    let endian = header.endian()?;
+    let kind = header.e_type(endian);
+    let mut file = ElfFile {
+        machine: header.e_machine(endian),
+        is_loadable: kind == elf::ET_DYN || kind == elf::ET_EXEC,
+        ..ElfFile::default()
+    };
+    read_segments(&mut file, header, endian, data)?;
+    let sections = header.sections(endian, data)?;
+    read_needed(&mut file, &sections, endian, data)?;
+    read_dynamic_symbols(&mut file, &sections, endian, data)?;
+    read_static_symbols(&mut file, &sections, endian, data)?;
+    read_slots(&mut file, &sections, endian, data)?;
+    read_constants(&mut file, &sections, endian, data)?;
+    Ok(file)
+}
+
+fn read_segments(
+    file: &mut ElfFile,
+    header: &Header,
+    endian: Endianness,
+    data: &ReadCache<File>,
+) -> Result<(), ReadError> {
+    for segment in header.program_headers(endian, data)? {
+        match segment.p_type(endian) {
+            elf::PT_INTERP => {
+                let name = segment.interpreter(endian, data)?.unwrap_or_default();
+                file.interpreter = Some(String::from_utf8_lossy(name).into_owned());
+            }
+            elf::PT_DYNAMIC => file.has_dynamic = true,
+            elf::PT_NOTE => {
+                let Some(mut notes) = segment.notes(endian, data)? else {
+                    continue;
+                };
+                while let Ok(Some(note)) = notes.next() {
+                    if note.n_type(endian) == elf::NT_GNU_BUILD_ID
+                        && note.name() == elf::ELF_NOTE_GNU
+                    {
+                        file.build_id = Some(hexadecimal(note.desc()));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn read_needed(
+    file: &mut ElfFile,
+    sections: &Sections,
+    endian: Endianness,
+    data: &ReadCache<File>,
+) -> Result<(), ReadError> {
+    let Some((entries, strings)) = sections.dynamic(endian, data)? else {
+        return Ok(());
+    };
+    let strings = sections.strings(endian, data, strings)?;
+    for entry in entries {
+        if entry.tag(endian) == elf::DT_NEEDED {
+            let offset = u32::try_from(entry.d_val.get(endian)).unwrap_or(u32::MAX);
+            let name = strings.get(offset).unwrap_or_default();
+            file.needed.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    Ok(())
+}
+
+fn is_function(symbol: &elf::Sym64<Endianness>) -> bool {
+    matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC)
+}
+
+fn read_dynamic_symbols(
+    file: &mut ElfFile,
+    sections: &Sections,
+    endian: Endianness,
+    data: &ReadCache<File>,
+) -> Result<(), ReadError> {
+    let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
+    for symbol in symbols.iter() {
+        let Ok(name) = symbols.symbol_name(endian, symbol) else {
+            continue;
+        };
+        let wanted = family::find(name);
+        if symbol.is_undefined(endian) {
+            file.imports.extend(wanted);
+            continue;
+        }
+        file.allocators.extend(fingerprint::of_symbol(name));
+        let other = OTHER_EXPORTS
+            .into_iter()
+            .find(|other| other.as_bytes() == name);
+        if let Some(name) = wanted.filter(|_| is_function(symbol)).or(other) {
+            file.exports
+                .entry(name.to_string())
+                .or_default()
+                .push(symbol.st_value(endian));
+        }
+    }
+    Ok(())
+}
+
+fn read_static_symbols(
+    file: &mut ElfFile,
+    sections: &Sections,
+    endian: Endianness,
+    data: &ReadCache<File>,
+) -> Result<(), ReadError> {
+    let symbols = sections.symbols(endian, data, elf::SHT_SYMTAB)?;
+    for symbol in symbols.iter() {
+        let Ok(name) = symbols.symbol_name(endian, symbol) else {
+            continue;
+        };
+        if symbol.is_undefined(endian) || !is_function(symbol) {
+            continue;
+        }
+        file.allocators.extend(fingerprint::of_symbol(name));
+        if let Some(name) = family::find(name).filter(|name| !file.exports.contains_key(*name)) {
+            file.private.insert(name);
+        }
+    }
+    Ok(())
+}
+
+/// The relocations whose result is the plain address of a symbol.
+fn holds_address(machine: elf::Machine, kind: elf::RelocationType) -> bool {
+    match machine {
+        elf::EM_X86_64 => {
+            matches!(
+                kind,
+                elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT | elf::R_X86_64_64
+            )
+        }
+        elf::EM_AARCH64 => {
+            matches!(
+                kind,
+                elf::R_AARCH64_JUMP_SLOT | elf::R_AARCH64_GLOB_DAT | elf::R_AARCH64_ABS64
+            )
+        }
+        _ => false,
+    }
+}
+
+fn read_slots(
+    file: &mut ElfFile,
+    sections: &Sections,
+    endian: Endianness,
+    data: &ReadCache<File>,
+) -> Result<(), ReadError> {
+    let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
+    for section in sections.iter() {
+        let Some((relocations, link)) = section.rela(endian, data)? else {
+            continue;
+        };
+        if link != symbols.section() {
+            continue;
+        }
+        for relocation in relocations {
+            let kind = relocation.r_type(endian, false);
+            let Some(index) = relocation.symbol(endian, false) else {
+                continue;
+            };
+            if !holds_address(file.machine, kind) {
+                continue;
+            }
+            let name = symbols
+                .symbol(index)
+                .and_then(|symbol| symbols.symbol_name(endian, symbol))
+                .ok()
+                .and_then(family::find);
+            if let Some(name) = name {
+                file.slots.push(Slot {
+                    offset: relocation.r_offset(endian),
+                    name,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_constants(
+    file: &mut ElfFile,
+    sections: &Sections,
+    endian: Endianness,
+    data: &ReadCache<File>,
+) -> Result<(), ReadError> {
+    if let Some((_, section)) = sections.section_by_name(endian, b".rodata") {
+        file.allocators
+            .extend(fingerprint::of_constants(section.data(endian, data)?));
+    }
+    Ok(())
+}
+
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+type Cache = HashMap<PathBuf, (Stamp, Arc<ElfFile>)>;
+
+/// Files that were read already: one campaign looks at the same ones thousands of times.
+static CACHE: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
+
+/// Changes when a file is replaced or written.
+#[derive(PartialEq, Eq, Clone, Copy)]
+struct Stamp {
+    inode: u64,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+/// The file as it is now; read once for as long as it stays the same.
+pub fn read_cached(path: &Path) -> Result<Arc<ElfFile>, Unreadable> {
+    let status = path
+        .metadata()
+        .map_err(|error| Unreadable(error.to_string()))?;
+    let stamp = Stamp {
+        inode: status.ino(),
+        bytes: status.len(),
+        modified: status.modified().ok(),
+    };
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, file)) = cache.get(path).filter(|(known, _)| *known == stamp) {
+        return Ok(Arc::clone(file));
+    }
+    let file = Arc::new(ElfFile::read(path)?);
+    cache.insert(path.to_path_buf(), (stamp, Arc::clone(&file)));
+    Ok(file)
+}

@@ -1,0 +1,190 @@
+//! Which allocator a file is, or carries inside, judged by the names and texts that only it has.
+
+/// One allocator's marks.
+struct Marks {
+    name: &'static str,
+    /// Symbols, whole.
+    symbols: &'static [&'static str],
+    /// Parts of symbols: C++ namespaces.
+    inside_symbols: &'static [&'static str],
+    /// Texts that are all there when the allocator is, also in a stripped file.
+    texts: &'static [&'static str],
+}
+
+const KNOWN: [Marks; 14] = [
+    Marks {
+        name: "hakmem",
+        symbols: &["hak_version", "hak_malloc"],
+        inside_symbols: &[],
+        texts: &[],
+    },
+    Marks {
+        name: "jemalloc",
+        symbols: &[
+            "je_malloc",
+            "je_mallocx",
+            "je_mallctl",
+            "mallctl",
+            "malloc_stats_print",
+        ],
+        inside_symbols: &["_rjem_mallo", "_rjem_je_", "je_arrow_mallo"],
+        texts: &["<jemalloc>: ", "background_thread", "dirty_decay_ms"],
+    },
+    Marks {
+        name: "mimalloc",
+        symbols: &["mi_malloc", "mi_version", "_mi_malloc_generic"],
+        inside_symbols: &[],
+        texts: &["mimalloc: ", "mimalloc_", "purge_delay"],
+    },
+    Marks {
+        name: "tcmalloc",
+        symbols: &["MallocExtension_Internal_GetNumericProperty"],
+        inside_symbols: &["17tcmalloc_internal"],
+        texts: &[
+            "tcmalloc.max_total_thread_cache_bytes",
+            "tcmalloc.per_cpu_caches_active",
+        ],
+    },
+    Marks {
+        name: "gperftools",
+        symbols: &["tc_malloc", "tc_version"],
+        inside_symbols: &[],
+        texts: &[
+            "TCMALLOC_RELEASE_RATE",
+            "tcmalloc.max_total_thread_cache_bytes",
+        ],
+    },
+    Marks {
+        name: "snmalloc",
+        symbols: &["sn_malloc", "sn_rust_alloc"],
+        inside_symbols: &["8snmalloc"],
+        texts: &[],
+    },
+    Marks {
+        name: "rpmalloc",
+        symbols: &["rpmalloc", "rpmalloc_initialize"],
+        inside_symbols: &[],
+        texts: &[],
+    },
+    Marks {
+        name: "scudo",
+        symbols: &["__scudo_default_options", "__scudo_print_stats"],
+        inside_symbols: &["5scudo9Allocator"],
+        texts: &["Scudo ERROR", "SCUDO_OPTIONS"],
+    },
+    Marks {
+        name: "AddressSanitizer",
+        symbols: &["__asan_init"],
+        inside_symbols: &[],
+        texts: &[],
+    },
+    Marks {
+        name: "ThreadSanitizer",
+        symbols: &["__tsan_init"],
+        inside_symbols: &[],
+        texts: &[],
+    },
+    Marks {
+        name: "dlmalloc",
+        symbols: &["dlmalloc"],
+        inside_symbols: &[],
+        texts: &[],
+    },
+    Marks {
+        name: "nedmalloc",
+        symbols: &["nedmalloc"],
+        inside_symbols: &[],
+        texts: &[],
+    },
+    Marks {
+        name: "the C library (glibc)",
+        symbols: &["gnu_get_libc_version"],
+        inside_symbols: &[],
+        texts: &[],
+    },
+    Marks {
+        name: "the C library (musl)",
+        symbols: &["__libc_malloc_impl"],
+        inside_symbols: &[],
+        texts: &[],
+    },
+];
+
+/// The allocator that a defined symbol betrays.
+pub fn of_symbol(symbol: &[u8]) -> Option<&'static str> {
+    let symbol = std::str::from_utf8(symbol).ok()?;
+    KNOWN
+        .iter()
+        .find(|marks| {
+            marks.symbols.contains(&symbol)
+                || marks
+                    .inside_symbols
+                    .iter()
+                    .any(|part| symbol.contains(part))
+        })
+        .map(|marks| marks.name)
+}
+
+/// The allocators whose texts are all in a file's constants.
+pub fn of_constants(constants: &[u8]) -> Vec<&'static str> {
+    KNOWN
+        .iter()
+        .filter(|marks| {
+            !marks.texts.is_empty()
+                && marks
+                    .texts
+                    .iter()
+                    .all(|text| memchr::memmem::find(constants, text.as_bytes()).is_some())
+        })
+        .map(|marks| marks.name)
+        .collect()
+}
+
+/// Whether a file that calls itself `name` may be one in which `found` was recognised:
+/// mimalloc3 is a mimalloc, and a name that says nothing is no contradiction.
+pub fn contradicts(name: &str, found: &[&str]) -> bool {
+    let claimed = KNOWN
+        .iter()
+        .map(|marks| marks.name)
+        .find(|known| name.starts_with(known));
+    match claimed {
+        // Google's and gperftools' are both called tcmalloc.
+        Some("tcmalloc") => {
+            !found.is_empty()
+                && !found
+                    .iter()
+                    .any(|one| matches!(*one, "tcmalloc" | "gperftools"))
+        }
+        Some(claimed) => !found.is_empty() && !found.contains(&claimed),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_symbol_names_its_allocator() {
+        assert_eq!(of_symbol(b"_rjem_malloc"), Some("jemalloc"));
+        assert_eq!(of_symbol(b"mi_malloc"), Some("mimalloc"));
+        assert_eq!(of_symbol(b"_ZN8snmalloc4FlagE"), Some("snmalloc"));
+        assert_eq!(of_symbol(b"malloc"), None);
+    }
+
+    #[test]
+    fn all_of_an_allocators_texts_are_needed() {
+        assert!(of_constants(b"see <jemalloc>: in the manual").is_empty());
+        let all = b"<jemalloc>: \0background_thread\0dirty_decay_ms\0";
+        assert_eq!(of_constants(all), ["jemalloc"]);
+    }
+
+    #[test]
+    fn a_name_may_not_promise_another_allocator() {
+        assert!(contradicts("jemalloc", &["mimalloc"]));
+        assert!(!contradicts("mimalloc3", &["mimalloc"]));
+        assert!(!contradicts("tcmalloc", &["gperftools"]));
+        assert!(!contradicts("mine", &["mimalloc"]));
+        assert!(!contradicts("jemalloc", &[]));
+    }
+}

@@ -1,0 +1,266 @@
+//! Has hakmem become worse? A result beside an earlier one of the same machine and workloads.
+//!
+//! Times of different days are not compared as they are: the machine may have another load or clock.
+//! Compared is how hakmem stands to glibc, which has not changed, then and now. Memory needs no such
+//! detour.
+
+use crate::allocator::{BASELINE, is_ours};
+use crate::document::Document;
+use crate::error::Result;
+use crate::statistics::{self, Difference, Ratio};
+use crate::summary::{self, Metric};
+use crate::usage;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Below this a change is no matter, however certain.
+const SMALLEST: f64 = 0.03;
+
+/// An earlier result.
+pub struct Past {
+    pub path: PathBuf,
+    pub document: Document,
+}
+
+/// How one metric of one workload under one hakmem has changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    pub variant: String,
+    pub allocator: String,
+    pub metric: &'static str,
+    /// Now over then; None: it had a figure, and has none now.
+    pub ratio: Option<Ratio>,
+    is_enough: bool,
+}
+
+impl Change {
+    pub fn is_worse(&self) -> bool {
+        match self.ratio {
+            None => true,
+            Some(ratio) => {
+                self.is_enough
+                    && ratio.difference() == Difference::More
+                    && ratio.value > 1.0 + SMALLEST
+            }
+        }
+    }
+
+    pub fn is_better(&self) -> bool {
+        self.ratio.is_some_and(|ratio| {
+            self.is_enough && ratio.difference() == Difference::Less && ratio.value < 1.0 - SMALLEST
+        })
+    }
+}
+
+/// The newest result in the same folder that has the same workloads in the same size.
+pub fn last(document: &Document, path: &Path) -> Result<Past> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let entries = std::fs::read_dir(folder);
+    let mut found: Vec<Past> = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|other| {
+            other
+                .extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        .filter_map(|other| {
+            Some(Past {
+                document: Document::load(&other).ok()?,
+                path: other,
+            })
+        })
+        .filter(|past| past.document.started != document.started)
+        .filter(|past| {
+            document
+                .variants
+                .keys()
+                .any(|name| is_same(&past.document, document, name))
+        })
+        .collect();
+    found.sort_by(|one, other| one.document.started.cmp(&other.document.started));
+    found.pop().ok_or_else(|| {
+        usage!(
+            "{} has no earlier result of these workloads to compare with",
+            folder.display()
+        )
+    })
+}
+
+fn is_same(past: &Document, now: &Document, variant: &str) -> bool {
+    let (Some(then), Some(now)) = (past.variants.get(variant), now.variants.get(variant)) else {
+        return false;
+    };
+    (&then.args, &then.program) == (&now.args, &now.program)
+}
+
+/// What can be compared, workload by workload.
+pub fn compare(past: &Document, now: &Document) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (metric, title) in [(Metric::Time, "time"), (Metric::Peak, "peak memory")] {
+        let then = summary::values(past, metric);
+        let current = summary::values(now, metric);
+        for variant in now.variants.keys().filter(|name| is_same(past, now, name)) {
+            let (Some(then), Some(current)) = (then.get(variant), current.get(variant)) else {
+                continue;
+            };
+            for (allocator, before) in then.iter().filter(|(name, _)| is_ours(name)) {
+                if !now.allocators.contains_key(allocator) {
+                    continue;
+                }
+                let ratio = current.get(allocator).and_then(|after| {
+                    let base = (metric == Metric::Time)
+                        .then(|| current.get(BASELINE).zip(then.get(BASELINE)))
+                        .flatten();
+                    let mut pairs = vec![(after.as_slice(), before.as_slice())];
+                    if let Some((base_now, base_then)) = base {
+                        pairs.push((base_then.as_slice(), base_now.as_slice()));
+                    }
+                    product(&pairs, variant)
+                });
+                let counts = [Some(before), current.get(allocator)];
+                let is_enough = counts
+                    .iter()
+                    .flatten()
+                    .all(|samples| samples.len() >= summary::RUNS_MIN);
+                changes.push(Change {
+                    variant: variant.clone(),
+                    allocator: allocator.clone(),
+                    metric: title,
+                    ratio,
+                    is_enough,
+                });
+            }
+        }
+    }
+    changes
+}
+
+/// The product of ratios of medians: the geometric mean, raised to the number of pairs.
+fn product(pairs: &[(&[f64], &[f64])], seed: &str) -> Option<Ratio> {
+    let mean = statistics::geometric_mean_ratio(pairs, seed)?;
+    let count = pairs.len() as i32;
+    Some(Ratio {
+        value: mean.value.powi(count),
+        low: mean.low.powi(count),
+        high: mean.high.powi(count),
+    })
+}
+
+pub fn text(changes: &[Change], against: &str) -> String {
+    let mut text = format!("Against {against}\n");
+    let mut unsure = 0;
+    for one in changes {
+        let Change {
+            variant,
+            allocator,
+            metric,
+            ..
+        } = one;
+        match one.ratio {
+            None => {
+                let _ = writeln!(
+                    text,
+                    "  worse   {variant}: {allocator} has no {metric} any more"
+                );
+            }
+            Some(ratio) if one.is_worse() || one.is_better() => {
+                let word = if one.is_worse() { "worse " } else { "better" };
+                let _ = writeln!(
+                    text,
+                    "  {word}  {variant}: {metric} of {allocator} × {:.3} ({:.3} to {:.3})",
+                    ratio.value, ratio.low, ratio.high
+                );
+            }
+            Some(_) => unsure += usize::from(!one.is_enough),
+        }
+    }
+    let worse = changes.iter().filter(|one| one.is_worse()).count();
+    let better = changes.iter().filter(|one| one.is_better()).count();
+    let same = changes.len() - worse - better - unsure;
+    let _ = writeln!(
+        text,
+        "  {worse} worse, {better} better, {same} without a difference that is shown"
+    );
+    if unsure > 0 {
+        let _ = writeln!(
+            text,
+            "  {unsure} with fewer than {} runs, then or now: nothing is said",
+            summary::RUNS_MIN
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{AllocatorRecord, Sample, VariantRecord};
+
+    /// One workload under hakmem and glibc, with these times.
+    fn document(hakmem: [f64; 6], glibc: [f64; 6]) -> Document {
+        let mut document = Document::default();
+        document
+            .variants
+            .insert("work".into(), VariantRecord::default());
+        for (name, times) in [("hakmem", hakmem), ("glibc", glibc)] {
+            document
+                .allocators
+                .insert(name.into(), AllocatorRecord::default());
+            document.samples.extend(times.iter().map(|time| Sample {
+                variant: "work".into(),
+                allocator: name.into(),
+                wall_s: *time,
+                peak_kib: 100,
+                ..Sample::default()
+            }));
+        }
+        document
+    }
+
+    const ONE: [f64; 6] = [0.99, 1.0, 1.0, 1.0, 1.0, 1.01];
+    const TWO: [f64; 6] = [1.98, 2.0, 2.0, 2.0, 2.0, 2.02];
+
+    #[test]
+    fn a_slower_machine_is_no_regression() {
+        let changes = compare(&document(ONE, ONE), &document(TWO, TWO));
+        assert!(!changes.iter().any(|one| one.is_worse() || one.is_better()));
+    }
+
+    #[test]
+    fn a_slower_hakmem_is_one() {
+        let changes = compare(&document(ONE, ONE), &document(TWO, ONE));
+        let worse: Vec<&Change> = changes.iter().filter(|one| one.is_worse()).collect();
+        assert_eq!(worse.len(), 1);
+        assert!((worse[0].ratio.unwrap().value - 2.0).abs() < 1e-9);
+        assert!(text(&changes, "before").contains("worse   work: time of hakmem × 2.000"));
+    }
+
+    #[test]
+    fn a_figure_that_is_missing_now_is_worse() {
+        let mut now = document(ONE, ONE);
+        now.samples.retain(|sample| sample.allocator != "hakmem");
+        assert!(
+            compare(&document(ONE, ONE), &now)
+                .iter()
+                .all(Change::is_worse)
+        );
+    }
+
+    #[test]
+    fn more_memory_is_worse() {
+        let mut now = document(ONE, ONE);
+        now.samples
+            .iter_mut()
+            .for_each(|sample| sample.peak_kib = 110);
+        let worse = compare(&document(ONE, ONE), &now)
+            .iter()
+            .filter(|one| one.is_worse())
+            .count();
+        assert_eq!(worse, 1);
+    }
+}

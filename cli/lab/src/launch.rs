@@ -1,0 +1,445 @@
+//! Runs one command under a trace that stops it only where it must.
+//!
+//! The command's processes stop when they start a process, change their program, receive a signal,
+//! or exit; never for a system call, a page fault or (unless asked for) a thread. At the exit stop
+//! the memory is still there, so its peak and its allocator are read from the process itself.
+//!
+//! One thread starts the command, traces it and waits for it, as the kernel allows nobody else to.
+//! A second one looks at the memory of its processes now and then, and ends it when it takes too
+//! long. The caller is free meanwhile, for example to run a server's clients.
+
+use crate::error::Result;
+use crate::tree::{Start, Tree};
+use crate::watch::{self, Watched};
+use crate::{failed, usage};
+use nix::fcntl::OFlag;
+use nix::libc;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long processes that outlive the command are waited for.
+const GRACE: Duration = Duration::from_secs(3);
+
+pub struct Request {
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+    /// The whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    pub folder: PathBuf,
+    pub input: File,
+    pub output: File,
+    pub errors: File,
+    pub timeout: Option<Duration>,
+    /// Also see the processes that threads start.
+    pub trace_threads: bool,
+    /// Ctrl-C does not reach it; it is ours to pass on.
+    pub has_own_group: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Exited(i32),
+    Signaled(i32),
+}
+
+/// What one run of a command was.
+#[derive(Debug)]
+pub struct Run {
+    pub end: End,
+    pub timed_out: bool,
+    /// The command's own process was seen at its exit.
+    pub was_examined: bool,
+    /// Processes that outlived the command.
+    pub left_running: usize,
+    /// From the moment it was let go to its end, without the time that we kept it stopped.
+    pub wall_s: f64,
+    /// That time.
+    pub stopped_s: f64,
+    /// Of the command and the children that it waited for.
+    pub user_s: f64,
+    pub sys_s: f64,
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    pub tree: Tree,
+    /// Resident KiB of all processes together, by seconds since the start.
+    pub timeline: Vec<(f64, u64)>,
+}
+
+/// A command on its way.
+pub struct Running {
+    pub pid: i32,
+    watched: Arc<Watched>,
+    tracer: JoinHandle<Result<Run>>,
+}
+
+impl Running {
+    pub fn start(request: Request) -> Result<Running> {
+        let watched = Arc::new(Watched::default());
+        let for_tracer = Arc::clone(&watched);
+        let (sender, receiver) = mpsc::channel();
+        let tracer = std::thread::spawn(move || trace(&request, &for_tracer, &sender));
+        match receiver.recv() {
+            Ok(pid) => Ok(Running {
+                pid,
+                watched,
+                tracer,
+            }),
+            Err(mpsc::RecvError) => Err(join(tracer).err().unwrap_or_else(lost)),
+        }
+    }
+
+    pub fn is_running(&self) -> bool {
+        !self.tracer.is_finished()
+    }
+
+    /// Ask it to end.
+    pub fn terminate(&self) {
+        self.watched.signal_root(libc::SIGTERM);
+    }
+
+    /// End it and all that it started.
+    pub fn kill(&self) {
+        self.watched.signal_root(libc::SIGKILL);
+    }
+
+    pub fn wait(self) -> Result<Run> {
+        join(self.tracer)
+    }
+}
+
+fn lost() -> crate::error::Error {
+    failed!("the tracing thread ended without a word")
+}
+
+fn join(tracer: JoinHandle<Result<Run>>) -> Result<Run> {
+    tracer.join().unwrap_or_else(|_| Err(lost()))
+}
+
+struct Tracer<'a> {
+    request: &'a Request,
+    watched: &'a Arc<Watched>,
+    root: i32,
+    started: Instant,
+    root_ended: Option<(Instant, i32, libc::rusage)>,
+    stopped: Duration,
+    tree: Tree,
+}
+
+/// The command's process, as it waits to become the command.
+pub struct Started {
+    pub root: i32,
+    /// Dropped, it lets the process go.
+    pub gate: OwnedFd,
+    /// Tells why the process could not become the command.
+    pub report: OwnedFd,
+}
+
+/// Trace a process from its first instruction as the command; it is killed if that is not permitted.
+pub fn seize(root: i32, options: i32) -> Result<()> {
+    ptrace(libc::PTRACE_SEIZE, root, 0, options as usize).map_err(|error| {
+        // SAFETY: the process is our child and not waited for yet.
+        unsafe { libc::kill(root, libc::SIGKILL) };
+        failed!("tracing (ptrace) is not permitted here, so nothing can be proved: {error}")
+    })
+}
+
+/// Why a process could not become the command, when it has ended or become it.
+pub fn start_error(report: OwnedFd) -> Option<std::io::Error> {
+    let mut number = [0; 4];
+    File::from(report).read_exact(&mut number).ok()?;
+    Some(std::io::Error::from_raw_os_error(i32::from_ne_bytes(
+        number,
+    )))
+}
+
+pub fn fork_command(request: &Request) -> Result<Started> {
+    let command = PreparedCommand::new(request)?;
+    let pipe = || nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|error| failed!("no pipe: {error}"));
+    let (gate_out, gate_in) = pipe()?;
+    let (report_out, report_in) = pipe()?;
+    // SAFETY: the child makes system calls only, on memory that was prepared before.
+    match unsafe { libc::fork() } {
+        -1 => Err(failed!(
+            "cannot start a process: {}",
+            std::io::Error::last_os_error()
+        )),
+        // SAFETY: this is the child.
+        0 => unsafe { command.become_it(&gate_out, &gate_in, &report_in) },
+        child => Ok(Started {
+            root: child,
+            gate: gate_in,
+            report: report_out,
+        }),
+    }
+}
+
+/// All that the child needs after fork, when it may no longer allocate: other threads' locks may be
+/// taken in it for ever.
+struct PreparedCommand<'a> {
+    request: &'a Request,
+    program: CString,
+    folder: CString,
+    _texts: Vec<CString>,
+    arguments: Vec<*const libc::c_char>,
+    environment: Vec<*const libc::c_char>,
+}
+
+impl PreparedCommand<'_> {
+    fn new(request: &Request) -> Result<PreparedCommand<'_>> {
+        let program = text(request.program.as_os_str())?;
+        let folder = text(request.folder.as_os_str())?;
+        let mut texts = vec![program.clone()];
+        for argument in &request.arguments {
+            texts.push(text(argument)?);
+        }
+        let argument_count = texts.len();
+        for (name, value) in &request.environment {
+            let mut entry = name.clone();
+            entry.push("=");
+            entry.push(value);
+            texts.push(text(&entry)?);
+        }
+        let pointers = |texts: &[CString]| -> Vec<*const libc::c_char> {
+            texts
+                .iter()
+                .map(|text| text.as_ptr())
+                .chain([std::ptr::null()])
+                .collect()
+        };
+        let arguments = pointers(&texts[..argument_count]);
+        let environment = pointers(&texts[argument_count..]);
+        Ok(PreparedCommand {
+            request,
+            program,
+            folder,
+            _texts: texts,
+            arguments,
+            environment,
+        })
+    }
+
+    /// In the child: wait until traced, then become the command.
+    ///
+    /// # Safety
+    /// Only in the child of a fork, which this never leaves.
+    unsafe fn become_it(&self, gate_out: &OwnedFd, gate_in: &OwnedFd, report: &OwnedFd) -> ! {
+        // SAFETY: system calls on open files and on memory that stays where it is.
+        unsafe {
+            libc::close(gate_in.as_raw_fd()); // or the child would hold its own gate shut
+            let mut byte = 0u8;
+            while libc::read(gate_out.as_raw_fd(), (&raw mut byte).cast(), 1) < 0 {}
+            if self.request.has_own_group {
+                libc::setpgid(0, 0);
+            }
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            libc::signal(libc::SIGTERM, libc::SIG_DFL);
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            let files = [
+                &self.request.input,
+                &self.request.output,
+                &self.request.errors,
+            ];
+            let is_ready = files
+                .iter()
+                .zip(0..)
+                .all(|(file, number)| libc::dup2(file.as_raw_fd(), number) >= 0)
+                && libc::chdir(self.folder.as_ptr()) == 0;
+            if is_ready {
+                libc::execve(
+                    self.program.as_ptr(),
+                    self.arguments.as_ptr(),
+                    self.environment.as_ptr(),
+                );
+            }
+            let error = *libc::__errno_location();
+            libc::write(
+                report.as_raw_fd(),
+                (&raw const error).cast(),
+                size_of::<i32>(),
+            );
+            libc::_exit(127)
+        }
+    }
+}
+
+fn text(text: &OsStr) -> Result<CString> {
+    CString::new(text.as_bytes())
+        .map_err(|_| usage!("'{}' has a NUL byte in it", text.to_string_lossy()))
+}
+
+/// The tracing thread: from the start of the command to its end.
+fn trace(request: &Request, watched: &Arc<Watched>, sender: &mpsc::Sender<i32>) -> Result<Run> {
+    let Started { root, gate, report } = fork_command(request)?;
+    let mut options = libc::PTRACE_O_TRACEEXIT
+        | libc::PTRACE_O_TRACEEXEC
+        | libc::PTRACE_O_TRACEFORK
+        | libc::PTRACE_O_TRACEVFORK
+        | libc::PTRACE_O_EXITKILL;
+    if request.trace_threads {
+        options |= libc::PTRACE_O_TRACECLONE;
+    }
+    seize(root, options)?;
+    let mut tracer = Tracer {
+        request,
+        watched,
+        root,
+        started: Instant::now(),
+        root_ended: None,
+        stopped: Duration::ZERO,
+        tree: Tree::default(),
+    };
+    watched.begin(root);
+    let watcher = watch::start(Arc::clone(watched), tracer.started, request.timeout);
+    tracer.started = Instant::now();
+    drop(gate); // lets the command go
+    tracer.follow(sender);
+    let timeline = watcher.join().unwrap_or_default();
+    if let Some(error) = start_error(report) {
+        return Err(usage!("cannot run {}: {error}", request.program.display()));
+    }
+    tracer.finish(timeline)
+}
+
+impl Tracer<'_> {
+    fn now_s(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// Until the command has ended, and for a moment longer what it left behind.
+    fn follow(&mut self, sender: &mpsc::Sender<i32>) {
+        let mut is_announced = false;
+        loop {
+            let mut status = 0;
+            // SAFETY: all zeros is a valid rusage.
+            let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+            // Not the children of other threads: a server's clients are theirs.
+            let options = libc::__WALL | libc::__WNOTHREAD;
+            // SAFETY: both pointers are to live variables of the right type.
+            let pid = unsafe { libc::wait4(-1, &mut status, options, &mut usage) };
+            if pid < 0 {
+                if std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) {
+                    continue;
+                }
+                break; // nothing left to wait for
+            }
+            if !is_announced {
+                // The first stop: it is past its exec, or has ended.
+                is_announced = sender.send(self.root).is_ok();
+            }
+            if libc::WIFSTOPPED(status) {
+                self.on_stop(pid, status);
+            } else {
+                self.on_end(pid, status, &usage);
+            }
+            self.watched.set_living(self.tree.living());
+            let is_over = self.root_ended.is_some() && self.tree.running() == 0;
+            if is_over || self.watched.left_running().is_some() {
+                break;
+            }
+        }
+        self.watched.finish();
+    }
+
+    /// Deal with a stop, and let the process go on in the way that this stop needs.
+    fn on_stop(&mut self, pid: i32, status: i32) {
+        let arrived = Instant::now();
+        let now_s = self.now_s();
+        let event = status >> 16;
+        let signal = libc::WSTOPSIG(status);
+        self.tree.get(pid, now_s);
+        let mut passed_on = 0;
+        match event {
+            libc::PTRACE_EVENT_FORK => self.note_child(pid, Start::Fork, now_s),
+            libc::PTRACE_EVENT_VFORK => self.note_child(pid, Start::Vfork, now_s),
+            libc::PTRACE_EVENT_CLONE => self.note_child(pid, Start::Clone, now_s),
+            libc::PTRACE_EVENT_EXEC => self.tree.became_program(pid, now_s),
+            libc::PTRACE_EVENT_EXIT => {
+                let sees_threads = self.request.trace_threads;
+                self.tree.examine(pid, now_s, sees_threads);
+                self.stopped += arrived.elapsed();
+            }
+            libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {
+                // Stopped by job control: stay so.
+                let _ = ptrace(libc::PTRACE_LISTEN, pid, 0, 0);
+                return;
+            }
+            libc::PTRACE_EVENT_STOP => {}
+            _ => passed_on = signal,
+        }
+        // It may have been killed meanwhile: then its end is what comes next.
+        let _ = ptrace(libc::PTRACE_CONT, pid, 0, passed_on as usize);
+    }
+
+    fn note_child(&mut self, parent: i32, how: Start, now_s: f64) {
+        let mut child: libc::c_ulong = 0;
+        // SAFETY: the kernel writes one unsigned long to the address.
+        let result =
+            unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, parent, 0usize, &raw mut child) };
+        if let (0, Ok(child)) = (result, i32::try_from(child)) {
+            self.tree.started(parent, child, how, now_s);
+        }
+    }
+
+    fn on_end(&mut self, pid: i32, status: i32, usage: &libc::rusage) {
+        let now = Instant::now();
+        self.tree.ended(pid, self.now_s());
+        if pid == self.root {
+            self.root_ended = Some((now, status, *usage));
+            self.watched.root_has_ended(now + GRACE);
+        }
+    }
+
+    fn finish(self, timeline: Vec<(f64, u64)>) -> Result<Run> {
+        let Some((ended, status, usage)) = self.root_ended else {
+            return Err(failed!(
+                "{} was lost from sight",
+                self.request.program.display()
+            ));
+        };
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+        let count = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
+        let end = if libc::WIFSIGNALED(status) {
+            End::Signaled(libc::WTERMSIG(status))
+        } else {
+            End::Exited(libc::WEXITSTATUS(status))
+        };
+        Ok(Run {
+            end,
+            timed_out: self.watched.timed_out(),
+            was_examined: self.tree.was_examined(self.root),
+            left_running: self.watched.left_running().unwrap_or(0),
+            wall_s: (ended - self.started)
+                .saturating_sub(self.stopped)
+                .as_secs_f64(),
+            stopped_s: self.stopped.as_secs_f64(),
+            user_s: seconds(usage.ru_utime),
+            sys_s: seconds(usage.ru_stime),
+            minor_faults: count(usage.ru_minflt),
+            major_faults: count(usage.ru_majflt),
+            voluntary_switches: count(usage.ru_nvcsw),
+            involuntary_switches: count(usage.ru_nivcsw),
+            tree: self.tree,
+            timeline,
+        })
+    }
+}
+
+pub fn ptrace(request: libc::c_uint, pid: i32, address: usize, data: usize) -> std::io::Result<()> {
+    // SAFETY: none of the requests made through here has the kernel write to our memory.
+    match unsafe { libc::ptrace(request, pid, address, data) } {
+        -1 => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}

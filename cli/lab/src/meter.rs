@@ -1,0 +1,424 @@
+//! One run of one workload under one allocator, of which nothing is believed without proof.
+//!
+//! A sample is only given when the command ended well, its answer is right, and each process of it
+//! is proved to have used the allocator that was asked for.
+
+use crate::allocator::{self, Allocator};
+use crate::answer;
+use crate::document::Sample;
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::launch::{End, Request, Run, Running};
+use crate::machine;
+use crate::process::Blind;
+use crate::proof::Proof;
+use crate::trust::{contradiction, file_name, is_libc};
+use crate::usage;
+use crate::watch;
+use crate::workload::{Judge, Ready, Server, Workload};
+use indexmap::IndexMap;
+use std::fs::{self, File};
+use std::io::{Read, Seek};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SERVER_START: Duration = Duration::from_secs(10);
+const SERVER_POLL: Duration = Duration::from_millis(5);
+const TIMELINE_POINTS: usize = 60;
+
+/// Why there is no sample.
+#[derive(Debug)]
+pub enum Stop {
+    /// The run proves nothing about this allocator; the reason, for the table's notes.
+    Refused(String),
+    /// A thread started a process that was not seen: again, with threads traced.
+    HiddenChildren(String),
+    Interrupted,
+    Error(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Error(error)
+    }
+}
+
+/// Whatever takes samples. The real one runs programs; tests have one that makes numbers up.
+pub trait Meter {
+    fn measure(
+        &mut self,
+        workload: &Workload,
+        allocator: &Allocator,
+    ) -> std::result::Result<Sample, Stop>;
+}
+
+/// The real one.
+pub struct LinuxMeter {
+    /// Makes paths in results relative to the project.
+    pub relative: Box<dyn Fn(&str) -> String>,
+}
+
+/// What the run adds to the workload's environment.
+pub fn added_environment(
+    workload: &Workload,
+    allocator: &Allocator,
+) -> Result<IndexMap<String, String>> {
+    let mut added = allocator.environment.clone();
+    let preload = match &allocator.library {
+        Some(library) => Some(library.clone()),
+        None if workload.bundles_malloc => Some(allocator::libc_path()?),
+        None => None,
+    };
+    if let Some(path) = preload {
+        added.insert("LD_PRELOAD".into(), path.to_string_lossy().into_owned());
+    }
+    Ok(added)
+}
+
+/// The run as a line for a shell, for whoever wants to repeat it.
+pub fn shown_command(workload: &Workload, allocator: &Allocator) -> Result<String> {
+    let mut added = workload.own_environment.clone();
+    added.extend(added_environment(workload, allocator)?);
+    if let (Some(path), Some(preload)) = (&allocator.shown_library, added.get_mut("LD_PRELOAD")) {
+        *preload = path.to_string_lossy().into_owned();
+    }
+    let mut words: Vec<String> = added
+        .iter()
+        .map(|(name, value)| format!("{name}={}", quoted(value)))
+        .collect();
+    words.push(quoted(&workload.program.to_string_lossy()));
+    words.extend(workload.arguments.iter().map(|word| quoted(word)));
+    if let Some(stdin) = &workload.stdin {
+        words.push(format!("< {}", quoted(&stdin.to_string_lossy())));
+    }
+    Ok(words.join(" "))
+}
+
+/// As a shell takes it for one word.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+impl Meter for LinuxMeter {
+    fn measure(
+        &mut self,
+        workload: &Workload,
+        allocator: &Allocator,
+    ) -> std::result::Result<Sample, Stop> {
+        prepare(workload)?;
+        let output = temporary()?;
+        let errors = temporary()?;
+        let request = request(workload, allocator, &output, &errors)?;
+        let frequency_before = machine::frequency_khz();
+        let (busy_before, own_before) = (machine::busy_s(), machine::own_s());
+        let running = Running::start(request)?;
+        let driven = match &workload.server {
+            Some(server) => match drive(&running, server, workload) {
+                Ok(driven) => Some(driven),
+                Err(stop) => {
+                    running.kill();
+                    let _ = running.wait();
+                    return Err(if interrupt::requested() {
+                        Stop::Interrupted
+                    } else {
+                        stop
+                    });
+                }
+            },
+            None => None,
+        };
+        let run = running.wait()?;
+        if interrupt::requested() {
+            return Err(Stop::Interrupted);
+        }
+        let other = (machine::busy_s() - busy_before) - (machine::own_s() - own_before);
+        self.check_end(workload, &run, &errors)?;
+        let (owners, known_blocks) = self.check_proofs(&run, allocator)?;
+        let said = driven.as_ref().map(|driven| driven.answers.as_slice());
+        let (answer, reported) = answer::judge(workload, &run, output, said)?;
+        let frequency = frequency_before.zip(machine::frequency_khz());
+        let mut sample = flatten(&run, driven.as_ref(), other.max(0.0));
+        sample.owners = owners;
+        sample.known_blocks = known_blocks;
+        sample.answer = answer;
+        sample.reported = reported;
+        sample.frequency_khz = frequency;
+        Ok(sample)
+    }
+}
+
+impl LinuxMeter {
+    fn check_end(
+        &self,
+        workload: &Workload,
+        run: &Run,
+        errors: &File,
+    ) -> std::result::Result<(), Stop> {
+        let refuse = |text: String| Err(Stop::Refused(text));
+        if run.timed_out {
+            let limit = workload.timeout.unwrap_or_default().as_secs();
+            return refuse(format!("not finished after {limit} s"));
+        }
+        match run.end {
+            // A server without a command that ends it is ended by us.
+            End::Signaled(nix::libc::SIGTERM) if workload.server.is_some() => {}
+            End::Signaled(signal) => {
+                let name = nix::sys::signal::Signal::try_from(signal)
+                    .map_or_else(|_| format!("signal {signal}"), |signal| signal.to_string());
+                return refuse(format!("ended by {name}{}", self.last_line(errors)));
+            }
+            End::Exited(code) if code != 0 && matches!(workload.judge, Judge::Answer(_)) => {
+                return refuse(format!("exit code {code}{}", self.last_line(errors)));
+            }
+            End::Exited(_) => {}
+        }
+        if !run.was_examined {
+            return refuse("its end could not be examined".into());
+        }
+        match run.left_running {
+            0 => Ok(()),
+            1 => refuse("left a process behind".into()),
+            count => refuse(format!("left {count} processes behind")),
+        }
+    }
+
+    fn last_line(&self, errors: &File) -> String {
+        let mut text = Vec::new();
+        let mut errors = errors;
+        let is_read = errors
+            .rewind()
+            .and_then(|()| errors.read_to_end(&mut text))
+            .is_ok();
+        let text = String::from_utf8_lossy(&text);
+        match text.trim().lines().next_back() {
+            Some(line) if is_read => format!(": {}", (self.relative)(line)),
+            _ => String::new(),
+        }
+    }
+
+    /// Every process must have had its memory from this allocator and no other.
+    fn check_proofs(
+        &self,
+        run: &Run,
+        allocator: &Allocator,
+    ) -> std::result::Result<(Vec<String>, Option<usize>), Stop> {
+        let mut owners: Vec<String> = Vec::new();
+        let mut known_blocks = None;
+        let mut largest: Option<(u64, &Proof)> = None;
+        for (_, report) in run.tree.reports() {
+            let program = file_name(&report.program);
+            if report.hidden_children {
+                return Err(Stop::HiddenChildren(format!(
+                    "{program}: a thread started a process that was not seen; \
+                     the workload needs trace_threads"
+                )));
+            }
+            let proof = match &report.proof {
+                Some(Ok(proof)) => proof,
+                Some(Err(blind)) => return Err(Stop::Refused(format!("{program}: {blind}"))),
+                None => return Err(Stop::Refused(format!("{program}: {}", Blind::Gone))),
+            };
+            if let Some(reason) = contradiction(proof, allocator, &self.relative) {
+                return Err(Stop::Refused(format!("{program} {reason}")));
+            }
+            for owner in proof.owners() {
+                let shown = (self.relative)(&owner.to_string_lossy());
+                if !owners.contains(&shown) {
+                    owners.push(shown);
+                }
+            }
+            if let Some(blocks) = &proof.blocks {
+                known_blocks = Some(known_blocks.unwrap_or(0) + blocks.known);
+            }
+            if largest.is_none_or(|(peak, _)| report.peak_kib > peak) {
+                largest = Some((report.peak_kib, proof));
+            }
+        }
+        let calls = largest.is_some_and(|(_, proof)| proof.callers().any(|path| !is_libc(path)));
+        if !calls && allocator.library.is_some() {
+            let program = largest
+                .map(|(_, proof)| file_name(&proof.program))
+                .unwrap_or_default();
+            return Err(Stop::Refused(format!(
+                "{program} does not call {}",
+                allocator.name
+            )));
+        }
+        Ok((owners, known_blocks))
+    }
+}
+
+fn temporary() -> Result<File> {
+    tempfile::tempfile().map_err(|error| {
+        crate::failed!(
+            "no temporary file in {}: {error}",
+            std::env::temp_dir().display()
+        )
+    })
+}
+
+fn request(
+    workload: &Workload,
+    allocator: &Allocator,
+    output: &File,
+    errors: &File,
+) -> Result<Request> {
+    let mut environment = workload.environment.clone();
+    environment.shift_remove("LD_PRELOAD");
+    environment.extend(added_environment(workload, allocator)?);
+    let input = workload.stdin.as_deref().unwrap_or(Path::new("/dev/null"));
+    let copy = |file: &File| file.try_clone().map_err(|error| crate::failed!("{error}"));
+    Ok(Request {
+        program: workload.program.clone(),
+        arguments: workload.arguments.iter().map(Into::into).collect(),
+        environment: environment
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
+        folder: workload.folder.clone(),
+        input: File::open(input).map_err(|error| usage!("{}: {error}", input.display()))?,
+        output: copy(output)?,
+        errors: copy(errors)?,
+        timeout: workload.timeout,
+        trace_threads: workload.trace_threads,
+        has_own_group: true,
+    })
+}
+
+fn prepare(workload: &Workload) -> std::result::Result<(), Stop> {
+    if let Some(scratch) = &workload.scratch {
+        let _ = fs::remove_dir_all(scratch);
+        fs::create_dir_all(scratch)
+            .map_err(|error| crate::failed!("{}: {error}", scratch.display()))?;
+    }
+    run_unmeasured(workload, &workload.prepare, "preparation").map(|_| ())
+}
+
+/// Run commands without any preload; returns all that they print.
+pub fn run_unmeasured(
+    workload: &Workload,
+    commands: &[Vec<String>],
+    what: &str,
+) -> std::result::Result<Vec<u8>, Stop> {
+    let mut printed = Vec::new();
+    for command in commands {
+        let Some((program, arguments)) = command.split_first() else {
+            continue;
+        };
+        // Of a line for the shell, the line says more than the shell's name.
+        let shown = if program == "/bin/sh" {
+            arguments.last().unwrap_or(program)
+        } else {
+            program
+        };
+        let done = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .envs(
+                workload
+                    .environment
+                    .iter()
+                    .filter(|(name, _)| *name != "LD_PRELOAD"),
+            )
+            .current_dir(&workload.folder)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| Stop::Refused(format!("{what} '{shown}' cannot be run: {error}")))?;
+        if !done.status.success() {
+            let text = String::from_utf8_lossy(&done.stderr);
+            let last = text.trim().lines().next_back().unwrap_or("no message");
+            return Err(Stop::Refused(format!(
+                "{what} '{shown}' failed ({}): {last}",
+                done.status
+            )));
+        }
+        printed.extend(done.stdout);
+    }
+    Ok(printed)
+}
+
+/// What became of a server while its clients ran.
+struct Driven {
+    clients_s: f64,
+    answers: Vec<u8>,
+}
+
+fn drive(
+    running: &Running,
+    server: &Server,
+    workload: &Workload,
+) -> std::result::Result<Driven, Stop> {
+    let deadline = Instant::now() + SERVER_START;
+    while !is_ready(&server.ready) {
+        if !running.is_running() {
+            return Err(Stop::Refused("the server ended before it was ready".into()));
+        }
+        if Instant::now() > deadline || interrupt::requested() {
+            return Err(Stop::Refused("the server was not ready after 10 s".into()));
+        }
+        std::thread::sleep(SERVER_POLL);
+    }
+    let started = Instant::now();
+    run_unmeasured(workload, &server.drive, "client")?;
+    let clients_s = started.elapsed().as_secs_f64();
+    let answers = run_unmeasured(workload, &server.ask, "client")?;
+    run_unmeasured(workload, &server.stop, "client")?;
+    if server.stop.is_empty() {
+        running.terminate();
+    }
+    Ok(Driven { clients_s, answers })
+}
+
+pub fn is_ready(ready: &Ready) -> bool {
+    match ready {
+        Ready::Socket(path) => path.exists(),
+        Ready::Port(port) => {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+            TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok()
+        }
+    }
+}
+
+fn flatten(run: &Run, driven: Option<&Driven>, other_cpu_s: f64) -> Sample {
+    let microseconds = |seconds: f64| (seconds * 1e6).round() / 1e6;
+    let timeline = watch::thinned(&run.timeline, TIMELINE_POINTS)
+        .into_iter()
+        .map(|(seconds, kib)| ((seconds * 1e3).round() / 1e3, kib))
+        .collect();
+    Sample {
+        wall_s: microseconds(driven.map_or(run.wall_s, |driven| driven.clients_s)),
+        cpu_s: microseconds(run.user_s + run.sys_s),
+        user_s: run.user_s,
+        sys_s: run.sys_s,
+        other_cpu_s: (other_cpu_s * 100.0).round() / 100.0,
+        minor_faults: run.minor_faults,
+        major_faults: run.major_faults,
+        voluntary_switches: run.voluntary_switches,
+        involuntary_switches: run.involuntary_switches,
+        peak_kib: run.tree.peak_kib(),
+        tree_peak_kib: run.tree.tree_peak_kib(),
+        after_peak_kib: watch::resident_after_peak(&run.timeline),
+        process_count: run.tree.reports().count(),
+        timeline,
+        ..Sample::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_given_to_a_shell() {
+        assert_eq!(quoted("a=b/c"), "a=b/c");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

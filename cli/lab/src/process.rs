@@ -1,0 +1,291 @@
+//! Another process, read from outside: its mappings, its memory, and the objects that its dynamic
+//! linker has loaded. Nothing is written, and it need not stand still, though what a running
+//! process says may be out of date by the time it is looked at.
+
+use crate::elf::{self, ElfFile};
+use procfs::process::{MMPermissions, MMapPath, MemoryMap};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Limits on what is believed of a process that may be broken.
+const OBJECTS_MAX: usize = 4096;
+const PROGRAM_HEADERS_MAX: u64 = 128;
+const DYNAMIC_ENTRIES_MAX: u64 = 512;
+
+const AT_PHDR: u64 = 3;
+const AT_PHNUM: u64 = 5;
+const AT_BASE: u64 = 7;
+const PT_DYNAMIC: u32 = 2;
+const PT_INTERP: u32 = 3;
+const PT_PHDR: u32 = 6;
+const DT_NULL: u64 = 0;
+const DT_DEBUG: u64 = 21;
+
+/// Why a process says nothing about its allocator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Blind {
+    /// It has ended, or never was.
+    Gone,
+    /// The kernel does not let us look.
+    Forbidden,
+    /// There is no dynamic linker in it.
+    Static,
+    /// Anything else, as a part of a sentence.
+    Other(String),
+}
+
+impl std::fmt::Display for Blind {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Blind::Gone => "it has ended",
+            Blind::Forbidden => "this user may not read its memory",
+            Blind::Static => "it is statically linked: nothing can be preloaded",
+            Blind::Other(text) => text,
+        })
+    }
+}
+
+/// A file in the dynamic linker's list.
+pub struct Object {
+    /// What is added to the file's offsets.
+    pub base: u64,
+    pub path: PathBuf,
+    pub file: Arc<ElfFile>,
+}
+
+pub struct Process {
+    pub pid: i32,
+    memory: File,
+    mappings: Vec<MemoryMap>,
+    /// In the order in which names are looked up; the program first.
+    pub objects: Vec<Object>,
+}
+
+impl Process {
+    pub fn open(pid: i32) -> Result<Process, Blind> {
+        let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| blind(&error))?;
+        let mappings = read_mappings(pid)?;
+        let mut process = Process {
+            pid,
+            memory,
+            mappings,
+            objects: Vec::new(),
+        };
+        let dynamic = process.dynamic_section()?;
+        let first = process.first_link(dynamic)?;
+        process.load_objects(first)?;
+        Ok(process)
+    }
+
+    /// Fill `target` from `address`; false when not all of it can be read.
+    pub fn read(&self, address: u64, target: &mut [u8]) -> bool {
+        self.memory.read_exact_at(target, address).is_ok()
+    }
+
+    pub fn read_u64(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes)
+            .then(|| u64::from_ne_bytes(bytes))
+    }
+
+    pub fn read_u32(&self, address: u64) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.read(address, &mut bytes)
+            .then(|| u32::from_ne_bytes(bytes))
+    }
+
+    /// What is mapped at an address.
+    pub fn mapping_at(&self, address: u64) -> Option<&MemoryMap> {
+        self.mappings
+            .iter()
+            .find(|mapping| (mapping.address.0..mapping.address.1).contains(&address))
+    }
+
+    /// The file that is mapped at an address.
+    pub fn file_at(&self, address: u64) -> Option<&Path> {
+        match &self.mapping_at(address)?.pathname {
+            MMapPath::Path(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The object that the file at `path` was loaded as.
+    pub fn object_at(&self, path: &Path) -> Option<&Object> {
+        self.objects.iter().find(|object| object.path == path)
+    }
+
+    /// The memory in which programs keep pointers to blocks: what objects write, and stacks.
+    pub fn places_of_pointers(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut behind_object = false;
+        self.mappings.iter().filter_map(move |mapping| {
+            let writable = mapping
+                .perms
+                .contains(MMPermissions::READ | MMPermissions::WRITE);
+            let wanted = match &mapping.pathname {
+                MMapPath::Path(_) | MMapPath::Stack => true,
+                // What follows an object's data is the part of it that starts as zeros.
+                MMapPath::Anonymous => behind_object,
+                _ => false,
+            };
+            behind_object = matches!(mapping.pathname, MMapPath::Path(_)) && writable;
+            (writable && wanted).then_some(mapping.address)
+        })
+    }
+
+    /// The heap that grows by moving the break: the C library's, if it has given out anything.
+    pub fn break_heap(&self) -> Option<(u64, u64)> {
+        let is_heap = |mapping: &&MemoryMap| mapping.pathname == MMapPath::Heap;
+        self.mappings
+            .iter()
+            .find(is_heap)
+            .map(|mapping| mapping.address)
+    }
+
+    /// The offset between the dynamic linker's file and memory; None in a process without one.
+    pub fn linker_base(pid: i32) -> Option<u64> {
+        auxiliary(pid)
+            .ok()?
+            .get(&AT_BASE)
+            .copied()
+            .filter(|base| *base != 0)
+    }
+
+    /// The dynamic linker's file, which the kernel has mapped at `base`.
+    pub fn linker_path(pid: i32, base: u64) -> Result<PathBuf, Blind> {
+        let mapping = read_mappings(pid)?
+            .into_iter()
+            .find(|mapping| mapping.address.0 == base);
+        match mapping.map(|mapping| mapping.pathname) {
+            Some(MMapPath::Path(path)) => Ok(path),
+            _ => Err(Blind::Other("its dynamic linker cannot be found".into())),
+        }
+    }
+
+    fn dynamic_section(&self) -> Result<u64, Blind> {
+        let values = auxiliary(self.pid)?;
+        let (Some(&table), Some(&count)) = (values.get(&AT_PHDR), values.get(&AT_PHNUM)) else {
+            return Err(Blind::Other(
+                "the kernel does not say where its headers are".into(),
+            ));
+        };
+        let unreadable = || Blind::Other("its program headers cannot be read".into());
+        let mut bias = 0;
+        let mut dynamic = None;
+        let mut has_linker = false;
+        for index in 0..count.min(PROGRAM_HEADERS_MAX) {
+            let header = table + index * 56; // the size of a program header for 64 bits
+            let kind = self.read_u32(header).ok_or_else(unreadable)?;
+            let address = self.read_u64(header + 16).ok_or_else(unreadable)?;
+            match kind {
+                PT_PHDR => bias = table.wrapping_sub(address),
+                PT_DYNAMIC => dynamic = Some(address),
+                PT_INTERP => has_linker = true,
+                _ => {}
+            }
+        }
+        dynamic
+            .filter(|_| has_linker)
+            .map(|address| bias.wrapping_add(address))
+            .ok_or(Blind::Static)
+    }
+
+    /// The head of the dynamic linker's list of objects.
+    fn first_link(&self, dynamic: u64) -> Result<u64, Blind> {
+        let not_yet = || Blind::Other("it has not reached its dynamic linker yet".into());
+        for index in 0..DYNAMIC_ENTRIES_MAX {
+            let entry = dynamic + index * 16;
+            match self.read_u64(entry) {
+                None | Some(DT_NULL) => break,
+                Some(DT_DEBUG) => {
+                    // struct r_debug: version, head of the list, …
+                    let debug = self
+                        .read_u64(entry + 8)
+                        .filter(|at| *at != 0)
+                        .ok_or_else(not_yet)?;
+                    return self
+                        .read_u64(debug + 8)
+                        .filter(|at| *at != 0)
+                        .ok_or_else(not_yet);
+                }
+                Some(_) => {}
+            }
+        }
+        Err(not_yet())
+    }
+
+    fn load_objects(&mut self, mut link: u64) -> Result<(), Blind> {
+        let unreadable = || Blind::Other("its list of loaded objects cannot be read".into());
+        while link != 0 {
+            // struct link_map: base, name, dynamic section, next
+            let base = self.read_u64(link).ok_or_else(unreadable)?;
+            let dynamic = self.read_u64(link + 16).ok_or_else(unreadable)?;
+            link = self.read_u64(link + 24).ok_or_else(unreadable)?;
+            if self.objects.len() == OBJECTS_MAX {
+                return Err(unreadable());
+            }
+            // By address, not by name: the name may be relative or a symbolic link.
+            let Some(mapping) = self.mapping_at(dynamic) else {
+                continue;
+            };
+            let MMapPath::Path(path) = &mapping.pathname else {
+                continue; // the kernel's own object has no file
+            };
+            let (path, inode) = (path.clone(), mapping.inode);
+            let file = self.read_object(&path, inode)?;
+            self.objects.push(Object { base, path, file });
+        }
+        if self.objects.is_empty() {
+            return Err(Blind::Other(
+                "it has not reached its dynamic linker yet".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn read_object(&self, path: &Path, inode: u64) -> Result<Arc<ElfFile>, Blind> {
+        let is_mapped = |path: &Path| path.metadata().is_ok_and(|status| status.ino() == inode);
+        // A process in a container sees other files under the same names.
+        let inside = PathBuf::from(format!("/proc/{}/root{}", self.pid, path.display()));
+        let found = [path, &inside]
+            .into_iter()
+            .find(|path| is_mapped(path))
+            .ok_or_else(|| Blind::Other(format!("{} was replaced while it ran", path.display())))?;
+        elf::read_cached(found)
+            .map_err(|error| Blind::Other(format!("{}: {}", path.display(), error.0)))
+    }
+}
+
+fn read_mappings(pid: i32) -> Result<Vec<MemoryMap>, Blind> {
+    let maps = procfs::process::Process::new(pid)
+        .and_then(|process| process.maps())
+        .map_err(|error| blind_of_procfs(&error))?;
+    if maps.0.is_empty() {
+        return Err(Blind::Gone); // a zombie, or a thread of the kernel
+    }
+    Ok(maps.0)
+}
+
+fn auxiliary(pid: i32) -> Result<std::collections::HashMap<u64, u64>, Blind> {
+    procfs::process::Process::new(pid)
+        .and_then(|process| process.auxv())
+        .map_err(|error| blind_of_procfs(&error))
+}
+
+fn blind(error: &std::io::Error) -> Blind {
+    match error.kind() {
+        ErrorKind::NotFound => Blind::Gone,
+        ErrorKind::PermissionDenied => Blind::Forbidden,
+        _ => Blind::Other(format!("it cannot be read: {error}")),
+    }
+}
+
+fn blind_of_procfs(error: &procfs::ProcError) -> Blind {
+    match error {
+        procfs::ProcError::NotFound(_) => Blind::Gone,
+        procfs::ProcError::PermissionDenied(_) => Blind::Forbidden,
+        other => Blind::Other(format!("it cannot be read: {other}")),
+    }
+}

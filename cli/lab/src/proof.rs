@@ -1,0 +1,206 @@
+//! Which file a process really gets its memory from.
+//!
+//! That a library is mapped proves nothing: it may never be called (a program with a malloc of its
+//! own), or be another than its name says. So the proof asks what the dynamic linker did, in two
+//! independent ways, for each function of the malloc family:
+//!
+//! - order: the first object in lookup order that defines the function;
+//! - slots: the addresses that stand in the loaded objects' own import slots.
+//!
+//! A process proves its allocator when both name no other file than the library asked for,
+//! something other than the C library calls it, and no allocator sits inside the program.
+
+use crate::control::{self, Blocks};
+use crate::family;
+use crate::process::{Blind, Process};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Where calls of one function from one object go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    File(PathBuf),
+    /// Code that no file was mapped for.
+    Anonymous,
+    /// Nothing was called through it so far: the first definition in lookup order will be taken.
+    NotBoundYet,
+}
+
+/// One object that asks for functions of the family.
+#[derive(Clone, Debug)]
+pub struct Bindings {
+    pub object: PathBuf,
+    pub targets: BTreeMap<&'static str, Target>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Proof {
+    pub program: PathBuf,
+    /// The first object that defines each function of the family.
+    pub definers: BTreeMap<&'static str, PathBuf>,
+    pub bindings: Vec<Bindings>,
+    /// Functions of the family that the program has for itself, invisible to others.
+    pub private: BTreeSet<&'static str>,
+    /// Allocators that were recognised inside an object other than their own library.
+    pub bundled: Vec<(PathBuf, Vec<&'static str>)>,
+    pub build_ids: BTreeMap<PathBuf, String>,
+    /// What hakmem's address map says of the pointers in the process; None without hakmem.
+    pub blocks: Option<Blocks>,
+}
+
+impl Proof {
+    /// Examine a process. It should stand still; one that runs gives an answer of its moment.
+    pub fn collect(pid: i32) -> Result<Proof, Blind> {
+        let process = Process::open(pid)?;
+        let mut proof = Proof {
+            program: process.objects[0].path.clone(),
+            ..Proof::default()
+        };
+        proof.private = process.objects[0].file.private.clone();
+        for name in family::all() {
+            if let Some(object) = process
+                .objects
+                .iter()
+                .find(|object| object.file.exports(name))
+            {
+                proof.definers.insert(name, object.path.clone());
+            }
+        }
+        proof.bindings = process
+            .objects
+            .iter()
+            .filter(|object| !object.file.slots.is_empty())
+            .map(|object| Bindings {
+                object: object.path.clone(),
+                targets: targets_of(&process, object),
+            })
+            .collect();
+        for object in &process.objects {
+            if let Some(id) = &object.file.build_id {
+                proof.build_ids.insert(object.path.clone(), id.clone());
+            }
+            let bundled = object.file.bundled();
+            if !bundled.is_empty() && !object.file.exports("malloc") {
+                proof.bundled.push((object.path.clone(), bundled));
+            }
+        }
+        proof.blocks = control::count_blocks(&process);
+        Ok(proof)
+    }
+
+    /// All files that own a function of the core family, by either way of asking.
+    pub fn owners(&self) -> BTreeSet<&Path> {
+        let first = self
+            .definers
+            .iter()
+            .filter(|(name, _)| family::is_core(name))
+            .map(|(_, path)| path.as_path());
+        let bound = self
+            .bindings
+            .iter()
+            .flat_map(|bindings| &bindings.targets)
+            .filter(|(name, _)| family::is_core(name))
+            .filter_map(|(_, target)| match target {
+                Target::File(path) => Some(path.as_path()),
+                Target::Anonymous => Some(Path::new("[anonymous]")),
+                Target::NotBoundYet => None,
+            });
+        first.chain(bound).collect()
+    }
+
+    /// The objects that ask another object for memory, whether they have got some yet or not.
+    pub fn callers(&self) -> impl Iterator<Item = &Path> {
+        self.bindings
+            .iter()
+            .filter(|bindings| {
+                bindings.targets.iter().any(|(name, target)| {
+                    family::is_core(name)
+                        && *target != Target::NotBoundYet
+                        && *target != Target::File(bindings.object.clone())
+                })
+            })
+            .map(|bindings| bindings.object.as_path())
+    }
+
+    /// Functions that some object asks for and that another file than `owner` answers.
+    pub fn fallen_through(&self, owner: &Path) -> BTreeMap<&'static str, &Path> {
+        let asked: BTreeSet<&'static str> = self
+            .bindings
+            .iter()
+            .flat_map(|bindings| bindings.targets.keys().copied())
+            .collect();
+        self.definers
+            .iter()
+            .filter(|(name, path)| path.as_path() != owner && asked.contains(*name))
+            .map(|(name, path)| (*name, path.as_path()))
+            .collect()
+    }
+
+    /// Calls that go elsewhere than the lookup order says: objects with a scope of their own.
+    pub fn bound_elsewhere(&self) -> Vec<(&Path, &'static str, &Target)> {
+        let mut found = Vec::new();
+        for bindings in &self.bindings {
+            for (name, target) in &bindings.targets {
+                let first = self.definers.get(name);
+                let expected = matches!(target, Target::File(path) if Some(path) == first);
+                if !expected && *target != Target::NotBoundYet {
+                    found.push((bindings.object.as_path(), *name, target));
+                }
+            }
+        }
+        found
+    }
+
+    /// What is inside the program itself, so that no library can take its place.
+    pub fn inside_program(&self) -> Option<String> {
+        if let Some((_, names)) = self.bundled.iter().find(|(path, _)| *path == self.program) {
+            return Some(format!("has {} inside", names.join(" and ")));
+        }
+        self.private
+            .contains("malloc")
+            .then(|| "has a malloc of its own that no library can replace".to_string())
+    }
+}
+
+fn targets_of(
+    process: &Process,
+    object: &crate::process::Object,
+) -> BTreeMap<&'static str, Target> {
+    let mut targets: BTreeMap<&'static str, Target> = BTreeMap::new();
+    for slot in &object.file.slots {
+        let value = process
+            .read_u64(object.base.wrapping_add(slot.offset))
+            .unwrap_or(0);
+        if value == 0 {
+            continue; // a weak reference to what nobody defines
+        }
+        let target = target_at(process, object, value, slot.name);
+        // One object can have several slots for one name; what is bound says more.
+        let known = targets.entry(slot.name).or_insert(Target::NotBoundYet);
+        if *known == Target::NotBoundYet {
+            *known = target;
+        }
+    }
+    targets
+}
+
+/// What a slot's value means. One that points into the importing object or the program, but not at
+/// such a function there, still points at a stub: nothing was called through it so far.
+fn target_at(process: &Process, object: &crate::process::Object, value: u64, name: &str) -> Target {
+    let Some(path) = process.file_at(value) else {
+        return Target::Anonymous;
+    };
+    let may_be_stub = path == object.path || path == process.objects[0].path;
+    let is_function = process.object_at(path).is_some_and(|target| {
+        target
+            .file
+            .exported_at(name)
+            .iter()
+            .any(|at| target.base.wrapping_add(*at) == value)
+    });
+    if may_be_stub && !is_function {
+        Target::NotBoundYet
+    } else {
+        Target::File(path.to_path_buf())
+    }
+}

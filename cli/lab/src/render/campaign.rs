@@ -1,0 +1,278 @@
+//! Many workloads: a row each, means, and what the project's goals are stated in.
+
+use super::number::{duration, memory};
+use super::section;
+use super::table::{Cell, Form, Table, Tone};
+use crate::allocator::is_ours;
+use crate::document::{Document, LATENCY};
+use crate::statistics::{self, Difference, Ratio};
+use crate::summary::{self, Metric, Values};
+use indexmap::IndexMap;
+
+/// The peers that the goals name for memory.
+const MEMORY_PEERS: [&str; 3] = ["mimalloc3", "jemalloc", "snmalloc"];
+/// Title, and the two variants whose reported throughput is divided.
+const SCALING: [(&str, &str, &str); 3] = [
+    (
+        "slowdown from 256 to 8,192 live blocks",
+        "random-mixed-256",
+        "random-mixed-8192",
+    ),
+    (
+        "larson's throughput, 2 threads against 1",
+        "larson-2",
+        "larson-1",
+    ),
+    (
+        "larson's throughput, 4 threads against 1",
+        "larson-4",
+        "larson-1",
+    ),
+];
+
+pub fn parts(document: &Document, form: Form) -> Vec<String> {
+    let time = summary::counted(document, Metric::Time);
+    let cpu = summary::counted(document, Metric::Cpu);
+    let peak = summary::counted(document, Metric::Peak);
+    let mut parts = vec![
+        section(
+            "Time (* lowest, ~ noisy)",
+            &value_table(document, &time, duration, form),
+            form,
+        ),
+        section(
+            "CPU time",
+            &value_table(document, &cpu, duration, form),
+            form,
+        ),
+        section(
+            "Peak memory (VmHWM)",
+            &value_table(document, &peak, memory, form),
+            form,
+        ),
+    ];
+    for (name, variant) in document
+        .variants
+        .iter()
+        .filter(|(_, one)| one.group == LATENCY)
+    {
+        let title = format!("Latency: {}", variant.about);
+        parts.push(section(&title, &reported_table(document, name, form), form));
+    }
+    parts.extend(scaling_table(document, form).map(|table| section("Scaling", &table, form)));
+    let means = means_table(document, [&time, &cpu, &peak], form);
+    parts.push(section(
+        "Geometric means against the best of each workload",
+        &means,
+        form,
+    ));
+    parts.push(goal_lines(document, &time, &peak, form).join("\n"));
+    parts
+}
+
+fn ours_in(document: &Document) -> Vec<&String> {
+    document
+        .allocators
+        .keys()
+        .filter(|name| is_ours(name))
+        .collect()
+}
+
+/// Medians of one metric, and ours against the best peer of the row.
+fn value_table(
+    document: &Document,
+    values: &Values,
+    show: fn(f64) -> String,
+    form: Form,
+) -> String {
+    let ours = ours_in(document).first().map(|name| name.as_str());
+    let mut table = Table::default();
+    table.text_column("workload", 0);
+    for name in document.allocators.keys() {
+        // Ours stays on the narrowest terminal.
+        table.number_column(name, u8::from(Some(name.as_str()) != ours) * 2);
+    }
+    if let Some(ours) = ours {
+        table.text_column("best peer", 0);
+        table.number_column(&format!("{ours} / best"), 0);
+        table.number_column("95 % interval", 1);
+    }
+    for (variant, row) in values {
+        let medians = summary::medians(row);
+        let lowest = summary::lowest(&medians);
+        let mut cells = vec![Cell::new(variant)];
+        for name in document.allocators.keys() {
+            cells.push(match medians.get(name.as_str()) {
+                None => Cell::toned("-", Tone::Faint),
+                Some(median) => {
+                    let is_lowest = lowest == Some(name);
+                    let is_noisy = statistics::spread(&row[name]) > summary::NOISY_SPREAD;
+                    let marks = [(is_noisy, "~"), (is_lowest, "*")]
+                        .map(|(is, mark)| if is { mark } else { "" });
+                    let tone = if is_lowest { Tone::Good } else { Tone::Plain };
+                    Cell::toned(format!("{}{}", marks.concat(), show(*median)), tone)
+                }
+            });
+        }
+        if let Some(ours) = ours {
+            cells.extend(against_best(row, &medians, ours));
+        }
+        table.row(cells);
+    }
+    table.render(form)
+}
+
+fn against_best(
+    row: &IndexMap<String, Vec<f64>>,
+    medians: &IndexMap<&str, f64>,
+    ours: &str,
+) -> [Cell; 3] {
+    let none = || Cell::toned("-", Tone::Faint);
+    let Some(best) = summary::best_peer(medians) else {
+        return [none(), none(), none()];
+    };
+    let standing = summary::standing(row, ours, best);
+    let Some(ratio) = standing.as_ref().and_then(|standing| standing.ratio) else {
+        return [Cell::new(best), none(), none()];
+    };
+    let tone = match standing.and_then(|standing| standing.verdict) {
+        Some(Difference::Less) => Tone::Good,
+        Some(Difference::More) => Tone::Bad,
+        _ => Tone::Plain,
+    };
+    [
+        Cell::new(best),
+        Cell::toned(format!("{:.3}", ratio.value), tone),
+        Cell::toned(
+            format!("{:.3} to {:.3}", ratio.low, ratio.high),
+            Tone::Faint,
+        ),
+    ]
+}
+
+fn means_table(document: &Document, metrics: [&Values; 3], form: Form) -> String {
+    let means = metrics.map(summary::means_against_best);
+    let mut table = Table::default();
+    table.text_column("allocator", 0);
+    for title in ["time", "CPU", "peak memory", "workloads"] {
+        table.number_column(title, 0);
+    }
+    for name in document.allocators.keys() {
+        let counted = means.each_ref().map(|means| means.get(name).copied());
+        let mut cells = vec![Cell::new(name)];
+        cells.extend(
+            counted
+                .iter()
+                .map(|mean| Cell::new(mean.map_or("-".into(), |(value, _)| format!("{value:.3}")))),
+        );
+        cells.push(Cell::new(
+            counted[0].map_or(0, |(_, count)| count).to_string(),
+        ));
+        table.row(cells);
+    }
+    table.render(form)
+}
+
+fn show_ratio(ratio: Option<Ratio>) -> String {
+    ratio.map_or("-".into(), |ratio| {
+        format!("{:.3} ({:.3} to {:.3})", ratio.value, ratio.low, ratio.high)
+    })
+}
+
+/// The figures that the project's goals are stated in.
+fn goal_lines(document: &Document, time: &Values, peak: &Values, form: Form) -> Vec<String> {
+    let bullet = if form == Form::Markdown { "- " } else { "" };
+    let mut lines = Vec::new();
+    for ours in ours_in(document) {
+        if let Some(fastest) = summary::best_single_peer(time, None) {
+            let ratio = show_ratio(summary::mean_ratio(time, ours, &fastest));
+            lines.push(format!(
+                "{bullet}{ours}: time against the best single peer ({fastest}): {ratio}"
+            ));
+        }
+        if let Some(smallest) = summary::best_single_peer(peak, Some(&MEMORY_PEERS)) {
+            let ratio = show_ratio(summary::mean_ratio(peak, ours, &smallest));
+            lines.push(format!(
+                "{bullet}{ours}: peak memory against the best of {} ({smallest}): {ratio}",
+                MEMORY_PEERS.join(", ")
+            ));
+        }
+    }
+    lines
+}
+
+/// How throughput changes with the working set and with threads; None when not run.
+fn scaling_table(document: &Document, form: Form) -> Option<String> {
+    let speed = |variant: &str, allocator: &str| {
+        let speeds: Vec<f64> = document
+            .samples_of(variant, allocator)
+            .filter_map(|sample| sample.reported.get("ops/s").copied())
+            .collect();
+        (!speeds.is_empty()).then(|| statistics::median(&speeds))
+    };
+    let mut table = Table::default();
+    table.text_column("", 0);
+    for name in document.allocators.keys() {
+        table.number_column(name, u8::from(!is_ours(name)));
+    }
+    let mut is_empty = true;
+    for (title, upper, lower) in SCALING {
+        let ratios: Vec<Option<f64>> = document
+            .allocators
+            .keys()
+            .map(|name| Some(speed(upper, name)? / speed(lower, name)?))
+            .collect();
+        if ratios.iter().all(Option::is_none) {
+            continue;
+        }
+        is_empty = false;
+        let cells = ratios
+            .iter()
+            .map(|ratio| Cell::new(ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"))));
+        table.row(std::iter::once(Cell::new(title)).chain(cells).collect());
+    }
+    (!is_empty).then(|| table.render(form))
+}
+
+/// What a latency workload measured itself.
+fn reported_table(document: &Document, variant: &str, form: Form) -> String {
+    let mut table = Table::default();
+    table.text_column(variant, 0);
+    let names: Vec<&String> = document
+        .allocators
+        .keys()
+        .filter(|name| document.samples_of(variant, name).next().is_some())
+        .collect();
+    for name in &names {
+        table.number_column(name, u8::from(!is_ours(name)));
+    }
+    let mut keys: Vec<&String> = Vec::new();
+    for sample in document
+        .samples
+        .iter()
+        .filter(|sample| sample.variant == variant)
+    {
+        for key in sample.reported.keys() {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+    }
+    for key in keys {
+        let mut cells = vec![Cell::new(key)];
+        cells.extend(names.iter().map(|name| {
+            let numbers: Vec<f64> = document
+                .samples_of(variant, name)
+                .filter_map(|sample| sample.reported.get(key).copied())
+                .collect();
+            let median = statistics::median(&numbers);
+            Cell::new(if numbers.is_empty() {
+                "-".into()
+            } else {
+                format!("{median}")
+            })
+        }));
+        table.row(cells);
+    }
+    table.render(form)
+}

@@ -1,0 +1,395 @@
+//! What a document's samples allow to say; numbers only, nothing is printed.
+
+use crate::allocator::{BASELINE, is_ours};
+use crate::document::{Document, LATENCY, Sample};
+use crate::statistics::{self, Difference, Ratio};
+use indexmap::IndexMap;
+
+/// Beyond this spread a difference of a few percent means nothing.
+pub const NOISY_SPREAD: f64 = 0.05;
+/// With fewer runs intervals are too narrow: of two copies of one allocator, one in ten
+/// comparisons would show a difference that is none.
+pub const RUNS_MIN: usize = 5;
+/// CPU time of others during a run, as a part of the run, that is worth a warning.
+const BUSY_PART: f64 = 0.10;
+/// A change of the clock within one run that is worth a warning.
+const FREQUENCY_PART: f64 = 0.05;
+
+/// What can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    Time,
+    Cpu,
+    Peak,
+}
+
+impl Metric {
+    pub fn of(self, sample: &Sample) -> f64 {
+        match self {
+            Metric::Time => sample.wall_s,
+            Metric::Cpu => sample.cpu_s,
+            Metric::Peak => sample.tree_peak_kib.max(sample.peak_kib) as f64,
+        }
+    }
+}
+
+/// variant → allocator → samples, in the document's order; allocators without samples are absent.
+pub type Values = IndexMap<String, IndexMap<String, Vec<f64>>>;
+
+pub fn values(document: &Document, metric: Metric) -> Values {
+    document
+        .variants
+        .keys()
+        .map(|variant| {
+            let row = document
+                .allocators
+                .keys()
+                .map(|allocator| {
+                    let samples = document.samples_of(variant, allocator);
+                    (
+                        allocator.clone(),
+                        samples.map(|sample| metric.of(sample)).collect(),
+                    )
+                })
+                .filter(|(_, samples): &(String, Vec<f64>)| !samples.is_empty())
+                .collect();
+            (variant.clone(), row)
+        })
+        .collect()
+}
+
+/// Without the variants whose result is a latency.
+pub fn counted(document: &Document, metric: Metric) -> Values {
+    let mut values = values(document, metric);
+    values.retain(|variant, _| document.variants[variant].group != LATENCY);
+    values
+}
+
+pub fn medians(row: &IndexMap<String, Vec<f64>>) -> IndexMap<&str, f64> {
+    row.iter()
+        .map(|(name, samples)| (name.as_str(), statistics::median(samples)))
+        .collect()
+}
+
+/// The allocator with the lowest median.
+pub fn lowest<'a>(medians: &IndexMap<&'a str, f64>) -> Option<&'a str> {
+    medians
+        .iter()
+        .min_by(|one, other| one.1.total_cmp(other.1))
+        .map(|(name, _)| *name)
+}
+
+/// The one with the lowest median that is not ours.
+pub fn best_peer<'a>(medians: &IndexMap<&'a str, f64>) -> Option<&'a str> {
+    let peers = medians
+        .iter()
+        .filter(|(name, _)| !is_ours(name))
+        .map(|(name, at)| (*name, *at));
+    lowest(&peers.collect())
+}
+
+/// For each allocator: the geometric mean of its medians against the best of each variant, ours
+/// included, and over how many variants.
+pub fn means_against_best(values: &Values) -> IndexMap<String, (f64, usize)> {
+    let mut factors: IndexMap<String, Vec<f64>> = IndexMap::new();
+    for row in values.values() {
+        let medians = medians(row);
+        let best = medians.values().copied().fold(f64::INFINITY, f64::min);
+        for (name, median) in medians {
+            factors
+                .entry(name.to_string())
+                .or_default()
+                .push(median / best);
+        }
+    }
+    factors
+        .into_iter()
+        .map(|(name, factors)| {
+            let count = factors.len();
+            (name, (statistics::geometric_mean(factors), count))
+        })
+        .collect()
+}
+
+/// The geometric mean, over the variants that both finished, of ours against one peer.
+pub fn mean_ratio(values: &Values, ours: &str, peer: &str) -> Option<Ratio> {
+    let pairs: Vec<(&[f64], &[f64])> = values
+        .values()
+        .filter_map(|row| Some((row.get(ours)?.as_slice(), row.get(peer)?.as_slice())))
+        .collect();
+    statistics::geometric_mean_ratio(&pairs, &format!("{ours} {peer}"))
+}
+
+/// The peer with the lowest geometric mean over the variants that all of them finished; `among`
+/// limits the choice.
+pub fn best_single_peer(values: &Values, among: Option<&[&str]>) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in values.values().flat_map(IndexMap::keys) {
+        let is_wanted = !is_ours(name) && among.is_none_or(|among| among.contains(&name.as_str()));
+        if is_wanted && !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let common: Vec<_> = values
+        .values()
+        .filter(|row| names.iter().all(|name| row.contains_key(*name)))
+        .collect();
+    let mean = |name: &str| {
+        statistics::geometric_mean(common.iter().map(|row| statistics::median(&row[name])))
+    };
+    if common.is_empty() {
+        return None;
+    }
+    names.sort_unstable();
+    names
+        .into_iter()
+        .min_by(|one, other| mean(one).total_cmp(&mean(other)))
+        .map(str::to_string)
+}
+
+/// One allocator against the baseline of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    pub median: f64,
+    pub spread: f64,
+    /// None for the baseline itself, and where the baseline has no figure.
+    pub ratio: Option<Ratio>,
+    /// None where there are too few runs to say anything.
+    pub verdict: Option<Difference>,
+}
+
+pub fn standing(
+    row: &IndexMap<String, Vec<f64>>,
+    allocator: &str,
+    baseline: &str,
+) -> Option<Standing> {
+    let samples = row.get(allocator)?;
+    let base = row.get(baseline).filter(|_| allocator != baseline);
+    let ratio =
+        base.and_then(|base| statistics::ratio(samples, base, &format!("{allocator} {baseline}")));
+    let is_enough = samples.len() >= RUNS_MIN && base.is_some_and(|base| base.len() >= RUNS_MIN);
+    Some(Standing {
+        median: statistics::median(samples),
+        spread: statistics::spread(samples),
+        ratio,
+        verdict: ratio.filter(|_| is_enough).map(|ratio| ratio.difference()),
+    })
+}
+
+/// What a comparison is against when nobody says: glibc if it is there, else the first.
+pub fn default_baseline(document: &Document) -> String {
+    let chosen = &document.settings.baseline;
+    if document.allocators.contains_key(chosen) {
+        return chosen.clone();
+    }
+    let first = document
+        .allocators
+        .keys()
+        .next()
+        .cloned()
+        .unwrap_or_default();
+    if document.allocators.contains_key(BASELINE) {
+        BASELINE.into()
+    } else {
+        first
+    }
+}
+
+/// What speaks against trusting small differences in this document, one line each.
+pub fn noise(document: &Document) -> Vec<String> {
+    let mut lines = Vec::new();
+    let fewest = document
+        .variants
+        .keys()
+        .flat_map(|variant| document.allocators.keys().map(move |name| (variant, name)))
+        .map(|(variant, name)| document.samples_of(variant, name).count())
+        .filter(|count| *count > 0)
+        .min();
+    if let Some(count) = fewest.filter(|count| *count < RUNS_MIN) {
+        lines.push(format!(
+            "too few runs ({count}): nothing is called a difference below {RUNS_MIN}; use more (-n)"
+        ));
+    }
+    lines.extend(noisy_times(document));
+    let count_of = |test: &dyn Fn(&Sample) -> bool| {
+        document
+            .samples
+            .iter()
+            .filter(|sample| test(sample))
+            .count()
+    };
+    let busy = count_of(&|sample| sample.other_cpu_s > 0.05 + BUSY_PART * sample.wall_s);
+    let all = document.samples.len();
+    if busy > 0 {
+        lines.push(format!(
+            "other programs took CPU time during {busy} of {all} runs"
+        ));
+    }
+    let clocked = count_of(&|sample| {
+        sample.frequency_khz.is_some_and(|(before, after)| {
+            before.abs_diff(after) as f64 > FREQUENCY_PART * before.max(after) as f64
+        })
+    });
+    if clocked > 0 {
+        lines.push(format!(
+            "the processor's clock changed during {clocked} of {all} runs (set the governor to performance)"
+        ));
+    }
+    let load = document.machine.load_before;
+    if load > document.machine.usable_cpus as f64 * 0.5 {
+        lines.push(format!(
+            "the machine was busy before it began (load {load:.1})"
+        ));
+    }
+    lines
+}
+
+/// The workloads whose times vary much, with the allocator that varies most.
+fn noisy_times(document: &Document) -> Option<String> {
+    let values = values(document, Metric::Time);
+    let noisy: Vec<String> = values
+        .iter()
+        .filter_map(|(variant, row)| {
+            let spreads = row
+                .iter()
+                .map(|(name, samples)| (name, statistics::spread(samples)));
+            let (name, spread) = spreads.max_by(|one, other| one.1.total_cmp(&other.1))?;
+            let what = if values.len() == 1 {
+                name.clone()
+            } else {
+                format!("{variant} ({name})")
+            };
+            (spread > NOISY_SPREAD).then(|| format!("{what} {:.0} %", spread * 100.0))
+        })
+        .collect();
+    if noisy.is_empty() {
+        return None;
+    }
+    let limit = NOISY_SPREAD * 100.0;
+    Some(format!(
+        "noisy, as the middle half of the times spreads over more than {limit:.0} %: {}",
+        noisy.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{AllocatorRecord, Refused, VariantRecord};
+    use crate::render::{Form, render};
+
+    /// Two workloads; on the first hakmem takes half the peer's time, on the second twice.
+    fn example(runs: u32) -> Document {
+        let mut document = Document::default();
+        for name in ["hakmem", "peer"] {
+            document
+                .allocators
+                .insert(name.into(), AllocatorRecord::default());
+        }
+        for (variant, times) in [("first", [1.0, 2.0]), ("second", [2.0, 1.0])] {
+            document
+                .variants
+                .insert(variant.into(), VariantRecord::default());
+            for (allocator, time) in ["hakmem", "peer"].into_iter().zip(times) {
+                document.samples.extend((1..=runs).map(|round| Sample {
+                    variant: variant.into(),
+                    allocator: allocator.into(),
+                    round,
+                    wall_s: time,
+                    peak_kib: 1024,
+                    ..Sample::default()
+                }));
+            }
+        }
+        document
+    }
+
+    #[test]
+    fn a_mean_over_opposite_workloads_is_one() {
+        let values = values(&example(5), Metric::Time);
+        let ratio = mean_ratio(&values, "hakmem", "peer").unwrap();
+        assert!((ratio.value - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn means_are_against_the_best_of_each_workload() {
+        let means = means_against_best(&values(&example(5), Metric::Time));
+        let (mean, count) = means["hakmem"];
+        assert!((mean - 2.0f64.sqrt()).abs() < 1e-12);
+        assert_eq!(count, 2);
+    }
+
+    #[test]
+    fn our_own_settings_are_no_peers() {
+        let medians = IndexMap::from([("hakmem", 1.0), ("hakmem+A=1", 2.0), ("peer", 3.0)]);
+        assert_eq!(best_peer(&medians), Some("peer"));
+        assert_eq!(lowest(&medians), Some("hakmem"));
+    }
+
+    #[test]
+    fn latency_stays_out_of_the_means() {
+        let mut document = example(5);
+        document.variants["second"].group = LATENCY.into();
+        assert_eq!(
+            counted(&document, Metric::Time).keys().collect::<Vec<_>>(),
+            ["first"]
+        );
+    }
+
+    #[test]
+    fn with_few_runs_nothing_is_called_a_difference() {
+        let verdict = |runs| {
+            let row = &values(&example(runs), Metric::Time)["first"];
+            standing(row, "hakmem", "peer").unwrap().verdict
+        };
+        assert_eq!(verdict(4), None);
+        assert_eq!(verdict(5), Some(Difference::Less));
+        assert!(noise(&example(4))[0].starts_with("too few runs (4)"));
+        assert_eq!(noise(&example(5)), [""; 0]);
+    }
+
+    #[test]
+    fn a_busy_machine_and_a_changing_clock_are_said() {
+        let mut document = example(5);
+        document.samples[0].other_cpu_s = 0.5;
+        document.samples[1].frequency_khz = Some((2_000_000, 3_000_000));
+        document.machine.load_before = 3.0;
+        document.machine.usable_cpus = 2;
+        let lines = noise(&document);
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines[0].contains("during 1 of 20 runs"));
+        assert!(lines[1].contains("clock changed"));
+        assert!(lines[2].contains("load 3.0"));
+    }
+
+    #[test]
+    fn noisy_times_are_named() {
+        let mut document = example(5);
+        document.samples[0].wall_s = 1.5;
+        document.samples[1].wall_s = 1.3;
+        let line = &noise(&document)[0];
+        assert!(line.ends_with("first (hakmem) 30 %"), "{line}");
+    }
+
+    #[test]
+    fn what_was_refused_is_said_before_any_number() {
+        let mut document = example(5);
+        document.refuse(Refused {
+            variant: "first".into(),
+            allocator: "peer".into(),
+            round: 0,
+            reason: "wrong answer".into(),
+        });
+        let text = render(
+            &document,
+            Form::Text {
+                colour: false,
+                width: 100,
+            },
+        );
+        let said = text
+            .find("first under peer has no figure: wrong answer")
+            .unwrap();
+        assert!(said < text.find("workload").unwrap());
+    }
+}

@@ -1,0 +1,191 @@
+//! The processes of one measured command: who they are, how long they lived, what they used.
+
+use crate::process::Blind;
+use crate::proof::Proof;
+use std::path::PathBuf;
+
+/// What the exit stop of a process showed, when its memory was still there.
+#[derive(Debug, Default)]
+pub struct ExitReport {
+    pub program: PathBuf,
+    pub peak_kib: u64,
+    pub resident_kib: u64,
+    /// It waited for children that nobody saw start: a thread that is not traced started them.
+    pub hidden_children: bool,
+    pub proof: Option<Result<Proof, Blind>>,
+}
+
+#[derive(Debug, Default)]
+pub struct Tracee {
+    pub pid: i32,
+    /// Started by vfork and not yet a program of its own.
+    pub borrows_memory: bool,
+    has_own_program: bool,
+    is_announced: bool,
+    pub is_thread: bool,
+    has_ended: bool,
+    children: usize,
+    /// Seconds since the command began.
+    pub start_s: f64,
+    pub end_s: f64,
+    pub exit: Option<ExitReport>,
+}
+
+/// In the order in which the processes appeared.
+#[derive(Debug, Default)]
+pub struct Tree {
+    tracees: Vec<Tracee>,
+}
+
+impl Tree {
+    /// The running process `pid`, added when it is new.
+    pub fn get(&mut self, pid: i32, now_s: f64) -> &mut Tracee {
+        let known = self
+            .tracees
+            .iter()
+            .rposition(|tracee| tracee.pid == pid && !tracee.has_ended);
+        let index = known.unwrap_or_else(|| {
+            self.tracees.push(Tracee {
+                pid,
+                start_s: now_s,
+                ..Tracee::default()
+            });
+            self.tracees.len() - 1
+        });
+        &mut self.tracees[index]
+    }
+
+    /// The process that a parent's stop tells of. It may be known already, and may even have
+    /// ended, as the stops of two processes arrive in any order.
+    fn announce(&mut self, pid: i32, now_s: f64) -> &mut Tracee {
+        let known = self
+            .tracees
+            .iter()
+            .rposition(|tracee| tracee.pid == pid && !tracee.is_announced);
+        let tracee = match known {
+            Some(index) => &mut self.tracees[index],
+            None => self.get(pid, now_s),
+        };
+        tracee.is_announced = true;
+        tracee
+    }
+
+    /// A process has started another, or a thread.
+    pub fn started(&mut self, parent: i32, child: i32, how: Start, now_s: f64) {
+        let tracee = self.announce(child, now_s);
+        // The child may have become another program before its parent's stop is seen.
+        tracee.borrows_memory = how == Start::Vfork && !tracee.has_own_program;
+        if how == Start::Clone {
+            tracee.is_thread = thread_group(child).is_some_and(|group| group != child);
+        } else {
+            self.get(parent, now_s).children += 1;
+        }
+    }
+
+    pub fn became_program(&mut self, pid: i32, now_s: f64) {
+        let tracee = self.get(pid, now_s);
+        tracee.has_own_program = true;
+        tracee.borrows_memory = false;
+    }
+
+    pub fn ended(&mut self, pid: i32, now_s: f64) {
+        self.get(pid, now_s).has_ended = true;
+    }
+
+    /// At a process's exit stop: read all of it. `sees_threads`: no child can have been missed.
+    pub fn examine(&mut self, pid: i32, now_s: f64, sees_threads: bool) {
+        let tracee = self.get(pid, now_s);
+        tracee.end_s = now_s;
+        let Some(mut report) = read_status(pid, &mut tracee.is_thread) else {
+            return;
+        };
+        if tracee.is_thread || tracee.borrows_memory {
+            return;
+        }
+        report.program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        report.hidden_children = !sees_threads && tracee.children == 0 && had_children(pid);
+        report.proof = Some(Proof::collect(pid));
+        tracee.exit = Some(report);
+    }
+
+    pub fn running(&self) -> usize {
+        self.tracees
+            .iter()
+            .filter(|tracee| !tracee.has_ended && !tracee.is_thread)
+            .count()
+    }
+
+    /// Those with memory of their own that have not ended.
+    pub fn living(&self) -> Vec<i32> {
+        self.tracees
+            .iter()
+            .filter(|tracee| !tracee.has_ended && !tracee.is_thread && !tracee.borrows_memory)
+            .map(|tracee| tracee.pid)
+            .collect()
+    }
+
+    /// The processes that were examined at their end, with when they lived.
+    pub fn reports(&self) -> impl Iterator<Item = (&Tracee, &ExitReport)> {
+        self.tracees
+            .iter()
+            .filter_map(|tracee| Some((tracee, tracee.exit.as_ref()?)))
+    }
+
+    pub fn was_examined(&self, pid: i32) -> bool {
+        self.reports().any(|(tracee, _)| tracee.pid == pid)
+    }
+
+    /// The largest peak of one process.
+    pub fn peak_kib(&self) -> u64 {
+        self.reports()
+            .map(|(_, report)| report.peak_kib)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The largest sum of the peaks of processes that lived at the same time: an upper bound for
+    /// several, as shared pages count for each; exact for one.
+    pub fn tree_peak_kib(&self) -> u64 {
+        let sum_at = |now_s: f64| -> u64 {
+            self.reports()
+                .filter(|(tracee, _)| tracee.start_s <= now_s && now_s <= tracee.end_s)
+                .map(|(_, report)| report.peak_kib)
+                .sum()
+        };
+        // A sum can only be largest at a moment when some process has just started.
+        self.reports()
+            .map(|(tracee, _)| sum_at(tracee.start_s))
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// How a process came to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    Fork,
+    Vfork,
+    Clone,
+}
+
+fn thread_group(pid: i32) -> Option<i32> {
+    Some(procfs::process::Process::new(pid).ok()?.status().ok()?.tgid)
+}
+
+/// None for a process that has lost its memory already.
+fn read_status(pid: i32, is_thread: &mut bool) -> Option<ExitReport> {
+    let status = procfs::process::Process::new(pid).ok()?.status().ok()?;
+    *is_thread = status.tgid != pid;
+    Some(ExitReport {
+        peak_kib: status.vmhwm?,
+        resident_kib: status.vmrss.unwrap_or(0),
+        ..ExitReport::default()
+    })
+}
+
+/// Page faults of children that a process has waited for betray them.
+fn had_children(pid: i32) -> bool {
+    procfs::process::Process::new(pid)
+        .and_then(|process| process.stat())
+        .is_ok_and(|stat| stat.cminflt > 0)
+}

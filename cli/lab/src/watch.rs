@@ -1,0 +1,203 @@
+//! The thread beside a traced command: looks at the memory of its processes now and then, and ends
+//! it when it takes too long, leaves processes behind, or the user has had enough.
+
+use crate::interrupt;
+use nix::libc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Resident KiB of all processes together, by seconds since the start.
+pub type Timeline = Vec<(f64, u64)>;
+
+/// Reading takes about 10 µs a process: under 0.1 % of one CPU.
+const TICK: Duration = Duration::from_millis(10);
+const SLOW_TICK: Duration = Duration::from_millis(50);
+/// From when on the slow tick is often enough.
+const SLOW_AFTER: Duration = Duration::from_secs(5);
+
+/// What the tracing thread and the watching one tell each other.
+#[derive(Default)]
+pub struct Watched {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    root: Option<i32>,
+    living: Vec<i32>,
+    /// When to stop waiting for what the command left behind.
+    grace_until: Option<Instant>,
+    left_running: Option<usize>,
+    timed_out: bool,
+    finished: bool,
+}
+
+impl Watched {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn begin(&self, root: i32) {
+        let mut state = self.state();
+        state.root = Some(root);
+        state.living = vec![root];
+    }
+
+    pub fn set_living(&self, living: Vec<i32>) {
+        self.state().living = living;
+    }
+
+    pub fn root_has_ended(&self, grace_until: Instant) {
+        let mut state = self.state();
+        state.root = None;
+        state.grace_until = Some(grace_until);
+    }
+
+    /// The tracer waits no longer.
+    pub fn finish(&self) {
+        self.state().finished = true;
+        self.changed.notify_all();
+    }
+
+    pub fn timed_out(&self) -> bool {
+        self.state().timed_out
+    }
+
+    /// How many processes were still there when waiting for them ended; None: it was not needed.
+    pub fn left_running(&self) -> Option<usize> {
+        self.state().left_running
+    }
+
+    /// Send a signal to the command, and to what belongs to its process group, if it still runs.
+    pub fn signal_root(&self, signal: i32) {
+        if let Some(root) = self.state().root {
+            send(-root, signal);
+        }
+    }
+}
+
+fn send(pid: i32, signal: i32) {
+    // SAFETY: a signal to another process touches no memory of ours.
+    unsafe { libc::kill(pid, signal) };
+}
+
+pub fn start(
+    watched: Arc<Watched>,
+    started: Instant,
+    timeout: Option<Duration>,
+) -> JoinHandle<Timeline> {
+    std::thread::spawn(move || watch(&watched, started, timeout))
+}
+
+fn watch(watched: &Watched, started: Instant, timeout: Option<Duration>) -> Timeline {
+    let mut timeline = Vec::new();
+    let mut state = watched.state();
+    while !state.finished {
+        let elapsed = started.elapsed();
+        let living = state.living.clone();
+        drop(state);
+        let resident = living.iter().map(|pid| resident_kib(*pid)).sum();
+        timeline.push((elapsed.as_secs_f64(), resident));
+
+        let is_late = timeout.is_some_and(|limit| elapsed > limit);
+        state = watched.state();
+        if let Some(root) = state.root.filter(|_| is_late || interrupt::requested()) {
+            state.timed_out = is_late;
+            send(-root, libc::SIGKILL);
+        }
+        if state
+            .grace_until
+            .is_some_and(|until| Instant::now() > until)
+            && state.left_running.is_none()
+        {
+            state.left_running = Some(state.living.len());
+            state
+                .living
+                .iter()
+                .for_each(|pid| send(*pid, libc::SIGKILL));
+        }
+        if state.finished {
+            break;
+        }
+        let tick = if elapsed < SLOW_AFTER {
+            TICK
+        } else {
+            SLOW_TICK
+        };
+        state = watched
+            .changed
+            .wait_timeout(state, tick)
+            .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state);
+    }
+    timeline
+}
+
+fn resident_kib(pid: i32) -> u64 {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/statm")) else {
+        return 0;
+    };
+    let pages = text
+        .split(' ')
+        .nth(1)
+        .and_then(|field| field.parse().ok())
+        .unwrap_or(0);
+    pages * (procfs::page_size() / 1024)
+}
+
+/// Memory one second after the moment of the largest, if the command lived that long.
+pub fn resident_after_peak(timeline: &[(f64, u64)]) -> Option<u64> {
+    let mut peak = timeline.first()?;
+    for point in timeline {
+        if point.1 > peak.1 {
+            peak = point;
+        }
+    }
+    timeline
+        .iter()
+        .find(|point| point.0 >= peak.0 + 1.0 && point.1 > 0)
+        .map(|point| point.1)
+}
+
+/// At most `count` points, each the largest of those that it stands for.
+pub fn thinned(timeline: &[(f64, u64)], count: usize) -> Timeline {
+    let width = timeline.len().div_ceil(count.max(1)).max(1);
+    timeline
+        .chunks(width)
+        .filter_map(|chunk| chunk.iter().copied().max_by_key(|point| point.1))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_one_second_after_the_peak() {
+        let timeline = [
+            (0.0, 1),
+            (0.5, 90),
+            (1.0, 80),
+            (1.49, 70),
+            (1.5, 60),
+            (2.0, 50),
+        ];
+        assert_eq!(resident_after_peak(&timeline), Some(60));
+    }
+
+    #[test]
+    fn a_program_that_ends_soon_after_its_peak_has_no_later_memory() {
+        assert_eq!(resident_after_peak(&[(0.0, 1), (0.5, 90), (1.4, 3)]), None);
+    }
+
+    #[test]
+    fn a_thinned_timeline_keeps_its_peak() {
+        let timeline: Timeline = (0u32..1000)
+            .map(|at| (f64::from(at), u64::from(at % 700)))
+            .collect();
+        let thin = thinned(&timeline, 100);
+        assert_eq!(thin.len(), 100);
+        assert!(thin.contains(&(699.0, 699)));
+    }
+}

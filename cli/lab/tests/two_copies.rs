@@ -1,0 +1,250 @@
+//! The measurement itself is measured, with numbers that are made up: two copies of one allocator may
+//! hardly ever look different, and one that is 5 % slower has to be found.
+
+use hakmem_lab::allocator::Allocator;
+use hakmem_lab::campaign::{self, Campaign, Outcome, Silent};
+use hakmem_lab::document::{Document, Sample, Settings};
+use hakmem_lab::meter::{Meter, Stop};
+use hakmem_lab::statistics::{Difference, generator_for};
+use hakmem_lab::summary::{self, Metric};
+use hakmem_lab::workload::{Judge, Workload};
+use indexmap::IndexMap;
+use std::path::PathBuf;
+
+/// How many comparisons are made of each kind.
+const COMPARISONS: usize = 300;
+const RUNS: u32 = 10;
+/// Of the workload's time, in which two runs usually differ.
+const NOISE: f64 = 0.02;
+
+/// Takes 100 ms, more or less; allocators called slow… take 5 % more. The machine drifts.
+struct FakeMeter {
+    generator: fastrand::Rng,
+    runs: f64,
+    /// The order in which allocators were measured.
+    order: Vec<String>,
+    /// What one of them prints instead.
+    other_answer: Option<&'static str>,
+    stop_after: Option<usize>,
+}
+
+impl FakeMeter {
+    fn new(seed: &str) -> FakeMeter {
+        FakeMeter {
+            generator: generator_for(seed),
+            runs: 0.0,
+            order: Vec::new(),
+            other_answer: None,
+            stop_after: None,
+        }
+    }
+
+    /// Mostly small deviations, now and then a large one: as machines are.
+    fn noise(&mut self) -> f64 {
+        let near: f64 = (0..4).map(|_| self.generator.f64() - 0.5).sum();
+        let is_disturbed = self.generator.f64() < 0.05;
+        1.0 + NOISE * near * 1.7
+            + if is_disturbed {
+                0.2 * self.generator.f64()
+            } else {
+                0.0
+            }
+    }
+}
+
+impl Meter for FakeMeter {
+    fn measure(&mut self, _: &Workload, allocator: &Allocator) -> Result<Sample, Stop> {
+        if self.stop_after == Some(self.order.len()) {
+            return Err(Stop::Interrupted);
+        }
+        self.order.push(allocator.name.clone());
+        self.runs += 1.0;
+        let drift = 1.0 + self.runs * 0.001;
+        let own = if allocator.name.starts_with("slow") {
+            1.05
+        } else {
+            1.0
+        };
+        let answer = match self.other_answer {
+            Some(name) if name == allocator.name => "something else",
+            _ => "right",
+        };
+        Ok(Sample {
+            wall_s: 0.1 * drift * own * self.noise(),
+            peak_kib: 1000,
+            answer: answer.into(),
+            ..Sample::default()
+        })
+    }
+}
+
+fn workload() -> Workload {
+    Workload {
+        name: "work".into(),
+        about: String::new(),
+        group: "compare".into(),
+        threads: 1,
+        program: PathBuf::from("/bin/true"),
+        arguments: Vec::new(),
+        environment: IndexMap::new(),
+        own_environment: IndexMap::new(),
+        folder: PathBuf::from("/"),
+        stdin: None,
+        judge: Judge::Reference,
+        filter: None,
+        scratch: None,
+        prepare: Vec::new(),
+        verify: Vec::new(),
+        outputs: Vec::new(),
+        server: None,
+        trace_threads: false,
+        bundles_malloc: false,
+        timeout: None,
+    }
+}
+
+fn allocators(names: &[&str]) -> Vec<Allocator> {
+    names
+        .iter()
+        .map(|name| Allocator {
+            name: (*name).into(),
+            ..Allocator::default()
+        })
+        .collect()
+}
+
+fn document(names: &[&str]) -> Document {
+    let settings = Settings {
+        runs: RUNS,
+        baseline: names[0].into(),
+        ..Settings::default()
+    };
+    let mut document = Document {
+        settings,
+        ..Document::default()
+    };
+    campaign::describe(
+        &mut document,
+        &[workload()],
+        &allocators(names),
+        &str::to_string,
+    )
+    .unwrap();
+    document
+}
+
+fn run(meter: &mut FakeMeter, names: &[&str]) -> (Document, Outcome) {
+    go_on(meter, names, document(names))
+}
+
+fn go_on(meter: &mut FakeMeter, names: &[&str], document: Document) -> (Document, Outcome) {
+    let mut observer = Silent;
+    let mut campaign = Campaign::new(
+        document,
+        vec![workload()],
+        allocators(names),
+        meter,
+        &mut observer,
+    );
+    let outcome = campaign.run().unwrap();
+    (campaign.document, outcome)
+}
+
+fn verdict(names: [&str; 2], seed: usize) -> Option<Difference> {
+    let (document, _) = run(&mut FakeMeter::new(&format!("{names:?} {seed}")), &names);
+    let row = &summary::values(&document, Metric::Time)["work"];
+    summary::standing(row, names[1], names[0]).unwrap().verdict
+}
+
+fn share(names: [&str; 2], wanted: Difference) -> f64 {
+    let count = (0..COMPARISONS)
+        .filter(|seed| verdict(names, *seed) == Some(wanted))
+        .count();
+    count as f64 / COMPARISONS as f64
+}
+
+#[test]
+fn two_copies_of_one_allocator_show_no_difference_in_95_percent_of_comparisons() {
+    let share = share(["one", "two"], Difference::NotShown);
+    assert!(share >= 0.95, "only in {share}");
+}
+
+#[test]
+fn an_allocator_that_is_5_percent_slower_is_found() {
+    let share = share(["one", "slow"], Difference::More);
+    assert!(share >= 0.9, "only in {share}");
+}
+
+#[test]
+fn runs_are_interleaved_and_the_order_turns() {
+    let mut meter = FakeMeter::new("order");
+    run(&mut meter, &["a", "b", "c"]);
+    // Two reference runs of the plain system, a warm-up, then rounds.
+    let order: Vec<String> = meter.order[2..]
+        .chunks(3)
+        .map(|round| round.concat())
+        .collect();
+    assert_eq!(order[..5], ["abc", "bca", "cab", "abc", "bca"]);
+    assert_eq!(order.len(), RUNS as usize + 1);
+}
+
+#[test]
+fn an_allocator_under_which_the_output_differs_has_no_figure() {
+    let mut meter = FakeMeter::new("differs");
+    meter.other_answer = Some("two");
+    let (document, outcome) = run(&mut meter, &["one", "two"]);
+    assert_eq!(outcome, Outcome::Finished);
+    assert!(
+        document
+            .samples
+            .iter()
+            .all(|sample| sample.allocator == "one")
+    );
+    assert_eq!(document.refused.len(), 1);
+    assert!(
+        document.refused[0]
+            .reason
+            .starts_with("its output differs from that without preload")
+    );
+}
+
+#[test]
+fn a_stopped_campaign_goes_on_where_it_was() {
+    let names = ["one", "two"];
+    let mut meter = FakeMeter::new("stopped");
+    meter.stop_after = Some(11);
+    let (stopped, outcome) = run(&mut meter, &names);
+    assert_eq!(outcome, Outcome::Interrupted);
+    assert!(stopped.finished.is_none());
+    let kept = stopped.samples.clone();
+    assert!(!kept.is_empty());
+
+    let mut meter = FakeMeter::new("went on");
+    let (finished, outcome) = go_on(&mut meter, &names, stopped);
+    assert_eq!(outcome, Outcome::Finished);
+    assert_eq!(finished.samples[..kept.len()], kept[..]);
+    assert_eq!(finished.samples.len(), 2 * RUNS as usize);
+}
+
+#[test]
+fn a_result_file_holds_what_was_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("result.json");
+    let (document, _) = run(&mut FakeMeter::new("stored"), &["one", "two"]);
+    let stored = Document {
+        format: 2,
+        ..document
+    };
+    stored.store(&path).unwrap();
+    let loaded = Document::load(&path).unwrap();
+    assert_eq!(loaded.samples, stored.samples);
+    assert_eq!(loaded.to_text(), stored.to_text());
+    // One sample a line.
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(
+        text.lines()
+            .filter(|line| line.contains("\"wall_s\""))
+            .count(),
+        20
+    );
+}

@@ -2,11 +2,10 @@
 PREFIX  ?= /usr/local
 DESTDIR ?=
 JOBS    ?= $(shell nproc)
-PYTHON   = $$(tools/setup --print-python)
 
 .PHONY: all configure test soak bench demo install clean format check help
 
-all: configure                ## build the library and the benchmark programs into build/
+all: configure                ## build the library, the command line and the benchmarks into build/
 	@cmake --build build -j $(JOBS)
 
 configure:
@@ -25,15 +24,14 @@ soak:                         ## the stress tests for an hour (MINUTES=60)
 bench:                        ## the benchmarks and real programs, beside the other allocators
 	@tools/setup build bench
 	@tools/build release
-	@$(PYTHON) bench/peers/build.py || echo "make: going on without the peers named above" >&2
-	@$(PYTHON) bench/run.py
-	@$(PYTHON) bench/real/make_inputs.py
-	@$(PYTHON) bench/run.py --real --label real
+	@build/hakmem peers install || echo "make: going on without the peers named above" >&2
+	@build/hakmem bench
+	@build/hakmem bench --real --label real
 
 demo:                         ## real programs under hakmem beside glibc, as a table
 	@tools/setup build demo
 	@tools/build release
-	@$(PYTHON) tools/demo
+	@tools/demo
 
 install: all                  ## into $(DESTDIR)$(PREFIX)
 	@DESTDIR="$(DESTDIR)" cmake --install build

@@ -17,6 +17,7 @@ use crate::usage;
 use crate::watch;
 use crate::workload::{Judge, Ready, Server, Workload};
 use indexmap::IndexMap;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -57,7 +58,18 @@ pub trait Meter {
 /// The real one.
 pub struct LinuxMeter {
     /// Makes paths in results relative to the project.
-    pub relative: Box<dyn Fn(&str) -> String>,
+    relative: Box<dyn Fn(&str) -> String>,
+    /// Of each workload, under the hungriest allocator so far.
+    peaks_kib: HashMap<String, u64>,
+}
+
+impl LinuxMeter {
+    pub fn new(relative: impl Fn(&str) -> String + 'static) -> LinuxMeter {
+        LinuxMeter {
+            relative: Box::new(relative),
+            peaks_kib: HashMap::new(),
+        }
+    }
 }
 
 /// What the run adds to the workload's environment.
@@ -116,6 +128,12 @@ impl Meter for LinuxMeter {
         let output = temporary()?;
         let errors = temporary()?;
         let request = request(workload, allocator, &output, &errors)?;
+        // What the run will need, and a quarter more: the same for every allocator.
+        let expected_kib = self
+            .peaks_kib
+            .get(&workload.name)
+            .map_or(0, |kib| kib / 4 * 5);
+        machine::warm_memory(expected_kib);
         let frequency_before = machine::frequency_khz();
         let (busy_before, own_before) = (machine::busy_s(), machine::own_s());
         let running = Running::start(request)?;
@@ -145,6 +163,8 @@ impl Meter for LinuxMeter {
         let (answer, reported) = answer::judge(workload, &run, output, said)?;
         let frequency = frequency_before.zip(machine::frequency_khz());
         let mut sample = flatten(&run, driven.as_ref(), other.max(0.0));
+        let peak = self.peaks_kib.entry(workload.name.clone()).or_default();
+        *peak = sample.tree_peak_kib.max(*peak);
         sample.owners = owners;
         sample.known_blocks = known_blocks;
         sample.answer = answer;

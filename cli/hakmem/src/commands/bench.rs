@@ -178,9 +178,7 @@ fn measure(
     interrupt::install();
     let mut progress = Progress::new(Some(path.to_path_buf()), workloads.len());
     let relative = places.clone();
-    let mut meter = LinuxMeter {
-        relative: Box::new(move |text| relative.relative(text)),
-    };
+    let mut meter = LinuxMeter::new(move |text| relative.relative(text));
     let mut campaign = Campaign::new(document, workloads, allocators, &mut meter, &mut progress);
     let outcome = campaign.run();
     let document = campaign.document;

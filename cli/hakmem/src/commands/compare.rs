@@ -112,9 +112,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         campaign::Observer::noted(&mut progress, note);
     }
     let relative = places.clone();
-    let mut meter = LinuxMeter {
-        relative: Box::new(move |text| relative.relative(text)),
-    };
+    let mut meter = LinuxMeter::new(move |text| relative.relative(text));
     let mut campaign = Campaign::new(
         document,
         vec![workload],

@@ -1,1 +1,0 @@
-"""The measuring runner behind bench/run.py: see docs/measuring.md."""

@@ -213,14 +213,14 @@ impl Variant {
             timeout: Some(timeout),
         };
         if selection.real {
-            Ok(self.as_real(workload, selection.quick, folders))
+            Ok(self.into_real(workload, selection.quick, folders))
         } else {
-            self.as_own(workload, selection.quick, folders)
+            self.into_own(workload, selection.quick, folders)
         }
     }
 
     /// One of our own workloads, which prints an answer that is declared.
-    fn as_own(
+    fn into_own(
         self,
         workload: Workload,
         quick: bool,
@@ -245,7 +245,7 @@ impl Variant {
     }
 
     /// A real program, whose output is compared with that of a run without preload.
-    fn as_real(self, workload: Workload, quick: bool, folders: &Folders) -> Workload {
+    fn into_real(self, workload: Workload, quick: bool, folders: &Folders) -> Workload {
         let own_environment: IndexMap<String, String> = self
             .environment
             .iter()

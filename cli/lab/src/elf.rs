@@ -330,3 +330,40 @@ pub fn read_cached(path: &Path) -> Result<Arc<ElfFile>, Unreadable> {
     cache.insert(path.to_path_buf(), (stamp, Arc::clone(&file)));
     Ok(file)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::generator_for;
+    use std::fs;
+
+    #[test]
+    fn the_c_library_is_read() {
+        let path = crate::allocator::libc_path().unwrap();
+        let file = ElfFile::read(&path).unwrap();
+        assert!(file.exports("malloc") && file.exports("malloc_trim") && !file.exports("_Znwm"));
+        assert!(file.slots.iter().any(|slot| slot.name == "malloc"));
+        assert!(file.build_id.is_some() && file.bundled().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_or_less_to_read_but_never_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("damaged");
+        let whole = fs::read("/bin/ls").unwrap();
+        let mut generator = generator_for("damage");
+        for _ in 0..400 {
+            let mut bytes = whole.clone();
+            for _ in 0..=generator.usize(..8) {
+                // Mostly in the headers, where offsets and sizes are.
+                let end = if generator.bool() { 1024 } else { bytes.len() };
+                bytes[generator.usize(..end)] = generator.u8(..);
+            }
+            if generator.u8(..4) == 0 {
+                bytes.truncate(generator.usize(..bytes.len()));
+            }
+            fs::write(&path, &bytes).unwrap();
+            let _ = ElfFile::read(&path);
+        }
+    }
+}

@@ -108,9 +108,6 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
 
     interrupt::install();
     let mut progress = Progress::new(None, 1);
-    for note in &document.notes {
-        campaign::Observer::noted(&mut progress, note);
-    }
     let relative = places.clone();
     let mut meter = LinuxMeter::new(move |text| relative.relative(text));
     let mut campaign = Campaign::new(

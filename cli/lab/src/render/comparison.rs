@@ -98,10 +98,13 @@ fn cells(
     vec![
         Cell::new(name),
         shown(&time, duration),
+        // Of one or two runs there is none to speak of.
         Cell::toned(
-            time.as_ref().map_or(String::new(), |standing| {
-                format!("{:.1} %", standing.spread * 100.0)
-            }),
+            time.as_ref()
+                .filter(|_| document.samples_of(variant, name).count() > 2)
+                .map_or(String::new(), |standing| {
+                    format!("{:.1} %", standing.spread * 100.0)
+                }),
             Tone::Faint,
         ),
         ratio(&time),

@@ -1,7 +1,5 @@
 //! Rows and columns, for a terminal of a given width or in Markdown.
 
-use comfy_table::{CellAlignment, ContentArrangement, TableComponent};
-
 /// Where the text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -141,32 +139,35 @@ impl Table {
     }
 
     fn text(&self, form: Form, kept: &[usize]) -> String {
-        let mut table = comfy_table::Table::new();
-        table.load_preset(comfy_table::presets::NOTHING);
-        table.set_content_arrangement(ContentArrangement::Disabled);
-        table.set_style(TableComponent::HeaderLines, '─');
-        table.set_style(TableComponent::MiddleHeaderIntersections, ' ');
-        table.set_header(kept.iter().map(|at| self.columns[*at].title.clone()));
-        for row in &self.rows {
-            table.add_row(
-                kept.iter()
-                    .map(|at| form.toned(&row[*at].text, row[*at].tone)),
-            );
-        }
-        for (place, at) in kept.iter().enumerate() {
-            if let Some(column) = table.column_mut(place) {
-                // The other half of the gap is the place of a line between columns.
-                column.set_padding((0, u16::from(place + 1 < kept.len())));
-                if self.columns[*at].is_number {
-                    column.set_cell_alignment(CellAlignment::Right);
-                }
-            }
-        }
-        let text = table.to_string();
-        text.lines()
-            .map(str::trim_end)
-            .collect::<Vec<_>>()
-            .join("\n")
+        let widths: Vec<usize> = kept.iter().map(|column| self.width_of(*column)).collect();
+        let line = |cells: &dyn Fn(usize) -> Cell| {
+            let padded: Vec<String> = kept
+                .iter()
+                .zip(&widths)
+                .map(|(column, width)| {
+                    let Cell { text, tone } = cells(*column);
+                    // Padded first: colour takes no room.
+                    let padding = " ".repeat(width - text.chars().count());
+                    let text = form.toned(&text, tone);
+                    if self.columns[*column].is_number {
+                        format!("{padding}{text}")
+                    } else {
+                        format!("{text}{padding}")
+                    }
+                })
+                .collect();
+            padded.join(&" ".repeat(GAP)).trim_end().to_string()
+        };
+        let mut lines = vec![
+            line(&|column| Cell::new(&self.columns[column].title)),
+            line(&|column| Cell::toned("─".repeat(self.width_of(column)), Tone::Faint)),
+        ];
+        lines.extend(
+            self.rows
+                .iter()
+                .map(|row| line(&|column| row[column].clone())),
+        );
+        lines.join("\n")
     }
 
     fn markdown(&self) -> String {
@@ -224,7 +225,7 @@ mod tests {
         });
         assert_eq!(
             text,
-            "name       time  faults\n──────── ─────── ──────\n\
+            "name       time  faults\n───────  ──────  ──────\n\
              one      1.25 s      17\nanother  10.5 s       8"
         );
     }

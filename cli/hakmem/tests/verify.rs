@@ -156,7 +156,7 @@ fn a_program_with_an_allocator_inside_is_found_out() {
         found["refusal"]
             .as_str()
             .unwrap()
-            .contains("which is mimalloc"),
+            .contains("that is mimalloc"),
         "{found}"
     );
 

@@ -247,10 +247,8 @@ impl Findings {
             lines.push(format!("  malloc is in     {}", owner.path.display()));
             if !owner.is.is_empty() {
                 let version = owner.version.as_deref().unwrap_or_default();
-                lines.push(format!(
-                    "  which is         {} {version}",
-                    owner.is.join(" and ")
-                ));
+                let line = format!("  which is         {} {version}", owner.is.join(" and "));
+                lines.push(line.trim_end().to_string());
             }
             lines.extend(
                 owner
@@ -343,10 +341,10 @@ fn advice(proof: &Proof, expected: &Allocator) -> Option<String> {
             "build it without an allocator of its own, or link libhakmem.a into it".into(),
         );
     }
-    let is_plain = owners.iter().all(|path| Allocator::of_system().owns(path));
-    (is_plain && expected.library.is_some()).then(|| {
+    let library = expected.library.as_deref()?;
+    (!owners.contains(library)).then(|| {
         format!(
-            "nothing was preloaded: 'hakmem run -a {} -- …' does",
+            "it was not preloaded: 'hakmem run -a {} -- …' does",
             expected.name
         )
     })
@@ -364,7 +362,7 @@ fn recognised(proof: &Proof, expected: &Allocator) -> String {
     if names.is_empty() {
         String::new()
     } else {
-        format!(", which is {}", names.join(" and "))
+        format!("; that is {}", names.join(" and "))
     }
 }
 

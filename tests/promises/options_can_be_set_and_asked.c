@@ -29,8 +29,8 @@ static void check_environment(void)
                                   "HAKMEM_CHECK=2",
                                   "HAKMEM_PARCEL_BYTES=1Mx"};
     static const char *const complaints[] = {
-        "hakmem: HAKMEM_DIRTY_BYTES=lots is not a number from 0 to 1099511627776; using "
-        "268435456\n",
+        ("hakmem: HAKMEM_DIRTY_BYTES=lots is not a number from 0 to 1099511627776; using "
+         "268435456\n"),
         "hakmem: HAKMEM_CHECK=2 is not a number from 0 to 1; using 0\n",
         "hakmem: HAKMEM_PARCEL_BYTES=1Mx is not a number from 64 to 16777216; using 65536\n"};
     int ends[2];

@@ -1,8 +1,9 @@
 //! The command as its users meet it, and small programs and allocators compiled for the occasion.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A whole allocator that never gives anything back. It stands for any other one; MARK puts a symbol
@@ -99,9 +100,8 @@ impl Workshop {
     }
 
     pub fn script(&self, name: &str, text: &str) -> PathBuf {
-        use std::os::unix::fs::PermissionsExt;
-        let path = self.write(name, text);
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let path = self.path(name);
+        make_program(&path, text.as_bytes());
         path
     }
 
@@ -150,7 +150,10 @@ impl Workshop {
         let bin = self.path("bin");
         if !bin.exists() {
             std::fs::create_dir(&bin).unwrap();
-            std::fs::copy(env!("CARGO_BIN_EXE_hakmem"), bin.join("hakmem")).unwrap();
+            make_program(
+                &bin.join("hakmem"),
+                &std::fs::read(env!("CARGO_BIN_EXE_hakmem")).unwrap(),
+            );
             std::fs::copy(library(), bin.join("libhakmem.so")).unwrap();
         }
         let mut command = Command::new(bin.join("hakmem"));
@@ -163,6 +166,20 @@ impl Workshop {
             .env_remove("LD_PRELOAD");
         answer(command)
     }
+}
+
+/// Write an executable file, in a process of its own. Written here, its descriptor could be open in the
+/// child that another test's thread forks at the moment, and the kernel does not execute a file that
+/// is open for writing.
+pub fn make_program(path: &Path, content: &[u8]) {
+    let mut install = Command::new("install")
+        .args(["-m", "755", "/dev/stdin"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    install.stdin.take().unwrap().write_all(content).unwrap();
+    assert!(install.wait().unwrap().success());
 }
 
 pub fn root() -> PathBuf {

@@ -2,6 +2,7 @@
 #include "hakmem/hakmem.h"
 #include "cache/start.h"
 #include "front/environment.h"
+#include "front/figures.h"
 
 const char *hak_version(void)
 {
@@ -24,5 +25,6 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 // the latest.
 __attribute__((destructor(101))) static void stop(void)
 {
+    hak_figures_report();
     hak_stop_process();
 }

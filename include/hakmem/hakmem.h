@@ -113,6 +113,13 @@ struct hak_stats {
 // 10 ns a slab (64 KiB to 256 KiB of heap each).
 HAKMEM_API void hak_stats_read(struct hak_stats *stats);
 
+// The same, each size class and the counters as one line of JSON with a final 0, in `text`, which has
+// room for `bytes`. Returns the length of the whole: one that is not less than `bytes` has been cut.
+// 32 KiB are always enough. Allocates nothing, and may be called from a signal handler: what needs a
+// lock that is not to be had then is 0, and `"walked"` is false. The names stay, new ones may come;
+// docs/statistics.md explains them.
+HAKMEM_API size_t hak_stats_json(char *text, size_t bytes);
+
 // The value of an option (see docs/options.md), false when there is none of that name.
 HAKMEM_API bool hak_option_get(const char *name, uint64_t *value);
 // Set it, if it may be changed while the program runs and the value is in range.

@@ -79,6 +79,23 @@ struct hak_hot {
     uint32_t bin;           // owner: of the block that is or was there
 };
 
+// What has passed between a magazine and the rest, in batches. Blocks that a magazine gives and
+// takes are not counted: that would cost the fast paths.
+struct hak_class_counts {
+    _Atomic(uint64_t) refills;         // times that the magazine was empty
+    _Atomic(uint64_t) refilled_blocks; // that it got then
+    _Atomic(uint64_t) spills;          // times that it was full and did not grow
+    _Atomic(uint64_t) spilled_blocks;  // that it gave away, also when it was emptied unasked
+};
+
+// What it and other caches have passed to each other.
+struct hak_cache_counts {
+    _Atomic(uint64_t) sent_parcels;
+    _Atomic(uint64_t) sent_blocks;
+    _Atomic(uint64_t) opened_parcels;
+    _Atomic(uint64_t) adopted_slabs; // of threads that have ended
+};
+
 enum hak_cache_state {
     HAK_CACHE_LIVE, // a thread's, or a heap
     HAK_CACHE_DEAD, // its thread has ended; it waits for the next one (the orphans: always)
@@ -103,6 +120,7 @@ struct hak_cache {
     uint64_t exit_events;            // owner, while its thread ends: events at the last round
     struct hak_cache *next;          // constant: in the list of all caches
     struct hak_list dead_link;       // registry lock
+    _Atomic(int) thread_id;          // owner: the kernel's number of the thread that had it last
 
     size_t magazine_bytes;              // lock: of blocks that the grown magazines may hold
     size_t new_slab_bytes;              // lock: of slabs made since the magazines were last tidied
@@ -113,6 +131,10 @@ struct hak_cache {
     struct hak_hot hot[HAK_HOT_PLACES]; // BigCache: one for each doubling to 4 MiB
 
     struct hak_magazine magazines[HAK_SMALL_CLASSES];
+
+    // For statistics, since the start, whosever the cache was. Written with the lock, read by anybody.
+    struct hak_class_counts class_counts[HAK_SMALL_CLASSES];
+    struct hak_cache_counts counts;
 
     // Parcels from others, newest first.
     //   written by   any thread       hak_parcel_send   CAS, release

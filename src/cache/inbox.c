@@ -70,6 +70,8 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
         parcel_end_locked(cache, parcel);
         return;
     }
+    hak_count(&cache->counts.sent_parcels, 1);
+    hak_count(&cache->counts.sent_blocks, hak_load_relaxed(&parcel->count));
     // Before the parcel can be opened, so that the sum never falls below zero.
     const size_t bytes = parcel->bytes;
     const size_t waiting = hak_add_relaxed(&owner->inbox_bytes, bytes) + bytes;
@@ -248,6 +250,7 @@ static void parcel_open_locked(struct hak_cache *self,
                                bool keep)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
+    hak_count(&cache->counts.opened_parcels, 1);
     for (uint32_t i = 0; i < count;) {
         const bool is_kept = keep && inbox_keep(cache, hak_place_load(&parcel->blocks[i]));
         i += is_kept ? 1 : hak_inbox_route_row(self, cache, &parcel->blocks[i], count - i);

@@ -37,6 +37,7 @@ struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
         slab = HAK_LIST_ITEM(slabs->next, struct hak_slab, link);
         hak_list_remove(&slab->link);
         hak_slab_move(slab, cache, cache->tag);
+        hak_count(&cache->counts.adopted_slabs, 1);
     }
     hak_lock_drop(&hak_orphans.lock);
     return slab;
@@ -61,6 +62,7 @@ bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
     if (is_taken) {
         hak_list_remove(&slab->link);
         hak_slab_move(slab, cache, cache->tag);
+        hak_count(&cache->counts.adopted_slabs, 1);
     }
     hak_lock_drop(&owner->lock);
     if (is_taken) {

@@ -194,6 +194,7 @@ static void magazine_put(struct hak_cache *cache,
                          uint32_t last)
 {
     hak_place *base = cache->magazines[size_class].base;
+    hak_count(&cache->class_counts[size_class].spilled_blocks, last + 1 - first);
     while (first <= last) {
         first += hak_inbox_route_row(cache, cache, &base[first], last - first + 1);
     }
@@ -318,6 +319,7 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
         magazine_note(cache, size_class, false);
     }
     magazine->is_refilled = true;
+    hak_count(&cache->class_counts[size_class].refills, 1);
     hak_inbox_refill(cache, size_class, (magazine->slots + 1) / 2);
     hak_place *top = hak_load_relaxed(&cache->top[size_class]);
     if (top == magazine->base + 1) {
@@ -334,6 +336,7 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
             return NULL;
         }
     }
+    hak_count(&cache->class_counts[size_class].refilled_blocks, (size_t)(top - magazine->base) - 1);
     hak_store_relaxed(&cache->top[size_class], top - 1);
     return hak_place_load(top - 1);
 }
@@ -353,6 +356,7 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *bloc
         held = magazine_held(cache, size_class);
     }
     if (held == magazine->slots) {
+        hak_count(&cache->class_counts[size_class].spills, 1);
         // The lower half is the coldest: it goes, the rest moves down.
         uint32_t gone = magazine->bottom;
         if (gone < (held + 1) / 2) {

@@ -261,6 +261,11 @@ void hak_sweep_lock(void)
     hak_lock_take(&sweep_lock);
 }
 
+bool hak_sweep_lock_within(unsigned ms)
+{
+    return hak_lock_take_within(&sweep_lock, ms);
+}
+
 void hak_sweep_unlock(bool is_child)
 {
     if (is_child) {

@@ -34,6 +34,7 @@ HAK_INTERNAL size_t hak_sweep_everything(void);
 HAK_INTERNAL void hak_sweep_start(void);
 // Around fork.
 HAK_INTERNAL void hak_sweep_lock(void);
+HAK_INTERNAL bool hak_sweep_lock_within(unsigned ms);
 HAK_INTERNAL void hak_sweep_unlock(bool is_child);
 
 #endif

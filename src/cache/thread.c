@@ -197,6 +197,7 @@ struct hak_cache *hak_cache_for_thread(const void *block)
     }
     cache = hak_cache_make(true, owner_of(block));
     if (cache != NULL) {
+        hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
         // First the cache: setting the key may allocate.
         hak_cache_self = cache;
         if (thread_key_is_made) {
@@ -206,20 +207,63 @@ struct hak_cache *hak_cache_for_thread(const void *block)
     return cache;
 }
 
+// All locks but the sweep's in the order of their ranks: the one behind `lock`, or the first. NULL after
+// the last. `cache` is where it is among the caches.
+static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache **cache)
+{
+    if (lock == NULL) {
+        return &hak_registry.lock;
+    }
+    if (lock == &hak_registry.lock) {
+        *cache = hak_load_relaxed(&hak_registry.all);
+    } else if (*cache != NULL) {
+        *cache = (*cache)->next;
+    }
+    if (*cache != NULL) {
+        return &(*cache)->lock;
+    }
+    if (lock == &hak_cache_late.lock) {
+        return &hak_orphans.lock;
+    }
+    if (lock == &hak_orphans.lock) {
+        return &hak_arena.lock;
+    }
+    if (lock == &hak_arena.lock) {
+        return &hak_pool.lock;
+    }
+    return lock == &hak_pool.lock ? NULL : &hak_cache_late.lock;
+}
+
 // fork copies the memory as it is at one moment: no lock may be held then by a thread that
 // the child will not have.
 void hak_world_lock(void)
 {
+    struct hak_cache *cache = NULL;
+    struct hak_lock *lock = NULL;
     hak_sweep_lock();
-    hak_lock_take(&hak_registry.lock);
-    for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
-         cache = cache->next) {
-        hak_lock_take(&cache->lock);
+    while ((lock = world_next(lock, &cache)) != NULL) {
+        hak_lock_take(lock);
     }
-    hak_lock_take(&hak_cache_late.lock);
-    hak_lock_take(&hak_orphans.lock);
-    hak_lock_take(&hak_arena.lock);
-    hak_lock_take(&hak_pool.lock);
+}
+
+bool hak_world_lock_within(unsigned ms)
+{
+    struct hak_cache *cache = NULL;
+    struct hak_lock *lock = NULL;
+    if (!hak_sweep_lock_within(ms)) {
+        return false;
+    }
+    while ((lock = world_next(lock, &cache)) != NULL && hak_lock_take_within(lock, ms)) {
+    }
+    if (lock == NULL) {
+        return true;
+    }
+    struct hak_lock *taken = NULL;
+    while ((taken = world_next(taken, &cache)) != lock) {
+        hak_lock_drop(taken);
+    }
+    hak_sweep_unlock(false);
+    return false;
 }
 
 static void world_drop(bool is_child)
@@ -227,6 +271,7 @@ static void world_drop(bool is_child)
     void (*drop)(struct hak_lock *) = is_child ? hak_lock_drop_in_child : hak_lock_drop;
     if (is_child) {
         hak_arena_forked_locked();
+        hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
     }
     drop(&hak_pool.lock);
     drop(&hak_arena.lock);

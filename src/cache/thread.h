@@ -36,6 +36,8 @@ HAK_INTERNAL void hak_cache_end(struct hak_cache *cache);
 // Take every lock there is, in order of rank, and drop them: nothing changes in between, but for
 // the places and tops of magazines. For fork, and for who wants exact figures.
 HAK_INTERNAL void hak_world_lock(void);
+// The same, but false, with nothing taken, when one of them is not to be had for `ms` milliseconds.
+HAK_INTERNAL bool hak_world_lock_within(unsigned ms);
 HAK_INTERNAL void hak_world_unlock(void);
 
 // Once, before the first cache: make the key whose destructor ends a thread's cache.

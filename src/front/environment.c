@@ -1,6 +1,7 @@
 // environment.c -- see environment.h; and options by name.
 #include "front/environment.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -59,6 +60,25 @@ static bool parse_number(const char *text, uint64_t *value)
     return true;
 }
 
+static char stats_file[PATH_MAX]; // empty: none. A copy, as programs write over their environment
+
+const char *hak_stats_file(void)
+{
+    return stats_file;
+}
+
+// HAKMEM_STATS may name a file. False when `value` is no such name.
+static bool take_file(const struct option *option, const char *value)
+{
+    const size_t length = strlen(value);
+    const bool is_name = strcmp(option->name, "stats") == 0 && length > 0 &&
+                         length < sizeof stats_file && (*value < '0' || *value > '9');
+    if (is_name) {
+        memcpy(stats_file, value, length + 1);
+    }
+    return is_name;
+}
+
 static void environment_complain(const char *value, const struct option *option)
 {
     char line[256];
@@ -86,7 +106,7 @@ static void environment_take(const char *variable)
     }
     const struct option *option = option_named(variable, (size_t)(equals - variable));
     uint64_t value;
-    if (option == NULL) {
+    if (option == NULL || take_file(option, equals + 1)) {
         return;
     }
     if (!parse_number(equals + 1, &value) || value < option->min || value > option->max) {

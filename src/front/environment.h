@@ -8,4 +8,7 @@
 // the default kept. Ignored in set-user-ID programs. Once, before the program's main.
 HAK_INTERNAL void hak_environment_read(char **environment);
 
+// Where statistics go when the program ends, as HAKMEM_STATS says; empty: into no file.
+HAK_INTERNAL const char *hak_stats_file(void);
+
 #endif

@@ -2,16 +2,16 @@
 // malloc_trim, mallopt. Answered with our figures under its names, so that programs and
 // exporters that ask get the truth about the allocator that serves them.
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 
-#include "base/format.h"
 #include "base/options.h"
 #include "cache/sweep.h"
+#include "front/figures.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
-#include "os/os.h"
 
 size_t hak_trim(void)
 {
@@ -72,42 +72,41 @@ static int option(int parameter, int value)
            parameter == M_CHECK_ACTION || parameter == M_PERTURB || parameter == M_TRIM_THRESHOLD;
 }
 
-// clang-format off: it never settles on such a list
-#    define STATS_FIELDS(X) \
-        X(mapped_bytes) X(live_bytes) X(live_blocks) \
-        X(cached_bytes) X(kept_bytes) X(slab_free_bytes) \
-        X(unit_free_bytes) X(dirty_bytes) X(metadata_bytes) \
-        X(cache_count) X(superslab_count) X(mapping_count)
-// clang-format on
-
 static void print_stats(void)
 {
-    struct hak_stats stats;
-    char text[1024];
-    hak_stats_read(&stats);
-    size_t length = hak_format(text, sizeof text, "hakmem %s\n", hak_version());
-#    define PRINT_FIELD(name) \
-        length += hak_format(text + length, sizeof text - length, "%s %z\n", #name, stats.name);
-    STATS_FIELDS(PRINT_FIELD)
-#    undef PRINT_FIELD
-    hak_os_print(text, length);
+    hak_figures_print();
 }
 
 // The C library's document with our elements: <total type=… count=… size=…/>.
 static int print_xml(int options, FILE *stream)
 {
-    struct hak_stats stats;
+    struct hak_figures figures;
     if (options != 0) {
         return EINVAL;
     }
-    hak_stats_read(&stats);
+    hak_figures_read(&figures, 0);
     fprintf(stream, "<malloc version=\"1\" allocator=\"hakmem %s\">\n", hak_version());
-#    define PRINT_FIELD(name) fprintf(stream, "<%s>%zu</%s>\n", #name, stats.name, #name);
-    STATS_FIELDS(PRINT_FIELD)
-#    undef PRINT_FIELD
-    fprintf(stream,
-            "<system type=\"current\" size=\"%zu\"/>\n</malloc>\n",
-            stats.mapped_bytes + stats.metadata_bytes);
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        const struct hak_class_figures *of_class = &figures.classes[size_class];
+        if (of_class->slabs_made != 0) {
+            fprintf(stream, "<class bytes=\"%u\"", (unsigned)hak_classes[size_class].bytes);
+#    define HAK_FIGURE(name) fprintf(stream, " %s=\"%" PRIu64 "\"", #name, of_class->name);
+            HAK_CLASS_FIGURES(HAK_FIGURE)
+#    undef HAK_FIGURE
+            fprintf(stream, "/>\n");
+        }
+    }
+#    define HAK_FIGURE(name) fprintf(stream, "<%s>%zu</%s>\n", #name, figures.totals.name, #name);
+    HAK_TOTALS(HAK_FIGURE)
+#    undef HAK_FIGURE
+#    define HAK_FIGURE(name) fprintf(stream, "<%s>%" PRIu64 "</%s>\n", #name, figures.name, #name);
+    HAK_COUNTERS(HAK_FIGURE)
+#    undef HAK_FIGURE
+    fprintf(
+        stream,
+        "<system type=\"current\" size=\"%zu\"/>\n<system type=\"max\" size=\"%zu\"/>\n</malloc>\n",
+        figures.totals.mapped_bytes + figures.totals.metadata_bytes,
+        (size_t)figures.peak_mapped_bytes + figures.totals.metadata_bytes);
     return ferror(stream) ? -1 : 0;
 }
 

@@ -24,9 +24,20 @@
 #    define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
+struct hak_os_counts hak_os_counts;
+
 static bool call_failed(long result)
 {
     return result < 0 && result >= -4095; // the kernel's range of error numbers
+}
+
+static bool counted(_Atomic(uint64_t) *count, bool done)
+{
+    hak_add_relaxed(count, 1);
+    if (!done) {
+        hak_add_relaxed(&hak_os_counts.refused, 1);
+    }
+    return done;
 }
 
 size_t hak_os_page_bytes(void)
@@ -44,7 +55,7 @@ static void *map(void *hint, size_t bytes, int protection, int extra_flags)
 {
     const long flags = MAP_PRIVATE | MAP_ANONYMOUS | extra_flags;
     long got = hak_syscall(SYS_mmap, (long)hint, (long)bytes, protection, flags, -1, 0);
-    return call_failed(got) ? NULL : (void *)got;
+    return counted(&hak_os_counts.maps, !call_failed(got)) ? (void *)got : NULL;
 }
 
 void *hak_os_map(void *hint, size_t bytes)
@@ -70,12 +81,15 @@ bool hak_os_commit(void *start, size_t bytes)
 
 bool hak_os_unmap(void *start, size_t bytes)
 {
-    return hak_syscall(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0) == 0;
+    const long got = hak_syscall(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0);
+    return counted(&hak_os_counts.unmaps, got == 0);
 }
 
 bool hak_os_purge(void *start, size_t bytes)
 {
-    return hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED, 0, 0, 0) == 0;
+    const long got = hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED, 0, 0, 0);
+    hak_add_relaxed(&hak_os_counts.purged_bytes, got == 0 ? bytes : 0);
+    return counted(&hak_os_counts.purges, got == 0);
 }
 
 void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
@@ -83,7 +97,7 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
     const long flags = target != NULL ? MREMAP_MAYMOVE | MREMAP_FIXED : 0;
     long got =
         hak_syscall(SYS_mremap, (long)start, (long)old_bytes, (long)bytes, flags, (long)target, 0);
-    return call_failed(got) ? NULL : (void *)got;
+    return counted(&hak_os_counts.remaps, !call_failed(got)) ? (void *)got : NULL;
 }
 
 size_t hak_os_read_file(const char *path, char *text, size_t bytes)
@@ -198,7 +212,10 @@ enum hak_huge_pages hak_os_huge_pages(void)
 void hak_os_want_huge(void *start, size_t bytes, bool wanted)
 {
     const long advice = wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
-    hak_syscall(SYS_madvise, (long)start, (long)bytes, advice, 0, 0, 0);
+    const long got = hak_syscall(SYS_madvise, (long)start, (long)bytes, advice, 0, 0, 0);
+    if (wanted) {
+        counted(&hak_os_counts.huge_advices, got == 0);
+    }
 }
 
 uint64_t hak_os_now_ns(void)
@@ -224,6 +241,11 @@ uint64_t hak_os_random(void)
             hak_os_now_ns() ^ (uint64_t)(uintptr_t)&value; // early boot: clock and stack address
     }
     return value;
+}
+
+int hak_os_thread_id(void)
+{
+    return (int)hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
 int hak_os_process_id(void)
@@ -259,15 +281,30 @@ bool hak_os_barrier_all(void)
            hak_syscall(number, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0;
 }
 
-void hak_os_print(const char *text, size_t length)
+static void write_all(long file, const char *text, size_t length)
 {
     while (length > 0) {
-        long written = hak_syscall(SYS_write, STDERR_FILENO, (long)text, (long)length, 0, 0, 0);
+        long written = hak_syscall(SYS_write, file, (long)text, (long)length, 0, 0, 0);
         if (call_failed(written) || written == 0) {
             return;
         }
         text += written;
         length -= (size_t)written;
+    }
+}
+
+void hak_os_print(const char *text, size_t length)
+{
+    write_all(STDERR_FILENO, text, length);
+}
+
+void hak_os_append(const char *path, const char *text, size_t length)
+{
+    const long flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, flags, 0666, 0, 0);
+    if (!call_failed(file)) {
+        write_all(file, text, length);
+        hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
     }
 }
 

@@ -3,21 +3,41 @@
 
 #include "os/os.h"
 
+// 200 looks are about 2 µs: longer than any of our critical sections without a system call, shorter
+// than a sleep and a wake-up.
+static bool try_for_a_moment(struct hak_lock *lock)
+{
+    for (unsigned look = 0; look < 200; look++) {
+        if (hak_load_relaxed(&lock->word) == 0 && hak_lock_try(lock)) {
+            return true;
+        }
+        HAK_SPIN_HINT();
+    }
+    return false;
+}
+
+// A millisecond at most.
+static void wait_for_drop(struct hak_lock *lock)
+{
+    hak_add_relaxed(&lock->waiters, 1);
+    hak_os_wait(&lock->word, 1, 1);
+    hak_sub_relaxed(&lock->waiters, 1);
+}
+
 void hak_lock_take_slow(struct hak_lock *lock)
 {
-    for (;;) {
-        // 200 looks are about 2 µs: longer than any of our critical sections
-        // without a system call, shorter than a sleep and a wake-up.
-        for (unsigned look = 0; look < 200; look++) {
-            if (hak_load_relaxed(&lock->word) == 0 && hak_lock_try(lock)) {
-                return;
-            }
-            HAK_SPIN_HINT();
-        }
-        hak_add_relaxed(&lock->waiters, 1);
-        hak_os_wait(&lock->word, 1, 1);
-        hak_sub_relaxed(&lock->waiters, 1);
+    while (!try_for_a_moment(lock)) {
+        wait_for_drop(lock);
     }
+}
+
+bool hak_lock_take_within(struct hak_lock *lock, unsigned ms)
+{
+    bool taken;
+    while (!(taken = try_for_a_moment(lock)) && ms-- > 0) {
+        wait_for_drop(lock);
+    }
+    return taken;
 }
 
 // Without the wait, the holder would take it again before the one that it woke has run.

@@ -35,6 +35,8 @@ struct hak_lock {
 };
 
 HAK_INTERNAL void hak_lock_take_slow(struct hak_lock *lock);
+// Take it, or give up after `ms` milliseconds or so: for whoever may have interrupted its holder.
+HAK_INTERNAL bool hak_lock_take_within(struct hak_lock *lock, unsigned ms);
 // Drop the lock, let somebody who sleeps on it have it, and take it again. For long work.
 HAK_INTERNAL void hak_lock_pass(struct hak_lock *lock);
 

@@ -18,6 +18,18 @@
 
 #include "base/compiler.h"
 
+// System calls of ours since the start.
+struct hak_os_counts {
+    _Atomic(uint64_t) maps;
+    _Atomic(uint64_t) unmaps;
+    _Atomic(uint64_t) remaps;
+    _Atomic(uint64_t) purges;
+    _Atomic(uint64_t) purged_bytes; // given back, resident or not
+    _Atomic(uint64_t) huge_advices;
+    _Atomic(uint64_t) refused; // of all these
+};
+HAK_INTERNAL extern struct hak_os_counts hak_os_counts;
+
 // Bytes of a page: 4, 16 or 64 KiB, read from the kernel at run time.
 HAK_INTERNAL size_t hak_os_page_bytes(void);
 
@@ -73,6 +85,7 @@ HAK_INTERNAL size_t hak_os_address_limit(void);
 // 64 bits that an attacker and another process cannot guess; best effort.
 HAK_INTERNAL uint64_t hak_os_random(void);
 HAK_INTERNAL int hak_os_process_id(void);
+HAK_INTERNAL int hak_os_thread_id(void);
 
 // Sleep while *word == expected, at most `ms` milliseconds (0: no limit), until woken.
 HAK_INTERNAL void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms);
@@ -87,8 +100,9 @@ HAK_INTERNAL bool hak_os_barrier_all(void);
 // cannot be started.
 HAK_INTERNAL bool hak_os_start_thread(void (*work)(void));
 
-// Write to stderr, all of it, ignoring errors.
+// Write to stderr, or to the end of a file that is made if need be; all of it, ignoring errors.
 HAK_INTERNAL void hak_os_print(const char *text, size_t length);
+HAK_INTERNAL void hak_os_append(const char *path, const char *text, size_t length);
 HAK_INTERNAL _Noreturn void hak_os_abort(void);
 
 #endif

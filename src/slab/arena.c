@@ -32,6 +32,15 @@ bool hak_arena_wants_huge_locked(bool for_one_block)
            (for_one_block || used >= mapped / 4 * 3) && hak_os_resident_bytes() >= used / 4 * 3;
 }
 
+void hak_arena_note_peak_locked(void)
+{
+    const size_t mapped =
+        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+    if (mapped > hak_load_relaxed(&hak_arena.peak_bytes)) {
+        hak_store_relaxed(&hak_arena.peak_bytes, mapped);
+    }
+}
+
 void hak_arena_note_gaps_locked(const struct hak_super *super)
 {
     hak_gaps_note(hak_map_slot_of(super->base), super->free_units);
@@ -89,6 +98,7 @@ static bool arena_grow_locked(uint64_t count)
         hak_map_publish(super->base, HAK_SUPER_BYTES, super);
         hak_arena_note_gaps_locked(super);
     }
+    hak_arena_note_peak_locked();
     return true;
 }
 

@@ -50,6 +50,7 @@ struct hak_arena {
     _Atomic(size_t) dirty_bytes;    // of free units that may be resident
     _Atomic(size_t) tail_bytes;     // of tail units, behind the users' bytes
     _Atomic(size_t) free_bytes;     // of free units
+    _Atomic(size_t) peak_bytes;     // most that super_bytes and lone_bytes were together
     _Atomic(uint64_t) tick;         // the purger's clock
     enum hak_huge_pages huge_pages; // the kernel's setting, read with the first superslab
 };

@@ -9,6 +9,9 @@ HAK_INTERNAL void hak_arena_note_gaps_locked(const struct hak_super *super);
 // Mark units free; `dirty` when their pages may be resident.
 HAK_INTERNAL void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool dirty);
 
+// Something was mapped for blocks.
+HAK_INTERNAL void hak_arena_note_peak_locked(void);
+
 // From the end of its user's bytes to the end of a run.
 HAK_INLINE size_t hak_run_tail_bytes(const struct hak_slab *run)
 {

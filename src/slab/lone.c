@@ -109,6 +109,7 @@ struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
     hak_list_append(&hak_arena.all, &super->all_link);
     hak_list_start(&super->link);
     hak_count(&hak_arena.lone_bytes, bytes);
+    hak_arena_note_peak_locked();
     struct hak_slab *lone = &super->slabs[0];
     lone->base = start;
     lone->bytes = bytes;
@@ -185,6 +186,7 @@ bool hak_arena_remap(struct hak_slab *lone, size_t bytes)
         lone_resize_locked(super, bytes) || (bytes > old_bytes && lone_move_locked(super, bytes));
     if (done) {
         hak_count(&hak_arena.lone_bytes, bytes - old_bytes);
+        hak_arena_note_peak_locked();
         super->mapped_bytes = bytes;
         lone->bytes = bytes;
         lone->zeroed = false;

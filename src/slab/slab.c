@@ -10,6 +10,8 @@
 #include "slab/arena.h"
 #include "slab/misuse.h"
 
+struct hak_slab_counts hak_slab_counts[HAK_SMALL_CLASSES];
+
 static size_t bitmap_words(const struct hak_class *info)
 {
     return (info->blocks + 63U) / 64;
@@ -94,6 +96,7 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     slab->size_class = (uint8_t)size_class;
     slab->state = HAK_SLAB_SMALL;
     hak_map_set(slab->base, info->units, tag | size_class);
+    hak_add_relaxed(&hak_slab_counts[size_class].made, 1);
     return slab;
 }
 
@@ -103,6 +106,7 @@ void hak_slab_end(struct hak_slab *slab)
     hak_map_set(slab->base, slab->units, HAK_MAP_NOTHING);
     size_t bytes = bitmap_words(&hak_classes[slab->size_class]) * sizeof *slab->bitmap;
     hak_pool_give(slab->bitmap, bytes);
+    hak_add_relaxed(&hak_slab_counts[slab->size_class].ended, 1);
     hak_arena_give(slab);
 }
 

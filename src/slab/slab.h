@@ -55,6 +55,13 @@ struct hak_slab {
     bool zeroed;            // the pages were never touched since they came from the kernel
 };
 
+// Slabs since the start, by class.
+struct hak_slab_counts {
+    _Atomic(uint64_t) made;
+    _Atomic(uint64_t) ended;
+};
+HAK_INTERNAL extern struct hak_slab_counts hak_slab_counts[HAK_SMALL_CLASSES];
+
 // The run that `p` lies in, as the map knows it; NULL when it is not ours. `p`
 // may point anywhere into it. The descriptor is stable while a block of it is live.
 HAK_INTERNAL struct hak_slab *hak_slab_of(const void *p);

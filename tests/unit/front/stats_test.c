@@ -2,6 +2,7 @@
 #include <hakmem/hakmem.h>
 
 #include "../cache/census.h"
+#include "front/figures.h"
 #include "meta/pool.h"
 
 enum { CLASS = 6, BLOCKS = 300, PARCEL = HAK_PARCEL_BLOCKS };
@@ -65,6 +66,49 @@ static void blocks_without_a_parcel(void)
     hak_fake.refuse_asks = false;
 }
 
+static void text_is_counted_and_cut(void)
+{
+    static char text[HAK_FIGURES_BYTES];
+    const size_t length = hak_stats_json(text, sizeof text);
+    UNIT_EQUAL(strlen(text), length);
+    UNIT_CHECK(strstr(text, "\"walked\":true") != NULL);
+    UNIT_CHECK(strstr(text, "{\"bytes\":112,\"slabs\":") != NULL);
+    char less[100] = "";
+    UNIT_EQUAL(hak_stats_json(less, sizeof less), length);
+    UNIT_EQUAL(strlen(less), sizeof less - 1);
+    UNIT_CHECK(strncmp(text, less, sizeof less - 1) == 0);
+}
+
+// As in a signal handler that has interrupted the lock's holder.
+static void what_is_locked_is_not_waited_for(void)
+{
+    static char text[HAK_FIGURES_BYTES];
+    hak_lock_take(&owner->lock);
+    hak_stats_json(text, sizeof text);
+    UNIT_CHECK(strstr(text, "\"walked\":false") != NULL);
+    UNIT_CHECK(strstr(text, "\"live_blocks\":0,") != NULL);
+    hak_lock_drop(&owner->lock);
+    hak_lock_take(&hak_arena.lock); // the locks before it were dropped again
+    hak_stats_json(text, sizeof text);
+    UNIT_CHECK(strstr(text, "\"walked\":false") != NULL);
+    hak_lock_drop(&hak_arena.lock);
+    hak_stats_json(text, sizeof text);
+    UNIT_CHECK(strstr(text, "\"walked\":true") != NULL);
+}
+
+static void what_passes_is_counted(void)
+{
+    struct hak_figures figures;
+    hak_figures_read(&figures, 0);
+    const struct hak_class_figures *of_class = &figures.classes[CLASS];
+    UNIT_CHECK(of_class->refilled_blocks >= BLOCKS && of_class->spilled_blocks > 0);
+    UNIT_EQUAL(of_class->live_blocks, live);
+    UNIT_CHECK(of_class->refills > 0 && figures.sent_parcels > 0);
+    UNIT_CHECK(figures.opened_parcels <= figures.sent_parcels);
+    UNIT_CHECK(figures.sent_blocks >= figures.sent_parcels);
+    UNIT_EQUAL(of_class->slabs_made - of_class->slabs_ended, of_class->slabs);
+}
+
 int main(void)
 {
     other = new_thread();
@@ -75,6 +119,9 @@ int main(void)
     expect_live();
     blocks_in_magazines();
     blocks_in_parcels();
+    what_passes_is_counted();
+    text_is_counted_and_cut();
+    what_is_locked_is_not_waited_for();
     blocks_without_a_parcel();
     return 0;
 }

@@ -1,0 +1,73 @@
+// preload only
+// native only
+// HAKMEM_STATS=1 prints a table on stderr when the program ends; the name of a file there gets a line
+// of JSON from each process, appended.
+#include "../support/promise.h"
+
+#include <fcntl.h>
+#include <limits.h>
+
+enum { BLOCKS = 1000, BYTES = 200 };
+
+static int use_memory(void)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        HT_CHECK(malloc(BYTES) != NULL, "no block");
+    }
+    return 0;
+}
+
+static void run(const char *setting, int errors)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(errors, STDERR_FILENO);
+        setenv("HAKMEM_STATS", setting, 1);
+        execl("/proc/self/exe", "statistics", "use", (char *)NULL);
+        _exit(1);
+    }
+    ht_wait_child(child, "the program that uses memory");
+}
+
+static size_t read_all(int file, char *text, size_t bytes)
+{
+    size_t length = 0;
+    ssize_t more;
+    while ((more = pread(file, text + length, bytes - 1 - length, (off_t)length)) > 0) {
+        length += (size_t)more;
+    }
+    text[length] = '\0';
+    return length;
+}
+
+int main(int count, char **arguments)
+{
+    (void)arguments;
+    if (count > 1) {
+        return use_memory();
+    }
+    ht_start();
+    static char text[65536];
+    char path[PATH_MAX] = "/tmp/hakmem-statistics-XXXXXX";
+    int file = mkstemp(path);
+    HT_CHECK(file >= 0, "no temporary file");
+    run("1", file);
+    read_all(file, text, sizeof text);
+    HT_CHECK(strncmp(text, "hakmem ", 7) == 0 && strstr(text, "live_blocks") != NULL,
+             "stderr has '%.60s'",
+             text);
+    HT_CHECK(ftruncate(file, 0) == 0, "cannot be emptied");
+    run(path, STDERR_FILENO);
+    run(path, STDERR_FILENO);
+    const size_t length = read_all(file, text, sizeof text);
+    const char *second = strchr(text, '\n');
+    HT_CHECK(second != NULL && second[1] == '{' && text[length - 1] == '\n',
+             "not two lines: '%s'",
+             text);
+    const char *of_class = strstr(text, "{\"bytes\":208,");
+    HT_CHECK(of_class != NULL, "the class is not there: '%s'", text);
+    const char *live = strstr(of_class, "\"live_blocks\":");
+    HT_CHECK(live != NULL && atol(live + 14) >= BLOCKS, "in '%.200s'", of_class);
+    unlink(path);
+    return 0;
+}

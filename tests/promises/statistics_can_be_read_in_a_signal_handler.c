@@ -1,0 +1,65 @@
+// preload only
+// native only
+// timeout: 120
+// hak_stats_json allocates nothing and waits for no lock for ever: a handler that interrupts malloc
+// itself gets an answer, with what needs no lock. Text that does not fit is cut, and its length told.
+#include "../support/api.h"
+
+#include <signal.h>
+#include <sys/time.h>
+
+enum { CALLS = 30, BLOCKS = 4000 };
+
+static __typeof__(hak_stats_json) *stats_json;
+static char text[32768];
+static volatile sig_atomic_t calls;
+static volatile sig_atomic_t bad_calls;
+
+static bool is_whole(size_t length)
+{
+    return length > 0 && length < sizeof text && text[0] == '{' &&
+           strcmp(text + length - 2, "}\n") == 0 && strstr(text, "\"mapped_bytes\":") != NULL;
+}
+
+static void handler(int number)
+{
+    (void)number;
+    bad_calls += !is_whole(stats_json(text, sizeof text));
+    calls++;
+}
+
+static void check_cut(void)
+{
+    char piece[20] = "";
+    const size_t length = stats_json(piece, sizeof piece);
+    HT_CHECK(length > sizeof piece && strlen(piece) == sizeof piece - 1, "cut to '%s'", piece);
+    HT_CHECK(strncmp(piece, "{\"release\":\"", 12) == 0, "begins '%s'", piece);
+    HT_CHECK(stats_json(NULL, 0) > 100, "no length without room");
+}
+
+int main(void)
+{
+    ht_start();
+    HT_API(hak_stats_json);
+    stats_json = api_hak_stats_json;
+    free(malloc(1));
+    HT_CHECK(is_whole(stats_json(text, sizeof text)), "%s", text);
+    HT_CHECK(strstr(text, "\"walked\":true") != NULL, "%s", text);
+    check_cut();
+    signal(SIGALRM, handler);
+    const struct itimerval soon = {{0, 3000}, {0, 3000}};
+    setitimer(ITIMER_REAL, &soon, NULL);
+    static void *blocks[BLOCKS];
+    while (calls < CALLS) {
+        for (size_t i = 0; i < BLOCKS; i++) {
+            blocks[i] = malloc(16 + i % 1000);
+        }
+        for (size_t i = 0; i < BLOCKS; i++) {
+            free(blocks[i]);
+        }
+    }
+    const struct itimerval never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &never, NULL);
+    HT_CHECK(bad_calls == 0, "%d answers were not whole", (int)bad_calls);
+    return 0;
+}

@@ -37,14 +37,15 @@ typedef _Atomic(void *) hak_place;
 HAK_INTERNAL extern hak_place hak_nothing[2];
 
 struct hak_magazine {
-    hak_place *base;       // lock; NULL until the class is first used
-    uint32_t slots;        // lock
-    uint32_t bottom;       // lock: place of the NULL below the lowest block; 0 unless stolen from
-    struct hak_list slabs; // lock: slabs of this class with blocks to give; zero until first used
-    uint32_t swings;       // lock: times that a refill followed a flush or the reverse
-    bool is_used;          // lock: had a slow event since somebody last looked
-    bool is_refilled;      // lock: its thread allocates blocks of this class
-    bool flushed_last;     // lock: the last slow event was a flush
+    hak_place *base;         // lock; NULL until the class is first used
+    uint32_t slots;          // lock
+    uint32_t bottom;         // lock: place of the NULL below the lowest block; 0 unless stolen from
+    struct hak_list slabs;   // lock: slabs of this class with blocks to give; zero until first used
+    uint32_t swings;         // lock: times that a refill followed a flush or the reverse
+    bool is_used;            // lock: had a slow event since somebody last looked
+    bool is_refilled;        // lock: its thread allocates blocks of this class
+    bool flushed_last;       // lock: the last slow event was a flush
+    _Atomic(bool) has_spare; // lock; others a hint: more than one slab has blocks to give
     // The purger's notes about a magazine that nobody uses (steal.c).
     uint8_t idle_ticks;  // lock
     uint32_t fence;      // lock: place where a NULL was put and not yet judged; 0: none
@@ -121,6 +122,7 @@ struct hak_cache {
     struct hak_cache *next;          // constant: in the list of all caches
     struct hak_list dead_link;       // registry lock
     _Atomic(int) thread_id;          // owner: the kernel's number of the thread that had it last
+    struct hak_cache *asked_next;    // lock: whom to ask next for a slab (loot.h)
 
     size_t magazine_bytes;              // lock: of blocks that the grown magazines may hold
     size_t new_slab_bytes;              // lock: of slabs made since the magazines were last tidied

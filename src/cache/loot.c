@@ -43,6 +43,65 @@ struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
     return slab;
 }
 
+enum {
+    ASKED = 32, // caches asked for one slab
+    LOOKS = 16, // slabs looked at in one cache
+    WORTH = 4,  // a slab is worth taking when one of so many of its blocks is free
+};
+
+// The slab to part with: not the first, which the cache itself takes from.
+static struct hak_slab *spare_slab_locked(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    struct hak_slab *best = NULL;
+    unsigned most = hak_classes[size_class].blocks / WORTH;
+    struct hak_list *link = slabs->next->next; // an empty list's is its head
+    for (unsigned looks = 0; link != slabs && looks < LOOKS; link = link->next, looks++) {
+        struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);
+        if (slab->free_blocks > most) {
+            most = slab->free_blocks;
+            best = slab;
+        }
+    }
+    return best;
+}
+
+// Two caches' locks, against the order of ranks: the second by hak_lock_try.
+static struct hak_slab *spare_slab_of(struct hak_cache *owner,
+                                      struct hak_cache *cache,
+                                      unsigned size_class)
+{
+    if (owner == cache || !hak_load_relaxed(&owner->magazines[size_class].has_spare) ||
+        is_heap(owner) || !hak_lock_try(&owner->lock)) {
+        return NULL;
+    }
+    struct hak_slab *slab = spare_slab_locked(owner, size_class);
+    if (slab != NULL) {
+        hak_list_remove(&slab->link);
+        hak_slab_move(slab, cache, cache->tag);
+    }
+    hak_cache_note_spare(owner, size_class);
+    hak_lock_drop(&owner->lock);
+    return slab;
+}
+
+struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_slab *slab = NULL;
+    if (is_heap(cache)) {
+        return NULL;
+    }
+    for (unsigned asked = 0; asked < ASKED && slab == NULL; asked++) {
+        if (cache->asked_next == NULL) {
+            cache->asked_next =
+                hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+        }
+        slab = spare_slab_of(cache->asked_next, cache, size_class);
+        cache->asked_next = cache->asked_next->next;
+    }
+    return slab;
+}
+
 // Two caches' locks, against the order of ranks: the second by hak_lock_try.
 bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
 {

@@ -1,4 +1,4 @@
-// loot.h -- what ended threads leave behind.
+// loot.h -- what ended threads leave behind, and what others have to spare.
 //
 // Layer     cache
 // Owns      hak_orphans: a cache without a thread that owns the slabs of caches broken up.
@@ -12,6 +12,11 @@
 // A dead cache that nobody wanted for a while, or when the heap has to grow, is broken up: its
 // blocks go back to their slabs, and those, full ones too, to the orphans. Blocks of them that are
 // freed later arrive in the orphans' inbox; whoever needs a slab looks here before it asks the arena.
+//
+// And then it asks the other caches, alive or dead. Where threads free what others allocated, the
+// free blocks are not with those that need some; without this each cache would hold as much as the
+// program's blocks of that class ever were in it. A cache keeps the slab that it takes from itself, and
+// those that are mostly in use, so that threads with their own data never meet in one slab.
 #ifndef HAK_CACHE_LOOT_H
 #define HAK_CACHE_LOOT_H
 
@@ -22,6 +27,8 @@ HAK_INTERNAL extern struct hak_cache hak_orphans;
 // A slab of `size_class` with blocks to give, taken over from the orphans for `cache`; not linked
 // in any list. NULL when there is none. With the lock of `cache`.
 HAK_INTERNAL struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class);
+// The same from another cache that has more than one. Some are asked, the next time others.
+HAK_INTERNAL struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_class);
 // Free `block` of another owner: if that is dead, take its slab over and put the block into the
 // magazine. False when it is not ours to take. With the lock of `cache`.
 HAK_INTERNAL bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class);

@@ -29,6 +29,12 @@ struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class)
     return slabs;
 }
 
+void hak_cache_note_spare(struct hak_cache *cache, unsigned size_class)
+{
+    const struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    hak_store_relaxed(&cache->magazines[size_class].has_spare, slabs->next->next != slabs);
+}
+
 // Blocks came back into `slab`. True when it has ended with that.
 static bool slab_settle(struct hak_cache *cache, struct hak_slab *slab, bool was_full)
 {
@@ -43,6 +49,7 @@ static bool slab_settle(struct hak_cache *cache, struct hak_slab *slab, bool was
         // To the end: others have blocks too, and this one may fill up until its turn.
         hak_list_remove(&slab->link);
         hak_list_append(hak_cache_slabs(cache, slab->size_class), &slab->link);
+        hak_cache_note_spare(cache, slab->size_class);
     }
     return false;
 }
@@ -100,6 +107,9 @@ static unsigned cache_take(struct hak_cache *cache,
                 break;
             }
             struct hak_slab *slab = hak_loot_slab(cache, size_class);
+            if (slab == NULL) {
+                slab = hak_loot_spare_slab(cache, size_class);
+            }
             if (slab == NULL &&
                 hak_magazine_tidy(cache, hak_classes[size_class].units * HAK_UNIT_BYTES)) {
                 hak_loot_break_up_all();
@@ -117,6 +127,7 @@ static unsigned cache_take(struct hak_cache *cache,
         got += hak_slab_take(slab, blocks + got, count - got);
         slab_list_if_full(cache, slab);
     }
+    hak_cache_note_spare(cache, size_class);
     return got;
 }
 

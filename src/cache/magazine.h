@@ -37,5 +37,7 @@ HAK_INTERNAL void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_c
 HAK_INTERNAL void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class);
 // The class's slabs with blocks to give.
 HAK_INTERNAL struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class);
+// Note whether there is more than one of them. Any thread with the lock.
+HAK_INTERNAL void hak_cache_note_spare(struct hak_cache *cache, unsigned size_class);
 
 #endif

@@ -37,13 +37,21 @@ static void parcel_end_locked(struct hak_cache *cache, struct hak_parcel *parcel
     }
 }
 
-static struct hak_cache *owner_of(const void *block)
+// What the program has freed twice may have ended with the first free, and its memory may be
+// something else by now, or become so at any moment: every look below is one that may find nothing.
+struct hak_cache *hak_cache_owner_of(const void *p)
 {
-    struct hak_slab *slab = hak_slab_of(block);
-    if (HAK_UNLIKELY(slab == NULL)) {
+    const struct hak_slab *slab = hak_map_is_small(hak_map_entry(p)) ? hak_slab_of(p) : NULL;
+    return slab != NULL && slab->state == HAK_SLAB_SMALL ? hak_load_relaxed(&slab->owner) : NULL;
+}
+
+struct hak_cache *hak_cache_owner_or_end(const void *block)
+{
+    struct hak_cache *owner = hak_cache_owner_of(block);
+    if (HAK_UNLIKELY(owner == NULL)) {
         hak_die_not_live(block);
     }
-    return hak_load_relaxed(&slab->owner);
+    return owner;
 }
 
 static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
@@ -52,7 +60,7 @@ static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
     for (uint32_t i = 0; i < count; i++) {
         void *block = hak_place_load(&parcel->blocks[i]);
         if (block != NULL) {
-            return owner_of(block);
+            return hak_cache_owner_or_end(block);
         }
     }
     return NULL; // a purger has emptied it
@@ -97,7 +105,7 @@ static uint32_t parcel_count(const struct hak_parcel *parcel)
 // is the one thing that we do not do otherwise, and cannot fail.
 static void inbox_push_loose(void *block)
 {
-    struct hak_cache *owner = owner_of(block);
+    struct hak_cache *owner = hak_cache_owner_or_end(block);
     struct hak_loose *loose = block;
     struct hak_loose *head = hak_load_relaxed(&owner->loose);
     do {
@@ -170,7 +178,7 @@ void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *bloc
 {
     const uint32_t entry = hak_map_entry(block);
     struct hak_slab *slab = hak_slab_of(block);
-    if (HAK_UNLIKELY(slab == NULL)) {
+    if (HAK_UNLIKELY(slab == NULL || !hak_map_is_small(entry))) {
         hak_die_not_live(block);
     }
     if (HAK_MAP_TAG(entry) == cache->tag) {
@@ -298,33 +306,30 @@ void hak_inbox_forget(struct hak_cache *cache)
     }
 }
 
-struct hak_cache *hak_cache_lock_owner(const struct hak_slab *slab)
+bool hak_cache_owns_locked(const struct hak_cache *cache, const void *p)
 {
-    for (;;) {
-        struct hak_cache *owner = hak_load_relaxed(&slab->owner);
-        if (owner == NULL) {
-            return NULL;
-        }
+    return HAK_MAP_TAG(hak_map_entry(p)) == cache->tag;
+}
+
+struct hak_cache *hak_cache_lock_owner(const void *p)
+{
+    struct hak_cache *owner;
+    while ((owner = hak_cache_owner_of(p)) != NULL) {
         hak_lock_take(&owner->lock);
-        const bool is_owner = hak_load_relaxed(&slab->owner) == owner;
-        if (is_owner && slab->state == HAK_SLAB_SMALL) {
+        if (hak_cache_owns_locked(owner, p)) {
             return owner;
         }
-        hak_lock_drop(&owner->lock);
-        if (is_owner) {
-            return NULL;
-        }
-        // It changed hands meanwhile.
+        hak_lock_drop(&owner->lock); // it changed hands meanwhile, or ended
     }
+    return NULL;
 }
 
 void hak_inbox_put_direct(void *block)
 {
-    struct hak_slab *slab = hak_slab_of(block);
-    struct hak_cache *owner = slab != NULL ? hak_cache_lock_owner(slab) : NULL;
+    struct hak_cache *owner = hak_cache_lock_owner(block);
     if (owner == NULL) {
         hak_die_not_live(block);
     }
-    hak_cache_put(owner, slab, block);
+    hak_cache_put(owner, hak_slab_of(block), block);
     hak_lock_drop(&owner->lock);
 }

@@ -65,8 +65,15 @@ HAK_INTERNAL unsigned hak_inbox_route_row(struct hak_cache *self,
                                           struct hak_cache *cache,
                                           hak_place *places,
                                           unsigned count);
-// Lock the owner of a slab and return it: until it is unlocked the slab cannot end. NULL when it has.
-HAK_INTERNAL struct hak_cache *hak_cache_lock_owner(const struct hak_slab *slab);
+// Who owns the slab that `p` lies in, now or a moment ago; NULL when it lies in none.
+HAK_INTERNAL struct hak_cache *hak_cache_owner_of(const void *p);
+// The same of a block that is being freed: dies when it lies in none.
+HAK_INTERNAL struct hak_cache *hak_cache_owner_or_end(const void *block);
+// Is that `cache`? With its lock, and until that is dropped: only then may its slab be looked for and
+// touched. (The map, because it changes with the owner's lock and says all in one word.)
+HAK_INTERNAL bool hak_cache_owns_locked(const struct hak_cache *cache, const void *p);
+// Lock the owner of the slab that `p` lies in and return it. NULL when it lies in none.
+HAK_INTERNAL struct hak_cache *hak_cache_lock_owner(const void *p);
 // Put a block straight into its slab, whoever owns it. No cache locked.
 HAK_INTERNAL void hak_inbox_put_direct(void *block);
 

@@ -40,6 +40,18 @@ static void large_give(struct hak_slab *slab)
     }
 }
 
+// Give back a block that was kept; unless it no longer is one: two threads that free a block at the
+// same moment both keep it.
+static void large_give_kept(void *block)
+{
+    struct hak_slab *slab = hak_slab_of(block);
+    if (HAK_UNLIKELY(slab == NULL || slab->base != block ||
+                     (hak_map_entry(block) & HAK_MAP_KEPT) == 0)) {
+        hak_die_not_live(block);
+    }
+    large_give(slab);
+}
+
 // What the map says of a block in use.
 static uint32_t large_entry(const struct hak_slab *slab)
 {
@@ -76,7 +88,7 @@ size_t hak_large_expire(struct hak_cache *cache, uint64_t age)
         }
         void *block = hak_swap_acquire(&cache->hot[i].block, NULL); // pairs with: hak_large_put
         if (block != NULL) {
-            large_give(hak_slab_of(block));
+            large_give_kept(block);
         }
     }
     return kept;
@@ -123,7 +135,7 @@ void hak_large_end_all(struct hak_cache *heap)
 static struct hak_slab *large_of(void *block, uint32_t entry)
 {
     struct hak_slab *slab = hak_slab_of(block);
-    if (slab == NULL) {
+    if (slab == NULL || slab->state != HAK_SLAB_LARGE) {
         hak_die_not_live(block);
     }
     if (slab->base != block) {
@@ -135,21 +147,29 @@ static struct hak_slab *large_of(void *block, uint32_t entry)
     return slab;
 }
 
+// The later one is the likelier to be wanted again: it takes the place of the one there.
+static void large_keep_instead(struct hak_cache *cache, void *block, unsigned bin)
+{
+    struct hak_hot *hot = hak_large_place(cache, bin);
+    void *other = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
+    hak_large_put(hot, block, bin, hak_map_place(block));
+    if (other != NULL) {
+        large_give_kept(other);
+    }
+}
+
 void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
 {
     struct hak_slab *slab = large_of(block, entry);
-    if (hak_load_relaxed(&slab->owner) != NULL) {
-        large_leave_heap(slab);
-    }
-    // The later one is the likelier to be wanted again: it takes the place of the one there.
     const unsigned bin = entry - HAK_SMALL_CLASSES;
     if (bin < HAK_LARGE_BINS && !cache->is_direct) {
-        struct hak_hot *hot = hak_large_place(cache, bin);
-        void *other = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
-        hak_large_put(hot, block, bin, hak_map_place(block));
-        slab = other != NULL ? hak_slab_of(other) : NULL;
-    }
-    if (slab != NULL) {
+        large_keep_instead(cache, block, bin);
+    } else if (!hak_cas_relaxed(hak_map_place(block), &entry, HAK_MAP_NOTHING)) {
+        hak_die_double_free(block, slab->bytes); // another thread was faster by a moment
+    } else {
+        if (hak_load_relaxed(&slab->owner) != NULL) {
+            large_leave_heap(slab);
+        }
         large_give(slab);
     }
     hak_sweep_wanted(bin < HAK_LARGE_BINS ? hak_large_bin_bytes(bin) : 0);

@@ -5,7 +5,6 @@
 #include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/thread.h"
-#include "slab/misuse.h"
 
 // Its tag must be no other cache's: ids count up from 1.
 struct hak_cache hak_orphans = {
@@ -108,16 +107,13 @@ bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
     if (is_heap(cache) || !cache->magazines[size_class].is_refilled) {
         return false;
     }
-    struct hak_slab *slab = hak_slab_of(block);
-    if (HAK_UNLIKELY(slab == NULL)) {
-        hak_die_not_live(block);
-    }
-    struct hak_cache *owner = hak_load_relaxed(&slab->owner);
+    struct hak_cache *owner = hak_cache_owner_or_end(block);
     if (hak_load_relaxed(&owner->state) != HAK_CACHE_DEAD || !hak_lock_try(&owner->lock)) {
         return false;
     }
-    const bool is_taken = hak_load_relaxed(&owner->state) == HAK_CACHE_DEAD &&
-                          hak_load_relaxed(&slab->owner) == owner;
+    const bool is_taken =
+        hak_load_relaxed(&owner->state) == HAK_CACHE_DEAD && hak_cache_owns_locked(owner, block);
+    struct hak_slab *slab = is_taken ? hak_slab_of(block) : NULL;
     if (is_taken) {
         hak_list_remove(&slab->link);
         hak_slab_move(slab, cache, cache->tag);

@@ -181,21 +181,13 @@ static void thread_end(void *value)
     hak_cache_end(cache);
 }
 
-// The owner of `block`, which may be any pointer.
-static struct hak_cache *owner_of(const void *block)
-{
-    const struct hak_slab *slab =
-        hak_map_is_small(hak_map_entry(block)) ? hak_slab_of(block) : NULL;
-    return slab != NULL ? hak_load_relaxed(&slab->owner) : NULL;
-}
-
 struct hak_cache *hak_cache_for_thread(const void *block)
 {
     struct hak_cache *cache = hak_cache_self;
     if (cache != &hak_cache_nobody) {
         return cache;
     }
-    cache = hak_cache_make(true, owner_of(block));
+    cache = hak_cache_make(true, hak_cache_owner_of(block));
     if (cache != NULL) {
         hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
         // First the cache: setting the key may allocate.

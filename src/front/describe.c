@@ -54,8 +54,8 @@ bool hak_describe(const void *address, struct hak_block_info *info)
         const bool is_small = slab->state == HAK_SLAB_SMALL;
         if (!is_small) {
             describe_large(slab, info);
-        } else if ((owner = hak_cache_lock_owner(slab)) != NULL) {
-            describe_small_locked(slab, address, info);
+        } else if ((owner = hak_cache_lock_owner(address)) != NULL) {
+            describe_small_locked(hak_slab_of(address), address, info);
             hak_lock_drop(&owner->lock);
         }
         struct hak_slab *now = hak_slab_of(address);

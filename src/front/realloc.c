@@ -16,11 +16,11 @@
 // Option check: a free small block must not be resized.
 static void check_is_live(const void *block)
 {
-    struct hak_slab *slab = hak_slab_of(block);
-    struct hak_cache *owner = slab != NULL ? hak_cache_lock_owner(slab) : NULL;
+    struct hak_cache *owner = hak_cache_lock_owner(block);
     if (owner == NULL) {
         hak_die_wild_realloc(block);
     }
+    const struct hak_slab *slab = hak_slab_of(block);
     const bool is_out = hak_slab_is_out(slab, block);
     hak_lock_drop(&owner->lock);
     if (!is_out) {

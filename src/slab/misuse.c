@@ -34,6 +34,11 @@ void hak_die_not_live(const void *p)
     if (bytes != 0) {
         hak_die_double_free(p, bytes);
     }
+    if (hak_slab_of(p) != NULL) {
+        hak_die("double free: %p is already free, and its memory in use again; "
+                "HAKMEM_CHECK=1 stops at the second free itself",
+                p);
+    }
     hak_die_wild_free(p);
 }
 

@@ -12,7 +12,7 @@ HAK_INTERNAL _Noreturn HAK_COLD void hak_die_double_free(const void *block, size
 // `p` points `offset` bytes into a block of `bytes`.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die_interior(const void *p, size_t offset, size_t bytes);
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die_wild_free(const void *p);
-// `p` is in no slab and no large block: of one that has ended, or never ours.
+// `p` was freed as a block that it is not: it has ended, and may be a part of another, or never was ours.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die_not_live(const void *p);
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die_wild_realloc(const void *p);
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die_freed_realloc(const void *block, size_t bytes);

@@ -69,10 +69,12 @@ size_t hak_slab_ended_bytes(const void *p)
     }
     const size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;
     const struct hak_slab *slab = &super->slabs[super->first[unit]];
-    const bool has_ended = slab->state == HAK_SLAB_NONE && slab->units != 0 &&
-                           unit - super->first[unit] < slab->units &&
-                           slab->size_class < HAK_SMALL_CLASSES;
-    return has_ended ? hak_classes[slab->size_class].bytes : 0;
+    const bool has_ended =
+        slab->state == HAK_SLAB_NONE && slab->units != 0 && unit - super->first[unit] < slab->units;
+    if (has_ended && slab->size_class < HAK_SMALL_CLASSES) {
+        return hak_classes[slab->size_class].bytes;
+    }
+    return has_ended && slab->base == p ? slab->bytes : 0;
 }
 
 struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)

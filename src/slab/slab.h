@@ -66,8 +66,8 @@ HAK_INTERNAL extern struct hak_slab_counts hak_slab_counts[HAK_SMALL_CLASSES];
 // may point anywhere into it. The descriptor is stable while a block of it is live.
 HAK_INTERNAL struct hak_slab *hak_slab_of(const void *p);
 
-// Bytes of the blocks of the slab that `p` lay in before it ended, if that is known; else 0. For
-// messages: it may be read while it changes.
+// Bytes of the blocks of the slab that `p` lay in before it ended, or of the large block that began
+// there, if that is known; else 0. For messages: it may be read while it changes.
 HAK_INTERNAL size_t hak_slab_ended_bytes(const void *p);
 
 // A fresh slab of `size_class` for `owner`, whose map entries carry `tag`. NULL without memory.

@@ -262,17 +262,40 @@ static void an_ended_slab_has_no_owner(void)
 {
     produce(OTHER_CLASS, 1);
     struct hak_slab *slab = hak_slab_of(held[0]);
-    UNIT_CHECK(hak_cache_lock_owner(slab) == producer);
+    UNIT_CHECK(hak_cache_lock_owner(held[0]) == producer);
     hak_magazine_flush_all(producer);
     UNIT_CHECK(hak_cache_put(producer, slab, held[0])); // the last one
     hak_lock_drop(&producer->lock);
-    UNIT_CHECK(hak_cache_lock_owner(slab) == NULL);
+    UNIT_CHECK(hak_cache_lock_owner(held[0]) == NULL);
     bool zeroed;
     void *large = hak_large_alloc(HAK_KIB(40), 1, &zeroed);
-    UNIT_CHECK(hak_slab_of(large) == slab && hak_cache_lock_owner(slab) == NULL);
-    UNIT_DIES(hak_inbox_put_direct(held[0]), "was not allocated by hakmem");
+    UNIT_CHECK(hak_slab_of(large) == slab && hak_cache_lock_owner(held[0]) == NULL);
+    UNIT_DIES(hak_inbox_put_direct(held[0]), "is already free, and its memory in use again");
     hak_large_free(producer, large, hak_map_entry(large));
     held[0] = NULL;
+}
+
+// Two threads free a block at the same moment: what one saw in the map has ended with the other's free
+// before it comes to the descriptor. First nothing is there, then a large block.
+static void a_slab_may_end_while_a_block_is_freed_again(void)
+{
+    struct hak_cache *late = new_thread();
+    give(alloc(OTHER_CLASS)); // who allocates of a class takes slabs of dead owners over
+    produce(OTHER_CLASS, 1);
+    void *block = held[0];
+    held[0] = NULL;
+    const uint32_t entry = hak_map_entry(block);
+    hak_lock_take(&producer->lock);
+    hak_magazine_flush_all(producer);
+    UNIT_CHECK(hak_cache_put(producer, hak_slab_of(block), block));
+    hak_store_relaxed(&producer->state, HAK_CACHE_DEAD);
+    hak_lock_drop(&producer->lock);
+    UNIT_CHECK(late->magazines[OTHER_CLASS].is_refilled);
+    UNIT_DIES(hak_loot_adopt(late, block, OTHER_CLASS), "is already free");
+    bool zeroed;
+    UNIT_CHECK(hak_large_alloc(HAK_KIB(40), 1, &zeroed) != NULL && hak_slab_of(block) != NULL);
+    become(late);
+    UNIT_DIES(hak_inbox_post(late, block, entry), "is already free, and its memory in use again");
 }
 
 int main(void)
@@ -290,5 +313,6 @@ int main(void)
     what_ends_with_its_owner_is_forgotten();
     an_ended_slab_has_no_owner();
     wild_blocks_in_a_parcel_die();
+    a_slab_may_end_while_a_block_is_freed_again();
     return 0;
 }

@@ -174,11 +174,34 @@ static void misuse_dies(void)
     UNIT_DIES(give(block), "double free: ");
     UNIT_DIES(give(block + 65536), "points 65536 bytes into a block of");
     hak_large_expire(hak_cache_self, 0);
-    UNIT_DIES(give(block), "was not allocated by hakmem");
+    UNIT_DIES(give(block), "(block of 212992 bytes) is already free");
+    UNIT_DIES(give(block + 65536), "was not allocated by hakmem");
     char *lone = make(HAK_LARGE_RUN_MAX + 1);
     UNIT_DIES(give(lone + 16), "points 16 bytes into a block of");
     give(lone);
     UNIT_DIES(give(lone), "was not allocated by hakmem");
+}
+
+// Two threads that free a block at the same moment may both find it in use.
+static void one_block_kept_twice_dies(void)
+{
+    struct hak_cache *cache = hak_cache_self;
+    struct hak_cache *other = new_thread();
+    void *block = make(HAK_KIB(200));
+    const uint32_t entry = hak_map_entry(block);
+    UNIT_CHECK(hak_large_keep(cache, block));
+    hak_map_set_one(block, entry);
+    UNIT_CHECK(hak_large_keep(other, block));
+    UNIT_CHECK(hak_large_reuse(other, HAK_KIB(200)) == block);
+    UNIT_DIES(hak_large_expire(cache, 0), "is already free, and its memory in use again");
+    give(block);
+    hak_large_expire(other, 0);
+    hak_large_put(hak_large_place(cache, 0), block, 0, hak_map_place(block));
+    UNIT_DIES(hak_large_expire(cache, 0), "is already free");
+    block = make(HAK_MIB(8));
+    const uint32_t large = hak_map_entry(block);
+    hak_map_set_one(block, HAK_MAP_NOTHING);
+    UNIT_DIES(hak_large_free(cache, block, large), "double free: ");
 }
 
 int main(void)
@@ -197,5 +220,6 @@ int main(void)
     a_tail_that_is_used_again_stays();
     resizing_keeps_the_map_right();
     misuse_dies();
+    one_block_kept_twice_dies();
     return 0;
 }

@@ -2,12 +2,14 @@
 //
 // Processes that end while all their threads allocate, free each other's blocks
 // and end themselves: by exit, by return, by quick_exit, with handlers that
-// allocate. None may crash or hang.
+// allocate, and with output that somebody has to read before they can end, long
+// after the library has done its last work. None may crash or hang.
 #include "../support/stress.h"
 
 #include "../support/model.h"
 
 enum { SHARED = 256, LARGEST = 20000, CODE = 3, PATIENCE_S = 30 };
+enum { OUTPUT_BYTES = 200000 }; // more than a pipe holds
 
 static _Atomic(struct ht_slot *) shared[SHARED];
 
@@ -54,6 +56,11 @@ _Noreturn static void live_and_exit(const struct ht_stress *stress, size_t way)
                  "no thread");
     }
     ht_sleep_ms((long)(way % 7));
+    static char output[OUTPUT_BYTES + 1];
+    setvbuf(stdout, output, _IOFBF, sizeof output);
+    for (size_t i = 0; i < OUTPUT_BYTES; i++) {
+        putchar('x');
+    }
     if (way % 3 == 0) {
         quick_exit(CODE);
     }
@@ -64,10 +71,19 @@ int main(int count, char **arguments)
 {
     struct ht_stress stress = ht_stress_start(count, arguments);
     for (size_t i = 0; i < stress.operations; i++) {
+        int ends[2];
+        HT_CHECK(pipe(ends) == 0, "no pipe");
         pid_t child = fork();
         if (child == 0) {
+            dup2(ends[1], STDOUT_FILENO);
             live_and_exit(&stress, i);
         }
+        close(ends[1]);
+        ht_sleep_ms(10);
+        static char output[OUTPUT_BYTES];
+        while (read(ends[0], output, sizeof output) > 0) {
+        }
+        close(ends[0]);
         int status = 0;
         HT_CHECK(waitpid(child, &status, 0) == child, "no child");
         HT_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == CODE,

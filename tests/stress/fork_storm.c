@@ -65,7 +65,7 @@ static void *work(void *argument)
     STAY_TOGETHER();
     for (size_t i = 0; i < worker->operations; i++) {
         atomic_store(&crew->at_work, true);
-        for (size_t j = 0; j < 200; j++) {
+        for (size_t j = 0; j < 2000; j++) {
             size_t slot = ht_random_below(&worker->random, SLOTS);
             ht_slot_step(&crew->slots[slot], &worker->random, LARGEST);
         }

@@ -1,4 +1,4 @@
-// args: 4 100000 1
+// args: 4 200000 1
 // env: HAKMEM_CHECK=1
 //
 // Threads ask about addresses of blocks that others are freeing at the moment, whose memory becomes
@@ -9,7 +9,7 @@
 
 #include "../support/model.h"
 
-enum { SLOTS = 60, KNOWN = 1024, LARGEST = 300000 };
+enum { SLOTS = 16, KNOWN = 64, LARGEST = 100000 };
 
 static __typeof__(hak_describe) *api_hak_describe;
 static _Atomic(unsigned char *) known[KNOWN];

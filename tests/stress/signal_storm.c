@@ -1,12 +1,15 @@
 // args: 8 4000 1
 //
-// Signals rain on threads that allocate; a handler that finds its thread
-// outside the allocator allocates and frees itself, blocks of other threads too.
+// Signals rain on all threads of the process, the allocator's own among them; a
+// handler that finds its thread outside the allocator allocates and frees
+// itself, blocks of other threads too.
 #include "../support/stress.h"
 
 #include "../support/model.h"
 
+#include <dirent.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
 enum { SLOTS = 60, LARGEST = 30000, SHARED = 64 };
 
@@ -15,6 +18,7 @@ static _Thread_local volatile sig_atomic_t handled;
 static _Thread_local struct ht_random handler_random;
 static _Atomic(struct ht_slot *) shared[SHARED];
 static atomic_size_t handlers_that_allocated;
+static atomic_bool is_over;
 
 static void handle(int signal_number)
 {
@@ -59,6 +63,26 @@ static void *work(void *argument)
     return NULL; // inside: the thread's end frees
 }
 
+// The timer's signals go to threads that run, which the one that gives memory back hardly ever does.
+static void *signal_every_task(void *nothing)
+{
+    inside = 1; // for opendir
+    while (!atomic_load(&is_over)) {
+        DIR *tasks = opendir("/proc/self/task");
+        HT_CHECK(tasks != NULL, "no list of tasks");
+        struct dirent *task;
+        while ((task = readdir(tasks)) != NULL) {
+            pid_t number = (pid_t)strtol(task->d_name, NULL, 10);
+            if (number > 0) {
+                syscall(SYS_tgkill, getpid(), number, SIGPROF); // it may have ended
+            }
+        }
+        closedir(tasks);
+        ht_sleep_ms(1);
+    }
+    return nothing;
+}
+
 int main(int count, char **arguments)
 {
     struct ht_stress stress = ht_stress_start(count, arguments);
@@ -70,7 +94,11 @@ int main(int count, char **arguments)
     HT_CHECK(timer_create(CLOCK_PROCESS_CPUTIME_ID, &event, &timer) == 0, "no timer");
     struct itimerspec often = {{0, 200000}, {0, 200000}};
     timer_settime(timer, 0, &often, NULL);
+    pthread_t rain;
+    HT_CHECK(pthread_create(&rain, NULL, signal_every_task, NULL) == 0, "no thread");
     ht_run_rising_threads(&stress, work);
+    atomic_store(&is_over, true);
+    pthread_join(rain, NULL);
     timer_delete(timer);
     printf("%zu handlers allocated\n", atomic_load(&handlers_that_allocated));
     return 0;

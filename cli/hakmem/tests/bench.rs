@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Answer, Workshop, root};
+use support::{Answer, Workshop, root, text};
 
 fn bench(workshop: &Workshop, arguments: &[&str]) -> Answer {
     let all = [&["bench"], arguments].concat();
@@ -51,6 +51,40 @@ fn workloads_answer_right_and_have_figures() {
         line.starts_with("LD_PRELOAD=build/libhakmem.so build/bench/bench_tiny"),
         "{line}"
     );
+}
+
+#[test]
+fn a_refused_peer_is_named_and_fails_nothing() {
+    let workshop = Workshop::open();
+    workshop.allocator("libbad.so", &["-DBREAKS=1"]);
+    let small = ["--quick", "-w", "tiny-16", "-n", "1"];
+    let beside = ["-a", "hakmem,bad=libbad.so", "--export", "one.json"];
+    let answer = bench(&workshop, &[&small[..], &beside].concat());
+    answer
+        .ended_with(0)
+        .says("refused: bad: ended by SIG")
+        .says("bad has no figure: ended by SIG");
+    assert_eq!(
+        document(&workshop, "one.json")["samples"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let alone = ["-a", "bad=libbad.so", "--export", "two.json"];
+    bench(&workshop, &[&small[..], &alone].concat()).ended_with(1);
+}
+
+#[test]
+fn hakmem_refused_fails() {
+    let workshop = Workshop::open();
+    workshop.write("libc.so.6", "broken");
+    let ours = format!("hakmem+LD_LIBRARY_PATH={},glibc", text(workshop.folder()));
+    let arguments = [
+        "--quick", "-w", "tiny-16", "-n", "1", "-a", &ours, "--export", "one.json",
+    ];
+    let answer = bench(&workshop, &arguments);
+    answer.ended_with(1).says("has no figure: exit code 127");
 }
 
 #[test]
@@ -129,7 +163,7 @@ fn what_is_not_there_is_one_line() {
 fn the_results_of_the_earlier_runner_can_still_be_read() {
     let workshop = Workshop::open();
     let path = root().join("bench/results/amd-epyc-2cpu/2026-11-21-1fbe08ef32-full.json");
-    let answer = workshop.hakmem(&["report", support::text(&path)]);
+    let answer = workshop.hakmem(&["report", text(&path)]);
     // The means that were published from it.
     answer
         .ended_with(0)

@@ -391,5 +391,10 @@ mod tests {
             .find("first under peer has no figure: wrong answer")
             .unwrap();
         assert!(said < text.find("workload").unwrap());
+        let row = text
+            .lines()
+            .find(|line| line.starts_with("first "))
+            .unwrap();
+        assert!(row.contains("refused"), "{row}");
     }
 }

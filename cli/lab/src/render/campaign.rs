@@ -103,6 +103,7 @@ fn value_table(
         let mut cells = vec![Cell::new(variant)];
         for name in document.allocators.keys() {
             cells.push(match medians.get(name.as_str()) {
+                None if document.is_refused(variant, name) => Cell::toned("refused", Tone::Bad),
                 None => Cell::toned("-", Tone::Faint),
                 Some(median) => {
                     let is_lowest = lowest == Some(name);

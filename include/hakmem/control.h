@@ -1,8 +1,14 @@
 // control.h -- the root of hakmem's metadata, for whoever looks in from outside.
 //
-// A tool finds the symbol `hak_control` in the process (or in its core dump), reads this struct,
-// and follows its addresses. Nothing in the process has to run for that. A reader checks `magic`
-// and `version` first; fields are only ever added at the end, and `bytes` says how many there are.
+// The symbol `hak_control` begins with a struct hak_control. Tables follow that name everything a
+// reader needs: structs with the offset, width, unit and meaning of each field, constants, and the
+// addresses of the variables to start from. A reader finds all of it by name, so it may be older or
+// newer than the library: what it does not know it passes over, and what it needs and does not
+// find it can name. Nothing in the process has to run for that, and nothing is written.
+//
+// The whole lies in the data segment, and so in core dumps, also where the library's file is gone.
+// It need not be found by its symbol: `magic` stands at a multiple of 16 bytes in the data of some
+// file that is mapped, and `self` tells it from a copy.
 #ifndef HAKMEM_CONTROL_H
 #define HAKMEM_CONTROL_H
 
@@ -14,27 +20,67 @@
 extern "C" {
 #endif
 
-#define HAK_CONTROL_MAGIC   "hakmem\0"
-#define HAK_CONTROL_VERSION 1
+#define HAK_CONTROL_MAGIC "hakmem\0"
+// Of the layout in this file. Another one means that none of the tables can be read.
+#define HAK_CONTROL_VERSION 2
+
+// Where a table lies. Records may become longer at their end: `record_bytes` says how long they are.
+struct hak_control_table {
+    uint32_t offset; // from the start of struct hak_control
+    uint32_t count;
+    uint32_t record_bytes;
+};
 
 struct hak_control {
     char magic[8];
     uint32_t version;
-    uint32_t bytes;      // of this struct
-    const char *release; // as hak_version()
+    uint32_t bytes; // of this struct and all tables
+    const struct hak_control *self;
+    struct hak_control_table structs;   // of struct hak_control_struct
+    struct hak_control_table fields;    // of struct hak_control_field
+    struct hak_control_table constants; // of struct hak_control_constant
+    struct hak_control_table roots;     // of struct hak_control_root
+    struct hak_control_table texts;     // of characters
+    uint32_t release;                   // text: as hak_version()
+};
 
-    // The address map. Entry (address >> unit_log2) & *unit_mask of the table at *units, 32 bits
-    // each, is 0 where nothing is in use. The word (address >> super_log2) & *super_mask of the
-    // table at *supers is the address of the superslab's descriptor, or 0; whether the address
-    // really lies in it, the descriptor's base and length tell.
-    const void *units;
-    const uint64_t *unit_mask;
-    const void *supers;
-    const uint64_t *super_mask;
-    uint32_t unit_log2;
-    uint32_t super_log2;
-    uint32_t super_base_offset;  // in a superslab's descriptor: the address where it begins
-    uint32_t super_bytes_offset; // and its length
+// Each text below is an offset in the table of texts; it ends with a 0.
+
+struct hak_control_struct {
+    uint32_t name;
+    uint32_t bytes;
+};
+
+enum hak_control_kind {
+    HAK_CONTROL_NUMBER, // unsigned; `about` is its unit
+    HAK_CONTROL_ADDRESS, // of the struct, or the array of structs, that `about` names; empty: of bytes
+    HAK_CONTROL_STRUCT, // the struct that `about` names lies here
+};
+
+struct hak_control_field {
+    uint32_t of; // text: the struct's name
+    uint32_t name;
+    uint32_t about;
+    uint32_t help;
+    uint32_t offset;
+    uint32_t bytes; // of one element
+    uint32_t count; // of elements, 1 unless it is an array; 0: as many as follow
+    uint32_t kind;  // enum hak_control_kind
+};
+
+struct hak_control_constant {
+    uint64_t value;
+    uint32_t name;
+    uint32_t help;
+};
+
+// A variable that is a struct, or an array of structs.
+struct hak_control_root {
+    const void *address;
+    uint32_t name;
+    uint32_t of; // text: the struct's name
+    uint32_t count;
+    uint32_t help;
 };
 
 HAKMEM_API extern const struct hak_control hak_control;

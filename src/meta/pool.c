@@ -55,6 +55,10 @@ static bool pool_grow(struct hak_pool *pool, size_t bytes)
     pool->fresh = start;
     pool->fresh_bytes = chunk;
     pool->mapped_bytes += chunk;
+    if (pool->chunk_count < sizeof pool->chunks / sizeof pool->chunks[0]) {
+        pool->chunks[pool->chunk_count] = (struct hak_pool_chunk){start, chunk};
+    }
+    pool->chunk_count++;
     return true;
 }
 

@@ -11,9 +11,15 @@
 #define HAK_META_POOL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/compiler.h"
 #include "os/lock.h"
+
+struct hak_pool_chunk {
+    char *start;
+    size_t bytes;
+};
 
 struct hak_pool {
     struct hak_lock lock;
@@ -21,6 +27,10 @@ struct hak_pool {
     size_t fresh_bytes;          // that many of them
     size_t mapped_bytes;         // all chunks ever mapped
     struct pool_item *items[26]; // free items of 2^index bytes
+    // For whoever asks what a page is. A gigabyte of descriptors, of which only what is used is
+    // resident.
+    uint32_t chunk_count; // of all; those beyond the room for them are not listed
+    struct hak_pool_chunk chunks[512];
 };
 
 HAK_INTERNAL extern struct hak_pool hak_pool;

@@ -1,6 +1,6 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
-use crate::commands::{bench, compare, generate, peers, report, run, verify};
+use crate::commands::{bench, compare, generate, peers, report, run, stats, verify};
 use clap::{Parser, Subcommand};
 
 const EXIT_CODES: &str = "\
@@ -19,6 +19,7 @@ pub enum Command {
     Run(run::Arguments),
     Verify(verify::Arguments),
     Compare(compare::Arguments),
+    Stats(stats::Arguments),
     Bench(bench::Arguments),
     Report(report::Arguments),
     Peers(peers::Arguments),

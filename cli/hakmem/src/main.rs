@@ -5,6 +5,7 @@ mod commands;
 mod output;
 mod progress;
 mod signals;
+mod target;
 
 use clap::Parser;
 use nix::libc;

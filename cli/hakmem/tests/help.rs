@@ -4,6 +4,10 @@ mod support;
 
 use support::Workshop;
 
+const COMMANDS: [&str; 7] = [
+    "run", "verify", "compare", "stats", "bench", "report", "peers",
+];
+
 fn help(arguments: &[&str]) -> String {
     let workshop = Workshop::open();
     let mut command = workshop.command(arguments);
@@ -18,7 +22,7 @@ fn the_command_itself() {
 
 #[test]
 fn each_command() {
-    for name in ["run", "verify", "compare", "bench", "report", "peers"] {
+    for name in COMMANDS {
         insta::assert_snapshot!(name, help(&[name, "--help"]));
     }
 }
@@ -27,7 +31,7 @@ fn each_command() {
 fn every_command_has_examples_a_page_and_completions() {
     let workshop = Workshop::open();
     workshop.hakmem(&["generate", "pages"]).ended_with(0);
-    for name in ["run", "verify", "compare", "bench", "report", "peers"] {
+    for name in COMMANDS {
         assert!(help(&[name, "--help"]).contains("Examples:"));
         let page =
             std::fs::read_to_string(workshop.path(&format!("pages/hakmem-{name}.1"))).unwrap();

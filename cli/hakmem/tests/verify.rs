@@ -3,9 +3,9 @@
 mod support;
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+use support::waiting::Waiting;
 use support::{ALLOCATOR, PROGRAM, Workshop, library, text};
 
 /// Says that it is there, and waits for the end of its input.
@@ -29,36 +29,6 @@ int main(int count, char **arguments)
     return kept[49] == NULL;
 }
 "#;
-
-/// A running program that ends with this value.
-struct Waiting(Child);
-
-impl Waiting {
-    fn start(command: &mut Command) -> Waiting {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        assert_eq!(line, "ready\n");
-        Waiting(child)
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
-}
 
 fn findings(workshop: &Workshop, arguments: &[&str]) -> Value {
     let all = [&["verify", "--json"], arguments].concat();

@@ -48,7 +48,7 @@ pub struct ElfFile {
 }
 
 /// Names outside the family that somebody asks for.
-const OTHER_EXPORTS: [&str; 4] = ["hak_control", "hak_version", "_dl_debug_state", "_r_debug"];
+const OTHER_EXPORTS: [&str; 3] = ["hak_version", "_dl_debug_state", "_r_debug"];
 
 impl ElfFile {
     pub fn read(path: &Path) -> Result<ElfFile, Unreadable> {

@@ -214,9 +214,8 @@ fn test_block(tracee: &mut Stopped, proof: &Proof, place: u64) -> Option<bool> {
     tracee.resume(0);
     tracee.wait_for_stop(is_breakpoint).ok()?;
     let block = Registers::read(tracee.pid).ok()?.result();
-    // The first call has made the tables: they are looked for again.
-    let process = Process::open(tracee.pid).ok()?;
-    Some(AddressMap::find(&process)?.knows(&process, block))
+    // Only now: the first call has made the tables.
+    Some(AddressMap::find(tracee.pid)?.knows(block))
 }
 
 /// What differs between processors.

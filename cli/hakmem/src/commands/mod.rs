@@ -6,6 +6,7 @@ pub mod generate;
 pub mod peers;
 pub mod report;
 pub mod run;
+pub mod stats;
 pub mod verify;
 
 use crate::cli::Command;
@@ -20,6 +21,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Generate(arguments) => generate::execute(&arguments),
         Command::Report(arguments) => report::execute(&arguments),
         Command::Peers(arguments) => peers::execute(arguments),
+        Command::Stats(arguments) => stats::execute(&arguments),
         Command::Run(arguments) => run::execute(arguments),
     }
 }

@@ -1,6 +1,8 @@
 //! The command as its users meet it, and small programs and allocators compiled for the occasion.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod waiting;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

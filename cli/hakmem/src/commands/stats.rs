@@ -1,0 +1,260 @@
+//! `hakmem stats`: the heap of a process or of a core dump, as numbers.
+
+use crate::output::terminal;
+use crate::target::{Opened, Target};
+use clap::Args;
+use hakmem_heap::figures::{CacheFigures, ClassFigures, Figures};
+use hakmem_heap::heap::Owner;
+use hakmem_lab::error::Result;
+use hakmem_lab::failed;
+use hakmem_lab::render::{Cell, Form, Table, Tone, memory};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem stats 4711
+  hakmem stats $(pidof redis-server) --json | jq .live_bytes
+  hakmem stats --core core.4711
+
+The process is read, not stopped and not written to: it notices nothing. docs/statistics.md explains
+every figure.";
+
+/// Show what a heap is made of: a process's as it is now, or a core dump's
+#[derive(Args)]
+#[command(after_help = EXAMPLES, override_usage = "hakmem stats [OPTIONS] PID\n       hakmem stats [OPTIONS] --core FILE")]
+pub struct Arguments {
+    #[command(flatten)]
+    target: Target,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    let opened = arguments.target.open()?;
+    let figures = Figures::of(&opened.heap()?);
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&figures);
+        println!("{}", text.map_err(|error| failed!("{error}"))?);
+    } else {
+        print!("{}", text(&opened, &figures, terminal()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn bytes(count: u64) -> String {
+    if count == 0 {
+        "0".into()
+    } else {
+        memory(count as f64 / 1024.0)
+    }
+}
+
+fn text(opened: &Opened, figures: &Figures, form: Form) -> String {
+    let mut parts = vec![
+        format!(
+            "{}\nhakmem {}",
+            form.strong(&opened.title()),
+            figures.release
+        ),
+        totals(figures, form),
+        classes(figures, form),
+        caches(opened, figures, form),
+        counters(figures),
+    ];
+    if figures.moved_blocks > 0 {
+        parts.push(form.toned(
+            &format!(
+                "± {} blocks moved while this was read",
+                figures.moved_blocks
+            ),
+            Tone::Faint,
+        ));
+    }
+    parts.extend(
+        figures
+            .doubts
+            .iter()
+            .map(|doubt| form.toned(doubt, Tone::Bad)),
+    );
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n\n") + "\n"
+}
+
+fn totals(figures: &Figures, form: Form) -> String {
+    let totals = &figures.totals;
+    let mapped = totals.mapped_bytes.max(1);
+    let mut table = Table::default();
+    table.text_column("memory", 0);
+    table.number_column("bytes", 0);
+    table.number_column("of all", 0);
+    table.text_column("", 1);
+    let mut row = |name: &str, count: u64, note: String| {
+        table.row(vec![
+            Cell::new(name),
+            Cell::new(bytes(count)),
+            Cell::new(format!("{:.1} %", count as f64 * 100.0 / mapped as f64)),
+            Cell::toned(note, Tone::Faint),
+        ]);
+    };
+    row(
+        "live",
+        totals.live_bytes,
+        format!("{} blocks", totals.live_blocks),
+    );
+    row(
+        "in magazines and parcels",
+        totals.cached_bytes,
+        "free, ready for their threads".into(),
+    );
+    row("in BigCache", totals.kept_bytes, "free, large".into());
+    row("free in slabs", totals.slab_free_bytes, "used once".into());
+    let waiting = format!("{} of it may be resident", bytes(totals.dirty_bytes));
+    row("free units", totals.unit_free_bytes, waiting);
+    let known = totals.live_bytes
+        + totals.cached_bytes
+        + totals.kept_bytes
+        + totals.slab_free_bytes
+        + totals.unit_free_bytes;
+    let rest = totals.mapped_bytes.saturating_sub(known);
+    row("never used", rest, "rests of slabs and runs".into());
+    let superslabs = format!(
+        "{} superslabs, {} mappings",
+        totals.superslab_count, totals.mapping_count
+    );
+    row("mapped", totals.mapped_bytes, superslabs);
+    row(
+        "descriptors",
+        totals.metadata_bytes,
+        "besides; mapped, a part of it used".into(),
+    );
+    table.render(form)
+}
+
+fn classes(figures: &Figures, form: Form) -> String {
+    let mut table = Table::default();
+    table.number_column("block", 0);
+    table.number_column("live", 0);
+    table.number_column("bytes", 0);
+    table.number_column("magazines", 1);
+    table.number_column("in slabs", 1);
+    table.number_column("slabs", 0);
+    table.number_column("use", 0);
+    table.number_column("refills", 2);
+    table.number_column("spills", 2);
+    table.number_column("slabs made", 3);
+    let used: Vec<&ClassFigures> = figures.used_classes().collect();
+    for class in &used {
+        let share = class.live_bytes() as f64 * 100.0 / class.slab_bytes.max(1) as f64;
+        table.row(vec![
+            Cell::new(class.bytes.to_string()),
+            Cell::new(class.live_blocks.to_string()),
+            Cell::new(bytes(class.live_bytes())),
+            Cell::new(class.cached_blocks.to_string()),
+            Cell::new(class.slab_free_blocks.to_string()),
+            Cell::new(class.slabs.to_string()),
+            Cell::new(if class.slabs == 0 {
+                "-".into()
+            } else {
+                format!("{share:.0} %")
+            }),
+            Cell::new(class.refills.to_string()),
+            Cell::new(class.spills.to_string()),
+            Cell::new(class.slabs_made.to_string()),
+        ]);
+    }
+    let totals = &figures.totals;
+    if totals.large_live_blocks > 0 {
+        let mut cells = vec![
+            Cell::new("larger"),
+            Cell::new(totals.large_live_blocks.to_string()),
+            Cell::new(bytes(totals.large_live_bytes)),
+        ];
+        cells.resize(10, Cell::default());
+        table.row(cells);
+    } else if used.is_empty() {
+        return String::new();
+    }
+    table.render(form)
+}
+
+/// Who owns a cache, in a word or two.
+pub fn owner_name(opened: &Opened, cache: &CacheFigures) -> String {
+    let thread = match opened {
+        Opened::Live(process) => process.thread_name(cache.thread_id),
+        Opened::Core(_) => None,
+    };
+    match cache.kind {
+        Owner::Thread if cache.is_dead => "ended thread".into(),
+        Owner::Thread => match thread {
+            Some(name) => format!("{} {name}", cache.thread_id),
+            None => format!("thread {}", cache.thread_id),
+        },
+        Owner::Heap => "heap or sweeper".into(),
+        Owner::Orphans => "orphans".into(),
+        Owner::Late => "ending threads".into(),
+    }
+}
+
+fn caches(opened: &Opened, figures: &Figures, form: Form) -> String {
+    let mut table = Table::default();
+    table.text_column("cache of", 0);
+    table.number_column("slabs", 0);
+    table.number_column("blocks out", 0);
+    table.number_column("magazines", 0);
+    table.number_column("free in slabs", 1);
+    table.number_column("refills", 2);
+    table.number_column("spills", 2);
+    table.number_column("parcels sent", 3);
+    table.number_column("opened", 3);
+    let mut rows = 0;
+    for cache in &figures.caches {
+        if cache.slow_events == 0 && cache.slabs == 0 {
+            continue;
+        }
+        rows += 1;
+        table.row(vec![
+            Cell::new(owner_name(opened, cache)),
+            Cell::new(cache.slabs.to_string()),
+            Cell::new(bytes(cache.out_bytes)),
+            Cell::new(bytes(cache.cached_bytes)),
+            Cell::new(bytes(cache.slab_free_bytes)),
+            Cell::new(cache.refills.to_string()),
+            Cell::new(cache.spills.to_string()),
+            Cell::new(cache.counts.sent_parcels.to_string()),
+            Cell::new(cache.counts.opened_parcels.to_string()),
+        ]);
+    }
+    if rows == 0 {
+        String::new()
+    } else {
+        table.render(form)
+    }
+}
+
+fn counters(figures: &Figures) -> String {
+    let (counters, os) = (&figures.counters, &figures.counters.os);
+    [
+        format!(
+            "since the start: {} slow calls, {} parcels with {} blocks sent, {} opened, {} slabs adopted",
+            counters.slow_events,
+            counters.caches.sent_parcels,
+            counters.caches.sent_blocks,
+            counters.caches.opened_parcels,
+            counters.caches.adopted_slabs
+        ),
+        format!(
+            "system calls: {} mmap, {} munmap, {} mremap, {} purges of {}, {} for huge pages, {} refused; \
+             at most {} mapped",
+            os.maps,
+            os.unmaps,
+            os.remaps,
+            os.purges,
+            bytes(os.purged_bytes),
+            os.huge_advices,
+            os.refused,
+            bytes(counters.peak_mapped_bytes)
+        ),
+    ]
+    .join("\n")
+}

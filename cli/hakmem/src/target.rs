@@ -1,0 +1,123 @@
+//! The process or the core dump that a command looks into.
+
+use clap::Args;
+use hakmem_heap::core::CoreFile;
+use hakmem_heap::error::Error;
+use hakmem_heap::heap::Heap;
+use hakmem_heap::live::LiveProcess;
+use hakmem_lab::error::Result;
+use hakmem_lab::proof::Proof;
+use hakmem_lab::{elf, failed, usage};
+use std::path::{Path, PathBuf};
+
+/// A process that changes while it is read may look damaged for a moment.
+const TRIES: usize = 3;
+
+#[derive(Args)]
+pub struct Target {
+    /// The number of a process
+    #[arg(required_unless_present = "core", conflicts_with = "core")]
+    pub pid: Option<i32>,
+    /// A core dump instead of a process
+    #[arg(long, value_name = "FILE")]
+    pub core: Option<PathBuf>,
+}
+
+pub enum Opened {
+    Live(LiveProcess),
+    Core(Box<CoreFile>),
+}
+
+impl Target {
+    pub fn open(&self) -> Result<Opened> {
+        match (&self.core, self.pid) {
+            (Some(path), _) => Ok(Opened::Core(Box::new(open_core(path)?))),
+            (None, Some(pid)) => Ok(Opened::Live(open_process(pid)?)),
+            (None, None) => Err(usage!("no process and no core dump")),
+        }
+    }
+}
+
+pub fn open_process(pid: i32) -> Result<LiveProcess> {
+    LiveProcess::open(pid).map_err(|error| told(&error, &format!("process {pid}"), Some(pid)))
+}
+
+pub fn open_core(path: &Path) -> Result<CoreFile> {
+    CoreFile::open(path).map_err(|error| told(&error, &path.display().to_string(), None))
+}
+
+/// The heap of a process as it is now.
+pub fn read_process(process: &LiveProcess) -> Result<Heap> {
+    let mut tries = 1;
+    loop {
+        match Heap::read(process) {
+            Ok(heap) => return Ok(heap),
+            Err(Error::Damaged(_)) if tries < TRIES => tries += 1,
+            Err(error) => {
+                let pid = process.pid;
+                return Err(told(&error, &format!("process {pid}"), Some(pid)));
+            }
+        }
+    }
+}
+
+pub fn read_core(core: &CoreFile) -> Result<Heap> {
+    Heap::read(core).map_err(|error| told(&error, &core.path.display().to_string(), None))
+}
+
+impl Opened {
+    pub fn heap(&self) -> Result<Heap> {
+        match self {
+            Opened::Live(process) => read_process(process),
+            Opened::Core(core) => read_core(core),
+        }
+    }
+
+    /// "process 4711: redis-server *:6379"
+    pub fn title(&self) -> String {
+        match self {
+            Opened::Live(process) => format!("process {}: {}", process.pid, process.command_line()),
+            Opened::Core(core) => {
+                let line = &core.story.command_line;
+                let program = if line.is_empty() {
+                    &core.story.program
+                } else {
+                    line
+                };
+                format!("{}: {program}", core.path.display())
+            }
+        }
+    }
+}
+
+/// One line on what went wrong with `subject`.
+fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error::Error {
+    match error {
+        Error::Gone(_) => usage!("{error}"),
+        Error::Forbidden(_) | Error::NotInCore { .. } => failed!("{error}"),
+        Error::NoCore { .. } => usage!("{error}"),
+        Error::NotHakmem => match pid.and_then(used_instead) {
+            Some(used) => {
+                failed!("{subject} does not use hakmem, but {used}: start it with 'hakmem run'")
+            }
+            None => failed!("{subject}: {error}"),
+        },
+        _ => failed!("{subject}: {error}"),
+    }
+}
+
+/// "/lib/libc.so.6 (the C library's)"
+fn used_instead(pid: i32) -> Option<String> {
+    let proof = Proof::collect(pid).ok()?;
+    let owner = *proof.owners().first()?;
+    let file = elf::read_cached(owner).ok();
+    let names: Vec<&str> = file
+        .iter()
+        .flat_map(|file| file.allocators.iter().copied())
+        .collect();
+    Some(if names.is_empty() {
+        owner.display().to_string()
+    } else {
+        format!("{} ({})", owner.display(), names.join(" and "))
+    })
+}

@@ -1,0 +1,101 @@
+//! `hakmem stats`: what a process says of its own heap, seen from outside.
+
+mod support;
+
+use serde_json::Value;
+use std::process::Command;
+use support::waiting::Waiting;
+use support::{Workshop, library, text};
+
+/// Prints its own figures, and waits for the end of its input.
+const TELLS: &str = r#"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *blocks[3000];
+static void *free_some(void *unused)
+{
+    for (int i = 0; i < 1000; i++) {
+        free(blocks[i]);
+    }
+    return unused;
+}
+int main(void)
+{
+    static char figures[32768];
+    size_t (*json)(char *, size_t) = (size_t (*)(char *, size_t))dlsym(RTLD_DEFAULT, "hak_stats_json");
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (int i = 0; i < 3000; i++) {
+        blocks[i] = malloc(i % 2 ? 100 : 50000);
+    }
+    pthread_t thread;
+    pthread_create(&thread, NULL, free_some, NULL);
+    pthread_join(thread, NULL);
+    puts("ready");
+    json(figures, sizeof figures);
+    fputs(figures, stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+#[test]
+fn the_process_itself_says_the_same() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("tells", TELLS, &["-pthread"]);
+    let mut command = Command::new(&program);
+    // Nothing is given back between the two looks.
+    command
+        .env("LD_PRELOAD", library())
+        .env("HAKMEM_PURGER", "0");
+    let mut process = Waiting::start(&mut command);
+    let own: Value = serde_json::from_str(&process.next_line()).unwrap();
+    let answer = workshop.hakmem(&["stats", "--json", &process.pid()]);
+    let seen: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+    assert_eq!(seen["moved_blocks"], 0);
+    for (name, value) in own.as_object().unwrap() {
+        if !["walked", "process", "classes"].contains(&name.as_str()) {
+            assert_eq!(seen[name], *value, "{name}");
+        }
+    }
+    for class in own["classes"].as_array().unwrap() {
+        let mut all = seen["classes"].as_array().unwrap().iter();
+        let same = all.find(|one| one["bytes"] == class["bytes"]).unwrap();
+        for (name, value) in class.as_object().unwrap() {
+            assert_eq!(same[name], *value, "{name} of {class}");
+        }
+    }
+    assert_eq!(seen["options"]["decay_ms"], 500);
+    workshop
+        .hakmem(&["stats", &process.pid()])
+        .ended_with(0)
+        .says("hakmem 1.0.0")
+        .says("cache of")
+        .says(" live ");
+}
+
+#[test]
+fn who_cannot_be_looked_into_is_said_in_one_line() {
+    let workshop = Workshop::open();
+    let line = "there is no process 2147483647, or it has just ended";
+    workshop
+        .hakmem(&["stats", "2147483647"])
+        .is_one_line(2, line);
+    let mut plain = Waiting::start(Command::new("sh").args(["-c", "echo ready; read line"]));
+    let answer = workshop.hakmem(&["stats", &plain.pid()]);
+    answer.ended_with(1).says("does not use hakmem, but /");
+    assert_eq!(answer.errors.lines().count(), 1);
+    plain.end();
+    let folder = text(workshop.folder()).to_string();
+    workshop.write("text", "no core");
+    let line = "text is no core dump: not an ELF file for 64 bits";
+    workshop
+        .hakmem(&["stats", "--core", "text"])
+        .is_one_line(2, line);
+    let line = format!("{folder}/gone is no core dump: No such file or directory (os error 2)");
+    workshop
+        .hakmem(&["stats", "--core", &format!("{folder}/gone")])
+        .is_one_line(2, &line);
+}

@@ -1,0 +1,45 @@
+//! A program that says "ready" and waits for the end of its input.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// It ends with this value.
+pub struct Waiting {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Waiting {
+    pub fn start(command: &mut Command) -> Waiting {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut waiting = Waiting { child, output };
+        assert_eq!(waiting.next_line(), "ready\n");
+        waiting
+    }
+
+    pub fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line
+    }
+
+    pub fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    pub fn end(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,266 @@
+//! The control block: what the library says of its own structs (`include/hakmem/control.h`).
+
+use crate::error::{Error, Result};
+use crate::memory::Memory;
+use memchr::memmem;
+use std::collections::HashMap;
+use std::ops::Range;
+
+const MAGIC: [u8; 8] = *b"hakmem\0\0";
+const VERSION: u32 = 2;
+/// It begins at a multiple of this.
+const ALIGNMENT: usize = 16;
+/// The block is some 10 KiB; a longer one is none.
+const BYTES_MAX: usize = 1 << 20;
+/// How much is searched at a time, and of one area in all.
+const STEP_BYTES: u64 = 1 << 20;
+const AREA_BYTES_MAX: u64 = 1 << 30;
+
+/// Offsets in `struct hak_control`.
+mod at {
+    pub const VERSION: usize = 8;
+    pub const BYTES: usize = 12;
+    pub const SELF: usize = 16;
+    pub const STRUCTS: usize = 24;
+    pub const FIELDS: usize = 36;
+    pub const CONSTANTS: usize = 48;
+    pub const ROOTS: usize = 60;
+    pub const TEXTS: usize = 72;
+    pub const RELEASE: usize = 84;
+    pub const END: usize = 88;
+}
+
+/// Where a value lies in a struct.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub offset: usize,
+    /// Of one element.
+    pub bytes: usize,
+    /// Of elements; 0: as many as follow.
+    pub count: usize,
+}
+
+impl Field {
+    /// The value in a record; 0 beyond its end.
+    pub fn number(self, record: &[u8]) -> u64 {
+        self.number_at(record, 0)
+    }
+
+    pub fn number_at(self, record: &[u8], index: usize) -> u64 {
+        let start = self.offset + index * self.bytes;
+        let mut value = [0; 8];
+        let width = self.bytes.min(8);
+        match record.get(start..start + width) {
+            Some(bytes) => value[..width].copy_from_slice(bytes),
+            None => return 0,
+        }
+        u64::from_le_bytes(value)
+    }
+
+    /// The struct that lies there; empty beyond the record's end.
+    pub fn part(self, record: &[u8], index: usize) -> &[u8] {
+        let start = self.offset + index * self.bytes;
+        record.get(start..start + self.bytes).unwrap_or_default()
+    }
+}
+
+/// A variable to start from.
+#[derive(Clone, Copy, Debug)]
+pub struct Root {
+    pub address: u64,
+    pub count: usize,
+}
+
+/// What the block says, checked to lie within it.
+#[derive(Debug)]
+pub struct Control {
+    pub release: String,
+    structs: HashMap<String, usize>,
+    fields: HashMap<(String, String), Field>,
+    /// In the order of the table, with what each is for.
+    options: Vec<(String, Field)>,
+    constants: HashMap<String, u64>,
+    roots: HashMap<String, Root>,
+}
+
+impl Control {
+    /// Search a process's data for it.
+    pub fn find(memory: &dyn Memory) -> Result<Control> {
+        let mut other = None;
+        for area in memory.data_areas() {
+            for address in places_of_magic(memory, area) {
+                match Control::read(memory, address) {
+                    Ok(Some(control)) => return Ok(control),
+                    Ok(None) => {}
+                    Err(error) => other = Some(error),
+                }
+            }
+        }
+        Err(other.unwrap_or(Error::NotHakmem))
+    }
+
+    /// None when it is only a copy of one, or looks like one by chance.
+    fn read(memory: &dyn Memory, address: u64) -> Result<Option<Control>> {
+        let mut head = [0; at::END];
+        if !memory.read(address, &mut head) || word(&head, at::SELF) != Some(address) {
+            return Ok(None);
+        }
+        let found = number(&head, at::VERSION).unwrap_or(0);
+        if found != VERSION {
+            return Err(Error::OtherVersion {
+                found,
+                known: VERSION,
+            });
+        }
+        let bytes = number(&head, at::BYTES).unwrap_or(0) as usize;
+        if !(at::END..=BYTES_MAX).contains(&bytes) {
+            return Err(Error::Damaged(format!("a control block of {bytes} bytes")));
+        }
+        let block = memory.read_vec(address, bytes)?;
+        Control::parse(&block)
+            .map(Some)
+            .ok_or_else(|| Error::Damaged("the control block contradicts itself".into()))
+    }
+
+    fn parse(block: &[u8]) -> Option<Control> {
+        let texts = Table::parse(block, at::TEXTS)?;
+        let text = |offset: Option<u32>| {
+            let start = texts.offset + offset? as usize;
+            let end = texts.offset + texts.count;
+            let bytes = block.get(start..end)?;
+            let bytes = &bytes[..memchr::memchr(0, bytes)?];
+            String::from_utf8(bytes.to_vec()).ok()
+        };
+        let mut control = Control {
+            release: text(number(block, at::RELEASE))?,
+            structs: HashMap::new(),
+            fields: HashMap::new(),
+            options: Vec::new(),
+            constants: HashMap::new(),
+            roots: HashMap::new(),
+        };
+        for record in Table::parse(block, at::STRUCTS)?.records(block) {
+            let bytes = number(record, 4)? as usize;
+            control.structs.insert(text(number(record, 0))?, bytes);
+        }
+        for record in Table::parse(block, at::FIELDS)?.records(block) {
+            let (of, name) = (text(number(record, 0))?, text(number(record, 4))?);
+            let field = Field {
+                offset: number(record, 16)? as usize,
+                bytes: number(record, 20)? as usize,
+                count: number(record, 24)? as usize,
+            };
+            let end = field.bytes.checked_mul(field.count)? + field.offset;
+            if end > *control.structs.get(&of)? {
+                return None;
+            }
+            if of == "hak_options" {
+                control.options.push((name.clone(), field));
+            }
+            control.fields.insert((of, name), field);
+        }
+        for record in Table::parse(block, at::CONSTANTS)?.records(block) {
+            control
+                .constants
+                .insert(text(number(record, 8))?, word(record, 0)?);
+        }
+        for record in Table::parse(block, at::ROOTS)?.records(block) {
+            let root = Root {
+                address: word(record, 0)?,
+                count: number(record, 16)? as usize,
+            };
+            control.roots.insert(text(number(record, 8))?, root);
+        }
+        Some(control)
+    }
+
+    fn missing(&self, name: String) -> Error {
+        Error::Missing {
+            release: self.release.clone(),
+            name,
+        }
+    }
+
+    pub fn struct_bytes(&self, of: &str) -> Result<usize> {
+        let bytes = self.structs.get(of).copied();
+        bytes.ok_or_else(|| self.missing(format!("struct {of}")))
+    }
+
+    pub fn field(&self, of: &str, name: &str) -> Result<Field> {
+        let field = self.fields.get(&(of.to_string(), name.to_string()));
+        field
+            .copied()
+            .ok_or_else(|| self.missing(format!("field {of}.{name}")))
+    }
+
+    pub fn constant(&self, name: &str) -> Result<u64> {
+        let value = self.constants.get(name).copied();
+        value.ok_or_else(|| self.missing(format!("constant {name}")))
+    }
+
+    pub fn root(&self, name: &str) -> Result<Root> {
+        let root = self.roots.get(name).copied();
+        root.ok_or_else(|| self.missing(format!("variable {name}")))
+    }
+
+    /// The options that are in force, in the order of the library's table.
+    pub fn options(&self, memory: &dyn Memory) -> Result<Vec<(String, u64)>> {
+        let root = self.root("hak_options")?;
+        let record = memory.read_vec(root.address, self.struct_bytes("hak_options")?)?;
+        let values = self.options.iter();
+        Ok(values
+            .map(|(name, field)| (name.clone(), field.number(&record)))
+            .collect())
+    }
+}
+
+struct Table {
+    offset: usize,
+    count: usize,
+    record_bytes: usize,
+}
+
+impl Table {
+    fn parse(block: &[u8], at: usize) -> Option<Table> {
+        let table = Table {
+            offset: number(block, at)? as usize,
+            count: number(block, at + 4)? as usize,
+            record_bytes: number(block, at + 8)? as usize,
+        };
+        let end = table.count.checked_mul(table.record_bytes)? + table.offset;
+        (table.record_bytes > 0 && end <= block.len()).then_some(table)
+    }
+
+    fn records<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let end = self.offset + self.count * self.record_bytes;
+        block[self.offset..end].chunks_exact(self.record_bytes)
+    }
+}
+
+fn number(bytes: &[u8], offset: usize) -> Option<u32> {
+    let bytes = bytes.get(offset..offset + 4)?;
+    bytes.try_into().ok().map(u32::from_le_bytes)
+}
+
+fn word(bytes: &[u8], offset: usize) -> Option<u64> {
+    let bytes = bytes.get(offset..offset + 8)?;
+    bytes.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// Where the magic stands in an area, as far as it can be read.
+fn places_of_magic(memory: &dyn Memory, area: Range<u64>) -> Vec<u64> {
+    let mut found = Vec::new();
+    let mut start = area.start;
+    let end = area.end.min(area.start.saturating_add(AREA_BYTES_MAX));
+    let mut bytes = Vec::new();
+    while start < end {
+        let length = STEP_BYTES.min(end - start);
+        bytes.resize(usize::try_from(length).unwrap_or(0), 0);
+        if memory.read(start, &mut bytes) {
+            let places = memmem::find_iter(&bytes, &MAGIC).filter(|at| at % ALIGNMENT == 0);
+            found.extend(places.map(|at| start + at as u64));
+        }
+        start += length;
+    }
+    found
+}

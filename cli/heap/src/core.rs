@@ -1,0 +1,264 @@
+//! A core dump: what the kernel, or gdb's gcore, has written down of a process.
+
+use crate::error::{Error, Result};
+use crate::memory::Memory;
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, ReadCache};
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+type Header = elf::FileHeader64<Endianness>;
+
+/// Limits on what is believed of a file that may be damaged.
+const SEGMENTS_MAX: usize = 1 << 20;
+const FILES_MAX: usize = 1 << 16;
+const NT_PRPSINFO: u32 = 3;
+const NT_SIGINFO: u32 = 0x5349_4749;
+const NT_FILE: u32 = 0x4649_4c45;
+const NT_PRSTATUS: u32 = 1;
+
+/// A stretch of memory that is in the file, or a part of it.
+#[derive(Clone, Debug)]
+struct Segment {
+    start: u64,
+    file_bytes: u64,
+    memory_bytes: u64,
+    offset: u64,
+    is_writable: bool,
+    is_executable: bool,
+}
+
+/// A thread at its end: the general registers in the kernel's order.
+#[derive(Clone, Debug, Default)]
+pub struct Thread {
+    pub id: u64,
+    pub registers: Vec<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Story {
+    /// The program's name, and the line it was started with, each as far as the kernel keeps it.
+    pub program: String,
+    pub command_line: String,
+    pub signal: Option<u32>,
+    /// Where the program wanted to read or write when a signal of that kind ended it.
+    pub fault_address: Option<u64>,
+    /// The one that the signal ended is the first.
+    pub threads: Vec<Thread>,
+}
+
+pub struct CoreFile {
+    pub path: PathBuf,
+    file: File,
+    /// By address.
+    segments: Vec<Segment>,
+    /// What files were mapped to.
+    mapped_files: Vec<Range<u64>>,
+    pub story: Story,
+    /// The file is shorter than it says.
+    pub is_cut: bool,
+}
+
+impl CoreFile {
+    pub fn open(path: &Path) -> Result<CoreFile> {
+        let no_core = |why: String| Error::NoCore {
+            path: path.to_path_buf(),
+            why,
+        };
+        let file = File::open(path).map_err(|error| no_core(error.to_string()))?;
+        let bytes = file
+            .metadata()
+            .map_err(|error| no_core(error.to_string()))?
+            .len();
+        let copy = file
+            .try_clone()
+            .map_err(|error| no_core(error.to_string()))?;
+        let cache = ReadCache::new(copy);
+        let mut core = CoreFile {
+            path: path.to_path_buf(),
+            file,
+            segments: Vec::new(),
+            mapped_files: Vec::new(),
+            story: Story::default(),
+            is_cut: false,
+        };
+        core.parse(&cache, bytes).map_err(no_core)?;
+        Ok(core)
+    }
+
+    fn parse(&mut self, data: &ReadCache<File>, bytes: u64) -> std::result::Result<(), String> {
+        let damaged = |error: object::Error| error.to_string();
+        let header = Header::parse(data).map_err(|_| "not an ELF file for 64 bits".to_string())?;
+        let endian = header.endian().map_err(damaged)?;
+        if header.e_type(endian) != elf::ET_CORE {
+            return Err("an ELF file of another kind".into());
+        }
+        let headers = header.program_headers(endian, data).map_err(damaged)?;
+        for one in headers.iter().take(SEGMENTS_MAX) {
+            match one.p_type(endian) {
+                elf::PT_LOAD => {
+                    let end = one.p_offset(endian).saturating_add(one.p_filesz(endian));
+                    self.is_cut |= end > bytes;
+                    let flags = one.p_flags(endian);
+                    self.segments.push(Segment {
+                        start: one.p_vaddr(endian),
+                        file_bytes: one.p_filesz(endian),
+                        memory_bytes: one.p_memsz(endian),
+                        offset: one.p_offset(endian),
+                        is_writable: (flags & elf::PF_W) == elf::PF_W,
+                        is_executable: (flags & elf::PF_X) == elf::PF_X,
+                    });
+                }
+                elf::PT_NOTE => self.read_notes(one, endian, data),
+                _ => {}
+            }
+        }
+        self.segments.sort_by_key(|segment| segment.start);
+        Ok(())
+    }
+
+    fn read_notes(
+        &mut self,
+        header: &elf::ProgramHeader64<Endianness>,
+        endian: Endianness,
+        data: &ReadCache<File>,
+    ) {
+        let Ok(Some(mut notes)) = header.notes(endian, data) else {
+            return;
+        };
+        while let Ok(Some(note)) = notes.next() {
+            let kind = note.n_type(endian);
+            self.read_note(kind.0, note.desc());
+        }
+    }
+
+    fn read_note(&mut self, kind: u32, content: &[u8]) {
+        match kind {
+            NT_PRPSINFO => {
+                // struct elf_prpsinfo: at 40 the name, 16 characters; then 80 of the command line.
+                self.story.program = text(content, 40..56);
+                self.story.command_line = text(content, 56..136);
+            }
+            NT_SIGINFO => {
+                let signal = u32_at(content, 0);
+                self.story.signal = signal;
+                // Only of signals that the processor caused it is an address.
+                let is_fault = matches!(signal, Some(4 | 5 | 7 | 8 | 11));
+                let by_kernel = u32_at(content, 8)
+                    .is_some_and(|code| i32::from_ne_bytes(code.to_ne_bytes()) > 0);
+                if is_fault && by_kernel {
+                    self.story.fault_address = u64_at(content, 16);
+                }
+            }
+            NT_PRSTATUS => {
+                // struct elf_prstatus: at 32 the thread, at 112 its registers.
+                let words = content.get(112..).unwrap_or_default();
+                let registers = words.chunks_exact(8).filter_map(|word| u64_at(word, 0));
+                self.story.threads.push(Thread {
+                    id: u32_at(content, 32).map_or(0, u64::from),
+                    registers: registers.take(34).collect(),
+                });
+            }
+            NT_FILE => {
+                let count = u64_at(content, 0).map_or(0, |count| count as usize);
+                for index in 0..count.min(FILES_MAX) {
+                    let at = 16 + index * 24;
+                    if let (Some(start), Some(end)) = (u64_at(content, at), u64_at(content, at + 8))
+                    {
+                        self.mapped_files.push(start..end.max(start));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn segment_at(&self, address: u64) -> Option<&Segment> {
+        let index = self
+            .segments
+            .partition_point(|segment| segment.start <= address);
+        let segment = &self.segments[index.checked_sub(1)?];
+        (address - segment.start < segment.memory_bytes).then_some(segment)
+    }
+
+    /// Was there anything at the address, be it in the file or not?
+    pub fn had(&self, address: u64) -> bool {
+        self.segment_at(address).is_some()
+    }
+}
+
+fn text(content: &[u8], range: Range<usize>) -> String {
+    let bytes = content.get(range).unwrap_or_default();
+    let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+    let text = String::from_utf8_lossy(&bytes[..end]);
+    let text: String = text.chars().filter(|c| !c.is_control()).collect();
+    text.trim_end().to_string()
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    let bytes = bytes.get(offset..offset + 4)?;
+    bytes.try_into().ok().map(u32::from_le_bytes)
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    let bytes = bytes.get(offset..offset + 8)?;
+    bytes.try_into().ok().map(u64::from_le_bytes)
+}
+
+impl Memory for CoreFile {
+    fn read(&self, address: u64, target: &mut [u8]) -> bool {
+        let mut done = 0;
+        while done < target.len() {
+            let at = address.wrapping_add(done as u64);
+            let Some(segment) = self.segment_at(at) else {
+                return false;
+            };
+            let offset = at - segment.start;
+            let in_file = segment.file_bytes.saturating_sub(offset);
+            let count = usize::try_from(in_file).unwrap_or(usize::MAX);
+            let count = count.min(target.len() - done);
+            let part = &mut target[done..done + count];
+            let from = segment.offset.saturating_add(offset);
+            if count == 0 || self.file.read_exact_at(part, from).is_err() {
+                return false;
+            }
+            done += count;
+        }
+        true
+    }
+
+    /// What files were mapped to, but no code; without that note everything.
+    fn data_areas(&self) -> Vec<Range<u64>> {
+        let is_of_file = |segment: &&Segment| {
+            let range = segment.start..segment.start.saturating_add(segment.memory_bytes);
+            self.mapped_files.is_empty()
+                || self
+                    .mapped_files
+                    .iter()
+                    .any(|file| file.start < range.end && range.start < file.end)
+        };
+        let mut found: Vec<&Segment> = self
+            .segments
+            .iter()
+            .filter(|segment| !segment.is_executable && segment.file_bytes > 0)
+            .filter(is_of_file)
+            .collect();
+        // What was made read-only after it was written to is before what still can be.
+        found.sort_by_key(|segment| segment.is_writable);
+        let range = |segment: &&Segment| segment.start..segment.start + segment.file_bytes;
+        found.iter().map(range).collect()
+    }
+
+    fn explain(&self, address: u64) -> Error {
+        if self.is_cut || self.had(address) {
+            return Error::NotInCore {
+                path: self.path.clone(),
+                address,
+            };
+        }
+        Error::Damaged(format!("it leads to {address:#x}, where nothing was"))
+    }
+}

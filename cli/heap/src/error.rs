@@ -1,0 +1,63 @@
+//! Why a heap cannot be read: one line each, that says what, where, and what to do.
+
+use std::fmt;
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// There is no such process, or it has ended meanwhile.
+    Gone(i32),
+    /// The kernel does not let us read it.
+    Forbidden(i32),
+    /// No control block: another allocator, or none.
+    NotHakmem,
+    /// A control block in a form that is not ours.
+    OtherVersion { found: u32, known: u32 },
+    /// The library has nothing of this name.
+    Missing { release: String, name: String },
+    /// A file that is no core dump.
+    NoCore { path: PathBuf, why: String },
+    /// A core dump without a part of the memory that the metadata lies in.
+    NotInCore { path: PathBuf, address: u64 },
+    /// What is there makes no sense.
+    Damaged(String),
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Error::Gone(pid) => {
+                write!(formatter, "there is no process {pid}, or it has just ended")
+            }
+            Error::Forbidden(pid) => write!(
+                formatter,
+                "process {pid} may not be read: it is another user's, or \
+                 /proc/sys/kernel/yama/ptrace_scope forbids it; try as root"
+            ),
+            Error::NotHakmem => formatter.write_str("hakmem is not in it"),
+            Error::OtherVersion { found, known } => write!(
+                formatter,
+                "its hakmem describes itself in form {found}, and this command reads form {known}: \
+                 use the command of the same release"
+            ),
+            Error::Missing { release, name } => write!(
+                formatter,
+                "its hakmem {release} has no {name}: use the command of the same release"
+            ),
+            Error::NoCore { path, why } => {
+                write!(formatter, "{} is no core dump: {why}", path.display())
+            }
+            Error::NotInCore { path, address } => write!(
+                formatter,
+                "{} lacks the memory at {address:#x}, where hakmem's tables are: it was cut short, or \
+                 /proc/PID/coredump_filter was without bit 0 (anonymous memory)",
+                path.display()
+            ),
+            Error::Damaged(what) => write!(formatter, "its metadata is damaged: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,107 @@
+//! The fields that a walk needs, looked up once.
+
+use crate::control::{Control, Field};
+use crate::error::Result;
+
+/// A struct of the library's, as far as it is read: its size and its fields, by name.
+macro_rules! structs {
+    ($($name:ident, $of:literal: $($field:ident)*;)*) => {
+        $(
+            #[derive(Clone, Debug)]
+            pub struct $name {
+                #[allow(dead_code, reason = "some lie within others and are not read for themselves")]
+                pub size: usize,
+                $(pub $field: Field,)*
+            }
+
+            impl $name {
+                fn find(control: &Control) -> Result<$name> {
+                    Ok($name {
+                        size: control.struct_bytes($of)?,
+                        $($field: control.field($of, stringify!($field))?,)*
+                    })
+                }
+            }
+        )*
+    };
+}
+
+structs! {
+    List, "hak_list": next;
+    Class, "hak_class": bytes blocks units;
+    Map, "hak_map": units unit_mask supers super_mask;
+    Slab, "hak_slab": owner bitmap bytes free_blocks fresh units size_class state;
+    Super, "hak_super": base mapped_bytes free_units dirty_units purging_units all_link is_lone is_huge
+        first slabs;
+    Arena, "hak_arena": all super_bytes lone_bytes dirty_bytes free_bytes peak_bytes;
+    Pool, "hak_pool": mapped_bytes chunks chunk_count;
+    Chunk, "hak_pool_chunk": start bytes;
+    Magazine, "hak_magazine": base slots bottom fence fenced;
+    Parcel, "hak_parcel": next count blocks;
+    Outbox, "hak_outbox": parcel;
+    ClassCounts, "hak_class_counts": refills refilled_blocks spills spilled_blocks;
+    CacheCounts, "hak_cache_counts": sent_parcels sent_blocks opened_parcels adopted_slabs;
+    Cache, "hak_cache": top tag has_thread thread_id state outboxes pending inbox loose events next magazines
+        class_counts counts;
+    Registry, "hak_registry": all;
+    SlabCounts, "hak_slab_counts": made ended;
+    OsCounts, "hak_os_counts": maps unmaps remaps purges purged_bytes huge_advices refused;
+}
+
+#[derive(Clone, Debug)]
+pub struct Fields {
+    pub list: List,
+    pub class: Class,
+    pub map: Map,
+    pub slab: Slab,
+    pub superslab: Super,
+    pub arena: Arena,
+    pub pool: Pool,
+    pub chunk: Chunk,
+    pub magazine: Magazine,
+    pub parcel: Parcel,
+    pub outbox: Outbox,
+    pub class_counts: ClassCounts,
+    pub cache_counts: CacheCounts,
+    pub cache: Cache,
+    pub registry: Registry,
+    pub slab_counts: SlabCounts,
+    pub os_counts: OsCounts,
+    pub unit_log2: u32,
+    pub tag_log2: u32,
+    pub map_kept: u64,
+    pub slab_small: u64,
+    pub slab_large: u64,
+    pub cache_dead: u64,
+}
+
+impl Fields {
+    pub fn find(control: &Control) -> Result<Fields> {
+        let log2 = |name: &str| Ok(u32::try_from(control.constant(name)?).unwrap_or(0).min(40));
+        Ok(Fields {
+            list: List::find(control)?,
+            class: Class::find(control)?,
+            map: Map::find(control)?,
+            slab: Slab::find(control)?,
+            superslab: Super::find(control)?,
+            arena: Arena::find(control)?,
+            pool: Pool::find(control)?,
+            chunk: Chunk::find(control)?,
+            magazine: Magazine::find(control)?,
+            parcel: Parcel::find(control)?,
+            outbox: Outbox::find(control)?,
+            class_counts: ClassCounts::find(control)?,
+            cache_counts: CacheCounts::find(control)?,
+            cache: Cache::find(control)?,
+            registry: Registry::find(control)?,
+            slab_counts: SlabCounts::find(control)?,
+            os_counts: OsCounts::find(control)?,
+            unit_log2: log2("unit_log2")?,
+            tag_log2: log2("tag_log2")?,
+            map_kept: control.constant("map_kept")?,
+            slab_small: control.constant("slab_small")?,
+            slab_large: control.constant("slab_large")?,
+            cache_dead: control.constant("cache_dead")?,
+        })
+    }
+}

@@ -1,0 +1,243 @@
+//! A heap as it was at one moment.
+
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Class {
+    pub bytes: u64,
+    pub blocks: u64,
+    pub units: u64,
+}
+
+/// A superslab, or the mapping of one large block.
+#[derive(Clone, Debug)]
+pub struct Super {
+    pub base: u64,
+    pub bytes: u64,
+    pub is_lone: bool,
+    pub is_huge: bool,
+    /// A bit for each unit that no run has, for those of them that may be resident, and for those
+    /// that are being given back.
+    pub free_units: u64,
+    pub dirty_units: u64,
+    pub purging_units: u64,
+    /// By address. The last may go on beyond this superslab.
+    pub runs: Vec<Run>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub base: u64,
+    /// Of the units that it has, or of its mapping.
+    pub bytes: u64,
+    pub content: Content,
+}
+
+#[derive(Clone, Debug)]
+pub enum Content {
+    Small(Slab),
+    Large {
+        /// What the program may use of it.
+        block_bytes: u64,
+        /// Freed, and kept for the next request of its size.
+        is_kept: bool,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct Slab {
+    pub class: usize,
+    /// The cache that it belongs to, by its place in `Heap::caches`.
+    pub owner: Option<usize>,
+    /// From this block on they were never handed out.
+    pub fresh: u64,
+    /// As the slab's own counter says; the bitmap may be a moment older.
+    pub free_blocks: u64,
+    /// A bit for each block that lies in the slab.
+    pub bitmap: Vec<u64>,
+}
+
+impl Slab {
+    pub fn is_in(&self, index: u64) -> bool {
+        let word = usize::try_from(index / 64).ok();
+        let word = word.and_then(|word| self.bitmap.get(word));
+        word.is_some_and(|word| word >> (index % 64) & 1 != 0)
+    }
+
+    /// Blocks that lie in it, as the bitmap says.
+    pub fn blocks_in(&self) -> u64 {
+        self.bitmap
+            .iter()
+            .map(|word| u64::from(word.count_ones()))
+            .sum()
+    }
+
+    /// Blocks that are out of it: with the program, or waiting somewhere.
+    pub fn blocks_out(&self) -> u64 {
+        self.fresh.saturating_sub(self.blocks_in())
+    }
+}
+
+/// What a thread has, or a heap of the program's.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    pub address: u64,
+    pub number: u64,
+    pub kind: Owner,
+    pub thread_id: u64,
+    pub is_dead: bool,
+    pub events: u64,
+    /// Blocks in its magazines, by class.
+    pub held: Vec<u64>,
+    pub counts: CacheCounts,
+    pub class_counts: Vec<ClassCounts>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Owner {
+    Thread,
+    /// A heap of the program's, or the sweeper.
+    Heap,
+    /// Of slabs whose thread has ended.
+    Orphans,
+    /// Of threads in their last moments.
+    Late,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct CacheCounts {
+    pub sent_parcels: u64,
+    pub sent_blocks: u64,
+    pub opened_parcels: u64,
+    pub adopted_slabs: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ClassCounts {
+    pub refills: u64,
+    pub refilled_blocks: u64,
+    pub spills: u64,
+    pub spilled_blocks: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct SlabCounts {
+    pub made: u64,
+    pub ended: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct OsCounts {
+    pub maps: u64,
+    pub unmaps: u64,
+    pub remaps: u64,
+    pub purges: u64,
+    pub purged_bytes: u64,
+    pub huge_advices: u64,
+    pub refused: u64,
+}
+
+/// A free block that is out of its slab: where it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// In a magazine of this cache.
+    Magazine(usize),
+    /// In a parcel that this cache is filling.
+    Outbox(usize),
+    /// In a parcel that has arrived at this cache.
+    Inbox(usize),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arena {
+    pub super_bytes: u64,
+    pub lone_bytes: u64,
+    pub dirty_bytes: u64,
+    pub free_bytes: u64,
+    pub peak_bytes: u64,
+    pub pool_bytes: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Heap {
+    pub release: String,
+    pub unit_bytes: u64,
+    pub classes: Vec<Class>,
+    /// By address.
+    pub supers: Vec<Super>,
+    /// The oldest first; the orphans and the one of late threads last.
+    pub caches: Vec<Cache>,
+    /// By address.
+    pub waiting: Vec<(u64, Waiting)>,
+    pub arena: Arena,
+    pub os: OsCounts,
+    pub slab_counts: Vec<SlabCounts>,
+    pub options: Vec<(String, u64)>,
+    /// Where descriptors and tables lie: start and length.
+    pub metadata: Vec<(u64, u64)>,
+    /// Blocks that moved while this was read: by as many any figure may be off.
+    pub moved_blocks: u64,
+    /// What could not be followed, in words. A process that runs may have changed it at that moment.
+    pub doubts: Vec<String>,
+}
+
+/// What an address is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    pub superslab: &'a Super,
+    /// None: in units that no run has.
+    pub run: Option<&'a Run>,
+}
+
+impl Heap {
+    /// The superslab and the run that an address lies in.
+    pub fn find(&self, address: u64) -> Option<Place<'_>> {
+        let index = self.supers.partition_point(|one| one.base <= address);
+        let superslab = &self.supers[index.checked_sub(1)?];
+        if address - superslab.base >= superslab.bytes {
+            return None;
+        }
+        let contains = |run: &&Run| address.wrapping_sub(run.base) < run.bytes;
+        let here = superslab.runs.iter().rfind(contains);
+        // A run that goes on beyond its superslab began in one before this.
+        let before = || {
+            let earlier = self.supers[..index - 1].iter().rev();
+            earlier
+                .filter_map(|one| one.runs.last())
+                .take(1 << 8)
+                .find(contains)
+        };
+        let is_free =
+            superslab.free_units >> ((address - superslab.base) / self.unit_bytes).min(63) & 1;
+        let run = here.or_else(|| if is_free == 0 { before() } else { None });
+        Some(Place { superslab, run })
+    }
+
+    /// Where the free block that begins at an address waits, if it does.
+    pub fn waits_at(&self, block: u64) -> Option<Waiting> {
+        let index = self
+            .waiting
+            .partition_point(|(address, _)| *address < block);
+        let (address, waiting) = self.waiting.get(index)?;
+        (*address == block).then_some(*waiting)
+    }
+
+    /// The waiting blocks in a stretch of addresses.
+    pub fn waiting_in(&self, start: u64, bytes: u64) -> &[(u64, Waiting)] {
+        let from = self
+            .waiting
+            .partition_point(|(address, _)| *address < start);
+        let rest = &self.waiting[from..];
+        let count = rest.partition_point(|(address, _)| *address - start < bytes);
+        &rest[..count]
+    }
+
+    pub fn slabs(&self) -> impl Iterator<Item = (&Run, &Slab)> {
+        let runs = self.supers.iter().flat_map(|one| &one.runs);
+        runs.filter_map(|run| match &run.content {
+            Content::Small(slab) => Some((run, slab)),
+            Content::Large { .. } => None,
+        })
+    }
+}

@@ -1,0 +1,16 @@
+//! hakmem's heap, read from outside: of a process that runs, hangs or stands still, or of one that
+//! has left a core dump. Nothing in it has to run for that, and nothing is written.
+//!
+//! Everything is found by name through the control block (`include/hakmem/control.h`), so this may be
+//! older or newer than the library that it looks at. What is read may change meanwhile, and may be
+//! damaged: every walk is bounded, and every figure says what it is worth.
+
+pub mod control;
+pub mod core;
+pub mod error;
+mod fields;
+pub mod figures;
+pub mod heap;
+pub mod live;
+pub mod memory;
+mod walk;

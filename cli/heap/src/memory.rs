@@ -1,0 +1,55 @@
+//! What a heap is read from.
+
+use crate::error::Error;
+use std::ops::Range;
+
+/// A place to be filled in a batch of reads.
+pub struct Wanted<'a> {
+    pub address: u64,
+    pub target: &'a mut [u8],
+    pub is_read: bool,
+}
+
+impl<'a> Wanted<'a> {
+    pub fn new(address: u64, target: &'a mut [u8]) -> Wanted<'a> {
+        Wanted {
+            address,
+            target,
+            is_read: false,
+        }
+    }
+}
+
+pub trait Memory {
+    /// Fill `target` from `address`; false when not all of it can be read.
+    fn read(&self, address: u64, target: &mut [u8]) -> bool;
+
+    /// As many reads as there are, each for itself.
+    fn read_many(&self, wanted: &mut [Wanted]) {
+        for one in wanted {
+            one.is_read = self.read(one.address, one.target);
+        }
+    }
+
+    /// Memory that files were mapped into and that may have been written to: where the data of
+    /// programs and libraries is.
+    fn data_areas(&self) -> Vec<Range<u64>>;
+
+    /// Why `address`, which should be there, cannot be read.
+    fn explain(&self, address: u64) -> Error;
+
+    fn read_u64(&self, address: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes)
+            .then(|| u64::from_le_bytes(bytes))
+    }
+
+    fn read_vec(&self, address: u64, bytes: usize) -> Result<Vec<u8>, Error> {
+        let mut target = vec![0; bytes];
+        if self.read(address, &mut target) {
+            Ok(target)
+        } else {
+            Err(self.explain(address))
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Caches, and the blocks that wait in them.
+
+use super::{Found, Walk, le_u64};
+use crate::error::Result;
+use crate::heap::{Cache, CacheCounts, Class, ClassCounts, Owner, Waiting};
+use std::collections::HashSet;
+
+/// Limits on what is believed: more than any heap has.
+const CACHES_MAX: usize = 1 << 20;
+const PARCELS_MAX: usize = 1 << 20;
+const MAGAZINE_SLOTS_MAX: u64 = 1 << 24;
+
+impl Walk<'_> {
+    /// Every cache, and its bytes. The list only ever grows at its head.
+    pub(super) fn caches(
+        &self,
+        classes: &[Class],
+        found: &mut Found,
+    ) -> Result<(Vec<Cache>, Vec<Vec<u8>>)> {
+        let registry = self.root("hak_registry", self.fields.registry.size)?;
+        let mut addresses = Vec::new();
+        let mut seen = HashSet::new();
+        let mut next = self.fields.registry.all.number(&registry);
+        let mut records = Vec::new();
+        while next != 0 {
+            if !seen.insert(next) || addresses.len() == CACHES_MAX {
+                found.doubt(format!("the list of caches leads back to {next:#x}"));
+                break;
+            }
+            let Ok(record) = self.memory.read_vec(next, self.fields.cache.size) else {
+                if addresses.is_empty() {
+                    return Err(self.memory.explain(next));
+                }
+                found.doubt(format!(
+                    "the list of caches leads to {next:#x}, where nothing is"
+                ));
+                break;
+            };
+            addresses.push((next, None));
+            next = self.fields.cache.next.number(&record);
+            records.push(record);
+        }
+        addresses.reverse();
+        records.reverse();
+        for (name, kind) in [
+            ("hak_orphans", Owner::Orphans),
+            ("hak_cache_late", Owner::Late),
+        ] {
+            addresses.push((self.control.root(name)?.address, Some(kind)));
+            records.push(self.root(name, self.fields.cache.size)?);
+        }
+        let caches: Vec<Cache> = addresses
+            .iter()
+            .zip(&records)
+            .map(|((address, kind), record)| self.cache(*address, *kind, record, classes))
+            .collect();
+        for (index, cache) in caches.iter().enumerate() {
+            found.caches_by_address.insert(cache.address, index);
+        }
+        Ok((caches, records))
+    }
+
+    fn cache(&self, address: u64, kind: Option<Owner>, record: &[u8], classes: &[Class]) -> Cache {
+        let cache = &self.fields.cache;
+        let counts = cache.counts.part(record, 0);
+        let has_thread = cache.has_thread.number(record) != 0;
+        let of_class = |index: usize| {
+            let part = cache.class_counts.part(record, index);
+            ClassCounts {
+                refills: self.fields.class_counts.refills.number(part),
+                refilled_blocks: self.fields.class_counts.refilled_blocks.number(part),
+                spills: self.fields.class_counts.spills.number(part),
+                spilled_blocks: self.fields.class_counts.spilled_blocks.number(part),
+            }
+        };
+        Cache {
+            address,
+            number: cache.tag.number(record) >> self.fields.tag_log2,
+            kind: kind.unwrap_or(if has_thread {
+                Owner::Thread
+            } else {
+                Owner::Heap
+            }),
+            thread_id: cache.thread_id.number(record),
+            is_dead: cache.state.number(record) == self.fields.cache_dead,
+            events: cache.events.number(record),
+            held: (0..classes.len())
+                .map(|class| self.magazine(record, class).map_or(0, |(_, count)| count))
+                .collect(),
+            counts: CacheCounts {
+                sent_parcels: self.fields.cache_counts.sent_parcels.number(counts),
+                sent_blocks: self.fields.cache_counts.sent_blocks.number(counts),
+                opened_parcels: self.fields.cache_counts.opened_parcels.number(counts),
+                adopted_slabs: self.fields.cache_counts.adopted_slabs.number(counts),
+            },
+            class_counts: (0..classes.len()).map(of_class).collect(),
+        }
+    }
+
+    /// Where the places of a magazine that hold blocks begin, and how many they are.
+    fn magazine(&self, record: &[u8], class: usize) -> Option<(u64, u64)> {
+        let magazine = &self.fields.magazine;
+        let part = self.fields.cache.magazines.part(record, class);
+        let base = magazine.base.number(part);
+        let bottom = magazine.bottom.number(part);
+        let slots = magazine.slots.number(part);
+        let top = self.fields.cache.top.number_at(record, class);
+        let places = top.checked_sub(base)? / 8;
+        let is_sane = base != 0 && slots <= MAGAZINE_SLOTS_MAX && places <= slots + 1;
+        let count = places.checked_sub(1)?.checked_sub(bottom)?;
+        is_sane.then_some((base.wrapping_add(8 * (bottom + 1)), count))
+    }
+
+    /// Every block that waits outside its slab.
+    pub(super) fn waiting(
+        &self,
+        classes: &[Class],
+        records: &[Vec<u8>],
+        found: &mut Found,
+    ) -> Vec<(u64, Waiting)> {
+        let mut waiting = Vec::new();
+        for (index, record) in records.iter().enumerate() {
+            for class in 0..classes.len() {
+                self.magazine_blocks(record, class, index, &mut waiting);
+            }
+            let cache = &self.fields.cache;
+            for place in 0..cache.outboxes.count {
+                let part = cache.outboxes.part(record, place);
+                let parcel = self.fields.outbox.parcel.number(part);
+                self.parcels(parcel, Waiting::Outbox(index), true, found, &mut waiting);
+            }
+            for first in [cache.pending.number(record), cache.inbox.number(record)] {
+                self.parcels(first, Waiting::Inbox(index), false, found, &mut waiting);
+            }
+            self.loose_blocks(cache.loose.number(record), index, found, &mut waiting);
+        }
+        waiting
+    }
+
+    fn magazine_blocks(
+        &self,
+        record: &[u8],
+        class: usize,
+        index: usize,
+        waiting: &mut Vec<(u64, Waiting)>,
+    ) {
+        let Some((start, count)) = self.magazine(record, class) else {
+            return;
+        };
+        let bytes = usize::try_from(count * 8).unwrap_or(0);
+        let Ok(places) = self.memory.read_vec(start, bytes) else {
+            return;
+        };
+        let blocks = places
+            .chunks_exact(8)
+            .map(le_u64)
+            .filter(|block| *block > 1);
+        waiting.extend(blocks.map(|block| (block, Waiting::Magazine(index))));
+        // One that a thief has taken out for a moment.
+        let part = self.fields.cache.magazines.part(record, class);
+        if self.fields.magazine.fence.number(part) != 0 {
+            let fenced = self.fields.magazine.fenced.number(part);
+            waiting.push((fenced, Waiting::Magazine(index)));
+        }
+    }
+
+    fn parcels(
+        &self,
+        first: u64,
+        place: Waiting,
+        only_one: bool,
+        found: &mut Found,
+        waiting: &mut Vec<(u64, Waiting)>,
+    ) {
+        let parcel = &self.fields.parcel;
+        let mut seen = HashSet::new();
+        let mut next = first;
+        while next != 0 {
+            if !seen.insert(next) || seen.len() > PARCELS_MAX {
+                found.doubt(format!("a list of parcels leads back to {next:#x}"));
+                return;
+            }
+            let Ok(record) = self.memory.read_vec(next, parcel.size) else {
+                found.doubt(format!(
+                    "a list of parcels leads to {next:#x}, where nothing is"
+                ));
+                return;
+            };
+            let count = usize::try_from(parcel.count.number(&record)).unwrap_or(0);
+            let blocks = (0..count.min(parcel.blocks.count))
+                .map(|index| parcel.blocks.number_at(&record, index))
+                .filter(|block| *block != 0);
+            waiting.extend(blocks.map(|block| (block, place)));
+            next = if only_one {
+                0
+            } else {
+                parcel.next.number(&record)
+            };
+        }
+    }
+
+    /// Freed when there was no memory for a parcel: the next one's address is in the block.
+    fn loose_blocks(
+        &self,
+        first: u64,
+        index: usize,
+        found: &mut Found,
+        waiting: &mut Vec<(u64, Waiting)>,
+    ) {
+        let mut seen = HashSet::new();
+        let mut next = first;
+        while next != 0 {
+            if !seen.insert(next) || seen.len() > PARCELS_MAX {
+                found.doubt(format!("a list of freed blocks leads back to {next:#x}"));
+                return;
+            }
+            waiting.push((next, Waiting::Inbox(index)));
+            next = self.memory.read_u64(next).unwrap_or(0);
+        }
+    }
+}

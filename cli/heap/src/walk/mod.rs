@@ -1,0 +1,201 @@
+//! Reading a heap: from the roots along every list and table, bounded, with a second look at what
+//! may have changed.
+
+mod caches;
+mod supers;
+
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::fields::Fields;
+use crate::heap::{Arena, Cache, Class, Heap, OsCounts, SlabCounts};
+use crate::memory::Memory;
+use std::collections::HashMap;
+
+/// Limits on what is believed: more than any heap has.
+const CLASSES_MAX: usize = 255;
+const METADATA_BYTES_MAX: usize = 1 << 20;
+const DOUBTS_MAX: usize = 20;
+
+impl Heap {
+    pub fn read(memory: &dyn Memory) -> Result<Heap> {
+        let control = Control::find(memory)?;
+        Heap::read_by(memory, &control)
+    }
+
+    pub fn read_by(memory: &dyn Memory, control: &Control) -> Result<Heap> {
+        let fields = Fields::find(control)?;
+        let walk = Walk {
+            memory,
+            control,
+            fields: &fields,
+        };
+        walk.heap()
+    }
+}
+
+struct Walk<'a> {
+    memory: &'a dyn Memory,
+    control: &'a Control,
+    fields: &'a Fields,
+}
+
+/// What a walk has found so far.
+#[derive(Default)]
+struct Found {
+    doubts: Vec<String>,
+    caches_by_address: HashMap<u64, usize>,
+}
+
+impl Found {
+    fn doubt(&mut self, text: String) {
+        if self.doubts.len() < DOUBTS_MAX {
+            self.doubts.push(text);
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn heap(&self) -> Result<Heap> {
+        let mut found = Found::default();
+        let classes = self.classes()?;
+        let (caches, records) = self.caches(&classes, &mut found)?;
+        let mut waiting = self.waiting(&classes, &records, &mut found);
+        let supers = self.supers(&classes, &mut found)?;
+        // The magazines' tops and the counters once more: what differs moved while we looked.
+        let again = self.caches(&classes, &mut Found::default())?.0;
+        let moved_blocks = moved(&caches, &again);
+        waiting.sort_unstable_by_key(|(address, _)| *address);
+        waiting.dedup_by_key(|(address, _)| *address);
+        Ok(Heap {
+            release: self.control.release.clone(),
+            unit_bytes: 1 << self.fields.unit_log2,
+            classes,
+            supers,
+            caches: again,
+            waiting,
+            arena: self.arena()?,
+            os: self.os_counts()?,
+            slab_counts: self.slab_counts()?,
+            options: self.control.options(self.memory)?,
+            metadata: self.metadata()?,
+            moved_blocks,
+            doubts: found.doubts,
+        })
+    }
+
+    /// A root variable's bytes.
+    fn root(&self, name: &str, bytes: usize) -> Result<Vec<u8>> {
+        let root = self.control.root(name)?;
+        let all = bytes.saturating_mul(root.count.min(CLASSES_MAX));
+        self.memory.read_vec(root.address, all)
+    }
+
+    fn classes(&self) -> Result<Vec<Class>> {
+        let class = &self.fields.class;
+        let table = self.root("hak_classes", class.size)?;
+        let classes: Vec<Class> = table
+            .chunks_exact(class.size.max(1))
+            .map(|record| Class {
+                bytes: class.bytes.number(record),
+                blocks: class.blocks.number(record),
+                units: class.units.number(record),
+            })
+            .collect();
+        let is_sane = |class: &Class| {
+            (1..1 << 20).contains(&class.bytes)
+                && class.blocks > 0
+                && class.blocks <= 1 << 16
+                && class.units <= 64
+        };
+        if classes.is_empty() || !classes.iter().all(is_sane) {
+            return Err(Error::Damaged("the table of size classes".into()));
+        }
+        Ok(classes)
+    }
+
+    fn arena(&self) -> Result<Arena> {
+        let arena = &self.fields.arena;
+        let record = self.root("hak_arena", arena.size)?;
+        let pool = self.root("hak_pool", self.fields.pool.size)?;
+        Ok(Arena {
+            super_bytes: arena.super_bytes.number(&record),
+            lone_bytes: arena.lone_bytes.number(&record),
+            dirty_bytes: arena.dirty_bytes.number(&record),
+            free_bytes: arena.free_bytes.number(&record),
+            peak_bytes: arena.peak_bytes.number(&record),
+            pool_bytes: self.fields.pool.mapped_bytes.number(&pool),
+        })
+    }
+
+    fn os_counts(&self) -> Result<OsCounts> {
+        let counts = &self.fields.os_counts;
+        let record = self.root("hak_os_counts", counts.size)?;
+        Ok(OsCounts {
+            maps: counts.maps.number(&record),
+            unmaps: counts.unmaps.number(&record),
+            remaps: counts.remaps.number(&record),
+            purges: counts.purges.number(&record),
+            purged_bytes: counts.purged_bytes.number(&record),
+            huge_advices: counts.huge_advices.number(&record),
+            refused: counts.refused.number(&record),
+        })
+    }
+
+    fn slab_counts(&self) -> Result<Vec<SlabCounts>> {
+        let counts = &self.fields.slab_counts;
+        let table = self.root("hak_slab_counts", counts.size)?;
+        Ok(table
+            .chunks_exact(counts.size.max(1))
+            .map(|record| SlabCounts {
+                made: counts.made.number(record),
+                ended: counts.ended.number(record),
+            })
+            .collect())
+    }
+
+    /// The descriptors' mappings, and the two tables of the address map.
+    fn metadata(&self) -> Result<Vec<(u64, u64)>> {
+        let (pool, chunk, map) = (&self.fields.pool, &self.fields.chunk, &self.fields.map);
+        let record = self.root("hak_pool", pool.size.min(METADATA_BYTES_MAX))?;
+        let count = usize::try_from(pool.chunk_count.number(&record)).unwrap_or(0);
+        let mut found: Vec<(u64, u64)> = (0..count.min(pool.chunks.count))
+            .map(|index| pool.chunks.part(&record, index))
+            .map(|part| (chunk.start.number(part), chunk.bytes.number(part)))
+            .collect();
+        let record = self.root("hak_map", map.size)?;
+        let entries = |mask: u64, bytes: u64| mask.saturating_add(1).saturating_mul(bytes);
+        found.push((
+            map.units.number(&record),
+            entries(map.unit_mask.number(&record), 4),
+        ));
+        // Behind its entries a bit for each.
+        let slots = map.super_mask.number(&record);
+        let bytes = entries(slots, 8).saturating_add(entries(slots, 1).div_ceil(8));
+        found.push((map.supers.number(&record), bytes));
+        Ok(found)
+    }
+}
+
+fn le_u64(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// How many blocks went in or out of magazines between two looks, at least.
+fn moved(before: &[Cache], after: &[Cache]) -> u64 {
+    let mut sum = 0_u64;
+    for (old, new) in before.iter().zip(after) {
+        let held = old.held.iter().zip(&new.held);
+        let counts = old.class_counts.iter().zip(&new.class_counts);
+        let by_top = held
+            .map(|(old, new)| old.abs_diff(*new))
+            .fold(0, u64::wrapping_add);
+        let by_batch = counts
+            .map(|(old, new)| {
+                let refilled = new.refilled_blocks.wrapping_sub(old.refilled_blocks);
+                refilled.wrapping_add(new.spilled_blocks.wrapping_sub(old.spilled_blocks))
+            })
+            .fold(0, u64::wrapping_add);
+        sum = sum.wrapping_add(by_top).wrapping_add(by_batch);
+    }
+    sum
+}

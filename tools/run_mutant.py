@@ -14,8 +14,10 @@ compile, names no test), 77 the test is skipped here.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -77,17 +79,32 @@ def target_of(test: str) -> str:
     return f"{kind.removesuffix('s') if kind == 'promises' else kind}_{name.replace('/', '_')}"
 
 
+def kill_session(leader: int) -> None:
+    """Kill every process of the session, also those that made a process group of their own."""
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.getsid(int(entry.name)) == leader:
+                os.kill(int(entry.name), signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # it has ended meanwhile
+
+
 def test_outcome(test: str, build: Path) -> str:
     """'run' (passed), 'fail' or 'notrun' (skipped)."""
     report = build / "mutant.xml"
     report.unlink(missing_ok=True)
     name = f"^([a-z0-9]+/)?{re.escape(test)}$"
+    # The first race says enough: what follows may never end.
+    environment = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}
+    ctest = subprocess.Popen(
+        ["ctest", "-R", name, "--output-junit", report], cwd=build, env=environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True,
+    )
     try:
-        subprocess.run(
-            ["ctest", "-R", name, "--output-junit", report], cwd=build, timeout=HANG_SECONDS,
-            stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, check=False,
-        )
+        ctest.wait(timeout=HANG_SECONDS)
     except subprocess.TimeoutExpired:
+        kill_session(ctest.pid)
+        ctest.wait()
         return "fail"
     case = xml.parse(report).getroot().find("testcase")
     if case is None:

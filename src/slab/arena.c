@@ -26,9 +26,10 @@ bool hak_arena_wants_huge_locked(bool for_one_block)
     const size_t mapped =
         hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
     const size_t used = mapped - hak_load_relaxed(&hak_arena.free_bytes);
+    // New slabs may leave unused all that the heap grows by, a block only what is behind its end.
+    const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 4 : 1);
     // Dense in units, unless all of it is for one block; then dense in pages, which costs system calls.
-    return hak_arena.huge_pages != HAK_HUGE_NEVER &&
-           used >= hak_load_relaxed(&hak_options.huge_start_bytes) &&
+    return hak_arena.huge_pages != HAK_HUGE_NEVER && used >= start &&
            (for_one_block || used >= mapped / 4 * 3) && hak_os_resident_bytes() >= used / 4 * 3;
 }
 

@@ -40,5 +40,6 @@ if(HAKMEM_TESTS)
         USES_TERMINAL VERBATIM)
     add_dependencies(cli_tests cli) # not both at a time: cargo locks its folder
     add_test(NAME cli COMMAND "${HAK_CARGO}" test ${cargo_arguments} --no-fail-fast)
-    set_tests_properties(cli PROPERTIES LABELS cli TIMEOUT 300 PROCESSORS 2)
+    set_tests_properties(cli PROPERTIES LABELS cli TIMEOUT 300 PROCESSORS 2
+        ENVIRONMENT "HAKMEM_BUILD=${PROJECT_BINARY_DIR}")
 endif()

@@ -120,7 +120,8 @@ def judge(mutant: Mutant, work: Path) -> int:
     kept.mkdir(exist_ok=True)
     (source / "build").symlink_to(kept)
     run("patch", "-p1", "--batch", "--fuzz=0", "-i", mutant.patch, cwd=source)
-    run("cmake", "--preset", mutant.build, "-DHAKMEM_BENCH=OFF", "-DHAKMEM_WERROR=OFF", cwd=source)
+    run("cmake", "--preset", mutant.build, "-DHAKMEM_BENCH=OFF", "-DHAKMEM_CLI=OFF", "-DHAKMEM_WERROR=OFF",
+        cwd=source)
     run("cmake", "--build", build, "--target", target_of(mutant.test), cwd=source)
     for attempt in range(1, mutant.runs + 1):
         outcome = test_outcome(mutant.test, build)

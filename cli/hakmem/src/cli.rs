@@ -1,10 +1,10 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
-use crate::commands::{bench, compare, generate, peers, report, run, stats, verify};
+use crate::commands::{bench, compare, generate, peers, record, report, run, stats, trace, verify};
 use clap::{Parser, Subcommand};
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 failed, or the answer is no; 2 wrong usage. `run` ends as its program does.";
+Exit codes: 0 done; 1 failed, or the answer is no; 2 wrong usage. `run` and `record` end as their program does.";
 
 #[derive(Parser)]
 #[command(name = "hakmem", version, about, after_help = EXIT_CODES, arg_required_else_help = true)]
@@ -21,6 +21,8 @@ pub enum Command {
     Compare(compare::Arguments),
     Stats(stats::Arguments),
     Bench(bench::Arguments),
+    Record(record::Arguments),
+    Trace(trace::Arguments),
     Report(report::Arguments),
     Peers(peers::Arguments),
     Generate(generate::Arguments),

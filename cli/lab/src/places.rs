@@ -7,6 +7,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 pub const LIBRARY: &str = "libhakmem.so";
+const RECORDER: &str = "libhakmem_record.so";
 
 #[derive(Clone, Debug)]
 pub struct Places {
@@ -68,20 +69,26 @@ impl Places {
 
     /// `libhakmem.so`: beside this command, in `../lib` when installed, or in the checkout's build.
     pub fn library(&self) -> Result<PathBuf> {
-        let built = self
-            .root
-            .as_ref()
-            .map(|root| root.join("build").join(LIBRARY));
+        self.find_library(LIBRARY)
+    }
+
+    /// `libhakmem_record.so`, which lies beside it.
+    pub fn recorder(&self) -> Result<PathBuf> {
+        self.find_library(RECORDER)
+    }
+
+    fn find_library(&self, name: &str) -> Result<PathBuf> {
+        let built = self.root.as_ref().map(|root| root.join("build").join(name));
         let installed =
-            ["../lib", "../lib64"].map(|folder| self.binary_folder.join(folder).join(LIBRARY));
-        [self.binary_folder.join(LIBRARY)]
+            ["../lib", "../lib64"].map(|folder| self.binary_folder.join(folder).join(name));
+        [self.binary_folder.join(name)]
             .into_iter()
             .chain(built)
             .chain(installed)
             .find_map(|path| path.canonicalize().ok())
             .ok_or_else(|| {
                 usage!(
-                    "{LIBRARY} is not beside {}: build it with make",
+                    "{name} is not beside {}: build it with make",
                     self.binary_folder.join("hakmem").display()
                 )
             })

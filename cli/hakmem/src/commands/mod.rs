@@ -4,9 +4,11 @@ pub mod bench;
 pub mod compare;
 pub mod generate;
 pub mod peers;
+pub mod record;
 pub mod report;
 pub mod run;
 pub mod stats;
+pub mod trace;
 pub mod verify;
 
 use crate::cli::Command;
@@ -22,6 +24,8 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Report(arguments) => report::execute(&arguments),
         Command::Peers(arguments) => peers::execute(arguments),
         Command::Stats(arguments) => stats::execute(&arguments),
+        Command::Record(arguments) => record::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),
+        Command::Trace(arguments) => trace::execute(arguments),
     }
 }

@@ -1,0 +1,141 @@
+//! `hakmem record`: every allocation of a program, into a trace.
+
+use clap::Args;
+use hakmem_lab::error::Result;
+use hakmem_lab::places::Places;
+use hakmem_trace::format::Reason;
+use hakmem_trace::record::{self, Options, Recorded};
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem record -- python3 app.py
+  hakmem record -o build.hkt --limit 2G -- make
+  hakmem record --stacks=16 -- ./server          # then: hakmem trace top-sites trace.hkt
+  LD_PRELOAD=libjemalloc.so.2 hakmem record -- ./server
+
+Child processes are recorded into the same trace. Ctrl-C ends the program, as it would without;
+a second one ends the recording alone. The exit code is the program's.";
+
+/// Record every allocation of a program, under whichever allocator, into a trace
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The trace to write
+    #[arg(short, long, value_name = "FILE", default_value = "trace.hkt")]
+    output: PathBuf,
+
+    /// End the recording, not the program, when the trace has this size: as 200M or 2G
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    limit: Option<u64>,
+
+    /// Record the call stack of each allocation, at most so many frames of it
+    #[arg(long, value_name = "FRAMES", num_args = 0..=1, default_missing_value = "12",
+        require_equals = true, default_value = "0", hide_default_value = true,
+        value_parser = clap::value_parser!(u32).range(0..=32))]
+    stacks: u32,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM [ARGUMENT]...")]
+    command: Vec<OsString>,
+}
+
+pub fn execute(arguments: Arguments) -> Result<ExitCode> {
+    record::check_output(&arguments.output)?;
+    let preload = env::var_os("LD_PRELOAD").unwrap_or_default();
+    let options = Options {
+        recorder: Places::find()?.recorder()?,
+        preload: preload
+            .as_bytes()
+            .split(|byte| b": ".contains(byte))
+            .filter(|part| !part.is_empty())
+            .map(|part| std::ffi::OsStr::from_bytes(part).into())
+            .collect(),
+        output: arguments.output,
+        limit: arguments.limit,
+        stack_frames: arguments.stacks,
+        command: arguments.command,
+    };
+    let recorded = record::record(&options)?;
+    report(&recorded, &options);
+    let is_whole = !matches!(recorded.ending.reason, Reason::DiskFull);
+    Ok(ExitCode::from(if is_whole {
+        recorded.exit_code
+    } else {
+        1
+    }))
+}
+
+/// To stderr: stdout is the program's.
+fn report(recorded: &Recorded, options: &Options) {
+    let Recorded {
+        bytes,
+        events,
+        processes,
+        ending,
+        ..
+    } = recorded;
+    let each = *bytes as f64 / (*events).max(1) as f64;
+    eprintln!(
+        "hakmem: {events} events of {processes} process{} in {}: {bytes} bytes, {each:.2} an event",
+        if *processes == 1 { "" } else { "es" },
+        options.output.display()
+    );
+    match ending.reason {
+        Reason::Limit => eprintln!(
+            "hakmem: the trace reached --limit; what the program did after that is not in it"
+        ),
+        Reason::DiskFull => eprintln!(
+            "hakmem: no room left for {}; the trace is whole up to there, and the rest is not in it",
+            options.output.display()
+        ),
+        Reason::Stopped => eprintln!("hakmem: stopped before the program had ended"),
+        Reason::Ended | Reason::Unknown => {}
+    }
+    if ending.events_missed > 0 || ending.processes_missed > 0 {
+        eprintln!(
+            "hakmem: missing: {} events of threads beyond 511, {} processes beyond 1,024 at a time",
+            ending.events_missed, ending.processes_missed
+        );
+    }
+}
+
+fn parse_size(text: &str) -> std::result::Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 10,
+        "M" | "MB" | "MIB" => 20,
+        "G" | "GB" | "GIB" => 30,
+        _ => return Err("a size is a number with K, M or G behind it, as 500M".into()),
+    };
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift))
+        .filter(|&bytes| bytes >= 1 << 20)
+        .ok_or_else(|| "a size is a number of at least 1M, as 500M".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_size;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(parse_size("200M"), Ok(200 << 20));
+        assert_eq!(parse_size("2g"), Ok(2 << 30));
+        assert_eq!(parse_size("1048576"), Ok(1 << 20));
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused() {
+        for text in ["", "M", "5X", "-1", "1.5G", "1K", "99999999999999999999G"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! `hakmem trace`: what a trace tells, without running anything.
+
+use crate::output;
+use clap::{Args, Subcommand, ValueEnum};
+use hakmem_lab::error::Result;
+use hakmem_lab::failed;
+use hakmem_lab::render::{Cell, Table};
+use hakmem_trace::analysis::{self, Analysis, Site, analyse};
+use hakmem_trace::export::to_parquet;
+use hakmem_trace::format::Reason;
+use hakmem_trace::reader::Reader;
+use hakmem_trace::symbols::Symbols;
+use serde_json::json;
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem trace info trace.hkt
+  hakmem trace sizes trace.hkt
+  hakmem trace lifetimes trace.hkt --process 2
+  hakmem trace top-sites trace.hkt --by live      # of a trace recorded with --stacks
+  hakmem trace export --parquet events.parquet trace.hkt";
+
+/// Look into a trace: what it has, sizes, lifetimes, call sites; export it
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(Subcommand)]
+enum Question {
+    /// What was recorded: processes, calls, live memory, and what is missing
+    Info(Source),
+    /// How many blocks of which sizes were asked for
+    Sizes(Source),
+    /// How long blocks lived, and who freed them
+    Lifetimes(Source),
+    /// Which call sites allocate most
+    TopSites(TopSites),
+    /// Write all events to a file for other tools
+    Export(Export),
+}
+
+#[derive(Args)]
+struct Source {
+    /// The trace
+    trace: PathBuf,
+
+    /// Of this process only; by default that with the most events
+    #[arg(long, value_name = "NUMBER")]
+    process: Option<u32>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct TopSites {
+    #[command(flatten)]
+    source: Source,
+
+    /// Sort by this
+    #[arg(long, value_enum, default_value = "bytes")]
+    by: By,
+
+    /// How many
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value = "10")]
+    count: usize,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// Bytes allocated
+    Bytes,
+    /// Blocks allocated
+    Count,
+    /// Bytes live at the end
+    Live,
+    /// Most bytes live at one time
+    Peak,
+}
+
+#[derive(Args)]
+struct Export {
+    /// The trace
+    trace: PathBuf,
+
+    /// Write a Parquet file, for DuckDB, Polars, Spark and others
+    #[arg(long, value_name = "FILE", required = true)]
+    parquet: PathBuf,
+}
+
+pub fn execute(arguments: Arguments) -> Result<ExitCode> {
+    match arguments.question {
+        Question::Info(source) => info(&source)?,
+        Question::Sizes(source) => show(&source, sizes)?,
+        Question::Lifetimes(source) => show(&source, lifetimes)?,
+        Question::TopSites(question) => top_sites(&question)?,
+        Question::Export(question) => {
+            let reader = open(&question.trace)?;
+            let rows = to_parquet(&reader, &question.parquet)?;
+            eprintln!("hakmem: {rows} rows in {}", question.parquet.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A trace that was cut off is read as far as it goes, and that is said.
+fn open(path: &Path) -> Result<Reader> {
+    let reader = Reader::open(path)?;
+    if let Some(warning) = &reader.warning {
+        eprintln!("hakmem: warning: {warning}");
+    }
+    Ok(reader)
+}
+
+fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| failed!("cannot write JSON: {error}"))?;
+    println!("{text}");
+    Ok(())
+}
+
+fn show(source: &Source, print: fn(&Analysis)) -> Result<()> {
+    let reader = open(&source.trace)?;
+    let process = analysis::choose_process(&reader, source.process)?;
+    let analysis = analyse(&reader, process)?;
+    if source.json {
+        return print_json(&analysis);
+    }
+    println!("process {process}: {}\n", analysis.program);
+    print(&analysis);
+    Ok(())
+}
+
+/// A table with the given heads: a name, then numbers.
+fn table(heads: &[&str]) -> Table {
+    let mut table = Table::default();
+    table.text_column(heads[0], 0);
+    heads[1..]
+        .iter()
+        .for_each(|head| table.number_column(head, 0));
+    table
+}
+
+fn add_row<const COLUMNS: usize>(table: &mut Table, row: [String; COLUMNS]) {
+    table.row(row.into_iter().map(Cell::new).collect());
+}
+
+fn print_table(table: &Table) {
+    println!("{}", table.render(output::terminal()));
+}
+
+fn bytes(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{bytes} B")
+    } else {
+        format!("{value:.1} {}", units[unit])
+    }
+}
+
+fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
+}
+
+fn info(source: &Source) -> Result<()> {
+    let reader = open(&source.trace)?;
+    let processes = match source.process {
+        Some(number) => vec![analysis::choose_process(&reader, Some(number))?],
+        None => reader
+            .processes
+            .iter()
+            .map(|process| process.process)
+            .collect(),
+    };
+    let analyses: Vec<Analysis> = processes
+        .iter()
+        .map(|&process| analyse(&reader, process))
+        .collect::<Result<_>>()?;
+    if source.json {
+        return print_json(&json!({
+            "trace": reader.path(), "bytes": reader.bytes, "events": reader.events(),
+            "warning": reader.warning, "beginning": reader.beginning, "ending": reader.ending,
+            "processes": analyses,
+        }));
+    }
+    print_head(&reader);
+    let mut processes = table(&[
+        "process and program",
+        "threads",
+        "seconds",
+        "allocations",
+        "frees",
+        "reallocs",
+        "peak live",
+        "live at the end",
+    ]);
+    for one in &analyses {
+        let calls = &one.calls;
+        let name = Path::new(&one.program).file_name().unwrap_or_default();
+        add_row(
+            &mut processes,
+            [
+                format!("{} {}", one.process, name.to_string_lossy()),
+                one.threads.to_string(),
+                format!("{:.3}", one.seconds),
+                count(calls.malloc + calls.calloc + calls.aligned),
+                count(calls.free),
+                count(calls.realloc),
+                bytes(one.live_bytes_peak),
+                bytes(one.live_bytes_end),
+            ],
+        );
+    }
+    println!();
+    print_table(&processes);
+    print_oddities(&analyses);
+    Ok(())
+}
+
+fn print_head(reader: &Reader) {
+    let each = reader.bytes as f64 / reader.events().max(1) as f64;
+    println!("command  {}", reader.beginning.command.join(" "));
+    println!(
+        "trace    {} events, {} ({each:.2} bytes an event)",
+        count(reader.events()),
+        bytes(reader.bytes)
+    );
+    let Some(ending) = &reader.ending else {
+        return;
+    };
+    let end = match ending.reason {
+        Reason::Ended => "whole".to_string(),
+        Reason::Limit => "ends at --limit, before the program did".to_string(),
+        Reason::DiskFull => "ends where the disk was full, before the program did".to_string(),
+        Reason::Stopped => "was stopped before the program had ended".to_string(),
+        Reason::Unknown => "ended for a reason that this version does not know".to_string(),
+    };
+    let code = ending
+        .exit_code
+        .map_or(String::new(), |code| format!("; exit code {code}"));
+    println!("recorded {:.3} s, {end}{code}", reader.seconds(ending.end));
+    if ending.events_missed + ending.processes_missed > 0 {
+        println!(
+            "missing  {} events, {} processes",
+            count(ending.events_missed),
+            count(ending.processes_missed)
+        );
+    }
+}
+
+fn print_oddities(analyses: &[Analysis]) {
+    for one in analyses {
+        let calls = &one.calls;
+        if calls.failed > 0 {
+            println!(
+                "process {}: {} allocations failed",
+                one.process,
+                count(calls.failed)
+            );
+        }
+        if calls.foreign_free + calls.implied_free > 0 {
+            println!(
+                "process {}: {} frees of blocks from before the recording or from a parent process, \
+                 {} frees missing",
+                one.process,
+                count(calls.foreign_free),
+                count(calls.implied_free)
+            );
+        }
+    }
+}
+
+fn sizes(analysis: &Analysis) {
+    let all: u64 = analysis.sizes.iter().map(|class| class.count).sum();
+    let mut classes = table(&[
+        "size",
+        "blocks",
+        "of all",
+        "bytes",
+        "of all",
+        "most at a time",
+    ]);
+    for class in &analysis.sizes {
+        let name = if class.from == class.to {
+            class.from.to_string()
+        } else {
+            format!("{} – {}", count(class.from), count(class.to))
+        };
+        add_row(
+            &mut classes,
+            [
+                name,
+                count(class.count),
+                percent(class.count, all),
+                bytes(class.bytes),
+                percent(class.bytes, analysis.allocated_bytes),
+                count(class.live_blocks_peak),
+            ],
+        );
+    }
+    print_table(&classes);
+    println!("\nmost frequent:");
+    let mut top = table(&["size", "blocks", "of all"]);
+    for &(size, blocks) in &analysis.top_sizes {
+        add_row(&mut top, [count(size), count(blocks), percent(blocks, all)]);
+    }
+    print_table(&top);
+}
+
+fn seconds(value: f64) -> String {
+    let (scaled, unit) = match value {
+        _ if value < 0.9e-6 => (value * 1e9, "ns"),
+        _ if value < 0.9e-3 => (value * 1e6, "µs"),
+        _ if value < 0.9 => (value * 1e3, "ms"),
+        _ => (value, "s"),
+    };
+    format!("{scaled:.0} {unit}")
+}
+
+fn lifetimes(analysis: &Analysis) {
+    let all: u64 = analysis.lifetimes.iter().map(|class| class.count).sum();
+    let mut classes = table(&[
+        "lived",
+        "blocks",
+        "of all",
+        "bytes",
+        "freed by another thread",
+    ]);
+    for class in analysis.lifetimes.iter().filter(|class| class.count > 0) {
+        let name = class.seconds_below.map_or("never freed".into(), |below| {
+            format!("under {}", seconds(below))
+        });
+        add_row(
+            &mut classes,
+            [
+                name,
+                count(class.count),
+                percent(class.count, all),
+                bytes(class.bytes),
+                count(class.freed_by_another_thread),
+            ],
+        );
+    }
+    print_table(&classes);
+}
+
+fn top_sites(question: &TopSites) -> Result<()> {
+    let reader = open(&question.source.trace)?;
+    let process = analysis::choose_process(&reader, question.source.process)?;
+    let mut sites = analyse(&reader, process)?.sites;
+    if sites.is_empty() {
+        return Err(failed!(
+            "{} has no call stacks: record it with hakmem record --stacks",
+            question.source.trace.display()
+        ));
+    }
+    let key = |site: &Site| match question.by {
+        By::Bytes => site.bytes,
+        By::Count => site.count,
+        By::Live => site.live_bytes,
+        By::Peak => site.live_bytes_peak,
+    };
+    sites.sort_by_key(|site| (Reverse(key(site)), site.stack));
+    sites.truncate(question.count);
+    let mut symbols = Symbols::of(&reader, process)?;
+    if question.source.json {
+        let sites: Vec<_> = sites
+            .iter()
+            .map(|site| json!({"site": site, "frames": symbols.stack(site.stack)}))
+            .collect();
+        return print_json(&sites);
+    }
+    for site in &sites {
+        println!(
+            "{} in {} blocks; live at the end {} in {}; at most {}",
+            bytes(site.bytes),
+            count(site.count),
+            bytes(site.live_bytes),
+            count(site.live_blocks),
+            bytes(site.live_bytes_peak)
+        );
+        for frame in symbols.stack(site.stack) {
+            println!("    {frame}");
+        }
+        println!();
+    }
+    Ok(())
+}

@@ -1,0 +1,358 @@
+//! What a process's events amount to: one pass over them, in order.
+
+use crate::order::{Block, Ordered, Step, What};
+use crate::reader::Reader;
+use hakmem_lab::error::Result;
+use hakmem_lab::usage;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+/// Points of the curve of live bytes.
+const MOMENTS: usize = 400;
+/// Sizes that are counted one by one; a program with more distinct ones has their sum in the classes.
+const EXACT_SIZES_MAX: usize = 1 << 20;
+const TOP_SIZES: usize = 20;
+/// Lifetimes are counted by decades from 100 ns to 1,000 s.
+pub const LIFETIMES: usize = 12;
+const SHORTEST: f64 = 1e-7;
+const SIZE_CLASSES: usize = 49;
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Calls {
+    pub malloc: u64,
+    pub calloc: u64,
+    pub aligned: u64,
+    pub realloc: u64,
+    pub free: u64,
+    pub failed: u64,
+    /// Frees of blocks that were allocated before the recording, or by a parent process.
+    pub foreign_free: u64,
+    /// Frees that the trace lacks: the address was given again.
+    pub implied_free: u64,
+}
+
+/// Requests of `from` to `to` bytes.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SizeClass {
+    pub from: u64,
+    pub to: u64,
+    pub count: u64,
+    pub bytes: u64,
+    pub live_blocks: u64,
+    pub live_blocks_peak: u64,
+}
+
+/// Blocks that lived for less than `seconds_below`, and at least for that of the class before.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Lifetime {
+    /// None: never freed.
+    pub seconds_below: Option<f64>,
+    pub count: u64,
+    pub bytes: u64,
+    pub freed_by_another_thread: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Moment {
+    pub seconds: f64,
+    pub live_bytes: u64,
+    pub live_blocks: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Site {
+    pub stack: u32,
+    pub count: u64,
+    pub bytes: u64,
+    pub live_blocks: u64,
+    pub live_bytes: u64,
+    pub live_bytes_peak: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Analysis {
+    pub process: u32,
+    pub program: String,
+    pub threads: usize,
+    pub seconds: f64,
+    pub calls: Calls,
+    pub allocated_bytes: u64,
+    pub live_bytes_peak: u64,
+    pub live_bytes_peak_at: f64,
+    pub live_blocks_peak: u64,
+    pub live_bytes_end: u64,
+    pub live_blocks_end: u64,
+    pub sizes: Vec<SizeClass>,
+    /// The sizes that were asked for most often, and how often.
+    pub top_sizes: Vec<(u64, u64)>,
+    pub lifetimes: Vec<Lifetime>,
+    pub curve: Vec<Moment>,
+    #[serde(skip)]
+    pub sites: Vec<Site>,
+}
+
+/// The process that was meant: the one asked for, or the one with the most events.
+pub fn choose_process(reader: &Reader, wanted: Option<u32>) -> Result<u32> {
+    let mut events: FxHashMap<u32, u64> = FxHashMap::default();
+    for chunk in &reader.chunks {
+        *events.entry(chunk.head.process).or_default() += u64::from(chunk.head.count);
+    }
+    let path = reader.path().display();
+    match wanted {
+        Some(number) if events.contains_key(&number) => Ok(number),
+        Some(number) => Err(usage!(
+            "{path} has no events of process {number}: hakmem trace info lists its processes"
+        )),
+        None => events
+            .into_iter()
+            .max_by_key(|&(number, count)| (count, std::cmp::Reverse(number)))
+            .map(|(number, _)| number)
+            .ok_or_else(|| usage!("{path} has no events")),
+    }
+}
+
+/// 0, 1 to 8, 9 to 16, 17 to 32 and so on, each twice the one before.
+fn size_class(size: u64) -> usize {
+    match size {
+        0 => 0,
+        1..=8 => 1,
+        _ => ((64 - (size - 1).leading_zeros()) as usize - 2).min(SIZE_CLASSES - 1),
+    }
+}
+
+fn size_classes() -> Vec<SizeClass> {
+    let limits = |class: usize| match class {
+        0 => (0, 0),
+        1 => (1, 8),
+        _ => ((1 << (class + 1)) + 1, 1 << (class + 2)),
+    };
+    (0..SIZE_CLASSES)
+        .map(|class| {
+            let (from, to) = limits(class);
+            SizeClass {
+                from,
+                to,
+                ..SizeClass::default()
+            }
+        })
+        .collect()
+}
+
+fn lifetime_class(seconds: f64) -> usize {
+    let decades = (seconds / SHORTEST).max(1e-9).log10().floor() + 1.0;
+    decades.clamp(0.0, LIFETIMES as f64 - 2.0) as usize
+}
+
+fn lifetimes() -> Vec<Lifetime> {
+    (0..LIFETIMES)
+        .map(|class| Lifetime {
+            seconds_below: (class < LIFETIMES - 1).then(|| SHORTEST * 10f64.powi(class as i32)),
+            ..Lifetime::default()
+        })
+        .collect()
+}
+
+struct Pass<'a> {
+    reader: &'a Reader,
+    result: Analysis,
+    exact: FxHashMap<u64, u64>,
+    sites: FxHashMap<u32, Site>,
+    first: u64,
+    last: u64,
+}
+
+/// Read all events of a process.
+pub fn analyse(reader: &Reader, process: u32) -> Result<Analysis> {
+    let mut ordered = Ordered::new(reader, process)?;
+    let of_process = || {
+        reader
+            .chunks
+            .iter()
+            .filter(|chunk| chunk.head.process == process)
+    };
+    let first = of_process()
+        .map(|chunk| chunk.head.first)
+        .min()
+        .unwrap_or(0);
+    let last = of_process().map(|chunk| chunk.head.last).max().unwrap_or(0);
+    let known = reader
+        .processes
+        .iter()
+        .find(|known| known.process == process);
+    let mut pass = Pass {
+        reader,
+        result: Analysis {
+            process,
+            program: known.map(|known| known.program.clone()).unwrap_or_default(),
+            threads: ordered.threads.len(),
+            seconds: (last - first) as f64 / reader.units_per_second(),
+            sizes: size_classes(),
+            lifetimes: lifetimes(),
+            ..Analysis::default()
+        },
+        exact: FxHashMap::default(),
+        sites: FxHashMap::default(),
+        first,
+        last,
+    };
+    while let Some(step) = ordered.step()? {
+        pass.note_curve(&step, &ordered);
+        pass.note(&step, ordered.threads[step.thread]);
+    }
+    Ok(pass.finish(&ordered))
+}
+
+impl Pass<'_> {
+    fn seconds(&self, units: u64) -> f64 {
+        units as f64 / self.reader.units_per_second()
+    }
+
+    /// The steps up to here, as points of the curve; `ordered` already has this step.
+    fn note_curve(&mut self, step: &Step, ordered: &Ordered) {
+        let passed = step.time.saturating_sub(self.first);
+        let moment = (u128::from(passed) * MOMENTS as u128 / u128::from(self.last - self.first + 1))
+            .min(MOMENTS as u128 - 1) as usize;
+        let now = Moment {
+            seconds: self.seconds(passed),
+            live_bytes: ordered.live_bytes,
+            live_blocks: ordered.live_blocks,
+        };
+        if now.live_bytes > self.result.live_bytes_peak {
+            self.result.live_bytes_peak = now.live_bytes;
+            self.result.live_bytes_peak_at = now.seconds;
+        }
+        self.result.live_blocks_peak = self.result.live_blocks_peak.max(now.live_blocks);
+        let width = self.seconds(self.last - self.first) / MOMENTS as f64;
+        let curve = &mut self.result.curve;
+        // A point is the highest of its moment, so that no peak is between two points.
+        if curve.len() <= moment {
+            let before = curve.last().cloned().unwrap_or_default();
+            for missed in curve.len()..moment {
+                let seconds = width * missed as f64;
+                curve.push(Moment {
+                    seconds,
+                    ..before.clone()
+                });
+            }
+            curve.push(now);
+        } else if curve[moment].live_bytes < now.live_bytes {
+            curve[moment] = now;
+        }
+    }
+
+    fn note(&mut self, step: &Step, thread: u32) {
+        let calls = &mut self.result.calls;
+        match step.what {
+            What::Malloc => calls.malloc += 1,
+            What::Calloc => calls.calloc += 1,
+            What::Aligned { .. } => calls.aligned += 1,
+            What::Realloc => calls.realloc += 1,
+            What::Free => calls.free += 1,
+            What::Failed => calls.failed += 1,
+            What::ForeignFree => calls.foreign_free += 1,
+        }
+        match step.what {
+            What::Malloc | What::Calloc | What::Aligned { .. } => self.begin(step),
+            What::Realloc => {
+                self.end(&step.before, Some((step.time, thread)));
+                self.begin(step);
+            }
+            What::Free => self.end(&step.before, Some((step.time, thread))),
+            What::Failed | What::ForeignFree => {}
+        }
+    }
+
+    fn begin(&mut self, step: &Step) {
+        self.result.allocated_bytes += step.size;
+        let class = &mut self.result.sizes[size_class(step.size)];
+        class.count += 1;
+        class.bytes += step.size;
+        class.live_blocks += 1;
+        class.live_blocks_peak = class.live_blocks_peak.max(class.live_blocks);
+        if self.exact.len() < EXACT_SIZES_MAX || self.exact.contains_key(&step.size) {
+            *self.exact.entry(step.size).or_default() += 1;
+        }
+        if step.stack != 0 {
+            let site = self.sites.entry(step.stack).or_default();
+            site.stack = step.stack;
+            site.count += 1;
+            site.bytes += step.size;
+            site.live_blocks += 1;
+            site.live_bytes += step.size;
+            site.live_bytes_peak = site.live_bytes_peak.max(site.live_bytes);
+        }
+    }
+
+    /// A block's life ends, by a thread at a time; never, for survivors.
+    fn end(&mut self, block: &Block, by: Option<(u64, u32)>) {
+        let class = match by {
+            Some((time, _)) => lifetime_class(self.seconds(time.saturating_sub(block.time))),
+            None => LIFETIMES - 1,
+        };
+        let lifetime = &mut self.result.lifetimes[class];
+        lifetime.count += 1;
+        lifetime.bytes += block.size;
+        if let Some((_, thread)) = by {
+            lifetime.freed_by_another_thread += u64::from(thread != block.thread);
+            self.result.sizes[size_class(block.size)].live_blocks -= 1;
+            if let Some(site) = self.sites.get_mut(&block.stack) {
+                site.live_blocks -= 1;
+                site.live_bytes -= block.size;
+            }
+        }
+    }
+
+    fn finish(mut self, ordered: &Ordered) -> Analysis {
+        for block in ordered.survivors() {
+            self.end(block, None);
+        }
+        let mut result = self.result;
+        result.calls.implied_free = ordered.implied;
+        result.live_bytes_end = ordered.live_bytes;
+        result.live_blocks_end = ordered.live_blocks;
+        result.sizes.retain(|class| class.count > 0);
+        result.top_sizes = self.exact.into_iter().collect();
+        result
+            .top_sizes
+            .sort_by_key(|&(size, count)| (std::cmp::Reverse(count), size));
+        result.top_sizes.truncate(TOP_SIZES);
+        result.sites = self.sites.into_values().collect();
+        result
+            .sites
+            .sort_by_key(|site| (std::cmp::Reverse(site.bytes), site.stack));
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_size_is_in_the_class_that_names_it() {
+        let classes = size_classes();
+        for size in
+            (0..5000).chain((13..47).flat_map(|log2| [(1 << log2) - 1, 1 << log2, (1 << log2) + 1]))
+        {
+            let class = &classes[size_class(size)];
+            assert!(
+                (class.from..=class.to).contains(&size),
+                "{size} is not in {class:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_lifetime_is_in_the_class_that_names_it() {
+        let classes = lifetimes();
+        for seconds in [0.0, 5e-8, 1.5e-7, 9e-7, 2e-6, 0.5, 70.0, 500.0] {
+            let class = lifetime_class(seconds);
+            assert!(seconds < classes[class].seconds_below.unwrap(), "{seconds}");
+            assert!(
+                class == 0 || seconds >= classes[class - 1].seconds_below.unwrap(),
+                "{seconds}"
+            );
+        }
+        assert_eq!(lifetime_class(1e9), LIFETIMES - 2); // longer than any trace
+    }
+}

@@ -1,0 +1,406 @@
+//! The memory that recorded programs share with the collector: the layout of `record/channel.h`.
+
+use crate::event::{Event, Kind};
+use hakmem_lab::error::Result;
+use hakmem_lab::failed;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+const MAGIC: u64 = 0x314e_4148_4352_4b48;
+const VERSION: u32 = 1;
+const PROCESSES: usize = 1024;
+const RINGS: usize = 512;
+pub const RING_EVENTS: usize = 32768;
+const PROGRAM_CHARS: usize = 224;
+const PROCESSES_AT: usize = 4096;
+const RINGS_AT: usize = PROCESSES_AT + PROCESSES * size_of::<ProcessEntry>();
+const EVENTS_AT: usize = RINGS_AT + RINGS * size_of::<Ring>();
+const BYTES: usize = EVENTS_AT + RINGS * RING_EVENTS * size_of::<RawEvent>();
+const TIME_BITS: u32 = 40;
+const SIZE_BITS: u32 = 24;
+const SIZE_MAX: u64 = (1 << SIZE_BITS) - 1;
+/// Times are in units of 16 ticks of the processor's counter.
+pub const TIME_SHIFT: u32 = 4;
+
+#[repr(C)]
+pub struct Head {
+    magic: u64,
+    version: u32,
+    stack_frames: u32,
+    use_clock: u32,
+    collector: i32,
+    pub is_stopped: AtomicU32,
+    pub next_process: AtomicU32,
+    pub collector_sleeps: AtomicU32,
+    pub processes_missed: AtomicU32,
+    pub events_missed: AtomicU64,
+}
+
+pub const PROCESS_FREE: u32 = 0;
+pub const PROCESS_LIVE: u32 = 2;
+pub const PROCESS_KNOWN: u32 = 3;
+
+#[repr(C)]
+pub struct ProcessEntry {
+    pub state: AtomicU32,
+    pub id: i32,
+    pub number: u32,
+    pub parent: u32,
+    pub start: u64,
+    unused: u64,
+    program: [u8; PROGRAM_CHARS],
+}
+
+impl ProcessEntry {
+    pub fn program(&self) -> String {
+        let end = self
+            .program
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(PROGRAM_CHARS);
+        String::from_utf8_lossy(&self.program[..end]).into_owned()
+    }
+}
+
+pub const RING_FREE: u32 = 0;
+pub const RING_CLOSED: u32 = 2;
+
+#[repr(C, align(64))]
+struct Line<T>(T);
+
+#[repr(C)]
+pub struct Ring {
+    pub state: AtomicU32,
+    pub process: u32,
+    /// 0: several threads write here, and each event says whose it is.
+    pub thread: u32,
+    pub id: i32,
+    head: Line<AtomicU64>,
+    tail: Line<(AtomicU64, AtomicU32)>,
+}
+
+const _: () = assert!(size_of::<ProcessEntry>() == 256 && size_of::<Ring>() == 192);
+const _: () = assert!(size_of::<Head>() <= PROCESSES_AT);
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct RawEvent {
+    first: u64,
+    second: u64,
+}
+
+const EXTRA_SIZE: u8 = 16;
+const EXTRA_STACK: u8 = 17;
+const EXTRA_THREAD: u8 = 18;
+const EXTRA_NEW_STACK: u8 = 19;
+
+/// What comes out of a ring.
+pub enum Taken<'a> {
+    Event { thread: u32, event: Event },
+    NewStack { number: u32, frames: &'a [u64] },
+}
+
+pub struct Channel {
+    file: File,
+    memory: NonNull<u8>,
+}
+
+// SAFETY: all that several threads or processes write is atomic, or handed over by an atomic.
+unsafe impl Send for Channel {}
+
+impl Channel {
+    pub fn create(stack_frames: u32) -> Result<Channel> {
+        // SAFETY: a system call with a constant name.
+        let number = unsafe { libc::memfd_create(c"hakmem-record".as_ptr(), libc::MFD_CLOEXEC) };
+        if number < 0 {
+            return Err(failed!(
+                "cannot make shared memory: {}",
+                io::Error::last_os_error()
+            ));
+        }
+        // SAFETY: the descriptor is new, and nobody else's.
+        let file = unsafe { File::from_raw_fd(number) };
+        let wrap = |error| failed!("cannot make {} MiB of shared memory: {error}", BYTES >> 20);
+        file.set_len(BYTES as u64).map_err(wrap)?;
+        // SAFETY: a new mapping of a file of that length.
+        let memory = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(wrap(io::Error::last_os_error()));
+        }
+        let memory = NonNull::new(memory.cast()).expect("mmap returns no null");
+        let channel = Channel { file, memory };
+        // SAFETY: nobody else knows of the memory yet.
+        unsafe {
+            let head = channel.memory.cast::<Head>().as_mut();
+            head.version = VERSION;
+            head.stack_frames = stack_frames;
+            head.use_clock = u32::from(!clock::is_steady());
+            head.collector = std::process::id() as i32;
+            head.magic = MAGIC;
+        }
+        Ok(channel)
+    }
+
+    /// Where the programs find it.
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    }
+
+    pub fn head(&self) -> &Head {
+        // SAFETY: mapped for as long as self is, and of this layout.
+        unsafe { self.memory.cast::<Head>().as_ref() }
+    }
+
+    pub fn with_stacks(&self) -> bool {
+        self.head().stack_frames != 0
+    }
+
+    pub fn processes(&self) -> &[ProcessEntry] {
+        // SAFETY: as above; an entry's plain fields do not change while its state is LIVE or KNOWN.
+        unsafe {
+            std::slice::from_raw_parts(self.memory.add(PROCESSES_AT).cast().as_ptr(), PROCESSES)
+        }
+    }
+
+    pub fn rings(&self) -> &[Ring] {
+        // SAFETY: as above; a ring's plain fields are written before its first event is published.
+        unsafe { std::slice::from_raw_parts(self.memory.add(RINGS_AT).cast().as_ptr(), RINGS) }
+    }
+
+    fn event(&self, ring: usize, index: u64) -> RawEvent {
+        let at = ring * RING_EVENTS + index as usize % RING_EVENTS;
+        // SAFETY: in the mapping; published by the release of `head`, not written again before
+        // `tail` has passed it.
+        unsafe {
+            *self
+                .memory
+                .add(EVENTS_AT)
+                .cast::<RawEvent>()
+                .add(at)
+                .as_ptr()
+        }
+    }
+
+    pub fn pending(&self, ring: usize) -> u64 {
+        let ring = &self.rings()[ring];
+        ring.head.0.load(Ordering::Acquire) - ring.tail.0.0.load(Ordering::Relaxed)
+    }
+
+    /// Take what a ring holds, in order, and make room. `now` is the time in the events' units.
+    pub fn take(&self, ring: usize, now: u64, mut visit: impl FnMut(Taken)) {
+        let Ring {
+            thread, head, tail, ..
+        } = &self.rings()[ring];
+        let end = head.0.load(Ordering::Acquire); // pairs with: write_events in recorder.c
+        let start = tail.0.0.load(Ordering::Relaxed);
+        let mut extra = Extra {
+            thread: *thread,
+            ..Extra::default()
+        };
+        let mut index = start;
+        let mut frames = Vec::new();
+        while index < end {
+            let raw = self.event(ring, index);
+            index += 1;
+            let number = (raw.first >> 56) as u8;
+            let address = raw.first & 0xffff_ffff_ffff;
+            match number {
+                EXTRA_SIZE => extra.size = raw.second,
+                EXTRA_STACK => extra.stack = address as u32,
+                EXTRA_THREAD => extra.thread = address as u32,
+                EXTRA_NEW_STACK => {
+                    let count = (raw.first >> 48 & 0xff) as usize;
+                    frames.clear();
+                    for pair in 0..count.div_ceil(2) as u64 {
+                        let pair = self.event(ring, index + pair);
+                        frames.extend([pair.first, pair.second]);
+                    }
+                    index += count.div_ceil(2) as u64;
+                    frames.truncate(count);
+                    visit(Taken::NewStack {
+                        number: address as u32,
+                        frames: &frames,
+                    });
+                }
+                _ => {
+                    if let Some(kind) = Kind::from_number(number) {
+                        let event = extra.event(kind, raw, address, now);
+                        visit(Taken::Event {
+                            thread: extra.thread,
+                            event,
+                        });
+                    }
+                    extra = Extra {
+                        thread: *thread,
+                        ..Extra::default()
+                    };
+                }
+            }
+        }
+        tail.0.0.store(end, Ordering::SeqCst); // pairs with: wait_for_room in recorder.c
+        if tail.0.1.load(Ordering::SeqCst) != 0 {
+            tail.0.1.store(0, Ordering::Relaxed);
+            futex_wake(&tail.0.1);
+        }
+    }
+
+    /// Give a closed ring, which has been emptied, to the next thread.
+    pub fn release(&self, ring: usize) {
+        self.rings()[ring].state.store(RING_FREE, Ordering::Release); // pairs with: take_ring
+    }
+
+    /// Wait until a program has work, or for as long as said.
+    pub fn sleep(&self, at_most: Duration) {
+        let word = &self.head().collector_sleeps;
+        word.store(1, Ordering::SeqCst);
+        if (0..RINGS).any(|ring| self.pending(ring) as usize >= RING_EVENTS / 2) {
+            word.store(0, Ordering::Relaxed);
+            return;
+        }
+        futex_wait(word, 1, at_most);
+        word.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that create() made; the references into it have ended.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), BYTES) };
+    }
+}
+
+/// What the events before one say about it.
+#[derive(Default)]
+struct Extra {
+    thread: u32,
+    size: u64,
+    stack: u32,
+}
+
+impl Extra {
+    fn event(&self, kind: Kind, raw: RawEvent, address: u64, now: u64) -> Event {
+        let size = raw.second & SIZE_MAX;
+        let low = raw.second >> SIZE_BITS;
+        // The event's time is not later than `now`, and its low bits are known.
+        let behind = now.wrapping_sub(low) & ((1 << TIME_BITS) - 1);
+        Event {
+            // A counter of another processor may be slightly ahead: that is no hour behind.
+            time: if behind < 1 << (TIME_BITS - 1) {
+                now.saturating_sub(behind)
+            } else {
+                now + (1 << TIME_BITS) - behind
+            },
+            address,
+            size: if size == SIZE_MAX { self.size } else { size },
+            stack: self.stack,
+            kind,
+            alignment_log2: (raw.first >> 48) as u8,
+        }
+    }
+}
+
+pub fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the address of a live word; the kernel only reads it.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}
+
+fn futex_wait(word: &AtomicU32, value: u32, at_most: Duration) {
+    let time = libc::timespec {
+        tv_sec: at_most.as_secs() as libc::time_t,
+        tv_nsec: at_most.subsec_nanos().into(),
+    };
+    // SAFETY: as above; the time lives until the call returns.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT,
+            value,
+            &time,
+        )
+    };
+}
+
+pub mod clock {
+    //! The recorder's clock: the processor's counter where it is steady, else the system's.
+
+    use std::fs;
+    use std::sync::OnceLock;
+    use std::time::{Duration, Instant};
+
+    pub fn is_steady() -> bool {
+        static STEADY: OnceLock<bool> = OnceLock::new();
+        *STEADY.get_or_init(|| {
+            if cfg!(target_arch = "aarch64") {
+                return true;
+            }
+            let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+            let flags = text
+                .lines()
+                .find(|line| line.starts_with("flags"))
+                .unwrap_or("");
+            let has = |name| flags.split_whitespace().any(|flag| flag == name);
+            has("constant_tsc") && has("nonstop_tsc")
+        })
+    }
+
+    fn monotonic() -> u64 {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the kernel fills in the structure.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    pub fn ticks() -> u64 {
+        if !is_steady() {
+            return monotonic();
+        }
+        // SAFETY: every processor of this architecture has the instruction.
+        unsafe { std::arch::x86_64::_rdtsc() }
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    pub fn ticks() -> u64 {
+        let ticks: u64;
+        // SAFETY: reads the counter, which the kernel opens to programs.
+        unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks) };
+        ticks
+    }
+
+    /// Measures how long a tick is, from its making to the question.
+    pub struct Calibration {
+        ticks: u64,
+        instant: Instant,
+    }
+
+    impl Calibration {
+        pub fn start() -> Calibration {
+            Calibration {
+                ticks: ticks(),
+                instant: Instant::now(),
+            }
+        }
+
+        pub fn ticks_per_second(&self) -> f64 {
+            let passed = self.instant.elapsed().max(Duration::from_nanos(1));
+            ticks().wrapping_sub(self.ticks) as f64 / passed.as_secs_f64()
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! A chunk's events as columns of small numbers, which compress well: `docs/trace-format.md`.
+
+use crate::event::{Event, Kind};
+use std::io;
+
+/// The most events a chunk may have.
+pub const CHUNK_EVENTS: usize = 1 << 16;
+pub const COLUMNS: usize = 7;
+
+const KINDS: usize = 0;
+const TIMES: usize = 1;
+const SIZES: usize = 2;
+const GIVEN: usize = 3; // addresses of the blocks that calls returned
+const TAKEN: usize = 4; // addresses of the blocks that calls were given
+const ALIGNMENTS: usize = 5;
+const STACKS: usize = 6;
+
+const NUMBER_BYTES: usize = 10; // the longest number
+const UNIT_LOG2: u32 = 4; // nearly all blocks lie at multiples of 16
+const CLASSES: usize = 256;
+
+/// Append a number, seven bits a byte, lowest first.
+pub fn put(column: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        column.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    column.push(value as u8);
+}
+
+/// Take one number off the front; None at the end, or when it has no end.
+pub fn get(column: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = column.split_first()?;
+        *column = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Small numbers for small differences, whichever their sign.
+fn fold(difference: i64) -> u64 {
+    ((difference << 1) ^ (difference >> 63)) as u64
+}
+
+fn unfold(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+/// The way from one address to another, in units, or in bytes when they do not divide. Addresses
+/// have 48 bits, so that nothing is lost.
+fn way(from: u64, to: u64) -> u64 {
+    let difference = to.wrapping_sub(from) as i64;
+    if difference & ((1 << UNIT_LOG2) - 1) == 0 {
+        fold(difference >> UNIT_LOG2) << 1
+    } else {
+        fold(difference) << 1 | 1
+    }
+}
+
+fn follow(from: u64, way: u64) -> u64 {
+    let steps = unfold(way >> 1);
+    let difference = if way & 1 == 0 {
+        steps << UNIT_LOG2
+    } else {
+        steps
+    };
+    from.wrapping_add(difference as u64)
+}
+
+/// Sizes that an allocator is likely to keep together: their blocks have near addresses.
+fn class_of(size: u64) -> usize {
+    if size <= 1024 {
+        return size.div_ceil(16) as usize;
+    }
+    let log2 = 63 - size.leading_zeros() as usize;
+    let quarter = (size >> (log2 - 2) & 3) as usize;
+    (64 + (log2 - 10) * 4 + quarter).min(CLASSES - 1)
+}
+
+/// What writer and reader both know of the events so far in a chunk.
+struct Before {
+    time: u64,
+    given: [u64; CLASSES], // by class; 0: none yet
+    last_given: u64,
+    taken: u64,
+}
+
+impl Before {
+    fn new(time: u64) -> Before {
+        Before {
+            time,
+            given: [0; CLASSES],
+            last_given: 0,
+            taken: 0,
+        }
+    }
+
+    /// Where the address of a block of that class is counted from.
+    fn near(&self, class: usize) -> u64 {
+        if self.given[class] != 0 {
+            self.given[class]
+        } else {
+            self.last_given
+        }
+    }
+
+    fn note_given(&mut self, class: usize, address: u64) {
+        self.given[class] = address;
+        self.last_given = address;
+    }
+}
+
+/// Who made a chunk's events, and when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChunkHead {
+    pub process: u32,
+    pub thread: u32,
+    pub count: u32,
+    pub first: u64,
+    pub last: u64,
+}
+
+const HEAD_BYTES: usize = 12 + 16 + COLUMNS * 8;
+
+/// Gathers one thread's events and makes chunks of them.
+pub struct Encoder {
+    head: ChunkHead,
+    before: Before,
+    columns: [Vec<u8>; COLUMNS],
+    has_stacks: bool,
+}
+
+impl Encoder {
+    pub fn new(process: u32, thread: u32) -> Encoder {
+        Encoder {
+            head: ChunkHead {
+                process,
+                thread,
+                ..ChunkHead::default()
+            },
+            before: Before::new(0),
+            columns: Default::default(),
+            has_stacks: false,
+        }
+    }
+
+    /// Begin another chunk, with the memory of the last one.
+    pub fn begin(&mut self, process: u32, thread: u32) {
+        self.head = ChunkHead {
+            process,
+            thread,
+            ..ChunkHead::default()
+        };
+        self.before = Before::new(0);
+        self.columns.iter_mut().for_each(Vec::clear);
+        self.has_stacks = false;
+    }
+
+    pub fn head(&self) -> ChunkHead {
+        self.head
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.head.count as usize == CHUNK_EVENTS
+    }
+
+    pub fn push(&mut self, event: &Event) {
+        if self.head.count == 0 {
+            self.head.first = event.time;
+            self.before = Before::new(event.time);
+        }
+        let time = event.time.max(self.before.time);
+        put(&mut self.columns[TIMES], time - self.before.time);
+        self.before.time = time;
+        self.columns[KINDS].push(event.kind as u8);
+        if event.kind.gives() {
+            let class = class_of(event.size);
+            put(&mut self.columns[SIZES], event.size);
+            put(
+                &mut self.columns[GIVEN],
+                way(self.before.near(class), event.address),
+            );
+            put(&mut self.columns[STACKS], event.stack.into());
+            self.has_stacks |= event.stack != 0;
+            self.before.note_given(class, event.address);
+        } else {
+            put(
+                &mut self.columns[TAKEN],
+                way(self.before.taken, event.address),
+            );
+            self.before.taken = event.address;
+        }
+        if event.kind == Kind::Aligned {
+            self.columns[ALIGNMENTS].push(event.alignment_log2);
+        }
+        self.head.last = time;
+        self.head.count += 1;
+    }
+
+    /// The chunk as a record's contents.
+    pub fn pack(
+        &mut self,
+        compressor: &mut zstd::bulk::Compressor,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        if !self.has_stacks {
+            self.columns[STACKS].clear();
+        }
+        let start = out.len();
+        let head = self.head;
+        for word in [head.process, head.thread, head.count] {
+            out.extend(word.to_le_bytes());
+        }
+        out.extend(head.first.to_le_bytes());
+        out.extend(head.last.to_le_bytes());
+        out.resize(start + HEAD_BYTES, 0);
+        for (number, column) in self.columns.iter().enumerate() {
+            let mut packed = 0;
+            if !column.is_empty() {
+                let at = out.len();
+                out.resize(at + zstd::zstd_safe::compress_bound(column.len()), 0);
+                packed = compressor.compress_to_buffer(column, &mut out[at..])?;
+                out.truncate(at + packed);
+            }
+            let at = start + 28 + number * 8;
+            out[at..at + 4].copy_from_slice(&(column.len() as u32).to_le_bytes());
+            out[at + 4..at + 8].copy_from_slice(&(packed as u32).to_le_bytes());
+        }
+        Ok(())
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn double_word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+/// A chunk's head, from the contents of its record; None if they are none.
+pub fn read_head(chunk: &[u8]) -> Option<ChunkHead> {
+    let head = ChunkHead {
+        process: word(chunk, 0)?,
+        thread: word(chunk, 4)?,
+        count: word(chunk, 8)?,
+        first: double_word(chunk, 12)?,
+        last: double_word(chunk, 20)?,
+    };
+    (chunk.len() >= HEAD_BYTES && head.count as usize <= CHUNK_EVENTS).then_some(head)
+}
+
+/// Reads chunks; keeps its memory from one to the next.
+pub struct Decoder {
+    decompressor: zstd::bulk::Decompressor<'static>,
+    columns: [Vec<u8>; COLUMNS],
+}
+
+impl Decoder {
+    pub fn new() -> io::Result<Decoder> {
+        let decompressor = zstd::bulk::Decompressor::new()?;
+        Ok(Decoder {
+            decompressor,
+            columns: Default::default(),
+        })
+    }
+
+    /// Append the chunk's events; None if it is not a chunk.
+    pub fn unpack(&mut self, chunk: &[u8], events: &mut Vec<Event>) -> Option<ChunkHead> {
+        let head = read_head(chunk)?;
+        let count = head.count as usize;
+        let mut rest = &chunk[HEAD_BYTES..];
+        for (number, column) in self.columns.iter_mut().enumerate() {
+            let length = word(chunk, 28 + number * 8)? as usize;
+            let packed = word(chunk, 32 + number * 8)? as usize;
+            column.clear();
+            if packed > rest.len() || length > count * NUMBER_BYTES {
+                return None;
+            }
+            if length > 0 {
+                column.reserve(length);
+                self.decompressor
+                    .decompress_to_buffer(&rest[..packed], column)
+                    .ok()?;
+            }
+            if column.len() != length {
+                return None;
+            }
+            rest = &rest[packed..];
+        }
+        self.read_columns(head, events)?;
+        rest.is_empty().then_some(head)
+    }
+
+    fn read_columns(&self, head: ChunkHead, events: &mut Vec<Event>) -> Option<()> {
+        let mut columns: [&[u8]; COLUMNS] = std::array::from_fn(|number| &self.columns[number][..]);
+        let has_stacks = !columns[STACKS].is_empty();
+        let mut before = Before::new(head.first);
+        if columns[KINDS].len() != head.count as usize {
+            return None;
+        }
+        events.reserve(columns[KINDS].len());
+        for &number in columns[KINDS] {
+            let kind = Kind::from_number(number)?;
+            before.time = before.time.checked_add(get(&mut columns[TIMES])?)?;
+            let mut event = Event {
+                time: before.time,
+                address: 0,
+                size: 0,
+                stack: 0,
+                kind,
+                alignment_log2: 0,
+            };
+            if kind.gives() {
+                event.size = get(&mut columns[SIZES])?;
+                let class = class_of(event.size);
+                event.address = follow(before.near(class), get(&mut columns[GIVEN])?);
+                before.note_given(class, event.address);
+                if has_stacks {
+                    event.stack = get(&mut columns[STACKS])?.try_into().ok()?;
+                }
+            } else {
+                event.address = follow(before.taken, get(&mut columns[TAKEN])?);
+                before.taken = event.address;
+            }
+            if kind == Kind::Aligned {
+                let (&alignment, rest) = columns[ALIGNMENTS].split_first()?;
+                event.alignment_log2 = Some(alignment).filter(|&log2| log2 < 48)?;
+                columns[ALIGNMENTS] = rest;
+            }
+            events.push(event);
+        }
+        (before.time == head.last).then_some(())
+    }
+}

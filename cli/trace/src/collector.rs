@@ -1,0 +1,369 @@
+//! Takes the events that recorded programs leave in the channel, and writes them to a trace.
+
+use crate::channel::{self, Channel, TIME_SHIFT, Taken, clock};
+use crate::codec::Encoder;
+use crate::format::{Module, Modules, Process, Reason, Tag};
+use crate::writer::{Writer, Written};
+use hakmem_lab::error::Result;
+use std::collections::HashMap;
+use std::fs;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Events are written when there are many of them, or after this long: what a killed `hakmem record`
+/// may lose.
+const FLUSH_AFTER: Duration = Duration::from_secs(1);
+const LOOK_FOR_DEAD_EVERY: Duration = Duration::from_millis(100);
+const SLEEP: Duration = Duration::from_millis(10);
+
+/// A program that introduced itself.
+struct Known {
+    id: i32,
+    number: u32,
+    /// Addresses that a module is known for; only with stacks.
+    modules: Vec<(u64, u64)>,
+}
+
+pub struct Collector<'a> {
+    channel: &'a Channel,
+    writer: Writer,
+    known: HashMap<usize, Known>, // by entry
+    flushed: Instant,
+    looked: Instant,
+    encoder: Encoder,
+    /// For rings that several threads share.
+    encoders: HashMap<u32, Encoder>,
+    stacks: Vec<(u32, Vec<u64>)>,
+    pub processes: u64,
+    /// Why nothing more is written.
+    pub stopped: Option<Reason>,
+}
+
+/// The time now, in the trace's units.
+pub fn now() -> u64 {
+    clock::ticks() >> TIME_SHIFT
+}
+
+impl<'a> Collector<'a> {
+    pub fn new(channel: &'a Channel, writer: Writer) -> Collector<'a> {
+        Collector {
+            channel,
+            writer,
+            known: HashMap::new(),
+            flushed: Instant::now(),
+            looked: Instant::now(),
+            encoder: Encoder::new(0, 0),
+            encoders: HashMap::new(),
+            stacks: Vec::new(),
+            processes: 0,
+            stopped: None,
+        }
+    }
+
+    pub fn into_writer(self) -> Writer {
+        self.writer
+    }
+
+    /// One round: whatever there is to do. Sleeps when that was nothing.
+    pub fn round(&mut self) -> Result<()> {
+        let mut has_worked = self.greet()?;
+        let is_late = self.flushed.elapsed() >= FLUSH_AFTER;
+        if self.looked.elapsed() >= LOOK_FOR_DEAD_EVERY {
+            self.bury()?;
+            self.looked = Instant::now();
+        }
+        for ring in 0..self.channel.rings().len() {
+            let pending = self.channel.pending(ring);
+            let is_closed =
+                self.channel.rings()[ring].state.load(Ordering::Acquire) == channel::RING_CLOSED;
+            if pending as usize >= channel::RING_EVENTS / 2 || pending > 0 && (is_late || is_closed)
+            {
+                self.drain(ring)?;
+                has_worked = true;
+            }
+            if is_closed {
+                self.channel.release(ring);
+            }
+        }
+        if is_late {
+            self.flushed = Instant::now();
+        }
+        if !has_worked {
+            self.channel.sleep(SLEEP);
+        }
+        Ok(())
+    }
+
+    /// Everything that is left, when all programs have ended.
+    pub fn last_round(&mut self) -> Result<()> {
+        self.greet()?;
+        for ring in 0..self.channel.rings().len() {
+            if self.channel.pending(ring) > 0 {
+                self.drain(ring)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Record no more: the programs go on without.
+    pub fn stop(&mut self, reason: Reason) {
+        self.stopped.get_or_insert(reason);
+        self.channel.head().is_stopped.store(1, Ordering::Relaxed);
+    }
+
+    fn note(&mut self, written: Written) {
+        match written {
+            Written::Yes => {}
+            Written::AtLimit => self.stop(Reason::Limit),
+            Written::DiskFull => self.stop(Reason::DiskFull),
+        }
+    }
+
+    /// Write down the programs that are new.
+    fn greet(&mut self) -> Result<bool> {
+        let channel = self.channel;
+        let mut has_worked = false;
+        for (entry, process) in channel.processes().iter().enumerate() {
+            if process.state.load(Ordering::Acquire) != channel::PROCESS_LIVE {
+                continue;
+            }
+            has_worked = true;
+            self.bury_id(process.id)?; // an exec
+            let command = fs::read(format!("/proc/{}/cmdline", process.id)).unwrap_or_default();
+            let command = command
+                .split(|&byte| byte == 0)
+                .filter(|part| !part.is_empty());
+            let written = self.writer.json(
+                Tag::Process,
+                &Process {
+                    process: process.number,
+                    parent: process.parent,
+                    id: process.id,
+                    program: process.program(),
+                    command: command
+                        .map(|part| String::from_utf8_lossy(part).into())
+                        .collect(),
+                    start: process.start >> TIME_SHIFT,
+                },
+            )?;
+            self.note(written);
+            self.processes += 1;
+            let known = Known {
+                id: process.id,
+                number: process.number,
+                modules: Vec::new(),
+            };
+            self.known.insert(entry, known);
+            if channel.with_stacks() {
+                self.look_at_modules(entry)?;
+            }
+            process
+                .state
+                .store(channel::PROCESS_KNOWN, Ordering::Release);
+            channel::futex_wake(&process.state);
+        }
+        Ok(has_worked)
+    }
+
+    /// What the dead have left behind is written, and their places are free again.
+    fn bury(&mut self) -> Result<()> {
+        let dead: Vec<usize> = self
+            .known
+            .iter()
+            .filter(|(_, known)| !is_alive(known.id))
+            .map(|(&entry, _)| entry)
+            .collect();
+        dead.into_iter()
+            .try_for_each(|entry| self.bury_entry(entry))
+    }
+
+    fn bury_id(&mut self, id: i32) -> Result<()> {
+        match self.known.iter().find(|(_, known)| known.id == id) {
+            Some((&entry, _)) => self.bury_entry(entry),
+            None => Ok(()),
+        }
+    }
+
+    fn bury_entry(&mut self, entry: usize) -> Result<()> {
+        let number = self.known[&entry].number;
+        for (index, ring) in self.channel.rings().iter().enumerate() {
+            let is_in_use = ring.state.load(Ordering::Acquire) != channel::RING_FREE;
+            if is_in_use && ring.process == number {
+                self.drain(index)?;
+                self.channel.release(index);
+            }
+        }
+        self.known.remove(&entry);
+        let process = &self.channel.processes()[entry];
+        process
+            .state
+            .store(channel::PROCESS_FREE, Ordering::Release); // pairs with: introduce
+        Ok(())
+    }
+
+    fn drain(&mut self, index: usize) -> Result<()> {
+        let ring = &self.channel.rings()[index];
+        if self.stopped.is_some() {
+            self.channel.take(index, 0, |_| ());
+            return Ok(());
+        }
+        if ring.thread == 0 {
+            self.drain_shared(index)
+        } else {
+            self.drain_own(index)
+        }
+    }
+
+    fn drain_own(&mut self, index: usize) -> Result<()> {
+        let ring = &self.channel.rings()[index];
+        let process = ring.process;
+        self.encoder.begin(process, ring.thread);
+        let Collector {
+            channel,
+            encoder,
+            stacks,
+            ..
+        } = self;
+        channel.take(index, now(), |taken| match taken {
+            Taken::Event { event, .. } => encoder.push(&event),
+            Taken::NewStack { number, frames } => stacks.push((number, frames.to_vec())),
+        });
+        self.write_stacks(process)?;
+        if self.encoder.head().count > 0 {
+            let written = self.writer.chunk(&mut self.encoder)?;
+            self.note(written);
+        }
+        Ok(())
+    }
+
+    fn drain_shared(&mut self, index: usize) -> Result<()> {
+        let process = self.channel.rings()[index].process;
+        let Collector {
+            channel,
+            encoders,
+            stacks,
+            ..
+        } = self;
+        channel.take(index, now(), |taken| match taken {
+            Taken::Event { thread, event } => encoders
+                .entry(thread)
+                .or_insert_with(|| Encoder::new(process, thread))
+                .push(&event),
+            Taken::NewStack { number, frames } => stacks.push((number, frames.to_vec())),
+        });
+        self.write_stacks(process)?;
+        for (_, mut encoder) in std::mem::take(&mut self.encoders) {
+            let written = self.writer.chunk(&mut encoder)?;
+            self.note(written);
+        }
+        Ok(())
+    }
+
+    fn write_stacks(&mut self, process: u32) -> Result<()> {
+        if self.stacks.is_empty() {
+            return Ok(());
+        }
+        let stacks = std::mem::take(&mut self.stacks);
+        let entry = self.known.iter().find(|(_, known)| known.number == process);
+        if let Some((&entry, known)) = entry {
+            let is_known = |frame: &u64| {
+                known
+                    .modules
+                    .iter()
+                    .any(|(start, end)| (start..end).contains(&frame))
+            };
+            if !stacks.iter().flat_map(|(_, frames)| frames).all(is_known) {
+                self.look_at_modules(entry)?; // a library was opened since
+            }
+        }
+        let written = self.writer.stacks(process, &stacks)?;
+        self.note(written);
+        Ok(())
+    }
+
+    /// Write down what a program has mapped that was not there before.
+    fn look_at_modules(&mut self, entry: usize) -> Result<()> {
+        let Some(known) = self.known.get_mut(&entry) else {
+            return Ok(());
+        };
+        let maps = fs::read_to_string(format!("/proc/{}/maps", known.id)).unwrap_or_default();
+        let modules: Vec<Module> = maps
+            .lines()
+            .filter_map(parse_mapping)
+            .filter(|module| !known.modules.contains(&(module.start, module.end)))
+            .collect();
+        known
+            .modules
+            .extend(modules.iter().map(|module| (module.start, module.end)));
+        if modules.is_empty() {
+            return Ok(());
+        }
+        let record = Modules {
+            process: known.number,
+            modules,
+        };
+        let written = self.writer.json(Tag::Modules, &record)?;
+        self.note(written);
+        Ok(())
+    }
+}
+
+/// A line of /proc/PID/maps, when it is code from a file.
+fn parse_mapping(line: &str) -> Option<Module> {
+    let mut parts = line.split_whitespace();
+    let (start, end) = parts.next()?.split_once('-')?;
+    let is_code = parts.next()?.contains('x');
+    let offset = u64::from_str_radix(parts.next()?, 16).ok()?;
+    let path = parts.nth(2)?;
+    (is_code && path.starts_with('/')).then_some(Module {
+        start: u64::from_str_radix(start, 16).ok()?,
+        end: u64::from_str_radix(end, 16).ok()?,
+        offset,
+        path: path.to_string(),
+    })
+}
+
+/// Zombies are dead.
+fn is_alive(id: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    let state = stat
+        .rsplit(')')
+        .next()
+        .and_then(|rest| rest.split_whitespace().next());
+    !matches!(state, None | Some("Z" | "X"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_from_files_is_a_module() {
+        let line = "7f00-8000 r-xp 00001000 fe:00 123    /usr/lib/libx.so";
+        let module = parse_mapping(line).unwrap();
+        assert_eq!(
+            (module.start, module.end, module.offset),
+            (0x7f00, 0x8000, 0x1000)
+        );
+        assert_eq!(module.path, "/usr/lib/libx.so");
+    }
+
+    #[test]
+    fn data_and_the_kernels_own_pages_are_no_modules() {
+        assert_eq!(
+            parse_mapping("7f00-8000 rw-p 00001000 fe:00 123 /usr/lib/libx.so"),
+            None
+        );
+        assert_eq!(
+            parse_mapping("7f00-8000 r-xp 00000000 00:00 0 [vdso]"),
+            None
+        );
+        assert_eq!(parse_mapping("7f00-8000 r-xp 00000000 00:00 0"), None);
+    }
+
+    #[test]
+    fn this_process_is_alive() {
+        assert!(is_alive(std::process::id() as i32));
+        assert!(!is_alive(i32::MAX));
+    }
+}

@@ -1,0 +1,62 @@
+//! One call of malloc's family, as a trace has it.
+
+/// What was called. The numbers are those of `record/channel.h` and of the trace format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    Malloc = 1,
+    Calloc = 2,
+    /// Any of the functions that take an alignment.
+    Aligned = 3,
+    Free = 4,
+    /// A realloc begins: the block that it was given.
+    ReallocFrom = 5,
+    /// It has ended: the block that it returned. Follows its `ReallocFrom` in the same thread.
+    ReallocTo = 6,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 6] = [
+        Kind::Malloc,
+        Kind::Calloc,
+        Kind::Aligned,
+        Kind::Free,
+        Kind::ReallocFrom,
+        Kind::ReallocTo,
+    ];
+
+    pub fn from_number(number: u8) -> Option<Kind> {
+        Kind::ALL.get(usize::from(number).checked_sub(1)?).copied()
+    }
+
+    /// Does it return a block? The others take one.
+    pub fn gives(self) -> bool {
+        !matches!(self, Kind::Free | Kind::ReallocFrom)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Malloc => "malloc",
+            Kind::Calloc => "calloc",
+            Kind::Aligned => "aligned",
+            Kind::Free => "free",
+            Kind::ReallocFrom => "realloc_from",
+            Kind::ReallocTo => "realloc",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// In units of the trace's clock; never less than that of the thread's event before.
+    pub time: u64,
+    /// The block given or taken; 0 for an allocation that failed.
+    pub address: u64,
+    /// Asked for; 0 where a block is taken.
+    pub size: u64,
+    /// The call stack's number within the process; 0: not recorded.
+    pub stack: u32,
+    pub kind: Kind,
+    /// Power of two, for `Aligned` only.
+    pub alignment_log2: u8,
+}

@@ -1,0 +1,410 @@
+//! The events of a process's threads in one order, and the blocks that they are about.
+//!
+//! Within a thread the order is the trace's. Between threads times decide, and what times cannot:
+//! an address is given only while it is free, and taken only while it is live. A call that seems to
+//! come too early waits for the others. (Processors' counters have to differ by less than the time
+//! that a block takes from one thread to another.) What has not come after `PATIENCE` is missing.
+
+use crate::codec::Decoder;
+use crate::event::{Event, Kind};
+use crate::reader::{Chunk, Reader};
+use hakmem_lab::error::Result;
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+const PATIENCE_SECONDS: f64 = 0.001;
+/// A free by so much earlier than the allocation of its address is of an older block there.
+const SURELY_EARLIER_SECONDS: f64 = 0.5e-6;
+
+/// A block that is live, or was until the step that tells of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    pub address: u64,
+    pub size: u64,
+    /// When it was given, and by which thread and stack.
+    pub time: u64,
+    pub thread: u32,
+    pub stack: u32,
+    /// How many calls its slot has seen before.
+    pub turn: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    Malloc,
+    Calloc,
+    Aligned {
+        log2: u8,
+    },
+    /// `before` is the block; also when the program's realloc to size 0 freed it.
+    Free,
+    /// `before` is the block that it was, of the same slot.
+    Realloc,
+    /// An allocation that returned nothing.
+    Failed,
+    /// Of a block whose allocation the trace does not have.
+    ForeignFree,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// Position in `Ordered::threads`.
+    pub thread: usize,
+    pub time: u64,
+    pub what: What,
+    /// The block's number: of all blocks that are live at one time no two have the same.
+    pub slot: u32,
+    pub turn: u32,
+    /// Of the block given; for a free, of the one taken.
+    pub address: u64,
+    pub size: u64,
+    pub stack: u32,
+    pub before: Block,
+}
+
+struct Thread {
+    chunks: VecDeque<Chunk>,
+    events: Vec<Event>,
+    next: usize,
+    /// The slot of a realloc that has begun.
+    moving: Option<u32>,
+}
+
+pub struct Ordered<'a> {
+    reader: &'a Reader,
+    decoder: Decoder,
+    patience: u64,
+    surely_earlier: u64,
+    /// Numbers of the threads.
+    pub threads: Vec<u32>,
+    states: Vec<Thread>,
+    /// Threads by the time of their next event, but for those in `waiting`.
+    queue: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Threads whose next event cannot be yet, oldest first.
+    waiting: Vec<(u64, usize)>,
+    live: FxHashMap<u64, u32>,
+    blocks: Vec<Block>,
+    free_slots: Vec<u32>,
+    pub live_bytes: u64,
+    pub live_blocks: u64,
+    /// Steps that others waited for, and those that never came.
+    pub foreign: u64,
+    pub implied: u64,
+    pending: Option<Step>,
+}
+
+impl<'a> Ordered<'a> {
+    pub fn new(reader: &'a Reader, process: u32) -> Result<Ordered<'a>> {
+        let mut threads: Vec<u32> = Vec::new();
+        let mut states: Vec<Thread> = Vec::new();
+        let mut positions: FxHashMap<u32, usize> = FxHashMap::default();
+        for chunk in reader
+            .chunks
+            .iter()
+            .filter(|chunk| chunk.head.process == process)
+        {
+            let position = *positions.entry(chunk.head.thread).or_insert_with(|| {
+                threads.push(chunk.head.thread);
+                states.push(Thread {
+                    chunks: VecDeque::new(),
+                    events: Vec::new(),
+                    next: 0,
+                    moving: None,
+                });
+                threads.len() - 1
+            });
+            states[position].chunks.push_back(*chunk);
+        }
+        let queue = states
+            .iter()
+            .enumerate()
+            .filter_map(|(position, state)| {
+                Some(Reverse((state.chunks.front()?.head.first, position)))
+            })
+            .collect();
+        Ok(Ordered {
+            reader,
+            decoder: Decoder::new()
+                .map_err(|error| hakmem_lab::failed!("cannot decompress: {error}"))?,
+            surely_earlier: (SURELY_EARLIER_SECONDS * reader.units_per_second()) as u64,
+            patience: (PATIENCE_SECONDS * reader.units_per_second()) as u64 + 1,
+            threads,
+            states,
+            queue,
+            waiting: Vec::new(),
+            live: FxHashMap::default(),
+            blocks: Vec::new(),
+            free_slots: Vec::new(),
+            live_bytes: 0,
+            live_blocks: 0,
+            foreign: 0,
+            implied: 0,
+            pending: None,
+        })
+    }
+
+    /// How many slots were needed so far.
+    pub fn slots(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Blocks that nobody has freed.
+    pub fn survivors(&self) -> impl Iterator<Item = &Block> {
+        self.live.values().map(|&slot| &self.blocks[slot as usize])
+    }
+
+    fn peek(&mut self, thread: usize) -> Result<Option<Event>> {
+        let state = &mut self.states[thread];
+        while state.next == state.events.len() {
+            state.events.clear();
+            state.next = 0;
+            let Some(chunk) = state.chunks.pop_front() else {
+                state.events = Vec::new();
+                return Ok(None);
+            };
+            self.reader
+                .read_chunk(&chunk, &mut self.decoder, &mut state.events)?;
+        }
+        Ok(Some(state.events[state.next]))
+    }
+
+    fn is_ready(&self, event: &Event) -> bool {
+        if event.address == 0 {
+            return true;
+        }
+        self.live.contains_key(&event.address) != event.kind.gives()
+    }
+
+    /// The thread whose turn it is, with its event; false: only force can make it fit.
+    fn choose(&mut self) -> Result<Option<(usize, Event, bool)>> {
+        for position in 0..self.waiting.len() {
+            let (_, thread) = self.waiting[position];
+            let event = self.states[thread].events[self.states[thread].next];
+            if self.is_ready(&event) {
+                self.waiting.remove(position);
+                return Ok(Some((thread, event, true)));
+            }
+        }
+        loop {
+            let too_late = match (self.waiting.first(), self.queue.peek()) {
+                (Some((oldest, _)), Some(Reverse((next, _)))) => *next > oldest + self.patience,
+                (Some(_), None) => true,
+                _ => false,
+            };
+            if too_late {
+                return Ok(Some(self.force(0)));
+            }
+            let Some(Reverse((_, thread))) = self.queue.pop() else {
+                return Ok(None);
+            };
+            let Some(event) = self.peek(thread)? else {
+                continue;
+            };
+            if self.is_ready(&event) {
+                if let Some(position) = self.older_free(&event) {
+                    self.queue.push(Reverse((event.time, thread)));
+                    return Ok(Some(self.force(position)));
+                }
+                return Ok(Some((thread, event, true)));
+            }
+            self.waiting.push((event.time, thread));
+        }
+    }
+
+    /// The next event of a thread that has waited in vain.
+    fn force(&mut self, position: usize) -> (usize, Event, bool) {
+        let (_, thread) = self.waiting.remove(position);
+        (
+            thread,
+            self.states[thread].events[self.states[thread].next],
+            false,
+        )
+    }
+
+    /// Who waits to free this address since long before it is given: a block that nobody knows.
+    fn older_free(&self, given: &Event) -> Option<usize> {
+        if !given.kind.gives() || given.address == 0 {
+            return None;
+        }
+        self.waiting.iter().position(|&(time, thread)| {
+            let event = &self.states[thread].events[self.states[thread].next];
+            !event.kind.gives()
+                && event.address == given.address
+                && time + self.surely_earlier < given.time
+        })
+    }
+
+    fn advance(&mut self, thread: usize) -> Result<()> {
+        self.states[thread].next += 1;
+        if let Some(event) = self.peek(thread)? {
+            self.queue.push(Reverse((event.time, thread)));
+        }
+        Ok(())
+    }
+
+    /// The next one; None after the last.
+    pub fn step(&mut self) -> Result<Option<Step>> {
+        if let Some(step) = self.pending.take() {
+            return Ok(Some(step));
+        }
+        while let Some((thread, event, fits)) = self.choose()? {
+            self.advance(thread)?;
+            let step = match event.kind {
+                Kind::Malloc | Kind::Calloc | Kind::Aligned => self.given(thread, &event, fits),
+                Kind::Free => Some(self.taken(thread, &event, fits)),
+                Kind::ReallocFrom => {
+                    self.states[thread].moving = self.live.remove(&event.address);
+                    None
+                }
+                Kind::ReallocTo => self.moved(thread, &event, fits),
+            };
+            if step.is_some() {
+                return Ok(step);
+            }
+        }
+        Ok(None)
+    }
+
+    fn plain(&self, thread: usize, event: &Event, what: What) -> Step {
+        Step {
+            thread,
+            time: event.time,
+            what,
+            slot: 0,
+            turn: 0,
+            address: event.address,
+            size: event.size,
+            stack: event.stack,
+            before: Block::default(),
+        }
+    }
+
+    /// Take a block out of the live ones: its slot is free for another.
+    fn end_block(&mut self, slot: u32) -> Block {
+        let block = self.blocks[slot as usize];
+        self.blocks[slot as usize].turn += 1;
+        self.free_slots.push(slot);
+        self.live_bytes -= block.size;
+        self.live_blocks -= 1;
+        block
+    }
+
+    fn free_step(&mut self, thread: usize, event: &Event, slot: u32) -> Step {
+        let before = self.end_block(slot);
+        Step {
+            slot,
+            turn: before.turn,
+            address: before.address,
+            size: 0,
+            before,
+            ..self.plain(thread, event, What::Free)
+        }
+    }
+
+    fn taken(&mut self, thread: usize, event: &Event, fits: bool) -> Step {
+        match self.live.remove(&event.address) {
+            Some(slot) if fits => self.free_step(thread, event, slot),
+            _ => {
+                self.foreign += 1;
+                self.plain(thread, event, What::ForeignFree)
+            }
+        }
+    }
+
+    /// A free that the trace lacks: the address has been given again.
+    fn imply_free(&mut self, thread: usize, event: &Event) -> Option<Step> {
+        let slot = self.live.remove(&event.address)?;
+        self.implied += 1;
+        Some(self.free_step(thread, event, slot))
+    }
+
+    fn given(&mut self, thread: usize, event: &Event, fits: bool) -> Option<Step> {
+        let what = match event.kind {
+            _ if event.address == 0 => return Some(self.plain(thread, event, What::Failed)),
+            Kind::Calloc => What::Calloc,
+            Kind::Aligned => What::Aligned {
+                log2: event.alignment_log2,
+            },
+            _ => What::Malloc,
+        };
+        let implied = if fits {
+            None
+        } else {
+            self.imply_free(thread, event)
+        };
+        let slot = self.free_slots.pop().unwrap_or_else(|| {
+            self.blocks.push(Block::default());
+            self.blocks.len() as u32 - 1
+        });
+        let turn = self.blocks[slot as usize].turn;
+        self.blocks[slot as usize] = Block {
+            address: event.address,
+            size: event.size,
+            time: event.time,
+            thread: self.threads[thread],
+            stack: event.stack,
+            turn: turn + 1,
+        };
+        self.live.insert(event.address, slot);
+        self.live_bytes += event.size;
+        self.live_blocks += 1;
+        let step = Step {
+            slot,
+            turn,
+            ..self.plain(thread, event, what)
+        };
+        match implied {
+            Some(free) => {
+                self.pending = Some(step);
+                Some(free)
+            }
+            None => Some(step),
+        }
+    }
+
+    fn moved(&mut self, thread: usize, event: &Event, fits: bool) -> Option<Step> {
+        let Some(slot) = self.states[thread].moving.take() else {
+            // Of a block that the trace does not know: from here on it does.
+            self.foreign += 1;
+            return self.given(thread, event, fits);
+        };
+        let before = self.blocks[slot as usize];
+        if event.address == 0 {
+            return Some(if event.size == 0 {
+                self.free_step(thread, event, slot)
+            } else {
+                self.live.insert(before.address, slot);
+                self.plain(thread, event, What::Failed)
+            });
+        }
+        let implied = if fits {
+            None
+        } else {
+            self.imply_free(thread, event)
+        };
+        self.live.insert(event.address, slot);
+        self.live_bytes = self.live_bytes - before.size + event.size;
+        self.blocks[slot as usize] = Block {
+            address: event.address,
+            size: event.size,
+            time: event.time,
+            thread: self.threads[thread],
+            stack: event.stack,
+            turn: before.turn + 1,
+        };
+        let step = Step {
+            slot,
+            turn: before.turn,
+            before,
+            ..self.plain(thread, event, What::Realloc)
+        };
+        match implied {
+            Some(free) => {
+                self.pending = Some(step);
+                Some(free)
+            }
+            None => Some(step),
+        }
+    }
+}

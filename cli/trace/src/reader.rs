@@ -1,0 +1,347 @@
+//! Opens a trace, whole or cut off, and reads its records one at a time.
+
+use crate::codec::{self, ChunkHead, Decoder, get};
+use crate::event::Event;
+use crate::format::{self, Beginning, Ending, FILE_HEAD_BYTES, Modules, Process, Tag};
+use hakmem_lab::error::Result;
+use hakmem_lab::{failed, usage};
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+const INDEX_BYTES_MAX: usize = 1 << 30;
+
+/// A chunk in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    pub offset: u64,
+    pub head: ChunkHead,
+}
+
+#[derive(Debug)]
+pub struct Reader {
+    path: PathBuf,
+    file: File,
+    pub bytes: u64,
+    pub beginning: Beginning,
+    pub processes: Vec<Process>,
+    /// In the order of the file, which for each thread is the order of its events.
+    pub chunks: Vec<Chunk>,
+    /// None: the recording was cut off.
+    pub ending: Option<Ending>,
+    /// A line for the user, when not all is there.
+    pub warning: Option<String>,
+    stacks: Vec<u64>,
+    modules: Vec<u64>,
+}
+
+/// How far a scan without an index came.
+enum Found {
+    Record {
+        tag: Option<Tag>,
+        contents: Vec<u8>,
+        next: u64,
+    },
+    /// The file ends in the middle of a record, or before it.
+    End,
+}
+
+impl Reader {
+    pub fn open(path: &Path) -> Result<Reader> {
+        let file = File::open(path)
+            .map_err(|error| usage!("cannot open the trace {}: {error}", path.display()))?;
+        let bytes = file
+            .metadata()
+            .map_err(|error| usage!("cannot read {}: {error}", path.display()))?
+            .len();
+        let mut reader = Reader {
+            path: path.to_path_buf(),
+            file,
+            bytes,
+            beginning: Beginning::default(),
+            processes: Vec::new(),
+            chunks: Vec::new(),
+            ending: None,
+            warning: None,
+            stacks: Vec::new(),
+            modules: Vec::new(),
+        };
+        reader.check_head()?;
+        match reader.index_offset() {
+            Some(offset) => reader.read_index(offset)?,
+            None => reader.scan()?,
+        }
+        Ok(reader)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn events(&self) -> u64 {
+        self.chunks
+            .iter()
+            .map(|chunk| u64::from(chunk.head.count))
+            .sum()
+    }
+
+    pub fn units_per_second(&self) -> f64 {
+        let measured = self
+            .ending
+            .as_ref()
+            .map_or(0.0, |ending| ending.units_per_second);
+        let estimated = self.beginning.units_per_second;
+        [measured, estimated, 1e9]
+            .into_iter()
+            .find(|&value| value.is_normal() && value > 0.0)
+            .unwrap_or(1e9)
+    }
+
+    fn check_head(&self) -> Result<()> {
+        let path = self.path.display();
+        let mut head = [0; FILE_HEAD_BYTES as usize];
+        self.file
+            .read_exact_at(&mut head, 0)
+            .ok()
+            .filter(|()| head[..8] == format::MAGIC)
+            .ok_or_else(|| usage!("{path} is no trace: record one with hakmem record"))?;
+        let version = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+        if version != format::VERSION {
+            return Err(usage!(
+                "{path} has trace format {version}; this hakmem reads format {}: use the hakmem \
+                 that recorded it, or a newer one",
+                format::VERSION
+            ));
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, offset: u64, how: &str) -> hakmem_lab::error::Error {
+        failed!(
+            "{} is damaged at byte {offset} ({how}): copy it again from where it was recorded",
+            self.path.display()
+        )
+    }
+
+    fn index_offset(&self) -> Option<u64> {
+        let mut trailer = [0; format::TRAILER_BYTES as usize];
+        let at = self.bytes.checked_sub(format::TRAILER_BYTES)?;
+        self.file.read_exact_at(&mut trailer, at).ok()?;
+        let (offset, magic) = trailer.split_at(8);
+        (magic == format::TRAILER_MAGIC)
+            .then(|| u64::from_le_bytes(offset.try_into().unwrap_or_default()))
+    }
+
+    fn find(&self, offset: u64) -> Result<Found> {
+        let mut head = [0; format::RECORD_HEAD_BYTES];
+        if self.file.read_exact_at(&mut head, offset).is_err() {
+            return Ok(Found::End);
+        }
+        let name = [head[0], head[1], head[2], head[3]];
+        let length = [head[4], head[5], head[6], head[7]];
+        let sum = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
+        let count = u32::from_le_bytes(length) as usize;
+        let contents_at = offset + head.len() as u64;
+        let next = contents_at + count as u64;
+        if next > self.bytes {
+            return Ok(Found::End);
+        }
+        if count > format::RECORD_BYTES_MAX {
+            return Err(self.damaged(offset, "a length beyond reason"));
+        }
+        let mut contents = vec![0; count];
+        self.file
+            .read_exact_at(&mut contents, contents_at)
+            .map_err(|error| failed!("cannot read {}: {error}", self.path.display()))?;
+        if format::checksum(name, length, &contents) == sum {
+            return Ok(Found::Record {
+                tag: Tag::from_name(name),
+                contents,
+                next,
+            });
+        }
+        if next == self.bytes {
+            return Ok(Found::End); // the last record, of which not all reached the disk
+        }
+        Err(self.damaged(offset, "a wrong checksum"))
+    }
+
+    /// A record that has to be there.
+    fn record(&self, offset: u64, wanted: Tag) -> Result<Vec<u8>> {
+        match self.find(offset)? {
+            Found::Record { tag, contents, .. } if tag == Some(wanted) => Ok(contents),
+            Found::Record { .. } => Err(self.damaged(offset, "another record than the index says")),
+            Found::End => Err(self.damaged(offset, "the record is cut off")),
+        }
+    }
+
+    fn json<T: DeserializeOwned>(&self, offset: u64, contents: &[u8]) -> Result<T> {
+        serde_json::from_slice(contents)
+            .map_err(|_| self.damaged(offset, "a record that cannot be understood"))
+    }
+
+    /// Take note of a record that is not a chunk.
+    fn note(&mut self, offset: u64, tag: Tag, contents: &[u8]) -> Result<()> {
+        match tag {
+            Tag::Begin => self.beginning = self.json(offset, contents)?,
+            Tag::Process => {
+                let process = self.json(offset, contents)?;
+                self.processes.push(process);
+            }
+            Tag::Stacks => self.stacks.push(offset),
+            Tag::Modules => self.modules.push(offset),
+            Tag::End => self.ending = Some(self.json(offset, contents)?),
+            Tag::Events | Tag::Index => {}
+        }
+        Ok(())
+    }
+
+    fn read_index(&mut self, offset: u64) -> Result<()> {
+        let contents = self.record(offset, Tag::Index)?;
+        let others = self
+            .parse_index(&contents)
+            .ok_or_else(|| self.damaged(offset, "an index that cannot be understood"))?;
+        for at in others {
+            match self.find(at)? {
+                Found::Record {
+                    tag: Some(tag),
+                    contents,
+                    ..
+                } => self.note(at, tag, &contents)?,
+                Found::Record { tag: None, .. } => {}
+                Found::End => return Err(self.damaged(at, "the record is cut off")),
+            }
+        }
+        Ok(())
+    }
+
+    fn parse_index(&mut self, contents: &[u8]) -> Option<Vec<u64>> {
+        let (length, packed) = contents.split_at_checked(4)?;
+        let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
+        if length > INDEX_BYTES_MAX {
+            return None;
+        }
+        let index = zstd::bulk::decompress(packed, length).ok()?;
+        let mut rest = &index[..];
+        let mut others = Vec::new();
+        let mut at = 0u64;
+        for _ in 0..get(&mut rest)? {
+            at = at.checked_add(get(&mut rest)?)?;
+            others.push(at);
+        }
+        at = 0;
+        for _ in 0..get(&mut rest)? {
+            at = at.checked_add(get(&mut rest)?)?;
+            let mut word = || get(&mut rest)?.try_into().ok();
+            let (process, thread, count) = (word()?, word()?, word()?);
+            let first = get(&mut rest)?;
+            let last = first.checked_add(get(&mut rest)?)?;
+            let head = ChunkHead {
+                process,
+                thread,
+                count,
+                first,
+                last,
+            };
+            self.chunks.push(Chunk { offset: at, head });
+        }
+        Some(others)
+    }
+
+    /// Without an index: the recording was cut off. Everything up to there is read.
+    fn scan(&mut self) -> Result<()> {
+        let mut offset = FILE_HEAD_BYTES;
+        while let Found::Record {
+            tag,
+            contents,
+            next,
+        } = self.find(offset)?
+        {
+            match tag {
+                Some(Tag::Events) => {
+                    let head = codec::read_head(&contents)
+                        .ok_or_else(|| self.damaged(offset, "a chunk that is none"))?;
+                    self.chunks.push(Chunk { offset, head });
+                }
+                Some(Tag::Index) => break, // the last one
+                Some(tag) => self.note(offset, tag, &contents)?,
+                None => {}
+            }
+            offset = next;
+        }
+        if self.ending.is_none() {
+            let last = self.chunks.iter().map(|chunk| chunk.head.last).max();
+            let seconds = last.map_or(0.0, |last| self.seconds(last));
+            self.warning = Some(format!(
+                "{} was cut off at byte {offset} of {}: it has the first {} events, {seconds:.3} s, \
+                 and what followed is lost",
+                self.path.display(),
+                self.bytes,
+                self.events()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Since the beginning of the recording.
+    pub fn seconds(&self, time: u64) -> f64 {
+        time.saturating_sub(self.beginning.start) as f64 / self.units_per_second()
+    }
+
+    /// Append a chunk's events.
+    pub fn read_chunk(
+        &self,
+        chunk: &Chunk,
+        decoder: &mut Decoder,
+        events: &mut Vec<Event>,
+    ) -> Result<()> {
+        let contents = self.record(chunk.offset, Tag::Events)?;
+        decoder
+            .unpack(&contents, events)
+            .filter(|head| *head == chunk.head)
+            .map(|_| ())
+            .ok_or_else(|| self.damaged(chunk.offset, "a chunk that cannot be understood"))
+    }
+
+    /// The call stacks of a process: pairs of number and return addresses, innermost first.
+    pub fn stacks(&self, process: u32) -> Result<Vec<(u32, Vec<u64>)>> {
+        let mut stacks = Vec::new();
+        for &offset in &self.stacks {
+            let contents = self.record(offset, Tag::Stacks)?;
+            parse_stacks(&contents, process, &mut stacks)
+                .ok_or_else(|| self.damaged(offset, "stacks that cannot be understood"))?;
+        }
+        Ok(stacks)
+    }
+
+    /// What a process had mapped, newest last.
+    pub fn modules(&self, process: u32) -> Result<Vec<format::Module>> {
+        let mut modules = Vec::new();
+        for &offset in &self.modules {
+            let contents = self.record(offset, Tag::Modules)?;
+            let record: Modules = self.json(offset, &contents)?;
+            if record.process == process {
+                modules.extend(record.modules);
+            }
+        }
+        Ok(modules)
+    }
+}
+
+fn parse_stacks(
+    mut contents: &[u8],
+    process: u32,
+    stacks: &mut Vec<(u32, Vec<u64>)>,
+) -> Option<()> {
+    if get(&mut contents)? != u64::from(process) {
+        return Some(());
+    }
+    for _ in 0..get(&mut contents)? {
+        let number = get(&mut contents)?.try_into().ok()?;
+        let count = get(&mut contents)?;
+        let frames: Option<Vec<u64>> = (0..count.min(255)).map(|_| get(&mut contents)).collect();
+        stacks.push((number, frames?));
+    }
+    Some(())
+}

@@ -1,0 +1,236 @@
+//! Runs a program with the recorder preloaded, and collects until it and all its children have ended.
+
+use crate::channel::{Channel, TIME_SHIFT, clock::Calibration};
+use crate::collector::{Collector, now};
+use crate::format::{Beginning, Ending, Reason, Tag};
+use crate::writer::Writer;
+use hakmem_lab::error::Result;
+use hakmem_lab::{failed, usage};
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, SystemTime};
+
+pub struct Options {
+    pub output: PathBuf,
+    /// The most bytes that the trace may have.
+    pub limit: Option<u64>,
+    /// Frames of each call stack; 0: no stacks.
+    pub stack_frames: u32,
+    pub recorder: PathBuf,
+    /// What else to preload: the allocator to record, and what the user wants.
+    pub preload: Vec<PathBuf>,
+    pub command: Vec<OsString>,
+}
+
+/// What was recorded, and what was not.
+pub struct Recorded {
+    pub bytes: u64,
+    pub events: u64,
+    pub processes: u64,
+    pub ending: Ending,
+    /// The program's exit code; 128 and the signal that killed it.
+    pub exit_code: u8,
+}
+
+/// A time that is long enough for the first guess at the clock's speed.
+const CALIBRATION: Duration = Duration::from_millis(5);
+
+pub fn record(options: &Options) -> Result<Recorded> {
+    // SAFETY: a file that may not grow is an error of write(), and no signal.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let channel = Channel::create(options.stack_frames)?;
+    let calibration = Calibration::start();
+    let start = now();
+    std::thread::sleep(CALIBRATION);
+    let units =
+        |calibration: &Calibration| calibration.ticks_per_second() / f64::from(1 << TIME_SHIFT);
+    let mut writer = Writer::create(&options.output, options.limit)?;
+    let seconds = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    writer.json(
+        Tag::Begin,
+        &Beginning {
+            recorder: env!("CARGO_PKG_VERSION").into(),
+            command: options
+                .command
+                .iter()
+                .map(|part| part.to_string_lossy().into())
+                .collect(),
+            started: seconds.as_secs(),
+            units_per_second: units(&calibration),
+            start,
+            stack_frames: options.stack_frames,
+        },
+    )?;
+    let mut collector = Collector::new(&channel, writer);
+    let watch = Watch::begin();
+    let child = launch(options, &channel).inspect_err(|_| {
+        let _ = std::fs::remove_file(&options.output);
+    })?;
+    let status = collect(&mut collector, child, &watch)?;
+    let processes = collector.processes;
+    let head = channel.head();
+    let ending = Ending {
+        reason: collector.stopped.unwrap_or(Reason::Ended),
+        events: 0,
+        events_missed: head.events_missed.load(Ordering::Relaxed),
+        processes_missed: head.processes_missed.load(Ordering::Relaxed).into(),
+        units_per_second: units(&calibration),
+        end: now(),
+        exit_code: status.map(|status| exit_code(status).into()),
+    };
+    finish(collector.into_writer(), ending, processes, options)
+}
+
+fn finish(
+    writer: Writer,
+    mut ending: Ending,
+    processes: u64,
+    options: &Options,
+) -> Result<Recorded> {
+    let before = writer.events();
+    let lost = writer.finish(ending.clone())?;
+    ending.events = before - lost;
+    let bytes = std::fs::metadata(&options.output).map_or(0, |data| data.len());
+    let exit_code = ending.exit_code.map_or(1, |code| code as u8);
+    if processes == 0 && ending.processes_missed == 0 {
+        let _ = std::fs::remove_file(&options.output);
+        return Err(failed!(
+            "{} did not load the recorder, so nothing was recorded: it is linked statically, changes \
+             its user, or is for another machine or C library",
+            options.command[0].to_string_lossy()
+        ));
+    }
+    Ok(Recorded {
+        bytes,
+        events: ending.events,
+        processes,
+        ending,
+        exit_code,
+    })
+}
+
+fn launch(options: &Options, channel: &Channel) -> Result<Child> {
+    let mut preload = options.recorder.clone().into_os_string();
+    for library in &options.preload {
+        preload.push(":");
+        preload.push(library);
+    }
+    adopt_orphans();
+    let program = &options.command[0];
+    Command::new(program)
+        .args(&options.command[1..])
+        .env("LD_PRELOAD", preload)
+        .env("HAKMEM_RECORD", channel.path())
+        .spawn()
+        .map_err(|error| usage!("cannot run {}: {error}", program.to_string_lossy()))
+}
+
+/// Programs whose parent ends become this process's children: so it knows when the last has ended.
+fn adopt_orphans() {
+    // SAFETY: sets a flag of this process.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// Collect until all programs have ended. The status is that of the one that was started.
+fn collect(collector: &mut Collector, child: Child, watch: &Watch) -> Result<Option<ExitStatus>> {
+    let id = child.id() as i32;
+    let mut own_status = None;
+    let mut signals = 0;
+    loop {
+        collector.round()?;
+        let mut raw = 0;
+        // SAFETY: the kernel writes a status to where it is told.
+        match unsafe { libc::waitpid(-1, &mut raw, libc::WNOHANG) } {
+            0 => {}
+            ended if ended == id => own_status = Some(ExitStatus::from_raw(raw)),
+            -1 if io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) => {
+                collector.last_round()?;
+                return Ok(own_status);
+            }
+            _ => {}
+        }
+        if let Some(signal) = watch.take() {
+            signals += 1;
+            if signals > 1 || own_status.is_some() {
+                collector.stop(Reason::Stopped);
+                return Ok(own_status);
+            }
+            pass_on(id, signal);
+        }
+    }
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    status
+        .code()
+        .or(status.signal().map(|signal| 128 + signal))
+        .unwrap_or(1) as u8
+}
+
+/// A signal that came to this process alone; one from the terminal, the program has got too.
+fn pass_on(child: i32, signal: Signal) {
+    if !signal.is_from_terminal {
+        // SAFETY: the child has not been waited for, so its number is not another's.
+        unsafe { libc::kill(child, signal.number) };
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Signal {
+    number: i32,
+    is_from_terminal: bool,
+}
+
+static LAST_SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn note_signal(number: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel passes a filled structure to handlers with SA_SIGINFO.
+    let is_from_terminal = unsafe { (*info).si_code } > 0;
+    LAST_SIGNAL.store(
+        if is_from_terminal { -number } else { number },
+        Ordering::Relaxed,
+    );
+}
+
+/// Signals that would end this process end the program instead; the trace is finished after it.
+struct Watch;
+
+impl Watch {
+    fn begin() -> Watch {
+        for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            // SAFETY: the handler only stores to atomics.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = note_signal as *const () as usize;
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+                libc::sigaction(number, &action, std::ptr::null_mut());
+            }
+        }
+        Watch
+    }
+
+    fn take(&self) -> Option<Signal> {
+        let number = LAST_SIGNAL.swap(0, Ordering::Relaxed);
+        (number != 0).then_some(Signal {
+            number: number.abs(),
+            is_from_terminal: number < 0,
+        })
+    }
+}
+
+/// Refuse to write over something.
+pub fn check_output(path: &Path) -> Result<()> {
+    if path.exists() {
+        return Err(usage!(
+            "{} exists: remove it, or name another file with -o",
+            path.display()
+        ));
+    }
+    Ok(())
+}

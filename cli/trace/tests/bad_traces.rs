@@ -1,0 +1,120 @@
+//! A trace that is not whole gives its whole part with a warning, or one line; never a panic, and
+//! never events that were not written.
+
+mod support;
+
+use hakmem_trace::format;
+use hakmem_trace::reader::Reader;
+use std::fs;
+use support::{Threads, free, malloc, read, write, write_begun};
+
+fn some_threads() -> Threads {
+    let events = |thread: u64| {
+        (0..200)
+            .flat_map(|i| {
+                [
+                    malloc(i * 10, (thread << 40) + i * 64, i % 70),
+                    free(i * 10 + 5, (thread << 40) + i * 64),
+                ]
+            })
+            .collect()
+    };
+    Threads::from([(1, events(1)), (2, events(2))])
+}
+
+fn is_prefix(part: &Threads, whole: &Threads) -> bool {
+    part.iter()
+        .all(|(thread, events)| whole[thread].starts_with(events))
+}
+
+#[test]
+fn cut_at_any_byte_it_has_what_came_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let whole = some_threads();
+    write(&path, &whole, 50);
+    let bytes = fs::read(&path).unwrap();
+    for length in 0..bytes.len() {
+        fs::write(&path, &bytes[..length]).unwrap();
+        match read(&path) {
+            Ok(part) => assert!(is_prefix(&part, &whole), "cut at {length}"),
+            Err(line) => {
+                assert!(
+                    length < format::FILE_HEAD_BYTES as usize,
+                    "cut at {length}: {line}"
+                );
+                assert!(line.contains("is no trace"), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_recording_that_was_cut_off_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let whole = some_threads();
+    drop(write_begun(&path, &whole, 50));
+    let reader = Reader::open(&path).unwrap();
+    let warning = reader.warning.as_deref().unwrap_or_default();
+    assert!(
+        warning.contains("was cut off") && warning.contains("first 800 events"),
+        "{warning}"
+    );
+    assert_eq!(read(&path).unwrap(), whole);
+}
+
+#[test]
+fn a_byte_changed_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let whole = some_threads();
+    write(&path, &whole, 50);
+    let bytes = fs::read(&path).unwrap();
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 0x41;
+        fs::write(&path, &changed).unwrap();
+        match read(&path) {
+            Ok(part) => assert!(is_prefix(&part, &whole), "byte {at}"),
+            Err(line) => assert_eq!(line.lines().count(), 1, "byte {at}: {line}"),
+        }
+    }
+}
+
+#[test]
+fn a_newer_version_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    write(&path, &some_threads(), 50);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8] = 2;
+    fs::write(&path, &bytes).unwrap();
+    let line = read(&path).unwrap_err();
+    assert!(
+        line.contains("has trace format 2; this hakmem reads format 1"),
+        "{line}"
+    );
+}
+
+/// As the fuzz target does it, for a moment: many bytes changed, with right checksums.
+#[test]
+fn damage_behind_a_right_checksum_is_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    write(&path, &some_threads(), 50);
+    let bytes = fs::read(&path).unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..1000 {
+        let mut changed = bytes.clone();
+        for _ in 0..random.usize(1..5) {
+            let at = random.usize(format::FILE_HEAD_BYTES as usize..changed.len());
+            changed[at] = random.u8(..);
+        }
+        format::mend_checksums(&mut changed);
+        fs::write(&path, &changed).unwrap();
+        if let Err(line) = read(&path) {
+            assert_eq!(line.lines().count(), 1, "{line}");
+        }
+    }
+}

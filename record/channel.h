@@ -1,0 +1,104 @@
+// channel.h -- the memory that recorded programs share with `hakmem record`.
+//
+// Owns      nothing: the collector (cli/trace/src/collector.rs) makes it, programs map it.
+// Threads   a ring has one writer, its thread, and one reader, the collector.
+//
+// It outlives the programs: what a thread has published is in it when the program is killed by
+// anything, and the collector writes it to the trace. cli/trace/src/channel.rs has the same layout;
+// both come from one build, and `version` says so.
+#ifndef HAK_RECORD_CHANNEL_H
+#define HAK_RECORD_CHANNEL_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+#define CHANNEL_MAGIC   UINT64_C(0x314e414843524b48) // "HKRCHAN1"
+#define CHANNEL_VERSION 1
+
+#define CHANNEL_PROCESSES 1024 // live at one time
+#define CHANNEL_RINGS     512
+#define RING_EVENTS       32768 // 512 KiB a ring: some milliseconds of the fastest program
+#define PROGRAM_CHARS     224
+
+// Where the parts lie in the mapping.
+#define CHANNEL_PROCESSES_AT UINT64_C(4096)
+#define CHANNEL_RINGS_AT     (CHANNEL_PROCESSES_AT + CHANNEL_PROCESSES * sizeof(struct process_entry))
+#define CHANNEL_EVENTS_AT    (CHANNEL_RINGS_AT + CHANNEL_RINGS * sizeof(struct ring))
+#define CHANNEL_BYTES \
+    (CHANNEL_EVENTS_AT + (uint64_t)CHANNEL_RINGS * RING_EVENTS * sizeof(struct event))
+
+struct channel {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t stack_frames;          // how many to record with each event; 0: no stacks
+    uint32_t use_clock;             // the processor's counter cannot be trusted: CLOCK_MONOTONIC
+    int32_t collector;              // its process id
+    _Atomic(uint32_t) is_stopped;   // by the collector: record no more
+    _Atomic(uint32_t) next_process; // numbers of processes
+    _Atomic(uint32_t) collector_sleeps; // a futex: 1 while it waits for work
+    _Atomic(uint32_t) processes_missed; // found no free entry, and are not recorded
+    _Atomic(uint64_t) events_missed;    // found no free ring
+};
+
+enum process_state { PROCESS_FREE, PROCESS_BEGINS, PROCESS_LIVE, PROCESS_KNOWN };
+
+// One recorded program. An exec makes a new one of the same id.
+struct process_entry {
+    _Atomic(uint32_t) state; // enum process_state; KNOWN is set by the collector, a futex
+    int32_t id;
+    uint32_t number;
+    uint32_t parent; // the number of the process that forked it; 0 after an exec
+    uint64_t start;  // time of its first event
+    uint64_t unused;
+    char program[PROGRAM_CHARS];
+};
+
+enum ring_state { RING_FREE, RING_TAKEN, RING_CLOSED };
+
+// A thread's events on their way. `head` and `tail` count events and never wrap.
+//
+//   tail <= head <= tail + RING_EVENTS
+struct ring {
+    _Atomic(uint32_t) state; // enum ring_state; FREE is set by the collector
+    uint32_t process;        // number
+    uint32_t thread;         // number within the process; 0: several, each event says whose
+    int32_t id;              // of the thread
+    HAK_ALIGNED(64) _Atomic(uint64_t) head; // by the thread: published up to here
+    HAK_ALIGNED(64) _Atomic(uint64_t) tail; // by the collector: taken up to here
+    _Atomic(uint32_t) writer_waits;         // a futex: 1 while the thread waits for room
+};
+
+enum event_kind {
+    EVENT_MALLOC = 1,
+    EVENT_CALLOC,
+    EVENT_ALIGNED,
+    EVENT_FREE,
+    EVENT_REALLOC_FROM, // a realloc begins: the old block
+    EVENT_REALLOC_TO,   // it has ended: the new block and its size
+    // What precedes an event and belongs to it:
+    EVENT_SIZE = 16, // second word: a size that has no room in the event
+    EVENT_STACK,     // address: the number of the call stack
+    EVENT_THREAD,    // address: the number of the thread, in a ring of several
+    EVENT_NEW_STACK, // address: its number; alignment: its frames, which follow, two an event
+};
+
+// first    address in bits 0 to 47, log2 of the alignment from 48, kind from 56
+// second   size in bits 0 to 23 (all ones: EVENT_SIZE has it), low bits of the time from 24
+struct event {
+    uint64_t first;
+    uint64_t second;
+};
+
+#define EVENT_SIZE_BITS 24
+#define EVENT_SIZE_MAX  ((UINT64_C(1) << EVENT_SIZE_BITS) - 1)
+// Ticks of the processor's counter are finer than two events can be apart.
+#define EVENT_TIME_SHIFT 4
+
+_Static_assert(sizeof(struct event) == 16, "two words");
+_Static_assert(sizeof(struct process_entry) == 256, "as cli/trace/src/channel.rs has it");
+_Static_assert(sizeof(struct ring) == 192, "as cli/trace/src/channel.rs has it");
+_Static_assert(sizeof(struct channel) <= CHANNEL_PROCESSES_AT, "the first page");
+
+#endif

@@ -1,0 +1,175 @@
+// interpose.c -- malloc and its family: record the call, and let the program's own allocator do it.
+//
+// An allocation is recorded when it has returned, a free before it begins: so the time of a block's
+// free is never before its malloc's, and never after that of the next malloc that returns the same
+// address, whichever threads they are in.
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "next.h"
+#include "recorder.h"
+
+// ISO C's names are declared there without these attributes; and free_sized is not everywhere.
+HAK_EXPORT void cfree(void *block);
+HAK_EXPORT void free_sized(void *block, size_t bytes);
+HAK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t bytes);
+HAK_EXPORT void *memalign(size_t alignment, size_t bytes);
+HAK_EXPORT void *pvalloc(size_t bytes);
+
+static unsigned log2_of(size_t alignment)
+{
+    return alignment > 1 ? (unsigned)(63 - __builtin_clzll(alignment)) : 0;
+}
+
+HAK_EXPORT void *malloc(size_t bytes)
+{
+    if (HAK_UNLIKELY(!hak_recorder_enter())) {
+        return hak_next.malloc != NULL ? hak_next.malloc(bytes) : hak_early_alloc(bytes);
+    }
+    void *block = hak_next.malloc(bytes);
+    hak_record(EVENT_MALLOC, block, bytes, 0);
+    hak_recorder_leave();
+    return block;
+}
+
+HAK_EXPORT void *calloc(size_t count, size_t bytes)
+{
+    size_t all;
+    const bool fits = !__builtin_mul_overflow(count, bytes, &all);
+    if (HAK_UNLIKELY(!hak_recorder_enter())) {
+        // Early blocks are zero: none is used twice.
+        return hak_next.calloc != NULL ? hak_next.calloc(count, bytes) : hak_early_alloc(all);
+    }
+    void *block = hak_next.calloc(count, bytes);
+    hak_record(EVENT_CALLOC, block, fits ? all : SIZE_MAX, 0);
+    hak_recorder_leave();
+    return block;
+}
+
+HAK_EXPORT void free(void *block)
+{
+    if (block == NULL || HAK_UNLIKELY(hak_early_owns(block))) {
+        return;
+    }
+    if (HAK_UNLIKELY(!hak_recorder_enter())) {
+        hak_next.free(block);
+        return;
+    }
+    hak_record(EVENT_FREE, block, 0, 0);
+    hak_next.free(block);
+    hak_recorder_leave();
+}
+
+static void *realloc_early(void *block, size_t bytes)
+{
+    void *grown = malloc(bytes);
+    if (grown != NULL) {
+        const size_t before = hak_early_size(block);
+        memcpy(grown, block, before < bytes ? before : bytes);
+    }
+    return grown;
+}
+
+HAK_EXPORT void *realloc(void *block, size_t bytes)
+{
+    if (HAK_UNLIKELY(block != NULL && hak_early_owns(block))) {
+        return realloc_early(block, bytes);
+    }
+    if (HAK_UNLIKELY(!hak_recorder_enter())) {
+        return hak_next.realloc != NULL ? hak_next.realloc(block, bytes) : hak_early_alloc(bytes);
+    }
+    if (block != NULL) {
+        hak_record(EVENT_REALLOC_FROM, block, 0, 0);
+    }
+    void *moved = hak_next.realloc(block, bytes);
+    hak_record(block != NULL ? EVENT_REALLOC_TO : EVENT_MALLOC, moved, bytes, 0);
+    hak_recorder_leave();
+    return moved;
+}
+
+HAK_EXPORT void *reallocarray(void *block, size_t count, size_t bytes)
+{
+    size_t all;
+    if (__builtin_mul_overflow(count, bytes, &all)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return realloc(block, all);
+}
+
+HAK_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
+{
+    if (HAK_UNLIKELY(!hak_recorder_enter())) {
+        return hak_next.posix_memalign(block, alignment, bytes);
+    }
+    const int error = hak_next.posix_memalign(block, alignment, bytes);
+    hak_record(EVENT_ALIGNED, error == 0 ? *block : NULL, bytes, log2_of(alignment));
+    hak_recorder_leave();
+    return error;
+}
+
+HAK_EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    if (HAK_UNLIKELY(!hak_recorder_enter())) {
+        return hak_next.aligned_alloc(alignment, bytes);
+    }
+    void *block = hak_next.aligned_alloc(alignment, bytes);
+    hak_record(EVENT_ALIGNED, block, bytes, log2_of(alignment));
+    hak_recorder_leave();
+    return block;
+}
+
+HAK_EXPORT void *memalign(size_t alignment, size_t bytes)
+{
+    if (HAK_UNLIKELY(!hak_recorder_enter())) {
+        return hak_next.memalign(alignment, bytes);
+    }
+    void *block = hak_next.memalign(alignment, bytes);
+    hak_record(EVENT_ALIGNED, block, bytes, log2_of(alignment));
+    hak_recorder_leave();
+    return block;
+}
+
+HAK_EXPORT void *valloc(size_t bytes)
+{
+    if (HAK_UNLIKELY(!hak_recorder_enter())) {
+        return hak_next.valloc(bytes);
+    }
+    void *block = hak_next.valloc(bytes);
+    hak_record(EVENT_ALIGNED, block, bytes, 12);
+    hak_recorder_leave();
+    return block;
+}
+
+HAK_EXPORT void *pvalloc(size_t bytes)
+{
+    if (HAK_UNLIKELY(!hak_recorder_enter())) {
+        return hak_next.pvalloc(bytes);
+    }
+    void *block = hak_next.pvalloc(bytes);
+    hak_record(EVENT_ALIGNED, block, bytes, 12);
+    hak_recorder_leave();
+    return block;
+}
+
+// Other ways to say free. The program's allocator may lack them; free() it has.
+
+HAK_EXPORT void cfree(void *block)
+{
+    free(block);
+}
+
+HAK_EXPORT void free_sized(void *block, size_t bytes)
+{
+    (void)bytes;
+    free(block);
+}
+
+HAK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t bytes)
+{
+    (void)alignment;
+    (void)bytes;
+    free(block);
+}

@@ -1,0 +1,37 @@
+// next.h -- the allocator that the program uses: whatever the next library in order defines.
+//
+// Threads   hak_next_find: once, before any other call. The rest: any.
+// Fails     a function that no library has is NULL, but for malloc, calloc, realloc and free.
+#ifndef HAK_RECORD_NEXT_H
+#define HAK_RECORD_NEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+struct next_functions {
+    void *(*malloc)(size_t);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void (*free)(void *);
+    int (*posix_memalign)(void **, size_t, size_t);
+    void *(*aligned_alloc)(size_t, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*valloc)(size_t);
+    void *(*pvalloc)(size_t);
+};
+
+HAK_INTERNAL extern struct next_functions hak_next;
+
+HAK_INTERNAL void hak_next_find(void);
+// A function by name, looked for behind this library and, for libraries that the program opened
+// for itself alone, in the C++ runtime; NULL when there is none.
+HAK_INTERNAL void *hak_next_symbol(const char *name);
+
+// While the dynamic linker looks for malloc it may call malloc: blocks from a small array.
+HAK_INTERNAL void *hak_early_alloc(size_t bytes);
+HAK_INTERNAL bool hak_early_owns(const void *block);
+HAK_INTERNAL size_t hak_early_size(const void *block);
+
+#endif

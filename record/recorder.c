@@ -1,0 +1,390 @@
+// recorder.c -- how processes and threads introduce themselves, and what happens when a ring is full.
+#include "recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "next.h"
+#include "stacks.h"
+
+HAK_TLS struct recorder hak_recorder;
+struct process *hak_process;
+bool hak_with_stacks;
+bool hak_with_clock;
+
+static struct channel *channel; // NULL: nothing is recorded
+static pthread_key_t ending;
+static uint32_t own_number; // as hak_process->number; in a forked child, until known, its parent's
+static char channel_path[64];
+static bool collector_is_gone;
+
+// The longest group of events that belong together: a thread, a new stack, a size, the event.
+#define GROUP_EVENTS (4 + 1 + (HAK_STACK_FRAMES_MAX + 1) / 2)
+
+static struct process_entry *process_entries(void)
+{
+    return (struct process_entry *)(void *)((char *)channel + CHANNEL_PROCESSES_AT);
+}
+
+static struct ring *rings(void)
+{
+    return (struct ring *)(void *)((char *)channel + CHANNEL_RINGS_AT);
+}
+
+static struct event *events_of(const struct ring *ring)
+{
+    struct event *first = (struct event *)(void *)((char *)channel + CHANNEL_EVENTS_AT);
+    return first + (uint64_t)(ring - rings()) * RING_EVENTS;
+}
+
+// The channel lies between processes: no private futexes.
+static void sleep_while(_Atomic(uint32_t) *word, uint32_t value, long milliseconds)
+{
+    const struct timespec time = {.tv_sec = milliseconds / 1000,
+                                  .tv_nsec = milliseconds % 1000 * 1000000};
+    syscall(SYS_futex, word, FUTEX_WAIT, value, &time, NULL, 0);
+}
+
+static void wake(_Atomic(uint32_t) *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void wake_collector(void)
+{
+    if (hak_load_relaxed(&channel->collector_sleeps) != 0) {
+        hak_store_relaxed(&channel->collector_sleeps, 0);
+        wake(&channel->collector_sleeps);
+    }
+}
+
+static void lock_process(void)
+{
+    uint32_t expected = 0;
+    while (!hak_cas_acquire(&hak_process->lock, &expected, 1)) { // pairs with: unlock_process
+        expected = 0;
+        sched_yield();
+    }
+}
+
+static void unlock_process(void)
+{
+    hak_store_release(&hak_process->lock, 0); // pairs with: lock_process
+}
+
+// ---- start ----
+
+static struct channel *open_channel(const char *path)
+{
+    const int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) {
+        return NULL;
+    }
+    void *memory = mmap(NULL, CHANNEL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED) {
+        return NULL;
+    }
+    struct channel *opened = memory;
+    if (opened->magic != CHANNEL_MAGIC || opened->version != CHANNEL_VERSION) {
+        munmap(memory, CHANNEL_BYTES);
+        return NULL;
+    }
+    return opened;
+}
+
+// The page that a forked child finds zeroed.
+static struct process *map_process(void)
+{
+    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || madvise(page, bytes, MADV_WIPEONFORK) != 0) {
+        return NULL;
+    }
+    return page;
+}
+
+static void end_thread(void *self_pointer)
+{
+    struct recorder *self = self_pointer;
+    // Other destructors free too: be called again until the last round.
+    if (++self->endings < PTHREAD_DESTRUCTOR_ITERATIONS) {
+        pthread_setspecific(ending, self);
+        return;
+    }
+    if (self->ring != NULL && self->process == hak_load_relaxed(&hak_process->number)) {
+        hak_store_release(&self->ring->state, RING_CLOSED); // pairs with: the collector's take
+    }
+    self->ring = NULL; // what the thread still does goes into the shared ring
+    self->head = self->room_until = 0;
+}
+
+static void start(void)
+{
+    hak_next_find();
+    const char *path = getenv("HAKMEM_RECORD");
+    channel = path != NULL ? open_channel(path) : NULL;
+    hak_process = channel != NULL ? map_process() : NULL;
+    if (hak_process == NULL || pthread_key_create(&ending, end_thread) != 0) {
+        channel = NULL;
+        return;
+    }
+    strncpy(channel_path, path, sizeof channel_path - 1);
+    hak_with_clock = channel->use_clock != 0;
+    if (channel->stack_frames != 0) {
+        hak_with_stacks = hak_stacks_start(channel->stack_frames);
+    }
+}
+
+// Between its first call, which may come before any constructor, and main, a program has one thread
+// as a rule; another one waits here.
+static void start_once(void)
+{
+    enum { NOT_YET, STARTING, STARTED };
+    static _Atomic(uint32_t) progress;
+    uint32_t expected = NOT_YET;
+    if (hak_cas_acquire(&progress, &expected, STARTING)) { // pairs with: start_once
+        start();
+        hak_store_release(&progress, STARTED); // pairs with: start_once
+    }
+    while (atomic_load_explicit(&progress, memory_order_acquire) != STARTED) {
+        sched_yield();
+    }
+}
+
+bool hak_recorder_enter_slow(struct recorder *self)
+{
+    if (self->state != RECORDER_NEW) {
+        return false;
+    }
+    self->state = RECORDER_BUSY;
+    const int error = errno;
+    start_once();
+    errno = error;
+    if (channel == NULL) {
+        self->state = RECORDER_OFF;
+        return false;
+    }
+    return true;
+}
+
+// ---- introductions ----
+
+static void fill_in(struct process_entry *entry, uint64_t time)
+{
+    entry->id = getpid();
+    entry->parent = own_number;
+    entry->start = time;
+    const ssize_t length = readlink("/proc/self/exe", entry->program, PROGRAM_CHARS - 1);
+    entry->program[length > 0 ? length : 0] = '\0';
+    entry->number = 1 + hak_add_relaxed(&channel->next_process, 1);
+}
+
+// The process's entry. Without a free one it is not recorded; its number says so.
+static void introduce_process_locked(uint64_t time)
+{
+    for (unsigned i = 0; i < CHANNEL_PROCESSES; i++) {
+        struct process_entry *entry = &process_entries()[i];
+        uint32_t expected = PROCESS_FREE;
+        if (!hak_cas_acquire(
+                &entry->state, &expected, PROCESS_BEGINS)) { // pairs with: the collector
+            continue;
+        }
+        fill_in(entry, time);
+        hak_store_release(&entry->state, PROCESS_LIVE); // pairs with: the collector's look
+        wake_collector();
+        if (hak_with_stacks) {
+            // The collector has to see what is mapped here, before this process can have ended.
+            sleep_while(&entry->state, PROCESS_LIVE, 1000);
+            hak_stacks_reset();
+        }
+        own_number = entry->number;
+        hak_store_release(&hak_process->number, own_number); // pairs with: introduce
+        return;
+    }
+    hak_add_relaxed(&channel->processes_missed, 1);
+    own_number = UINT32_MAX;
+    hak_store_release(&hak_process->number, own_number); // pairs with: introduce
+}
+
+static struct ring *take_ring(uint32_t thread)
+{
+    for (unsigned i = 0; i < CHANNEL_RINGS; i++) {
+        struct ring *ring = &rings()[i];
+        uint32_t expected = RING_FREE;
+        if (hak_load_relaxed(&ring->state) == RING_FREE &&
+            hak_cas_acquire(&ring->state, &expected, RING_TAKEN)) { // pairs with: the collector
+            ring->process = own_number;
+            ring->thread = thread;
+            ring->id = (int32_t)syscall(SYS_gettid);
+            return ring;
+        }
+    }
+    return NULL;
+}
+
+static void use_ring(struct recorder *recorder, struct ring *ring)
+{
+    recorder->ring = ring;
+    if (ring != NULL) {
+        recorder->events = events_of(ring);
+        recorder->head = recorder->room_until = hak_load_relaxed(&ring->head);
+    }
+}
+
+// Make this thread, and its process, known. A forked child's thread carries what its parent's knew.
+static void introduce(struct recorder *self, uint64_t time)
+{
+    if (atomic_load_explicit(&hak_process->number, memory_order_acquire) == 0) {
+        lock_process();
+        if (hak_load_relaxed(&hak_process->number) == 0) {
+            introduce_process_locked(time);
+        }
+        unlock_process();
+    }
+    self->process = hak_load_relaxed(&hak_process->number);
+    self->thread = 1 + hak_add_relaxed(&hak_process->threads, 1);
+    self->endings = 0;
+    self->ring = NULL;
+    self->head = self->room_until = 0;
+    if (self->process != UINT32_MAX) {
+        use_ring(self, take_ring(self->thread));
+        pthread_setspecific(ending, self);
+    }
+}
+
+// ---- writing ----
+
+// The files of a process that has ended are gone before its number is. Without /proc, as in a
+// changed root, the number has to do.
+static bool collector_lives(void)
+{
+    if (kill(channel->collector, 0) != 0 && errno == ESRCH) {
+        return false;
+    }
+    return access("/proc/self", F_OK) != 0 || access(channel_path, F_OK) == 0;
+}
+
+// Sleep until the collector has made room for `count` events. False: it is gone or wants no more.
+static bool wait_for_room(const struct recorder *recorder, unsigned count)
+{
+    struct ring *ring = recorder->ring;
+    for (unsigned tries = 1;; tries++) {
+        const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+        if (recorder->head + count <= tail + RING_EVENTS) {
+            return true;
+        }
+        wake_collector();
+        if (hak_load_relaxed(&channel->is_stopped) != 0) {
+            return false;
+        }
+        if (tries % 20 == 0 && !collector_lives()) {
+            collector_is_gone = true;
+            return false;
+        }
+        atomic_store_explicit(&ring->writer_waits, 1, memory_order_seq_cst);
+        if (atomic_load_explicit(&ring->tail, memory_order_seq_cst) == tail) {
+            sleep_while(&ring->writer_waits, 1, 50);
+        }
+    }
+}
+
+// Look again when another quarter of the ring is full: the collector may sleep.
+#define QUARTER (RING_EVENTS / 4)
+
+static void write_events(struct recorder *recorder, const struct event *events, unsigned count)
+{
+    if (!wait_for_room(recorder, count)) {
+        return;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        recorder->events[(recorder->head + i) % RING_EVENTS] = events[i];
+    }
+    recorder->head += count;
+    hak_store_release(&recorder->ring->head, recorder->head); // pairs with: the collector's take
+    const uint64_t full = hak_load_relaxed(&recorder->ring->tail) + RING_EVENTS;
+    const uint64_t next_quarter = (recorder->head / QUARTER + 1) * QUARTER;
+    recorder->room_until = next_quarter < full ? next_quarter : full;
+    if (recorder->head % QUARTER < count) {
+        wake_collector();
+    }
+}
+
+static void write_shared(struct recorder *self, struct event *events, unsigned count)
+{
+    // The first event of each group was left for the thread's name.
+    events[0] = (struct event){.first = hak_event_first(EVENT_THREAD, self->thread, 0)};
+    lock_process();
+    struct recorder *shared = &hak_process->shared;
+    if (shared->ring == NULL) {
+        use_ring(shared, take_ring(0));
+    }
+    if (shared->ring != NULL) {
+        write_events(shared, events, count);
+    } else {
+        hak_add_relaxed(&channel->events_missed, 1);
+    }
+    unlock_process();
+}
+
+// The events that precede one with a stack.
+static unsigned add_stack(struct event *events)
+{
+    uintptr_t frames[HAK_STACK_FRAMES_MAX];
+    unsigned frame_count = 0;
+    bool is_new = false;
+    const uint32_t number = hak_stack_number(frames, &frame_count, &is_new);
+    unsigned count = 0;
+    if (is_new) {
+        events[count++].first = hak_event_first(EVENT_NEW_STACK, number, frame_count);
+        for (unsigned i = 0; i < frame_count; i += 2) {
+            events[count].first = frames[i];
+            events[count++].second = i + 1 < frame_count ? frames[i + 1] : 0;
+        }
+    }
+    events[count++].first = hak_event_first(EVENT_STACK, number, 0);
+    return count;
+}
+
+// Everything but one event into a thread's own ring, while there is room.
+void hak_record_slow(
+    enum event_kind kind, const void *block, size_t bytes, unsigned alignment_log2, uint64_t time)
+{
+    struct recorder *self = &hak_recorder;
+    if (collector_is_gone || hak_load_relaxed(&channel->is_stopped) != 0) {
+        return;
+    }
+    const int error = errno;
+    if (self->process == 0 || self->process != hak_load_relaxed(&hak_process->number)) {
+        introduce(self, time);
+    }
+    struct event events[GROUP_EVENTS] = {0};
+    unsigned count = 1;
+    if (hak_with_stacks && kind != EVENT_FREE && kind != EVENT_REALLOC_FROM) {
+        count += add_stack(events + count);
+    }
+    uint64_t size = bytes;
+    if (bytes >= EVENT_SIZE_MAX) {
+        events[count].first = hak_event_first(EVENT_SIZE, 0, 0);
+        events[count++].second = bytes;
+        size = EVENT_SIZE_MAX;
+    }
+    events[count].first = hak_event_first(kind, (uintptr_t)block, alignment_log2);
+    events[count++].second = hak_event_second(size, time);
+    if (self->ring != NULL) {
+        write_events(self, events + 1, count - 1);
+    } else if (self->process != UINT32_MAX) {
+        write_shared(self, events, count);
+    }
+    errno = error;
+}

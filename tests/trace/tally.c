@@ -23,6 +23,7 @@ struct line {
 enum { MALLOC = 1, CALLOC, ALIGNED, FREE, REALLOC_FROM, REALLOC_TO };
 
 void *memalign(size_t alignment, size_t bytes);
+size_t malloc_usable_size(void *block);
 
 static void put(int kind, const void *block, size_t bytes, size_t alignment)
 {
@@ -106,4 +107,10 @@ void *memalign(size_t alignment, size_t bytes)
     void *block = next(alignment, bytes);
     put(ALIGNED, block, bytes, alignment);
     return block;
+}
+
+size_t malloc_usable_size(void *block)
+{
+    NEXT(malloc_usable_size);
+    return next(block);
 }

@@ -1,6 +1,8 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
-use crate::commands::{bench, compare, generate, peers, record, report, run, stats, trace, verify};
+use crate::commands::{
+    bench, compare, generate, peers, record, replay, report, run, stats, trace, verify,
+};
 use clap::{Parser, Subcommand};
 
 const EXIT_CODES: &str = "\
@@ -22,7 +24,10 @@ pub enum Command {
     Stats(stats::Arguments),
     Bench(bench::Arguments),
     Record(record::Arguments),
+    Replay(replay::Arguments),
     Trace(trace::Arguments),
+    #[command(hide = true)]
+    ReplayInside(replay::InsideArguments),
     Report(report::Arguments),
     Peers(peers::Arguments),
     Generate(generate::Arguments),

@@ -4,8 +4,8 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 9] = [
-    "run", "verify", "compare", "stats", "bench", "record", "trace", "report", "peers",
+const COMMANDS: [&str; 10] = [
+    "run", "verify", "compare", "stats", "bench", "record", "replay", "trace", "report", "peers",
 ];
 
 fn help(arguments: &[&str]) -> String {

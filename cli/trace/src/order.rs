@@ -149,6 +149,12 @@ impl<'a> Ordered<'a> {
         self.blocks.len()
     }
 
+    /// Has the thread no events any more?
+    pub fn has_ended(&self, thread: usize) -> bool {
+        let state = &self.states[thread];
+        state.next == state.events.len() && state.chunks.is_empty()
+    }
+
     /// Blocks that nobody has freed.
     pub fn survivors(&self) -> impl Iterator<Item = &Block> {
         self.live.values().map(|&slot| &self.blocks[slot as usize])

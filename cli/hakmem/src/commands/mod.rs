@@ -5,6 +5,7 @@ pub mod compare;
 pub mod generate;
 pub mod peers;
 pub mod record;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod stats;
@@ -21,11 +22,13 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Compare(arguments) => compare::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),
         Command::Generate(arguments) => generate::execute(&arguments),
-        Command::Report(arguments) => report::execute(&arguments),
         Command::Peers(arguments) => peers::execute(arguments),
         Command::Stats(arguments) => stats::execute(&arguments),
         Command::Record(arguments) => record::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),
+        Command::Report(arguments) => report::execute(&arguments),
+        Command::Replay(arguments) => replay::execute(arguments),
+        Command::ReplayInside(arguments) => replay::execute_inside(arguments),
     }
 }

@@ -1,0 +1,252 @@
+//! `hakmem replay`: a trace through several allocators.
+
+use crate::output;
+use clap::Args;
+use hakmem_lab::allocator::{BASELINE, Catalogue, OURS};
+use hakmem_lab::error::Result;
+use hakmem_lab::places::Places;
+use hakmem_lab::render::{Cell, Table, Tone, duration, memory};
+use hakmem_lab::statistics::{Difference, median, ratio};
+use hakmem_lab::{failed, interrupt};
+use hakmem_trace::replay::{Options, ReplayDocument, Run, replay};
+use hakmem_trace::replayer::{self, Touch};
+use indicatif::ProgressBar;
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem replay trace.hkt                        # under hakmem and glibc
+  hakmem replay trace.hkt --all
+  hakmem replay trace.hkt -a hakmem,jemalloc -n 10 --export replay.json
+  hakmem report replay.json                      # curves of memory and of latencies";
+
+/// Replay a trace under several allocators: time, latency, memory, fragmentation
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The trace
+    trace: PathBuf,
+    /// Under every allocator that 'hakmem peers list' names
+    #[arg(long, conflicts_with = "allocators")]
+    all: bool,
+    /// Allocators: names, or NAME=LIBRARY, each with +SETTING=VALUE
+    #[arg(
+        short,
+        long,
+        visible_alias = "allocator",
+        value_name = "NAME,...",
+        value_delimiter = ','
+    )]
+    allocators: Vec<String>,
+    /// What ratios are against
+    #[arg(short, long, value_name = "NAME", default_value = BASELINE)]
+    baseline: String,
+    /// Of this process only; by default that with the most events
+    #[arg(long, value_name = "NUMBER")]
+    process: Option<u32>,
+    /// Runs of each, besides the one that measures latencies
+    #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// What to write to the blocks: the first byte of each page, all, none
+    #[arg(long, value_name = "WHAT", default_value = "pages", value_parser = parse_touch)]
+    touch: Touch,
+    /// Write the whole result, with every sample, into a file
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
+    /// Print the whole result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the measured process runs; not for users
+#[derive(Args)]
+pub struct InsideArguments {
+    operations: PathBuf,
+    task: PathBuf,
+}
+
+fn parse_touch(text: &str) -> std::result::Result<Touch, String> {
+    match text {
+        "pages" => Ok(Touch::Pages),
+        "all" => Ok(Touch::All),
+        "none" => Ok(Touch::None),
+        _ => Err("pages, all or none".into()),
+    }
+}
+
+pub fn execute(arguments: Arguments) -> Result<ExitCode> {
+    let places = Places::find()?;
+    let catalogue = Catalogue::load(&places)?;
+    let mut names = arguments.allocators.clone();
+    if names.is_empty() && !arguments.all {
+        names.push(OURS.into());
+    }
+    if !names.is_empty() && !names.contains(&arguments.baseline) {
+        names.push(arguments.baseline.clone());
+    }
+    let options = Options {
+        trace: arguments.trace,
+        process: arguments.process,
+        allocators: catalogue.choose(&names)?,
+        runs: arguments.runs,
+        touch: arguments.touch,
+        own_path: env::current_exe()
+            .map_err(|error| failed!("cannot find this command's own path: {error}"))?,
+    };
+    interrupt::install();
+    let bar = ProgressBar::new_spinner();
+    let document = replay(&options, |line| match line.strip_prefix("warning") {
+        Some(_) => bar.suspend(|| eprintln!("hakmem: {line}")),
+        None => {
+            bar.set_message(line.to_string());
+            bar.tick();
+        }
+    })?;
+    bar.finish_and_clear();
+    let text = serde_json::to_string_pretty(&document)
+        .map_err(|error| failed!("cannot write JSON: {error}"))?;
+    if let Some(path) = &arguments.export {
+        fs::write(path, &text)
+            .map_err(|error| failed!("cannot write {}: {error}", path.display()))?;
+    }
+    if arguments.json {
+        println!("{text}");
+    } else {
+        print(&document, &arguments.baseline);
+    }
+    for refused in &document.refused {
+        eprintln!("hakmem: {}: refused: {}", refused.allocator, refused.reason);
+    }
+    if interrupt::requested() {
+        return Err(failed!("stopped; what was finished is above"));
+    }
+    Ok(if document.refused.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+pub fn execute_inside(arguments: InsideArguments) -> Result<ExitCode> {
+    let cannot = |error: &dyn std::fmt::Display| failed!("cannot read the plan: {error}");
+    let text = fs::read(&arguments.task).map_err(|error| cannot(&error))?;
+    let task = serde_json::from_slice(&text).map_err(|error| cannot(&error))?;
+    let replayed = replayer::run(task, &arguments.operations)?;
+    let answer = serde_json::to_string(&replayed)
+        .map_err(|error| failed!("cannot write the answer: {error}"))?;
+    println!("{answer}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(document: &ReplayDocument, baseline: &str) {
+    println!(
+        "{:.70}: {} operations of {} thread{}, at most {} live\n",
+        document.command.join(" ").replace('\n', " "),
+        document.operations,
+        document.threads,
+        if document.threads == 1 { "" } else { "s" },
+        memory(document.live_bytes_peak as f64 / 1024.0)
+    );
+    let mut table = Table::default();
+    table.text_column("allocator", 0);
+    let heads = [
+        "time",
+        "ratio",
+        "M/s",
+        "peak",
+        "end",
+        "overhead",
+        "malloc 50 %",
+        "99.9 %",
+        "99.999 %",
+        "free 50 %",
+        "99.9 %",
+        "99.999 %",
+    ];
+    for (place, head) in heads.iter().enumerate() {
+        table.number_column(head, if place < 5 { 0 } else { place as u8 });
+    }
+    let seconds =
+        |name: &str| -> Vec<f64> { document.runs_of(name).map(|run| run.seconds).collect() };
+    let mut names: Vec<&String> = document.allocators.keys().collect();
+    names.retain(|name| document.runs_of(name).next().is_some());
+    names.sort_by(|a, b| median(&seconds(a)).total_cmp(&median(&seconds(b))));
+    for name in names {
+        table.row(row(document, name, baseline, &seconds));
+    }
+    println!("{}", table.render(output::terminal()));
+    println!(
+        "time: median of {} runs; ratio: against {baseline}, with its 95 % interval. peak, end: \
+         resident memory\nbeyond what was there before. overhead: resident over live memory, on \
+         average. Latencies include the\nclock, {:.0} ns.",
+        document.runs_wanted, document.clock_ns
+    );
+    let failed: u64 = document.runs.iter().map(|run| run.failed).sum();
+    if failed > 0 {
+        println!("{failed} allocations got no memory");
+    }
+}
+
+fn row(
+    document: &ReplayDocument,
+    name: &str,
+    baseline: &str,
+    seconds: &dyn Fn(&str) -> Vec<f64>,
+) -> Vec<Cell> {
+    let times = seconds(name);
+    let time = median(&times);
+    let against = match ratio(&times, &seconds(baseline), name) {
+        Some(ratio) if name != baseline => Cell::toned(
+            format!("{:.2} ({:.2}–{:.2})", ratio.value, ratio.low, ratio.high),
+            match ratio.difference() {
+                Difference::Less => Tone::Good,
+                Difference::More => Tone::Bad,
+                Difference::NotShown => Tone::Plain,
+            },
+        ),
+        _ => Cell::new("1"),
+    };
+    let of = |figure: &dyn Fn(&Run) -> f64| {
+        median(&document.runs_of(name).map(figure).collect::<Vec<f64>>())
+    };
+    let kib = |bytes: f64| Cell::new(memory(bytes / 1024.0));
+    let mut row = vec![
+        Cell::toned(
+            name,
+            if name == OURS {
+                Tone::Strong
+            } else {
+                Tone::Plain
+            },
+        ),
+        Cell::new(duration(time)),
+        against,
+        Cell::new(format!("{:.1}", document.operations as f64 / time / 1e6)),
+        kib(of(&|run| run.resident_peak as f64)),
+        kib(of(&|run| run.resident_end() as f64)),
+        Cell::new(format!("{:.2}", of(&|run| document.overhead(run)))),
+    ];
+    for call in ["malloc", "free"] {
+        let curve = document.latencies.iter().find(|curve| {
+            curve.allocator == name && curve.call == call && curve.size_above.is_none()
+        });
+        let figures = curve.map(|curve| [curve.p50, curve.p99_9, curve.p99_999]);
+        for place in 0..3 {
+            row.push(Cell::new(
+                figures.map_or("–".into(), |figures| nanoseconds(figures[place])),
+            ));
+        }
+    }
+    row
+}
+
+fn nanoseconds(value: f64) -> String {
+    if value < 1000.0 {
+        format!("{value:.0} ns")
+    } else {
+        duration(value * 1e-9)
+    }
+}

@@ -1,0 +1,285 @@
+//! A trace made ready for replay: a file of operations, which the measured process reads window by
+//! window, so that a trace of any length needs little memory.
+//!
+//! A window is a stretch of the common order. In it each thread has its operations one after the
+//! other; an operation waits until its block's slot has come to its turn, and so nothing is freed
+//! before it is allocated, nor allocated before the slot's last block is gone. Between windows all
+//! threads rest, and the memory is measured.
+
+use crate::order::{Ordered, Step, What};
+use crate::reader::Reader;
+use hakmem_lab::error::Result;
+use hakmem_lab::{failed, usage};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// Windows, and so points of the curves of memory, unless they would be too short or too long.
+const WINDOWS: u64 = 400;
+const WINDOW_OPERATIONS: std::ops::RangeInclusive<u64> = 20_000..=1 << 20;
+/// Threads that have operations in one window, and so are alive at one time.
+const WINDOW_THREADS: usize = 256;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Call {
+    Malloc,
+    Calloc,
+    Aligned,
+    Realloc,
+    Free,
+}
+
+impl Call {
+    pub const ALL: [Call; 5] = [
+        Call::Malloc,
+        Call::Calloc,
+        Call::Aligned,
+        Call::Realloc,
+        Call::Free,
+    ];
+
+    pub fn name(self) -> &'static str {
+        ["malloc", "calloc", "aligned", "realloc", "free"][self as usize]
+    }
+}
+
+/// As it lies in the file and in the memory of the measured process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Operation {
+    pub slot: u32,
+    pub turn: u32,
+    /// Size in bits 0 to 47, log2 of the alignment from 48, the call from 56.
+    packed: u64,
+}
+
+pub const OPERATION_BYTES: usize = size_of::<Operation>();
+const SIZE_MAX: u64 = (1 << 48) - 1;
+
+impl Operation {
+    fn new(slot: u32, turn: u32, call: Call, size: u64, log2: u8) -> Operation {
+        let packed = size.min(SIZE_MAX) | u64::from(log2) << 48 | (call as u64) << 56;
+        Operation { slot, turn, packed }
+    }
+
+    #[inline]
+    pub fn call(self) -> Call {
+        match self.packed >> 56 {
+            0 => Call::Malloc,
+            1 => Call::Calloc,
+            2 => Call::Aligned,
+            3 => Call::Realloc,
+            _ => Call::Free,
+        }
+    }
+
+    #[inline]
+    pub fn size(self) -> usize {
+        (self.packed & SIZE_MAX) as usize
+    }
+
+    #[inline]
+    pub fn alignment(self) -> usize {
+        1 << (self.packed >> 48 & 0x3f)
+    }
+
+    fn bytes(self) -> [u8; OPERATION_BYTES] {
+        let mut bytes = [0; OPERATION_BYTES];
+        bytes[..4].copy_from_slice(&self.slot.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&self.turn.to_ne_bytes());
+        bytes[8..].copy_from_slice(&self.packed.to_ne_bytes());
+        bytes
+    }
+}
+
+/// What one thread does in a window.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Share {
+    /// The worker that does it: one is used by one thread after the other.
+    pub worker: u32,
+    pub operations: u32,
+    /// The thread begins with this window; it ends with it.
+    pub begins: bool,
+    pub ends: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Window {
+    pub shares: Vec<Share>,
+    /// What the program asked for and had not freed, after the window and at most in it.
+    pub live_bytes: u64,
+    pub live_bytes_peak: u64,
+    pub live_blocks: u64,
+    pub seconds: f64,
+}
+
+/// Goes before the operations of a run: all that the measured process has to know.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Plan {
+    pub process: u32,
+    pub program: String,
+    pub threads: usize,
+    pub workers: usize,
+    pub slots: usize,
+    pub operations: u64,
+    pub windows: Vec<Window>,
+    pub live_bytes_peak: u64,
+    /// Events that cannot be replayed: allocations that failed, frees of blocks that are not known.
+    pub skipped: u64,
+}
+
+impl Plan {
+    pub fn window_operations_max(&self) -> usize {
+        let of = |window: &Window| {
+            window
+                .shares
+                .iter()
+                .map(|share| share.operations as usize)
+                .sum::<usize>()
+        };
+        self.windows.iter().map(of).max().unwrap_or(0)
+    }
+}
+
+struct Maker<W: Write> {
+    out: W,
+    plan: Plan,
+    /// This window's operations by thread, in the order of their first ones.
+    threads: Vec<(usize, Vec<Operation>)>,
+    position: FxHashMap<usize, usize>,
+    /// Threads that have a worker, and workers that have no thread.
+    workers: FxHashMap<usize, u32>,
+    idle: Vec<u32>,
+    operations: u64,
+    peak: u64,
+}
+
+/// Write the operations of a process to a file.
+pub fn make(reader: &Reader, process: u32, path: &Path) -> Result<Plan> {
+    let cannot = |error: std::io::Error| {
+        failed!(
+            "cannot write the plan of the replay to {}: {error}",
+            path.display()
+        )
+    };
+    let events: u64 = reader
+        .chunks
+        .iter()
+        .filter(|chunk| chunk.head.process == process)
+        .map(|chunk| u64::from(chunk.head.count))
+        .sum();
+    let wanted = (events / WINDOWS).clamp(*WINDOW_OPERATIONS.start(), *WINDOW_OPERATIONS.end());
+    let mut ordered = Ordered::new(reader, process)?;
+    let known = reader
+        .processes
+        .iter()
+        .find(|known| known.process == process);
+    let mut maker = Maker {
+        out: BufWriter::with_capacity(1 << 20, File::create(path).map_err(cannot)?),
+        plan: Plan {
+            process,
+            program: known.map(|known| known.program.clone()).unwrap_or_default(),
+            threads: ordered.threads.len(),
+            ..Plan::default()
+        },
+        threads: Vec::new(),
+        position: FxHashMap::default(),
+        workers: FxHashMap::default(),
+        idle: Vec::new(),
+        operations: 0,
+        peak: 0,
+    };
+    let mut time = 0;
+    while let Some(step) = ordered.step()? {
+        time = step.time;
+        maker.peak = maker.peak.max(ordered.live_bytes);
+        maker.add(&step);
+        if maker.operations >= wanted || maker.threads.len() >= WINDOW_THREADS {
+            let now = reader.seconds(time);
+            maker.end_window(&ordered, now).map_err(cannot)?;
+        }
+    }
+    let now = reader.seconds(time);
+    maker.end_window(&ordered, now).map_err(cannot)?;
+    maker.out.flush().map_err(cannot)?;
+    maker.plan.slots = ordered.slots();
+    if maker.plan.operations == 0 {
+        return Err(usage!(
+            "process {process} of {} has nothing to replay",
+            reader.path().display()
+        ));
+    }
+    Ok(maker.plan)
+}
+
+impl<W: Write> Maker<W> {
+    fn add(&mut self, step: &Step) {
+        let call = match step.what {
+            What::Malloc => (Call::Malloc, 0),
+            What::Calloc => (Call::Calloc, 0),
+            What::Aligned { log2 } => (Call::Aligned, log2),
+            What::Realloc => (Call::Realloc, 0),
+            What::Free => (Call::Free, 0),
+            What::Failed | What::ForeignFree => {
+                self.plan.skipped += 1;
+                return;
+            }
+        };
+        let threads = &mut self.threads;
+        let position = *self.position.entry(step.thread).or_insert_with(|| {
+            threads.push((step.thread, Vec::new()));
+            threads.len() - 1
+        });
+        let operation = Operation::new(step.slot, step.turn, call.0, step.size, call.1);
+        threads[position].1.push(operation);
+        self.operations += 1;
+    }
+
+    fn end_window(&mut self, ordered: &Ordered, seconds: f64) -> std::io::Result<()> {
+        let mut shares = Vec::new();
+        let mut left = Vec::new(); // workers, for the windows after this one
+        for (thread, operations) in std::mem::take(&mut self.threads) {
+            let begins = !self.workers.contains_key(&thread);
+            let worker = *self.workers.entry(thread).or_insert_with(|| {
+                self.idle.pop().unwrap_or_else(|| {
+                    self.plan.workers += 1;
+                    self.plan.workers as u32 - 1
+                })
+            });
+            for operation in &operations {
+                self.out.write_all(&operation.bytes())?;
+            }
+            // A thread without further events ends, and leaves its worker to another.
+            let ends = ordered.has_ended(thread);
+            if ends {
+                self.workers.remove(&thread);
+                left.push(worker);
+            }
+            shares.push(Share {
+                worker,
+                operations: operations.len() as u32,
+                begins,
+                ends,
+            });
+        }
+        self.idle.extend(left);
+        self.position.clear();
+        self.plan.operations += self.operations;
+        self.operations = 0;
+        self.plan.live_bytes_peak = self.plan.live_bytes_peak.max(self.peak);
+        if !shares.is_empty() {
+            self.plan.windows.push(Window {
+                shares,
+                live_bytes: ordered.live_bytes,
+                live_bytes_peak: self.peak,
+                live_blocks: ordered.live_blocks,
+                seconds,
+            });
+        }
+        self.peak = ordered.live_bytes;
+        Ok(())
+    }
+}

@@ -1,0 +1,361 @@
+//! Replays a trace under several allocators in turn, each in processes of its own.
+
+use crate::analysis;
+use crate::histogram::{quantile, value_of};
+use crate::plan::{self, Plan};
+use crate::reader::Reader;
+use crate::replayer::{Replayed, SIZE_LIMITS, Task, Touch};
+use hakmem_lab::allocator::{Allocator, libc_path};
+use hakmem_lab::document::AllocatorRecord;
+use hakmem_lab::error::Result;
+use hakmem_lab::machine::{self, Machine};
+use hakmem_lab::{failed, interrupt};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub const FORMAT: u32 = 1;
+pub const KIND: &str = "replay";
+
+pub struct Options {
+    pub trace: PathBuf,
+    pub process: Option<u32>,
+    pub allocators: Vec<Allocator>,
+    pub runs: u32,
+    pub touch: Touch,
+    /// This command, which starts itself as `replay-inside`.
+    pub own_path: PathBuf,
+}
+
+/// A replay's result, with every sample.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ReplayDocument {
+    pub format: u32,
+    pub kind: String,
+    pub started: String,
+    pub machine: Machine,
+    pub trace: String,
+    pub command: Vec<String>,
+    pub process: u32,
+    pub program: String,
+    pub threads: usize,
+    pub operations: u64,
+    pub skipped: u64,
+    pub touch: Touch,
+    pub runs_wanted: u32,
+    pub allocators: IndexMap<String, AllocatorRecord>,
+    /// What the program had asked for and not freed, at the moments of `Run::resident`.
+    pub live: Vec<Live>,
+    pub live_bytes_peak: u64,
+    pub runs: Vec<Run>,
+    /// They include the reading of the clock, which alone takes this long.
+    pub clock_ns: f64,
+    pub latencies: Vec<LatencyCurve>,
+    pub refused: Vec<Refused>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Live {
+    /// In the recording.
+    pub seconds: f64,
+    pub bytes: u64,
+    pub blocks: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Run {
+    pub allocator: String,
+    pub round: u32,
+    pub seconds: f64,
+    pub resident: Vec<u64>,
+    pub resident_peak: u64,
+    pub failed: u64,
+    pub owner: String,
+}
+
+/// Latencies of one call and size group under one allocator.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LatencyCurve {
+    pub allocator: String,
+    pub call: String,
+    /// None: of all sizes.
+    pub size_up_to: Option<u64>,
+    pub size_above: Option<u64>,
+    pub count: u64,
+    /// Pairs of nanoseconds and calls.
+    pub counts: Vec<(f64, u64)>,
+    pub p50: f64,
+    pub p99: f64,
+    pub p99_9: f64,
+    pub p99_999: f64,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Refused {
+    pub allocator: String,
+    pub reason: String,
+}
+
+impl Run {
+    pub fn resident_end(&self) -> u64 {
+        self.resident.last().copied().unwrap_or(0)
+    }
+}
+
+impl ReplayDocument {
+    pub fn runs_of<'a>(&'a self, allocator: &'a str) -> impl Iterator<Item = &'a Run> {
+        self.runs
+            .iter()
+            .filter(move |run| run.allocator == allocator)
+    }
+
+    /// Resident over live bytes, on average over the moments: what fragmentation and caches cost.
+    pub fn overhead(&self, run: &Run) -> f64 {
+        let resident: u64 = run.resident.iter().sum();
+        let live: u64 = self.live.iter().map(|live| live.bytes).sum();
+        resident as f64 / live.max(1) as f64
+    }
+}
+
+/// A file that goes away with its owner.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Replay; `progress` hears of each run before it begins.
+pub fn replay(options: &Options, mut progress: impl FnMut(&str)) -> Result<ReplayDocument> {
+    let reader = Reader::open(&options.trace)?;
+    if let Some(warning) = &reader.warning {
+        progress(&format!("warning: {warning}"));
+    }
+    let process = analysis::choose_process(&reader, options.process)?;
+    let operations =
+        Temporary(std::env::temp_dir().join(format!("hakmem-replay-{}.plan", std::process::id())));
+    progress("putting the events in order");
+    let plan = plan::make(&reader, process, &operations.0)?;
+    let mut document = begin(options, &reader, &plan);
+    let turns = turns(options);
+    for (round, allocator, latencies) in turns {
+        let is_refused = document
+            .refused
+            .iter()
+            .any(|one| one.allocator == allocator.name);
+        if is_refused || interrupt::requested() {
+            continue;
+        }
+        let what = if latencies {
+            "latencies".into()
+        } else {
+            format!("run {}", round + 1)
+        };
+        progress(&format!("{}: {what}", allocator.name));
+        let task = Task {
+            touch: options.touch,
+            latencies,
+            plan: plan.clone(),
+        };
+        match run_once(options, allocator, &task, &operations.0) {
+            Ok(replayed) => note(&mut document, allocator, round, replayed),
+            Err(_) if interrupt::requested() => {}
+            Err(error) => {
+                document.runs.retain(|run| run.allocator != allocator.name);
+                document.refused.push(Refused {
+                    allocator: allocator.name.clone(),
+                    reason: error.to_string(),
+                });
+            }
+        }
+    }
+    Ok(document)
+}
+
+/// Rounds of all allocators, each begun by another one; then the runs with latencies.
+fn turns(options: &Options) -> Vec<(u32, &Allocator, bool)> {
+    let count = options.allocators.len();
+    let mut turns = Vec::new();
+    for round in 0..options.runs {
+        for place in 0..count {
+            let allocator = &options.allocators[(place + round as usize) % count];
+            turns.push((round, allocator, false));
+        }
+    }
+    turns.extend(
+        options
+            .allocators
+            .iter()
+            .map(|allocator| (0, allocator, true)),
+    );
+    turns
+}
+
+fn begin(options: &Options, reader: &Reader, plan: &Plan) -> ReplayDocument {
+    let record = |allocator: &Allocator| AllocatorRecord {
+        library: allocator
+            .shown_library
+            .as_ref()
+            .or(allocator.library.as_ref())
+            .map(|path| path.to_string_lossy().into_owned()),
+        version: allocator.version.clone(),
+        compiler: allocator.compiler.clone(),
+        sha256: allocator.sha256.clone(),
+        build_id: allocator.build_id.clone(),
+        environment: allocator.environment.clone(),
+    };
+    ReplayDocument {
+        format: FORMAT,
+        kind: KIND.into(),
+        started: machine::timestamp(),
+        machine: machine::describe(),
+        trace: options.trace.to_string_lossy().into_owned(),
+        command: reader.beginning.command.clone(),
+        process: plan.process,
+        program: plan.program.clone(),
+        threads: plan.threads,
+        operations: plan.operations,
+        skipped: plan.skipped,
+        touch: options.touch,
+        runs_wanted: options.runs,
+        allocators: options
+            .allocators
+            .iter()
+            .map(|one| (one.name.clone(), record(one)))
+            .collect(),
+        live: plan
+            .windows
+            .iter()
+            .map(|window| Live {
+                seconds: window.seconds,
+                bytes: window.live_bytes,
+                blocks: window.live_blocks,
+            })
+            .collect(),
+        live_bytes_peak: plan.live_bytes_peak,
+        ..ReplayDocument::default()
+    }
+}
+
+fn run_once(
+    options: &Options,
+    allocator: &Allocator,
+    task: &Task,
+    operations: &Path,
+) -> Result<Replayed> {
+    let mut command = Command::new(&options.own_path);
+    command.arg("replay-inside").arg(operations);
+    command
+        .env_remove("LD_PRELOAD")
+        .envs(&allocator.environment);
+    if let Some(library) = &allocator.library {
+        command.env("LD_PRELOAD", library);
+    }
+    let cannot = |error: std::io::Error| failed!("cannot start the replay: {error}");
+    // In a file: a pipe to a process that crashes at its start would break.
+    let file = Temporary(operations.with_extension("task"));
+    let text =
+        serde_json::to_vec(task).map_err(|error| failed!("cannot write the plan: {error}"))?;
+    fs::write(&file.0, text).map_err(cannot)?;
+    let output = command
+        .arg(&file.0)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(cannot)?;
+    if !output.status.success() {
+        let line = String::from_utf8_lossy(&output.stderr);
+        let line = line
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("hakmem: ");
+        return Err(match output.status.signal() {
+            Some(signal) => failed!("the replay was ended by signal {signal} {line}"),
+            None => failed!("{line}"),
+        });
+    }
+    let replayed: Replayed = serde_json::from_slice(&output.stdout)
+        .map_err(|error| failed!("the replay's answer cannot be understood: {error}"))?;
+    check_owner(allocator, &replayed)?;
+    Ok(replayed)
+}
+
+/// The process has to have used this allocator; else its figures are another's.
+fn check_owner(allocator: &Allocator, replayed: &Replayed) -> Result<()> {
+    let expected = match &allocator.library {
+        Some(library) => library.clone(),
+        None => libc_path()?,
+    };
+    let real = |path: &Path| path.canonicalize().unwrap_or(path.to_path_buf());
+    if real(Path::new(&replayed.owner)) != real(&expected) {
+        return Err(failed!(
+            "malloc was {}'s, not {}'s",
+            replayed.owner,
+            expected.display()
+        ));
+    }
+    if allocator.is_ours() && replayed.owned_by_hakmem != Some(true) {
+        return Err(failed!("a block from malloc was not known to hakmem"));
+    }
+    Ok(())
+}
+
+fn note(document: &mut ReplayDocument, allocator: &Allocator, round: u32, replayed: Replayed) {
+    if replayed.latencies.is_empty() {
+        document.runs.push(Run {
+            allocator: allocator.name.clone(),
+            round,
+            seconds: replayed.seconds,
+            resident: replayed.resident,
+            resident_peak: replayed.resident_peak,
+            failed: replayed.failed,
+            owner: replayed.owner,
+        });
+        return;
+    }
+    let nanoseconds = |ticks: f64| ticks / replayed.ticks_per_second * 1e9;
+    document.clock_ns = nanoseconds(replayed.clock_ticks as f64);
+    let mut by_call: BTreeMap<(&str, Option<usize>), Vec<u64>> = BTreeMap::new();
+    for latency in &replayed.latencies {
+        for group in [None, Some(latency.size_group)] {
+            let counts = by_call
+                .entry((&latency.call, group))
+                .or_insert_with(|| vec![0; crate::histogram::BUCKETS]);
+            latency
+                .counts
+                .iter()
+                .for_each(|&(bucket, count)| counts[bucket] += count);
+        }
+    }
+    for ((call, group), counts) in by_call {
+        let part = |share: f64| nanoseconds(quantile(&counts, share).unwrap_or(0.0));
+        document.latencies.push(LatencyCurve {
+            allocator: allocator.name.clone(),
+            call: call.to_string(),
+            size_up_to: group.and_then(|group| SIZE_LIMITS.get(group).copied()),
+            size_above: group.map(|group| {
+                if group == 0 {
+                    0
+                } else {
+                    SIZE_LIMITS[group - 1]
+                }
+            }),
+            count: counts.iter().sum(),
+            p50: part(0.5),
+            p99: part(0.99),
+            p99_9: part(0.999),
+            p99_999: part(0.99999),
+            counts: counts
+                .iter()
+                .enumerate()
+                .filter(|(_, count)| **count > 0)
+                .map(|(bucket, &count)| (nanoseconds(value_of(bucket)), count))
+                .collect(),
+        });
+    }
+}

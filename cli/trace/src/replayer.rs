@@ -1,0 +1,464 @@
+//! Carries out a plan, inside the measured process: `hakmem replay` starts itself once more under
+//! each allocator, and this is what then runs.
+//!
+//! While threads work nothing here allocates: slots, operations and histograms are mappings of their
+//! own, touched beforehand. Threads begin and end between windows.
+
+use crate::channel::clock;
+use crate::futex::futex;
+use crate::histogram::{BUCKETS, bucket_of};
+use crate::own_malloc::{owned_by_hakmem, owner_of};
+use crate::pages::{Pages, Resident};
+use crate::plan::{Call, OPERATION_BYTES, Operation, Plan, Share};
+use hakmem_lab::error::Result;
+use hakmem_lab::failed;
+use serde::{Deserialize, Serialize};
+use std::ffi::c_void;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What a replay writes to the blocks, as a program would.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Touch {
+    /// The first byte of each page.
+    #[default]
+    Pages,
+    All,
+    None,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    pub touch: Touch,
+    /// Measure each call; else all of them together.
+    pub latencies: bool,
+    pub plan: Plan,
+}
+
+/// Sizes of blocks that latencies are told apart by: up to these.
+pub const SIZE_LIMITS: [u64; 7] = [64, 256, 1024, 4096, 32768, 262_144, 1 << 20];
+pub const SIZE_GROUPS: usize = SIZE_LIMITS.len() + 1;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Latency {
+    pub call: String,
+    /// The group's number in `SIZE_LIMITS`; the last is of those above.
+    pub size_group: usize,
+    /// By bucket, without empty ones: number and count.
+    pub counts: Vec<(usize, u64)>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Replayed {
+    /// The file that defines malloc in the measured process.
+    pub owner: String,
+    /// A block of it is known to hakmem's address map; None: hakmem is not there.
+    pub owned_by_hakmem: Option<bool>,
+    pub seconds: f64,
+    /// Resident bytes after each window, less what there was before the first.
+    pub resident: Vec<u64>,
+    pub resident_peak: u64,
+    pub failed: u64,
+    pub latencies: Vec<Latency>,
+    pub ticks_per_second: f64,
+    /// What reading the clock takes; it is in every latency.
+    pub clock_ticks: u64,
+}
+
+/// The block that a slot holds, and how many calls have been made on it.
+#[repr(C)]
+struct Slot {
+    block: AtomicU64,
+    turn: AtomicU32,
+    size: AtomicU32, // what was touched of it is enough: at most 4 GiB
+}
+
+#[repr(C, align(64))]
+struct Worker {
+    /// The window to work on; u32::MAX: the thread ends. A futex.
+    window: AtomicU32,
+    is_done: AtomicU32,
+    first: AtomicU64,
+    count: AtomicU64,
+    started: AtomicU64,
+    ended: AtomicU64,
+    failed: AtomicU64,
+}
+
+const WAIT: i32 = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+const WAKE: i32 = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+const END: u32 = u32::MAX;
+const STACK_BYTES: usize = 128 << 10;
+const PAGE: usize = 4096;
+
+/// What the threads share; lives as long as the process.
+struct Stage {
+    slots: Pages<Slot>,
+    operations: Pages<Operation>,
+    workers: Pages<Worker>,
+    histograms: Pages<u64>, // by worker, call, size group, bucket
+    running: AtomicU32,     // workers that are not done with the window; a futex
+    touch: Touch,
+    with_latencies: bool,
+}
+
+static STAGE: OnceLock<Stage> = OnceLock::new();
+
+const WORKER_BUCKETS: usize = Call::ALL.len() * SIZE_GROUPS * BUCKETS;
+
+pub fn run(task: Task, operations: &Path) -> Result<Replayed> {
+    let owner = owner_of(c"malloc")?;
+    for name in [c"calloc", c"realloc", c"free", c"posix_memalign"] {
+        let other = owner_of(name)?;
+        if other != owner {
+            return Err(failed!("malloc is {owner}'s, but {name:?} is {other}'s"));
+        }
+    }
+    let mut file = File::open(operations)
+        .map_err(|error| failed!("cannot read the plan of the replay: {error}"))?;
+    let plan = &task.plan;
+    let histograms = if task.latencies {
+        plan.workers * WORKER_BUCKETS
+    } else {
+        0
+    };
+    let stage = Stage {
+        slots: Pages::new(plan.slots)?,
+        operations: Pages::new(plan.window_operations_max())?,
+        workers: Pages::new(plan.workers)?,
+        histograms: Pages::new(histograms)?,
+        running: AtomicU32::new(0),
+        touch: task.touch,
+        with_latencies: task.latencies,
+    };
+    let stage = STAGE.get_or_init(|| stage);
+    let calibration = clock::Calibration::start();
+    let mut result = Replayed {
+        owner,
+        owned_by_hakmem: owned_by_hakmem(),
+        ..Replayed::default()
+    };
+    let mut curve: Pages<u64> = Pages::new(plan.windows.len())?;
+    let mut threads: Vec<libc::pthread_t> = vec![0; plan.workers];
+    let resident = Resident::open()?;
+    resident.forget_peak();
+    let before = resident.bytes();
+    let mut ticks = 0;
+    for (number, window) in plan.windows.iter().enumerate() {
+        read_operations(&mut file, stage, &window.shares)?;
+        for share in window.shares.iter().filter(|share| share.begins) {
+            threads[share.worker as usize] = begin_thread(stage, share.worker as usize)?;
+        }
+        ticks += run_window(stage, &window.shares, number as u32);
+        curve.as_mut()[number] = resident.bytes().saturating_sub(before);
+        for share in window.shares.iter().filter(|share| share.ends) {
+            end_thread(stage, share.worker as usize, threads[share.worker as usize]);
+        }
+    }
+    result.resident_peak = resident.peak().saturating_sub(before);
+    result.resident = curve.as_ref().to_vec();
+    result.ticks_per_second = calibration.ticks_per_second();
+    result.seconds = ticks as f64 / result.ticks_per_second;
+    result.clock_ticks = clock_cost();
+    for worker in stage.workers.as_ref() {
+        result.failed += worker.failed.load(Ordering::Relaxed);
+    }
+    if task.latencies {
+        result.latencies = gather(stage, plan.workers);
+    }
+    Ok(result)
+}
+
+fn read_operations(file: &mut File, stage: &'static Stage, shares: &[Share]) -> Result<()> {
+    let count: usize = shares.iter().map(|share| share.operations as usize).sum();
+    // SAFETY: no thread works between windows; operations are plain numbers, and fit.
+    let bytes = unsafe {
+        std::slice::from_raw_parts_mut(
+            stage.operations.start().cast::<u8>(),
+            count * OPERATION_BYTES,
+        )
+    };
+    file.read_exact(bytes)
+        .map_err(|error| failed!("cannot read the plan of the replay: {error}"))
+}
+
+/// Let the threads do their shares. Returns how long it took, from the first to begin to the last to
+/// end.
+fn run_window(stage: &'static Stage, shares: &[Share], number: u32) -> u64 {
+    let workers = stage.workers.as_ref();
+    stage.running.store(shares.len() as u32, Ordering::Relaxed);
+    let mut first = 0;
+    for share in shares {
+        let worker = &workers[share.worker as usize];
+        worker.first.store(first, Ordering::Relaxed);
+        worker
+            .count
+            .store(share.operations.into(), Ordering::Relaxed);
+        first += u64::from(share.operations);
+        worker.window.store(number + 1, Ordering::Release); // pairs with: work
+        futex(&worker.window, WAKE, 1);
+    }
+    loop {
+        let running = stage.running.load(Ordering::Acquire); // pairs with: work
+        if running == 0 {
+            break;
+        }
+        futex(&stage.running, WAIT, running);
+    }
+    let of = |share: &Share| &workers[share.worker as usize];
+    let started = shares
+        .iter()
+        .map(|share| of(share).started.load(Ordering::Relaxed))
+        .min();
+    let ended = shares
+        .iter()
+        .map(|share| of(share).ended.load(Ordering::Relaxed))
+        .max();
+    ended.unwrap_or(0).saturating_sub(started.unwrap_or(0))
+}
+
+fn begin_thread(stage: &'static Stage, worker: usize) -> Result<libc::pthread_t> {
+    stage.workers.as_ref()[worker]
+        .window
+        .store(0, Ordering::Relaxed);
+    let mut thread = 0;
+    // The worker's number is all that the thread is told: a block would be one to free.
+    let number = worker as *mut c_void;
+    // SAFETY: the attributes live until they are destroyed.
+    let error = unsafe {
+        let mut attributes = std::mem::zeroed();
+        libc::pthread_attr_init(&mut attributes);
+        libc::pthread_attr_setstacksize(&mut attributes, STACK_BYTES);
+        let error = libc::pthread_create(&mut thread, &attributes, work_thread, number);
+        libc::pthread_attr_destroy(&mut attributes);
+        error
+    };
+    match error {
+        0 => Ok(thread),
+        _ => Err(failed!(
+            "cannot start a thread: {}",
+            std::io::Error::from_raw_os_error(error)
+        )),
+    }
+}
+
+fn end_thread(stage: &'static Stage, worker: usize, thread: libc::pthread_t) {
+    let word = &stage.workers.as_ref()[worker].window;
+    word.store(END, Ordering::Release);
+    futex(word, WAKE, 1);
+    // SAFETY: a thread that was started, and is joined once.
+    unsafe { libc::pthread_join(thread, std::ptr::null_mut()) };
+}
+
+extern "C" fn work_thread(number: *mut c_void) -> *mut c_void {
+    let worker = number as usize;
+    let Some(stage) = STAGE.get() else {
+        return std::ptr::null_mut();
+    };
+    let own = &stage.workers.as_ref()[worker];
+    let mut last = 0;
+    loop {
+        let window = own.window.load(Ordering::Acquire); // pairs with: run_window
+        match window {
+            END => return std::ptr::null_mut(),
+            _ if window == last => {
+                futex(&own.window, WAIT, last);
+            }
+            _ => {
+                last = window;
+                work(stage, worker, own);
+            }
+        }
+    }
+}
+
+fn work(stage: &'static Stage, number: usize, own: &Worker) {
+    let first = own.first.load(Ordering::Relaxed) as usize;
+    let count = own.count.load(Ordering::Relaxed) as usize;
+    // SAFETY: this thread's part of the operations, which nobody writes during a window.
+    let operations =
+        unsafe { std::slice::from_raw_parts(stage.operations.start().add(first), count) };
+    let slots = stage.slots.as_ref();
+    own.started.store(clock::ticks(), Ordering::Relaxed);
+    let failed = if stage.with_latencies {
+        // SAFETY: this worker's part of the histograms, which only it writes during a window.
+        let counts = unsafe {
+            let at = stage.histograms.start().add(number * WORKER_BUCKETS);
+            std::slice::from_raw_parts_mut(at, WORKER_BUCKETS)
+        };
+        carry_out(operations, slots, stage.touch, &mut Timed { counts })
+    } else {
+        carry_out(operations, slots, stage.touch, &mut Untimed)
+    };
+    own.ended.store(clock::ticks(), Ordering::Relaxed);
+    own.failed.fetch_add(failed, Ordering::Relaxed);
+    if stage.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+        futex(&stage.running, WAKE, 1); // pairs with: run_window
+    }
+}
+
+/// What goes on around each call.
+trait Watch {
+    fn around<R>(&mut self, call: Call, size: usize, make: impl FnOnce() -> R) -> R;
+}
+
+struct Untimed;
+
+impl Watch for Untimed {
+    #[inline(always)]
+    fn around<R>(&mut self, _: Call, _: usize, make: impl FnOnce() -> R) -> R {
+        make()
+    }
+}
+
+struct Timed<'a> {
+    counts: &'a mut [u64],
+}
+
+impl Watch for Timed<'_> {
+    #[inline(always)]
+    fn around<R>(&mut self, call: Call, size: usize, make: impl FnOnce() -> R) -> R {
+        let before = clock::ticks();
+        let result = make();
+        let ticks = clock::ticks().wrapping_sub(before);
+        let group = SIZE_LIMITS.partition_point(|&limit| limit < size as u64);
+        self.counts[(call as usize * SIZE_GROUPS + group) * BUCKETS + bucket_of(ticks)] += 1;
+        result
+    }
+}
+
+/// Returns how many calls got no memory.
+fn carry_out(
+    operations: &[Operation],
+    slots: &[Slot],
+    touch: Touch,
+    watch: &mut impl Watch,
+) -> u64 {
+    let mut failed = 0;
+    for operation in operations {
+        let slot = &slots[operation.slot as usize];
+        wait_for_turn(slot, operation.turn);
+        failed += u64::from(!call(*operation, slot, touch, watch));
+        slot.turn.store(operation.turn + 1, Ordering::Release); // pairs with: wait_for_turn
+    }
+    failed
+}
+
+#[inline]
+fn wait_for_turn(slot: &Slot, turn: u32) {
+    let mut tries = 0u32;
+    while slot.turn.load(Ordering::Acquire) != turn {
+        tries += 1;
+        if tries % 64 == 0 {
+            // SAFETY: no arguments, no memory.
+            unsafe { libc::sched_yield() };
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// One call, and then what the program would do with the block. False: there was no memory.
+#[inline(always)]
+fn call(operation: Operation, slot: &Slot, touch: Touch, watch: &mut impl Watch) -> bool {
+    let kind = operation.call();
+    let size = operation.size();
+    let old = slot.block.load(Ordering::Relaxed) as *mut c_void;
+    let old_size = slot.size.load(Ordering::Relaxed) as usize;
+    let mut touched = 0;
+    // SAFETY: the allocator's own functions; `old` is a block of it that this slot owns, or null.
+    let block = unsafe {
+        match kind {
+            Call::Malloc => watch.around(kind, size, || libc::malloc(size)),
+            Call::Calloc => watch.around(kind, size, || libc::calloc(1, size)),
+            Call::Aligned => {
+                let alignment = operation.alignment().max(size_of::<usize>());
+                let mut block = std::ptr::null_mut();
+                watch.around(kind, size, || {
+                    libc::posix_memalign(&mut block, alignment, size)
+                });
+                block
+            }
+            Call::Realloc => {
+                touched = old_size;
+                watch.around(kind, size, || libc::realloc(old, size))
+            }
+            Call::Free => {
+                slot.block.store(0, Ordering::Relaxed);
+                watch.around(kind, old_size, || libc::free(old));
+                return true;
+            }
+        }
+    };
+    if block.is_null() {
+        // A realloc that fails leaves the block; other calls leave nothing.
+        return size == 0;
+    }
+    write_to(block.cast(), touched, size, touch);
+    slot.block.store(block as u64, Ordering::Relaxed);
+    slot.size
+        .store(size.min(u32::MAX as usize) as u32, Ordering::Relaxed);
+    true
+}
+
+#[inline]
+fn write_to(block: *mut u8, from: usize, size: usize, touch: Touch) {
+    // SAFETY: within the block, which has `size` bytes.
+    unsafe {
+        match touch {
+            Touch::None => {}
+            Touch::All if from < size => std::ptr::write_bytes(block.add(from), 0x5a, size - from),
+            Touch::All => {}
+            Touch::Pages => {
+                let mut at = from;
+                while at < size {
+                    block.add(at).write_volatile(0x5a);
+                    at += PAGE;
+                }
+            }
+        }
+    }
+}
+
+fn gather(stage: &Stage, workers: usize) -> Vec<Latency> {
+    let all = stage.histograms.as_ref();
+    let mut latencies = Vec::new();
+    for call in Call::ALL {
+        for size_group in 0..SIZE_GROUPS {
+            let row = (call as usize * SIZE_GROUPS + size_group) * BUCKETS;
+            let count = |bucket: usize| -> u64 {
+                (0..workers)
+                    .map(|worker| all[worker * WORKER_BUCKETS + row + bucket])
+                    .sum()
+            };
+            let counts: Vec<(usize, u64)> = (0..BUCKETS)
+                .map(|bucket| (bucket, count(bucket)))
+                .filter(|&(_, count)| count > 0)
+                .collect();
+            if !counts.is_empty() {
+                latencies.push(Latency {
+                    call: call.name().into(),
+                    size_group,
+                    counts,
+                });
+            }
+        }
+    }
+    latencies
+}
+
+/// What two readings of the clock are apart when nothing is between them.
+fn clock_cost() -> u64 {
+    let mut costs: Vec<u64> = (0..1001)
+        .map(|_| {
+            let before = clock::ticks();
+            clock::ticks().wrapping_sub(before)
+        })
+        .collect();
+    costs.sort_unstable();
+    costs[costs.len() / 2]
+}

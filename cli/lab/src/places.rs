@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 pub const LIBRARY: &str = "libhakmem.so";
 const RECORDER: &str = "libhakmem_record.so";
+const REPORT_PAGE: &str = "report.html";
 
 #[derive(Clone, Debug)]
 pub struct Places {
@@ -77,10 +78,21 @@ impl Places {
         self.find_library(RECORDER)
     }
 
+    /// The page that `hakmem report` fills in.
+    pub fn report_page(&self) -> Result<PathBuf> {
+        self.find_built(REPORT_PAGE, &["../share/hakmem"])
+    }
+
     fn find_library(&self, name: &str) -> Result<PathBuf> {
+        self.find_built(name, &["../lib", "../lib64"])
+    }
+
+    /// A file that the build makes: beside this command, where it is installed, or in the build.
+    fn find_built(&self, name: &str, installed: &[&str]) -> Result<PathBuf> {
         let built = self.root.as_ref().map(|root| root.join("build").join(name));
-        let installed =
-            ["../lib", "../lib64"].map(|folder| self.binary_folder.join(folder).join(name));
+        let installed = installed
+            .iter()
+            .map(|folder| self.binary_folder.join(folder).join(name));
         [self.binary_folder.join(name)]
             .into_iter()
             .chain(built)

@@ -27,7 +27,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Record(arguments) => record::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),
-        Command::Report(arguments) => report::execute(&arguments),
+        Command::Report(arguments) => report::execute(arguments),
         Command::Replay(arguments) => replay::execute(arguments),
         Command::ReplayInside(arguments) => replay::execute_inside(arguments),
     }

@@ -1,0 +1,168 @@
+// What `hakmem compare` and `hakmem bench` measured: workloads under allocators.
+import { about, allocators, machine } from "./about.js";
+import { element, select } from "./dom.js";
+import { bytes, ratio, seconds } from "./format.js";
+import { curves, samples } from "./plots.js";
+import { geometricMean, median } from "./statistics.js";
+import { table } from "./table.js";
+
+const METRICS = {
+    wall: ["time", (one) => one.wall_s, seconds],
+    cpu: ["CPU time", (one) => one.cpu_s, seconds],
+    peak: ["peak memory", (one) => one.peak_kib * 1024, bytes],
+    faults: ["page faults", (one) => one.minor_faults, (value) => Math.round(value).toLocaleString("en")],
+};
+
+export function documentSection({ name, document: result }) {
+    const variants = Object.keys(result.variants);
+    const names = Object.keys(result.allocators);
+    const bySample = new Map();
+    for (const sample of result.samples) {
+        const key = `${sample.variant}\n${sample.allocator}`;
+        bySample.set(key, [...(bySample.get(key) ?? []), sample]);
+    }
+    const refused = new Map(result.refused.map((one) => [`${one.variant}\n${one.allocator}`, one.reason]));
+    const of = (variant, allocator) => {
+        const key = `${variant}\n${allocator}`;
+        return refused.has(key) ? [] : (bySample.get(key) ?? []);
+    };
+
+    const place = element("div");
+    const plots = element("div", { class: "plots" });
+    let metric = "wall";
+    let filter = "";
+    const fill = () => {
+        const view = { result, variants, names, of, refused, metric: METRICS[metric] };
+        const made = summary(view);
+        made.filter(filter);
+        place.replaceChildren(made.element);
+        plots.replaceChildren(
+            ...variants
+                .filter((variant) => variant.toLowerCase().includes(filter))
+                .map((variant) => plot(view, variant)),
+        );
+    };
+    const controls = element(
+        "div",
+        { class: "controls" },
+        select("Show", Object.entries(METRICS).map(([key, [text]]) => [key, text]), (chosen) => {
+            metric = chosen;
+            fill();
+        }),
+        element("input", {
+            type: "search",
+            placeholder: "filter workloads",
+            "aria-label": "filter workloads",
+            oninput: (event) => {
+                filter = event.target.value.toLowerCase();
+                fill();
+            },
+        }),
+    );
+    fill();
+    return [
+        element("h2", {}, name),
+        about(`${result.started} · commit ${result.commit || "unknown"} · ${result.settings.runs} runs each`),
+        about(machine(result.machine)),
+        ...result.notes.map((note) => element("p", { class: "warning" }, note)),
+        controls,
+        place,
+        about("Medians; in small print the ratio to the best of the row, which is marked. A click on a head sorts."),
+        element("h3", {}, "Every sample"),
+        about("A dot is a run, the bar the median, the line beside it the median's 95 % interval."),
+        plots,
+        ...timelines(result, variants, names, of),
+        allocators(result.allocators),
+        rawData(result),
+    ];
+}
+
+function medians({ names, of, metric: [, value] }, variant) {
+    return names.map((name) => {
+        const values = of(variant, name).map(value);
+        return values.length > 0 ? median(values) : undefined;
+    });
+}
+
+function summary(view) {
+    const { variants, names, refused, metric: [, , format] } = view;
+    const ratios = names.map(() => []);
+    const rows = variants.map((variant) => {
+        const all = medians(view, variant);
+        const best = Math.min(...all.filter((value) => value !== undefined));
+        const cells = all.map((value, at) => {
+            const reason = refused.get(`${variant}\n${names[at]}`);
+            if (value === undefined) {
+                return { text: reason ? "refused" : "–", value: Infinity, refused: reason, title: reason };
+            }
+            if (best > 0 && value > 0) {
+                ratios[at].push(value / best);
+            }
+            const against = best > 0 ? ratio(value / best) : "";
+            return { text: format(value), small: against, value, best: value === best };
+        });
+        return [{ text: variant, title: view.result.variants[variant].about }, ...cells];
+    });
+    if (variants.length > 1) {
+        const means = ratios.map((all) => (all.length > 0 ? geometricMean(all) : Infinity));
+        const best = Math.min(...means);
+        const cells = means.map((value, at) => ({
+            text: Number.isFinite(value) ? ratio(value) : "–",
+            small: ratios[at].length < variants.length ? `of ${ratios[at].length}` : undefined,
+            best: value === best,
+        }));
+        const mean = [{ text: "geometric mean against the best" }, ...cells];
+        mean.isMean = true;
+        rows.push(mean);
+    }
+    return table(["workload", ...names], rows);
+}
+
+function plot({ result, names, of, metric: [title, value, format] }, variant) {
+    const groups = names.map((name) => ({ name, values: of(variant, name).map(value) }));
+    return samples(variant, `${title} · ${result.variants[variant].about}`, groups, format);
+}
+
+// Memory over time, of those samples that have it.
+function timelines(result, variants, names, of) {
+    const made = variants.flatMap((variant) => {
+        const series = names.flatMap((name) => {
+            const sample = of(variant, name).find((one) => (one.timeline ?? []).length > 1);
+            const points = sample?.timeline.map(([at, kib]) => [at, kib * 1024]);
+            return points ? [{ name, points }] : [];
+        });
+        const form = { x: { name: "time", label: "time", format: seconds }, y: { format: bytes } };
+        return series.length > 0 ? [curves(variant, "resident memory over time", series, form)] : [];
+    });
+    return made.length > 0
+        ? [element("h3", {}, "Memory over time"), element("div", { class: "plots" }, ...made)]
+        : [];
+}
+
+function rawData(result) {
+    const place = element("div");
+    const heads = ["workload", "allocator", "round", "time", "CPU", "peak", "faults", "answer"];
+    return element(
+        "details",
+        {
+            ontoggle: () => {
+                if (place.childElementCount > 0) {
+                    return;
+                }
+                const rows = result.samples.map((one) => [
+                    { text: one.variant },
+                    { text: one.allocator },
+                    { text: String(one.round), value: one.round },
+                    { text: seconds(one.wall_s), value: one.wall_s },
+                    { text: seconds(one.cpu_s), value: one.cpu_s },
+                    { text: bytes(one.peak_kib * 1024), value: one.peak_kib },
+                    { text: String(one.minor_faults), value: one.minor_faults },
+                    { text: one.answer.slice(0, 24) },
+                ]);
+                place.append(table(heads, rows).element);
+            },
+        },
+        element("summary", {}, `All ${result.samples.length} samples`),
+        place,
+    );
+}

@@ -1,0 +1,51 @@
+// Medians and their intervals, as the command line has them: resampled with a fixed seed.
+
+const RESAMPLES = 1000;
+
+export const sorted = (numbers) => [...numbers].sort((a, b) => a - b);
+
+export function median(numbers) {
+    const all = sorted(numbers);
+    const middle = all.length / 2;
+    return all.length % 2 ? all[Math.floor(middle)] : (all[middle - 1] + all[middle]) / 2;
+}
+
+export function geometricMean(numbers) {
+    return Math.exp(numbers.reduce((sum, number) => sum + Math.log(number), 0) / numbers.length);
+}
+
+// A small generator of even numbers in [0, 1), by Weyl sequence and mixing.
+export function generator(seed) {
+    let state = seed >>> 0;
+    return () => {
+        state = (state + 0x9e3779b9) >>> 0;
+        let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
+        mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
+        return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;
+    };
+}
+
+// The interval that holds 95 % of the resampled medians.
+export function interval(numbers) {
+    if (numbers.length < 2) {
+        return [numbers[0], numbers[0]];
+    }
+    const next = generator(numbers.length);
+    const medians = Array.from({ length: RESAMPLES }, () =>
+        median(numbers.map(() => numbers[Math.floor(next() * numbers.length)])),
+    );
+    const all = sorted(medians);
+    return [all[Math.floor(RESAMPLES * 0.025)], all[Math.ceil(RESAMPLES * 0.975) - 1]];
+}
+
+// Points of a curve: the latency that all but a part of the calls do not exceed. `counts` are pairs
+// of latency and calls, by latency.
+export function tail(counts, total) {
+    const points = [];
+    let above = total;
+    for (const [value, count] of counts) {
+        points.push([above / total, value]);
+        above -= count;
+    }
+    return points;
+}

@@ -1,0 +1,34 @@
+// The statistics against known answers.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { bytes, seconds } from "../src/format.js";
+import { geometricMean, interval, median, tail } from "../src/statistics.js";
+
+test("the median of an even number is between the middle two", () => {
+    assert.equal(median([4, 1, 3, 2]), 2.5);
+    assert.equal(median([3, 1, 2]), 2);
+});
+
+test("a geometric mean is of ratios", () => {
+    assert.ok(Math.abs(geometricMean([0.5, 2]) - 1) < 1e-12);
+});
+
+test("an interval holds the median, is the same each time, and is a point for equal samples", () => {
+    const numbers = [9, 10, 11, 10, 12, 8, 10, 11];
+    const [low, high] = interval(numbers);
+    assert.ok(low <= median(numbers) && median(numbers) <= high && low < high);
+    assert.deepEqual(interval(numbers), [low, high]);
+    assert.deepEqual(interval([5, 5, 5]), [5, 5]);
+    assert.deepEqual(interval([7]), [7, 7]);
+});
+
+test("a tail says which part of the calls takes at least so long", () => {
+    assert.deepEqual(tail([[10, 90], [100, 9], [1000, 1]], 100), [[1, 10], [0.1, 100], [0.01, 1000]]);
+});
+
+test("numbers have three digits and a unit", () => {
+    assert.equal(seconds(0.0123), "12.3 ms");
+    assert.equal(seconds(2.5e-8), "25.0 ns");
+    assert.equal(bytes(3 * 2 ** 20), "3.00 MiB");
+    assert.equal(bytes(0), "0 B");
+});

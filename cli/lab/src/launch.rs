@@ -137,10 +137,24 @@ struct Tracer<'a> {
 /// The command's process, as it waits to become the command.
 pub struct Started {
     pub root: i32,
-    /// Dropped, it lets the process go.
-    pub gate: OwnedFd,
+    pub gate: Gate,
     /// Tells why the process could not become the command.
     pub report: OwnedFd,
+}
+
+/// Holds the command's process back; dropped, it lets it go.
+pub struct Gate {
+    writer: OwnedFd,
+    /// Kept, so that there is a reader even when the process has been killed.
+    _reader: OwnedFd,
+}
+
+impl Drop for Gate {
+    /// By a byte: the pipe's end alone says nothing, as a process that another thread has forked
+    /// meanwhile has it open too, until its own gate opens.
+    fn drop(&mut self) {
+        let _ = nix::unistd::write(&self.writer, &[1]);
+    }
 }
 
 /// Trace a process from its first instruction as the command; it is killed if that is not permitted.
@@ -176,7 +190,10 @@ pub fn fork_command(request: &Request) -> Result<Started> {
         0 => unsafe { command.become_it(&gate_out, &gate_in, &report_in) },
         child => Ok(Started {
             root: child,
-            gate: gate_in,
+            gate: Gate {
+                writer: gate_in,
+                _reader: gate_out,
+            },
             report: report_out,
         }),
     }
@@ -234,9 +251,17 @@ impl PreparedCommand<'_> {
     unsafe fn become_it(&self, gate_out: &OwnedFd, gate_in: &OwnedFd, report: &OwnedFd) -> ! {
         // SAFETY: system calls on open files and on memory that stays where it is.
         unsafe {
-            libc::close(gate_in.as_raw_fd()); // or the child would hold its own gate shut
+            libc::close(gate_in.as_raw_fd()); // or the child would not see that nobody is left to open it
             let mut byte = 0u8;
-            while libc::read(gate_out.as_raw_fd(), (&raw mut byte).cast(), 1) < 0 {}
+            let opened = loop {
+                match libc::read(gate_out.as_raw_fd(), (&raw mut byte).cast(), 1) {
+                    -1 => {}
+                    count => break count > 0,
+                }
+            };
+            if !opened {
+                libc::_exit(127);
+            }
             if self.request.has_own_group {
                 libc::setpgid(0, 0);
             }

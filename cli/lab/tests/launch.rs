@@ -145,6 +145,17 @@ fn processes_that_are_left_behind_are_counted_and_ended() {
 }
 
 #[test]
+fn commands_that_threads_start_at_one_time_do_not_hold_each_other() {
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                (0..20).for_each(|_| assert_eq!(run(&["/bin/true"]).end, End::Exited(0)))
+            });
+        }
+    });
+}
+
+#[test]
 fn a_command_that_does_not_exist_is_an_error() {
     let error = Running::start(request(&["/no/such/program"]))
         .unwrap()

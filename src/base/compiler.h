@@ -23,6 +23,10 @@
 #define HAK_INTERNAL __attribute__((visibility("hidden")))
 #define HAK_EXPORT   __attribute__((visibility("default")))
 
+// For constants that tools read out of core dumps: in the data that is read-only after relocation. The
+// kernel leaves other constants out, as they are in the library's file.
+#define HAK_IN_CORE __attribute__((section(".data.rel.ro")))
+
 // 64 on every processor this runs on; two lines where neighbouring lines are
 // fetched together (Intel's spatial prefetcher, "Optimization Reference Manual" 2.5.5.4).
 #define HAK_CACHE_LINE 64

@@ -50,7 +50,7 @@ const uint8_t hak_small_table[HAK_SMALL_MAX / 128 + 1] = {TIMES_256(SMALL_ENTRY,
     CLASS((b) * 9), CLASS((b) * 10), CLASS((b) * 11), CLASS((b) * 12), CLASS((b) * 13), \
         CLASS((b) * 14), CLASS((b) * 15), CLASS((b) * 16)
 
-const struct hak_class hak_classes[HAK_SMALL_CLASSES] = {
+HAK_IN_CORE const struct hak_class hak_classes[HAK_SMALL_CLASSES] = {
     CLASS(16),
     CLASS(32),
     CLASS(48),

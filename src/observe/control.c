@@ -69,7 +69,7 @@ struct control {
 #define OFFSET(of, name)           offsetof(struct of, name)
 #define MEMBER(of, name)           (((const struct of *)0)->name)
 
-static const struct control control HAK_ALIGNED(16) = {
+HAK_IN_CORE static const struct control control HAK_ALIGNED(16) = {
     .head =
         {
             .magic = HAK_CONTROL_MAGIC,

@@ -1,7 +1,8 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
 use crate::commands::{
-    bench, compare, generate, peers, record, replay, report, run, stats, trace, verify,
+    bench, compare, core, generate, ledger, map, peers, record, replay, report, run, stats, trace,
+    verify,
 };
 use clap::{Parser, Subcommand};
 
@@ -22,6 +23,9 @@ pub enum Command {
     Verify(verify::Arguments),
     Compare(compare::Arguments),
     Stats(stats::Arguments),
+    Ledger(ledger::Arguments),
+    Map(map::Arguments),
+    Core(core::Arguments),
     Bench(bench::Arguments),
     Record(record::Arguments),
     Replay(replay::Arguments),

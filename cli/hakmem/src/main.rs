@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod output;
+mod picture;
 mod progress;
 mod signals;
 mod target;

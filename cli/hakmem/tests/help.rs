@@ -4,8 +4,9 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 10] = [
-    "run", "verify", "compare", "stats", "bench", "record", "replay", "trace", "report", "peers",
+const COMMANDS: [&str; 13] = [
+    "run", "verify", "compare", "stats", "ledger", "map", "core", "bench", "record", "replay",
+    "trace", "report", "peers",
 ];
 
 fn help(arguments: &[&str]) -> String {
@@ -50,7 +51,7 @@ fn every_command_has_examples_a_page_and_completions() {
 fn a_wrong_command_suggests_the_right_one() {
     let workshop = Workshop::open();
     workshop
-        .hakmem(&["comparre"])
+        .hakmem(&["verfy"])
         .ended_with(2)
-        .says("a similar subcommand exists: 'compare'");
+        .says("a similar subcommand exists: 'verify'");
 }

@@ -147,9 +147,9 @@ impl CoreFile {
                 self.story.signal = signal;
                 // Only of signals that the processor caused it is an address.
                 let is_fault = matches!(signal, Some(4 | 5 | 7 | 8 | 11));
-                let by_kernel = u32_at(content, 8)
-                    .is_some_and(|code| i32::from_ne_bytes(code.to_ne_bytes()) > 0);
-                if is_fault && by_kernel {
+                // Not sent by a process, and not of an address that no address can be (SI_KERNEL).
+                let has_address = matches!(u32_at(content, 8), Some(1..=127));
+                if is_fault && has_address {
                     self.story.fault_address = u64_at(content, 16);
                 }
             }

@@ -170,6 +170,8 @@ pub struct Heap {
     pub caches: Vec<Cache>,
     /// By address.
     pub waiting: Vec<(u64, Waiting)>,
+    /// Those of them that wait in two places.
+    pub waiting_twice: Vec<u64>,
     pub arena: Arena,
     pub os: OsCounts,
     pub slab_counts: Vec<SlabCounts>,

@@ -15,6 +15,7 @@ const PLACES_MAX: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Area {
     pub range: Range<u64>,
+    pub is_readable: bool,
     pub is_writable: bool,
     pub is_executable: bool,
     /// A file's path, or a name in brackets; empty for plain memory.
@@ -146,13 +147,18 @@ fn read_areas(pid: i32) -> Result<Vec<Area>> {
 }
 
 /// "7f00-7f01 r-xp 00000000 08:01 1234   /path with blanks"
-fn parse_area(line: &str) -> Option<Area> {
+pub fn parse_area(line: &str) -> Option<Area> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
-    let name = rest.splitn(5, ' ').nth(4).unwrap_or_default().trim_start();
+    // "Rss:   12 kB" and the like, of another file of the kernel's.
     let permissions = rest.as_bytes();
+    if !matches!(permissions.first(), Some(b'r' | b'-')) {
+        return None;
+    }
+    let name = rest.splitn(5, ' ').nth(4).unwrap_or_default().trim_start();
     Some(Area {
         range: u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?,
+        is_readable: permissions.first() == Some(&b'r'),
         is_writable: permissions.get(1) == Some(&b'w'),
         is_executable: permissions.get(2) == Some(&b'x'),
         name: name.to_string(),

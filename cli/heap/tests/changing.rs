@@ -19,6 +19,7 @@ const PROGRAM: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 static void *blocks[20000];
 static void *free_some(void *unused)
 {
@@ -52,7 +53,7 @@ int main(int count, char **arguments)
             blocks[i] = malloc(16 + rand() % 5000);
         }
     }
-    getchar();
+    pause();
     return 0;
 }
 "#;

@@ -2,7 +2,10 @@
 
 pub mod bench;
 pub mod compare;
+pub mod core;
 pub mod generate;
+pub mod ledger;
+pub mod map;
 pub mod peers;
 pub mod record;
 pub mod replay;
@@ -23,6 +26,9 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Bench(arguments) => bench::execute(arguments),
         Command::Generate(arguments) => generate::execute(&arguments),
         Command::Peers(arguments) => peers::execute(arguments),
+        Command::Ledger(arguments) => ledger::execute(&arguments),
+        Command::Map(arguments) => map::execute(&arguments),
+        Command::Core(arguments) => core::execute(&arguments),
         Command::Stats(arguments) => stats::execute(&arguments),
         Command::Record(arguments) => record::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),

@@ -1,6 +1,7 @@
 //! The command as its users meet it, and small programs and allocators compiled for the occasion.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod dump;
 pub mod waiting;
 
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! A program that says "ready" and waits for the end of its input.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// It ends with this value.
@@ -26,6 +26,11 @@ impl Waiting {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line
+    }
+
+    /// Written by a thread of it when it has come far enough.
+    pub fn wait_for_byte(&mut self) {
+        self.output.read_exact(&mut [0]).unwrap();
     }
 
     pub fn pid(&self) -> String {

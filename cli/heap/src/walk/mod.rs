@@ -65,6 +65,8 @@ impl Walk<'_> {
         let again = self.caches(&classes, &mut Found::default())?.0;
         let moved_blocks = moved(&caches, &again);
         waiting.sort_unstable_by_key(|(address, _)| *address);
+        let twice = waiting.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+        let waiting_twice = twice.map(|pair| pair[0].0).collect();
         waiting.dedup_by_key(|(address, _)| *address);
         Ok(Heap {
             release: self.control.release.clone(),
@@ -73,6 +75,7 @@ impl Walk<'_> {
             supers,
             caches: again,
             waiting,
+            waiting_twice,
             arena: self.arena()?,
             os: self.os_counts()?,
             slab_counts: self.slab_counts()?,

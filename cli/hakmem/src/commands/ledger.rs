@@ -1,0 +1,182 @@
+//! `hakmem ledger`: a process's resident memory, explained to the last page.
+
+use super::stats::bytes;
+use crate::output::terminal;
+use crate::target::{Opened, open_process, read_process};
+use clap::Args;
+use hakmem_heap::ledger::{Account, Ledger};
+use hakmem_lab::error::Result;
+use hakmem_lab::failed;
+use hakmem_lab::render::{Cell, Form, Table, Tone};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem ledger 4711
+  hakmem ledger $(pidof redis-server) --json
+
+Each resident page is looked up in the heap's own tables. The sum is compared with the kernel's figure
+(Rss in /proc/PID/smaps) and the remainder shown: pages that only read as zero are in the page table, but do
+not count as resident, and a process that runs changes between the looks.";
+
+/// Explain what a process's resident memory is made of
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The number of a process
+    pid: i32,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    let process = open_process(arguments.pid)?;
+    let heap = read_process(&process)?;
+    let account = Account::of(&process, &heap)
+        .map_err(|error| failed!("process {}: {error}", arguments.pid))?;
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&account);
+        println!("{}", text.map_err(|error| failed!("{error}"))?);
+    } else {
+        print!("{}", text(&Opened::Live(process), &account, terminal()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line of the table: what it is, how much of it, and what that means.
+type Row = (&'static str, u64, &'static str);
+
+fn ours(ledger: &Ledger) -> [Row; 10] {
+    [
+        (
+            "live blocks",
+            ledger.live,
+            "with what their classes are larger than the requests",
+        ),
+        (
+            "in magazines",
+            ledger.cached,
+            "free, ready for their threads",
+        ),
+        (
+            "between threads",
+            ledger.in_transit,
+            "freed by others than their owners",
+        ),
+        (
+            "in BigCache",
+            ledger.kept,
+            "large, free, kept for the next of their size",
+        ),
+        ("free in slabs", ledger.slab_free, "beside live blocks"),
+        (
+            "never used",
+            ledger.never_used,
+            "on pages that others are on",
+        ),
+        (
+            "rests",
+            ledger.rests,
+            "behind the last block of slabs and of runs",
+        ),
+        ("waiting", ledger.waiting, "to be given back"),
+        (
+            "huge page excess",
+            ledger.huge_excess,
+            "free, resident with a huge page",
+        ),
+        ("descriptors", ledger.metadata, "and the address map"),
+    ]
+}
+
+fn others(ledger: &Ledger) -> [Row; 3] {
+    [
+        (
+            "files",
+            ledger.files,
+            "code and data of the program and its libraries",
+        ),
+        ("stacks", ledger.stacks, "of threads with a guard page"),
+        (
+            "other",
+            ledger.other,
+            "what the program or a library maps itself",
+        ),
+    ]
+}
+
+fn table(account: &Account, form: Form) -> String {
+    let ledger = &account.resident;
+    let mut table = Table::default();
+    table.text_column("resident memory", 0);
+    table.number_column("bytes", 0);
+    table.number_column("share", 0);
+    table.text_column("", 1);
+    let all = account.kernel_bytes.max(1) as f64;
+    let mut add = |(name, count, note): Row, tone: Tone| {
+        table.row(vec![
+            Cell::toned(name, tone),
+            Cell::toned(bytes(count), tone),
+            Cell::toned(format!("{:.1} %", count as f64 * 100.0 / all), tone),
+            Cell::toned(note, Tone::Faint),
+        ]);
+    };
+    for row in ours(ledger) {
+        add(row, Tone::Plain);
+    }
+    add(("hakmem", ledger.ours(), ""), Tone::Strong);
+    for row in others(ledger) {
+        add(row, Tone::Plain);
+    }
+    add(("sum", account.known_bytes, ""), Tone::Strong);
+    add(
+        (
+            "the kernel's figure",
+            account.kernel_bytes,
+            "Rss of all areas",
+        ),
+        Tone::Plain,
+    );
+    table.render(form)
+}
+
+fn text(opened: &Opened, account: &Account, form: Form) -> String {
+    let mut lines = vec![
+        form.strong(&opened.title()),
+        String::new(),
+        table(account, form),
+        String::new(),
+    ];
+    lines.push(remainder(account));
+    let besides = [
+        (account.huge_bytes, "in huge pages"),
+        (
+            account.lazily_freed_bytes,
+            "freed lazily: the kernel takes it when it needs memory",
+        ),
+        (account.swapped_bytes, "swapped out, which is not resident"),
+    ];
+    for (count, what) in besides {
+        if count > 0 {
+            lines.push(format!("besides: {} {what}", bytes(count)));
+        }
+    }
+    if account.moved_blocks > 0 {
+        let line = format!(
+            "± {} blocks moved while this was read",
+            account.moved_blocks
+        );
+        lines.push(form.toned(&line, Tone::Faint));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn remainder(account: &Account) -> String {
+    let size = bytes(account.remainder_bytes.unsigned_abs());
+    match account.remainder_bytes {
+        0 => "remainder: none".into(),
+        1.. => format!("remainder: {size} that became resident meanwhile"),
+        _ => format!("remainder: {size} that only reads as zero, or went back meanwhile"),
+    }
+}

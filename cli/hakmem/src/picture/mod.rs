@@ -1,0 +1,172 @@
+//! The heap as a picture: superslabs in rows, each with its 64 units.
+
+pub mod html;
+pub mod svg;
+pub mod terminal;
+
+use hakmem_heap::heap::{Content, Heap, Owner, Run, Slab, Super, Waiting};
+
+/// One unit of a superslab, or a large block that has a mapping of its own.
+#[derive(Clone, Copy, Debug)]
+pub enum Cell {
+    Free,
+    /// Free, and maybe still resident.
+    Dirty,
+    Slab {
+        class: usize,
+        /// Of the slab's bytes: in blocks that the program holds.
+        live: f64,
+        /// And in blocks that wait in a magazine or a parcel.
+        waiting: f64,
+    },
+    Large,
+    Kept,
+}
+
+/// What the blocks of a slab are, counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Use {
+    pub live: u64,
+    pub waiting: u64,
+    pub free: u64,
+    pub fresh: u64,
+}
+
+pub fn use_of(heap: &Heap, run: &Run, slab: &Slab) -> Use {
+    let out = slab.blocks_out();
+    let waiting = (heap.waiting_in(run.base, run.bytes).len() as u64).min(out);
+    Use {
+        live: out - waiting,
+        waiting,
+        free: slab.blocks_in(),
+        fresh: heap.classes[slab.class].blocks.saturating_sub(slab.fresh),
+    }
+}
+
+/// What each unit of a superslab is. Of a lone mapping there is one.
+pub fn cells(heap: &Heap, superslab: &Super) -> Vec<Cell> {
+    let count = if superslab.is_lone {
+        1
+    } else {
+        superslab.bytes / heap.unit_bytes
+    };
+    (0..count)
+        .map(|unit| {
+            let bit = |bits: u64| !superslab.is_lone && bits >> unit & 1 != 0;
+            if bit(superslab.dirty_units) || bit(superslab.purging_units) {
+                return Cell::Dirty;
+            }
+            if bit(superslab.free_units) {
+                return Cell::Free;
+            }
+            let place = heap.find(superslab.base + unit * heap.unit_bytes);
+            place
+                .and_then(|place| place.run)
+                .map_or(Cell::Free, |run| cell(heap, run))
+        })
+        .collect()
+}
+
+fn cell(heap: &Heap, run: &Run) -> Cell {
+    match &run.content {
+        Content::Large { is_kept: true, .. } => Cell::Kept,
+        Content::Large { .. } => Cell::Large,
+        Content::Small(slab) => {
+            let used = use_of(heap, run, slab);
+            let share =
+                |blocks: u64| (blocks * heap.classes[slab.class].bytes) as f64 / run.bytes as f64;
+            Cell::Slab {
+                class: slab.class,
+                live: share(used.live),
+                waiting: share(used.waiting),
+            }
+        }
+    }
+}
+
+/// The share of a superslab that the program holds.
+pub fn live_share(cells: &[Cell]) -> f64 {
+    let live = cells.iter().map(|cell| match cell {
+        Cell::Slab { live, .. } => *live,
+        Cell::Large => 1.0,
+        _ => 0.0,
+    });
+    live.sum::<f64>() / cells.len().max(1) as f64
+}
+
+/// Sizes of blocks, in a few kinds that are told apart by colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// To 128 bytes.
+    Tiny,
+    /// To 1 KiB.
+    Small,
+    /// To 32 KiB.
+    Mid,
+}
+
+pub fn kind_of(bytes: u64) -> Kind {
+    match bytes {
+        0..=128 => Kind::Tiny,
+        129..=1024 => Kind::Small,
+        _ => Kind::Mid,
+    }
+}
+
+/// A name for each cache, in the heap's order.
+pub fn owner_names(heap: &Heap, thread_name: &dyn Fn(u64) -> Option<String>) -> Vec<String> {
+    let name = |cache: &hakmem_heap::heap::Cache| match cache.kind {
+        Owner::Thread if cache.is_dead => format!("ended thread {}", cache.thread_id),
+        Owner::Thread => match thread_name(cache.thread_id) {
+            Some(name) => format!("{} {name}", cache.thread_id),
+            None => format!("thread {}", cache.thread_id),
+        },
+        Owner::Heap => format!("heap {}", cache.number),
+        Owner::Orphans => "orphans".into(),
+        Owner::Late => "ending threads".into(),
+    };
+    heap.caches.iter().map(name).collect()
+}
+
+/// The state of each block of a slab as a letter and a count: l live, m in a magazine, p in a parcel,
+/// f free in the slab, n never handed out. "l12f3m1n200"
+pub fn block_states(heap: &Heap, run: &Run, slab: &Slab) -> String {
+    let class = heap.classes[slab.class];
+    let waiting = heap.waiting_in(run.base, run.bytes);
+    let mut next = 0;
+    let mut text = String::new();
+    let mut last = (' ', 0);
+    for index in 0..class.blocks {
+        let start = run.base + index * class.bytes;
+        while next < waiting.len() && waiting[next].0 < start {
+            next += 1;
+        }
+        let place = waiting.get(next).filter(|(block, _)| *block == start);
+        let state = if index >= slab.fresh {
+            'n'
+        } else if slab.is_in(index) {
+            'f'
+        } else {
+            match place {
+                None => 'l',
+                Some((_, Waiting::Magazine(_))) => 'm',
+                Some(_) => 'p',
+            }
+        };
+        if state == last.0 {
+            last.1 += 1;
+        } else {
+            push_states(&mut text, last);
+            last = (state, 1);
+        }
+    }
+    push_states(&mut text, last);
+    text
+}
+
+fn push_states(text: &mut String, (state, count): (char, u64)) {
+    if count > 0 {
+        text.push(state);
+        text.push_str(&count.to_string());
+    }
+}

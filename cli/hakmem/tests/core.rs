@@ -1,0 +1,238 @@
+//! `hakmem core`, `map`, `stats` and `ledger` on programs whose blocks are known.
+
+mod support;
+
+use serde_json::Value;
+use std::process::Command;
+use support::dump::dump;
+use support::waiting::Waiting;
+use support::{Workshop, library, text};
+
+/// Prints where some of its blocks are, in all states that there are.
+const BLOCKS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void *blocks[500], *other;
+static void *free_other(void *unused)
+{
+    free(malloc(48));
+    free(other);
+    write(1, "", 1);
+    pause();
+    return unused;
+}
+int main(void)
+{
+    char end;
+    int pipe_ends[2];
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (int i = 0; i < 500; i++) {
+        blocks[i] = malloc(3000);
+        memset(blocks[i], 1, 3000);
+    }
+    void *large = malloc(100000), *kept = malloc(300000);
+    memset(large, 1, 100000);
+    other = malloc(48);
+    memset(other, 1, 48);
+    for (int i = 0; i < 200; i += 2) {
+        free(blocks[i]);
+    }
+    free(kept);
+    puts("ready");
+    printf("%p %p %p %p %p %p\n", blocks[200], blocks[0], blocks[198], large, kept, other);
+    pthread_t thread;
+    pthread_create(&thread, NULL, free_other, NULL);
+    read(0, &end, 1);
+    return 0;
+}
+"#;
+
+struct Known {
+    process: Waiting,
+    /// Live, in the slab, in a magazine, large, kept, freed by another thread.
+    addresses: Vec<String>,
+}
+
+fn start(workshop: &Workshop, preload: &str) -> Known {
+    let program = workshop.compile("blocks", BLOCKS, &["-pthread"]);
+    let mut command = Command::new(&program);
+    command.env("LD_PRELOAD", preload).env("HAKMEM_PURGER", "0");
+    let mut process = Waiting::start(&mut command);
+    let line = process.next_line();
+    process.wait_for_byte();
+    Known {
+        process,
+        addresses: line.split_whitespace().map(str::to_string).collect(),
+    }
+}
+
+#[test]
+fn a_core_dump_explains_every_pointer_also_without_the_library() {
+    let workshop = Workshop::open();
+    let copy = workshop.path("libcopy.so");
+    std::fs::copy(library(), &copy).unwrap();
+    let known = start(&workshop, text(&copy));
+    dump(&known.process.pid(), &workshop.path("dump"), |_, _| {});
+    std::fs::remove_file(&copy).unwrap();
+    let mut arguments = vec!["core", "dump", "--json"];
+    arguments.extend(known.addresses.iter().map(String::as_str));
+    arguments.push("16");
+    let answer = workshop.hakmem(&arguments);
+    let said: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+    let pointers = said["pointers"].as_array().unwrap();
+    let states: Vec<&str> = pointers
+        .iter()
+        .map(|one| one["state"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "live",
+        "free, in its slab",
+        "free, in a magazine",
+        "live",
+        "free, kept in BigCache",
+        "free, on its way to its owner",
+        "no memory of hakmem's",
+    ];
+    assert_eq!(states, expected);
+    assert_eq!(pointers[0]["block"], known.addresses[0].as_str());
+    assert_eq!(pointers[0]["bytes"], 3072);
+    assert_eq!(said["damage"], serde_json::json!([]));
+    // An address inside of a block leads to it.
+    let inside = u64::from_str_radix(&known.addresses[0][2..], 16).unwrap() + 100;
+    workshop
+        .hakmem(&["core", "dump", &inside.to_string()])
+        .ended_with(0)
+        .says(&format!(
+            "live; 100 bytes into block {}, 3072 bytes",
+            known.addresses[0]
+        ));
+    workshop
+        .hakmem(&["stats", "--core", "dump"])
+        .ended_with(0)
+        .says("hakmem 1.0.0");
+}
+
+#[test]
+fn damage_is_found() {
+    let workshop = Workshop::open();
+    let known = start(&workshop, text(&library()));
+    let live = u64::from_str_radix(&known.addresses[0][2..], 16).unwrap();
+    let in_magazine = u64::from_str_radix(&known.addresses[2][2..], 16).unwrap();
+    // As if the block in the magazine were another one, which the program still holds, twice.
+    let mut changed = 0;
+    dump(&known.process.pid(), &workshop.path("dump"), |_, bytes| {
+        for word in bytes.chunks_exact_mut(8) {
+            if word == in_magazine.to_le_bytes() {
+                word.copy_from_slice(&(live + 8).to_le_bytes());
+                changed += 1;
+            }
+        }
+    });
+    assert!(changed > 0);
+    let answer = workshop.hakmem(&["core", "dump"]);
+    answer
+        .ended_with(1)
+        .says("waits to be used again, and lies 8 bytes into a block of 3072");
+}
+
+#[test]
+fn a_dump_that_was_cut_says_so() {
+    let workshop = Workshop::open();
+    let known = start(&workshop, text(&library()));
+    let path = workshop.path("dump");
+    dump(&known.process.pid(), &path, |_, _| {});
+    let bytes = std::fs::read(&path).unwrap();
+    for part in [3, 10, 30, 60, 90] {
+        std::fs::write(&path, &bytes[..bytes.len() / 100 * part]).unwrap();
+        let answer = workshop.hakmem(&["core", "dump"]);
+        let lines = answer.errors.lines().count();
+        assert!(
+            lines <= 1 && !answer.errors.contains("a mistake in hakmem"),
+            "{}",
+            answer.errors
+        );
+        if lines == 0 {
+            answer.says("the dump was cut short");
+        }
+    }
+}
+
+#[test]
+fn the_ledger_adds_up_to_the_kernels_figure() {
+    let workshop = Workshop::open();
+    let known = start(&workshop, text(&library()));
+    let answer = workshop.hakmem(&["ledger", "--json", &known.process.pid()]);
+    let said: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+    let number = |value: &Value| value.as_i64().unwrap();
+    let sum: i64 = said["resident"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(number)
+        .sum();
+    assert_eq!(sum, number(&said["known_bytes"]));
+    assert_eq!(
+        number(&said["kernel_bytes"]) - sum,
+        number(&said["remainder_bytes"])
+    );
+    // Pages that read as zero; the process stands still.
+    assert!(number(&said["remainder_bytes"]).abs() < 256 << 10, "{said}");
+    let live = number(&said["resident"]["live"]);
+    assert!((400 * 3072 + 100_000..2_500_000).contains(&live), "{said}");
+    assert!(number(&said["resident"]["in_transit"]) >= 48);
+    workshop
+        .hakmem(&["ledger", &known.process.pid()])
+        .ended_with(0)
+        .says("the kernel's figure");
+}
+
+#[test]
+fn the_picture_shows_each_unit() {
+    let workshop = Workshop::open();
+    let known = start(&workshop, text(&library()));
+    let pid = known.process.pid();
+    let answer = workshop.hakmem(&["map", &pid]);
+    answer
+        .ended_with(0)
+        .says("a line: a superslab")
+        .says("▓▓")
+        .says("▒▒▒▒▒");
+    let row = answer
+        .output
+        .lines()
+        .find(|line| line.starts_with("   +0M "))
+        .unwrap();
+    assert_eq!(row.chars().count(), 7 + 64 + 6, "{row}");
+    workshop
+        .hakmem(&["map", &pid, "--svg", "heap.svg", "--html", "heap.html"])
+        .ended_with(0);
+    let svg = std::fs::read_to_string(workshop.path("heap.svg")).unwrap();
+    assert!(svg.contains("3072 B blocks") && svg.ends_with("</svg>\n"));
+    let html = std::fs::read_to_string(workshop.path("heap.html")).unwrap();
+    let data = html.split_once("const heap = ").unwrap().1;
+    let data: Value = serde_json::from_str(data.split_once(";\n").unwrap().0).unwrap();
+    let runs = data["supers"][0]["runs"].as_array().unwrap();
+    let of_class = |run: &&Value| {
+        run["class"]
+            .as_u64()
+            .is_some_and(|class| data["classes"][class as usize]["bytes"] == 3072)
+    };
+    let live: u64 = runs
+        .iter()
+        .filter(of_class)
+        .map(|run| run["live"].as_u64().unwrap())
+        .sum();
+    assert_eq!(live, 400);
+    assert!(!html.contains("http"), "it needs no network");
+    dump(&pid, &workshop.path("dump"), |_, _| {});
+    workshop
+        .hakmem(&["map", "--core", "dump"])
+        .ended_with(0)
+        .says("▓▓");
+    workshop
+        .hakmem(&["map", &pid, "--svg", "no/such/folder"])
+        .is_one_line(1, "no/such/folder: No such file or directory (os error 2)");
+}

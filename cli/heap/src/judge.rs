@@ -1,0 +1,165 @@
+//! What an address is, and what in a heap contradicts itself.
+
+use crate::heap::{Content, Heap, Run, Slab, Waiting};
+
+/// An address, as far as hakmem knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    pub state: State,
+    /// Of the block that it lies in: where that begins, and what of it may be used.
+    pub block: Option<(u64, u64)>,
+    /// Of the slab: where it begins, and the number of its cache.
+    pub slab: Option<(u64, Option<u64>)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No memory of ours.
+    Foreign,
+    /// The program holds the block.
+    Live,
+    /// The block is free and lies in its slab.
+    InSlab,
+    /// The block is free and waits in a magazine of the cache of this number.
+    InMagazine(u64),
+    /// The block was freed by another thread and is on its way to its owner.
+    InParcel(u64),
+    /// The block was never handed out.
+    NeverUsed,
+    /// A large block, free and kept for the next of its size.
+    Kept,
+    /// Behind the last block of a slab, or the end of a large one.
+    Rest,
+    /// Units that no slab and no large block has.
+    FreeUnit,
+}
+
+pub fn describe(heap: &Heap, address: u64) -> Description {
+    let mut description = Description {
+        state: State::Foreign,
+        block: None,
+        slab: None,
+    };
+    let Some(place) = heap.find(address) else {
+        return description;
+    };
+    description.state = State::FreeUnit;
+    let Some(run) = place.run else {
+        return description;
+    };
+    match &run.content {
+        Content::Large {
+            block_bytes,
+            is_kept,
+        } => {
+            description.block = Some((run.base, *block_bytes));
+            description.state = match (is_kept, address - run.base >= *block_bytes) {
+                (_, true) => State::Rest,
+                (true, _) => State::Kept,
+                (false, _) => State::Live,
+            };
+        }
+        Content::Small(slab) => {
+            let owner = slab.owner.map(|owner| heap.caches[owner].number);
+            description.slab = Some((run.base, owner));
+            let class = heap.classes[slab.class];
+            let index = (address - run.base) / class.bytes;
+            if index >= class.blocks {
+                description.state = State::Rest;
+                return description;
+            }
+            let block = run.base + index * class.bytes;
+            description.block = Some((block, class.bytes));
+            description.state = state_of(heap, slab, block, index);
+        }
+    }
+    description
+}
+
+fn state_of(heap: &Heap, slab: &Slab, block: u64, index: u64) -> State {
+    if index >= slab.fresh {
+        return State::NeverUsed;
+    }
+    if slab.is_in(index) {
+        return State::InSlab;
+    }
+    match heap.waits_at(block) {
+        Some(Waiting::Magazine(cache)) => State::InMagazine(heap.caches[cache].number),
+        Some(Waiting::Outbox(cache) | Waiting::Inbox(cache)) => {
+            State::InParcel(heap.caches[cache].number)
+        }
+        None => State::Live,
+    }
+}
+
+/// Every contradiction in a heap that stands still, a line each. What one thread was in the middle of when
+/// it was stopped is one too.
+pub fn damage(heap: &Heap) -> Vec<String> {
+    let mut found = heap.doubts.clone();
+    for (run, slab) in heap.slabs() {
+        slab_damage(heap, run, slab, &mut found);
+    }
+    for (block, _) in &heap.waiting {
+        found.extend(waiting_damage(heap, *block));
+    }
+    for block in &heap.waiting_twice {
+        found.push(format!(
+            "block {block:#x} waits in two places: it was freed twice"
+        ));
+    }
+    found
+}
+
+fn slab_damage(heap: &Heap, run: &Run, slab: &Slab, found: &mut Vec<String>) {
+    let class = heap.classes[slab.class];
+    let bytes = class.bytes;
+    if slab.blocks_in() != slab.free_blocks {
+        found.push(format!(
+            "slab {:#x} of {bytes} B blocks counts {} free, and its bitmap {}",
+            run.base,
+            slab.free_blocks,
+            slab.blocks_in()
+        ));
+    }
+    let words = slab.bitmap.iter().rev().enumerate();
+    let highest = words
+        .filter(|(_, word)| **word != 0)
+        .map(|(from_end, word)| {
+            let word_index = (slab.bitmap.len() - 1 - from_end) as u64;
+            word_index * 64 + 63 - u64::from(word.leading_zeros())
+        })
+        .next();
+    if highest.is_some_and(|highest| highest >= slab.fresh) {
+        found.push(format!(
+            "slab {:#x} of {bytes} B blocks has a free block that was never handed out",
+            run.base
+        ));
+    }
+    if slab.owner.is_none() {
+        found.push(format!(
+            "slab {:#x} of {bytes} B blocks has an unknown owner",
+            run.base
+        ));
+    }
+}
+
+fn waiting_damage(heap: &Heap, block: u64) -> Option<String> {
+    let run = heap.find(block).and_then(|place| place.run);
+    let Some((run, Content::Small(slab))) = run.map(|run| (run, &run.content)) else {
+        return Some(format!(
+            "block {block:#x} waits to be used again, and lies in no slab"
+        ));
+    };
+    let bytes = heap.classes[slab.class].bytes;
+    let (index, offset) = ((block - run.base) / bytes, (block - run.base) % bytes);
+    if offset != 0 {
+        return Some(format!(
+            "block {block:#x} waits to be used again, and lies {offset} bytes into a block of {bytes}"
+        ));
+    }
+    slab.is_in(index).then(|| {
+        format!(
+            "block {block:#x} of {bytes} bytes waits, and is free in its slab: it was freed twice"
+        )
+    })
+}

@@ -1,0 +1,269 @@
+//! What a process's resident memory is: every page of it, summed up by what it holds, beside the
+//! kernel's own figure.
+
+use crate::error::Result;
+use crate::heap::{Content, Heap, Run, Slab, Super, Waiting};
+use crate::live::LiveProcess;
+use crate::resident::{Counted, Pages, read_areas};
+use serde::Serialize;
+
+/// Bytes that are resident, by what they are. Their sum is `known_bytes`.
+#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+pub struct Ledger {
+    /// In blocks that the program holds, each with the size of its class.
+    pub live: u64,
+    /// In magazines.
+    pub cached: u64,
+    /// In parcels, on their way to the threads that own them.
+    pub in_transit: u64,
+    /// In BigCache.
+    pub kept: u64,
+    /// Blocks that lie free in their slabs.
+    pub slab_free: u64,
+    /// Blocks that were never handed out, on pages that are resident for others' sake.
+    pub never_used: u64,
+    /// Behind the last block of a slab, and behind the user's bytes of large blocks.
+    pub rests: u64,
+    /// Free units that wait to be given back.
+    pub waiting: u64,
+    /// Free units that nobody touched since, resident with a huge page.
+    pub huge_excess: u64,
+    /// Descriptors, and the tables of the address map.
+    pub metadata: u64,
+    /// Not ours: code and data of files, shared memory.
+    pub files: u64,
+    /// Not ours: stacks.
+    pub stacks: u64,
+    /// Not ours: other memory, that the program or a library has mapped itself.
+    pub other: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Account {
+    pub resident: Ledger,
+    /// What the kernel counts as resident.
+    pub kernel_bytes: u64,
+    pub known_bytes: u64,
+    /// `kernel_bytes` less `known_bytes`.
+    pub remainder_bytes: i64,
+    /// Of what is resident: given up already, but not taken by the kernel so far.
+    pub lazily_freed_bytes: u64,
+    /// In huge pages.
+    pub huge_bytes: u64,
+    pub swapped_bytes: u64,
+    /// Blocks that moved while the heap was read.
+    pub moved_blocks: u64,
+}
+
+impl Ledger {
+    pub fn sum(&self) -> u64 {
+        self.ours() + self.files + self.stacks + self.other
+    }
+
+    pub fn ours(&self) -> u64 {
+        self.live
+            + self.cached
+            + self.in_transit
+            + self.kept
+            + self.slab_free
+            + self.never_used
+            + self.rests
+            + self.waiting
+            + self.huge_excess
+            + self.metadata
+    }
+}
+
+impl Account {
+    pub fn of(process: &LiveProcess, heap: &Heap) -> Result<Account> {
+        let pages = Pages::open(process)?;
+        let mut ledger = Ledger::default();
+        let mut ours = Vec::new();
+        for superslab in &heap.supers {
+            let resident = pages.resident(superslab.base, superslab.bytes);
+            let stretch = Stretch {
+                start: superslab.base,
+                page_bytes: pages.page_bytes,
+                resident: &resident,
+            };
+            add_super(&mut ledger, heap, superslab, &stretch);
+            ours.push((superslab.base, superslab.bytes));
+        }
+        for (start, bytes) in &heap.metadata {
+            let start = start - start % pages.page_bytes;
+            let resident = pages.resident(start, *bytes);
+            let count = resident.iter().filter(|is_resident| **is_resident).count();
+            ledger.metadata += count as u64 * pages.page_bytes;
+            ours.push((start, *bytes));
+        }
+        ours.sort_unstable();
+        let areas = read_areas(process.pid)?;
+        add_others(&mut ledger, &areas, &ours, &pages);
+        let sum = |figure: fn(&Counted) -> u64| areas.iter().map(figure).sum::<u64>();
+        let kernel_bytes = sum(|area| area.resident_bytes);
+        let known_bytes = ledger.sum();
+        Ok(Account {
+            resident: ledger,
+            kernel_bytes,
+            known_bytes,
+            remainder_bytes: signed(kernel_bytes) - signed(known_bytes),
+            lazily_freed_bytes: sum(|area| area.lazily_freed_bytes),
+            huge_bytes: sum(|area| area.huge_bytes),
+            swapped_bytes: sum(|area| area.swapped_bytes),
+            moved_blocks: heap.moved_blocks,
+        })
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Addresses with what of them is resident.
+struct Stretch<'a> {
+    start: u64,
+    page_bytes: u64,
+    resident: &'a [bool],
+}
+
+impl Stretch<'_> {
+    /// The resident part of `bytes` from `start` on.
+    fn count(&self, start: u64, bytes: u64) -> u64 {
+        let end = start + bytes;
+        let mut at = start;
+        let mut sum = 0;
+        while at < end {
+            let page = (at - self.start) / self.page_bytes;
+            let next = (self.start + (page + 1) * self.page_bytes).min(end);
+            let page = usize::try_from(page).unwrap_or(usize::MAX);
+            if self.resident.get(page).copied().unwrap_or(false) {
+                sum += next - at;
+            }
+            at = next;
+        }
+        sum
+    }
+}
+
+fn add_super(ledger: &mut Ledger, heap: &Heap, superslab: &Super, stretch: &Stretch) {
+    let end = superslab.base + superslab.bytes;
+    for run in &superslab.runs {
+        // What goes on in the next superslab is counted there.
+        let inside = run.bytes.min(end - run.base);
+        add_run(ledger, heap, run, run.base, inside, stretch);
+    }
+    if superslab.is_lone {
+        return;
+    }
+    for unit in 0..superslab.bytes / heap.unit_bytes {
+        let start = superslab.base + unit * heap.unit_bytes;
+        if superslab.free_units >> unit & 1 != 0 {
+            let count = stretch.count(start, heap.unit_bytes);
+            if superslab.dirty_units >> unit & 1 != 0 {
+                ledger.waiting += count;
+            } else {
+                ledger.huge_excess += count;
+            }
+        } else if superslab.purging_units >> unit & 1 != 0 {
+            ledger.waiting += stretch.count(start, heap.unit_bytes);
+        } else if !superslab
+            .runs
+            .iter()
+            .any(|run| start.wrapping_sub(run.base) < run.bytes)
+        {
+            // Of a run that began in a superslab before this one.
+            match heap.find(start).and_then(|place| place.run) {
+                Some(run) => add_run(ledger, heap, run, start, heap.unit_bytes, stretch),
+                None => ledger.rests += stretch.count(start, heap.unit_bytes),
+            }
+        }
+    }
+}
+
+/// `bytes` of a run from `start` on.
+fn add_run(ledger: &mut Ledger, heap: &Heap, run: &Run, start: u64, bytes: u64, stretch: &Stretch) {
+    match &run.content {
+        Content::Large {
+            block_bytes,
+            is_kept,
+        } => {
+            let block_end = run.base + block_bytes;
+            let used = block_end.saturating_sub(start).min(bytes);
+            let count = stretch.count(start, used);
+            if *is_kept {
+                ledger.kept += count;
+            } else {
+                ledger.live += count;
+            }
+            ledger.rests += stretch.count(start + used, bytes - used);
+        }
+        Content::Small(slab) => add_slab(ledger, heap, run, slab, stretch),
+    }
+}
+
+fn add_slab(ledger: &mut Ledger, heap: &Heap, run: &Run, slab: &Slab, stretch: &Stretch) {
+    let class = heap.classes[slab.class];
+    let waiting = heap.waiting_in(run.base, run.bytes);
+    let mut next = 0;
+    let mut known = 0;
+    for index in 0..class.blocks {
+        let start = run.base + index * class.bytes;
+        if start + class.bytes > run.base + run.bytes {
+            break;
+        }
+        while next < waiting.len() && waiting[next].0 < start {
+            next += 1;
+        }
+        let place = waiting.get(next).filter(|(block, _)| *block == start);
+        let target = if index >= slab.fresh {
+            &mut ledger.never_used
+        } else if slab.is_in(index) {
+            &mut ledger.slab_free
+        } else {
+            match place {
+                None => &mut ledger.live,
+                Some((_, Waiting::Magazine(_))) => &mut ledger.cached,
+                Some((_, Waiting::Outbox(_) | Waiting::Inbox(_))) => &mut ledger.in_transit,
+            }
+        };
+        let count = stretch.count(start, class.bytes);
+        *target += count;
+        known += count;
+    }
+    ledger.rests += stretch.count(run.base, run.bytes) - known;
+}
+
+/// What is resident in areas outside of ours.
+fn add_others(ledger: &mut Ledger, areas: &[Counted], ours: &[(u64, u64)], pages: &Pages) {
+    for (index, area) in areas.iter().enumerate() {
+        let in_ours: u64 = ours
+            .iter()
+            .map(|(start, bytes)| {
+                (
+                    area.range.start.max(*start),
+                    area.range.end.min(start + bytes),
+                )
+            })
+            .filter(|(start, end)| start < end)
+            .map(|(start, end)| {
+                let resident = pages.resident(start, end - start);
+                resident.iter().filter(|is_resident| **is_resident).count() as u64
+                    * pages.page_bytes
+            })
+            .sum();
+        let rest = area.resident_bytes.saturating_sub(in_ours);
+        // Threads' stacks have a guard page below them.
+        let before = index.checked_sub(1).map(|before| &areas[before]);
+        let has_guard = before.is_some_and(|before| {
+            !before.is_accessible && before.range.end == area.range.start && before.name.is_empty()
+        });
+        let is_stack = area.name.starts_with("[stack") || (area.name.is_empty() && has_guard);
+        if area.name.starts_with('/') || area.name.starts_with("[v") {
+            ledger.files += rest;
+        } else if is_stack && in_ours == 0 {
+            ledger.stacks += rest;
+        } else {
+            ledger.other += rest;
+        }
+    }
+}

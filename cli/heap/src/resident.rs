@@ -1,0 +1,121 @@
+//! Which pages of a process are resident, as the kernel says.
+
+use crate::error::{Error, Result};
+use crate::live::LiveProcess;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+const PRESENT: u64 = 1 << 63;
+const SWAPPED: u64 = 1 << 62;
+/// Entries that are read at a time.
+const STEP: usize = 1 << 16;
+
+/// An area with what the kernel counts in it (proc(5), smaps).
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    pub range: Range<u64>,
+    pub is_writable: bool,
+    pub is_accessible: bool,
+    pub name: String,
+    pub resident_bytes: u64,
+    pub swapped_bytes: u64,
+    pub lazily_freed_bytes: u64,
+    pub huge_bytes: u64,
+}
+
+/// Every area of a process.
+pub fn read_areas(pid: i32) -> Result<Vec<Counted>> {
+    let text = std::fs::read(format!("/proc/{pid}/smaps")).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => Error::Forbidden(pid),
+        _ => Error::Gone(pid),
+    })?;
+    Ok(parse_areas(&String::from_utf8_lossy(&text)))
+}
+
+fn parse_areas(text: &str) -> Vec<Counted> {
+    let mut areas: Vec<Counted> = Vec::new();
+    for line in text.lines() {
+        if let Some(area) = crate::live::parse_area(line) {
+            areas.push(Counted {
+                range: area.range,
+                is_writable: area.is_writable,
+                is_accessible: area.is_readable || area.is_writable || area.is_executable,
+                name: area.name,
+                ..Counted::default()
+            });
+        } else if let (Some(area), Some((name, rest))) = (areas.last_mut(), line.split_once(':')) {
+            let kib = rest.trim().trim_end_matches(" kB").parse().unwrap_or(0_u64);
+            let target = match name {
+                "Rss" => &mut area.resident_bytes,
+                "Swap" => &mut area.swapped_bytes,
+                "LazyFree" => &mut area.lazily_freed_bytes,
+                "AnonHugePages" => &mut area.huge_bytes,
+                _ => continue,
+            };
+            *target = kib.saturating_mul(1024);
+        }
+    }
+    areas
+}
+
+/// A process's own table of pages.
+pub struct Pages {
+    file: File,
+    pub page_bytes: u64,
+}
+
+impl Pages {
+    pub fn open(process: &LiveProcess) -> Result<Pages> {
+        let pid = process.pid;
+        let file =
+            File::open(format!("/proc/{pid}/pagemap")).map_err(|error| match error.kind() {
+                ErrorKind::PermissionDenied => Error::Forbidden(pid),
+                _ => Error::Gone(pid),
+            })?;
+        let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
+        let page = page.ok().flatten().unwrap_or(4096);
+        Ok(Pages {
+            file,
+            page_bytes: u64::try_from(page).unwrap_or(4096),
+        })
+    }
+
+    /// For each page of a stretch that begins with one: is it resident? What cannot be read is not.
+    pub fn resident(&self, start: u64, bytes: u64) -> Vec<bool> {
+        let count = usize::try_from(bytes.div_ceil(self.page_bytes)).unwrap_or(0);
+        let mut found = Vec::with_capacity(count);
+        let mut entries = vec![0; STEP * 8];
+        while found.len() < count {
+            let wanted = STEP.min(count - found.len());
+            let first = start / self.page_bytes + found.len() as u64;
+            let part = &mut entries[..wanted * 8];
+            if self.file.read_exact_at(part, first * 8).is_err() {
+                found.resize(count, false);
+                break;
+            }
+            found.extend(part.chunks_exact(8).map(|entry| {
+                let entry = u64::from_le_bytes(entry.try_into().unwrap_or_default());
+                entry & PRESENT != 0 && entry & SWAPPED == 0
+            }));
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_figures_are_read() {
+        let text = "1000-3000 rw-p 00000000 00:00 0    [stack]\nRss:     12 kB\nLazyFree:   4 kB\n\
+                    VmFlags: rd wr\n3000-4000 ---p 00000000 00:00 0\nRss: 0 kB\n";
+        let areas = parse_areas(text);
+        assert_eq!(areas.len(), 2);
+        assert_eq!(areas[0].resident_bytes, 12 << 10);
+        assert_eq!(areas[0].lazily_freed_bytes, 4 << 10);
+        assert!(areas[0].is_accessible && !areas[1].is_accessible);
+    }
+}

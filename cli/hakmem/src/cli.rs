@@ -1,8 +1,8 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
 use crate::commands::{
-    bench, compare, core, generate, ledger, map, peers, record, replay, report, run, stats, trace,
-    verify,
+    bench, compare, core, generate, ledger, map, peers, record, replay, report, run, stats, top,
+    trace, verify,
 };
 use clap::{Parser, Subcommand};
 
@@ -22,6 +22,7 @@ pub enum Command {
     Run(run::Arguments),
     Verify(verify::Arguments),
     Compare(compare::Arguments),
+    Top(top::Arguments),
     Stats(stats::Arguments),
     Ledger(ledger::Arguments),
     Map(map::Arguments),

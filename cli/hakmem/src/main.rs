@@ -7,6 +7,7 @@ mod picture;
 mod progress;
 mod signals;
 mod target;
+mod top;
 
 use clap::Parser;
 use nix::libc;

@@ -4,9 +4,9 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 13] = [
-    "run", "verify", "compare", "stats", "ledger", "map", "core", "bench", "record", "replay",
-    "trace", "report", "peers",
+const COMMANDS: [&str; 14] = [
+    "run", "verify", "compare", "top", "stats", "ledger", "map", "core", "bench", "record",
+    "replay", "trace", "report", "peers",
 ];
 
 fn help(arguments: &[&str]) -> String {

@@ -12,6 +12,7 @@ pub mod replay;
 pub mod report;
 pub mod run;
 pub mod stats;
+pub mod top;
 pub mod trace;
 pub mod verify;
 
@@ -29,6 +30,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Ledger(arguments) => ledger::execute(&arguments),
         Command::Map(arguments) => map::execute(&arguments),
         Command::Core(arguments) => core::execute(&arguments),
+        Command::Top(arguments) => top::execute(&arguments),
         Command::Stats(arguments) => stats::execute(&arguments),
         Command::Record(arguments) => record::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),

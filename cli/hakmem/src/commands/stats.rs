@@ -43,10 +43,10 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 pub fn bytes(count: u64) -> String {
-    if count == 0 {
-        "0".into()
-    } else {
-        memory(count as f64 / 1024.0)
+    match count {
+        0 => "0".into(),
+        1..1024 => format!("{count} B"),
+        _ => memory(count as f64 / 1024.0),
     }
 }
 

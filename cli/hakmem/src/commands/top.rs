@@ -1,0 +1,259 @@
+//! `hakmem top`: the heap of a running process, as it changes.
+
+use crate::target::open_process;
+use crate::top::processes::{Found, Search};
+use crate::top::screen::{self, Choice};
+use crate::top::table::View;
+use crate::top::{Watched, plain};
+use clap::Args;
+use console::Term;
+use hakmem_lab::error::Result;
+use hakmem_lab::{failed, usage};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem top                     choose among the processes under hakmem
+  hakmem top 4711
+  hakmem top 4711 -n 60 > log    a line each second, for a minute
+
+Looking costs the process nothing: it is neither stopped nor written to. In a pipe, or with -n, plain
+lines are printed.";
+
+/// Watch the heap of a running process: classes, caches, rates, what the policies do
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The number of a process
+    pid: Option<i32>,
+    /// Seconds between two looks
+    #[arg(short, long, value_name = "SECONDS", default_value = "1")]
+    delay: f64,
+    /// Print so many lines and end
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    lines: Option<u64>,
+}
+
+pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    if !(0.05..=3600.0).contains(&arguments.delay) {
+        return Err(usage!("--delay is a number of seconds from 0.05 to 3600"));
+    }
+    let delay = Duration::from_secs_f64(arguments.delay);
+    let is_screen = Term::stdout().is_term() && arguments.lines.is_none();
+    match arguments.pid {
+        Some(pid) if is_screen => {
+            let watched = Watched::begin(pid)?;
+            on_screen(Some(watched), delay)
+        }
+        Some(pid) => print_lines(pid, delay, arguments.lines),
+        None if is_screen => on_screen(None, delay),
+        None => print_processes(),
+    }
+}
+
+/// Until it ends, which is no mistake of anybody's.
+fn print_lines(pid: i32, delay: Duration, count: Option<u64>) -> Result<ExitCode> {
+    let mut watched = Watched::begin(pid)?;
+    println!("{}", plain::HEAD);
+    let mut left = count.unwrap_or(u64::MAX);
+    while left > 0 {
+        std::thread::sleep(delay);
+        if watched.advance().is_err() && open_process(pid).is_err() {
+            break;
+        }
+        println!("{}", plain::line(&watched));
+        std::io::stdout()
+            .flush()
+            .map_err(|error| failed!("{error}"))?;
+        left -= 1;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_processes() -> Result<ExitCode> {
+    for one in Search::default().run() {
+        println!(
+            "{} {} live, {} mapped, hakmem {}: {}",
+            one.pid,
+            super::stats::bytes(one.live_bytes),
+            super::stats::bytes(one.mapped_bytes),
+            one.release,
+            one.command_line
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is on the screen: one process, or all that there are to choose from.
+struct Shown {
+    watched: Option<Watched>,
+    /// Given on the command line: there is no list to go back to.
+    is_only: bool,
+    search: Search,
+    found: Vec<Found>,
+    choice: Choice,
+}
+
+fn on_screen(watched: Option<Watched>, delay: Duration) -> Result<ExitCode> {
+    let mut terminal =
+        ratatui::try_init().map_err(|error| failed!("this terminal cannot be used: {error}"))?;
+    let mut shown = Shown {
+        is_only: watched.is_some(),
+        watched,
+        search: Search::default(),
+        found: Vec::new(),
+        choice: Choice::new(console::colors_enabled()),
+    };
+    let ended = shown.run(&mut terminal, delay);
+    ratatui::restore();
+    if let Some(line) = ended? {
+        println!("{line}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Shown {
+    /// Until the user or the process ends; what is then to be said.
+    fn run(&mut self, terminal: &mut DefaultTerminal, delay: Duration) -> Result<Option<String>> {
+        let mut next = Instant::now();
+        loop {
+            if Instant::now() >= next {
+                next = Instant::now() + delay;
+                if let Some(line) = self.look() {
+                    return Ok(Some(line));
+                }
+            }
+            let drawn = terminal.draw(|frame| match &self.watched {
+                Some(watched) => screen::draw(frame, watched, &mut self.choice),
+                None => screen::draw_processes(frame, &self.found, &mut self.choice),
+            });
+            drawn.map_err(|error| failed!("{error}"))?;
+            let wait = next.saturating_duration_since(Instant::now());
+            if event::poll(wait).map_err(|error| failed!("{error}"))? {
+                let event = event::read().map_err(|error| failed!("{error}"))?;
+                if self.handle(&event) {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// Some: the process has ended, and with it the command.
+    fn look(&mut self) -> Option<String> {
+        if self.choice.is_paused {
+            return None;
+        }
+        match &mut self.watched {
+            None => self.found = self.search.run(),
+            Some(watched) => {
+                if let Err(error) = watched.advance() {
+                    let line = format!("{}: {error}", watched.title);
+                    self.watched = None;
+                    if self.is_only {
+                        return Some(line);
+                    }
+                    self.found = self.search.run();
+                }
+            }
+        }
+        None
+    }
+
+    /// True: the user wants to leave.
+    fn handle(&mut self, event: &Event) -> bool {
+        let Event::Key(key) = event else {
+            return false;
+        };
+        if key.kind == KeyEventKind::Release {
+            return false;
+        }
+        if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
+            return true;
+        }
+        if self.choice.is_typing {
+            self.type_filter(key.code);
+            return false;
+        }
+        if self.choice.has_help {
+            self.choice.has_help = false;
+            return key.code == KeyCode::Char('q');
+        }
+        self.handle_key(key.code)
+    }
+
+    fn type_filter(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Enter => self.choice.is_typing = false,
+            KeyCode::Esc => {
+                self.choice.is_typing = false;
+                self.choice.filter.clear();
+            }
+            KeyCode::Backspace => {
+                self.choice.filter.pop();
+            }
+            KeyCode::Char(character) => self.choice.filter.push(character),
+            _ => {}
+        }
+    }
+
+    fn handle_key(&mut self, key: KeyCode) -> bool {
+        let is_list = self.watched.is_none();
+        let columns = match &self.watched {
+            Some(watched) => screen::chosen_rows(watched, &self.choice).columns.len(),
+            None => 6,
+        };
+        let choice = &mut self.choice;
+        match key {
+            KeyCode::Char('q') => return true,
+            KeyCode::Char('?' | 'h') => choice.has_help = true,
+            KeyCode::Char('/') => choice.is_typing = true,
+            KeyCode::Char('r') => choice.is_rising = !choice.is_rising,
+            KeyCode::Char('p' | ' ') => choice.is_paused = !choice.is_paused,
+            KeyCode::Left => choice.move_column(is_list, -1, columns),
+            KeyCode::Right => choice.move_column(is_list, 1, columns),
+            KeyCode::Tab => choice.next_view(1),
+            KeyCode::BackTab => choice.next_view(View::ALL.len() - 1),
+            KeyCode::Char(digit @ '1'..='3') => {
+                choice.view = View::ALL[usize::from(digit as u8 - b'1')];
+                choice.first_row = 0;
+            }
+            KeyCode::Up => self.scroll(-1),
+            KeyCode::Down => self.scroll(1),
+            KeyCode::PageUp => self.scroll(-10),
+            KeyCode::PageDown => self.scroll(10),
+            KeyCode::Enter if is_list => self.open_selected(),
+            KeyCode::Esc if !self.is_only && !is_list => {
+                self.watched = None;
+                self.found = self.search.run();
+            }
+            KeyCode::Esc => return is_list || self.is_only,
+            _ => {}
+        }
+        false
+    }
+
+    fn scroll(&mut self, step: isize) {
+        let choice = &mut self.choice;
+        match &self.watched {
+            None => choice.selected = choice.selected.saturating_add_signed(step),
+            Some(watched) => {
+                let rows = screen::chosen_rows(watched, choice).rows.len();
+                let first = choice.first_row.saturating_add_signed(step);
+                choice.first_row = first.min(rows.saturating_sub(1));
+            }
+        }
+    }
+
+    fn open_selected(&mut self) {
+        let rows = screen::chosen_processes(&self.found, &self.choice);
+        let row = rows.rows.get(self.choice.selected);
+        let pid = row.and_then(|row| row[1].text.parse().ok());
+        // One that has ended meanwhile disappears from the list by itself.
+        self.watched = pid.and_then(|pid| Watched::begin(pid).ok());
+        self.choice.filter.clear();
+    }
+}

@@ -1,0 +1,429 @@
+//! The screen of `hakmem top`, at 80 columns and 24 lines or more.
+
+use super::processes::Found;
+use super::table::{Rows, View, processes, rows};
+use super::{Watched, short};
+use crate::commands::stats::bytes;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style, Stylize};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Paragraph, Sparkline};
+use std::collections::VecDeque;
+
+/// What the user has chosen.
+pub struct Choice {
+    pub view: View,
+    /// For each view, and for the list of processes: the column that it is sorted by.
+    pub columns: [usize; 4],
+    pub is_rising: bool,
+    pub filter: String,
+    pub is_typing: bool,
+    pub is_paused: bool,
+    pub has_help: bool,
+    pub first_row: usize,
+    /// In the list of processes.
+    pub selected: usize,
+    pub has_colour: bool,
+}
+
+impl Choice {
+    pub fn new(has_colour: bool) -> Choice {
+        Choice {
+            view: View::Classes,
+            columns: [2, 2, 0, 2],
+            is_rising: false,
+            filter: String::new(),
+            is_typing: false,
+            is_paused: false,
+            has_help: false,
+            first_row: 0,
+            selected: 0,
+            has_colour,
+        }
+    }
+
+    fn colour(&self, colour: Color) -> Style {
+        if self.has_colour {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
+        }
+    }
+
+    fn list(&self) -> usize {
+        View::ALL
+            .iter()
+            .position(|view| *view == self.view)
+            .unwrap_or(0)
+    }
+
+    /// Options stay in the order of their table until another column than the first is chosen: none is
+    /// sorted then.
+    fn sorted_column(&self) -> usize {
+        match (self.view, self.columns[self.list()]) {
+            (View::Policies, 0) => usize::MAX,
+            (_, column) => column,
+        }
+    }
+
+    pub fn move_column(&mut self, is_list: bool, step: isize, count: usize) {
+        let index = if is_list { 3 } else { self.list() };
+        let column = self.columns[index];
+        self.columns[index] = column
+            .saturating_add_signed(step)
+            .min(count.saturating_sub(1));
+    }
+
+    pub fn next_view(&mut self, step: usize) {
+        self.view = View::ALL[(self.list() + step) % View::ALL.len()];
+        self.first_row = 0;
+    }
+}
+
+/// The rows of the chosen view, as they are to be shown.
+pub fn chosen_rows(watched: &Watched, choice: &Choice) -> Rows {
+    let mut rows = rows(choice.view, watched);
+    rows.filter(&choice.filter);
+    rows.sort(choice.sorted_column(), choice.is_rising);
+    rows
+}
+
+pub fn chosen_processes(found: &[Found], choice: &Choice) -> Rows {
+    let mut rows = processes(found);
+    rows.filter(&choice.filter);
+    rows.sort(choice.columns[3], choice.is_rising);
+    rows
+}
+
+pub fn draw(frame: &mut Frame, watched: &Watched, choice: &mut Choice) {
+    let [title, memory, bar, legend, lines, rates, tabs, table, foot] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Length(3),
+        Constraint::Length(1),
+        Constraint::Length(2),
+        Constraint::Min(3),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    draw_title(frame, title, watched, choice);
+    draw_memory(frame, [memory, bar, legend], watched, choice);
+    draw_history(frame, lines, watched, choice);
+    draw_rates(frame, rates, watched);
+    draw_tabs(frame, tabs, choice);
+    let rows = chosen_rows(watched, choice);
+    draw_table(
+        frame,
+        table,
+        &rows,
+        choice.columns[choice.list()],
+        choice,
+        None,
+    );
+    draw_foot(
+        frame,
+        foot,
+        choice,
+        "q quit  Tab view  ←→ sort by  r reverse  / filter  p pause  ? help",
+    );
+    if choice.has_help {
+        draw_help(frame, &rows);
+    }
+}
+
+/// The list to choose a process from.
+pub fn draw_processes(frame: &mut Frame, found: &[Found], choice: &mut Choice) {
+    let [title, table, foot] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Min(3),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    let text = match found.len() {
+        0 => "no process that may be read runs under hakmem: 'hakmem run -- …' starts one"
+            .to_string(),
+        1 => "1 process runs under hakmem".to_string(),
+        count => format!("{count} processes run under hakmem"),
+    };
+    frame.render_widget(Paragraph::new(Line::from(text).bold()), title);
+    let rows = chosen_processes(found, choice);
+    choice.selected = choice.selected.min(rows.rows.len().saturating_sub(1));
+    draw_table(
+        frame,
+        table,
+        &rows,
+        choice.columns[3],
+        choice,
+        Some(choice.selected),
+    );
+    draw_foot(
+        frame,
+        foot,
+        choice,
+        "q quit  ↑↓ Enter look into one  ←→ sort by  r reverse  / filter  ? help",
+    );
+    if choice.has_help {
+        draw_help(frame, &rows);
+    }
+}
+
+fn draw_title(frame: &mut Frame, area: Rect, watched: &Watched, choice: &Choice) {
+    let state = if choice.is_paused { "  paused" } else { "" };
+    let moved = match watched.last.figures.moved_blocks {
+        0 => String::new(),
+        blocks => format!("  ±{blocks} blocks"),
+    };
+    let right = format!("{moved}{state}  hakmem {}", watched.last.figures.release);
+    let room = usize::from(area.width).saturating_sub(right.chars().count());
+    let title: String = watched.title.chars().take(room).collect();
+    let padding = " ".repeat(room - title.chars().count());
+    let line = Line::from(vec![
+        Span::from(title).bold(),
+        Span::from(padding),
+        Span::from(right),
+    ]);
+    frame.render_widget(Paragraph::new(line), area);
+}
+
+/// "12.3M"
+fn narrow(count: u64) -> String {
+    bytes(count).replace("iB", "").replace(' ', "")
+}
+
+/// What the mapped memory is: name, bytes, colour.
+fn parts(watched: &Watched) -> [(&'static str, u64, Color); 5] {
+    let totals = &watched.last.figures.totals;
+    let waiting = totals.kept_bytes + totals.dirty_bytes;
+    let clean = totals.unit_free_bytes.saturating_sub(totals.dirty_bytes);
+    let known = totals.live_bytes + totals.cached_bytes + totals.slab_free_bytes + waiting + clean;
+    let rest = totals.mapped_bytes.saturating_sub(known);
+    [
+        ("live", totals.live_bytes, Color::Green),
+        ("cached", totals.cached_bytes, Color::Yellow),
+        ("in slabs", totals.slab_free_bytes, Color::Blue),
+        ("waiting", waiting, Color::Red),
+        ("unused", clean + rest, Color::DarkGray),
+    ]
+}
+
+fn draw_memory(frame: &mut Frame, areas: [Rect; 3], watched: &Watched, choice: &Choice) {
+    const FILLS: [char; 5] = ['█', '▓', '▒', '░', '·'];
+    let totals = &watched.last.figures.totals;
+    let resident = watched.last.resident_bytes;
+    let text = format!(
+        "resident {}   live {} in {} blocks   mapped {}   {} threads",
+        bytes(resident),
+        bytes(totals.live_bytes),
+        totals.live_blocks,
+        bytes(totals.mapped_bytes),
+        watched.last.threads
+    );
+    frame.render_widget(Paragraph::new(text), areas[0]);
+    let width = u64::from(areas[1].width);
+    let all: u64 = parts(watched)
+        .iter()
+        .map(|(_, count, _)| count)
+        .sum::<u64>()
+        .max(1);
+    let (mut before, mut spans, mut legend) = (0, Vec::new(), Vec::new());
+    for ((name, count, colour), fill) in parts(watched).into_iter().zip(FILLS) {
+        // By where each ends, so that roundings do not add up.
+        let from = before * width / all;
+        before += count;
+        let cells = before * width / all - from;
+        let style = choice.colour(colour);
+        spans.push(Span::styled(
+            fill.to_string().repeat(usize::try_from(cells).unwrap_or(0)),
+            style,
+        ));
+        legend.push(Span::styled(fill.to_string(), style));
+        legend.push(Span::from(format!(" {name} {}  ", narrow(count))));
+    }
+    frame.render_widget(Paragraph::new(Line::from(spans)), areas[1]);
+    frame.render_widget(Paragraph::new(Line::from(legend)), areas[2]);
+}
+
+fn draw_history(frame: &mut Frame, area: Rect, watched: &Watched, choice: &Choice) {
+    let thirds = Layout::horizontal([Constraint::Fill(1); 3])
+        .spacing(2)
+        .areas::<3>(area);
+    let histories: [(&str, &VecDeque<u64>, String, Color); 3] = [
+        (
+            "live",
+            &watched.live,
+            bytes(*watched.live.back().unwrap_or(&0)),
+            Color::Green,
+        ),
+        (
+            "resident",
+            &watched.resident,
+            bytes(watched.last.resident_bytes),
+            Color::Cyan,
+        ),
+        (
+            "blocks moved/s",
+            &watched.moves,
+            short(watched.rates.moved_blocks),
+            Color::Magenta,
+        ),
+    ];
+    for (area, (name, history, now, colour)) in thirds.into_iter().zip(histories) {
+        let width = usize::from(area.width);
+        let shown: Vec<u64> = history
+            .iter()
+            .skip(history.len().saturating_sub(width))
+            .copied()
+            .collect();
+        let block = Block::new().title(Line::from(format!("{name} {now}")));
+        let line = Sparkline::default()
+            .block(block)
+            .data(&shown)
+            .style(choice.colour(colour));
+        frame.render_widget(line, area);
+    }
+}
+
+fn draw_rates(frame: &mut Frame, area: Rect, watched: &Watched) {
+    let rates = &watched.rates;
+    let text = format!(
+        "in a second: {} slow calls, {} blocks sent, {} purged, {} system calls",
+        short(rates.slow_events),
+        short(rates.sent_blocks),
+        bytes(rates.purged_bytes as u64),
+        short(rates.calls)
+    );
+    frame.render_widget(Paragraph::new(text), area);
+}
+
+fn draw_tabs(frame: &mut Frame, area: Rect, choice: &Choice) {
+    let mut spans = Vec::new();
+    for (number, view) in View::ALL.into_iter().enumerate() {
+        let text = format!(" {} {} ", number + 1, view.title());
+        let style = if view == choice.view {
+            Style::new().add_modifier(Modifier::REVERSED)
+        } else {
+            Style::new()
+        };
+        spans.push(Span::styled(text, style));
+        spans.push(Span::from(" "));
+    }
+    if !choice.filter.is_empty() {
+        spans.push(Span::from(format!(" only '{}'", choice.filter)));
+    }
+    let lines = vec![Line::default(), Line::from(spans)];
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+fn draw_table(
+    frame: &mut Frame,
+    area: Rect,
+    rows: &Rows,
+    sorted: usize,
+    choice: &Choice,
+    selected: Option<usize>,
+) {
+    let widths = widths(rows, usize::from(area.width));
+    let line = |cells: &mut dyn Iterator<Item = String>| {
+        let mut text = String::new();
+        for (index, (cell, width)) in cells.zip(&widths).enumerate() {
+            if index > 0 {
+                text.push(' ');
+            }
+            let cell: String = cell.chars().take(*width).collect();
+            if rows.is_first_text && index == 0 {
+                text.push_str(&format!("{cell:<width$}"));
+            } else {
+                text.push_str(&format!("{cell:>width$}"));
+            }
+        }
+        text
+    };
+    let arrow = if choice.is_rising { '↑' } else { '↓' };
+    let mut titles = rows.columns.iter().enumerate().map(|(index, (title, _))| {
+        if index == sorted {
+            format!("{arrow}{title}")
+        } else {
+            (*title).to_string()
+        }
+    });
+    let head = Style::new().add_modifier(Modifier::UNDERLINED);
+    let mut lines = vec![Line::styled(line(&mut titles), head)];
+    let room = usize::from(area.height).saturating_sub(1);
+    let last_first = rows.rows.len().saturating_sub(room);
+    let first = match selected {
+        Some(selected) => selected.saturating_sub(room.saturating_sub(1)),
+        None => choice.first_row.min(last_first),
+    };
+    for (index, row) in rows.rows.iter().enumerate().skip(first).take(room) {
+        let text = line(&mut row.iter().map(|cell| cell.text.clone()));
+        let style = if selected == Some(index) {
+            Style::new().add_modifier(Modifier::REVERSED)
+        } else {
+            Style::new()
+        };
+        lines.push(Line::styled(text, style));
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// As wide as what is in them; the first one of text has to give way.
+fn widths(rows: &Rows, room: usize) -> Vec<usize> {
+    let mut widths: Vec<usize> = (0..rows.columns.len())
+        .map(|column| {
+            let cells = rows.rows.iter().map(|row| row[column].text.chars().count());
+            let title = rows.columns[column].0.chars().count() + 1; // and the arrow
+            cells.chain([title]).max().unwrap_or(0)
+        })
+        .collect();
+    let needed = widths.iter().sum::<usize>() + widths.len() - 1;
+    if rows.is_first_text && needed > room {
+        widths[0] = widths[0].saturating_sub(needed - room).max(12);
+    }
+    widths
+}
+
+fn draw_foot(frame: &mut Frame, area: Rect, choice: &Choice, keys: &str) {
+    let text = if choice.is_typing {
+        format!("only rows with: {}▏  Enter, Esc to show all", choice.filter)
+    } else {
+        keys.to_string()
+    };
+    frame.render_widget(Paragraph::new(text).add_modifier(Modifier::DIM), area);
+}
+
+fn draw_help(frame: &mut Frame, rows: &Rows) {
+    let mut lines: Vec<Line> = rows
+        .columns
+        .iter()
+        .filter(|(_, help)| !help.is_empty())
+        .map(|(title, help)| Line::from(format!(" {title:>10}  {help}")))
+        .collect();
+    lines.push(Line::default());
+    lines.push(Line::from(
+        "     cached  in magazines, and on the way between threads",
+    ));
+    lines.push(Line::from("    waiting  in BigCache, or to be given back"));
+    lines.push(Line::from("     unused  mapped, never used or given back"));
+    lines.push(Line::from("          ±  blocks that moved during the look"));
+    lines.push(Line::default());
+    lines.push(Line::from(
+        " keys: 1 2 3 Tab, ←→ r, / , ↑↓ PgUp PgDn, p, Esc back, q",
+    ));
+    let area = frame.area();
+    let height = (u16::try_from(lines.len()).unwrap_or(20) + 2).min(area.height);
+    let width = area.width.min(76);
+    let window = Rect {
+        x: (area.width - width) / 2,
+        y: (area.height - height) / 2,
+        width,
+        height,
+    };
+    frame.render_widget(Clear, window);
+    frame.render_widget(
+        Paragraph::new(lines).block(Block::bordered().title(" help ")),
+        window,
+    );
+}

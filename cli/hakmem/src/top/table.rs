@@ -1,0 +1,284 @@
+//! The tables of `hakmem top`: each cell with what it is sorted by.
+
+use super::processes::Found;
+use super::{Watched, short};
+use crate::commands::stats::bytes;
+use hakmem_heap::figures::{CacheFigures, Figures};
+
+pub struct Cell {
+    pub text: String,
+    key: f64,
+}
+
+pub struct Rows {
+    /// With what each column means.
+    pub columns: Vec<(&'static str, &'static str)>,
+    /// The first column is text, and to the left.
+    pub is_first_text: bool,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    Classes,
+    Caches,
+    Policies,
+}
+
+impl View {
+    pub const ALL: [View; 3] = [View::Classes, View::Caches, View::Policies];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            View::Classes => "classes",
+            View::Caches => "caches",
+            View::Policies => "policies",
+        }
+    }
+}
+
+fn number(value: f64) -> Cell {
+    Cell {
+        text: short(value),
+        key: value,
+    }
+}
+
+fn count(value: u64) -> Cell {
+    Cell {
+        text: value.to_string(),
+        key: value as f64,
+    }
+}
+
+fn size(value: u64) -> Cell {
+    Cell {
+        text: bytes(value),
+        key: value as f64,
+    }
+}
+
+fn text(value: impl Into<String>) -> Cell {
+    Cell {
+        text: value.into(),
+        key: 0.0,
+    }
+}
+
+pub fn rows(view: View, watched: &Watched) -> Rows {
+    match view {
+        View::Classes => classes(watched),
+        View::Caches => caches(watched),
+        View::Policies => policies(watched),
+    }
+}
+
+fn classes(watched: &Watched) -> Rows {
+    let used = watched.last.figures.classes.iter().enumerate();
+    let rows = used
+        .filter(|(_, class)| class.slabs_made > 0)
+        .map(|(index, class)| {
+            let waste = class.slab_bytes.saturating_sub(class.live_bytes());
+            let share = class.live_bytes() as f64 * 100.0 / class.slab_bytes.max(1) as f64;
+            vec![
+                count(class.bytes),
+                count(class.live_blocks),
+                size(class.live_bytes()),
+                size(class.cached_blocks * class.bytes),
+                count(class.slabs),
+                Cell {
+                    text: if class.slabs == 0 {
+                        "-".into()
+                    } else {
+                        format!("{share:.0} %")
+                    },
+                    key: share,
+                },
+                size(waste),
+                number(watched.rate(|figures| figures.classes[index].refilled_blocks)),
+                number(watched.rate(|figures| figures.classes[index].spilled_blocks)),
+            ]
+        })
+        .collect();
+    Rows {
+        columns: vec![
+            ("block", "bytes of a block"),
+            ("live", "blocks that the program holds"),
+            ("bytes", "in them"),
+            (
+                "cached",
+                "free, in magazines and on their way between threads",
+            ),
+            ("slabs", "of the class"),
+            ("use", "live part of its slabs"),
+            ("not live", "the other part"),
+            ("refill/s", "blocks into empty magazines"),
+            ("spill/s", "blocks out of full magazines"),
+        ],
+        is_first_text: false,
+        rows,
+    }
+}
+
+fn caches(watched: &Watched) -> Rows {
+    let last = &watched.last;
+    let used = last.figures.caches.iter().zip(&last.owners).enumerate();
+    let rows = used
+        .filter(|(_, (cache, _))| cache.slow_events > 0 || cache.slabs > 0)
+        .map(|(index, (cache, owner))| {
+            // The caches before the last two are in the order in which they were made.
+            let of = move |figures: &Figures| figures.caches.get(index).copied();
+            let rate = |figure: fn(&CacheFigures) -> u64| {
+                watched.rate(move |figures| of(figures).map_or(0, |cache| figure(&cache)))
+            };
+            vec![
+                text(owner.clone()),
+                count(cache.slabs),
+                size(cache.out_bytes),
+                size(cache.slab_free_bytes),
+                size(cache.cached_bytes),
+                number(rate(|cache| cache.slow_events)),
+                number(rate(|cache| cache.counts.sent_blocks)),
+                number(rate(|cache| cache.counts.opened_parcels)),
+            ]
+        })
+        .collect();
+    Rows {
+        columns: vec![
+            ("cache of", "the thread, by its number and name"),
+            ("slabs", "that it owns"),
+            (
+                "out",
+                "blocks of them that are with the program or in a magazine",
+            ),
+            ("free", "blocks of them that are in their slabs"),
+            ("cached", "in its own magazines"),
+            ("slow/s", "calls that needed a refill or a spill"),
+            ("sent/s", "blocks freed here for other caches"),
+            ("opened/s", "parcels that arrived"),
+        ],
+        is_first_text: true,
+        rows,
+    }
+}
+
+type Figure = fn(&Figures) -> u64;
+
+fn policies(watched: &Watched) -> Rows {
+    let figures = &watched.last.figures;
+    let os = figures.counters.os;
+    let mut rows: Vec<Vec<Cell>> = figures
+        .options
+        .iter()
+        .map(|(name, value)| {
+            let value = value.as_u64().unwrap_or(0);
+            let shown = if name.ends_with("bytes") {
+                size(value)
+            } else {
+                count(value)
+            };
+            vec![text(name.clone()), shown, text("")]
+        })
+        .collect();
+    let counters: [(&str, Figure, u64); 8] = [
+        ("mmap", |figures| figures.counters.os.maps, os.maps),
+        ("munmap", |figures| figures.counters.os.unmaps, os.unmaps),
+        ("mremap", |figures| figures.counters.os.remaps, os.remaps),
+        ("purges", |figures| figures.counters.os.purges, os.purges),
+        (
+            "purged bytes",
+            |figures| figures.counters.os.purged_bytes,
+            os.purged_bytes,
+        ),
+        (
+            "huge page advices",
+            |figures| figures.counters.os.huge_advices,
+            os.huge_advices,
+        ),
+        (
+            "refused by the kernel",
+            |figures| figures.counters.os.refused,
+            os.refused,
+        ),
+        (
+            "slabs adopted",
+            |figures| figures.counters.caches.adopted_slabs,
+            figures.counters.caches.adopted_slabs,
+        ),
+    ];
+    rows.extend(counters.map(|(name, figure, value)| {
+        let shown = if name.ends_with("bytes") {
+            size(value)
+        } else {
+            count(value)
+        };
+        vec![text(name), shown, number(watched.rate(figure))]
+    }));
+    Rows {
+        columns: vec![
+            ("option or counter", "as it is in force, or since the start"),
+            ("value", ""),
+            ("per second", ""),
+        ],
+        is_first_text: true,
+        rows,
+    }
+}
+
+pub fn processes(found: &[Found]) -> Rows {
+    let rows = found
+        .iter()
+        .map(|one| {
+            vec![
+                text(one.command_line.clone()),
+                count(u64::try_from(one.pid).unwrap_or(0)),
+                size(one.live_bytes),
+                count(one.live_blocks),
+                size(one.mapped_bytes),
+                text(one.release.clone()),
+            ]
+        })
+        .collect();
+    Rows {
+        columns: vec![
+            ("program", "as it was started"),
+            ("pid", "its number"),
+            ("live", "bytes that it holds"),
+            ("blocks", "in so many blocks"),
+            ("mapped", "addresses for blocks"),
+            ("hakmem", "release"),
+        ],
+        is_first_text: true,
+        rows,
+    }
+}
+
+impl Rows {
+    pub fn filter(&mut self, wanted: &str) {
+        if !wanted.is_empty() {
+            let wanted = wanted.to_lowercase();
+            let has = |row: &Vec<Cell>| {
+                row.iter()
+                    .any(|cell| cell.text.to_lowercase().contains(&wanted))
+            };
+            self.rows.retain(has);
+        }
+    }
+
+    /// By a column; the largest first unless `is_rising`.
+    pub fn sort(&mut self, column: usize, is_rising: bool) {
+        if column >= self.columns.len() {
+            return;
+        }
+        let is_text = self.is_first_text && column == 0;
+        self.rows.sort_by(|one, other| {
+            let (one, other) = (&one[column], &other[column]);
+            let order = if is_text {
+                other.text.cmp(&one.text)
+            } else {
+                one.key.total_cmp(&other.key)
+            };
+            if is_rising { order } else { order.reverse() }
+        });
+    }
+}

@@ -1,0 +1,98 @@
+//! `hakmem top`: lines in a pipe, a screen on a terminal.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use support::waiting::Waiting;
+use support::{Workshop, library};
+
+const READY: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *blocks[1000];
+int main(void)
+{
+    char end;
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (int i = 0; i < 1000; i++) {
+        blocks[i] = malloc(2000);
+    }
+    puts("ready");
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+fn start(workshop: &Workshop) -> Waiting {
+    let program = workshop.compile("watched", READY, &[]);
+    Waiting::start(Command::new(&program).env("LD_PRELOAD", library()))
+}
+
+#[test]
+fn a_pipe_gets_a_line_for_each_look() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let answer = workshop.hakmem(&["top", &process.pid(), "-n", "3", "-d", "0.1"]);
+    let lines: Vec<&str> = answer.ended_with(0).output.lines().collect();
+    assert_eq!(lines.len(), 4);
+    assert!(lines[0].contains("resident") && lines[0].contains("blocks/s"));
+    assert!(lines[3].contains("1.95 MiB"), "{}", lines[3]);
+    workshop.hakmem(&["top"]).ended_with(0).says(&process.pid());
+}
+
+#[test]
+fn a_process_that_ends_ends_the_lines() {
+    let workshop = Workshop::open();
+    let mut process = start(&workshop);
+    let mut command = workshop.command(&["top", &process.pid(), "-n", "1000000", "-d", "0.05"]);
+    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 150];
+    let mut output = top.stdout.take().unwrap();
+    output.read_exact(&mut first).unwrap();
+    process.end();
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert!(top.wait().unwrap().success());
+}
+
+#[test]
+fn a_terminal_gets_a_screen() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let line = format!(
+        "stty rows 24 cols 80; {} top {} -d 0.1",
+        env!("CARGO_BIN_EXE_hakmem"),
+        process.pid()
+    );
+    // A terminal of its own for the command.
+    let mut top = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .env("TERM", "xterm-256color")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = top.stdout.take().unwrap();
+    let mut text = String::new();
+    let mut bytes = [0; 4096];
+    while !text.contains("1 classes") || !text.contains("1000") {
+        let count = output.read(&mut bytes).unwrap();
+        assert!(count > 0, "{text}");
+        text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    top.stdin.as_mut().unwrap().write_all(b"q").unwrap();
+    output.read_to_string(&mut String::new()).unwrap();
+    assert!(top.wait().unwrap().success());
+}
+
+#[test]
+fn what_cannot_be_watched_is_said_in_one_line() {
+    let workshop = Workshop::open();
+    let line = "there is no process 2147483647, or it has just ended";
+    workshop.hakmem(&["top", "2147483647"]).is_one_line(2, line);
+    let line = "--delay is a number of seconds from 0.05 to 3600";
+    workshop
+        .hakmem(&["top", "1", "-d", "0"])
+        .is_one_line(2, line);
+}

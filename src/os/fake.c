@@ -128,6 +128,12 @@ bool hak_os_commit(void *start, size_t bytes)
     return ask(0) && mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
+void hak_os_seal(void *start, size_t bytes)
+{
+    check_pages(start, bytes);
+    mprotect(start, bytes, PROT_READ);
+}
+
 bool hak_os_unmap(void *start, size_t bytes)
 {
     hak_add_relaxed(&hak_fake.unmaps, 1);

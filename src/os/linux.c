@@ -79,6 +79,11 @@ bool hak_os_commit(void *start, size_t bytes)
            0;
 }
 
+void hak_os_seal(void *start, size_t bytes)
+{
+    hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_READ, 0, 0, 0);
+}
+
 bool hak_os_unmap(void *start, size_t bytes)
 {
     const long got = hak_syscall(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0);

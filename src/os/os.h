@@ -41,6 +41,8 @@ HAK_INTERNAL void *hak_os_map(void *hint, size_t bytes);
 // writable piece by piece with hak_os_commit. NULL when refused.
 HAK_INTERNAL void *hak_os_reserve(size_t bytes);
 HAK_INTERNAL bool hak_os_commit(void *start, size_t bytes);
+// Let nobody write there any more.
+HAK_INTERNAL void hak_os_seal(void *start, size_t bytes);
 
 // Give addresses back. False when the kernel refuses (max_map_count): the pages
 // are then still mapped and still ours.

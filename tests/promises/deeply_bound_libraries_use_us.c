@@ -1,0 +1,48 @@
+// preload only
+// A library that is loaded with RTLD_DEEPBIND, so that it looks for malloc in the
+// C library first, finds this allocator there, and the C library's other names
+// as ever. dlopen goes on looking where its caller says.
+#include "../support/promise.h"
+
+static const char *const names[] = {"malloc",
+                                    "calloc",
+                                    "realloc",
+                                    "reallocarray",
+                                    "free",
+                                    "aligned_alloc",
+                                    "posix_memalign",
+                                    "memalign",
+                                    "valloc",
+                                    "pvalloc",
+                                    "malloc_usable_size",
+                                    "malloc_trim",
+                                    "mallinfo2",
+                                    "__libc_malloc",
+                                    "__libc_free"};
+
+enum { NAMES = sizeof names / sizeof *names };
+
+int main(void)
+{
+    ht_start();
+    void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    HT_CHECK(libc != NULL, "no C library: %s", dlerror());
+    void *length = dlsym(libc, "strlen");
+    void *before = malloc(100);
+    if (dlopen("libz.so.1", RTLD_NOW | RTLD_DEEPBIND) == NULL &&
+        dlopen("libm.so.6", RTLD_NOW | RTLD_DEEPBIND) == NULL) {
+        HT_SKIP("neither libz nor libm to be loaded");
+    }
+    for (size_t i = 0; i < NAMES; i++) {
+        HT_CHECK(dlsym(libc, names[i]) == dlsym(RTLD_DEFAULT, names[i]),
+                 "%s is still the C library's",
+                 names[i]);
+    }
+    HT_CHECK(length != NULL && dlsym(libc, "strlen") == length, "strlen is another");
+    void (*deep_free)(void *);
+    *(void **)(&deep_free) = dlsym(libc, "free");
+    deep_free(before);
+    void *own = dlopen("$ORIGIN/../libhakmem.so", RTLD_LAZY | RTLD_NOLOAD);
+    HT_CHECK(own != NULL, "dlopen took the library for its caller: %s", dlerror());
+    return 0;
+}

@@ -29,8 +29,8 @@
 #define HAK_LARGE_BINS    56 // 36 KiB to 4 MiB: sizes of which the latest freed block is kept
 #define HAK_HOT_PLACES    7  // one per doubling of them
 #define HAK_LARGE_RUN_MAX HAK_MIB(512) // a run of units up to here, mapped alone above
-// A block that realloc grows beyond this gets a mapping of its own, whose pages can move.
-#define HAK_GROWN_RUN_MAX HAK_MIB(32)
+// A block in a mapping of its own, whose pages can move, stays there while realloc leaves it more.
+#define HAK_LONE_SHRUNK_MIN HAK_MIB(32)
 
 struct hak_class {
     uint64_t reciprocal;   // ceil(2^40 / bytes): divides any offset in a slab exactly

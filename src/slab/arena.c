@@ -269,6 +269,23 @@ static bool run_is_free_locked(struct hak_super *head, unsigned unit, unsigned u
     return true;
 }
 
+// Map the superslabs that are missing behind a run that wants to grow, if all before them is free and
+// the next mapping comes there anyway.
+static bool run_map_more_locked(struct hak_super *head, unsigned unit, unsigned units)
+{
+    unsigned present = 0;
+    struct part part;
+    for (unsigned i = 0; run_part(head, unit, units, i, &part) && part.super != NULL; i++) {
+        if ((part.super->free_units & part.bits) != part.bits) {
+            return false;
+        }
+        present += hak_count_bits(part.bits);
+    }
+    const char *missing = head->base + (unit + present) * HAK_UNIT_BYTES;
+    return present < units && hak_map_slot(missing) == hak_map.next_slot &&
+           arena_grow_locked(supers_for(units - present));
+}
+
 static void super_name_run(struct hak_super *super, unsigned unit, unsigned units)
 {
     for (unsigned i = unit; i < unit + units && i < HAK_SUPER_UNITS; i++) {
@@ -380,7 +397,9 @@ bool hak_arena_resize(struct hak_slab *run, size_t bytes)
     const unsigned unit = run_unit(run);
     const unsigned more = units > run->units ? units - run->units : 0;
     if (more > 0) {
-        done = run_is_free_locked(super, unit + run->units, more);
+        const unsigned end = unit + run->units;
+        done = run_is_free_locked(super, end, more) ||
+               (run_map_more_locked(super, end, more) && run_is_free_locked(super, end, more));
     }
     if (done) {
         run_forget_tail_locked(run);

@@ -97,6 +97,38 @@ static void a_run_that_fills_its_superslab_goes_on_in_the_next(void)
     start_anew();
 }
 
+static void what_is_missing_behind_a_run_is_mapped(void)
+{
+    struct hak_slab *run = take(60);
+    char *base = run->base;
+    for (unsigned units = 65; units <= 400; units += units / 100 + 1) {
+        UNIT_CHECK(resize(run, units));
+        check_every_unit(run);
+    }
+    UNIT_CHECK(run->base == base);
+    UNIT_CHECK(hak_arena.super_bytes - run->units * HAK_UNIT_BYTES < HAK_SUPER_BYTES);
+    hak_arena_give(run);
+    start_anew();
+}
+
+static void nothing_is_mapped_where_the_run_could_not_go_on(void)
+{
+    struct hak_slab *run = take(60);
+    struct hak_slab *wall = take(1); // in what is left of the superslab
+    UNIT_CHECK(!resize(run, 70));
+    hak_arena_give(wall);
+    hak_map.next_slot += 5; // the next mapping comes elsewhere
+    UNIT_CHECK(!resize(run, 70));
+    hak_map.next_slot -= 5;
+    hak_fake_fail_in(1, SIZE_MAX / 2);
+    UNIT_CHECK(!resize(run, 70));
+    hak_fake_fail_in(0, 0);
+    UNIT_EQUAL(run->units, 60);
+    UNIT_EQUAL(hak_arena.super_bytes, HAK_SUPER_BYTES);
+    hak_arena_give(run);
+    start_anew();
+}
+
 // Behind the window lies nothing of ours, though the map leads back to its beginning from there.
 static void the_end_of_the_window_is_an_end(void)
 {
@@ -139,6 +171,8 @@ int main(void)
         outside_the_window_nothing_is_taken_for_the_next();
     }
     a_run_that_fills_its_superslab_goes_on_in_the_next();
+    what_is_missing_behind_a_run_is_mapped();
+    nothing_is_mapped_where_the_run_could_not_go_on();
     every_address_of_a_grown_run_leads_to_it();
     return 0;
 }

@@ -236,3 +236,20 @@ fn the_picture_shows_each_unit() {
         .hakmem(&["map", &pid, "--svg", "no/such/folder"])
         .is_one_line(1, "no/such/folder: No such file or directory (os error 2)");
 }
+
+#[test]
+fn another_form_of_the_control_block_is_named() {
+    let workshop = Workshop::open();
+    let known = start(&workshop, text(&library()));
+    dump(&known.process.pid(), &workshop.path("dump"), |_, bytes| {
+        let magic = b"hakmem\0\0\x02\0\0\0";
+        if let Some(at) = bytes.windows(magic.len()).position(|part| part == magic) {
+            bytes[at + 8] = 9;
+        }
+    });
+    let line = "dump: its hakmem describes itself in form 9, and this command reads form 2: \
+                use the command of the same release";
+    workshop
+        .hakmem(&["stats", "--core", "dump"])
+        .is_one_line(1, line);
+}

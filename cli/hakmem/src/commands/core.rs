@@ -171,17 +171,17 @@ fn sentence(subject: &Subject, core: &CoreFile, owners: &dyn Fn(u64) -> String) 
     text
 }
 
+/// A dump that gcore has written has the signal that stopped the process for it.
 fn death(core: &CoreFile) -> String {
     let story = &core.story;
     let signal = story.signal.and_then(|signal| i32::try_from(signal).ok());
-    let by = signal.filter(|signal| *signal != 0).map_or(
-        "stopped, not ended by a signal".into(),
-        |signal| {
+    let by = signal
+        .filter(|signal| ![0, Signal::SIGSTOP as i32].contains(signal))
+        .map_or("stopped, not ended by a signal".into(), |signal| {
             let name = Signal::try_from(signal)
                 .map_or(format!("signal {signal}"), |name| name.to_string());
             format!("ended by {name}")
-        },
-    );
+        });
     let thread = story
         .threads
         .first()

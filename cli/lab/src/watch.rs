@@ -39,10 +39,9 @@ impl Watched {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Until its exec the process is a copy of this one, whose memory is not the command's.
     pub fn begin(&self, root: i32) {
-        let mut state = self.state();
-        state.root = Some(root);
-        state.living = vec![root];
+        self.state().root = Some(root);
     }
 
     pub fn set_living(&self, living: Vec<i32>) {
@@ -99,7 +98,10 @@ fn watch(watched: &Watched, started: Instant, timeout: Option<Duration>) -> Time
         let living = state.living.clone();
         drop(state);
         let resident = living.iter().map(|pid| resident_kib(*pid)).sum();
-        timeline.push((elapsed.as_secs_f64(), resident));
+        // Before the command has begun, and when it is about to end, there is nothing to see.
+        if resident > 0 {
+            timeline.push((elapsed.as_secs_f64(), resident));
+        }
 
         let is_late = timeout.is_some_and(|limit| elapsed > limit);
         state = watched.state();
@@ -156,7 +158,7 @@ pub fn resident_after_peak(timeline: &[(f64, u64)]) -> Option<u64> {
     }
     timeline
         .iter()
-        .find(|point| point.0 >= peak.0 + 1.0 && point.1 > 0)
+        .find(|point| point.0 >= peak.0 + 1.0)
         .map(|point| point.1)
 }
 

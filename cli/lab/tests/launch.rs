@@ -119,8 +119,24 @@ fn memory_after_the_peak_is_seen_in_a_program_that_lives_on() {
     let run = run(&[text(&peak)]);
     let largest = run.timeline.iter().map(|point| point.1).max().unwrap();
     assert!(largest >= 64 * MIB, "{largest} KiB at most");
+    assert!(
+        run.timeline.iter().all(|point| point.1 > 0),
+        "{:?}",
+        run.timeline
+    );
     let after = watch::resident_after_peak(&run.timeline).unwrap();
     assert!(after < 16 * MIB, "{after} KiB a second later");
+}
+
+#[test]
+fn memory_over_time_is_the_commands_and_not_ours() {
+    let held = vec![1u8; 64 << 20]; // what a forked copy of this process has until its exec
+    for _ in 0..20 {
+        let run = run(&["/bin/sleep", "0.02"]);
+        let largest = run.timeline.iter().map(|point| point.1).max();
+        assert!(largest.unwrap_or(0) < 32 * MIB, "{:?}", run.timeline);
+    }
+    assert_eq!(held[held.len() / 2], 1);
 }
 
 #[test]

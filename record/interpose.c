@@ -17,6 +17,7 @@ HAK_EXPORT void free_sized(void *block, size_t bytes);
 HAK_EXPORT void free_aligned_sized(void *block, size_t alignment, size_t bytes);
 HAK_EXPORT void *memalign(size_t alignment, size_t bytes);
 HAK_EXPORT void *pvalloc(size_t bytes);
+HAK_EXPORT size_t malloc_usable_size(void *block);
 
 static unsigned log2_of(size_t alignment)
 {
@@ -152,6 +153,23 @@ HAK_EXPORT void *pvalloc(size_t bytes)
     hak_record(EVENT_ALIGNED, block, bytes, 12);
     hak_recorder_leave();
     return block;
+}
+
+// No event; but the program's allocator knows nothing of early blocks.
+HAK_EXPORT size_t malloc_usable_size(void *block)
+{
+    if (block == NULL) {
+        return 0;
+    }
+    if (HAK_UNLIKELY(hak_early_owns(block))) {
+        return hak_early_size(block);
+    }
+    if (HAK_UNLIKELY(!hak_recorder_enter())) {
+        return hak_next.malloc_usable_size(block);
+    }
+    const size_t bytes = hak_next.malloc_usable_size(block);
+    hak_recorder_leave();
+    return bytes;
 }
 
 // Other ways to say free. The program's allocator may lack them; free() it has.

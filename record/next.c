@@ -68,4 +68,5 @@ void hak_next_find(void)
     FIND(memalign);
     FIND(valloc);
     FIND(pvalloc);
+    FIND(malloc_usable_size);
 }

@@ -20,6 +20,7 @@ struct next_functions {
     void *(*memalign)(size_t, size_t);
     void *(*valloc)(size_t);
     void *(*pvalloc)(size_t);
+    size_t (*malloc_usable_size)(void *);
 };
 
 HAK_INTERNAL extern struct next_functions hak_next;

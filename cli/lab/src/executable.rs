@@ -36,8 +36,8 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// The reason and the alternative, after the program's name.
-    pub fn sentence(&self) -> String {
+    /// After the program's name.
+    pub fn reason(&self) -> String {
         match self {
             Obstacle::Static(inside) => {
                 let inside = if inside.is_empty() {
@@ -45,25 +45,29 @@ impl Obstacle {
                 } else {
                     format!(" with {} inside", inside.join(" and "))
                 };
-                format!(
-                    "is statically linked{inside}, so nothing can be preloaded; \
-                     link libhakmem.a into it instead"
-                )
+                format!("is statically linked{inside}, so nothing can be preloaded")
             }
             Obstacle::OtherMachine(machine) => {
-                format!(
-                    "is for {machine}, and libhakmem.so is not; use the program's build for this machine"
-                )
+                format!("is for {machine}, and libhakmem.so is not")
             }
-            Obstacle::OtherLibc(linker) => format!(
-                "is linked with another C library ({linker}), and libhakmem.so needs glibc; \
-                 use the program's build for glibc"
-            ),
-            Obstacle::Privileged(how) => format!(
-                "{how}, so the dynamic linker ignores LD_PRELOAD for this user; \
-                 link libhakmem.so or libhakmem.a into it instead"
-            ),
+            Obstacle::OtherLibc(linker) => {
+                format!("is linked with another C library ({linker}), and libhakmem.so needs glibc")
+            }
+            Obstacle::Privileged(how) => {
+                format!("{how}, so the dynamic linker ignores LD_PRELOAD for this user")
+            }
         }
+    }
+
+    /// The reason, and how it can use hakmem all the same.
+    pub fn sentence(&self) -> String {
+        let instead = match self {
+            Obstacle::Static(_) => "link libhakmem.a into it instead",
+            Obstacle::OtherMachine(_) => "use the program's build for this machine",
+            Obstacle::OtherLibc(_) => "use the program's build for glibc",
+            Obstacle::Privileged(_) => "link libhakmem.so or libhakmem.a into it instead",
+        };
+        format!("{}; {instead}", self.reason())
     }
 }
 

@@ -20,9 +20,8 @@ pub struct Options {
     pub limit: Option<u64>,
     /// Frames of each call stack; 0: no stacks.
     pub stack_frames: u32,
-    pub recorder: PathBuf,
-    /// What else to preload: the allocator to record, and what the user wants.
-    pub preload: Vec<PathBuf>,
+    /// The program's, with the recorder preloaded before whatever else is.
+    pub environment: Vec<(OsString, OsString)>,
     pub command: Vec<OsString>,
 }
 
@@ -101,8 +100,7 @@ fn finish(
     if processes == 0 && ending.processes_missed == 0 {
         let _ = std::fs::remove_file(&options.output);
         return Err(failed!(
-            "{} did not load the recorder, so nothing was recorded: it is linked statically, changes \
-             its user, or is for another machine or C library",
+            "{0} did not load the recorder, so nothing was recorded: 'hakmem verify {0}' says why",
             options.command[0].to_string_lossy()
         ));
     }
@@ -116,16 +114,17 @@ fn finish(
 }
 
 fn launch(options: &Options, channel: &Channel) -> Result<Child> {
-    let mut preload = options.recorder.clone().into_os_string();
-    for library in &options.preload {
-        preload.push(":");
-        preload.push(library);
-    }
     adopt_orphans();
     let program = &options.command[0];
     Command::new(program)
         .args(&options.command[1..])
-        .env("LD_PRELOAD", preload)
+        .env_clear()
+        .envs(
+            options
+                .environment
+                .iter()
+                .map(|(name, value)| (name, value)),
+        )
         .env("HAKMEM_RECORD", channel.path())
         .spawn()
         .map_err(|error| usage!("cannot run {}: {error}", program.to_string_lossy()))

@@ -270,14 +270,6 @@ fn an_interrupt_ends_the_program_and_finishes_the_trace() {
 }
 
 #[test]
-fn a_program_without_the_recorder_is_said() {
-    let (output, _folder) = record(&[], &["/sbin/ldconfig", "--version"]);
-    let line = String::from_utf8(output.stderr).unwrap();
-    assert!(line.contains("did not load the recorder"), "{line}");
-    assert_eq!(output.status.code(), Some(1));
-}
-
-#[test]
 fn stacks_name_the_callers() {
     let calls = build::path("tests/trace_calls");
     let (_, folder) = record(&["--stacks"], &[&calls, "2", "500", "1"]);

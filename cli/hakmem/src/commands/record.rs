@@ -1,13 +1,14 @@
 //! `hakmem record`: every allocation of a program, into a trace.
 
 use clap::Args;
+use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
+use hakmem_lab::executable::Executable;
 use hakmem_lab::places::Places;
+use hakmem_lab::{failed, usage};
 use hakmem_trace::format::Reason;
 use hakmem_trace::record::{self, Options, Recorded};
-use std::env;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -46,15 +47,27 @@ pub struct Arguments {
 
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     record::check_output(&arguments.output)?;
-    let preload = env::var_os("LD_PRELOAD").unwrap_or_default();
+    let recorder = Allocator {
+        name: "the recorder".into(),
+        library: Some(Places::find()?.recorder()?),
+        ..Allocator::default()
+    };
+    let environment = super::run::environment(&recorder);
+    let (name, words) = arguments
+        .command
+        .split_first()
+        .ok_or_else(|| usage!("no program"))?;
+    let executable = Executable::find(name)?;
+    if let Some(obstacle) = executable.obstacle() {
+        return Err(failed!(
+            "{} {}: it cannot be recorded",
+            executable.path.display(),
+            obstacle.reason()
+        ));
+    }
+    super::run::prove(&executable, words, &environment, &recorder)?;
     let options = Options {
-        recorder: Places::find()?.recorder()?,
-        preload: preload
-            .as_bytes()
-            .split(|byte| b": ".contains(byte))
-            .filter(|part| !part.is_empty())
-            .map(|part| std::ffi::OsStr::from_bytes(part).into())
-            .collect(),
+        environment,
         output: arguments.output,
         limit: arguments.limit,
         stack_frames: arguments.stacks,

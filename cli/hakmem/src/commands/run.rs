@@ -59,22 +59,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         return Err(failed!("{shown} {}", obstacle.sentence()));
     }
     let environment = environment(&allocator);
-    // Of a script it is the interpreter that asks for memory.
-    let probed = if executable.is_script() { &[] } else { words };
-    match probe::load(&executable.binary, probed, environment.clone()) {
-        Ok(Ok(loaded)) => {
-            if let Some(reason) = trust::contradiction(&loaded.proof, &allocator, &str::to_string) {
-                return Err(failed!(
-                    "{shown} {reason}; 'hakmem verify {shown}' shows more"
-                ));
-            }
-        }
-        Ok(Err(Blind::Other(reason))) => return Err(failed!("{shown}: {reason}")),
-        Ok(Err(blind)) => return Err(failed!("{shown}: {blind}")),
-        // Where tracing is forbidden, as in some containers, the program still has a right to run.
-        Err(error) if error.exit_code() == 1 => eprintln!("hakmem: not proved: {error}"),
-        Err(error) => return Err(error),
-    }
+    prove(&executable, words, &environment, &allocator)?;
     if arguments.stats {
         return run_with_stats(&executable.path, words, environment, &allocator);
     }
@@ -85,6 +70,34 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         .envs(environment)
         .exec();
     Err(usage!("cannot run {shown}: {error}"))
+}
+
+/// Refuse a program whose memory would come from elsewhere: load it once, without running it.
+pub fn prove(
+    executable: &Executable,
+    words: &[OsString],
+    environment: &[(OsString, OsString)],
+    allocator: &Allocator,
+) -> Result<()> {
+    let shown = executable.path.display();
+    // Of a script it is the interpreter that asks for memory.
+    let probed = if executable.is_script() { &[] } else { words };
+    match probe::load(&executable.binary, probed, environment.to_vec()) {
+        Ok(Ok(loaded)) => match trust::contradiction(&loaded.proof, allocator, &str::to_string) {
+            Some(reason) => Err(failed!(
+                "{shown} {reason}; 'hakmem verify {shown}' shows more"
+            )),
+            None => Ok(()),
+        },
+        Ok(Err(Blind::Other(reason))) => Err(failed!("{shown}: {reason}")),
+        Ok(Err(blind)) => Err(failed!("{shown}: {blind}")),
+        // Where tracing is forbidden, as in some containers, the program still has a right to run.
+        Err(error) if error.exit_code() == 1 => {
+            eprintln!("hakmem: not proved: {error}");
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The caller's environment, with the library before whatever else is preloaded.

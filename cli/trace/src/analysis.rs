@@ -31,6 +31,18 @@ pub struct Calls {
     pub implied_free: u64,
 }
 
+impl Calls {
+    pub fn all(&self) -> u64 {
+        self.malloc
+            + self.calloc
+            + self.aligned
+            + self.realloc
+            + self.free
+            + self.failed
+            + self.foreign_free
+    }
+}
+
 /// Requests of `from` to `to` bytes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SizeClass {

@@ -9,7 +9,7 @@ use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,8 +50,16 @@ struct Rows {
     age: Vec<i64>,
 }
 
-/// Write all processes' events. Returns the rows.
+/// Write all processes' events to a new file, whole or not at all. Returns the rows.
 pub fn to_parquet(reader: &Reader, path: &Path) -> Result<u64> {
+    let file = File::create_new(path)
+        .map_err(|error| failed!("cannot write {}: {error}", path.display()))?;
+    write_rows(reader, path, file).inspect_err(|_| {
+        let _ = fs::remove_file(path);
+    })
+}
+
+fn write_rows(reader: &Reader, path: &Path, file: File) -> Result<u64> {
     let cannot =
         |error: &dyn std::fmt::Display| failed!("cannot write {}: {error}", path.display());
     let schema = Arc::new(parse_message_type(SCHEMA).map_err(|error| cannot(&error))?);
@@ -59,7 +67,6 @@ pub fn to_parquet(reader: &Reader, path: &Path) -> Result<u64> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .build();
-    let file = File::create_new(path).map_err(|error| cannot(&error))?;
     let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))
         .map_err(|error| cannot(&error))?;
     let mut rows = Rows::default();

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use hakmem_lab::render::{Cell, Table};
-use hakmem_trace::analysis::{self, Analysis, Site, analyse};
+use hakmem_trace::analysis::{self, Analysis, Calls, Site, analyse};
 use hakmem_trace::export::to_parquet;
 use hakmem_trace::format::Reason;
 use hakmem_trace::reader::Reader;
@@ -22,6 +22,9 @@ Examples:
   hakmem trace lifetimes trace.hkt --process 2
   hakmem trace top-sites trace.hkt --by live      # of a trace recorded with --stacks
   hakmem trace export --parquet events.parquet trace.hkt";
+
+/// Processes that `info` lists; a build starts thousands.
+const PROCESSES_MAX: usize = 20;
 
 /// Look into a trace: what it has, sizes, lifetimes, call sites; export it
 #[derive(Args)]
@@ -209,6 +212,19 @@ fn info(source: &Source) -> Result<()> {
         }));
     }
     print_head(&reader);
+    println!();
+    print_processes(&analyses);
+    print_oddities(&analyses);
+    Ok(())
+}
+
+/// Those that called most, in the order in which they started.
+fn print_processes(analyses: &[Analysis]) {
+    let mut calls: Vec<u64> = analyses.iter().map(|one| one.calls.all()).collect();
+    calls.sort_unstable_by_key(|&calls| Reverse(calls));
+    let least = calls.get(PROCESSES_MAX - 1).copied().unwrap_or(0);
+    let (shown, others): (Vec<&Analysis>, Vec<&Analysis>) =
+        analyses.iter().partition(|one| one.calls.all() >= least);
     let mut processes = table(&[
         "process and program",
         "threads",
@@ -219,7 +235,7 @@ fn info(source: &Source) -> Result<()> {
         "peak live",
         "live at the end",
     ]);
-    for one in &analyses {
+    for one in shown {
         let calls = &one.calls;
         let name = Path::new(&one.program).file_name().unwrap_or_default();
         add_row(
@@ -236,10 +252,15 @@ fn info(source: &Source) -> Result<()> {
             ],
         );
     }
-    println!();
     print_table(&processes);
-    print_oddities(&analyses);
-    Ok(())
+    if !others.is_empty() {
+        let calls = others.iter().map(|one| one.calls.all()).sum();
+        println!(
+            "and {} smaller processes with {} calls; --json has them all",
+            others.len(),
+            count(calls)
+        );
+    }
 }
 
 fn print_head(reader: &Reader) {
@@ -274,24 +295,20 @@ fn print_head(reader: &Reader) {
 }
 
 fn print_oddities(analyses: &[Analysis]) {
-    for one in analyses {
-        let calls = &one.calls;
-        if calls.failed > 0 {
-            println!(
-                "process {}: {} allocations failed",
-                one.process,
-                count(calls.failed)
-            );
-        }
-        if calls.foreign_free + calls.implied_free > 0 {
-            println!(
-                "process {}: {} frees of blocks from before the recording or from a parent process, \
-                 {} frees missing",
-                one.process,
-                count(calls.foreign_free),
-                count(calls.implied_free)
-            );
-        }
+    let sum = |of: fn(&Calls) -> u64| analyses.iter().map(|one| of(&one.calls)).sum::<u64>();
+    let lines = [
+        (sum(|calls| calls.failed), "allocations got no memory"),
+        (
+            sum(|calls| calls.foreign_free),
+            "frees of blocks from a parent process, or from before the recording",
+        ),
+        (
+            sum(|calls| calls.implied_free),
+            "frees are missing: their addresses were given again",
+        ),
+    ];
+    for (number, what) in lines.iter().filter(|(number, _)| *number > 0) {
+        println!("{} {what}", count(*number));
     }
 }
 

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod output;
+mod page;
 mod picture;
 mod progress;
 mod signals;

@@ -1,9 +1,11 @@
 //! Where results go: to the screen in one form, and into a file.
 
+use crate::page::Page;
 use clap::Args;
 use console::Term;
 use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
+use hakmem_lab::places::Places;
 use hakmem_lab::render::{self, Form};
 use std::path::PathBuf;
 
@@ -22,9 +24,30 @@ pub struct Output {
     /// Print the whole result as JSON
     #[arg(long, group = "form")]
     json: bool,
+    /// Also write one HTML page with plots, which needs no network
+    #[arg(long, value_name = "PAGE")]
+    pub html: Option<PathBuf>,
 }
 
 impl Output {
+    /// Is text asked for that is made of one result?
+    pub fn has_form(&self) -> bool {
+        self.markdown || self.csv || self.json
+    }
+
+    /// The page to write, looked for before anything is measured.
+    pub fn page(&self, places: &Places) -> Result<Option<Page>> {
+        self.html.as_ref().map(|_| Page::open(places)).transpose()
+    }
+
+    pub fn write_page(&self, page: Option<Page>, name: &str, document: &Document) -> Result<()> {
+        if let (Some(mut page), Some(path)) = (page, &self.html) {
+            page.add_comparison(name, document);
+            page.write(path)?;
+        }
+        Ok(())
+    }
+
     pub fn print(&self, document: &Document) {
         let text = if self.json {
             document.to_text()

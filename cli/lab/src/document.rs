@@ -5,11 +5,10 @@
 
 use crate::error::Result;
 use crate::machine::Machine;
-use crate::{failed, usage};
+use crate::{usage, whole_file};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
 pub const FORMAT: u32 = 2;
@@ -158,31 +157,9 @@ impl Document {
             .map_err(|error| usage!("{} is damaged: {error}", path.display()))
     }
 
-    /// Replace the file in one step. One sample a line: to commit, and to compare by eye.
+    /// One sample a line: to commit, and to compare by eye.
     pub fn store(&self, path: &Path) -> Result<()> {
-        let explain = |error: std::io::Error| match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                failed!(
-                    "{}: the disk is full; what is there already is kept",
-                    path.display()
-                )
-            }
-            _ => failed!("{}: {error}", path.display()),
-        };
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(explain)?;
-        }
-        if path.metadata().is_ok_and(|status| !status.is_file()) {
-            // A pipe or a device is written to, not replaced.
-            return fs::write(path, self.to_text()).map_err(explain);
-        }
-        let temporary = path.with_extension("json.new");
-        fs::write(&temporary, self.to_text())
-            .and_then(|()| fs::rename(&temporary, path))
-            .map_err(|error| {
-                let _ = fs::remove_file(&temporary);
-                explain(error)
-            })
+        whole_file::replace(path, &self.to_text())
     }
 
     pub fn to_text(&self) -> String {

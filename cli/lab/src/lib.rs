@@ -27,4 +27,5 @@ pub mod summary;
 pub mod tree;
 pub mod trust;
 pub mod watch;
+pub mod whole_file;
 pub mod workload;

@@ -9,7 +9,7 @@ use hakmem_lab::allocator::{Allocator, libc_path};
 use hakmem_lab::document::AllocatorRecord;
 use hakmem_lab::error::Result;
 use hakmem_lab::machine::{self, Machine};
-use hakmem_lab::{failed, interrupt};
+use hakmem_lab::{failed, interrupt, usage};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -107,6 +107,21 @@ impl Run {
 }
 
 impl ReplayDocument {
+    /// As `hakmem replay --export` has written it to `path`.
+    pub fn from_json(path: &Path, value: serde_json::Value) -> Result<ReplayDocument> {
+        let path = path.display();
+        match value["format"].as_u64() {
+            Some(format) if format == u64::from(FORMAT) => {}
+            Some(other) => {
+                return Err(usage!(
+                    "{path} is a replay of format {other}, and this hakmem reads {FORMAT}"
+                ));
+            }
+            None => return Err(usage!("{path} is no replay")),
+        }
+        serde_json::from_value(value).map_err(|error| usage!("{path} is damaged: {error}"))
+    }
+
     pub fn runs_of<'a>(&'a self, allocator: &'a str) -> impl Iterator<Item = &'a Run> {
         self.runs
             .iter()

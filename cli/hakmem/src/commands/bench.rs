@@ -176,6 +176,7 @@ fn measure(
     places: &Places,
     before: Option<history::Past>,
 ) -> Result<ExitCode> {
+    let page = arguments.output.page(places)?;
     interrupt::install();
     let mut progress = Progress::new(Some(path.to_path_buf()), workloads.len());
     let relative = places.clone();
@@ -189,6 +190,7 @@ fn measure(
     arguments.output.print(&document);
     let shown = places.relative(&path.to_string_lossy());
     eprintln!("result: {shown}");
+    arguments.output.write_page(page, &shown, &document)?;
     if outcome? == Outcome::Interrupted {
         return Err(failed!(
             "stopped; go on with: hakmem bench --resume {shown}"

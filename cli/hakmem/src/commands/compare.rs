@@ -26,7 +26,7 @@ hakmem compare [OPTIONS] -- PROGRAM [ARGUMENT]...
 const EXAMPLES: &str = "\
 Examples:
   hakmem compare -- python3 app.py
-  hakmem compare -n 30 -a hakmem,glibc,jemalloc -- ./program --input data
+  hakmem compare -n 30 -a hakmem,glibc,jemalloc --html page.html -- ./program --input data
   hakmem compare -a hakmem,hakmem+HAKMEM_DECAY_MS=0,mine=./libmine.so -- ./program
   hakmem compare --filter 'grep -v elapsed' --export result.json -- make -s
   hakmem compare --server 'redis-server --port 7777' --ready 7777 \\
@@ -106,6 +106,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let mut document = new_document(&arguments, &allocators, &workload, &places)?;
     document.notes = notes;
 
+    let page = arguments.output.page(&places)?;
     interrupt::install();
     let mut progress = Progress::new(None, 1);
     let relative = places.clone();
@@ -123,6 +124,8 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     if !document.samples.is_empty() || !document.refused.is_empty() {
         arguments.output.print(&document);
         output::export(&document, arguments.export.as_ref())?;
+        let name = document.variants.keys().next().map_or("", String::as_str);
+        arguments.output.write_page(page, name, &document)?;
     }
     match outcome? {
         Outcome::Interrupted => Err(failed!("stopped; what was finished is above")),

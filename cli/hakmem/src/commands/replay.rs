@@ -1,13 +1,14 @@
 //! `hakmem replay`: a trace through several allocators.
 
 use crate::output;
+use crate::page::Page;
 use clap::Args;
 use hakmem_lab::allocator::{BASELINE, Catalogue, OURS};
 use hakmem_lab::error::Result;
 use hakmem_lab::places::Places;
 use hakmem_lab::render::{Cell, Table, Tone, duration, memory};
 use hakmem_lab::statistics::{Difference, median, ratio};
-use hakmem_lab::{failed, interrupt};
+use hakmem_lab::{failed, interrupt, whole_file};
 use hakmem_trace::replay::{Options, ReplayDocument, Run, replay};
 use hakmem_trace::replayer::{self, Touch};
 use indicatif::ProgressBar;
@@ -21,7 +22,7 @@ Examples:
   hakmem replay trace.hkt                        # under hakmem and glibc
   hakmem replay trace.hkt --all
   hakmem replay trace.hkt -a hakmem,jemalloc -n 10 --export replay.json
-  hakmem report replay.json                      # curves of memory and of latencies";
+  hakmem replay trace.hkt --all --html page.html # with curves of memory and of latencies";
 
 /// Replay a trace under several allocators: time, latency, memory, fragmentation
 #[derive(Args)]
@@ -59,6 +60,9 @@ pub struct Arguments {
     /// Print the whole result as JSON
     #[arg(long)]
     json: bool,
+    /// Also write one HTML page with plots, which needs no network
+    #[arg(long, value_name = "PAGE")]
+    html: Option<PathBuf>,
 }
 
 /// What the measured process runs; not for users
@@ -96,6 +100,11 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         own_path: env::current_exe()
             .map_err(|error| failed!("cannot find this command's own path: {error}"))?,
     };
+    let page = arguments
+        .html
+        .as_ref()
+        .map(|_| Page::open(&places))
+        .transpose()?;
     interrupt::install();
     let bar = ProgressBar::new_spinner();
     let document = replay(&options, |line| match line.strip_prefix("warning") {
@@ -108,14 +117,17 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     bar.finish_and_clear();
     let text = serde_json::to_string_pretty(&document)
         .map_err(|error| failed!("cannot write JSON: {error}"))?;
-    if let Some(path) = &arguments.export {
-        fs::write(path, &text)
-            .map_err(|error| failed!("cannot write {}: {error}", path.display()))?;
-    }
     if arguments.json {
         println!("{text}");
     } else {
         print(&document, &arguments.baseline);
+    }
+    if let Some(path) = &arguments.export {
+        whole_file::replace(path, &text)?;
+    }
+    if let (Some(mut page), Some(path)) = (page, &arguments.html) {
+        page.add_replay(&document.trace, &document);
+        page.write(path)?;
     }
     for refused in &document.refused {
         eprintln!("hakmem: {}: refused: {}", refused.allocator, refused.reason);

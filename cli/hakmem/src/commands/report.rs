@@ -1,16 +1,17 @@
 //! `hakmem report`: the tables of a result made again, or results and traces as one page.
 
 use crate::output::Output;
+use crate::page::Page;
 use clap::Args;
 use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
 use hakmem_lab::places::Places;
-use hakmem_lab::{failed, usage};
+use hakmem_lab::usage;
 use hakmem_trace::analysis::{analyse, choose_process};
 use hakmem_trace::format;
 use hakmem_trace::reader::Reader;
 use hakmem_trace::replay::{KIND, ReplayDocument};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ Examples:
   hakmem report result.json                      # of hakmem bench, hakmem compare --export
   hakmem report result.json --csv > samples.csv
   hakmem report result.json --html result.html
-  hakmem report bench/results/ replay.json trace.hkt";
+  hakmem report bench/results/ replay.json trace.hkt   # writes report.html";
 
 /// Show results again: one as tables; several, replays and traces as a page with plots
 #[derive(Args)]
@@ -30,52 +31,45 @@ pub struct Arguments {
     /// Results, replays, traces, or folders of them
     #[arg(required = true, value_name = "FILE|FOLDER")]
     sources: Vec<PathBuf>,
-    /// Write one HTML page, which needs no network [default: report.html, but for one result]
-    #[arg(long, value_name = "PAGE", conflicts_with = "form")]
-    html: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
 }
 
-const PLACE: &str = "/*DATA*/";
-
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {
-    if let ([source], None) = (&arguments.sources[..], &arguments.html) {
+    let Arguments { sources, output } = arguments;
+    if let ([source], None) = (&sources[..], &output.html) {
         if !source.is_dir() && !is_for_page(source) {
-            arguments.output.print(&Document::load(source)?);
+            output.print(&Document::load(source)?);
             return Ok(ExitCode::SUCCESS);
         }
     }
-    let output = arguments.html.unwrap_or_else(|| "report.html".into());
-    let template = Places::find()?.report_page()?;
-    let page = fs::read_to_string(&template)
-        .map_err(|error| failed!("cannot read {}: {error}", template.display()))?;
-    let mut parts = Vec::new();
-    for source in &arguments.sources {
+    if output.has_form() {
+        return Err(usage!(
+            "--markdown, --csv and --json show one result; of several, of replays and of traces there is \
+             a page"
+        ));
+    }
+    let mut page = Page::open(&Places::find()?)?;
+    for source in &sources {
         if source.is_dir() {
             for file in files_below(source)? {
-                parts.extend(part(&file).unwrap_or_else(|error| {
+                if let Err(error) = add(&mut page, &file) {
                     eprintln!("hakmem: left out: {error}");
-                    None
-                }));
+                }
             }
-        } else {
-            let found = part(source)?
-                .ok_or_else(|| usage!("{} is neither a result nor a trace", source.display()))?;
-            parts.push(found);
+        } else if !add(&mut page, source)? {
+            return Err(usage!(
+                "{} is neither a result nor a trace",
+                source.display()
+            ));
         }
     }
-    if parts.is_empty() {
+    if page.is_empty() {
         return Err(usage!(
             "there are no results and no traces in what was given"
         ));
     }
-    // In a script element only `</` could end the data.
-    let data = json!({ "parts": parts }).to_string().replace("</", "<\\/");
-    let page = page.replacen(PLACE, &data, 1);
-    fs::write(&output, page)
-        .map_err(|error| failed!("cannot write {}: {error}", output.display()))?;
-    eprintln!("hakmem: {} parts in {}", parts.len(), output.display());
+    page.write(&output.html.unwrap_or_else(|| "report.html".into()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -113,48 +107,29 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What one file has to show; None when it is something else.
-fn part(path: &Path) -> Result<Option<Value>> {
-    let name = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+/// Put what a file has to show onto the page. False: it is something else.
+fn add(page: &mut Page, path: &Path) -> Result<bool> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     if is_trace(path) {
-        return trace(path, &name).map(Some);
+        let reader = Reader::open(path)?;
+        if let Some(warning) = &reader.warning {
+            eprintln!("hakmem: warning: {warning}");
+        }
+        let analysis = analyse(&reader, choose_process(&reader, None)?)?;
+        page.add_trace(&name, &reader.beginning.command, &analysis);
+        return Ok(true);
     }
     let text = fs::read_to_string(path)
         .map_err(|error| usage!("cannot read {}: {error}", path.display()))?;
     let Ok(value) = serde_json::from_str::<Value>(&text) else {
-        return Ok(None);
+        return Ok(false);
     };
     if value["kind"] == KIND {
-        let document: ReplayDocument = serde_json::from_value(value).map_err(|error| {
-            failed!(
-                "{} is no replay that this hakmem understands: {error}",
-                path.display()
-            )
-        })?;
-        return Ok(Some(
-            json!({ "kind": KIND, "name": name, "document": document }),
-        ));
+        page.add_replay(&name, &ReplayDocument::from_json(path, value)?);
+    } else if value["samples"].is_array() {
+        page.add_comparison(&name, &Document::load(path)?);
+    } else {
+        return Ok(false);
     }
-    if value["samples"].is_array() {
-        let document = Document::load(path)?;
-        return Ok(Some(
-            json!({ "kind": "comparison", "name": name, "document": document }),
-        ));
-    }
-    Ok(None)
-}
-
-fn trace(path: &Path, name: &str) -> Result<Value> {
-    let reader = Reader::open(path)?;
-    if let Some(warning) = &reader.warning {
-        eprintln!("hakmem: warning: {warning}");
-    }
-    let analysis = analyse(&reader, choose_process(&reader, None)?)?;
-    Ok(json!({
-        "kind": "trace", "name": name, "command": reader.beginning.command, "analysis": analysis,
-    }))
+    Ok(true)
 }

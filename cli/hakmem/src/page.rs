@@ -1,0 +1,60 @@
+//! The page with plots, which needs no network: what the build bundled (cli/report/), with data put in.
+
+use hakmem_lab::document::Document;
+use hakmem_lab::error::Result;
+use hakmem_lab::places::Places;
+use hakmem_lab::{failed, whole_file};
+use hakmem_trace::analysis::Analysis;
+use hakmem_trace::replay::{KIND, ReplayDocument};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+const PLACE: &str = "/*DATA*/";
+
+pub struct Page {
+    template: String,
+    parts: Vec<Value>,
+}
+
+impl Page {
+    pub fn open(places: &Places) -> Result<Page> {
+        let path = places.report_page()?;
+        let template = fs::read_to_string(&path)
+            .map_err(|error| failed!("cannot read {}: {error}", path.display()))?;
+        Ok(Page {
+            template,
+            parts: Vec::new(),
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    pub fn add_comparison(&mut self, name: &str, document: &Document) {
+        self.parts
+            .push(json!({ "kind": "comparison", "name": name, "document": document }));
+    }
+
+    pub fn add_replay(&mut self, name: &str, document: &ReplayDocument) {
+        self.parts
+            .push(json!({ "kind": KIND, "name": name, "document": document }));
+    }
+
+    pub fn add_trace(&mut self, name: &str, command: &[String], analysis: &Analysis) {
+        self.parts.push(
+            json!({ "kind": "trace", "name": name, "command": command, "analysis": analysis }),
+        );
+    }
+
+    pub fn write(&self, path: &Path) -> Result<()> {
+        // In a script element only `</` could end the data.
+        let data = json!({ "parts": self.parts })
+            .to_string()
+            .replace("</", "<\\/");
+        whole_file::replace(path, &self.template.replacen(PLACE, &data, 1))?;
+        eprintln!("hakmem: the page is {}", path.display());
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! `hakmem record`, `trace`, `replay` and `report`: what they refuse, in one line, before anything runs.
+
+mod support;
+
+use support::{Workshop, text};
+
+#[test]
+fn a_static_program_is_refused_and_not_run() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("still", support::PROGRAM, &["-static"]);
+    let line = format!(
+        "{} is statically linked, so nothing can be preloaded: it cannot be recorded",
+        text(&program)
+    );
+    workshop
+        .hakmem(&["record", "--", text(&program)])
+        .is_one_line(1, &line);
+    assert!(!workshop.path("trace.hkt").exists());
+}
+
+#[test]
+fn a_program_with_an_allocator_of_its_own_is_refused_and_not_run() {
+    let workshop = Workshop::open();
+    let own = format!("{}\n{}", support::ALLOCATOR, support::PROGRAM);
+    let program = workshop.compile("own", &own, &[]);
+    let said = workshop.hakmem(&["record", "--", text(&program)]);
+    said.ended_with(1).says("instead of the recorder");
+    assert_eq!(said.output, "");
+    assert!(!workshop.path("trace.hkt").exists());
+}
+
+#[test]
+fn a_trace_that_is_there_is_not_written_over() {
+    let workshop = Workshop::open();
+    workshop.write("trace.hkt", "precious");
+    workshop.hakmem(&["record", "--", "ls"]).is_one_line(
+        2,
+        "trace.hkt exists: remove it, or name another file with -o",
+    );
+    workshop
+        .hakmem(&["record", "-o", "new.hkt", "--", "no-such-program"])
+        .is_one_line(2, "there is no program 'no-such-program' in PATH");
+}
+
+#[test]
+fn an_allocator_that_is_preloaded_is_recorded_too() {
+    let workshop = Workshop::open();
+    let mine = workshop.allocator("libmine.so", &[]);
+    let program = workshop.program();
+    let mut command = workshop.command(&["record", "--", text(&program), "hello"]);
+    command.env("LD_PRELOAD", &mine);
+    let said = support::answer(command);
+    said.ended_with(0).says("events of 1 process");
+    assert_eq!(said.output, "hello\n");
+}
+
+#[test]
+fn what_is_no_trace_is_said_in_one_line_by_all_that_read_one() {
+    let workshop = Workshop::open();
+    workshop.write("text", "some text, longer than the head of a trace");
+    let line = "text is no trace: record one with hakmem record";
+    for question in ["info", "sizes", "lifetimes", "top-sites"] {
+        workshop
+            .hakmem(&["trace", question, "text"])
+            .is_one_line(2, line);
+    }
+    workshop
+        .hakmem(&["trace", "export", "--parquet", "table", "text"])
+        .is_one_line(2, line);
+    workshop.hakmem(&["replay", "text"]).is_one_line(2, line);
+    let line = "cannot open the trace missing: No such file or directory (os error 2)";
+    workshop.hakmem(&["replay", "missing"]).is_one_line(2, line);
+}
+
+#[test]
+fn what_is_no_result_is_said_in_one_line() {
+    let workshop = Workshop::open();
+    let report = |arguments: &[&str]| workshop.hakmem(&[&["report"], arguments].concat());
+    workshop.write("text", "text");
+    report(&["text", "--html", "page.html"]).is_one_line(2, "text is neither a result nor a trace");
+    report(&["missing"]).is_one_line(2, "missing: No such file or directory (os error 2)");
+    report(&["."]).is_one_line(2, "there are no results and no traces in what was given");
+    workshop.write("replay.json", r#"{"kind": "replay", "format": 2}"#);
+    report(&["replay.json"]).is_one_line(
+        2,
+        "replay.json is a replay of format 2, and this hakmem reads 1",
+    );
+    workshop.write(
+        "replay.json",
+        r#"{"kind": "replay", "format": 1, "runs": 5}"#,
+    );
+    report(&["replay.json"])
+        .ended_with(2)
+        .says("replay.json is damaged: ");
+    workshop.write("result.json", r#"{"format": 3, "samples": []}"#);
+    let line = "result.json is a result file of format 3, and this hakmem reads up to 2";
+    report(&["result.json"]).is_one_line(2, line);
+    report(&["result.json", "--html", "page.html"]).is_one_line(2, line);
+    report(&[".", "--csv"])
+        .ended_with(2)
+        .says("show one result");
+    assert!(!workshop.path("page.html").exists());
+}
+
+#[test]
+fn a_comparison_can_be_a_page_at_once() {
+    let workshop = Workshop::open();
+    let arguments = ["-n", "1", "-a", "hakmem", "--html", "page.html", "--", "ls"];
+    let said = workshop.hakmem(&[&["compare"], &arguments[..]].concat());
+    said.ended_with(0).says("hakmem: the page is page.html");
+    let page = std::fs::read_to_string(workshop.path("page.html")).unwrap();
+    assert!(page.contains(r#""kind":"comparison""#));
+}
+
+#[test]
+fn a_page_that_finds_no_room_is_one_line_and_the_table_is_printed_all_the_same() {
+    let workshop = Workshop::open();
+    let arguments = [
+        "-n",
+        "1",
+        "-a",
+        "glibc",
+        "--html",
+        "/dev/full",
+        "--",
+        "true",
+    ];
+    workshop
+        .hakmem(&[&["compare"], &arguments[..]].concat())
+        .ended_with(1)
+        .says("hakmem: /dev/full: the disk is full")
+        .says("glibc");
+}

@@ -3,8 +3,11 @@ import { about, allocators, machine } from "./about.js";
 import { element, select } from "./dom.js";
 import { bytes, ratio, seconds } from "./format.js";
 import { curves, samples } from "./plots.js";
-import { geometricMean, median } from "./statistics.js";
+import { geometricMean, median, ratioInterval } from "./statistics.js";
 import { table } from "./table.js";
+
+// Below so many runs nothing is called a difference, as on the command line.
+const RUNS_MIN = 5;
 
 const METRICS = {
     wall: ["time", (one) => one.wall_s, seconds],
@@ -49,15 +52,17 @@ export function documentSection({ name, document: result }) {
             metric = chosen;
             fill();
         }),
-        element("input", {
-            type: "search",
-            placeholder: "filter workloads",
-            "aria-label": "filter workloads",
-            oninput: (event) => {
-                filter = event.target.value.toLowerCase();
-                fill();
-            },
-        }),
+        variants.length > 1
+            ? element("input", {
+                type: "search",
+                placeholder: "filter workloads",
+                "aria-label": "filter workloads",
+                oninput: (event) => {
+                    filter = event.target.value.toLowerCase();
+                    fill();
+                },
+            })
+            : undefined,
     );
     fill();
     return [
@@ -68,6 +73,11 @@ export function documentSection({ name, document: result }) {
         controls,
         place,
         about("Medians; in small print the ratio to the best of the row, which is marked. A click on a head sorts."),
+        about(
+            result.settings.runs < RUNS_MIN
+                ? `With fewer than ${RUNS_MIN} runs no difference is certain.`
+                : "Underlined: not shown to be worse than the best, as the 95 % interval of the ratio has 1 in it.",
+        ),
         element("h3", {}, "Every sample"),
         about("A dot is a run, the bar the median, the line beside it the median's 95 % interval."),
         plots,
@@ -77,29 +87,29 @@ export function documentSection({ name, document: result }) {
     ];
 }
 
-function medians({ names, of, metric: [, value] }, variant) {
-    return names.map((name) => {
-        const values = of(variant, name).map(value);
-        return values.length > 0 ? median(values) : undefined;
-    });
-}
-
 function summary(view) {
-    const { variants, names, refused, metric: [, , format] } = view;
+    const { variants, names, of, refused, metric: [, value, format] } = view;
     const ratios = names.map(() => []);
     const rows = variants.map((variant) => {
-        const all = medians(view, variant);
-        const best = Math.min(...all.filter((value) => value !== undefined));
-        const cells = all.map((value, at) => {
+        const samples = names.map((name) => of(variant, name).map(value));
+        const all = samples.map((values) => (values.length > 0 ? median(values) : undefined));
+        const best = Math.min(...all.filter((one) => one !== undefined));
+        const ofBest = samples[all.indexOf(best)];
+        const cells = all.map((one, at) => {
             const reason = refused.get(`${variant}\n${names[at]}`);
-            if (value === undefined) {
+            if (one === undefined) {
                 return { text: reason ? "refused" : "–", value: Infinity, refused: reason, title: reason };
             }
-            if (best > 0 && value > 0) {
-                ratios[at].push(value / best);
+            if (best > 0 && one > 0) {
+                ratios[at].push(one / best);
             }
-            const against = best > 0 ? ratio(value / best) : "";
-            return { text: format(value), small: against, value, best: value === best };
+            return {
+                text: format(one),
+                small: best > 0 ? ratio(one / best) : "",
+                value: one,
+                best: one === best,
+                even: isEven(samples[at], ofBest),
+            };
         });
         return [{ text: variant, title: view.result.variants[variant].about }, ...cells];
     });
@@ -116,6 +126,15 @@ function summary(view) {
         rows.push(mean);
     }
     return table(["workload", ...names], rows);
+}
+
+// Not shown to be worse than the best.
+function isEven(samples, ofBest) {
+    if (samples === ofBest || Math.min(samples.length, ofBest.length) < RUNS_MIN) {
+        return false;
+    }
+    const [low, high] = ratioInterval(samples, ofBest);
+    return low <= 1 && 1 <= high;
 }
 
 function plot({ result, names, of, metric: [title, value, format] }, variant) {

@@ -17,7 +17,7 @@ export function colour(name) {
     return COLOURS[sum % COLOURS.length];
 }
 
-const plots = new Set();
+const figures = () => [...document.querySelectorAll("figure")];
 const visible = new IntersectionObserver((entries) => {
     for (const entry of entries.filter((one) => one.isIntersecting)) {
         visible.unobserve(entry.target);
@@ -26,11 +26,11 @@ const visible = new IntersectionObserver((entries) => {
 }, { rootMargin: "400px" });
 
 export function redrawAll() {
-    plots.forEach((figure) => figure.hasChart && figure.draw());
+    figures().forEach((one) => one.hasChart && one.draw());
 }
 
 export function drawAll() {
-    plots.forEach((figure) => figure.hasChart || figure.draw());
+    figures().forEach((one) => one.hasChart || one.draw());
 }
 
 // Steps of axes: bytes go by powers of two, and of logarithmic axes only the decades are drawn.
@@ -75,13 +75,8 @@ function figure(title, note, height, options, data) {
             chart.setSize({ width, height });
         }
     }).observe(made);
-    plots.add(made);
     visible.observe(made);
     return made;
-}
-
-export function forget() {
-    plots.clear();
 }
 
 // Every sample of each group, a bar at the median, a line for its interval.
@@ -182,7 +177,7 @@ export function curves(title, note, series, { x, y, logX, logY, stepped }) {
             { values: named(y), ...steps(y.format), ...logarithmic(logY) },
         ),
         series: [
-            { label: x.name, value: (_, at) => (at == null ? "–" : x.format(at)) },
+            { label: x.name, value: (_, at) => (at == null ? "" : x.format(at)) },
             ...series.map(({ name, dashed }) => ({
                 label: name,
                 stroke: dashed ? styled("--text") : colour(name),
@@ -191,7 +186,7 @@ export function curves(title, note, series, { x, y, logX, logY, stepped }) {
                 spanGaps: true,
                 paths: path,
                 points: { show: false },
-                value: (_, at) => (at == null ? "–" : y.format(at)),
+                value: (_, at) => (at == null ? "" : y.format(at)),
             })),
         ],
     });
@@ -217,14 +212,14 @@ export function bars(title, note, names, values, format) {
             { values: (_, splits) => splits.map(format), ...steps(format) },
         ),
         series: [
-            { label: "range", value: (_, at) => (at == null ? "–" : names[Math.round(at)]) },
+            { label: "range", value: (_, at) => (at == null ? "" : names[Math.round(at)]) },
             {
                 label: "value",
                 fill: `${COLOURS[0]}aa`,
                 stroke: COLOURS[0],
                 paths: uPlot.paths.bars({ size: [0.8, 60] }),
                 points: { show: false },
-                value: (_, at) => (at == null ? "–" : format(at)),
+                value: (_, at) => (at == null ? "" : format(at)),
             },
         ],
     });

@@ -69,7 +69,7 @@ function summary(result, names, runsOf, overhead, end) {
             const value = values[at][row];
             return value === undefined
                 ? { text: "–", value: Infinity }
-                : { text: format(value), value, best: value === best[at] };
+                : { text: format(value), value, best: format(value) === format(best[at]) };
         }),
     ]);
     return table(["allocator", ...columns.map(([text]) => text)], rows).element;

@@ -25,17 +25,26 @@ export function generator(seed) {
     };
 }
 
+const resampled = (numbers, next) => median(numbers.map(() => numbers[Math.floor(next() * numbers.length)]));
+
+function middle(values) {
+    const all = sorted(values);
+    return [all[Math.floor(RESAMPLES * 0.025)], all[Math.ceil(RESAMPLES * 0.975) - 1]];
+}
+
 // The interval that holds 95 % of the resampled medians.
 export function interval(numbers) {
     if (numbers.length < 2) {
         return [numbers[0], numbers[0]];
     }
     const next = generator(numbers.length);
-    const medians = Array.from({ length: RESAMPLES }, () =>
-        median(numbers.map(() => numbers[Math.floor(next() * numbers.length)])),
-    );
-    const all = sorted(medians);
-    return [all[Math.floor(RESAMPLES * 0.025)], all[Math.ceil(RESAMPLES * 0.975) - 1]];
+    return middle(Array.from({ length: RESAMPLES }, () => resampled(numbers, next)));
+}
+
+// The interval that holds 95 % of the ratios of resampled medians.
+export function ratioInterval(numbers, others) {
+    const next = generator(numbers.length);
+    return middle(Array.from({ length: RESAMPLES }, () => resampled(numbers, next) / resampled(others, next)));
 }
 
 // Points of a curve: the latency that all but a part of the calls do not exceed. `counts` are pairs

@@ -1,11 +1,20 @@
 // A table that is sorted by a click on a head, and filtered by a text.
 import { element } from "./dom.js";
 
-// heads: strings. rows: arrays of { text, value, best, refused, small }; a row's `isMean` keeps it last.
+// heads: strings. rows: arrays of { text, value, best, even, refused, small }; a row's `isMean` keeps it last.
 export function table(heads, rows) {
     const body = element("tbody");
     const cells = heads.map((text, column) =>
-        element("th", { scope: "col", tabindex: 0, onclick: () => sort(column) }, text),
+        element(
+            "th",
+            {
+                scope: "col",
+                tabindex: 0,
+                onclick: () => sort(column),
+                onkeydown: (event) => event.key === "Enter" && sort(column),
+            },
+            text,
+        ),
     );
     let sortedBy = { column: -1, direction: 1 };
     let wanted = "";
@@ -50,10 +59,11 @@ export function table(heads, rows) {
     };
 }
 
-function cell({ text, small, best, refused, title }) {
+function cell({ text, small, best, even, refused, title }) {
+    const kind = { best, even, refused };
     return element(
         "td",
-        { class: best ? "best" : refused ? "refused" : undefined, title },
+        { class: Object.keys(kind).find((name) => kind[name]), title },
         text,
         small ? element("small", {}, small) : undefined,
     );

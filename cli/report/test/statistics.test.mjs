@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { bytes, seconds } from "../src/format.js";
-import { geometricMean, interval, median, tail } from "../src/statistics.js";
+import { geometricMean, interval, median, ratioInterval, tail } from "../src/statistics.js";
 
 test("the median of an even number is between the middle two", () => {
     assert.equal(median([4, 1, 3, 2]), 2.5);
@@ -20,6 +20,14 @@ test("an interval holds the median, is the same each time, and is a point for eq
     assert.deepEqual(interval(numbers), [low, high]);
     assert.deepEqual(interval([5, 5, 5]), [5, 5]);
     assert.deepEqual(interval([7]), [7, 7]);
+});
+
+test("a ratio's interval holds 1 for equal samples, and not for samples that lie apart", () => {
+    const numbers = [9, 10, 11, 10, 12, 8, 10, 11];
+    const [low, high] = ratioInterval(numbers, [...numbers].reverse());
+    assert.ok(low < 1 && 1 < high);
+    const [lower] = ratioInterval(numbers.map((number) => number * 2), numbers);
+    assert.ok(lower > 1.5);
 });
 
 test("a tail says which part of the calls takes at least so long", () => {

@@ -34,10 +34,23 @@ bool hak_gaps_start(void)
 
 static unsigned longest_row(uint64_t bits)
 {
-    unsigned length = 0;
-    for (unsigned step = HAK_SUPER_UNITS; step > 0; step /= 2) {
-        if (length + step <= HAK_SUPER_UNITS && hak_bit_rows(bits, length + step) != 0) {
-            length += step;
+    uint64_t rows[LENGTHS_LOG2]; // rows[i]: where 2^i bits in a row begin
+    unsigned log2 = 0;
+    if (bits == 0) {
+        return 0;
+    }
+    rows[0] = bits;
+    while (log2 + 1 < LENGTHS_LOG2 && (rows[log2] & rows[log2] >> (1U << log2)) != 0) {
+        rows[log2 + 1] = rows[log2] & rows[log2] >> (1U << log2);
+        log2++;
+    }
+    unsigned length = 1U << log2;
+    uint64_t starts = rows[log2];
+    while (log2-- > 0 && length < HAK_SUPER_UNITS) {
+        const uint64_t longer = starts & rows[log2] >> length;
+        if (longer != 0) {
+            starts = longer;
+            length += 1U << log2;
         }
     }
     return length;

@@ -30,13 +30,29 @@ fn a_program_with_an_allocator_of_its_own_is_refused_and_not_run() {
 }
 
 #[test]
+fn a_program_that_asks_for_nothing_has_an_empty_trace() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("nothing", "int main(void) { return 3; }", &[]);
+    workshop
+        .hakmem(&["record", "--", text(&program)])
+        .ended_with(3)
+        .says("hakmem: 0 events of 0 processes in trace.hkt")
+        .says("hakmem: no process asked for memory");
+    workshop
+        .hakmem(&["trace", "info", "trace.hkt"])
+        .ended_with(0);
+    workshop
+        .hakmem(&["replay", "trace.hkt"])
+        .is_one_line(2, "trace.hkt has no events");
+}
+
+#[test]
 fn a_trace_that_is_there_is_not_written_over() {
     let workshop = Workshop::open();
     workshop.write("trace.hkt", "precious");
-    workshop.hakmem(&["record", "--", "ls"]).is_one_line(
-        2,
-        "trace.hkt exists: remove it, or name another file with -o",
-    );
+    workshop
+        .hakmem(&["record", "--", "ls"])
+        .is_one_line(2, "trace.hkt exists: remove it, or name another file");
     workshop
         .hakmem(&["record", "-o", "new.hkt", "--", "no-such-program"])
         .is_one_line(2, "there is no program 'no-such-program' in PATH");
@@ -70,6 +86,19 @@ fn what_is_no_trace_is_said_in_one_line_by_all_that_read_one() {
     workshop.hakmem(&["replay", "text"]).is_one_line(2, line);
     let line = "cannot open the trace missing: No such file or directory (os error 2)";
     workshop.hakmem(&["replay", "missing"]).is_one_line(2, line);
+}
+
+#[test]
+fn an_export_takes_nothings_place() {
+    let workshop = Workshop::open();
+    workshop.hakmem(&["record", "--", "ls"]).ended_with(0);
+    let export = |file: &str| workshop.hakmem(&["trace", "export", "--parquet", file, "trace.hkt"]);
+    export("trace.hkt").is_one_line(2, "trace.hkt exists: remove it, or name another file");
+    export("new/table.parquet")
+        .ended_with(0)
+        .says("rows in new/table.parquet");
+    assert!(workshop.path("new/table.parquet").exists());
+    assert!(!workshop.path("new/table.parquet.new").exists());
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use crate::order::{Ordered, Step, What};
 use crate::reader::Reader;
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
+use hakmem_lab::{failed, whole_file};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,13 +50,9 @@ struct Rows {
     age: Vec<i64>,
 }
 
-/// Write all processes' events to a new file, whole or not at all. Returns the rows.
+/// Write all processes' events to a file. Returns the rows.
 pub fn to_parquet(reader: &Reader, path: &Path) -> Result<u64> {
-    let file = File::create_new(path)
-        .map_err(|error| failed!("cannot write {}: {error}", path.display()))?;
-    write_rows(reader, path, file).inspect_err(|_| {
-        let _ = fs::remove_file(path);
-    })
+    whole_file::replace_by(path, |file| write_rows(reader, path, file))
 }
 
 fn write_rows(reader: &Reader, path: &Path, file: File) -> Result<u64> {

@@ -8,13 +8,12 @@
 
 use crate::order::{Ordered, Step, What};
 use crate::reader::Reader;
-use hakmem_lab::error::Result;
-use hakmem_lab::{failed, usage};
+use hakmem_lab::error::{Error, Result};
+use hakmem_lab::{failed, interrupt, usage};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
 
 /// Windows, and so points of the curves of memory, unless they would be too short or too long.
 const WINDOWS: u64 = 400;
@@ -158,13 +157,7 @@ struct Maker<W: Write> {
 }
 
 /// Write the operations of a process to a file.
-pub fn make(reader: &Reader, process: u32, path: &Path) -> Result<Plan> {
-    let cannot = |error: std::io::Error| {
-        failed!(
-            "cannot write the plan of the replay to {}: {error}",
-            path.display()
-        )
-    };
+pub fn make(reader: &Reader, process: u32, file: &File) -> Result<Plan> {
     let events: u64 = reader
         .chunks
         .iter()
@@ -178,7 +171,7 @@ pub fn make(reader: &Reader, process: u32, path: &Path) -> Result<Plan> {
         .iter()
         .find(|known| known.process == process);
     let mut maker = Maker {
-        out: BufWriter::with_capacity(1 << 20, File::create(path).map_err(cannot)?),
+        out: BufWriter::with_capacity(1 << 20, file),
         plan: Plan {
             process,
             program: known.map(|known| known.program.clone()).unwrap_or_default(),
@@ -198,13 +191,16 @@ pub fn make(reader: &Reader, process: u32, path: &Path) -> Result<Plan> {
         maker.peak = maker.peak.max(ordered.live_bytes);
         maker.add(&step);
         if maker.operations >= wanted || maker.threads.len() >= WINDOW_THREADS {
+            if interrupt::requested() {
+                return Err(failed!("stopped before the first run"));
+            }
             let now = reader.seconds(time);
-            maker.end_window(&ordered, now).map_err(cannot)?;
+            maker.end_window(&ordered, now).map_err(unwritten)?;
         }
     }
     let now = reader.seconds(time);
-    maker.end_window(&ordered, now).map_err(cannot)?;
-    maker.out.flush().map_err(cannot)?;
+    maker.end_window(&ordered, now).map_err(unwritten)?;
+    maker.out.flush().map_err(unwritten)?;
     maker.plan.slots = ordered.slots();
     if maker.plan.operations == 0 {
         return Err(usage!(
@@ -213,6 +209,13 @@ pub fn make(reader: &Reader, process: u32, path: &Path) -> Result<Plan> {
         ));
     }
     Ok(maker.plan)
+}
+
+pub fn unwritten(error: std::io::Error) -> Error {
+    failed!(
+        "cannot write the plan of the replay to {}: {error}; TMPDIR names another folder",
+        std::env::temp_dir().display()
+    )
 }
 
 impl<W: Write> Maker<W> {

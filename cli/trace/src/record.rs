@@ -5,11 +5,11 @@ use crate::collector::{Collector, now};
 use crate::format::{Beginning, Ending, Reason, Tag};
 use crate::writer::Writer;
 use hakmem_lab::error::Result;
-use hakmem_lab::{failed, usage};
+use hakmem_lab::usage;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, SystemTime};
@@ -97,13 +97,6 @@ fn finish(
     ending.events = before - lost;
     let bytes = std::fs::metadata(&options.output).map_or(0, |data| data.len());
     let exit_code = ending.exit_code.map_or(1, |code| code as u8);
-    if processes == 0 && ending.processes_missed == 0 {
-        let _ = std::fs::remove_file(&options.output);
-        return Err(failed!(
-            "{0} did not load the recorder, so nothing was recorded: 'hakmem verify {0}' says why",
-            options.command[0].to_string_lossy()
-        ));
-    }
     Ok(Recorded {
         bytes,
         events: ending.events,
@@ -221,15 +214,4 @@ impl Watch {
             is_from_terminal: number < 0,
         })
     }
-}
-
-/// Refuse to write over something.
-pub fn check_output(path: &Path) -> Result<()> {
-    if path.exists() {
-        return Err(usage!(
-            "{} exists: remove it, or name another file with -o",
-            path.display()
-        ));
-    }
-    Ok(())
 }

@@ -13,7 +13,9 @@ use hakmem_lab::{failed, interrupt, usage};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -136,13 +138,12 @@ impl ReplayDocument {
     }
 }
 
-/// A file that goes away with its owner.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
+/// A file without a name, so that nothing is left of it however this process ends, and the name by
+/// which a child of this process opens it.
+fn nameless_file() -> Result<(File, PathBuf)> {
+    let file = tempfile::tempfile().map_err(plan::unwritten)?;
+    let name = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    Ok((file, name.into()))
 }
 
 /// Replay; `progress` hears of each run before it begins.
@@ -152,10 +153,9 @@ pub fn replay(options: &Options, mut progress: impl FnMut(&str)) -> Result<Repla
         progress(&format!("warning: {warning}"));
     }
     let process = analysis::choose_process(&reader, options.process)?;
-    let operations =
-        Temporary(std::env::temp_dir().join(format!("hakmem-replay-{}.plan", std::process::id())));
+    let (file, operations) = nameless_file()?;
     progress("putting the events in order");
-    let plan = plan::make(&reader, process, &operations.0)?;
+    let plan = plan::make(&reader, process, &file)?;
     let mut document = begin(options, &reader, &plan);
     let turns = turns(options);
     for (round, allocator, latencies) in turns {
@@ -177,7 +177,7 @@ pub fn replay(options: &Options, mut progress: impl FnMut(&str)) -> Result<Repla
             latencies,
             plan: plan.clone(),
         };
-        match run_once(options, allocator, &task, &operations.0) {
+        match run_once(options, allocator, &task, &operations) {
             Ok(replayed) => note(&mut document, allocator, round, replayed),
             Err(_) if interrupt::requested() => {}
             Err(error) => {
@@ -273,12 +273,12 @@ fn run_once(
     }
     let cannot = |error: std::io::Error| failed!("cannot start the replay: {error}");
     // In a file: a pipe to a process that crashes at its start would break.
-    let file = Temporary(operations.with_extension("task"));
+    let (mut file, name) = nameless_file()?;
     let text =
         serde_json::to_vec(task).map_err(|error| failed!("cannot write the plan: {error}"))?;
-    fs::write(&file.0, text).map_err(cannot)?;
+    file.write_all(&text).map_err(plan::unwritten)?;
     let output = command
-        .arg(&file.0)
+        .arg(&name)
         .stdin(Stdio::null())
         .output()
         .map_err(cannot)?;

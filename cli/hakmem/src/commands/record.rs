@@ -5,7 +5,7 @@ use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
 use hakmem_lab::places::Places;
-use hakmem_lab::{failed, usage};
+use hakmem_lab::{failed, usage, whole_file};
 use hakmem_trace::format::Reason;
 use hakmem_trace::record::{self, Options, Recorded};
 use std::ffi::OsString;
@@ -46,7 +46,7 @@ pub struct Arguments {
 }
 
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {
-    record::check_output(&arguments.output)?;
+    whole_file::refuse_existing(&arguments.output)?;
     let recorder = Allocator {
         name: "the recorder".into(),
         library: Some(Places::find()?.recorder()?),
@@ -98,6 +98,9 @@ fn report(recorded: &Recorded, options: &Options) {
         if *processes == 1 { "" } else { "es" },
         options.output.display()
     );
+    if *processes == 0 {
+        eprintln!("hakmem: no process asked for memory, or none that did had the recorder");
+    }
     match ending.reason {
         Reason::Limit => eprintln!(
             "hakmem: the trace reached --limit; what the program did after that is not in it"

@@ -8,6 +8,7 @@ use hakmem_lab::error::Result;
 use hakmem_lab::places::Places;
 use hakmem_lab::render::{Cell, Table, Tone, duration, memory};
 use hakmem_lab::statistics::{Difference, median, ratio};
+use hakmem_lab::summary::RUNS_MIN;
 use hakmem_lab::{failed, interrupt, whole_file};
 use hakmem_trace::replay::{Options, ReplayDocument, Run, replay};
 use hakmem_trace::replayer::{self, Touch};
@@ -190,11 +191,23 @@ fn print(document: &ReplayDocument, baseline: &str) {
         table.row(row(document, name, baseline, &seconds));
     }
     println!("{}", table.render(output::terminal()));
+    let runs = document
+        .allocators
+        .keys()
+        .map(|name| document.runs_of(name).count())
+        .filter(|&runs| runs > 0)
+        .min();
+    let runs = runs.unwrap_or(0);
+    let certainty = if runs >= RUNS_MIN {
+        "with its 95 % interval"
+    } else {
+        "which takes 5 runs (-n) to be certain"
+    };
     println!(
-        "time: median of {} runs; ratio: against {baseline}, with its 95 % interval. peak, end: \
-         resident memory\nbeyond what was there before. overhead: resident over live memory, on \
-         average. Latencies include the\nclock, {:.0} ns.",
-        document.runs_wanted, document.clock_ns
+        "time: median of {runs} runs; ratio: against {baseline}, {certainty}. peak, end: resident \
+         memory beyond\nwhat was there before. overhead: resident over live memory, on average. \
+         Latencies include the clock, {:.0} ns.",
+        document.clock_ns
     );
     let failed: u64 = document.runs.iter().map(|run| run.failed).sum();
     if failed > 0 {
@@ -211,7 +224,7 @@ fn row(
     let times = seconds(name);
     let time = median(&times);
     let against = match ratio(&times, &seconds(baseline), name) {
-        Some(ratio) if name != baseline => Cell::toned(
+        Some(ratio) if name != baseline && times.len() >= RUNS_MIN => Cell::toned(
             format!("{:.2} ({:.2}–{:.2})", ratio.value, ratio.low, ratio.high),
             match ratio.difference() {
                 Difference::Less => Tone::Good,
@@ -219,6 +232,7 @@ fn row(
                 Difference::NotShown => Tone::Plain,
             },
         ),
+        Some(ratio) if name != baseline => Cell::new(format!("{:.2}", ratio.value)),
         _ => Cell::new("1"),
     };
     let of = |figure: &dyn Fn(&Run) -> f64| {

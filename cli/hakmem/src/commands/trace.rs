@@ -3,8 +3,8 @@
 use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
 use hakmem_lab::render::{Cell, Table};
+use hakmem_lab::{failed, whole_file};
 use hakmem_trace::analysis::{self, Analysis, Calls, Site, analyse};
 use hakmem_trace::export::to_parquet;
 use hakmem_trace::format::Reason;
@@ -106,6 +106,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         Question::TopSites(question) => top_sites(&question)?,
         Question::Export(question) => {
             let reader = open(&question.trace)?;
+            whole_file::refuse_existing(&question.parquet)?;
             let rows = to_parquet(&reader, &question.parquet)?;
             eprintln!("hakmem: {rows} rows in {}", question.parquet.display());
         }

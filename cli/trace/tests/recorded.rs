@@ -212,14 +212,15 @@ fn a_full_disk_leaves_a_whole_trace() {
 fn when_the_recording_is_killed_the_program_goes_on_and_the_trace_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("trace.hkt");
-    // The program kills its recorder, then allocates far more than its ring holds.
-    let script = "kill -9 $PPID; sleep 0.1; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); a[$i]=x$i; done; \
+    // When something of it has reached the trace, the program kills its recorder, then allocates far
+    // more than its ring holds.
+    let script = "until HAKMEM trace info --json trace.hkt | grep -q '\"events\": [1-9]'; do sleep 0.1; \
+                  done; kill -9 $PPID; sleep 0.1; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); a[$i]=x$i; done; \
                   echo done > done";
-    let command = "'HAKMEM' record -o trace.hkt -- bash -c 'sleep 1.3; SCRIPT'"
-        .replace("HAKMEM", &build::path("hakmem"))
-        .replace("SCRIPT", script);
-    let output = Command::new("bash")
-        .args(["-c", &command])
+    let hakmem = build::path("hakmem");
+    let output = Command::new(&hakmem)
+        .args(["record", "-o", "trace.hkt", "--", "bash", "-c"])
+        .arg(script.replace("HAKMEM", &hakmem))
         .current_dir(folder.path())
         .output()
         .unwrap();

@@ -131,7 +131,8 @@ fn a_static_program_is_refused_with_the_alternative() {
     let workshop = Workshop::open();
     let program = workshop.compile("still", support::PROGRAM, &["-static"]);
     let line = format!(
-        "{} is statically linked, so nothing can be preloaded; link libhakmem.a into it instead",
+        "{} is statically linked, so nothing can be preloaded; link libhakmem.a into it instead, or in Rust \
+         use the crate hakmem (rust/)",
         text(&program)
     );
     workshop

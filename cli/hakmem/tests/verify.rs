@@ -223,13 +223,96 @@ fn a_process_that_is_not_there_is_said_in_one_line() {
 }
 
 #[test]
-fn a_static_process_is_explained() {
+fn a_static_program_says_what_it_has_inside() {
     let workshop = Workshop::open();
-    let source = "#include <stdio.h>\nint main(void) { puts(\"ready\"); fflush(stdout); getchar(); return 0; }\n";
-    let program = workshop.compile("still", source, &["-static"]);
-    let process = Waiting::start(&mut Command::new(&program));
+    let says = |program: &Path, code: i32, line: &str| {
+        let answer = workshop.hakmem(&["verify", text(program)]);
+        answer.ended_with(code).says(line);
+    };
+    let advice = "link libhakmem.a into it instead, or in Rust use the crate hakmem";
+    let plain = workshop.compile("plain", PROGRAM, &["-static", "-s"]);
+    says(
+        &plain,
+        1,
+        "it is statically linked, with the C library (glibc) inside",
+    );
+    says(&plain, 1, advice);
+    workshop
+        .hakmem(&["verify", "--expect", "glibc", text(&plain)])
+        .ended_with(0)
+        .says("uses glibc, which is linked into it");
+
+    let marked =
+        format!("void *je_malloc(unsigned long bytes) {{ return 0; }}\n{ALLOCATOR}\n{PROGRAM}");
+    let other = workshop.compile("other", &marked, &["-static"]);
+    says(&other, 1, "it is statically linked, with jemalloc inside");
+    says(&other, 1, "which is         jemalloc");
+
+    let own = workshop.compile(
+        "own",
+        &format!("{ALLOCATOR}\n{PROGRAM}"),
+        &["-static", "-s"],
+    );
+    says(&own, 1, "with an allocator inside that nothing betrays");
+}
+
+#[test]
+fn hakmem_is_known_where_it_is_linked_in() {
+    let workshop = Workshop::open();
+    let archive = library().parent().unwrap().join("libhakmem.a");
+    for how in [
+        &[][..],
+        &["-static"],
+        &["-static", "-s"],
+        &["-static-pie", "-fPIE"],
+    ] {
+        let program = workshop.compile("ours", PROGRAM, &[how, &[text(&archive)]].concat());
+        workshop
+            .hakmem(&["verify", text(&program)])
+            .ended_with(0)
+            .says("uses hakmem, which is linked into it");
+    }
+    let line = "is statically linked with hakmem inside, so nothing can be preloaded; start it without this";
+    let program = workshop.path("ours");
+    workshop
+        .hakmem(&["run", "--", text(&program)])
+        .is_one_line(1, &format!("{} {line}", text(&program)));
+}
+
+#[test]
+fn a_static_process_is_looked_into() {
+    let workshop = Workshop::open();
+    let source = "#include <stdio.h>\n#include <stdlib.h>\nvoid *kept[50];\n\
+                  int main(void) { for (int i = 0; i < 50; i++) kept[i] = malloc(99);\n\
+                  puts(\"ready\"); fflush(stdout); getchar(); return 0; }\n";
+    let plain = workshop.compile("plain", source, &["-static"]);
+    let process = Waiting::start(&mut Command::new(&plain));
     workshop
         .hakmem(&["verify", &process.pid()])
         .ended_with(1)
-        .says("is statically linked");
+        .says("it is statically linked, with the C library (glibc) inside");
+
+    let archive = library().parent().unwrap().join("libhakmem.a");
+    let ours = workshop.compile("ours", source, &["-static", "-s", text(&archive)]);
+    let process = Waiting::start(&mut Command::new(&ours));
+    let found = findings(&workshop, &[&process.pid()]);
+    assert_eq!(found["refusal"], Value::Null);
+    assert!(found["known_pointers"].as_u64().unwrap() >= 50, "{found}");
+}
+
+#[test]
+fn a_library_is_no_program() {
+    let workshop = Workshop::open();
+    let line = format!("{} is a shared library, not a program", text(&library()));
+    workshop
+        .hakmem(&["verify", text(&library())])
+        .is_one_line(2, &line);
+}
+
+#[test]
+fn this_program_knows_marks_and_is_none_of_them() {
+    let workshop = Workshop::open();
+    workshop
+        .hakmem(&["verify", "--preload", env!("CARGO_BIN_EXE_hakmem")])
+        .ended_with(0);
 }

@@ -29,12 +29,10 @@ pub struct Slot {
 #[derive(Debug, Default)]
 pub struct ElfFile {
     pub machine: elf::Machine,
-    /// An executable or a shared library, not an object file or a core dump.
-    pub is_loadable: bool,
     /// The dynamic linker that the program asks for.
     pub interpreter: Option<String>,
-    pub has_dynamic: bool,
-    pub needed: Vec<String>,
+    /// It has no dynamic linker of its own, and is no program that does without one either.
+    pub is_library: bool,
     pub build_id: Option<String>,
     /// Functions and data of interest that others can bind to, with their offsets.
     pub exports: HashMap<String, Vec<u64>>,
@@ -74,7 +72,7 @@ impl ElfFile {
         self.allocators
             .iter()
             .copied()
-            .filter(|name| !name.starts_with("the C library"))
+            .filter(|name| !fingerprint::is_of_language(name))
             .collect()
     }
 }
@@ -102,15 +100,14 @@ fn read_file(data: &ReadCache<File>) -> Result<ElfFile, ReadError> {
     }
     let header = Header::parse(data)?;
     let endian = header.endian()?;
-    let kind = header.e_type(endian);
     let mut file = ElfFile {
         machine: header.e_machine(endian),
-        is_loadable: kind == elf::ET_DYN || kind == elf::ET_EXEC,
         ..ElfFile::default()
     };
     read_segments(&mut file, header, endian, data)?;
     let sections = header.sections(endian, data)?;
-    read_needed(&mut file, &sections, endian, data)?;
+    read_dynamic(&mut file, &sections, endian, data)?;
+    file.is_library &= header.e_type(endian) == elf::ET_DYN && file.interpreter.is_none();
     read_dynamic_symbols(&mut file, &sections, endian, data)?;
     read_static_symbols(&mut file, &sections, endian, data)?;
     read_slots(&mut file, &sections, endian, data)?;
@@ -130,7 +127,6 @@ fn read_segments(
                 let name = segment.interpreter(endian, data)?.unwrap_or_default();
                 file.interpreter = Some(String::from_utf8_lossy(name).into_owned());
             }
-            elf::PT_DYNAMIC => file.has_dynamic = true,
             elf::PT_NOTE => {
                 let Some(mut notes) = segment.notes(endian, data)? else {
                     continue;
@@ -149,23 +145,19 @@ fn read_segments(
     Ok(())
 }
 
-fn read_needed(
+fn read_dynamic(
     file: &mut ElfFile,
     sections: &Sections,
     endian: Endianness,
     data: &ReadCache<File>,
 ) -> Result<(), ReadError> {
-    let Some((entries, strings)) = sections.dynamic(endian, data)? else {
+    let Some((entries, _)) = sections.dynamic(endian, data)? else {
         return Ok(());
     };
-    let strings = sections.strings(endian, data, strings)?;
-    for entry in entries {
-        if entry.tag(endian) == elf::DT_NEEDED {
-            let offset = u32::try_from(entry.d_val.get(endian)).unwrap_or(u32::MAX);
-            let name = strings.get(offset).unwrap_or_default();
-            file.needed.push(String::from_utf8_lossy(name).into_owned());
-        }
-    }
+    let has_flag = |entry: &elf::Dyn64<Endianness>| {
+        entry.tag(endian) == elf::DT_FLAGS_1 && entry.val(endian) & elf::DF_1_PIE.0 != 0
+    };
+    file.is_library = !entries.iter().any(has_flag);
     Ok(())
 }
 

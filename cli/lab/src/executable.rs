@@ -1,5 +1,6 @@
 //! What a program is before it is started, and whether a library can be preloaded into it.
 
+use crate::allocator::OURS;
 use crate::elf::{self, ElfFile};
 use crate::error::Result;
 use crate::usage;
@@ -24,6 +25,10 @@ pub struct Executable {
     pub binary: PathBuf,
     pub file: Arc<ElfFile>,
 }
+
+/// What can be done where nothing can be preloaded.
+pub const LINK_IT_IN: &str =
+    "link libhakmem.a into it instead, or in Rust use the crate hakmem (rust/)";
 
 /// Why a library cannot be preloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,10 +67,11 @@ impl Obstacle {
     /// The reason, and how it can use hakmem all the same.
     pub fn sentence(&self) -> String {
         let instead = match self {
-            Obstacle::Static(_) => "link libhakmem.a into it instead",
+            Obstacle::Static(inside) if inside.contains(&OURS) => "start it without this",
+            Obstacle::Static(_) => LINK_IT_IN,
             Obstacle::OtherMachine(_) => "use the program's build for this machine",
             Obstacle::OtherLibc(_) => "use the program's build for glibc",
-            Obstacle::Privileged(_) => "link libhakmem.so or libhakmem.a into it instead",
+            Obstacle::Privileged(_) => LINK_IT_IN,
         };
         format!("{}; {instead}", self.reason())
     }
@@ -83,6 +89,12 @@ impl Executable {
             }
             Err(usage!("{} is not a program: {}", binary.display(), error.0))
         })?;
+        if file.is_library {
+            return Err(usage!(
+                "{} is a shared library, not a program",
+                binary.display()
+            ));
+        }
         Ok(Executable { path, binary, file })
     }
 

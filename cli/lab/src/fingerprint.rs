@@ -1,5 +1,10 @@
 //! Which allocator a file is, or carries inside, judged by the names and texts that only it has.
 
+/// What glibc's own malloc is called here.
+pub const LIBC_OF_GNU: &str = "the C library (glibc)";
+
+pub const GO: &str = "the Go runtime";
+
 /// One allocator's marks.
 struct Marks {
     name: &'static str,
@@ -11,12 +16,12 @@ struct Marks {
     texts: &'static [&'static str],
 }
 
-const KNOWN: [Marks; 14] = [
+const KNOWN: [Marks; 15] = [
     Marks {
         name: "hakmem",
         symbols: &["hak_version", "hak_malloc"],
         inside_symbols: &[],
-        texts: &[],
+        texts: &["<malloc version=\"1\" allocator=\"hakmem "],
     },
     Marks {
         name: "jemalloc",
@@ -57,7 +62,7 @@ const KNOWN: [Marks; 14] = [
     Marks {
         name: "snmalloc",
         symbols: &["sn_malloc", "sn_rust_alloc"],
-        inside_symbols: &["8snmalloc"],
+        inside_symbols: &["N8snmalloc", "NK8snmalloc"],
         texts: &[],
     },
     Marks {
@@ -97,10 +102,13 @@ const KNOWN: [Marks; 14] = [
         texts: &[],
     },
     Marks {
-        name: "the C library (glibc)",
+        name: LIBC_OF_GNU,
         symbols: &["gnu_get_libc_version"],
         inside_symbols: &[],
-        texts: &[],
+        texts: &[
+            "malloc(): corrupted top size",
+            "malloc_consolidate(): invalid chunk size",
+        ],
     },
     Marks {
         name: "the C library (musl)",
@@ -108,7 +116,16 @@ const KNOWN: [Marks; 14] = [
         inside_symbols: &[],
         texts: &[],
     },
+    Marks {
+        name: GO,
+        symbols: &["runtime.mallocgc"],
+        inside_symbols: &[],
+        texts: &["sweep increased allocation count", "malloc deadlock"],
+    },
 ];
+
+/// This program has all of these texts in its table, and none of the allocators.
+const TABLE: &[u8] = b"the marks by which hakmem recognises an allocator";
 
 /// The allocator that a defined symbol betrays.
 pub fn of_symbol(symbol: &[u8]) -> Option<&'static str> {
@@ -125,8 +142,16 @@ pub fn of_symbol(symbol: &[u8]) -> Option<&'static str> {
         .map(|marks| marks.name)
 }
 
+/// Whether it is what every program of a language has, and no choice of this one's.
+pub fn is_of_language(name: &str) -> bool {
+    name.starts_with("the ")
+}
+
 /// The allocators whose texts are all in a file's constants.
 pub fn of_constants(constants: &[u8]) -> Vec<&'static str> {
+    if memchr::memmem::find(constants, TABLE).is_some() {
+        return Vec::new();
+    }
     KNOWN
         .iter()
         .filter(|marks| {
@@ -170,6 +195,7 @@ mod tests {
         assert_eq!(of_symbol(b"mi_malloc"), Some("mimalloc"));
         assert_eq!(of_symbol(b"_ZN8snmalloc4FlagE"), Some("snmalloc"));
         assert_eq!(of_symbol(b"malloc"), None);
+        assert_eq!(of_symbol(b"_ZN4mine8snmalloc17h5c2e3d1a0b9f8e7dE"), None);
     }
 
     #[test]

@@ -65,15 +65,19 @@ pub struct Process {
 }
 
 impl Process {
-    pub fn open(pid: i32) -> Result<Process, Blind> {
+    /// Its memory, without a list of objects: a statically linked program has none.
+    pub fn open_memory(pid: i32) -> Result<Process, Blind> {
         let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| blind(&error))?;
-        let mappings = read_mappings(pid)?;
-        let mut process = Process {
+        Ok(Process {
             pid,
             memory,
-            mappings,
+            mappings: read_mappings(pid)?,
             objects: Vec::new(),
-        };
+        })
+    }
+
+    pub fn open(pid: i32) -> Result<Process, Blind> {
+        let mut process = Process::open_memory(pid)?;
         let dynamic = process.dynamic_section()?;
         let first = process.first_link(dynamic)?;
         process.load_objects(first)?;

@@ -11,8 +11,8 @@
 //! something other than the C library calls it, and no allocator sits inside the program.
 
 use crate::control::{self, Blocks};
-use crate::family;
 use crate::process::{Blind, Process};
+use crate::{elf, family};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -46,9 +46,43 @@ pub struct Proof {
     pub build_ids: BTreeMap<PathBuf, String>,
     /// What hakmem's address map says of the pointers in the process; None without hakmem.
     pub blocks: Option<Blocks>,
+    /// There is no dynamic linker in it: all that it calls is inside it.
+    pub is_static: bool,
 }
 
 impl Proof {
+    /// What the file of a statically linked program says, and the process if it runs as one.
+    pub fn of_static(program: &Path, pid: Option<i32>) -> Result<Proof, Blind> {
+        let file = elf::read_cached(program).map_err(|error| Blind::Other(error.0))?;
+        if file.exports("_r_debug") {
+            return Err(Blind::Other(
+                "the dynamic linker was started as a command; start the program itself".into(),
+            ));
+        }
+        let blocks = match pid {
+            Some(pid) => control::count_blocks(&Process::open_memory(pid)?),
+            None => None,
+        };
+        // Stripped, it does not say which names it has.
+        let mut inside: BTreeSet<&'static str> = file.private.clone();
+        inside.insert("malloc");
+        Ok(Proof {
+            program: program.to_path_buf(),
+            definers: inside
+                .into_iter()
+                .map(|name| (name, program.to_path_buf()))
+                .collect(),
+            build_ids: file
+                .build_id
+                .iter()
+                .map(|id| (program.to_path_buf(), id.clone()))
+                .collect(),
+            blocks,
+            is_static: true,
+            ..Proof::default()
+        })
+    }
+
     /// Examine a process. It should stand still; one that runs gives an answer of its moment.
     pub fn collect(pid: i32) -> Result<Proof, Blind> {
         let process = Process::open(pid)?;

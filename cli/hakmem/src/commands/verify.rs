@@ -2,10 +2,10 @@
 
 use crate::output::terminal;
 use clap::Args;
-use hakmem_lab::allocator::{Allocator, Catalogue, OURS};
+use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue, OURS};
 use hakmem_lab::control::Blocks;
 use hakmem_lab::error::Result;
-use hakmem_lab::executable::Executable;
+use hakmem_lab::executable::{Executable, LINK_IT_IN, Obstacle};
 use hakmem_lab::places::Places;
 use hakmem_lab::process::Blind;
 use hakmem_lab::proof::{Proof, Target};
@@ -13,8 +13,10 @@ use hakmem_lab::render::{Form, Tone};
 use hakmem_lab::{elf, failed, family, fingerprint, probe, trust, usage};
 use indexmap::IndexMap;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -79,15 +81,18 @@ struct Subject {
 }
 
 fn process(pid: i32) -> Result<Subject> {
-    let proof = Proof::collect(pid).map_err(|blind| match blind {
+    let collected = Proof::collect(pid).or_else(|blind| match blind {
+        Blind::Static => {
+            let program = fs::read_link(format!("/proc/{pid}/exe")).map_err(|_| Blind::Gone)?;
+            Proof::of_static(&program, Some(pid))
+        }
+        other => Err(other),
+    });
+    let proof = collected.map_err(|blind| match blind {
         Blind::Gone => usage!("there is no process {pid}, or it has just ended"),
         Blind::Forbidden => failed!(
             "process {pid} may not be read: it is another user's, or /proc/sys/kernel/yama/ptrace_scope \
              forbids it; try as root"
-        ),
-        Blind::Static => failed!(
-            "process {pid} is statically linked: what it allocates with is inside it, and cannot be \
-             replaced; link libhakmem.a into it instead"
         ),
         other => failed!("process {pid}: {other}"),
     })?;
@@ -105,8 +110,17 @@ fn program(arguments: &Arguments, expected: &Allocator) -> Result<Subject> {
         .ok_or_else(|| usage!("no program"))?;
     let executable = Executable::find(name)?;
     let shown = executable.path.display().to_string();
-    if let Some(obstacle) = executable.obstacle() {
-        return Err(failed!("{shown} {}", obstacle.sentence()));
+    match executable.obstacle() {
+        Some(Obstacle::Static(_)) => {
+            return Ok(Subject {
+                title: executable.title(),
+                proof: Proof::of_static(&executable.binary, None)
+                    .map_err(|blind| failed!("{shown}: {blind}"))?,
+                knows_its_block: None,
+            });
+        }
+        Some(obstacle) => return Err(failed!("{shown} {}", obstacle.sentence())),
+        None => {}
     }
     let environment = if arguments.preload {
         super::run::environment(expected)
@@ -135,6 +149,8 @@ struct Findings {
     subject: String,
     program: PathBuf,
     expected: String,
+    /// The expected allocator is a part of the program, not a library.
+    is_linked_in: bool,
     /// Why it does not use the expected allocator; null when it does.
     refusal: Option<String>,
     /// What can be done about it.
@@ -180,7 +196,9 @@ impl Findings {
             .first()
             .map(|owner| owner.path.clone())
             .unwrap_or_default();
-        let refusal = trust::contradiction(proof, expected, &str::to_string)
+        let is_linked_in = is_linked_in(proof, expected);
+        let refusal = contradiction(proof, expected)
+            .filter(|_| !is_linked_in)
             .or_else(|| {
                 (subject.knows_its_block == Some(false)).then(|| {
                     "got a block from malloc that hakmem's address map does not know".to_string()
@@ -188,6 +206,7 @@ impl Findings {
             })
             .map(|reason| format!("it {reason}{}", recognised(proof, expected)));
         Findings {
+            is_linked_in,
             advice: refusal.is_some().then(|| advice(proof, expected)).flatten(),
             subject: subject.title.clone(),
             program: proof.program.clone(),
@@ -233,6 +252,10 @@ impl Findings {
     fn text(&self, form: Form) -> String {
         let mut lines = vec![form.strong(&self.subject)];
         match &self.refusal {
+            None if self.is_linked_in => {
+                let line = format!("  uses {}, which is linked into it", self.expected);
+                lines.push(form.toned(&line, Tone::Good));
+            }
             None => lines.push(form.toned(&format!("  uses {}", self.expected), Tone::Good)),
             Some(reason) => {
                 lines.push(form.toned(
@@ -282,8 +305,10 @@ impl Findings {
                 files.join(", ")
             ));
         }
-        lines.push(String::new());
-        lines.push(form.strong("  who asks, and who answers"));
+        if !self.objects.is_empty() {
+            lines.push(String::new());
+            lines.push(form.strong("  who asks, and who answers"));
+        }
         for (object, targets) in &self.objects {
             lines.push(format!("  {object}"));
             for (target, names) in by_target(targets) {
@@ -314,9 +339,7 @@ fn owner(path: &Path, proof: &Proof, catalogue: &Catalogue) -> Owner {
         .all()
         .iter()
         .find(|one| one.library.as_deref() == Some(path));
-    let recognised = elf::read_cached(path)
-        .map(|file| file.allocators.clone())
-        .unwrap_or_default();
+    let recognised = inside(path);
     let blocks: Option<&Blocks> = proof.blocks.as_ref().filter(|_| recognised.contains(OURS));
     Owner {
         path: path.to_path_buf(),
@@ -334,11 +357,54 @@ fn libc_version(path: &Path) -> Option<String> {
     plain.owns(path).then_some(plain.version)
 }
 
+/// Why it does not use the expected library.
+fn contradiction(proof: &Proof, expected: &Allocator) -> Option<String> {
+    if !proof.is_static {
+        return trust::contradiction(proof, expected, &str::to_string);
+    }
+    let inside = Vec::from_iter(inside(&proof.program));
+    Some(if inside.is_empty() {
+        "is statically linked, with an allocator inside that nothing betrays".into()
+    } else {
+        format!("is statically linked, with {} inside", inside.join(" and "))
+    })
+}
+
+/// The allocators that are recognised in a file.
+fn inside(path: &Path) -> BTreeSet<&'static str> {
+    elf::read_cached(path)
+        .map(|file| file.allocators.clone())
+        .unwrap_or_default()
+}
+
+/// Whether the program itself is the allocator: not the library that is expected, but one of its kind.
+fn is_linked_in(proof: &Proof, expected: &Allocator) -> bool {
+    let is_owner = proof.owners() == BTreeSet::from([proof.program.as_path()]);
+    let inside = inside(&proof.program);
+    let is_inside = match expected.name.as_str() {
+        BASELINE => {
+            inside.iter().all(|name| *name == fingerprint::LIBC_OF_GNU) && !inside.is_empty()
+        }
+        name => inside.iter().any(|kind| name.starts_with(kind)),
+    };
+    is_owner && is_inside
+}
+
 fn advice(proof: &Proof, expected: &Allocator) -> Option<String> {
     let owners = proof.owners();
+    if proof.is_static {
+        let is_go = inside(&proof.program).contains(fingerprint::GO);
+        return Some(if is_go {
+            "a Go program allocates for itself: nothing can take its allocator's place".into()
+        } else {
+            LINK_IT_IN.into()
+        });
+    }
     if proof.inside_program().is_some() || owners.contains(proof.program.as_path()) {
         return Some(
-            "build it without an allocator of its own, or link libhakmem.a into it".into(),
+            "build it without an allocator of its own, or link libhakmem.a into it, or in Rust use the \
+             crate hakmem (rust/)"
+                .into(),
         );
     }
     let library = expected.library.as_deref()?;
@@ -352,6 +418,9 @@ fn advice(proof: &Proof, expected: &Allocator) -> Option<String> {
 
 /// What the owners are, where that is a surprise.
 fn recognised(proof: &Proof, expected: &Allocator) -> String {
+    if proof.is_static {
+        return String::new(); // said already
+    }
     let names: Vec<&str> = proof
         .owners()
         .iter()

@@ -120,10 +120,32 @@ HAKMEM_API void hak_stats_read(struct hak_stats *stats);
 // docs/statistics.md explains them.
 HAKMEM_API size_t hak_stats_json(char *text, size_t bytes);
 
-// The value of an option (see docs/options.md), false when there is none of that name.
+// ---- options: docs/options.md has them all ----
+
+// The value of an option, false when there is none of that name.
 HAKMEM_API bool hak_option_get(const char *name, uint64_t *value);
 // Set it, if it may be changed while the program runs and the value is in range.
 HAKMEM_API bool hak_option_set(const char *name, uint64_t value);
+
+// The texts are constants.
+struct hak_option_info {
+    const char *name;
+    const char *kind; // "switch", "number", "choice", "file"
+    const char *unit; // of a number; the words of a choice, separated by |
+    const char *help; // a sentence or two
+    const char
+        *source; // of its value: "default", "mode", "machine", "config file", "HAKMEM_OPTIONS",
+                 // "environment", "program"
+    const char *file; // named for a "file"; "" otherwise
+    uint64_t value;
+    uint64_t initial; // the default
+    uint64_t least;
+    uint64_t most;
+    bool at_run_time; // may hak_option_set change it?
+};
+
+// Fill in `info` for the option of that number, counted from 0. False when there are not so many.
+HAKMEM_API bool hak_option_describe(size_t number, struct hak_option_info *info);
 
 #ifdef __cplusplus
 }

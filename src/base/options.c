@@ -1,29 +1,67 @@
-// options.c -- the values, and whose they are.
+// options.c -- see options.h.
 #include "base/options.h"
 
 struct hak_options hak_options = {
-#define HAK_OPTION(name, initial, min, max, help) .name = (initial),
+#define HAK_OPTION(name, kind, unit, initial, min, max, when, help) .name = (initial),
 #include "base/options.def"
-#undef HAK_OPTION
 };
 
-static _Atomic(uint64_t) chosen; // a bit for each option
+struct hak_option_sources hak_option_sources;
 
-static uint64_t option_bit(const _Atomic(uint64_t) *option)
+HAK_IN_CORE const struct hak_option_row hak_option_rows[HAK_OPTION_COUNT] = {
+#define HAK_OPTION(name, kind, unit, initial, min, max, when, help) \
+    {#name, (unit), (help), (initial), (min), (max), HAK_OPTION_##kind, HAK_OPTION_##when},
+#include "base/options.def"
+};
+
+static _Atomic(uint8_t) *source_place(const _Atomic(uint64_t) *option)
 {
-    return UINT64_C(1) << (option - (const _Atomic(uint64_t) *)&hak_options);
+    return (_Atomic(uint8_t) *)&hak_option_sources +
+           (option - (const _Atomic(uint64_t) *)&hak_options);
 }
 
-void hak_option_choose(_Atomic(uint64_t) *option, uint64_t value)
+enum hak_option_source hak_option_source_of(const _Atomic(uint64_t) *option)
 {
-    hak_or_relaxed(&chosen, option_bit(option));
-    hak_store_relaxed(option, value);
+    return hak_load_relaxed(source_place(option));
 }
 
-void hak_option_fit(_Atomic(uint64_t) *option, uint64_t value)
+// The source is written before the value, and another default replaces only the value that stood when
+// its source was looked at: so it never replaces one that is being chosen at this moment.
+void hak_option_choose(_Atomic(uint64_t) *option, uint64_t value, enum hak_option_source source)
 {
     uint64_t before = hak_load_relaxed(option);
-    if ((hak_load_relaxed(&chosen) & option_bit(option)) == 0) {
-        hak_cas_relaxed(option, &before, value); // not if it is being chosen at this moment
+    uint8_t source_before = (uint8_t)hak_option_source_of(option);
+    while (source_before <= source) {
+        if (hak_cas_relaxed(source_place(option), &source_before, (uint8_t)source)) {
+            if (source < HAK_FROM_FILE) {
+                hak_cas_relaxed(option, &before, value);
+            } else {
+                hak_store_relaxed(option, value);
+            }
+            return;
+        }
+    }
+}
+
+enum {
+#define HAK_MODE(name, help) MODE_##name,
+#include "base/options.def"
+};
+
+void hak_option_apply_mode(void)
+{
+    const struct {
+        unsigned mode;
+        _Atomic(uint64_t) *option;
+        uint64_t value;
+    } rows[] = {
+#define HAK_MODE_SETS(mode, option, value) {MODE_##mode, &hak_options.option, (value)},
+#include "base/options.def"
+    };
+    const uint64_t mode = hak_load_relaxed(&hak_options.mode);
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].mode == mode) {
+            hak_option_choose(rows[i].option, rows[i].value, HAK_FROM_MODE);
+        }
     }
 }

@@ -1,29 +1,74 @@
-// options.h -- the option values.
+// options.h -- the option values, and who set them.
 //
 // Layer     base
 // Threads   any; single words, read and written relaxed.
 //
-// A value is the default of options.def, until somebody sets it, or until what the machine has to
-// give is read and makes another default (slab/defaults.c).
+// A value is the default of options.def until the mode, or what the machine has to give
+// (slab/defaults.c), makes another default, or somebody sets it.
 #ifndef HAK_BASE_OPTIONS_H
 #define HAK_BASE_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
 #include "base/compiler.h"
 
 struct hak_options {
-#define HAK_OPTION(name, initial, min, max, help) _Atomic(uint64_t) name;
+#define HAK_OPTION(name, kind, unit, initial, min, max, when, help) _Atomic(uint64_t) name;
 #include "base/options.def"
-#undef HAK_OPTION
 };
 
 HAK_INTERNAL extern struct hak_options hak_options;
 
-// Set one of hak_options for the program or its user.
-HAK_INTERNAL void hak_option_choose(_Atomic(uint64_t) *option, uint64_t value);
-// Give it another default: in force unless it was chosen.
-HAK_INTERNAL void hak_option_fit(_Atomic(uint64_t) *option, uint64_t value);
+enum hak_option_kind { HAK_OPTION_SWITCH, HAK_OPTION_NUMBER, HAK_OPTION_CHOICE, HAK_OPTION_FILE };
+enum hak_option_when { HAK_OPTION_AT_START, HAK_OPTION_AT_ANY_TIME };
+
+// What the table says of an option.
+struct hak_option_row {
+    const char *name;
+    const char *unit; // of a number; the words of a choice, separated by |
+    const char *help;
+    uint64_t initial;
+    uint64_t least;
+    uint64_t most;
+    uint32_t kind; // enum hak_option_kind
+    uint32_t when; // enum hak_option_when
+};
+
+// In the order of hak_options.
+enum {
+#define HAK_OPTION(name, kind, unit, initial, min, max, when, help) HAK_OPTION_IS_##name,
+#include "base/options.def"
+    HAK_OPTION_COUNT
+};
+HAK_INTERNAL extern const struct hak_option_row hak_option_rows[HAK_OPTION_COUNT];
+
+// Who has set an option; the later in this list overrules the earlier.
+enum hak_option_source {
+    HAK_FROM_DEFAULT,
+    HAK_FROM_MODE,
+    HAK_FROM_MACHINE,  // what memory and processors there are
+    HAK_FROM_FILE,     // HAKMEM_CONFIG
+    HAK_FROM_LIST,     // HAKMEM_OPTIONS
+    HAK_FROM_VARIABLE, // HAKMEM_<NAME>
+    HAK_FROM_PROGRAM,  // hak_option_set
+    HAK_OPTION_SOURCES
+};
+
+// By option, in the order of hak_options.
+struct hak_option_sources {
+#define HAK_OPTION(name, kind, unit, initial, min, max, when, help) _Atomic(uint8_t) name;
+#include "base/options.def"
+};
+HAK_INTERNAL extern struct hak_option_sources hak_option_sources;
+
+HAK_INTERNAL enum hak_option_source hak_option_source_of(const _Atomic(uint64_t) *option);
+// Set one of hak_options; not over a source that overrules this one.
+HAK_INTERNAL void hak_option_choose(_Atomic(uint64_t) *option,
+                                    uint64_t value,
+                                    enum hak_option_source source);
+// Make the defaults those of option mode.
+HAK_INTERNAL void hak_option_apply_mode(void);
 
 #endif

@@ -1,14 +1,13 @@
 // environment.h -- options from the environment.
+//
+// Layer     front
 #ifndef HAK_FRONT_ENVIRONMENT_H
 #define HAK_FRONT_ENVIRONMENT_H
 
 #include "base/compiler.h"
 
-// Read HAKMEM_<NAME> for each option. A value that is none is reported in one line on stderr and
-// the default kept. Ignored in set-user-ID programs. Once, before the program's main.
+// Read the options that HAKMEM_<NAME>, the list HAKMEM_OPTIONS and the file HAKMEM_CONFIG set, and make
+// the mode's defaults the defaults. Ignored in set-user-ID programs. Once, before the program's main.
 HAK_INTERNAL void hak_environment_read(char **environment);
-
-// Where statistics go when the program ends, as HAKMEM_STATS says; empty: into no file.
-HAK_INTERNAL const char *hak_stats_file(void);
 
 #endif

@@ -6,7 +6,7 @@
 #include "cache/cache.h"
 #include "cache/loot.h"
 #include "cache/thread.h"
-#include "front/environment.h"
+#include "front/options.h"
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/os.h"
@@ -227,11 +227,13 @@ void hak_figures_print(void)
 
 void hak_figures_report(void)
 {
-    const char *file = hak_stats_file();
-    if (hak_load_relaxed(&hak_options.stats) != 0) {
-        hak_figures_print();
+    const char *file = hak_option_file(&hak_options.stats);
+    if (hak_load_relaxed(&hak_options.stats) == 0) {
+        return;
     }
-    if (*file != '\0') {
+    if (*file == '\0') {
+        hak_figures_print();
+    } else {
         struct hak_figures figures;
         hak_figures_read(&figures, 100);
         report(hak_figures_json, &figures, file);

@@ -19,7 +19,7 @@ static void fit_down(_Atomic(uint64_t) *option, uint64_t value, uint64_t least)
 {
     value = value > least ? value : least;
     if (value < hak_load_relaxed(option)) {
-        hak_option_fit(option, value);
+        hak_option_choose(option, value, HAK_FROM_MACHINE);
     }
 }
 
@@ -35,6 +35,6 @@ void hak_defaults_fit_locked(void)
     fit_down(&hak_options.dirty_bytes, part, DIRTY_LEAST);
     fit_down(&hak_options.magazine_bytes, part / share.processors, MAGAZINE_LEAST);
     if (share.memory_bytes < HUGE_MEMORY_LEAST) {
-        hak_option_fit(&hak_options.huge_start_bytes, HAK_GIB(1024)); // never
+        hak_option_choose(&hak_options.huge_start_bytes, HAK_GIB(1024), HAK_FROM_MACHINE); // never
     }
 }

@@ -37,7 +37,7 @@ static void option_check_reaches_caches_that_were_there_before(void)
     become(constructors);
     give(held[0]); // into a parcel
     give(alloc(CLASS));
-    hak_option_choose(&hak_options.check, 1);
+    hak_option_choose(&hak_options.check, 1, HAK_FROM_PROGRAM);
     hak_start_process();
     UNIT_CHECK(constructors->is_direct && constructors->outboxes[0].parcel == NULL);
     UNIT_CHECK(!other->is_direct);

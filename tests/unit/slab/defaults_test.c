@@ -19,7 +19,8 @@ int main(void)
     hak_fake.processors = 8;
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
-    hak_option_choose(&hak_options.magazine_bytes, HAK_MIB(16)); // what is the default anyway
+    hak_option_choose(
+        &hak_options.magazine_bytes, HAK_MIB(16), HAK_FROM_PROGRAM); // what is the default anyway
     struct hak_slab *first = hak_arena_take(HAK_SUPER_BYTES, 1, HAK_SLAB_LARGE);
     UNIT_EQUAL(hak_fake.file_reads, 0);
     UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(256));
@@ -31,7 +32,7 @@ int main(void)
     UNIT_EQUAL(hak_options.magazine_bytes, HAK_MIB(16));
     UNIT_EQUAL(hak_options.huge_start_bytes, HAK_GIB(1024));
 
-    hak_option_choose(&hak_options.dirty_bytes, HAK_MIB(9));
+    hak_option_choose(&hak_options.dirty_bytes, HAK_MIB(9), HAK_FROM_PROGRAM);
     struct hak_slab *third = hak_arena_take(HAK_SUPER_BYTES, 1, HAK_SLAB_LARGE);
     UNIT_EQUAL(hak_fake.file_reads, reads);
     UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(9));

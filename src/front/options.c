@@ -1,0 +1,285 @@
+// options.c -- see options.h; and the C API's part of it.
+#include "front/options.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "front/nearest.h"
+#include "hakmem/hakmem.h"
+#include "os/os.h"
+
+// What else of ours may stand in the environment.
+static const char *const variables[] = {
+#define HAK_VARIABLE(name, who) #name,
+#include "base/options.def"
+};
+enum { VARIABLE_COUNT = sizeof variables / sizeof variables[0] };
+
+static _Atomic(uint64_t) *value_of(const struct hak_option_row *option)
+{
+    return (_Atomic(uint64_t) *)&hak_options + (option - hak_option_rows);
+}
+
+// Copies, as programs write over their environment.
+static struct {
+#define HAK_FILE(name, help) char name[PATH_MAX];
+#include "base/options.def"
+} files;
+
+static char *file_place(const _Atomic(uint64_t) *option)
+{
+#define HAK_FILE(name, help)           \
+    if (option == &hak_options.name) { \
+        return files.name;             \
+    }
+#include "base/options.def"
+    return NULL;
+}
+
+const char *hak_option_file(const _Atomic(uint64_t) *option)
+{
+    const char *file = file_place(option);
+    return file != NULL ? file : "";
+}
+
+static const struct hak_option_row *option_named(const char *name, size_t length)
+{
+    for (unsigned i = 0; i < HAK_OPTION_COUNT; i++) {
+        if (strlen(hak_option_rows[i].name) == length &&
+            strncasecmp(hak_option_rows[i].name, name, length) == 0) {
+            return &hak_option_rows[i];
+        }
+    }
+    return NULL;
+}
+
+// A decimal number, with K, M or G for powers of 1,024.
+static bool parse_number(const char *text, uint64_t *value)
+{
+    uint64_t number = 0;
+    const char *c = text;
+    for (; *c >= '0' && *c <= '9'; c++) {
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*c - '0'), &number)) {
+            return false;
+        }
+    }
+    if (c == text) {
+        return false;
+    }
+    const unsigned shift = *c == 'K' ? 10 : *c == 'M' ? 20 : *c == 'G' ? 30 : 0;
+    c += shift != 0;
+    if (*c != '\0' || number > UINT64_MAX >> shift) {
+        return false;
+    }
+    *value = number << shift;
+    return true;
+}
+
+// The number of `text` among words separated by |.
+static bool parse_word(const char *words, const char *text, uint64_t *value)
+{
+    const size_t length = strlen(text);
+    for (uint64_t number = 0; words != NULL; number++) {
+        const char *end = strchr(words, '|');
+        const size_t word_length = end != NULL ? (size_t)(end - words) : strlen(words);
+        if (word_length == length && strncasecmp(words, text, length) == 0) {
+            *value = number;
+            return true;
+        }
+        words = end != NULL ? end + 1 : NULL;
+    }
+    return false;
+}
+
+static bool parse_value(const struct hak_option_row *option, const char *text, uint64_t *value)
+{
+    if (option->kind == HAK_OPTION_CHOICE) {
+        return parse_word(option->unit, text, value);
+    }
+    if (option->kind == HAK_OPTION_SWITCH && parse_word("off|on", text, value)) {
+        return true;
+    }
+    return parse_number(text, value) && *value >= option->least && *value <= option->most;
+}
+
+// The name of a file: anything that does not begin like a number.
+static bool take_file(const struct hak_option_row *option, const char *text)
+{
+    const size_t length = strlen(text);
+    const bool is_name = option->kind == HAK_OPTION_FILE && length > 0 && length < PATH_MAX &&
+                         (*text < '0' || *text > '9');
+    if (is_name) {
+        memcpy(file_place(value_of(option)), text, length + 1);
+    }
+    return is_name;
+}
+
+// A name as it stands in the setting: in capitals when that is a variable.
+struct spelling {
+    char text[32];
+};
+
+static struct spelling spell(const struct hak_setting *setting, const char *name, size_t length)
+{
+    struct spelling spelling = {""};
+    for (size_t i = 0; i + 1 < sizeof spelling.text && i < length; i++) {
+        const bool is_raised =
+            setting->source == HAK_FROM_VARIABLE && name[i] >= 'a' && name[i] <= 'z';
+        spelling.text[i] = is_raised ? (char)(name[i] - 'a' + 'A') : name[i];
+    }
+    return spelling;
+}
+
+// A value as a person would write it.
+static struct spelling value_text(const struct hak_option_row *option)
+{
+    struct spelling spelling = {""};
+    const uint64_t value = hak_load_relaxed(value_of(option));
+    if (option->kind == HAK_OPTION_SWITCH) {
+        memcpy(spelling.text, value != 0 ? "on" : "off", value != 0 ? 3 : 4);
+    } else if (option->kind == HAK_OPTION_CHOICE) {
+        const char *word = option->unit;
+        for (uint64_t i = 0; i < value; i++) {
+            word = strchr(word, '|') + 1;
+        }
+        const size_t length = strcspn(word, "|");
+        memcpy(spelling.text, word, length < sizeof spelling.text ? length : 0);
+    } else {
+        hak_format(spelling.text, sizeof spelling.text, "%z", (size_t)value);
+    }
+    return spelling;
+}
+
+static void complain_of_value(const struct hak_setting *setting,
+                              const struct hak_option_row *option,
+                              const char *value)
+{
+    char line[512];
+    char wanted[128];
+    if (option->kind == HAK_OPTION_SWITCH) {
+        hak_format(wanted, sizeof wanted, "neither on nor off");
+    } else if (option->kind == HAK_OPTION_CHOICE) {
+        hak_format(wanted, sizeof wanted, "none of %s", option->unit);
+    } else {
+        hak_format(wanted,
+                   sizeof wanted,
+                   "not a number from %z to %z",
+                   (size_t)option->least,
+                   (size_t)option->most);
+    }
+    const size_t length = hak_format(line,
+                                     sizeof line,
+                                     "hakmem: %s%s=%s is %s; using %s\n",
+                                     setting->place,
+                                     spell(setting, option->name, strlen(option->name)).text,
+                                     value,
+                                     wanted,
+                                     value_text(option).text);
+    hak_os_print(line, length);
+}
+
+static void complain_of_name(const struct hak_setting *setting, const char *name, size_t length)
+{
+    char line[512];
+    struct hak_nearest nearest = hak_nearest_start(name, length);
+    for (unsigned i = 0; i < HAK_OPTION_COUNT; i++) {
+        hak_nearest_try(&nearest, hak_option_rows[i].name);
+    }
+    for (unsigned i = 0; i < VARIABLE_COUNT && setting->source == HAK_FROM_VARIABLE; i++) {
+        hak_nearest_try(&nearest, variables[i]);
+    }
+    const char *word = nearest.name != NULL ? nearest.name : "";
+    const size_t line_length =
+        hak_format(line,
+                   sizeof line,
+                   "hakmem: %s%s is no option%s%s%s; 'hakmem options' lists them\n",
+                   setting->place,
+                   spell(setting, name, length).text,
+                   *word != '\0' ? ", the nearest one is " : "",
+                   *word != '\0' && setting->source == HAK_FROM_VARIABLE ? setting->place : "",
+                   spell(setting, word, strlen(word)).text);
+    hak_os_print(line, line_length);
+}
+
+static bool is_other_variable(const struct hak_setting *setting, const char *name, size_t length)
+{
+    for (unsigned i = 0; i < VARIABLE_COUNT && setting->source == HAK_FROM_VARIABLE; i++) {
+        if (strlen(variables[i]) == length && strncasecmp(variables[i], name, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void hak_option_take(const struct hak_setting *setting,
+                     const char *name,
+                     size_t name_length,
+                     const char *value)
+{
+    const struct hak_option_row *option = option_named(name, name_length);
+    uint64_t number = 1;
+    if (option == NULL) {
+        if (!is_other_variable(setting, name, name_length)) {
+            complain_of_name(setting, name, name_length);
+        }
+    } else if (take_file(option, value) || parse_value(option, value, &number)) {
+        hak_option_choose(value_of(option), number, setting->source);
+    } else {
+        complain_of_value(setting, option, value);
+    }
+}
+
+bool hak_option_get(const char *name, uint64_t *value)
+{
+    const struct hak_option_row *option = option_named(name, strlen(name));
+    if (option != NULL) {
+        *value = hak_load_relaxed(value_of(option));
+    }
+    return option != NULL;
+}
+
+bool hak_option_set(const char *name, uint64_t value)
+{
+    const struct hak_option_row *option = option_named(name, strlen(name));
+    if (option == NULL || option->when == HAK_OPTION_AT_START || value < option->least ||
+        value > option->most) {
+        return false;
+    }
+    hak_option_choose(value_of(option), value, HAK_FROM_PROGRAM);
+    return true;
+}
+
+bool hak_option_describe(size_t number, struct hak_option_info *info)
+{
+    static const char *const kinds[] = {[HAK_OPTION_SWITCH] = "switch",
+                                        [HAK_OPTION_NUMBER] = "number",
+                                        [HAK_OPTION_CHOICE] = "choice",
+                                        [HAK_OPTION_FILE] = "file"};
+    static const char *const sources[HAK_OPTION_SOURCES] = {[HAK_FROM_DEFAULT] = "default",
+                                                            [HAK_FROM_MODE] = "mode",
+                                                            [HAK_FROM_MACHINE] = "machine",
+                                                            [HAK_FROM_FILE] = "config file",
+                                                            [HAK_FROM_LIST] = "HAKMEM_OPTIONS",
+                                                            [HAK_FROM_VARIABLE] = "environment",
+                                                            [HAK_FROM_PROGRAM] = "program"};
+    if (number >= HAK_OPTION_COUNT) {
+        return false;
+    }
+    const struct hak_option_row *option = &hak_option_rows[number];
+    *info = (struct hak_option_info){.name = option->name,
+                                     .kind = kinds[option->kind],
+                                     .unit = option->unit,
+                                     .help = option->help,
+                                     .source = sources[hak_option_source_of(value_of(option))],
+                                     .file = hak_option_file(value_of(option)),
+                                     .value = hak_load_relaxed(value_of(option)),
+                                     .initial = option->initial,
+                                     .least = option->least,
+                                     .most = option->most,
+                                     .at_run_time = option->when == HAK_OPTION_AT_ANY_TIME};
+    return true;
+}

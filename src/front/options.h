@@ -1,0 +1,30 @@
+// options.h -- options by name: found, read from text, described.
+//
+// Layer     front
+// Threads   any, but hak_option_take: once, before the program's main.
+#ifndef HAK_FRONT_OPTIONS_H
+#define HAK_FRONT_OPTIONS_H
+
+#include <stddef.h>
+
+#include "base/compiler.h"
+#include "base/options.h"
+
+// Where a setting stands, for a line about what is wrong with it.
+struct hak_setting {
+    enum hak_option_source source;
+    const char
+        *place; // "HAKMEM_" for a variable; else what comes before the name, as "HAKMEM_OPTIONS: "
+};
+
+// Set what `name`, which is `name_length` long and in either case, and `value` say. What is wrong with
+// them is said in one line on stderr, and nothing set.
+HAK_INTERNAL void hak_option_take(const struct hak_setting *setting,
+                                  const char *name,
+                                  size_t name_length,
+                                  const char *value);
+
+// The file that a FILE option names; "" when it names none.
+HAK_INTERNAL const char *hak_option_file(const _Atomic(uint64_t) *option);
+
+#endif

@@ -77,11 +77,11 @@ static void fence_judge(struct hak_cache *self,
     if (magazine->fence == 0) {
         return;
     }
-    if (!fence_stands(magazine, top)) {
+    if (hak_place_load(&magazine->base[magazine->fence]) != NULL) {
         magazine->fence = 0;
         return;
     }
-    if (top == magazine->base + magazine->fence + 1) {
+    if (top <= magazine->base + magazine->fence + 1) {
         return; // undecided
     }
     for (uint32_t i = magazine->bottom + 1; i < magazine->fence; i++) {

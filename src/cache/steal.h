@@ -10,15 +10,16 @@
 //   2. A membarrier: every store the owner made before is visible, and every load
 //      it makes from here on sees the NULL (or what the owner itself put over it).
 //   3. The thief reads top and place m again.
-//        place m is not NULL, or top <= m    the owner was there: nothing is stolen.
-//        top == m + 1                        the owner may hold m's block in a register
-//                                            and not have lowered top yet: undecided.
-//                                            The block is noted and waits (fence).
-//        top >= m + 2                        whatever the owner is in the middle of, it
-//                                            is above m. Below it will see an empty
-//                                            magazine and come to the slow path, for
-//                                            which it needs the lock. Everything up to
-//                                            and including m is the thief's.
+//        place m is not NULL    the owner was there: nothing is stolen.
+//        top <= m               the owner was below m when the NULL went in, and may have put
+//                               the block there that it replaced, and not raised top yet:
+//                               undecided. The block is noted and waits (fence).
+//        top == m + 1           the owner may hold m's block in a register and not have
+//                               lowered top yet: undecided.
+//        top >= m + 2           whatever the owner is in the middle of, it is above m. Below
+//                               it will see an empty magazine and come to the slow path, for
+//                               which it needs the lock. Everything up to and including m is
+//                               the thief's.
 //   An owner that meets the NULL of an undecided fence finds the block in the note.
 //
 // One block per class stays behind. The kernel's membarrier costs the thief a few

@@ -4,7 +4,8 @@
 // store of the block), and the store of top. Its stores wait in a buffer, as a processor's do,
 // until the barrier at the latest. Three cuts divide the program:
 //
-//   steps before the thief's first look      the first of their stores are visible, the rest not yet
+//   steps before the thief's first look      the first of their stores are visible, the rest not yet;
+//                                            or of the first those into places only
 //   steps before the barrier                 their stores wait, their loads see the thief's NULL
 //   steps before the thief judges            after the barrier: stores are visible at once
 //   the rest                                 after the thief
@@ -56,6 +57,21 @@ static void stores_flush(unsigned count)
     }
     owner.store_count -= count;
     memmove(owner.stores, owner.stores + count, owner.store_count * sizeof owner.stores[0]);
+}
+
+// The stores into places among the first `count`: top's wait longer. So processors may do that keep no
+// order of stores; and so it looks to a thief that is stopped between its look at top and its NULL.
+static void places_flush(unsigned count)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < owner.store_count; i++) {
+        if (i < count && !owner.stores[i].is_top) {
+            store_now(&owner.stores[i]);
+        } else {
+            owner.stores[kept++] = owner.stores[i];
+        }
+    }
+    owner.store_count = kept;
 }
 
 static void store(bool is_top, hak_place *place, void *value)
@@ -186,16 +202,28 @@ static void clean_up(void)
 static unsigned stolen_count;
 static unsigned undecided_count;
 
-static void one_run(
-    unsigned blocks, unsigned program, const unsigned cuts[3], unsigned visible, bool looks_again)
+struct run {
+    unsigned blocks; // in the magazine
+    unsigned program;
+    unsigned cuts[3];
+    unsigned visible; // stores at the thief's first look
+    bool places_only; // of these
+    bool looks_again;
+};
+
+static void one_run(const struct run *run)
 {
-    set_up(blocks);
-    owner.program = program;
+    set_up(run->blocks);
+    owner.program = run->program;
     owner.length = MOST_OPERATIONS;
-    owner_run(cuts[0]);
-    stores_flush(visible < owner.store_count ? visible : owner.store_count);
-    before_barrier = cuts[1];
-    before_judging = cuts[2];
+    owner_run(run->cuts[0]);
+    if (run->places_only) {
+        places_flush(run->visible);
+    } else {
+        stores_flush(run->visible < owner.store_count ? run->visible : owner.store_count);
+    }
+    before_barrier = run->cuts[1];
+    before_judging = run->cuts[2];
     hak_fake.on_barrier = owner_at_barrier;
     steal();
     hak_fake.on_barrier = NULL;
@@ -209,7 +237,7 @@ static void one_run(
     owner_finish();
     census_check(owner.held, owner.held_count);
     // What stands undecided is judged in the next round, or met by the owner.
-    if (looks_again) {
+    if (run->looks_again) {
         steal();
     }
     for (unsigned i = 0; i < SLOTS + 2; i++) {
@@ -220,10 +248,14 @@ static void one_run(
 }
 
 // A free stores twice, an allocation once: of `steps` steps at most so many stores.
-static void every_visibility(unsigned blocks, unsigned program, const unsigned cuts[3])
+static void every_visibility(struct run run)
 {
-    for (unsigned visible = 0; visible <= cuts[0]; visible++) {
-        one_run(blocks, program, cuts, visible, (cuts[2] + visible) % 2 == 0);
+    for (run.visible = 0; run.visible <= run.cuts[0]; run.visible++) {
+        run.looks_again = (run.cuts[2] + run.visible) % 2 == 0;
+        run.places_only = false;
+        one_run(&run);
+        run.places_only = true;
+        one_run(&run);
     }
 }
 
@@ -233,8 +265,8 @@ static void every_cut(unsigned blocks, unsigned program)
     for (unsigned a = 0; a <= steps; a++) {
         for (unsigned b = a; b <= steps; b++) {
             for (unsigned c = b; c <= steps; c++) {
-                const unsigned cuts[3] = {a, b, c};
-                every_visibility(blocks, program, cuts);
+                every_visibility(
+                    (struct run){.blocks = blocks, .program = program, .cuts = {a, b, c}});
             }
         }
     }

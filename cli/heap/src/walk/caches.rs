@@ -156,9 +156,15 @@ impl Walk<'_> {
             .map(le_u64)
             .filter(|block| *block > 1);
         waiting.extend(blocks.map(|block| (block, Waiting::Magazine(index))));
-        // One that a thief has taken out for a moment.
+        // One that a thief has taken out for a moment, if its thread has not been past there since.
         let part = self.fields.cache.magazines.part(record, class);
-        if self.fields.magazine.fence.number(part) != 0 {
+        let base = self.fields.magazine.base.number(part);
+        let fence = base.wrapping_add(8 * self.fields.magazine.fence.number(part));
+        let fenced_place = fence
+            .checked_sub(start)
+            .and_then(|offset| usize::try_from(offset).ok())
+            .and_then(|offset| places.get(offset..offset + 8));
+        if fenced_place.is_some_and(|place| le_u64(place) == 0) {
             let fenced = self.fields.magazine.fenced.number(part);
             waiting.push((fenced, Waiting::Magazine(index)));
         }

@@ -100,7 +100,8 @@ static bool parse_value(const struct hak_option_row *option, const char *text, u
     if (option->kind == HAK_OPTION_CHOICE) {
         return parse_word(option->unit, text, value);
     }
-    if (option->kind == HAK_OPTION_SWITCH && parse_word("off|on", text, value)) {
+    const bool is_number = option->kind == HAK_OPTION_NUMBER;
+    if (!is_number && parse_word("off|on", text, value)) {
         return true;
     }
     return parse_number(text, value) && *value >= option->least && *value <= option->most;
@@ -139,7 +140,7 @@ static struct spelling value_text(const struct hak_option_row *option)
 {
     struct spelling spelling = {""};
     const uint64_t value = hak_load_relaxed(value_of(option));
-    if (option->kind == HAK_OPTION_SWITCH) {
+    if (option->kind == HAK_OPTION_SWITCH || option->kind == HAK_OPTION_FILE) {
         memcpy(spelling.text, value != 0 ? "on" : "off", value != 0 ? 3 : 4);
     } else if (option->kind == HAK_OPTION_CHOICE) {
         const char *word = option->unit;
@@ -160,8 +161,9 @@ static void complain_of_value(const struct hak_setting *setting,
 {
     char line[512];
     char wanted[128];
-    if (option->kind == HAK_OPTION_SWITCH) {
-        hak_format(wanted, sizeof wanted, "neither on nor off");
+    if (option->kind == HAK_OPTION_SWITCH || option->kind == HAK_OPTION_FILE) {
+        const bool is_file = option->kind == HAK_OPTION_FILE;
+        hak_format(wanted, sizeof wanted, "neither on nor off%s", is_file ? ", nor a file" : "");
     } else if (option->kind == HAK_OPTION_CHOICE) {
         hak_format(wanted, sizeof wanted, "none of %s", option->unit);
     } else {
@@ -226,7 +228,7 @@ void hak_option_take(const struct hak_setting *setting,
         if (!is_other_variable(setting, name, name_length)) {
             complain_of_name(setting, name, name_length);
         }
-    } else if (take_file(option, value) || parse_value(option, value, &number)) {
+    } else if (parse_value(option, value, &number) || take_file(option, value)) {
         hak_option_choose(value_of(option), number, setting->source);
     } else {
         complain_of_value(setting, option, value);

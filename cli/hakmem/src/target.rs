@@ -1,10 +1,13 @@
 //! The process or the core dump that a command looks into.
 
 use clap::Args;
+use hakmem_heap::control::Control;
 use hakmem_heap::core::CoreFile;
 use hakmem_heap::error::Error;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
+use hakmem_heap::memory::Memory;
+use hakmem_heap::options::{self, Setting};
 use hakmem_lab::error::Result;
 use hakmem_lab::proof::Proof;
 use hakmem_lab::{elf, failed, usage};
@@ -16,7 +19,7 @@ const TRIES: usize = 3;
 #[derive(Args)]
 pub struct Target {
     /// The number of a process
-    #[arg(required_unless_present = "core", conflicts_with = "core")]
+    #[arg(conflicts_with = "core")]
     pub pid: Option<i32>,
     /// A core dump instead of a process
     #[arg(long, value_name = "FILE")]
@@ -30,11 +33,16 @@ pub enum Opened {
 
 impl Target {
     pub fn open(&self) -> Result<Opened> {
-        match (&self.core, self.pid) {
-            (Some(path), _) => Ok(Opened::Core(Box::new(open_core(path)?))),
-            (None, Some(pid)) => Ok(Opened::Live(open_process(pid)?)),
-            (None, None) => Err(usage!("no process and no core dump")),
-        }
+        let opened = self.open_if_named()?;
+        opened.ok_or_else(|| usage!("which process? Give its number, or --core FILE"))
+    }
+
+    pub fn open_if_named(&self) -> Result<Option<Opened>> {
+        Ok(match (&self.core, self.pid) {
+            (Some(path), _) => Some(Opened::Core(Box::new(open_core(path)?))),
+            (None, Some(pid)) => Some(Opened::Live(open_process(pid)?)),
+            (None, None) => None,
+        })
     }
 }
 
@@ -71,6 +79,21 @@ impl Opened {
             Opened::Live(process) => read_process(process),
             Opened::Core(core) => read_core(core),
         }
+    }
+
+    /// The options that are in force there.
+    pub fn settings(&self) -> Result<Vec<Setting>> {
+        let (memory, subject, pid): (&dyn Memory, _, _) = match self {
+            Opened::Live(process) => (
+                process,
+                format!("process {}", process.pid),
+                Some(process.pid),
+            ),
+            Opened::Core(core) => (core.as_ref(), core.path.display().to_string(), None),
+        };
+        Control::find(memory)
+            .and_then(|control| options::read(&control, memory))
+            .map_err(|error| told(&error, &subject, pid))
     }
 
     /// "process 4711: redis-server *:6379"

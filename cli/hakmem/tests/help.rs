@@ -4,9 +4,9 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "run", "verify", "compare", "top", "stats", "ledger", "map", "core", "bench", "record",
-    "replay", "trace", "report", "peers",
+    "replay", "trace", "report", "peers", "options",
 ];
 
 fn help(arguments: &[&str]) -> String {

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::memory::Memory;
+use crate::options::Described;
 use memchr::memmem;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -78,7 +79,7 @@ pub struct Control {
     structs: HashMap<String, usize>,
     fields: HashMap<(String, String), Field>,
     /// In the order of the table, with what each is for.
-    options: Vec<(String, Field)>,
+    options: Vec<Described>,
     constants: HashMap<String, u64>,
     roots: HashMap<String, Root>,
 }
@@ -155,7 +156,12 @@ impl Control {
                 return None;
             }
             if of == "hak_options" {
-                control.options.push((name.clone(), field));
+                control.options.push(Described {
+                    name: name.clone(),
+                    unit: text(number(record, 8))?,
+                    help: text(number(record, 12))?,
+                    field,
+                });
             }
             control.fields.insert((of, name), field);
         }
@@ -203,14 +209,9 @@ impl Control {
         root.ok_or_else(|| self.missing(format!("variable {name}")))
     }
 
-    /// The options that are in force, in the order of the library's table.
-    pub fn options(&self, memory: &dyn Memory) -> Result<Vec<(String, u64)>> {
-        let root = self.root("hak_options")?;
-        let record = memory.read_vec(root.address, self.struct_bytes("hak_options")?)?;
-        let values = self.options.iter();
-        Ok(values
-            .map(|(name, field)| (name.clone(), field.number(&record)))
-            .collect())
+    /// In the order of the library's table.
+    pub fn options(&self) -> &[Described] {
+        &self.options
     }
 }
 

@@ -112,7 +112,7 @@ impl Figures {
             options: heap
                 .options
                 .iter()
-                .map(|(name, value)| (name.clone(), (*value).into()))
+                .map(|setting| (setting.name.clone(), setting.value.into()))
                 .collect(),
             doubts: heap.doubts.clone(),
         };

@@ -1,5 +1,6 @@
 //! A heap as it was at one moment.
 
+use crate::options::Setting;
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -175,7 +176,7 @@ pub struct Heap {
     pub arena: Arena,
     pub os: OsCounts,
     pub slab_counts: Vec<SlabCounts>,
-    pub options: Vec<(String, u64)>,
+    pub options: Vec<Setting>,
     /// Where descriptors and tables lie: start and length.
     pub metadata: Vec<(u64, u64)>,
     /// Blocks that moved while this was read: by as many any figure may be off.

@@ -15,5 +15,6 @@ pub mod judge;
 pub mod ledger;
 pub mod live;
 pub mod memory;
+pub mod options;
 pub mod resident;
 mod walk;

@@ -6,6 +6,7 @@ pub mod core;
 pub mod generate;
 pub mod ledger;
 pub mod map;
+pub mod options;
 pub mod peers;
 pub mod record;
 pub mod replay;
@@ -29,6 +30,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Peers(arguments) => peers::execute(arguments),
         Command::Ledger(arguments) => ledger::execute(&arguments),
         Command::Map(arguments) => map::execute(&arguments),
+        Command::Options(arguments) => options::execute(&arguments),
         Command::Core(arguments) => core::execute(&arguments),
         Command::Top(arguments) => top::execute(&arguments),
         Command::Stats(arguments) => stats::execute(&arguments),

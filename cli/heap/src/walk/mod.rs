@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::fields::Fields;
 use crate::heap::{Arena, Cache, Class, Heap, OsCounts, SlabCounts};
 use crate::memory::Memory;
+use crate::options;
 use std::collections::HashMap;
 
 /// Limits on what is believed: more than any heap has.
@@ -79,7 +80,7 @@ impl Walk<'_> {
             arena: self.arena()?,
             os: self.os_counts()?,
             slab_counts: self.slab_counts()?,
-            options: self.control.options(self.memory)?,
+            options: options::read(self.control, self.memory)?,
             metadata: self.metadata()?,
             moved_blocks,
             doubts: found.doubts,

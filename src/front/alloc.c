@@ -128,12 +128,13 @@ void *hak_calloc(size_t count, size_t bytes)
     return HAK_LIKELY(block != NULL) ? memset(block, 0, total) : NULL;
 }
 
-// Only option check looks at the size: the map knows it anyway.
-static void check_size(const void *block, size_t bytes)
+// Only option check looks at the size: the map knows it anyway. A block may be as large as its alignment.
+static void check_size(const void *block, size_t alignment, size_t bytes)
 {
     const size_t usable = hak_usable_size(block);
+    const size_t least = bytes > alignment ? bytes : alignment;
     if (block != NULL && usable != 0 &&
-        (bytes > usable || (usable > 128 && bytes * 2 + 16 < usable))) {
+        (bytes > usable || (usable > 128 && least < usable / 2 - 8))) {
         hak_die_wrong_size(block, bytes, usable);
     }
 }
@@ -141,15 +142,17 @@ static void check_size(const void *block, size_t bytes)
 void hak_free_sized(void *block, size_t bytes)
 {
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.check) != 0)) {
-        check_size(block, bytes);
+        check_size(block, 1, bytes);
     }
     hak_free(block);
 }
 
 void hak_free_aligned_sized(void *block, size_t alignment, size_t bytes)
 {
-    (void)alignment;
-    hak_free_sized(block, bytes);
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.check) != 0)) {
+        check_size(block, alignment, bytes);
+    }
+    hak_free(block);
 }
 
 HAK_ALSO(void *, malloc, (size_t), hak_malloc);

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-FOLDERS = ["src", "include", "record", "cli", "tests", "bench", "tools", "cmake"]
+FOLDERS = ["src", "include", "record", "cli", "rust", "tests", "bench", "tools", "cmake"]
 SOURCES = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".rs"}
 FILE_LINES = 500
 FUNCTION_LINES = 70

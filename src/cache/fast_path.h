@@ -31,7 +31,7 @@
 HAK_INTERNAL void *hak_malloc_slow(size_t size_class);
 HAK_INTERNAL void hak_free_slow(void *block, struct hak_cache *cache); // the thread's own
 
-// A block of `size_class`, or NULL with errno set.
+// A block of `size_class`, or NULL with errno set. Step malloc of steal.pml.
 HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, size_t size_class)
 {
     hak_place *top = hak_peek(&cache->top[size_class]);
@@ -44,7 +44,8 @@ HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, size_t size_class)
 }
 
 // Free any pointer. One compare answers "mine, small, and of which class": the
-// exclusive-or of a unit's entry with our tag is below HAK_SMALL_CLASSES for nothing else.
+// exclusive-or of a unit's entry with our tag is below HAK_SMALL_CLASSES for nothing else. Step free of
+// steal.pml.
 HAK_INLINE void hak_cache_free(struct hak_cache *cache, void *block)
 {
     const uint32_t size_class = hak_map_entry(block) ^ cache->tag;

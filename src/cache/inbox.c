@@ -67,7 +67,7 @@ static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
 }
 
 // Hand a parcel over. The owner may have changed since it was begun: the receiver sends on
-// what is not its own.
+// what is not its own. Step send of parcels.pml, step send_locked of outbox.pml.
 static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbox)
 {
     struct hak_parcel *parcel = outbox->parcel;
@@ -87,7 +87,7 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
     do {
         parcel->next = head;
     } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: inbox_next_locked
-    // An owner that does not come to empty its inbox: do it for it.
+    // An owner that does not come to empty its inbox: do it for it. Step help of parcels.pml.
     if (waiting > 16 * hak_load_relaxed(&hak_options.parcel_bytes) && owner != cache &&
         hak_lock_try(&owner->lock)) {
         hak_inbox_drain(cache, owner);
@@ -159,6 +159,7 @@ void hak_inbox_post_all(struct hak_cache *cache)
     }
 }
 
+// Step loot of outbox.pml.
 void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
@@ -237,7 +238,7 @@ static bool inbox_keep(struct hak_cache *cache, void *block)
     return true;
 }
 
-// The next parcel of `cache` to open, or NULL.
+// The next parcel of `cache` to open, or NULL. Step take of parcels.pml.
 static struct hak_parcel *inbox_next_locked(struct hak_cache *cache)
 {
     if (cache->pending == NULL && hak_load_relaxed(&cache->inbox) != NULL) {
@@ -311,6 +312,7 @@ bool hak_cache_owns_locked(const struct hak_cache *cache, const void *p)
     return HAK_MAP_TAG(hak_map_entry(p)) == cache->tag;
 }
 
+// Step lock_owner of owners.pml.
 struct hak_cache *hak_cache_lock_owner(const void *p)
 {
     struct hak_cache *owner;

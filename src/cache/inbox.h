@@ -14,7 +14,8 @@
 #include "cache/cache.h"
 #include "cache/fast_path.h"
 
-// Put `block` of `bytes` into a parcel that has room. The thread whose outbox it is in.
+// Put `block` of `bytes` into a parcel that has room. The thread whose outbox it is in. Step add of
+// outbox.pml.
 HAK_INLINE void hak_parcel_add(struct hak_parcel *parcel, void *block, uint32_t bytes)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);

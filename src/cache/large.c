@@ -74,6 +74,7 @@ void *hak_large_alloc(size_t bytes, size_t alignment, bool *zeroed)
     return slab->base;
 }
 
+// Step expire of bigcache.pml.
 size_t hak_large_expire(struct hak_cache *cache, uint64_t age)
 {
     const uint32_t now = (uint32_t)hak_load_relaxed(&hak_arena.tick);
@@ -147,7 +148,8 @@ static struct hak_slab *large_of(void *block, uint32_t entry)
     return slab;
 }
 
-// The later one is the likelier to be wanted again: it takes the place of the one there.
+// The later one is the likelier to be wanted again: it takes the place of the one there. Step
+// keep_instead of bigcache.pml.
 static void large_keep_instead(struct hak_cache *cache, void *block, unsigned bin)
 {
     struct hak_hot *hot = hak_large_place(cache, bin);

@@ -44,7 +44,7 @@ HAK_INLINE struct hak_hot *hak_large_place(struct hak_cache *cache, unsigned bin
     return (struct hak_hot *)(void *)((char *)cache->hot + (size_t)(bin & ~7U) * 2);
 }
 
-// BigCache: take a block of this size out, or NULL.
+// BigCache: take a block of this size out, or NULL. Step take_kept of bigcache.pml.
 HAK_INLINE void *hak_large_reuse(struct hak_cache *cache, size_t bytes)
 {
     const unsigned bin = hak_large_bin_of(bytes);
@@ -59,7 +59,8 @@ HAK_INLINE void *hak_large_reuse(struct hak_cache *cache, size_t bytes)
     return block;
 }
 
-// BigCache: put a block of `bin`, whose map entry is `*entry`, into its place, which is free.
+// BigCache: put a block of `bin`, whose map entry is `*entry`, into its place, which is free. Step put
+// of bigcache.pml.
 HAK_INLINE void hak_large_put(struct hak_hot *hot,
                               void *block,
                               unsigned bin,
@@ -71,7 +72,8 @@ HAK_INLINE void hak_large_put(struct hak_hot *hot,
     hak_store_release(&hot->block, block); // pairs with: hak_large_reuse
 }
 
-// BigCache: put the block in if it is one in use and its place is free.
+// BigCache: put the block in if it is one in use and its place is free. Step keep of bigcache.pml, step
+// put_then_look of sweeper.pml.
 HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
 {
     _Atomic(uint32_t) *entry = hak_map_entry_of_start(block);

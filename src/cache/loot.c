@@ -65,7 +65,7 @@ static struct hak_slab *spare_slab_locked(struct hak_cache *cache, unsigned size
     return best;
 }
 
-// Two caches' locks, against the order of ranks: the second by hak_lock_try.
+// Two caches' locks, against the order of ranks: the second by hak_lock_try. Step spare of owners.pml.
 static struct hak_slab *spare_slab_of(struct hak_cache *owner,
                                       struct hak_cache *cache,
                                       unsigned size_class)
@@ -101,7 +101,7 @@ struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_clas
     return slab;
 }
 
-// Two caches' locks, against the order of ranks: the second by hak_lock_try.
+// Two caches' locks, against the order of ranks: the second by hak_lock_try. Step adopt of owners.pml.
 bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
 {
     if (is_heap(cache) || !cache->magazines[size_class].is_refilled) {
@@ -128,6 +128,7 @@ bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
     return is_taken;
 }
 
+// Step leave of owners.pml.
 static void leave(struct hak_list *from)
 {
     while (!hak_list_is_empty(from)) {
@@ -156,6 +157,7 @@ void hak_loot_break_up(struct hak_cache *cache)
     leave(&cache->full);
 }
 
+// Step break_up of registry.pml.
 void hak_loot_break_up_dead(struct hak_cache *cache)
 {
     if (!hak_load_relaxed(&cache->is_whole) || !hak_lock_try(&cache->lock)) {

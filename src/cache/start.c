@@ -18,6 +18,7 @@
 
 static _Atomic(bool) is_started;
 
+// Steps look and make of start.pml.
 static bool start_tables(void)
 {
     if (hak_load_acquire(&is_started)) { // pairs with: start_tables

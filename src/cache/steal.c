@@ -18,6 +18,7 @@ static bool fence_stands(const struct hak_magazine *magazine, const hak_place *t
            hak_place_load(&magazine->base[magazine->fence]) == NULL;
 }
 
+// Step settle of steal.pml.
 void *hak_steal_settle(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
@@ -30,6 +31,7 @@ void *hak_steal_settle(struct hak_cache *cache, unsigned size_class)
     return block;
 }
 
+// Step unfence of steal.pml.
 void hak_steal_unfence(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
@@ -39,7 +41,7 @@ void hak_steal_unfence(struct hak_cache *cache, unsigned size_class)
     magazine->fence = 0;
 }
 
-// Step 1. True when a fence was put up or one is waiting.
+// Step fence of steal.pml. True when a fence was put up or one is waiting.
 static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
@@ -67,7 +69,7 @@ static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
     return true;
 }
 
-// Step 3, with `top` as it was read after the barrier.
+// Step judge of steal.pml, with `top` as it was read after the barrier.
 static void fence_judge(struct hak_cache *self,
                         struct hak_cache *cache,
                         unsigned size_class,
@@ -92,13 +94,14 @@ static void fence_judge(struct hak_cache *self,
     magazine->fence = 0;
 }
 
+// Steps barrier, look and second_barrier of steal.pml.
 void hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all)
 {
     bool any = false;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         any |= fence_put(cache, size_class, all);
     }
-    if (!any || !hak_os_barrier_all()) { // step 2; without it every fence stays undecided
+    if (!any || !hak_os_barrier_all()) { // without it every fence stays undecided
         return;
     }
     const hak_place *tops[HAK_SMALL_CLASSES];

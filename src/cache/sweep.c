@@ -101,7 +101,8 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
     return hak_large_expire(cache, all ? 0 : kept_ticks());
 }
 
-// One pass over all caches. Returns the bytes that still wait in them, more or less.
+// One pass over all caches. Returns the bytes that still wait in them, more or less. Step walk of
+// registry.pml.
 static size_t sweep_pass_locked(bool all)
 {
     size_t kept = 0;
@@ -194,7 +195,7 @@ static bool is_any_kept(void)
 
 // Who frees first puts what may wait where we see it, then looks whether we run. We first say
 // that we do not, then look once more, with a barrier between that orders both sides: what is put
-// after our look finds that nobody runs.
+// after our look finds that nobody runs. Steps says_end, may_end and goes_on of sweeper.pml.
 static bool sweeper_may_end(void)
 {
     hak_store_release(&hak_sweep_runs, 0); // pairs with: hak_sweep_wanted
@@ -216,6 +217,7 @@ static void sweeper_work(void)
     } while (!sweeper_may_end());
 }
 
+// Step start of sweeper.pml.
 void hak_sweep_wanted(size_t kept_bytes)
 {
     const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);

@@ -55,6 +55,7 @@ HAK_TLS struct hak_cache *hak_cache_self = &hak_cache_nobody;
 static pthread_key_t thread_key;
 static bool thread_key_is_made;
 
+// Step add of registry.pml.
 static struct hak_cache *registry_add_locked(bool has_thread)
 {
     struct hak_cache *cache = hak_pool_take(sizeof *cache);
@@ -78,7 +79,8 @@ static struct hak_cache *registry_add_locked(bool has_thread)
     return cache;
 }
 
-// The one that died last: what it has is the likeliest to be in the processor's cache.
+// The one that died last: what it has is the likeliest to be in the processor's cache. Step take_over of
+// registry.pml, step revive of owners.pml.
 static struct hak_cache *registry_revive_locked(bool has_thread, struct hak_cache *wanted)
 {
     struct hak_list *dead = &hak_registry.dead[has_thread];
@@ -136,6 +138,7 @@ static struct hak_cache *registry_surplus_locked(bool has_thread)
     return NULL;
 }
 
+// Step end of registry.pml.
 void hak_cache_end(struct hak_cache *cache)
 {
     hak_lock_take(&cache->lock);

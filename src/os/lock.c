@@ -16,7 +16,7 @@ static bool try_for_a_moment(struct hak_lock *lock)
     return false;
 }
 
-// A millisecond at most.
+// A millisecond at most. Step wait of lock.pml.
 static void wait_for_drop(struct hak_lock *lock)
 {
     hak_add_relaxed(&lock->waiters, 1);
@@ -40,7 +40,8 @@ bool hak_lock_take_within(struct hak_lock *lock, unsigned ms)
     return taken;
 }
 
-// Without the wait, the holder would take it again before the one that it woke has run.
+// Without the wait, the holder would take it again before the one that it woke has run. Step pass of
+// lock.pml.
 void hak_lock_pass(struct hak_lock *lock)
 {
     hak_lock_drop(lock);

@@ -40,6 +40,7 @@ HAK_INTERNAL bool hak_lock_take_within(struct hak_lock *lock, unsigned ms);
 // Drop the lock, let somebody who sleeps on it have it, and take it again. For long work.
 HAK_INTERNAL void hak_lock_pass(struct hak_lock *lock);
 
+// Step try of lock.pml.
 HAK_INLINE bool hak_lock_try(struct hak_lock *lock)
 {
     uint32_t expected = 0;
@@ -53,6 +54,7 @@ HAK_INLINE void hak_lock_take(struct hak_lock *lock)
     }
 }
 
+// Step drop of lock.pml.
 HAK_INLINE void hak_lock_drop(struct hak_lock *lock)
 {
     hak_store_release(&lock->word, 0); // pairs with: hak_lock_try

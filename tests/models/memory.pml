@@ -1,0 +1,219 @@
+// memory.pml -- memory as C11 promises it, for the models beside it.
+//
+// A place is the row of all values ever stored there, oldest first. A thread's view says, for each
+// place, the oldest value that it may still read. A store appends; what a thread has read or written
+// it never falls behind again (coherence). That is all that relaxed operations promise. A release
+// store carries its thread's view along, and who reads it by an acquire load takes the view over. A
+// read-modify-write reads the newest value and passes on the view that came with it (the release
+// sequence). hak_os_barrier_all lets every thread, each at a moment of its own, exchange views with
+// all: that is a full fence. (After Kang and others, A promising semantics for relaxed-memory
+// concurrency, 2017, without promises: no load is seen to come after a later store. Where the
+// allocator's own code relies on that, a branch on the value loaded stands between the two.)
+//
+// Whoever includes this defines PLACES, THREADS and VALUES (stores to one place, with the first), and
+// has `me`, the thread's number, in each process. STORES_IN_ORDER makes each load an acquire and each
+// store a release, which is weaker than what x86 promises.
+
+byte value[PLACES * VALUES];
+byte count[PLACES];                   // values of a place; 0: one, which is 0
+byte view[THREADS * PLACES];          // index of the oldest that may be read
+byte carried[PLACES * VALUES * PLACES]; // the view that came with a value
+byte fence[PLACES];                   // the view that full fences exchange
+
+#define VIEW(t, p)        view[(t) * PLACES + (p)]
+#define CARRIED(p, at, q) carried[((p) * VALUES + (at)) * PLACES + (q)]
+#define NEWEST(p)         value[(p) * VALUES + count[p]]
+#define RAISE(to, from)         \
+    if                          \
+    :: (to) < (from) -> to = from \
+    :: else                     \
+    fi
+
+// The view that came with value `at` of place p becomes part of this thread's.
+inline take_view(p, at)
+{
+    for (q : 0 .. PLACES - 1) {
+        RAISE(VIEW(me, q), CARRIED(p, at, q));
+    }
+}
+
+inline give_view(p, at)
+{
+    for (q : 0 .. PLACES - 1) {
+        RAISE(CARRIED(p, at, q), VIEW(me, q));
+    }
+}
+
+inline load_any(p, result, acquires)
+{
+    atomic {
+        at = VIEW(me, p);
+        do
+        :: at < count[p] -> at++
+        :: break
+        od;
+        d_step {
+            VIEW(me, p) = at;
+            result = value[(p) * VALUES + at];
+            if
+            :: acquires -> take_view(p, at)
+            :: else
+            fi;
+            at = 0;
+            q = 0
+        }
+    }
+}
+
+inline append(p, v)
+{
+    count[p]++;
+    assert(count[p] < VALUES); // else the model is too small
+    value[(p) * VALUES + count[p]] = v;
+    VIEW(me, p) = count[p]
+}
+
+inline store_any(p, v, releases)
+{
+    d_step {
+        append(p, v);
+        if
+        :: releases -> give_view(p, count[p])
+        :: else
+        fi;
+        q = 0
+    }
+}
+
+// `old`: what was there.
+inline swap_any(p, v, old, acquires, releases)
+{
+    d_step {
+        at = count[p];
+        old = NEWEST(p);
+        if
+        :: acquires -> take_view(p, at)
+        :: else
+        fi;
+        append(p, v);
+        for (q : 0 .. PLACES - 1) {
+            CARRIED(p, count[p], q) = CARRIED(p, at, q);
+        }
+        if
+        :: releases -> give_view(p, count[p])
+        :: else
+        fi;
+        at = 0;
+        q = 0
+    }
+}
+
+// Stores `v` if the newest value is `expected`, which becomes the newest otherwise.
+inline cas_any(p, expected, v, done, acquires, releases)
+{
+    atomic {
+        if
+        :: NEWEST(p) == expected -> swap_any(p, v, expected, acquires, releases); done = true
+        :: else ->
+            d_step {
+                VIEW(me, p) = count[p];
+                expected = NEWEST(p);
+                done = false
+            }
+        fi
+    }
+}
+
+#ifdef STORES_IN_ORDER
+#    define load_relaxed(p, result) load_any(p, result, true)
+#    define store_relaxed(p, v)     store_any(p, v, true)
+#else
+#    define load_relaxed(p, result) load_any(p, result, false)
+#    define store_relaxed(p, v)     store_any(p, v, false)
+#endif
+#define load_acquire(p, result)         load_any(p, result, true)
+#define store_release(p, v)             store_any(p, v, true)
+#define swap_acquire(p, v, old)         swap_any(p, v, old, true, false)
+#define swap_acq_rel(p, v, old)         swap_any(p, v, old, true, true)
+#define cas_acquire(p, expected, v, ok) cas_any(p, expected, v, ok, true, false)
+#define cas_release(p, expected, v, ok) cas_any(p, expected, v, ok, false, true)
+#define cas_relaxed(p, expected, v, ok) cas_any(p, expected, v, ok, false, false)
+
+// Words that are not atomic: another thread's last store must have happened before.
+inline read_plain(p, result)
+{
+    d_step {
+        assert(VIEW(me, p) == count[p]);
+        result = NEWEST(p)
+    }
+}
+
+inline write_plain(p, v)
+{
+    d_step {
+        assert(VIEW(me, p) == count[p]);
+        append(p, v)
+    }
+}
+
+inline full_fence(t)
+{
+    d_step {
+        for (q : 0 .. PLACES - 1) {
+            RAISE(VIEW(t, q), fence[q]);
+            fence[q] = VIEW(t, q);
+        }
+        q = 0
+    }
+}
+
+// The other threads pass it one after the other, while all go on.
+inline barrier_all()
+{
+    full_fence(me);
+    for (other : 0 .. THREADS - 1) {
+        full_fence(other);
+    }
+    full_fence(me);
+    other = 0
+}
+
+#ifdef LOCKS
+// struct hak_lock, as lock.pml shows it to be: who takes it sees what its last holder saw.
+bool held[LOCKS];
+byte left[LOCKS * PLACES];
+
+inline lock_take(l)
+{
+    atomic {
+        !held[l] -> held[l] = true;
+        d_step {
+            for (q : 0 .. PLACES - 1) {
+                RAISE(VIEW(me, q), left[(l) * PLACES + q]);
+            }
+            q = 0
+        }
+    }
+}
+
+inline lock_try(l, taken)
+{
+    atomic {
+        if
+        :: !held[l] -> lock_take(l); taken = true
+        :: else -> taken = false
+        fi
+    }
+}
+
+inline lock_drop(l)
+{
+    d_step {
+        for (q : 0 .. PLACES - 1) {
+            left[(l) * PLACES + q] = VIEW(me, q);
+        }
+        q = 0;
+        held[l] = false
+    }
+}
+#endif

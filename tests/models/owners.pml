@@ -1,0 +1,199 @@
+// A slab and who owns it: hak_loot_adopt, hak_loot_spare_slab, hak_loot_break_up (cache/loot.c),
+// hak_cache_lock_owner (cache/inbox.c).
+//
+// A slab of a dead cache is adopted by one thread, taken as spare by another, left to the orphans by
+// the sweeper, or its cache is taken over by a new thread, while a block of it is freed straight into it.
+// Whoever touches the slab holds its owner's lock, what the lists say and what the slab says agrees,
+// and nobody waits for ever. (The hints has_spare and has_slabs are left out: who reads one wrongly asks a
+// cache for nothing, or does not ask it.)
+//
+// mutant: TRUSTS_THE_HINT     the owner read without its lock is taken for the owner
+// mutant: ADOPTS_FROM_A_LIVE  a cache that was dead a moment ago has a thread again
+// mutant: ORPHANS_UNLOCKED    the sweeper moves a slab to the orphans without their lock
+// mutant: WAITS_FOR_TWO       the second cache's lock is waited for, not tried
+#define OWNER 0 // hak_slab.owner, a hint
+#define TAG 1   // the slab's entries of the map
+#define SLAB 2  // what only the holder of the owner's lock may touch
+#define STATE 3 // of the dead cache
+#define PLACES 4
+#define THREADS 4
+#define VALUES 10
+#define LOCKS 4
+#include "memory.pml"
+
+#define ADOPTER 0 // caches, and their locks
+#define TAKER 1
+#define DEAD 2
+#define ORPHANS 3
+#define IS_DEAD 0
+#define IS_LIVE 1
+
+byte in_list = DEAD; // of which cache
+
+inline touch()
+{
+    read_plain(SLAB, looked);
+    assert(looked < VALUES);
+    write_plain(SLAB, looked + 1);
+    looked = 0
+}
+
+// Both locks held.
+inline move(from, to)
+{
+    assert(in_list == from);
+    in_list = to;
+    touch();
+    store_relaxed(OWNER, to);
+    store_relaxed(TAG, to)
+}
+
+proctype adopter()
+{
+    byte me = 0, at, q, other, owner, state, tag, looked;
+    bool taken;
+    lock_take(ADOPTER);
+    load_relaxed(OWNER, owner); // step adopt: look, try its lock, look again
+    load_relaxed(STATE, state);
+    if
+    :: owner == DEAD && state == IS_DEAD -> lock_try(DEAD, taken)
+    :: else
+    fi;
+    if
+    :: taken ->
+        load_relaxed(TAG, tag);
+#ifndef ADOPTS_FROM_A_LIVE
+        load_relaxed(STATE, state);
+#endif
+        if
+        :: tag == DEAD && state == IS_DEAD ->
+            assert(NEWEST(STATE) == IS_DEAD);
+            move(DEAD, ADOPTER)
+        :: else
+        fi;
+        lock_drop(DEAD)
+    :: else
+    fi;
+    lock_drop(ADOPTER)
+}
+
+// It finds the slab in the list of the cache that it asks.
+proctype taker()
+{
+    byte me = 1, at, q, other, from, looked;
+    bool taken;
+    lock_take(TAKER);
+    for (from : ADOPTER .. DEAD) {
+        if
+        :: from != TAKER ->
+#ifdef WAITS_FOR_TWO
+            lock_take(from);
+            taken = true;
+#else
+            lock_try(from, taken); // step spare: the second cache's lock is only tried
+#endif
+            if
+            :: taken ->
+                if
+                :: in_list == from -> move(from, TAKER)
+                :: else
+                fi;
+                lock_drop(from);
+                taken = false
+            :: else
+            fi
+        :: else
+        fi
+    }
+    lock_drop(TAKER);
+    lock_take(ORPHANS); // hak_loot_slab
+    lock_drop(ORPHANS)
+}
+
+// A new thread's, or the sweeper's with a dead cache: one after the other in either order.
+proctype other_thread()
+{
+    byte me = 2, at, q, other, looked, state, turn, from;
+    bool taken;
+    do
+    :: turn == 2 -> break
+    :: turn < 2 ->
+        turn++;
+        if
+        :: true -> // registry_revive_locked; the new thread then spares nothing for the adopter
+            lock_take(DEAD);
+            store_relaxed(STATE, IS_LIVE); // step revive: under the cache's lock
+            lock_drop(DEAD)
+        :: true ->
+            lock_try(DEAD, taken);
+            if
+            :: taken ->
+                load_relaxed(STATE, state);
+                if
+                :: state == IS_DEAD && in_list == DEAD ->
+#ifndef ORPHANS_UNLOCKED
+                    lock_take(ORPHANS); // step leave: with both locks
+#endif
+                    move(DEAD, ORPHANS);
+#ifndef ORPHANS_UNLOCKED
+                    lock_drop(ORPHANS)
+#endif
+                :: else
+                fi;
+                lock_drop(DEAD);
+                taken = false
+            :: else
+            fi
+        :: true -> // the taker's cache is asked by somebody who holds the adopter's lock
+            lock_take(ADOPTER);
+            from = TAKER;
+#ifdef WAITS_FOR_TWO
+            lock_take(from);
+            taken = true;
+#else
+            lock_try(from, taken);
+#endif
+            if
+            :: taken -> lock_drop(from); taken = false
+            :: else
+            fi;
+            lock_drop(ADOPTER)
+        fi
+    od
+}
+
+// hak_inbox_put_direct: whoever owns the slab.
+proctype freer()
+{
+    byte me = 3, at, q, other, owner, tag, looked;
+    do
+    :: true ->
+        load_relaxed(OWNER, owner); // step lock_owner: until the map says the same with the lock held
+        lock_take(owner);
+        load_relaxed(TAG, tag);
+        if
+#ifdef TRUSTS_THE_HINT
+        :: true -> break
+#else
+        :: tag == owner -> break
+        :: tag != owner -> lock_drop(owner)
+#endif
+        fi
+    od;
+    assert(in_list == owner);
+    touch();
+    lock_drop(owner)
+}
+
+init {
+    d_step {
+        value[OWNER * VALUES] = DEAD;
+        value[TAG * VALUES] = DEAD
+    }
+    atomic {
+        run adopter();
+        run taker();
+        run other_thread();
+        run freer()
+    }
+}

@@ -1,0 +1,124 @@
+// Which locks are held together: the ranks of os/lock.h, and who breaks them by trying only.
+//
+// Everything that takes more than one lock runs at the same time, each as often as it likes: fork (all of
+// them), a sweep, the end of a heap, of a thread and of its cache, a free that hands a full inbox on,
+// a refill that looks for a slab elsewhere. Whatever they wait for, somebody can always go on.
+//
+// mutant: HELPS_BY_WAITING  a sender waits for the lock of the cache that it sends to
+// mutant: FORKS_BACKWARDS   fork takes the arena's lock before the caches'
+// mutant: SWEEPS_UNRANKED   a sweep takes its lock after the first cache's
+#define SWEEP 0
+#define REGISTRY 1
+#define CACHE_A 2 // in the order of the list
+#define CACHE_B 3
+#define LATE 4
+#define ORPHANS 5
+#define ARENA 6
+#define POOL 7
+#define LOCKS 8
+
+bool held[LOCKS];
+
+#define TAKE(l) atomic { !held[l] -> held[l] = true }
+#define DROP(l) held[l] = false
+#define TRY(l, taken)                       \
+    atomic {                                \
+        if                                  \
+        :: !held[l] -> held[l] = true; taken = true \
+        :: else -> taken = false            \
+        fi                                  \
+    }
+
+inline slab_made() // hak_slab_make: a bitmap, then units, which may take a descriptor
+{
+    TAKE(POOL); DROP(POOL);
+    TAKE(ARENA); TAKE(POOL); DROP(POOL); DROP(ARENA)
+}
+
+// A refill of `mine`: its orphans' slab, one that `yours` can spare, or a new one; and parcels for `yours`.
+inline slow_path(mine, yours)
+{
+    TAKE(mine);
+    TAKE(ORPHANS); DROP(ORPHANS);
+#ifdef HELPS_BY_WAITING
+    TAKE(yours); taken = true;
+#else
+    TRY(yours, taken);
+#endif
+    if
+    :: taken -> TAKE(ARENA); DROP(ARENA); DROP(yours)
+    :: else
+    fi;
+    slab_made();
+    DROP(mine)
+}
+
+active proctype thread_a()
+{
+    bool taken;
+    do
+    :: slow_path(CACHE_A, CACHE_B)
+    od
+}
+
+active proctype thread_b()
+{
+    bool taken;
+    do
+    :: slow_path(CACHE_B, CACHE_A)
+    :: // it ends: its cache is buried, and broken up when there are too many
+        TAKE(CACHE_B); DROP(CACHE_B);
+        TAKE(REGISTRY); DROP(REGISTRY);
+        TRY(CACHE_B, taken);
+        if
+        :: taken -> TAKE(ORPHANS); DROP(ORPHANS); DROP(CACHE_B)
+        :: else
+        fi
+    :: // it begins: taken over, with the registry's lock
+        TAKE(REGISTRY); TAKE(CACHE_B); DROP(CACHE_B); DROP(REGISTRY)
+    :: // a thread without a cache frees
+        TAKE(LATE); DROP(LATE)
+    od
+}
+
+// The sweeper's own cache is left out: nobody else takes its lock without the sweep's.
+active proctype sweeper()
+{
+    bool taken;
+    do
+    :: // a sweep, and the end of a heap, which no sweep may meet
+#ifdef SWEEPS_UNRANKED
+        TAKE(CACHE_A); TAKE(SWEEP);
+        DROP(CACHE_A);
+#else
+        TAKE(SWEEP);
+        TRY(CACHE_A, taken);
+        if
+        :: taken -> TAKE(ORPHANS); DROP(ORPHANS); TAKE(ARENA); DROP(ARENA); DROP(CACHE_A)
+        :: else
+        fi;
+#endif
+        TAKE(CACHE_B); TAKE(ARENA); DROP(ARENA); DROP(CACHE_B);
+        TAKE(ORPHANS); TAKE(ARENA); TAKE(POOL); DROP(POOL); DROP(ARENA); DROP(ORPHANS);
+        TAKE(LATE); DROP(LATE);
+        DROP(SWEEP)
+    od
+}
+
+active proctype forker()
+{
+    do
+    :: // fork, and who reads exact statistics
+        TAKE(SWEEP);
+#ifdef FORKS_BACKWARDS
+        TAKE(ARENA);
+#endif
+        TAKE(REGISTRY); TAKE(CACHE_A); TAKE(CACHE_B); TAKE(LATE); TAKE(ORPHANS);
+#ifndef FORKS_BACKWARDS
+        TAKE(ARENA);
+#endif
+        TAKE(POOL);
+        DROP(POOL); DROP(ARENA); DROP(ORPHANS); DROP(LATE); DROP(CACHE_A); DROP(CACHE_B);
+        DROP(REGISTRY); DROP(SWEEP)
+    od
+}

@@ -105,7 +105,7 @@ enum hak_cache_state {
 struct hak_cache {
     _Atomic(hak_place *) top[HAK_SMALL_CLASSES]; // owner writes; a purger reads
     uint32_t tag;                                // constant: id << 8
-    bool is_direct;                              // keeps no magazines (option check)
+    bool is_direct;                              // keeps no magazines (hak_start_is_direct)
     bool has_thread;                             // not a heap's, not the sweeper's
 
     struct hak_lock lock HAK_ALIGNED(HAK_CACHE_LINE);

@@ -28,19 +28,36 @@
 #    define hak_place_is_end(place)       (*(void *const *)(const void *)(place) == HAK_FULL)
 #endif
 
+// `site`, here and below: where the program's call returns to. Of a function that ends with the call of
+// hak_malloc_slow it is the return address.
+#define HAK_SITE __builtin_return_address(0)
 HAK_INTERNAL void *hak_malloc_slow(size_t size_class);
+HAK_INTERNAL void *hak_malloc_slow_for(size_t size_class, const void *site);
 HAK_INTERNAL void hak_free_slow(void *block, struct hak_cache *cache); // the thread's own
 
-// A block of `size_class`, or NULL with errno set. Step malloc of steal.pml.
-HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, size_t size_class)
+// The block at the top of a magazine, or NULL. Step malloc of steal.pml.
+HAK_INLINE void *hak_cache_pop(struct hak_cache *cache, size_t size_class)
 {
     hak_place *top = hak_peek(&cache->top[size_class]);
     void *block = hak_place_load(top - 1);
-    if (HAK_UNLIKELY(block == NULL)) {
-        return hak_malloc_slow(size_class);
+    if (HAK_LIKELY(block != NULL)) {
+        hak_poke(&cache->top[size_class], top - 1);
     }
-    hak_poke(&cache->top[size_class], top - 1);
     return block;
+}
+
+// A block of `size_class`, or NULL with errno set: as the last call of what the program calls.
+HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, size_t size_class)
+{
+    void *block = hak_cache_pop(cache, size_class);
+    return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow(size_class);
+}
+
+// The same anywhere else.
+HAK_INLINE void *hak_cache_alloc_for(struct hak_cache *cache, size_t size_class, const void *site)
+{
+    void *block = hak_cache_pop(cache, size_class);
+    return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow_for(size_class, site);
 }
 
 // Free any pointer. One compare answers "mine, small, and of which class": the

@@ -1,15 +1,15 @@
 // heap.c -- see heap.h.
 #include "cache/heap.h"
 
-#include <errno.h>
-
 #include "base/check.h"
+#include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
+#include "os/refusal.h"
 
 struct hak_cache *hak_heap_make(void)
 {
@@ -32,17 +32,20 @@ static void *heap_try(struct hak_cache *heap, unsigned size_class)
     return block;
 }
 
-void *hak_heap_take(struct hak_cache *heap, unsigned size_class)
+void *hak_heap_take(struct hak_cache *heap, unsigned size_class, const void *site)
 {
+    const struct hak_request request = {hak_classes[size_class].bytes, 1, site};
+    if (HAK_UNLIKELY(heap->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
+        return hak_refuse(HAK_FAILURE_INJECTED, request);
+    }
     void *block = heap_try(heap, size_class);
-    if (HAK_UNLIKELY(block == NULL)) {
-        hak_sweep_everything();
-        block = heap_try(heap, size_class);
+    if (HAK_LIKELY(block != NULL)) {
+        return block;
     }
-    if (block == NULL) {
-        errno = ENOMEM;
-    }
-    return block;
+    hak_sweep_everything();
+    const uint64_t mark = hak_refusal_mark();
+    block = heap_try(heap, size_class);
+    return block != NULL ? block : hak_refuse_memory(request, mark);
 }
 
 // Blocks of the heap that other threads have freed but not handed over yet must not be handed

@@ -1,7 +1,5 @@
 // slow.c -- what the fast paths fall back to.
-#include <errno.h>
-
-#include "base/options.h"
+#include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
@@ -9,12 +7,13 @@
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
+#include "os/refusal.h"
 #include "slab/misuse.h"
 
-// Does option check stand, and was this cache made before it was known?
-static bool check_came_late(const struct hak_cache *cache)
+// Must caches do without magazines, and was this one made before that was known?
+static bool direct_came_late(const struct hak_cache *cache)
 {
-    return HAK_UNLIKELY(hak_load_relaxed(&hak_options.check) != 0) && !cache->is_direct;
+    return HAK_UNLIKELY(hak_start_is_direct()) && !cache->is_direct;
 }
 
 static void *malloc_locked(struct hak_cache *cache, unsigned size_class)
@@ -23,36 +22,48 @@ static void *malloc_locked(struct hak_cache *cache, unsigned size_class)
                             : hak_magazine_refill(cache, size_class);
 }
 
-void *hak_malloc_slow(size_t size_class)
+// There is no memory for a block: give back what all caches hold, and try once more.
+static HAK_COLD void *malloc_again(struct hak_cache *cache,
+                                   struct hak_request request,
+                                   unsigned size_class)
 {
+    hak_sweep_everything();
+    const uint64_t mark = hak_refusal_mark();
+    hak_lock_take(&cache->lock);
+    void *block = malloc_locked(cache, size_class);
+    hak_lock_drop(&cache->lock);
+    return block != NULL ? block : hak_refuse_memory(request, mark);
+}
+
+void *hak_malloc_slow_for(size_t size_class, const void *site)
+{
+    const struct hak_request request = {hak_classes[size_class].bytes, 1, site};
     struct hak_cache *cache = hak_cache_self;
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
         cache = hak_start_thread(NULL);
         if (cache == NULL) {
-            errno = ENOMEM;
-            return NULL;
+            return hak_refuse_memory(request, 0);
         }
     }
-    if (check_came_late(cache)) {
-        hak_start_check(cache);
+    if (direct_came_late(cache)) {
+        hak_start_direct(cache);
     }
     if (hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
         return hak_cache_alloc(cache, size_class); // the cache of an earlier thread
+    }
+    if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
+        return hak_refuse(HAK_FAILURE_INJECTED, request);
     }
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
     void *block = malloc_locked(cache, (unsigned)size_class);
     hak_lock_drop(&cache->lock);
-    if (HAK_UNLIKELY(block == NULL)) {
-        hak_sweep_everything();
-        hak_lock_take(&cache->lock);
-        block = malloc_locked(cache, (unsigned)size_class);
-        hak_lock_drop(&cache->lock);
-    }
-    if (HAK_UNLIKELY(block == NULL)) {
-        errno = ENOMEM;
-    }
-    return block;
+    return HAK_LIKELY(block != NULL) ? block : malloc_again(cache, request, (unsigned)size_class);
+}
+
+void *hak_malloc_slow(size_t size_class)
+{
+    return hak_malloc_slow_for(size_class, HAK_SITE);
 }
 
 static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
@@ -68,8 +79,8 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
             cache = &hak_cache_late; // no memory for a cache: without one, then
         }
     }
-    if (check_came_late(cache)) {
-        hak_start_check(cache);
+    if (direct_came_late(cache)) {
+        hak_start_direct(cache);
     }
     if (!hak_map_is_small(entry)) {
         hak_large_free(cache, block, entry);

@@ -6,7 +6,6 @@
 // constructor came before ours.
 #include "cache/start.h"
 
-#include "base/options.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
@@ -45,7 +44,7 @@ struct hak_cache *hak_start_thread(const void *block)
     return start_tables() ? hak_cache_for_thread(block) : NULL;
 }
 
-void hak_start_check(struct hak_cache *cache)
+void hak_start_direct(struct hak_cache *cache)
 {
     hak_lock_take(&cache->lock);
     hak_magazine_flush_all(cache);
@@ -72,7 +71,7 @@ void hak_stop_process(void)
 void hak_start_process(void)
 {
     hak_fork_start();
-    if (hak_load_relaxed(&hak_options.check) != 0 && hak_cache_self != &hak_cache_nobody) {
-        hak_start_check(hak_cache_self);
+    if (hak_start_is_direct() && hak_cache_self != &hak_cache_nobody) {
+        hak_start_direct(hak_cache_self);
     }
 }

@@ -11,6 +11,7 @@
 #include "cache/large.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/start.h"
 #include "cache/steal.h"
 #include "cache/sweep.h"
 #include "meta/pool.h"
@@ -65,14 +66,14 @@ static struct hak_cache *registry_add_locked(bool has_thread)
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         hak_store_relaxed(&cache->top[size_class], NOTHING);
     }
-    if (hak_load_relaxed(&hak_options.check) != 0) {
+    cache->is_direct = hak_start_is_direct();
+    if (cache->is_direct) {
         hak_large_keep_nothing(cache);
     }
     hak_list_start(&cache->full);
     hak_list_start(&cache->larges);
     hak_list_start(&cache->dead_link);
     cache->tag = ++hak_registry.count << 8;
-    cache->is_direct = hak_load_relaxed(&hak_options.check) != 0;
     cache->has_thread = has_thread;
     cache->next = hak_load_relaxed(&hak_registry.all);
     hak_store_release(&hak_registry.all, cache); // pairs with: sweep_pass_locked

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
-#include "cache/fast_path.h"
+#include "cache/failure.h"
 #include "front/alloc.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
@@ -30,11 +30,11 @@ unsigned hak_aligned_class(size_t alignment, size_t bytes)
     return size_class;
 }
 
-static void *alloc_aligned(size_t alignment, size_t bytes)
+void *hak_alloc_aligned(size_t alignment, size_t bytes, const void *site)
 {
     const unsigned size_class = hak_aligned_class(alignment, bytes);
-    return size_class < HAK_SMALL_CLASSES ? hak_cache_alloc(hak_cache_self, size_class)
-                                          : hak_alloc_large(bytes, alignment, NULL);
+    return size_class < HAK_SMALL_CLASSES ? hak_cache_alloc_for(hak_cache_self, size_class, site)
+                                          : hak_alloc_large(bytes, alignment, NULL, site);
 }
 
 void *hak_aligned_alloc(size_t alignment, size_t bytes)
@@ -43,7 +43,7 @@ void *hak_aligned_alloc(size_t alignment, size_t bytes)
         errno = EINVAL;
         return NULL;
     }
-    return alloc_aligned(alignment, bytes);
+    return hak_alloc_aligned(alignment, bytes, HAK_SITE);
 }
 
 int hak_posix_memalign(void **block, size_t alignment, size_t bytes)
@@ -52,7 +52,7 @@ int hak_posix_memalign(void **block, size_t alignment, size_t bytes)
         return EINVAL;
     }
     const int before = errno; // POSIX: errno is not set
-    void *got = alloc_aligned(alignment, bytes);
+    void *got = hak_alloc_aligned(alignment, bytes, HAK_SITE);
     if (got == NULL) {
         errno = before;
         return ENOMEM;
@@ -68,22 +68,21 @@ static HAK_MAYBE_UNUSED void *hak_memalign(size_t alignment, size_t bytes)
         errno = EINVAL;
         return NULL;
     }
-    return alloc_aligned(hak_power_of_two_above(alignment), bytes);
+    return hak_alloc_aligned(hak_power_of_two_above(alignment), bytes, HAK_SITE);
 }
 
 static HAK_MAYBE_UNUSED void *hak_valloc(size_t bytes)
 {
-    return alloc_aligned(hak_os_page_bytes(), bytes);
+    return hak_alloc_aligned(hak_os_page_bytes(), bytes, HAK_SITE);
 }
 
 static HAK_MAYBE_UNUSED void *hak_pvalloc(size_t bytes)
 {
     const size_t page = hak_os_page_bytes();
     if (bytes > PTRDIFF_MAX) {
-        errno = ENOMEM;
-        return NULL;
+        return hak_refuse(HAK_FAILURE_THRESHOLD, (struct hak_request){bytes, page, HAK_SITE});
     }
-    return alloc_aligned(page, hak_align_up(bytes, page));
+    return hak_alloc_aligned(page, hak_align_up(bytes, page), HAK_SITE);
 }
 
 HAK_ALSO(void *, aligned_alloc, (size_t, size_t), hak_aligned_alloc);

@@ -1,10 +1,10 @@
 // alloc.c -- malloc, calloc, free.
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/bits.h"
 #include "base/options.h"
+#include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
@@ -14,6 +14,7 @@
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
+#include "os/refusal.h"
 #include "slab/misuse.h"
 
 struct hak_cache *hak_front_cache(void)
@@ -22,40 +23,58 @@ struct hak_cache *hak_front_cache(void)
     return HAK_LIKELY(cache != &hak_cache_nobody) ? cache : hak_start_thread(NULL);
 }
 
-void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed)
+// There is no memory for it: give back what all caches hold, and try once more.
+static HAK_COLD void *large_again(struct hak_request request, bool *zeroed)
+{
+    hak_sweep_everything();
+    const uint64_t mark = hak_refusal_mark();
+    void *block = hak_large_alloc(request.bytes, request.alignment, zeroed);
+    return block != NULL ? block : hak_refuse_memory(request, mark);
+}
+
+void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *site)
 {
     bool ignored;
     zeroed = zeroed != NULL ? zeroed : &ignored;
     *zeroed = false;
     // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
     bytes = bytes > HAK_SMALL_MAX ? bytes : HAK_SMALL_MAX + 1;
-    struct hak_cache *cache = hak_front_cache();
-    if (HAK_LIKELY(bytes <= PTRDIFF_MAX && alignment <= PTRDIFF_MAX && cache != NULL)) {
-        hak_lock_take(&cache->lock);
-        hak_magazine_tidy(cache, bytes);
-        hak_lock_drop(&cache->lock);
-        void *block = hak_large_alloc(bytes, alignment, zeroed);
-        if (HAK_LIKELY(block != NULL)) {
-            return block;
-        }
-        hak_sweep_everything();
-        block = hak_large_alloc(bytes, alignment, zeroed);
-        if (block != NULL) {
-            return block;
-        }
+    const struct hak_request request = {bytes, alignment, site};
+    if (HAK_UNLIKELY(bytes > PTRDIFF_MAX || alignment > PTRDIFF_MAX)) {
+        return hak_refuse(HAK_FAILURE_THRESHOLD, request);
     }
-    errno = ENOMEM;
-    return NULL;
+    struct hak_cache *cache = hak_front_cache();
+    if (HAK_UNLIKELY(cache == NULL)) {
+        return hak_refuse_memory(request, 0);
+    }
+    if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
+        return hak_refuse(HAK_FAILURE_INJECTED, request);
+    }
+    hak_lock_take(&cache->lock);
+    hak_magazine_tidy(cache, bytes);
+    hak_lock_drop(&cache->lock);
+    void *block = hak_large_alloc(bytes, alignment, zeroed);
+    return HAK_LIKELY(block != NULL) ? block : large_again(request, zeroed);
+}
+
+HAK_INLINE void *alloc_above_tiny(size_t bytes, const void *site)
+{
+    if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
+        return hak_cache_alloc_for(hak_cache_self, hak_small_class_of(bytes), site);
+    }
+    void *block = hak_large_reuse(hak_cache_self, bytes);
+    return HAK_LIKELY(block != NULL) ? block : hak_alloc_large(bytes, 1, NULL, site);
+}
+
+void *hak_alloc_above_tiny(size_t bytes, const void *site)
+{
+    return alloc_above_tiny(bytes, site);
 }
 
 // Above HAK_TINY_MAX. Out of line, so that the path for small requests stays one screen of code.
 static HAK_NOINLINE void *malloc_above_tiny(size_t bytes)
 {
-    if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
-        return hak_cache_alloc(hak_cache_self, hak_small_class_of(bytes));
-    }
-    void *block = hak_large_reuse(hak_cache_self, bytes);
-    return HAK_LIKELY(block != NULL) ? block : hak_alloc_large(bytes, 1, NULL);
+    return alloc_above_tiny(bytes, HAK_SITE);
 }
 
 void *hak_malloc(size_t bytes)
@@ -110,12 +129,11 @@ void *hak_calloc(size_t count, size_t bytes)
 {
     size_t total;
     if (HAK_UNLIKELY(__builtin_mul_overflow(count, bytes, &total))) {
-        errno = ENOMEM;
-        return NULL;
+        return hak_refuse(HAK_FAILURE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
     }
     if (total > HAK_SMALL_MAX) {
         bool zeroed;
-        void *block = hak_alloc_large(total, 1, &zeroed);
+        void *block = hak_alloc_large(total, 1, &zeroed, HAK_SITE);
         return block == NULL || zeroed ? block : clear_large(block, total);
     }
     if (total >= FRESH_MIN) {
@@ -124,7 +142,7 @@ void *hak_calloc(size_t count, size_t bytes)
             return block;
         }
     }
-    void *block = hak_malloc(total);
+    void *block = hak_alloc(total, HAK_SITE);
     return HAK_LIKELY(block != NULL) ? memset(block, 0, total) : NULL;
 }
 

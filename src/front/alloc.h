@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "cache/cache.h"
+#include "cache/fast_path.h"
 
 // The cache that the calling thread may lock and allocate from: its own, or the late one.
 // NULL without memory.
@@ -13,7 +13,19 @@ HAK_INTERNAL struct hak_cache *hak_front_cache(void);
 
 // A block of more than HAK_SMALL_MAX bytes or with a larger alignment. `zeroed`, if not NULL, tells
 // whether the pages are untouched. NULL with errno ENOMEM.
-HAK_INTERNAL void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed);
+HAK_INTERNAL void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *site);
+
+// malloc, for a function that the program called at `site`.
+HAK_INTERNAL void *hak_alloc_above_tiny(size_t bytes, const void *site);
+HAK_INLINE void *hak_alloc(size_t bytes, const void *site)
+{
+    return HAK_LIKELY(bytes <= HAK_TINY_MAX)
+               ? hak_cache_alloc_for(hak_cache_self, hak_tiny_class_of(bytes), site)
+               : hak_alloc_above_tiny(bytes, site);
+}
+
+// aligned_alloc, of a power of two, likewise.
+HAK_INTERNAL void *hak_alloc_aligned(size_t alignment, size_t bytes, const void *site);
 
 // The smallest class whose blocks are at least `bytes` and aligned; HAK_SMALL_CLASSES: none.
 HAK_INTERNAL unsigned hak_aligned_class(size_t alignment, size_t bytes);

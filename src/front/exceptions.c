@@ -8,6 +8,7 @@
 #ifndef HAK_NO_OVERRIDE
 
 #    include <stdbool.h>
+#    include <stddef.h>
 #    include <stdint.h>
 #    include <unwind.h>
 
@@ -39,9 +40,7 @@ void hak_throw_bad_alloc(void)
 
 // The call, and where the unwinder comes back to with what was thrown in its first register for
 // data. The instructions behind the call look as those of a compiler's catch (...).
-HAK_INTERNAL void *hak_catch_call(void *(*allocate)(size_t bytes, size_t alignment),
-                                  size_t bytes,
-                                  size_t alignment);
+HAK_INTERNAL void *hak_catch_call(void *(*allocate)(const void *argument), const void *argument);
 HAK_INTERNAL extern const char hak_catch_landing[];
 HAK_INTERNAL void hak_catch_end(void *exception);
 HAK_INTERNAL _Unwind_Reason_Code hak_catch_personality(int version,
@@ -62,7 +61,6 @@ __asm__(".text\n"
         ".cfi_adjust_cfa_offset 8\n"
         "movq %rdi, %rax\n"
         "movq %rsi, %rdi\n"
-        "movq %rdx, %rsi\n"
         "callq *%rax\n"
         "jmp 1f\n"
         ".hidden hak_catch_landing\n"
@@ -90,10 +88,9 @@ __asm__(".text\n"
         ".cfi_def_cfa_offset 16\n"
         ".cfi_offset 29, -16\n"
         ".cfi_offset 30, -8\n"
-        "mov x3, x0\n"
+        "mov x2, x0\n"
         "mov x0, x1\n"
-        "mov x1, x2\n"
-        "blr x3\n"
+        "blr x2\n"
         "b 1f\n"
         ".hidden hak_catch_landing\n"
         ".globl hak_catch_landing\n"
@@ -136,11 +133,11 @@ _Unwind_Reason_Code hak_catch_personality(int version,
     return _URC_INSTALL_CONTEXT;
 }
 
-void *hak_catch(void *(*allocate)(size_t bytes, size_t alignment), size_t bytes, size_t alignment)
+void *hak_catch(void *(*allocate)(const void *argument), const void *argument)
 {
     const bool can_throw =
         begin_catch != NULL && end_catch != NULL && _Unwind_SetGR != NULL && _Unwind_SetIP != NULL;
-    return can_throw ? hak_catch_call(allocate, bytes, alignment) : allocate(bytes, alignment);
+    return can_throw ? hak_catch_call(allocate, argument) : allocate(argument);
 }
 
 #endif

@@ -5,16 +5,12 @@
 #ifndef HAK_FRONT_EXCEPTIONS_H
 #define HAK_FRONT_EXCEPTIONS_H
 
-#include <stddef.h>
-
 #include "base/compiler.h"
 
 // Throw std::bad_alloc. Returns when the program has no C++ library to throw it with.
 HAK_INTERNAL void hak_throw_bad_alloc(void);
 
-// allocate(bytes, alignment), which may throw anything: NULL when it does.
-HAK_INTERNAL void *hak_catch(void *(*allocate)(size_t bytes, size_t alignment),
-                             size_t bytes,
-                             size_t alignment);
+// allocate(argument), which may throw anything: NULL when it does.
+HAK_INTERNAL void *hak_catch(void *(*allocate)(const void *argument), const void *argument);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/heap.h"
 #include "cache/large.h"
@@ -20,7 +21,8 @@ struct hak_heap *hak_heap_create(void)
 {
     struct hak_cache *cache = hak_start_thread(NULL) != NULL ? hak_heap_make() : NULL;
     if (cache == NULL) {
-        errno = ENOMEM;
+        const struct hak_request request = {sizeof *cache, HAK_CACHE_LINE, HAK_SITE};
+        return hak_refuse_memory(request, 0);
     }
     return (struct hak_heap *)(void *)cache;
 }
@@ -33,15 +35,16 @@ void hak_heap_destroy(struct hak_heap *heap)
     }
 }
 
-static void *heap_alloc(struct hak_heap *heap, size_t alignment, size_t bytes, bool *zeroed)
+static void *heap_alloc(
+    struct hak_heap *heap, size_t alignment, size_t bytes, bool *zeroed, const void *site)
 {
     struct hak_cache *cache = cache_of(heap);
     *zeroed = false;
     const unsigned size_class = hak_aligned_class(alignment, bytes);
     if (size_class < HAK_SMALL_CLASSES) {
-        return hak_heap_take(cache, size_class);
+        return hak_heap_take(cache, size_class, site);
     }
-    void *block = hak_alloc_large(bytes, alignment, zeroed);
+    void *block = hak_alloc_large(bytes, alignment, zeroed, site);
     if (block != NULL) {
         hak_large_belongs(block, cache);
     }
@@ -51,7 +54,7 @@ static void *heap_alloc(struct hak_heap *heap, size_t alignment, size_t bytes, b
 void *hak_heap_malloc(struct hak_heap *heap, size_t bytes)
 {
     bool zeroed;
-    return heap_alloc(heap, 16, bytes, &zeroed);
+    return heap_alloc(heap, 16, bytes, &zeroed, HAK_SITE);
 }
 
 void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t bytes)
@@ -59,10 +62,9 @@ void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t bytes)
     size_t total;
     bool zeroed;
     if (__builtin_mul_overflow(count, bytes, &total)) {
-        errno = ENOMEM;
-        return NULL;
+        return hak_refuse(HAK_FAILURE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
     }
-    void *block = heap_alloc(heap, 16, total, &zeroed);
+    void *block = heap_alloc(heap, 16, total, &zeroed, HAK_SITE);
     return block == NULL || zeroed ? block : memset(block, 0, total);
 }
 
@@ -73,5 +75,5 @@ void *hak_heap_aligned_alloc(struct hak_heap *heap, size_t alignment, size_t byt
         errno = EINVAL;
         return NULL;
     }
-    return heap_alloc(heap, alignment < 16 ? 16 : alignment, bytes, &zeroed);
+    return heap_alloc(heap, alignment < 16 ? 16 : alignment, bytes, &zeroed, HAK_SITE);
 }

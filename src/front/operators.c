@@ -11,21 +11,28 @@
 #    include <stdbool.h>
 #    include <stddef.h>
 
+#    include "base/bits.h"
 #    include "base/check.h"
+#    include "cache/failure.h"
+#    include "front/alloc.h"
 #    include "front/exceptions.h"
 
 typedef void (*new_handler)(void);
 extern new_handler get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
 
 // One try: 16 and less is every block's alignment.
-static void *new_once(size_t bytes, size_t alignment)
+HAK_INLINE void *new_once(size_t bytes, size_t alignment, const void *site)
 {
-    return alignment <= 16 ? hak_malloc(bytes) : hak_aligned_alloc(alignment, bytes);
+    if (HAK_LIKELY(alignment <= 16)) {
+        return hak_alloc(bytes, site);
+    }
+    return hak_is_power_of_two(alignment) ? hak_alloc_aligned(alignment, bytes, site) : NULL;
 }
 
 // As long as there is a handler: it may throw, end the program, or make room.
-static void *new_with_handler(size_t bytes, size_t alignment)
+static void *new_with_handler(const void *argument)
 {
+    const struct hak_request *request = argument;
     void *block = NULL;
     while (block == NULL) {
         new_handler handler = get_new_handler != NULL ? get_new_handler() : NULL;
@@ -33,28 +40,51 @@ static void *new_with_handler(size_t bytes, size_t alignment)
             break;
         }
         handler();
-        block = new_once(bytes, alignment);
+        block = new_once(request->bytes, request->alignment, request->site);
     }
     return block;
 }
 
-static HAK_COLD void *new_slow(size_t bytes, size_t alignment, bool may_throw)
+static HAK_COLD void *new_slow(struct hak_request request, bool may_throw)
 {
     if (!may_throw) {
-        return hak_catch(new_with_handler, bytes, alignment);
+        return hak_catch(new_with_handler, &request);
     }
-    void *block = new_with_handler(bytes, alignment);
+    void *block = new_with_handler(&request);
     if (block == NULL) {
         hak_throw_bad_alloc();
-        hak_die("out of memory: operator new of %z bytes", bytes);
+        hak_die("out of memory: operator new of %z bytes", request.bytes);
     }
     return block;
 }
 
-static inline void *new_block(size_t bytes, size_t alignment, bool may_throw)
+HAK_INLINE void *new_any(struct hak_request request, bool may_throw)
 {
-    void *block = new_once(bytes, alignment);
-    return HAK_LIKELY(block != NULL) ? block : new_slow(bytes, alignment, may_throw);
+    void *block = new_once(request.bytes, request.alignment, request.site);
+    return HAK_LIKELY(block != NULL) ? block : new_slow(request, may_throw);
+}
+
+static HAK_NOINLINE void *new_throwing(size_t bytes, size_t alignment)
+{
+    return new_any((struct hak_request){bytes, alignment, HAK_SITE}, true);
+}
+
+static HAK_NOINLINE void *new_nothrow(size_t bytes, size_t alignment)
+{
+    return new_any((struct hak_request){bytes, alignment, HAK_SITE}, false);
+}
+
+// Both calls are tail calls: what they take for their return address is the program's.
+HAK_INLINE void *new_block(size_t bytes, size_t alignment, bool may_throw)
+{
+    void *block = NULL;
+    if (HAK_LIKELY(bytes <= HAK_TINY_MAX && alignment <= 16)) {
+        block = hak_cache_pop(hak_cache_self, hak_tiny_class_of(bytes));
+    }
+    if (HAK_LIKELY(block != NULL)) {
+        return block;
+    }
+    return may_throw ? new_throwing(bytes, alignment) : new_nothrow(bytes, alignment);
 }
 
 // name is the mangled one; std::align_val_t passes as size_t, std::nothrow_t by reference.

@@ -56,9 +56,30 @@ static const struct hak_option_row *option_named(const char *name, size_t length
     return NULL;
 }
 
-// A decimal number, with K, M or G for powers of 1,024.
+static unsigned digit_of(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *found = c != '\0' ? strchr(digits, c) : NULL;
+    return found != NULL ? (unsigned)(found - digits) : 16;
+}
+
+// The digits of an address.
+static bool parse_address(const char *text, uint64_t *value)
+{
+    const char *c = text;
+    *value = 0;
+    for (; digit_of(*c) < 16 && *value >> 60 == 0; c++) {
+        *value = *value << 4 | digit_of(*c);
+    }
+    return *c == '\0' && c != text;
+}
+
+// A decimal number, with K, M or G for powers of 1,024; or an address, which begins with 0x.
 static bool parse_number(const char *text, uint64_t *value)
 {
+    if (text[0] == '0' && text[1] == 'x') {
+        return parse_address(text + 2, value);
+    }
     uint64_t number = 0;
     const char *c = text;
     for (; *c >= '0' && *c <= '9'; c++) {

@@ -1,12 +1,12 @@
 // realloc.c -- realloc, reallocarray.
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/options.h"
-#include "cache/fast_path.h"
+#include "cache/failure.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
+#include "front/alloc.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
@@ -28,9 +28,9 @@ static void check_is_live(const void *block)
     }
 }
 
-static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes)
+static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes, const void *site)
 {
-    void *other = hak_malloc(bytes);
+    void *other = hak_alloc(bytes, site);
     if (other != NULL) {
         memcpy(other, block, old_bytes < bytes ? old_bytes : bytes);
         hak_free(block);
@@ -38,7 +38,7 @@ static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes)
     return other;
 }
 
-static void *realloc_large(void *block, size_t bytes)
+static void *realloc_large(void *block, size_t bytes, const void *site)
 {
     struct hak_slab *slab = hak_slab_of(block);
     if (slab == NULL && hak_slab_ended_bytes(block) != 0) {
@@ -51,7 +51,7 @@ static void *realloc_large(void *block, size_t bytes)
         hak_die_freed_realloc(block, slab->bytes);
     }
     void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(slab, bytes) : NULL;
-    return same != NULL ? same : realloc_by_copy(block, slab->bytes, bytes);
+    return same != NULL ? same : realloc_by_copy(block, slab->bytes, bytes, site);
 }
 
 void *hak_realloc(void *block, size_t bytes)
@@ -67,7 +67,7 @@ void *hak_realloc(void *block, size_t bytes)
     const unsigned size_class = HAK_MAP_CLASS(entry);
     const bool is_ours = hak_map_covers(block) || hak_slab_of(block) != NULL;
     if (!hak_map_is_small(entry) || HAK_UNLIKELY(!is_ours)) {
-        return realloc_large(block, bytes);
+        return realloc_large(block, bytes, HAK_SITE);
     }
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.check) != 0)) {
         check_is_live(block);
@@ -77,17 +77,16 @@ void *hak_realloc(void *block, size_t bytes)
     if (bytes <= old_bytes && bytes >= old_bytes / 2) {
         return block;
     }
-    return realloc_by_copy(block, old_bytes, bytes);
+    return realloc_by_copy(block, old_bytes, bytes, HAK_SITE);
 }
 
 void *hak_reallocarray(void *block, size_t count, size_t bytes)
 {
     size_t total;
     if (__builtin_mul_overflow(count, bytes, &total)) {
-        errno = ENOMEM;
-        return NULL;
+        return hak_refuse(HAK_FAILURE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
     }
-    return hak_realloc(block, total);
+    return hak_realloc(block, total); // its last call: HAK_SITE there is ours
 }
 
 HAK_ALSO(void *, realloc, (void *, size_t), hak_realloc);

@@ -6,6 +6,7 @@
 
 #include "base/options.h"
 #include "cache/cache.h"
+#include "cache/failure.h"
 #include "cache/loot.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
@@ -13,6 +14,7 @@
 #include "meta/pool.h"
 #include "meta/size_class.h"
 #include "os/os.h"
+#include "os/refusal.h"
 #include "slab/arena.h"
 #include "slab/slab.h"
 

@@ -55,11 +55,12 @@ static unsigned read_numbers(const char *name, uint64_t numbers[2])
     return count;
 }
 
-static void limit_memory(struct hak_share *share, const char *name)
+static void limit_memory(struct hak_share *share, const char *name, const char *used_name)
 {
     uint64_t numbers[2];
     if (read_numbers(name, numbers) > 0 && numbers[0] < share->memory_bytes) {
         share->memory_bytes = numbers[0];
+        share->memory_used = read_numbers(used_name, numbers) > 0 ? numbers[0] : 0;
     }
 }
 
@@ -75,8 +76,8 @@ static void limit_processors(struct hak_share *share, uint64_t quota, uint64_t p
 static void visit_2(struct hak_share *share)
 {
     uint64_t numbers[2];
-    limit_memory(share, "/memory.max");
-    limit_memory(share, "/memory.high"); // beyond it the process is slowed down
+    limit_memory(share, "/memory.max", "/memory.current");
+    limit_memory(share, "/memory.high", "/memory.current"); // beyond it the process is slowed down
     if (read_numbers("/cpu.max", numbers) == 2) {
         limit_processors(share, numbers[0], numbers[1]);
     }
@@ -84,7 +85,7 @@ static void visit_2(struct hak_share *share)
 
 static void visit_1_memory(struct hak_share *share)
 {
-    limit_memory(share, "/memory.limit_in_bytes");
+    limit_memory(share, "/memory.limit_in_bytes", "/memory.usage_in_bytes");
 }
 
 static void visit_1_cpu(struct hak_share *share)
@@ -163,7 +164,7 @@ static void visit_groups(struct hak_share *share,
 
 struct hak_share hak_share_read(void)
 {
-    struct hak_share share = {hak_os_memory_bytes(), hak_os_processors()};
+    struct hak_share share = {hak_os_memory_bytes(), 0, hak_os_processors()};
     hak_os_read_file("/proc/self/cgroup", groups, sizeof groups);
     // A controller is in one version only; the files of the other are then not there.
     visit_groups(&share, "", MOUNT_2, visit_2);

@@ -17,6 +17,7 @@
 
 struct hak_share {
     size_t memory_bytes; // SIZE_MAX when nothing says
+    size_t memory_used;  // by the group whose limit that is; 0 when it is the machine
     unsigned processors; // at least 1; those that can be busy at the same time
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "os/refusal.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #    define MAP_FIXED_NOREPLACE 0x100000
@@ -52,8 +53,12 @@ static bool ask(size_t bytes)
     const size_t number = hak_add_relaxed(&hak_fake.asks, 1) + 1;
     const size_t mapped = hak_load_relaxed(&hak_fake.mapped_bytes);
     const size_t failed = number - hak_load_relaxed(&hak_fake.fail_first); // wraps before the first
-    return !hak_fake.refuse_asks && failed >= hak_fake.fail_times &&
-           mapped <= hak_fake.budget_bytes && bytes <= hak_fake.budget_bytes - mapped;
+    const bool may = !hak_fake.refuse_asks && failed >= hak_fake.fail_times &&
+                     mapped <= hak_fake.budget_bytes && bytes <= hak_fake.budget_bytes - mapped;
+    if (!may) {
+        hak_refusal_note(ENOMEM, bytes);
+    }
+    return may;
 }
 
 // Every test can be run with larger pages: the real ones are of 4 KiB, so they fit.
@@ -189,14 +194,28 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
     return got;
 }
 
-size_t hak_os_read_file(const char *path, char *text, size_t bytes)
+static const char *file_text(const char *path)
 {
     const struct hak_fake_file *file = hak_fake.files;
     hak_add_relaxed(&hak_fake.file_reads, 1);
     while (file != NULL && file->path != NULL && strcmp(file->path, path) != 0) {
         file++;
     }
-    const char *found = file != NULL && file->path != NULL ? file->text : "";
+    return file != NULL && file->path != NULL ? file->text : "";
+}
+
+size_t hak_os_count_lines(const char *path)
+{
+    size_t lines = 0;
+    for (const char *c = file_text(path); *c != '\0'; c++) {
+        lines += *c == '\n';
+    }
+    return lines;
+}
+
+size_t hak_os_read_file(const char *path, char *text, size_t bytes)
+{
+    const char *found = file_text(path);
     const size_t length = strlen(found) < bytes - 1 ? strlen(found) : bytes - 1;
     memcpy(text, found, length);
     text[length] = '\0';
@@ -231,6 +250,11 @@ void hak_os_want_huge(void *start, size_t bytes, bool wanted)
 }
 
 uint64_t hak_os_now_ns(void)
+{
+    return hak_load_relaxed(&hak_fake.now_ns);
+}
+
+uint64_t hak_os_date_ns(void)
 {
     return hak_load_relaxed(&hak_fake.now_ns);
 }

@@ -1,4 +1,5 @@
 // linux.c -- os.h on Linux.
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -17,6 +18,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "os/os.h"
+#include "os/refusal.h"
 #include "os/syscall.h"
 
 // Newer than the C library's headers on some systems.
@@ -51,11 +53,23 @@ size_t hak_os_page_bytes(void)
     return bytes;
 }
 
+// Did a call get its memory?
+static bool noted(long result, size_t bytes)
+{
+    if (!call_failed(result)) {
+        return true;
+    }
+    if (result != -EEXIST) { // it was free to lie elsewhere
+        hak_refusal_note((int)-result, bytes);
+    }
+    return false;
+}
+
 static void *map(void *hint, size_t bytes, int protection, int extra_flags)
 {
     const long flags = MAP_PRIVATE | MAP_ANONYMOUS | extra_flags;
     long got = hak_syscall(SYS_mmap, (long)hint, (long)bytes, protection, flags, -1, 0);
-    return counted(&hak_os_counts.maps, !call_failed(got)) ? (void *)got : NULL;
+    return counted(&hak_os_counts.maps, noted(got, bytes)) ? (void *)got : NULL;
 }
 
 void *hak_os_map(void *hint, size_t bytes)
@@ -75,8 +89,8 @@ void *hak_os_reserve(size_t bytes)
 
 bool hak_os_commit(void *start, size_t bytes)
 {
-    return hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_READ | PROT_WRITE, 0, 0, 0) ==
-           0;
+    const long protection = PROT_READ | PROT_WRITE;
+    return noted(hak_syscall(SYS_mprotect, (long)start, (long)bytes, protection, 0, 0, 0), bytes);
 }
 
 void hak_os_seal(void *start, size_t bytes)
@@ -102,7 +116,8 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
     const long flags = target != NULL ? MREMAP_MAYMOVE | MREMAP_FIXED : 0;
     long got =
         hak_syscall(SYS_mremap, (long)start, (long)old_bytes, (long)bytes, flags, (long)target, 0);
-    return counted(&hak_os_counts.remaps, !call_failed(got)) ? (void *)got : NULL;
+    const size_t more = bytes > old_bytes ? bytes - old_bytes : 0;
+    return counted(&hak_os_counts.remaps, noted(got, more)) ? (void *)got : NULL;
 }
 
 size_t hak_os_read_file(const char *path, char *text, size_t bytes)
@@ -117,6 +132,27 @@ size_t hak_os_read_file(const char *path, char *text, size_t bytes)
     length = call_failed(length) ? 0 : length;
     text[length] = '\0';
     return (size_t)length;
+}
+
+size_t hak_os_count_lines(const char *path)
+{
+    char text[1024];
+    size_t lines = 0;
+    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (call_failed(file)) {
+        return 0;
+    }
+    for (;;) {
+        const long length = hak_syscall(SYS_read, file, (long)text, sizeof text, 0, 0, 0);
+        if (call_failed(length) || length == 0) {
+            break;
+        }
+        for (long i = 0; i < length; i++) {
+            lines += text[i] == '\n';
+        }
+    }
+    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    return lines;
 }
 
 size_t hak_os_memory_bytes(void)
@@ -223,11 +259,21 @@ void hak_os_want_huge(void *start, size_t bytes, bool wanted)
     }
 }
 
-uint64_t hak_os_now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now = {0, 0};
-    hak_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0, 0, 0);
+    hak_syscall(SYS_clock_gettime, clock, (long)&now, 0, 0, 0, 0);
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+}
+
+uint64_t hak_os_now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t hak_os_date_ns(void)
+{
+    return clock_ns(CLOCK_REALTIME);
 }
 
 size_t hak_os_address_limit(void)

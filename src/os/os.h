@@ -65,6 +65,9 @@ HAK_INTERNAL void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, voi
 // its length; 0 when it cannot be read.
 HAK_INTERNAL size_t hak_os_read_file(const char *path, char *text, size_t bytes);
 
+// How many lines such a file has.
+HAK_INTERNAL size_t hak_os_count_lines(const char *path);
+
 // The machine's memory, SIZE_MAX when unknown, and its processors that this process may run on, at
 // least 1.
 HAK_INTERNAL size_t hak_os_memory_bytes(void);
@@ -82,6 +85,8 @@ HAK_INTERNAL void hak_os_want_huge(void *start, size_t bytes, bool wanted);
 
 // Nanoseconds of a clock that never goes back.
 HAK_INTERNAL uint64_t hak_os_now_ns(void);
+// Nanoseconds since 1970, as the clock on the wall.
+HAK_INTERNAL uint64_t hak_os_date_ns(void);
 // RLIMIT_AS of the process; SIZE_MAX when there is none.
 HAK_INTERNAL size_t hak_os_address_limit(void);
 // 64 bits that an attacker and another process cannot guess; best effort.

@@ -113,7 +113,7 @@ static void without_memory_for_a_parcel(void)
 static void check_is_on(void)
 {
     hak_option_choose(&hak_options.check, 1, HAK_FROM_PROGRAM);
-    hak_start_check(owner);
+    hak_start_direct(owner);
     UNIT_DIES(give(wild), not_ours);
 }
 

@@ -1,0 +1,141 @@
+// What is refused is noted: its kind, size and cause, the latest ones; and what the injector refuses.
+#include "cache/failure.h"
+
+#include <errno.h>
+
+#include "../unit.h"
+#include "base/bits.h"
+#include "hakmem/hakmem.h"
+#include "os/refusal.h"
+
+static volatile size_t too_many = SIZE_MAX; // the compiler would complain
+
+static const struct hak_failure *latest(void)
+{
+    const uint64_t count = hak_failures.count;
+    const struct hak_failure *failure = &hak_failures.latest[count % HAK_FAILURES_KEPT];
+    UNIT_EQUAL(failure->number, count);
+    return failure;
+}
+
+static void expect(const void *block, uint64_t count, enum hak_failure_kind kind, size_t bytes)
+{
+    UNIT_CHECK(block == NULL);
+    UNIT_EQUAL(errno, ENOMEM);
+    UNIT_EQUAL(hak_failures.count, count);
+    UNIT_EQUAL(latest()->kind, kind);
+    UNIT_EQUAL(latest()->bytes, bytes);
+}
+
+static void what_no_size_class_takes_is_a_threshold(void)
+{
+    expect(hak_malloc(too_many), 1, HAK_FAILURE_THRESHOLD, SIZE_MAX);
+    expect(hak_calloc(too_many, 2), 2, HAK_FAILURE_THRESHOLD, SIZE_MAX);
+    expect(hak_reallocarray(NULL, too_many, 2), 3, HAK_FAILURE_THRESHOLD, SIZE_MAX);
+    UNIT_EQUAL(latest()->error, 0);
+}
+
+static void what_the_kernel_refuses_has_its_cause(void)
+{
+    static const struct hak_fake_file files[] = {
+        {"/proc/self/limits", "Max address space         20000000    unlimited   bytes\n"},
+        {"/proc/self/status", "VmSize:\t   19000 kB\n"},
+        {NULL, NULL}};
+    hak_fake.refuse_asks = true;
+    hak_fake.files = files;
+    expect(hak_malloc(HAK_MIB(100)), 4, HAK_FAILURE_MAP_FAIL, HAK_MIB(100));
+    UNIT_EQUAL(latest()->error, ENOMEM);
+    UNIT_EQUAL(latest()->limit, HAK_LIMIT_AS);
+    UNIT_EQUAL(latest()->limit_value, 20000000);
+    UNIT_EQUAL(latest()->limit_use, 19000 * 1024);
+    UNIT_CHECK(latest()->asked_bytes >= HAK_MIB(100));
+    expect(hak_aligned_alloc(4096, HAK_MIB(9)), 5, HAK_FAILURE_MAP_FAIL, HAK_MIB(9));
+    UNIT_EQUAL(latest()->alignment, 4096);
+}
+
+static void a_control_group_is_named_when_nothing_else_explains_it(void)
+{
+    static const struct hak_fake_file files[] = {{"/proc/self/cgroup", "0::/\n"},
+                                                 {"/sys/fs/cgroup/memory.max", "50000000\n"},
+                                                 {"/sys/fs/cgroup/memory.current", "49000000\n"},
+                                                 {NULL, NULL}};
+    hak_fake.files = files;
+    expect(hak_malloc(HAK_MIB(50)), 6, HAK_FAILURE_MAP_FAIL, HAK_MIB(50));
+    UNIT_EQUAL(latest()->limit, HAK_LIMIT_GROUP);
+    UNIT_EQUAL(latest()->limit_use, 49000000);
+}
+
+static void a_storm_keeps_the_latest(void)
+{
+    for (unsigned i = 0; i < 1000; i++) {
+        expect(hak_malloc(HAK_MIB(10) + i), 7 + i, HAK_FAILURE_MAP_FAIL, HAK_MIB(10) + i);
+    }
+    for (unsigned i = 0; i < HAK_FAILURES_KEPT; i++) {
+        UNIT_CHECK(hak_failures.latest[i].number > hak_failures.count - HAK_FAILURES_KEPT);
+    }
+    hak_fake.refuse_asks = false;
+}
+
+static void each_can_be_printed(void)
+{
+    hak_options.trace_failures = 1;
+    hak_fake.printed_bytes = 0;
+    expect(hak_malloc(too_many), 1007, HAK_FAILURE_THRESHOLD, SIZE_MAX);
+    UNIT_CHECK(strstr(hak_fake.printed, "hakmem: refused 18446744073709551615 bytes") != NULL);
+    UNIT_CHECK(strstr(hak_fake.printed, "Threshold\n") != NULL);
+    hak_options.trace_failures = 0;
+}
+
+static void the_injector_refuses_the_call_of_a_number(void)
+{
+    const uint64_t before = hak_failures.count;
+    hak_options.fail_at = 3;
+    hak_options.fail_min_bytes = 1000;
+    void *blocks[6];
+    for (unsigned i = 0; i < 6; i++) {
+        hak_free(hak_malloc(100)); // too small to count
+        blocks[i] = i % 2 != 0 ? hak_malloc(HAK_MIB(1)) : hak_calloc(1, 1000);
+        UNIT_EQUAL(blocks[i] == NULL, i == 2);
+        hak_free(blocks[i]);
+    }
+    UNIT_EQUAL(hak_failures.count, before + 1);
+    UNIT_EQUAL(latest()->kind, HAK_FAILURE_INJECTED);
+    hak_options.fail_at = 0;
+}
+
+static unsigned refused_of(unsigned calls)
+{
+    unsigned refused = 0;
+    for (unsigned i = 0; i < calls; i++) {
+        void *block = hak_malloc(2000);
+        refused += block == NULL;
+        hak_free(block);
+    }
+    return refused;
+}
+
+static void the_injector_refuses_one_in_so_many(void)
+{
+    hak_options.fail_rate = 10;
+    const unsigned refused = refused_of(10000);
+    UNIT_CHECK(refused > 900 && refused < 1100);
+    hak_options.fail_max_bytes = 1999;
+    UNIT_EQUAL(refused_of(1000), 0);
+    hak_options.fail_max_bytes = HAK_GIB(1);
+    hak_options.fail_site = 1; // where no call returns to
+    UNIT_EQUAL(refused_of(1000), 0);
+}
+
+int main(void)
+{
+    hak_options.purger = 0;
+    hak_free(hak_malloc(1)); // the tables are there
+    what_no_size_class_takes_is_a_threshold();
+    what_the_kernel_refuses_has_its_cause();
+    a_control_group_is_named_when_nothing_else_explains_it();
+    a_storm_keeps_the_latest();
+    each_can_be_printed();
+    the_injector_refuses_the_call_of_a_number();
+    the_injector_refuses_one_in_so_many();
+    return 0;
+}

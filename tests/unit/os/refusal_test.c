@@ -1,0 +1,112 @@
+// What the kernel refused, found by the thread that asked, and the limit that explains it.
+#include "os/refusal.h"
+
+#include <errno.h>
+
+#include "../unit.h"
+
+#define LIMITS(addresses, data)                                                   \
+    "Limit                     Soft Limit           Hard Limit           Units\n" \
+    "Max data size             " data "            unlimited            bytes\n"  \
+    "Max locked memory         65536                65536                bytes\n" \
+    "Max address space         " addresses "            unlimited            bytes\n"
+#define STATUS "Name:\tprogram\nVmSize:\t  1000 kB\nVmLck:\t      64 kB\nVmData:\t   500 kB\n"
+#define MEMORY                                                                      \
+    "MemTotal:        1000 kB\nSwapTotal:        500 kB\nCommitLimit:     900 kB\n" \
+    "Committed_AS:    800 kB\n"
+
+static void expect(const struct hak_fake_file *files,
+                   struct hak_refusal refusal,
+                   enum hak_limit limit,
+                   uint64_t value,
+                   uint64_t use)
+{
+    hak_fake.files = files;
+    hak_fake.now_ns += UINT64_C(2000000000); // mappings are counted once a second
+    const struct hak_cause cause = hak_refusal_explain(refusal);
+    UNIT_EQUAL(cause.limit, limit);
+    UNIT_EQUAL(cause.value, value);
+    UNIT_EQUAL(cause.use, use);
+}
+
+static void the_limit_that_is_exceeded_is_named(void)
+{
+    static const struct hak_fake_file files[] = {{"/proc/self/limits", LIMITS("1500000", "800000")},
+                                                 {"/proc/self/status", STATUS},
+                                                 {NULL, NULL}};
+    expect(files, (struct hak_refusal){ENOMEM, 500000}, HAK_LIMIT_AS, 1500000, 1024000);
+    expect(files, (struct hak_refusal){ENOMEM, 400000}, HAK_LIMIT_DATA, 800000, 512000);
+    expect(files, (struct hak_refusal){ENOMEM, 200000}, HAK_LIMIT_UNKNOWN, 0, 0);
+    expect(files, (struct hak_refusal){EAGAIN, 200000}, HAK_LIMIT_MEMLOCK, 65536, 65536);
+}
+
+static void what_no_process_has_addresses_for_is_named(void)
+{
+    hak_fake.files = NULL;
+    const struct hak_refusal refusal = {ENOMEM, (size_t)1 << 50};
+    UNIT_EQUAL(hak_refusal_explain(refusal).limit, HAK_LIMIT_ADDRESSES);
+}
+
+static void overcommit_is_explained_as_the_kernel_decides_it(void)
+{
+    static const struct hak_fake_file guesses[] = {
+        {"/proc/self/limits", LIMITS("unlimited", "unlimited")},
+        {"/proc/self/status", STATUS},
+        {"/proc/sys/vm/overcommit_memory", "0\n"},
+        {"/proc/meminfo", MEMORY},
+        {NULL, NULL}};
+    static const struct hak_fake_file counts[] = {
+        {"/proc/self/limits", LIMITS("unlimited", "unlimited")},
+        {"/proc/self/status", STATUS},
+        {"/proc/sys/vm/overcommit_memory", "2\n"},
+        {"/proc/meminfo", MEMORY},
+        {NULL, NULL}};
+    expect(guesses, (struct hak_refusal){ENOMEM, 1536001}, HAK_LIMIT_OVERCOMMIT, 1536000, 0);
+    expect(guesses, (struct hak_refusal){ENOMEM, 1536000}, HAK_LIMIT_UNKNOWN, 0, 0);
+    expect(counts, (struct hak_refusal){ENOMEM, 102401}, HAK_LIMIT_COMMIT, 921600, 819200);
+    expect(counts, (struct hak_refusal){ENOMEM, 102400}, HAK_LIMIT_UNKNOWN, 0, 0);
+}
+
+static void a_full_table_of_mappings_is_named(void)
+{
+    static const struct hak_fake_file full[] = {{"/proc/sys/vm/max_map_count", "5\n"},
+                                                {"/proc/self/maps", "a\nb\nc\nd\ne\nf\n"},
+                                                {NULL, NULL}};
+    static const struct hak_fake_file room[] = {{"/proc/sys/vm/max_map_count", "50\n"},
+                                                {"/proc/self/maps", "a\nb\nc\nd\ne\nf\n"},
+                                                {NULL, NULL}};
+    expect(full, (struct hak_refusal){ENOMEM, 4096}, HAK_LIMIT_MAPPINGS, 5, 6);
+    expect(room, (struct hak_refusal){ENOMEM, 4096}, HAK_LIMIT_UNKNOWN, 0, 0);
+}
+
+static void a_thread_finds_its_own_refusal(void)
+{
+    const uint64_t start = hak_refusal_mark();
+    UNIT_EQUAL(hak_refusal_since(start).error, 0);
+    hak_fake.process_id = 2; // another thread's
+    hak_refusal_note(EAGAIN, 1);
+    hak_fake.process_id = 1;
+    UNIT_EQUAL(hak_refusal_since(start).error, 0);
+    hak_refusal_note(ENOMEM, 100);
+    hak_refusal_note(ENOMEM, 200);
+    hak_fake.process_id = 2;
+    hak_refusal_note(EAGAIN, 2);
+    hak_fake.process_id = 1;
+    UNIT_EQUAL(hak_refusal_since(start).error, ENOMEM);
+    UNIT_EQUAL(hak_refusal_since(start).bytes, 200);
+    UNIT_EQUAL(hak_refusal_since(hak_refusal_mark()).error, 0);
+    for (unsigned i = 0; i < 1000; i++) {
+        hak_refusal_note(ENOMEM, i);
+    }
+    UNIT_EQUAL(hak_refusal_since(start).bytes, 999);
+}
+
+int main(void)
+{
+    the_limit_that_is_exceeded_is_named();
+    what_no_process_has_addresses_for_is_named();
+    overcommit_is_explained_as_the_kernel_decides_it();
+    a_full_table_of_mappings_is_named();
+    a_thread_finds_its_own_refusal();
+    return 0;
+}

@@ -4,6 +4,7 @@
 #include "base/atomic.h"
 #include "base/options.h"
 #include "cache/cache.h"
+#include "cache/failure.h"
 #include "cache/loot.h"
 #include "cache/thread.h"
 #include "front/options.h"
@@ -163,6 +164,7 @@ static void count_all(struct hak_figures *figures)
     figures->huge_advices = hak_load_relaxed(&hak_os_counts.huge_advices);
     figures->refused = hak_load_relaxed(&hak_os_counts.refused);
     figures->peak_mapped_bytes = hak_load_relaxed(&hak_arena.peak_bytes);
+    figures->failures = hak_load_relaxed(&hak_failures.count);
     figures->totals.mapped_bytes =
         hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
     figures->totals.unit_free_bytes = hak_load_relaxed(&hak_arena.free_bytes);

@@ -1,8 +1,8 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
 use crate::commands::{
-    bench, compare, core, generate, ledger, map, options, peers, record, replay, report, run,
-    stats, top, trace, verify,
+    bench, compare, core, failures, generate, ledger, map, options, peers, record, replay, report,
+    run, stats, top, trace, verify,
 };
 use clap::{Parser, Subcommand};
 
@@ -28,6 +28,7 @@ pub enum Command {
     Map(map::Arguments),
     Core(core::Arguments),
     Options(options::Arguments),
+    Failures(failures::Arguments),
     Bench(bench::Arguments),
     Record(record::Arguments),
     Replay(replay::Arguments),

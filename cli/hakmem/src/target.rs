@@ -4,13 +4,16 @@ use clap::Args;
 use hakmem_heap::control::Control;
 use hakmem_heap::core::CoreFile;
 use hakmem_heap::error::Error;
+use hakmem_heap::failures::Failures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
-use hakmem_heap::memory::Memory;
+use hakmem_heap::memory::{MappedFile, Memory};
 use hakmem_heap::options::{self, Setting};
 use hakmem_lab::error::Result;
 use hakmem_lab::proof::Proof;
 use hakmem_lab::{elf, failed, usage};
+use hakmem_trace::format::Module;
+use hakmem_trace::symbols::Names;
 use std::path::{Path, PathBuf};
 
 /// A process that changes while it is read may look damaged for a moment.
@@ -74,6 +77,25 @@ pub fn read_core(core: &CoreFile) -> Result<Heap> {
 }
 
 impl Opened {
+    pub fn failures(&self) -> Result<Failures> {
+        match self {
+            Opened::Live(process) => Failures::read(process).map_err(|error| {
+                let pid = process.pid;
+                told(&error, &format!("process {pid}"), Some(pid))
+            }),
+            Opened::Core(core) => Failures::read(core.as_ref())
+                .map_err(|error| told(&error, &core.path.display().to_string(), None)),
+        }
+    }
+
+    /// Names for addresses of code.
+    pub fn names(&self) -> Names {
+        match self {
+            Opened::Live(process) => names(process.mapped_files()),
+            Opened::Core(core) => names(core.mapped_files.clone()),
+        }
+    }
+
     pub fn heap(&self) -> Result<Heap> {
         match self {
             Opened::Live(process) => read_process(process),
@@ -111,6 +133,17 @@ impl Opened {
             }
         }
     }
+}
+
+/// Names for addresses of code in these files.
+pub fn names(files: Vec<MappedFile>) -> Names {
+    let modules = files.into_iter().map(|file| Module {
+        start: file.range.start,
+        end: file.range.end,
+        offset: file.offset,
+        path: file.path,
+    });
+    Names::new(modules.collect())
 }
 
 /// One line on what went wrong with `subject`.

@@ -204,6 +204,15 @@ impl Control {
         value.ok_or_else(|| self.missing(format!("constant {name}")))
     }
 
+    /// What of the constants whose names begin with `prefix` has this value: the rest of its name.
+    pub fn word(&self, prefix: &str, value: u64) -> Option<&str> {
+        let mut found = self.constants.iter();
+        found.find_map(|(name, known)| {
+            let rest = name.strip_prefix(prefix)?;
+            (*known == value).then_some(rest)
+        })
+    }
+
     pub fn root(&self, name: &str) -> Result<Root> {
         let root = self.roots.get(name).copied();
         root.ok_or_else(|| self.missing(format!("variable {name}")))

@@ -1,7 +1,7 @@
 //! A core dump: what the kernel, or gdb's gcore, has written down of a process.
 
 use crate::error::{Error, Result};
-use crate::memory::Memory;
+use crate::memory::{MappedFile, Memory};
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache};
@@ -55,8 +55,7 @@ pub struct CoreFile {
     file: File,
     /// By address.
     segments: Vec<Segment>,
-    /// What files were mapped to.
-    mapped_files: Vec<Range<u64>>,
+    pub mapped_files: Vec<MappedFile>,
     pub story: Story,
     /// The file is shorter than it says.
     pub is_cut: bool,
@@ -163,14 +162,7 @@ impl CoreFile {
                 });
             }
             NT_FILE => {
-                let count = u64_at(content, 0).map_or(0, |count| count as usize);
-                for index in 0..count.min(FILES_MAX) {
-                    let at = 16 + index * 24;
-                    if let (Some(start), Some(end)) = (u64_at(content, at), u64_at(content, at + 8))
-                    {
-                        self.mapped_files.push(start..end.max(start));
-                    }
-                }
+                self.mapped_files = parse_files(content).unwrap_or_default();
             }
             _ => {}
         }
@@ -201,6 +193,25 @@ fn text(content: &[u8], range: Range<usize>) -> String {
 fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
     let bytes = bytes.get(offset..offset + 4)?;
     bytes.try_into().ok().map(u32::from_le_bytes)
+}
+
+/// The kernel's note: how many files, in what unit their offsets are; for each its start, end and offset;
+/// then their paths.
+fn parse_files(note: &[u8]) -> Option<Vec<MappedFile>> {
+    let count = usize::try_from(u64_at(note, 0)?).ok()?.min(FILES_MAX);
+    let unit = u64_at(note, 8)?;
+    let mut paths = note.get(16 + count * 24..)?.split(|byte| *byte == 0);
+    let mut files = Vec::new();
+    for index in 0..count {
+        let at = 16 + index * 24;
+        let (start, end) = (u64_at(note, at)?, u64_at(note, at + 8)?);
+        files.push(MappedFile {
+            range: start..end.max(start),
+            offset: u64_at(note, at + 16)?.saturating_mul(unit),
+            path: String::from_utf8_lossy(paths.next().unwrap_or_default()).into_owned(),
+        });
+    }
+    Some(files)
 }
 
 fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
@@ -238,7 +249,7 @@ impl Memory for CoreFile {
                 || self
                     .mapped_files
                     .iter()
-                    .any(|file| file.start < range.end && range.start < file.end)
+                    .any(|file| file.range.start < range.end && range.start < file.range.end)
         };
         let mut found: Vec<&Segment> = self
             .segments

@@ -15,7 +15,7 @@ macro_rules! structs {
             }
 
             impl $name {
-                fn find(control: &Control) -> Result<$name> {
+                pub fn find(control: &Control) -> Result<$name> {
                     Ok($name {
                         size: control.struct_bytes($of)?,
                         $($field: control.field($of, stringify!($field))?,)*
@@ -46,6 +46,9 @@ structs! {
     Registry, "hak_registry": all;
     SlabCounts, "hak_slab_counts": made ended;
     OsCounts, "hak_os_counts": maps unmaps remaps purges purged_bytes huge_advices refused;
+    Failures, "hak_failures": count latest;
+    Failure, "hak_failure": number date_ns bytes alignment site asked_bytes limit_value limit_use thread_id
+        error kind limit;
 }
 
 #[derive(Clone, Debug)]

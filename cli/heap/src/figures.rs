@@ -45,6 +45,8 @@ pub struct Counters {
     #[serde(flatten)]
     pub os: OsCounts,
     pub peak_mapped_bytes: u64,
+    /// Allocations that were refused.
+    pub failures: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -105,6 +107,7 @@ impl Figures {
             counters: Counters {
                 os: heap.os,
                 peak_mapped_bytes: heap.arena.peak_bytes,
+                failures: heap.failures.count,
                 ..Counters::default()
             },
             classes: classes(heap),

@@ -1,5 +1,6 @@
 //! A heap as it was at one moment.
 
+use crate::failures::Failures;
 use crate::options::Setting;
 use serde::Serialize;
 
@@ -177,6 +178,7 @@ pub struct Heap {
     pub os: OsCounts,
     pub slab_counts: Vec<SlabCounts>,
     pub options: Vec<Setting>,
+    pub failures: Failures,
     /// Where descriptors and tables lie: start and length.
     pub metadata: Vec<(u64, u64)>,
     /// Blocks that moved while this was read: by as many any figure may be off.

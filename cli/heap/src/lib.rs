@@ -8,6 +8,7 @@
 pub mod control;
 pub mod core;
 pub mod error;
+pub mod failures;
 mod fields;
 pub mod figures;
 pub mod heap;

@@ -1,7 +1,7 @@
 //! A process that runs.
 
 use crate::error::{Error, Result};
-use crate::memory::{Memory, Wanted};
+use crate::memory::{MappedFile, Memory, Wanted};
 use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
@@ -18,6 +18,8 @@ pub struct Area {
     pub is_readable: bool,
     pub is_writable: bool,
     pub is_executable: bool,
+    /// Where in the file it begins.
+    pub offset: u64,
     /// A file's path, or a name in brackets; empty for plain memory.
     pub name: String,
 }
@@ -58,6 +60,17 @@ impl LiveProcess {
         let path = format!("/proc/{}/task/{thread}/comm", self.pid);
         let name = std::fs::read_to_string(path).ok()?;
         Some(name.trim_end().to_string())
+    }
+
+    pub fn mapped_files(&self) -> Vec<MappedFile> {
+        let files = self.areas.iter().filter(|area| area.name.starts_with('/'));
+        files
+            .map(|area| MappedFile {
+                range: area.range.clone(),
+                offset: area.offset,
+                path: area.name.clone(),
+            })
+            .collect()
     }
 
     /// What it was started as, cut to a line.
@@ -161,6 +174,7 @@ pub fn parse_area(line: &str) -> Option<Area> {
         is_readable: permissions.first() == Some(&b'r'),
         is_writable: permissions.get(1) == Some(&b'w'),
         is_executable: permissions.get(2) == Some(&b'x'),
+        offset: u64::from_str_radix(rest.split(' ').nth(1)?, 16).ok()?,
         name: name.to_string(),
     })
 }
@@ -171,10 +185,11 @@ mod tests {
 
     #[test]
     fn a_line_of_the_kernels_is_read() {
-        let area = parse_area("1000-3000 r-xp 00000000 08:01 1234    /a b/c").unwrap();
+        let area = parse_area("1000-3000 r-xp 00005000 08:01 1234    /a b/c").unwrap();
         assert_eq!(area.range, 0x1000..0x3000);
         assert!(area.is_executable && !area.is_writable);
         assert_eq!(area.name, "/a b/c");
+        assert_eq!(area.offset, 0x5000);
         assert_eq!(
             parse_area("1000-3000 rw-p 00000000 00:00 0").unwrap().name,
             ""

@@ -20,6 +20,15 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// A part of a file that is mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedFile {
+    pub range: Range<u64>,
+    /// Where in the file it begins.
+    pub offset: u64,
+    pub path: String,
+}
+
 pub trait Memory {
     /// Fill `target` from `address`; false when not all of it can be read.
     fn read(&self, address: u64, target: &mut [u8]) -> bool;

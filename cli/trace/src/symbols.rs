@@ -1,4 +1,4 @@
-//! What the return addresses of call stacks are called.
+//! What return addresses are called.
 
 use crate::format::Module;
 use crate::reader::Reader;
@@ -9,21 +9,16 @@ use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::path::Path;
 
-/// Names the addresses of one process.
+/// Names the stacks of one recorded process.
 pub struct Symbols {
-    modules: Vec<Module>,
-    /// By path.
-    files: FxHashMap<String, Code>,
-    names: FxHashMap<u64, Vec<String>>,
+    names: Names,
     stacks: FxHashMap<u32, Vec<u64>>,
 }
 
 impl Symbols {
     pub fn of(reader: &Reader, process: u32) -> Result<Symbols> {
         Ok(Symbols {
-            modules: reader.modules(process)?,
-            files: FxHashMap::default(),
-            names: FxHashMap::default(),
+            names: Names::new(reader.modules(process)?),
             stacks: reader.stacks(process)?.into_iter().collect(),
         })
     }
@@ -33,11 +28,30 @@ impl Symbols {
         let frames = self.stacks.get(&number).cloned().unwrap_or_default();
         frames
             .into_iter()
-            .flat_map(|frame| self.name(frame))
+            .flat_map(|frame| self.names.of(frame))
             .collect()
     }
+}
 
-    fn name(&mut self, address: u64) -> Vec<String> {
+/// Names the return addresses of one process, from the files that are mapped into it.
+pub struct Names {
+    modules: Vec<Module>,
+    /// By path.
+    files: FxHashMap<String, Code>,
+    names: FxHashMap<u64, Vec<String>>,
+}
+
+impl Names {
+    pub fn new(modules: Vec<Module>) -> Names {
+        Names {
+            modules,
+            files: FxHashMap::default(),
+            names: FxHashMap::default(),
+        }
+    }
+
+    /// The function that a return address is in, behind those that the compiler inlined there.
+    pub fn of(&mut self, address: u64) -> Vec<String> {
         if let Some(names) = self.names.get(&address) {
             return names.clone();
         }

@@ -1,9 +1,10 @@
 //! `hakmem core`: what a core dump says of the pointers that a program died with.
 
+use super::failures;
 use super::stats::bytes;
 use crate::output::terminal;
 use crate::picture::owner_names;
-use crate::target::{open_core, read_core};
+use crate::target::{names, open_core, read_core};
 use clap::Args;
 use hakmem_heap::core::{CoreFile, Thread};
 use hakmem_heap::figures::Figures;
@@ -12,6 +13,7 @@ use hakmem_heap::judge::{self, Description, State};
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use hakmem_lab::render::{Form, Tone};
+use hakmem_trace::symbols::Names;
 use nix::sys::signal::Signal;
 use serde_json::json;
 use std::path::PathBuf;
@@ -28,6 +30,8 @@ Neither the program nor its libraries have to be there. Exit code: 0 nothing is 
 
 /// At most so many contradictions are shown.
 const DAMAGE_MAX: usize = 50;
+/// And so many of the latest refused allocations; `hakmem failures` has all.
+const FAILURES_MAX: usize = 5;
 
 /// Explain a core dump: is a pointer live, whose block is it, is anything damaged?
 #[derive(Args)]
@@ -57,11 +61,17 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let heap = read_core(&core)?;
     let damage = judge::damage(&heap);
     let asked = subjects(&core, &heap, &arguments.addresses);
+    let mut names = names(core.mapped_files.clone());
     if arguments.json {
-        let text = serde_json::to_string_pretty(&as_json(&core, &heap, &asked, &damage));
+        let text =
+            serde_json::to_string_pretty(&as_json(&core, &heap, &asked, &damage, &mut names));
         println!("{}", text.map_err(|error| failed!("{error}"))?);
     } else {
         print!("{}", text(&core, &heap, &asked, &damage, terminal()));
+        if heap.failures.count > 0 {
+            let table = failures::text(&heap.failures, FAILURES_MAX, &mut names, terminal());
+            print!("\nallocations that were refused:\n{table}");
+        }
     }
     Ok(if damage.is_empty() {
         ExitCode::SUCCESS
@@ -261,6 +271,7 @@ fn as_json(
     heap: &Heap,
     asked: &[Subject],
     damage: &[String],
+    names: &mut Names,
 ) -> serde_json::Value {
     let pointers: Vec<serde_json::Value> = asked
         .iter()
@@ -287,5 +298,6 @@ fn as_json(
         "totals": Figures::of(heap).totals,
         "pointers": pointers,
         "damage": damage,
+        "failures": failures::as_json(&heap.failures, names),
     })
 }

@@ -234,7 +234,7 @@ fn caches(opened: &Opened, figures: &Figures, form: Form) -> String {
 
 fn counters(figures: &Figures) -> String {
     let (counters, os) = (&figures.counters, &figures.counters.os);
-    [
+    let mut lines = vec![
         format!(
             "since the start: {} slow calls, {} parcels with {} blocks sent, {} opened, {} slabs adopted",
             counters.slow_events,
@@ -255,6 +255,12 @@ fn counters(figures: &Figures) -> String {
             os.refused,
             bytes(counters.peak_mapped_bytes)
         ),
-    ]
-    .join("\n")
+    ];
+    if counters.failures > 0 {
+        lines.push(format!(
+            "{} allocations were refused: 'hakmem failures' says which, and why",
+            counters.failures
+        ));
+    }
+    lines.join("\n")
 }

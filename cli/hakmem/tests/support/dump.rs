@@ -10,6 +10,7 @@ struct Area {
     start: u64,
     end: u64,
     is_writable: bool,
+    offset: u64,
     line: String,
     file: String,
 }
@@ -23,6 +24,7 @@ fn areas(pid: &str) -> Vec<Area> {
             start: u64::from_str_radix(start, 16).unwrap(),
             end: u64::from_str_radix(end, 16).unwrap(),
             is_writable: words[1].starts_with("rw"),
+            offset: u64::from_str_radix(words[2], 16).unwrap(),
             line: line.to_string(),
             file: words.get(5).unwrap_or(&"").to_string(),
         }
@@ -69,7 +71,7 @@ fn file_note(areas: &[Area]) -> Vec<u8> {
     for area in &files {
         content.extend(area.start.to_le_bytes());
         content.extend(area.end.to_le_bytes());
-        content.extend(0_u64.to_le_bytes());
+        content.extend((area.offset / 4096).to_le_bytes());
     }
     for area in &files {
         content.extend(area.file.as_bytes());

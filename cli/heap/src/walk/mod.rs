@@ -6,6 +6,7 @@ mod supers;
 
 use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::failures::Failures;
 use crate::fields::Fields;
 use crate::heap::{Arena, Cache, Class, Heap, OsCounts, SlabCounts};
 use crate::memory::Memory;
@@ -81,6 +82,7 @@ impl Walk<'_> {
             os: self.os_counts()?,
             slab_counts: self.slab_counts()?,
             options: options::read(self.control, self.memory)?,
+            failures: Failures::read_by(self.memory, self.control)?,
             metadata: self.metadata()?,
             moved_blocks,
             doubts: found.doubts,

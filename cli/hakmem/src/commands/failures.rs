@@ -1,0 +1,172 @@
+//! `hakmem failures`: why allocations of a process, or of one that has died, were refused.
+
+use super::stats::bytes;
+use crate::output::terminal;
+use crate::target::Target;
+use clap::Args;
+use hakmem_heap::failures::{Failure, Failures};
+use hakmem_lab::error::Result;
+use hakmem_lab::failed;
+use hakmem_lab::render::{Cell, Form, Table, Tone};
+use hakmem_trace::symbols::Names;
+use nix::errno::Errno;
+use nix::libc;
+use serde_json::json;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem failures 4711
+  hakmem failures --core core.4711
+  HAKMEM_TRACE_FAILURES=1 hakmem run -- program     a line on stderr for each, as it happens
+
+docs/failures.md says what to do about each limit.";
+
+/// Show allocations that were refused: which, by whom, and the limit that was exhausted
+#[derive(Args)]
+#[command(after_help = EXAMPLES, override_usage = "hakmem failures [OPTIONS] PID\n       hakmem failures [OPTIONS] --core FILE")]
+pub struct Arguments {
+    #[command(flatten)]
+    target: Target,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    let opened = arguments.target.open()?;
+    let failures = opened.failures()?;
+    let mut names = opened.names();
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&as_json(&failures, &mut names));
+        println!("{}", text.map_err(|error| failed!("{error}"))?);
+    } else {
+        let form = terminal();
+        println!("{}\n", form.strong(&opened.title()));
+        print!("{}", text(&failures, usize::MAX, &mut names, form));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn as_json(failures: &Failures, names: &mut Names) -> serde_json::Value {
+    let latest = failures.latest.iter().map(|failure| {
+        let mut object = json!(failure);
+        object["site_names"] = json!(names.of(failure.site));
+        object
+    });
+    json!({ "count": failures.count, "latest": latest.collect::<Vec<_>>() })
+}
+
+/// The latest `most` of them as a table.
+pub fn text(failures: &Failures, most: usize, names: &mut Names, form: Form) -> String {
+    if failures.count == 0 {
+        return "no allocation was refused\n".into();
+    }
+    let mut table = Table::default();
+    table.text_column("when", 0);
+    table.number_column("bytes", 0);
+    table.number_column("aligned", 3);
+    table.text_column("thread", 2);
+    table.text_column("why", 0);
+    table.text_column("called at", 1);
+    let shown = failures.latest.len().min(most);
+    for failure in &failures.latest[failures.latest.len() - shown..] {
+        table.row(vec![
+            Cell::new(time_of_day(failure.date_ns)),
+            Cell::new(size(failure.bytes)),
+            Cell::new(match failure.alignment {
+                1 => "-".into(),
+                alignment => bytes(alignment),
+            }),
+            Cell::new(failure.thread_id.to_string()),
+            Cell::new(why(failure)),
+            Cell::toned(
+                format!("{:#x} {}", failure.site, names.of(failure.site).join(" < ")),
+                Tone::Faint,
+            ),
+        ]);
+    }
+    let before = failures.count.saturating_sub(shown as u64);
+    let rest = if before > 0 {
+        format!("and {before} before these\n")
+    } else {
+        String::new()
+    };
+    format!("{}\n{rest}", table.render(form))
+}
+
+/// What no block can have is most likely a negative number, or a product that is too large.
+fn size(count: u64) -> String {
+    if count >= 1 << 63 {
+        "at least 8 EiB".into()
+    } else {
+        bytes(count)
+    }
+}
+
+/// "MapFail ENOMEM: RLIMIT_AS is 512 MiB, 500 MiB in use"
+fn why(failure: &Failure) -> String {
+    let kind = match failure.kind.as_str() {
+        "threshold" => "Threshold: no size class takes it".into(),
+        "exhaustion" => "Exhaustion".into(),
+        "map_fail" => format!("MapFail {}", error_name(failure.error)),
+        "injected" => "Injected".into(),
+        other => other.to_string(),
+    };
+    let Some(limit) = &failure.limit else {
+        return kind;
+    };
+    let figure = |value: u64| {
+        if limit == "mappings" {
+            value.to_string()
+        } else {
+            bytes(value)
+        }
+    };
+    let used = match failure.limit_use {
+        0 => String::new(),
+        used => format!(", {} in use", figure(used)),
+    };
+    format!(
+        "{kind}: {} is {}{used}",
+        limit_name(limit),
+        figure(failure.limit_value)
+    )
+}
+
+fn limit_name(limit: &str) -> &str {
+    match limit {
+        "addresses" => "the address space",
+        "as" => "RLIMIT_AS",
+        "data" => "RLIMIT_DATA",
+        "memlock" => "RLIMIT_MEMLOCK",
+        "commit" => "CommitLimit",
+        "overcommit" => "memory and swap",
+        "mappings" => "vm.max_map_count",
+        "group" => "the control group's memory",
+        "map" => "hakmem's address map",
+        other => other,
+    }
+}
+
+fn error_name(error: u64) -> String {
+    i32::try_from(error).map_or(error.to_string(), |number| {
+        format!("{:?}", Errno::from_raw(number))
+    })
+}
+
+/// "16:03:22.123", of this machine's time zone.
+fn time_of_day(date_ns: u64) -> String {
+    let seconds = libc::time_t::try_from(date_ns / 1_000_000_000).unwrap_or(0);
+    // SAFETY: all zeros is a value of this struct, which localtime_r fills in.
+    let mut parts: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are valid for the call.
+    unsafe { libc::localtime_r(&raw const seconds, &raw mut parts) };
+    format!(
+        "{:02}:{:02}:{:02}.{:03}",
+        parts.tm_hour,
+        parts.tm_min,
+        parts.tm_sec,
+        date_ns / 1_000_000 % 1000
+    )
+}

@@ -40,6 +40,18 @@
 #    define HAK_SPIN_HINT() ((void)0)
 #endif
 
+// A count that goes on at one rate, of some hundred million a second or more; read by any thread.
+#if defined(__x86_64__)
+#    define HAK_CYCLES() ((uint64_t)__builtin_ia32_rdtsc())
+#elif defined(__aarch64__)
+#    define HAK_CYCLES()                                           \
+        __extension__({                                            \
+            uint64_t count_;                                       \
+            __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count_)); \
+            count_;                                                \
+        })
+#endif
+
 // Do all processors see the stores of one in the order in which it made them?
 #if defined(__x86_64__)
 #    define HAK_STORES_IN_ORDER 1

@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
+#include "base/timing.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
@@ -116,7 +117,9 @@ static unsigned cache_take(struct hak_cache *cache,
                 slab = hak_loot_slab(cache, size_class);
             }
             if (slab == NULL) {
+                const uint64_t begin = hak_timing_begin();
                 slab = hak_slab_make(cache, cache->tag, size_class);
+                hak_timing_end(HAK_TIMING_slab_make, begin);
             }
             if (slab == NULL) {
                 break;

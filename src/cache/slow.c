@@ -1,4 +1,5 @@
 // slow.c -- what the fast paths fall back to.
+#include "base/timing.h"
 #include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
@@ -54,10 +55,12 @@ void *hak_malloc_slow_for(size_t size_class, const void *site)
     if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
         return hak_refuse(HAK_FAILURE_INJECTED, request);
     }
+    const uint64_t begin = hak_timing_begin();
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
     void *block = malloc_locked(cache, (unsigned)size_class);
     hak_lock_drop(&cache->lock);
+    hak_timing_end(HAK_TIMING_refill, begin);
     return HAK_LIKELY(block != NULL) ? block : malloc_again(cache, request, (unsigned)size_class);
 }
 
@@ -83,17 +86,23 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
         hak_start_direct(cache);
     }
     if (!hak_map_is_small(entry)) {
+        const uint64_t begin = hak_timing_begin();
         hak_large_free(cache, block, entry);
+        hak_timing_end(HAK_TIMING_large_free, begin);
     } else if (HAK_UNLIKELY(cache->is_direct)) {
         hak_inbox_put_direct(block);
     } else if (HAK_MAP_TAG(entry) == cache->tag) {
+        const uint64_t begin = hak_timing_begin();
         hak_lock_take(&cache->lock);
         hak_count(&cache->events, 1);
         hak_magazine_spill(cache, size_class, block);
         hak_lock_drop(&cache->lock);
+        hak_timing_end(HAK_TIMING_spill, begin);
         hak_sweep_wanted(0);
     } else {
+        const uint64_t begin = hak_timing_begin();
         hak_inbox_post(cache, block, entry);
+        hak_timing_end(HAK_TIMING_parcel, begin);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/options.h"
+#include "base/timing.h"
 #include "cache/cache.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
@@ -170,7 +171,9 @@ static void sweep_until_quiet(void)
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
         hak_lock_take(&sweep_lock);
         hak_count(&hak_arena.tick, 1);
+        const uint64_t begin = hak_timing_begin();
         const size_t kept = sweep_pass_locked(false);
+        hak_timing_end(HAK_TIMING_sweep, begin);
         hak_lock_drop(&sweep_lock);
         const size_t gone = purge_due();
         const size_t waiting = kept + hak_load_relaxed(&hak_arena.dirty_bytes) +

@@ -4,6 +4,7 @@
 
 #include "base/bits.h"
 #include "base/options.h"
+#include "base/timing.h"
 #include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/large.h"
@@ -50,10 +51,12 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
     if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
         return hak_refuse(HAK_FAILURE_INJECTED, request);
     }
+    const uint64_t begin = hak_timing_begin();
     hak_lock_take(&cache->lock);
     hak_magazine_tidy(cache, bytes);
     hak_lock_drop(&cache->lock);
     void *block = hak_large_alloc(bytes, alignment, zeroed);
+    hak_timing_end(HAK_TIMING_large_alloc, begin);
     return HAK_LIKELY(block != NULL) ? block : large_again(request, zeroed);
 }
 

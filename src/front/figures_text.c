@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "base/timing.h"
 #include "front/figures.h"
 #include "os/os.h"
 
@@ -45,6 +46,42 @@ static void add_class_json(struct text *text,
     add(text, "}");
 }
 
+static uint64_t timing_count(const struct hak_timing *timing)
+{
+    uint64_t count = 0;
+    for (unsigned step = 0; step < HAK_TIMING_STEPS; step++) {
+        count += hak_load_relaxed(&timing->times[step]);
+    }
+    return count;
+}
+
+static void add_timing_json(struct text *text, unsigned path)
+{
+    const struct hak_timing *timing = &hak_timings[path];
+    add(text,
+        "{\"name\":\"%s\",\"cycles\":%z,\"times\":[",
+        hak_timing_names[path],
+        (size_t)hak_load_relaxed(&timing->cycles));
+    for (unsigned step = 0; step < HAK_TIMING_STEPS; step++) {
+        add(text, "%s%z", step > 0 ? "," : "", (size_t)hak_load_relaxed(&timing->times[step]));
+    }
+    add(text, "]}");
+}
+
+// With option debug_timing.
+static void add_timings_json(struct text *text)
+{
+    bool is_first = true;
+    for (unsigned path = 0; path < HAK_TIMING_PATHS; path++) {
+        if (timing_count(&hak_timings[path]) > 0) {
+            add(text, "%s", is_first ? ",\"timings\":[" : ",");
+            add_timing_json(text, path);
+            is_first = false;
+        }
+    }
+    add(text, "%s", is_first ? "" : "]");
+}
+
 size_t hak_figures_json(const struct hak_figures *figures, char *start, size_t bytes)
 {
     struct text text = {start, bytes, 0};
@@ -65,7 +102,9 @@ size_t hak_figures_json(const struct hak_figures *figures, char *start, size_t b
             between = ",";
         }
     }
-    add(&text, "]}\n");
+    add(&text, "]");
+    add_timings_json(&text);
+    add(&text, "}\n");
     return text.length;
 }
 
@@ -96,6 +135,28 @@ static void add_line(struct text *text, const char *name, uint64_t value)
     add(text, "  %s\n", name);
 }
 
+// A row for each path that was taken: its times, its cycles each, and its slowest, below that many cycles.
+static void add_timings(struct text *text)
+{
+    const char *title = "       times     average     slowest  cycles of\n";
+    for (unsigned path = 0; path < HAK_TIMING_PATHS; path++) {
+        const struct hak_timing *timing = &hak_timings[path];
+        const uint64_t count = timing_count(timing);
+        unsigned slowest = HAK_TIMING_STEPS;
+        while (slowest > 0 && hak_load_relaxed(&timing->times[slowest - 1]) == 0) {
+            slowest--;
+        }
+        if (count > 0) {
+            add(text, "%s", title);
+            title = "";
+            add_number(text, "times", count);
+            add_number(text, "average", hak_load_relaxed(&timing->cycles) / count);
+            add_number(text, "slowest", UINT64_C(1) << slowest);
+            add(text, "  %s\n", hak_timing_names[path]);
+        }
+    }
+}
+
 size_t hak_figures_text(const struct hak_figures *figures, char *start, size_t bytes)
 {
     struct text text = {start, bytes, 0};
@@ -121,5 +182,6 @@ size_t hak_figures_text(const struct hak_figures *figures, char *start, size_t b
             add(&text, "\n");
         }
     }
+    add_timings(&text);
     return text.length < bytes ? text.length : bytes - 1;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/options.h"
+#include "base/timing.h"
 #include "cache/cache.h"
 #include "cache/failure.h"
 #include "cache/loot.h"

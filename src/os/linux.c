@@ -17,6 +17,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/timing.h"
 #include "os/os.h"
 #include "os/refusal.h"
 #include "os/syscall.h"
@@ -68,7 +69,9 @@ static bool noted(long result, size_t bytes)
 static void *map(void *hint, size_t bytes, int protection, int extra_flags)
 {
     const long flags = MAP_PRIVATE | MAP_ANONYMOUS | extra_flags;
+    const uint64_t begin = hak_timing_begin();
     long got = hak_syscall(SYS_mmap, (long)hint, (long)bytes, protection, flags, -1, 0);
+    hak_timing_end(HAK_TIMING_map, begin);
     return counted(&hak_os_counts.maps, noted(got, bytes)) ? (void *)got : NULL;
 }
 
@@ -100,13 +103,17 @@ void hak_os_seal(void *start, size_t bytes)
 
 bool hak_os_unmap(void *start, size_t bytes)
 {
+    const uint64_t begin = hak_timing_begin();
     const long got = hak_syscall(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0);
+    hak_timing_end(HAK_TIMING_unmap, begin);
     return counted(&hak_os_counts.unmaps, got == 0);
 }
 
 bool hak_os_purge(void *start, size_t bytes)
 {
+    const uint64_t begin = hak_timing_begin();
     const long got = hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED, 0, 0, 0);
+    hak_timing_end(HAK_TIMING_purge, begin);
     hak_add_relaxed(&hak_os_counts.purged_bytes, got == 0 ? bytes : 0);
     return counted(&hak_os_counts.purges, got == 0);
 }

@@ -99,3 +99,48 @@ fn who_cannot_be_looked_into_is_said_in_one_line() {
         .hakmem(&["stats", "--core", &format!("{folder}/gone")])
         .is_one_line(2, &line);
 }
+
+#[test]
+fn slow_paths_are_timed_when_that_is_wanted() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("tells", TELLS, &["-pthread"]);
+    let mut command = Command::new(&program);
+    command
+        .env("LD_PRELOAD", library())
+        .env("HAKMEM_PURGER", "0")
+        .env("HAKMEM_DEBUG_TIMING", "1");
+    let mut process = Waiting::start(&mut command);
+    let own: Value = serde_json::from_str(&process.next_line()).unwrap();
+    let answer = workshop.hakmem(&["stats", "--json", &process.pid()]);
+    let seen: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+    assert_eq!(seen["timings"], own["timings"]);
+    let names: Vec<&str> = seen["timings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|timing| timing["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"refill") && names.contains(&"large_alloc"));
+    let of = |name: &str| names.iter().position(|one| *one == name).unwrap();
+    let times = |name: &str| -> u64 {
+        let times = &seen["timings"][of(name)]["times"];
+        times
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|n| n.as_u64().unwrap())
+            .sum()
+    };
+    // Each slab and each mapping that the counters know was timed, but for the first ones: they
+    // were made before the options were read.
+    let made: u64 = seen["classes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|class| class["slabs_made"].as_u64().unwrap())
+        .sum();
+    assert!(times("slab_make") <= made && times("slab_make") + 40 > made);
+    assert!(times("large_alloc") >= 1500);
+    let answer = workshop.hakmem(&["stats", &process.pid()]);
+    answer.ended_with(0).says("slow path").says("99 % below");
+}

@@ -46,6 +46,7 @@ structs! {
     Registry, "hak_registry": all;
     SlabCounts, "hak_slab_counts": made ended;
     OsCounts, "hak_os_counts": maps unmaps remaps purges purged_bytes huge_advices refused;
+    Timing, "hak_timing": cycles times;
     Failures, "hak_failures": count latest;
     Failure, "hak_failure": number date_ns bytes alignment site asked_bytes limit_value limit_use thread_id
         error kind limit;

@@ -1,6 +1,7 @@
 //! A heap as numbers, under the names of `docs/statistics.md`.
 
 use crate::heap::{CacheCounts, Content, Heap, OsCounts, Owner};
+use crate::timings::Timing;
 use serde::Serialize;
 
 #[derive(Clone, Debug, Serialize)]
@@ -13,6 +14,9 @@ pub struct Figures {
     #[serde(flatten)]
     pub counters: Counters,
     pub classes: Vec<ClassFigures>,
+    /// Of the slow paths, with option debug_timing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timings: Vec<Timing>,
     pub caches: Vec<CacheFigures>,
     pub options: serde_json::Map<String, serde_json::Value>,
     /// What could not be followed.
@@ -111,6 +115,7 @@ impl Figures {
                 ..Counters::default()
             },
             classes: classes(heap),
+            timings: heap.timings.clone(),
             caches: caches(heap),
             options: heap
                 .options

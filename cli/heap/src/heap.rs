@@ -2,6 +2,7 @@
 
 use crate::failures::Failures;
 use crate::options::Setting;
+use crate::timings::Timing;
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -179,6 +180,7 @@ pub struct Heap {
     pub slab_counts: Vec<SlabCounts>,
     pub options: Vec<Setting>,
     pub failures: Failures,
+    pub timings: Vec<Timing>,
     /// Where descriptors and tables lie: start and length.
     pub metadata: Vec<(u64, u64)>,
     /// Blocks that moved while this was read: by as many any figure may be off.

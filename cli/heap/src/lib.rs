@@ -18,4 +18,5 @@ pub mod live;
 pub mod memory;
 pub mod options;
 pub mod resident;
+pub mod timings;
 mod walk;

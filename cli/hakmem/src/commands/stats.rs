@@ -60,6 +60,7 @@ fn text(opened: &Opened, figures: &Figures, form: Form) -> String {
         totals(figures, form),
         classes(figures, form),
         caches(opened, figures, form),
+        timings(figures, form),
         counters(figures),
     ];
     if figures.moved_blocks > 0 {
@@ -230,6 +231,39 @@ fn caches(opened: &Opened, figures: &Figures, form: Form) -> String {
     } else {
         table.render(form)
     }
+}
+
+/// A power of two in words: "4 Ki".
+fn power(log2: u32) -> String {
+    let units = ["", " Ki", " Mi", " Gi", " Ti"];
+    let unit = usize::try_from(log2 / 10).unwrap_or(0).min(units.len() - 1);
+    format!("{}{}", 1_u64 << (log2 % 10), units[unit])
+}
+
+/// With option debug_timing: how long slow paths took.
+fn timings(figures: &Figures, form: Form) -> String {
+    if figures.timings.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::default();
+    table.text_column("slow path", 0);
+    table.number_column("times", 0);
+    table.number_column("cycles each", 0);
+    table.number_column("half below", 0);
+    table.number_column("99 % below", 0);
+    table.number_column("all below", 1);
+    for timing in &figures.timings {
+        let average = timing.cycles as f64 / timing.count().max(1) as f64;
+        table.row(vec![
+            Cell::new(timing.name.replace('_', " ")),
+            Cell::new(timing.count().to_string()),
+            Cell::new(format!("{average:.0}")),
+            Cell::new(power(timing.below(0.5))),
+            Cell::new(power(timing.below(0.99))),
+            Cell::new(power(timing.below(1.0))),
+        ]);
+    }
+    table.render(form)
 }
 
 fn counters(figures: &Figures) -> String {

@@ -11,6 +11,7 @@ use crate::fields::Fields;
 use crate::heap::{Arena, Cache, Class, Heap, OsCounts, SlabCounts};
 use crate::memory::Memory;
 use crate::options;
+use crate::timings;
 use std::collections::HashMap;
 
 /// Limits on what is believed: more than any heap has.
@@ -83,6 +84,7 @@ impl Walk<'_> {
             slab_counts: self.slab_counts()?,
             options: options::read(self.control, self.memory)?,
             failures: Failures::read_by(self.memory, self.control)?,
+            timings: timings::read(self.control, self.memory)?,
             metadata: self.metadata()?,
             moved_blocks,
             doubts: found.doubts,

@@ -1,0 +1,48 @@
+// timing.h -- cycles spent in slow paths, as histograms, while option debug_timing is on.
+//
+// Layer     base
+// Owns      hak_timings: per path the sum, and how often it took 2^n to 2^(n+1) cycles.
+// Threads   any; each counter on its own.
+//
+// Off, a path pays a load and two branches that are always predicted; the fast paths know nothing of it.
+// Cycles are those of the processor's clock for time, which ticks at one rate whatever the processor does:
+// x86-64's time stamp counter, 64-bit ARM's virtual counter.
+#ifndef HAK_BASE_TIMING_H
+#define HAK_BASE_TIMING_H
+
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/options.h"
+
+enum hak_timing_path {
+#define HAK_TIMING(name, help) HAK_TIMING_##name,
+#include "base/timings.def"
+    HAK_TIMING_PATHS
+};
+
+enum { HAK_TIMING_STEPS = 40 }; // the last: 3 minutes and more, at 3 GHz
+struct hak_timing {
+    _Atomic(uint64_t) cycles;
+    _Atomic(uint64_t) times[HAK_TIMING_STEPS];
+};
+HAK_INTERNAL extern struct hak_timing hak_timings[HAK_TIMING_PATHS];
+HAK_INTERNAL extern const char *const hak_timing_names[HAK_TIMING_PATHS];
+
+// 0 while the option is off.
+HAK_INLINE uint64_t hak_timing_begin(void)
+{
+    return HAK_UNLIKELY(hak_load_relaxed(&hak_options.debug_timing) != 0) ? HAK_CYCLES() : 0;
+}
+
+HAK_INTERNAL HAK_COLD void hak_timing_note(enum hak_timing_path path, uint64_t cycles);
+
+HAK_INLINE void hak_timing_end(enum hak_timing_path path, uint64_t begin)
+{
+    if (HAK_UNLIKELY(begin != 0)) {
+        hak_timing_note(path, HAK_CYCLES() - begin);
+    }
+}
+
+#endif

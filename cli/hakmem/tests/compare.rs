@@ -77,6 +77,26 @@ fn a_table_can_be_made_again_from_the_file() {
 }
 
 #[test]
+fn the_baseline_is_any_allocator() {
+    let workshop = Workshop::open();
+    workshop.allocator("libmine.so", &[]);
+    let program = workshop.program();
+    for (allocators, baseline) in [
+        ("mine=libmine.so,glibc", "mine"),
+        ("glibc", "mine=libmine.so"),
+        ("mine=libmine.so,glibc", "mine=libmine.so"),
+    ] {
+        let arguments = ["-a", allocators, "-b", baseline, "--export", "result.json"];
+        compare(&workshop, &arguments, &[text(&program)])
+            .ended_with(0)
+            .says("× mine");
+        let document = exported(&workshop);
+        assert_eq!(document["settings"]["baseline"], "mine");
+        assert_eq!(document["allocators"].as_object().unwrap().len(), 2);
+    }
+}
+
+#[test]
 fn a_process_without_the_library_is_refused() {
     let workshop = Workshop::open();
     let program = workshop.program();

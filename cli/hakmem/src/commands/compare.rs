@@ -90,20 +90,11 @@ struct ServerArguments {
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let places = Places::find()?;
     let catalogue = Catalogue::load(&places)?;
-    let mut names = arguments.allocators.clone();
-    if !names.is_empty() && !names.contains(&arguments.baseline) {
-        names.push(arguments.baseline.clone());
-    }
-    let allocators = catalogue.choose(&names)?;
-    if !allocators.iter().any(|one| one.name == arguments.baseline) {
-        return Err(usage!(
-            "the baseline '{}' is none of the allocators",
-            arguments.baseline
-        ));
-    }
+    let mut allocators = catalogue.choose(&arguments.allocators)?;
+    let baseline = baseline(&arguments.baseline, &mut allocators, &catalogue)?;
     let mut notes = catalogue.left_out;
     let workload = workload(&arguments, &mut notes)?;
-    let mut document = new_document(&arguments, &allocators, &workload, &places)?;
+    let mut document = new_document(&arguments, &baseline, &allocators, &workload, &places)?;
     document.notes = notes;
 
     let page = arguments.output.page(&places)?;
@@ -132,6 +123,19 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         Outcome::Finished if document.refused.is_empty() => Ok(ExitCode::SUCCESS),
         Outcome::Finished => Ok(ExitCode::FAILURE),
     }
+}
+
+/// The name of what ratios are against: one of the allocators, or one more.
+fn baseline(text: &str, allocators: &mut Vec<Allocator>, catalogue: &Catalogue) -> Result<String> {
+    if !allocators.iter().any(|one| one.name == text) {
+        let one = catalogue.choose(&[text.to_string()])?.remove(0);
+        let name = one.name.clone();
+        if !allocators.iter().any(|known| known.name == name) {
+            allocators.push(one);
+        }
+        return Ok(name);
+    }
+    Ok(text.into())
 }
 
 fn workload(arguments: &Arguments, notes: &mut Vec<String>) -> Result<Workload> {
@@ -266,6 +270,7 @@ fn server(arguments: &ServerArguments) -> Result<Option<Server>> {
 
 fn new_document(
     arguments: &Arguments,
+    baseline: &str,
     allocators: &[Allocator],
     workload: &Workload,
     places: &Places,
@@ -283,7 +288,7 @@ fn new_document(
             runs: arguments.runs,
             timeout_s: arguments.timeout,
             allocators: arguments.allocators.clone(),
-            baseline: arguments.baseline.clone(),
+            baseline: baseline.into(),
             ..Settings::default()
         },
         machine: machine::describe(),

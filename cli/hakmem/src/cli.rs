@@ -6,11 +6,18 @@ use crate::commands::{
 };
 use clap::{Parser, Subcommand};
 
-const EXIT_CODES: &str = "\
+const EXAMPLES: &str = "\
+Examples:
+  hakmem run -- python3 app.py            a program under hakmem, and proof that it is
+  hakmem compare -- ./server --bench      the same program under every allocator: who wins, how certain
+  hakmem verify 4711                      which allocator a process really uses
+  hakmem record -- ./server               every allocation, into trace.hkt
+  hakmem replay trace.hkt --all           that trace through every allocator
+
 Exit codes: 0 done; 1 failed, or the answer is no; 2 wrong usage. `run` and `record` end as their program does.";
 
 #[derive(Parser)]
-#[command(name = "hakmem", version, about, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(name = "hakmem", version, about, after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -38,4 +45,25 @@ pub enum Command {
     Report(report::Arguments),
     Peers(peers::Arguments),
     Generate(generate::Arguments),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_command_has_examples() {
+        let mut left = vec![Cli::command()];
+        while let Some(command) = left.pop() {
+            let help = command.get_after_help().map(ToString::to_string);
+            assert!(
+                help.is_some_and(|text| text.contains("Example")),
+                "{} has no example",
+                command.get_name()
+            );
+            let below = command.get_subcommands();
+            left.extend(below.filter(|one| !one.is_hide_set()).cloned());
+        }
+    }
 }

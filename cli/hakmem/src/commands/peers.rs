@@ -30,6 +30,9 @@ pub struct Arguments {
 #[derive(Subcommand)]
 enum Action {
     /// Build allocators from their newest sources; takes a few minutes the first time
+    #[command(
+        after_help = "Examples:\n  hakmem peers install\n  hakmem peers install jemalloc -j 1"
+    )]
     Install {
         /// Which ones (default: all)
         names: Vec<String>,
@@ -38,17 +41,27 @@ enum Action {
         jobs: Option<usize>,
     },
     /// Show every allocator that can be named, built, added, or found in the system
+    #[command(after_help = "Example:\n  hakmem peers list")]
     List,
     /// Give a library a name
+    #[command(
+        after_help = "Example:\n  hakmem peers add mine ./libmine.so --env MINE_OPTIONS=fast"
+    )]
     Add {
+        /// What it is called from now on
         name: String,
+        /// The shared library, which has to define the whole malloc family
         library: PathBuf,
         /// What its programs need in their environment
         #[arg(long, value_name = "NAME=VALUE")]
         env: Vec<String>,
     },
     /// Forget a library that was added or built
-    Remove { name: String },
+    #[command(after_help = "Example:\n  hakmem peers remove mine")]
+    Remove {
+        /// What it is called
+        name: String,
+    },
 }
 
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {

@@ -4,7 +4,7 @@ use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Table};
-use hakmem_lab::{failed, whole_file};
+use hakmem_lab::{failed, interrupt, whole_file};
 use hakmem_trace::analysis::{self, Analysis, Calls, Site, analyse};
 use hakmem_trace::export::to_parquet;
 use hakmem_trace::format::Reason;
@@ -37,14 +37,23 @@ pub struct Arguments {
 #[derive(Subcommand)]
 enum Question {
     /// What was recorded: processes, calls, live memory, and what is missing
+    #[command(
+        after_help = "Examples:\n  hakmem trace info trace.hkt\n  hakmem trace info trace.hkt --json"
+    )]
     Info(Source),
     /// How many blocks of which sizes were asked for
+    #[command(after_help = "Example:\n  hakmem trace sizes trace.hkt")]
     Sizes(Source),
     /// How long blocks lived, and who freed them
+    #[command(after_help = "Example:\n  hakmem trace lifetimes trace.hkt --process 2")]
     Lifetimes(Source),
     /// Which call sites allocate most
+    #[command(
+        after_help = "Examples:\n  hakmem record --stacks -- ./program\n  hakmem trace top-sites trace.hkt --by live"
+    )]
     TopSites(TopSites),
     /// Write all events to a file for other tools
+    #[command(after_help = "Example:\n  hakmem trace export --parquet events.parquet trace.hkt")]
     Export(Export),
 }
 

@@ -51,7 +51,8 @@ pub fn refuse_existing(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> Error {
+/// Why there is no file at `path`, or no new one.
+pub fn unwritten(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             failed!(

@@ -2,14 +2,16 @@
 
 use crate::order::{Ordered, Step, What};
 use crate::reader::Reader;
-use hakmem_lab::error::Result;
-use hakmem_lab::{failed, whole_file};
+use hakmem_lab::error::{Error, Result};
+use hakmem_lab::{failed, interrupt, whole_file};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -56,15 +58,14 @@ pub fn to_parquet(reader: &Reader, path: &Path) -> Result<u64> {
 }
 
 fn write_rows(reader: &Reader, path: &Path, file: File) -> Result<u64> {
-    let cannot =
-        |error: &dyn std::fmt::Display| failed!("cannot write {}: {error}", path.display());
-    let schema = Arc::new(parse_message_type(SCHEMA).map_err(|error| cannot(&error))?);
-    let level = ZstdLevel::try_new(3).map_err(|error| cannot(&error))?;
+    let cannot = |error| unwritten(path, error);
+    let schema = Arc::new(parse_message_type(SCHEMA).map_err(cannot)?);
+    let level = ZstdLevel::try_new(3).map_err(cannot)?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .build();
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))
-        .map_err(|error| cannot(&error))?;
+    let mut writer =
+        SerializedFileWriter::new(file, schema, Arc::new(properties)).map_err(cannot)?;
     let mut rows = Rows::default();
     let mut count = 0;
     let units = 1e9 / reader.units_per_second();
@@ -80,14 +81,26 @@ fn write_rows(reader: &Reader, path: &Path, file: File) -> Result<u64> {
                 &step,
             );
             count += 1;
+            if interrupt::requested() {
+                return Err(failed!("stopped; {} is not written", path.display()));
+            }
             if rows.time.len() == ROWS_A_GROUP {
-                rows.write(&mut writer).map_err(|error| cannot(&error))?;
+                rows.write(&mut writer).map_err(cannot)?;
             }
         }
     }
-    rows.write(&mut writer).map_err(|error| cannot(&error))?;
-    writer.close().map_err(|error| cannot(&error))?;
+    rows.write(&mut writer).map_err(cannot)?;
+    writer.close().map_err(cannot)?;
     Ok(count)
+}
+
+fn unwritten(path: &Path, error: ParquetError) -> Error {
+    if let ParquetError::External(inner) = &error
+        && let Some(inner) = inner.downcast_ref::<io::Error>()
+    {
+        return whole_file::unwritten(path, inner);
+    }
+    failed!("cannot write {}: {error}", path.display())
 }
 
 fn name(what: What) -> &'static str {

@@ -129,13 +129,15 @@ fn adopt_orphans() {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// Collect until all programs have ended. The status is that of the one that was started.
+/// Collect until all programs have ended. The status is that of the one that was started. The first
+/// signal is that program's; a second one, or one after its end, is for those that it left behind.
 fn collect(collector: &mut Collector, child: Child, watch: &Watch) -> Result<Option<ExitStatus>> {
     let id = child.id() as i32;
     let mut own_status = None;
     let mut signals = 0;
     loop {
         collector.round()?;
+        let had_ended = own_status.is_some();
         let mut raw = 0;
         // SAFETY: the kernel writes a status to where it is told.
         match unsafe { libc::waitpid(-1, &mut raw, libc::WNOHANG) } {
@@ -149,7 +151,7 @@ fn collect(collector: &mut Collector, child: Child, watch: &Watch) -> Result<Opt
         }
         if let Some(signal) = watch.take() {
             signals += 1;
-            if signals > 1 || own_status.is_some() {
+            if signals > 1 || had_ended {
                 collector.stop(Reason::Stopped);
                 return Ok(own_status);
             }

@@ -14,14 +14,17 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 pub const FORMAT: u32 = 1;
 pub const KIND: &str = "replay";
+/// How often a run is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(10);
 
 pub struct Options {
     pub trace: PathBuf,
@@ -141,7 +144,7 @@ impl ReplayDocument {
 /// A file without a name, so that nothing is left of it however this process ends, and the name by
 /// which a child of this process opens it.
 fn nameless_file() -> Result<(File, PathBuf)> {
-    let file = tempfile::tempfile().map_err(plan::unwritten)?;
+    let file = temporary()?;
     let name = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     Ok((file, name.into()))
 }
@@ -271,33 +274,61 @@ fn run_once(
     if let Some(library) = &allocator.library {
         command.env("LD_PRELOAD", library);
     }
-    let cannot = |error: std::io::Error| failed!("cannot start the replay: {error}");
+    let cannot = |error: io::Error| failed!("cannot start the replay: {error}");
     // In a file: a pipe to a process that crashes at its start would break.
     let (mut file, name) = nameless_file()?;
     let text =
         serde_json::to_vec(task).map_err(|error| failed!("cannot write the plan: {error}"))?;
     file.write_all(&text).map_err(plan::unwritten)?;
-    let output = command
+    // Pipes would have to be emptied while it runs.
+    let (mut answer, mut errors) = (temporary()?, temporary()?);
+    let child = command
         .arg(&name)
         .stdin(Stdio::null())
-        .output()
+        .stdout(answer.try_clone().map_err(cannot)?)
+        .stderr(errors.try_clone().map_err(cannot)?)
+        .spawn()
         .map_err(cannot)?;
-    if !output.status.success() {
-        let line = String::from_utf8_lossy(&output.stderr);
-        let line = line
+    let status = wait(child).map_err(cannot)?;
+    if !status.success() {
+        let text = text_of(&mut errors);
+        let line = text
             .lines()
             .last()
             .unwrap_or_default()
             .trim_start_matches("hakmem: ");
-        return Err(match output.status.signal() {
+        return Err(match status.signal() {
             Some(signal) => failed!("the replay was ended by signal {signal} {line}"),
             None => failed!("{line}"),
         });
     }
-    let replayed: Replayed = serde_json::from_slice(&output.stdout)
+    let replayed: Replayed = serde_json::from_str(&text_of(&mut answer))
         .map_err(|error| failed!("the replay's answer cannot be understood: {error}"))?;
     check_owner(allocator, &replayed)?;
     Ok(replayed)
+}
+
+fn temporary() -> Result<File> {
+    tempfile::tempfile().map_err(plan::unwritten)
+}
+
+fn text_of(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Wait for a child, and end it when the user has had enough.
+fn wait(mut child: Child) -> io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if interrupt::requested() {
+            child.kill()?;
+        }
+        std::thread::sleep(POLL);
+    }
 }
 
 /// The process has to have used this allocator; else its figures are another's.

@@ -116,6 +116,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         Question::Export(question) => {
             let reader = open(&question.trace)?;
             whole_file::refuse_existing(&question.parquet)?;
+            interrupt::install();
             let rows = to_parquet(&reader, &question.parquet)?;
             eprintln!("hakmem: {rows} rows in {}", question.parquet.display());
         }

@@ -8,6 +8,11 @@ struct hak_options hak_options = {
 
 struct hak_option_sources hak_option_sources;
 
+HAK_IN_CORE const struct hak_option_feature hak_option_features[] = {
+#define HAK_FEATURE(option, on, off) {HAK_OPTION_IS_##option, (on), (off)},
+#include "base/options.def"
+};
+
 HAK_IN_CORE const struct hak_option_row hak_option_rows[HAK_OPTION_COUNT] = {
 #define HAK_OPTION(name, kind, unit, initial, min, max, when, help) \
     {#name, (unit), (help), (initial), (min), (max), HAK_OPTION_##kind, HAK_OPTION_##when},

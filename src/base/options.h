@@ -44,6 +44,19 @@ enum {
 };
 HAK_INTERNAL extern const struct hak_option_row hak_option_rows[HAK_OPTION_COUNT];
 
+// What turns a feature on and off.
+struct hak_option_feature {
+    uint32_t option; // its number
+    uint32_t on;
+    uint32_t off;
+};
+enum {
+#define HAK_FEATURE(option, on, off) HAK_FEATURE_IS_##option,
+#include "base/options.def"
+    HAK_FEATURE_COUNT
+};
+HAK_INTERNAL extern const struct hak_option_feature hak_option_features[HAK_FEATURE_COUNT];
+
 // Who has set an option; the later in this list overrules the earlier.
 enum hak_option_source {
     HAK_FROM_DEFAULT,

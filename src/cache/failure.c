@@ -30,6 +30,7 @@ static const char *const limit_names[HAK_LIMITS] = {
     [HAK_LIMIT_MAPPINGS] = "vm.max_map_count",
     [HAK_LIMIT_GROUP] = "the control group's memory",
     [HAK_LIMIT_MAP] = "hakmem's address map",
+    [HAK_LIMIT_HEAP] = "HAKMEM_LIMIT_HARD",
 };
 
 // With option trace_failures: one line.
@@ -139,10 +140,17 @@ void *hak_refuse_memory(struct hak_request request, uint64_t mark)
     const struct hak_refusal refusal = hak_refusal_since(mark);
     if (refusal.error == 0) {
         struct hak_failure failure = failure_of(HAK_FAILURE_EXHAUSTION, request);
-        failure.limit = HAK_LIMIT_MAP;
-        failure.limit_value = (hak_map.super_mask + 1) << HAK_SUPER_LOG2;
-        failure.limit_use =
-            hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+        // A slab takes some units also for a small request.
+        if (!hak_arena_has_room(request.bytes + 4 * HAK_UNIT_BYTES)) {
+            failure.limit = HAK_LIMIT_HEAP;
+            failure.limit_value = hak_load_relaxed(&hak_options.limit_hard);
+            failure.limit_use = hak_arena_heap_bytes();
+        } else {
+            failure.limit = HAK_LIMIT_MAP;
+            failure.limit_value = (hak_map.super_mask + 1) << HAK_SUPER_LOG2;
+            failure.limit_use =
+                hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+        }
         note(&failure);
         return NULL;
     }

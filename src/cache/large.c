@@ -2,6 +2,7 @@
 #include "cache/large.h"
 
 #include "base/bits.h"
+#include "base/options.h"
 #include "cache/sweep.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -18,7 +19,8 @@ static size_t large_block_bytes(size_t bytes)
 
 static struct hak_slab *large_make(size_t block_bytes, size_t alignment)
 {
-    if (block_bytes > HAK_LARGE_RUN_MAX || alignment > HAK_SUPER_BYTES) {
+    if (block_bytes > HAK_LARGE_RUN_MAX || hak_load_relaxed(&hak_options.large_pool) == 0 ||
+        alignment > HAK_SUPER_BYTES) {
         return hak_arena_map(block_bytes, alignment);
     }
     const unsigned align_units =
@@ -164,7 +166,7 @@ void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
 {
     struct hak_slab *slab = large_of(block, entry);
     const unsigned bin = entry - HAK_SMALL_CLASSES;
-    if (bin < HAK_LARGE_BINS && !cache->is_direct) {
+    if (bin < HAK_LARGE_BINS && hak_large_keeps(cache)) {
         large_keep_instead(cache, block, bin);
     } else if (!hak_cas_relaxed(hak_map_place(block), &entry, HAK_MAP_NOTHING)) {
         hak_die_double_free(block, slab->bytes); // another thread was faster by a moment

@@ -34,8 +34,12 @@ HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);
 // Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
 HAK_INTERNAL size_t hak_large_expire(struct hak_cache *cache, uint64_t age);
 
-// From now on, keep none; there is none. The owner.
+// From now on, keep none; there is none. The owner, as well as who asks.
 HAK_INTERNAL void hak_large_keep_nothing(struct hak_cache *cache);
+HAK_INLINE bool hak_large_keeps(const struct hak_cache *cache)
+{
+    return cache->hot[0].bin < HAK_LARGE_BINS;
+}
 
 // The place for blocks of `bin`: &cache->hot[bin / 8], which compilers make five instructions of.
 HAK_INLINE struct hak_hot *hak_large_place(struct hak_cache *cache, unsigned bin)

@@ -9,8 +9,10 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/loot.h"
+#include "cache/pools.h"
 #include "cache/steal.h"
 #include "meta/pool.h"
+#include "os/os.h"
 #include "slab/arena.h"
 
 // Blocks that one refill moves at most: enough that its own cost no longer shows.
@@ -246,6 +248,9 @@ static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)
 static void magazine_grow(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
+    if (hak_load_relaxed(&hak_options.ace) == 0) {
+        return;
+    }
     const uint32_t slots = 2 * (magazine->slots + 2) - 2;
     const size_t more = ((size_t)slots - magazine->slots) * hak_classes[size_class].bytes;
     const size_t most = hak_load_relaxed(&hak_options.magazine_bytes);
@@ -270,7 +275,8 @@ bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes)
         hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
     const size_t step = used / 16 > TIDY_MIN ? used / 16 : TIDY_MIN;
     cache->new_slab_bytes += new_bytes;
-    if (cache->new_slab_bytes < step || cache->is_direct) {
+    if (cache->new_slab_bytes < step || cache->is_direct ||
+        hak_load_relaxed(&hak_options.ace) == 0) {
         return false;
     }
     cache->new_slab_bytes = 0;
@@ -386,6 +392,45 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *bloc
     }
     hak_place_store(&magazine->base[held + 1], block);
     hak_store_relaxed(&cache->top[size_class], magazine->base + held + 2);
+}
+
+// Have the kernel give the pages of a block, whose content stays.
+static void block_touch(char *block, size_t bytes)
+{
+    const size_t page = hak_os_page_bytes();
+    for (size_t offset = 0; offset < bytes; offset += page - (uintptr_t)(block + offset) % page) {
+        volatile char *byte = block + offset;
+        *byte = *byte;
+    }
+}
+
+// False without memory.
+static bool prewarm_class(struct hak_cache *cache, unsigned size_class)
+{
+    if (hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) == NULL) {
+        void *block = hak_magazine_refill(cache, size_class);
+        if (block == NULL) {
+            return false;
+        }
+        hak_magazine_spill(cache, size_class, block); // it fits: it has just come out
+    }
+    const struct hak_magazine *magazine = &cache->magazines[size_class];
+    for (uint32_t held = magazine_held(cache, size_class); held > magazine->bottom; held--) {
+        void *block = hak_place_load(&magazine->base[held]);
+        if (block != NULL) { // a thief's fence
+            block_touch(block, hak_classes[size_class].bytes);
+        }
+    }
+    return true;
+}
+
+void hak_magazine_prewarm(struct hak_cache *cache)
+{
+    unsigned size_class = cache->is_direct ? HAK_SMALL_CLASSES : 0;
+    while (size_class < HAK_SMALL_CLASSES &&
+           (!hak_pools_have(size_class) || prewarm_class(cache, size_class))) {
+        size_class++;
+    }
 }
 
 void hak_magazine_flush_all(struct hak_cache *cache)

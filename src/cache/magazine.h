@@ -9,6 +9,8 @@
 
 // Fill the empty magazine of a class and take one block from it. NULL without memory.
 HAK_INTERNAL void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class);
+// Fill all magazines that are empty, and have the kernel give the pages of the blocks.
+HAK_INTERNAL void hak_magazine_prewarm(struct hak_cache *cache);
 // Make room in a full magazine and put `block` into it.
 HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block);
 // Put every block of every magazine back to where it belongs.

@@ -5,6 +5,7 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/pools.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
@@ -36,6 +37,24 @@ static HAK_COLD void *malloc_again(struct hak_cache *cache,
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
 
+// All pools that have classes for it are off.
+static HAK_COLD void *malloc_large(struct hak_cache *cache, struct hak_request request)
+{
+    const size_t bytes = HAK_SMALL_MAX + 1;
+    bool zeroed;
+    void *block = hak_large_reuse(cache, bytes);
+    if (block == NULL) {
+        block = hak_large_alloc(bytes, 1, &zeroed);
+    }
+    if (block == NULL) {
+        hak_sweep_everything();
+        const uint64_t mark = hak_refusal_mark();
+        block = hak_large_alloc(bytes, 1, &zeroed);
+        return block != NULL ? block : hak_refuse_memory(request, mark);
+    }
+    return block;
+}
+
 void *hak_malloc_slow_for(size_t size_class, const void *site)
 {
     const struct hak_request request = {hak_classes[size_class].bytes, 1, site};
@@ -52,8 +71,15 @@ void *hak_malloc_slow_for(size_t size_class, const void *site)
     if (hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
         return hak_cache_alloc(cache, size_class); // the cache of an earlier thread
     }
+    const unsigned served = hak_pools_class((unsigned)size_class);
+    if (HAK_UNLIKELY(served != size_class && served < HAK_SMALL_CLASSES)) {
+        return hak_cache_alloc_for(cache, served, site);
+    }
     if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
         return hak_refuse(HAK_FAILURE_INJECTED, request);
+    }
+    if (HAK_UNLIKELY(served != size_class)) {
+        return malloc_large(cache, request);
     }
     const uint64_t begin = hak_timing_begin();
     hak_lock_take(&cache->lock);

@@ -13,6 +13,7 @@
 #include "cache/magazine.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
+#include "os/os.h"
 #include "slab/arena.h"
 
 static _Atomic(bool) is_started;
@@ -71,7 +72,20 @@ void hak_stop_process(void)
 void hak_start_process(void)
 {
     hak_fork_start();
-    if (hak_start_is_direct() && hak_cache_self != &hak_cache_nobody) {
-        hak_start_direct(hak_cache_self);
+    struct hak_cache *cache = hak_cache_self;
+    if (cache == &hak_cache_nobody) {
+        return; // the options were there before
+    }
+    if (hak_load_relaxed(&hak_options.deterministic) != 0) {
+        static const char line[] =
+            "hakmem: HAKMEM_DETERMINISTIC has no effect: memory was allocated "
+            "before the environment could be read\n";
+        hak_os_print(line, sizeof line - 1);
+    }
+    if (hak_start_is_direct()) {
+        hak_start_direct(cache);
+    } else if (hak_load_relaxed(&hak_options.bigcache) == 0) {
+        hak_large_expire(cache, 0);
+        hak_large_keep_nothing(cache);
     }
 }

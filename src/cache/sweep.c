@@ -13,6 +13,7 @@
 #include "cache/thread.h"
 #include "os/os.h"
 #include "slab/arena.h"
+#include "slab/ranges.h"
 
 // Looks without an event after which a cache counts as asleep: 300 ms.
 enum { IDLE_LOOKS = 3 };
@@ -51,11 +52,13 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
             found[count++] = slab;
         }
     }
+    struct hak_ranges ranges = {.count = 0};
     for (unsigned i = 0; i < count; i++) {
-        hak_slab_purge(found[i]);
+        hak_slab_purge(found[i], &ranges);
         hak_list_remove(&found[i]->link);
         hak_list_append(slabs, &found[i]->link);
     }
+    hak_ranges_purge(&ranges);
     return count == SLABS_AT_A_TIME;
 }
 
@@ -63,7 +66,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
 static void sweep_class_locked(struct hak_cache *cache, unsigned size_class)
 {
     hak_cache_end_idle_slabs(cache, size_class);
-    while (sweep_slabs_locked(cache, size_class)) {
+    while (hak_free_policy() != HAK_FREE_KEEP && sweep_slabs_locked(cache, size_class)) {
         hak_lock_pass(&cache->lock);
     }
 }
@@ -141,24 +144,49 @@ static size_t sweep_pass_locked(bool all)
     return kept;
 }
 
+// Dirty bytes beyond what may wait: the budget in bytes, and what the soft limit leaves.
+static size_t surplus_bytes(void)
+{
+    const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
+    const size_t most =
+        hak_free_policy() == HAK_FREE_KEEP ? SIZE_MAX : hak_load_relaxed(&hak_options.dirty_bytes);
+    const size_t limit = hak_load_relaxed(&hak_options.limit_soft);
+    const size_t heap = hak_arena_heap_bytes();
+    const size_t over_limit = limit != 0 && heap > limit ? heap - limit : 0;
+    const size_t over_most = dirty > most ? dirty - most : 0;
+    const size_t over = over_limit > over_most ? over_limit : over_most;
+    return over < dirty ? over : dirty;
+}
+
+// Dirty bytes that wait to be given back.
+static size_t waiting_bytes(void)
+{
+    return hak_free_policy() == HAK_FREE_KEEP
+               ? surplus_bytes()
+               : hak_load_relaxed(&hak_arena.dirty_bytes) + hak_load_relaxed(&hak_arena.tail_bytes);
+}
+
 // Give back what has waited for long enough, and what exceeds the budget. Returns the bytes.
 static size_t purge_due(void)
 {
     const struct hak_purge_age due = {decay_ticks(), 2 * decay_ticks()};
-    size_t gone = hak_arena_purge(due, TICK_PURGE_BYTES);
-    const size_t most = hak_load_relaxed(&hak_options.dirty_bytes);
-    const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
-    if (dirty > most) {
-        const size_t more = dirty - most;
+    const size_t surplus = surplus_bytes();
+    size_t gone = hak_free_policy() != HAK_FREE_KEEP ? hak_arena_purge(due, TICK_PURGE_BYTES) : 0;
+    if (surplus > gone) {
+        const size_t more = surplus - gone;
         gone += hak_arena_purge((struct hak_purge_age){0, 0},
                                 more < TICK_PURGE_BYTES ? more : TICK_PURGE_BYTES);
+    }
+    if (gone > 0 && hak_free_policy() == HAK_FREE_AND_UNMAP) {
+        hak_arena_trim();
     }
     return gone;
 }
 
 static bool is_wanted(void)
 {
-    return hak_load_relaxed(&hak_options.purger) != 0;
+    return hak_load_relaxed(&hak_options.purger) != 0 &&
+           hak_load_relaxed(&hak_options.deterministic) == 0;
 }
 
 // Give back until nothing has waited for a while, or nobody wants it any more.
@@ -176,8 +204,7 @@ static void sweep_until_quiet(void)
         hak_timing_end(HAK_TIMING_sweep, begin);
         hak_lock_drop(&sweep_lock);
         const size_t gone = purge_due();
-        const size_t waiting = kept + hak_load_relaxed(&hak_arena.dirty_bytes) +
-                               hak_load_relaxed(&hak_arena.tail_bytes);
+        const size_t waiting = kept + waiting_bytes();
         quiet = gone > 0 || kept > 0 || waiting >= hak_load_relaxed(&hak_options.purge_start_bytes)
                     ? 0
                     : quiet + 1;
@@ -205,8 +232,7 @@ static bool sweeper_may_end(void)
     if (!hak_os_barrier_all()) {
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS); // as good: no store stays unseen for so long
     }
-    const size_t waiting =
-        hak_load_relaxed(&hak_arena.dirty_bytes) + hak_load_relaxed(&hak_arena.tail_bytes);
+    const size_t waiting = waiting_bytes();
     uint32_t none = 0;
     return !is_wanted() ||
            (waiting < hak_load_relaxed(&hak_options.purge_start_bytes) && !is_any_kept()) ||
@@ -223,12 +249,11 @@ static void sweeper_work(void)
 // Step start of sweeper.pml.
 void hak_sweep_wanted(size_t kept_bytes)
 {
-    const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
-    if (HAK_UNLIKELY(dirty > hak_load_relaxed(&hak_options.dirty_bytes))) {
+    if (HAK_UNLIKELY(surplus_bytes() > 0)) {
         // No more than one superslab: it is the caller who waits.
         hak_arena_purge((struct hak_purge_age){0, 2 * decay_ticks()}, HAK_SUPER_BYTES);
     }
-    const size_t waiting = kept_bytes + dirty + hak_load_relaxed(&hak_arena.tail_bytes);
+    const size_t waiting = kept_bytes + waiting_bytes();
     if (waiting < hak_load_relaxed(&hak_options.purge_start_bytes) || !is_wanted() ||
         hak_load_relaxed(&hak_sweep_runs) != 0 ||
         hak_os_process_id() != hak_load_relaxed(&sweep_process)) {

@@ -67,7 +67,7 @@ static struct hak_cache *registry_add_locked(bool has_thread)
         hak_store_relaxed(&cache->top[size_class], NOTHING);
     }
     cache->is_direct = hak_start_is_direct();
-    if (cache->is_direct) {
+    if (cache->is_direct || hak_load_relaxed(&hak_options.bigcache) == 0) {
         hak_large_keep_nothing(cache);
     }
     hak_list_start(&cache->full);
@@ -198,6 +198,11 @@ struct hak_cache *hak_cache_for_thread(const void *block)
         hak_cache_self = cache;
         if (thread_key_is_made) {
             pthread_setspecific(thread_key, cache);
+        }
+        if (hak_load_relaxed(&hak_options.prewarm_tls) != 0) {
+            hak_lock_take(&cache->lock);
+            hak_magazine_prewarm(cache);
+            hak_lock_drop(&cache->lock);
         }
     }
     return cache;

@@ -9,6 +9,7 @@
 #include "cache/fast_path.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/pools.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "front/alloc.h"
@@ -102,7 +103,7 @@ void hak_free(void *block)
 static void *calloc_fresh(size_t size_class)
 {
     struct hak_cache *cache = hak_front_cache();
-    if (cache == NULL || cache->is_direct ||
+    if (cache == NULL || cache->is_direct || !hak_pools_have(size_class) ||
         hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
         return NULL;
     }

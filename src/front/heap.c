@@ -7,6 +7,7 @@
 #include "cache/fast_path.h"
 #include "cache/heap.h"
 #include "cache/large.h"
+#include "cache/pools.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "front/alloc.h"
@@ -40,7 +41,8 @@ static void *heap_alloc(
 {
     struct hak_cache *cache = cache_of(heap);
     *zeroed = false;
-    const unsigned size_class = hak_aligned_class(alignment, bytes);
+    const unsigned wanted = hak_aligned_class(alignment, bytes);
+    const unsigned size_class = wanted < HAK_SMALL_CLASSES ? hak_pools_class(wanted) : wanted;
     if (size_class < HAK_SMALL_CLASSES) {
         return hak_heap_take(cache, size_class, site);
     }

@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "base/check.h"
+#include "base/options.h"
 #include "os/os.h"
 
 // Before the tables are there, every address leads to one entry that says "not ours".
@@ -63,11 +64,14 @@ bool hak_map_start(void)
     hak_map.supers = (_Atomic(struct hak_super *) *)(void *)supers;
     hak_map.super_mask = slot_count - 1;
     hak_map.slots = (uint64_t *)(void *)(supers + slot_count * sizeof *hak_map.supers);
-    uint64_t window = WINDOW_LOW + hak_os_random() % WINDOW_SPAN;
+    // The same in each run where that is wanted.
+    const bool is_random = hak_load_relaxed(&hak_options.deterministic) == 0;
+    const uint64_t window =
+        WINDOW_LOW + (is_random ? hak_os_random() % WINDOW_SPAN : WINDOW_SPAN / 2);
     hak_map.window = (char *)(window & ~(window_bytes() - 1));
     hak_store_relaxed(&hak_map.covered_units, hak_map.unit_mask + 1);
     // In the lower half, so that a heap grows for long before it has to wrap around.
-    hak_map.next_slot = hak_os_random() & (hak_map.super_mask >> 1);
+    hak_map.next_slot = is_random ? hak_os_random() & (hak_map.super_mask >> 1) : 1;
     hak_map.slots[0] = 1; // NULL leads to its entry, and must read "not ours"
     return true;
 }

@@ -164,6 +164,22 @@ bool hak_os_purge(void *start, size_t bytes)
     return true;
 }
 
+bool hak_os_purge_lazily(void *start, size_t bytes)
+{
+    hak_add_relaxed(&hak_fake.lazy_purges, 1);
+    return hak_os_purge(start, bytes);
+}
+
+uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsigned count)
+{
+    uint64_t done = 0;
+    hak_add_relaxed(&hak_fake.purge_batches, 1);
+    for (unsigned i = 0; i < count; i++) {
+        done |= (uint64_t)hak_os_purge(ranges[i].start, ranges[i].bytes) << i;
+    }
+    return done;
+}
+
 void hak_os_clear(void *start, size_t bytes)
 {
     memset(start, 0, bytes);

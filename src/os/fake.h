@@ -51,7 +51,9 @@ struct hak_fake {
     _Atomic(size_t) maps;
     _Atomic(size_t) commits;
     _Atomic(size_t) unmaps;
-    _Atomic(size_t) purges;
+    _Atomic(size_t) purges;        // of these, and in batches
+    _Atomic(size_t) purge_batches; // hak_os_purge_ranges
+    _Atomic(size_t) lazy_purges;   // hak_os_purge_lazily
     _Atomic(size_t) purged_bytes;
     _Atomic(size_t) barriers;
     _Atomic(size_t) file_reads;

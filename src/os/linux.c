@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -12,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -116,6 +118,59 @@ bool hak_os_purge(void *start, size_t bytes)
     hak_timing_end(HAK_TIMING_purge, begin);
     hak_add_relaxed(&hak_os_counts.purged_bytes, got == 0 ? bytes : 0);
     return counted(&hak_os_counts.purges, got == 0);
+}
+
+bool hak_os_purge_lazily(void *start, size_t bytes)
+{
+    const long got = hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_FREE, 0, 0, 0);
+    hak_add_relaxed(&hak_os_counts.purged_bytes, got == 0 ? bytes : 0);
+    return counted(&hak_os_counts.purges, got == 0);
+}
+
+// True when all of it was given back. A kernel that does not know the call is not asked again.
+static bool purge_together(const struct hak_range *ranges, unsigned count)
+{
+    static _Atomic(bool) is_unknown;
+    _Static_assert(sizeof(struct hak_range) == sizeof(struct iovec) &&
+                       offsetof(struct hak_range, bytes) == offsetof(struct iovec, iov_len),
+                   "what the kernel reads");
+    if (count < 2 || hak_load_relaxed(&is_unknown)) {
+        return false;
+    }
+    size_t bytes = 0;
+    for (unsigned i = 0; i < count; i++) {
+        bytes += ranges[i].bytes;
+    }
+    const long self = hak_syscall(SYS_pidfd_open, hak_os_process_id(), 0, 0, 0, 0, 0);
+    if (call_failed(self)) {
+        hak_store_relaxed(&is_unknown, true);
+        return false;
+    }
+    const long got =
+        hak_syscall(SYS_process_madvise, self, (long)ranges, count, MADV_DONTNEED, 0, 0);
+    hak_syscall(SYS_close, self, 0, 0, 0, 0, 0);
+    if (call_failed(got)) {
+        // Also for a first range that is locked in memory; then the calls one by one still say which.
+        hak_store_relaxed(&is_unknown, true);
+        return false;
+    }
+    if ((size_t)got != bytes) {
+        return false;
+    }
+    hak_add_relaxed(&hak_os_counts.purged_bytes, bytes);
+    return counted(&hak_os_counts.purges, true);
+}
+
+uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsigned count)
+{
+    if (purge_together(ranges, count)) {
+        return count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0);
+    }
+    uint64_t done = 0;
+    for (unsigned i = 0; i < count; i++) {
+        done |= (uint64_t)hak_os_purge(ranges[i].start, ranges[i].bytes) << i;
+    }
+    return done;
 }
 
 void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)

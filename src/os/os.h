@@ -52,6 +52,19 @@ HAK_INTERNAL bool hak_os_unmap(void *start, size_t bytes);
 // False when the kernel refuses (locked pages): their content is then undefined.
 HAK_INTERNAL bool hak_os_purge(void *start, size_t bytes);
 
+struct hak_range {
+    void *start;
+    size_t bytes;
+};
+
+// The same for up to 64 ranges, with one system call where the kernel has one for that (process_madvise on
+// oneself, Linux 6.13). Returns a bit for each range that was given back.
+enum { HAK_RANGES_MAX = 64 };
+HAK_INTERNAL uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsigned count);
+// Let the kernel take the pages of a range when it needs some: until they are written again they hold
+// what they held, or zeros.
+HAK_INTERNAL bool hak_os_purge_lazily(void *start, size_t bytes);
+
 // Fill with zeros, leaving pages untouched that are not there and so read as zero already.
 // `start` is at a page boundary.
 HAK_INTERNAL void hak_os_clear(void *start, size_t bytes);

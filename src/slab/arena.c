@@ -21,16 +21,30 @@ bool hak_arena_start(void)
     return hak_gaps_start();
 }
 
+bool hak_arena_has_room(size_t bytes)
+{
+    const size_t limit = hak_load_relaxed(&hak_options.limit_hard);
+    const size_t heap = hak_arena_heap_bytes();
+    return HAK_LIKELY(limit == 0) || (heap <= limit && bytes <= limit - heap);
+}
+
+enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
+
 bool hak_arena_wants_huge_locked(bool for_one_block)
 {
+    const uint64_t policy = hak_load_relaxed(&hak_options.thp);
+    if (hak_arena.huge_pages == HAK_HUGE_NEVER || policy != HUGE_AUTO) {
+        return hak_arena.huge_pages != HAK_HUGE_NEVER && policy == HUGE_ALWAYS;
+    }
     const size_t mapped =
         hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
     const size_t used = mapped - hak_load_relaxed(&hak_arena.free_bytes);
     // New slabs may leave unused all that the heap grows by, a block only what is behind its end.
     const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 4 : 1);
     // Dense in units, unless all of it is for one block; then dense in pages, which costs system calls.
-    return hak_arena.huge_pages != HAK_HUGE_NEVER && used >= start &&
-           (for_one_block || used >= mapped / 4 * 3) && hak_os_resident_bytes() >= used / 4 * 3;
+    return used >= start && (for_one_block || used >= mapped / 4 * 3) &&
+           (hak_load_relaxed(&hak_options.deterministic) != 0 ||
+            hak_os_resident_bytes() >= used / 4 * 3);
 }
 
 void hak_arena_note_peak_locked(void)
@@ -357,7 +371,8 @@ struct hak_slab *hak_arena_take(size_t bytes, unsigned align_units, enum hak_sla
     const unsigned units = units_for(bytes);
     struct hak_gap gap;
     hak_lock_take(&hak_arena.lock);
-    if (!arena_find_locked(units, align_units, &gap)) {
+    if (!hak_arena_has_room(units * HAK_UNIT_BYTES) ||
+        !arena_find_locked(units, align_units, &gap)) {
         hak_lock_drop(&hak_arena.lock);
         return NULL;
     }
@@ -398,8 +413,9 @@ bool hak_arena_resize(struct hak_slab *run, size_t bytes)
     const unsigned more = units > run->units ? units - run->units : 0;
     if (more > 0) {
         const unsigned end = unit + run->units;
-        done = run_is_free_locked(super, end, more) ||
-               (run_map_more_locked(super, end, more) && run_is_free_locked(super, end, more));
+        done = hak_arena_has_room(more * HAK_UNIT_BYTES) &&
+               (run_is_free_locked(super, end, more) ||
+                (run_map_more_locked(super, end, more) && run_is_free_locked(super, end, more)));
     }
     if (done) {
         run_forget_tail_locked(run);

@@ -80,6 +80,15 @@ HAK_INTERNAL struct hak_super *hak_arena_find_outside(const void *p);
 // False: nothing changed.
 HAK_INTERNAL bool hak_arena_remap(struct hak_slab *lone, size_t bytes);
 
+// Bytes of the heap that are resident or may be: what limits count.
+HAK_INLINE size_t hak_arena_heap_bytes(void)
+{
+    return hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes) +
+           hak_load_relaxed(&hak_arena.dirty_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+}
+// May it grow by as many? Not over option limit_hard.
+HAK_INTERNAL bool hak_arena_has_room(size_t bytes);
+
 // How many ticks ago the last free of a superslab must be.
 struct hak_purge_age {
     uint64_t whole; // for free units that are no part of a huge page in use

@@ -26,7 +26,7 @@ static void fit_down(_Atomic(uint64_t) *option, uint64_t value, uint64_t least)
 void hak_defaults_fit_locked(void)
 {
     static bool is_done;
-    if (is_done) {
+    if (is_done || hak_load_relaxed(&hak_options.deterministic) != 0) {
         return;
     }
     is_done = true;

@@ -94,7 +94,7 @@ struct hak_super *hak_arena_find_outside(const void *p)
 struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
 {
     hak_lock_take(&hak_arena.lock);
-    struct hak_super *super = lone_make_locked();
+    struct hak_super *super = hak_arena_has_room(bytes) ? lone_make_locked() : NULL;
     char *start = super != NULL ? map_aligned_locked(bytes, alignment) : NULL;
     if (start == NULL) {
         if (super != NULL) {
@@ -182,8 +182,9 @@ bool hak_arena_remap(struct hak_slab *lone, size_t bytes)
     struct hak_super *super = lone_of(lone);
     hak_lock_take(&hak_arena.lock);
     const size_t old_bytes = super->mapped_bytes;
-    const bool done =
-        lone_resize_locked(super, bytes) || (bytes > old_bytes && lone_move_locked(super, bytes));
+    const bool is_allowed = bytes <= old_bytes || hak_arena_has_room(bytes - old_bytes);
+    const bool done = is_allowed && (lone_resize_locked(super, bytes) ||
+                                     (bytes > old_bytes && lone_move_locked(super, bytes)));
     if (done) {
         hak_count(&hak_arena.lone_bytes, bytes - old_bytes);
         hak_arena_note_peak_locked();

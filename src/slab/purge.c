@@ -4,23 +4,7 @@
 #include "os/os.h"
 #include "slab/arena.h"
 #include "slab/arena_locked.h"
-
-// Purge the units in `bits`, which nobody else can see at the moment. Returns those done.
-static uint64_t super_purge(struct hak_super *super, uint64_t bits)
-{
-    uint64_t done = 0;
-    while (bits != 0) {
-        const unsigned unit = hak_lowest_bit(bits);
-        const uint64_t rest = ~(bits >> unit);
-        const unsigned count = rest == 0 ? HAK_SUPER_UNITS : hak_lowest_bit(rest);
-        const uint64_t run = hak_bit_range(unit, count);
-        if (hak_os_purge(super->base + unit * HAK_UNIT_BYTES, count * HAK_UNIT_BYTES)) {
-            done |= run;
-        }
-        bits &= ~run;
-    }
-    return done;
-}
+#include "slab/ranges.h"
 
 // The dirty units of `super` that have waited long enough. A part of a huge page has to wait for
 // longer: giving it back splits the page, and its rest may follow soon.
@@ -66,16 +50,20 @@ static struct hak_super *arena_tailed_locked(struct hak_purge_age age)
     return NULL;
 }
 
-// The system call is made with the lock, for a few pages: the run must not grow meanwhile.
+// The system calls are made with the lock, for a few pages: the runs must not grow meanwhile.
 static size_t super_purge_tails_locked(struct hak_super *super)
 {
-    size_t purged = 0;
+    struct hak_ranges tails = {.count = 0};
     for (; super->tail_units != 0; super->tail_units &= super->tail_units - 1) {
         const struct hak_slab *run =
             hak_slab_of(super->base + hak_lowest_bit(super->tail_units) * HAK_UNIT_BYTES);
         const size_t bytes = hak_run_tail_bytes(run);
-        purged += hak_os_purge(run->base + run->bytes, bytes) ? bytes : 0;
+        hak_ranges_add(&tails, run->base + run->bytes, bytes);
         hak_count(&hak_arena.tail_bytes, (size_t)0 - bytes);
+    }
+    size_t purged = 0;
+    for (uint64_t done = hak_ranges_purge(&tails); done != 0; done &= done - 1) {
+        purged += tails.ranges[hak_lowest_bit(done)].bytes;
     }
     return purged;
 }
@@ -95,39 +83,107 @@ static size_t purge_tails(struct hak_purge_age age, size_t limit)
     return purged;
 }
 
-// The system calls are made without the lock: the units are taken out meanwhile.
-static size_t purge_units(struct hak_purge_age age, size_t limit)
+// What is given back together: rows of units of a few superslabs.
+enum { SUPERS_AT_A_TIME = 8, ROWS_PER_SUPER_MAX = HAK_SUPER_UNITS / 2 };
+struct load {
+    struct hak_super *supers[SUPERS_AT_A_TIME];
+    uint64_t bits[SUPERS_AT_A_TIME]; // units that are to be given back
+    uint64_t done[SUPERS_AT_A_TIME]; // those of them that were
+    unsigned owner[HAK_RANGES_MAX];  // of each range: which of the superslabs
+    struct hak_ranges rows;
+    unsigned count;
+    size_t bytes;
+};
+
+// Take `bits` out of what is free: nobody else sees them until load_return_locked.
+static void load_take_locked(struct load *load, struct hak_super *super, uint64_t bits)
 {
-    size_t purged = 0;
-    hak_lock_take(&hak_arena.lock);
-    while (purged < limit) {
+    const size_t bytes = hak_count_bits(bits) * HAK_UNIT_BYTES;
+    super->free_units &= ~bits;
+    super->dirty_units &= ~bits;
+    super->purging_units |= bits;
+    hak_count(&hak_arena.dirty_bytes, (size_t)0 - bytes);
+    hak_count(&hak_arena.free_bytes, (size_t)0 - bytes);
+    hak_arena_note_gaps_locked(super);
+    load->supers[load->count] = super;
+    load->bits[load->count] = bits;
+    load->done[load->count] = 0;
+    load->bytes += bytes;
+    while (bits != 0) {
+        const unsigned unit = hak_lowest_bit(bits);
+        const uint64_t rest = ~(bits >> unit);
+        const unsigned count = rest == 0 ? HAK_SUPER_UNITS : hak_lowest_bit(rest);
+        load->owner[load->rows.count] = load->count;
+        hak_ranges_add(&load->rows, super->base + unit * HAK_UNIT_BYTES, count * HAK_UNIT_BYTES);
+        bits &= ~hak_bit_range(unit, count);
+    }
+    load->count++;
+}
+
+// The oldest that are due, up to `limit` bytes.
+static void load_fill_locked(struct load *load, struct hak_purge_age age, size_t limit)
+{
+    *load = (struct load){.count = 0};
+    while (load->count < SUPERS_AT_A_TIME && load->bytes < limit &&
+           load->rows.count + ROWS_PER_SUPER_MAX <= HAK_RANGES_MAX) {
         struct hak_super *super = arena_oldest_locked(age);
         if (super == NULL) {
             break;
         }
-        const uint64_t bits = super_due_units(super, age);
-        const size_t bytes = hak_count_bits(bits) * HAK_UNIT_BYTES;
-        super->free_units &= ~bits;
-        super->dirty_units &= ~bits;
-        super->purging_units |= bits;
-        hak_count(&hak_arena.dirty_bytes, (size_t)0 - bytes);
-        hak_count(&hak_arena.free_bytes, (size_t)0 - bytes);
-        hak_arena_note_gaps_locked(super);
-        hak_lock_drop(&hak_arena.lock);
-        const uint64_t done = super_purge(super, bits);
-        hak_lock_take(&hak_arena.lock);
-        super->purging_units &= ~bits;
-        super->written_units &= ~done;
-        hak_arena_free_units_locked(super, done, false);
-        if (done != bits) { // or those that wait for longer would seem to have come just now
-            hak_arena_free_units_locked(super, bits & ~done, true);
-        }
-        if (done == 0) {
-            break; // locked in memory: trying again would not end
-        }
-        purged += bytes;
+        load_take_locked(load, super, super_due_units(super, age));
     }
-    hak_lock_drop(&hak_arena.lock);
+}
+
+static void load_purge(struct load *load)
+{
+    for (uint64_t done = hak_ranges_purge(&load->rows); done != 0; done &= done - 1) {
+        const unsigned i = hak_lowest_bit(done);
+        const struct hak_range *row = &load->rows.ranges[i];
+        const unsigned owner = load->owner[i];
+        const size_t unit =
+            (size_t)((char *)row->start - load->supers[owner]->base) >> HAK_UNIT_LOG2;
+        load->done[owner] |= hak_bit_range((unsigned)unit, (unsigned)(row->bytes >> HAK_UNIT_LOG2));
+    }
+}
+
+// Returns the bytes that were given back.
+static size_t load_return_locked(const struct load *load)
+{
+    // What is given back lazily may keep its content for a while.
+    const bool is_zeroed = hak_free_policy() != HAK_FREE_LAZILY;
+    size_t purged = 0;
+    for (unsigned i = 0; i < load->count; i++) {
+        struct hak_super *super = load->supers[i];
+        const uint64_t done = load->done[i];
+        const uint64_t rest = load->bits[i] & ~done;
+        super->purging_units &= ~load->bits[i];
+        super->written_units &= ~(is_zeroed ? done : 0);
+        hak_arena_free_units_locked(super, done, false);
+        if (rest != 0) { // or those that wait for longer would seem to have come just now
+            hak_arena_free_units_locked(super, rest, true);
+        }
+        purged += hak_count_bits(done) * HAK_UNIT_BYTES;
+    }
+    return purged;
+}
+
+// The system calls are made without the lock: the units are taken out meanwhile.
+static size_t purge_units(struct hak_purge_age age, size_t limit)
+{
+    size_t purged = 0;
+    struct load load;
+    size_t latest;
+    do {
+        hak_lock_take(&hak_arena.lock);
+        load_fill_locked(&load, age, limit - purged);
+        hak_lock_drop(&hak_arena.lock);
+        load_purge(&load);
+        hak_lock_take(&hak_arena.lock);
+        latest = load_return_locked(&load);
+        hak_lock_drop(&hak_arena.lock);
+        purged += latest;
+        // None: there are no more, or they are locked in memory, and trying again would not end.
+    } while (latest > 0 && purged < limit);
     return purged;
 }
 

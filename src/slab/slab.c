@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "slab/arena.h"
 #include "slab/misuse.h"
+#include "slab/ranges.h"
 
 struct hak_slab_counts hak_slab_counts[HAK_SMALL_CLASSES];
 
@@ -230,27 +231,29 @@ static bool slab_has_all(const struct hak_slab *slab, size_t first, size_t last)
     return true;
 }
 
-size_t hak_slab_purge(struct hak_slab *slab)
+void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
 {
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const size_t page = hak_os_page_bytes();
     const size_t touched = hak_align_up(slab->fresh * bytes, page);
     if (!hak_slab_wants_purge(slab)) {
-        return 0;
+        return;
     }
     slab->purged_blocks = (uint16_t)slab->free_blocks;
-    size_t purged = 0;
     for (size_t start = 0; start < touched;) {
         size_t end = start;
         while (end < touched && slab_has_all(slab, end / bytes, (end + page - 1) / bytes)) {
             end += page;
         }
-        if (end > start && hak_os_purge(slab->base + start, end - start)) {
-            purged += end - start;
+        if (end > start) {
+            hak_ranges_add(ranges, slab->base + start, end - start);
+        }
+        if (ranges->count == HAK_RANGES_MAX) {
+            hak_ranges_purge(ranges);
+            ranges->count = 0;
         }
         start = end + page;
     }
-    return purged;
 }
 
 void hak_slab_verify(const struct hak_slab *slab)

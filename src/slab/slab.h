@@ -27,6 +27,8 @@
 #include "base/list.h"
 #include "meta/size_class.h"
 
+struct hak_ranges;
+
 enum hak_slab_state {
     HAK_SLAB_NONE,  // units are free, or this is not a run's first unit
     HAK_SLAB_SMALL, // blocks of a class
@@ -109,8 +111,8 @@ HAK_INLINE bool hak_slab_wants_purge(const struct hak_slab *slab)
     return slab->free_blocks > slab->purged_blocks;
 }
 
-// Give back the pages that lie wholly in free blocks. Returns the bytes returned.
-HAK_INTERNAL size_t hak_slab_purge(struct hak_slab *slab);
+// Put the pages that lie wholly in free blocks into `ranges`, and give these back whenever they are full.
+HAK_INTERNAL void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges);
 
 // Walk everything and die when an invariant is broken.
 HAK_INTERNAL void hak_slab_verify(const struct hak_slab *slab);

@@ -53,7 +53,7 @@ static int see_environment(void)
 // Everything at once: each option is set by all sources up to one of them.
 static int see_sources(void)
 {
-    check_option("mode", 2, "environment");
+    check_option("mode", 3, "environment");
     check_option("huge_start_bytes", (uint64_t)1 << 40, "mode");
     check_option("purge_start_bytes", 1111, "config file");
     check_option("decay_ms", 2222, "HAKMEM_OPTIONS");

@@ -8,7 +8,7 @@ use hakmem_heap::failures::Failures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::{MappedFile, Memory};
-use hakmem_heap::options::{self, Setting};
+use hakmem_heap::options::{self, Feature, Setting};
 use hakmem_lab::error::Result;
 use hakmem_lab::proof::Proof;
 use hakmem_lab::{elf, failed, usage};
@@ -105,6 +105,18 @@ impl Opened {
 
     /// The options that are in force there.
     pub fn settings(&self) -> Result<Vec<Setting>> {
+        self.ask(options::read)
+    }
+
+    /// Those of them that are features.
+    pub fn features(&self) -> Result<Vec<Feature>> {
+        self.ask(options::read_features)
+    }
+
+    fn ask<T>(
+        &self,
+        question: fn(&Control, &dyn Memory) -> hakmem_heap::error::Result<T>,
+    ) -> Result<T> {
         let (memory, subject, pid): (&dyn Memory, _, _) = match self {
             Opened::Live(process) => (
                 process,
@@ -114,7 +126,7 @@ impl Opened {
             Opened::Core(core) => (core.as_ref(), core.path.display().to_string(), None),
         };
         Control::find(memory)
-            .and_then(|control| options::read(&control, memory))
+            .and_then(|control| question(&control, memory))
             .map_err(|error| told(&error, &subject, pid))
     }
 

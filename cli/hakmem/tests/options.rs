@@ -41,7 +41,7 @@ fn a_process_is_asked_who_set_what() {
     let said = workshop.hakmem(&["options", "--json", &process.pid()]);
     let all: Value = serde_json::from_str(&said.ended_with(0).output).unwrap();
     for (name, value, source) in [
-        ("mode", 2, "environment"),
+        ("mode", 3, "environment"),
         ("dirty_bytes", 4 << 20, "mode"),
         ("parcel_bytes", 4096, "HAKMEM_OPTIONS"),
         ("stats", 0, "HAKMEM_OPTIONS"),

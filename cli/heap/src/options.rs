@@ -32,6 +32,14 @@ pub struct Setting {
     pub at_run_time: bool,
 }
 
+/// The settings that turn a feature on and off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feature {
+    pub name: String,
+    pub on: u64,
+    pub off: u64,
+}
+
 /// What the control block says of an option.
 #[derive(Debug)]
 pub struct Described {
@@ -129,6 +137,25 @@ pub fn read(control: &Control, memory: &dyn Memory) -> Result<Vec<Setting>> {
         });
     }
     Ok(settings)
+}
+
+/// The options that are features.
+pub fn read_features(control: &Control, memory: &dyn Memory) -> Result<Vec<Feature>> {
+    let root = control.root("hak_option_features")?;
+    let bytes = control.struct_bytes("hak_option_feature")?;
+    let field = |name| control.field("hak_option_feature", name);
+    let (option, on, off) = (field("option")?, field("on")?, field("off")?);
+    let described = control.options();
+    let rows = memory.read_vec(root.address, root.count.min(described.len()) * bytes)?;
+    let features = rows.chunks_exact(bytes).filter_map(|row| {
+        let number = usize::try_from(option.number(row)).ok()?;
+        Some(Feature {
+            name: described.get(number)?.name.clone(),
+            on: on.number(row),
+            off: off.number(row),
+        })
+    });
+    Ok(features.collect())
 }
 
 /// What stands beside the constant that has this value.

@@ -1,15 +1,17 @@
 //! `hakmem bench`: the project's own workloads under all allocators.
 
+use super::options::Sample;
 use crate::output::Output;
 use crate::progress::Progress;
 use clap::Args;
-use hakmem_lab::allocator::{Allocator, Catalogue, is_ours};
+use hakmem_lab::allocator::{Allocator, Catalogue, OURS, is_ours};
 use hakmem_lab::campaign::{self, Campaign, Outcome};
 use hakmem_lab::declared::{self, Selection};
 use hakmem_lab::document::{Document, FORMAT, Settings};
 use hakmem_lab::error::Result;
 use hakmem_lab::meter::LinuxMeter;
 use hakmem_lab::places::Places;
+use hakmem_lab::render::MINIMAL;
 use hakmem_lab::workload::Workload;
 use hakmem_lab::{failed, history, interrupt, machine, usage};
 use std::collections::BTreeSet;
@@ -29,6 +31,7 @@ Examples:
   hakmem bench -a hakmem,mimalloc3,glibc        some allocators
   hakmem bench -a hakmem,hakmem+HAKMEM_DECAY_MS=0,other=/path/lib.so
   hakmem bench --real                           real programs instead of our own
+  hakmem bench --features                       what each feature costs and gains, alone and in company
   hakmem bench --quick                          does it all work? small inputs, no figures
   hakmem bench --resume FILE                    after Ctrl-C: nothing finished is lost
   hakmem bench --check                          has anything become worse since the last result?
@@ -58,6 +61,9 @@ pub struct Arguments {
     /// Real programs (bench/real) instead of our own
     #[arg(long, conflicts_with = "resume")]
     real: bool,
+    /// hakmem alone: each feature added to mode minimal, and turned over in the default mode
+    #[arg(long, conflicts_with_all = ["allocators", "resume"])]
+    features: bool,
     /// Small inputs and few runs, in under three minutes
     #[arg(long, conflicts_with = "resume")]
     quick: bool,
@@ -95,7 +101,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         .transpose()?;
     let settings = match &resumed {
         Some(document) => document.settings.clone(),
-        None => settings(&arguments),
+        None => settings(&arguments)?,
     };
     let selection = Selection {
         real: settings.real,
@@ -141,18 +147,43 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     )
 }
 
-fn settings(arguments: &Arguments) -> Settings {
-    Settings {
+fn settings(arguments: &Arguments) -> Result<Settings> {
+    let allocators = if arguments.features {
+        feature_allocators()?
+    } else {
+        arguments.allocators.clone()
+    };
+    Ok(Settings {
         runs: arguments
             .runs
             .unwrap_or(if arguments.quick { QUICK_RUNS } else { RUNS }),
         quick: arguments.quick,
         real: arguments.real,
         timeout_s: TIMEOUT_S,
-        allocators: arguments.allocators.clone(),
+        allocators,
         workloads: arguments.workloads.clone(),
         baseline: String::new(),
+    })
+}
+
+/// hakmem, the same without features, and both with one more or one less.
+fn feature_allocators() -> Result<Vec<String>> {
+    let sample = Sample::start(None)?;
+    let opened = sample.open()?;
+    let settings = opened.settings()?;
+    let mut names = vec![OURS.to_string(), MINIMAL.to_string()];
+    for feature in opened.features()? {
+        let Some(setting) = settings.iter().find(|one| one.name == feature.name) else {
+            continue;
+        };
+        let variable = format!("HAKMEM_{}", feature.name.to_uppercase());
+        let set = |value| format!("{variable}={}", setting.text(value));
+        let is_on = setting.value == feature.on;
+        names.push(format!("{MINIMAL}+{}", set(feature.on)));
+        let other = if is_on { feature.off } else { feature.on };
+        names.push(format!("{OURS}+{}", set(other)));
     }
+    Ok(names)
 }
 
 fn new_document(label: &str, settings: Settings, root: &Path) -> Document {

@@ -43,7 +43,9 @@ pub struct Arguments {
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let settings = match arguments.target.open_if_named()? {
         Some(opened) => opened.settings()?,
-        None => settings_here(arguments.mode.as_deref())?,
+        None => Sample::start(arguments.mode.as_deref())?
+            .open()?
+            .settings()?,
     };
     if arguments.json {
         let text = serde_json::to_string_pretty(&settings);
@@ -54,39 +56,46 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Those of a program that is started here.
-fn settings_here(mode: Option<&str>) -> Result<Vec<Setting>> {
-    let catalogue = Catalogue::load(&Places::find()?)?;
-    let ours = catalogue.choose(&[OURS.to_string()])?.remove(0);
-    let mut command = Command::new("/bin/sh");
-    // It has come up when it writes its line, and stays until we have read it.
-    command
-        .args(["-c", "echo ready; read end"])
-        .env_clear()
-        .envs(environment(&ours))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    if let Some(mode) = mode {
-        command.env("HAKMEM_MODE", mode);
+/// A small program under hakmem that waits to be looked into, and ends with this value.
+pub struct Sample(Child);
+
+impl Sample {
+    /// In this environment, or in another mode.
+    pub fn start(mode: Option<&str>) -> Result<Sample> {
+        let catalogue = Catalogue::load(&Places::find()?)?;
+        let ours = catalogue.choose(&[OURS.to_string()])?.remove(0);
+        let mut command = Command::new("/bin/sh");
+        // It has come up when it writes its line.
+        command
+            .args(["-c", "echo ready; read end"])
+            .env_clear()
+            .envs(environment(&ours))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        if let Some(mode) = mode {
+            command.env("HAKMEM_MODE", mode);
+        }
+        let child = command
+            .spawn()
+            .map_err(|error| failed!("cannot start /bin/sh: {error}"))?;
+        let mut sample = Sample(child);
+        let mut line = String::new();
+        let output = sample.0.stdout.take();
+        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
+        if matches!(read, Some(Ok(1..))) {
+            Ok(sample)
+        } else {
+            Err(failed!("/bin/sh under hakmem ended at once"))
+        }
     }
-    let child = command
-        .spawn()
-        .map_err(|error| failed!("cannot start /bin/sh: {error}"))?;
-    let mut waiting = Waiting(child);
-    let mut line = String::new();
-    let output = waiting.0.stdout.take();
-    let read = output.map(|output| BufReader::new(output).read_line(&mut line));
-    if !matches!(read, Some(Ok(1..))) {
-        return Err(failed!("/bin/sh under hakmem ended at once"));
+
+    pub fn open(&self) -> Result<Opened> {
+        let pid = i32::try_from(self.0.id()).unwrap_or(0);
+        Ok(Opened::Live(open_process(pid)?))
     }
-    let process = open_process(i32::try_from(waiting.0.id()).unwrap_or(0))?;
-    Opened::Live(process).settings()
 }
 
-/// Ends with us.
-struct Waiting(Child);
-
-impl Drop for Waiting {
+impl Drop for Sample {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         let _ = self.0.wait();

@@ -1,5 +1,6 @@
 //! Many workloads: a row each, means, and what the project's goals are stated in.
 
+use super::features;
 use super::number::{duration, memory};
 use super::section;
 use super::table::{Cell, Form, Table, Tone};
@@ -66,6 +67,10 @@ pub fn parts(document: &Document, form: Form) -> Vec<String> {
         &means,
         form,
     ));
+    if let Some(table) = features::table(document, &time, &peak, form) {
+        let title = "Features: what a setting adds, as a factor of what it was added to";
+        parts.push(section(title, &table, form));
+    }
     parts.push(goal_lines(document, &time, &peak, form).join("\n"));
     parts
 }

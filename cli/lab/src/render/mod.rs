@@ -3,10 +3,12 @@
 mod campaign;
 mod comparison;
 mod csv;
+mod features;
 mod number;
 mod table;
 
 pub use csv::csv;
+pub use features::MINIMAL;
 pub use number::{duration, memory};
 pub use table::{Cell, Form, Table, Tone};
 

@@ -1,0 +1,32 @@
+// pools.h -- which pool serves a request, as the options tiny_pool, pool and bigcache say.
+//
+// Layer     cache
+// Threads   any; an option may change at any time, and counts from then on.
+//
+// A pool that is off leaves its requests to the next larger one. Magazines of its classes are never
+// filled, so that the fast paths need not know.
+#ifndef HAK_CACHE_POOLS_H
+#define HAK_CACHE_POOLS_H
+
+#include <stddef.h>
+
+#include "base/options.h"
+#include "meta/size_class.h"
+
+// The class that serves what `size_class` is too good for, aligned as it is; HAK_SMALL_CLASSES: a large
+// block does.
+HAK_INTERNAL unsigned hak_pools_larger_class(unsigned size_class);
+
+HAK_INLINE bool hak_pools_have(size_t size_class)
+{
+    return hak_load_relaxed(hak_classes[size_class].bytes <= HAK_TINY_MAX ? &hak_options.tiny_pool
+                                                                          : &hak_options.pool) != 0;
+}
+
+// The class that serves requests of `size_class`; likewise.
+HAK_INLINE unsigned hak_pools_class(unsigned size_class)
+{
+    return HAK_LIKELY(hak_pools_have(size_class)) ? size_class : hak_pools_larger_class(size_class);
+}
+
+#endif

@@ -1,0 +1,34 @@
+// ranges.h -- pages on their way back to the system, some ranges at a time.
+//
+// Layer     slab (may include: base, os, meta)
+// Threads   any; the ranges are the caller's.
+#ifndef HAK_SLAB_RANGES_H
+#define HAK_SLAB_RANGES_H
+
+#include <stdint.h>
+
+#include "base/options.h"
+#include "os/os.h"
+
+enum hak_free_policy { HAK_FREE_NOW, HAK_FREE_LAZILY, HAK_FREE_AND_UNMAP, HAK_FREE_KEEP };
+
+HAK_INLINE enum hak_free_policy hak_free_policy(void)
+{
+    return (enum hak_free_policy)hak_load_relaxed(&hak_options.free_policy);
+}
+
+struct hak_ranges {
+    struct hak_range ranges[HAK_RANGES_MAX];
+    unsigned count;
+};
+
+// Put one more in; there is room.
+HAK_INLINE void hak_ranges_add(struct hak_ranges *all, void *start, size_t bytes)
+{
+    all->ranges[all->count++] = (struct hak_range){start, bytes};
+}
+
+// Give them back as the options free_policy and batch_madvise say. A bit for each that was.
+HAK_INTERNAL uint64_t hak_ranges_purge(const struct hak_ranges *all);
+
+#endif

@@ -1,0 +1,71 @@
+// preload only
+// native only
+// Option free_policy: what was freed and has waited stays, is for the taking, goes, or goes with its
+// addresses.
+#include "../support/api.h"
+#include "../support/memory.h"
+
+enum { NOW, LAZY, UNMAP, KEEP, BLOCKS = 320 };
+static void *blocks[BLOCKS];
+
+static void set(const char *name, uint64_t value)
+{
+    HT_API(hak_option_set);
+    HT_CHECK(api_hak_option_set(name, value), "%s cannot be set", name);
+}
+
+static size_t mapped(void)
+{
+    HT_API(hak_stats_read);
+    struct hak_stats stats;
+    api_hak_stats_read(&stats);
+    return stats.mapped_bytes;
+}
+
+// 32 MiB, freed, and given time.
+static void swing(uint64_t policy)
+{
+    set("free_policy", policy);
+    ht_fill(blocks, BLOCKS, 100 * HT_KIB);
+    ht_free_all(blocks, BLOCKS);
+}
+
+int main(void)
+{
+    ht_start();
+    set("decay_ms", 100);
+    const long before = ht_rss_kib();
+
+    swing(KEEP);
+    ht_sleep_ms(1500);
+    HT_CHECK(ht_rss_kib() > before + 24 * 1024, "given back, though it is to be kept");
+
+    swing(LAZY);
+    const long until = ht_now_ms() + 5000;
+    while (ht_proc_number(HT_SMAPS, "LazyFree") < 20 * 1024 && ht_now_ms() < until) {
+        ht_sleep_ms(50);
+    }
+    HT_CHECK(ht_proc_number(HT_SMAPS, "LazyFree") >= 20 * 1024, "not for the kernel to take");
+    // What is used again after that is not taken for zeros.
+    for (int i = 0; i < BLOCKS; i++) {
+        char *block = calloc(1, 100 * HT_KIB);
+        blocks[i] = block;
+        for (size_t at = 0; at < 100 * HT_KIB; at += 512) {
+            HT_CHECK(block[at] == 0, "calloc's block is not zero");
+        }
+    }
+    ht_free_all(blocks, BLOCKS);
+
+    swing(NOW);
+    ht_expect_rss(before + 6 * 1024, 5000, "given back now");
+    const size_t kept_addresses = mapped();
+    HT_CHECK(kept_addresses >= 32 * HT_MIB, "the addresses are gone, too");
+
+    swing(UNMAP);
+    const long patience = ht_now_ms() + 5000;
+    while (mapped() > kept_addresses / 2 && ht_now_ms() < patience) {
+        ht_sleep_ms(50);
+    }
+    HT_CHECK(mapped() <= kept_addresses / 2, "still %zu bytes mapped", mapped());
+    return 0;
+}

@@ -1,4 +1,4 @@
-// ranges.c -- see ranges.h and docs/decisions/0020.
+// ranges.c -- see ranges.h and docs/decisions/0019.
 #include "slab/ranges.h"
 
 uint64_t hak_ranges_purge(const struct hak_ranges *all)

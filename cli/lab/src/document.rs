@@ -107,6 +107,10 @@ pub struct Sample {
     /// The largest sum of VmHWM over processes that lived at one time.
     #[serde(default)]
     pub tree_peak_kib: u64,
+    /// Most memory of all processes together, files that they read included, by the word of the kernel;
+    /// where a control group could be made for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group_peak_kib: Option<u64>,
     /// Resident memory one second after the moment of the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_peak_kib: Option<u64>,

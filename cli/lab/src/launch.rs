@@ -8,9 +8,10 @@
 //! A second one looks at the memory of its processes now and then, and ends it when it takes too
 //! long. The caller is free meanwhile, for example to run a server's clients.
 
+use crate::control_group::Group;
 use crate::error::Result;
 use crate::tree::{Start, Tree};
-use crate::watch::{self, Watched};
+use crate::watch::{self, Timeline, Watched};
 use crate::{failed, usage};
 use nix::fcntl::OFlag;
 use nix::libc;
@@ -41,6 +42,8 @@ pub struct Request {
     pub trace_threads: bool,
     /// Ctrl-C does not reach it; it is ours to pass on.
     pub has_own_group: bool,
+    /// Where it is at home, with all that it starts.
+    pub control_group: Option<Arc<Group>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +73,10 @@ pub struct Run {
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
     pub tree: Tree,
+    /// Most memory of its control group, if it had one.
+    pub group_peak_kib: Option<u64>,
     /// Resident KiB of all processes together, by seconds since the start.
-    pub timeline: Vec<(f64, u64)>,
+    pub timeline: Timeline,
 }
 
 /// A command on its way.
@@ -316,6 +321,8 @@ fn trace(request: &Request, watched: &Arc<Watched>, sender: &mpsc::Sender<i32>) 
         options |= libc::PTRACE_O_TRACECLONE;
     }
     seize(root, options)?;
+    let group = request.control_group.as_ref();
+    let group = group.filter(|group| group.take_in(root));
     let mut tracer = Tracer {
         request,
         watched,
@@ -334,7 +341,7 @@ fn trace(request: &Request, watched: &Arc<Watched>, sender: &mpsc::Sender<i32>) 
     if let Some(error) = start_error(report) {
         return Err(usage!("cannot run {}: {error}", request.program.display()));
     }
-    tracer.finish(timeline)
+    tracer.finish(timeline, group.and_then(|group| group.peak_kib()))
 }
 
 impl Tracer<'_> {
@@ -426,7 +433,7 @@ impl Tracer<'_> {
         }
     }
 
-    fn finish(self, timeline: Vec<(f64, u64)>) -> Result<Run> {
+    fn finish(self, timeline: Timeline, group_peak_kib: Option<u64>) -> Result<Run> {
         let Some((ended, status, usage)) = self.root_ended else {
             return Err(failed!(
                 "{} was lost from sight",
@@ -456,6 +463,7 @@ impl Tracer<'_> {
             voluntary_switches: count(usage.ru_nvcsw),
             involuntary_switches: count(usage.ru_nivcsw),
             tree: self.tree,
+            group_peak_kib,
             timeline,
         })
     }

@@ -4,6 +4,7 @@ pub mod allocator;
 pub mod answer;
 pub mod campaign;
 pub mod control;
+pub mod control_group;
 pub mod declared;
 pub mod document;
 pub mod elf;

@@ -5,6 +5,7 @@
 
 use crate::allocator::{self, Allocator};
 use crate::answer;
+use crate::control_group::Groups;
 use crate::document::Sample;
 use crate::error::{Error, Result};
 use crate::interrupt;
@@ -23,6 +24,7 @@ use std::io::{Read, Seek};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const SERVER_START: Duration = Duration::from_secs(10);
@@ -61,6 +63,7 @@ pub struct LinuxMeter {
     relative: Box<dyn Fn(&str) -> String>,
     /// Of each workload, under the hungriest allocator so far.
     peaks_kib: HashMap<String, u64>,
+    groups: Option<Groups>,
 }
 
 impl LinuxMeter {
@@ -68,6 +71,7 @@ impl LinuxMeter {
         LinuxMeter {
             relative: Box::new(relative),
             peaks_kib: HashMap::new(),
+            groups: Groups::find(),
         }
     }
 }
@@ -127,7 +131,9 @@ impl Meter for LinuxMeter {
         prepare(workload)?;
         let output = temporary()?;
         let errors = temporary()?;
-        let request = request(workload, allocator, &output, &errors)?;
+        let mut request = request(workload, allocator, &output, &errors)?;
+        let group = self.groups.as_ref().and_then(Groups::make);
+        request.control_group = group.map(Arc::new);
         // What the run will need, and a quarter more: the same for every allocator.
         let expected_kib = self
             .peaks_kib
@@ -309,6 +315,7 @@ fn request(
         timeout: workload.timeout,
         trace_threads: workload.trace_threads,
         has_own_group: true,
+        control_group: None,
     })
 }
 
@@ -424,6 +431,7 @@ fn flatten(run: &Run, driven: Option<&Driven>, other_cpu_s: f64) -> Sample {
         involuntary_switches: run.involuntary_switches,
         peak_kib: run.tree.peak_kib(),
         tree_peak_kib: run.tree.tree_peak_kib(),
+        group_peak_kib: run.group_peak_kib,
         after_peak_kib: watch::resident_after_peak(&run.timeline),
         process_count: run.tree.reports().count(),
         timeline,

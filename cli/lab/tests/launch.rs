@@ -2,11 +2,13 @@
 
 mod support;
 
+use hakmem_lab::control_group::Groups;
 use hakmem_lab::launch::{End, Request, Run, Running};
 use hakmem_lab::watch;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use support::Workshop;
 
@@ -61,6 +63,7 @@ fn request(command: &[&str]) -> Request {
         timeout: None,
         trace_threads: false,
         has_own_group: true,
+        control_group: None,
     }
 }
 
@@ -137,6 +140,30 @@ fn memory_over_time_is_the_commands_and_not_ours() {
         assert!(largest.unwrap_or(0) < 32 * MIB, "{:?}", run.timeline);
     }
     assert_eq!(held[held.len() / 2], 1);
+}
+
+#[test]
+fn where_groups_can_be_made_the_kernel_counts_the_memory_of_all_processes() {
+    let Some(groups) = Groups::find() else {
+        return; // not for this user
+    };
+    let workshop = Workshop::open();
+    let program = workshop.compile("peak", PEAK, &[]);
+    let script = format!("{} & {}; wait", program.display(), program.display());
+    let request = Request {
+        control_group: groups.make().map(Arc::new),
+        ..request(&["/bin/sh", "-c", &script])
+    };
+    let folder = request
+        .control_group
+        .as_ref()
+        .unwrap()
+        .folder()
+        .to_path_buf();
+    let run = Running::start(request).unwrap().wait().unwrap();
+    let peak = run.group_peak_kib.unwrap();
+    assert!((64 * MIB..200 * MIB).contains(&peak), "{peak} KiB");
+    assert!(!folder.exists());
 }
 
 #[test]

@@ -146,6 +146,7 @@ fn run_with_stats(
         timeout: None,
         trace_threads: true,
         has_own_group: false,
+        control_group: None,
     };
     signals::hold();
     let running = Running::start(request)?;

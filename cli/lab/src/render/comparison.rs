@@ -34,6 +34,7 @@ pub fn parts(document: &Document, form: Form) -> Vec<String> {
     table.number_column("peak", 0);
     table.number_column(&format!("× {baseline}"), 1);
     table.number_column("1 s later", 6);
+    table.number_column("group", 8);
     table.number_column("faults", 3);
     table.number_column("switches", 7);
     for name in time.keys() {
@@ -74,11 +75,15 @@ fn cells(
         let numbers: Vec<f64> = document.samples_of(variant, name).map(read).collect();
         statistics::median(&numbers)
     };
-    let later: Vec<f64> = document
-        .samples_of(variant, name)
-        .filter_map(|sample| sample.after_peak_kib)
-        .map(|kib| kib as f64)
-        .collect();
+    let known = |read: fn(&Sample) -> Option<u64>| {
+        let samples = document.samples_of(variant, name).filter_map(read);
+        let numbers: Vec<f64> = samples.map(|kib| kib as f64).collect();
+        Cell::new(if numbers.is_empty() {
+            "-".into()
+        } else {
+            memory(statistics::median(&numbers))
+        })
+    };
     let shown = |standing: &Option<Standing>, show: fn(f64) -> String| {
         Cell::new(
             standing
@@ -113,11 +118,8 @@ fn cells(
         shown(&cpu, duration),
         shown(&peak, memory),
         ratio(&peak),
-        Cell::new(if later.is_empty() {
-            "-".into()
-        } else {
-            memory(statistics::median(&later))
-        }),
+        known(|sample| sample.after_peak_kib),
+        known(|sample| sample.group_peak_kib),
         Cell::new(count(middle(&|sample| {
             (sample.minor_faults + sample.major_faults) as f64
         }))),

@@ -3,7 +3,7 @@
 use crate::document::Document;
 
 const COLUMNS: &str = "variant,allocator,round,wall_s,cpu_s,user_s,sys_s,other_cpu_s,minor_faults,\
-major_faults,voluntary_switches,involuntary_switches,peak_kib,tree_peak_kib,after_peak_kib,\
+major_faults,voluntary_switches,involuntary_switches,peak_kib,tree_peak_kib,group_peak_kib,after_peak_kib,\
 process_count,answer";
 
 pub fn csv(document: &Document) -> String {
@@ -25,8 +25,8 @@ pub fn csv(document: &Document) -> String {
             one.involuntary_switches.to_string(),
             one.peak_kib.to_string(),
             one.tree_peak_kib.to_string(),
-            one.after_peak_kib
-                .map_or(String::new(), |kib| kib.to_string()),
+            or_empty(one.group_peak_kib),
+            or_empty(one.after_peak_kib),
             one.process_count.to_string(),
             quoted(&one.answer),
         ];
@@ -34,6 +34,10 @@ pub fn csv(document: &Document) -> String {
         text.push('\n');
     }
     text
+}
+
+fn or_empty(kib: Option<u64>) -> String {
+    kib.map_or(String::new(), |kib| kib.to_string())
 }
 
 fn quoted(text: &str) -> String {

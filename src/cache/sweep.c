@@ -17,7 +17,7 @@
 
 // Looks without an event after which a cache counts as asleep: 300 ms.
 enum { IDLE_LOOKS = 3 };
-// Ticks without anything to do after which the sweeper ends.
+// As many ticks without anything to do, and the sweeper ends.
 enum { QUIET_TICKS = 10 };
 // Given back in one tick at most. A gigabyte takes 1.6 s, in steps of 64 KiB to 4 MiB.
 #define TICK_PURGE_BYTES HAK_MIB(64)
@@ -189,13 +189,27 @@ static bool is_wanted(void)
            hak_load_relaxed(&hak_options.deterministic) == 0;
 }
 
+// Is there enough to give back, and does the kernel take it? What is locked in memory is tried once in
+// the life of a sweeper.
+static bool is_worth_waiting(void)
+{
+    return !hak_load_relaxed(&hak_arena.is_locked) &&
+           waiting_bytes() >= hak_load_relaxed(&hak_options.purge_start_bytes);
+}
+
+// Ticks without anything to do after which the sweeper ends: with locked pages after it has tried.
+static uint64_t quiet_ticks(void)
+{
+    return QUIET_TICKS + (hak_load_relaxed(&hak_arena.is_locked) ? 2 * decay_ticks() : 0);
+}
+
 // Give back until nothing has waited for a while, or nobody wants it any more.
 static void sweep_until_quiet(void)
 {
-    unsigned quiet = 0;
+    uint64_t quiet = 0;
     // A process's first barrier of this kind takes the kernel some 10 ms: not while we hold locks.
     hak_os_barrier_all();
-    while (quiet < QUIET_TICKS && is_wanted()) {
+    while (quiet < quiet_ticks() && is_wanted()) {
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
         hak_lock_take(&sweep_lock);
         hak_count(&hak_arena.tick, 1);
@@ -204,10 +218,7 @@ static void sweep_until_quiet(void)
         hak_timing_end(HAK_TIMING_sweep, begin);
         hak_lock_drop(&sweep_lock);
         const size_t gone = purge_due();
-        const size_t waiting = kept + waiting_bytes();
-        quiet = gone > 0 || kept > 0 || waiting >= hak_load_relaxed(&hak_options.purge_start_bytes)
-                    ? 0
-                    : quiet + 1;
+        quiet = gone > 0 || kept > 0 || is_worth_waiting() ? 0 : quiet + 1;
     }
 }
 
@@ -232,10 +243,8 @@ static bool sweeper_may_end(void)
     if (!hak_os_barrier_all()) {
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS); // as good: no store stays unseen for so long
     }
-    const size_t waiting = waiting_bytes();
     uint32_t none = 0;
-    return !is_wanted() ||
-           (waiting < hak_load_relaxed(&hak_options.purge_start_bytes) && !is_any_kept()) ||
+    return !is_wanted() || (!is_worth_waiting() && !is_any_kept()) ||
            !hak_cas_acquire(&hak_sweep_runs, &none, 1); // pairs with: sweeper_may_end
 }
 

@@ -47,13 +47,26 @@ static void check_pages(const void *start, size_t bytes)
     }
 }
 
+// Is this call of the kernel one to be refused?
+static bool is_refused(void)
+{
+    const size_t number = hak_add_relaxed(&hak_fake.calls, 1) + 1;
+    const size_t later =
+        number - hak_load_relaxed(&hak_fake.refuse_first); // wraps before the first
+    const uint64_t dice = (number + hak_fake.random) * 0x9E3779B97F4A7C15U >> 32;
+    const bool refused = later < hak_fake.refuse_times ||
+                         (hak_fake.refuse_one_in != 0 && dice % hak_fake.refuse_one_in == 0);
+    hak_add_relaxed(&hak_fake.refusals, refused ? 1 : 0);
+    return refused;
+}
+
 // May the caller have `bytes` more?
 static bool ask(size_t bytes)
 {
     const size_t number = hak_add_relaxed(&hak_fake.asks, 1) + 1;
     const size_t mapped = hak_load_relaxed(&hak_fake.mapped_bytes);
     const size_t failed = number - hak_load_relaxed(&hak_fake.fail_first); // wraps before the first
-    const bool may = !hak_fake.refuse_asks && failed >= hak_fake.fail_times &&
+    const bool may = !is_refused() && !hak_fake.refuse_asks && failed >= hak_fake.fail_times &&
                      mapped <= hak_fake.budget_bytes && bytes <= hak_fake.budget_bytes - mapped;
     if (!may) {
         hak_refusal_note(ENOMEM, bytes);
@@ -143,7 +156,7 @@ bool hak_os_unmap(void *start, size_t bytes)
 {
     hak_add_relaxed(&hak_fake.unmaps, 1);
     check_pages(start, bytes);
-    if (hak_fake.refuse_unmap || munmap(start, bytes) != 0) {
+    if (is_refused() || hak_fake.refuse_unmap || munmap(start, bytes) != 0) {
         return false;
     }
     hak_sub_relaxed(&hak_fake.mapped_bytes, bytes);
@@ -157,7 +170,7 @@ bool hak_os_purge(void *start, size_t bytes)
     if (hak_fake.on_purge != NULL) {
         hak_fake.on_purge(start, bytes);
     }
-    if (hak_fake.refuse_purge || madvise(start, bytes, MADV_DONTNEED) != 0) {
+    if (is_refused() || hak_fake.refuse_purge || madvise(start, bytes, MADV_DONTNEED) != 0) {
         return false;
     }
     hak_add_relaxed(&hak_fake.purged_bytes, bytes);
@@ -318,14 +331,17 @@ bool hak_os_barrier_all(void)
     if (hak_fake.on_barrier != NULL) {
         hak_fake.on_barrier();
     }
-    return !hak_fake.refuse_barrier;
+    return !is_refused() && !hak_fake.refuse_barrier;
 }
 
 bool hak_os_start_thread(void (*work)(void))
 {
     hak_add_relaxed(&hak_fake.thread_starts, 1);
+    if (is_refused() || hak_fake.refuse_thread) {
+        return false;
+    }
     hak_fake.work = work;
-    return !hak_fake.refuse_thread;
+    return true;
 }
 
 void hak_os_print(const char *text, size_t length)

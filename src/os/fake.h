@@ -23,9 +23,13 @@ struct hak_fake {
     // What a test sets. An "ask" is a call that wants memory: map, reserve, commit, and remap.
     _Atomic(size_t) fail_first; // of `fail_times` asks that are refused; counted by `asks` from 1
     size_t fail_times;
-    bool refuse_asks;    // all of them
-    size_t budget_bytes; // no more than these mapped at a time
-    bool refuse_hints;   // a mapping may lie anywhere but where it was asked for
+    bool refuse_asks; // all of them
+    // The same over every call that the kernel may refuse: asks, unmap, purge, the barrier, a thread.
+    _Atomic(size_t) refuse_first; // of `refuse_times` calls; counted by `calls` from 1
+    size_t refuse_times;
+    uint64_t refuse_one_in; // one call of so many, as chance has it; 0: none
+    size_t budget_bytes;    // no more than these mapped at a time
+    bool refuse_hints;      // a mapping may lie anywhere but where it was asked for
     bool refuse_unmap;
     bool refuse_purge;
     bool refuse_remap; // in place; moving works
@@ -48,6 +52,8 @@ struct hak_fake {
 
     // What a test reads.
     _Atomic(size_t) asks;
+    _Atomic(size_t) calls;
+    _Atomic(size_t) refusals; // of calls, by the three fields above
     _Atomic(size_t) maps;
     _Atomic(size_t) commits;
     _Atomic(size_t) unmaps;
@@ -61,7 +67,7 @@ struct hak_fake {
     _Atomic(size_t) huge_refusals; // hak_os_want_huge(…, false)
     _Atomic(size_t) thread_starts;
     _Atomic(size_t) mapped_bytes; // by map, reserve and remap
-    void (*work)(void);           // of the latest thread that was asked for
+    void (*work)(void);           // of the latest thread that was started
     char printed[512];
     size_t printed_bytes;
 };

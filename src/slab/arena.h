@@ -45,13 +45,14 @@ struct hak_arena {
     struct hak_list outside;        // lone mappings that the map knows the start of only
     struct hak_super *spare_supers; // descriptors to use again, linked by `base`
     struct hak_super *spare_lones;
-    _Atomic(size_t) super_bytes;    // of superslabs mapped
-    _Atomic(size_t) lone_bytes;     // of lone mappings
-    _Atomic(size_t) dirty_bytes;    // of free units that may be resident
-    _Atomic(size_t) tail_bytes;     // of tail units, behind the users' bytes
-    _Atomic(size_t) free_bytes;     // of free units
-    _Atomic(size_t) peak_bytes;     // most that super_bytes and lone_bytes were together
-    _Atomic(uint64_t) tick;         // the purger's clock
+    _Atomic(size_t) super_bytes; // of superslabs mapped
+    _Atomic(size_t) lone_bytes;  // of lone mappings
+    _Atomic(size_t) dirty_bytes; // of free units that may be resident
+    _Atomic(size_t) tail_bytes;  // of tail units, behind the users' bytes
+    _Atomic(size_t) free_bytes;  // of free units
+    _Atomic(size_t) peak_bytes;  // most that super_bytes and lone_bytes were together
+    _Atomic(uint64_t) tick;      // the purger's clock
+    _Atomic(bool) is_locked;     // the kernel has refused the latest purge: pages locked in memory
     enum hak_huge_pages huge_pages; // the kernel's setting, read with the first superslab
 };
 

@@ -180,6 +180,9 @@ static size_t purge_units(struct hak_purge_age age, size_t limit)
         load_purge(&load);
         hak_lock_take(&hak_arena.lock);
         latest = load_return_locked(&load);
+        if (load.count > 0) {
+            hak_store_relaxed(&hak_arena.is_locked, latest == 0);
+        }
         hak_lock_drop(&hak_arena.lock);
         purged += latest;
         // None: there are no more, or they are locked in memory, and trying again would not end.

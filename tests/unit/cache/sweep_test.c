@@ -82,6 +82,22 @@ static void what_is_kept_after_the_end_starts_another(void)
     UNIT_EQUAL(hak_arena.super_bytes, hak_arena.free_bytes);
 }
 
+// A program that has locked its memory is not woken ten times a second for nothing.
+static void what_is_locked_in_memory_ends_it(void)
+{
+    const uint64_t tick = hak_arena.tick;
+    hak_fake.refuse_purge = true;
+    free_megabytes();
+    hak_fake.work();
+    UNIT_EQUAL(hak_sweep_runs, 0);
+    UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(8));
+    UNIT_CHECK(hak_arena.tick - tick < 100);
+    hak_fake.refuse_purge = false;
+    free_megabytes(); // and goes on when it is no longer locked
+    hak_fake.work();
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+}
+
 static void switch_off(void)
 {
     hak_options.purger = 0;
@@ -112,6 +128,7 @@ int main(void)
     what_is_kept_at_the_end_is_given_back(false);
     what_is_kept_at_the_end_is_given_back(true);
     what_is_kept_after_the_end_starts_another();
+    what_is_locked_in_memory_ends_it();
     switched_off_it_ends_at_once();
     return 0;
 }

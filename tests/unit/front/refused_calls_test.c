@@ -1,0 +1,162 @@
+// timeout: 150
+//
+// Every call that the kernel may refuse is refused once, and with all that follow until the program
+// notices; then calls are refused as chance has it. Three threads come and go, hand each other blocks,
+// and a sweeper works: nothing is lost or changed, and with a willing kernel everything is as ever.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/options.h"
+#include "cache/sweep.h"
+#include "cache/thread.h"
+#include "script.h"
+
+enum { STEPS = 150, THREADS = 3, RANDOM_RUNS = 40 };
+
+static struct hak_cache *threads[THREADS] = {
+    &hak_cache_nobody, &hak_cache_nobody, &hak_cache_nobody};
+
+// The sweeper's turn, if it was started.
+static void sweep(void)
+{
+    void (*work)(void) = hak_fake.work;
+    if (work != NULL) {
+        hak_fake.work = NULL;
+        work();
+    }
+}
+
+static void end_thread(size_t i)
+{
+    if (threads[i] != &hak_cache_nobody) {
+        hak_cache_self = &hak_cache_late;
+        hak_cache_end(threads[i]);
+        threads[i] = &hak_cache_nobody;
+    }
+}
+
+static void one_turn(struct ht_random *random, unsigned number)
+{
+    const size_t i = ht_random_below(random, THREADS);
+    hak_cache_self = threads[i];
+    for (unsigned steps = 0; steps < 6; steps++) {
+        step(random);
+    }
+    if (number % 8 == 0) {
+        use_a_heap();
+    }
+    if (number % 10 == 0) {
+        hak_trim();
+    }
+    threads[i] = hak_cache_self;
+    if (ht_random_below(random, 6) == 0) {
+        end_thread(i);
+    }
+    sweep();
+}
+
+static void everything_works(struct ht_random *random)
+{
+    hak_fake.refuse_times = 0;
+    hak_fake.refuse_one_in = 0;
+    refusals = 0;
+    for (unsigned i = 0; i < HELD; i++) {
+        hak_cache_self = threads[i % THREADS];
+        if (held[i] != NULL) {
+            drop(i);
+        }
+        take(i, 1 + ht_random_size(random, HAK_MIB(1)), 2);
+        threads[i % THREADS] = hak_cache_self;
+    }
+    UNIT_EQUAL(refusals, 0);
+    check_statistics();
+}
+
+static void nothing_is_left(void)
+{
+    hak_cache_self = threads[0];
+    for (unsigned i = 0; i < HELD; i++) {
+        drop(i);
+    }
+    for (size_t i = 1; i < THREADS; i++) {
+        end_thread(i);
+    }
+    hak_trim();
+    check_statistics();
+    struct hak_stats stats;
+    hak_stats_read(&stats);
+    UNIT_EQUAL(stats.mapping_count, 0);
+    UNIT_EQUAL(stats.dirty_bytes, 0);
+}
+
+static void whole_run(uint64_t seed)
+{
+    struct ht_random random = {seed};
+    for (unsigned number = 1; number <= STEPS / 6; number++) {
+        one_turn(&random, number);
+    }
+    check_statistics();
+    everything_works(&random);
+    nothing_is_left();
+}
+
+struct outcome {
+    size_t calls;
+    size_t refusals;
+};
+
+// In a child, so that each run begins with nothing: what the first allocations need is refused too.
+static struct outcome run_with(size_t first, size_t times, uint64_t one_in, uint64_t seed)
+{
+    int ends[2];
+    UNIT_EQUAL(pipe(ends), 0);
+    const pid_t child = fork();
+    UNIT_CHECK(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        hak_fake.refuse_first = first;
+        hak_fake.refuse_times = times;
+        hak_fake.refuse_one_in = one_in;
+        hak_fake.random = seed;
+        whole_run(seed);
+        const struct outcome outcome = {hak_fake.calls, hak_fake.refusals};
+        _exit(write(ends[1], &outcome, sizeof outcome) == sizeof outcome ? 0 : 1);
+    }
+    close(ends[1]);
+    struct outcome outcome = {0, 0};
+    const bool is_there = read(ends[0], &outcome, sizeof outcome) == sizeof outcome;
+    close(ends[0]);
+    int status = 0;
+    UNIT_CHECK(waitpid(child, &status, 0) == child);
+    if (!is_there || status != 0) {
+        fprintf(stderr,
+                "fails when from call %zu %zu are refused, and one in %zu; seed %zu\n",
+                first,
+                times,
+                (size_t)one_in,
+                (size_t)seed);
+        _Exit(1);
+    }
+    return outcome;
+}
+
+int main(void)
+{
+#if HAK_TSAN
+    return 77; // one thread in many processes: slow there, and nothing to judge
+#endif
+    size_t refused = 0;
+    size_t runs = 0;
+    const size_t calls = run_with(0, 0, 0, 1).calls;
+    UNIT_CHECK(calls > 100);
+    for (size_t n = 1; n <= calls; n++, runs += 2) {
+        refused += run_with(n, 1, 0, 1).refusals;
+        refused += run_with(n, SIZE_MAX / 2, 0, 1).refusals;
+    }
+    for (uint64_t seed = 1; seed <= RANDOM_RUNS; seed++, runs++) {
+        refused += run_with(0, 0, 2 + seed % 8, seed).refusals;
+    }
+    UNIT_CHECK(refused > calls);
+    printf("%zu calls, %zu runs, %zu calls refused\n", calls, runs, refused);
+    return 0;
+}

@@ -114,6 +114,8 @@ fn statistics_come_at_the_end_and_only_when_asked_for() {
     assert_eq!(said.output, "hello\n");
     said.says("hakmem: program took")
         .says("memory      peak")
+        .says("live at the end in")
+        .says("calls past the fast path")
         .says("in 1 process;");
 }
 

@@ -42,6 +42,8 @@ pub struct Request {
     pub trace_threads: bool,
     /// Ctrl-C does not reach it; it is ours to pass on.
     pub has_own_group: bool,
+    /// Look into the heaps of its processes at their ends.
+    pub reads_heaps: bool,
     /// Where it is at home, with all that it starts.
     pub control_group: Option<Arc<Group>>,
 }
@@ -400,6 +402,9 @@ impl Tracer<'_> {
             libc::PTRACE_EVENT_EXIT => {
                 let sees_threads = self.request.trace_threads;
                 self.tree.examine(pid, now_s, sees_threads);
+                if self.request.reads_heaps {
+                    self.tree.read_heap(pid);
+                }
                 self.stopped += arrived.elapsed();
             }
             libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => {

@@ -315,6 +315,7 @@ fn request(
         timeout: workload.timeout,
         trace_threads: workload.trace_threads,
         has_own_group: true,
+        reads_heaps: false,
         control_group: None,
     })
 }

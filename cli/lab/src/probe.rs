@@ -61,6 +61,7 @@ pub fn load(
         timeout: None,
         trace_threads: false,
         has_own_group: true,
+        reads_heaps: false,
         control_group: None,
     };
     let started = launch::fork_command(&request)?;

@@ -2,6 +2,9 @@
 
 use crate::process::Blind;
 use crate::proof::Proof;
+use hakmem_heap::figures::Figures;
+use hakmem_heap::heap::Heap;
+use hakmem_heap::live::LiveProcess;
 use std::path::PathBuf;
 
 /// What the exit stop of a process showed, when its memory was still there.
@@ -13,6 +16,8 @@ pub struct ExitReport {
     /// It waited for children that nobody saw start: a thread that is not traced started them.
     pub hidden_children: bool,
     pub proof: Option<Result<Proof, Blind>>,
+    /// Of a process under hakmem, when that was asked for.
+    pub heap: Option<Figures>,
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +111,16 @@ impl Tree {
         report.hidden_children = !sees_threads && tracee.children == 0 && had_children(pid);
         report.proof = Some(Proof::collect(pid));
         tracee.exit = Some(report);
+    }
+
+    /// At the same stop: what its heap is made of, and what hakmem did for it.
+    pub fn read_heap(&mut self, pid: i32) {
+        let is_it = |tracee: &&mut Tracee| tracee.pid == pid && !tracee.has_ended;
+        let tracee = self.tracees.iter_mut().rev().find(is_it);
+        if let Some(report) = tracee.and_then(|tracee| tracee.exit.as_mut()) {
+            let heap = LiveProcess::open(pid).and_then(|process| Heap::read(&process));
+            report.heap = heap.ok().map(|heap| Figures::of(&heap));
+        }
     }
 
     pub fn running(&self) -> usize {

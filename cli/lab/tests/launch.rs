@@ -63,6 +63,7 @@ fn request(command: &[&str]) -> Request {
         timeout: None,
         trace_threads: false,
         has_own_group: true,
+        reads_heaps: false,
         control_group: None,
     }
 }

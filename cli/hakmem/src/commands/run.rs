@@ -1,5 +1,6 @@
 //! `hakmem run`: a program under hakmem.
 
+use crate::commands::stats::bytes;
 use crate::signals;
 use clap::Args;
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS};
@@ -146,6 +147,7 @@ fn run_with_stats(
         timeout: None,
         trace_threads: true,
         has_own_group: false,
+        reads_heaps: allocator.is_ours(),
         control_group: None,
     };
     signals::hold();
@@ -170,6 +172,7 @@ fn print_stats(program: &Path, run: &Run, allocator: &Allocator) {
         run.minor_faults + run.major_faults,
         run.major_faults
     );
+    print_heap(run);
     let mut proved = 0;
     let mut pointers = 0;
     for (_, report) in run.tree.reports() {
@@ -199,5 +202,39 @@ fn print_stats(program: &Path, run: &Run, allocator: &Allocator) {
     eprintln!(
         "  allocator   {} {} in {processes}{known}",
         allocator.name, allocator.version
+    );
+}
+
+/// What hakmem did for the largest process.
+fn print_heap(run: &Run) {
+    let heaps = run
+        .tree
+        .reports()
+        .filter_map(|(_, report)| Some((report, report.heap.as_ref()?)));
+    let Some((report, heap)) = heaps.max_by_key(|(report, _)| report.peak_kib) else {
+        return;
+    };
+    let whose = if run.tree.reports().count() == 1 {
+        String::new()
+    } else {
+        format!(
+            " (of {}, the largest process)",
+            trust::file_name(&report.program)
+        )
+    };
+    let (counters, os) = (&heap.counters, &heap.counters.os);
+    eprintln!(
+        "  heap        {} live at the end in {} blocks; at most {} mapped{whose}",
+        bytes(heap.totals.live_bytes),
+        heap.totals.live_blocks,
+        bytes(counters.peak_mapped_bytes)
+    );
+    eprintln!(
+        "  hakmem      {} calls past the fast path, {} blocks handed to other threads; {} system calls, \
+         {} given back",
+        counters.slow_events,
+        counters.caches.sent_blocks,
+        os.maps + os.unmaps + os.remaps + os.purges + os.huge_advices,
+        bytes(os.purged_bytes)
     );
 }

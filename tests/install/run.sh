@@ -19,6 +19,16 @@ expect_soname() {
         { echo "the soname is not libhakmem.so.1" >&2; exit 1; }
 }
 
+# The command line's pages and completions; without cargo there is none.
+expect_pages() {
+    [ -x "$prefix/bin/hakmem" ] || return 0
+    local file
+    for file in man/man1/hakmem.1 man/man1/hakmem-compare.1 bash-completion/completions/hakmem \
+        zsh/site-functions/_hakmem fish/vendor_completions.d/hakmem.fish; do
+        [ -s "$prefix/share/$file" ] || { echo "share/$file is not installed" >&2; exit 1; }
+    done
+}
+
 by_cmake() {
     cmake -S "$here" -B "$root/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$root/log" 2>&1 &&
         cmake --build "$root/cmake" >>"$root/log" 2>&1 || { cat "$root/log" >&2; exit 1; }
@@ -40,5 +50,6 @@ by_pkg_config() {
 }
 
 expect_soname
+expect_pages
 by_cmake
 by_pkg_config

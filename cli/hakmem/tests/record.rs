@@ -89,6 +89,36 @@ fn what_is_no_trace_is_said_in_one_line_by_all_that_read_one() {
 }
 
 #[test]
+fn a_trace_that_was_cut_off_is_used_as_far_as_it_goes_and_that_is_said() {
+    let workshop = Workshop::open();
+    workshop.hakmem(&["record", "--", "ls"]).ended_with(0);
+    let whole = std::fs::read(workshop.path("trace.hkt")).unwrap();
+    std::fs::write(workshop.path("part.hkt"), &whole[..whole.len() - 100]).unwrap();
+    for arguments in [
+        &["trace", "info", "part.hkt"][..],
+        &["replay", "part.hkt", "-n", "1", "-a", "glibc"],
+    ] {
+        workshop
+            .hakmem(arguments)
+            .ended_with(0)
+            .says("part.hkt was cut off");
+    }
+    let mut newer = whole;
+    newer[8] = 9;
+    std::fs::write(workshop.path("newer.hkt"), &newer).unwrap();
+    for arguments in [
+        &["trace", "info", "newer.hkt"][..],
+        &["replay", "newer.hkt"],
+    ] {
+        let answer = workshop.hakmem(arguments);
+        answer
+            .ended_with(2)
+            .says("newer.hkt has trace format 9; this hakmem reads format 1");
+        assert_eq!(answer.errors.lines().count(), 1);
+    }
+}
+
+#[test]
 fn an_export_takes_nothings_place() {
     let workshop = Workshop::open();
     workshop.hakmem(&["record", "--", "ls"]).ended_with(0);

@@ -89,6 +89,22 @@ HAKMEM_API void *hak_heap_aligned_alloc(struct hak_heap *heap, size_t alignment,
 // freeing its blocks at this moment.
 HAKMEM_API void hak_heap_destroy(struct hak_heap *heap);
 
+// ---- every live block ----
+
+// Call `visit` with each live block of `heap`, or of the whole process when that is NULL, until it returns
+// false. `bytes` are usable: at least those asked for. True when all were visited; false also when there
+// was no memory for the few pages that this takes, and then none was.
+//
+// Every block that is live when the walk begins, and that no thread frees before it ends, is visited once.
+// One that is allocated or freed meanwhile may be visited or not.
+//
+// All locks of the allocator are held: other threads wait as soon as a magazine of theirs is empty or full,
+// some ns a block. So `visit` must not allocate or free, nor wait for a thread that may: for the C library's
+// streams, say. It may write into memory that was allocated before.
+HAKMEM_API bool hak_visit_blocks(struct hak_heap *heap,
+                                 bool (*visit)(void *start, size_t bytes, void *argument),
+                                 void *argument);
+
 // ---- giving back, looking in, options ----
 
 // Give back to the system, now, whatever can be given back, of all threads. Returns bytes.

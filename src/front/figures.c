@@ -7,6 +7,7 @@
 #include "cache/failure.h"
 #include "cache/loot.h"
 #include "cache/thread.h"
+#include "cache/waiting.h"
 #include "front/options.h"
 #include "meta/map.h"
 #include "meta/pool.h"
@@ -61,30 +62,11 @@ static void count_cached(struct hak_figures *figures, unsigned size_class, size_
 }
 
 // A free block on its way to its owner. What a program freed twice may be in no slab any more.
-static void count_sent(struct hak_figures *figures, const void *block)
+static void count_sent(void *figures, const void *block)
 {
     const uint32_t entry = hak_map_entry(block);
     if (hak_map_is_small(entry)) {
         count_cached(figures, HAK_MAP_CLASS(entry), 1);
-    }
-}
-
-static void add_parcel(struct hak_figures *figures, struct hak_parcel *parcel)
-{
-    const uint32_t count =
-        parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: hak_parcel_add
-    for (uint32_t i = 0; i < count; i++) {
-        const void *block = hak_load_relaxed(&parcel->blocks[i]);
-        if (block != NULL) {
-            count_sent(figures, block);
-        }
-    }
-}
-
-static void add_parcels(struct hak_figures *figures, struct hak_parcel *parcel)
-{
-    for (; parcel != NULL; parcel = parcel->next) {
-        add_parcel(figures, parcel);
     }
 }
 
@@ -98,15 +80,7 @@ static void add_cache(struct hak_figures *figures, struct hak_cache *cache)
                 figures, size_class, (size_t)(top - magazine->base) - 1 - magazine->bottom);
         }
     }
-    for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
-        add_parcel(figures, cache->outboxes[i].parcel);
-    }
-    add_parcels(figures, cache->pending);
-    add_parcels(figures, hak_load_acquire(&cache->inbox)); // pairs with: outbox_send_locked
-    const struct hak_loose *loose = hak_load_acquire(&cache->loose); // pairs with: inbox_push_loose
-    for (; loose != NULL; loose = loose->next) {
-        count_sent(figures, loose);
-    }
+    hak_waiting_in_parcels(cache, count_sent, figures);
 }
 
 static void walk_locked(struct hak_figures *figures)

@@ -29,6 +29,7 @@ static const char *const limit_names[HAK_LIMITS] = {
     [HAK_LIMIT_OVERCOMMIT] = "memory and swap",
     [HAK_LIMIT_MAPPINGS] = "vm.max_map_count",
     [HAK_LIMIT_GROUP] = "the control group's memory",
+    [HAK_LIMIT_HARD] = "option limit_hard",
     [HAK_LIMIT_MAP] = "hakmem's address map",
     [HAK_LIMIT_HEAP] = "HAKMEM_LIMIT_HARD",
 };
@@ -135,24 +136,23 @@ static struct hak_cause group_cause(size_t bytes)
     return (struct hak_cause){HAK_LIMIT_GROUP, share.memory_bytes, share.memory_used};
 }
 
+// The kernel was not even asked.
+static void *refuse_of_ours(struct hak_request request)
+{
+    const uint64_t limit = hak_load_relaxed(&hak_options.limit_hard);
+    struct hak_failure failure = failure_of(HAK_FAILURE_EXHAUSTION, request);
+    failure.limit = limit != 0 ? HAK_LIMIT_HARD : HAK_LIMIT_MAP;
+    failure.limit_value = limit != 0 ? limit : (hak_map.super_mask + 1) << HAK_SUPER_LOG2;
+    failure.limit_use = hak_arena_heap_bytes();
+    note(&failure);
+    return NULL;
+}
+
 void *hak_refuse_memory(struct hak_request request, uint64_t mark)
 {
     const struct hak_refusal refusal = hak_refusal_since(mark);
     if (refusal.error == 0) {
-        struct hak_failure failure = failure_of(HAK_FAILURE_EXHAUSTION, request);
-        // A slab takes some units also for a small request.
-        if (!hak_arena_has_room(request.bytes + 4 * HAK_UNIT_BYTES)) {
-            failure.limit = HAK_LIMIT_HEAP;
-            failure.limit_value = hak_load_relaxed(&hak_options.limit_hard);
-            failure.limit_use = hak_arena_heap_bytes();
-        } else {
-            failure.limit = HAK_LIMIT_MAP;
-            failure.limit_value = (hak_map.super_mask + 1) << HAK_SUPER_LOG2;
-            failure.limit_use =
-                hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
-        }
-        note(&failure);
-        return NULL;
+        return refuse_of_ours(request);
     }
     struct hak_cause cause = hak_refusal_explain(refusal);
     if (cause.limit == HAK_LIMIT_UNKNOWN) {

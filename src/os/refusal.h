@@ -25,6 +25,7 @@ enum hak_limit {
     HAK_LIMIT_OVERCOMMIT, // one request of more than memory and swap
     HAK_LIMIT_MAPPINGS,   // vm.max_map_count
     HAK_LIMIT_GROUP,      // the control group's memory
+    HAK_LIMIT_HARD,       // ours: option limit_hard
     HAK_LIMIT_MAP,        // ours: the address map has no place
     HAK_LIMIT_HEAP,       // ours: option limit_hard
     HAK_LIMITS,

@@ -65,10 +65,19 @@ static void a_control_group_is_named_when_nothing_else_explains_it(void)
     UNIT_EQUAL(latest()->limit_use, 49000000);
 }
 
+static void a_limit_of_ours_is_an_exhaustion(void)
+{
+    hak_options.limit_hard = HAK_MIB(64);
+    expect(hak_malloc(HAK_MIB(65)), 7, HAK_FAILURE_EXHAUSTION, HAK_MIB(65));
+    UNIT_EQUAL(latest()->limit, HAK_LIMIT_HARD);
+    UNIT_EQUAL(latest()->limit_value, HAK_MIB(64));
+    hak_options.limit_hard = 0;
+}
+
 static void a_storm_keeps_the_latest(void)
 {
     for (unsigned i = 0; i < 1000; i++) {
-        expect(hak_malloc(HAK_MIB(10) + i), 7 + i, HAK_FAILURE_MAP_FAIL, HAK_MIB(10) + i);
+        expect(hak_malloc(HAK_MIB(10) + i), 8 + i, HAK_FAILURE_MAP_FAIL, HAK_MIB(10) + i);
     }
     for (unsigned i = 0; i < HAK_FAILURES_KEPT; i++) {
         UNIT_CHECK(hak_failures.latest[i].number > hak_failures.count - HAK_FAILURES_KEPT);
@@ -80,7 +89,7 @@ static void each_can_be_printed(void)
 {
     hak_options.trace_failures = 1;
     hak_fake.printed_bytes = 0;
-    expect(hak_malloc(too_many), 1007, HAK_FAILURE_THRESHOLD, SIZE_MAX);
+    expect(hak_malloc(too_many), 1008, HAK_FAILURE_THRESHOLD, SIZE_MAX);
     UNIT_CHECK(strstr(hak_fake.printed, "hakmem: refused 18446744073709551615 bytes") != NULL);
     UNIT_CHECK(strstr(hak_fake.printed, "Threshold\n") != NULL);
     hak_options.trace_failures = 0;
@@ -133,6 +142,7 @@ int main(void)
     what_no_size_class_takes_is_a_threshold();
     what_the_kernel_refuses_has_its_cause();
     a_control_group_is_named_when_nothing_else_explains_it();
+    a_limit_of_ours_is_an_exhaustion();
     a_storm_keeps_the_latest();
     each_can_be_printed();
     the_injector_refuses_the_call_of_a_number();

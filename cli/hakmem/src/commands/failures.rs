@@ -144,6 +144,7 @@ fn limit_name(limit: &str) -> &str {
         "overcommit" => "memory and swap",
         "mappings" => "vm.max_map_count",
         "group" => "the control group's memory",
+        "hard" => "option limit_hard",
         "map" => "hakmem's address map",
         other => other,
     }

@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "base/format.h"
+#include "base/probe.h"
 #include "meta/map.h"
 #include "os/control_group.h"
 #include "os/os.h"
@@ -100,6 +101,7 @@ static void note(struct hak_failure *failure)
         place->limit = failure->limit;
         hak_store_release(&place->number, number); // pairs with: place_take
     }
+    HAK_PROBE3("hakmem", "failure", failure->kind, failure->bytes, (uintptr_t)failure->site);
     if (hak_load_relaxed(&hak_options.trace_failures) != 0) {
         print(failure);
     }

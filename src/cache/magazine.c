@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
+#include "base/probe.h"
 #include "base/timing.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
@@ -357,6 +358,7 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
         }
     }
     hak_count(&cache->class_counts[size_class].refilled_blocks, (size_t)(top - magazine->base) - 1);
+    HAK_PROBE2("hakmem", "refill", hak_classes[size_class].bytes, top - magazine->base - 1);
     hak_store_relaxed(&cache->top[size_class], top - 1);
     return hak_place_load(top - 1);
 }
@@ -383,6 +385,7 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *bloc
             magazine_put(cache, size_class, gone + 1, (held + 1) / 2);
             gone = (held + 1) / 2;
         }
+        HAK_PROBE2("hakmem", "spill", hak_classes[size_class].bytes, gone);
         hak_place *base = magazine->base;
         for (uint32_t i = gone + 1; i <= held; i++) {
             hak_place_store(&base[i - gone], hak_place_load(&base[i]));

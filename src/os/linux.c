@@ -19,6 +19,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/probe.h"
 #include "base/timing.h"
 #include "os/os.h"
 #include "os/refusal.h"
@@ -74,6 +75,7 @@ static void *map(void *hint, size_t bytes, int protection, int extra_flags)
     const uint64_t begin = hak_timing_begin();
     long got = hak_syscall(SYS_mmap, (long)hint, (long)bytes, protection, flags, -1, 0);
     hak_timing_end(HAK_TIMING_map, begin);
+    HAK_PROBE2("hakmem", "map", got, bytes); // or the error number, negative
     return counted(&hak_os_counts.maps, noted(got, bytes)) ? (void *)got : NULL;
 }
 
@@ -108,6 +110,7 @@ bool hak_os_unmap(void *start, size_t bytes)
     const uint64_t begin = hak_timing_begin();
     const long got = hak_syscall(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0);
     hak_timing_end(HAK_TIMING_unmap, begin);
+    HAK_PROBE2("hakmem", "unmap", (uintptr_t)start, bytes);
     return counted(&hak_os_counts.unmaps, got == 0);
 }
 
@@ -116,6 +119,7 @@ bool hak_os_purge(void *start, size_t bytes)
     const uint64_t begin = hak_timing_begin();
     const long got = hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED, 0, 0, 0);
     hak_timing_end(HAK_TIMING_purge, begin);
+    HAK_PROBE2("hakmem", "purge", (uintptr_t)start, bytes);
     hak_add_relaxed(&hak_os_counts.purged_bytes, got == 0 ? bytes : 0);
     return counted(&hak_os_counts.purges, got == 0);
 }

@@ -1,8 +1,8 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
 use crate::commands::{
-    bench, compare, core, failures, generate, ledger, map, options, peers, record, replay, report,
-    run, stats, top, trace, verify,
+    bench, compare, core, export, failures, generate, ledger, map, options, peers, record, replay,
+    report, run, stats, top, trace, verify,
 };
 use clap::{Parser, Subcommand};
 
@@ -36,6 +36,7 @@ pub enum Command {
     Core(core::Arguments),
     Options(options::Arguments),
     Failures(failures::Arguments),
+    Export(export::Arguments),
     Bench(bench::Arguments),
     Record(record::Arguments),
     Replay(replay::Arguments),

@@ -4,9 +4,9 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 16] = [
-    "run", "verify", "compare", "top", "stats", "ledger", "map", "core", "failures", "bench",
-    "record", "replay", "trace", "report", "peers", "options",
+const COMMANDS: [&str; 17] = [
+    "run", "verify", "compare", "top", "stats", "ledger", "map", "core", "failures", "export",
+    "bench", "record", "replay", "trace", "report", "peers", "options",
 ];
 
 fn help(arguments: &[&str]) -> String {

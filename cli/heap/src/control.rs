@@ -78,6 +78,8 @@ pub struct Control {
     pub release: String,
     structs: HashMap<String, usize>,
     fields: HashMap<(String, String), Field>,
+    /// What each field is.
+    helps: HashMap<(String, String), String>,
     /// In the order of the table, with what each is for.
     options: Vec<Described>,
     constants: HashMap<String, u64>,
@@ -136,6 +138,7 @@ impl Control {
             release: text(number(block, at::RELEASE))?,
             structs: HashMap::new(),
             fields: HashMap::new(),
+            helps: HashMap::new(),
             options: Vec::new(),
             constants: HashMap::new(),
             roots: HashMap::new(),
@@ -163,6 +166,8 @@ impl Control {
                     field,
                 });
             }
+            let help = text(number(record, 12))?;
+            control.helps.insert((of.clone(), name.clone()), help);
             control.fields.insert((of, name), field);
         }
         for record in Table::parse(block, at::CONSTANTS)?.records(block) {
@@ -197,6 +202,12 @@ impl Control {
         field
             .copied()
             .ok_or_else(|| self.missing(format!("field {of}.{name}")))
+    }
+
+    /// What the library says that a field is.
+    pub fn help(&self, of: &str, name: &str) -> &str {
+        let help = self.helps.get(&(of.to_string(), name.to_string()));
+        help.map_or("", String::as_str)
     }
 
     pub fn constant(&self, name: &str) -> Result<u64> {

@@ -16,6 +16,7 @@ pub mod judge;
 pub mod ledger;
 pub mod live;
 pub mod memory;
+pub mod metrics;
 pub mod options;
 pub mod resident;
 pub mod timings;

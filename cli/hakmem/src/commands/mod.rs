@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod compare;
 pub mod core;
+pub mod export;
 pub mod failures;
 pub mod generate;
 pub mod ledger;
@@ -32,6 +33,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Ledger(arguments) => ledger::execute(&arguments),
         Command::Map(arguments) => map::execute(&arguments),
         Command::Options(arguments) => options::execute(&arguments),
+        Command::Export(arguments) => export::execute(&arguments),
         Command::Failures(arguments) => failures::execute(&arguments),
         Command::Core(arguments) => core::execute(&arguments),
         Command::Top(arguments) => top::execute(&arguments),

@@ -1,0 +1,176 @@
+//! `hakmem export`: a heap's figures for monitoring.
+
+use crate::target::{open_process, read_process};
+use clap::Args;
+use hakmem_heap::control::Control;
+use hakmem_heap::figures::Figures;
+use hakmem_heap::live::LiveProcess;
+use hakmem_heap::metrics::{self, Subject};
+use hakmem_lab::error::Result;
+use hakmem_lab::{failed, usage};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem export 4711 --prometheus                              print the metrics once
+  hakmem export 4711 --prometheus --listen 127.0.0.1:9464      serve them to a scraper
+  hakmem export 4711 --prometheus --textfile /var/lib/node_exporter/hakmem.prom --every 15
+
+Each scrape reads the process anew; it is not stopped and not written to. The command ends with the process.
+contrib/grafana/hakmem.json is a dashboard; docs/monitoring.md says more.";
+
+/// How long a scraper may take to send its request, and how long that may be.
+const PATIENCE: Duration = Duration::from_secs(2);
+const REQUEST_BYTES_MAX: usize = 8192;
+
+/// Show a heap's figures to monitoring systems
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The number of a process
+    pid: i32,
+    /// In the text format of Prometheus
+    #[arg(long, required = true)]
+    prometheus: bool,
+    /// Serve them at this address of the loopback interface; port 0 is any free one
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "textfile")]
+    listen: Option<SocketAddr>,
+    /// Write them to a file, whole each time, as node_exporter's textfile collector wants it
+    #[arg(long, value_name = "FILE")]
+    textfile: Option<PathBuf>,
+    /// Write the file again every so many seconds, until the process ends
+    #[arg(long, value_name = "SECONDS", requires = "textfile", value_parser = clap::value_parser!(u64).range(1..))]
+    every: Option<u64>,
+}
+
+pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    let pid = arguments.pid;
+    let first = read(pid)?;
+    if let Some(address) = arguments.listen {
+        serve(pid, address)?;
+    } else if let Some(path) = &arguments.textfile {
+        store(path, &first)?;
+        while let Some(seconds) = arguments.every {
+            std::thread::sleep(Duration::from_secs(seconds));
+            match read(pid) {
+                Ok(text) => store(path, &text)?,
+                Err(_) if is_gone(pid) => return Ok(ended(pid)),
+                Err(error) => return Err(error),
+            }
+        }
+    } else {
+        print!("{first}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The metrics as they are now.
+fn read(pid: i32) -> Result<String> {
+    let process = open_process(pid)?;
+    let heap = read_process(&process)?;
+    let control = Control::find(&process).map_err(|error| failed!("process {pid}: {error}"))?;
+    let subject = Subject {
+        pid,
+        program: program(&process),
+        resident_bytes: resident_bytes(pid),
+    };
+    Ok(metrics::text(&subject, &Figures::of(&heap), &control))
+}
+
+/// The name of its file.
+fn program(process: &LiveProcess) -> String {
+    let path = std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default();
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn resident_bytes(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let words = line.and_then(|rest| rest.split_whitespace().next());
+    words.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+fn is_gone(pid: i32) -> bool {
+    !Path::new(&format!("/proc/{pid}/maps")).exists() || open_process(pid).is_err()
+}
+
+fn ended(pid: i32) -> ExitCode {
+    eprintln!("hakmem: process {pid} has ended");
+    ExitCode::SUCCESS
+}
+
+/// Whoever reads the file finds the old content or the new, never a part.
+fn store(path: &Path, text: &str) -> Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let done = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
+    done.map_err(|error| failed!("{}: {error}", path.display()))
+}
+
+fn serve(pid: i32, address: SocketAddr) -> Result<()> {
+    if !address.ip().is_loopback() {
+        return Err(usage!(
+            "{address} can be reached from elsewhere: listen on 127.0.0.1, behind whatever guards the machine"
+        ));
+    }
+    let listener = TcpListener::bind(address)
+        .map_err(|error| failed!("cannot listen on {address}: {error}"))?;
+    let bound = listener
+        .local_addr()
+        .map_err(|error| failed!("cannot listen on {address}: {error}"))?;
+    println!("http://{bound}/metrics");
+    std::thread::spawn(move || {
+        while !is_gone(pid) {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        ended(pid);
+        std::process::exit(0);
+    });
+    for stream in listener.incoming().flatten() {
+        // A scraper that goes away in the middle is its own affair.
+        let _ = answer(stream, pid);
+    }
+    Ok(())
+}
+
+fn answer(mut stream: TcpStream, pid: i32) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let request = request(&mut stream)?;
+    let mut words = request.split_whitespace();
+    let (status, body) = match (words.next(), words.next()) {
+        (Some("GET"), Some("/metrics" | "/")) => match read(pid) {
+            Ok(text) => ("200 OK", text),
+            Err(error) => ("503 Service Unavailable", format!("{error}\n")),
+        },
+        (Some("GET"), _) => ("404 Not Found", "the metrics are at /metrics\n".into()),
+        _ => ("405 Method Not Allowed", "only GET\n".into()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())
+}
+
+/// The request's head, as far as it is of a sane length.
+fn request(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    let mut piece = [0; 1024];
+    while bytes.len() < REQUEST_BYTES_MAX && !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut piece)? {
+            0 => break,
+            count => bytes.extend_from_slice(&piece[..count]),
+        }
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,128 @@
+//! `hakmem export`: the figures of a process for monitoring. That a real Prometheus takes them is
+//! tested in tests/observe/.
+
+mod support;
+
+use std::process::Command;
+use support::waiting::Waiting;
+use support::{Workshop, library, text};
+
+const HOLDS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        void *volatile block = malloc(100);
+    }
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+fn holds(workshop: &Workshop) -> Waiting {
+    let mut command = Command::new(workshop.compile("holds", HOLDS, &[]));
+    Waiting::start(command.env("LD_PRELOAD", library()))
+}
+
+#[test]
+fn each_metric_has_its_help_and_type() {
+    let workshop = Workshop::open();
+    let process = holds(&workshop);
+    let pid = process.pid();
+    let answer = workshop.hakmem(&["export", &pid, "--prometheus"]);
+    answer
+        .ended_with(0)
+        .says("# HELP hakmem_maps_total mmap\n# TYPE hakmem_maps_total counter\n")
+        .says(&format!(
+            "hakmem_class_live_blocks{{program=\"holds\",pid=\"{pid}\",block_bytes=\"112\"}} 100"
+        ));
+    for line in answer.output.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split('{').next().unwrap();
+        assert!(answer.output.contains(&format!("# HELP {name} ")), "{name}");
+        assert!(answer.output.contains(&format!("# TYPE {name} ")), "{name}");
+        let value = line.rsplit(' ').next().unwrap();
+        assert!(value.parse::<u64>().is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn a_file_has_the_same_and_is_whole() {
+    let workshop = Workshop::open();
+    let process = holds(&workshop);
+    let file = workshop.path("hakmem.prom");
+    let arguments = [
+        "export",
+        &process.pid(),
+        "--prometheus",
+        "--textfile",
+        text(&file),
+    ];
+    workshop.hakmem(&arguments).ended_with(0);
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert!(written.starts_with("# HELP hakmem_info ") && written.ends_with('\n'));
+    let names = std::fs::read_dir(workshop.folder()).unwrap();
+    let beside = names.filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().starts_with("hakmem.prom.")
+    });
+    assert_eq!(beside.count(), 0);
+}
+
+#[test]
+fn only_this_machine_can_ask() {
+    let workshop = Workshop::open();
+    let process = holds(&workshop);
+    workshop
+        .hakmem(&["export", &process.pid(), "--prometheus", "--listen", "0.0.0.0:0"])
+        .is_one_line(
+            2,
+            "0.0.0.0:0 can be reached from elsewhere: listen on 127.0.0.1, behind whatever guards the machine",
+        );
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named() {
+    let workshop = Workshop::open();
+    let process = holds(&workshop);
+    let arguments = [
+        "export",
+        &process.pid(),
+        "--prometheus",
+        "--textfile",
+        "/no/such/folder/a.prom",
+    ];
+    workshop.hakmem(&arguments).is_one_line(
+        1,
+        "/no/such/folder/a.prom: No such file or directory (os error 2)",
+    );
+}
+
+#[test]
+fn it_ends_with_the_process() {
+    let workshop = Workshop::open();
+    let process = holds(&workshop);
+    let file = workshop.path("a.prom");
+    let arguments = [
+        "export",
+        &process.pid(),
+        "--prometheus",
+        "--textfile",
+        text(&file),
+        "--every",
+        "1",
+    ];
+    let child = workshop
+        .command(&arguments)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(process);
+    let ended = child.wait_with_output().unwrap();
+    // It may have been gone before the first look.
+    assert!(ended.status.code().is_some());
+    assert!(!ended.stderr.is_empty());
+}

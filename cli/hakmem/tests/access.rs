@@ -1,0 +1,110 @@
+//! Looking into processes that are hard to look into: one that hangs inside the allocator, and one
+//! that may not be read.
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use support::waiting::Waiting;
+use support::{Workshop, library, make_program};
+
+/// Stands still in the middle of a walk over the heap, holding every lock of the allocator.
+const HANGS: &str = r#"
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static bool hang(void *block, size_t bytes, void *argument)
+{
+    char end;
+    write(1, "ready\n", 6);
+    return read(0, &end, 1) > 0;
+}
+int main(void)
+{
+    bool (*visit)(void *, bool (*)(void *, size_t, void *), void *) =
+        (bool (*)(void *, bool (*)(void *, size_t, void *), void *))dlsym(RTLD_DEFAULT, "hak_visit_blocks");
+    void *volatile small = malloc(100);
+    void *volatile large = malloc(1 << 20);
+    visit(NULL, hang, NULL);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_process_that_hangs_inside_the_allocator_can_be_looked_into() {
+    let workshop = Workshop::open();
+    let mut command = Command::new(workshop.compile("hangs", HANGS, &[]));
+    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let pid = process.pid();
+    let stats = workshop.hakmem(&["stats", "--json", &pid]);
+    let figures: serde_json::Value = serde_json::from_str(&stats.ended_with(0).output).unwrap();
+    assert!(figures["live_bytes"].as_u64().unwrap() > 1 << 20);
+    assert_eq!(figures["moved_blocks"], 0);
+    for command in [
+        &["ledger"][..],
+        &["map"],
+        &["failures"],
+        &["options"],
+        &["top", "-n", "1"],
+    ] {
+        workshop.hakmem(&[command, &[&pid]].concat()).ended_with(0);
+    }
+    workshop
+        .hakmem(&["export", &pid, "--prometheus"])
+        .ended_with(0)
+        .says("hakmem_live_blocks{");
+}
+
+/// May not be read by its own user either; root may all the same.
+const HIDES: &str = r#"
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+    prctl(PR_SET_DUMPABLE, 0);
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+#[test]
+fn what_may_not_be_read_says_what_to_do() {
+    const NOBODY: u32 = 65534;
+    let workshop = Workshop::open();
+    let mut command = Command::new(workshop.compile("hides", HIDES, &[]));
+    let process = Waiting::start(command.env("LD_PRELOAD", library()));
+    let copy = workshop.path("hakmem");
+    make_program(&copy, &std::fs::read(env!("CARGO_BIN_EXE_hakmem")).unwrap());
+    let everybodys = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(workshop.folder(), everybodys).unwrap();
+    let is_root = std::fs::metadata("/proc/self").unwrap();
+    let is_root = std::os::unix::fs::MetadataExt::uid(&is_root) == 0;
+    for subcommand in [
+        &["stats"][..],
+        &["ledger"],
+        &["top"],
+        &["map"],
+        &["failures"],
+        &["options"],
+    ] {
+        let mut hakmem = Command::new(&copy);
+        hakmem.args(subcommand).arg(process.pid());
+        if is_root {
+            hakmem.uid(NOBODY).gid(NOBODY);
+        }
+        support::answer(hakmem).is_one_line(
+            1,
+            &format!(
+                "process {} may not be read: it is another user's, or \
+                 /proc/sys/kernel/yama/ptrace_scope forbids it; try as root",
+                process.pid()
+            ),
+        );
+    }
+}

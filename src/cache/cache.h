@@ -80,6 +80,8 @@ struct hak_hot {
     uint32_t bin;           // owner: of the block that is or was there
 };
 
+struct hak_quarantine;
+
 // What has passed between a magazine and the rest, in batches. Blocks that a magazine gives and
 // takes are not counted: that would cost the fast paths.
 struct hak_class_counts {
@@ -124,6 +126,7 @@ struct hak_cache {
     _Atomic(int) thread_id;          // owner: the kernel's number of the thread that had it last
     struct hak_cache *asked_next;    // lock: whom to ask next for a slab (loot.h)
 
+    struct hak_quarantine *quarantine;  // lock; NULL until first used (direct.h)
     size_t magazine_bytes;              // lock: of blocks that the grown magazines may hold
     size_t new_slab_bytes;              // lock: of slabs made since the magazines were last tidied
     unsigned magazine_hand;             // lock: the class to look at next when one has to shrink

@@ -31,8 +31,8 @@
 // `site`, here and below: where the program's call returns to. Of a function that ends with the call of
 // hak_malloc_slow it is the return address.
 #define HAK_SITE __builtin_return_address(0)
-HAK_INTERNAL void *hak_malloc_slow(size_t size_class);
-HAK_INTERNAL void *hak_malloc_slow_for(size_t size_class, const void *site);
+HAK_INTERNAL void *hak_malloc_slow(size_t bytes, size_t size_class);
+HAK_INTERNAL void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site);
 HAK_INTERNAL void hak_free_slow(void *block, struct hak_cache *cache); // the thread's own
 
 // The block at the top of a magazine, or NULL. Step malloc of steal.pml.
@@ -46,18 +46,22 @@ HAK_INLINE void *hak_cache_pop(struct hak_cache *cache, size_t size_class)
     return block;
 }
 
-// A block of `size_class`, or NULL with errno set: as the last call of what the program calls.
-HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, size_t size_class)
+// A block of `size_class` for a request of `bytes`, or NULL with errno set: as the last call of what the
+// program calls.
+HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, size_t bytes, size_t size_class)
 {
     void *block = hak_cache_pop(cache, size_class);
-    return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow(size_class);
+    return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow(bytes, size_class);
 }
 
 // The same anywhere else.
-HAK_INLINE void *hak_cache_alloc_for(struct hak_cache *cache, size_t size_class, const void *site)
+HAK_INLINE void *hak_cache_alloc_for(struct hak_cache *cache,
+                                     size_t bytes,
+                                     size_t size_class,
+                                     const void *site)
 {
     void *block = hak_cache_pop(cache, size_class);
-    return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow_for(size_class, site);
+    return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow_for(bytes, size_class, site);
 }
 
 // Free any pointer. One compare answers "mine, small, and of which class": the

@@ -2,6 +2,7 @@
 #include "cache/heap.h"
 
 #include "base/check.h"
+#include "cache/direct.h"
 #include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
@@ -16,7 +17,7 @@ struct hak_cache *hak_heap_make(void)
     return hak_cache_make(false, NULL);
 }
 
-static void *heap_try(struct hak_cache *heap, unsigned size_class)
+static void *heap_try(struct hak_cache *heap, size_t bytes, unsigned size_class)
 {
     hak_lock_take(&heap->lock);
     hak_count(&heap->events, 1);
@@ -25,26 +26,25 @@ static void *heap_try(struct hak_cache *heap, unsigned size_class)
     if (block != NULL) {
         hak_store_relaxed(&heap->top[size_class], top - 1);
     } else {
-        block = heap->is_direct ? hak_cache_take(heap, size_class)
+        block = heap->is_direct ? hak_direct_take(heap, size_class, bytes)
                                 : hak_magazine_refill(heap, size_class);
     }
     hak_lock_drop(&heap->lock);
     return block;
 }
 
-void *hak_heap_take(struct hak_cache *heap, unsigned size_class, const void *site)
+void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_request request)
 {
-    const struct hak_request request = {hak_classes[size_class].bytes, 1, site};
     if (HAK_UNLIKELY(heap->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
         return hak_refuse(HAK_FAILURE_INJECTED, request);
     }
-    void *block = heap_try(heap, size_class);
+    void *block = heap_try(heap, request.bytes, size_class);
     if (HAK_LIKELY(block != NULL)) {
         return block;
     }
     hak_sweep_everything();
     const uint64_t mark = hak_refusal_mark();
-    block = heap_try(heap, size_class);
+    block = heap_try(heap, request.bytes, size_class);
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
 

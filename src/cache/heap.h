@@ -6,11 +6,14 @@
 #define HAK_CACHE_HEAP_H
 
 #include "cache/cache.h"
+#include "cache/failure.h"
 
 // NULL without memory.
 HAK_INTERNAL struct hak_cache *hak_heap_make(void);
 // A block of `size_class`; NULL with errno ENOMEM.
-HAK_INTERNAL void *hak_heap_take(struct hak_cache *heap, unsigned size_class, const void *site);
+HAK_INTERNAL void *hak_heap_take(struct hak_cache *heap,
+                                 unsigned size_class,
+                                 struct hak_request request);
 // Free everything that is left in it.
 HAK_INTERNAL void hak_heap_end(struct hak_cache *heap);
 

@@ -325,13 +325,3 @@ struct hak_cache *hak_cache_lock_owner(const void *p)
     }
     return NULL;
 }
-
-void hak_inbox_put_direct(void *block)
-{
-    struct hak_cache *owner = hak_cache_lock_owner(block);
-    if (owner == NULL) {
-        hak_die_not_live(block);
-    }
-    hak_cache_put(owner, hak_slab_of(block), block);
-    hak_lock_drop(&owner->lock);
-}

@@ -75,7 +75,5 @@ HAK_INTERNAL struct hak_cache *hak_cache_owner_or_end(const void *block);
 HAK_INTERNAL bool hak_cache_owns_locked(const struct hak_cache *cache, const void *p);
 // Lock the owner of the slab that `p` lies in and return it. NULL when it lies in none.
 HAK_INTERNAL struct hak_cache *hak_cache_lock_owner(const void *p);
-// Put a block straight into its slab, whoever owns it. No cache locked.
-HAK_INTERNAL void hak_inbox_put_direct(void *block);
 
 #endif

@@ -1,5 +1,6 @@
 // slow.c -- what the fast paths fall back to.
 #include "base/timing.h"
+#include "cache/direct.h"
 #include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
@@ -18,9 +19,9 @@ static bool direct_came_late(const struct hak_cache *cache)
     return HAK_UNLIKELY(hak_start_is_direct()) && !cache->is_direct;
 }
 
-static void *malloc_locked(struct hak_cache *cache, unsigned size_class)
+static void *malloc_locked(struct hak_cache *cache, unsigned size_class, size_t bytes)
 {
-    return cache->is_direct ? hak_cache_take(cache, size_class)
+    return cache->is_direct ? hak_direct_take(cache, size_class, bytes)
                             : hak_magazine_refill(cache, size_class);
 }
 
@@ -32,7 +33,7 @@ static HAK_COLD void *malloc_again(struct hak_cache *cache,
     hak_sweep_everything();
     const uint64_t mark = hak_refusal_mark();
     hak_lock_take(&cache->lock);
-    void *block = malloc_locked(cache, size_class);
+    void *block = malloc_locked(cache, size_class, request.bytes);
     hak_lock_drop(&cache->lock);
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
@@ -55,9 +56,18 @@ static HAK_COLD void *malloc_large(struct hak_cache *cache, struct hak_request r
     return block;
 }
 
-void *hak_malloc_slow_for(size_t size_class, const void *site)
+// The class that serves a request; HAK_SMALL_CLASSES: a large block does.
+static unsigned class_serving(const struct hak_cache *cache, unsigned size_class, size_t bytes)
 {
-    const struct hak_request request = {hak_classes[size_class].bytes, 1, site};
+    if (HAK_UNLIKELY(cache->is_direct)) {
+        size_class = hak_direct_class(size_class, bytes);
+    }
+    return size_class < HAK_SMALL_CLASSES ? hak_pools_class(size_class) : size_class;
+}
+
+void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
+{
+    const struct hak_request request = {bytes, 1, site};
     struct hak_cache *cache = hak_cache_self;
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
         cache = hak_start_thread(NULL);
@@ -69,11 +79,12 @@ void *hak_malloc_slow_for(size_t size_class, const void *site)
         hak_start_direct(cache);
     }
     if (hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
-        return hak_cache_alloc(cache, size_class); // the cache of an earlier thread
+        // The cache of an earlier thread.
+        return hak_cache_alloc_for(cache, bytes, size_class, site);
     }
-    const unsigned served = hak_pools_class((unsigned)size_class);
+    const unsigned served = class_serving(cache, (unsigned)size_class, bytes);
     if (HAK_UNLIKELY(served != size_class && served < HAK_SMALL_CLASSES)) {
-        return hak_cache_alloc_for(cache, served, site);
+        return hak_cache_alloc_for(cache, bytes, served, site);
     }
     if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
         return hak_refuse(HAK_FAILURE_INJECTED, request);
@@ -84,15 +95,15 @@ void *hak_malloc_slow_for(size_t size_class, const void *site)
     const uint64_t begin = hak_timing_begin();
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
-    void *block = malloc_locked(cache, (unsigned)size_class);
+    void *block = malloc_locked(cache, (unsigned)size_class, bytes);
     hak_lock_drop(&cache->lock);
     hak_timing_end(HAK_TIMING_refill, begin);
     return HAK_LIKELY(block != NULL) ? block : malloc_again(cache, request, (unsigned)size_class);
 }
 
-void *hak_malloc_slow(size_t size_class)
+void *hak_malloc_slow(size_t bytes, size_t size_class)
 {
-    return hak_malloc_slow_for(size_class, HAK_SITE);
+    return hak_malloc_slow_for(bytes, size_class, HAK_SITE);
 }
 
 static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
@@ -116,7 +127,7 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
         hak_large_free(cache, block, entry);
         hak_timing_end(HAK_TIMING_large_free, begin);
     } else if (HAK_UNLIKELY(cache->is_direct)) {
-        hak_inbox_put_direct(block);
+        hak_direct_put(block);
     } else if (HAK_MAP_TAG(entry) == cache->tag) {
         const uint64_t begin = hak_timing_begin();
         hak_lock_take(&cache->lock);

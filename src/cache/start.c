@@ -6,6 +6,7 @@
 // constructor came before ours.
 #include "cache/start.h"
 
+#include "cache/direct.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
@@ -53,6 +54,7 @@ void hak_start_direct(struct hak_cache *cache)
     hak_inbox_post_all(cache);
     hak_large_expire(cache, 0);
     hak_large_keep_nothing(cache);
+    hak_direct_retire_slabs(cache);
     cache->is_direct = true;
     hak_lock_drop(&cache->lock);
 }
@@ -66,12 +68,16 @@ void hak_stop_process(void)
         hak_magazine_flush_all(cache);
         hak_lock_drop(&cache->lock);
     }
+    if (hak_harden.sees_all) {
+        hak_direct_check_all();
+    }
     hak_loot_break_up_all(); // what threads that have ended left in theirs
 }
 
 void hak_start_process(void)
 {
     hak_fork_start();
+    hak_harden_start();
     struct hak_cache *cache = hak_cache_self;
     if (cache == &hak_cache_nobody) {
         return; // the options were there before

@@ -12,13 +12,14 @@
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
+#include "slab/harden.h"
 
 unsigned hak_aligned_class(size_t alignment, size_t bytes)
 {
     if (alignment > HAK_SMALL_MAX || bytes > HAK_SMALL_MAX) {
         return HAK_SMALL_CLASSES;
     }
-    const size_t least = hak_align_up(bytes == 0 ? 1 : bytes, alignment);
+    const size_t least = hak_align_up(bytes == 0 ? 1 : hak_harden_room(bytes), alignment);
     if (least > HAK_SMALL_MAX) {
         return HAK_SMALL_CLASSES;
     }
@@ -33,8 +34,9 @@ unsigned hak_aligned_class(size_t alignment, size_t bytes)
 void *hak_alloc_aligned(size_t alignment, size_t bytes, const void *site)
 {
     const unsigned size_class = hak_aligned_class(alignment, bytes);
-    return size_class < HAK_SMALL_CLASSES ? hak_cache_alloc_for(hak_cache_self, size_class, site)
-                                          : hak_alloc_large(bytes, alignment, NULL, site);
+    return size_class < HAK_SMALL_CLASSES
+               ? hak_cache_alloc_for(hak_cache_self, bytes, size_class, site)
+               : hak_alloc_large(bytes, alignment, NULL, site);
 }
 
 void *hak_aligned_alloc(size_t alignment, size_t bytes)

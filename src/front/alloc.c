@@ -64,7 +64,7 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
 HAK_INLINE void *alloc_above_tiny(size_t bytes, const void *site)
 {
     if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
-        return hak_cache_alloc_for(hak_cache_self, hak_small_class_of(bytes), site);
+        return hak_cache_alloc_for(hak_cache_self, bytes, hak_small_class_of(bytes), site);
     }
     void *block = hak_large_reuse(hak_cache_self, bytes);
     return HAK_LIKELY(block != NULL) ? block : hak_alloc_large(bytes, 1, NULL, site);
@@ -86,7 +86,7 @@ void *hak_malloc(size_t bytes)
     if (HAK_UNLIKELY(bytes > HAK_TINY_MAX)) {
         return malloc_above_tiny(bytes);
     }
-    return hak_cache_alloc(hak_cache_self, hak_tiny_class_of(bytes));
+    return hak_cache_alloc(hak_cache_self, bytes, hak_tiny_class_of(bytes));
 }
 
 void hak_free(void *block)

@@ -1,5 +1,6 @@
 // describe.c -- what an address is.
 #include "base/atomic.h"
+#include "cache/direct.h"
 #include "cache/inbox.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
@@ -10,14 +11,14 @@ size_t hak_usable_size(const void *block)
 {
     const uint32_t entry = hak_map_entry(block);
     if (HAK_LIKELY(hak_map_is_small(entry) && hak_map_covers(block))) {
-        return hak_classes[HAK_MAP_CLASS(entry)].bytes;
+        return hak_direct_usable(block, hak_classes[HAK_MAP_CLASS(entry)].bytes);
     }
     const struct hak_slab *slab = hak_slab_of(block);
     if (slab == NULL) {
         return 0;
     }
     if (slab->state == HAK_SLAB_SMALL) {
-        return hak_classes[slab->size_class].bytes;
+        return hak_direct_usable(block, hak_classes[slab->size_class].bytes);
     }
     return hak_map_is_large(entry) ? slab->bytes : 0;
 }

@@ -44,7 +44,7 @@ static void *heap_alloc(
     const unsigned wanted = hak_aligned_class(alignment, bytes);
     const unsigned size_class = wanted < HAK_SMALL_CLASSES ? hak_pools_class(wanted) : wanted;
     if (size_class < HAK_SMALL_CLASSES) {
-        return hak_heap_take(cache, size_class, site);
+        return hak_heap_take(cache, size_class, (struct hak_request){bytes, alignment, site});
     }
     void *block = hak_alloc_large(bytes, alignment, zeroed, site);
     if (block != NULL) {

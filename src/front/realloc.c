@@ -2,31 +2,16 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/options.h"
+#include "cache/direct.h"
 #include "cache/failure.h"
-#include "cache/inbox.h"
 #include "cache/large.h"
+#include "cache/start.h"
 #include "front/alloc.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
 #include "slab/misuse.h"
 #include "slab/slab.h"
-
-// Option check: a free small block must not be resized.
-static void check_is_live(const void *block)
-{
-    struct hak_cache *owner = hak_cache_lock_owner(block);
-    if (owner == NULL) {
-        hak_die_wild_realloc(block);
-    }
-    const struct hak_slab *slab = hak_slab_of(block);
-    const bool is_out = hak_slab_is_out(slab, block);
-    hak_lock_drop(&owner->lock);
-    if (!is_out) {
-        hak_die_freed_realloc(block, hak_classes[slab->size_class].bytes);
-    }
-}
 
 static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes, const void *site)
 {
@@ -36,6 +21,12 @@ static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes, const 
         hak_free(block);
     }
     return other;
+}
+
+static void *realloc_direct(void *block, size_t block_bytes, size_t bytes, const void *site)
+{
+    const size_t usable = hak_direct_usable(block, block_bytes);
+    return hak_direct_resize(block, bytes) ? block : realloc_by_copy(block, usable, bytes, site);
 }
 
 static void *realloc_large(void *block, size_t bytes, const void *site)
@@ -69,8 +60,8 @@ void *hak_realloc(void *block, size_t bytes)
     if (!hak_map_is_small(entry) || HAK_UNLIKELY(!is_ours)) {
         return realloc_large(block, bytes, HAK_SITE);
     }
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.check) != 0)) {
-        check_is_live(block);
+    if (HAK_UNLIKELY(hak_start_is_direct())) {
+        return realloc_direct(block, hak_classes[size_class].bytes, bytes, HAK_SITE);
     }
     // Half of a block may stay unused before the rest is worth a copy.
     const size_t old_bytes = hak_classes[size_class].bytes;

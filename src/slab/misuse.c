@@ -56,3 +56,16 @@ void hak_die_wrong_size(const void *block, size_t said, size_t bytes)
 {
     hak_die("wrong size: %p was freed as %z bytes but is a block of %z bytes", block, said, bytes);
 }
+
+void hak_die_overflow(const void *block, size_t bytes, size_t offset)
+{
+    hak_die("overflow: byte %z of %p was written, a block of %z bytes", offset, block, bytes);
+}
+
+void hak_die_write_after_free(const void *block, size_t bytes, size_t offset)
+{
+    hak_die("write after free: byte %z of %p (block of %z bytes) was written after it was freed",
+            offset,
+            block,
+            bytes);
+}

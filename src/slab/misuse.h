@@ -19,5 +19,12 @@ HAK_INTERNAL _Noreturn HAK_COLD void hak_die_freed_realloc(const void *block, si
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die_wrong_size(const void *block,
                                                         size_t said,
                                                         size_t bytes);
+// `bytes` were asked for, and byte `offset`, behind them, was written.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_die_overflow(const void *block,
+                                                      size_t bytes,
+                                                      size_t offset);
+HAK_INTERNAL _Noreturn HAK_COLD void hak_die_write_after_free(const void *block,
+                                                              size_t bytes,
+                                                              size_t offset);
 
 #endif

@@ -1,6 +1,8 @@
 // slab.c -- see slab.h.
 #include "slab/slab.h"
 
+#include <string.h>
+
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/check.h"
@@ -8,6 +10,7 @@
 #include "meta/pool.h"
 #include "os/os.h"
 #include "slab/arena.h"
+#include "slab/harden.h"
 #include "slab/misuse.h"
 #include "slab/ranges.h"
 
@@ -16,6 +19,17 @@ struct hak_slab_counts hak_slab_counts[HAK_SMALL_CLASSES];
 static size_t bitmap_words(const struct hak_class *info)
 {
     return (info->blocks + 63U) / 64;
+}
+
+static size_t bitmap_bytes(const struct hak_class *info, bool is_hardened)
+{
+    return bitmap_words(info) * sizeof(uint64_t) * (is_hardened ? 2 : 1);
+}
+
+// Of the blocks in quarantine.
+static uint64_t *held_bitmap(const struct hak_slab *slab)
+{
+    return slab->bitmap + bitmap_words(&hak_classes[slab->size_class]);
 }
 
 static bool run_has(const struct hak_slab *run, const void *p)
@@ -78,16 +92,32 @@ size_t hak_slab_ended_bytes(const void *p)
     return has_ended && slab->base == p ? slab->bytes : 0;
 }
 
+// Put all blocks in, so that chance may take any of them.
+static void slab_fill(struct hak_slab *slab)
+{
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    if (hak_harden.zero && !slab->zeroed) {
+        memset(slab->base, 0, slab->units * HAK_UNIT_BYTES);
+    }
+    for (unsigned index = 0; index < info->blocks; index++) {
+        slab->bitmap[index / 64] |= UINT64_C(1) << (index % 64);
+        slab->summary |= UINT64_C(1) << (index / 64);
+    }
+    slab->fresh = info->blocks;
+    slab->free_blocks = info->blocks;
+}
+
 struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
 {
     const struct hak_class *info = &hak_classes[size_class];
-    uint64_t *bitmap = hak_pool_take(bitmap_words(info) * sizeof *bitmap);
+    const bool is_hardened = hak_harden.is_on;
+    uint64_t *bitmap = hak_pool_take(bitmap_bytes(info, is_hardened));
     if (bitmap == NULL) {
         return NULL;
     }
     struct hak_slab *slab = hak_arena_take(info->units * HAK_UNIT_BYTES, 1, HAK_SLAB_NONE);
     if (slab == NULL) {
-        hak_pool_give(bitmap, bitmap_words(info) * sizeof *bitmap);
+        hak_pool_give(bitmap, bitmap_bytes(info, is_hardened));
         return NULL;
     }
     hak_store_relaxed(&slab->owner, owner);
@@ -98,6 +128,10 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     slab->purged_blocks = 0;
     slab->size_class = (uint8_t)size_class;
     slab->state = HAK_SLAB_SMALL;
+    slab->is_hardened = is_hardened;
+    if (HAK_UNLIKELY(is_hardened)) {
+        slab_fill(slab);
+    }
     hak_map_set(slab->base, info->units, tag | size_class);
     hak_add_relaxed(&hak_slab_counts[size_class].made, 1);
     return slab;
@@ -106,9 +140,11 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
 void hak_slab_end(struct hak_slab *slab)
 {
     HAK_ASSERT(hak_slab_is_idle(slab));
+    if (HAK_UNLIKELY(slab->is_hardened)) {
+        hak_slab_check_blocks(slab); // the last look at them
+    }
     hak_map_set(slab->base, slab->units, HAK_MAP_NOTHING);
-    size_t bytes = bitmap_words(&hak_classes[slab->size_class]) * sizeof *slab->bitmap;
-    hak_pool_give(slab->bitmap, bytes);
+    hak_pool_give(slab->bitmap, bitmap_bytes(&hak_classes[slab->size_class], slab->is_hardened));
     hak_add_relaxed(&hak_slab_counts[slab->size_class].ended, 1);
     hak_arena_give(slab);
 }
@@ -119,8 +155,41 @@ void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag)
     hak_map_set(slab->base, slab->units, tag | slab->size_class);
 }
 
+// The first block in the slab at or behind `index`, going around.
+static unsigned index_behind(const struct hak_slab *slab, unsigned index)
+{
+    unsigned word = index / 64;
+    uint64_t bits = slab->bitmap[word] & ~UINT64_C(0) << (index % 64);
+    if (bits == 0) {
+        const uint64_t behind = word < 63 ? slab->summary & ~UINT64_C(0) << (word + 1) : 0;
+        word = hak_lowest_bit(behind != 0 ? behind : slab->summary);
+        bits = slab->bitmap[word];
+    }
+    return word * 64 + hak_lowest_bit(bits);
+}
+
+static unsigned slab_take_random(struct hak_slab *slab, void **slots, unsigned count)
+{
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    unsigned got = 0;
+    slab->purged_blocks = 0;
+    for (; got < count && slab->free_blocks > 0; got++, slab->free_blocks--) {
+        const unsigned from = (unsigned)((hak_harden_random() >> 32) * info->blocks >> 32);
+        const unsigned index = index_behind(slab, from);
+        slab->bitmap[index / 64] &= ~(UINT64_C(1) << (index % 64));
+        if (slab->bitmap[index / 64] == 0) {
+            slab->summary &= ~(UINT64_C(1) << (index / 64));
+        }
+        slots[got] = slab->base + (size_t)index * info->bytes;
+    }
+    return got;
+}
+
 unsigned hak_slab_take(struct hak_slab *slab, void **slots, unsigned count)
 {
+    if (HAK_UNLIKELY(slab->is_hardened && hak_harden.random_order)) {
+        return slab_take_random(slab, slots, count);
+    }
     const struct hak_class *info = &hak_classes[slab->size_class];
     const size_t bytes = info->bytes;
     const unsigned used = count < slab->free_blocks ? count : slab->free_blocks;
@@ -214,10 +283,50 @@ unsigned hak_slab_put_row(struct hak_slab *slab, _Atomic(void *) *blocks, unsign
     return done;
 }
 
+static bool bit_is_set(const uint64_t *bitmap, uint32_t index)
+{
+    return (bitmap[index / 64] & (UINT64_C(1) << (index % 64))) != 0;
+}
+
 bool hak_slab_is_out(const struct hak_slab *slab, const void *block)
 {
     const uint32_t index = slab_index(slab, block);
-    return (slab->bitmap[index / 64] & (UINT64_C(1) << (index % 64))) == 0;
+    return !bit_is_set(slab->bitmap, index) &&
+           !(slab->is_hardened && bit_is_set(held_bitmap(slab), index));
+}
+
+void hak_slab_hold(struct hak_slab *slab, const void *block)
+{
+    const uint32_t index = slab_index(slab, block);
+    uint64_t *held = held_bitmap(slab);
+    if (HAK_UNLIKELY(bit_is_set(slab->bitmap, index) || bit_is_set(held, index))) {
+        hak_die_double_free(block, hak_classes[slab->size_class].bytes);
+    }
+    held[index / 64] |= UINT64_C(1) << (index % 64);
+}
+
+bool hak_slab_unhold(struct hak_slab *slab, const void *block)
+{
+    const uint32_t index =
+        hak_class_index(&hak_classes[slab->size_class], (size_t)((const char *)block - slab->base));
+    uint64_t *held = held_bitmap(slab);
+    const bool was_held = bit_is_set(held, index);
+    held[index / 64] &= ~(UINT64_C(1) << (index % 64));
+    return was_held;
+}
+
+void hak_slab_check_blocks(const struct hak_slab *slab)
+{
+    const size_t bytes = hak_classes[slab->size_class].bytes;
+    const uint32_t count = hak_harden.zero || hak_harden.canaries ? slab->fresh : 0;
+    for (uint32_t index = 0; index < count; index++) {
+        const char *block = slab->base + index * bytes;
+        if (bit_is_set(slab->bitmap, index) || bit_is_set(held_bitmap(slab), index)) {
+            hak_harden_check_free(block, bytes);
+        } else {
+            hak_harden_check_used(block, bytes);
+        }
+    }
 }
 
 // Are all blocks from index `first` to `last` in the slab (or never handed out)?
@@ -240,6 +349,9 @@ void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
         return;
     }
     slab->purged_blocks = (uint16_t)slab->free_blocks;
+    if (HAK_UNLIKELY(slab->is_hardened)) {
+        hak_slab_check_blocks(slab); // what was written after it was freed is about to go
+    }
     for (size_t start = 0; start < touched;) {
         size_t end = start;
         while (end < touched && slab_has_all(slab, end / bytes, (end + page - 1) / bytes)) {

@@ -10,6 +10,9 @@
 // slab. Blocks that were never handed out have no bit set; they lie at and above
 // `fresh`, untouched, so that their pages are not resident.
 //
+// A hardened slab has all its blocks in it from the beginning, and a second bitmap behind the first: of the
+// blocks that are in quarantine, which are neither with the program nor in the slab.
+//
 // Invariants (hak_slab_verify, in these words):
 //   free_blocks == number of bits set in bitmap
 //   bit w of summary is set  <=>  bitmap[w] != 0
@@ -55,6 +58,7 @@ struct hak_slab {
     uint8_t size_class;     // small
     uint8_t state;          // enum hak_slab_state
     bool zeroed;            // the pages were never touched since they came from the kernel
+    bool is_hardened;       // small: made when the options of harden.h were on
 };
 
 // Slabs since the start, by class.
@@ -94,6 +98,13 @@ HAK_INTERNAL unsigned hak_slab_put_row(struct hak_slab *slab,
 
 // Is `block` a block of this slab that is not in it?
 HAK_INTERNAL bool hak_slab_is_out(const struct hak_slab *slab, const void *block);
+// A block of a hardened slab is freed and goes into quarantine. Dies when `block` is no block of this
+// slab, or free already.
+HAK_INTERNAL void hak_slab_hold(struct hak_slab *slab, const void *block);
+// It leaves the quarantine. False when it was not in it.
+HAK_INTERNAL bool hak_slab_unhold(struct hak_slab *slab, const void *block);
+// Die when a block of a hardened slab is not as it has to be.
+HAK_INTERNAL void hak_slab_check_blocks(const struct hak_slab *slab);
 // Does every block lie in the slab?
 HAK_INLINE bool hak_slab_is_idle(const struct hak_slab *slab)
 {

@@ -135,7 +135,7 @@ static inline struct hak_cache *new_thread(void)
 
 static inline void *alloc(unsigned size_class)
 {
-    return hak_cache_alloc(hak_cache_self, size_class);
+    return hak_cache_alloc(hak_cache_self, hak_classes[size_class].bytes, size_class);
 }
 
 static inline void give(void *block)

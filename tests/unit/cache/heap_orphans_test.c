@@ -15,7 +15,7 @@ static void blocks_of_ended_threads_survive_it(void)
     become(main_thread);
     struct hak_cache *heap = hak_heap_make();
     UNIT_CHECK(heap != NULL);
-    UNIT_CHECK(hak_heap_take(heap, CLASS, NULL) != NULL);
+    UNIT_CHECK(hak_heap_take(heap, CLASS, (struct hak_request){1, 1, NULL}) != NULL);
     hak_heap_end(heap);
     UNIT_CHECK(hak_slab_of(survivor) != NULL && hak_slab_is_out(hak_slab_of(survivor), survivor));
     give(survivor);

@@ -20,7 +20,7 @@ static struct hak_cache *make(void)
 static void fill(struct hak_cache *heap)
 {
     for (unsigned i = 0; i < BLOCKS; i++) {
-        held[i] = hak_heap_take(heap, CLASS, NULL);
+        held[i] = hak_heap_take(heap, CLASS, (struct hak_request){1, 1, NULL});
         UNIT_CHECK(held[i] != NULL && hak_slab_of(held[i])->owner == heap);
         memset(held[i], 1, hak_classes[CLASS].bytes);
     }
@@ -116,7 +116,7 @@ static void what_others_keep_is_taken(void)
     UNIT_EQUAL(hak_arena.free_bytes, 0);
     UNIT_CHECK(hak_large_keep(hak_cache_self, larges[0]));
     hak_fake.refuse_asks = true;
-    void *block = hak_heap_take(heap, CLASS, NULL);
+    void *block = hak_heap_take(heap, CLASS, (struct hak_request){1, 1, NULL});
     UNIT_CHECK(block != NULL && hak_slab_of(block)->owner == heap);
     hak_fake.refuse_asks = false;
     for (unsigned i = 1; i < 4; i++) {

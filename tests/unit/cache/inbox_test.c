@@ -2,6 +2,7 @@
 #include "cache/inbox.h"
 
 #include "base/options.h"
+#include "cache/direct.h"
 #include "cache/large.h"
 #include "cache/loot.h"
 #include "census.h"
@@ -270,7 +271,7 @@ static void an_ended_slab_has_no_owner(void)
     bool zeroed;
     void *large = hak_large_alloc(HAK_KIB(40), 1, &zeroed);
     UNIT_CHECK(hak_slab_of(large) == slab && hak_cache_lock_owner(held[0]) == NULL);
-    UNIT_DIES(hak_inbox_put_direct(held[0]), "is already free, and its memory in use again");
+    UNIT_DIES(hak_direct_put(held[0]), "is already free, and its memory in use again");
     hak_large_free(producer, large, hak_map_entry(large));
     held[0] = NULL;
 }

@@ -1,0 +1,13 @@
+// expect: hakmem: overflow: byte 24 of 0x[0-9a-f]+ was written, a block of 32 bytes
+// env: HAKMEM_CANARIES=1
+//
+// The zero that ends a string which fills its block. Of the canary's first byte no value is zero.
+#include "../support/misuse.h"
+
+int main(void)
+{
+    char *block = ht_block(24);
+    block[24] = 0;
+    ht_free(block);
+    _exit(0);
+}

@@ -1,0 +1,13 @@
+// expect: hakmem: overflow: byte 100 of 0x[0-9a-f]+ was written, a block of 100 bytes
+// env: HAKMEM_CANARIES=1
+//
+// A byte behind the 100 that were asked for, though the block has room for 104.
+#include "../support/misuse.h"
+
+int main(void)
+{
+    char *block = ht_block(100);
+    block[100] = 1;
+    ht_free(block);
+    _exit(0);
+}

@@ -1,0 +1,12 @@
+// expect: hakmem: overflow: byte 10 of 0x[0-9a-f]+ was written, a block of 10 bytes
+// env: HAKMEM_CANARIES=1
+//
+// The block is never freed.
+#include "../support/misuse.h"
+
+int main(void)
+{
+    char *block = ht_block(10);
+    block[10] = 1;
+    exit(0);
+}

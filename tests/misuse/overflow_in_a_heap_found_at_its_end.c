@@ -1,0 +1,16 @@
+// expect: hakmem: overflow: byte 10 of 0x[0-9a-f]+ was written, a block of 10 bytes
+// env: HAKMEM_CANARIES=1
+#include "../support/api.h"
+#include "../support/misuse.h"
+
+int main(void)
+{
+    HT_API(hak_heap_create);
+    HT_API(hak_heap_malloc);
+    HT_API(hak_heap_destroy);
+    struct hak_heap *heap = api_hak_heap_create();
+    char *block = ht_hide(api_hak_heap_malloc(heap, 10));
+    block[10] = 1;
+    api_hak_heap_destroy(heap);
+    _exit(0);
+}

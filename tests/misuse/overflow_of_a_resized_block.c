@@ -1,0 +1,13 @@
+// expect: hakmem: overflow: byte 900 of 0x[0-9a-f]+ was written, a block of 900 bytes
+// env: HAKMEM_CANARIES=1
+//
+// The canary moves with realloc, also where the block stays.
+#include "../support/misuse.h"
+
+int main(void)
+{
+    char *block = ht_hide(realloc(ht_block(1000), 900));
+    block[900] = 1;
+    ht_free(block);
+    _exit(0);
+}

@@ -1,0 +1,20 @@
+// expect: hakmem: overflow: byte 104 of 0x[0-9a-f]+ was written, a block of 112 bytes
+// env: HAKMEM_CANARIES=1
+//
+// What lies before a block is the end of another.
+#include "../support/misuse.h"
+
+int main(void)
+{
+    char *blocks[64];
+    for (int i = 0; i < 64; i++) {
+        blocks[i] = ht_block(100);
+    }
+    for (int i = 1; i < 64; i++) {
+        blocks[i][-1] ^= 1;
+    }
+    for (int i = 0; i < 64; i++) {
+        ht_free(blocks[i]);
+    }
+    _exit(0);
+}

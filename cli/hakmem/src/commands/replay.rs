@@ -120,7 +120,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         .map_err(|error| failed!("cannot write JSON: {error}"))?;
     if arguments.json {
         println!("{text}");
-    } else {
+    } else if !document.runs.is_empty() {
         print(&document, &arguments.baseline);
     }
     if let Some(path) = &arguments.export {
@@ -134,7 +134,11 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         eprintln!("hakmem: {}: refused: {}", refused.allocator, refused.reason);
     }
     if interrupt::requested() {
-        return Err(failed!("stopped; what was finished is above"));
+        return Err(if document.runs.is_empty() {
+            failed!("stopped before the first run")
+        } else {
+            failed!("stopped; what was finished is above")
+        });
     }
     Ok(if document.refused.is_empty() {
         ExitCode::SUCCESS
@@ -203,11 +207,15 @@ fn print(document: &ReplayDocument, baseline: &str) {
     } else {
         "which takes 5 runs (-n) to be certain"
     };
+    let plural = if runs == 1 { "" } else { "s" };
+    let clock = if document.latencies.is_empty() {
+        String::new()
+    } else {
+        format!(" Latencies include the clock, {:.0} ns.", document.clock_ns)
+    };
     println!(
-        "time: median of {runs} runs; ratio: against {baseline}, {certainty}. peak, end: resident \
-         memory beyond\nwhat was there before. overhead: resident over live memory, on average. \
-         Latencies include the clock, {:.0} ns.",
-        document.clock_ns
+        "time: median of {runs} run{plural}; ratio: against {baseline}, {certainty}. peak, end: resident \
+         memory beyond\nwhat was there before. overhead: resident over live memory, on average.{clock}"
     );
     let failed: u64 = document.runs.iter().map(|run| run.failed).sum();
     if failed > 0 {

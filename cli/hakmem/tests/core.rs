@@ -207,9 +207,20 @@ fn the_picture_shows_each_unit() {
         .unwrap();
     assert_eq!(row.chars().count(), 7 + 64 + 6, "{row}");
     workshop
-        .hakmem(&["map", &pid, "--svg", "heap.svg", "--html", "heap.html"])
+        .hakmem(&[
+            "map",
+            &pid,
+            "--svg",
+            "heap.svg",
+            "--png",
+            "heap.png",
+            "--html",
+            "heap.html",
+        ])
         .ended_with(0);
     let svg = std::fs::read_to_string(workshop.path("heap.svg")).unwrap();
+    let png = std::fs::read(workshop.path("heap.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.ends_with(b"IEND\xaeB`\x82"));
     assert!(svg.contains("3072 B blocks") && svg.ends_with("</svg>\n"));
     let html = std::fs::read_to_string(workshop.path("heap.html")).unwrap();
     let data = html.split_once("const heap = ").unwrap().1;

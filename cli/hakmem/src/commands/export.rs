@@ -81,13 +81,10 @@ fn read(pid: i32) -> Result<String> {
     Ok(metrics::text(&subject, &Figures::of(&heap), &control))
 }
 
-/// The name of its file.
+/// As ps shows it.
 fn program(process: &LiveProcess) -> String {
-    let path = std::fs::read_link(format!("/proc/{}/exe", process.pid)).unwrap_or_default();
-    path.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+    let name = std::fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
+    name.trim_end().to_string()
 }
 
 fn resident_bytes(pid: i32) -> u64 {

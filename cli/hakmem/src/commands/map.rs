@@ -33,6 +33,9 @@ pub struct Arguments {
     /// Write an SVG file instead
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Write a PNG file instead
+    #[arg(long, value_name = "FILE")]
+    png: Option<PathBuf>,
     /// Write an HTML file instead
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -51,7 +54,14 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     );
     let title = opened.title();
     if let Some(path) = &arguments.svg {
-        store(path, &picture::svg::draw(&heap, &title, &summary))?;
+        store(path, picture::svg::draw(&heap, &title, &summary))?;
+    }
+    if let Some(path) = &arguments.png {
+        let image = picture::png::draw(&heap, &title, &summary);
+        store(
+            path,
+            image.map_err(|error| failed!("{}: {error}", path.display()))?,
+        )?;
     }
     if let Some(path) = &arguments.html {
         let thread_name = |thread: u64| match &opened {
@@ -59,9 +69,9 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
             Opened::Core(_) => None,
         };
         let owners = picture::owner_names(&heap, &thread_name);
-        store(path, &picture::html::draw(&heap, &title, &summary, &owners))?;
+        store(path, picture::html::draw(&heap, &title, &summary, &owners))?;
     }
-    if arguments.svg.is_none() && arguments.html.is_none() {
+    if arguments.svg.is_none() && arguments.png.is_none() && arguments.html.is_none() {
         let form = terminal();
         let screen = Term::stdout();
         let is_limited = screen.is_term() && !arguments.all;
@@ -75,6 +85,6 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn store(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|error| failed!("{}: {error}", path.display()))
+fn store(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    std::fs::write(path, content).map_err(|error| failed!("{}: {error}", path.display()))
 }

@@ -1,6 +1,8 @@
 //! The heap as a picture: superslabs in rows, each with its 64 units.
 
 pub mod html;
+pub mod png;
+mod sheet;
 pub mod svg;
 pub mod terminal;
 

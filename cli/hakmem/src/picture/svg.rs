@@ -1,34 +1,12 @@
 //! The heap as an SVG file: rows of superslabs, a square for each unit, filled as far as it is live.
 
-use super::{Cell, Kind, cells, kind_of, live_share};
+use super::sheet::{
+    DIRTY, FREE, GAP, KEPT, LABEL, LARGE, LEGEND, LEGEND_TOP, MARGIN, Sheet, UNIT, colour_of,
+    legend_width,
+};
+use super::{Cell, cells, live_share};
 use hakmem_heap::heap::Heap;
 use std::fmt::Write;
-
-const UNIT: usize = 10;
-const GAP: usize = 1;
-const ROW: usize = UNIT + 3;
-const LABEL: usize = 64;
-const SHARE: usize = 44;
-const HEAD: usize = 74;
-const MARGIN: usize = 16;
-/// More rows than this go into another column.
-const ROWS_MAX: usize = 250;
-
-pub const TINY: &str = "#2f9e44";
-pub const SMALL: &str = "#1098ad";
-pub const MID: &str = "#3b5bdb";
-const LARGE: &str = "#9c36b5";
-const KEPT: &str = "#f08c00";
-const DIRTY: &str = "#ffc9c9";
-const FREE: &str = "#f1f3f5";
-
-fn colour_of(heap: &Heap, class: usize) -> &'static str {
-    match kind_of(heap.classes[class].bytes) {
-        Kind::Tiny => TINY,
-        Kind::Small => SMALL,
-        Kind::Mid => MID,
-    }
-}
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
@@ -37,12 +15,8 @@ fn escaped(text: &str) -> String {
 }
 
 pub fn draw(heap: &Heap, title: &str, summary: &str) -> String {
-    let superslabs: Vec<_> = heap.supers.iter().filter(|one| !one.is_lone).collect();
-    let rows = superslabs.len().clamp(1, ROWS_MAX);
-    let columns = superslabs.len().div_ceil(ROWS_MAX).max(1);
-    let column_width = LABEL + 64 * (UNIT + GAP) + SHARE + MARGIN;
-    let width = MARGIN + columns * column_width;
-    let height = HEAD + rows * ROW + MARGIN;
+    let sheet = Sheet::of(heap);
+    let (width, height) = (sheet.width, sheet.height);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" font-family=\"system-ui, sans-serif\" font-size=\"11\">\n\
@@ -53,10 +27,9 @@ pub fn draw(heap: &Heap, title: &str, summary: &str) -> String {
         escaped(summary)
     );
     legend(&mut svg);
-    let base = superslabs.first().map_or(0, |one| one.base);
-    for (index, superslab) in superslabs.iter().enumerate() {
-        let x = MARGIN + index / ROWS_MAX * column_width;
-        let y = HEAD + index % ROWS_MAX * ROW;
+    let base = sheet.superslabs.first().map_or(0, |one| one.base);
+    for (index, superslab) in sheet.superslabs.iter().enumerate() {
+        let (x, y) = sheet.place(index);
         let cells = cells(heap, superslab);
         let _ = writeln!(
             svg,
@@ -129,23 +102,15 @@ fn square(svg: &mut String, heap: &Heap, x: usize, cell: Cell) {
 }
 
 fn legend(svg: &mut String) {
-    let entries = [
-        (TINY, "slabs of blocks to 128 B"),
-        (SMALL, "to 1 KiB"),
-        (MID, "to 32 KiB"),
-        (LARGE, "large block"),
-        (KEPT, "large, free and kept"),
-        (DIRTY, "free, to be given back"),
-        (FREE, "free"),
-    ];
     let mut x = MARGIN;
-    for (colour, text) in entries {
+    for (colour, text) in LEGEND {
         let _ = writeln!(
             svg,
-            "<rect x=\"{x}\" y=\"50\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
-             <text x=\"{}\" y=\"59\">{text}</text>",
-            x + 15
+            "<rect x=\"{x}\" y=\"{LEGEND_TOP}\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
+             <text x=\"{}\" y=\"{}\">{text}</text>",
+            x + 15,
+            LEGEND_TOP + 9
         );
-        x += 32 + text.len() * 6;
+        x += legend_width(text);
     }
 }

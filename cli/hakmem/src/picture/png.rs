@@ -1,0 +1,138 @@
+//! The same picture as the SVG file, in dots, for what shows no SVG.
+
+use super::sheet::{
+    DIRTY, FREE, GAP, KEPT, LABEL, LARGE, LEGEND, LEGEND_TOP, MARGIN, Sheet, UNIT, colour_of,
+    legend_width,
+};
+use super::{Cell, cells, live_share};
+use font8x8::legacy::BASIC_LEGACY;
+use hakmem_heap::heap::Heap;
+use png::{BitDepth, ColorType, Encoder, EncodingError};
+
+/// The font's letters are as wide and as high.
+const LETTER: usize = 8;
+/// Letters of the legend stand closer than they are wide.
+const STEP: usize = 6;
+const INK: &str = "#212529";
+const PALE: &str = "#868e96";
+
+pub fn draw(heap: &Heap, title: &str, summary: &str) -> Result<Vec<u8>, EncodingError> {
+    let sheet = Sheet::of(heap);
+    let mut canvas = Canvas::new(sheet.width, sheet.height);
+    canvas.text(MARGIN, 14, LETTER, title, INK);
+    canvas.text(MARGIN, 32, LETTER, summary, INK);
+    let mut x = MARGIN;
+    for (colour, text) in LEGEND {
+        canvas.fill((x, LEGEND_TOP), (UNIT, UNIT), colour, 1.0);
+        canvas.text(x + 15, LEGEND_TOP + 1, STEP, text, INK);
+        x += legend_width(text);
+    }
+    let base = sheet.superslabs.first().map_or(0, |one| one.base);
+    for (index, superslab) in sheet.superslabs.iter().enumerate() {
+        let (x, y) = sheet.place(index);
+        let cells = cells(heap, superslab);
+        let offset = format!("+{} MiB", (superslab.base - base) >> 20);
+        let left = (LABEL - 8).saturating_sub(offset.len() * STEP);
+        canvas.text(x + left, y + 1, STEP, &offset, PALE);
+        for (unit, cell) in cells.iter().enumerate() {
+            canvas.square(heap, (x + LABEL + unit * (UNIT + GAP), y), *cell);
+        }
+        let share = format!("{:.0} %", live_share(&cells) * 100.0);
+        canvas.text(x + LABEL + 64 * (UNIT + GAP) + 6, y + 1, STEP, &share, INK);
+    }
+    canvas.encode()
+}
+
+struct Canvas {
+    width: usize,
+    height: usize,
+    /// Red, green and blue of each dot.
+    dots: Vec<u8>,
+}
+
+impl Canvas {
+    fn new(width: usize, height: usize) -> Canvas {
+        Canvas {
+            width,
+            height,
+            dots: vec![255; width * height * 3],
+        }
+    }
+
+    fn square(&mut self, heap: &Heap, place: (usize, usize), cell: Cell) {
+        let whole = (UNIT, UNIT);
+        match cell {
+            Cell::Free => self.fill(place, whole, FREE, 1.0),
+            Cell::Dirty => self.fill(place, whole, DIRTY, 1.0),
+            Cell::Large => self.fill(place, whole, LARGE, 1.0),
+            Cell::Kept => self.fill(place, whole, KEPT, 1.0),
+            Cell::Slab {
+                class,
+                live,
+                waiting,
+            } => {
+                let colour = colour_of(heap, class);
+                self.fill(place, whole, colour, 0.18);
+                let live_dots = (live * UNIT as f64).round() as usize;
+                let both_dots = ((live + waiting) * UNIT as f64).round() as usize;
+                let both_dots = both_dots.clamp(live_dots, UNIT);
+                let (x, y) = place;
+                self.fill(
+                    (x, y + UNIT - both_dots),
+                    (UNIT, both_dots - live_dots),
+                    colour,
+                    0.5,
+                );
+                self.fill((x, y + UNIT - live_dots), (UNIT, live_dots), colour, 1.0);
+            }
+        }
+    }
+
+    /// A rectangle; what lies outside is cut off.
+    fn fill(&mut self, (x, y): (usize, usize), size: (usize, usize), colour: &str, opacity: f64) {
+        for row in y..(y + size.1).min(self.height) {
+            for column in x..(x + size.0).min(self.width) {
+                self.dot(column, row, colour, opacity);
+            }
+        }
+    }
+
+    fn dot(&mut self, x: usize, y: usize, colour: &str, opacity: f64) {
+        let at = (y * self.width + x) * 3;
+        for part in 0..3 {
+            let digits = &colour[1 + 2 * part..3 + 2 * part];
+            let ink = f64::from(u8::from_str_radix(digits, 16).unwrap_or(0));
+            let paper = f64::from(self.dots[at + part]);
+            self.dots[at + part] = (ink * opacity + paper * (1.0 - opacity)).round() as u8;
+        }
+    }
+
+    /// A line of text with its upper left corner there; a letter that the font has not is a question mark.
+    fn text(&mut self, x: usize, y: usize, step: usize, text: &str, colour: &str) {
+        for (index, letter) in text.chars().enumerate() {
+            let shape = BASIC_LEGACY
+                .get(letter as usize)
+                .unwrap_or(&BASIC_LEGACY[b'?' as usize]);
+            for (row, bits) in shape.iter().enumerate() {
+                for column in (0..LETTER).filter(|column| bits >> column & 1 != 0) {
+                    let (x, y) = (x + index * step + column, y + row);
+                    if x < self.width && y < self.height {
+                        self.dot(x, y, colour, 1.0);
+                    }
+                }
+            }
+        }
+    }
+
+    fn encode(self) -> Result<Vec<u8>, EncodingError> {
+        let mut file = Vec::new();
+        let size = |dots: usize| u32::try_from(dots).unwrap_or(u32::MAX);
+        let mut encoder = Encoder::new(&mut file, size(self.width), size(self.height));
+        encoder.set_color(ColorType::Rgb);
+        encoder.set_depth(BitDepth::Eight);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(&self.dots)?;
+        writer.finish()?;
+        Ok(file)
+    }
+}

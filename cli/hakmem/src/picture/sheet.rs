@@ -1,0 +1,76 @@
+//! How a picture of a heap is laid out, and its colours: rows of superslabs, a square for each unit.
+
+use super::{Kind, kind_of};
+use hakmem_heap::heap::{Heap, Super};
+
+pub const UNIT: usize = 10;
+pub const GAP: usize = 1;
+pub const LABEL: usize = 64;
+pub const MARGIN: usize = 16;
+pub const LEGEND_TOP: usize = 50;
+const ROW: usize = UNIT + 3;
+const SHARE: usize = 44;
+const HEAD: usize = 74;
+/// More rows than this go into another column.
+const ROWS_MAX: usize = 250;
+
+pub const TINY: &str = "#2f9e44";
+pub const SMALL: &str = "#1098ad";
+pub const MID: &str = "#3b5bdb";
+pub const LARGE: &str = "#9c36b5";
+pub const KEPT: &str = "#f08c00";
+pub const DIRTY: &str = "#ffc9c9";
+pub const FREE: &str = "#f1f3f5";
+
+pub const LEGEND: [(&str, &str); 7] = [
+    (TINY, "slabs of blocks to 128 B"),
+    (SMALL, "to 1 KiB"),
+    (MID, "to 32 KiB"),
+    (LARGE, "large block"),
+    (KEPT, "large, free and kept"),
+    (DIRTY, "free, to be given back"),
+    (FREE, "free"),
+];
+
+/// Of an entry of the legend, with its square.
+pub fn legend_width(text: &str) -> usize {
+    32 + text.len() * 6
+}
+
+pub fn colour_of(heap: &Heap, class: usize) -> &'static str {
+    match kind_of(heap.classes[class].bytes) {
+        Kind::Tiny => TINY,
+        Kind::Small => SMALL,
+        Kind::Mid => MID,
+    }
+}
+
+pub struct Sheet<'a> {
+    pub width: usize,
+    pub height: usize,
+    pub superslabs: Vec<&'a Super>,
+    column_width: usize,
+}
+
+impl Sheet<'_> {
+    pub fn of(heap: &Heap) -> Sheet<'_> {
+        let superslabs: Vec<_> = heap.supers.iter().filter(|one| !one.is_lone).collect();
+        let rows = superslabs.len().clamp(1, ROWS_MAX);
+        let columns = superslabs.len().div_ceil(ROWS_MAX).max(1);
+        let column_width = LABEL + 64 * (UNIT + GAP) + SHARE + MARGIN;
+        Sheet {
+            width: MARGIN + columns * column_width,
+            height: HEAD + rows * ROW + MARGIN,
+            superslabs,
+            column_width,
+        }
+    }
+
+    /// Where the row of a superslab begins.
+    pub fn place(&self, index: usize) -> (usize, usize) {
+        (
+            MARGIN + index / ROWS_MAX * self.column_width,
+            HEAD + index % ROWS_MAX * ROW,
+        )
+    }
+}

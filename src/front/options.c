@@ -45,11 +45,25 @@ const char *hak_option_file(const _Atomic(uint64_t) *option)
     return file != NULL ? file : "";
 }
 
+// Are the first `length` letters the same, large or small? Not the C library's, which a sanitizer's runtime
+// takes over, and in whose program this is called before that runtime is ready.
+static bool is_same(const char *a, const char *b, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        const char c = a[i] >= 'A' && a[i] <= 'Z' ? (char)(a[i] - 'A' + 'a') : a[i];
+        const char d = b[i] >= 'A' && b[i] <= 'Z' ? (char)(b[i] - 'A' + 'a') : b[i];
+        if (c != d || c == '\0') {
+            return c == d;
+        }
+    }
+    return true;
+}
+
 static const struct hak_option_row *option_named(const char *name, size_t length)
 {
     for (unsigned i = 0; i < HAK_OPTION_COUNT; i++) {
         if (strlen(hak_option_rows[i].name) == length &&
-            strncasecmp(hak_option_rows[i].name, name, length) == 0) {
+            is_same(hak_option_rows[i].name, name, length)) {
             return &hak_option_rows[i];
         }
     }
@@ -107,7 +121,7 @@ static bool parse_word(const char *words, const char *text, uint64_t *value)
     for (uint64_t number = 0; words != NULL; number++) {
         const char *end = strchr(words, '|');
         const size_t word_length = end != NULL ? (size_t)(end - words) : strlen(words);
-        if (word_length == length && strncasecmp(words, text, length) == 0) {
+        if (word_length == length && is_same(words, text, length)) {
             *value = number;
             return true;
         }
@@ -231,7 +245,7 @@ static void complain_of_name(const struct hak_setting *setting, const char *name
 static bool is_other_variable(const struct hak_setting *setting, const char *name, size_t length)
 {
     for (unsigned i = 0; i < VARIABLE_COUNT && setting->source == HAK_FROM_VARIABLE; i++) {
-        if (strlen(variables[i]) == length && strncasecmp(variables[i], name, length) == 0) {
+        if (strlen(variables[i]) == length && is_same(variables[i], name, length)) {
             return true;
         }
     }

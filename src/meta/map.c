@@ -19,13 +19,22 @@ enum {
 
 // Anywhere from 17 TiB (AddressSanitizer's shadow ends at 16 TiB) to 81 TiB: far from what the kernel places top-down and from
 // programs, on every processor with 47 or more bits of addresses.
-#if HAK_TSAN // has shadow memory there, and room for programs only where the kernel maps
-#    define WINDOW_LOW  UINT64_C(0x7F0000000000)
-#    define WINDOW_SPAN 1
-#else
-#    define WINDOW_LOW  (UINT64_C(17) << 40)
-#    define WINDOW_SPAN (UINT64_C(1) << 46)
-#endif
+#define WINDOW_LOW  (UINT64_C(17) << 40)
+#define WINDOW_SPAN (UINT64_C(1) << 46)
+
+// ThreadSanitizer and MemorySanitizer keep their shadow memory there, and leave programs room only where
+// the kernel maps by itself. They say so by being there: in the program, whatever we are built with.
+#define WINDOW_OF_SANITIZERS UINT64_C(0x7F0000000000)
+extern const char thread_sanitizer __asm__("__tsan_init") __attribute__((weak));
+extern const char memory_sanitizer __asm__("__msan_init") __attribute__((weak));
+
+static uint64_t window_start(bool is_random)
+{
+    if (&thread_sanitizer != NULL || &memory_sanitizer != NULL) {
+        return WINDOW_OF_SANITIZERS;
+    }
+    return WINDOW_LOW + (is_random ? hak_os_random() % WINDOW_SPAN : WINDOW_SPAN / 2);
+}
 
 static uint64_t window_bytes(void)
 {
@@ -66,9 +75,7 @@ bool hak_map_start(void)
     hak_map.slots = (uint64_t *)(void *)(supers + slot_count * sizeof *hak_map.supers);
     // The same in each run where that is wanted.
     const bool is_random = hak_load_relaxed(&hak_options.deterministic) == 0;
-    const uint64_t window =
-        WINDOW_LOW + (is_random ? hak_os_random() % WINDOW_SPAN : WINDOW_SPAN / 2);
-    hak_map.window = (char *)(window & ~(window_bytes() - 1));
+    hak_map.window = (char *)(window_start(is_random) & ~(window_bytes() - 1));
     hak_store_relaxed(&hak_map.covered_units, hak_map.unit_mask + 1);
     // In the lower half, so that a heap grows for long before it has to wrap around.
     hak_map.next_slot = is_random ? hak_os_random() & (hak_map.super_mask >> 1) : 1;

@@ -1,0 +1,73 @@
+// native only
+// A sandbox (seccomp) may refuse madvise, mremap, membarrier and what starts our background thread:
+// everything works, only less memory goes back. Nothing is printed.
+#include "../support/crowd.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#ifndef SYS_process_madvise
+#    define SYS_process_madvise 440
+#endif
+
+#define REFUSE(number)                                             \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)(number), 0, 1), \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
+
+static void refuse(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), // the system call's number
+        REFUSE(SYS_madvise),
+        REFUSE(SYS_process_madvise),
+        REFUSE(SYS_mremap),
+        REFUSE(SYS_membarrier),
+        REFUSE(SYS_clone), // the C library's threads are made by clone3
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        HT_SKIP("no seccomp here: errno %d", errno);
+    }
+    HT_CHECK(madvise(NULL, 0, MADV_NORMAL) != 0 && errno == EPERM, "madvise is not refused");
+}
+
+static void *nothing(void *unused)
+{
+    return unused;
+}
+
+int main(void)
+{
+    ht_start();
+    refuse();
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, nothing, NULL) != 0) {
+        HT_SKIP("this C library makes its threads by clone");
+    }
+    pthread_join(thread, NULL);
+    int ends[2];
+    HT_CHECK(pipe(ends) == 0, "no pipe");
+    const int saved = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    for (int i = 0; i < 5; i++) {
+        ht_crowd_run();
+        malloc_trim(0);
+    }
+    char *large = malloc(100 * HT_MIB); // grows by mremap elsewhere
+    HT_CHECK(large != NULL, "no large block");
+    memset(large, 7, 100 * HT_MIB);
+    large = realloc(large, 300 * HT_MIB);
+    HT_CHECK(large != NULL && large[0] == 7 && large[100 * HT_MIB - 1] == 7, "realloc lost it");
+    free(large);
+    dup2(saved, STDERR_FILENO);
+    close(ends[1]);
+    char text[200];
+    const ssize_t length = read(ends[0], text, sizeof text);
+    HT_CHECK(length == 0, "it printed: %.*s", (int)length, text);
+    return 0;
+}

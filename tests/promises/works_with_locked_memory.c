@@ -1,0 +1,36 @@
+// native only
+// A program may lock all its memory, present and to come (mlockall): the allocator works, its own
+// reservations do not become resident, and its background thread does not stay for nothing.
+#include "../support/crowd.h"
+#include "../support/memory.h"
+
+#include <sys/resource.h>
+
+static long thread_count(void)
+{
+    return ht_proc_number("/proc/self/status", "Threads");
+}
+
+int main(void)
+{
+    ht_start();
+    ht_need_memory(600 * HT_MIB);
+    const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+    setrlimit(RLIMIT_MEMLOCK, &none);
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) {
+        HT_SKIP("mlockall: errno %d", errno);
+    }
+    const long before = ht_rss_kib();
+    for (int i = 0; i < 3; i++) {
+        ht_crowd_run();
+        malloc_trim(0);
+    }
+    const long grown = ht_rss_kib() - before;
+    HT_CHECK(grown < 400 * 1024, "%ld KiB more are resident", grown);
+    const long until = ht_now_ms() + 20000;
+    while (thread_count() > 1 && ht_now_ms() < until) {
+        ht_sleep_ms(100);
+    }
+    HT_CHECK(thread_count() == 1, "a thread of ours is still there");
+    return 0;
+}

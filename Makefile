@@ -17,8 +17,8 @@ test:                         ## the whole test suite; installs what it needs
 	@tools/setup build test demo
 	@tools/test
 
-soak:                         ## the stress tests for an hour (MINUTES=60)
-	@tools/soak $(or $(MINUTES),60)
+soak:                         ## the stress tests with random options for half an hour (MINUTES=30)
+	@tools/soak $(or $(MINUTES),30)
 
 # A peer that cannot be built is named, and left out: the others are still worth measuring.
 bench:                        ## the benchmarks and real programs, beside the other allocators

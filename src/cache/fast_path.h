@@ -64,10 +64,10 @@ HAK_INLINE void *hak_cache_alloc_for(struct hak_cache *cache,
     return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow_for(bytes, size_class, site);
 }
 
-// Free any pointer. One compare answers "mine, small, and of which class": the
+// Put a block into its magazine, if it is the thread's own and there is room. One compare answers "mine, small, and of which class": the
 // exclusive-or of a unit's entry with our tag is below HAK_SMALL_CLASSES for nothing else. Step free of
 // steal.pml.
-HAK_INLINE void hak_cache_free(struct hak_cache *cache, void *block)
+HAK_INLINE bool hak_cache_push(struct hak_cache *cache, void *block)
 {
     const uint32_t size_class = hak_map_entry(block) ^ cache->tag;
     if (HAK_LIKELY(size_class < HAK_SMALL_CLASSES)) {
@@ -75,10 +75,18 @@ HAK_INLINE void hak_cache_free(struct hak_cache *cache, void *block)
         if (HAK_LIKELY(!hak_place_is_end(top))) {
             hak_place_store(top, block);
             hak_poke(&cache->top[size_class], top + 1);
-            return;
+            return true;
         }
     }
-    hak_free_slow(block, cache);
+    return false;
+}
+
+// Free any pointer.
+HAK_INLINE void hak_cache_free(struct hak_cache *cache, void *block)
+{
+    if (HAK_UNLIKELY(!hak_cache_push(cache, block))) {
+        hak_free_slow(block, cache);
+    }
 }
 
 #endif

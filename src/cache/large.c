@@ -35,6 +35,9 @@ static struct hak_slab *large_make(size_t block_bytes, size_t alignment)
 static void large_give(struct hak_slab *slab)
 {
     hak_map_set_one(slab->base, HAK_MAP_NOTHING);
+    if (HAK_UNLIKELY(hak_arena_is_guarded(slab))) {
+        hak_arena_check_guarded(slab);
+    }
     if (slab->units == 0) {
         hak_arena_unmap(slab);
     } else {
@@ -55,17 +58,25 @@ static void large_give_kept(void *block)
 }
 
 // What the map says of a block in use.
-static uint32_t large_entry(const struct hak_slab *slab)
+static uint32_t large_entry(struct hak_slab *slab)
 {
     const unsigned bin = hak_large_bin_of(slab->bytes);
-    // A heap's block leaves its heap's list when it is freed, which is no short way.
-    const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&slab->owner) == NULL;
+    // A heap's block leaves its heap's list when it is freed, which is no short way; a guarded one is
+    // of no bin's size.
+    const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&slab->owner) == NULL &&
+                          !hak_arena_is_guarded(slab);
     return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_BINS);
 }
 
 void *hak_large_alloc(size_t bytes, size_t alignment, bool *zeroed)
 {
-    struct hak_slab *slab = large_make(large_block_bytes(bytes), alignment);
+    struct hak_slab *slab = NULL;
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.guard_large) != 0)) {
+        slab = hak_arena_map_guarded(bytes, alignment);
+    }
+    if (slab == NULL) {
+        slab = large_make(large_block_bytes(bytes), alignment);
+    }
     if (slab == NULL) {
         return NULL;
     }
@@ -183,6 +194,9 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
 {
     if (bytes <= HAK_SMALL_MAX) {
         return NULL;
+    }
+    if (HAK_UNLIKELY(hak_arena_is_guarded(slab))) {
+        return bytes == slab->bytes ? slab->base : NULL;
     }
     const size_t block_bytes = large_block_bytes(bytes);
     if (block_bytes == slab->bytes) {

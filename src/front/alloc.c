@@ -150,31 +150,49 @@ void *hak_calloc(size_t count, size_t bytes)
     return HAK_LIKELY(block != NULL) ? memset(block, 0, total) : NULL;
 }
 
-// Only option check looks at the size: the map knows it anyway. A block may be as large as its alignment.
-static void check_size(const void *block, size_t alignment, size_t bytes)
+// A block may be as large as its alignment, and twice as large as what realloc left of it; and any size
+// when the pool of its own size is off.
+static void check_size(const void *block, size_t bytes, size_t alignment)
 {
     const size_t usable = hak_usable_size(block);
     const size_t least = bytes > alignment ? bytes : alignment;
+    const bool has_pools =
+        hak_load_relaxed(&hak_options.tiny_pool) != 0 && hak_load_relaxed(&hak_options.pool) != 0;
     if (block != NULL && usable != 0 &&
-        (bytes > usable || (usable > 128 && least < usable / 2 - 8))) {
+        (bytes > usable || (has_pools && usable > 128 && least < usable / 2 - 8))) {
         hak_die_wrong_size(block, bytes, usable);
     }
 }
 
+// Nobody has asked C++ programs whether they delete what they mean: only option check does.
+void hak_delete_slow(void *block, size_t bytes, size_t alignment)
+{
+    if (hak_load_relaxed(&hak_options.check) != 0) {
+        check_size(block, bytes, alignment);
+    }
+    hak_free_slow(block, hak_cache_self);
+}
+
+// The size is looked at when the block takes the slow path: all that do without magazines, else a
+// sample, which costs the fast path nothing.
+static HAK_NOINLINE void free_sized_slow(void *block, size_t bytes, size_t alignment)
+{
+    check_size(block, bytes, alignment);
+    hak_free_slow(block, hak_cache_self);
+}
+
 void hak_free_sized(void *block, size_t bytes)
 {
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.check) != 0)) {
-        check_size(block, 1, bytes);
+    if (HAK_UNLIKELY(!hak_cache_push(hak_cache_self, block))) {
+        free_sized_slow(block, bytes, 1);
     }
-    hak_free(block);
 }
 
 void hak_free_aligned_sized(void *block, size_t alignment, size_t bytes)
 {
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.check) != 0)) {
-        check_size(block, alignment, bytes);
+    if (HAK_UNLIKELY(!hak_cache_push(hak_cache_self, block))) {
+        free_sized_slow(block, bytes, alignment);
     }
-    hak_free(block);
 }
 
 HAK_ALSO(void *, malloc, (size_t), hak_malloc);

@@ -24,6 +24,9 @@ HAK_INLINE void *hak_alloc(size_t bytes, const void *site)
                : hak_alloc_above_tiny(bytes, site);
 }
 
+// delete with a size, of a block that takes the slow path.
+HAK_INTERNAL void hak_delete_slow(void *block, size_t bytes, size_t alignment);
+
 // aligned_alloc, of a power of two, likewise.
 HAK_INTERNAL void *hak_alloc_aligned(size_t alignment, size_t bytes, const void *site);
 

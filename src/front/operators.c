@@ -100,6 +100,14 @@ HAK_INLINE void *new_block(size_t bytes, size_t alignment, bool may_throw)
         {                                     \
             hak_free(block);                  \
         }
+#    define OPERATOR_DELETE_SIZED(name, parameters, alignment)          \
+        HAK_EXPORT void name parameters;                                \
+        void name parameters                                            \
+        {                                                               \
+            if (HAK_UNLIKELY(!hak_cache_push(hak_cache_self, block))) { \
+                hak_delete_slow(block, bytes, (alignment));             \
+            }                                                           \
+        }
 #    define IGNORED __attribute__((unused))
 
 OPERATOR_NEW(_Znwm, (size_t bytes), bytes, 1, true)
@@ -121,16 +129,18 @@ OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t,
 
 OPERATOR_DELETE(_ZdlPv, (void *block))
 OPERATOR_DELETE(_ZdaPv, (void *block))
-OPERATOR_DELETE(_ZdlPvm, (void *block, IGNORED size_t bytes))
-OPERATOR_DELETE(_ZdaPvm, (void *block, IGNORED size_t bytes))
+OPERATOR_DELETE_SIZED(_ZdlPvm, (void *block, size_t bytes), 1)
+OPERATOR_DELETE_SIZED(_ZdaPvm, (void *block, size_t bytes), 1)
 OPERATOR_DELETE(_ZdlPvRKSt9nothrow_t, (void *block, IGNORED const void *tag))
 OPERATOR_DELETE(_ZdaPvRKSt9nothrow_t, (void *block, IGNORED const void *tag))
 OPERATOR_DELETE(_ZdlPvSt11align_val_t, (void *block, IGNORED size_t alignment))
 OPERATOR_DELETE(_ZdaPvSt11align_val_t, (void *block, IGNORED size_t alignment))
-OPERATOR_DELETE(_ZdlPvmSt11align_val_t,
-                (void *block, IGNORED size_t bytes, IGNORED size_t alignment))
-OPERATOR_DELETE(_ZdaPvmSt11align_val_t,
-                (void *block, IGNORED size_t bytes, IGNORED size_t alignment))
+OPERATOR_DELETE_SIZED(_ZdlPvmSt11align_val_t,
+                      (void *block, size_t bytes, size_t alignment),
+                      alignment)
+OPERATOR_DELETE_SIZED(_ZdaPvmSt11align_val_t,
+                      (void *block, size_t bytes, size_t alignment),
+                      alignment)
 OPERATOR_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t,
                 (void *block, IGNORED size_t alignment, IGNORED const void *tag))
 OPERATOR_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t,

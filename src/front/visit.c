@@ -88,8 +88,7 @@ static bool visit_word(const struct visit *visit, const struct hak_slab *slab, u
 {
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const unsigned first = word * 64;
-    const unsigned count = slab->fresh - first < 64 ? slab->fresh - first : 64;
-    uint64_t out = ~slab->bitmap[word] & hak_bit_range(0, count);
+    uint64_t out = hak_slab_out(slab, word);
     for (; out != 0; out &= out - 1) {
         char *block = slab->base + (first + hak_lowest_bit(out)) * bytes;
         if (!table_has(&visit->waiting, (uintptr_t)block) &&

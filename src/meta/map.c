@@ -61,7 +61,7 @@ bool hak_map_start(void)
     const size_t slot_bytes = hak_align_up(slot_count / 8, sizeof(uint64_t));
     const size_t supers_bytes =
         hak_align_up(slot_count * sizeof *hak_map.supers + slot_bytes, hak_os_page_bytes());
-    char *supers = units != NULL ? hak_os_map(NULL, supers_bytes) : NULL;
+    char *supers = units != NULL ? hak_os_map_guarded(supers_bytes) : NULL;
     if (supers == NULL) {
         if (units != NULL) {
             hak_os_unmap((void *)units, sizeof *units << log2); // the next call tries again

@@ -43,10 +43,10 @@ static bool pool_grow(struct hak_pool *pool, size_t bytes)
 {
     size_t chunk = pool_chunk_bytes(pool->mapped_bytes);
     chunk = chunk < bytes ? bytes : chunk;
-    char *start = hak_os_map(NULL, chunk);
+    char *start = hak_os_map_guarded(chunk);
     if (start == NULL && chunk > bytes) {
         chunk = hak_align_up(bytes, HAK_KIB(64)); // memory is short: only what is needed now
-        start = hak_os_map(NULL, chunk);
+        start = hak_os_map_guarded(chunk);
     }
     if (start == NULL) {
         return false;

@@ -152,6 +152,23 @@ void hak_os_seal(void *start, size_t bytes)
     mprotect(start, bytes, PROT_READ);
 }
 
+bool hak_os_guard(void *start, size_t bytes)
+{
+    check_pages(start, bytes);
+    return mprotect(start, bytes, PROT_NONE) == 0;
+}
+
+bool hak_os_unguard(void *start, size_t bytes)
+{
+    check_pages(start, bytes);
+    return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+void *hak_os_map_guarded(size_t bytes)
+{
+    return hak_os_map(NULL, bytes); // what is asked for is counted
+}
+
 bool hak_os_unmap(void *start, size_t bytes)
 {
     hak_add_relaxed(&hak_fake.unmaps, 1);

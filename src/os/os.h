@@ -44,6 +44,14 @@ HAK_INTERNAL bool hak_os_commit(void *start, size_t bytes);
 // Let nobody write there any more.
 HAK_INTERNAL void hak_os_seal(void *start, size_t bytes);
 
+// Let nobody touch them any more, or from now on again. False, and nothing changed, when the kernel refuses:
+// each border between the two takes one of its mappings.
+HAK_INTERNAL bool hak_os_guard(void *start, size_t bytes);
+HAK_INTERNAL bool hak_os_unguard(void *start, size_t bytes);
+// As hak_os_map, anywhere, with a page before and a page behind that nobody can touch; or none, where the
+// kernel refuses those.
+HAK_INTERNAL void *hak_os_map_guarded(size_t bytes);
+
 // Give addresses back. False when the kernel refuses (max_map_count): the pages
 // are then still mapped and still ours.
 HAK_INTERNAL bool hak_os_unmap(void *start, size_t bytes);

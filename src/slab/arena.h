@@ -74,6 +74,12 @@ HAK_INTERNAL bool hak_arena_resize(struct hak_slab *run, size_t bytes);
 // A mapping of its own for one block, aligned to `alignment` (at most superslab size is free of
 // cost). `bytes` is a multiple of the page size.
 HAK_INTERNAL struct hak_slab *hak_arena_map(size_t bytes, size_t alignment);
+// As above, to the byte, with addresses before and behind it that nobody can touch; its end lies as close to
+// them as its alignment, at most that of a unit, allows. NULL also without enough mappings.
+HAK_INTERNAL struct hak_slab *hak_arena_map_guarded(size_t bytes, size_t alignment);
+// Is it such a one? Die if what lies between it and those addresses was written.
+HAK_INTERNAL bool hak_arena_is_guarded(struct hak_slab *run);
+HAK_INTERNAL void hak_arena_check_guarded(struct hak_slab *lone);
 HAK_INTERNAL void hak_arena_unmap(struct hak_slab *lone);
 // The mapping of its own that `p` lies in where the map does not know it, or NULL. Takes the lock.
 HAK_INTERNAL struct hak_super *hak_arena_find_outside(const void *p);

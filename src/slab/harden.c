@@ -44,12 +44,12 @@ uint64_t hak_harden_random(void)
 
 static uint64_t canary_of(const char *block)
 {
-    return mix((uintptr_t)block ^ hak_harden.secret) | 1;
+    return mix((uintptr_t)block ^ hak_harden.secret) | 0x80;
 }
 
 static unsigned char padding_of(uint64_t canary)
 {
-    return (unsigned char)(canary >> 56 | 1);
+    return (unsigned char)(canary >> 56 | 0x80);
 }
 
 static uint64_t canary_read(const char *block, size_t block_bytes)

@@ -14,7 +14,7 @@
 //
 //                  The canary is a keyed mix of the block's address; its upper 16 bits tell, hidden by
 //                  the mix, how long the padding is. Of the padding the first 16 bytes are written.
-//                  The first byte of both is never zero: that is what strings are overrun with.
+//                  The first byte of both has its top bit set: no overrun string writes that.
 #ifndef HAK_SLAB_HARDEN_H
 #define HAK_SLAB_HARDEN_H
 

@@ -6,6 +6,7 @@
 #include "os/os.h"
 #include "slab/arena.h"
 #include "slab/arena_locked.h"
+#include "slab/misuse.h"
 
 static struct hak_super *lone_of(struct hak_slab *lone)
 {
@@ -91,7 +92,7 @@ struct hak_super *hak_arena_find_outside(const void *p)
     return found;
 }
 
-struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
+static struct hak_slab *lone_map(size_t bytes, size_t alignment)
 {
     hak_lock_take(&hak_arena.lock);
     struct hak_super *super = hak_arena_has_room(bytes) ? lone_make_locked() : NULL;
@@ -118,9 +119,64 @@ struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
     lone->state = HAK_SLAB_LARGE;
     hak_list_start(&lone->link);
     lone_publish_locked(super);
-    lone_ask_for_huge_pages_locked(super);
     hak_lock_drop(&hak_arena.lock);
     return lone;
+}
+
+struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
+{
+    struct hak_slab *lone = lone_map(bytes, alignment);
+    if (lone != NULL) {
+        hak_lock_take(&hak_arena.lock);
+        lone_ask_for_huge_pages_locked(lone_of(lone));
+        hak_lock_drop(&hak_arena.lock);
+    }
+    return lone;
+}
+
+// Before the block a unit, so that it begins in one of its own.
+struct hak_slab *hak_arena_map_guarded(size_t bytes, size_t alignment)
+{
+    const size_t page = hak_os_page_bytes();
+    const size_t pages_bytes = hak_align_up(bytes, page);
+    struct hak_slab *lone = alignment <= HAK_UNIT_BYTES && page < HAK_UNIT_BYTES
+                                ? lone_map(HAK_UNIT_BYTES + pages_bytes + page, 1)
+                                : NULL;
+    if (lone == NULL) {
+        return NULL;
+    }
+    char *pages = lone->base + HAK_UNIT_BYTES;
+    if (!hak_os_guard(lone->base, HAK_UNIT_BYTES) || !hak_os_guard(pages + pages_bytes, page)) {
+        hak_arena_unmap(lone);
+        return NULL;
+    }
+    alignment = alignment < 16 ? 16 : alignment;
+    lone->base = pages + ((pages_bytes - bytes) & ~(alignment - 1));
+    lone->bytes = bytes;
+    return lone;
+}
+
+bool hak_arena_is_guarded(struct hak_slab *run)
+{
+    return run->units == 0 && run->base != lone_of(run)->base;
+}
+
+// They were zeros, as the kernel's pages are.
+void hak_arena_check_guarded(struct hak_slab *lone)
+{
+    const struct hak_super *super = lone_of(lone);
+    const char *pages = super->base + HAK_UNIT_BYTES;
+    const char *end = super->base + super->mapped_bytes - hak_os_page_bytes();
+    for (const char *c = pages; c < lone->base; c++) {
+        if (HAK_UNLIKELY(*c != 0)) {
+            hak_die_underflow(lone->base, lone->bytes, (size_t)(lone->base - c));
+        }
+    }
+    for (const char *c = lone->base + lone->bytes; c < end; c++) {
+        if (HAK_UNLIKELY(*c != 0)) {
+            hak_die_overflow(lone->base, lone->bytes, (size_t)(c - lone->base));
+        }
+    }
 }
 
 void hak_arena_unmap(struct hak_slab *lone)

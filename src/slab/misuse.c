@@ -62,6 +62,12 @@ void hak_die_overflow(const void *block, size_t bytes, size_t offset)
     hak_die("overflow: byte %z of %p was written, a block of %z bytes", offset, block, bytes);
 }
 
+void hak_die_underflow(const void *block, size_t bytes, size_t before)
+{
+    hak_die(
+        "underflow: the byte %z before %p was written, a block of %z bytes", before, block, bytes);
+}
+
 void hak_die_write_after_free(const void *block, size_t bytes, size_t offset)
 {
     hak_die("write after free: byte %z of %p (block of %z bytes) was written after it was freed",

@@ -23,6 +23,10 @@ HAK_INTERNAL _Noreturn HAK_COLD void hak_die_wrong_size(const void *block,
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die_overflow(const void *block,
                                                       size_t bytes,
                                                       size_t offset);
+// The byte so many before it was.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_die_underflow(const void *block,
+                                                       size_t bytes,
+                                                       size_t before);
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die_write_after_free(const void *block,
                                                               size_t bytes,
                                                               size_t offset);

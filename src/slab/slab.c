@@ -283,6 +283,14 @@ unsigned hak_slab_put_row(struct hak_slab *slab, _Atomic(void *) *blocks, unsign
     return done;
 }
 
+uint64_t hak_slab_out(const struct hak_slab *slab, unsigned word)
+{
+    const unsigned first = word * 64;
+    const unsigned count = slab->fresh - first < 64 ? slab->fresh - first : 64;
+    const uint64_t held = slab->is_hardened ? held_bitmap(slab)[word] : 0;
+    return ~(slab->bitmap[word] | held) & hak_bit_range(0, count);
+}
+
 static bool bit_is_set(const uint64_t *bitmap, uint32_t index)
 {
     return (bitmap[index / 64] & (UINT64_C(1) << (index % 64))) != 0;

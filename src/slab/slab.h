@@ -96,7 +96,10 @@ HAK_INTERNAL unsigned hak_slab_put_row(struct hak_slab *slab,
                                        _Atomic(void *) *blocks,
                                        unsigned count);
 
-// Is `block` a block of this slab that is not in it?
+// A bit for each of the 64 blocks that a word of its bitmap is about, if it is handed out: neither in the slab
+// nor in quarantine.
+HAK_INTERNAL uint64_t hak_slab_out(const struct hak_slab *slab, unsigned word);
+// Is `block` a block of this slab that is handed out?
 HAK_INTERNAL bool hak_slab_is_out(const struct hak_slab *slab, const void *block);
 // A block of a hardened slab is freed and goes into quarantine. Dies when `block` is no block of this
 // slab, or free already.

@@ -1,7 +1,7 @@
 // expect: hakmem: overflow: byte 24 of 0x[0-9a-f]+ was written, a block of 32 bytes
 // env: HAKMEM_CANARIES=1
 //
-// The zero that ends a string which fills its block. Of the canary's first byte no value is zero.
+// The zero that ends a string which fills its block. The canary's first byte is never zero.
 #include "../support/misuse.h"
 
 int main(void)

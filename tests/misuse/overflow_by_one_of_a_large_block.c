@@ -1,0 +1,13 @@
+// expect: hakmem: overflow: byte 100001 of 0x[0-9a-f]+ was written, a block of 100001 bytes
+// env: HAKMEM_GUARD_LARGE=1
+//
+// Behind it, up to the guard, lie 15 bytes because of its alignment.
+#include "../support/misuse.h"
+
+int main(void)
+{
+    char *block = ht_block(100001);
+    block[100001] = 1;
+    ht_free(block);
+    _exit(0);
+}

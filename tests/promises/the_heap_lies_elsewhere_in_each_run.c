@@ -1,0 +1,36 @@
+// preload only
+//
+// Where the heap lies cannot be told from another run of the program.
+#include "../support/promise.h"
+
+// The superslab that a block of another run lies in.
+static uintptr_t place_in_another_run(const char *program)
+{
+    int ends[2];
+    uintptr_t place = 0;
+    HT_CHECK(pipe(ends) == 0, "no pipe: errno %d", errno);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        execl(program, program, "tell", (char *)NULL);
+        _exit(1);
+    }
+    HT_CHECK(read(ends[0], &place, sizeof place) == sizeof place, "the other run said nothing");
+    ht_wait_child(child, "the other run");
+    close(ends[0]);
+    close(ends[1]);
+    return place >> 22;
+}
+
+int main(int count, char **arguments)
+{
+    ht_start();
+    if (count > 1) {
+        const uintptr_t block = (uintptr_t)ht_hide(malloc(100));
+        return write(STDOUT_FILENO, &block, sizeof block) == sizeof block ? 0 : 1;
+    }
+    // Of some million places.
+    const uintptr_t first = place_in_another_run(arguments[0]);
+    HT_CHECK(first != place_in_another_run(arguments[0]), "both lie in superslab %zx", first);
+    return 0;
+}

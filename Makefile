@@ -3,7 +3,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 JOBS    ?= $(shell nproc)
 
-.PHONY: all configure test soak bench demo install clean format check help
+.PHONY: all configure test soak bench demo install clean format check help attacks
 
 all: configure                ## build the library, the command line and the benchmarks into build/
 	@cmake --build build -j $(JOBS)
@@ -32,6 +32,12 @@ demo:                         ## real programs under hakmem beside glibc, as a t
 	@tools/setup build demo
 	@tools/build release
 	@tools/demo
+
+attacks:                      ## which mistakes each hardened allocator finds, and what that costs
+	@tools/setup build bench
+	@tools/build release
+	@tools/attacks
+	@tools/attacks --cost
 
 install: all                  ## into $(DESTDIR)$(PREFIX)
 	@DESTDIR="$(DESTDIR)" cmake --install build

@@ -1,0 +1,1 @@
+//! Empty: this manifest exists only to fetch sources.

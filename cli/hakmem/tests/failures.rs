@@ -66,7 +66,7 @@ fn each_has_its_cause_and_its_call() {
     assert_eq!(seen["latest"][1]["limit_value"], 1 << 30);
     assert_eq!(seen["latest"][2]["bytes"], (2_u64 << 30) + 1);
     let stats = workshop.hakmem(&["stats", &process.pid()]);
-    stats.ended_with(0).says("3 allocations were refused");
+    stats.ended_with(0).says("allocations refused: 3");
 }
 
 #[test]

@@ -292,7 +292,7 @@ fn counters(figures: &Figures) -> String {
     ];
     if counters.failures > 0 {
         lines.push(format!(
-            "{} allocations were refused: 'hakmem failures' says which, and why",
+            "allocations refused: {}; 'hakmem failures' says which, and why",
             counters.failures
         ));
     }

@@ -136,6 +136,14 @@ HAKMEM_API void hak_stats_read(struct hak_stats *stats);
 // docs/statistics.md explains them.
 HAKMEM_API size_t hak_stats_json(char *text, size_t bytes);
 
+// ---- profile ----
+
+// Sample one in so many bytes of what is allocated from now on (at least 1): docs/profiling.md. Where the
+// samples were allocated, and which of them live, `hakmem profile` shows. False when that is out of range.
+HAKMEM_API bool hak_profile_start(size_t sample_bytes);
+// Take no more samples. Those that live are still followed until they are freed.
+HAKMEM_API void hak_profile_stop(void);
+
 // ---- options: docs/options.md has them all ----
 
 // The value of an option, false when there is none of that name.

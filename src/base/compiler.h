@@ -11,6 +11,9 @@
 #define HAK_TLS          _Thread_local __attribute__((tls_model("initial-exec")))
 #define HAK_ALIGNED(n)   __attribute__((aligned(n)))
 
+// Twice as wide as a word: for products of two words.
+__extension__ typedef unsigned __int128 hak_wide;
+
 // The attributes of another function, for an alias of it; a compiler without this does not miss them.
 #if __has_attribute(copy)
 #    define HAK_LIKE(function) __attribute__((copy(function)))

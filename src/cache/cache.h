@@ -36,15 +36,24 @@ typedef _Atomic(void *) hak_place;
 
 HAK_INTERNAL extern hak_place hak_nothing[2];
 
+// A cache has one magazine for each class; and while it samples another for each, into which it frees
+// (sampler.h): by class, those that it allocates from, and behind them those that it frees to.
+enum { HAK_RETURNS = HAK_SMALL_CLASSES, HAK_MAGAZINES = 2 * HAK_SMALL_CLASSES };
+
+HAK_INLINE unsigned hak_magazine_class(unsigned magazine)
+{
+    return magazine < HAK_RETURNS ? magazine : magazine - HAK_RETURNS;
+}
+
 struct hak_magazine {
     hak_place *base;         // lock; NULL until the class is first used
     uint32_t slots;          // lock
     uint32_t bottom;         // lock: place of the NULL below the lowest block; 0 unless stolen from
     struct hak_list slabs;   // lock: slabs of this class with blocks to give; zero until first used
-    uint32_t swings;         // lock: times that a refill followed a flush or the reverse
-    bool is_used;            // lock: had a slow event since somebody last looked
-    bool is_refilled;        // lock: its thread allocates blocks of this class
-    bool flushed_last;       // lock: the last slow event was a flush
+    uint8_t swings;          // lock: times that a refill followed a flush or the reverse
+    bool is_used : 1;        // lock: had a slow event since somebody last looked
+    bool is_refilled : 1;    // lock: its thread allocates blocks of this class
+    bool flushed_last : 1;   // lock: the last slow event was a flush
     _Atomic(bool) has_spare; // lock; others a hint: more than one slab has blocks to give
     // The purger's notes about a magazine that nobody uses (steal.c).
     uint8_t idle_ticks;  // lock
@@ -105,10 +114,13 @@ enum hak_cache_state {
 };
 
 struct hak_cache {
-    _Atomic(hak_place *) top[HAK_SMALL_CLASSES]; // owner writes; a purger reads
-    uint32_t tag;                                // constant: id << 8
-    bool is_direct;                              // keeps no magazines (hak_start_is_direct)
-    bool has_thread;                             // not a heap's, not the sweeper's
+    _Atomic(hak_place *) top[HAK_MAGAZINES]; // owner writes; a purger reads
+    // What free subtracts from an entry to get a magazine: tag, or HAK_RETURNS less. Whoever wants
+    // the cache to sample sets it; the owner sets it right in its next slow path (sampler.h).
+    _Atomic(uint32_t) hit_tag;
+    uint32_t tag;    // constant: id << 8
+    bool is_direct;  // keeps no magazines (option check)
+    bool has_thread; // not a heap's, not the sweeper's
 
     struct hak_lock lock HAK_ALIGNED(HAK_CACHE_LINE);
     _Atomic(uint32_t) state; // enum hak_cache_state; lock
@@ -134,8 +146,7 @@ struct hak_cache {
     struct hak_list full;               // lock: slabs of any class without blocks to give
     struct hak_list larges;             // lock: a heap's large blocks in use
     struct hak_hot hot[HAK_HOT_PLACES]; // BigCache: one for each doubling to 4 MiB
-
-    struct hak_magazine magazines[HAK_SMALL_CLASSES];
+    struct hak_sampling *sampling;      // lock; NULL until it first samples
 
     // For statistics, since the start, whosever the cache was. Written with the lock, read by anybody.
     struct hak_class_counts class_counts[HAK_SMALL_CLASSES];
@@ -149,6 +160,9 @@ struct hak_cache {
     _Atomic(struct hak_loose *)
         loose;                   // as inbox: blocks freed when there was no memory for a parcel
     _Atomic(size_t) inbox_bytes; // in parcels; a hint
+
+    // At the end: the second half is touched only by a cache that samples.
+    struct hak_magazine magazines[HAK_MAGAZINES];
 };
 
 // The calling thread's cache. Never NULL: until a thread's first slow path it

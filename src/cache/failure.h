@@ -20,7 +20,7 @@
 #include "base/compiler.h"
 #include "base/options.h"
 
-// What the program asked for; of a small block the bytes of its class. `site`: where its call returns to.
+// What the program asked for. `site`: where its call returns to.
 struct hak_request {
     size_t bytes;
     size_t alignment;

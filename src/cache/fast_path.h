@@ -4,7 +4,7 @@
 // Threads   the calling thread's own cache; no atomic instruction, no lock.
 //
 // Whatever is out of the ordinary -- the first call of a thread, a full or stolen
-// magazine, HAKMEM_CHECK, another owner's block, a large one, a wild pointer -- is
+// magazine, HAKMEM_CHECK, another owner's block, a large one, a wild pointer, a sample -- is
 // made to look like an empty or a full magazine or a foreign tag, so it costs
 // these paths nothing. The calls at the end are tail calls: keep them last, or the
 // compiler starts saving registers here. tests/golden holds the instruction mix.
@@ -20,12 +20,15 @@
 #    define hak_place_load(place)         hak_load_acquire(place)
 #    define hak_place_store(place, block) hak_store_release(place, block)
 #    define hak_place_is_end(place)       (hak_load_relaxed(place) == HAK_FULL)
+#    define hak_cache_hit_tag(cache)      hak_load_relaxed(&(cache)->hit_tag)
 #else
 #    define hak_place_load(place)         hak_peek(place)
 #    define hak_place_store(place, block) hak_poke((place), (block))
-// Neither atomic nor volatile, so that it becomes the operand of a compare. What a purger may
-// write into a place is NULL: whichever value is read, the answer is right.
+// Neither atomic nor volatile, so that they become operands of other instructions. What a purger may
+// write into a place is NULL, and what others make of the tag is another way to the slow path: whichever
+// value is read, the answer is right.
 #    define hak_place_is_end(place)       (*(void *const *)(const void *)(place) == HAK_FULL)
+#    define hak_cache_hit_tag(cache)      (*(const uint32_t *)(const void *)&(cache)->hit_tag)
 #endif
 
 // `site`, here and below: where the program's call returns to. Of a function that ends with the call of
@@ -64,17 +67,17 @@ HAK_INLINE void *hak_cache_alloc_for(struct hak_cache *cache,
     return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow_for(bytes, size_class, site);
 }
 
-// Put a block into its magazine, if it is the thread's own and there is room. One compare answers "mine, small, and of which class": the
-// exclusive-or of a unit's entry with our tag is below HAK_SMALL_CLASSES for nothing else. Step free of
-// steal.pml.
+// Put a block into its magazine, if it is the thread's own and there is room. One compare answers "mine,
+// small, and into which magazine": a unit's entry less our tag is below HAK_MAGAZINES for nothing else, as
+// the entries of other owners are further away. Step free of steal.pml.
 HAK_INLINE bool hak_cache_push(struct hak_cache *cache, void *block)
 {
-    const uint32_t size_class = hak_map_entry(block) ^ cache->tag;
-    if (HAK_LIKELY(size_class < HAK_SMALL_CLASSES)) {
-        hak_place *top = hak_peek(&cache->top[size_class]);
+    const uint32_t magazine = hak_map_entry(block) - hak_cache_hit_tag(cache);
+    if (HAK_LIKELY(magazine < HAK_MAGAZINES)) {
+        hak_place *top = hak_peek(&cache->top[magazine]);
         if (HAK_LIKELY(!hak_place_is_end(top))) {
             hak_place_store(top, block);
-            hak_poke(&cache->top[size_class], top + 1);
+            hak_poke(&cache->top[magazine], top + 1);
             return true;
         }
     }

@@ -8,6 +8,8 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/sample.h"
+#include "cache/sampler.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
 #include "os/refusal.h"
@@ -39,13 +41,19 @@ void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_requ
         return hak_refuse(HAK_FAILURE_INJECTED, request);
     }
     void *block = heap_try(heap, request.bytes, size_class);
-    if (HAK_LIKELY(block != NULL)) {
-        return block;
+    if (HAK_UNLIKELY(block == NULL)) {
+        hak_sweep_everything();
+        const uint64_t mark = hak_refusal_mark();
+        block = heap_try(heap, request.bytes, size_class);
+        if (block == NULL) {
+            return hak_refuse_memory(request, mark);
+        }
     }
-    hak_sweep_everything();
-    const uint64_t mark = hak_refusal_mark();
-    block = heap_try(heap, request.bytes, size_class);
-    return block != NULL ? block : hak_refuse_memory(request, mark);
+    const size_t every = hak_load_relaxed(&hak_options.sample_bytes);
+    if (HAK_UNLIKELY(hak_sampler_draw(hak_classes[size_class].bytes, every))) {
+        hak_sample_take(block, request, every);
+    }
+    return block;
 }
 
 // Blocks of the heap that other threads have freed but not handed over yet must not be handed
@@ -67,6 +75,9 @@ static void slabs_end_locked(struct hak_list *slabs)
         struct hak_slab *slab = HAK_LIST_ITEM(slabs->next, struct hak_slab, link);
         hak_list_remove(&slab->link);
         slab->free_blocks = slab->fresh; // its blocks end with it
+        if (slab->sampled_blocks != 0) {
+            hak_sample_forget_slab(slab->base, slab->units * HAK_UNIT_BYTES);
+        }
         hak_slab_end(slab);
     }
 }

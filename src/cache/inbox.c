@@ -222,19 +222,19 @@ void hak_outbox_forget(struct hak_cache *cache, uint32_t tag)
     }
 }
 
-// Into the magazine of its class if there is room.
+// Into the magazine that it would have been freed to if there is room.
 static bool inbox_keep(struct hak_cache *cache, void *block)
 {
-    const uint32_t size_class = hak_map_entry(block) ^ cache->tag;
-    if (size_class >= HAK_SMALL_CLASSES) {
+    const uint32_t magazine = hak_map_entry(block) - hak_load_relaxed(&cache->hit_tag);
+    if (magazine >= HAK_MAGAZINES) {
         return false;
     }
-    hak_place *top = hak_load_relaxed(&cache->top[size_class]);
+    hak_place *top = hak_load_relaxed(&cache->top[magazine]);
     if (hak_place_is_end(top)) {
         return false;
     }
     hak_place_store(top, block);
-    hak_store_relaxed(&cache->top[size_class], top + 1);
+    hak_store_relaxed(&cache->top[magazine], top + 1);
     return true;
 }
 
@@ -267,14 +267,14 @@ static void parcel_open_locked(struct hak_cache *self,
     parcel_end_locked(self, parcel);
 }
 
-void hak_inbox_refill(struct hak_cache *cache, unsigned size_class, uint32_t blocks)
+void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t blocks)
 {
     if (HAK_UNLIKELY(hak_load_relaxed(&cache->loose) != NULL)) {
         hak_inbox_drain(cache, cache); // blocks from a time without memory
     }
     struct hak_parcel *parcel;
-    const hak_place *enough = hak_load_relaxed(&cache->top[size_class]) + blocks;
-    while (hak_load_relaxed(&cache->top[size_class]) < enough &&
+    const hak_place *enough = hak_load_relaxed(&cache->top[magazine]) + blocks;
+    while (hak_load_relaxed(&cache->top[magazine]) < enough &&
            (parcel = inbox_next_locked(cache)) != NULL) {
         parcel_open_locked(cache, cache, parcel, true);
     }

@@ -25,12 +25,13 @@ HAK_INLINE void hak_parcel_add(struct hak_parcel *parcel, void *block, uint32_t 
 }
 
 // Free `block`, whose map entry is `entry`, into the parcel that is open for its owner: false when there
-// is none, or it would be full with that. `cache`: the calling thread's.
+// is none, or it would be full with that, or its entry is marked: it may be a sample. `cache`: the calling
+// thread's.
 HAK_INLINE bool hak_inbox_add(struct hak_cache *cache, void *block, uint32_t entry)
 {
     struct hak_outbox *outbox = &cache->outboxes[(entry >> 8) % HAK_OUTBOXES];
     struct hak_parcel *parcel = outbox->parcel;
-    if (parcel == NULL || outbox->tag != HAK_MAP_TAG(entry)) {
+    if (parcel == NULL || outbox->tag != entry - HAK_MAP_CLASS(entry)) {
         return false;
     }
     const uint32_t bytes = hak_classes[HAK_MAP_CLASS(entry)].bytes;
@@ -51,9 +52,8 @@ HAK_INTERNAL void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cach
 
 // Put every waiting block of `cache` into its slab. Both locked.
 HAK_INTERNAL void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache);
-// Open parcels, blocks into the magazines, until that of `size_class` holds `blocks`. The owner,
-// with the lock.
-HAK_INTERNAL void hak_inbox_refill(struct hak_cache *cache, unsigned size_class, uint32_t blocks);
+// Open parcels, blocks into the magazines, until `magazine` has `blocks` more. The owner, with the lock.
+HAK_INTERNAL void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t blocks);
 // Drop what waits in the inbox of `cache`, or in the outboxes of `cache` for the owner with `tag`:
 // those slabs are about to end. With the lock.
 HAK_INTERNAL void hak_inbox_forget(struct hak_cache *cache);

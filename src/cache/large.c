@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "base/options.h"
+#include "cache/sample.h"
 #include "cache/sweep.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -61,10 +62,10 @@ static void large_give_kept(void *block)
 static uint32_t large_entry(struct hak_slab *slab)
 {
     const unsigned bin = hak_large_bin_of(slab->bytes);
-    // A heap's block leaves its heap's list when it is freed, which is no short way; a guarded one is
-    // of no bin's size.
+    // A heap's block leaves its heap's list when it is freed, and a sample is forgotten, which are no short
+    // ways; a guarded one is of no bin's size.
     const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&slab->owner) == NULL &&
-                          !hak_arena_is_guarded(slab);
+                          slab->sampled_blocks == 0 && !hak_arena_is_guarded(slab);
     return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_BINS);
 }
 
@@ -82,6 +83,7 @@ void *hak_large_alloc(size_t bytes, size_t alignment, bool *zeroed)
     }
     *zeroed = slab->zeroed;
     slab->zeroed = false;
+    slab->sampled_blocks = 0;
     hak_store_relaxed(&slab->owner, NULL);
     hak_map_set_one(slab->base, large_entry(slab));
     return slab->base;
@@ -116,6 +118,14 @@ void hak_large_keep_nothing(struct hak_cache *cache)
     }
 }
 
+void hak_large_keep_again(struct hak_cache *cache)
+{
+    for (unsigned i = 0; hak_load_relaxed(&hak_options.bigcache) != 0 && i < HAK_HOT_PLACES; i++) {
+        cache->hot[i].bin = 0;
+        hak_store_relaxed(&cache->hot[i].block, NULL);
+    }
+}
+
 void hak_large_belongs(void *block, struct hak_cache *heap)
 {
     struct hak_slab *slab = hak_slab_of(block);
@@ -135,12 +145,21 @@ static void large_leave_heap(struct hak_slab *slab)
     hak_lock_drop(&heap->lock);
 }
 
+void hak_large_forget_sample(struct hak_slab *slab)
+{
+    if (HAK_UNLIKELY(slab->sampled_blocks != 0)) {
+        hak_sample_forget(slab->base);
+        slab->sampled_blocks = 0;
+    }
+}
+
 void hak_large_end_all(struct hak_cache *heap)
 {
     while (!hak_list_is_empty(&heap->larges)) {
         struct hak_slab *slab = HAK_LIST_ITEM(heap->larges.next, struct hak_slab, link);
         hak_list_remove(&slab->link);
         hak_store_relaxed(&slab->owner, NULL);
+        hak_large_forget_sample(slab);
         large_give(slab);
     }
 }
@@ -185,6 +204,7 @@ void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
         if (hak_load_relaxed(&slab->owner) != NULL) {
             large_leave_heap(slab);
         }
+        hak_large_forget_sample(slab);
         large_give(slab);
     }
     hak_sweep_wanted(bin < HAK_LARGE_BINS ? hak_large_bin_bytes(bin) : 0);

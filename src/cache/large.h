@@ -27,6 +27,9 @@ HAK_INTERNAL void hak_large_free(struct hak_cache *cache, void *block, uint32_t 
 // it has to be copied.
 HAK_INTERNAL void *hak_large_resize(struct hak_slab *slab, size_t bytes);
 
+// It is about to be freed or resized: if it is a sample, it is one no longer. Who holds the block.
+HAK_INTERNAL void hak_large_forget_sample(struct hak_slab *slab);
+
 // Make a block the heap's, and free all that still are. The second with the heap's lock.
 HAK_INTERNAL void hak_large_belongs(void *block, struct hak_cache *heap);
 HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);
@@ -34,8 +37,10 @@ HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);
 // Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
 HAK_INTERNAL size_t hak_large_expire(struct hak_cache *cache, uint64_t age);
 
-// From now on, keep none; there is none. The owner, as well as who asks.
+// From now on, keep none; there is none. And keep some again, if option bigcache says so. The owner, as
+// well as who asks.
 HAK_INTERNAL void hak_large_keep_nothing(struct hak_cache *cache);
+HAK_INTERNAL void hak_large_keep_again(struct hak_cache *cache);
 HAK_INLINE bool hak_large_keeps(const struct hak_cache *cache)
 {
     return cache->hot[0].bin < HAK_LARGE_BINS;

@@ -4,11 +4,13 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/sampler.h"
 #include "cache/thread.h"
 
 // Its tag must be no other cache's: ids count up from 1.
 struct hak_cache hak_orphans = {
     .tag = 0x7FFFFD00U,
+    .hit_tag = 0x7FFFFD00U,
     .is_direct = true,
     .state = HAK_CACHE_DEAD,
     .full = {&hak_orphans.full, &hak_orphans.full},
@@ -123,7 +125,7 @@ bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
     if (is_taken) {
         struct hak_list *slabs = hak_cache_slabs(cache, size_class);
         hak_list_push(hak_slab_has_blocks(slab) ? slabs : &cache->full, &slab->link);
-        hak_magazine_spill(cache, size_class, block);
+        hak_magazine_spill(cache, hak_sampler_returns(cache, size_class), block);
     }
     return is_taken;
 }

@@ -5,12 +5,11 @@
 #include "base/check.h"
 #include "base/options.h"
 #include "base/probe.h"
-#include "base/timing.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
-#include "cache/loot.h"
 #include "cache/pools.h"
+#include "cache/sampler.h"
 #include "cache/steal.h"
 #include "meta/pool.h"
 #include "os/os.h"
@@ -18,148 +17,6 @@
 
 // Blocks that one refill moves at most: enough that its own cost no longer shows.
 enum { REFILL_MAX = 128 };
-
-static struct hak_slab *slab_item(struct hak_list *link)
-{
-    return HAK_LIST_ITEM(link, struct hak_slab, link);
-}
-
-struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class)
-{
-    struct hak_list *slabs = &cache->magazines[size_class].slabs;
-    if (slabs->next == NULL) {
-        hak_list_start(slabs);
-    }
-    return slabs;
-}
-
-void hak_cache_note_spare(struct hak_cache *cache, unsigned size_class)
-{
-    const struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    hak_store_relaxed(&cache->magazines[size_class].has_spare, slabs->next->next != slabs);
-}
-
-// Blocks came back into `slab`. True when it has ended with that.
-static bool slab_settle(struct hak_cache *cache, struct hak_slab *slab, bool was_full)
-{
-    // At once, and also the last one: the magazine is what absorbs a swing, and the pages stay
-    // resident in the arena, for any class.
-    if (hak_slab_is_idle(slab)) {
-        hak_list_remove(&slab->link);
-        hak_slab_end(slab);
-        return true;
-    }
-    if (was_full) {
-        // To the end: others have blocks too, and this one may fill up until its turn.
-        hak_list_remove(&slab->link);
-        hak_list_append(hak_cache_slabs(cache, slab->size_class), &slab->link);
-        hak_cache_note_spare(cache, slab->size_class);
-    }
-    return false;
-}
-
-bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
-{
-    const bool was_full = !hak_slab_has_blocks(slab);
-    hak_slab_put(slab, block);
-    return slab_settle(cache, slab, was_full);
-}
-
-unsigned hak_cache_put_row(struct hak_cache *cache,
-                           struct hak_slab *slab,
-                           hak_place *places,
-                           unsigned count)
-{
-    const bool was_full = !hak_slab_has_blocks(slab);
-    const unsigned done = hak_slab_put_row(slab, places, count);
-    slab_settle(cache, slab, was_full);
-    return done;
-}
-
-void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class)
-{
-    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    for (struct hak_list *link = slabs->next; link != slabs;) {
-        struct hak_slab *slab = slab_item(link);
-        link = link->next;
-        if (hak_slab_is_idle(slab)) {
-            hak_list_remove(&slab->link);
-            hak_slab_end(slab);
-        }
-    }
-}
-
-static void slab_list_if_full(struct hak_cache *cache, struct hak_slab *slab)
-{
-    if (!hak_slab_has_blocks(slab)) {
-        hak_list_remove(&slab->link);
-        hak_list_push(&cache->full, &slab->link);
-    }
-}
-
-// Take up to `count` blocks from the slabs that have some; a new slab only when none has.
-static unsigned cache_take(struct hak_cache *cache,
-                           unsigned size_class,
-                           void **blocks,
-                           unsigned count)
-{
-    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    unsigned got = 0;
-    while (got < count) {
-        if (hak_list_is_empty(slabs)) {
-            if (got > 0) {
-                break;
-            }
-            struct hak_slab *slab = hak_loot_slab(cache, size_class);
-            if (slab == NULL) {
-                slab = hak_loot_spare_slab(cache, size_class);
-            }
-            if (slab == NULL &&
-                hak_magazine_tidy(cache, hak_classes[size_class].units * HAK_UNIT_BYTES)) {
-                hak_loot_break_up_all();
-                slab = hak_loot_slab(cache, size_class);
-            }
-            if (slab == NULL) {
-                const uint64_t begin = hak_timing_begin();
-                slab = hak_slab_make(cache, cache->tag, size_class);
-                hak_timing_end(HAK_TIMING_slab_make, begin);
-            }
-            if (slab == NULL) {
-                break;
-            }
-            hak_list_push(slabs, &slab->link);
-        }
-        struct hak_slab *slab = slab_item(slabs->next);
-        got += hak_slab_take(slab, blocks + got, count - got);
-        slab_list_if_full(cache, slab);
-    }
-    hak_cache_note_spare(cache, size_class);
-    return got;
-}
-
-void *hak_cache_take(struct hak_cache *cache, unsigned size_class)
-{
-    void *block = NULL;
-    cache_take(cache, size_class, &block, 1);
-    return block;
-}
-
-void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed)
-{
-    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    if (hak_list_is_empty(slabs)) {
-        struct hak_slab *slab = hak_slab_make(cache, cache->tag, size_class);
-        if (slab == NULL) {
-            return NULL;
-        }
-        hak_list_push(slabs, &slab->link);
-    }
-    struct hak_slab *slab = slab_item(slabs->next);
-    void *block = slab->free_blocks == 0 ? hak_slab_take_fresh(slab) : NULL;
-    *zeroed = slab->zeroed;
-    slab_list_if_full(cache, slab);
-    return block;
-}
 
 // An array for `slots` blocks and its two marks; NULL without memory.
 static hak_place *places_make(uint32_t slots)
@@ -171,74 +28,71 @@ static hak_place *places_make(uint32_t slots)
     return base;
 }
 
-static uint32_t first_slots(unsigned size_class)
+static uint32_t first_slots(unsigned index)
 {
-    return (1U << hak_classes[size_class].magazine_log2) - 2;
+    return (1U << hak_classes[hak_magazine_class(index)].magazine_log2) - 2;
 }
 
-static uint32_t magazine_held(const struct hak_cache *cache, unsigned size_class)
+static uint32_t magazine_held(const struct hak_cache *cache, unsigned index)
 {
-    return (uint32_t)(hak_load_relaxed(&cache->top[size_class]) -
-                      cache->magazines[size_class].base) -
-           1;
+    return (uint32_t)(hak_load_relaxed(&cache->top[index]) - cache->magazines[index].base) - 1;
 }
 
 // Another array for the magazine, with room for the blocks that it holds. The magazine is
 // unfenced, its bottom 0. False without memory.
-static bool magazine_resize(struct hak_cache *cache, unsigned size_class, uint32_t slots)
+static bool magazine_resize(struct hak_cache *cache, unsigned index, uint32_t slots)
 {
-    struct hak_magazine *magazine = &cache->magazines[size_class];
+    struct hak_magazine *magazine = &cache->magazines[index];
     hak_place *base = places_make(slots);
     if (base == NULL) {
         return false; // the old one still works
     }
-    const uint32_t held = magazine_held(cache, size_class);
+    const uint32_t held = magazine_held(cache, index);
     for (uint32_t i = 1; i <= held; i++) {
         hak_place_store(&base[i], hak_place_load(&magazine->base[i]));
     }
     hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *base);
-    cache->magazine_bytes += ((size_t)slots - magazine->slots) * hak_classes[size_class].bytes;
+    cache->magazine_bytes +=
+        ((size_t)slots - magazine->slots) * hak_classes[hak_magazine_class(index)].bytes;
     magazine->base = base;
     magazine->slots = slots;
-    hak_store_relaxed(&cache->top[size_class], base + held + 1);
+    hak_store_relaxed(&cache->top[index], base + held + 1);
     return true;
 }
 
 // Put the blocks in places first..last back to where they belong.
-static void magazine_put(struct hak_cache *cache,
-                         unsigned size_class,
-                         uint32_t first,
-                         uint32_t last)
+static void magazine_put(struct hak_cache *cache, unsigned index, uint32_t first, uint32_t last)
 {
-    hak_place *base = cache->magazines[size_class].base;
-    hak_count(&cache->class_counts[size_class].spilled_blocks, last + 1 - first);
+    hak_place *base = cache->magazines[index].base;
+    hak_count(&cache->class_counts[hak_magazine_class(index)].spilled_blocks, last + 1 - first);
     while (first <= last) {
         first += hak_inbox_route_row(cache, cache, &base[first], last - first + 1);
     }
 }
 
 // Put everything back.
-static void magazine_empty(struct hak_cache *cache, unsigned size_class)
+static void magazine_empty(struct hak_cache *cache, unsigned index)
 {
-    struct hak_magazine *magazine = &cache->magazines[size_class];
-    hak_steal_unfence(cache, size_class);
-    magazine_put(cache, size_class, magazine->bottom + 1, magazine_held(cache, size_class));
+    struct hak_magazine *magazine = &cache->magazines[index];
+    hak_sampler_count(cache, index);
+    hak_steal_unfence(cache, index);
+    magazine_put(cache, index, magazine->bottom + 1, magazine_held(cache, index));
     magazine->bottom = 0;
-    hak_store_relaxed(&cache->top[size_class], magazine->base + 1);
+    hak_store_relaxed(&cache->top[index], magazine->base + 1);
+    hak_sampler_set(cache, index);
 }
 
 // The budget is spent: back to its first size with a grown magazine that was not in use since the
 // hand last came by. False when all are.
 static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)
 {
-    for (unsigned looks = 0; looks < 2 * HAK_SMALL_CLASSES; looks++) {
-        const unsigned size_class = cache->magazine_hand;
-        struct hak_magazine *magazine = &cache->magazines[size_class];
-        cache->magazine_hand = (size_class + 1) % HAK_SMALL_CLASSES;
-        if (size_class != growing && magazine->slots > first_slots(size_class) &&
-            !magazine->is_used) {
-            magazine_empty(cache, size_class);
-            return magazine_resize(cache, size_class, first_slots(size_class));
+    for (unsigned looks = 0; looks < 2 * HAK_MAGAZINES; looks++) {
+        const unsigned index = cache->magazine_hand;
+        struct hak_magazine *magazine = &cache->magazines[index];
+        cache->magazine_hand = (index + 1) % HAK_MAGAZINES;
+        if (index != growing && magazine->slots > first_slots(index) && !magazine->is_used) {
+            magazine_empty(cache, index);
+            return magazine_resize(cache, index, first_slots(index));
         }
         magazine->is_used = false;
     }
@@ -246,22 +100,23 @@ static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)
 }
 
 // Twice as many places, within the budget.
-static void magazine_grow(struct hak_cache *cache, unsigned size_class)
+static void magazine_grow(struct hak_cache *cache, unsigned index)
 {
-    struct hak_magazine *magazine = &cache->magazines[size_class];
+    struct hak_magazine *magazine = &cache->magazines[index];
     if (hak_load_relaxed(&hak_options.ace) == 0) {
         return;
     }
     const uint32_t slots = 2 * (magazine->slots + 2) - 2;
-    const size_t more = ((size_t)slots - magazine->slots) * hak_classes[size_class].bytes;
+    const size_t more =
+        ((size_t)slots - magazine->slots) * hak_classes[hak_magazine_class(index)].bytes;
     const size_t most = hak_load_relaxed(&hak_options.magazine_bytes);
     while (more <= most && cache->magazine_bytes + more > most) {
-        if (!magazine_shrink_one(cache, size_class)) {
+        if (!magazine_shrink_one(cache, index)) {
             return;
         }
     }
     if (more <= most) {
-        magazine_resize(cache, size_class, slots);
+        magazine_resize(cache, index, slots);
     }
 }
 
@@ -281,10 +136,10 @@ bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes)
         return false;
     }
     cache->new_slab_bytes = 0;
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        struct hak_magazine *magazine = &cache->magazines[size_class];
+    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
+        struct hak_magazine *magazine = &cache->magazines[index];
         if (magazine->base != NULL && !magazine->is_used) {
-            magazine_empty(cache, size_class);
+            magazine_empty(cache, index);
         }
         magazine->is_used = false;
     }
@@ -293,24 +148,25 @@ bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes)
 }
 
 // Note a refill or a flush. Blocks that go back and forth between magazine and slab
-// say that the magazine is smaller than the swing of the program: grow it.
-static void magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
+// say that the magazine is smaller than the swing of the program: grow it. (In a cache that samples the
+// one that is freed to; the other follows in its turn.)
+static void magazine_note(struct hak_cache *cache, unsigned index, bool flush)
 {
-    struct hak_magazine *magazine = &cache->magazines[size_class];
-    magazine->is_used = true;
-    if (magazine->flushed_last != flush) {
-        magazine->flushed_last = flush;
-        if (++magazine->swings >= 2) {
-            magazine->swings = 0;
-            magazine_grow(cache, size_class);
+    struct hak_magazine *of_class = &cache->magazines[hak_magazine_class(index)];
+    cache->magazines[index].is_used = true;
+    if (of_class->flushed_last != flush) {
+        of_class->flushed_last = flush;
+        if (++of_class->swings >= 2 && (flush || hak_sampler_every(cache) == 0)) {
+            of_class->swings = 0;
+            magazine_grow(cache, index);
         }
     }
 }
 
-static bool magazine_start(struct hak_cache *cache, unsigned size_class)
+static bool magazine_start(struct hak_cache *cache, unsigned index)
 {
-    struct hak_magazine *magazine = &cache->magazines[size_class];
-    const uint32_t slots = first_slots(size_class);
+    struct hak_magazine *magazine = &cache->magazines[index];
+    const uint32_t slots = first_slots(index);
     hak_place *base = places_make(slots);
     if (base == NULL) {
         return false;
@@ -318,8 +174,57 @@ static bool magazine_start(struct hak_cache *cache, unsigned size_class)
     magazine->base = base;
     magazine->slots = slots;
     magazine->bottom = 0;
-    hak_store_relaxed(&cache->top[size_class], base + 1);
+    hak_store_relaxed(&cache->top[index], base + 1);
     return true;
+}
+
+// A cache that samples pays for a slow path whenever as many blocks were allocated as lie in a magazine, so
+// these should be some, and the magazine have room for them; but not more than the processor's first
+// cache holds.
+static uint32_t sampling_slots(unsigned size_class)
+{
+    const size_t blocks = HAK_KIB(32) / hak_classes[size_class].bytes;
+    return (uint32_t)hak_power_of_two_above(blocks < 4 ? 4 : blocks < 512 ? blocks : 512) - 2;
+}
+
+// Move the blocks above those that a thief has taken down to where these were.
+static void magazine_drop_down(struct hak_cache *cache, unsigned index)
+{
+    struct hak_magazine *magazine = &cache->magazines[index];
+    hak_steal_unfence(cache, index);
+    const uint32_t held = magazine_held(cache, index);
+    const uint32_t gone = magazine->bottom;
+    for (uint32_t i = gone + 1; gone > 0 && i <= held; i++) {
+        hak_place_store(&magazine->base[i - gone], hak_place_load(&magazine->base[i]));
+    }
+    magazine->bottom = 0;
+    hak_store_relaxed(&cache->top[index], magazine->base + held - gone + 1);
+}
+
+// The magazine is empty, and the thread frees to another: they change places.
+static void magazine_turn(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_magazine *empty = &cache->magazines[size_class];
+    struct hak_magazine *full = &cache->magazines[size_class + HAK_RETURNS];
+    if (full->base == NULL && !magazine_start(cache, size_class + HAK_RETURNS)) {
+        return;
+    }
+    // Equally long: what the one has given the other must have room for.
+    const uint32_t least = sampling_slots(size_class);
+    const uint32_t slots = full->slots > least ? full->slots : least;
+    if (empty->slots < slots) {
+        magazine_resize(cache, size_class, slots);
+    }
+    magazine_drop_down(cache, size_class + HAK_RETURNS);
+    const struct hak_magazine other = *full;
+    hak_place *top = hak_load_relaxed(&cache->top[size_class + HAK_RETURNS]);
+    full->base = empty->base;
+    full->slots = empty->slots;
+    full->bottom = 0;
+    hak_store_relaxed(&cache->top[size_class + HAK_RETURNS], empty->base + 1);
+    empty->base = other.base;
+    empty->slots = other.slots;
+    hak_store_relaxed(&cache->top[size_class], top);
 }
 
 void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
@@ -341,19 +246,27 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
     }
     magazine->is_refilled = true;
     hak_count(&cache->class_counts[size_class].refills, 1);
-    hak_inbox_refill(cache, size_class, (magazine->slots + 1) / 2);
+    const unsigned returns = hak_sampler_returns(cache, size_class);
+    if (returns != size_class) {
+        magazine_turn(cache, size_class);
+    }
+    // Half, so that frees that follow find room.
+    uint32_t want = (magazine->slots + 1) / 2;
+    if (returns != size_class && want > sampling_slots(size_class) / 2) {
+        want = sampling_slots(size_class) / 2; // or it would have to grow with each turn
+    }
+    hak_inbox_refill(cache, returns, want);
     hak_place *top = hak_load_relaxed(&cache->top[size_class]);
-    if (top == magazine->base + 1) {
-        // Half, so that frees that follow find room.
+    const uint32_t held = magazine_held(cache, size_class);
+    if (held == 0 || (returns != size_class && held < want)) {
         void *blocks[REFILL_MAX];
-        uint32_t want = (magazine->slots + 1) / 2;
-        want = want < REFILL_MAX ? want : REFILL_MAX;
-        unsigned got = cache_take(cache, size_class, blocks, want);
+        const uint32_t more = want - held < REFILL_MAX ? want - held : REFILL_MAX;
+        unsigned got = hak_cache_take_many(cache, size_class, blocks, more);
         for (unsigned i = 0; i < got; i++) {
             hak_place_store(top + i, blocks[i]);
         }
         top += got;
-        if (got == 0) {
+        if (held + got == 0) {
             return NULL;
         }
     }
@@ -363,38 +276,35 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
     return hak_place_load(top - 1);
 }
 
-void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
+void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
 {
-    struct hak_magazine *magazine = &cache->magazines[size_class];
+    struct hak_magazine *magazine = &cache->magazines[index];
     // A class may be freed before it is ever allocated here: after a thread took over a cache.
-    if (magazine->base == NULL && !magazine_start(cache, size_class)) {
+    if (magazine->base == NULL && !magazine_start(cache, index)) {
         hak_inbox_route(cache, cache, block);
         return;
     }
-    hak_steal_unfence(cache, size_class);
-    uint32_t held = magazine_held(cache, size_class);
+    hak_steal_unfence(cache, index);
+    uint32_t held = magazine_held(cache, index);
     if (magazine->bottom == 0 && held == magazine->slots) {
-        magazine_note(cache, size_class, true);
-        held = magazine_held(cache, size_class);
+        magazine_note(cache, index, true);
+        held = magazine_held(cache, index);
     }
     if (held == magazine->slots) {
-        hak_count(&cache->class_counts[size_class].spills, 1);
+        hak_count(&cache->class_counts[hak_magazine_class(index)].spills, 1);
         // The lower half is the coldest: it goes, the rest moves down.
         uint32_t gone = magazine->bottom;
         if (gone < (held + 1) / 2) {
-            magazine_put(cache, size_class, gone + 1, (held + 1) / 2);
+            magazine_put(cache, index, gone + 1, (held + 1) / 2);
             gone = (held + 1) / 2;
         }
-        HAK_PROBE2("hakmem", "spill", hak_classes[size_class].bytes, gone);
-        hak_place *base = magazine->base;
-        for (uint32_t i = gone + 1; i <= held; i++) {
-            hak_place_store(&base[i - gone], hak_place_load(&base[i]));
-        }
+        HAK_PROBE2("hakmem", "spill", hak_classes[hak_magazine_class(index)].bytes, gone);
+        magazine->bottom = gone;
+        magazine_drop_down(cache, index);
         held -= gone;
-        magazine->bottom = 0;
     }
     hak_place_store(&magazine->base[held + 1], block);
-    hak_store_relaxed(&cache->top[size_class], magazine->base + held + 2);
+    hak_store_relaxed(&cache->top[index], magazine->base + held + 2);
 }
 
 // Have the kernel give the pages of a block, whose content stays.
@@ -410,6 +320,7 @@ static void block_touch(char *block, size_t bytes)
 // False without memory.
 static bool prewarm_class(struct hak_cache *cache, unsigned size_class)
 {
+    hak_sampler_count(cache, size_class);
     if (hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) == NULL) {
         void *block = hak_magazine_refill(cache, size_class);
         if (block == NULL) {
@@ -424,6 +335,7 @@ static bool prewarm_class(struct hak_cache *cache, unsigned size_class)
             block_touch(block, hak_classes[size_class].bytes);
         }
     }
+    hak_sampler_set(cache, size_class);
     return true;
 }
 
@@ -438,36 +350,52 @@ void hak_magazine_prewarm(struct hak_cache *cache)
 
 void hak_magazine_flush_all(struct hak_cache *cache)
 {
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        if (cache->magazines[size_class].base != NULL) {
-            magazine_empty(cache, size_class);
-            hak_cache_end_idle_slabs(cache, size_class);
+    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
+        if (cache->magazines[index].base != NULL) {
+            magazine_empty(cache, index);
+            hak_cache_end_idle_slabs(cache, hak_magazine_class(index));
         }
     }
 }
 
 void hak_magazine_forget_all(struct hak_cache *cache)
 {
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        struct hak_magazine *magazine = &cache->magazines[size_class];
+    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
+        struct hak_magazine *magazine = &cache->magazines[index];
         if (magazine->base != NULL) {
             magazine->fence = 0;
             magazine->bottom = 0;
-            hak_store_relaxed(&cache->top[size_class], magazine->base + 1);
+            hak_store_relaxed(&cache->top[index], magazine->base + 1);
         }
+    }
+}
+
+static void magazine_end(struct hak_cache *cache, unsigned index)
+{
+    struct hak_magazine *magazine = &cache->magazines[index];
+    hak_store_relaxed(&cache->top[index], &hak_nothing[1]);
+    if (magazine->base != NULL) {
+        cache->magazine_bytes -= ((size_t)magazine->slots - first_slots(index)) *
+                                 hak_classes[hak_magazine_class(index)].bytes;
+        hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *magazine->base);
+        magazine->base = NULL;
+        magazine->slots = 0;
     }
 }
 
 void hak_magazine_end_all(struct hak_cache *cache)
 {
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        struct hak_magazine *magazine = &cache->magazines[size_class];
-        hak_store_relaxed(&cache->top[size_class], &hak_nothing[1]);
-        if (magazine->base != NULL) {
-            hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *magazine->base);
-            magazine->base = NULL;
-            magazine->slots = 0;
-        }
+    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
+        magazine_end(cache, index);
     }
-    cache->magazine_bytes = 0;
+}
+
+void hak_magazine_end_returns(struct hak_cache *cache)
+{
+    for (unsigned index = HAK_RETURNS; index < HAK_MAGAZINES; index++) {
+        if (cache->magazines[index].base != NULL) {
+            magazine_empty(cache, index);
+        }
+        magazine_end(cache, index);
+    }
 }

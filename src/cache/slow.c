@@ -7,6 +7,8 @@
 #include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/pools.h"
+#include "cache/sample.h"
+#include "cache/sampler.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
@@ -19,10 +21,36 @@ static bool direct_came_late(const struct hak_cache *cache)
     return HAK_UNLIKELY(hak_start_is_direct()) && !cache->is_direct;
 }
 
-static void *malloc_locked(struct hak_cache *cache, unsigned size_class, size_t bytes)
+// Sets `every` when the block is a sample.
+static void *malloc_locked(struct hak_cache *cache,
+                           unsigned size_class,
+                           size_t bytes,
+                           size_t *every)
 {
-    return cache->is_direct ? hak_direct_take(cache, size_class, bytes)
-                            : hak_magazine_refill(cache, size_class);
+    void *block;
+    bool is_sample;
+    if (cache->is_direct) {
+        *every = hak_load_relaxed(&hak_options.sample_bytes);
+        block = hak_direct_take(cache, size_class, bytes);
+        is_sample = block != NULL && hak_sampler_draw(hak_classes[size_class].bytes, *every);
+    } else {
+        *every = hak_sampler_every(cache);
+        hak_sampler_count(cache, size_class);
+        block = hak_magazine_refill(cache, size_class);
+        is_sample = block != NULL && hak_sampler_passes(cache, size_class);
+        hak_sampler_set(cache, size_class);
+    }
+    *every = is_sample ? *every : 0;
+    return block;
+}
+
+// The block, noted if it is a sample: one in `every` bytes, or 0.
+static void *malloc_sampled(void *block, struct hak_request request, size_t every)
+{
+    if (HAK_UNLIKELY(every != 0)) {
+        hak_sample_take(block, request, every);
+    }
+    return block;
 }
 
 // There is no memory for a block: give back what all caches hold, and try once more.
@@ -33,9 +61,10 @@ static HAK_COLD void *malloc_again(struct hak_cache *cache,
     hak_sweep_everything();
     const uint64_t mark = hak_refusal_mark();
     hak_lock_take(&cache->lock);
-    void *block = malloc_locked(cache, size_class, request.bytes);
+    size_t every;
+    void *block = malloc_locked(cache, size_class, request.bytes, &every);
     hak_lock_drop(&cache->lock);
-    return block != NULL ? block : hak_refuse_memory(request, mark);
+    return block != NULL ? malloc_sampled(block, request, every) : hak_refuse_memory(request, mark);
 }
 
 // All pools that have classes for it are off.
@@ -51,8 +80,11 @@ static HAK_COLD void *malloc_large(struct hak_cache *cache, struct hak_request r
         hak_sweep_everything();
         const uint64_t mark = hak_refusal_mark();
         block = hak_large_alloc(bytes, 1, &zeroed);
-        return block != NULL ? block : hak_refuse_memory(request, mark);
+        if (block == NULL) {
+            return hak_refuse_memory(request, mark);
+        }
     }
+    hak_sampler_large(block, request);
     return block;
 }
 
@@ -78,6 +110,7 @@ void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
     if (direct_came_late(cache)) {
         hak_start_direct(cache);
     }
+    hak_sampler_follow(cache);
     if (hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
         // The cache of an earlier thread.
         return hak_cache_alloc_for(cache, bytes, size_class, site);
@@ -92,13 +125,15 @@ void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
     if (HAK_UNLIKELY(served != size_class)) {
         return malloc_large(cache, request);
     }
+    size_t every;
     const uint64_t begin = hak_timing_begin();
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
-    void *block = malloc_locked(cache, (unsigned)size_class, bytes);
+    void *block = malloc_locked(cache, (unsigned)size_class, bytes, &every);
     hak_lock_drop(&cache->lock);
     hak_timing_end(HAK_TIMING_refill, begin);
-    return HAK_LIKELY(block != NULL) ? block : malloc_again(cache, request, (unsigned)size_class);
+    return HAK_LIKELY(block != NULL) ? malloc_sampled(block, request, every)
+                                     : malloc_again(cache, request, (unsigned)size_class);
 }
 
 void *hak_malloc_slow(size_t bytes, size_t size_class)
@@ -122,6 +157,7 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
     if (direct_came_late(cache)) {
         hak_start_direct(cache);
     }
+    hak_sampler_follow(cache);
     if (!hak_map_is_small(entry)) {
         const uint64_t begin = hak_timing_begin();
         hak_large_free(cache, block, entry);
@@ -132,7 +168,7 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
         const uint64_t begin = hak_timing_begin();
         hak_lock_take(&cache->lock);
         hak_count(&cache->events, 1);
-        hak_magazine_spill(cache, size_class, block);
+        hak_magazine_spill(cache, hak_sampler_returns(cache, size_class), block);
         hak_lock_drop(&cache->lock);
         hak_timing_end(HAK_TIMING_spill, begin);
         hak_sweep_wanted(0);
@@ -141,6 +177,25 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
         hak_inbox_post(cache, block, entry);
         hak_timing_end(HAK_TIMING_parcel, begin);
     }
+}
+
+// A block of a slab that has samples, maybe one of them. All its blocks come here, and most are free
+// again in a moment: the short ways, once more. `entry`: without the mark.
+static HAK_NOINLINE void free_in_sampled(void *block, struct hak_cache *cache, uint32_t entry)
+{
+    hak_sample_end(block);
+    const uint32_t magazine = entry - hak_load_relaxed(&cache->hit_tag);
+    if (magazine < HAK_MAGAZINES) {
+        hak_place *top = hak_load_relaxed(&cache->top[magazine]);
+        if (!hak_place_is_end(top)) {
+            hak_place_store(top, block);
+            hak_store_relaxed(&cache->top[magazine], top + 1);
+            return;
+        }
+    } else if (hak_inbox_add(cache, block, entry)) {
+        return;
+    }
+    free_slowest(block, entry);
 }
 
 // In the order of what a busy program needs fast: a large block that finds its place in the
@@ -152,6 +207,10 @@ void hak_free_slow(void *block, struct hak_cache *cache)
     }
     const uint32_t entry = hak_map_entry(block);
     if (!hak_inbox_add(cache, block, entry)) {
-        free_slowest(block, entry);
+        if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
+            free_in_sampled(block, cache, entry & ~HAK_MAP_SAMPLED);
+        } else {
+            free_slowest(block, entry);
+        }
     }
 }

@@ -98,23 +98,22 @@ static void fence_judge(struct hak_cache *self,
 void hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all)
 {
     bool any = false;
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        any |= fence_put(cache, size_class, all);
+    for (unsigned magazine = 0; magazine < HAK_MAGAZINES; magazine++) {
+        any |= fence_put(cache, magazine, all);
     }
     if (!any || !hak_os_barrier_all()) { // without it every fence stays undecided
         return;
     }
-    const hak_place *tops[HAK_SMALL_CLASSES];
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        tops[size_class] =
-            hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
+    const hak_place *tops[HAK_MAGAZINES];
+    for (unsigned magazine = 0; magazine < HAK_MAGAZINES; magazine++) {
+        tops[magazine] = hak_load_acquire(&cache->top[magazine]); // pairs with: hak_os_barrier_all
     }
     // Where a processor may show two stores in another order than they were made, the places are
     // read after a second barrier.
     if (!HAK_STORES_IN_ORDER && !hak_os_barrier_all()) {
         return;
     }
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        fence_judge(self, cache, size_class, tops[size_class]);
+    for (unsigned magazine = 0; magazine < HAK_MAGAZINES; magazine++) {
+        fence_judge(self, cache, magazine, tops[magazine]);
     }
 }

@@ -11,6 +11,7 @@
 #include "cache/large.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/sample.h"
 #include "cache/start.h"
 #include "cache/steal.h"
 #include "cache/sweep.h"
@@ -26,25 +27,21 @@ struct hak_registry hak_registry = {
 hak_place hak_nothing[2] = {NULL, HAK_FULL};
 #define NOTHING   (&hak_nothing[1])
 #define NOTHING_8 NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING
-#define ALL_NOTHING \
-    {NOTHING_8,     \
-     NOTHING_8,     \
-     NOTHING_8,     \
-     NOTHING_8,     \
-     NOTHING_8,     \
-     NOTHING_8,     \
-     NOTHING_8,     \
-     NOTHING_8,     \
-     NOTHING_8}
+#define NOTHING_72                                                                          \
+    NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, NOTHING_8, \
+        NOTHING_8
+#define ALL_NOTHING {NOTHING_72, NOTHING_72}
 
 #define NO_HOT   {.block = HAK_FULL, .bin = HAK_LARGE_BINS}
 #define ALL_FULL {NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT}
 
 // No unit has these owners' tags.
-struct hak_cache hak_cache_nobody = {.top = ALL_NOTHING, .hot = ALL_FULL, .tag = 0x7FFFFF00U};
+struct hak_cache hak_cache_nobody = {
+    .top = ALL_NOTHING, .hot = ALL_FULL, .tag = 0x7FFFFF00U, .hit_tag = 0x7FFFFF00U};
 struct hak_cache hak_cache_late = {
     .top = ALL_NOTHING,
     .tag = 0x7FFFFE00U,
+    .hit_tag = 0x7FFFFE00U,
     .is_direct = true,
     .hot = ALL_FULL,
     .full = {&hak_cache_late.full, &hak_cache_late.full},
@@ -63,8 +60,8 @@ static struct hak_cache *registry_add_locked(bool has_thread)
     if (cache == NULL) {
         return NULL;
     }
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        hak_store_relaxed(&cache->top[size_class], NOTHING);
+    for (unsigned magazine = 0; magazine < HAK_MAGAZINES; magazine++) {
+        hak_store_relaxed(&cache->top[magazine], NOTHING);
     }
     cache->is_direct = hak_start_is_direct();
     if (cache->is_direct || hak_load_relaxed(&hak_options.bigcache) == 0) {
@@ -74,6 +71,7 @@ static struct hak_cache *registry_add_locked(bool has_thread)
     hak_list_start(&cache->larges);
     hak_list_start(&cache->dead_link);
     cache->tag = ++hak_registry.count << 8;
+    hak_store_relaxed(&cache->hit_tag, cache->tag);
     cache->has_thread = has_thread;
     cache->next = hak_load_relaxed(&hak_registry.all);
     hak_store_release(&hak_registry.all, cache); // pairs with: sweep_pass_locked
@@ -230,6 +228,9 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
         return &hak_arena.lock;
     }
     if (lock == &hak_arena.lock) {
+        return &hak_samples.lock;
+    }
+    if (lock == &hak_samples.lock) {
         return &hak_pool.lock;
     }
     return lock == &hak_pool.lock ? NULL : &hak_cache_late.lock;
@@ -275,6 +276,7 @@ static void world_drop(bool is_child)
         hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
     }
     drop(&hak_pool.lock);
+    drop(&hak_samples.lock);
     drop(&hak_arena.lock);
     drop(&hak_orphans.lock);
     drop(&hak_cache_late.lock);

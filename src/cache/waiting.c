@@ -62,8 +62,8 @@ static void see_magazine(struct hak_cache *cache,
 
 static void see_cache(struct hak_cache *cache, hak_waiting_sight *see, void *context)
 {
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        see_magazine(cache, size_class, see, context);
+    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
+        see_magazine(cache, index, see, context);
     }
     hak_waiting_in_parcels(cache, see, context);
 }

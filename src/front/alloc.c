@@ -10,6 +10,7 @@
 #include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/pools.h"
+#include "cache/sampler.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "front/alloc.h"
@@ -26,11 +27,11 @@ struct hak_cache *hak_front_cache(void)
 }
 
 // There is no memory for it: give back what all caches hold, and try once more.
-static HAK_COLD void *large_again(struct hak_request request, bool *zeroed)
+static HAK_COLD void *large_again(struct hak_request request, size_t least, bool *zeroed)
 {
     hak_sweep_everything();
     const uint64_t mark = hak_refusal_mark();
-    void *block = hak_large_alloc(request.bytes, request.alignment, zeroed);
+    void *block = hak_large_alloc(least, request.alignment, zeroed);
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
 
@@ -40,7 +41,7 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
     zeroed = zeroed != NULL ? zeroed : &ignored;
     *zeroed = false;
     // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
-    bytes = bytes > HAK_SMALL_MAX ? bytes : HAK_SMALL_MAX + 1;
+    const size_t least = bytes > HAK_SMALL_MAX ? bytes : HAK_SMALL_MAX + 1;
     const struct hak_request request = {bytes, alignment, site};
     if (HAK_UNLIKELY(bytes > PTRDIFF_MAX || alignment > PTRDIFF_MAX)) {
         return hak_refuse(HAK_FAILURE_THRESHOLD, request);
@@ -53,12 +54,17 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
         return hak_refuse(HAK_FAILURE_INJECTED, request);
     }
     const uint64_t begin = hak_timing_begin();
+    hak_sampler_follow(cache);
     hak_lock_take(&cache->lock);
-    hak_magazine_tidy(cache, bytes);
+    hak_magazine_tidy(cache, least);
     hak_lock_drop(&cache->lock);
-    void *block = hak_large_alloc(bytes, alignment, zeroed);
+    void *block = hak_large_alloc(least, alignment, zeroed);
     hak_timing_end(HAK_TIMING_large_alloc, begin);
-    return HAK_LIKELY(block != NULL) ? block : large_again(request, zeroed);
+    block = HAK_LIKELY(block != NULL) ? block : large_again(request, least, zeroed);
+    if (HAK_LIKELY(block != NULL)) {
+        hak_sampler_large(block, request);
+    }
+    return block;
 }
 
 HAK_INLINE void *alloc_above_tiny(size_t bytes, const void *site)
@@ -99,11 +105,12 @@ void hak_free(void *block)
 #define FRESH_MIN HAK_KIB(4)
 
 // A block that was never handed out, from pages that read as zero; NULL when the magazine has
-// blocks or there is no such block.
+// blocks or there is no such block. (Nor in a cache that samples: it counts what passes its magazines.)
 static void *calloc_fresh(size_t size_class)
 {
     struct hak_cache *cache = hak_front_cache();
-    if (cache == NULL || cache->is_direct || !hak_pools_have(size_class) ||
+    if (cache == NULL || cache->is_direct || hak_sampler_every(cache) != 0 ||
+        !hak_pools_have(size_class) ||
         hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
         return NULL;
     }

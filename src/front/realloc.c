@@ -5,6 +5,7 @@
 #include "cache/direct.h"
 #include "cache/failure.h"
 #include "cache/large.h"
+#include "cache/sampler.h"
 #include "cache/start.h"
 #include "front/alloc.h"
 #include "front/override.h"
@@ -41,8 +42,13 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     if (!hak_map_is_large(hak_map_entry(block))) {
         hak_die_freed_realloc(block, slab->bytes);
     }
+    hak_large_forget_sample(slab);
     void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(slab, bytes) : NULL;
-    return same != NULL ? same : realloc_by_copy(block, slab->bytes, bytes, site);
+    if (same == NULL) {
+        return realloc_by_copy(block, slab->bytes, bytes, site);
+    }
+    hak_sampler_large(same, (struct hak_request){bytes, 1, site});
+    return same;
 }
 
 void *hak_realloc(void *block, size_t bytes)

@@ -28,11 +28,13 @@ struct hak_super;
 // A unit's entry: the owner's tag (its id << 8) plus the size class. 0: not ours.
 // A large block's first unit has no owner and, for a class, its bin (HAK_LARGE_BINS: too large
 // for one, or a heap's) counted on from the small classes; plus HAK_MAP_KEPT when it is free and kept.
+// A slab with sampled blocks has HAK_MAP_SAMPLED in its entries, which makes them nobody's own.
 #define HAK_MAP_NOTHING    0U
 #define HAK_MAP_KEPT       0x80000000U
+#define HAK_MAP_SAMPLED    0x80000000U
 #define HAK_MAP_LARGE(bin) (HAK_SMALL_CLASSES + (bin))
 #define HAK_MAP_CLASS(e)   ((e) & 0xFFU)
-#define HAK_MAP_TAG(e)     ((e) & ~0xFFU)
+#define HAK_MAP_TAG(e)     ((e) & 0x7FFFFF00U)
 
 struct hak_map {
     _Atomic(uint32_t) *units;
@@ -90,6 +92,12 @@ HAK_INLINE bool hak_map_has_window_only(void)
 HAK_INLINE bool hak_map_is_small(uint32_t entry)
 {
     return HAK_MAP_TAG(entry) != 0 && HAK_MAP_CLASS(entry) < HAK_SMALL_CLASSES;
+}
+
+// Does the entry say: in a slab with sampled blocks?
+HAK_INLINE bool hak_map_is_sampled(uint32_t entry)
+{
+    return (entry & HAK_MAP_SAMPLED) != 0 && hak_map_is_small(entry);
 }
 
 // Does the entry say: the start of a large block in use?

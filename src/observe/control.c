@@ -9,6 +9,8 @@
 #include "cache/cache.h"
 #include "cache/failure.h"
 #include "cache/loot.h"
+#include "cache/sample.h"
+#include "cache/sampler.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
 #include "meta/map.h"

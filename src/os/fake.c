@@ -315,6 +315,11 @@ uint64_t hak_os_random(void)
     return hak_fake.random;
 }
 
+bool hak_os_can_read(const void *address)
+{
+    return address != NULL;
+}
+
 int hak_os_process_id(void)
 {
     return hak_fake.process_id;

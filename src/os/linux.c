@@ -348,6 +348,12 @@ void hak_os_want_huge(void *start, size_t bytes, bool wanted)
     }
 }
 
+// The kernel reads the set of signals before it finds that there is no such thing to do with it.
+bool hak_os_can_read(const void *address)
+{
+    return hak_syscall(SYS_rt_sigprocmask, -1, (long)address, 0, 8, 0, 0) == -EINVAL;
+}
+
 static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now = {0, 0};

@@ -13,6 +13,7 @@
 //              (several caches at once: only while forking, and by hak_lock_try)
 //   orphans    the cache of slabs without a thread (cache/loot.c)
 //   arena      superslabs and their free units (slab/arena.c)
+//   samples    the sampled blocks (cache/sample.c)
 //   pool       memory for our own descriptors (meta/pool.c)
 //
 // Dropping it is a plain store, not an exchange that would learn of waiters: the

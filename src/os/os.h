@@ -104,6 +104,9 @@ HAK_INTERNAL enum hak_huge_pages hak_os_huge_pages(void);
 // Ask for huge pages in a range, or ask to be spared them. A hint.
 HAK_INTERNAL void hak_os_want_huge(void *start, size_t bytes, bool wanted);
 
+// Can the 8 bytes at `address` be read without a fault?
+HAK_INTERNAL bool hak_os_can_read(const void *address);
+
 // Nanoseconds of a clock that never goes back.
 HAK_INTERNAL uint64_t hak_os_now_ns(void);
 // Nanoseconds since 1970, as the clock on the wall.

@@ -126,6 +126,7 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     slab->free_blocks = 0;
     slab->fresh = 0;
     slab->purged_blocks = 0;
+    slab->sampled_blocks = 0;
     slab->size_class = (uint8_t)size_class;
     slab->state = HAK_SLAB_SMALL;
     slab->is_hardened = is_hardened;
@@ -152,7 +153,8 @@ void hak_slab_end(struct hak_slab *slab)
 void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag)
 {
     hak_store_relaxed(&slab->owner, owner);
-    hak_map_set(slab->base, slab->units, tag | slab->size_class);
+    const uint32_t mark = slab->sampled_blocks != 0 ? HAK_MAP_SAMPLED : 0;
+    hak_map_set(slab->base, slab->units, tag | slab->size_class | mark);
 }
 
 // The first block in the slab at or behind `index`, going around.

@@ -51,14 +51,15 @@ struct hak_slab {
         uint64_t summary;   // small: a bit per word of bitmap
         uint64_t kept_tick; // large, kept: when it was freed
     };
-    uint32_t free_blocks;   // small
-    uint16_t fresh;         // small: index of the first block never handed out
-    uint16_t purged_blocks; // small: free_blocks when its free pages were last given back
-    uint16_t units;         // of the run; 0: a mapping of its own
-    uint8_t size_class;     // small
-    uint8_t state;          // enum hak_slab_state
-    bool zeroed;            // the pages were never touched since they came from the kernel
-    bool is_hardened;       // small: made when the options of harden.h were on
+    uint32_t free_blocks;    // small
+    uint16_t fresh;          // small: index of the first block never handed out
+    uint16_t purged_blocks;  // small: free_blocks when its free pages were last given back
+    uint16_t units;          // of the run; 0: a mapping of its own
+    uint8_t size_class;      // small
+    uint8_t state;           // enum hak_slab_state
+    bool zeroed;             // the pages were never touched since they came from the kernel
+    bool is_hardened;        // small: made when the options of harden.h were on
+    uint16_t sampled_blocks; // live blocks of it that were sampled (cache/sample.h)
 };
 
 // Slabs since the start, by class.
@@ -80,7 +81,8 @@ HAK_INTERNAL size_t hak_slab_ended_bytes(const void *p);
 HAK_INTERNAL struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class);
 // Give its units back. All its blocks must be in it.
 HAK_INTERNAL void hak_slab_end(struct hak_slab *slab);
-// Pass it to another owner; the caller holds both owners' locks.
+// Pass it to another owner; the caller holds both owners' locks. Its entries are written anew, as they
+// have to be also when sampled_blocks becomes 0 or ceases to be.
 HAK_INTERNAL void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag);
 
 // Take up to `count` free blocks into slots[0..], lowest addresses last, so that a

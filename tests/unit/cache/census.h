@@ -57,9 +57,9 @@ static inline void census_magazine(struct census *census,
 
 static inline void census_cache(struct census *census, struct hak_cache *cache)
 {
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        if (cache->magazines[size_class].base != NULL) {
-            census_magazine(census, cache, size_class);
+    for (unsigned magazine = 0; magazine < HAK_MAGAZINES; magazine++) {
+        if (cache->magazines[magazine].base != NULL) {
+            census_magazine(census, cache, magazine);
         }
     }
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {

@@ -62,7 +62,7 @@ impl Walk<'_> {
         let mut found = Found::default();
         let classes = self.classes()?;
         let (caches, records) = self.caches(&classes, &mut found)?;
-        let mut waiting = self.waiting(&classes, &records, &mut found);
+        let mut waiting = self.waiting(&records, &mut found);
         let supers = self.supers(&classes, &mut found)?;
         // The magazines' tops and the counters once more: what differs moved while we looked.
         let again = self.caches(&classes, &mut Found::default())?.0;

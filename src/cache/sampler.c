@@ -1,0 +1,185 @@
+// sampler.c -- see sampler.h.
+#include "cache/sampler.h"
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "cache/fast_path.h"
+#include "cache/large.h"
+#include "cache/magazine.h"
+#include "cache/sample.h"
+#include "cache/steal.h"
+#include "cache/thread.h"
+#include "meta/pool.h"
+#include "os/os.h"
+
+// One sequence for all threads: draws are rare. (Steele, Lea, Flood, "Fast splittable pseudorandom
+// number generators", 2014: SplitMix64.)
+#define STEP UINT64_C(0x9E3779B97F4A7C15)
+static _Atomic(uint64_t) sequence;
+
+void hak_sampler_seed(uint64_t seed)
+{
+    hak_store_relaxed(&sequence, seed);
+}
+
+static uint64_t random_word(void)
+{
+    uint64_t word = hak_add_relaxed(&sequence, STEP) + STEP;
+    word = (word ^ (word >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    word = (word ^ (word >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return word ^ (word >> 31);
+}
+
+// floor(2^64 × bytes / every), for bytes < every.
+static uint64_t chance_of(size_t bytes, size_t every)
+{
+    return (uint64_t)(((hak_wide)bytes << 64) / every);
+}
+
+bool hak_sampler_draw(size_t block_bytes, size_t every)
+{
+    return every != 0 && (block_bytes >= every || random_word() < chance_of(block_bytes, every));
+}
+
+// -log2(fraction / 2^64) in units of 2^-40, fraction > 0: the bits of the fraction part one by one, by
+// squaring.
+enum { LOG_BITS = 40 };
+static uint64_t minus_log2(uint64_t fraction)
+{
+    const unsigned zeros = 63 - hak_highest_bit(fraction);
+    uint64_t mantissa = fraction << zeros; // 1 to 2, its highest bit set
+    uint64_t bits = 0;                     // log2 of the mantissa
+    for (unsigned i = 0; i < LOG_BITS; i++) {
+        const hak_wide square = (hak_wide)mantissa * mantissa;
+        const bool is_two = (square >> 127) != 0;
+        mantissa = (uint64_t)(square >> (is_two ? 64 : 63));
+        bits = bits << 1 | is_two;
+    }
+    return ((uint64_t)(zeros + 1) << LOG_BITS) - bits;
+}
+
+// Geometric: for a uniform u the least n with (1 - chance)^n <= u.
+uint64_t hak_sampler_gap(size_t block_bytes, size_t every)
+{
+    if (block_bytes >= every) {
+        return 1;
+    }
+    const uint64_t miss = minus_log2(0 - chance_of(block_bytes, every));
+    return minus_log2(random_word() | 1) / (miss != 0 ? miss : 1) + 1;
+}
+
+static uint32_t held_in(const struct hak_cache *cache, unsigned size_class)
+{
+    const hak_place *base = cache->magazines[size_class].base;
+    return base != NULL ? (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - base) - 1 : 0;
+}
+
+void hak_sampler_count(struct hak_cache *cache, unsigned size_class)
+{
+    if (hak_sampler_every(cache) != 0 && size_class < HAK_RETURNS) {
+        const uint32_t held = held_in(cache, size_class);
+        const uint32_t handed_out = cache->sampling->classes[size_class].held - held;
+        HAK_ASSERT(handed_out < cache->sampling->classes[size_class].gap);
+        cache->sampling->classes[size_class].gap -= handed_out;
+        cache->sampling->classes[size_class].held = held;
+    }
+}
+
+void hak_sampler_set(struct hak_cache *cache, unsigned size_class)
+{
+    if (hak_sampler_every(cache) == 0 || size_class >= HAK_RETURNS) {
+        return;
+    }
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    const uint32_t held = held_in(cache, size_class);
+    const uint64_t gap = cache->sampling->classes[size_class].gap;
+    cache->sampling->classes[size_class].held = held;
+    hak_steal_unfence(cache, size_class);
+    if (magazine->base != NULL && gap <= held - magazine->bottom) {
+        magazine->fence = held + 1 - (uint32_t)gap;
+        magazine->fenced = hak_place_load(&magazine->base[magazine->fence]);
+        hak_place_store(&magazine->base[magazine->fence], NULL);
+    }
+}
+
+bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class)
+{
+    const size_t every = hak_sampler_every(cache);
+    if (every == 0) {
+        return false;
+    }
+    const bool is_sample = --cache->sampling->classes[size_class].gap == 0;
+    if (is_sample) {
+        cache->sampling->classes[size_class].gap =
+            hak_sampler_gap(hak_classes[size_class].bytes, every);
+    }
+    return is_sample;
+}
+
+void hak_sampler_large(void *block, struct hak_request request)
+{
+    const size_t every = hak_load_relaxed(&hak_options.sample_bytes);
+    if (HAK_UNLIKELY(every != 0) && hak_sampler_draw(hak_slab_of(block)->bytes, every)) {
+        hak_sample_take(block, request, every);
+    }
+}
+
+static void begin_locked(struct hak_cache *cache, size_t every)
+{
+    cache->sampling->every = every;
+    hak_large_expire(cache, 0);
+    hak_large_keep_nothing(cache);
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        cache->sampling->classes[size_class].gap =
+            hak_sampler_gap(hak_classes[size_class].bytes, every);
+        hak_sampler_set(cache, size_class);
+    }
+    hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_RETURNS);
+}
+
+static void end_locked(struct hak_cache *cache)
+{
+    hak_store_relaxed(&cache->hit_tag, cache->tag);
+    if (hak_sampler_every(cache) == 0) {
+        return; // somebody has set the tag, and then the option was set back
+    }
+    cache->sampling->every = 0;
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        hak_steal_unfence(cache, size_class);
+    }
+    hak_magazine_end_returns(cache);
+    hak_large_keep_again(cache);
+}
+
+HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
+{
+    const size_t every = hak_load_relaxed(&hak_options.sample_bytes);
+    if (hak_load_relaxed(&sequence) == 0) {
+        hak_sampler_seed(hak_os_random());
+    }
+    hak_lock_take(&cache->lock);
+    end_locked(cache);
+    if (every != 0) {
+        if (cache->sampling == NULL) {
+            cache->sampling = hak_pool_take(sizeof *cache->sampling);
+        }
+        if (cache->sampling != NULL) {
+            begin_locked(cache, every);
+        }
+    }
+    hak_lock_drop(&cache->lock);
+}
+
+void hak_sampler_kick(void)
+{
+    const bool is_on = hak_load_relaxed(&hak_options.sample_bytes) != 0;
+    struct hak_cache *cache =
+        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    for (; is_on && cache != NULL; cache = cache->next) {
+        hak_lock_take(&cache->lock);
+        if (cache->has_thread && !cache->is_direct) {
+            hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_RETURNS);
+        }
+        hak_lock_drop(&cache->lock);
+    }
+}

@@ -1,0 +1,147 @@
+// slabs.c -- see slabs.h.
+#include "cache/slabs.h"
+
+#include "base/timing.h"
+#include "cache/loot.h"
+#include "cache/magazine.h"
+
+static struct hak_slab *slab_item(struct hak_list *link)
+{
+    return HAK_LIST_ITEM(link, struct hak_slab, link);
+}
+
+struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_list *slabs = &cache->magazines[size_class].slabs;
+    if (slabs->next == NULL) {
+        hak_list_start(slabs);
+    }
+    return slabs;
+}
+
+void hak_cache_note_spare(struct hak_cache *cache, unsigned size_class)
+{
+    const struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    hak_store_relaxed(&cache->magazines[size_class].has_spare, slabs->next->next != slabs);
+}
+
+// Blocks came back into `slab`. True when it has ended with that.
+static bool slab_settle(struct hak_cache *cache, struct hak_slab *slab, bool was_full)
+{
+    // At once, and also the last one: the magazine is what absorbs a swing, and the pages stay
+    // resident in the arena, for any class.
+    if (hak_slab_is_idle(slab)) {
+        hak_list_remove(&slab->link);
+        hak_slab_end(slab);
+        return true;
+    }
+    if (was_full) {
+        // To the end: others have blocks too, and this one may fill up until its turn.
+        hak_list_remove(&slab->link);
+        hak_list_append(hak_cache_slabs(cache, slab->size_class), &slab->link);
+        hak_cache_note_spare(cache, slab->size_class);
+    }
+    return false;
+}
+
+bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
+{
+    const bool was_full = !hak_slab_has_blocks(slab);
+    hak_slab_put(slab, block);
+    return slab_settle(cache, slab, was_full);
+}
+
+unsigned hak_cache_put_row(struct hak_cache *cache,
+                           struct hak_slab *slab,
+                           hak_place *places,
+                           unsigned count)
+{
+    const bool was_full = !hak_slab_has_blocks(slab);
+    const unsigned done = hak_slab_put_row(slab, places, count);
+    slab_settle(cache, slab, was_full);
+    return done;
+}
+
+void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    for (struct hak_list *link = slabs->next; link != slabs;) {
+        struct hak_slab *slab = slab_item(link);
+        link = link->next;
+        if (hak_slab_is_idle(slab)) {
+            hak_list_remove(&slab->link);
+            hak_slab_end(slab);
+        }
+    }
+}
+
+static void slab_list_if_full(struct hak_cache *cache, struct hak_slab *slab)
+{
+    if (!hak_slab_has_blocks(slab)) {
+        hak_list_remove(&slab->link);
+        hak_list_push(&cache->full, &slab->link);
+    }
+}
+
+unsigned hak_cache_take_many(struct hak_cache *cache,
+                             unsigned size_class,
+                             void **blocks,
+                             unsigned count)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    unsigned got = 0;
+    while (got < count) {
+        if (hak_list_is_empty(slabs)) {
+            if (got > 0) {
+                break;
+            }
+            struct hak_slab *slab = hak_loot_slab(cache, size_class);
+            if (slab == NULL) {
+                slab = hak_loot_spare_slab(cache, size_class);
+            }
+            if (slab == NULL &&
+                hak_magazine_tidy(cache, hak_classes[size_class].units * HAK_UNIT_BYTES)) {
+                hak_loot_break_up_all();
+                slab = hak_loot_slab(cache, size_class);
+            }
+            if (slab == NULL) {
+                const uint64_t begin = hak_timing_begin();
+                slab = hak_slab_make(cache, cache->tag, size_class);
+                hak_timing_end(HAK_TIMING_slab_make, begin);
+            }
+            if (slab == NULL) {
+                break;
+            }
+            hak_list_push(slabs, &slab->link);
+        }
+        struct hak_slab *slab = slab_item(slabs->next);
+        got += hak_slab_take(slab, blocks + got, count - got);
+        slab_list_if_full(cache, slab);
+    }
+    hak_cache_note_spare(cache, size_class);
+    return got;
+}
+
+void *hak_cache_take(struct hak_cache *cache, unsigned size_class)
+{
+    void *block = NULL;
+    hak_cache_take_many(cache, size_class, &block, 1);
+    return block;
+}
+
+void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    if (hak_list_is_empty(slabs)) {
+        struct hak_slab *slab = hak_slab_make(cache, cache->tag, size_class);
+        if (slab == NULL) {
+            return NULL;
+        }
+        hak_list_push(slabs, &slab->link);
+    }
+    struct hak_slab *slab = slab_item(slabs->next);
+    void *block = slab->free_blocks == 0 ? hak_slab_take_fresh(slab) : NULL;
+    *zeroed = slab->zeroed;
+    slab_list_if_full(cache, slab);
+    return block;
+}

@@ -1,0 +1,36 @@
+// slabs.h -- a cache's slabs: taking blocks out of them, and putting them back. With the cache's lock.
+//
+// Layer     cache
+// Threads   any that holds the lock.
+// Fails     NULL, or fewer, without memory.
+#ifndef HAK_CACHE_SLABS_H
+#define HAK_CACHE_SLABS_H
+
+#include "cache/cache.h"
+
+// Take up to `count` blocks from the slabs that have some; a new slab only when none has. Returns how many.
+HAK_INTERNAL unsigned hak_cache_take_many(struct hak_cache *cache,
+                                          unsigned size_class,
+                                          void **blocks,
+                                          unsigned count);
+// Put `block`, of a slab of `cache`, back into its slab. True when the slab has ended with that. Any
+// thread with the lock.
+HAK_INTERNAL bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block);
+// Put the block in places[0] back into `slab`, where it lies, and those after it, `count` at most, up to
+// the first that lies elsewhere. Returns how many. Any thread with the lock.
+HAK_INTERNAL unsigned hak_cache_put_row(struct hak_cache *cache,
+                                        struct hak_slab *slab,
+                                        hak_place *places,
+                                        unsigned count);
+// Take one block from the slabs of `cache`, past its magazine. Any thread with the lock.
+HAK_INTERNAL void *hak_cache_take(struct hak_cache *cache, unsigned size_class);
+// As above, but never handed out before: NULL when there is none. `zeroed`: its pages are untouched.
+HAK_INTERNAL void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed);
+// End the slabs of a class that hold all their blocks. Any thread with the lock.
+HAK_INTERNAL void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class);
+// The class's slabs with blocks to give.
+HAK_INTERNAL struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class);
+// Note whether there is more than one of them. Any thread with the lock.
+HAK_INTERNAL void hak_cache_note_spare(struct hak_cache *cache, unsigned size_class);
+
+#endif

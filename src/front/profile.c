@@ -1,0 +1,17 @@
+// profile.c -- switching the sampling of allocations on and off (cache/sampler.h).
+#include "cache/sampler.h"
+#include "hakmem/hakmem.h"
+
+bool hak_profile_start(size_t sample_bytes)
+{
+    if (sample_bytes == 0 || !hak_option_set("sample_bytes", sample_bytes)) {
+        return false;
+    }
+    hak_sampler_kick();
+    return true;
+}
+
+void hak_profile_stop(void)
+{
+    hak_option_set("sample_bytes", 0);
+}

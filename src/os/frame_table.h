@@ -1,0 +1,39 @@
+// frame_table.h -- how to get from a frame to its caller's, as the compiler has written it down.
+//
+// Layer     os
+// Threads   any; it only reads what the dynamic linker has mapped.
+// Fails     HAK_FRAME_UNKNOWN: no table. HAK_FRAME_END also where its rule is one that nobody but a
+//           debugger could follow: a signal's frame, hand-written code.
+//
+// The format is DWARF's call frame information in the form of the Linux Standard Base (.eh_frame and
+// .eh_frame_hdr). Only three registers count for a walk: stack pointer, frame pointer, return address.
+#ifndef HAK_OS_FRAME_TABLE_H
+#define HAK_OS_FRAME_TABLE_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+enum hak_frame_kind {
+    HAK_FRAME_UNKNOWN, // nothing is said about this code
+    HAK_FRAME_END,     // the outermost frame
+    HAK_FRAME_STACK,   // the caller's frame ends at stack pointer + offset
+    HAK_FRAME_POINTER, // … at frame pointer + offset
+    HAK_FRAME_SAVED,   // … at what lies at frame pointer + offset
+};
+
+enum { HAK_FRAME_AT_POINTER = 1 };
+
+struct hak_frame_rule {
+    enum hak_frame_kind kind;
+    int32_t offset;
+    // From the end of the caller's frame:
+    int32_t return_offset;  // where the return address lies
+    int32_t pointer_offset; // where the caller's frame pointer lies; 0: it is still in its register
+                            // HAK_FRAME_AT_POINTER: where the frame pointer points to
+};
+
+// The rule at the instruction before `return_address`.
+HAK_INTERNAL struct hak_frame_rule hak_frame_rule_of(uintptr_t return_address);
+
+#endif

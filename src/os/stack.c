@@ -1,0 +1,139 @@
+// stack.c -- see stack.h.
+#include "os/stack.h"
+
+#include <stdbool.h>
+
+#include "base/atomic.h"
+#include "os/frame_table.h"
+#include "os/os.h"
+
+// Where a walk is: in the frame of a function that has called and will go on at `next`.
+struct walk {
+    uintptr_t next;
+    uintptr_t stack;
+    uintptr_t pointer;
+    uintptr_t readable; // the page that was probed last
+};
+
+// A stack that is walked for the second time needs no table: the rule of each return address is
+// kept in one word, beside another from which the address can be told. Two threads that write a slot at the
+// same time leave words that do not fit together, which reads as nothing.
+enum { KNOWN_LOG2 = 12 };
+struct known {
+    _Atomic(uint64_t) rule;
+    _Atomic(uint64_t) check; // rule ^ address
+};
+static struct known known[1U << KNOWN_LOG2];
+
+// 3 bits kind, 21 bits offset, 20 bits each of the others; a rule that does not fit is not kept.
+#define FIELD(value, bits, shift) (((uint64_t)(uint32_t)(value) & ((1U << (bits)) - 1)) << (shift))
+#define VALUE(word, bits, shift) \
+    ((int32_t)((int64_t)((word) << (64 - (bits) - (shift))) >> (64 - (bits))))
+
+static uint64_t rule_pack(struct hak_frame_rule rule)
+{
+    return FIELD(rule.kind, 3, 0) | FIELD(rule.offset, 21, 3) | FIELD(rule.return_offset, 20, 24) |
+           FIELD(rule.pointer_offset, 20, 44);
+}
+
+static struct hak_frame_rule rule_unpack(uint64_t word)
+{
+    return (struct hak_frame_rule){
+        .kind = (enum hak_frame_kind)(word & 7),
+        .offset = VALUE(word, 21, 3),
+        .return_offset = VALUE(word, 20, 24),
+        .pointer_offset = VALUE(word, 20, 44),
+    };
+}
+
+static struct hak_frame_rule rule_of(uintptr_t address)
+{
+    struct known *slot = &known[(address * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - KNOWN_LOG2)];
+    const uint64_t word = hak_load_relaxed(&slot->rule);
+    if ((hak_load_relaxed(&slot->check) ^ word) == address) {
+        return rule_unpack(word);
+    }
+    const struct hak_frame_rule rule = hak_frame_rule_of(address);
+    const uint64_t packed = rule_pack(rule);
+    const struct hak_frame_rule same = rule_unpack(packed);
+    if (same.offset == rule.offset && same.return_offset == rule.return_offset &&
+        same.pointer_offset == rule.pointer_offset) {
+        hak_store_relaxed(&slot->rule, packed);
+        hak_store_relaxed(&slot->check, packed ^ address);
+    }
+    return rule;
+}
+
+#define PAGE_MASK (~(uintptr_t)4095) // of the smallest pages there are
+
+static bool read_word(struct walk *walk, uintptr_t address, uintptr_t *word)
+{
+    const uintptr_t page = address & PAGE_MASK;
+    if (address % sizeof *word != 0 || (page != walk->readable && !hak_os_can_read((void *)page))) {
+        return false;
+    }
+    walk->readable = page;
+    *word = *(const uintptr_t *)address;
+    return true;
+}
+
+// By frame pointer: it points at the caller's, and above that lies the return address.
+static const struct hak_frame_rule by_pointer = {
+    .kind = HAK_FRAME_POINTER,
+    .offset = 2 * sizeof(uintptr_t),
+    .return_offset = -(int32_t)sizeof(uintptr_t),
+    .pointer_offset = -2 * (int32_t)sizeof(uintptr_t),
+};
+
+// No frame is longer; what claims to be is no frame.
+#define FRAME_MAX (UINT64_C(1) << 30)
+
+// Processors that sign return addresses do so in the bits that no address of a program has.
+#define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
+
+static bool walk_up(struct walk *walk)
+{
+    struct hak_frame_rule rule = rule_of(walk->next);
+    rule = rule.kind == HAK_FRAME_UNKNOWN ? by_pointer : rule;
+    uintptr_t base = rule.kind == HAK_FRAME_STACK ? walk->stack : walk->pointer;
+    if (rule.kind == HAK_FRAME_END) {
+        return false;
+    }
+    uintptr_t end = base + (uintptr_t)(intptr_t)rule.offset;
+    if (rule.kind == HAK_FRAME_SAVED && !read_word(walk, end, &end)) {
+        return false;
+    }
+    if (end <= walk->stack || end - walk->stack > FRAME_MAX) {
+        return false; // frames grow towards lower addresses only
+    }
+    uintptr_t next;
+    uintptr_t pointer = walk->pointer;
+    const uintptr_t saved = rule.pointer_offset == HAK_FRAME_AT_POINTER
+                                ? walk->pointer
+                                : end + (uintptr_t)(intptr_t)rule.pointer_offset;
+    if (!read_word(walk, end + (uintptr_t)(intptr_t)rule.return_offset, &next) ||
+        (rule.pointer_offset != 0 && !read_word(walk, saved, &pointer))) {
+        return false;
+    }
+    walk->next = next & ADDRESS_MASK;
+    walk->stack = end;
+    walk->pointer = pointer;
+    return walk->next != 0;
+}
+
+// With a frame of its own, at whose foot the caller's frame pointer lies.
+HAK_NOINLINE unsigned hak_stack_walk(uintptr_t *frames, unsigned most)
+{
+    const uintptr_t *own = __builtin_frame_address(0);
+    struct walk walk = {
+        .next = (uintptr_t)__builtin_return_address(0) & ADDRESS_MASK,
+        .stack = (uintptr_t)__builtin_dwarf_cfa(),
+        .pointer = *own,
+        .readable = (uintptr_t)own & PAGE_MASK,
+    };
+    unsigned count = 0;
+    while (count < most && walk_up(&walk)) {
+        frames[count++] = walk.next;
+    }
+    return count;
+}

@@ -1,0 +1,27 @@
+// stack.h -- who called: the return addresses on the calling thread's stack.
+//
+// Layer     os (may include: base)
+// Owns      a table of what it has learnt about return addresses.
+// Threads   any, also in a signal handler: no lock, no allocation, no errno.
+// Fails     with fewer frames: it ends where a frame cannot be told from what is around it.
+//
+// Programs and libraries are mostly compiled without frame pointers, but with tables for exceptions
+// (.eh_frame), which say for each instruction where its caller's frame is. The C library's unwinder
+// reads them, too, but loads another library for it, allocates and takes locks; so we read them
+// ourselves, as far as it takes to find return addresses. Code without a table (made at run time) is
+// taken to keep frame pointers.
+//
+// A stack may be anybody's: a thread's, a coroutine's, a signal handler's. Each page of it is probed
+// before it is read, so a wrong frame costs frames, and never a fault.
+#ifndef HAK_OS_STACK_H
+#define HAK_OS_STACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+// Fill in return addresses, those of the caller's callers, innermost first. Returns how many.
+HAK_INTERNAL unsigned hak_stack_walk(uintptr_t *frames, unsigned most);
+
+#endif

@@ -1,0 +1,228 @@
+// Sampling: its estimates are unbiased, whatever the sizes and however blocks come and go; and what is freed
+// is forgotten.
+#include "cache/sampler.h"
+
+#include "base/options.h"
+#include "cache/heap.h"
+#include "cache/sample.h"
+#include "census.h"
+
+enum { EVERY = 4096, HELD_MOST = 3000 };
+
+static void *held[HELD_MOST];
+static unsigned held_count;
+
+static void sample_from_now_on(size_t every)
+{
+    hak_store_relaxed(&hak_options.sample_bytes, every);
+    hak_sampler_kick();
+}
+
+static void take(unsigned size_class)
+{
+    UNIT_CHECK(held_count < HELD_MOST);
+    held[held_count] = alloc(size_class);
+    UNIT_CHECK(held[held_count] != NULL);
+    held_count++;
+}
+
+static void give_one(unsigned index)
+{
+    give(held[index]);
+    held[index] = held[--held_count];
+    held[held_count] = NULL;
+}
+
+static void give_all(void)
+{
+    while (held_count > 0) {
+        give_one(held_count - 1);
+    }
+}
+
+static uint64_t allocated_blocks_256(void)
+{
+    uint64_t sum = hak_samples.other.allocated.blocks_256;
+    for (unsigned i = 0; i < HAK_SAMPLE_STACK_BUCKETS; i++) {
+        for (const struct hak_sample_stack *stack = hak_sample_stack_buckets[i].first;
+             stack != NULL;
+             stack = stack->next) {
+            sum += stack->allocated.blocks_256;
+        }
+    }
+    return sum;
+}
+
+// The mean of a geometric distribution is one over the chance, its deviation less than that.
+static void gaps_are_as_long_as_they_should_be(void)
+{
+    static const size_t sizes[] = {16, 48, 1024, EVERY - 16, EVERY, 2 * EVERY};
+    enum { DRAWS = 200000 };
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        double sum = 0;
+        hak_sampler_seed(i);
+        for (unsigned draw = 0; draw < DRAWS; draw++) {
+            sum += (double)hak_sampler_gap(sizes[i], EVERY);
+        }
+        const double wanted = sizes[i] < EVERY ? (double)EVERY / (double)sizes[i] : 1;
+        const double ratio = sum / DRAWS / wanted;
+        UNIT_CHECK(ratio > 0.99 && ratio < 1.01); // four deviations: 4 / sqrt(DRAWS)
+    }
+}
+
+static void draws_are_as_frequent_as_they_should_be(void)
+{
+    enum { DRAWS = 200000 };
+    unsigned samples = 0;
+    hak_sampler_seed(7);
+    for (unsigned draw = 0; draw < DRAWS; draw++) {
+        samples += hak_sampler_draw(1024, EVERY);
+    }
+    UNIT_CHECK(samples > DRAWS / 4 - 1000 && samples < DRAWS / 4 + 1000); // of 194
+    UNIT_CHECK(hak_sampler_draw(EVERY, EVERY) && !hak_sampler_draw(EVERY, 0));
+}
+
+// A thread that allocates and frees by turns, in a way: `depth` blocks at a time.
+static void go_up_and_down(unsigned size_class, unsigned depth, unsigned rounds)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        while (held_count < depth) {
+            take(size_class);
+        }
+        give_all();
+    }
+}
+
+// However a program uses its magazines, the expected estimate is what it has allocated: the mean of many
+// runs comes as near to it as the deviation of one allows.
+static void estimates_are_unbiased(void)
+{
+    static const struct {
+        unsigned size_class, depth, rounds;
+    } programs[] = {{0, 1, 4000}, {0, 100, 40}, {7, 3, 1000}, {20, 700, 4}, {40, 1, 100}};
+    enum { RUNS = 300 };
+    new_thread();
+    sample_from_now_on(EVERY);
+    for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+        const double blocks = programs[i].depth * programs[i].rounds;
+        const double times =
+            (double)EVERY /
+            (double)hak_classes[programs[i].size_class].bytes; // a sample stands for
+        const uint64_t before = allocated_blocks_256();
+        hak_sampler_seed(i + 1);
+        for (unsigned run = 0; run < RUNS; run++) {
+            go_up_and_down(programs[i].size_class, programs[i].depth, programs[i].rounds);
+        }
+        const double mean = (double)(allocated_blocks_256() - before) / 256 / RUNS;
+        const double variance = blocks * times / RUNS; // of the mean, at most
+        UNIT_CHECK((mean - blocks) * (mean - blocks) < 16 * variance);
+        census_check(held, held_count);
+    }
+    UNIT_EQUAL(hak_samples.sample_count, 0);
+    UNIT_EQUAL(hak_samples.live.bytes, 0);
+}
+
+// Blocks of many sizes with skewed lifetimes: what lives is estimated, too.
+static void what_lives_is_estimated(void)
+{
+    double off = 0;
+    enum { RUNS = 200 };
+    for (unsigned run = 0; run < RUNS; run++) {
+        size_t live = 0;
+        hak_sampler_seed(1000 + run);
+        for (unsigned i = 0; i < 2500; i++) {
+            const unsigned size_class = i * i % 37;
+            take(size_class);
+            if (i % 3 == 0) {
+                give_one((i * 7919) % held_count);
+            }
+        }
+        for (unsigned i = 0; i < held_count; i++) {
+            live += hak_classes[HAK_MAP_CLASS(hak_map_entry(held[i]))].bytes;
+        }
+        off += (double)hak_samples.live.bytes / (double)live - 1;
+        UNIT_CHECK(hak_samples.peak.bytes >= hak_samples.live.bytes);
+        census_check(held, held_count);
+        give_all();
+        UNIT_EQUAL(hak_samples.live.bytes, 0);
+    }
+    UNIT_CHECK(off / RUNS > -0.02 && off / RUNS < 0.02);
+}
+
+static void marks_go_with_the_last_sample(void)
+{
+    sample_from_now_on(1); // everything
+    hak_sampler_follow(hak_cache_self);
+    take(5);
+    take(5);
+    struct hak_slab *slab = hak_slab_of(held[0]);
+    UNIT_CHECK(slab->sampled_blocks > 0 && hak_map_is_sampled(hak_map_entry(held[0])));
+    const unsigned both = slab->sampled_blocks;
+    give_one(0);
+    UNIT_EQUAL(slab->sampled_blocks, both - 1);
+    give_all();
+    UNIT_CHECK(!hak_map_is_sampled(hak_map_entry(slab->base)));
+}
+
+static void blocks_freed_by_others_are_forgotten(void)
+{
+    struct hak_cache *first = hak_cache_self;
+    for (unsigned i = 0; i < 200; i++) {
+        take(3);
+    }
+    UNIT_CHECK(hak_samples.sample_count == 200);
+    new_thread();
+    give_all();
+    UNIT_EQUAL(hak_samples.sample_count, 0);
+    become(first);
+}
+
+static void a_heaps_samples_end_with_it(void)
+{
+    struct hak_cache *heap = hak_heap_make();
+    for (unsigned i = 0; i < 100; i++) {
+        UNIT_CHECK(hak_heap_take(heap, 9, (struct hak_request){100, 1, NULL}) != NULL);
+    }
+    UNIT_EQUAL(hak_samples.sample_count, 100);
+    hak_heap_end(heap);
+    UNIT_EQUAL(hak_samples.sample_count, 0);
+}
+
+// As a tool does it from outside: it sets the tag, in a thread that has nothing but fast paths.
+static void a_busy_thread_takes_notice(void)
+{
+    sample_from_now_on(0);
+    go_up_and_down(0, 1, 1000);
+    take(0); // the next one at the latest
+    give_all();
+    UNIT_EQUAL(hak_sampler_every(hak_cache_self), 0);
+    UNIT_EQUAL(hak_cache_self->hit_tag, hak_cache_self->tag);
+    const uint64_t before = hak_cache_self->events;
+    go_up_and_down(0, 1, 1000);
+    UNIT_EQUAL(hak_cache_self->events, before);
+    hak_store_relaxed(&hak_options.sample_bytes, EVERY);
+    hak_cache_self->hit_tag = hak_cache_self->tag - HAK_RETURNS;
+    go_up_and_down(0, 1, 1);
+    UNIT_EQUAL(hak_sampler_every(hak_cache_self), EVERY);
+    // And one that sets only the tag changes nothing.
+    sample_from_now_on(0);
+    go_up_and_down(0, 1, 1000);
+    hak_cache_self->hit_tag = hak_cache_self->tag - HAK_RETURNS;
+    go_up_and_down(0, 1, 1);
+    UNIT_EQUAL(hak_sampler_every(hak_cache_self), 0);
+    UNIT_EQUAL(hak_cache_self->hit_tag, hak_cache_self->tag);
+    census_check(held, held_count);
+}
+
+int main(void)
+{
+    gaps_are_as_long_as_they_should_be();
+    draws_are_as_frequent_as_they_should_be();
+    estimates_are_unbiased();
+    what_lives_is_estimated();
+    marks_go_with_the_last_sample();
+    blocks_freed_by_others_are_forgotten();
+    a_heaps_samples_end_with_it();
+    a_busy_thread_takes_notice();
+    return 0;
+}

@@ -1,0 +1,68 @@
+// A walk finds the return addresses that there are: with and without frame pointers, with frames that are
+// aligned, as the C library's unwinder does.
+#include "os/stack.h"
+
+#include <execinfo.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "../unit.h"
+
+enum { MOST = 64 };
+
+static uintptr_t walked[MOST];
+static unsigned walked_count;
+static void *unwound[MOST];
+static int unwound_count;
+
+__attribute__((noinline)) static int look(void)
+{
+    walked_count = hak_stack_walk(walked, MOST);
+    unwound_count = backtrace(unwound, MOST);
+    return 1;
+}
+
+// `volatile`: none of the calls is the last thing that a function does.
+__attribute__((noinline, optimize("omit-frame-pointer"))) static int without_pointer(int depth)
+{
+    volatile int result = depth == 0 ? look() : without_pointer(depth - 1);
+    return result + 1;
+}
+
+__attribute__((noinline, optimize("no-omit-frame-pointer"))) static int with_pointer(int depth)
+{
+    volatile int result = depth == 0 ? without_pointer(3) : with_pointer(depth - 1);
+    return result + 1;
+}
+
+// A size that is not known moves the stack pointer, and an alignment has the frame found in another way.
+__attribute__((noinline)) static int with_odd_frame(size_t bytes)
+{
+    _Alignas(128) volatile char aligned[128];
+    char moving[bytes];
+    memset(moving, 1, bytes);
+    aligned[0] = moving[bytes - 1];
+    volatile int result = with_pointer(3);
+    return result + aligned[0];
+}
+
+// hak_stack_walk begins with the caller of the function that calls it; backtrace with that function.
+static void check_same(void)
+{
+    UNIT_CHECK(unwound_count > 3);
+    UNIT_CHECK(walked_count + 1 >= (unsigned)unwound_count - 1);
+    for (unsigned i = 0; i + 1 < (unsigned)unwound_count && i < walked_count; i++) {
+        UNIT_EQUAL(walked[i], (uintptr_t)unwound[i + 1]);
+    }
+}
+
+int main(void)
+{
+    with_odd_frame(100);
+    check_same();
+    UNIT_CHECK(walked_count > 9);
+    with_odd_frame(5000); // from what is known by now
+    check_same();
+    UNIT_EQUAL(hak_stack_walk(walked, 0), 0);
+    return 0;
+}

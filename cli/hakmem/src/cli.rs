@@ -1,8 +1,8 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
 use crate::commands::{
-    bench, compare, core, export, failures, generate, ledger, map, options, peers, record, replay,
-    report, run, stats, top, trace, verify,
+    bench, compare, core, diff, export, failures, generate, leaks, ledger, map, options, peers,
+    profile, record, replay, report, run, stats, top, trace, verify, why,
 };
 use clap::{Parser, Subcommand};
 
@@ -31,6 +31,10 @@ pub enum Command {
     Compare(compare::Arguments),
     Top(top::Arguments),
     Stats(stats::Arguments),
+    Profile(profile::Arguments),
+    Leaks(leaks::Arguments),
+    Why(why::Arguments),
+    Diff(diff::Arguments),
     Ledger(ledger::Arguments),
     Map(map::Arguments),
     Core(core::Arguments),

@@ -5,6 +5,7 @@ mod commands;
 mod output;
 mod page;
 mod picture;
+mod profile;
 mod progress;
 mod signals;
 mod target;

@@ -113,7 +113,7 @@ impl Opened {
         self.ask(options::read_features)
     }
 
-    fn ask<T>(
+    pub fn ask<T>(
         &self,
         question: fn(&Control, &dyn Memory) -> hakmem_heap::error::Result<T>,
     ) -> Result<T> {

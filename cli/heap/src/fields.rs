@@ -47,6 +47,12 @@ structs! {
     SlabCounts, "hak_slab_counts": made ended;
     OsCounts, "hak_os_counts": maps unmaps remaps purges purged_bytes huge_advices refused;
     Timing, "hak_timing": cycles times;
+    Samples, "hak_samples": other live peak peak_number dropped_samples taken timed_ns;
+    Sums, "hak_sample_sums": samples bytes blocks_256;
+    Stack, "hak_sample_stack": next allocated live peak peak_number frame_count frames;
+    Sample, "hak_sample": next address bytes every block_bytes time_ns stack;
+    SampleBucket, "hak_sample_bucket": first;
+    StackBucket, "hak_sample_stack_bucket": first;
     Failures, "hak_failures": count latest;
     Failure, "hak_failure": number date_ns bytes alignment site asked_bytes limit_value limit_use thread_id
         error kind limit;

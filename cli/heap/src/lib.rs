@@ -18,6 +18,7 @@ pub mod live;
 pub mod memory;
 pub mod metrics;
 pub mod options;
+pub mod profile;
 pub mod resident;
 pub mod timings;
 mod walk;

@@ -3,9 +3,9 @@
 use crate::error::{Error, Result};
 use crate::memory::{MappedFile, Memory, Wanted};
 use nix::errno::Errno;
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
-use std::io::{ErrorKind, IoSliceMut};
+use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::ops::Range;
 
 /// What one system call takes.
@@ -53,6 +53,18 @@ impl LiveProcess {
 
     fn call(&self, local: &mut [IoSliceMut], remote: &[RemoteIoVec]) -> nix::Result<usize> {
         process_vm_readv(Pid::from_raw(self.pid), local, remote)
+    }
+
+    /// Write into it.
+    pub fn write(&self, address: u64, bytes: &[u8]) -> Result<()> {
+        let local = [IoSlice::new(bytes)];
+        let remote = [place(address, bytes.len())];
+        match process_vm_writev(Pid::from_raw(self.pid), &local, &remote) {
+            Ok(written) if written == bytes.len() => Ok(()),
+            Err(Errno::EPERM) => Err(Error::Forbidden(self.pid)),
+            Err(Errno::ESRCH) => Err(Error::Gone(self.pid)),
+            _ => Err(self.explain(address)),
+        }
     }
 
     /// What its thread is called; None when there is none of that number.

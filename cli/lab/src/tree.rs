@@ -5,6 +5,8 @@ use crate::proof::Proof;
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
+use hakmem_heap::memory::MappedFile;
+use hakmem_heap::profile::Profile;
 use std::path::PathBuf;
 
 /// What the exit stop of a process showed, when its memory was still there.
@@ -18,6 +20,9 @@ pub struct ExitReport {
     pub proof: Option<Result<Proof, Blind>>,
     /// Of a process under hakmem, when that was asked for.
     pub heap: Option<Figures>,
+    /// Its profile, and the files that its code came from, likewise.
+    pub profile: Option<Profile>,
+    pub files: Vec<MappedFile>,
 }
 
 #[derive(Debug, Default)]
@@ -118,8 +123,11 @@ impl Tree {
         let is_it = |tracee: &&mut Tracee| tracee.pid == pid && !tracee.has_ended;
         let tracee = self.tracees.iter_mut().rev().find(is_it);
         if let Some(report) = tracee.and_then(|tracee| tracee.exit.as_mut()) {
-            let heap = LiveProcess::open(pid).and_then(|process| Heap::read(&process));
-            report.heap = heap.ok().map(|heap| Figures::of(&heap));
+            if let Ok(process) = LiveProcess::open(pid) {
+                report.heap = Heap::read(&process).ok().map(|heap| Figures::of(&heap));
+                report.profile = Profile::read(&process).ok();
+                report.files = process.mapped_files();
+            }
         }
     }
 

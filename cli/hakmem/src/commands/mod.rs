@@ -3,13 +3,16 @@
 pub mod bench;
 pub mod compare;
 pub mod core;
+pub mod diff;
 pub mod export;
 pub mod failures;
 pub mod generate;
+pub mod leaks;
 pub mod ledger;
 pub mod map;
 pub mod options;
 pub mod peers;
+pub mod profile;
 pub mod record;
 pub mod replay;
 pub mod report;
@@ -18,6 +21,7 @@ pub mod stats;
 pub mod top;
 pub mod trace;
 pub mod verify;
+pub mod why;
 
 use crate::cli::Command;
 use hakmem_lab::error::Result;
@@ -38,6 +42,10 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Core(arguments) => core::execute(&arguments),
         Command::Top(arguments) => top::execute(&arguments),
         Command::Stats(arguments) => stats::execute(&arguments),
+        Command::Profile(arguments) => profile::execute(&arguments),
+        Command::Leaks(arguments) => leaks::execute(&arguments),
+        Command::Why(arguments) => why::execute(&arguments),
+        Command::Diff(arguments) => diff::execute(&arguments),
         Command::Record(arguments) => record::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),

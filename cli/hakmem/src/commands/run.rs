@@ -125,18 +125,19 @@ pub fn environment(allocator: &Allocator) -> Vec<(OsString, OsString)> {
     environment
 }
 
-fn run_with_stats(
+/// A program on our own streams, watched to its end.
+pub fn request(
     program: &Path,
     words: &[OsString],
     environment: Vec<(OsString, OsString)>,
-    allocator: &Allocator,
-) -> Result<ExitCode> {
+    reads_heaps: bool,
+) -> Result<Request> {
     let own = |stream: BorrowedFd| -> Result<File> {
         let copy = stream.try_clone_to_owned();
         copy.map(File::from)
             .map_err(|error| failed!("a standard stream is closed: {error}"))
     };
-    let request = Request {
+    Ok(Request {
         program: program.to_path_buf(),
         arguments: words.to_vec(),
         environment,
@@ -147,9 +148,18 @@ fn run_with_stats(
         timeout: None,
         trace_threads: true,
         has_own_group: false,
-        reads_heaps: allocator.is_ours(),
+        reads_heaps,
         control_group: None,
-    };
+    })
+}
+
+fn run_with_stats(
+    program: &Path,
+    words: &[OsString],
+    environment: Vec<(OsString, OsString)>,
+    allocator: &Allocator,
+) -> Result<ExitCode> {
+    let request = request(program, words, environment, allocator.is_ours())?;
     signals::hold();
     let running = Running::start(request)?;
     signals::pass_on_to(running.pid);

@@ -1,0 +1,181 @@
+//! `hakmem leaks`: what is still allocated, by call stack and age.
+
+use super::profile::{ROWS, off, place, snapshot};
+use super::run::{environment, prove, request};
+use super::stats::bytes;
+use crate::output::terminal;
+use crate::profile::{Snapshot, View};
+use crate::signals;
+use crate::target::Target;
+use clap::Args;
+use hakmem_heap::profile::Profile;
+use hakmem_lab::allocator::{Catalogue, OURS};
+use hakmem_lab::error::Result;
+use hakmem_lab::executable::Executable;
+use hakmem_lab::launch::{Run, Running};
+use hakmem_lab::places::Places;
+use hakmem_lab::render::{Cell, Form, Table, Tone};
+use hakmem_lab::{failed, usage};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem leaks --exit -- ./program argument       every block that is left at its end
+  HAKMEM_SAMPLE_BYTES=524288 hakmem run -- server; hakmem leaks $(pidof server)
+  hakmem leaks 4711 --save one.json; sleep 600; hakmem leaks 4711 --save two.json; hakmem diff one.json two.json
+  hakmem leaks --core core.4711
+
+What lives is not what leaks: look for old blocks of which there are more and more. With --exit each
+allocation is looked at, unless --every says otherwise, which is slow; of a process that runs only blocks
+are known that were sampled: docs/profiling.md.";
+
+/// Show what is still allocated, by call stack and age: of a process, of a core dump, or at a program's end
+#[derive(Args)]
+#[command(after_help = EXAMPLES, override_usage = "hakmem leaks [OPTIONS] PID\n       hakmem leaks [OPTIONS] --core FILE\n       hakmem leaks [OPTIONS] --exit -- PROGRAM [ARGUMENT]...")]
+pub struct Arguments {
+    /// The number of a process
+    #[arg(required_unless_present_any = ["core", "exit"], conflicts_with_all = ["core", "exit"])]
+    pid: Option<i32>,
+    /// A core dump instead of a process
+    #[arg(long, value_name = "FILE", conflicts_with = "exit")]
+    core: Option<PathBuf>,
+    /// Run a program, and look at its end
+    #[arg(long, requires = "command")]
+    exit: bool,
+    /// With --exit: one sample in so many bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1)]
+    every: u64,
+    /// Leave out what is younger than so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    older: f64,
+    /// Write it for 'hakmem diff'
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+    /// With --exit: the program and its arguments
+    #[arg(last = true, value_name = "PROGRAM", requires = "exit")]
+    command: Vec<OsString>,
+}
+
+pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    if !arguments.exit {
+        let target = Target {
+            pid: arguments.pid,
+            core: arguments.core.clone(),
+        };
+        report(arguments, &snapshot(&target.open()?)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let run = run(arguments)?;
+    let of_largest = run
+        .tree
+        .reports()
+        .filter_map(|(_, report)| Some((report, report.profile.as_ref()?)))
+        .max_by_key(|(report, _)| report.peak_kib);
+    let (report_of, profile) = of_largest.ok_or_else(|| {
+        failed!("the program's end was not seen: it was killed, or uses another allocator")
+    })?;
+    let mut names = crate::target::names(report_of.files.clone());
+    let title = format!("{} at its end", report_of.program.display());
+    let mut snapshot = Snapshot::of(profile, &mut names, title, last_moment(profile));
+    snapshot.every = arguments.every;
+    eprint!("{}", if arguments.json { "" } else { "\n" });
+    report(arguments, &snapshot)?;
+    Ok(signals::end_as(run.end))
+}
+
+/// Ages count from the last allocation that was sampled.
+fn last_moment(profile: &Profile) -> Option<u64> {
+    profile.samples.iter().map(|sample| sample.time_ns).max()
+}
+
+fn run(arguments: &Arguments) -> Result<Run> {
+    let allocator = Catalogue::load(&Places::find()?)?
+        .choose(&[OURS.to_string()])?
+        .remove(0);
+    let (name, words) = arguments
+        .command
+        .split_first()
+        .ok_or_else(|| usage!("no program"))?;
+    let executable = Executable::find(name)?;
+    let mut environment = environment(&allocator);
+    environment.retain(|(name, _)| name != "HAKMEM_SAMPLE_BYTES");
+    prove(&executable, words, &environment, &allocator)?;
+    let every = arguments.every.to_string();
+    environment.push(("HAKMEM_SAMPLE_BYTES".into(), every.into()));
+    let request = request(&executable.path, words, environment, true)?;
+    signals::hold();
+    let running = Running::start(request)?;
+    signals::pass_on_to(running.pid);
+    running.wait()
+}
+
+fn report(arguments: &Arguments, snapshot: &Snapshot) -> Result<()> {
+    if let Some(path) = &arguments.save {
+        snapshot.save(path)?;
+    }
+    if arguments.json {
+        let text = serde_json::to_string_pretty(snapshot);
+        println!("{}", text.map_err(|error| failed!("{error}"))?);
+    } else {
+        print!("{}", text(snapshot, arguments.older, terminal()));
+    }
+    Ok(())
+}
+
+fn text(snapshot: &Snapshot, older: f64, form: Form) -> String {
+    let mut lines = vec![form.strong(&snapshot.title), String::new()];
+    let mut sites = snapshot.sorted(View::Live);
+    sites.retain(|site| site.oldest_s >= older);
+    if sites.is_empty() {
+        lines.push(if snapshot.samples_taken == 0 {
+            "no allocation was sampled: start it with HAKMEM_SAMPLE_BYTES=524288, or see 'hakmem profile'"
+                .into()
+        } else {
+            format!("none of {} samples is still allocated", snapshot.samples_taken)
+        });
+        return lines.join("\n") + "\n";
+    }
+    let mut table = Table::default();
+    table.number_column("bytes", 0);
+    table.number_column("", 2);
+    table.number_column("blocks", 1);
+    table.number_column("oldest", 0);
+    table.number_column("newest", 3);
+    table.text_column("allocated by", 0);
+    for site in sites.iter().take(ROWS) {
+        table.row(vec![
+            Cell::new(bytes(site.live.bytes as u64)),
+            Cell::toned(off(site.live.bytes, site.live_off), Tone::Faint),
+            Cell::new(format!("{:.0}", site.live.blocks)),
+            Cell::new(age(site.oldest_s)),
+            Cell::new(age(site.newest_s)),
+            Cell::new(place(&site.frames, 3)),
+        ]);
+    }
+    lines.push(table.render(form));
+    if sites.len() > ROWS {
+        lines.push(format!("and {} places more", sites.len() - ROWS));
+    }
+    let total = snapshot.total(View::Live);
+    lines.push(format!(
+        "\n{} in about {:.0} blocks are still allocated",
+        bytes(total.bytes as u64),
+        total.blocks
+    ));
+    lines.join("\n") + "\n"
+}
+
+/// "3.2 s", "5 min", "2 h"
+pub fn age(seconds: f64) -> String {
+    match seconds {
+        ..0.0995 => format!("{:.0} ms", seconds * 1e3),
+        ..99.95 => format!("{seconds:.1} s"),
+        ..5970.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.0} h", seconds / 3600.0),
+    }
+}

@@ -1,0 +1,264 @@
+//! `hakmem profile`: who allocates, in a running process or in a core dump, from samples.
+
+use super::stats::bytes;
+use crate::output::terminal;
+use crate::profile::{Snapshot, View, flame, is_plumbing, pprof, write};
+use crate::target::{Opened, Target};
+use clap::Args;
+use hakmem_heap::profile::{Profile, Refused, set_sampling};
+use hakmem_lab::error::Result;
+use hakmem_lab::render::{Cell, Form, Table, Tone};
+use hakmem_lab::{failed, usage};
+use nix::sys::signal::{SigSet, Signal};
+use nix::time::{ClockId, clock_gettime};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem profile 4711                            switch sampling on for 10 seconds, and off again
+  hakmem profile 4711 --seconds 60 --flamegraph heap.html --pprof heap.pb.gz
+  HAKMEM_SAMPLE_BYTES=524288 hakmem run -- program     from the start; then profile shows what lives
+  hakmem profile --core core.4711 --live
+
+Figures are estimates from samples, one in 512 KiB unless --every says otherwise; ± is two deviations.
+Sampling costs the process about 2 % or less while it is on, and nothing while it is off. docs/profiling.md
+explains it, and how to send profiles to Parca or Pyroscope.";
+
+/// Sampled unless somebody says otherwise.
+pub const EVERY: u64 = 512 << 10;
+const SECONDS: f64 = 10.0;
+
+/// Show which calls allocate how much, by call stack
+#[derive(Args)]
+#[command(after_help = EXAMPLES, override_usage = "hakmem profile [OPTIONS] PID\n       hakmem profile [OPTIONS] --core FILE")]
+pub struct Arguments {
+    #[command(flatten)]
+    target: Target,
+    /// Look for so long [default: 10, where sampling is off before; else at what there is]
+    #[arg(long, conflicts_with = "core")]
+    seconds: Option<f64>,
+    /// One sample in so many bytes
+    #[arg(long, value_name = "BYTES", default_value_t = EVERY, conflicts_with = "core")]
+    every: u64,
+    /// What is not freed yet [default, unless sampling is switched on for this]
+    #[arg(long, group = "view")]
+    live: bool,
+    /// What was allocated, freed or not [default, if it is]
+    #[arg(long, group = "view")]
+    allocated: bool,
+    /// What was live when that was most
+    #[arg(long, group = "view")]
+    peak: bool,
+    /// Write it for pprof and what understands its format
+    #[arg(long, value_name = "FILE")]
+    pprof: Option<PathBuf>,
+    /// Write a flame graph: one HTML file that needs no network
+    #[arg(long, value_name = "FILE")]
+    flamegraph: Option<PathBuf>,
+    /// Write it for 'hakmem diff'
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    let opened = arguments.target.open()?;
+    let before = opened.profile()?;
+    let is_on = before.every != 0;
+    let seconds = match (arguments.seconds, is_on, &opened) {
+        (_, _, Opened::Core(_)) | (None, true, _) => None,
+        (seconds, ..) => Some(seconds.unwrap_or(SECONDS)),
+    };
+    let snapshot = match (&opened, seconds) {
+        (Opened::Live(process), Some(seconds)) => {
+            let lasted = look(process, seconds, arguments.every, is_on)?;
+            let mut snapshot = snapshot(&opened)?.since(&before);
+            snapshot.seconds = lasted;
+            snapshot.every = if is_on { before.every } else { arguments.every };
+            snapshot
+        }
+        _ => snapshot(&opened)?,
+    };
+    let view = match (arguments.live, arguments.allocated, arguments.peak) {
+        (true, ..) => View::Live,
+        (_, true, _) => View::Allocated,
+        (.., true) => View::Peak,
+        _ if seconds.is_some() => View::Allocated,
+        _ => View::Live,
+    };
+    if let Some(path) = &arguments.pprof {
+        write(path, &pprof::encode(&snapshot))?;
+    }
+    if let Some(path) = &arguments.flamegraph {
+        write(path, flame::draw(&snapshot, view).as_bytes())?;
+    }
+    if let Some(path) = &arguments.save {
+        snapshot.save(path)?;
+    }
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&snapshot);
+        println!("{}", text.map_err(|error| failed!("{error}"))?);
+    } else {
+        print!("{}", text(&snapshot, view, terminal()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The profile as it is now, with names.
+pub fn snapshot(opened: &Opened) -> Result<Snapshot> {
+    let now = match opened {
+        Opened::Live(_) => now_ns(),
+        Opened::Core(_) => None,
+    };
+    let profile = opened.profile()?;
+    let mut names = opened.names();
+    Ok(Snapshot::of(&profile, &mut names, opened.title(), now))
+}
+
+fn now_ns() -> Option<u64> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;
+    Some(u64::try_from(Duration::from(now).as_nanos()).unwrap_or(0))
+}
+
+/// Sample for a while. Whatever ends us meanwhile, Ctrl-C included, sampling is off again after it.
+fn look(
+    process: &hakmem_heap::live::LiveProcess,
+    seconds: f64,
+    every: u64,
+    is_on: bool,
+) -> Result<f64> {
+    if !(0.0..=1e6).contains(&seconds) || every == 0 {
+        return Err(usage!(
+            "--seconds is from 0 to a million, and --every at least 1"
+        ));
+    }
+    let ends: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
+        .into_iter()
+        .collect();
+    let _ = ends.thread_block();
+    let switch = |every: u64| match set_sampling(process, every) {
+        Err(Refused::ByOption) => Err(failed!(
+            "process {} allows no tool to switch sampling on (HAKMEM_REMOTE=0): \
+             start it with HAKMEM_SAMPLE_BYTES={EVERY}",
+            process.pid
+        )),
+        Err(Refused::For(error)) => Err(failed!("process {}: {error}", process.pid)),
+        Ok(()) => Ok(()),
+    };
+    let begin = Instant::now();
+    if !is_on {
+        switch(every)?;
+    }
+    wait(&ends, Duration::from_secs_f64(seconds));
+    if !is_on {
+        switch(0)?;
+    }
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+/// Until one of the signals comes, or the time is over.
+fn wait(signals: &SigSet, time: Duration) {
+    let limit = nix::libc::timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: i64::from(time.subsec_nanos()),
+    };
+    // SAFETY: the set and the time are ours and live as long as the call; what came is not asked for.
+    unsafe {
+        nix::libc::sigtimedwait(signals.as_ref(), std::ptr::null_mut(), &raw const limit);
+    }
+}
+
+/// "12.3 MiB ± 8 %"
+pub fn off(bytes: f64, off: f64) -> String {
+    if bytes <= 0.0 || off <= 0.0 {
+        return "exact".into();
+    }
+    format!("± {:.0} %", (100.0 * off / bytes).min(999.0))
+}
+
+/// The innermost functions of a stack in a line, without the malloc family.
+pub fn place(frames: &[String], most: usize) -> String {
+    let own: Vec<&str> = frames
+        .iter()
+        .map(String::as_str)
+        .skip_while(|frame| is_plumbing(frame))
+        .take(most)
+        .collect();
+    if own.is_empty() {
+        frames.first().map_or("(unknown)".into(), Clone::clone)
+    } else {
+        own.join(" < ")
+    }
+}
+
+/// Sites in a table; what comes behind is one line.
+pub const ROWS: usize = 30;
+
+fn text(snapshot: &Snapshot, view: View, form: Form) -> String {
+    let total = snapshot.total(view);
+    let mut lines = vec![form.strong(&snapshot.title)];
+    let mut about = format!("one sample in {}", bytes(snapshot.every));
+    if snapshot.seconds > 0.0 {
+        about += &format!(", for {:.1} s", snapshot.seconds);
+    }
+    about += &format!(
+        "; {} samples, which took the process {:.1} ms",
+        snapshot.samples_taken, snapshot.spent_ms
+    );
+    if snapshot.samples_dropped > 0 {
+        about += &format!("; {} found no place", snapshot.samples_dropped);
+    }
+    lines.push(form.toned(&about, Tone::Faint));
+    lines.push(String::new());
+    if total.samples == 0 {
+        lines.push(if snapshot.samples_taken == 0 {
+            "no sample was taken: nothing was allocated, or sampling was never on".into()
+        } else {
+            format!("nothing is {}", view.name())
+        });
+        return lines.join("\n") + "\n";
+    }
+    let mut table = Table::default();
+    table.number_column(view.name(), 0);
+    table.number_column("", 2);
+    table.number_column("share", 1);
+    table.number_column("blocks", 3);
+    table.text_column("allocated by", 0);
+    let sites = snapshot.sorted(view);
+    for site in sites.iter().take(ROWS) {
+        let sums = view.of(site);
+        let off_by = if view == View::Live {
+            site.live_off
+        } else {
+            sums.bytes_off()
+        };
+        table.row(vec![
+            Cell::new(bytes(sums.bytes as u64)),
+            Cell::toned(off(sums.bytes, off_by), Tone::Faint),
+            Cell::new(format!("{:.1} %", 100.0 * sums.bytes / total.bytes)),
+            Cell::new(format!("{:.0}", sums.blocks)),
+            Cell::new(place(&site.frames, 3)),
+        ]);
+    }
+    lines.push(table.render(form));
+    if sites.len() > ROWS {
+        lines.push(format!("and {} places more", sites.len() - ROWS));
+    }
+    lines.push(format!(
+        "\n{} {} in all, in about {:.0} blocks",
+        bytes(total.bytes as u64),
+        view.name(),
+        total.blocks
+    ));
+    lines.join("\n") + "\n"
+}
+
+impl Opened {
+    pub fn profile(&self) -> Result<Profile> {
+        self.ask(Profile::read_by)
+    }
+}

@@ -1,0 +1,196 @@
+//! A profile with names: who allocated, how much of it lives, and for how long.
+
+pub mod flame;
+pub mod pprof;
+
+use hakmem_heap::profile::{Profile, Sums};
+use hakmem_lab::error::Result;
+use hakmem_lab::{failed, usage};
+use hakmem_trace::symbols::Names;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// What a saved profile says of itself, and says first.
+const KIND: &str = "hakmem profile";
+
+/// All that was allocated at call stacks of the same names.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Site {
+    /// The innermost first.
+    pub frames: Vec<String>,
+    pub allocated: Sums,
+    pub live: Sums,
+    pub peak: Sums,
+    /// Of the live blocks: two deviations of the estimate of their bytes.
+    pub live_off: f64,
+    /// Seconds since the first and the last of the live ones were allocated.
+    pub oldest_s: f64,
+    pub newest_s: f64,
+    #[serde(skip)]
+    pub addresses: Vec<u64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub kind: String,
+    pub title: String,
+    /// One in so many bytes was a sample.
+    pub every: u64,
+    /// For how long sampling was on for this, 0: unknown.
+    pub seconds: f64,
+    pub samples_taken: u64,
+    pub samples_dropped: u64,
+    pub spent_ms: f64,
+    pub sites: Vec<Site>,
+}
+
+/// Which of a site's sums is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    Live,
+    Allocated,
+    Peak,
+}
+
+impl View {
+    pub fn of(self, site: &Site) -> &Sums {
+        match self {
+            View::Live => &site.live,
+            View::Allocated => &site.allocated,
+            View::Peak => &site.peak,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            View::Live => "live",
+            View::Allocated => "allocated",
+            View::Peak => "live at the peak",
+        }
+    }
+}
+
+impl Snapshot {
+    /// `now_ns`: by CLOCK_MONOTONIC; None where there is no now, as in a core dump: the latest sample's time.
+    pub fn of(
+        profile: &Profile,
+        names: &mut Names,
+        title: String,
+        now_ns: Option<u64>,
+    ) -> Snapshot {
+        let latest = profile.samples.iter().map(|sample| sample.time_ns).max();
+        let now = now_ns.or(latest).unwrap_or(0);
+        let mut sites: Vec<Site> = Vec::new();
+        let mut by_name: HashMap<Vec<String>, usize> = HashMap::new();
+        let mut site_of_stack = Vec::new();
+        for stack in &profile.stacks {
+            let frames: Vec<String> = stack.frames.iter().flat_map(|at| names.of(*at)).collect();
+            let index = *by_name.entry(frames.clone()).or_insert_with(|| {
+                sites.push(Site {
+                    frames,
+                    addresses: stack.frames.clone(),
+                    newest_s: f64::MAX,
+                    ..Site::default()
+                });
+                sites.len() - 1
+            });
+            sites[index].allocated.add(&stack.allocated);
+            sites[index].live.add(&stack.live);
+            sites[index].peak.add(&stack.peak);
+            site_of_stack.push(index);
+        }
+        for sample in &profile.samples {
+            let site = &mut sites[site_of_stack[sample.stack]];
+            let age = now.saturating_sub(sample.time_ns) as f64 / 1e9;
+            site.oldest_s = site.oldest_s.max(age);
+            site.newest_s = site.newest_s.min(age);
+            // Of a sum of draws with the chance 1 / blocks each.
+            let worth = sample.bytes as f64;
+            site.live_off += worth * worth * sample.blocks * (sample.blocks - 1.0);
+        }
+        for site in &mut sites {
+            site.live_off = 2.0 * site.live_off.sqrt();
+            site.newest_s = site.newest_s.min(site.oldest_s);
+        }
+        sites.retain(|site| site.allocated.samples > 0 || site.live.samples > 0);
+        Snapshot {
+            kind: KIND.into(),
+            title,
+            every: profile.every,
+            seconds: 0.0,
+            samples_taken: profile.taken,
+            samples_dropped: profile.dropped,
+            spent_ms: profile.spent_ns as f64 / 1e6,
+            sites,
+        }
+    }
+
+    /// What was allocated after `before` was read.
+    pub fn since(mut self, before: &Profile) -> Snapshot {
+        let mut known: HashMap<&[u64], Sums> = HashMap::new();
+        for stack in &before.stacks {
+            known
+                .entry(&stack.frames)
+                .or_default()
+                .add(&stack.allocated);
+        }
+        for site in &mut self.sites {
+            if let Some(sums) = known.get(site.addresses.as_slice()) {
+                site.allocated = site.allocated.since(sums);
+            }
+        }
+        self.samples_taken = self.samples_taken.saturating_sub(before.taken);
+        self.spent_ms -= before.spent_ns as f64 / 1e6;
+        self
+    }
+
+    /// All sites together.
+    pub fn total(&self, view: View) -> Sums {
+        let mut total = Sums::default();
+        for site in &self.sites {
+            total.add(view.of(site));
+        }
+        total
+    }
+
+    /// The sites that have something of it, the largest first.
+    pub fn sorted(&self, view: View) -> Vec<&Site> {
+        let mut sites: Vec<&Site> = self.sites.iter().collect();
+        sites.retain(|site| view.of(site).samples > 0);
+        sites.sort_by(|a, b| view.of(b).bytes.total_cmp(&view.of(a).bytes));
+        sites
+    }
+
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string(self).map_err(|error| failed!("{error}"))?;
+        write(path, text.as_bytes())
+    }
+
+    /// None: a file of JSON, but no profile.
+    pub fn parse(text: &str) -> Option<Snapshot> {
+        let snapshot: Snapshot = serde_json::from_str(text).ok()?;
+        (snapshot.kind == KIND).then_some(snapshot)
+    }
+}
+
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes).map_err(|error| usage!("cannot write {}: {error}", path.display()))
+}
+
+/// A function of the malloc family, and what C++ and Rust have in front of it: of no interest as the place
+/// of an allocation.
+pub fn is_plumbing(frame: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "malloc (",
+        "calloc (",
+        "realloc (",
+        "operator new",
+        "__gnu_cxx::",
+        "std::",
+        "alloc::",
+        "core::",
+        "__rust_alloc",
+    ];
+    NAMES.iter().any(|name| frame.starts_with(name))
+}

@@ -1,0 +1,277 @@
+//! `hakmem profile`, `leaks`, `why` and `diff`: who allocates what, in a process that runs and at its end.
+
+mod support;
+
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use support::waiting::Waiting;
+use support::{Workshop, dump, library};
+
+/// Keeps blocks of two kinds, says "ready", and goes on for each line that it gets: "t" has it allocate and
+/// free until the next line, "k" keep more.
+const KEEPER: &str = r#"
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((noinline)) void keep_large(void)
+{
+    void *volatile block = malloc(5000);
+    memset(block, 1, 5000);
+}
+__attribute__((noinline)) void keep_small(void)
+{
+    void *volatile block = malloc(40);
+    memset(block, 1, 40);
+}
+__attribute__((noinline)) void pass(void)
+{
+    void *volatile block = malloc(200);
+    free(block);
+}
+int main(int count, char **arguments)
+{
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (int i = 0; i < atoi(arguments[1]); i++) {
+        keep_large();
+        for (int k = 0; k < 20; k++) {
+            keep_small();
+        }
+    }
+    puts("ready");
+    struct pollfd input = {0, POLLIN, 0};
+    while (poll(&input, 1, 0) == 0) {
+        for (int i = 0; i < 1000; i++) {
+            pass();
+        }
+    }
+    return 0;
+}
+"#;
+
+fn keeper(workshop: &Workshop, environment: &[(&str, &str)]) -> Waiting {
+    let program = workshop.compile("keeper", KEEPER, &["-O1"]);
+    let mut command = Command::new(&program);
+    command.arg("200").env("LD_PRELOAD", library());
+    command.envs(environment.iter().copied());
+    Waiting::start(&mut command)
+}
+
+fn site<'a>(snapshot: &'a Value, name: &str) -> &'a Value {
+    let sites = snapshot["sites"].as_array().unwrap();
+    let is_it = |site: &&Value| {
+        let frames = site["frames"].as_array().unwrap();
+        frames
+            .iter()
+            .any(|frame| frame.as_str().unwrap().starts_with(name))
+    };
+    sites.iter().find(is_it).unwrap_or(&Value::Null)
+}
+
+#[test]
+fn what_lives_is_told_by_who_allocated_it() {
+    let workshop = Workshop::open();
+    let process = keeper(&workshop, &[("HAKMEM_SAMPLE_BYTES", "1")]);
+    let answer = workshop.hakmem(&["profile", &process.pid(), "--json", "--live"]);
+    answer.ended_with(0);
+    let snapshot: Value = serde_json::from_str(&answer.output).unwrap();
+    // With every block a sample, nothing is estimated.
+    assert_eq!(site(&snapshot, "keep_large")["live"]["bytes"], 1e6);
+    assert_eq!(site(&snapshot, "keep_small")["live"]["blocks"], 4000.0);
+    assert_eq!(site(&snapshot, "keep_small")["live_off"], 0.0);
+    workshop
+        .hakmem(&["leaks", &process.pid()])
+        .ended_with(0)
+        .says("keep_large (keeper)");
+}
+
+#[test]
+fn sampling_is_switched_on_from_outside_and_off_again() {
+    let workshop = Workshop::open();
+    let process = keeper(&workshop, &[]);
+    let pid = process.pid();
+    let look = ["profile", &pid, "--seconds", "0.5", "--every", "16384"];
+    // A thread that has nothing but fast paths is seen as well.
+    workshop
+        .hakmem(&look)
+        .ended_with(0)
+        .says("pass (keeper) < main (keeper)");
+    let options = workshop.hakmem(&["options", &pid]);
+    let line = options
+        .output
+        .lines()
+        .find(|line| line.starts_with("sample_bytes"));
+    assert!(
+        line.unwrap().split_whitespace().nth(1) == Some("0"),
+        "{}",
+        options.output
+    );
+}
+
+#[test]
+fn a_signal_ends_the_look_and_not_the_switching_off() {
+    let workshop = Workshop::open();
+    let process = keeper(&workshop, &[]);
+    let pid = process.pid();
+    let look = ["profile", &pid, "--seconds", "600", "--every", "65536"];
+    let mut command = workshop.command(&look);
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let is_on = || {
+        let answer = workshop.hakmem(&["options", &pid]);
+        let line = answer
+            .output
+            .lines()
+            .find(|line| line.starts_with("sample_bytes"));
+        line.unwrap().split_whitespace().nth(1) != Some("0")
+    };
+    let begin = Instant::now();
+    while !is_on() && begin.elapsed() < Duration::from_secs(60) {}
+    Command::new("kill")
+        .args(["-TERM", &child.id().to_string()])
+        .status()
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("pass (keeper)"));
+    assert!(!is_on());
+}
+
+#[test]
+fn a_process_may_forbid_it() {
+    let workshop = Workshop::open();
+    let process = keeper(&workshop, &[("HAKMEM_REMOTE", "0")]);
+    let pid = process.pid();
+    workshop
+        .hakmem(&["profile", &pid, "--seconds", "1"])
+        .is_one_line(
+            1,
+            &format!(
+                "process {pid} allows no tool to switch sampling on (HAKMEM_REMOTE=0): \
+                 start it with HAKMEM_SAMPLE_BYTES=524288"
+            ),
+        );
+}
+
+#[test]
+fn what_a_program_leaves_is_told_at_its_end() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("keeper", KEEPER, &["-O1"]);
+    let mut command = workshop.command(&["leaks", "--exit", "--"]);
+    command.arg(&program).arg("10").stdin(Stdio::null());
+    support::answer(command)
+        .ended_with(0)
+        .says("48.8 KiB  exact      10")
+        .says("keep_small (keeper) < main (keeper)");
+}
+
+#[test]
+fn a_core_dump_has_its_profile() {
+    let workshop = Workshop::open();
+    let process = keeper(&workshop, &[("HAKMEM_SAMPLE_BYTES", "4096")]);
+    let core = workshop.path("core");
+    dump::dump(&process.pid(), &core, |_, _| {});
+    workshop
+        .hakmem(&["profile", "--core", support::text(&core)])
+        .ended_with(0)
+        .says("keep_large (keeper)");
+}
+
+#[test]
+fn what_has_grown_is_told_by_who_did() {
+    let workshop = Workshop::open();
+    let (one, two) = (workshop.path("one.json"), workshop.path("two.json"));
+    for (path, rounds) in [(&one, "10"), (&two, "30")] {
+        let program = workshop.compile("keeper", KEEPER, &["-O1"]);
+        let mut command =
+            workshop.command(&["leaks", "--save", support::text(path), "--exit", "--"]);
+        command.arg(&program).arg(rounds).stdin(Stdio::null());
+        support::answer(command).ended_with(0);
+    }
+    workshop
+        .hakmem(&["diff", support::text(&one), support::text(&two)])
+        .ended_with(0)
+        .says("+97.7 KiB  exact     +20")
+        .says("keep_large (keeper)");
+}
+
+/// Go's own tool reads the file; where there is no Go, that it is gzip is all that can be said.
+#[test]
+fn pprof_reads_what_is_written_for_it() {
+    let workshop = Workshop::open();
+    let process = keeper(&workshop, &[("HAKMEM_SAMPLE_BYTES", "4096")]);
+    let (profile, graph) = (workshop.path("heap.pb.gz"), workshop.path("heap.html"));
+    workshop
+        .hakmem(&[
+            "profile",
+            &process.pid(),
+            "--pprof",
+            support::text(&profile),
+            "--flamegraph",
+            support::text(&graph),
+        ])
+        .ended_with(0);
+    assert_eq!(std::fs::read(&profile).unwrap()[..2], [0x1F, 0x8B]);
+    let page = std::fs::read_to_string(&graph).unwrap();
+    assert!(page.contains("keep_large (keeper)") && !page.contains("http"));
+    let go = Command::new("go")
+        .args(["tool", "pprof", "-top"])
+        .arg(&profile)
+        .output();
+    match go {
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                text.contains("Type: inuse_space") && text.contains("keep_large"),
+                "{text}"
+            );
+        }
+        Err(_) => eprintln!("skipped: go is not installed"),
+    }
+}
+
+#[test]
+fn who_pins_a_slab_is_found() {
+    const PINNER: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+enum { BLOCKS = 20000 };
+static void *blocks[BLOCKS];
+__attribute__((noinline)) void *passing(void) { void *volatile block = malloc(500); return block; }
+__attribute__((noinline)) void *pinning(void) { void *volatile block = malloc(500); return block; }
+int main(void)
+{
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = i % 60 == 0 ? pinning() : passing();
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        if (i % 60 != 0) {
+            free(blocks[i]);
+        }
+    }
+    setvbuf(stdout, NULL, _IONBF, 0);
+    puts("ready");
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+    let workshop = Workshop::open();
+    let program = workshop.compile("pinner", PINNER, &["-O1"]);
+    let mut command = Command::new(&program);
+    command
+        .env("LD_PRELOAD", library())
+        .env("HAKMEM_SAMPLE_BYTES", "1");
+    let process = Waiting::start(&mut command);
+    let answer = workshop.hakmem(&["why", &process.pid(), "--json"]);
+    answer.ended_with(0);
+    let why: Value = serde_json::from_str(&answer.output).unwrap();
+    let first = &why["pins"][0];
+    assert!(
+        first["frames"][0].as_str().unwrap().starts_with("pinning"),
+        "{why}"
+    );
+    let free = why["sparse"]["free_bytes"].as_f64().unwrap();
+    let pinned = first["pinned_bytes"].as_f64().unwrap();
+    assert!(pinned > 5e6 && pinned <= free * 1.001, "{why}");
+}

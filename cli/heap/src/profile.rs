@@ -1,0 +1,310 @@
+//! The profile: allocations that were sampled, by call stack; and switching that on in a running process.
+
+use crate::control::{Control, Field};
+use crate::error::{Error, Result};
+use crate::fields::{
+    Cache, Registry, Sample as SampleFields, SampleBucket, Samples, Stack as StackFields,
+    StackBucket, Sums as SumsFields,
+};
+use crate::live::LiveProcess;
+use crate::memory::{Memory, Wanted};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// Limits on what is believed: more than any release keeps.
+const BUCKETS_MAX: usize = 1 << 20;
+const RECORDS_MAX: usize = 1 << 20;
+const FRAMES_MAX: usize = 1 << 10;
+const CACHES_MAX: usize = 1 << 16;
+
+/// What samples stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sums {
+    pub samples: u64,
+    pub bytes: f64,
+    pub blocks: f64,
+}
+
+impl Sums {
+    pub fn add(&mut self, more: &Sums) {
+        self.samples += more.samples;
+        self.bytes += more.bytes;
+        self.blocks += more.blocks;
+    }
+
+    /// What has come since.
+    pub fn since(&self, before: &Sums) -> Sums {
+        Sums {
+            samples: self.samples.saturating_sub(before.samples),
+            bytes: (self.bytes - before.bytes).max(0.0),
+            blocks: (self.blocks - before.blocks).max(0.0),
+        }
+    }
+
+    /// Two deviations of the estimate of bytes, one sample like the other; in 19 of 20 cases it is
+    /// nearer than that.
+    pub fn bytes_off(&self) -> f64 {
+        2.0 * self.bytes / (self.samples.max(1) as f64).sqrt()
+    }
+}
+
+/// All that was allocated at one call stack.
+#[derive(Clone, Debug, Default)]
+pub struct Stack {
+    pub address: u64,
+    /// Where the calls return to, the innermost first.
+    pub frames: Vec<u64>,
+    pub allocated: Sums,
+    pub live: Sums,
+    pub peak: Sums,
+}
+
+/// A sampled block that is live.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    pub address: u64,
+    pub bytes: u64,
+    pub block_bytes: u64,
+    /// For how many blocks it stands.
+    pub blocks: f64,
+    /// By CLOCK_MONOTONIC.
+    pub time_ns: u64,
+    /// In `Profile::stacks`.
+    pub stack: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// One in so many bytes is a sample; 0: sampling is off.
+    pub every: u64,
+    pub stacks: Vec<Stack>,
+    pub samples: Vec<Sample>,
+    pub live: Sums,
+    pub peak: Sums,
+    pub taken: u64,
+    /// Samples that found no place.
+    pub dropped: u64,
+    /// What taking them has cost, about.
+    pub spent_ns: u64,
+}
+
+impl Profile {
+    pub fn read(memory: &dyn Memory) -> Result<Profile> {
+        Profile::read_by(&Control::find(memory)?, memory)
+    }
+
+    pub fn read_by(control: &Control, memory: &dyn Memory) -> Result<Profile> {
+        let reader = Reader {
+            memory,
+            control,
+            all: Samples::find(control)?,
+            stack: StackFields::find(control)?,
+            sums: SumsFields::find(control)?,
+            sample: SampleFields::find(control)?,
+        };
+        reader.profile()
+    }
+}
+
+struct Reader<'a> {
+    memory: &'a dyn Memory,
+    control: &'a Control,
+    all: Samples,
+    stack: StackFields,
+    sums: SumsFields,
+    sample: SampleFields,
+}
+
+impl Reader<'_> {
+    fn profile(&self) -> Result<Profile> {
+        let root = self.control.root("hak_samples")?;
+        let record = self.memory.read_vec(root.address, self.all.size)?;
+        let peak_number = self.all.peak_number.number(&record);
+        let bucket = StackBucket::find(self.control)?;
+        let heads = self.heads("hak_sample_stack_buckets", bucket.size, bucket.first)?;
+        let mut stacks: Vec<Stack> = self
+            .chains(heads, self.stack.frames.offset, self.stack.next)
+            .iter()
+            .map(|(address, record)| self.stack(*address, record, peak_number))
+            .collect();
+        let other = self.all.other.part(&record, 0);
+        let other_address = root.address + self.all.other.offset as u64;
+        stacks.push(self.stack(other_address, other, peak_number));
+        let by_address: HashMap<u64, usize> = stacks
+            .iter()
+            .enumerate()
+            .map(|(index, stack)| (stack.address, index))
+            .collect();
+        let bucket = SampleBucket::find(self.control)?;
+        let heads = self.heads("hak_sample_buckets", bucket.size, bucket.first)?;
+        let samples = self
+            .chains(heads, self.sample.size, self.sample.next)
+            .iter()
+            .filter_map(|(_, record)| self.sample(record, &by_address))
+            .collect();
+        let timed = self.control.constant("samples_timed")?;
+        Ok(Profile {
+            every: option(self.control, self.memory, "sample_bytes")?,
+            stacks,
+            samples,
+            live: self.sums(self.all.live.part(&record, 0)),
+            peak: self.sums(self.all.peak.part(&record, 0)),
+            taken: self.all.taken.number(&record),
+            dropped: self.all.dropped_samples.number(&record),
+            spent_ns: self.all.timed_ns.number(&record).saturating_mul(timed),
+        })
+    }
+
+    /// Where the lists of a hash table begin.
+    fn heads(&self, name: &str, bytes: usize, first: Field) -> Result<Vec<u64>> {
+        let root = self.control.root(name)?;
+        let count = root.count.min(BUCKETS_MAX);
+        let table = self.memory.read_vec(root.address, count * bytes)?;
+        let heads = table.chunks_exact(bytes).map(|part| first.number(part));
+        Ok(heads.filter(|head| *head != 0).collect())
+    }
+
+    /// Every record of these lists, all lists a step at a time. They change under us: a list that leads
+    /// nowhere, or in a circle, ends.
+    fn chains(&self, heads: Vec<u64>, bytes: usize, next: Field) -> Vec<(u64, Vec<u8>)> {
+        let mut found: HashMap<u64, Vec<u8>> = HashMap::new();
+        let mut addresses = heads;
+        while !addresses.is_empty() && found.len() < RECORDS_MAX {
+            let mut records = vec![vec![0; bytes]; addresses.len()];
+            let mut wanted: Vec<Wanted> = addresses
+                .iter()
+                .zip(&mut records)
+                .map(|(address, record)| Wanted::new(*address, record))
+                .collect();
+            self.memory.read_many(&mut wanted);
+            let is_read: Vec<bool> = wanted.iter().map(|one| one.is_read).collect();
+            let mut following = Vec::new();
+            for ((address, record), is_read) in addresses.into_iter().zip(records).zip(is_read) {
+                if is_read && !found.contains_key(&address) {
+                    following.push(next.number(&record));
+                    found.insert(address, record);
+                }
+            }
+            addresses = following.into_iter().filter(|next| *next != 0).collect();
+        }
+        let mut found: Vec<(u64, Vec<u8>)> = found.into_iter().collect();
+        found.sort_unstable_by_key(|(address, _)| *address);
+        found
+    }
+
+    fn sums(&self, record: &[u8]) -> Sums {
+        Sums {
+            samples: self.sums.samples.number(record),
+            bytes: self.sums.bytes.number(record) as f64,
+            blocks: self.sums.blocks_256.number(record) as f64 / 256.0,
+        }
+    }
+
+    fn stack(&self, address: u64, record: &[u8], peak_number: u64) -> Stack {
+        let count = self.stack.frame_count.number(record);
+        let most = self.stack.frames.count.min(FRAMES_MAX);
+        let bytes = usize::try_from(count).unwrap_or(0).min(most) * 8;
+        // A record ends with the frames that it has.
+        let frames = address.wrapping_add(self.stack.frames.offset as u64);
+        let frames = self.memory.read_vec(frames, bytes).unwrap_or_default();
+        let live = self.sums(self.stack.live.part(record, 0));
+        let has_changed = self.stack.peak_number.number(record) == peak_number;
+        Stack {
+            address,
+            frames: frames.chunks_exact(8).map(le_u64).collect(),
+            allocated: self.sums(self.stack.allocated.part(record, 0)),
+            live,
+            peak: if has_changed {
+                self.sums(self.stack.peak.part(record, 0))
+            } else {
+                live
+            },
+        }
+    }
+
+    fn sample(&self, record: &[u8], stacks: &HashMap<u64, usize>) -> Option<Sample> {
+        let block_bytes = self.sample.block_bytes.number(record).max(1);
+        let every = self.sample.every.number(record).max(block_bytes);
+        Some(Sample {
+            address: self.sample.address.number(record),
+            bytes: self.sample.bytes.number(record),
+            block_bytes,
+            blocks: every as f64 / block_bytes as f64,
+            time_ns: self.sample.time_ns.number(record),
+            stack: *stacks.get(&self.sample.stack.number(record))?,
+        })
+    }
+}
+
+fn le_u64(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// Where an option's value lies.
+fn option_address(control: &Control, name: &str) -> Result<u64> {
+    let field = control.field("hak_options", name)?;
+    Ok(control.root("hak_options")?.address + field.offset as u64)
+}
+
+fn option(control: &Control, memory: &dyn Memory, name: &str) -> Result<u64> {
+    let address = option_address(control, name)?;
+    memory
+        .read_u64(address)
+        .ok_or_else(|| memory.explain(address))
+}
+
+/// Why sampling cannot be switched on or off.
+#[derive(Debug)]
+pub enum Refused {
+    /// The process has option remote off.
+    ByOption,
+    For(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::For(error)
+    }
+}
+
+/// Have a process sample one in so many bytes; 0: none. This writes the option, and into each cache that
+/// has a thread one number which makes its next free look at the option.
+pub fn set_sampling(process: &LiveProcess, every: u64) -> std::result::Result<(), Refused> {
+    let control = Control::find(process)?;
+    if option(&control, process, "remote")? == 0 {
+        return Err(Refused::ByOption);
+    }
+    let address = option_address(&control, "sample_bytes")?;
+    process.write(address, &every.to_le_bytes())?;
+    if every != 0 {
+        wake_caches(process, &control)?;
+    }
+    Ok(())
+}
+
+fn wake_caches(process: &LiveProcess, control: &Control) -> Result<()> {
+    let (fields, registry) = (Cache::find(control)?, Registry::find(control)?);
+    let hit_tag = control.field("hak_cache", "hit_tag")?;
+    let is_direct = control.field("hak_cache", "is_direct")?;
+    let freed_to = control.constant("magazines_freed_to")?;
+    let dead = control.constant("cache_dead")?;
+    let root = control.root("hak_registry")?;
+    let record = process.read_vec(root.address, registry.size)?;
+    let mut next = registry.all.number(&record);
+    for _ in 0..CACHES_MAX {
+        if next == 0 {
+            break;
+        }
+        let cache = process.read_vec(next, fields.size)?;
+        let wants = fields.has_thread.number(&cache) != 0
+            && is_direct.number(&cache) == 0
+            && fields.state.number(&cache) != dead;
+        if wants {
+            let tag = fields.tag.number(&cache).wrapping_sub(freed_to);
+            let bytes = tag.to_le_bytes();
+            process.write(next + hit_tag.offset as u64, &bytes[..hit_tag.bytes.min(8)])?;
+        }
+        next = fields.next.number(&cache);
+    }
+    Ok(())
+}

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/probe.h"
 #include "cache/inbox.h"
 #include "meta/map.h"
 #include "meta/pool.h"
@@ -132,6 +133,7 @@ static void remove_locked(struct hak_sample *sample, struct hak_sample *before)
     sums_take(&stack->live, sums);
     sums_take(&hak_samples.live, sums);
     hak_samples.sample_count--;
+    HAK_PROBE1("otel_memory", "free", sample->address);
     hak_pool_give(sample, sizeof *sample);
 }
 
@@ -208,6 +210,7 @@ HAK_NOINLINE void hak_sample_take(void *block, struct hak_request request, size_
     const unsigned frame_count = walk_from(request.site, frames);
     if (record(&sample, frames, frame_count)) {
         mark(block);
+        HAK_PROBE3("otel_memory", "alloc", sample.address, sample.bytes, worth(&sample).bytes);
     }
 }
 

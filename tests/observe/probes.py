@@ -19,7 +19,8 @@ PROGRAM = """
 int main(void)
 {
     void *volatile block = malloc((size_t)1 << 50);
-    return block != NULL;
+    void *volatile sampled = malloc(30000);
+    return block != NULL || sampled == NULL;
 }
 """
 
@@ -94,26 +95,34 @@ def check_debugger(library):
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "program")
         subprocess.run(["cc", "-x", "c", "-", "-o", program], input=PROGRAM, text=True, check=True)
-        commands = [
-            f"set environment LD_PRELOAD {library}",
-            "set breakpoint pending on",
-            "set startup-with-shell off",
-            "break -probe-stap hakmem:failure",
-            "run",
-            'printf "%d %lu\\n", $_probe_arg0, $_probe_arg1',
-        ]
-        words = [word for command in commands for word in ("-ex", command)]
-        ran = subprocess.run(
-            ["gdb", "-q", "-batch", "-nx", *words, program],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        # Of 1 byte each is a sample, so that each stands for itself.
+        stops(library, program, "hakmem:failure", "", "2 %d" % (1 << 50), 0)
+        stops(library, program, "otel_memory:alloc", "if $_probe_arg1 == 30000", "30000 30000", 1)
+
+
+def stops(library, program, probe, condition, wanted, first):
+    """gdb stops at the probe and prints two of its arguments, from `first` on."""
+    commands = [
+        f"set environment LD_PRELOAD {library}",
+        "set environment HAKMEM_SAMPLE_BYTES 1",
+        "set breakpoint pending on",
+        "set startup-with-shell off",
+        f"break -probe-stap {probe} {condition}",
+        "run",
+        f'printf "%lu %lu\\n", $_probe_arg{first}, $_probe_arg{first + 1}',
+    ]
+    words = [word for command in commands for word in ("-ex", command)]
+    ran = subprocess.run(
+        ["gdb", "-q", "-batch", "-nx", *words, program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     if "ptrace" in ran.stderr or "warning: Error disabling" in ran.stderr:
         print("gdb may not trace here: nobody has stopped at a probe")
-    elif f"2 {1 << 50}" not in ran.stdout:
-        fail(f"gdb did not see the probe's arguments:\n{ran.stdout}{ran.stderr}")
+    elif wanted not in ran.stdout:
+        fail(f"{probe}: gdb did not see its arguments:\n{ran.stdout}{ran.stderr}")
 
 
 def main():

@@ -24,7 +24,6 @@ pub struct Failure {
     /// Since 1970.
     pub date_ns: u64,
     pub thread_id: u64,
-    /// Of a small block those of its class.
     pub bytes: u64,
     pub alignment: u64,
     /// Where the program's call returns to.

@@ -3,6 +3,7 @@
 #include "cache/direct.h"
 #include "cache/failure.h"
 #include "cache/fast_path.h"
+#include "cache/guard.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
@@ -122,6 +123,12 @@ void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
     if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
         return hak_refuse(HAK_FAILURE_INJECTED, request);
     }
+    if (hak_guard_is_due()) {
+        void *guarded = hak_guard_take(request, (unsigned)size_class);
+        if (guarded != NULL) {
+            return guarded;
+        }
+    }
     if (HAK_UNLIKELY(served != size_class)) {
         return malloc_large(cache, request);
     }
@@ -158,7 +165,9 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
         hak_start_direct(cache);
     }
     hak_sampler_follow(cache);
-    if (!hak_map_is_small(entry)) {
+    if (hak_guard_owns(block)) {
+        hak_guard_put(block, HAK_SITE); // the program's call: all between are tail calls
+    } else if (!hak_map_is_small(entry)) {
         const uint64_t begin = hak_timing_begin();
         hak_large_free(cache, block, entry);
         hak_timing_end(HAK_TIMING_large_free, begin);

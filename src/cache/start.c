@@ -8,6 +8,7 @@
 
 #include "cache/direct.h"
 #include "cache/fast_path.h"
+#include "cache/guard.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/loot.h"
@@ -78,6 +79,7 @@ void hak_start_process(void)
 {
     hak_fork_start();
     hak_harden_start();
+    hak_guard_start();
     struct hak_cache *cache = hak_cache_self;
     if (cache == &hak_cache_nobody) {
         return; // the options were there before

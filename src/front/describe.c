@@ -1,6 +1,7 @@
 // describe.c -- what an address is.
 #include "base/atomic.h"
 #include "cache/direct.h"
+#include "cache/guard.h"
 #include "cache/inbox.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
@@ -13,6 +14,9 @@ size_t hak_usable_size(const void *block)
     if (HAK_LIKELY(hak_map_is_small(entry) && hak_map_covers(block))) {
         return hak_direct_usable(block, hak_classes[HAK_MAP_CLASS(entry)].bytes);
     }
+    if (hak_guard_owns(block)) {
+        return hak_guard_usable(block);
+    }
     const struct hak_slab *slab = hak_slab_of(block);
     if (slab == NULL) {
         return 0;
@@ -21,6 +25,14 @@ size_t hak_usable_size(const void *block)
         return hak_direct_usable(block, hak_classes[slab->size_class].bytes);
     }
     return hak_map_is_large(entry) ? slab->bytes : 0;
+}
+
+static void describe_guarded(const struct hak_guard_slot *slot, struct hak_block_info *info)
+{
+    *info = (struct hak_block_info){.kind = HAK_BLOCK_SMALL,
+                                    .start = slot->block,
+                                    .bytes = slot->bytes,
+                                    .is_free = hak_load_relaxed(&slot->state) != HAK_GUARD_LIVE};
 }
 
 static void describe_large(const struct hak_slab *slab, struct hak_block_info *info)
@@ -48,6 +60,10 @@ static void describe_small_locked(const struct hak_slab *slab,
 // look. What was the same before and after the look is the answer.
 bool hak_describe(const void *address, struct hak_block_info *info)
 {
+    if (hak_guard_owns(address)) {
+        describe_guarded(hak_guard_nearest(address), info);
+        return true;
+    }
     struct hak_slab *slab = hak_slab_of(address);
     *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
     while (slab != NULL) {
@@ -72,7 +88,7 @@ bool hak_describe(const void *address, struct hak_block_info *info)
 
 bool hak_owns(const void *address)
 {
-    return hak_slab_of(address) != NULL;
+    return hak_guard_owns(address) || hak_slab_of(address) != NULL;
 }
 
 HAK_ALSO(size_t, malloc_usable_size, (const void *), hak_usable_size);

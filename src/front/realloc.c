@@ -4,6 +4,7 @@
 
 #include "cache/direct.h"
 #include "cache/failure.h"
+#include "cache/guard.h"
 #include "cache/large.h"
 #include "cache/sampler.h"
 #include "cache/start.h"
@@ -32,6 +33,10 @@ static void *realloc_direct(void *block, size_t block_bytes, size_t bytes, const
 
 static void *realloc_large(void *block, size_t bytes, const void *site)
 {
+    if (hak_guard_owns(block)) {
+        // One that is free is told about by the copy, or by the free.
+        return realloc_by_copy(block, hak_guard_usable(block), bytes, site);
+    }
     struct hak_slab *slab = hak_slab_of(block);
     if (slab == NULL && hak_slab_ended_bytes(block) != 0) {
         hak_die_freed_realloc(block, hak_slab_ended_bytes(block));

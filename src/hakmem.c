@@ -3,6 +3,7 @@
 #include "cache/start.h"
 #include "front/environment.h"
 #include "front/figures.h"
+#include "policy/tuner.h"
 
 const char *hak_version(void)
 {
@@ -19,6 +20,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
     (void)argv;
     hak_environment_read(environment);
     hak_start_process();
+    hak_tuner_start();
 }
 
 // What is wrong with the blocks in the magazines shows when they go back to their slabs: now at

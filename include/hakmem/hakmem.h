@@ -157,9 +157,9 @@ struct hak_option_info {
     const char *kind; // "switch", "number", "choice", "file"
     const char *unit; // of a number; the words of a choice, separated by |
     const char *help; // a sentence or two
-    const char
-        *source; // of its value: "default", "mode", "machine", "config file", "HAKMEM_OPTIONS",
-                 // "environment", "program"
+    const char *
+        source; // of its value: "default", "mode", "machine", "learner", "config file", "HAKMEM_OPTIONS",
+                // "environment", "program"
     const char *file; // named for a "file"; "" otherwise
     uint64_t value;
     uint64_t initial; // the default

@@ -62,6 +62,7 @@ enum hak_option_source {
     HAK_FROM_DEFAULT,
     HAK_FROM_MODE,
     HAK_FROM_MACHINE,  // what memory and processors there are
+    HAK_FROM_LEARNER,  // the learner, or what it wrote (HAKMEM_PROFILE)
     HAK_FROM_FILE,     // HAKMEM_CONFIG
     HAK_FROM_LIST,     // HAKMEM_OPTIONS
     HAK_FROM_VARIABLE, // HAKMEM_<NAME>

@@ -18,6 +18,8 @@ static size_t large_block_bytes(size_t bytes)
     return bin < HAK_LARGE_BINS ? hak_large_bin_bytes(bin) : pages_bytes;
 }
 
+_Atomic(uint64_t) hak_large_counts[HAK_LARGE_BINS + 1];
+
 static struct hak_slab *large_make(size_t block_bytes, size_t alignment)
 {
     if (block_bytes > HAK_LARGE_RUN_MAX || hak_load_relaxed(&hak_options.large_pool) == 0 ||
@@ -81,6 +83,8 @@ void *hak_large_alloc(size_t bytes, size_t alignment, bool *zeroed)
     if (slab == NULL) {
         return NULL;
     }
+    const unsigned bin = hak_large_bin_of(slab->bytes);
+    hak_add_relaxed(&hak_large_counts[bin < HAK_LARGE_BINS ? bin : HAK_LARGE_BINS], 1);
     *zeroed = slab->zeroed;
     slab->zeroed = false;
     slab->sampled_blocks = 0;

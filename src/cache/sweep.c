@@ -22,12 +22,15 @@ enum { QUIET_TICKS = 10 };
 // Given back in one tick at most. A gigabyte takes 1.6 s, in steps of 64 KiB to 4 MiB.
 #define TICK_PURGE_BYTES HAK_MIB(64)
 
+typedef void (*sweep_hook)(void);
+
 _Atomic(uint32_t) hak_sweep_runs;
 static struct hak_lock sweep_lock;
 static struct hak_cache *sweep_cache; // sweep lock: for blocks on their way to other owners
 static size_t sweep_kept_bytes; // sweep lock: in large blocks that caches kept, at the last look
-static _Atomic(uint32_t) sweep_alarm; // slept on
-static _Atomic(int) sweep_process;    // whose thread the sweeper may be
+static _Atomic(sweep_hook) sweep_work; // called in each tick; NULL: nothing
+static _Atomic(uint32_t) sweep_alarm;  // slept on
+static _Atomic(int) sweep_process;     // whose thread the sweeper may be
 
 static uint64_t decay_ticks(void)
 {
@@ -218,7 +221,11 @@ static void sweep_until_quiet(void)
         hak_timing_end(HAK_TIMING_sweep, begin);
         hak_lock_drop(&sweep_lock);
         const size_t gone = purge_due();
-        quiet = gone > 0 || kept > 0 || is_worth_waiting() ? 0 : quiet + 1;
+        const sweep_hook work = hak_load_relaxed(&sweep_work);
+        if (work != NULL) {
+            work();
+        }
+        quiet = gone > 0 || kept > 0 || work != NULL || is_worth_waiting() ? 0 : quiet + 1;
     }
 }
 
@@ -273,6 +280,12 @@ void hak_sweep_wanted(size_t kept_bytes)
         !hak_os_start_thread(sweeper_work)) {
         hak_store_release(&hak_sweep_runs, 0); // pairs with: hak_sweep_wanted
     }
+}
+
+void hak_sweep_call(void (*work)(void))
+{
+    hak_store_relaxed(&sweep_work, work);
+    hak_sweep_wanted(SIZE_MAX / 2);
 }
 
 size_t hak_sweep_everything(void)

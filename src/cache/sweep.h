@@ -27,6 +27,10 @@ HAK_INTERNAL extern _Atomic(uint32_t) hak_sweep_runs;
 // `kept_bytes`: a block that the caller's cache has just kept.
 HAK_INTERNAL void hak_sweep_wanted(size_t kept_bytes);
 
+// Call `work` in each tick from now on, with no lock held; the sweeper then lives as long as the process, or until
+// option purger is off. Once, when options are known.
+HAK_INTERNAL void hak_sweep_call(void (*work)(void));
+
 // Give back, now, everything that can be given back. Returns the bytes that left this process.
 HAK_INTERNAL size_t hak_sweep_everything(void);
 

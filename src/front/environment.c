@@ -57,15 +57,16 @@ static void take_list(const char *list)
     }
 }
 
-static void take_file(const char *path)
+static void take_file(const char *path, enum hak_option_source source)
 {
     char text[TEXT_BYTES];
     char place[256];
-    const struct hak_setting setting = {HAK_FROM_FILE, place};
+    const struct hak_setting setting = {source, place};
     const size_t length = hak_os_read_file(path, text, sizeof text);
     if (length == 0 || length == sizeof text - 1) {
-        complain(length == 0 ? PREFIX "CONFIG cannot be read, or is empty: "
-                             : PREFIX "CONFIG is longer than 8,190 characters and was not read: ",
+        complain(length == 0
+                     ? "this file of options cannot be read, or is empty: "
+                     : "this file of options is longer than 8,190 characters and was not read: ",
                  path);
         return;
     }
@@ -88,7 +89,9 @@ static void take_variable(const char *variable)
     if (length == strlen("OPTIONS") && memcmp(variable, "OPTIONS", length) == 0) {
         take_list(equals + 1);
     } else if (length == strlen("CONFIG") && memcmp(variable, "CONFIG", length) == 0) {
-        take_file(equals + 1);
+        take_file(equals + 1, HAK_FROM_FILE);
+    } else if (length == strlen("PROFILE") && memcmp(variable, "PROFILE", length) == 0) {
+        take_file(equals + 1, HAK_FROM_LEARNER);
     } else {
         hak_option_take(&setting, variable, length, equals + 1);
     }

@@ -299,6 +299,7 @@ bool hak_option_describe(size_t number, struct hak_option_info *info)
     static const char *const sources[HAK_OPTION_SOURCES] = {[HAK_FROM_DEFAULT] = "default",
                                                             [HAK_FROM_MODE] = "mode",
                                                             [HAK_FROM_MACHINE] = "machine",
+                                                            [HAK_FROM_LEARNER] = "learner",
                                                             [HAK_FROM_FILE] = "config file",
                                                             [HAK_FROM_LIST] = "HAKMEM_OPTIONS",
                                                             [HAK_FROM_VARIABLE] = "environment",

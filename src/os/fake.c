@@ -283,6 +283,12 @@ size_t hak_os_resident_bytes(void)
     return hak_fake.resident_bytes;
 }
 
+void hak_os_usage(uint64_t *processor_ns, uint64_t *faults)
+{
+    *processor_ns = hak_fake.processor_ns;
+    *faults = 0;
+}
+
 enum hak_huge_pages hak_os_huge_pages(void)
 {
     return hak_fake.huge_pages;

@@ -35,6 +35,7 @@ struct hak_fake {
     bool refuse_remap; // in place; moving works
     bool refuse_barrier;
     bool refuse_thread;
+    uint64_t processor_ns;
     _Atomic(uint64_t) now_ns;
     uint64_t random;
     int process_id;

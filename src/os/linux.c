@@ -324,6 +324,17 @@ void hak_os_clear(void *start, size_t bytes)
     }
 }
 
+void hak_os_usage(uint64_t *processor_ns, uint64_t *faults)
+{
+    struct rusage usage = {.ru_minflt = 0};
+    hak_syscall(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0);
+    const struct timeval *user = &usage.ru_utime;
+    const struct timeval *system = &usage.ru_stime;
+    *processor_ns = (uint64_t)(user->tv_sec + system->tv_sec) * 1000000000U +
+                    (uint64_t)(user->tv_usec + system->tv_usec) * 1000U;
+    *faults = (uint64_t)usage.ru_minflt;
+}
+
 enum hak_huge_pages hak_os_huge_pages(void)
 {
     char text[64]; // "always [madvise] never": the setting stands in brackets

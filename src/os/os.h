@@ -97,6 +97,9 @@ HAK_INTERNAL unsigned hak_os_processors(void);
 // Bytes of this process that are resident; 0 when that cannot be read.
 HAK_INTERNAL size_t hak_os_resident_bytes(void);
 
+// Processor time of all its threads since the start, and page faults that needed no file read.
+HAK_INTERNAL void hak_os_usage(uint64_t *processor_ns, uint64_t *faults);
+
 enum hak_huge_pages { HAK_HUGE_NEVER, HAK_HUGE_MADVISE, HAK_HUGE_ALWAYS };
 
 // The kernel's transparent huge page setting.

@@ -2,7 +2,7 @@
 
 use crate::commands::{
     bench, compare, core, diff, export, failures, generate, leaks, ledger, map, options, peers,
-    profile, record, replay, report, run, stats, top, trace, verify, why,
+    profile, record, replay, report, run, stats, top, trace, tune, verify, why,
 };
 use clap::{Parser, Subcommand};
 
@@ -45,6 +45,7 @@ pub enum Command {
     Record(record::Arguments),
     Replay(replay::Arguments),
     Trace(trace::Arguments),
+    Tune(tune::Arguments),
     #[command(hide = true)]
     ReplayInside(replay::InsideArguments),
     Report(report::Arguments),

@@ -4,9 +4,9 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "run", "verify", "compare", "top", "stats", "ledger", "map", "core", "failures", "export",
-    "bench", "record", "replay", "trace", "report", "peers", "options",
+    "bench", "record", "replay", "trace", "report", "peers", "options", "tune",
 ];
 
 fn help(arguments: &[&str]) -> String {

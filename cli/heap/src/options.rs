@@ -55,10 +55,11 @@ const KINDS: [(&str, Kind); 4] = [
     ("option_choice", Kind::Choice),
     ("option_file", Kind::File),
 ];
-const SOURCES: [(&str, &str); 7] = [
+const SOURCES: [(&str, &str); 8] = [
     ("from_default", "default"),
     ("from_mode", "mode"),
     ("from_machine", "machine"),
+    ("from_learner", "learner"),
     ("from_file", "config file"),
     ("from_list", "HAKMEM_OPTIONS"),
     ("from_variable", "environment"),

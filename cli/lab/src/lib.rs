@@ -25,6 +25,7 @@ pub mod proof;
 pub mod render;
 pub mod statistics;
 pub mod summary;
+pub mod tournament;
 pub mod tree;
 pub mod trust;
 pub mod watch;

@@ -20,6 +20,7 @@ pub mod run;
 pub mod stats;
 pub mod top;
 pub mod trace;
+pub mod tune;
 pub mod verify;
 pub mod why;
 
@@ -49,6 +50,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Record(arguments) => record::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),
+        Command::Tune(arguments) => tune::execute(&arguments),
         Command::Report(arguments) => report::execute(arguments),
         Command::Replay(arguments) => replay::execute(arguments),
         Command::ReplayInside(arguments) => replay::execute_inside(arguments),

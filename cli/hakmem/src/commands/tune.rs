@@ -1,0 +1,170 @@
+//! `hakmem tune`: which options suit a program best, by a tournament over repeated runs.
+
+use crate::commands::run::{environment, prove};
+use clap::Args;
+use hakmem_lab::allocator::{Catalogue, OURS};
+use hakmem_lab::error::Result;
+use hakmem_lab::executable::Executable;
+use hakmem_lab::launch::{End, Request, Run, Running};
+use hakmem_lab::places::Places;
+use hakmem_lab::tournament::{self, Race, Strategy};
+use hakmem_lab::{failed, machine, usage};
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem tune -- ./server --bench
+  HAKMEM_PROFILE=hakmem.profile ./server
+  hakmem tune --explain hakmem.profile
+
+The score of a run is its processor time plus an eighth of a processor for each gigabyte that it has
+resident. A strategy is out when another one is better by more than chance; the baseline stays unless it is
+out. What the program prints is thrown away.";
+
+/// Find the options that suit a program best, in a tournament over repeated runs
+#[derive(Args)]
+#[command(after_help = EXAMPLES, override_usage = "hakmem tune [OPTIONS] -- PROGRAM [ARGUMENT]...\n       hakmem tune --explain FILE")]
+pub struct Arguments {
+    /// Laps at most: in each, every strategy that is still in the race plays one run
+    #[arg(short, long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..))]
+    laps: u32,
+    /// Where to write the profile
+    #[arg(short, long, value_name = "FILE", default_value = "hakmem.profile")]
+    output: PathBuf,
+    /// Show a profile's evidence: ratings, games, confidence, and what was decided
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    explain: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(
+        last = true,
+        required_unless_present = "explain",
+        value_name = "PROGRAM"
+    )]
+    command: Vec<OsString>,
+}
+
+pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(path) = &arguments.explain {
+        let text = fs::read_to_string(path)
+            .map_err(|error| failed!("cannot read {}: {error}", path.display()))?;
+        print!("{}", tournament::evidence(&text)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let program = Program::new(&arguments.command)?;
+    let mut race = Race::new(tournament::strategies());
+    let mut is_over = false;
+    while !is_over && race.laps < arguments.laps as usize {
+        let order = race.order();
+        eprintln!("lap {}: {} strategies", race.laps + 1, order.len());
+        let mut scores = Vec::new();
+        for index in order {
+            scores.push((index, program.play(&race.runners[index].strategy)?));
+        }
+        is_over = race.note(&scores);
+    }
+    let words: Vec<String> = arguments
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let described = machine::describe();
+    let about = format!("{}, {}", machine::timestamp(), described.cpu);
+    let profile = race.profile(&words.join(" "), &about);
+    fs::write(&arguments.output, &profile)
+        .map_err(|error| failed!("cannot write {}: {error}", arguments.output.display()))?;
+    print!("{}", race.table());
+    let winner = &race.runners[race.winner()].strategy;
+    println!("\n{}: {}", winner.name, winner.help);
+    println!("written: {}", arguments.output.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Program {
+    path: PathBuf,
+    words: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    folder: PathBuf,
+}
+
+impl Program {
+    fn new(command: &[OsString]) -> Result<Program> {
+        let (name, words) = command.split_first().ok_or_else(|| usage!("no program"))?;
+        let catalogue = Catalogue::load(&Places::find()?)?;
+        let allocator = catalogue.choose(&[OURS.to_string()])?.remove(0);
+        let executable = Executable::find(name)?;
+        if let Some(obstacle) = executable.obstacle() {
+            return Err(failed!(
+                "{} {}",
+                executable.path.display(),
+                obstacle.sentence()
+            ));
+        }
+        let environment = environment(&allocator);
+        prove(&executable, words, &environment, &allocator)?;
+        Ok(Program {
+            path: executable.path.clone(),
+            words: words.to_vec(),
+            environment,
+            folder: env::current_dir().map_err(|error| failed!("the current folder: {error}"))?,
+        })
+    }
+
+    /// The score of one run.
+    fn play(&self, strategy: &Strategy) -> Result<f64> {
+        let mut environment = self.environment.clone();
+        for (option, value) in &strategy.settings {
+            let name = format!("HAKMEM_{}", option.to_uppercase());
+            environment.retain(|(known, _)| *known != *name);
+            environment.push((name.into(), value.into()));
+        }
+        let nothing = |is_read: bool| {
+            OpenOptions::new()
+                .read(is_read)
+                .write(!is_read)
+                .open(Path::new("/dev/null"))
+                .map_err(|error| failed!("/dev/null: {error}"))
+        };
+        let errors: File = nothing(false)?;
+        let request = Request {
+            program: self.path.clone(),
+            arguments: self.words.clone(),
+            environment,
+            folder: self.folder.clone(),
+            input: nothing(true)?,
+            output: nothing(false)?,
+            errors,
+            timeout: None,
+            trace_threads: false,
+            has_own_group: false,
+            reads_heaps: false,
+            control_group: None,
+        };
+        let run = Running::start(request)?.wait()?;
+        if run.end != End::Exited(0) {
+            return Err(failed!(
+                "with {} the program ended with {:?}; tuning needs a program that ends well",
+                strategy.name,
+                run.end
+            ));
+        }
+        Ok(tournament::score(
+            run.user_s + run.sys_s,
+            run.wall_s,
+            resident_kib(&run),
+        ))
+    }
+}
+
+/// The mean over the run; of one too short for that, the peak.
+fn resident_kib(run: &Run) -> f64 {
+    let sum: f64 = run.timeline.iter().map(|(_, kib)| *kib as f64).sum();
+    if run.timeline.is_empty() {
+        run.tree.peak_kib() as f64
+    } else {
+        sum / run.timeline.len() as f64
+    }
+}

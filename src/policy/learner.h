@@ -1,0 +1,64 @@
+// learner.h -- when to learn, what to keep, and when to doubt it.
+//
+// Layer     policy
+// Threads   none: a pure state machine; tuner.c gives it the process's counters.
+//
+// learning   the strategies race (race.h).
+// canary     the winner and the baseline take turns: what won by luck, or only while others disturbed it, is
+//            found out. It is kept if it is still ahead, beyond chance: by the paired differences of six
+//            rounds each, at one chance in a hundred (Student's t, 3.36 for five degrees of freedom).
+// frozen     the winner stays. Only the distribution of sizes is watched: when it drifts, all begins anew;
+//            and after a while a canary looks whether the winner still wins.
+#ifndef HAK_POLICY_LEARNER_H
+#define HAK_POLICY_LEARNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "policy/drift.h"
+#include "policy/race.h"
+
+enum hak_learner_state { HAK_LEARNER_LEARNING, HAK_LEARNER_CANARY, HAK_LEARNER_FROZEN };
+
+enum {
+    HAK_FROZEN_ROUNDS = 1500, // until the next canary: 5 minutes
+    HAK_DRIFT_ROUNDS = 5,     // between two looks at the sizes: a second
+    HAK_DRIFT_LOOKS = 2,      // in a row that must show a drift
+};
+
+// Rounds in pairs, one of each; which comes first alternates, so that a swell of the program cancels out.
+enum { HAK_CANARY_PAIRS = 6 };
+#define HAK_CANARY_SURE 3.36
+struct hak_canary {
+    uint32_t rounds;
+    double first;       // score of the present pair's first
+    double gain_sum;    // of the winner, by pair, as a part of the pair's mean
+    double gain_square; // of its squares
+};
+
+struct hak_learner {
+    uint32_t state;    // enum hak_learner_state
+    uint32_t strategy; // in force
+    uint32_t winner;
+    uint32_t rounds; // in this state
+    uint32_t drift_looks;
+    uint32_t races;    // begun
+    uint32_t reopened; // of them, for a drift
+    double drift;      // at the last look
+    double gain;       // of the winner over the baseline, as a part of the score
+    double interval;   // of that
+    struct hak_race race;
+    struct hak_canary canary;
+    struct hak_sizes frozen_sizes;
+    struct hak_sizes recent_sizes;
+};
+
+HAK_INTERNAL void hak_learner_start(struct hak_learner *learner, uint32_t strategies);
+// A round is over in which the strategy in force had this score, and in which blocks of these sizes were
+// asked for. Sets the strategy for the next.
+HAK_INTERNAL void hak_learner_note(struct hak_learner *learner,
+                                   double score,
+                                   const struct hak_sizes *sizes);
+
+#endif

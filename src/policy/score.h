@@ -1,0 +1,45 @@
+// score.h -- what a strategy costs: one figure from a round's counters.
+//
+// Layer     policy
+// Threads   any: a pure function.
+//
+// All costs are processor time, by the processor time that the program had for its own work: a round in which
+// it did more does not count as a dearer one, and it does not matter how long it waited for a processor.
+// The allocator's slow paths are measured, page faults count 700 ns each (a fault of 4 KiB takes 0.5 to
+// 1 µs on machines of today), and a gigabyte that is resident costs as much as an eighth of a processor,
+// which is about the ratio of their prices where both are for rent.
+#ifndef HAK_POLICY_SCORE_H
+#define HAK_POLICY_SCORE_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+// What has passed in a round.
+struct hak_round {
+    uint64_t wall_ns;
+    uint64_t processor_ns; // of all threads
+    uint64_t allocator_ns; // in slow paths
+    uint64_t faults;
+    uint64_t resident_bytes; // at its end
+};
+
+#define HAK_FAULT_NS          700
+#define HAK_GIB_IN_PROCESSORS 0.125
+#define HAK_IDLE_PART         20 // a program that works less than so much of a round has no score
+
+// Less is better; below 0: the program was idle, and the round says nothing.
+HAK_INLINE double hak_round_score(const struct hak_round *round)
+{
+    const uint64_t overhead = round->allocator_ns + round->faults * HAK_FAULT_NS;
+    if (round->processor_ns < round->wall_ns / HAK_IDLE_PART) {
+        return -1;
+    }
+    const double work = round->processor_ns > overhead * 8 / 7
+                            ? (double)(round->processor_ns - overhead)
+                            : (double)round->processor_ns / 8;
+    const double gib = (double)round->resident_bytes / (1 << 30);
+    return (double)overhead / work + gib * HAK_GIB_IN_PROCESSORS;
+}
+
+#endif

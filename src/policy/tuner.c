@@ -1,0 +1,155 @@
+// tuner.c -- see tuner.h.
+#include "policy/tuner.h"
+
+#include "base/bits.h"
+#include "base/timing.h"
+#include "cache/large.h"
+#include "cache/sweep.h"
+#include "cache/thread.h"
+#include "os/os.h"
+#include "slab/arena.h"
+
+struct hak_tuner hak_tuner;
+
+const char *const hak_strategy_names[HAK_STRATEGIES] = {
+#define HAK_STRATEGY(name, help) #name,
+#include "policy/strategies.def"
+};
+_Static_assert((int)HAK_STRATEGIES <= (int)HAK_RACE_MOST, "each has a place in the race");
+
+static const struct {
+    uint32_t strategy;
+    uint32_t option;
+    uint64_t value;
+} settings[] = {
+#define HAK_STRATEGY_SETS(name, option, value) \
+    {HAK_STRATEGY_IS_##name, HAK_OPTION_IS_##option, (value)},
+#include "policy/strategies.def"
+};
+enum { SETTINGS = sizeof settings / sizeof *settings };
+
+static _Atomic(uint64_t) *option_of(uint32_t number)
+{
+    return (_Atomic(uint64_t) *)&hak_options + number;
+}
+
+// First every option that any strategy sets as in the baseline, then what this one sets.
+static void apply(uint32_t strategy)
+{
+    for (unsigned i = 0; i < SETTINGS; i++) {
+        uint64_t value = hak_tuner.baseline[settings[i].option];
+        for (unsigned j = 0; j < SETTINGS; j++) {
+            if (settings[j].strategy == strategy && settings[j].option == settings[i].option) {
+                value = settings[j].value;
+            }
+        }
+        if (value != hak_load_relaxed(option_of(settings[i].option))) {
+            hak_option_choose(option_of(settings[i].option), value, HAK_FROM_LEARNER);
+        }
+    }
+    const bool is_timed = hak_tuner.learner.state != HAK_LEARNER_FROZEN;
+    hak_option_choose(&hak_options.debug_timing, is_timed, HAK_FROM_LEARNER);
+}
+
+// The paths that the program waits for, and giving back; what they have in common is in each of them.
+static uint64_t allocator_cycles(void)
+{
+    static const uint8_t paths[] = {HAK_TIMING_refill,
+                                    HAK_TIMING_spill,
+                                    HAK_TIMING_parcel,
+                                    HAK_TIMING_large_alloc,
+                                    HAK_TIMING_large_free,
+                                    HAK_TIMING_purge};
+    uint64_t cycles = 0;
+    for (unsigned i = 0; i < sizeof paths; i++) {
+        cycles += hak_load_relaxed(&hak_timings[paths[i]].cycles);
+    }
+    return cycles;
+}
+
+static void read_sizes(struct hak_sizes *sizes)
+{
+    *sizes = (struct hak_sizes){{0}};
+    struct hak_cache *cache =
+        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    for (; cache != NULL; cache = cache->next) {
+        for (unsigned i = 0; i < HAK_SMALL_CLASSES; i++) {
+            sizes->blocks[i] += hak_load_relaxed(&cache->class_counts[i].refilled_blocks);
+        }
+    }
+    for (unsigned i = 0; i <= HAK_LARGE_BINS; i++) {
+        sizes->blocks[HAK_SMALL_CLASSES + i] = hak_load_relaxed(&hak_large_counts[i]);
+    }
+}
+
+static void read_counters(struct hak_counters *counters)
+{
+    counters->wall_ns = hak_os_now_ns();
+    counters->cycles = HAK_CYCLES();
+    counters->allocator_cycles = allocator_cycles();
+    hak_os_usage(&counters->processor_ns, &counters->faults);
+    read_sizes(&counters->sizes);
+}
+
+static void round_start(void)
+{
+    hak_tuner.ticks = 0;
+    apply(hak_tuner.learner.strategy);
+    read_counters(&hak_tuner.before);
+}
+
+static void round_end(void)
+{
+    const struct hak_counters *before = &hak_tuner.before;
+    struct hak_counters now;
+    read_counters(&now);
+    const uint64_t cycles = now.cycles - before->cycles;
+    const double ns_of_cycle =
+        cycles > 0 ? (double)(now.wall_ns - before->wall_ns) / (double)cycles : 0;
+    hak_tuner.round = (struct hak_round){
+        .wall_ns = now.wall_ns - before->wall_ns,
+        .processor_ns = now.processor_ns - before->processor_ns,
+        .allocator_ns =
+            (uint64_t)((double)(now.allocator_cycles - before->allocator_cycles) * ns_of_cycle),
+        .faults = now.faults - before->faults,
+        .resident_bytes = hak_os_resident_bytes(),
+    };
+    for (unsigned i = 0; i < HAK_DRIFT_SIZES; i++) {
+        now.sizes.blocks[i] -= before->sizes.blocks[i];
+    }
+    hak_tuner.score = hak_round_score(&hak_tuner.round);
+    hak_learner_note(&hak_tuner.learner, hak_tuner.score, &now.sizes);
+}
+
+static void begin(void)
+{
+    // By now the defaults that depend on the machine stand (slab/defaults.c).
+    if (hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes) <=
+        HAK_SUPER_BYTES) {
+        return;
+    }
+    for (unsigned i = 0; i < HAK_OPTION_COUNT; i++) {
+        hak_tuner.baseline[i] = hak_load_relaxed(option_of(i));
+    }
+    hak_learner_start(&hak_tuner.learner, HAK_STRATEGIES);
+    hak_tuner.is_begun = true;
+    round_start();
+}
+
+// Each tick of the sweeper, which goes on while a learner wants it.
+static void tick(void)
+{
+    if (!hak_tuner.is_begun) {
+        begin();
+    } else if (++hak_tuner.ticks == HAK_ROUND_TICKS) {
+        round_end();
+        round_start();
+    }
+}
+
+void hak_tuner_start(void)
+{
+    if (hak_load_relaxed(&hak_options.elo) != 0) {
+        hak_sweep_call(tick);
+    }
+}

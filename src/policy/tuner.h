@@ -1,0 +1,49 @@
+// tuner.h -- the learner at work in this process: it reads the counters and sets options.
+//
+// Layer     policy
+// Owns      hak_tuner.
+// Threads   hak_tuner_start: once, before the program's main. The rest runs in the sweeper's thread.
+//
+// Only options are written, with a source (HAK_FROM_LEARNER) that whatever the user says overrules; no
+// allocation path knows of the learner. While it learns, slow paths are timed (base/timing.h). It begins when
+// the heap has outgrown its first superslab, and needs the sweeper: without option purger nothing is learned.
+#ifndef HAK_POLICY_TUNER_H
+#define HAK_POLICY_TUNER_H
+
+#include "base/options.h"
+#include "policy/learner.h"
+#include "policy/score.h"
+
+enum { HAK_ROUND_TICKS = 2 };
+
+struct hak_counters {
+    uint64_t wall_ns;
+    uint64_t cycles;
+    uint64_t processor_ns;
+    uint64_t faults;
+    uint64_t allocator_cycles;
+    struct hak_sizes sizes;
+};
+
+struct hak_tuner {
+    bool is_begun;
+    uint32_t ticks; // in this round
+    uint64_t baseline[HAK_OPTION_COUNT];
+    struct hak_counters before; // at the start of the round
+    struct hak_round round;     // the last
+    double score;               // of that
+    struct hak_learner learner;
+};
+HAK_INTERNAL extern struct hak_tuner hak_tuner;
+
+enum {
+#define HAK_STRATEGY(name, help) HAK_STRATEGY_IS_##name,
+#include "policy/strategies.def"
+    HAK_STRATEGIES
+};
+HAK_INTERNAL extern const char *const hak_strategy_names[HAK_STRATEGIES];
+
+// If option elo says so.
+HAK_INTERNAL void hak_tuner_start(void);
+
+#endif

@@ -1,0 +1,166 @@
+// The learner freezes what wins, doubts it in a canary, sleeps while the sizes stay, and begins anew when they
+// drift; noise in the sizes is no drift, and an idle program teaches nothing.
+#include "../unit.h"
+#include "policy/learner.h"
+#include "policy/score.h"
+
+enum { STRATEGIES = 14, ROUNDS_MOST = 200, SEEDS = 200 };
+
+static uint64_t state = 1;
+
+static double noise(void)
+{
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (double)(int64_t)(state >> 11) / (double)(UINT64_C(1) << 52) - 1;
+}
+
+// Some thousand blocks around a size, with chance in the counts.
+static struct hak_sizes sizes_around(unsigned size_class)
+{
+    struct hak_sizes sizes = {{0}};
+    for (unsigned i = 0; i < 8; i++) {
+        sizes.blocks[size_class + i] = (uint64_t)(1000 * (1 + 0.3 * noise()));
+    }
+    return sizes;
+}
+
+struct world {
+    unsigned best; // strategy
+    double gain;   // over the others
+    unsigned size_class;
+    double noise_part;
+};
+
+static void play_round(struct hak_learner *learner, const struct world *world)
+{
+    const double cost = learner->strategy == world->best ? 1 - world->gain : 1;
+    const struct hak_sizes sizes = sizes_around(world->size_class);
+    hak_learner_note(learner, cost * (1 + world->noise_part * noise()), &sizes);
+}
+
+// Returns the rounds until it is frozen.
+static unsigned play_until_frozen(struct hak_learner *learner, const struct world *world)
+{
+    unsigned rounds = 0;
+    for (; learner->state != HAK_LEARNER_FROZEN; rounds++) {
+        UNIT_CHECK(rounds < ROUNDS_MOST);
+        play_round(learner, world);
+    }
+    return rounds;
+}
+
+static void what_wins_is_kept_within_its_time(void)
+{
+    unsigned right = 0;
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        struct hak_learner learner;
+        const struct world world = {1 + seed % (STRATEGIES - 1), 0.2, 4, 0.05};
+        hak_learner_start(&learner, STRATEGIES);
+        play_until_frozen(&learner, &world);
+        right += learner.winner == world.best && learner.strategy == world.best;
+    }
+    UNIT_CHECK(right >= SEEDS * 95 / 100);
+}
+
+static void luck_does_not_pass_the_canary(void)
+{
+    unsigned wrong = 0;
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        struct hak_learner learner;
+        const struct world world = {0, 0, 4, 0.2};
+        hak_learner_start(&learner, STRATEGIES);
+        play_until_frozen(&learner, &world);
+        wrong += learner.winner != 0;
+    }
+    UNIT_CHECK(wrong <= SEEDS * 5 / 100);
+}
+
+static void a_drift_opens_it_again_and_chance_does_not(void)
+{
+    struct hak_learner learner;
+    struct world world = {3, 0.2, 4, 0.05};
+    hak_learner_start(&learner, STRATEGIES);
+    play_until_frozen(&learner, &world);
+    for (unsigned i = 0; i < 1000; i++) {
+        play_round(&learner, &world);
+    }
+    UNIT_EQUAL(learner.state, HAK_LEARNER_FROZEN);
+    UNIT_EQUAL(learner.reopened, 0);
+    UNIT_EQUAL(learner.strategy, 3);
+    world.size_class = 30;
+    world.best = 7;
+    unsigned rounds = 0;
+    for (; learner.state == HAK_LEARNER_FROZEN; rounds++) {
+        UNIT_CHECK(rounds < ROUNDS_MOST);
+        play_round(&learner, &world);
+    }
+    UNIT_CHECK(rounds <= HAK_DRIFT_ROUNDS * (HAK_DRIFT_LOOKS + 1));
+    UNIT_EQUAL(learner.reopened, 1);
+    play_until_frozen(&learner, &world);
+    UNIT_EQUAL(learner.winner, 7);
+}
+
+static void after_a_while_a_canary_looks_again(void)
+{
+    struct hak_learner learner;
+    struct world world = {3, 0.2, 4, 0.02};
+    hak_learner_start(&learner, STRATEGIES);
+    play_until_frozen(&learner, &world);
+    UNIT_EQUAL(learner.winner, 3);
+    world.best = 0; // what won wins no longer, with the same sizes
+    for (unsigned i = 0; i < HAK_FROZEN_ROUNDS; i++) {
+        UNIT_EQUAL(learner.state, HAK_LEARNER_FROZEN);
+        play_round(&learner, &world);
+    }
+    UNIT_EQUAL(learner.state, HAK_LEARNER_CANARY);
+    play_until_frozen(&learner, &world);
+    UNIT_EQUAL(learner.winner, 0);
+}
+
+static void an_idle_program_teaches_nothing(void)
+{
+    struct hak_learner learner;
+    hak_learner_start(&learner, STRATEGIES);
+    const uint32_t first = learner.strategy;
+    const struct hak_sizes none = {{0}};
+    for (unsigned i = 0; i < 1000; i++) {
+        hak_learner_note(&learner, -1, &none);
+    }
+    UNIT_EQUAL(learner.state, HAK_LEARNER_LEARNING);
+    UNIT_EQUAL(learner.strategy, first);
+    UNIT_EQUAL(learner.race.laps, 0);
+}
+
+static void a_score_counts_time_faults_and_memory(void)
+{
+    const struct hak_round round = {1000000000, 1000000000, 50000000, 1000, 1U << 30};
+    const double score = hak_round_score(&round);
+    UNIT_CHECK(score > 0.178 && score < 0.179); // 0.0507 / 0.9493 + 0.125
+    struct hak_round more = round;
+    more.allocator_ns *= 2;
+    UNIT_CHECK(hak_round_score(&more) > score);
+    more = round;
+    more.faults *= 100;
+    UNIT_CHECK(hak_round_score(&more) > score);
+    more = round;
+    more.resident_bytes *= 2;
+    UNIT_CHECK(hak_round_score(&more) > score);
+    more = round;
+    more.processor_ns = round.wall_ns / 100;
+    UNIT_CHECK(hak_round_score(&more) < 0);
+    // Nothing but the allocator's work: dear, but a number.
+    more = round;
+    more.allocator_ns = 2 * more.processor_ns;
+    UNIT_CHECK(hak_round_score(&more) > 1);
+}
+
+int main(void)
+{
+    what_wins_is_kept_within_its_time();
+    luck_does_not_pass_the_canary();
+    a_drift_opens_it_again_and_chance_does_not();
+    after_a_while_a_canary_looks_again();
+    an_idle_program_teaches_nothing();
+    a_score_counts_time_faults_and_memory();
+    return 0;
+}

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Measures what measures: what `hakmem compare` adds to a run, and what it makes of allocators of which
+the difference is known.
+
+    bench/micro/measuring.py overhead                 time and CPU time under compare against plain runs, in turn
+    bench/micro/measuring.py copies COMPARISONS RUNS  two copies of hakmem, and one with a delay of 5 %
+
+Both take minutes of a machine that does nothing else. Nothing is judged: the figures are for
+docs/measuring.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BUILD = HERE.parent.parent / "build"
+HAKMEM = BUILD / "hakmem"
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+# Long enough that a start, about a millisecond, is not what is measured; many calls, many
+# threads, several processes.
+PROGRAMS = {
+    "bench_random_mixed": ["bench_random_mixed", "10000000", "8192", "42"],
+    "larson, 12,000 threads": ["larson", "0", "8", "128", "256", "3000", "12345", "4"],
+    "gcc": ["/usr/bin/gcc", "-O2", "-c", "INPUT", "-o", "/dev/null"],
+}
+GCC_FUNCTIONS = 120
+BLOCKS, RUNS_A_BLOCK = 8, 5
+COPIES_PROGRAM = ["bench_random_mixed", "1500000", "8192", "42"]
+
+
+def command_of(words: list[str], folder: Path) -> list[str]:
+    source = folder / "input.c"
+    if "INPUT" in words and not source.exists():
+        body = "for (int i = 0; i < n; i++) { x[i % 9] += n ^ i; } return x[n % 9];"
+        functions = (f"int f{i}(int n) {{ int x[9] = {{{i}}}; {body} }}" for i in range(GCC_FUNCTIONS))
+        source.write_text("\n".join(functions))
+    words = [str(source) if word == "INPUT" else word for word in words]
+    return words if "/" in words[0] else [str(BUILD / "bench" / words[0]), *words[1:]]
+
+
+def plain_run(command: list[str]) -> tuple[float, float]:
+    null = (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)
+    start = time.monotonic()
+    pid = os.posix_spawn(command[0], command, ENVIRONMENT, file_actions=[null])
+    _, status, usage = os.wait4(pid, 0)
+    if status != 0:
+        sys.exit(f"measuring: {command[0]} failed")
+    return time.monotonic() - start, usage.ru_utime + usage.ru_stime
+
+
+def compare(command: list[str], folder: Path, *options: str) -> tuple[list[dict], dict[str, list[str]]]:
+    """All samples, and the cells of each allocator's row."""
+    result = folder / "result.json"
+    done = subprocess.run(
+        [HAKMEM, "compare", *options, "--markdown", "--export", result, "--", *command],
+        env=ENVIRONMENT, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"measuring: {done.stderr.strip() or done.stdout}")
+    lines = [line.strip("|").split("|") for line in done.stdout.splitlines() if line.startswith("|")]
+    rows = {cells[0].strip(): [cell.strip() for cell in cells] for cells in lines}
+    return json.loads(result.read_text())["samples"], rows
+
+
+def ratio(ours: list[float], theirs: list[float]) -> str:
+    """The ratio of the medians, with its 95 % interval by resampling."""
+    generator = random.Random(1)
+
+    def drawn_median(runs: list[float]) -> float:
+        return statistics.median(generator.choices(runs, k=len(runs)))
+
+    drawn = sorted(drawn_median(ours) / drawn_median(theirs) for _ in range(2000))
+    return f"{statistics.median(ours) / statistics.median(theirs):.3f} ({drawn[50]:.3f} to {drawn[-51]:.3f})"
+
+
+def overhead(folder: Path) -> None:
+    for name, words in PROGRAMS.items():
+        command = command_of(words, folder)
+        plain: list[tuple[float, float]] = []
+        traced: list[tuple[float, float]] = []
+        for _ in range(BLOCKS):
+            plain += [plain_run(command) for _ in range(RUNS_A_BLOCK)]
+            options = ["-n", str(RUNS_A_BLOCK), "-a", "glibc", "--ignore-output"]
+            samples, _ = compare(command, folder, *options)
+            traced += [(sample["wall_s"], sample["cpu_s"]) for sample in samples]
+        wall, cpu = (ratio([run[of] for run in traced], [run[of] for run in plain]) for of in (0, 1))
+        print(f"{name}: {statistics.median(run[0] for run in plain):.3f} s; under compare {wall} of the time, "
+              f"{cpu} of the CPU time ({len(plain)} runs of each)", flush=True)
+
+
+def make_libraries(folder: Path) -> dict[str, Path]:
+    """Two copies of the library, and one that is made of the same objects and the delay."""
+    copies = {name: folder / f"{name}.so" for name in ["one", "two"]}
+    for path in copies.values():
+        shutil.copy(BUILD / "libhakmem.so", path)
+    objects = folder / "hakmem.o"
+    subprocess.run(["ar", "x", BUILD / "libhakmem.a"], cwd=folder, check=True)
+    subprocess.run(["objcopy", "--redefine-sym", "malloc=undelayed_malloc", objects], check=True)
+    delayed = folder / "delayed.so"
+    subprocess.run(["cc", "-O2", "-fPIC", "-shared", "-fno-builtin-malloc", "-Wl,-Bsymbolic-functions",
+                    "-o", delayed, HERE / "delayed_malloc.c", objects], check=True)
+    return copies | {"delayed": delayed}
+
+
+def copies(folder: Path, comparisons: int, runs: int) -> None:
+    libraries = make_libraries(folder)
+    named = ",".join(f"{name}={path}" for name, path in libraries.items())
+    verdicts: dict[str, list[str]] = {"two": [], "delayed": []}
+    ratios: dict[str, list[float]] = {"two": [], "delayed": []}
+    command = command_of(COPIES_PROGRAM, folder)
+    options = ["-n", str(runs), "-a", named, "--baseline", "one"]
+    for _ in range(comparisons):
+        _, rows = compare(command, folder, *options)
+        for name in verdicts:
+            ratios[name].append(float(rows[name][3]))
+            verdicts[name].append(rows[name][5])
+    for name in verdicts:
+        found = {word: verdicts[name].count(word) for word in ["no difference shown", "slower", "faster"]}
+        said = ", ".join(f"{word} {count}" for word, count in found.items())
+        print(f"{name}: of {comparisons} comparisons {said}; ratios {min(ratios[name]):.3f} to "
+              f"{max(ratios[name]):.3f}, median {statistics.median(ratios[name]):.3f}")
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if words == ["overhead"]:
+            overhead(folder)
+        elif len(words) == 3 and words[0] == "copies" and all(word.isdigit() for word in words[1:]):
+            copies(folder, int(words[1]), int(words[2]))
+        else:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,7 +20,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 const RUNS: u32 = 10;
-const QUICK_RUNS: u32 = 3;
+const QUICK_RUNS: u32 = 2;
 /// No workload of ours comes near.
 const TIMEOUT_S: u64 = 180;
 
@@ -55,7 +55,7 @@ pub struct Arguments {
     /// Name, program or group of workloads, with * and ?; may be given several times
     #[arg(short, long, value_name = "PATTERN", conflicts_with = "resume")]
     workloads: Vec<String>,
-    /// Runs of each (default: 10, with --quick 3)
+    /// Runs of each (default: 10, with --quick 2)
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "resume")]
     runs: Option<u32>,
     /// Real programs (bench/real) instead of our own

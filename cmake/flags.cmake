@@ -42,6 +42,8 @@ if(HAKMEM_SANITIZE)
     target_compile_definitions(hak_library_options INTERFACE HAK_NO_OVERRIDE=1)
 endif()
 target_compile_options(hak_library_options INTERFACE
+    # Debug information names files from here on: a build in another folder is the same, bit for bit.
+    "-ffile-prefix-map=${PROJECT_SOURCE_DIR}=."
     -fvisibility=hidden
     # One instruction for a thread-local variable instead of a call, and no allocation on its first use.
     -ftls-model=initial-exec

@@ -2,6 +2,7 @@
 """Write the parts of docs/ that the sources already say.
 
 docs/options.md       the options, from src/base/options.def
+docs/reliability.md   written by hand; the tests that it names have to be there
 docs/concurrency.md   its table of models, from tests/models/ and the comments in src/ that name their steps,
                       and that of ordered atomics, from the `// pairs with:` comments
 
@@ -261,10 +262,18 @@ def with_tables(path: Path, tables: list[str]) -> str:
     return filled + parts[-1]
 
 
+def check_test_names(page: Path, tests: Path) -> None:
+    """Every `kind/name` on the page is a file of tests/, so that no promise outlives its test."""
+    for name in re.findall(r"`((?:promises|misuse|stress|fuzz|unit|models|mutants|real|install)/[\w/]+)`", page.read_text()):
+        if not any((tests / f"{name}{ending}").exists() for ending in (".c", ".cpp", ".sh", ".pml", ".patch")):
+            raise DocsError(f"{page}: there is no test {name}")
+
+
 def pages(root: Path) -> dict[Path, str]:
     """What each generated file should hold."""
     src = root / "src"
     concurrency = root / "docs" / "concurrency.md"
+    check_test_names(root / "docs" / "reliability.md", root / "tests")
     return {
         root / "docs" / "options.md": options_page(src),
         concurrency: with_tables(concurrency, [models_table(root), pairs_table(src)]),

@@ -138,6 +138,7 @@ struct hak_cache {
     _Atomic(int) thread_id;          // owner: the kernel's number of the thread that had it last
     struct hak_cache *asked_next;    // lock: whom to ask next for a slab (loot.h)
 
+    uint64_t unguarded;                 // owner: requests since one got a guard (guard.h)
     struct hak_quarantine *quarantine;  // lock; NULL until first used (direct.h)
     size_t magazine_bytes;              // lock: of blocks that the grown magazines may hold
     size_t new_slab_bytes;              // lock: of slabs made since the magazines were last tidied

@@ -21,12 +21,6 @@ static unsigned slot_count(void)
     return pairs < HAK_GUARD_SLOTS ? (unsigned)pairs : HAK_GUARD_SLOTS;
 }
 
-bool hak_guard_is_due_slow(uint64_t one_in)
-{
-    static _Atomic(uint64_t) seen;
-    return (hak_add_relaxed(&seen, 1) + 1) % one_in == 0;
-}
-
 static bool has_addresses(void)
 {
     if (hak_load_relaxed(&hak_guard.base) != NULL) {

@@ -23,6 +23,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/options.h"
+#include "cache/cache.h"
 #include "cache/failure.h"
 #include "meta/size_class.h"
 
@@ -61,12 +62,15 @@ HAK_INLINE bool hak_guard_owns(const void *p)
     return HAK_UNLIKELY(base != NULL && (uintptr_t)p - (uintptr_t)base < HAK_SUPER_BYTES);
 }
 
-// Is the next request of the slow path one for a slot?
-HAK_INTERNAL bool hak_guard_is_due_slow(uint64_t one_in);
-HAK_INLINE bool hak_guard_is_due(void)
+// Is this request of the slow path one for a slot? The owner of the cache.
+HAK_INLINE bool hak_guard_is_due(struct hak_cache *cache)
 {
     const uint64_t one_in = hak_load_relaxed(&hak_options.guard_sample);
-    return HAK_UNLIKELY(one_in != 0) && hak_guard_is_due_slow(one_in);
+    if (HAK_LIKELY(one_in == 0 || ++cache->unguarded < one_in)) {
+        return false;
+    }
+    cache->unguarded = 0;
+    return true;
 }
 
 // A block, aligned as those of the class are; NULL: none.

@@ -30,7 +30,10 @@ static bool slab_settle(struct hak_cache *cache, struct hak_slab *slab, bool was
 {
     // At once, and also the last one: the magazine is what absorbs a swing, and the pages stay
     // resident in the arena, for any class.
-    if (hak_slab_is_idle(slab)) {
+    // A hardened slab, whose blocks are all looked at when it ends, only when others have blocks.
+    const struct hak_list *slabs = hak_cache_slabs(cache, slab->size_class);
+    const bool is_only = slabs->next == &slab->link && slab->link.next == slabs;
+    if (hak_slab_is_idle(slab) && !(slab->is_hardened && is_only)) {
         hak_list_remove(&slab->link);
         hak_slab_end(slab);
         return true;

@@ -123,7 +123,7 @@ void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
     if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
         return hak_refuse(HAK_FAILURE_INJECTED, request);
     }
-    if (hak_guard_is_due()) {
+    if (hak_guard_is_due(cache)) {
         void *guarded = hak_guard_take(request, (unsigned)size_class);
         if (guarded != NULL) {
             return guarded;

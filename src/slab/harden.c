@@ -38,8 +38,11 @@ static uint64_t mix(uint64_t x)
 
 uint64_t hak_harden_random(void)
 {
+    // Two threads that come at once may get the same number, which helps nobody to foresee it.
     static _Atomic(uint64_t) state;
-    return mix(hak_harden.secret + hak_add_relaxed(&state, UINT64_C(0x9E3779B97F4A7C15)));
+    const uint64_t next = hak_load_relaxed(&state) + UINT64_C(0x9E3779B97F4A7C15);
+    hak_store_relaxed(&state, next);
+    return mix(hak_harden.secret + next);
 }
 
 static uint64_t canary_of(const char *block)

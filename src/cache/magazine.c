@@ -187,11 +187,10 @@ static uint32_t sampling_slots(unsigned size_class)
     return (uint32_t)hak_power_of_two_above(blocks < 4 ? 4 : blocks < 512 ? blocks : 512) - 2;
 }
 
-// Move the blocks above those that a thief has taken down to where these were.
+// Move the blocks above those that are gone from it down to where these were. There is no fence.
 static void magazine_drop_down(struct hak_cache *cache, unsigned index)
 {
     struct hak_magazine *magazine = &cache->magazines[index];
-    hak_steal_unfence(cache, index);
     const uint32_t held = magazine_held(cache, index);
     const uint32_t gone = magazine->bottom;
     for (uint32_t i = gone + 1; gone > 0 && i <= held; i++) {
@@ -215,6 +214,7 @@ static void magazine_turn(struct hak_cache *cache, unsigned size_class)
     if (empty->slots < slots) {
         magazine_resize(cache, size_class, slots);
     }
+    hak_steal_unfence(cache, size_class + HAK_RETURNS);
     magazine_drop_down(cache, size_class + HAK_RETURNS);
     const struct hak_magazine other = *full;
     hak_place *top = hak_load_relaxed(&cache->top[size_class + HAK_RETURNS]);

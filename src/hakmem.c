@@ -3,6 +3,7 @@
 #include "cache/start.h"
 #include "front/environment.h"
 #include "front/figures.h"
+#include "front/site_rules.h"
 #include "policy/tuner.h"
 
 const char *hak_version(void)
@@ -20,6 +21,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
     (void)argv;
     hak_environment_read(environment);
     hak_start_process();
+    hak_site_rules_read();
     hak_tuner_start();
 }
 

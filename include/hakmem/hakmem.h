@@ -144,6 +144,14 @@ HAKMEM_API bool hak_profile_start(size_t sample_bytes);
 // Take no more samples. Those that live are still followed until they are freed.
 HAKMEM_API void hak_profile_stop(void);
 
+// ---- site rules ----
+
+// Give what the function `where` allocates (or `module+0xoffset`, or `module+0xstart-0xend`, of its return
+// addresses) a way of its own, from now on: `ways` are some of "short" or "long", "uncached", "unmap",
+// "huge", "zero", "align=N", separated by commas. docs/site-rules.md explains them. False when it cannot be
+// read, or the rules are too many. Reads the files of the program and its libraries: not for a busy loop.
+HAKMEM_API bool hak_site_rule(const char *where, const char *ways);
+
 // ---- options: docs/options.md has them all ----
 
 // The value of an option, false when there is none of that name.

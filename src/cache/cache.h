@@ -53,6 +53,7 @@ struct hak_magazine {
     uint8_t swings;          // lock: times that a refill followed a flush or the reverse
     bool is_used : 1;        // lock: had a slow event since somebody last looked
     bool is_refilled : 1;    // lock: its thread allocates blocks of this class
+    bool is_ruled : 1;       // owner: the class is served by companions (site.h)
     bool flushed_last : 1;   // lock: the last slow event was a flush
     _Atomic(bool) has_spare; // lock; others a hint: more than one slab has blocks to give
     // The purger's notes about a magazine that nobody uses (steal.c).
@@ -113,14 +114,28 @@ enum hak_cache_state {
     HAK_CACHE_DEAD, // its thread has ended; it waits for the next one (the orphans: always)
 };
 
+// Whose blocks it has. Caches of different roles never become each other.
+enum hak_cache_role {
+    HAK_ROLE_HEAP,   // a heap's, or the sweeper's
+    HAK_ROLE_THREAD, // a thread's
+    HAK_ROLE_REST,   // of a thread's companions (site.h) that for sites without a rule,
+    HAK_ROLE_SHORT,  // for short-lived blocks,
+    HAK_ROLE_LONG,   // and for long-lived ones
+    HAK_CACHE_ROLES
+};
+enum { HAK_COMPANIONS = HAK_CACHE_ROLES - HAK_ROLE_REST };
+
 struct hak_cache {
     _Atomic(hak_place *) top[HAK_MAGAZINES]; // owner writes; a purger reads
     // What free subtracts from an entry to get a magazine: tag, or HAK_RETURNS less. Whoever wants
     // the cache to sample sets it; the owner sets it right in its next slow path (sampler.h).
     _Atomic(uint32_t) hit_tag;
-    uint32_t tag;    // constant: id << 8
-    bool is_direct;  // keeps no magazines (option check)
-    bool has_thread; // not a heap's, not the sweeper's
+    uint32_t tag;                                 // constant: id << 8
+    bool is_direct;                               // keeps no magazines (option check)
+    bool has_thread;                              // constant: not a heap's, not the sweeper's
+    bool keeps_elsewhere;                         // owner: a companion has its BigCache (site.h)
+    uint8_t role;                                 // constant: enum hak_cache_role
+    struct hak_cache *companions[HAK_COMPANIONS]; // owner: by role, from HAK_ROLE_REST on
 
     struct hak_lock lock HAK_ALIGNED(HAK_CACHE_LINE);
     _Atomic(uint32_t) state; // enum hak_cache_state; lock
@@ -138,14 +153,15 @@ struct hak_cache {
     _Atomic(int) thread_id;          // owner: the kernel's number of the thread that had it last
     struct hak_cache *asked_next;    // lock: whom to ask next for a slab (loot.h)
 
-    uint64_t unguarded;                 // owner: requests since one got a guard (guard.h)
-    struct hak_quarantine *quarantine;  // lock; NULL until first used (direct.h)
-    size_t magazine_bytes;              // lock: of blocks that the grown magazines may hold
-    size_t new_slab_bytes;              // lock: of slabs made since the magazines were last tidied
-    unsigned magazine_hand;             // lock: the class to look at next when one has to shrink
-    _Atomic(bool) has_slabs;            // lock; the orphans only, a hint: they have some
-    struct hak_list full;               // lock: slabs of any class without blocks to give
-    struct hak_list larges;             // lock: a heap's large blocks in use
+    uint64_t unguarded;                // owner: requests since one got a guard (guard.h)
+    struct hak_quarantine *quarantine; // lock; NULL until first used (direct.h)
+    size_t magazine_bytes;             // lock: of blocks that the grown magazines may hold
+    size_t new_slab_bytes;             // lock: of slabs made since the magazines were last tidied
+    size_t returned_bytes;   // lock: that magazines gave their slabs since the last sweep, net
+    unsigned magazine_hand;  // lock: the class to look at next when one has to shrink
+    _Atomic(bool) has_slabs; // lock; the orphans only, a hint: they have some
+    struct hak_list full;    // lock: slabs of any class without blocks to give
+    struct hak_list larges;  // lock: a heap's large blocks in use
     struct hak_hot hot[HAK_HOT_PLACES]; // BigCache: one for each doubling to 4 MiB
     struct hak_sampling *sampling;      // lock; NULL until it first samples
 

@@ -16,7 +16,7 @@
 
 struct hak_cache *hak_heap_make(void)
 {
-    return hak_cache_make(false, NULL);
+    return hak_cache_make(HAK_ROLE_HEAP, NULL);
 }
 
 static void *heap_try(struct hak_cache *heap, size_t bytes, unsigned size_class)

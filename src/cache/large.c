@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "cache/sample.h"
+#include "cache/site.h"
 #include "cache/sweep.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -20,10 +21,13 @@ static size_t large_block_bytes(size_t bytes)
 
 _Atomic(uint64_t) hak_large_counts[HAK_LARGE_BINS + 1];
 
-static struct hak_slab *large_make(size_t block_bytes, size_t alignment)
+// Smaller ones hold no huge page.
+#define HUGE_LEAST HAK_MIB(2)
+
+static struct hak_slab *large_make(size_t block_bytes, size_t alignment, bool is_alone)
 {
     if (block_bytes > HAK_LARGE_RUN_MAX || hak_load_relaxed(&hak_options.large_pool) == 0 ||
-        alignment > HAK_SUPER_BYTES) {
+        alignment > HAK_SUPER_BYTES || is_alone) {
         return hak_arena_map(block_bytes, alignment);
     }
     const unsigned align_units =
@@ -67,24 +71,31 @@ static uint32_t large_entry(struct hak_slab *slab)
     // A heap's block leaves its heap's list when it is freed, and a sample is forgotten, which are no short
     // ways; a guarded one is of no bin's size.
     const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&slab->owner) == NULL &&
-                          slab->sampled_blocks == 0 && !hak_arena_is_guarded(slab);
+                          slab->sampled_blocks == 0 && !hak_arena_is_guarded(slab) &&
+                          !slab->is_unkept;
     return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_BINS);
 }
 
-void *hak_large_alloc(size_t bytes, size_t alignment, bool *zeroed)
+void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroed)
 {
+    const size_t block_bytes = large_block_bytes(bytes);
+    const bool is_huge = (ways & HAK_WAY_HUGE) != 0 && block_bytes >= HUGE_LEAST;
     struct hak_slab *slab = NULL;
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.guard_large) != 0)) {
         slab = hak_arena_map_guarded(bytes, alignment);
     }
     if (slab == NULL) {
-        slab = large_make(large_block_bytes(bytes), alignment);
+        slab = large_make(block_bytes, alignment, is_huge || (ways & HAK_WAY_UNMAP) != 0);
     }
     if (slab == NULL) {
         return NULL;
     }
     const unsigned bin = hak_large_bin_of(slab->bytes);
     hak_add_relaxed(&hak_large_counts[bin < HAK_LARGE_BINS ? bin : HAK_LARGE_BINS], 1);
+    if (is_huge) {
+        hak_os_want_huge(slab->base, block_bytes, true);
+    }
+    slab->is_unkept = (ways & (HAK_WAY_UNKEPT | HAK_WAY_UNMAP)) != 0;
     *zeroed = slab->zeroed;
     slab->zeroed = false;
     slab->sampled_blocks = 0;

@@ -19,8 +19,8 @@
 #define HAK_SWEPT_BINS 40
 
 // A block of at least `bytes` > HAK_SMALL_MAX, aligned to `alignment` (a power of two). Sets
-// `zeroed` when its pages are untouched. Needs no cache.
-HAK_INTERNAL void *hak_large_alloc(size_t bytes, size_t alignment, bool *zeroed);
+// `zeroed` when its pages are untouched. `ways` are those of its site (site.h). Needs no cache.
+HAK_INTERNAL void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroed);
 // Free `block`, whose map entry is `entry` and names no owner. Dies unless it is a large block in use.
 HAK_INTERNAL void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry);
 // Grow or shrink it where it lies, or by moving its pages. Returns where it is then, or NULL when

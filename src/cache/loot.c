@@ -23,10 +23,21 @@ static bool is_heap(const struct hak_cache *cache)
     return !cache->has_thread && cache != &hak_cache_late;
 }
 
+// Do its slabs hold only what rules want together?
+static bool is_apart(const struct hak_cache *cache)
+{
+    return cache->role >= HAK_ROLE_SHORT;
+}
+
+static bool may_share(const struct hak_cache *a, const struct hak_cache *b)
+{
+    return a->role == b->role || (!is_apart(a) && !is_apart(b));
+}
+
 struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
 {
     // A look without the lock: threads that never end must not meet here.
-    if (!hak_load_relaxed(&hak_orphans.has_slabs) || is_heap(cache)) {
+    if (!hak_load_relaxed(&hak_orphans.has_slabs) || is_heap(cache) || is_apart(cache)) {
         return NULL;
     }
     struct hak_slab *slab = NULL;
@@ -73,7 +84,7 @@ static struct hak_slab *spare_slab_of(struct hak_cache *owner,
                                       unsigned size_class)
 {
     if (owner == cache || !hak_load_relaxed(&owner->magazines[size_class].has_spare) ||
-        is_heap(owner) || !hak_lock_try(&owner->lock)) {
+        is_heap(owner) || !may_share(owner, cache) || !hak_lock_try(&owner->lock)) {
         return NULL;
     }
     struct hak_slab *slab = spare_slab_locked(owner, size_class);
@@ -110,7 +121,8 @@ bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
         return false;
     }
     struct hak_cache *owner = hak_cache_owner_or_end(block);
-    if (hak_load_relaxed(&owner->state) != HAK_CACHE_DEAD || !hak_lock_try(&owner->lock)) {
+    if (hak_load_relaxed(&owner->state) != HAK_CACHE_DEAD || is_apart(owner) ||
+        !hak_lock_try(&owner->lock)) {
         return false;
     }
     const bool is_taken =
@@ -153,6 +165,9 @@ void hak_loot_break_up(struct hak_cache *cache)
     hak_magazine_flush_all(cache);
     hak_inbox_post_all(cache);
     hak_large_expire(cache, 0);
+    if (is_apart(cache)) {
+        return; // its slabs wait for the next cache of its role
+    }
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         leave(hak_cache_slabs(cache, size_class));
     }

@@ -10,6 +10,7 @@
 #include "cache/large.h"
 #include "cache/pools.h"
 #include "cache/sampler.h"
+#include "cache/site.h"
 #include "cache/steal.h"
 #include "meta/pool.h"
 #include "os/os.h"
@@ -65,6 +66,8 @@ static void magazine_put(struct hak_cache *cache, unsigned index, uint32_t first
 {
     hak_place *base = cache->magazines[index].base;
     hak_count(&cache->class_counts[hak_magazine_class(index)].spilled_blocks, last + 1 - first);
+    cache->returned_bytes +=
+        (last + 1 - first) * (size_t)hak_classes[hak_magazine_class(index)].bytes;
     while (first <= last) {
         first += hak_inbox_route_row(cache, cache, &base[first], last - first + 1);
     }
@@ -232,7 +235,7 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
     struct hak_magazine *magazine = &cache->magazines[size_class];
     HAK_ASSERT(hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) == NULL);
     if (magazine->base == NULL) {
-        if (!magazine_start(cache, size_class)) {
+        if (magazine->is_ruled || !magazine_start(cache, size_class)) {
             return hak_cache_take(cache, size_class);
         }
     } else {
@@ -258,6 +261,9 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
     hak_inbox_refill(cache, returns, want);
     hak_place *top = hak_load_relaxed(&cache->top[size_class]);
     const uint32_t held = magazine_held(cache, size_class);
+    if (returns == size_class) {
+        want = hak_site_refill(cache, size_class, want);
+    }
     if (held == 0 || (returns != size_class && held < want)) {
         void *blocks[REFILL_MAX];
         const uint32_t more = want - held < REFILL_MAX ? want - held : REFILL_MAX;
@@ -280,7 +286,8 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
 {
     struct hak_magazine *magazine = &cache->magazines[index];
     // A class may be freed before it is ever allocated here: after a thread took over a cache.
-    if (magazine->base == NULL && !magazine_start(cache, index)) {
+    const bool is_ruled = cache->magazines[hak_magazine_class(index)].is_ruled;
+    if (magazine->base == NULL && (is_ruled || !magazine_start(cache, index))) {
         hak_inbox_route(cache, cache, block);
         return;
     }
@@ -398,4 +405,16 @@ void hak_magazine_end_returns(struct hak_cache *cache)
         }
         magazine_end(cache, index);
     }
+}
+
+void hak_magazine_retire(struct hak_cache *cache, unsigned size_class)
+{
+    for (unsigned index = size_class; index < HAK_MAGAZINES; index += HAK_RETURNS) {
+        if (cache->magazines[index].base != NULL) {
+            magazine_empty(cache, index);
+        }
+        magazine_end(cache, index);
+    }
+    cache->magazines[size_class].is_refilled = false;
+    cache->magazines[size_class].is_ruled = true;
 }

@@ -122,6 +122,8 @@ unsigned hak_cache_take_many(struct hak_cache *cache,
         slab_list_if_full(cache, slab);
     }
     hak_cache_note_spare(cache, size_class);
+    const size_t bytes = got * (size_t)hak_classes[size_class].bytes;
+    cache->returned_bytes -= bytes < cache->returned_bytes ? bytes : cache->returned_bytes;
     return got;
 }
 

@@ -1,4 +1,6 @@
 // slow.c -- what the fast paths fall back to.
+#include <string.h>
+
 #include "base/timing.h"
 #include "cache/direct.h"
 #include "cache/failure.h"
@@ -10,6 +12,7 @@
 #include "cache/pools.h"
 #include "cache/sample.h"
 #include "cache/sampler.h"
+#include "cache/site.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
@@ -75,12 +78,12 @@ static HAK_COLD void *malloc_large(struct hak_cache *cache, struct hak_request r
     bool zeroed;
     void *block = hak_large_reuse(cache, bytes);
     if (block == NULL) {
-        block = hak_large_alloc(bytes, 1, &zeroed);
+        block = hak_large_alloc(bytes, 1, 0, &zeroed);
     }
     if (block == NULL) {
         hak_sweep_everything();
         const uint64_t mark = hak_refusal_mark();
-        block = hak_large_alloc(bytes, 1, &zeroed);
+        block = hak_large_alloc(bytes, 1, 0, &zeroed);
         if (block == NULL) {
             return hak_refuse_memory(request, mark);
         }
@@ -98,14 +101,26 @@ static unsigned class_serving(const struct hak_cache *cache, unsigned size_class
     return size_class < HAK_SMALL_CLASSES ? hak_pools_class(size_class) : size_class;
 }
 
+static void *zero_if_ruled(void *block, size_t size_class, unsigned ways)
+{
+    return (ways & HAK_WAY_ZERO) != 0 ? memset(block, 0, hak_classes[size_class].bytes) : block;
+}
+
 void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
 {
+    unsigned ways = 0;
     const struct hak_request request = {bytes, 1, site};
     struct hak_cache *cache = hak_cache_self;
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
         cache = hak_start_thread(NULL);
         if (cache == NULL) {
             return hak_refuse_memory(request, 0);
+        }
+    }
+    if (HAK_UNLIKELY(cache->magazines[size_class].is_ruled)) {
+        void *block = hak_site_pop(cache, size_class, site);
+        if (HAK_LIKELY(block != NULL)) {
+            return block;
         }
     }
     if (direct_came_late(cache)) {
@@ -132,6 +147,15 @@ void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
     if (HAK_UNLIKELY(served != size_class)) {
         return malloc_large(cache, request);
     }
+    if (HAK_UNLIKELY(hak_site_has_rules())) {
+        ways = hak_site_ways(site);
+        cache = hak_site_cache(cache, &size_class, ways);
+        hak_sampler_follow(cache);
+        void *block = hak_cache_pop(cache, size_class); // of a companion
+        if (block != NULL) {
+            return zero_if_ruled(block, size_class, ways);
+        }
+    }
     size_t every;
     const uint64_t begin = hak_timing_begin();
     hak_lock_take(&cache->lock);
@@ -139,13 +163,31 @@ void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
     void *block = malloc_locked(cache, (unsigned)size_class, bytes, &every);
     hak_lock_drop(&cache->lock);
     hak_timing_end(HAK_TIMING_refill, begin);
-    return HAK_LIKELY(block != NULL) ? malloc_sampled(block, request, every)
-                                     : malloc_again(cache, request, (unsigned)size_class);
+    if (HAK_UNLIKELY(block == NULL)) {
+        block = malloc_again(cache, request, (unsigned)size_class);
+    } else {
+        malloc_sampled(block, request, every);
+    }
+    return block != NULL ? zero_if_ruled(block, size_class, ways) : NULL;
 }
 
 void *hak_malloc_slow(size_t bytes, size_t size_class)
 {
     return hak_malloc_slow_for(bytes, size_class, HAK_SITE);
+}
+
+// Into a full magazine of one of the thread's caches.
+static void free_own(struct hak_cache *cache, unsigned size_class, void *block)
+{
+    const uint64_t begin = hak_timing_begin();
+    hak_sampler_follow(cache);
+    hak_lock_take(&cache->lock);
+    hak_count(&cache->events, 1);
+    hak_magazine_spill(cache, hak_sampler_returns(cache, size_class), block);
+    const size_t returned = cache->returned_bytes; // may be all that is left of pages nobody uses
+    hak_lock_drop(&cache->lock);
+    hak_timing_end(HAK_TIMING_spill, begin);
+    hak_sweep_wanted(returned);
 }
 
 static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
@@ -164,23 +206,18 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
     if (direct_came_late(cache)) {
         hak_start_direct(cache);
     }
+    struct hak_cache *own;
     hak_sampler_follow(cache);
     if (hak_guard_owns(block)) {
         hak_guard_put(block, HAK_SITE); // the program's call: all between are tail calls
     } else if (!hak_map_is_small(entry)) {
         const uint64_t begin = hak_timing_begin();
-        hak_large_free(cache, block, entry);
+        hak_large_free(hak_site_keeper(cache), block, entry);
         hak_timing_end(HAK_TIMING_large_free, begin);
     } else if (HAK_UNLIKELY(cache->is_direct)) {
         hak_direct_put(block);
-    } else if (HAK_MAP_TAG(entry) == cache->tag) {
-        const uint64_t begin = hak_timing_begin();
-        hak_lock_take(&cache->lock);
-        hak_count(&cache->events, 1);
-        hak_magazine_spill(cache, hak_sampler_returns(cache, size_class), block);
-        hak_lock_drop(&cache->lock);
-        hak_timing_end(HAK_TIMING_spill, begin);
-        hak_sweep_wanted(0);
+    } else if ((own = hak_site_own(cache, HAK_MAP_TAG(entry))) != NULL) {
+        free_own(own, size_class, block);
     } else {
         const uint64_t begin = hak_timing_begin();
         hak_inbox_post(cache, block, entry);
@@ -207,10 +244,32 @@ static HAK_NOINLINE void free_in_sampled(void *block, struct hak_cache *cache, u
     free_slowest(block, entry);
 }
 
+// A small block of one of the thread's companions, into a magazine that has room. A slab with samples is
+// no cache's here: its entry is marked.
+static bool free_companion(struct hak_cache *cache, void *block)
+{
+    const uint32_t entry = hak_map_entry(block);
+    struct hak_cache *own = hak_site_own(cache, HAK_MAP_TAG(entry));
+    const uint32_t magazine = own != NULL ? entry - hak_load_relaxed(&own->hit_tag) : HAK_MAGAZINES;
+    if (magazine >= HAK_MAGAZINES) {
+        return false;
+    }
+    hak_place *top = hak_load_relaxed(&own->top[magazine]);
+    if (hak_place_is_end(top)) {
+        return false;
+    }
+    hak_place_store(top, block);
+    hak_store_relaxed(&own->top[magazine], top + 1);
+    return true;
+}
+
 // In the order of what a busy program needs fast: a large block that finds its place in the
 // cache, a block of another owner, and the rest.
 void hak_free_slow(void *block, struct hak_cache *cache)
 {
+    if (HAK_UNLIKELY(cache->companions[0] != NULL) && free_companion(cache, block)) {
+        return;
+    }
     if (hak_large_keep(cache, block)) {
         return;
     }

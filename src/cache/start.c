@@ -60,14 +60,24 @@ void hak_start_direct(struct hak_cache *cache)
     hak_lock_drop(&cache->lock);
 }
 
+static void flush(struct hak_cache *cache)
+{
+    hak_lock_take(&cache->lock);
+    hak_inbox_drain(cache, cache);
+    hak_magazine_flush_all(cache);
+    hak_lock_drop(&cache->lock);
+}
+
 void hak_stop_process(void)
 {
     struct hak_cache *cache = hak_cache_self;
     if (cache != &hak_cache_nobody && !cache->is_direct) {
-        hak_lock_take(&cache->lock);
-        hak_inbox_drain(cache, cache);
-        hak_magazine_flush_all(cache);
-        hak_lock_drop(&cache->lock);
+        flush(cache);
+        for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
+            if (cache->companions[i] != NULL) {
+                flush(cache->companions[i]);
+            }
+        }
     }
     if (hak_harden.sees_all) {
         hak_direct_check_all();

@@ -29,6 +29,7 @@ static struct hak_lock sweep_lock;
 static struct hak_cache *sweep_cache; // sweep lock: for blocks on their way to other owners
 static size_t sweep_kept_bytes; // sweep lock: in large blocks that caches kept, at the last look
 static _Atomic(sweep_hook) sweep_work; // called in each tick; NULL: nothing
+static size_t sweep_returned_bytes;    // sweep lock: that slabs got back since the last look
 static _Atomic(uint32_t) sweep_alarm;  // slept on
 static _Atomic(int) sweep_process;     // whose thread the sweeper may be
 
@@ -87,6 +88,8 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
     const uint64_t events = hak_load_relaxed(&cache->events);
     cache->idle_ticks = events == cache->seen_events ? cache->idle_ticks + 1 : 0;
     cache->seen_events = events;
+    sweep_returned_bytes += cache->returned_bytes;
+    cache->returned_bytes = 0;
     const bool sleeps = all || cache->idle_ticks >= IDLE_LOOKS;
     if (hak_load_relaxed(&cache->is_whole)) {
         if (!sleeps) {
@@ -113,8 +116,9 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
 static size_t sweep_pass_locked(bool all)
 {
     size_t kept = 0;
+    sweep_returned_bytes = 0;
     if (sweep_cache == NULL) {
-        sweep_cache = hak_cache_make(false, NULL);
+        sweep_cache = hak_cache_make(HAK_ROLE_HEAP, NULL);
     }
     if (sweep_cache == NULL) {
         return 0; // no memory for it; nothing is lost by not sweeping
@@ -218,14 +222,17 @@ static void sweep_until_quiet(void)
         hak_count(&hak_arena.tick, 1);
         const uint64_t begin = hak_timing_begin();
         const size_t kept = sweep_pass_locked(false);
+        const size_t returned = sweep_returned_bytes;
         hak_timing_end(HAK_TIMING_sweep, begin);
         hak_lock_drop(&sweep_lock);
         const size_t gone = purge_due();
+        const bool is_busy = returned >= hak_load_relaxed(&hak_options.purge_start_bytes);
         const sweep_hook work = hak_load_relaxed(&sweep_work);
         if (work != NULL) {
             work();
         }
-        quiet = gone > 0 || kept > 0 || work != NULL || is_worth_waiting() ? 0 : quiet + 1;
+        const bool goes_on = gone > 0 || kept > 0 || is_busy || work != NULL;
+        quiet = goes_on || is_worth_waiting() ? 0 : quiet + 1;
     }
 }
 

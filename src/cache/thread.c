@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "base/options.h"
@@ -12,15 +13,20 @@
 #include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/sample.h"
+#include "cache/site.h"
 #include "cache/start.h"
 #include "cache/steal.h"
 #include "cache/sweep.h"
 #include "meta/pool.h"
 #include "slab/arena.h"
 
+#define NONE_DEAD(role) {&hak_registry.dead[role], &hak_registry.dead[role]}
 struct hak_registry hak_registry = {
-    .dead = {{&hak_registry.dead[0], &hak_registry.dead[0]},
-             {&hak_registry.dead[1], &hak_registry.dead[1]}},
+    .dead = {NONE_DEAD(HAK_ROLE_HEAP),
+             NONE_DEAD(HAK_ROLE_THREAD),
+             NONE_DEAD(HAK_ROLE_REST),
+             NONE_DEAD(HAK_ROLE_SHORT),
+             NONE_DEAD(HAK_ROLE_LONG)},
 };
 
 // Both: empty, because place 0 is NULL, and full, because place 1 is HAK_FULL.
@@ -54,7 +60,7 @@ static pthread_key_t thread_key;
 static bool thread_key_is_made;
 
 // Step add of registry.pml.
-static struct hak_cache *registry_add_locked(bool has_thread)
+static struct hak_cache *registry_add_locked(enum hak_cache_role role)
 {
     struct hak_cache *cache = hak_pool_take(sizeof *cache);
     if (cache == NULL) {
@@ -72,7 +78,8 @@ static struct hak_cache *registry_add_locked(bool has_thread)
     hak_list_start(&cache->dead_link);
     cache->tag = ++hak_registry.count << 8;
     hak_store_relaxed(&cache->hit_tag, cache->tag);
-    cache->has_thread = has_thread;
+    cache->role = (uint8_t)role;
+    cache->has_thread = role != HAK_ROLE_HEAP;
     cache->next = hak_load_relaxed(&hak_registry.all);
     hak_store_release(&hak_registry.all, cache); // pairs with: sweep_pass_locked
     return cache;
@@ -80,15 +87,14 @@ static struct hak_cache *registry_add_locked(bool has_thread)
 
 // The one that died last: what it has is the likeliest to be in the processor's cache. Step take_over of
 // registry.pml, step revive of owners.pml.
-static struct hak_cache *registry_revive_locked(bool has_thread, struct hak_cache *wanted)
+static struct hak_cache *registry_revive_locked(enum hak_cache_role role, struct hak_cache *wanted)
 {
-    struct hak_list *dead = &hak_registry.dead[has_thread];
+    struct hak_list *dead = &hak_registry.dead[role];
     if (hak_list_is_empty(dead)) {
         return NULL;
     }
     struct hak_cache *cache = HAK_LIST_ITEM(dead->next, struct hak_cache, dead_link);
-    if (wanted != NULL && wanted->has_thread == has_thread &&
-        hak_list_is_linked(&wanted->dead_link)) {
+    if (wanted != NULL && wanted->role == role && hak_list_is_linked(&wanted->dead_link)) {
         cache = wanted;
     }
     hak_list_remove(&cache->dead_link);
@@ -100,12 +106,12 @@ static struct hak_cache *registry_revive_locked(bool has_thread, struct hak_cach
     return cache;
 }
 
-struct hak_cache *hak_cache_make(bool has_thread, struct hak_cache *wanted)
+struct hak_cache *hak_cache_make(enum hak_cache_role role, struct hak_cache *wanted)
 {
     hak_lock_take(&hak_registry.lock);
-    struct hak_cache *cache = registry_revive_locked(has_thread, wanted);
+    struct hak_cache *cache = registry_revive_locked(role, wanted);
     if (cache == NULL) {
-        cache = registry_add_locked(has_thread);
+        cache = registry_add_locked(role);
     }
     hak_lock_drop(&hak_registry.lock);
     return cache;
@@ -113,17 +119,17 @@ struct hak_cache *hak_cache_make(bool has_thread, struct hak_cache *wanted)
 
 static void registry_bury_locked(struct hak_cache *cache)
 {
-    hak_list_push(&hak_registry.dead[cache->has_thread], &cache->dead_link);
+    hak_list_push(&hak_registry.dead[cache->role], &cache->dead_link);
 }
 
 // More whole caches than can be in use at a time are not worth their memory: the first one beyond
 // that, counted from the one that died last; NULL when there is none. Those behind it have waited
 // for longer, and the sweeper looks after them.
-static struct hak_cache *registry_surplus_locked(bool has_thread)
+static struct hak_cache *registry_surplus_locked(enum hak_cache_role role)
 {
     static unsigned processors; // registry lock
     processors = processors != 0 ? processors : hak_os_processors();
-    const struct hak_list *dead = &hak_registry.dead[has_thread];
+    const struct hak_list *dead = &hak_registry.dead[role];
     unsigned whole = 0;
     for (struct hak_list *link = dead->next; link != dead; link = link->next) {
         struct hak_cache *cache = HAK_LIST_ITEM(link, struct hak_cache, dead_link);
@@ -151,7 +157,7 @@ void hak_cache_end(struct hak_cache *cache)
     hak_lock_take(&hak_registry.lock);
     registry_bury_locked(cache);
     struct hak_cache *surplus =
-        hak_load_relaxed(&hak_options.purger) ? registry_surplus_locked(cache->has_thread) : cache;
+        hak_load_relaxed(&hak_options.purger) ? registry_surplus_locked(cache->role) : cache;
     hak_lock_drop(&hak_registry.lock);
     if (surplus != NULL) {
         hak_loot_break_up_dead(surplus);
@@ -180,6 +186,13 @@ static void thread_end(void *value)
         return;
     }
     hak_cache_self = &hak_cache_late;
+    for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
+        struct hak_cache *companion = cache->companions[i];
+        cache->companions[i] = NULL;
+        if (companion != NULL) {
+            hak_cache_end(companion);
+        }
+    }
     hak_cache_end(cache);
 }
 
@@ -189,7 +202,7 @@ struct hak_cache *hak_cache_for_thread(const void *block)
     if (cache != &hak_cache_nobody) {
         return cache;
     }
-    cache = hak_cache_make(true, hak_cache_owner_of(block));
+    cache = hak_cache_make(HAK_ROLE_THREAD, hak_cache_owner_of(block));
     if (cache != NULL) {
         hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
         // First the cache: setting the key may allocate.
@@ -282,12 +295,13 @@ static void world_drop(bool is_child)
     drop(&hak_cache_late.lock);
     for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
          cache = cache->next) {
-        if (is_child && cache != hak_cache_self && cache->has_thread &&
+        if (is_child && hak_site_own(hak_cache_self, cache->tag) == NULL && cache->has_thread &&
             hak_load_relaxed(&cache->state) == HAK_CACHE_LIVE) {
             // Its thread stayed with the parent. What it was in the middle of is at most one
             // block in its hand, which counts as in use.
             hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
             hak_store_relaxed(&cache->is_whole, true);
+            memset(cache->companions, 0, sizeof cache->companions);
             registry_bury_locked(cache);
         }
         drop(&cache->lock);

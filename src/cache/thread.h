@@ -15,9 +15,9 @@ struct hak_registry {
     //   written by   holder of lock   registry_add_locked   release
     //   read by      any              sweep_pass_locked …   acquire
     _Atomic(struct hak_cache *) all;
-    // lock: for the next heap [0], for the next thread [1]. Never one for the other: ending
-    // a heap frees all that its cache owns, and a thread leaves blocks behind that live on.
-    struct hak_list dead[2];
+    // lock: by role, for the next one of that role. Never one for another: ending a heap frees all
+    // that its cache owns, and a thread leaves blocks behind that live on.
+    struct hak_list dead[HAK_CACHE_ROLES];
     uint32_t count; // lock: caches made; the last one's id
 };
 
@@ -28,8 +28,8 @@ HAK_INTERNAL extern struct hak_registry hak_registry;
 // to free, or NULL. A thread that begins with freeing what a dead one has left goes on with that
 // one's data, and so with its cache.
 HAK_INTERNAL struct hak_cache *hak_cache_for_thread(const void *block);
-// A cache for a thread, or for a heap, or NULL without memory. `wanted`: that one, if it is dead.
-HAK_INTERNAL struct hak_cache *hak_cache_make(bool has_thread, struct hak_cache *wanted);
+// A cache of that role, or NULL without memory. `wanted`: that one, if it is dead.
+HAK_INTERNAL struct hak_cache *hak_cache_make(enum hak_cache_role role, struct hak_cache *wanted);
 // Nobody uses `cache` any more: it waits, as it is, for who needs it.
 HAK_INTERNAL void hak_cache_end(struct hak_cache *cache);
 

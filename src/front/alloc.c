@@ -11,6 +11,7 @@
 #include "cache/magazine.h"
 #include "cache/pools.h"
 #include "cache/sampler.h"
+#include "cache/site.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "front/alloc.h"
@@ -26,12 +27,39 @@ struct hak_cache *hak_front_cache(void)
     return HAK_LIKELY(cache != &hak_cache_nobody) ? cache : hak_start_thread(NULL);
 }
 
+// From this size on it pays to ask which pages are there at all: those that are not read as zero.
+#define ASK_MIN HAK_KIB(256)
+
+static void *clear_large(void *block, size_t bytes)
+{
+    if (bytes < ASK_MIN) {
+        return memset(block, 0, bytes);
+    }
+    hak_os_clear(block, bytes);
+    return block;
+}
+
+static void *alloc_large(struct hak_request request, size_t least, unsigned ways, bool *zeroed)
+{
+    const size_t ruled = (size_t)1 << HAK_WAYS_ALIGN_LOG2(ways);
+    const size_t alignment = ruled > request.alignment ? ruled : request.alignment;
+    void *block = hak_large_alloc(least, alignment, ways, zeroed);
+    if ((ways & HAK_WAY_ZERO) != 0 && block != NULL && !*zeroed) {
+        clear_large(block, least);
+        *zeroed = true;
+    }
+    return block;
+}
+
 // There is no memory for it: give back what all caches hold, and try once more.
-static HAK_COLD void *large_again(struct hak_request request, size_t least, bool *zeroed)
+static HAK_COLD void *large_again(struct hak_request request,
+                                  size_t least,
+                                  unsigned ways,
+                                  bool *zeroed)
 {
     hak_sweep_everything();
     const uint64_t mark = hak_refusal_mark();
-    void *block = hak_large_alloc(least, request.alignment, zeroed);
+    void *block = alloc_large(request, least, ways, zeroed);
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
 
@@ -58,13 +86,29 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
     hak_lock_take(&cache->lock);
     hak_magazine_tidy(cache, least);
     hak_lock_drop(&cache->lock);
-    void *block = hak_large_alloc(least, alignment, zeroed);
+    const unsigned ways = hak_site_has_rules() ? hak_site_ways(site) : 0;
+    void *block = alloc_large(request, least, ways, zeroed);
     hak_timing_end(HAK_TIMING_large_alloc, begin);
-    block = HAK_LIKELY(block != NULL) ? block : large_again(request, least, zeroed);
+    block = HAK_LIKELY(block != NULL) ? block : large_again(request, least, ways, zeroed);
     if (HAK_LIKELY(block != NULL)) {
         hak_sampler_large(block, request);
     }
     return block;
+}
+
+// A thread's BigCache may be a companion's, so that ruled sites come here.
+static void *malloc_large(size_t bytes, const void *site)
+{
+    if (HAK_UNLIKELY(hak_site_has_rules()) && hak_front_cache() != NULL) {
+        struct hak_cache *keeper = hak_site_keeper(hak_cache_self);
+        const bool is_plain =
+            hak_site_ways(site) == 0 && hak_load_relaxed(&hak_options.sample_bytes) == 0;
+        void *block = is_plain ? hak_large_reuse(keeper, bytes) : NULL;
+        if (block != NULL) {
+            return block;
+        }
+    }
+    return hak_alloc_large(bytes, 1, NULL, site);
 }
 
 HAK_INLINE void *alloc_above_tiny(size_t bytes, const void *site)
@@ -73,7 +117,7 @@ HAK_INLINE void *alloc_above_tiny(size_t bytes, const void *site)
         return hak_cache_alloc_for(hak_cache_self, bytes, hak_small_class_of(bytes), site);
     }
     void *block = hak_large_reuse(hak_cache_self, bytes);
-    return HAK_LIKELY(block != NULL) ? block : hak_alloc_large(bytes, 1, NULL, site);
+    return HAK_LIKELY(block != NULL) ? block : malloc_large(bytes, site);
 }
 
 void *hak_alloc_above_tiny(size_t bytes, const void *site)
@@ -110,7 +154,7 @@ static void *calloc_fresh(size_t size_class)
 {
     struct hak_cache *cache = hak_front_cache();
     if (cache == NULL || cache->is_direct || hak_sampler_every(cache) != 0 ||
-        !hak_pools_have(size_class) ||
+        !hak_pools_have(size_class) || cache->magazines[size_class].is_ruled ||
         hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
         return NULL;
     }
@@ -121,18 +165,6 @@ static void *calloc_fresh(size_t size_class)
     if (block != NULL && !zeroed) {
         memset(block, 0, hak_classes[size_class].bytes);
     }
-    return block;
-}
-
-// From this size on it pays to ask which pages are there at all: those that are not read as zero.
-#define ASK_MIN HAK_KIB(256)
-
-static void *clear_large(void *block, size_t bytes)
-{
-    if (bytes < ASK_MIN) {
-        return memset(block, 0, bytes);
-    }
-    hak_os_clear(block, bytes);
     return block;
 }
 

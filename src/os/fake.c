@@ -268,6 +268,14 @@ size_t hak_os_read_file(const char *path, char *text, size_t bytes)
     return length;
 }
 
+// No unit test has a file to map.
+const void *hak_os_map_file(const char *path, size_t *bytes)
+{
+    (void)path;
+    *bytes = 0;
+    return NULL;
+}
+
 size_t hak_os_memory_bytes(void)
 {
     return hak_fake.memory_bytes;

@@ -244,6 +244,22 @@ size_t hak_os_count_lines(const char *path)
     return lines;
 }
 
+const void *hak_os_map_file(const char *path, size_t *bytes)
+{
+    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (call_failed(file)) {
+        return NULL;
+    }
+    const long length = hak_syscall(SYS_lseek, file, 0, SEEK_END, 0, 0, 0);
+    long got = -1;
+    if (!call_failed(length) && length > 0) {
+        got = hak_syscall(SYS_mmap, 0, length, PROT_READ, MAP_PRIVATE, file, 0);
+    }
+    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    *bytes = (size_t)length;
+    return call_failed(got) ? NULL : (const void *)got;
+}
+
 size_t hak_os_memory_bytes(void)
 {
     struct sysinfo machine = {0};

@@ -88,6 +88,8 @@ HAK_INTERNAL size_t hak_os_read_file(const char *path, char *text, size_t bytes)
 
 // How many lines such a file has.
 HAK_INTERNAL size_t hak_os_count_lines(const char *path);
+// Map a whole file for reading, or NULL when it cannot be read or is empty. hak_os_unmap ends it.
+HAK_INTERNAL const void *hak_os_map_file(const char *path, size_t *bytes);
 
 // The machine's memory, SIZE_MAX when unknown, and its processors that this process may run on, at
 // least 1.

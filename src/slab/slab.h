@@ -58,7 +58,8 @@ struct hak_slab {
     uint8_t size_class;      // small
     uint8_t state;           // enum hak_slab_state
     bool zeroed;             // the pages were never touched since they came from the kernel
-    bool is_hardened;        // small: made when the options of harden.h were on
+    bool is_hardened : 1;    // small: made when the options of harden.h were on
+    bool is_unkept : 1;      // large: a rule wants it not to be kept when it is freed
     uint16_t sampled_blocks; // live blocks of it that were sampled (cache/sample.h)
 };
 

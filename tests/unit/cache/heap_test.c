@@ -74,7 +74,7 @@ static void its_caches_are_used_again_by_heaps_only(void)
 {
     struct hak_cache *heap = make();
     hak_heap_end(heap);
-    struct hak_cache *thread = hak_cache_make(true, NULL);
+    struct hak_cache *thread = hak_cache_make(HAK_ROLE_THREAD, NULL);
     UNIT_CHECK(thread != heap);
     UNIT_CHECK(make() == heap);
     hak_cache_end(thread);
@@ -89,9 +89,9 @@ static void its_large_blocks_end_with_it(void)
     struct hak_cache *heap = make();
     bool zeroed;
     const size_t free_units = hak_arena.super_bytes - hak_arena.free_bytes;
-    void *kept = hak_large_alloc(HAK_KIB(100), 1, &zeroed);
-    void *freed = hak_large_alloc(HAK_KIB(100), 1, &zeroed);
-    void *ours = hak_large_alloc(HAK_KIB(100), 1, &zeroed);
+    void *kept = hak_large_alloc(HAK_KIB(100), 1, 0, &zeroed);
+    void *freed = hak_large_alloc(HAK_KIB(100), 1, 0, &zeroed);
+    void *ours = hak_large_alloc(HAK_KIB(100), 1, 0, &zeroed);
     hak_large_belongs(kept, heap);
     hak_large_belongs(freed, heap);
     give(freed);
@@ -111,7 +111,7 @@ static void what_others_keep_is_taken(void)
     hak_sweep_everything();
     UNIT_EQUAL(hak_arena.super_bytes, 0);
     for (unsigned i = 0; i < 4; i++) {
-        larges[i] = hak_large_alloc(HAK_MIB(1), 1, &zeroed);
+        larges[i] = hak_large_alloc(HAK_MIB(1), 1, 0, &zeroed);
     }
     UNIT_EQUAL(hak_arena.free_bytes, 0);
     UNIT_CHECK(hak_large_keep(hak_cache_self, larges[0]));

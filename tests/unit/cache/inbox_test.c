@@ -189,7 +189,7 @@ static void unfinished_parcels_can_be_looted(void)
 {
     produce(CLASS, 100);
     consume(0, 50);
-    struct hak_cache *self = hak_cache_make(false, NULL);
+    struct hak_cache *self = hak_cache_make(HAK_ROLE_HEAP, NULL);
     hak_lock_take(&self->lock);
     hak_lock_take(&consumer->lock);
     hak_outbox_loot(self, consumer);
@@ -213,7 +213,7 @@ static void parcels_for_a_former_owner_are_sent_on(void)
     lock_both();
     hak_magazine_flush_all(producer);
     drop_both();
-    struct hak_cache *heir = hak_cache_make(true, NULL);
+    struct hak_cache *heir = hak_cache_make(HAK_ROLE_THREAD, NULL);
     hak_lock_take(&heir->lock);
     hak_lock_take(&producer->lock);
     hak_list_remove(&slab->link);
@@ -269,7 +269,7 @@ static void an_ended_slab_has_no_owner(void)
     hak_lock_drop(&producer->lock);
     UNIT_CHECK(hak_cache_lock_owner(held[0]) == NULL);
     bool zeroed;
-    void *large = hak_large_alloc(HAK_KIB(40), 1, &zeroed);
+    void *large = hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed);
     UNIT_CHECK(hak_slab_of(large) == slab && hak_cache_lock_owner(held[0]) == NULL);
     UNIT_DIES(hak_direct_put(held[0]), "is already free, and its memory in use again");
     hak_large_free(producer, large, hak_map_entry(large));
@@ -294,7 +294,7 @@ static void a_slab_may_end_while_a_block_is_freed_again(void)
     UNIT_CHECK(late->magazines[OTHER_CLASS].is_refilled);
     UNIT_DIES(hak_loot_adopt(late, block, OTHER_CLASS), "is already free");
     bool zeroed;
-    UNIT_CHECK(hak_large_alloc(HAK_KIB(40), 1, &zeroed) != NULL && hak_slab_of(block) != NULL);
+    UNIT_CHECK(hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed) != NULL && hak_slab_of(block) != NULL);
     become(late);
     UNIT_DIES(hak_inbox_post(late, block, entry), "is already free, and its memory in use again");
 }

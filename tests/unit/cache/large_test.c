@@ -7,7 +7,7 @@
 static void *make(size_t bytes)
 {
     bool zeroed;
-    void *block = hak_large_alloc(bytes, 1, &zeroed);
+    void *block = hak_large_alloc(bytes, 1, 0, &zeroed);
     UNIT_CHECK(block != NULL && hak_map_is_large(hak_map_entry(block)));
     UNIT_CHECK(hak_slab_of(block)->bytes >= bytes);
     return block;

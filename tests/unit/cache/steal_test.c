@@ -351,7 +351,7 @@ int main(void)
 {
     hak_options.magazine_bytes = 4096; // keep the magazine as it is
     victim = new_thread();
-    thief = hak_cache_make(false, NULL);
+    thief = hak_cache_make(HAK_ROLE_HEAP, NULL);
     give(alloc(CLASS));
     UNIT_EQUAL(victim->magazines[CLASS].slots, SLOTS);
     one_block_stays();

@@ -8,7 +8,7 @@
 static void free_megabytes(void)
 {
     bool zeroed;
-    void *block = hak_large_alloc(HAK_MIB(8), 1, &zeroed);
+    void *block = hak_large_alloc(HAK_MIB(8), 1, 0, &zeroed);
     UNIT_CHECK(block != NULL);
     give(block);
 }
@@ -45,7 +45,7 @@ static void keep_at_the_end(void)
 {
     if (hak_sweep_runs == 0 && !was_kept_at_the_end) {
         bool zeroed;
-        void *block = hak_large_alloc(HAK_MIB(2), 1, &zeroed);
+        void *block = hak_large_alloc(HAK_MIB(2), 1, 0, &zeroed);
         UNIT_CHECK(block != NULL);
         const unsigned bin = hak_large_bin_of(HAK_MIB(2));
         hak_large_put(hak_large_place(hak_cache_self, bin), block, bin, hak_map_place(block));
@@ -75,7 +75,7 @@ static void what_is_kept_after_the_end_starts_another(void)
 {
     const size_t starts = hak_fake.thread_starts;
     bool zeroed;
-    void *block = hak_large_alloc(HAK_MIB(2), 1, &zeroed);
+    void *block = hak_large_alloc(HAK_MIB(2), 1, 0, &zeroed);
     UNIT_CHECK(block != NULL && hak_large_keep(hak_cache_self, block));
     UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
     hak_fake.work();

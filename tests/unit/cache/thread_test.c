@@ -188,7 +188,7 @@ static void what_a_thread_had_kept_or_not_sent_goes_with_it(void)
     become(main_thread);
     take_all();
     bool zeroed;
-    void *large = hak_large_alloc(HAK_KIB(50), 1, &zeroed);
+    void *large = hak_large_alloc(HAK_KIB(50), 1, 0, &zeroed);
     struct hak_cache *thread = new_thread();
     give(large);
     give_all(0, 20); // less than a parcel

@@ -1,0 +1,30 @@
+// modules.h -- the program and its libraries: where they lie, and where their functions do.
+//
+// Layer     front
+// Threads   any. It asks the dynamic linker, and reads files: not from inside an allocation.
+// Fails     what cannot be read has no functions.
+#ifndef HAK_FRONT_MODULES_H
+#define HAK_FRONT_MODULES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+struct hak_module {
+    const char *name; // of its file, without folders
+    const char *path;
+    uintptr_t base; // what is added to the addresses in its file
+};
+
+// Call `visit` for each module.
+HAK_INTERNAL void hak_modules_visit(void (*visit)(const struct hak_module *, void *), void *data);
+
+// Call `visit` with the range of each function of that name in the module's table of symbols, and of the
+// parts that compilers make of one ("name.part.0", "name.cold").
+HAK_INTERNAL void hak_module_visit_functions(const struct hak_module *module,
+                                             const char *name,
+                                             void (*visit)(uintptr_t, uintptr_t, void *),
+                                             void *data);
+
+#endif

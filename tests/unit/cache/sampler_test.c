@@ -65,7 +65,7 @@ static void gaps_are_as_long_as_they_should_be(void)
             sum += (double)hak_sampler_gap(sizes[i], EVERY);
         }
         const double wanted = sizes[i] < EVERY ? (double)EVERY / (double)sizes[i] : 1;
-        const double ratio = sum / DRAWS / wanted;
+        const double ratio = sum / (double)DRAWS / wanted;
         UNIT_CHECK(ratio > 0.99 && ratio < 1.01); // four deviations: 4 / sqrt(DRAWS)
     }
 }
@@ -113,8 +113,8 @@ static void estimates_are_unbiased(void)
         for (unsigned run = 0; run < RUNS; run++) {
             go_up_and_down(programs[i].size_class, programs[i].depth, programs[i].rounds);
         }
-        const double mean = (double)(allocated_blocks_256() - before) / 256 / RUNS;
-        const double variance = blocks * times / RUNS; // of the mean, at most
+        const double mean = (double)(allocated_blocks_256() - before) / 256 / (double)RUNS;
+        const double variance = blocks * times / (double)RUNS; // of the mean, at most
         UNIT_CHECK((mean - blocks) * (mean - blocks) < 16 * variance);
         census_check(held, held_count);
     }
@@ -146,7 +146,7 @@ static void what_lives_is_estimated(void)
         give_all();
         UNIT_EQUAL(hak_samples.live.bytes, 0);
     }
-    UNIT_CHECK(off / RUNS > -0.02 && off / RUNS < 0.02);
+    UNIT_CHECK(off / (double)RUNS > -0.02 && off / (double)RUNS < 0.02);
 }
 
 static void marks_go_with_the_last_sample(void)

@@ -22,14 +22,21 @@ __attribute__((noinline)) static int look(void)
     return 1;
 }
 
+// Clang has no such attribute for a single function: there both are as the rest of the program.
+#ifdef __clang__
+#    define FRAME_POINTER(how)
+#else
+#    define FRAME_POINTER(how) __attribute__((optimize(how)))
+#endif
+
 // `volatile`: none of the calls is the last thing that a function does.
-__attribute__((noinline, optimize("omit-frame-pointer"))) static int without_pointer(int depth)
+FRAME_POINTER("omit-frame-pointer") __attribute__((noinline)) static int without_pointer(int depth)
 {
     volatile int result = depth == 0 ? look() : without_pointer(depth - 1);
     return result + 1;
 }
 
-__attribute__((noinline, optimize("no-omit-frame-pointer"))) static int with_pointer(int depth)
+FRAME_POINTER("no-omit-frame-pointer") __attribute__((noinline)) static int with_pointer(int depth)
 {
     volatile int result = depth == 0 ? without_pointer(3) : with_pointer(depth - 1);
     return result + 1;

@@ -6,21 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../support/api.h"
+#include "../support/options.h"
 
 enum { BLOCKS = 20000, BYTES = 1000, WAIT_MS = 50000 };
-
-static struct hak_option_info info_of(const char *name)
-{
-    HT_API(hak_option_describe);
-    struct hak_option_info info;
-    size_t number = 0;
-    while (api_hak_option_describe(number, &info) && strcmp(info.name, name) != 0) {
-        number++;
-    }
-    HT_CHECK(strcmp(info.name, name) == 0, "there is no option %s", name);
-    return info;
-}
 
 static void work(void)
 {
@@ -38,13 +26,13 @@ static void work(void)
 int main(void)
 {
     ht_start();
-    HT_CHECK(info_of("elo").value == 1, "the mode does not switch the learner on");
+    HT_CHECK(ht_option_info("elo").value == 1, "the mode does not switch the learner on");
     const long end = ht_now_ms() + WAIT_MS;
-    while (strcmp(info_of("debug_timing").source, "learner") != 0 ||
-           strcmp(info_of("dirty_bytes").source, "learner") != 0) {
+    while (strcmp(ht_option_info("debug_timing").source, "learner") != 0 ||
+           strcmp(ht_option_info("dirty_bytes").source, "learner") != 0) {
         HT_CHECK(ht_now_ms() < end, "the learner has set nothing");
         work();
-        const struct hak_option_info decay = info_of("decay_ms");
+        const struct hak_option_info decay = ht_option_info("decay_ms");
         HT_CHECK(decay.value == 777 && strcmp(decay.source, "environment") == 0,
                  "the learner has changed what the environment says: %zu, %s",
                  (size_t)decay.value,

@@ -1,6 +1,6 @@
 // preload only
 // A pool that an option switches off gives no more blocks; what it gave before can still be freed.
-#include "../support/api.h"
+#include "../support/options.h"
 
 static void *blocks[3][100];
 
@@ -8,12 +8,6 @@ static size_t usable(const void *block)
 {
     HT_API(hak_usable_size);
     return api_hak_usable_size(block);
-}
-
-static void set(const char *name, uint64_t value)
-{
-    HT_API(hak_option_set);
-    HT_CHECK(api_hak_option_set(name, value), "%s cannot be set", name);
 }
 
 static size_t mappings(void)
@@ -40,7 +34,7 @@ int main(void)
     fill(blocks[0], 10, 700);
     HT_CHECK(usable(blocks[0][0]) <= 768, "the tiny pool is not on at first");
 
-    set("tiny_pool", 0);
+    ht_set_option("tiny_pool", 0);
     fill(blocks[1], 100, 900);
     HT_CHECK(usable(blocks[1][99]) > 1024, "a tiny block, though the pool is off");
     HT_CHECK(usable(blocks[1][99]) <= 2048, "from a larger pool than the next");
@@ -51,20 +45,20 @@ int main(void)
         HT_CHECK(zeros[i] == 0, "calloc's block is not zero");
     }
 
-    set("pool", 0);
+    ht_set_option("pool", 0);
     fill(blocks[2], 100, 20000);
     HT_CHECK(usable(blocks[2][99]) > 32768, "a block of the pool, though it is off");
     void *small = malloc(330);
     HT_CHECK(usable(small) > 32768, "with both off a small request has to be a large block");
 
-    set("large_pool", 0);
+    ht_set_option("large_pool", 0);
     const size_t before = mappings();
     void *large = malloc(300000);
     HT_CHECK(mappings() == before + 1, "no mapping of its own, though the large pool is off");
 
-    set("tiny_pool", 1);
-    set("pool", 1);
-    set("large_pool", 1);
+    ht_set_option("tiny_pool", 1);
+    ht_set_option("pool", 1);
+    ht_set_option("large_pool", 1);
     for (size_t i = 0; i < 100; i++) {
         free(blocks[0][i]);
         free(blocks[1][i]);

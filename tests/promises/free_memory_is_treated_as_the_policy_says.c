@@ -2,17 +2,11 @@
 // native only
 // Option free_policy: what was freed and has waited stays, is for the taking, goes, or goes with its
 // addresses.
-#include "../support/api.h"
 #include "../support/memory.h"
+#include "../support/options.h"
 
 enum { NOW, LAZY, UNMAP, KEEP, BLOCKS = 320 };
 static void *blocks[BLOCKS];
-
-static void set(const char *name, uint64_t value)
-{
-    HT_API(hak_option_set);
-    HT_CHECK(api_hak_option_set(name, value), "%s cannot be set", name);
-}
 
 static size_t mapped(void)
 {
@@ -25,7 +19,7 @@ static size_t mapped(void)
 // 32 MiB, freed, and given time.
 static void swing(uint64_t policy)
 {
-    set("free_policy", policy);
+    ht_set_option("free_policy", policy);
     ht_fill(blocks, BLOCKS, 100 * HT_KIB);
     ht_free_all(blocks, BLOCKS);
 }
@@ -33,7 +27,7 @@ static void swing(uint64_t policy)
 int main(void)
 {
     ht_start();
-    set("decay_ms", 100);
+    ht_set_option("decay_ms", 100);
     const long before = ht_rss_kib();
 
     swing(KEEP);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../support/api.h"
+#include "../support/options.h"
 
 static uint64_t value_of(const char *name)
 {
@@ -18,21 +18,9 @@ static uint64_t value_of(const char *name)
     return value;
 }
 
-static struct hak_option_info info_of(const char *name)
-{
-    HT_API(hak_option_describe);
-    struct hak_option_info info;
-    size_t number = 0;
-    while (api_hak_option_describe(number, &info) && strcmp(info.name, name) != 0) {
-        number++;
-    }
-    HT_CHECK(strcmp(info.name, name) == 0, "there is no option %s", name);
-    return info;
-}
-
 static void check_option(const char *name, uint64_t value, const char *source)
 {
-    const struct hak_option_info info = info_of(name);
+    const struct hak_option_info info = ht_option_info(name);
     HT_CHECK(value_of(name) == value && info.value == value,
              "%s is %zu, not %zu",
              name,
@@ -62,38 +50,13 @@ static int see_sources(void)
     HT_API(hak_option_set);
     HT_CHECK(api_hak_option_set("dirty_bytes", 4444), "not set");
     check_option("dirty_bytes", 4444, "program");
-    HT_CHECK(info_of("decay_ms").at_run_time && !info_of("check").at_run_time, "when is wrong");
-    HT_CHECK(info_of("decay_ms").initial == 500 && info_of("decay_ms").most == 3600000, "range");
-    HT_CHECK(strcmp(info_of("mode").kind, "choice") == 0, "mode is no choice");
+    HT_CHECK(ht_option_info("decay_ms").at_run_time && !ht_option_info("check").at_run_time,
+             "when is wrong");
+    HT_CHECK(ht_option_info("decay_ms").initial == 500 &&
+                 ht_option_info("decay_ms").most == 3600000,
+             "range");
+    HT_CHECK(strcmp(ht_option_info("mode").kind, "choice") == 0, "mode is no choice");
     return 0;
-}
-
-// Run this program as `role` in this environment, and return what it says on stderr.
-static const char *run(const char *role, char *const *settings)
-{
-    static char text[2048];
-    int ends[2];
-    HT_CHECK(pipe(ends) == 0, "pipe failed");
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        for (char *const *setting = settings; *setting != NULL; setting++) {
-            putenv(*setting);
-        }
-        execl("/proc/self/exe", "options", role, (char *)NULL);
-        _exit(1);
-    }
-    close(ends[1]);
-    size_t length = 0;
-    ssize_t more = 0;
-    while (length < sizeof text - 1 &&
-           (more = read(ends[0], text + length, sizeof text - 1 - length)) > 0) {
-        length += (size_t)more;
-    }
-    text[length] = '\0';
-    close(ends[0]);
-    ht_wait_child(child, text);
-    return text;
 }
 
 static void check_lines(const char *text, const char *const *lines)
@@ -123,7 +86,7 @@ static void check_environment(void)
         "hakmem: HAKMEM_OPTIONS: check_ is no option, the nearest one is check; ",
         "hakmem: HAKMEM_OPTIONS: nothing_like_it is no option; ",
         NULL};
-    check_lines(run("see", settings), complaints);
+    check_lines(ht_run_again("see", settings), complaints);
 }
 
 static void check_sources(void)
@@ -143,7 +106,7 @@ static void check_sources(void)
     char complaint[128];
     snprintf(complaint, sizeof complaint, "hakmem: %s:7: no is no option", file);
     const char *const lines[] = {complaint, NULL};
-    check_lines(run("sources", settings), lines);
+    check_lines(ht_run_again("sources", settings), lines);
     unlink(file);
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../support/api.h"
+#include "../support/options.h"
 
 enum { BLOCKS = 20000, LASTING_ONE_IN = 20, UNIT_LOG2 = 16 };
 
@@ -136,29 +136,10 @@ static int follow_rules(void)
 // Run this program with a file of rules, and return what it says on stderr.
 static const char *run_with(const char *path)
 {
-    static char text[4096];
     char setting[128];
-    int ends[2];
     snprintf(setting, sizeof setting, "HAKMEM_SITE_RULES=%s", path);
-    HT_CHECK(pipe(ends) == 0, "pipe failed");
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        putenv(setting);
-        execl("/proc/self/exe", "site_rules", "follow", (char *)NULL);
-        _exit(1);
-    }
-    close(ends[1]);
-    size_t length = 0;
-    ssize_t more = 0;
-    while (length < sizeof text - 1 &&
-           (more = read(ends[0], text + length, sizeof text - 1 - length)) > 0) {
-        length += (size_t)more;
-    }
-    text[length] = '\0';
-    close(ends[0]);
-    ht_wait_child(child, text);
-    return text;
+    char *const settings[] = {setting, NULL};
+    return ht_run_again("follow", settings);
 }
 
 static void check_file(void)

@@ -1,19 +1,13 @@
 // preload only
 // A hard limit refuses what would go beyond it, after everything that is free has been given back. Above
 // a soft limit free memory does not wait any more.
-#include "../support/api.h"
 #include "../support/memory.h"
+#include "../support/options.h"
 
 #include <errno.h>
 
 enum { BLOCKS = 4000 };
 static void *blocks[BLOCKS];
-
-static void set(const char *name, uint64_t value)
-{
-    HT_API(hak_option_set);
-    HT_CHECK(api_hak_option_set(name, value), "%s cannot be set", name);
-}
 
 // Returns how many bytes could be had in blocks of this size.
 static size_t fill(size_t bytes)
@@ -39,8 +33,8 @@ static void empty(void)
 static void check_hard(void)
 {
     const size_t limit = 48 * HT_MIB;
-    set("decay_ms", 3600000); // nothing is given back for its age
-    set("limit_hard", limit);
+    ht_set_option("decay_ms", 3600000); // nothing is given back for its age
+    ht_set_option("limit_hard", limit);
     const long before = ht_rss_kib();
     // What one size leaves free serves the next: it is given back before anything is refused.
     for (size_t bytes = 20 * HT_KIB; bytes < 4 * HT_MIB; bytes *= 6) {
@@ -55,7 +49,7 @@ static void check_hard(void)
     HT_CHECK(grown != NULL && realloc(grown, 60 * HT_MIB) == NULL, "realloc passes the limit");
     HT_CHECK(malloc(60 * HT_MIB) == NULL, "a long block passes the limit");
     free(grown);
-    set("limit_hard", 0);
+    ht_set_option("limit_hard", 0);
     grown = malloc(60 * HT_MIB);
     HT_CHECK(grown != NULL, "the limit stays after it was lifted");
     free(grown);
@@ -64,7 +58,7 @@ static void check_hard(void)
 static void check_soft(void)
 {
     const long before = ht_rss_kib();
-    set("limit_soft", 8 * HT_MIB);
+    ht_set_option("limit_soft", 8 * HT_MIB);
     for (size_t i = 0; i < 400; i++) {
         blocks[i] = malloc(100 * HT_KIB);
         memset(blocks[i], 1, 100 * HT_KIB);

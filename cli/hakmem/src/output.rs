@@ -5,6 +5,7 @@ use clap::Args;
 use console::Term;
 use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
+use hakmem_lab::failed;
 use hakmem_lab::places::Places;
 use hakmem_lab::render::{self, Form};
 use std::path::PathBuf;
@@ -60,6 +61,14 @@ impl Output {
         };
         print!("{text}");
     }
+}
+
+/// A value as JSON, on standard output.
+pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| failed!("cannot write JSON: {error}"))?;
+    println!("{text}");
+    Ok(())
 }
 
 /// The form that suits standard output.

@@ -2,7 +2,7 @@
 
 use super::failures;
 use super::stats::bytes;
-use crate::output::terminal;
+use crate::output::{print_json, terminal};
 use crate::picture::owner_names;
 use crate::target::{names, open_core, read_core};
 use clap::Args;
@@ -11,7 +11,6 @@ use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::judge::{self, Description, State};
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
 use hakmem_lab::render::{Form, Tone};
 use hakmem_trace::symbols::Names;
 use nix::sys::signal::Signal;
@@ -63,9 +62,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let asked = subjects(&core, &heap, &arguments.addresses);
     let mut names = names(core.mapped_files.clone());
     if arguments.json {
-        let text =
-            serde_json::to_string_pretty(&as_json(&core, &heap, &asked, &damage, &mut names));
-        println!("{}", text.map_err(|error| failed!("{error}"))?);
+        print_json(&as_json(&core, &heap, &asked, &damage, &mut names))?;
     } else {
         print!("{}", text(&core, &heap, &asked, &damage, terminal()));
         if heap.failures.count > 0 {

@@ -1,12 +1,11 @@
 //! `hakmem failures`: why allocations of a process, or of one that has died, were refused.
 
 use super::stats::bytes;
-use crate::output::terminal;
+use crate::output::{print_json, terminal};
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::failures::{Failure, Failures};
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_trace::symbols::Names;
 use nix::errno::Errno;
@@ -38,8 +37,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let failures = opened.failures()?;
     let mut names = opened.names();
     if arguments.json {
-        let text = serde_json::to_string_pretty(&as_json(&failures, &mut names));
-        println!("{}", text.map_err(|error| failed!("{error}"))?);
+        print_json(&as_json(&failures, &mut names))?;
     } else {
         let form = terminal();
         println!("{}\n", form.strong(&opened.title()));

@@ -3,7 +3,7 @@
 use super::profile::{ROWS, off, place, snapshot};
 use super::run::{environment, prove, request};
 use super::stats::bytes;
-use crate::output::terminal;
+use crate::output::{print_json, terminal};
 use crate::profile::{Snapshot, View};
 use crate::signals;
 use crate::target::Target;
@@ -119,8 +119,7 @@ fn report(arguments: &Arguments, snapshot: &Snapshot) -> Result<()> {
         snapshot.save(path)?;
     }
     if arguments.json {
-        let text = serde_json::to_string_pretty(snapshot);
-        println!("{}", text.map_err(|error| failed!("{error}"))?);
+        print_json(snapshot)?;
     } else {
         print!("{}", text(snapshot, arguments.older, terminal()));
     }

@@ -1,7 +1,7 @@
 //! `hakmem ledger`: a process's resident memory, explained to the last page.
 
 use super::stats::bytes;
-use crate::output::terminal;
+use crate::output::{print_json, terminal};
 use crate::target::{Opened, open_process, read_process};
 use clap::Args;
 use hakmem_heap::ledger::{Account, Ledger};
@@ -36,8 +36,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let account = Account::of(&process, &heap)
         .map_err(|error| failed!("process {}: {error}", arguments.pid))?;
     if arguments.json {
-        let text = serde_json::to_string_pretty(&account);
-        println!("{}", text.map_err(|error| failed!("{error}"))?);
+        print_json(&account)?;
     } else {
         print!("{}", text(&Opened::Live(process), &account, terminal()));
     }

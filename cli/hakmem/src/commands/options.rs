@@ -1,7 +1,7 @@
 //! `hakmem options`: what may be set, what is in force, and who set it.
 
 use super::run::environment;
-use crate::output::terminal;
+use crate::output::{print_json, terminal};
 use crate::target::{Opened, Target, open_process};
 use clap::Args;
 use hakmem_heap::options::Setting;
@@ -48,8 +48,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
             .settings()?,
     };
     if arguments.json {
-        let text = serde_json::to_string_pretty(&settings);
-        println!("{}", text.map_err(|error| failed!("{error}"))?);
+        print_json(&settings)?;
     } else {
         print!("{}", text(&settings, arguments.explain, terminal()));
     }

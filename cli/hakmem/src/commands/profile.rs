@@ -1,7 +1,7 @@
 //! `hakmem profile`: who allocates, in a running process or in a core dump, from samples.
 
 use super::stats::bytes;
-use crate::output::terminal;
+use crate::output::{print_json, terminal};
 use crate::profile::{Snapshot, View, flame, is_plumbing, pprof, write};
 use crate::target::{Opened, Target};
 use clap::Args;
@@ -100,8 +100,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         snapshot.save(path)?;
     }
     if arguments.json {
-        let text = serde_json::to_string_pretty(&snapshot);
-        println!("{}", text.map_err(|error| failed!("{error}"))?);
+        print_json(&snapshot)?;
     } else {
         print!("{}", text(&snapshot, view, terminal()));
     }

@@ -1,12 +1,11 @@
 //! `hakmem stats`: the heap of a process or of a core dump, as numbers.
 
-use crate::output::terminal;
+use crate::output::{print_json, terminal};
 use crate::target::{Opened, Target};
 use clap::Args;
 use hakmem_heap::figures::{CacheFigures, ClassFigures, Figures};
 use hakmem_heap::heap::Owner;
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
 use hakmem_lab::render::{Cell, Form, Table, Tone, memory};
 use std::process::ExitCode;
 
@@ -34,8 +33,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.target.open()?;
     let figures = Figures::of(&opened.heap()?);
     if arguments.json {
-        let text = serde_json::to_string_pretty(&figures);
-        println!("{}", text.map_err(|error| failed!("{error}"))?);
+        print_json(&figures)?;
     } else {
         print!("{}", text(&opened, &figures, terminal()));
     }

@@ -1,6 +1,6 @@
 //! `hakmem trace`: what a trace tells, without running anything.
 
-use crate::output;
+use crate::output::{self, print_json};
 use clap::{Args, Subcommand, ValueEnum};
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Table};
@@ -131,13 +131,6 @@ fn open(path: &Path) -> Result<Reader> {
         eprintln!("hakmem: warning: {warning}");
     }
     Ok(reader)
-}
-
-fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| failed!("cannot write JSON: {error}"))?;
-    println!("{text}");
-    Ok(())
 }
 
 fn show(source: &Source, print: fn(&Analysis)) -> Result<()> {

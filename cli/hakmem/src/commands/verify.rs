@@ -1,6 +1,6 @@
 //! `hakmem verify`: which allocator a program or a process really uses.
 
-use crate::output::terminal;
+use crate::output::{print_json, terminal};
 use clap::Args;
 use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue, OURS};
 use hakmem_lab::control::Blocks;
@@ -61,8 +61,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     };
     let findings = Findings::of(&subject, &expected, &catalogue);
     if arguments.json {
-        let text = serde_json::to_string_pretty(&findings);
-        println!("{}", text.map_err(|error| failed!("{error}"))?);
+        print_json(&findings)?;
     } else {
         print!("{}", findings.text(terminal()));
     }

@@ -3,13 +3,12 @@
 use super::leaks::age;
 use super::profile::{ROWS, place, snapshot};
 use super::stats::bytes;
-use crate::output::terminal;
+use crate::output::{print_json, terminal};
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::heap::{Content, Heap};
 use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use serde::Serialize;
 use serde_json::json;
@@ -81,8 +80,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     pins.sort_by(|a, b| b.pinned_bytes.total_cmp(&a.pinned_bytes));
     if arguments.json {
         let value = json!({ "title": opened.title(), "sparse": sparse, "pins": pins });
-        let text = serde_json::to_string_pretty(&value);
-        println!("{}", text.map_err(|error| failed!("{error}"))?);
+        print_json(&value)?;
     } else {
         print!(
             "{}",

@@ -71,19 +71,23 @@ static HAK_COLD void *malloc_again(struct hak_cache *cache,
     return block != NULL ? malloc_sampled(block, request, every) : hak_refuse_memory(request, mark);
 }
 
-// All pools that have classes for it are off.
-static HAK_COLD void *malloc_large(struct hak_cache *cache, struct hak_request request)
+// All pools that have classes for it are off. It is aligned as a block of the class would be, for whose
+// alignment the class was chosen.
+static HAK_COLD void *malloc_large(struct hak_cache *cache,
+                                   struct hak_request request,
+                                   size_t size_class)
 {
     const size_t bytes = HAK_SMALL_MAX + 1;
+    const size_t alignment = hak_classes[size_class].bytes & -hak_classes[size_class].bytes;
     bool zeroed;
     void *block = hak_large_reuse(cache, bytes);
     if (block == NULL) {
-        block = hak_large_alloc(bytes, 1, 0, &zeroed);
+        block = hak_large_alloc(bytes, alignment, 0, &zeroed);
     }
     if (block == NULL) {
         hak_sweep_everything();
         const uint64_t mark = hak_refusal_mark();
-        block = hak_large_alloc(bytes, 1, 0, &zeroed);
+        block = hak_large_alloc(bytes, alignment, 0, &zeroed);
         if (block == NULL) {
             return hak_refuse_memory(request, mark);
         }
@@ -145,7 +149,7 @@ void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
         }
     }
     if (HAK_UNLIKELY(served != size_class)) {
-        return malloc_large(cache, request);
+        return malloc_large(cache, request, size_class);
     }
     if (HAK_UNLIKELY(hak_site_has_rules())) {
         ways = hak_site_ways(site);

@@ -38,7 +38,7 @@ int main(void)
     fill(blocks[1], 100, 900);
     HT_CHECK(usable(blocks[1][99]) > 1024, "a tiny block, though the pool is off");
     HT_CHECK(usable(blocks[1][99]) <= 2048, "from a larger pool than the next");
-    void *aligned = aligned_alloc(512, 512);
+    void *aligned = ht_hide(aligned_alloc(512, 512));
     HT_CHECK((uintptr_t)aligned % 512 == 0, "the larger class has lost the alignment");
     char *zeros = calloc(1, 450);
     for (size_t i = 0; i < 450; i++) {
@@ -50,6 +50,14 @@ int main(void)
     HT_CHECK(usable(blocks[2][99]) > 32768, "a block of the pool, though it is off");
     void *small = malloc(330);
     HT_CHECK(usable(small) > 32768, "with both off a small request has to be a large block");
+
+    ht_set_option("guard_large",
+                  1); // a guarded block ends with a page, and need not begin with one
+    for (size_t i = 0; i < 10; i++) {
+        void *guarded = ht_hide(aligned_alloc(8192, 8192));
+        HT_CHECK((uintptr_t)guarded % 8192 == 0, "a guarded block has lost the alignment");
+    }
+    ht_set_option("guard_large", 0);
 
     ht_set_option("large_pool", 0);
     const size_t before = mappings();

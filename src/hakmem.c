@@ -4,6 +4,7 @@
 #include "front/environment.h"
 #include "front/figures.h"
 #include "front/site_rules.h"
+#include "policy/relief.h"
 #include "policy/tuner.h"
 
 const char *hak_version(void)
@@ -22,6 +23,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
     hak_environment_read(environment);
     hak_start_process();
     hak_site_rules_read();
+    hak_relief_start();
     hak_tuner_start();
 }
 

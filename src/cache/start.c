@@ -38,6 +38,7 @@ static bool start_tables(void)
     hak_lock_drop(&hak_registry.lock);
     if (is_first) {
         hak_fork_start();
+        hak_sweep_wanted(0); // in case it is to stay
     }
     return hak_load_relaxed(&is_started);
 }

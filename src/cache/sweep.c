@@ -12,6 +12,7 @@
 #include "cache/steal.h"
 #include "cache/thread.h"
 #include "os/os.h"
+#include "os/pressure.h"
 #include "slab/arena.h"
 #include "slab/ranges.h"
 
@@ -24,18 +25,39 @@ enum { QUIET_TICKS = 10 };
 
 typedef void (*sweep_hook)(void);
 
+static _Atomic(sweep_hook) sweep_hooks[2]; // called in each tick, if not NULL
+static _Atomic(bool) sweep_stays;          // for one of them, also when nothing waits
+static _Atomic(sweep_hook) sweep_in_need;  // called before all is given back, when it has to be
+static _Atomic(unsigned) sweep_hurry;      // enum hak_hurry
+
 _Atomic(uint32_t) hak_sweep_runs;
 static struct hak_lock sweep_lock;
 static struct hak_cache *sweep_cache; // sweep lock: for blocks on their way to other owners
 static size_t sweep_kept_bytes; // sweep lock: in large blocks that caches kept, at the last look
-static _Atomic(sweep_hook) sweep_work; // called in each tick; NULL: nothing
-static size_t sweep_returned_bytes;    // sweep lock: that slabs got back since the last look
-static _Atomic(uint32_t) sweep_alarm;  // slept on
-static _Atomic(int) sweep_process;     // whose thread the sweeper may be
+static size_t sweep_returned_bytes;   // sweep lock: that slabs got back since the last look
+static _Atomic(uint32_t) sweep_alarm; // slept on
+static _Atomic(int) sweep_process;    // whose thread the sweeper may be
 
 static uint64_t decay_ticks(void)
 {
     return hak_load_relaxed(&hak_options.decay_ms) / HAK_TICK_MS;
+}
+
+static bool hurries(enum hak_hurry what)
+{
+    return hak_load_relaxed(&sweep_hurry) >= (unsigned)what;
+}
+
+// How long something waits that is given back for want of memory from `hurry` on.
+static uint64_t ticks_to_wait(enum hak_hurry hurry)
+{
+    const uint64_t ticks = decay_ticks();
+    return hurries(hurry) && ticks > 1 ? 1 : ticks;
+}
+
+static uint64_t idle_looks(void)
+{
+    return hurries(HAK_HURRY_IDLE) ? 1 : IDLE_LOOKS;
 }
 
 // Slabs whose pages are given back before the cache's owner, who may be waiting, gets its turn:
@@ -80,7 +102,7 @@ static void sweep_class_locked(struct hak_cache *cache, unsigned size_class)
 static uint64_t kept_ticks(void)
 {
     const size_t waiting = sweep_kept_bytes + hak_load_relaxed(&hak_arena.dirty_bytes);
-    return waiting > hak_load_relaxed(&hak_options.dirty_bytes) ? 0 : decay_ticks();
+    return waiting > hak_load_relaxed(&hak_options.dirty_bytes) ? 0 : ticks_to_wait(HAK_HURRY_KEPT);
 }
 
 static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
@@ -90,7 +112,7 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
     cache->seen_events = events;
     sweep_returned_bytes += cache->returned_bytes;
     cache->returned_bytes = 0;
-    const bool sleeps = all || cache->idle_ticks >= IDLE_LOOKS;
+    const bool sleeps = all || cache->idle_ticks >= idle_looks();
     if (hak_load_relaxed(&cache->is_whole)) {
         if (!sleeps) {
             return 1; // to be looked at again
@@ -104,7 +126,7 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
     hak_steal_magazines(sweep_cache, cache, all);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         const struct hak_magazine *magazine = &cache->magazines[size_class];
-        if (magazine->slabs.next != NULL && (sleeps || magazine->idle_ticks >= IDLE_LOOKS)) {
+        if (magazine->slabs.next != NULL && (sleeps || magazine->idle_ticks >= idle_looks())) {
             sweep_class_locked(cache, size_class);
         }
     }
@@ -176,7 +198,8 @@ static size_t waiting_bytes(void)
 // Give back what has waited for long enough, and what exceeds the budget. Returns the bytes.
 static size_t purge_due(void)
 {
-    const struct hak_purge_age due = {decay_ticks(), 2 * decay_ticks()};
+    const uint64_t ticks = ticks_to_wait(HAK_HURRY_FREE);
+    const struct hak_purge_age due = {ticks, 2 * ticks};
     const size_t surplus = surplus_bytes();
     size_t gone = hak_free_policy() != HAK_FREE_KEEP ? hak_arena_purge(due, TICK_PURGE_BYTES) : 0;
     if (surplus > gone) {
@@ -210,6 +233,16 @@ static uint64_t quiet_ticks(void)
     return QUIET_TICKS + (hak_load_relaxed(&hak_arena.is_locked) ? 2 * decay_ticks() : 0);
 }
 
+static void call_hooks(void)
+{
+    for (unsigned i = 0; i < sizeof sweep_hooks / sizeof *sweep_hooks; i++) {
+        const sweep_hook work = hak_load_relaxed(&sweep_hooks[i]);
+        if (work != NULL) {
+            work();
+        }
+    }
+}
+
 // Give back until nothing has waited for a while, or nobody wants it any more.
 static void sweep_until_quiet(void)
 {
@@ -227,11 +260,8 @@ static void sweep_until_quiet(void)
         hak_lock_drop(&sweep_lock);
         const size_t gone = purge_due();
         const bool is_busy = returned >= hak_load_relaxed(&hak_options.purge_start_bytes);
-        const sweep_hook work = hak_load_relaxed(&sweep_work);
-        if (work != NULL) {
-            work();
-        }
-        const bool goes_on = gone > 0 || kept > 0 || is_busy || work != NULL;
+        call_hooks();
+        const bool goes_on = gone > 0 || kept > 0 || is_busy || hak_load_relaxed(&sweep_stays);
         quiet = goes_on || is_worth_waiting() ? 0 : quiet + 1;
     }
 }
@@ -277,8 +307,9 @@ void hak_sweep_wanted(size_t kept_bytes)
         hak_arena_purge((struct hak_purge_age){0, 2 * decay_ticks()}, HAK_SUPER_BYTES);
     }
     const size_t waiting = kept_bytes + waiting_bytes();
-    if (waiting < hak_load_relaxed(&hak_options.purge_start_bytes) || !is_wanted() ||
-        hak_load_relaxed(&hak_sweep_runs) != 0 ||
+    const bool is_enough = waiting >= hak_load_relaxed(&hak_options.purge_start_bytes) ||
+                           hak_load_relaxed(&sweep_stays);
+    if (!is_enough || !is_wanted() || hak_load_relaxed(&hak_sweep_runs) != 0 ||
         hak_os_process_id() != hak_load_relaxed(&sweep_process)) {
         return;
     }
@@ -289,14 +320,31 @@ void hak_sweep_wanted(size_t kept_bytes)
     }
 }
 
-void hak_sweep_call(void (*work)(void))
+void hak_sweep_call(void (*work)(void), bool stays)
 {
-    hak_store_relaxed(&sweep_work, work);
-    hak_sweep_wanted(SIZE_MAX / 2);
+    hak_store_relaxed(&sweep_hooks[hak_load_relaxed(&sweep_hooks[0]) != NULL], work);
+    if (stays) {
+        hak_store_relaxed(&sweep_stays, true);
+        hak_sweep_wanted(0);
+    }
+}
+
+void hak_sweep_call_in_need(void (*work)(void))
+{
+    hak_store_relaxed(&sweep_in_need, work);
+}
+
+void hak_sweep_hurry(enum hak_hurry hurry)
+{
+    hak_store_relaxed(&sweep_hurry, (unsigned)hurry);
 }
 
 size_t hak_sweep_everything(void)
 {
+    const sweep_hook in_need = hak_load_relaxed(&sweep_in_need);
+    if (in_need != NULL && hak_load_relaxed(&hak_pressure.is_refused)) {
+        in_need();
+    }
     hak_os_barrier_all(); // see sweeper_work
     hak_lock_take(&sweep_lock);
     sweep_pass_locked(true);
@@ -304,7 +352,13 @@ size_t hak_sweep_everything(void)
     sweep_pass_locked(true);
     hak_lock_drop(&sweep_lock);
     const size_t purged = hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
-    return purged + hak_arena_trim();
+    const size_t trimmed = hak_arena_trim();
+    if (hak_pressure.is_watched) {
+        hak_lock_take(&hak_arena.lock);
+        hak_pressure_relieved();
+        hak_lock_drop(&hak_arena.lock);
+    }
+    return purged + trimmed;
 }
 
 // A vfork child runs in its parent's memory. A thread that it starts is its own, and ends when it

@@ -27,9 +27,21 @@ HAK_INTERNAL extern _Atomic(uint32_t) hak_sweep_runs;
 // `kept_bytes`: a block that the caller's cache has just kept.
 HAK_INTERNAL void hak_sweep_wanted(size_t kept_bytes);
 
-// Call `work` in each tick from now on, with no lock held; the sweeper then lives as long as the process, or until
-// option purger is off. Once, when options are known.
-HAK_INTERNAL void hak_sweep_call(void (*work)(void));
+// Call `work` in each tick from now on, with no lock held. `stays`: the sweeper then lives as long as the process, or
+// until option purger is off. When options are known, by two at most.
+HAK_INTERNAL void hak_sweep_call(void (*work)(void), bool stays);
+// And this, with no lock held, when the heap was not allowed to grow (hak_pressure_allows), before all is given back.
+HAK_INTERNAL void hak_sweep_call_in_need(void (*work)(void));
+
+// What does not wait for the decay time any more; each includes those before it, which are less likely to be used
+// again soon.
+enum hak_hurry {
+    HAK_HURRY_NONE,
+    HAK_HURRY_FREE, // pages of free units: they wait for a tick
+    HAK_HURRY_KEPT, // and large blocks that caches keep
+    HAK_HURRY_IDLE, // and what caches and classes hold that were not used for a tick
+};
+HAK_INTERNAL void hak_sweep_hurry(enum hak_hurry hurry);
 
 // Give back, now, everything that can be given back. Returns the bytes that left this process.
 HAK_INTERNAL size_t hak_sweep_everything(void);

@@ -12,6 +12,9 @@
 #define MOUNT_1_MEMORY "/sys/fs/cgroup/memory"
 #define MOUNT_1_CPU    "/sys/fs/cgroup/cpu"
 
+#define USE_2 "/memory.current"
+#define USE_1 "/memory.usage_in_bytes"
+
 enum { GROUPS_BYTES = 4096, PATH_BYTES = 1024, NUMBERS_BYTES = 64, NAME_BYTES = 32 };
 
 static char groups[GROUPS_BYTES]; // /proc/self/cgroup: lines "number:controllers:group"
@@ -21,6 +24,13 @@ static struct {
     char path[PATH_BYTES];
     size_t length;
 } folder;
+
+// The folder of the group whose memory limit counts, and which version's files it has. 0: there is none.
+static struct {
+    char path[PATH_BYTES];
+    size_t length;
+    bool is_version_1;
+} limiting;
 
 // The number at *text, which then is behind it. False for what is none: "max", "-1".
 static bool take_number(const char **text, uint64_t *number)
@@ -61,6 +71,9 @@ static void limit_memory(struct hak_share *share, const char *name, const char *
     if (read_numbers(name, numbers) > 0 && numbers[0] < share->memory_bytes) {
         share->memory_bytes = numbers[0];
         share->memory_used = read_numbers(used_name, numbers) > 0 ? numbers[0] : 0;
+        memcpy(limiting.path, folder.path, folder.length);
+        limiting.length = folder.length;
+        limiting.is_version_1 = strcmp(used_name, USE_1) == 0;
     }
 }
 
@@ -76,8 +89,8 @@ static void limit_processors(struct hak_share *share, uint64_t quota, uint64_t p
 static void visit_2(struct hak_share *share)
 {
     uint64_t numbers[2];
-    limit_memory(share, "/memory.max", "/memory.current");
-    limit_memory(share, "/memory.high", "/memory.current"); // beyond it the process is slowed down
+    limit_memory(share, "/memory.max", USE_2);
+    limit_memory(share, "/memory.high", USE_2); // beyond it the process is slowed down
     if (read_numbers("/cpu.max", numbers) == 2) {
         limit_processors(share, numbers[0], numbers[1]);
     }
@@ -85,7 +98,7 @@ static void visit_2(struct hak_share *share)
 
 static void visit_1_memory(struct hak_share *share)
 {
-    limit_memory(share, "/memory.limit_in_bytes", "/memory.usage_in_bytes");
+    limit_memory(share, "/memory.limit_in_bytes", USE_1);
 }
 
 static void visit_1_cpu(struct hak_share *share)
@@ -165,10 +178,32 @@ static void visit_groups(struct hak_share *share,
 struct hak_share hak_share_read(void)
 {
     struct hak_share share = {hak_os_memory_bytes(), 0, hak_os_processors()};
+    limiting.length = 0;
     hak_os_read_file("/proc/self/cgroup", groups, sizeof groups);
     // A controller is in one version only; the files of the other are then not there.
     visit_groups(&share, "", MOUNT_2, visit_2);
     visit_groups(&share, "memory", MOUNT_1_MEMORY, visit_1_memory);
     visit_groups(&share, "cpu", MOUNT_1_CPU, visit_1_cpu);
     return share;
+}
+
+static int keep_limiting(const char *name)
+{
+    memcpy(limiting.path + limiting.length, name, strlen(name) + 1);
+    return hak_os_keep_file(limiting.path);
+}
+
+struct hak_share_files hak_share_keep_files(void)
+{
+    struct hak_share_files files = {.use = -1, .statistics = -1, .stalls = -1};
+    if (limiting.length > 0) {
+        files.is_version_1 = limiting.is_version_1;
+        files.use = keep_limiting(limiting.is_version_1 ? USE_1 : USE_2);
+        files.statistics = keep_limiting("/memory.stat");
+        files.stalls = keep_limiting("/memory.pressure"); // version 2's
+    }
+    if (files.stalls < 0) {
+        files.stalls = hak_os_keep_file("/proc/pressure/memory");
+    }
+    return files;
 }

@@ -11,6 +11,7 @@
 #ifndef HAK_OS_CONTROL_GROUP_H
 #define HAK_OS_CONTROL_GROUP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/compiler.h"
@@ -23,5 +24,14 @@ struct hak_share {
 
 // About 20 system calls for a process five groups deep.
 HAK_INTERNAL struct hak_share hak_share_read(void);
+
+// Of the group whose limit hak_share_read found last, kept open (hak_os_keep_file); -1: not to be read.
+struct hak_share_files {
+    int use;        // bytes that the group uses
+    int statistics; // what of: lines "name bytes"
+    int stalls;     // how long its tasks, or those of the machine, have waited for memory
+    bool is_version_1;
+};
+HAK_INTERNAL struct hak_share_files hak_share_keep_files(void);
 
 #endif

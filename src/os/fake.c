@@ -268,6 +268,24 @@ size_t hak_os_read_file(const char *path, char *text, size_t bytes)
     return length;
 }
 
+int hak_os_keep_file(const char *path)
+{
+    const struct hak_fake_file *file = hak_fake.files;
+    while (file != NULL && file->path != NULL && strcmp(file->path, path) != 0) {
+        file++;
+    }
+    if (file == NULL || file->path == NULL) {
+        return -1;
+    }
+    hak_fake.kept[hak_fake.kept_count] = file->path;
+    return (int)hak_fake.kept_count++;
+}
+
+size_t hak_os_read_kept(int file, char *text, size_t bytes)
+{
+    return hak_os_read_file(hak_fake.kept[file], text, bytes);
+}
+
 // No unit test has a file to map.
 const void *hak_os_map_file(const char *path, size_t *bytes)
 {

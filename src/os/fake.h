@@ -45,6 +45,8 @@ struct hak_fake {
     size_t memory_bytes;
     unsigned processors;
     const struct hak_fake_file *files; // up to one without a path; NULL: there are none
+    const char *kept[4];               // paths of those that are kept open, by number
+    unsigned kept_count;
     enum hak_huge_pages huge_pages;
     void (*on_barrier)(void); // what other threads do until they pass the barrier
     void (*on_purge)(void *start, size_t bytes);

@@ -32,11 +32,6 @@
 
 struct hak_os_counts hak_os_counts;
 
-static bool call_failed(long result)
-{
-    return result < 0 && result >= -4095; // the kernel's range of error numbers
-}
-
 static bool counted(_Atomic(uint64_t) *count, bool done)
 {
     hak_add_relaxed(count, 1);
@@ -60,7 +55,7 @@ size_t hak_os_page_bytes(void)
 // Did a call get its memory?
 static bool noted(long result, size_t bytes)
 {
-    if (!call_failed(result)) {
+    if (!hak_call_failed(result)) {
         return true;
     }
     if (result != -EEXIST) { // it was free to lie elsewhere
@@ -169,14 +164,14 @@ static bool purge_together(const struct hak_range *ranges, unsigned count)
         bytes += ranges[i].bytes;
     }
     const long self = hak_syscall(SYS_pidfd_open, hak_os_process_id(), 0, 0, 0, 0, 0);
-    if (call_failed(self)) {
+    if (hak_call_failed(self)) {
         hak_store_relaxed(&is_unknown, true);
         return false;
     }
     const long got =
         hak_syscall(SYS_process_madvise, self, (long)ranges, count, MADV_DONTNEED, 0, 0);
     hak_syscall(SYS_close, self, 0, 0, 0, 0, 0);
-    if (call_failed(got)) {
+    if (hak_call_failed(got)) {
         // Also for a first range that is locked in memory; then the calls one by one still say which.
         hak_store_relaxed(&is_unknown, true);
         return false;
@@ -207,57 +202,6 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
         hak_syscall(SYS_mremap, (long)start, (long)old_bytes, (long)bytes, flags, (long)target, 0);
     const size_t more = bytes > old_bytes ? bytes - old_bytes : 0;
     return counted(&hak_os_counts.remaps, noted(got, more)) ? (void *)got : NULL;
-}
-
-size_t hak_os_read_file(const char *path, char *text, size_t bytes)
-{
-    long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-    text[0] = '\0';
-    if (call_failed(file)) {
-        return 0;
-    }
-    long length = hak_syscall(SYS_read, file, (long)text, (long)bytes - 1, 0, 0, 0);
-    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
-    length = call_failed(length) ? 0 : length;
-    text[length] = '\0';
-    return (size_t)length;
-}
-
-size_t hak_os_count_lines(const char *path)
-{
-    char text[1024];
-    size_t lines = 0;
-    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-    if (call_failed(file)) {
-        return 0;
-    }
-    for (;;) {
-        const long length = hak_syscall(SYS_read, file, (long)text, sizeof text, 0, 0, 0);
-        if (call_failed(length) || length == 0) {
-            break;
-        }
-        for (long i = 0; i < length; i++) {
-            lines += text[i] == '\n';
-        }
-    }
-    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
-    return lines;
-}
-
-const void *hak_os_map_file(const char *path, size_t *bytes)
-{
-    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-    if (call_failed(file)) {
-        return NULL;
-    }
-    const long length = hak_syscall(SYS_lseek, file, 0, SEEK_END, 0, 0, 0);
-    long got = -1;
-    if (!call_failed(length) && length > 0) {
-        got = hak_syscall(SYS_mmap, 0, length, PROT_READ, MAP_PRIVATE, file, 0);
-    }
-    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
-    *bytes = (size_t)length;
-    return call_failed(got) ? NULL : (const void *)got;
 }
 
 size_t hak_os_memory_bytes(void)
@@ -324,8 +268,8 @@ void hak_os_clear(void *start, size_t bytes)
     // An emulator shows its own pages there, which may be of another size: what was just written has
     // to be present.
     entries[0] = 0;
-    const bool is_ours =
-        !call_failed(file) && read_pagemap(file, entries, 1, entries) && (entries[0] >> 62) != 0;
+    const bool is_ours = !hak_call_failed(file) && read_pagemap(file, entries, 1, entries) &&
+                         (entries[0] >> 62) != 0;
     for (size_t done = 0; done < bytes; done += stretch) {
         char *from = (char *)start + done;
         const size_t part = bytes - done < stretch ? bytes - done : stretch;
@@ -335,7 +279,7 @@ void hak_os_clear(void *start, size_t bytes)
             memset(from, 0, part);
         }
     }
-    if (!call_failed(file)) {
+    if (!hak_call_failed(file)) {
         hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
     }
 }
@@ -452,33 +396,6 @@ bool hak_os_barrier_all(void)
     // The first call of a process has to announce itself.
     return hak_syscall(number, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0 &&
            hak_syscall(number, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0;
-}
-
-static void write_all(long file, const char *text, size_t length)
-{
-    while (length > 0) {
-        long written = hak_syscall(SYS_write, file, (long)text, (long)length, 0, 0, 0);
-        if (call_failed(written) || written == 0) {
-            return;
-        }
-        text += written;
-        length -= (size_t)written;
-    }
-}
-
-void hak_os_print(const char *text, size_t length)
-{
-    write_all(STDERR_FILENO, text, length);
-}
-
-void hak_os_append(const char *path, const char *text, size_t length)
-{
-    const long flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
-    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, flags, 0666, 0, 0);
-    if (!call_failed(file)) {
-        write_all(file, text, length);
-        hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
-    }
 }
 
 // Not abort(): the C library finds the calling thread through the thread register, which

@@ -7,7 +7,7 @@
 //           thread-local storage or stdio.
 // Fails     as each function says; never by abort.
 //
-// linux.c implements it; fake.c implements it for unit tests, with a clock that a
+// linux.c, file.c and thread.c implement it; fake.c implements it for unit tests, with a clock that a
 // test sets and memory that fails when told.
 #ifndef HAK_OS_OS_H
 #define HAK_OS_OS_H
@@ -85,6 +85,13 @@ HAK_INTERNAL void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, voi
 // Read a file of the kernel's, at most `bytes` - 1 characters of it, and end it with a 0. Returns
 // its length; 0 when it cannot be read.
 HAK_INTERNAL size_t hak_os_read_file(const char *path, char *text, size_t bytes);
+
+// Keep such a file open for the life of the process, to read it from its beginning time and again: two system
+// calls fewer than opening it, and a program that counts on the number of the next file that it opens is not
+// disturbed, if this is done before its main. -1 when it cannot be read.
+HAK_INTERNAL int hak_os_keep_file(const char *path);
+// As hak_os_read_file. The program may have closed it: whoever reads has to know the text when he sees it.
+HAK_INTERNAL size_t hak_os_read_kept(int file, char *text, size_t bytes);
 
 // How many lines such a file has.
 HAK_INTERNAL size_t hak_os_count_lines(const char *path);

@@ -1,11 +1,13 @@
 // syscall.h -- a system call without errno.
 //
-// Layer     os; only linux.c and thread.c include it.
+// Layer     os; only linux.c, file.c and thread.c include it.
 //
 // libc's syscall() stores errno, which lives in thread-local storage: free() must
 // preserve it, and our helper thread has none. Returns the value, or -errno.
 #ifndef HAK_OS_SYSCALL_H
 #define HAK_OS_SYSCALL_H
+
+#include <stdbool.h>
 
 #include "base/compiler.h"
 
@@ -41,5 +43,11 @@ HAK_INLINE long hak_syscall(long number, long a, long b, long c, long d, long e,
 #else
 #    error "hakmem supports x86-64 and aarch64; add the system call of this processor here"
 #endif
+
+// Is it one of the kernel's error numbers?
+HAK_INLINE bool hak_call_failed(long result)
+{
+    return result < 0 && result >= -4095;
+}
 
 #endif

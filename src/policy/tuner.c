@@ -150,6 +150,6 @@ static void tick(void)
 void hak_tuner_start(void)
 {
     if (hak_load_relaxed(&hak_options.elo) != 0) {
-        hak_sweep_call(tick);
+        hak_sweep_call(tick, true);
     }
 }

@@ -8,6 +8,7 @@
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/os.h"
+#include "os/pressure.h"
 #include "slab/arena_locked.h"
 #include "slab/defaults.h"
 #include "slab/gaps.h"
@@ -80,6 +81,9 @@ static bool arena_grow_locked(uint64_t count)
     }
     if (hak_load_relaxed(&hak_arena.super_bytes) + bytes > HAK_SUPER_BYTES) {
         hak_defaults_fit_locked();
+    }
+    if (!hak_pressure_allows(bytes)) {
+        return false;
     }
     const bool wants_huge = hak_arena_wants_huge_locked(count > 1);
     char *base = hak_map_take(bytes);

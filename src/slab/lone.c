@@ -4,6 +4,7 @@
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/os.h"
+#include "os/pressure.h"
 #include "slab/arena.h"
 #include "slab/arena_locked.h"
 #include "slab/misuse.h"
@@ -95,7 +96,8 @@ struct hak_super *hak_arena_find_outside(const void *p)
 static struct hak_slab *lone_map(size_t bytes, size_t alignment)
 {
     hak_lock_take(&hak_arena.lock);
-    struct hak_super *super = hak_arena_has_room(bytes) ? lone_make_locked() : NULL;
+    const bool may = hak_arena_has_room(bytes) && hak_pressure_allows(bytes);
+    struct hak_super *super = may ? lone_make_locked() : NULL;
     char *start = super != NULL ? map_aligned_locked(bytes, alignment) : NULL;
     if (start == NULL) {
         if (super != NULL) {

@@ -1,0 +1,108 @@
+// file.c -- files, as os.h has them, on Linux.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/os.h"
+#include "os/syscall.h"
+
+size_t hak_os_read_file(const char *path, char *text, size_t bytes)
+{
+    long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    text[0] = '\0';
+    if (hak_call_failed(file)) {
+        return 0;
+    }
+    long length = hak_syscall(SYS_read, file, (long)text, (long)bytes - 1, 0, 0, 0);
+    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    length = hak_call_failed(length) ? 0 : length;
+    text[length] = '\0';
+    return (size_t)length;
+}
+
+size_t hak_os_count_lines(const char *path)
+{
+    char text[1024];
+    size_t lines = 0;
+    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (hak_call_failed(file)) {
+        return 0;
+    }
+    for (;;) {
+        const long length = hak_syscall(SYS_read, file, (long)text, sizeof text, 0, 0, 0);
+        if (hak_call_failed(length) || length == 0) {
+            break;
+        }
+        for (long i = 0; i < length; i++) {
+            lines += text[i] == '\n';
+        }
+    }
+    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    return lines;
+}
+
+const void *hak_os_map_file(const char *path, size_t *bytes)
+{
+    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (hak_call_failed(file)) {
+        return NULL;
+    }
+    const long length = hak_syscall(SYS_lseek, file, 0, SEEK_END, 0, 0, 0);
+    long got = -1;
+    if (!hak_call_failed(length) && length > 0) {
+        got = hak_syscall(SYS_mmap, 0, length, PROT_READ, MAP_PRIVATE, file, 0);
+    }
+    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    *bytes = (size_t)length;
+    return hak_call_failed(got) ? NULL : (const void *)got;
+}
+
+// Descriptors from here on: programs close and count their own from below.
+enum { KEPT_LEAST = 256 };
+
+int hak_os_keep_file(const char *path)
+{
+    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (hak_call_failed(file)) {
+        return -1;
+    }
+    const long kept = hak_syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, KEPT_LEAST, 0, 0, 0);
+    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    return hak_call_failed(kept) ? -1 : (int)kept;
+}
+
+size_t hak_os_read_kept(int file, char *text, size_t bytes)
+{
+    const long length = hak_syscall(SYS_pread64, file, (long)text, (long)bytes - 1, 0, 0, 0);
+    const size_t got = hak_call_failed(length) ? 0 : (size_t)length;
+    text[got] = '\0';
+    return got;
+}
+
+static void write_all(long file, const char *text, size_t length)
+{
+    while (length > 0) {
+        long written = hak_syscall(SYS_write, file, (long)text, (long)length, 0, 0, 0);
+        if (hak_call_failed(written) || written == 0) {
+            return;
+        }
+        text += written;
+        length -= (size_t)written;
+    }
+}
+
+void hak_os_print(const char *text, size_t length)
+{
+    write_all(STDERR_FILENO, text, length);
+}
+
+void hak_os_append(const char *path, const char *text, size_t length)
+{
+    const long flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, flags, 0666, 0, 0);
+    if (!hak_call_failed(file)) {
+        write_all(file, text, length);
+        hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    }
+}

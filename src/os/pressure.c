@@ -1,0 +1,98 @@
+// pressure.c -- see pressure.h.
+#include "os/pressure.h"
+
+#include <string.h>
+
+#include "base/atomic.h"
+#include "os/os.h"
+
+enum { REARM_PARTS = 32, TEXT_BYTES = 4096 };
+
+struct hak_pressure hak_pressure;
+
+static char text[TEXT_BYTES];
+
+void hak_pressure_start(void)
+{
+    const struct hak_share share = hak_share_read();
+    hak_pressure.files = hak_share_keep_files();
+    hak_pressure.limit_bytes = hak_pressure.files.use >= 0 ? share.memory_bytes : 0;
+    hak_pressure.is_watched = true;
+}
+
+static uint64_t number_at(const char *c)
+{
+    uint64_t number = 0;
+    for (; *c >= '0' && *c <= '9'; c++) {
+        number = number * 10 + (uint64_t)(*c - '0');
+    }
+    return number;
+}
+
+// The number behind `name` in the text; 0 when the name is not there.
+static uint64_t number_behind(const char *name)
+{
+    const char *found = strstr(text, name);
+    return found != NULL ? number_at(found + strlen(name)) : 0;
+}
+
+// File pages that the kernel drops before it ends anybody.
+static size_t droppable_bytes(void)
+{
+    if (hak_pressure.files.statistics < 0) {
+        return 0;
+    }
+    hak_os_read_kept(hak_pressure.files.statistics, text, sizeof text);
+    return number_behind(hak_pressure.files.is_version_1 ? "\ntotal_inactive_file "
+                                                         : "\ninactive_file ");
+}
+
+bool hak_pressure_is_near(size_t bytes)
+{
+    const size_t limit = hak_pressure.limit_bytes;
+    if (limit == 0 || hak_os_read_kept(hak_pressure.files.use, text, sizeof text) == 0) {
+        return false;
+    }
+    const size_t near = limit - limit / HAK_NEAR_PARTS;
+    size_t used = number_at(text);
+    if (used + bytes >= near) {
+        const size_t droppable = droppable_bytes();
+        used -= droppable < used ? droppable : used;
+    }
+    hak_pressure.used_bytes = used;
+    return used + bytes >= near;
+}
+
+bool hak_pressure_allows(size_t bytes)
+{
+    if (!hak_pressure.is_watched || !hak_pressure_is_near(bytes)) {
+        hak_pressure.relieved_bytes = 0;
+        return true;
+    }
+    const size_t relieved = hak_pressure.relieved_bytes;
+    const bool is_allowed = relieved != 0 && hak_pressure.used_bytes <
+                                                 relieved + hak_pressure.limit_bytes / REARM_PARTS;
+    hak_store_relaxed(&hak_pressure.is_refused, !is_allowed);
+    return is_allowed;
+}
+
+void hak_pressure_relieved(void)
+{
+    hak_pressure_is_near(0);
+    hak_pressure.relieved_bytes = hak_pressure.used_bytes + 1;
+    hak_store_relaxed(&hak_pressure.is_refused, false);
+}
+
+struct hak_stalls hak_pressure_stalls(void)
+{
+    struct hak_stalls stalls = {0, 0};
+    if (hak_pressure.files.stalls >= 0 &&
+        hak_os_read_kept(hak_pressure.files.stalls, text, sizeof text) > 0 &&
+        strncmp(text, "some ", 5) == 0) {
+        stalls.some_us = number_behind("total=");
+        const char *full = strstr(text, "full ");
+        const char *total = full != NULL ? strstr(full, "total=") : NULL;
+        stalls.full_us = total != NULL ? number_at(total + strlen("total=")) : 0;
+    }
+    return stalls;
+}

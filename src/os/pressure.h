@@ -1,0 +1,56 @@
+// pressure.h -- how near the control group is to its limit, and how long tasks wait for memory.
+//
+// Layer     os
+// Owns      hak_pressure.
+// Threads   hak_pressure_start: once, before the program's main. The others with the arena's lock, for they
+//           work in static memory.
+// Fails     never; what cannot be read is no pressure.
+//
+// The kernel counts file pages as a group's use, and drops those that were not used lately by itself. So near
+// the limit they are left out: what counts is the working set, as Kubernetes calls it.
+//
+// Stalls are the sums in memory.pressure (Documentation/accounting/psi.rst). A trigger to poll on would tell
+// no sooner: who has no rights gets one that the kernel looks at every two seconds, and a sum is exact
+// whenever it is read.
+#ifndef HAK_OS_PRESSURE_H
+#define HAK_OS_PRESSURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "os/control_group.h"
+
+// The working set is near the limit from 7 parts of 8 on.
+enum { HAK_NEAR_PARTS = 8 };
+
+struct hak_pressure {
+    bool is_watched;
+    struct hak_share_files files;
+    size_t limit_bytes;       // of the control group; 0: none
+    size_t used_bytes;        // of that, when it was looked at last
+    size_t relieved_bytes;    // used when all was given back last; 0: not since it came near
+    _Atomic(bool) is_refused; // the heap has to give all back before it grows
+};
+HAK_INTERNAL extern struct hak_pressure hak_pressure;
+
+HAK_INTERNAL void hak_pressure_start(void);
+
+// Is the working set near the limit, or would it be with `bytes` more?
+HAK_INTERNAL bool hak_pressure_is_near(size_t bytes);
+
+// May the heap map `bytes` more? No when it comes near the limit by that, until hak_pressure_relieved; and then
+// once more for each 32nd part of the limit.
+HAK_INTERNAL bool hak_pressure_allows(size_t bytes);
+HAK_INTERNAL void hak_pressure_relieved(void);
+
+// Microseconds since the start of the group, or the machine, in which a task or more waited for memory, and in which
+// all that could run did.
+struct hak_stalls {
+    uint64_t some_us;
+    uint64_t full_us;
+};
+HAK_INTERNAL struct hak_stalls hak_pressure_stalls(void);
+
+#endif

@@ -1,0 +1,140 @@
+// relief.c -- see relief.h.
+#include "policy/relief.h"
+
+#include "base/atomic.h"
+#include "base/format.h"
+#include "base/options.h"
+#include "front/figures.h"
+#include "front/options.h"
+#include "os/os.h"
+#include "os/pressure.h"
+#include "slab/arena.h"
+
+enum { OFF, ALWAYS = 2 }; // option pressure
+
+enum { SHORT_PARTS = 20, FULL_PARTS = 5 }; // of the time that tasks, and all tasks, wait
+#define LEDGER_PAUSE_NS UINT64_C(10000000000)
+
+bool hak_relief_next(struct hak_relief *relief, bool is_short)
+{
+    if (!is_short) {
+        if (++relief->calm_ticks >= HAK_RELIEF_CALM_TICKS && relief->hurry != HAK_HURRY_NONE) {
+            relief->hurry--;
+            relief->calm_ticks = 0;
+            relief->short_ticks = 0;
+        }
+        return false;
+    }
+    relief->calm_ticks = 0;
+    if (relief->hurry != HAK_HURRY_IDLE) {
+        relief->hurry++;
+        return false;
+    }
+    return relief->short_ticks++ % HAK_RELIEF_REPEAT_TICKS == 0;
+}
+
+// What the system says at a moment.
+struct look {
+    uint64_t ns;
+    struct hak_stalls stalls;
+    size_t used_bytes;
+    bool is_near;
+};
+
+static struct look look_now(void)
+{
+    hak_lock_take(&hak_arena.lock);
+    struct look look = {.is_near = hak_pressure_is_near(0), .stalls = hak_pressure_stalls()};
+    look.used_bytes = hak_pressure.used_bytes;
+    hak_lock_drop(&hak_arena.lock);
+    look.ns = hak_os_now_ns();
+    return look;
+}
+
+// Prepared before it is needed: then there may be no memory, and little stack.
+static struct {
+    _Atomic(uint32_t) is_busy;
+    uint64_t written_ns; // 0: never
+    struct hak_figures figures;
+    char heap[HAK_FIGURES_BYTES];
+    char text[HAK_FIGURES_BYTES + 256];
+} ledger;
+
+static void ledger_print(const char *why, const struct look *look)
+{
+    const char *file = hak_option_file(&hak_options.pressure_ledger);
+    hak_figures_read(&ledger.figures, 10);
+    const size_t heap = hak_figures_json(&ledger.figures, ledger.heap, sizeof ledger.heap);
+    ledger.heap[heap < sizeof ledger.heap ? heap - 1 : 0] = '\0'; // without the end of the line
+    const size_t length =
+        hak_format(ledger.text,
+                   sizeof ledger.text,
+                   "{\"short_of_memory\":\"%s\",\"date_ns\":%z,\"group_limit\":%z,"
+                   "\"group_used\":%z,\"stalled_us\":%z,\"heap\":%s}\n",
+                   why,
+                   (size_t)hak_os_date_ns(),
+                   hak_pressure.limit_bytes,
+                   look->used_bytes,
+                   (size_t)look->stalls.some_us,
+                   ledger.heap);
+    if (*file == '\0') {
+        hak_os_print(ledger.text, length);
+    } else {
+        hak_os_append(file, ledger.text, length);
+    }
+}
+
+static void ledger_write(const char *why, const struct look *look)
+{
+    uint32_t free = 0;
+    if (hak_load_relaxed(&hak_options.pressure_ledger) == 0 ||
+        !hak_cas_acquire(&ledger.is_busy, &free, 1)) { // pairs with: ledger_write
+        return;
+    }
+    if (ledger.written_ns == 0 || look->ns - ledger.written_ns >= LEDGER_PAUSE_NS) {
+        ledger.written_ns = look->ns;
+        ledger_print(why, look);
+    }
+    hak_store_release(&ledger.is_busy, 0); // pairs with: ledger_write
+}
+
+static struct look before; // at the last tick
+static struct hak_relief relief;
+
+static void tick(void)
+{
+    const struct look now = look_now();
+    const uint64_t passed_us = (now.ns - before.ns) / 1000;
+    const uint64_t some_us = now.stalls.some_us - before.stalls.some_us;
+    const uint64_t full_us = now.stalls.full_us - before.stalls.full_us;
+    const bool is_stalled = before.ns != 0 && some_us * SHORT_PARTS >= passed_us;
+    before = now;
+    if (now.is_near || (is_stalled && full_us * FULL_PARTS >= passed_us)) {
+        ledger_write(now.is_near ? "group" : "stall", &now);
+    }
+    const bool is_all_due = hak_relief_next(&relief, now.is_near || is_stalled);
+    hak_sweep_hurry(relief.hurry);
+    if (is_all_due) {
+        hak_sweep_everything();
+    }
+}
+
+static void in_need(void)
+{
+    const struct look now = look_now();
+    ledger_write("growth", &now);
+}
+
+void hak_relief_start(void)
+{
+    const uint64_t pressure = hak_load_relaxed(&hak_options.pressure);
+    const bool has_ledger = hak_load_relaxed(&hak_options.pressure_ledger) != 0;
+    if ((pressure == OFF && !has_ledger) || hak_load_relaxed(&hak_options.deterministic) != 0) {
+        return;
+    }
+    hak_lock_take(&hak_arena.lock); // for what it is that others read
+    hak_pressure_start();
+    hak_lock_drop(&hak_arena.lock);
+    hak_sweep_call_in_need(in_need);
+    hak_sweep_call(tick, pressure == ALWAYS || has_ledger);
+}

@@ -30,6 +30,8 @@ bool hak_arena_has_room(size_t bytes)
 }
 
 enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
+// What is mapped for a run of so many units is mostly that run's: 2 MiB, a huge page.
+enum { HUGE_UNITS = 32 };
 
 bool hak_arena_wants_huge_locked(bool for_one_block)
 {
@@ -72,9 +74,10 @@ static struct hak_super *super_descriptor_locked(void)
     return hak_pool_take(sizeof *super + HAK_SUPER_UNITS * sizeof super->slabs[0]);
 }
 
-// Map `count` superslabs in a row. False when not all could be had.
-static bool arena_grow_locked(uint64_t count)
+// Map the superslabs for a run of `units`. False when not all could be had.
+static bool arena_grow_locked(unsigned units)
 {
+    const uint64_t count = (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
     const size_t bytes = count << HAK_SUPER_LOG2;
     if (hak_load_relaxed(&hak_arena.super_bytes) == 0) {
         hak_arena.huge_pages = hak_os_huge_pages();
@@ -85,7 +88,7 @@ static bool arena_grow_locked(uint64_t count)
     if (!hak_pressure_allows(bytes)) {
         return false;
     }
-    const bool wants_huge = hak_arena_wants_huge_locked(count > 1);
+    const bool wants_huge = hak_arena_wants_huge_locked(units >= HUGE_UNITS);
     char *base = hak_map_take(bytes);
     if (base == NULL) {
         return false;
@@ -131,11 +134,6 @@ static uint64_t aligned_bits(unsigned align_units)
     return bits;
 }
 
-static uint64_t supers_for(unsigned units)
-{
-    return (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
-}
-
 // Where in `super` a run fits; resident pages before untouched ones. 64: nowhere.
 static unsigned super_find(const struct hak_super *super, unsigned units, uint64_t aligned)
 {
@@ -177,13 +175,11 @@ static bool arena_find_locked(unsigned units, unsigned align_units, struct hak_g
     // and the alignment allows it.
     const unsigned before = may_cross ? hak_gaps_before(hak_map.next_slot) : 0;
     const unsigned missing = before < units ? units - before : units;
-    if (arena_grow_locked(supers_for(missing)) && may_cross &&
-        hak_gaps_find_across(units, align_units, gap)) {
+    if (arena_grow_locked(missing) && may_cross && hak_gaps_find_across(units, align_units, gap)) {
         return true;
     }
     return (units <= HAK_SUPER_UNITS && arena_find_inside_locked(units, aligned, gap)) ||
-           (may_cross && arena_grow_locked(supers_for(units)) &&
-            hak_gaps_find_across(units, align_units, gap));
+           (may_cross && arena_grow_locked(units) && hak_gaps_find_across(units, align_units, gap));
 }
 
 // The free units that share a huge page with `bits` will be resident with them.
@@ -301,7 +297,7 @@ static bool run_map_more_locked(struct hak_super *head, unsigned unit, unsigned 
     }
     const char *missing = head->base + (unit + present) * HAK_UNIT_BYTES;
     return present < units && hak_map_slot(missing) == hak_map.next_slot &&
-           arena_grow_locked(supers_for(units - present));
+           arena_grow_locked(units - present);
 }
 
 static void super_name_run(struct hak_super *super, unsigned unit, unsigned units)

@@ -1,12 +1,18 @@
 // large.c -- see large.h.
 #include "cache/large.h"
 
+#include <string.h>
+
 #include "base/bits.h"
 #include "base/options.h"
+#include "base/timing.h"
+#include "cache/magazine.h"
 #include "cache/sample.h"
+#include "cache/sampler.h"
 #include "cache/site.h"
 #include "cache/sweep.h"
 #include "os/os.h"
+#include "os/refusal.h"
 #include "slab/arena.h"
 #include "slab/misuse.h"
 
@@ -102,6 +108,62 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
     hak_store_relaxed(&slab->owner, NULL);
     hak_map_set_one(slab->base, large_entry(slab));
     return slab->base;
+}
+
+// From this size on it pays to ask which pages are there at all: those that are not read as zero.
+#define ASK_MIN HAK_KIB(256)
+
+void *hak_large_clear(void *block, size_t bytes)
+{
+    if (bytes < ASK_MIN) {
+        return memset(block, 0, bytes);
+    }
+    hak_os_clear(block, bytes);
+    return block;
+}
+
+static void *large_ruled(size_t bytes, size_t alignment, unsigned ways, bool *zeroed)
+{
+    const size_t ruled = (size_t)1 << HAK_WAYS_ALIGN_LOG2(ways);
+    void *block = hak_large_alloc(bytes, ruled > alignment ? ruled : alignment, ways, zeroed);
+    if ((ways & HAK_WAY_ZERO) != 0 && block != NULL && !*zeroed) {
+        hak_large_clear(block, bytes);
+        *zeroed = true;
+    }
+    return block;
+}
+
+// There is no memory for it: give back what all caches hold, and try once more.
+static HAK_COLD void *large_again(struct hak_request request,
+                                  size_t bytes,
+                                  unsigned ways,
+                                  bool *zeroed)
+{
+    hak_sweep_everything();
+    const uint64_t mark = hak_refusal_mark();
+    void *block = large_ruled(bytes, request.alignment, ways, zeroed);
+    return block != NULL ? block : hak_refuse_memory(request, mark);
+}
+
+void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool *zeroed)
+{
+    // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
+    const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
+    const uint64_t begin = hak_timing_begin();
+    hak_sampler_follow(cache);
+    hak_lock_take(&cache->lock);
+    hak_magazine_tidy(cache, bytes);
+    hak_lock_drop(&cache->lock);
+    const unsigned ways = hak_site_has_rules() ? hak_site_ways(request.site) : 0;
+    void *block = large_ruled(bytes, request.alignment, ways, zeroed);
+    hak_timing_end(HAK_TIMING_large_alloc, begin);
+    if (HAK_UNLIKELY(block == NULL)) {
+        block = large_again(request, bytes, ways, zeroed);
+    }
+    if (HAK_LIKELY(block != NULL)) {
+        hak_sampler_large(block, request);
+    }
+    return block;
 }
 
 // Step expire of bigcache.pml.

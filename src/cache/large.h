@@ -12,6 +12,7 @@
 #define HAK_CACHE_LARGE_H
 
 #include "cache/cache.h"
+#include "cache/failure.h"
 #include "cache/sweep.h"
 #include "slab/arena.h"
 
@@ -21,6 +22,13 @@
 // A block of at least `bytes` > HAK_SMALL_MAX, aligned to `alignment` (a power of two). Sets
 // `zeroed` when its pages are untouched. `ways` are those of its site (site.h). Needs no cache.
 HAK_INTERNAL void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroed);
+// One for `request`, which may be smaller, in the ways of its site; when there is no memory, once more
+// after all caches have given back what they hold. The thread's own cache. NULL with errno ENOMEM.
+HAK_INTERNAL void *hak_large_serve(struct hak_cache *cache,
+                                   struct hak_request request,
+                                   bool *zeroed);
+// Make all of it zero that is not.
+HAK_INTERNAL void *hak_large_clear(void *block, size_t bytes);
 // Free `block`, whose map entry is `entry` and names no owner. Dies unless it is a large block in use.
 HAK_INTERNAL void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry);
 // Grow or shrink it where it lies, or by moving its pages. Returns where it is then, or NULL when

@@ -77,20 +77,11 @@ static HAK_COLD void *malloc_large(struct hak_cache *cache,
                                    struct hak_request request,
                                    size_t size_class)
 {
-    const size_t bytes = HAK_SMALL_MAX + 1;
-    const size_t alignment = hak_classes[size_class].bytes & -hak_classes[size_class].bytes;
     bool zeroed;
-    void *block = hak_large_reuse(cache, bytes);
+    void *block = hak_large_reuse(cache, HAK_SMALL_MAX + 1);
     if (block == NULL) {
-        block = hak_large_alloc(bytes, alignment, 0, &zeroed);
-    }
-    if (block == NULL) {
-        hak_sweep_everything();
-        const uint64_t mark = hak_refusal_mark();
-        block = hak_large_alloc(bytes, alignment, 0, &zeroed);
-        if (block == NULL) {
-            return hak_refuse_memory(request, mark);
-        }
+        request.alignment = hak_classes[size_class].bytes & -hak_classes[size_class].bytes;
+        return hak_large_serve(cache, request, &zeroed);
     }
     hak_sampler_large(block, request);
     return block;

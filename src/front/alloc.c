@@ -2,9 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/bits.h"
 #include "base/options.h"
-#include "base/timing.h"
 #include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/large.h"
@@ -13,12 +11,9 @@
 #include "cache/sampler.h"
 #include "cache/site.h"
 #include "cache/start.h"
-#include "cache/sweep.h"
 #include "front/alloc.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
-#include "os/os.h"
-#include "os/refusal.h"
 #include "slab/misuse.h"
 
 struct hak_cache *hak_front_cache(void)
@@ -27,49 +22,11 @@ struct hak_cache *hak_front_cache(void)
     return HAK_LIKELY(cache != &hak_cache_nobody) ? cache : hak_start_thread(NULL);
 }
 
-// From this size on it pays to ask which pages are there at all: those that are not read as zero.
-#define ASK_MIN HAK_KIB(256)
-
-static void *clear_large(void *block, size_t bytes)
-{
-    if (bytes < ASK_MIN) {
-        return memset(block, 0, bytes);
-    }
-    hak_os_clear(block, bytes);
-    return block;
-}
-
-static void *alloc_large(struct hak_request request, size_t least, unsigned ways, bool *zeroed)
-{
-    const size_t ruled = (size_t)1 << HAK_WAYS_ALIGN_LOG2(ways);
-    const size_t alignment = ruled > request.alignment ? ruled : request.alignment;
-    void *block = hak_large_alloc(least, alignment, ways, zeroed);
-    if ((ways & HAK_WAY_ZERO) != 0 && block != NULL && !*zeroed) {
-        clear_large(block, least);
-        *zeroed = true;
-    }
-    return block;
-}
-
-// There is no memory for it: give back what all caches hold, and try once more.
-static HAK_COLD void *large_again(struct hak_request request,
-                                  size_t least,
-                                  unsigned ways,
-                                  bool *zeroed)
-{
-    hak_sweep_everything();
-    const uint64_t mark = hak_refusal_mark();
-    void *block = alloc_large(request, least, ways, zeroed);
-    return block != NULL ? block : hak_refuse_memory(request, mark);
-}
-
 void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *site)
 {
     bool ignored;
     zeroed = zeroed != NULL ? zeroed : &ignored;
     *zeroed = false;
-    // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
-    const size_t least = bytes > HAK_SMALL_MAX ? bytes : HAK_SMALL_MAX + 1;
     const struct hak_request request = {bytes, alignment, site};
     if (HAK_UNLIKELY(bytes > PTRDIFF_MAX || alignment > PTRDIFF_MAX)) {
         return hak_refuse(HAK_FAILURE_THRESHOLD, request);
@@ -81,19 +38,7 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
     if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
         return hak_refuse(HAK_FAILURE_INJECTED, request);
     }
-    const uint64_t begin = hak_timing_begin();
-    hak_sampler_follow(cache);
-    hak_lock_take(&cache->lock);
-    hak_magazine_tidy(cache, least);
-    hak_lock_drop(&cache->lock);
-    const unsigned ways = hak_site_has_rules() ? hak_site_ways(site) : 0;
-    void *block = alloc_large(request, least, ways, zeroed);
-    hak_timing_end(HAK_TIMING_large_alloc, begin);
-    block = HAK_LIKELY(block != NULL) ? block : large_again(request, least, ways, zeroed);
-    if (HAK_LIKELY(block != NULL)) {
-        hak_sampler_large(block, request);
-    }
-    return block;
+    return hak_large_serve(cache, request, zeroed);
 }
 
 // A thread's BigCache may be a companion's, so that ruled sites come here.
@@ -177,7 +122,7 @@ void *hak_calloc(size_t count, size_t bytes)
     if (total > HAK_SMALL_MAX) {
         bool zeroed;
         void *block = hak_alloc_large(total, 1, &zeroed, HAK_SITE);
-        return block == NULL || zeroed ? block : clear_large(block, total);
+        return block == NULL || zeroed ? block : hak_large_clear(block, total);
     }
     if (total >= FRESH_MIN) {
         void *block = calloc_fresh(hak_small_class_of(total));

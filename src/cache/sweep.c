@@ -9,6 +9,7 @@
 #include "cache/large.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/patience.h"
 #include "cache/steal.h"
 #include "cache/thread.h"
 #include "os/os.h"
@@ -34,9 +35,10 @@ _Atomic(uint32_t) hak_sweep_runs;
 static struct hak_lock sweep_lock;
 static struct hak_cache *sweep_cache; // sweep lock: for blocks on their way to other owners
 static size_t sweep_kept_bytes; // sweep lock: in large blocks that caches kept, at the last look
-static size_t sweep_returned_bytes;   // sweep lock: that slabs got back since the last look
-static _Atomic(uint32_t) sweep_alarm; // slept on
-static _Atomic(int) sweep_process;    // whose thread the sweeper may be
+static size_t sweep_returned_bytes;        // sweep lock: that slabs got back since the last look
+static struct hak_patience sweep_patience; // the sweeper's
+static _Atomic(uint32_t) sweep_alarm;      // slept on
+static _Atomic(int) sweep_process;         // whose thread the sweeper may be
 
 static uint64_t decay_ticks(void)
 {
@@ -53,6 +55,15 @@ static uint64_t ticks_to_wait(enum hak_hurry hurry)
 {
     const uint64_t ticks = decay_ticks();
     return hurries(hurry) && ticks > 1 ? 1 : ticks;
+}
+
+// Of free pages: in option free_policy=auto as long as experience says.
+static uint64_t free_ticks(void)
+{
+    const uint64_t ticks = ticks_to_wait(HAK_HURRY_FREE);
+    return hak_free_policy() == HAK_FREE_PATIENTLY && !hurries(HAK_HURRY_FREE)
+               ? ticks << sweep_patience.steps
+               : ticks;
 }
 
 static uint64_t idle_looks(void)
@@ -198,7 +209,7 @@ static size_t waiting_bytes(void)
 // Give back what has waited for long enough, and what exceeds the budget. Returns the bytes.
 static size_t purge_due(void)
 {
-    const uint64_t ticks = ticks_to_wait(HAK_HURRY_FREE);
+    const uint64_t ticks = free_ticks();
     const struct hak_purge_age due = {ticks, 2 * ticks};
     const size_t surplus = surplus_bytes();
     size_t gone = hak_free_policy() != HAK_FREE_KEEP ? hak_arena_purge(due, TICK_PURGE_BYTES) : 0;
@@ -259,6 +270,7 @@ static void sweep_until_quiet(void)
         hak_timing_end(HAK_TIMING_sweep, begin);
         hak_lock_drop(&sweep_lock);
         const size_t gone = purge_due();
+        hak_patience_tick(&sweep_patience, gone, hak_load_relaxed(&hak_arena.retaken_bytes));
         const bool is_busy = returned >= hak_load_relaxed(&hak_options.purge_start_bytes);
         call_hooks();
         const bool goes_on = gone > 0 || kept > 0 || is_busy || hak_load_relaxed(&sweep_stays);

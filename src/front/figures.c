@@ -138,6 +138,7 @@ static void count_all(struct hak_figures *figures)
     figures->purged_bytes = hak_load_relaxed(&hak_os_counts.purged_bytes);
     figures->huge_advices = hak_load_relaxed(&hak_os_counts.huge_advices);
     figures->refused = hak_load_relaxed(&hak_os_counts.refused);
+    figures->retaken_bytes = hak_load_relaxed(&hak_arena.retaken_bytes);
     figures->peak_mapped_bytes = hak_load_relaxed(&hak_arena.peak_bytes);
     figures->failures = hak_load_relaxed(&hak_failures.count);
     figures->totals.mapped_bytes =

@@ -32,7 +32,7 @@
 #define HAK_COUNTERS(X) \
     X(sent_parcels) X(sent_blocks) X(opened_parcels) X(adopted_slabs) X(slow_events) \
     X(maps) X(unmaps) X(remaps) X(purges) X(purged_bytes) X(huge_advices) X(refused) \
-    X(peak_mapped_bytes) X(failures)
+    X(retaken_bytes) X(peak_mapped_bytes) X(failures)
 // clang-format on
 
 struct hak_class_figures {

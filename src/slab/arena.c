@@ -112,6 +112,7 @@ static bool arena_grow_locked(unsigned units)
         super->dirty_units = 0;
         super->written_units = 0;
         super->purging_units = 0;
+        super->purged_units = 0;
         hak_store_relaxed(&super->span, NULL);
         super->is_huge = wants_huge;
         hak_list_append(&hak_arena.all, &super->all_link);
@@ -189,13 +190,17 @@ static void super_dirty_neighbours_locked(struct hak_super *super, uint64_t bits
     const uint64_t pages = ((bits & low) != 0 ? low : 0) | ((bits & ~low) != 0 ? ~low : 0);
     const uint64_t more = super->free_units & pages & ~super->dirty_units;
     super->dirty_units |= more;
+    super->purged_units &= ~more;
     super->dirty_tick = hak_load_relaxed(&hak_arena.tick);
     hak_count(&hak_arena.dirty_bytes, hak_count_bits(more) * HAK_UNIT_BYTES);
 }
 
 static void super_use_locked(struct hak_super *super, uint64_t bits)
 {
-    uint64_t dirty = super->dirty_units & bits;
+    const uint64_t dirty = super->dirty_units & bits;
+    const uint64_t again = super->purged_units & bits;
+    super->purged_units &= ~bits;
+    hak_count(&hak_arena.retaken_bytes, hak_count_bits(again) * HAK_UNIT_BYTES);
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
     hak_count(&hak_arena.dirty_bytes, (size_t)0 - hak_count_bits(dirty) * HAK_UNIT_BYTES);

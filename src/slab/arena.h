@@ -26,6 +26,7 @@ struct hak_super {
     uint64_t written_units;   // units that do not read as zero; with huge pages fewer than the
                               // resident ones                           (arena lock)
     uint64_t purging_units;   // units taken out by a purge that is under way (arena lock)
+    uint64_t purged_units;    // free units that were given back and not used since (arena lock)
     uint64_t tail_units;      // last units of runs in use that may be resident behind the user's
                               // bytes                                   (arena lock)
     struct hak_list link;     // lone: in the list of those outside; spare: not linked
@@ -45,14 +46,15 @@ struct hak_arena {
     struct hak_list outside;        // lone mappings that the map knows the start of only
     struct hak_super *spare_supers; // descriptors to use again, linked by `base`
     struct hak_super *spare_lones;
-    _Atomic(size_t) super_bytes; // of superslabs mapped
-    _Atomic(size_t) lone_bytes;  // of lone mappings
-    _Atomic(size_t) dirty_bytes; // of free units that may be resident
-    _Atomic(size_t) tail_bytes;  // of tail units, behind the users' bytes
-    _Atomic(size_t) free_bytes;  // of free units
-    _Atomic(size_t) peak_bytes;  // most that super_bytes and lone_bytes were together
-    _Atomic(uint64_t) tick;      // the purger's clock
-    _Atomic(bool) is_locked;     // the kernel has refused the latest purge: pages locked in memory
+    _Atomic(size_t) super_bytes;   // of superslabs mapped
+    _Atomic(size_t) lone_bytes;    // of lone mappings
+    _Atomic(size_t) dirty_bytes;   // of free units that may be resident
+    _Atomic(size_t) tail_bytes;    // of tail units, behind the users' bytes
+    _Atomic(size_t) free_bytes;    // of free units
+    _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
+    _Atomic(size_t) peak_bytes;    // most that super_bytes and lone_bytes were together
+    _Atomic(uint64_t) tick;        // the purger's clock
+    _Atomic(bool) is_locked; // the kernel has refused the latest purge: pages locked in memory
     enum hak_huge_pages huge_pages; // the kernel's setting, read with the first superslab
 };
 

@@ -157,6 +157,7 @@ static size_t load_return_locked(const struct load *load)
         const uint64_t done = load->done[i];
         const uint64_t rest = load->bits[i] & ~done;
         super->purging_units &= ~load->bits[i];
+        super->purged_units |= done;
         super->written_units &= ~(is_zeroed ? done : 0);
         hak_arena_free_units_locked(super, done, false);
         if (rest != 0) { // or those that wait for longer would seem to have come just now

@@ -156,6 +156,7 @@ struct hak_cache {
     uint64_t unguarded;                // owner: requests since one got a guard (guard.h)
     struct hak_quarantine *quarantine; // lock; NULL until first used (direct.h)
     size_t magazine_bytes;             // lock: of blocks that the grown magazines may hold
+    size_t counted_bytes;              // lock: of them, those that count in the budget of all
     size_t new_slab_bytes;             // lock: of slabs made since the magazines were last tidied
     size_t returned_bytes;   // lock: that magazines gave their slabs since the last sweep, net
     unsigned magazine_hand;  // lock: the class to look at next when one has to shrink

@@ -34,6 +34,36 @@ static uint32_t first_slots(unsigned index)
     return (1U << hak_classes[hak_magazine_class(index)].magazine_log2) - 2;
 }
 
+// Of blocks that the grown magazines of all caches may hold, but those that sleep: the sweeper takes theirs.
+static _Atomic(size_t) grown_bytes;
+
+static void count_grown(struct hak_cache *cache, size_t bytes)
+{
+    hak_add_relaxed(&grown_bytes, bytes - cache->counted_bytes);
+    cache->counted_bytes = bytes;
+}
+
+void hak_magazine_sleep(struct hak_cache *cache)
+{
+    count_grown(cache, 0);
+}
+
+// What all together may hold: a quarter of the heap, or what one alone may.
+static size_t grown_most(void)
+{
+    const size_t used =
+        hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
+    const size_t one = hak_load_relaxed(&hak_options.magazine_bytes);
+    return used / 4 > one ? used / 4 : one;
+}
+
+// May the cache's magazines grow by `more`?
+static bool may_grow(const struct hak_cache *cache, size_t more)
+{
+    return cache->magazine_bytes + more <= hak_load_relaxed(&hak_options.magazine_bytes) &&
+           hak_load_relaxed(&grown_bytes) + more <= grown_most();
+}
+
 static uint32_t magazine_held(const struct hak_cache *cache, unsigned index)
 {
     return (uint32_t)(hak_load_relaxed(&cache->top[index]) - cache->magazines[index].base) - 1;
@@ -55,6 +85,7 @@ static bool magazine_resize(struct hak_cache *cache, unsigned index, uint32_t sl
     hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *base);
     cache->magazine_bytes +=
         ((size_t)slots - magazine->slots) * hak_classes[hak_magazine_class(index)].bytes;
+    count_grown(cache, cache->magazine_bytes);
     magazine->base = base;
     magazine->slots = slots;
     hak_store_relaxed(&cache->top[index], base + held + 1);
@@ -113,7 +144,7 @@ static void magazine_grow(struct hak_cache *cache, unsigned index)
     const size_t more =
         ((size_t)slots - magazine->slots) * hak_classes[hak_magazine_class(index)].bytes;
     const size_t most = hak_load_relaxed(&hak_options.magazine_bytes);
-    while (more <= most && cache->magazine_bytes + more > most) {
+    while (more <= most && !may_grow(cache, more)) {
         if (!magazine_shrink_one(cache, index)) {
             return;
         }
@@ -157,6 +188,9 @@ static void magazine_note(struct hak_cache *cache, unsigned index, bool flush)
 {
     struct hak_magazine *of_class = &cache->magazines[hak_magazine_class(index)];
     cache->magazines[index].is_used = true;
+    if (HAK_UNLIKELY(cache->counted_bytes != cache->magazine_bytes)) {
+        count_grown(cache, cache->magazine_bytes); // it slept
+    }
     if (of_class->flushed_last != flush) {
         of_class->flushed_last = flush;
         if (++of_class->swings >= 2 && (flush || hak_sampler_every(cache) == 0)) {
@@ -384,6 +418,7 @@ static void magazine_end(struct hak_cache *cache, unsigned index)
     if (magazine->base != NULL) {
         cache->magazine_bytes -= ((size_t)magazine->slots - first_slots(index)) *
                                  hak_classes[hak_magazine_class(index)].bytes;
+        count_grown(cache, cache->magazine_bytes);
         hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *magazine->base);
         magazine->base = NULL;
         magazine->slots = 0;

@@ -133,6 +133,7 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
     if (sleeps) {
         hak_outbox_loot(sweep_cache, cache);
         hak_inbox_drain(sweep_cache, cache);
+        hak_magazine_sleep(cache);
     }
     hak_steal_magazines(sweep_cache, cache, all);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {

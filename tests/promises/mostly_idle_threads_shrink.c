@@ -1,0 +1,86 @@
+// serial
+// native only
+// preload only
+// timeout: 120
+// A thousand threads that have once allocated much, and now do so little that is hardly work: what each of
+// them costs, beyond a thread that never allocated, falls to 64 KiB by itself. And what the magazines of all
+// hold together is bounded, also while all of them are full.
+#include "../support/api.h"
+#include "../support/memory.h"
+
+#include <pthread.h>
+
+enum { THREADS = 1000, MOST_KIB = 64, BLOCKS = 5000, SWINGS = 6, PATIENCE_MS = 60000 };
+
+static pthread_t threads[THREADS];
+static pthread_barrier_t ready;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static void **blocks;
+static volatile bool is_over;
+
+static void swing(size_t size)
+{
+    for (int i = 0; i < SWINGS; i++) {
+        ht_fill(blocks, BLOCKS, size);
+        ht_free_all(blocks, BLOCKS);
+    }
+}
+
+// One after the other, so that never much lives at a time.
+static void *live(void *works)
+{
+    if (works != NULL) {
+        pthread_mutex_lock(&turn);
+        swing(64);
+        swing(1000);
+        pthread_mutex_unlock(&turn);
+    }
+    pthread_barrier_wait(&ready);
+    while (!is_over) {
+        ht_sleep_ms(2000);
+        if (works != NULL) {
+            free(ht_hide(malloc(100)));
+        }
+    }
+    return NULL;
+}
+
+static void start_all(void *works)
+{
+    is_over = false;
+    pthread_barrier_init(&ready, NULL, THREADS + 1);
+    for (size_t i = 0; i < THREADS; i++) {
+        int error = pthread_create(&threads[i], NULL, live, works);
+        HT_CHECK(error == 0, "no thread %zu: errno %d", i, error);
+    }
+    pthread_barrier_wait(&ready);
+}
+
+static void end_all(void)
+{
+    is_over = true;
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
+int main(void)
+{
+    ht_start();
+    HT_API(hak_stats_read);
+    blocks = ht_map(BLOCKS * sizeof *blocks);
+    const long before = ht_rss_kib();
+    start_all(NULL);
+    const long stacks = ht_rss_kib() - before;
+    end_all();
+    start_all(&ready);
+    struct hak_stats stats;
+    api_hak_stats_read(&stats);
+    HT_CHECK(stats.cached_bytes <= 32 * HT_MIB,
+             "%zu bytes in magazines of %d threads",
+             stats.cached_bytes,
+             (int)THREADS);
+    ht_expect_rss(before + stacks + THREADS * MOST_KIB, PATIENCE_MS, "mostly idle threads");
+    end_all();
+    return 0;
+}

@@ -40,7 +40,8 @@ function(hak_add_program target source)
     target_link_libraries(${target} PRIVATE hak_options)
     # Allocations are what the tests are about: the compiler may not leave any out.
     target_compile_options(${target} PRIVATE
-        -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free)
+        -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
+        -fno-builtin-aligned_alloc -fno-builtin-posix_memalign -fno-builtin-memalign)
     add_dependencies(tests ${target})
 endfunction()
 

@@ -168,7 +168,8 @@ static bool lead_to_us(open_function *open)
     return redirect_write(&redirect);
 }
 
-static bool is_led_to_us(open_function *open)
+// Not inlined: with variables that others have seen, its caller could not end in a jump.
+static HAK_NOINLINE bool is_led_to_us(open_function *open)
 {
     static struct hak_lock lock;
     static bool is_done; // lock

@@ -3,7 +3,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 JOBS    ?= $(shell nproc)
 
-.PHONY: all configure test soak analyse bench demo install clean format check help attacks
+.PHONY: all configure test soak coverage analyse bench demo install clean format check help attacks
 
 all: configure                ## build the library, the command line and the benchmarks into build/
 	@cmake --build build -j $(JOBS)
@@ -19,6 +19,10 @@ test:                         ## the whole test suite; installs what it needs
 
 soak:                         ## the stress tests with random options for half an hour (MINUTES=30)
 	@tools/soak $(or $(MINUTES),30)
+
+coverage:                     ## which lines and branches the tests run: a table and build/coverage/html
+	@tools/setup build test coverage
+	@tools/coverage
 
 analyse:                      ## cppcheck, gcc's and clang's analyzers, clang-tidy: some minutes
 	@tools/setup build analyse

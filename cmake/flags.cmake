@@ -59,6 +59,14 @@ target_compile_options(hak_library_options INTERFACE
     # The stack protector reads its canary from the C library's thread block, which a helper thread
     # started by clone does not have; and every allocation would pay for it.
     -fno-stack-protector)
+if(HAKMEM_COVERAGE)
+    # %c: the counters lie in the file itself, so that programs count which abort, end by _exit or are
+    # killed. %m: a file for each binary, that all its processes share.
+    set(HAK_COVERAGE_LINK "-fprofile-instr-generate=${PROJECT_BINARY_DIR}/counts/%m%c.profraw")
+    target_compile_options(hak_library_options INTERFACE
+        ${HAK_COVERAGE_LINK} -fcoverage-mapping "SHELL:-mllvm -runtime-counter-relocation=true")
+    target_link_options(hak_library_options INTERFACE ${HAK_COVERAGE_LINK})
+endif()
 
 # The names in hakmem.h and the version here are one fact written twice; hold them together.
 set(public_header "${PROJECT_SOURCE_DIR}/include/hakmem/hakmem.h")

@@ -171,12 +171,12 @@ size_t hak_large_expire(struct hak_cache *cache, uint64_t age)
 {
     const uint32_t now = (uint32_t)hak_load_relaxed(&hak_arena.tick);
     size_t kept = 0;
-    for (unsigned i = 0; i < HAK_HOT_PLACES; i++) {
+    for (unsigned i = 0; i < 2 * HAK_HOT_PLACES; i++) {
         if ((uintptr_t)hak_load_relaxed(&cache->hot[i].block) <= (uintptr_t)HAK_FULL) {
             continue;
         }
         if (now - hak_load_relaxed(&cache->hot[i].tick) < age) {
-            kept += HAK_SMALL_MAX << i; // at least
+            kept += HAK_SMALL_MAX << i % HAK_HOT_PLACES; // at least
             continue;
         }
         void *block = hak_swap_acquire(&cache->hot[i].block, NULL); // pairs with: hak_large_put
@@ -257,12 +257,26 @@ static struct hak_slab *large_of(void *block, uint32_t entry)
     return slab;
 }
 
+// Where the cache keeps a block of the bin; NULL: it does not.
+static struct hak_hot *large_keeping_place(struct hak_cache *cache, unsigned bin)
+{
+    if (bin >= HAK_LARGE_BINS) {
+        return NULL;
+    }
+    if (hak_large_keeps(cache)) {
+        return hak_large_place(cache, bin);
+    }
+    return hak_sampler_keeps(cache) ? hak_large_sampled_place(cache, bin) : NULL;
+}
+
 // The later one is the likelier to be wanted again: it takes the place of the one there. Step
 // keep_instead of bigcache.pml.
-static void large_keep_instead(struct hak_cache *cache, void *block, unsigned bin)
+static void large_keep_instead(struct hak_hot *hot, void *block, unsigned bin)
 {
-    struct hak_hot *hot = hak_large_place(cache, bin);
-    void *other = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
+    void *other = hak_load_relaxed(&hot->block);
+    if (other != NULL) {
+        other = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
+    }
     hak_large_put(hot, block, bin, hak_map_place(block));
     if (other != NULL) {
         large_give_kept(other);
@@ -273,8 +287,9 @@ void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
 {
     struct hak_slab *slab = large_of(block, entry);
     const unsigned bin = entry - HAK_SMALL_CLASSES;
-    if (bin < HAK_LARGE_BINS && hak_large_keeps(cache)) {
-        large_keep_instead(cache, block, bin);
+    struct hak_hot *hot = large_keeping_place(cache, bin);
+    if (hot != NULL) {
+        large_keep_instead(hot, block, bin);
     } else if (!hak_cas_relaxed(hak_map_place(block), &entry, HAK_MAP_NOTHING)) {
         hak_die_double_free(block, slab->bytes); // another thread was faster by a moment
     } else {

@@ -63,11 +63,16 @@ HAK_INLINE struct hak_hot *hak_large_place(struct hak_cache *cache, unsigned bin
     return (struct hak_hot *)(void *)((char *)cache->hot + (size_t)(bin & ~7U) * 2);
 }
 
-// BigCache: take a block of this size out, or NULL. Step take_kept of bigcache.pml.
-HAK_INLINE void *hak_large_reuse(struct hak_cache *cache, size_t bytes)
+// The place of a cache that samples: the others say that nothing is kept, so that the short ways, which do
+// not count, find nothing. `bin` < HAK_LARGE_BINS.
+HAK_INLINE struct hak_hot *hak_large_sampled_place(struct hak_cache *cache, unsigned bin)
 {
-    const unsigned bin = hak_large_bin_of(bytes);
-    struct hak_hot *hot = hak_large_place(cache, bin);
+    return hak_large_place(cache, bin) + HAK_HOT_PLACES;
+}
+
+// BigCache: take a block of `bin` out of its place, or NULL. Step take_kept of bigcache.pml.
+HAK_INLINE void *hak_large_take_kept(struct hak_hot *hot, unsigned bin)
+{
     if (HAK_UNLIKELY(bin >= HAK_LARGE_BINS || hot->bin != bin)) {
         return NULL;
     }
@@ -76,6 +81,13 @@ HAK_INLINE void *hak_large_reuse(struct hak_cache *cache, size_t bytes)
         hak_map_set_one(block, HAK_MAP_LARGE(bin));
     }
     return block;
+}
+
+// The same for a request of so many bytes.
+HAK_INLINE void *hak_large_reuse(struct hak_cache *cache, size_t bytes)
+{
+    const unsigned bin = hak_large_bin_of(bytes);
+    return hak_large_take_kept(hak_large_place(cache, bin), bin);
 }
 
 // BigCache: put a block of `bin`, whose map entry is `*entry`, into its place, which is free. Step put
@@ -88,19 +100,19 @@ HAK_INLINE void hak_large_put(struct hak_hot *hot,
     hak_store_relaxed(entry, HAK_MAP_LARGE(bin) | HAK_MAP_KEPT);
     hot->bin = bin;
     hak_store_relaxed(&hot->tick, (uint32_t)hak_load_relaxed(&hak_arena.tick));
-    hak_store_release(&hot->block, block); // pairs with: hak_large_reuse
+    hak_store_release(&hot->block, block); // pairs with: hak_large_take_kept
 }
 
-// BigCache: put the block in if it is one in use and its place is free. Step keep of bigcache.pml, step
-// put_then_look of sweeper.pml.
-HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
+// BigCache: put the block in if it is one in use and its place is free. `half`: 0, or HAK_HOT_PLACES for the
+// places of a cache that samples. Step keep of bigcache.pml, step put_then_look of sweeper.pml.
+HAK_INLINE bool hak_large_keep_in(struct hak_cache *cache, unsigned half, void *block)
 {
     _Atomic(uint32_t) *entry = hak_map_entry_of_start(block);
     if (entry == NULL) {
         return false;
     }
     const uint32_t bin = hak_load_relaxed(entry) - HAK_SMALL_CLASSES;
-    struct hak_hot *hot = hak_large_place(cache, bin);
+    struct hak_hot *hot = hak_large_place(cache, bin) + half;
     if (bin >= HAK_LARGE_BINS || hak_load_relaxed(&hot->block) != NULL) {
         return false;
     }
@@ -110,6 +122,11 @@ HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
         hak_sweep_wanted(HAK_MIB(4)); // at most
     }
     return true;
+}
+
+HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
+{
+    return hak_large_keep_in(cache, 0, block);
 }
 
 #endif

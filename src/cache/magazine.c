@@ -215,15 +215,6 @@ static bool magazine_start(struct hak_cache *cache, unsigned index)
     return true;
 }
 
-// A cache that samples pays for a slow path whenever as many blocks were allocated as lie in a magazine, so
-// these should be some, and the magazine have room for them; but not more than the processor's first
-// cache holds.
-static uint32_t sampling_slots(unsigned size_class)
-{
-    const size_t blocks = HAK_KIB(32) / hak_classes[size_class].bytes;
-    return (uint32_t)hak_power_of_two_above(blocks < 4 ? 4 : blocks < 512 ? blocks : 512) - 2;
-}
-
 // Move the blocks above those that are gone from it down to where these were. There is no fence.
 static void magazine_drop_down(struct hak_cache *cache, unsigned index)
 {
@@ -246,7 +237,7 @@ static void magazine_turn(struct hak_cache *cache, unsigned size_class)
         return;
     }
     // Equally long: what the one has given the other must have room for.
-    const uint32_t least = sampling_slots(size_class);
+    const uint32_t least = cache->sampling->classes[size_class].slots;
     const uint32_t slots = full->slots > least ? full->slots : least;
     if (empty->slots < slots) {
         magazine_resize(cache, size_class, slots);
@@ -289,8 +280,8 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
     }
     // Half, so that frees that follow find room.
     uint32_t want = (magazine->slots + 1) / 2;
-    if (returns != size_class && want > sampling_slots(size_class) / 2) {
-        want = sampling_slots(size_class) / 2; // or it would have to grow with each turn
+    if (returns != size_class && want > cache->sampling->classes[size_class].slots / 2) {
+        want = cache->sampling->classes[size_class].slots / 2; // or it would grow with each turn
     }
     hak_inbox_refill(cache, returns, want);
     hak_place *top = hak_load_relaxed(&cache->top[size_class]);

@@ -25,6 +25,25 @@ static uint64_t hash_of(const uintptr_t *words, unsigned count)
     return hash;
 }
 
+// How many samples there are whose addresses have this in common; the highest stands for any more. Where there
+// are none, a free of another block of the slab needs no look into the large table.
+enum { FILTER_LOG2 = 12, FILTER_MANY = UINT8_MAX };
+static _Atomic(uint8_t) filter[1 << FILTER_LOG2]; // written with the lock
+
+static _Atomic(uint8_t) *filter_of(uintptr_t address)
+{
+    return &filter[(address * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - FILTER_LOG2)];
+}
+
+static void filter_change_locked(uintptr_t address, int by)
+{
+    _Atomic(uint8_t) *place = filter_of(address);
+    const uint8_t count = hak_load_relaxed(place);
+    if (count != FILTER_MANY) {
+        hak_store_relaxed(place, (uint8_t)(count + by));
+    }
+}
+
 static struct hak_sample_bucket *bucket_of(uintptr_t address)
 {
     return &hak_sample_buckets[hash_of(&address, 1) % HAK_SAMPLE_BUCKETS];
@@ -116,6 +135,7 @@ static void add_locked(struct hak_sample *sample)
     struct hak_sample_bucket *bucket = bucket_of(sample->address);
     sample->next = hak_load_relaxed(&bucket->first);
     hak_store_relaxed(&bucket->first, sample);
+    filter_change_locked(sample->address, 1);
     hak_samples.sample_count++;
 }
 
@@ -132,6 +152,7 @@ static void remove_locked(struct hak_sample *sample, struct hak_sample *before)
     stack_note_peak_locked(stack);
     sums_take(&stack->live, sums);
     sums_take(&hak_samples.live, sums);
+    filter_change_locked(sample->address, -1);
     hak_samples.sample_count--;
     HAK_PROBE1("otel_memory", "free", sample->address);
     hak_pool_give(sample, sizeof *sample);
@@ -233,10 +254,13 @@ static unsigned forget_locked(struct hak_sample_bucket *bucket, uintptr_t start,
     return count;
 }
 
-// Nobody but who holds a block puts it in or takes it out: when the bucket is empty without the lock, it
-// is not in.
+// Nobody but who holds a block puts it in or takes it out: when there is nothing without the lock, it is
+// not in.
 static bool forget(const void *block)
 {
+    if (hak_load_relaxed(filter_of((uintptr_t)block)) == 0) {
+        return false;
+    }
     struct hak_sample_bucket *bucket = bucket_of((uintptr_t)block);
     if (hak_load_relaxed(&bucket->first) == NULL) {
         return false;

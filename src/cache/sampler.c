@@ -102,6 +102,50 @@ void hak_sampler_set(struct hak_cache *cache, unsigned size_class)
     }
 }
 
+// How far it is to the next samples, anew: nothing that was is lost, as a geometric distribution has no
+// memory.
+static void draw_locked(struct hak_cache *cache)
+{
+    struct hak_sampling *sampling = cache->sampling;
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        sampling->classes[size_class].gap =
+            hak_sampler_gap(hak_classes[size_class].bytes, sampling->every);
+        hak_sampler_set(cache, size_class);
+    }
+    for (unsigned bin = 0; bin < HAK_LARGE_BINS; bin++) {
+        sampling->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), sampling->every);
+    }
+}
+
+// Samples after which their number is judged; it is too small below an eighth of what is allowed. What
+// it is set to is half of that.
+enum { JUDGED = 64, FEW = 8 };
+
+static void pace_locked(struct hak_cache *cache)
+{
+    struct hak_sampling *sampling = cache->sampling;
+    const uint64_t rate = hak_load_relaxed(&hak_options.sample_rate);
+    const uint64_t now = hak_os_now_ns();
+    const double allowed = (double)(now - sampling->since_ns) * (double)rate / 1e9;
+    const double taken = sampling->taken;
+    double every = (double)sampling->every;
+    if (rate == 0) {
+        every = 0;
+    } else if (sampling->taken < JUDGED && allowed < (double)(JUDGED * FEW)) {
+        return;
+    } else if (taken > allowed || taken * (double)FEW <= allowed) {
+        const double times = 2 * taken / (allowed + 1);
+        every *= times < 16 ? times : 16;
+    }
+    sampling->since_ns = now;
+    sampling->taken = 0;
+    const size_t new_every = every > (double)sampling->wanted ? (size_t)every : sampling->wanted;
+    if (new_every != sampling->every) {
+        sampling->every = new_every;
+        draw_locked(cache);
+    }
+}
+
 bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class)
 {
     const size_t every = hak_sampler_every(cache);
@@ -112,28 +156,77 @@ bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class)
     if (is_sample) {
         cache->sampling->classes[size_class].gap =
             hak_sampler_gap(hak_classes[size_class].bytes, every);
+        if (++cache->sampling->taken >= JUDGED) {
+            pace_locked(cache);
+        }
     }
     return is_sample;
 }
 
+// A large block is a sample. Where the cache samples, it counts.
+static HAK_NOINLINE void take_large(struct hak_cache *cache,
+                                    void *block,
+                                    struct hak_request request,
+                                    size_t every)
+{
+    hak_sample_take(block, request, every);
+    if (hak_sampler_every(cache) != 0 && ++cache->sampling->taken >= JUDGED) {
+        hak_lock_take(&cache->lock);
+        pace_locked(cache);
+        hak_lock_drop(&cache->lock);
+    }
+}
+
 void hak_sampler_large(void *block, struct hak_request request)
 {
-    const size_t every = hak_load_relaxed(&hak_options.sample_bytes);
+    struct hak_cache *cache = hak_cache_self;
+    const size_t every =
+        cache->is_direct ? hak_load_relaxed(&hak_options.sample_bytes) : hak_sampler_every(cache);
     if (HAK_UNLIKELY(every != 0) && hak_sampler_draw(hak_slab_of(block)->bytes, every)) {
-        hak_sample_take(block, request, every);
+        take_large(cache, block, request, every);
     }
+}
+
+void *hak_sampler_reuse(struct hak_cache *cache, size_t bytes, const void *site)
+{
+    struct hak_sampling *sampling = cache->sampling;
+    const unsigned bin = hak_large_bin_of(bytes);
+    if (sampling == NULL || sampling->every == 0 || bin >= HAK_LARGE_BINS) {
+        return NULL;
+    }
+    void *block = hak_large_take_kept(hak_large_sampled_place(cache, bin), bin);
+    if (HAK_UNLIKELY(block != NULL && --sampling->large_gaps[bin] == 0)) {
+        const size_t every = sampling->every;
+        sampling->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), every);
+        take_large(cache, block, (struct hak_request){bytes, 1, site}, every);
+    }
+    return block;
+}
+
+bool hak_sampler_keep(struct hak_cache *cache, void *block)
+{
+    hak_sampler_follow(cache); // the thread may have no other slow path
+    return hak_sampler_keeps(cache) && hak_large_keep_in(cache, HAK_HOT_PLACES, block);
+}
+
+static uint32_t slots_for(size_t block_bytes)
+{
+    const size_t blocks = HAK_KIB(256) / block_bytes;
+    return (uint32_t)hak_power_of_two_above(blocks < 4 ? 4 : blocks < 1024 ? blocks : 1024) - 2;
 }
 
 static void begin_locked(struct hak_cache *cache, size_t every)
 {
+    cache->sampling->wanted = every;
     cache->sampling->every = every;
+    cache->sampling->since_ns = hak_os_now_ns();
+    cache->sampling->taken = 0;
     hak_large_expire(cache, 0);
     hak_large_keep_nothing(cache);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        cache->sampling->classes[size_class].gap =
-            hak_sampler_gap(hak_classes[size_class].bytes, every);
-        hak_sampler_set(cache, size_class);
+        cache->sampling->classes[size_class].slots = slots_for(hak_classes[size_class].bytes);
     }
+    draw_locked(cache);
     hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_RETURNS);
 }
 
@@ -143,12 +236,16 @@ static void end_locked(struct hak_cache *cache)
     if (hak_sampler_every(cache) == 0) {
         return; // somebody has set the tag, and then the option was set back
     }
+    cache->sampling->wanted = 0;
     cache->sampling->every = 0;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         hak_steal_unfence(cache, size_class);
     }
     hak_magazine_end_returns(cache);
-    hak_large_keep_again(cache);
+    hak_large_expire(cache, 0);
+    if (!cache->keeps_elsewhere) {
+        hak_large_keep_again(cache);
+    }
 }
 
 HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
@@ -158,12 +255,15 @@ HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
         hak_sampler_seed(hak_os_random());
     }
     hak_lock_take(&cache->lock);
-    end_locked(cache);
-    if (every != 0) {
-        if (cache->sampling == NULL) {
+    if (every != 0 && cache->sampling != NULL && cache->sampling->wanted == every) {
+        hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_RETURNS);
+        pace_locked(cache);
+    } else {
+        end_locked(cache);
+        if (every != 0 && cache->sampling == NULL) {
             cache->sampling = hak_pool_take(sizeof *cache->sampling);
         }
-        if (cache->sampling != NULL) {
+        if (every != 0 && cache->sampling != NULL) {
             begin_locked(cache, every);
         }
     }

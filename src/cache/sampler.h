@@ -18,8 +18,15 @@
 // has an instruction more, and the distance that the top has moved says exactly how many blocks were
 // handed out.
 //
-// All other ways to a block are slow ones, and ask hak_sampler_draw: heaps, large blocks, caches without
-// magazines. BigCache keeps nothing meanwhile.
+// BigCache says meanwhile that it keeps nothing, and does so in places of its own, which hak_sampler_reuse
+// counts. All other ways to a block are slow ones, and ask hak_sampler_draw: heaps, fresh large blocks, caches
+// without magazines.
+//
+// A loop that does nothing but allocate would be sampled some hundred thousand times a second, which
+// nobody needs. So when there are more samples than option sample_rate allows, the cache takes one in more bytes,
+// and in fewer again when they become few. Each sample notes the distance that it was drawn with and stands for
+// as much, and how the distance changes depends on past samples only, never on those to come; so estimates
+// stay without bias.
 //
 // A cache takes notice of the option in its next slow path. A thread may have none for a long time, so
 // who switches sampling on also sets the caches' hit_tag (hak_sampler_kick, or a tool from outside):
@@ -32,13 +39,23 @@
 #include "cache/failure.h"
 
 struct hak_sampling {
-    size_t every; // the option as it was when the cache began; 0: it does not sample
+    size_t wanted; // the option as it was when the cache began; 0: it does not sample
+    size_t
+        every; // one in so many bytes is a sample: `wanted`, or more while that would be too many
+    uint64_t since_ns; // owner: when `every` was last looked at
+    uint32_t taken;    // owner: samples since
+    uint32_t looks;    // owner: slow paths in which it might have been looked at
     struct {
         uint64_t gap;  // blocks that will be handed out until the next sample, that one included
         uint32_t held; // blocks in the magazine when that was true
+        // Places that each of the two magazines has at least. As many blocks cost a slow path, so they
+        // should be some; but not more than a part of the processor's second cache holds.
+        uint32_t slots;
     } classes[HAK_SMALL_CLASSES];
+    uint64_t large_gaps[HAK_LARGE_BINS]; // owner: the same of blocks that BigCache hands out
 };
 
+enum { HAK_SAMPLER_LOOKS = 256 };
 HAK_INTERNAL void hak_sampler_follow_slow(struct hak_cache *cache);
 
 // How many bytes there are to a sample in this cache, 0: it takes none. The owner or the lock.
@@ -50,10 +67,14 @@ HAK_INLINE size_t hak_sampler_every(const struct hak_cache *cache)
 // Begin or end to sample if the option says so. The owner, in a slow path, without the lock.
 HAK_INLINE void hak_sampler_follow(struct hak_cache *cache)
 {
-    const size_t every = hak_sampler_every(cache);
-    const bool is_as_wanted = hak_load_relaxed(&hak_options.sample_bytes) == every &&
-                              (hak_load_relaxed(&cache->hit_tag) == cache->tag) == (every == 0);
-    if (HAK_UNLIKELY(!is_as_wanted && !cache->is_direct)) {
+    struct hak_sampling *sampling = cache->sampling;
+    const size_t wanted = sampling != NULL ? sampling->wanted : 0;
+    const bool is_as_wanted = hak_load_relaxed(&hak_options.sample_bytes) == wanted &&
+                              (hak_load_relaxed(&cache->hit_tag) == cache->tag) == (wanted == 0);
+    // From time to time, as the clock is part of it: has a thread that took too many become quiet?
+    const bool is_paced =
+        wanted != 0 && sampling->every != wanted && ++sampling->looks % HAK_SAMPLER_LOOKS == 0;
+    if (HAK_UNLIKELY((!is_as_wanted || is_paced) && !cache->is_direct)) {
         hak_sampler_follow_slow(cache);
     }
 }
@@ -72,11 +93,22 @@ HAK_INTERNAL void hak_sampler_set(struct hak_cache *cache, unsigned size_class);
 // distance to the next, if so. With the lock.
 HAK_INTERNAL bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class);
 
+// A kept large block for the thread's request, as malloc's, or NULL. And does the cache keep any in this way? The owner.
+HAK_INTERNAL void *hak_sampler_reuse(struct hak_cache *cache, size_t bytes, const void *site);
+HAK_INLINE bool hak_sampler_keeps(const struct hak_cache *cache)
+{
+    return hak_sampler_every(cache) != 0 && !cache->keeps_elsewhere &&
+           hak_load_relaxed(&hak_options.bigcache) != 0;
+}
+
+// Keep a large block for it. False: there is no place, or it is none.
+HAK_INTERNAL bool hak_sampler_keep(struct hak_cache *cache, void *block);
+
 // Is a block of so many bytes, come by in a way that nobody counts, a sample of one in `every`? Any.
 HAK_INTERNAL bool hak_sampler_draw(size_t block_bytes, size_t every);
 // Blocks of so many bytes to the next sample, that one included. Any.
 HAK_INTERNAL uint64_t hak_sampler_gap(size_t block_bytes, size_t every);
-// A large block was made for a request, or resized for it. Any, without locks.
+// A large block was made for the thread's request, or resized for it. Without locks.
 HAK_INTERNAL void hak_sampler_large(void *block, struct hak_request request);
 
 // Make all caches take notice of the option, that was set. Any, without locks.

@@ -269,11 +269,12 @@ void hak_free_slow(void *block, struct hak_cache *cache)
         return;
     }
     const uint32_t entry = hak_map_entry(block);
-    if (!hak_inbox_add(cache, block, entry)) {
-        if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
-            free_in_sampled(block, cache, entry & ~HAK_MAP_SAMPLED);
-        } else {
-            free_slowest(block, entry);
-        }
+    if (hak_inbox_add(cache, block, entry)) {
+        return;
+    }
+    if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
+        free_in_sampled(block, cache, entry & ~HAK_MAP_SAMPLED);
+    } else if (HAK_LIKELY(hak_sampler_every(cache) == 0) || !hak_sampler_keep(cache, block)) {
+        free_slowest(block, entry);
     }
 }

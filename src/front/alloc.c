@@ -53,7 +53,8 @@ static void *malloc_large(size_t bytes, const void *site)
             return block;
         }
     }
-    return hak_alloc_large(bytes, 1, NULL, site);
+    void *kept = hak_sampler_reuse(hak_cache_self, bytes, site);
+    return kept != NULL ? kept : hak_alloc_large(bytes, 1, NULL, site);
 }
 
 HAK_INLINE void *alloc_above_tiny(size_t bytes, const void *site)

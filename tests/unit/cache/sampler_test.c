@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 #include "cache/heap.h"
+#include "cache/large.h"
 #include "cache/sample.h"
 #include "census.h"
 
@@ -214,8 +215,77 @@ static void a_busy_thread_takes_notice(void)
     census_check(held, held_count);
 }
 
+// A loop that nobody can sample as densely as asked for: its samples become few, each stands for more, and
+// the sum stays what was allocated. When the thread is quiet again, they are as dense as before.
+static void too_many_samples_stand_for_more(void)
+{
+    enum { ROUNDS = 20000, DEPTH = 50, SIZE_CLASS = 40, RUNS = 20 };
+    double off = 0;
+    const struct hak_sampling *sampling = hak_cache_self->sampling;
+    hak_store_relaxed(&hak_options.sample_rate, 1000);
+    for (unsigned run = 0; run < RUNS; run++) {
+        hak_sampler_seed(2000 + run);
+        sample_from_now_on(0);
+        go_up_and_down(0, 1, 1000);
+        sample_from_now_on(EVERY);
+        take(0);
+        give_all();
+        UNIT_EQUAL(sampling->every, EVERY);
+        const uint64_t before = allocated_blocks_256();
+        const uint64_t taken = hak_samples.taken;
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            go_up_and_down(SIZE_CLASS, DEPTH, 1);
+            hak_add_relaxed(&hak_fake.now_ns, 10000); // all rounds: 200 ms
+        }
+        const double blocks = (double)(ROUNDS * DEPTH);
+        off += (double)(allocated_blocks_256() - before) / 256 / blocks - 1;
+        UNIT_CHECK(hak_samples.taken - taken < 1000); // 200, and those from which it learns
+        UNIT_CHECK(sampling->every > EVERY && sampling->wanted == EVERY);
+        census_check(held, held_count);
+    }
+    UNIT_CHECK(off / (double)RUNS > -0.05 && off / (double)RUNS < 0.05);
+    for (unsigned i = 0; i < 2000; i++) {
+        hak_add_relaxed(&hak_fake.now_ns, 1000000000);
+        go_up_and_down(SIZE_CLASS, 700, 1);
+        if (sampling->every == EVERY) {
+            break;
+        }
+    }
+    UNIT_EQUAL(sampling->every, EVERY);
+    hak_store_relaxed(&hak_options.sample_rate, 0);
+}
+
+static void kept_large_blocks_are_sampled(void)
+{
+    enum { ROUNDS = 20000 };
+    const size_t bytes = HAK_SMALL_MAX * 2;
+    sample_from_now_on(HAK_MIB(4));
+    hak_sampler_follow(hak_cache_self);
+    const uint64_t before = allocated_blocks_256();
+    unsigned reused = 0;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        bool zeroed;
+        void *block = hak_sampler_reuse(hak_cache_self, bytes, NULL);
+        reused += block != NULL;
+        if (block == NULL) {
+            block = hak_large_alloc(bytes, 1, 0, &zeroed);
+            hak_sampler_large(block, (struct hak_request){bytes, 1, NULL});
+        }
+        hak_free_slow(block, hak_cache_self);
+    }
+    const double off = (double)(allocated_blocks_256() - before) / 256 / (double)ROUNDS - 1;
+    const double deviation = 8.0 / 141; // 64 blocks to a sample: the root of 64 / ROUNDS
+    UNIT_CHECK(off > -4 * deviation && off < 4 * deviation);
+    UNIT_CHECK(reused > ROUNDS * 9 / 10);
+    UNIT_EQUAL(hak_samples.sample_count, 0);
+    sample_from_now_on(0);
+    hak_sampler_follow(hak_cache_self);
+    UNIT_EQUAL(hak_large_expire(hak_cache_self, UINT64_MAX), 0); // all gone
+}
+
 int main(void)
 {
+    hak_store_relaxed(&hak_options.sample_rate, 0); // the clock stands: any number is too many
     gaps_are_as_long_as_they_should_be();
     draws_are_as_frequent_as_they_should_be();
     estimates_are_unbiased();
@@ -224,5 +294,10 @@ int main(void)
     blocks_freed_by_others_are_forgotten();
     a_heaps_samples_end_with_it();
     a_busy_thread_takes_notice();
+    sample_from_now_on(EVERY);
+    take(0);
+    give_all();
+    too_many_samples_stand_for_more();
+    kept_large_blocks_are_sampled();
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "front/environment.h"
 #include "front/figures.h"
 #include "front/site_rules.h"
+#include "policy/experiment.h"
 #include "policy/relief.h"
 #include "policy/tuner.h"
 
@@ -25,6 +26,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
     hak_site_rules_read();
     hak_relief_start();
     hak_tuner_start();
+    hak_experiment_start();
 }
 
 // What is wrong with the blocks in the magazines shows when they go back to their slabs: now at

@@ -21,13 +21,19 @@ struct hak_options {
 
 HAK_INTERNAL extern struct hak_options hak_options;
 
-enum hak_option_kind { HAK_OPTION_SWITCH, HAK_OPTION_NUMBER, HAK_OPTION_CHOICE, HAK_OPTION_FILE };
+enum hak_option_kind {
+    HAK_OPTION_SWITCH,
+    HAK_OPTION_NUMBER,
+    HAK_OPTION_CHOICE,
+    HAK_OPTION_FILE,
+    HAK_OPTION_TEXT
+};
 enum hak_option_when { HAK_OPTION_AT_START, HAK_OPTION_AT_ANY_TIME };
 
 // What the table says of an option.
 struct hak_option_row {
     const char *name;
-    const char *unit; // of a number; the words of a choice, separated by |
+    const char *unit; // of a number; the words of a choice, separated by |; what a text looks like
     const char *help;
     uint64_t initial;
     uint64_t least;

@@ -1,6 +1,7 @@
 // timing.c -- see timing.h.
 #include "base/timing.h"
 
+#include "base/arms.h"
 #include "base/bits.h"
 
 struct hak_timing hak_timings[HAK_TIMING_PATHS];
@@ -16,4 +17,10 @@ void hak_timing_note(enum hak_timing_path path, uint64_t cycles)
     struct hak_timing *timing = &hak_timings[path];
     hak_add_relaxed(&timing->cycles, cycles);
     hak_add_relaxed(&timing->times[step < HAK_TIMING_STEPS ? step : HAK_TIMING_STEPS - 1], 1);
+}
+
+void hak_timing_note_for(enum hak_timing_path path, uint64_t cycles, unsigned group)
+{
+    hak_timing_note(path, cycles);
+    hak_add_relaxed(&hak_arms.cycles[group], cycles);
 }

@@ -37,6 +37,17 @@ HAK_INLINE uint64_t hak_timing_begin(void)
 }
 
 HAK_INTERNAL HAK_COLD void hak_timing_note(enum hak_timing_path path, uint64_t cycles);
+HAK_INTERNAL HAK_COLD void hak_timing_note_for(enum hak_timing_path path,
+                                               uint64_t cycles,
+                                               unsigned group);
+
+// The same for a path whose cycles count for a group, too (base/arms.h).
+HAK_INLINE void hak_timing_end_for(enum hak_timing_path path, uint64_t begin, unsigned group)
+{
+    if (HAK_UNLIKELY(begin != 0)) {
+        hak_timing_note_for(path, HAK_CYCLES() - begin, group);
+    }
+}
 
 HAK_INLINE void hak_timing_end(enum hak_timing_path path, uint64_t begin)
 {

@@ -184,6 +184,12 @@ struct hak_cache {
     struct hak_magazine magazines[HAK_MAGAZINES];
 };
 
+// Which of two groups it belongs to while an option is on trial (base/arms.h): by turns.
+HAK_INLINE unsigned hak_cache_group(const struct hak_cache *cache)
+{
+    return cache->tag >> 8 & 1;
+}
+
 // The calling thread's cache. Never NULL: until a thread's first slow path it
 // points at `hak_cache_nobody`, whose magazines are all empty and full.
 HAK_INTERNAL extern HAK_TLS struct hak_cache *hak_cache_self;

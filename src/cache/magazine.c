@@ -1,6 +1,7 @@
 // magazine.c -- see magazine.h.
 #include "cache/magazine.h"
 
+#include "base/arms.h"
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
@@ -48,20 +49,31 @@ void hak_magazine_sleep(struct hak_cache *cache)
     count_grown(cache, 0);
 }
 
+static bool has_ace(const struct hak_cache *cache)
+{
+    return hak_arms_value(HAK_OPTION_IS_ace, hak_cache_group(cache)) != 0;
+}
+
+// What the cache's grown magazines may hold.
+static size_t magazines_most(const struct hak_cache *cache)
+{
+    return has_ace(cache) ? hak_arms_value(HAK_OPTION_IS_magazine_bytes, hak_cache_group(cache))
+                          : 0;
+}
+
 // What all together may hold: a quarter of the heap, or what one alone may.
-static size_t grown_most(void)
+static size_t grown_most(size_t one)
 {
     const size_t used =
         hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
-    const size_t one = hak_load_relaxed(&hak_options.magazine_bytes);
     return used / 4 > one ? used / 4 : one;
 }
 
-// May the cache's magazines grow by `more`?
-static bool may_grow(const struct hak_cache *cache, size_t more)
+// May the cache's magazines grow by `more`, if they may hold `most`?
+static bool may_grow(const struct hak_cache *cache, size_t more, size_t most)
 {
-    return cache->magazine_bytes + more <= hak_load_relaxed(&hak_options.magazine_bytes) &&
-           hak_load_relaxed(&grown_bytes) + more <= grown_most();
+    return cache->magazine_bytes + more <= most &&
+           hak_load_relaxed(&grown_bytes) + more <= grown_most(most);
 }
 
 static uint32_t magazine_held(const struct hak_cache *cache, unsigned index)
@@ -137,20 +149,28 @@ static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)
 static void magazine_grow(struct hak_cache *cache, unsigned index)
 {
     struct hak_magazine *magazine = &cache->magazines[index];
-    if (hak_load_relaxed(&hak_options.ace) == 0) {
-        return;
-    }
     const uint32_t slots = 2 * (magazine->slots + 2) - 2;
     const size_t more =
         ((size_t)slots - magazine->slots) * hak_classes[hak_magazine_class(index)].bytes;
-    const size_t most = hak_load_relaxed(&hak_options.magazine_bytes);
-    while (more <= most && !may_grow(cache, more)) {
+    const size_t most = magazines_most(cache);
+    while (more <= most && !may_grow(cache, more, most)) {
         if (!magazine_shrink_one(cache, index)) {
             return;
         }
     }
     if (more <= most) {
         magazine_resize(cache, index, slots);
+    }
+}
+
+void hak_magazine_fit(struct hak_cache *cache)
+{
+    for (unsigned index = 0; index < HAK_MAGAZINES && cache->magazine_bytes > magazines_most(cache);
+         index++) {
+        if (cache->magazines[index].slots > first_slots(index)) {
+            magazine_empty(cache, index);
+            magazine_resize(cache, index, first_slots(index));
+        }
     }
 }
 
@@ -165,8 +185,7 @@ bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes)
         hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
     const size_t step = used / 16 > TIDY_MIN ? used / 16 : TIDY_MIN;
     cache->new_slab_bytes += new_bytes;
-    if (cache->new_slab_bytes < step || cache->is_direct ||
-        hak_load_relaxed(&hak_options.ace) == 0) {
+    if (cache->new_slab_bytes < step || cache->is_direct || !has_ace(cache)) {
         return false;
     }
     cache->new_slab_bytes = 0;

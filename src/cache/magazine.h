@@ -25,6 +25,9 @@ HAK_INTERNAL bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes);
 // The cache was not in use for a while, and what it held was taken: its magazines do not count in the budget of all
 // until it wakes. The holder of the lock.
 HAK_INTERNAL void hak_magazine_sleep(struct hak_cache *cache);
+// What grown magazines may hold has become less: back to their first sizes with them until it fits. The owner,
+// with the lock.
+HAK_INTERNAL void hak_magazine_fit(struct hak_cache *cache);
 // Companions serve the class from now on: put back what the magazine holds, and do without it.
 HAK_INTERNAL void hak_magazine_retire(struct hak_cache *cache, unsigned size_class);
 // Forget the blocks in all magazines: their slabs are about to end.

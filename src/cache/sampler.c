@@ -255,6 +255,7 @@ HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
         hak_sampler_seed(hak_os_random());
     }
     hak_lock_take(&cache->lock);
+    hak_magazine_fit(cache);
     if (every != 0 && cache->sampling != NULL && cache->sampling->wanted == every) {
         hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_RETURNS);
         pace_locked(cache);
@@ -272,10 +273,9 @@ HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
 
 void hak_sampler_kick(void)
 {
-    const bool is_on = hak_load_relaxed(&hak_options.sample_bytes) != 0;
     struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    for (; is_on && cache != NULL; cache = cache->next) {
+    for (; cache != NULL; cache = cache->next) {
         hak_lock_take(&cache->lock);
         if (cache->has_thread && !cache->is_direct) {
             hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_RETURNS);

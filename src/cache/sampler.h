@@ -111,7 +111,8 @@ HAK_INTERNAL uint64_t hak_sampler_gap(size_t block_bytes, size_t every);
 // A large block was made for the thread's request, or resized for it. Without locks.
 HAK_INTERNAL void hak_sampler_large(void *block, struct hak_request request);
 
-// Make all caches take notice of the option, that was set. Any, without locks.
+// Make all threads' caches take notice, in their next free, of sample_bytes or of a smaller budget for magazines.
+// Any, without locks.
 HAK_INTERNAL void hak_sampler_kick(void);
 // For tests: what the next draws depend on.
 HAK_INTERNAL void hak_sampler_seed(uint64_t seed);

@@ -157,7 +157,7 @@ void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
     hak_count(&cache->events, 1);
     void *block = malloc_locked(cache, (unsigned)size_class, bytes, &every);
     hak_lock_drop(&cache->lock);
-    hak_timing_end(HAK_TIMING_refill, begin);
+    hak_timing_end_for(HAK_TIMING_refill, begin, hak_cache_group(cache));
     if (HAK_UNLIKELY(block == NULL)) {
         block = malloc_again(cache, request, (unsigned)size_class);
     } else {
@@ -181,7 +181,7 @@ static void free_own(struct hak_cache *cache, unsigned size_class, void *block)
     hak_magazine_spill(cache, hak_sampler_returns(cache, size_class), block);
     const size_t returned = cache->returned_bytes; // may be all that is left of pages nobody uses
     hak_lock_drop(&cache->lock);
-    hak_timing_end(HAK_TIMING_spill, begin);
+    hak_timing_end_for(HAK_TIMING_spill, begin, hak_cache_group(cache));
     hak_sweep_wanted(returned);
 }
 

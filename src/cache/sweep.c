@@ -1,6 +1,7 @@
 // sweep.c -- see sweep.h.
 #include "cache/sweep.h"
 
+#include "base/arms.h"
 #include "base/atomic.h"
 #include "base/options.h"
 #include "base/timing.h"
@@ -50,17 +51,17 @@ static bool hurries(enum hak_hurry what)
     return hak_load_relaxed(&sweep_hurry) >= (unsigned)what;
 }
 
-// How long something waits that is given back for want of memory from `hurry` on.
-static uint64_t ticks_to_wait(enum hak_hurry hurry)
+// How long something waits for `ticks` that is given back for want of memory from `hurry` on.
+static uint64_t ticks_to_wait(enum hak_hurry hurry, uint64_t ticks)
 {
-    const uint64_t ticks = decay_ticks();
     return hurries(hurry) && ticks > 1 ? 1 : ticks;
 }
 
-// Of free pages: in option free_policy=auto as long as experience says.
-static uint64_t free_ticks(void)
+// Of free pages, by the group of their superslab: in option free_policy=auto as long as experience says.
+static uint64_t free_ticks(unsigned group)
 {
-    const uint64_t ticks = ticks_to_wait(HAK_HURRY_FREE);
+    const uint64_t decay = hak_arms_value(HAK_OPTION_IS_decay_ms, group) / HAK_TICK_MS;
+    const uint64_t ticks = ticks_to_wait(HAK_HURRY_FREE, decay);
     return hak_free_policy() == HAK_FREE_PATIENTLY && !hurries(HAK_HURRY_FREE)
                ? ticks << sweep_patience.steps
                : ticks;
@@ -113,7 +114,9 @@ static void sweep_class_locked(struct hak_cache *cache, unsigned size_class)
 static uint64_t kept_ticks(void)
 {
     const size_t waiting = sweep_kept_bytes + hak_load_relaxed(&hak_arena.dirty_bytes);
-    return waiting > hak_load_relaxed(&hak_options.dirty_bytes) ? 0 : ticks_to_wait(HAK_HURRY_KEPT);
+    return waiting > hak_load_relaxed(&hak_options.dirty_bytes)
+               ? 0
+               : ticks_to_wait(HAK_HURRY_KEPT, decay_ticks());
 }
 
 static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
@@ -210,10 +213,14 @@ static size_t waiting_bytes(void)
 // Give back what has waited for long enough, and what exceeds the budget. Returns the bytes.
 static size_t purge_due(void)
 {
-    const uint64_t ticks = free_ticks();
-    const struct hak_purge_age due = {ticks, 2 * ticks};
+    struct hak_purge_age due[HAK_ARMS];
+    for (unsigned group = 0; group < HAK_ARMS; group++) {
+        const uint64_t ticks = free_ticks(group);
+        due[group] = (struct hak_purge_age){ticks, 2 * ticks};
+    }
     const size_t surplus = surplus_bytes();
-    size_t gone = hak_free_policy() != HAK_FREE_KEEP ? hak_arena_purge(due, TICK_PURGE_BYTES) : 0;
+    size_t gone =
+        hak_free_policy() != HAK_FREE_KEEP ? hak_arena_purge_groups(due, TICK_PURGE_BYTES) : 0;
     if (surplus > gone) {
         const size_t more = surplus - gone;
         gone += hak_arena_purge((struct hak_purge_age){0, 0},

@@ -24,25 +24,35 @@ static _Atomic(uint64_t) *value_of(const struct hak_option_row *option)
 }
 
 // Copies, as programs write over their environment.
+enum { TEXT_BYTES = 128 };
 static struct {
-#define HAK_FILE(name, help) char name[PATH_MAX];
+#define HAK_FILE(name, help)         char name[PATH_MAX];
+#define HAK_TEXT(name, values, help) char name[TEXT_BYTES];
 #include "base/options.def"
 } files;
 
-static char *file_place(const _Atomic(uint64_t) *option)
+struct place {
+    char *text; // NULL: the option has none
+    size_t bytes;
+};
+
+static struct place file_place(const _Atomic(uint64_t) *option)
 {
-#define HAK_FILE(name, help)           \
-    if (option == &hak_options.name) { \
-        return files.name;             \
+#define PLACE(name)                                           \
+    if (option == &hak_options.name) {                        \
+        return (struct place){files.name, sizeof files.name}; \
     }
+#define HAK_FILE(name, help)         PLACE(name)
+#define HAK_TEXT(name, values, help) PLACE(name)
 #include "base/options.def"
-    return NULL;
+#undef PLACE
+    return (struct place){NULL, 0};
 }
 
 const char *hak_option_file(const _Atomic(uint64_t) *option)
 {
-    const char *file = file_place(option);
-    return file != NULL ? file : "";
+    const struct place place = file_place(option);
+    return place.text != NULL ? place.text : "";
 }
 
 // Are the first `length` letters the same, large or small? Not the C library's, which a sanitizer's runtime
@@ -59,7 +69,7 @@ static bool is_same(const char *a, const char *b, size_t length)
     return true;
 }
 
-static const struct hak_option_row *option_named(const char *name, size_t length)
+const struct hak_option_row *hak_option_named(const char *name, size_t length)
 {
     for (unsigned i = 0; i < HAK_OPTION_COUNT; i++) {
         if (strlen(hak_option_rows[i].name) == length &&
@@ -130,26 +140,29 @@ static bool parse_word(const char *words, const char *text, uint64_t *value)
     return false;
 }
 
-static bool parse_value(const struct hak_option_row *option, const char *text, uint64_t *value)
+bool hak_option_parse(const struct hak_option_row *option, const char *text, uint64_t *value)
 {
     if (option->kind == HAK_OPTION_CHOICE) {
         return parse_word(option->unit, text, value);
     }
-    const bool is_number = option->kind == HAK_OPTION_NUMBER;
-    if (!is_number && parse_word("off|on", text, value)) {
+    const bool is_switch = option->kind == HAK_OPTION_SWITCH || option->kind == HAK_OPTION_FILE;
+    if (is_switch && parse_word("off|on", text, value)) {
         return true;
+    }
+    if (option->kind == HAK_OPTION_TEXT) {
+        return parse_word("off", text, value);
     }
     return parse_number(text, value) && *value >= option->least && *value <= option->most;
 }
 
-// The name of a file: anything that does not begin like a number.
+// A text, or the name of a file: anything that does not begin like a number.
 static bool take_file(const struct hak_option_row *option, const char *text)
 {
     const size_t length = strlen(text);
-    const bool is_name = option->kind == HAK_OPTION_FILE && length > 0 && length < PATH_MAX &&
-                         (*text < '0' || *text > '9');
+    const struct place place = file_place(value_of(option));
+    const bool is_name = length > 0 && length < place.bytes && (*text < '0' || *text > '9');
     if (is_name) {
-        memcpy(file_place(value_of(option)), text, length + 1);
+        memcpy(place.text, text, length + 1);
     }
     return is_name;
 }
@@ -175,7 +188,7 @@ static struct spelling value_text(const struct hak_option_row *option)
 {
     struct spelling spelling = {""};
     const uint64_t value = hak_load_relaxed(value_of(option));
-    if (option->kind == HAK_OPTION_SWITCH || option->kind == HAK_OPTION_FILE) {
+    if (option->kind != HAK_OPTION_CHOICE && option->kind != HAK_OPTION_NUMBER) {
         memcpy(spelling.text, value != 0 ? "on" : "off", value != 0 ? 3 : 4);
     } else if (option->kind == HAK_OPTION_CHOICE) {
         const char *word = option->unit;
@@ -199,8 +212,9 @@ static void complain_of_value(const struct hak_setting *setting,
     if (option->kind == HAK_OPTION_SWITCH || option->kind == HAK_OPTION_FILE) {
         const bool is_file = option->kind == HAK_OPTION_FILE;
         hak_format(wanted, sizeof wanted, "neither on nor off%s", is_file ? ", nor a file" : "");
-    } else if (option->kind == HAK_OPTION_CHOICE) {
-        hak_format(wanted, sizeof wanted, "none of %s", option->unit);
+    } else if (option->kind == HAK_OPTION_CHOICE || option->kind == HAK_OPTION_TEXT) {
+        const bool is_text = option->kind == HAK_OPTION_TEXT;
+        hak_format(wanted, sizeof wanted, "%s%s", is_text ? "not " : "none of ", option->unit);
     } else {
         hak_format(wanted,
                    sizeof wanted,
@@ -257,13 +271,13 @@ void hak_option_take(const struct hak_setting *setting,
                      size_t name_length,
                      const char *value)
 {
-    const struct hak_option_row *option = option_named(name, name_length);
+    const struct hak_option_row *option = hak_option_named(name, name_length);
     uint64_t number = 1;
     if (option == NULL) {
         if (!is_other_variable(setting, name, name_length)) {
             complain_of_name(setting, name, name_length);
         }
-    } else if (parse_value(option, value, &number) || take_file(option, value)) {
+    } else if (hak_option_parse(option, value, &number) || take_file(option, value)) {
         hak_option_choose(value_of(option), number, setting->source);
     } else {
         complain_of_value(setting, option, value);
@@ -272,7 +286,7 @@ void hak_option_take(const struct hak_setting *setting,
 
 bool hak_option_get(const char *name, uint64_t *value)
 {
-    const struct hak_option_row *option = option_named(name, strlen(name));
+    const struct hak_option_row *option = hak_option_named(name, strlen(name));
     if (option != NULL) {
         *value = hak_load_relaxed(value_of(option));
     }
@@ -281,7 +295,7 @@ bool hak_option_get(const char *name, uint64_t *value)
 
 bool hak_option_set(const char *name, uint64_t value)
 {
-    const struct hak_option_row *option = option_named(name, strlen(name));
+    const struct hak_option_row *option = hak_option_named(name, strlen(name));
     if (option == NULL || option->when == HAK_OPTION_AT_START || value < option->least ||
         value > option->most) {
         return false;
@@ -295,7 +309,8 @@ bool hak_option_describe(size_t number, struct hak_option_info *info)
     static const char *const kinds[] = {[HAK_OPTION_SWITCH] = "switch",
                                         [HAK_OPTION_NUMBER] = "number",
                                         [HAK_OPTION_CHOICE] = "choice",
-                                        [HAK_OPTION_FILE] = "file"};
+                                        [HAK_OPTION_FILE] = "file",
+                                        [HAK_OPTION_TEXT] = "text"};
     static const char *const sources[HAK_OPTION_SOURCES] = {[HAK_FROM_DEFAULT] = "default",
                                                             [HAK_FROM_MODE] = "mode",
                                                             [HAK_FROM_MACHINE] = "machine",

@@ -5,6 +5,7 @@
 #ifndef HAK_FRONT_OPTIONS_H
 #define HAK_FRONT_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/compiler.h"
@@ -24,7 +25,14 @@ HAK_INTERNAL void hak_option_take(const struct hak_setting *setting,
                                   size_t name_length,
                                   const char *value);
 
-// The file that a FILE option names; "" when it names none.
+// The row of that name, which is `length` long and in either case; or NULL.
+HAK_INTERNAL const struct hak_option_row *hak_option_named(const char *name, size_t length);
+// What `text` means for the option, but for files and texts. False: nothing.
+HAK_INTERNAL bool hak_option_parse(const struct hak_option_row *option,
+                                   const char *text,
+                                   uint64_t *value);
+
+// The file that a FILE option names, or a TEXT option's text; "" when there is none.
 HAK_INTERNAL const char *hak_option_file(const _Atomic(uint64_t) *option);
 
 #endif

@@ -18,6 +18,9 @@
 #include "meta/size_class.h"
 #include "os/os.h"
 #include "os/refusal.h"
+#include "policy/decisions.h"
+#include "policy/trial.h"
+#include "policy/tuner.h"
 #include "slab/arena.h"
 #include "slab/slab.h"
 

@@ -315,6 +315,13 @@ void hak_os_usage(uint64_t *processor_ns, uint64_t *faults)
     *faults = 0;
 }
 
+bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults)
+{
+    (void)thread;
+    hak_os_usage(processor_ns, faults);
+    return true;
+}
+
 enum hak_huge_pages hak_os_huge_pages(void)
 {
     return hak_fake.huge_pages;

@@ -19,6 +19,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/format.h"
 #include "base/probe.h"
 #include "base/timing.h"
 #include "os/os.h"
@@ -340,6 +341,37 @@ uint64_t hak_os_now_ns(void)
 uint64_t hak_os_date_ns(void)
 {
     return clock_ns(CLOCK_REALTIME);
+}
+
+// The number behind `spaces` spaces; 0 when there are not so many.
+static uint64_t number_in_line(const char *text, unsigned spaces)
+{
+    for (; spaces > 0 && text != NULL; spaces--) {
+        text = strchr(text, ' ');
+        text += text != NULL;
+    }
+    uint64_t number = 0;
+    for (; text != NULL && *text >= '0' && *text <= '9'; text++) {
+        number = number * 10 + (uint64_t)(*text - '0');
+    }
+    return number;
+}
+
+// The kernel has a clock for each thread, whose number is made of the thread's: inverted, above three bits that
+// say that it is a thread's and counts what the scheduler counted. Faults it tells in a line of text only,
+// as the eighth figure behind the thread's name, which is in brackets and may have spaces.
+bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults)
+{
+    enum { OF_A_THREAD = 4, BY_THE_SCHEDULER = 2, FAULTS = 8 };
+    char path[64];
+    char text[512];
+    const clockid_t clock = (clockid_t)(~(unsigned)thread << 3) | OF_A_THREAD | BY_THE_SCHEDULER;
+    *processor_ns = clock_ns(clock);
+    hak_format(path, sizeof path, "/proc/self/task/%z/stat", (size_t)thread);
+    hak_os_read_file(path, text, sizeof text);
+    const char *behind_name = strrchr(text, ')');
+    *faults = behind_name != NULL ? number_in_line(behind_name, FAULTS) : 0;
+    return *processor_ns != 0;
 }
 
 size_t hak_os_address_limit(void)

@@ -109,6 +109,9 @@ HAK_INTERNAL size_t hak_os_resident_bytes(void);
 // Processor time of all its threads since the start, and page faults that needed no file read.
 HAK_INTERNAL void hak_os_usage(uint64_t *processor_ns, uint64_t *faults);
 
+// The same of one of its threads, by the kernel's number of it. False when it has ended.
+HAK_INTERNAL bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults);
+
 enum hak_huge_pages { HAK_HUGE_NEVER, HAK_HUGE_MADVISE, HAK_HUGE_ALWAYS };
 
 // The kernel's transparent huge page setting.

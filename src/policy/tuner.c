@@ -7,6 +7,8 @@
 #include "cache/sweep.h"
 #include "cache/thread.h"
 #include "os/os.h"
+#include "policy/decisions.h"
+#include "policy/trial.h"
 #include "slab/arena.h"
 
 struct hak_tuner hak_tuner;
@@ -98,6 +100,21 @@ static void round_start(void)
     read_counters(&hak_tuner.before);
 }
 
+static void log_decision(void)
+{
+    const struct hak_learner *learner = &hak_tuner.learner;
+    const struct hak_decision decision = {
+        .kind = HAK_DECISION_LEARNER,
+        .verdict = learner->winner == 0 ? HAK_VERDICT_FIRST : HAK_VERDICT_SECOND,
+        .values = {0, learner->winner},
+        .games = learner->race.laps,
+        .difference_ppm = (int64_t)(learner->gain * 1e6),
+        .low_ppm = (int64_t)((learner->gain - learner->interval) * 1e6),
+        .high_ppm = (int64_t)((learner->gain + learner->interval) * 1e6),
+    };
+    hak_decisions_add(&decision);
+}
+
 static void round_end(void)
 {
     const struct hak_counters *before = &hak_tuner.before;
@@ -118,7 +135,11 @@ static void round_end(void)
         now.sizes.blocks[i] -= before->sizes.blocks[i];
     }
     hak_tuner.score = hak_round_score(&hak_tuner.round);
+    const uint32_t before_it = hak_tuner.learner.state;
     hak_learner_note(&hak_tuner.learner, hak_tuner.score, &now.sizes);
+    if (before_it != HAK_LEARNER_FROZEN && hak_tuner.learner.state == HAK_LEARNER_FROZEN) {
+        log_decision();
+    }
 }
 
 static void begin(void)

@@ -2,6 +2,7 @@
 // back in purge.c.
 #include "slab/arena.h"
 
+#include "base/arms.h"
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
@@ -200,7 +201,11 @@ static void super_use_locked(struct hak_super *super, uint64_t bits)
     const uint64_t dirty = super->dirty_units & bits;
     const uint64_t again = super->purged_units & bits;
     super->purged_units &= ~bits;
-    hak_count(&hak_arena.retaken_bytes, hak_count_bits(again) * HAK_UNIT_BYTES);
+    if (again != 0) {
+        const size_t bytes = hak_count_bits(again) * HAK_UNIT_BYTES;
+        hak_count(&hak_arena.retaken_bytes, bytes);
+        hak_count(&hak_arms.retaken_bytes[hak_super_group(super)], bytes);
+    }
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
     hak_count(&hak_arena.dirty_bytes, (size_t)0 - hak_count_bits(dirty) * HAK_UNIT_BYTES);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arms.h"
 #include "base/list.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -107,8 +108,12 @@ struct hak_purge_age {
 // Give back dirty pages of that age, those that have waited longest first, until `limit` bytes are
 // reached, and then tails. Returns the bytes given back.
 HAK_INTERNAL size_t hak_arena_purge(struct hak_purge_age age, size_t limit);
+// The same with an age for each group of superslabs (base/arms.h).
+HAK_INTERNAL size_t hak_arena_purge_groups(const struct hak_purge_age ages[HAK_ARMS], size_t limit);
 // After fork, in the child: purges that were under way in the parent are not here.
 HAK_INTERNAL void hak_arena_forked_locked(void);
+// Bytes that wait in the superslabs of each group (base/arms.h).
+HAK_INTERNAL void hak_arena_waiting(size_t bytes[HAK_ARMS]);
 // Unmap superslabs that are wholly free. Returns the bytes unmapped.
 HAK_INTERNAL size_t hak_arena_trim(void);
 

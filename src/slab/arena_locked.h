@@ -9,6 +9,12 @@ HAK_INTERNAL void hak_arena_note_gaps_locked(const struct hak_super *super);
 // Mark units free; `dirty` when their pages may be resident.
 HAK_INTERNAL void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool dirty);
 
+// Which of two groups it belongs to while an option is on trial (base/arms.h): by turns.
+HAK_INLINE unsigned hak_super_group(const struct hak_super *super)
+{
+    return (unsigned)((uintptr_t)super->base >> HAK_SUPER_LOG2) & 1;
+}
+
 // Something was mapped for blocks.
 HAK_INTERNAL void hak_arena_note_peak_locked(void);
 

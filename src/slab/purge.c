@@ -8,9 +8,11 @@
 
 // The dirty units of `super` that have waited long enough. A part of a huge page has to wait for
 // longer: giving it back splits the page, and its rest may follow soon.
-static uint64_t super_due_units(const struct hak_super *super, struct hak_purge_age age)
+static uint64_t super_due_units(const struct hak_super *super,
+                                const struct hak_purge_age ages[HAK_ARMS])
 {
     const uint64_t waited = hak_load_relaxed(&hak_arena.tick) - super->dirty_tick;
+    const struct hak_purge_age age = ages[hak_super_group(super)];
     if (super->dirty_units == 0 || waited < age.whole) {
         return 0;
     }
@@ -24,12 +26,12 @@ static uint64_t super_due_units(const struct hak_super *super, struct hak_purge_
 }
 
 // The superslab with units that are due whose last free is the longest ago, or NULL.
-static struct hak_super *arena_oldest_locked(struct hak_purge_age age)
+static struct hak_super *arena_oldest_locked(const struct hak_purge_age ages[HAK_ARMS])
 {
     struct hak_super *oldest = NULL;
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        if (!super->is_lone && super_due_units(super, age) != 0 &&
+        if (!super->is_lone && super_due_units(super, ages) != 0 &&
             (oldest == NULL || super->dirty_tick < oldest->dirty_tick)) {
             oldest = super;
         }
@@ -38,12 +40,13 @@ static struct hak_super *arena_oldest_locked(struct hak_purge_age age)
 }
 
 // A superslab in which nothing was freed for that long, with tails; NULL when there is none.
-static struct hak_super *arena_tailed_locked(struct hak_purge_age age)
+static struct hak_super *arena_tailed_locked(const struct hak_purge_age ages[HAK_ARMS])
 {
     const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        if (!super->is_lone && super->tail_units != 0 && tick - super->dirty_tick >= age.part) {
+        if (!super->is_lone && super->tail_units != 0 &&
+            tick - super->dirty_tick >= ages[hak_super_group(super)].part) {
             return super;
         }
     }
@@ -68,12 +71,12 @@ static size_t super_purge_tails_locked(struct hak_super *super)
     return purged;
 }
 
-static size_t purge_tails(struct hak_purge_age age, size_t limit)
+static size_t purge_tails(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
 {
     size_t purged = 0;
     while (purged < limit && hak_load_relaxed(&hak_arena.tail_bytes) != 0) {
         hak_lock_take(&hak_arena.lock);
-        struct hak_super *super = arena_tailed_locked(age);
+        struct hak_super *super = arena_tailed_locked(ages);
         purged += super != NULL ? super_purge_tails_locked(super) : 0;
         hak_lock_drop(&hak_arena.lock);
         if (super == NULL) {
@@ -121,16 +124,18 @@ static void load_take_locked(struct load *load, struct hak_super *super, uint64_
 }
 
 // The oldest that are due, up to `limit` bytes.
-static void load_fill_locked(struct load *load, struct hak_purge_age age, size_t limit)
+static void load_fill_locked(struct load *load,
+                             const struct hak_purge_age ages[HAK_ARMS],
+                             size_t limit)
 {
     *load = (struct load){.count = 0};
     while (load->count < SUPERS_AT_A_TIME && load->bytes < limit &&
            load->rows.count + ROWS_PER_SUPER_MAX <= HAK_RANGES_MAX) {
-        struct hak_super *super = arena_oldest_locked(age);
+        struct hak_super *super = arena_oldest_locked(ages);
         if (super == NULL) {
             break;
         }
-        load_take_locked(load, super, super_due_units(super, age));
+        load_take_locked(load, super, super_due_units(super, ages));
     }
 }
 
@@ -169,14 +174,14 @@ static size_t load_return_locked(const struct load *load)
 }
 
 // The system calls are made without the lock: the units are taken out meanwhile.
-static size_t purge_units(struct hak_purge_age age, size_t limit)
+static size_t purge_units(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
 {
     size_t purged = 0;
     struct load load;
     size_t latest;
     do {
         hak_lock_take(&hak_arena.lock);
-        load_fill_locked(&load, age, limit - purged);
+        load_fill_locked(&load, ages, limit - purged);
         hak_lock_drop(&hak_arena.lock);
         load_purge(&load);
         hak_lock_take(&hak_arena.lock);
@@ -191,10 +196,30 @@ static size_t purge_units(struct hak_purge_age age, size_t limit)
     return purged;
 }
 
+size_t hak_arena_purge_groups(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
+{
+    const size_t purged = purge_units(ages, limit);
+    return purged < limit ? purged + purge_tails(ages, limit - purged) : purged;
+}
+
 size_t hak_arena_purge(struct hak_purge_age age, size_t limit)
 {
-    const size_t purged = purge_units(age, limit);
-    return purged < limit ? purged + purge_tails(age, limit - purged) : purged;
+    const struct hak_purge_age ages[HAK_ARMS] = {age, age};
+    return hak_arena_purge_groups(ages, limit);
+}
+
+void hak_arena_waiting(size_t bytes[HAK_ARMS])
+{
+    bytes[0] = 0;
+    bytes[1] = 0;
+    hak_lock_take(&hak_arena.lock);
+    for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
+        const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
+        if (!super->is_lone) {
+            bytes[hak_super_group(super)] += hak_count_bits(super->dirty_units) * HAK_UNIT_BYTES;
+        }
+    }
+    hak_lock_drop(&hak_arena.lock);
 }
 
 void hak_arena_forked_locked(void)

@@ -307,6 +307,44 @@ static void a_part_goes_back_in_its_own_time(void)
     hak_map.next_slot = 0;
 }
 
+static void groups_of_superslabs_have_ages_of_their_own(void)
+{
+    hak_arena.tick = 300;
+    take(64, 1);
+    take(64, 1);
+    const size_t group = (uintptr_t)runs[0].slab->base >> HAK_SUPER_LOG2 & 1;
+    give(1);
+    give(0);
+    size_t waiting[HAK_ARMS];
+    hak_arena_waiting(waiting);
+    UNIT_EQUAL(waiting[0], HAK_SUPER_BYTES);
+    UNIT_EQUAL(waiting[1], HAK_SUPER_BYTES);
+    struct hak_purge_age ages[HAK_ARMS] = {{20, 40}, {20, 40}};
+    ages[group] = (struct hak_purge_age){5, 10};
+    hak_arena.tick = 305;
+    UNIT_EQUAL(hak_arena_purge_groups(ages, SIZE_MAX), HAK_SUPER_BYTES);
+    hak_arena_waiting(waiting);
+    UNIT_EQUAL(waiting[group], 0);
+    hak_arena.tick = 319;
+    UNIT_EQUAL(hak_arena_purge_groups(ages, SIZE_MAX), 0);
+    hak_arena.tick = 320;
+    UNIT_EQUAL(hak_arena_purge_groups(ages, SIZE_MAX), HAK_SUPER_BYTES);
+    // What is used again after that is counted for its group.
+    const uint64_t before[HAK_ARMS] = {hak_arms.retaken_bytes[0], hak_arms.retaken_bytes[1]};
+    take(64, 1);
+    const size_t again = (uintptr_t)runs[0].slab->base >> HAK_SUPER_LOG2 & 1;
+    UNIT_EQUAL(hak_arms.retaken_bytes[again] - before[again], HAK_SUPER_BYTES);
+    UNIT_EQUAL(hak_arms.retaken_bytes[again ^ 1] - before[again ^ 1], 0);
+    give(0);
+    hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    for (size_t unit = 0; unit < sizeof model; unit++) {
+        model[unit] = model[unit] == UNIT_DIRTY ? UNIT_FREE : model[unit];
+    }
+    check_model();
+    give_all();
+    hak_map.next_slot = 0;
+}
+
 static void without_memory_nothing_changes(void)
 {
     take(60, 1);
@@ -338,6 +376,7 @@ int main(void)
     refused_purges_and_unmaps_change_nothing();
     young_and_few();
     a_part_goes_back_in_its_own_time();
+    groups_of_superslabs_have_ages_of_their_own();
     without_memory_nothing_changes();
     huge_pages_are_asked_for_when_the_heap_is_dense();
     return 0;

@@ -1,0 +1,44 @@
+// decisions.c -- see decisions.h.
+#include "policy/decisions.h"
+
+#include "os/os.h"
+
+struct hak_decisions hak_decisions;
+
+// Who reads meanwhile sees the number 0 and knows that it is being written.
+static void decision_write(struct hak_decision *place,
+                           const struct hak_decision *decision,
+                           uint64_t number)
+{
+    hak_store_relaxed(&place->number, 0);
+    place->date_ns = hak_os_date_ns();
+    place->kind = decision->kind;
+    place->verdict = decision->verdict;
+    place->option = decision->option;
+    place->games = decision->games;
+    place->difference_ppm = decision->difference_ppm;
+    place->low_ppm = decision->low_ppm;
+    place->high_ppm = decision->high_ppm;
+    for (unsigned arm = 0; arm < HAK_ARMS; arm++) {
+        place->values[arm] = decision->values[arm];
+        place->costs[arm] = decision->costs[arm];
+    }
+    hak_store_relaxed(&place->number, number);
+}
+
+void hak_decisions_add(const struct hak_decision *decision)
+{
+    const uint64_t number = hak_load_relaxed(&hak_decisions.count) + 1;
+    decision_write(&hak_decisions.latest[number % HAK_DECISIONS_KEPT], decision, number);
+    hak_store_relaxed(&hak_decisions.count, number);
+}
+
+void hak_decisions_set_running(const struct hak_decision *decision)
+{
+    decision_write(&hak_decisions.running, decision, hak_load_relaxed(&hak_decisions.count) + 1);
+}
+
+void hak_decisions_end_running(void)
+{
+    hak_store_relaxed(&hak_decisions.running.number, 0);
+}

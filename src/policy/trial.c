@@ -1,0 +1,79 @@
+// trial.c -- see trial.h.
+#include "policy/trial.h"
+
+static uint32_t coin(struct hak_trial *trial)
+{
+    // Marsaglia's xorshift; its high bits are even.
+    trial->random ^= trial->random << 13;
+    trial->random ^= trial->random >> 7;
+    trial->random ^= trial->random << 17;
+    return (uint32_t)(trial->random >> 40) & 1;
+}
+
+void hak_trial_start(struct hak_trial *trial, uint64_t seed)
+{
+    *trial = (struct hak_trial){.random = seed | 1};
+    hak_sequence_start(&trial->sequence);
+    trial->swap = coin(trial);
+}
+
+static void round_add(struct hak_round *sum, const struct hak_round *more)
+{
+    sum->wall_ns += more->wall_ns;
+    sum->processor_ns += more->processor_ns;
+    sum->allocator_ns += more->allocator_ns;
+    sum->faults += more->faults;
+    sum->resident_bytes += more->resident_bytes;
+}
+
+// What is resident costs by its mean over the halves.
+static double pair_score(const struct hak_round *sum)
+{
+    struct hak_round round = *sum;
+    round.resident_bytes /= 2;
+    return hak_round_score(&round);
+}
+
+static enum hak_verdict verdict_of(const struct hak_sequence *sequence)
+{
+    const struct hak_estimate estimate = hak_sequence_estimate(sequence);
+    if (estimate.low > -HAK_TRIAL_SAME && estimate.high < HAK_TRIAL_SAME) {
+        return HAK_VERDICT_SAME;
+    }
+    return estimate.high < 0  ? HAK_VERDICT_FIRST
+           : estimate.low > 0 ? HAK_VERDICT_SECOND
+                              : HAK_VERDICT_NONE;
+}
+
+static void pair_end(struct hak_trial *trial)
+{
+    const double first = pair_score(&trial->pair[0]);
+    const double second = pair_score(&trial->pair[1]);
+    if (first < 0 || second < 0 || first + second <= 0) {
+        trial->idle_pairs++;
+        return;
+    }
+    for (unsigned arm = 0; arm < HAK_ARMS; arm++) {
+        round_add(&trial->total[arm], &trial->pair[arm]);
+    }
+    hak_sequence_note(&trial->sequence, (first - second) / (first + second));
+    trial->verdict = verdict_of(&trial->sequence);
+}
+
+bool hak_trial_note(struct hak_trial *trial, const struct hak_round groups[HAK_ARMS])
+{
+    for (unsigned group = 0; group < HAK_ARMS; group++) {
+        round_add(&trial->pair[group ^ trial->swap], &groups[group]);
+    }
+    if (trial->half == 0) {
+        trial->half = 1;
+        trial->swap ^= 1;
+        return false;
+    }
+    pair_end(trial);
+    trial->half = 0;
+    trial->swap = coin(trial);
+    trial->pair[0] = (struct hak_round){.wall_ns = 0};
+    trial->pair[1] = (struct hak_round){.wall_ns = 0};
+    return trial->verdict != HAK_VERDICT_NONE;
+}

@@ -1,0 +1,191 @@
+// A trial finds which of two values costs less, whoever has it; says so when there is no difference that matters;
+// and where there is none, decides for one at most one time in twenty, however often it is looked at.
+#include "../unit.h"
+#include "policy/race.h"
+#include "policy/trial.h"
+
+enum { TRIALS = 400, PAIRS_MOST = 1000 };
+
+static uint64_t state = 1;
+
+// Evenly from 0 to 1.
+static double chance(void)
+{
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (double)(state >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+static void known_figures_have_their_known_interval(void)
+{
+    struct hak_sequence sequence;
+    hak_sequence_start(&sequence);
+    struct hak_estimate estimate = hak_sequence_estimate(&sequence);
+    UNIT_CHECK(estimate.low == -1 && estimate.high == 1);
+    // Always the same: the mean is exact, and the interval as wide as bets of 0.75 make it, 2 * 3.689 / 0.75
+    // by their number and a little for what the first figures surprised with.
+    for (unsigned i = 0; i < 100; i++) {
+        hak_sequence_note(&sequence, 0.5);
+    }
+    estimate = hak_sequence_estimate(&sequence);
+    UNIT_CHECK(estimate.mean > 0.4999 && estimate.mean < 0.5001);
+    UNIT_CHECK(estimate.high - estimate.mean > 0.098 && estimate.high - estimate.mean < 0.125);
+    UNIT_CHECK(estimate.mean - estimate.low - (estimate.high - estimate.mean) < 1e-9);
+    hak_sequence_start(&sequence);
+    for (unsigned i = 0; i < 100000; i++) {
+        hak_sequence_note(&sequence, i % 2 == 0 ? 7 : -7); // counts as 1 and -1
+    }
+    estimate = hak_sequence_estimate(&sequence);
+    UNIT_CHECK(estimate.low < 0 && estimate.high > 0 && estimate.high < 0.03);
+}
+
+// At any moment: the interval is looked at after each figure.
+static unsigned sequences_that_exclude(double truth, double (*draw)(double))
+{
+    unsigned wrong = 0;
+    for (unsigned i = 0; i < TRIALS; i++) {
+        struct hak_sequence sequence;
+        hak_sequence_start(&sequence);
+        bool is_inside = true;
+        for (unsigned j = 0; j < 2000; j++) {
+            hak_sequence_note(&sequence, draw(truth));
+            const struct hak_estimate estimate = hak_sequence_estimate(&sequence);
+            is_inside &= estimate.low <= truth && estimate.high >= truth;
+        }
+        wrong += !is_inside;
+    }
+    return wrong;
+}
+
+static double draw_of_two(double mean)
+{
+    return chance() < (1 + mean) / 2 ? 1 : -1;
+}
+
+static double draw_narrow(double mean)
+{
+    return mean + 0.1 * (2 * chance() - 1);
+}
+
+// Seldom, and then a lot.
+static double draw_skewed(double mean)
+{
+    return chance() < 0.02 ? 1 : (mean - 0.02) / 0.98;
+}
+
+static void the_truth_is_inside_at_all_moments(void)
+{
+    UNIT_CHECK(sequences_that_exclude(0, draw_of_two) <= TRIALS / 20);
+    UNIT_CHECK(sequences_that_exclude(0.6, draw_of_two) <= TRIALS / 20);
+    UNIT_CHECK(sequences_that_exclude(0, draw_narrow) <= TRIALS / 20);
+    UNIT_CHECK(sequences_that_exclude(0, draw_skewed) <= TRIALS / 20);
+}
+
+// What a group costs in a half, of `work` seconds; `price`: of the value that it has.
+static struct hak_round half_of(double work, double price)
+{
+    const double noise = 1 + 0.6 * (chance() - 0.5);
+    return (struct hak_round){
+        .wall_ns = 500000000,
+        .processor_ns = (uint64_t)(work * 1e9),
+        .allocator_ns = (uint64_t)(work * 1e8 * price * noise),
+        .faults = (uint64_t)(work * 1000),
+    };
+}
+
+struct outcome {
+    unsigned verdicts[4];
+    uint64_t pairs;
+};
+
+// `roles`: how much more the threads of the second group work, and pay for it.
+static struct outcome play(double first, double second, double roles)
+{
+    struct outcome outcome = {{0}, 0};
+    for (unsigned i = 0; i < TRIALS; i++) {
+        struct hak_trial trial;
+        hak_trial_start(&trial, i * UINT64_C(0x9E3779B97F4A7C15));
+        bool is_over = false;
+        for (unsigned half = 0; !is_over && half < 2 * PAIRS_MOST; half++) {
+            const double swell = 0.2 + 0.1 * (half % 7);
+            const double prices[] = {first, second};
+            const struct hak_round groups[] = {
+                half_of(swell, prices[trial.swap]),
+                half_of(swell * roles, roles * prices[1 ^ trial.swap])};
+            is_over = hak_trial_note(&trial, groups);
+        }
+        outcome.verdicts[trial.verdict]++;
+        outcome.pairs += trial.sequence.count;
+    }
+    return outcome;
+}
+
+static void the_dearer_value_loses(void)
+{
+    const struct outcome first = play(1, 2, 1);
+    UNIT_CHECK(first.verdicts[HAK_VERDICT_FIRST] >= TRIALS * 99 / 100);
+    UNIT_CHECK(first.pairs / TRIALS < 60);
+    const struct outcome second = play(1.5, 1, 3);
+    UNIT_CHECK(second.verdicts[HAK_VERDICT_SECOND] >= TRIALS * 99 / 100);
+}
+
+static void no_difference_is_seldom_taken_for_one(void)
+{
+    // Threads of the second group do three times as much, at three times the price.
+    const struct outcome same = play(1, 1, 3);
+    UNIT_CHECK(same.verdicts[HAK_VERDICT_FIRST] + same.verdicts[HAK_VERDICT_SECOND] <= TRIALS / 20);
+    UNIT_CHECK(same.verdicts[HAK_VERDICT_SAME] >= TRIALS * 9 / 10);
+}
+
+static void pairs_without_work_say_nothing(void)
+{
+    struct hak_trial trial;
+    hak_trial_start(&trial, 1);
+    const struct hak_round idle[] = {{.wall_ns = 500000000, .allocator_ns = 1000},
+                                     {.wall_ns = 500000000, .allocator_ns = 9000}};
+    for (unsigned half = 0; half < 200; half++) {
+        UNIT_CHECK(!hak_trial_note(&trial, idle));
+    }
+    UNIT_CHECK(trial.sequence.count == 0 && trial.idle_pairs == 100);
+}
+
+// One thread alone is in one group: the other's half has nothing, and each value has one half.
+static void one_thread_alone_is_compared_with_itself(void)
+{
+    struct hak_trial trial;
+    hak_trial_start(&trial, 5);
+    bool is_over = false;
+    for (unsigned half = 0; !is_over && half < 2 * PAIRS_MOST; half++) {
+        const struct hak_round groups[] = {{.wall_ns = 500000000},
+                                           half_of(0.5, trial.swap == 1 ? 1 : 2)};
+        is_over = hak_trial_note(&trial, groups);
+    }
+    UNIT_CHECK(trial.verdict == HAK_VERDICT_FIRST);
+}
+
+static void the_halves_of_a_pair_change_places(void)
+{
+    struct hak_trial trial;
+    hak_trial_start(&trial, 7);
+    const struct hak_round groups[HAK_ARMS] = {{.wall_ns = 1}, {.wall_ns = 1}};
+    unsigned begun_swapped = 0;
+    for (unsigned pair = 0; pair < 1000; pair++) {
+        const uint32_t first = trial.swap;
+        begun_swapped += first;
+        hak_trial_note(&trial, groups);
+        UNIT_CHECK(trial.swap == (first ^ 1));
+        hak_trial_note(&trial, groups);
+    }
+    UNIT_CHECK(begun_swapped > 420 && begun_swapped < 580);
+}
+
+int main(void)
+{
+    known_figures_have_their_known_interval();
+    the_truth_is_inside_at_all_moments();
+    the_dearer_value_loses();
+    no_difference_is_seldom_taken_for_one();
+    pairs_without_work_say_nothing();
+    one_thread_alone_is_compared_with_itself();
+    the_halves_of_a_pair_change_places();
+    return 0;
+}

@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod channel;
 pub mod codec;
 pub mod collector;
+mod debug_files;
 pub mod event;
 pub mod export;
 pub mod format;

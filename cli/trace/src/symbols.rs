@@ -1,10 +1,11 @@
 //! What return addresses are called.
 
+use crate::debug_files::{DebugFile, ROOT};
 use crate::format::Module;
 use crate::reader::Reader;
 use addr2line::Loader;
 use hakmem_lab::error::Result;
-use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
+use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::path::Path;
@@ -103,7 +104,7 @@ impl Code {
                 .unwrap_or_default()
                 .to_string_lossy()
                 .into_owned(),
-            loader: Loader::new(path).ok(),
+            loader: None,
             segments: Vec::new(),
             functions: Vec::new(),
         };
@@ -111,17 +112,34 @@ impl Code {
             return code;
         };
         let cache = ReadCache::new(file);
-        if let Ok(file) = object::File::parse(&cache) {
-            let segments = file.segments().map(|segment| {
-                let (offset, bytes) = segment.file_range();
-                (offset, bytes, segment.address())
-            });
-            code.segments = segments.collect();
-            let symbols = file.symbols().chain(file.dynamic_symbols());
-            code.functions = symbols.filter_map(|symbol| function(&symbol)).collect();
-            code.functions.sort_by_key(|function| function.address);
+        let Ok(file) = object::File::parse(&cache) else {
+            return code;
+        };
+        let segments = file.segments().map(|segment| {
+            let (offset, bytes) = segment.file_range();
+            (offset, bytes, segment.address())
+        });
+        code.segments = segments.collect();
+        let debug = DebugFile::of(path, &file, Path::new(ROOT));
+        code.loader = match &debug {
+            Some(debug) => Loader::new_with_sup(&debug.path, debug.shared.as_ref()).ok(),
+            None => Loader::new(path).ok(),
+        };
+        code.add_functions(&file);
+        if let Some(other) = debug.and_then(|debug| File::open(debug.path).ok()) {
+            let cache = ReadCache::new(other);
+            if let Ok(other) = object::File::parse(&cache) {
+                code.add_functions(&other);
+            }
         }
+        code.functions.sort_by_key(|function| function.address);
         code
+    }
+
+    fn add_functions<'data, R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>) {
+        let symbols = file.symbols().chain(file.dynamic_symbols());
+        self.functions
+            .extend(symbols.filter_map(|symbol| function(&symbol)));
     }
 
     fn describe(&self, in_file: u64) -> Vec<String> {

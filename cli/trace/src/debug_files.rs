@@ -1,0 +1,139 @@
+//! Where the names of a stripped file's functions are: in a file beside it or below /usr/lib/debug, as
+//! distributions pack them, found by build id or by the name in .gnu_debuglink.
+
+use object::{Object, ReadCache, ReadRef};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Where debuggers look.
+pub const ROOT: &str = "/usr/lib/debug";
+
+/// A file with debugging information, and the one with what several such files share, if it needs one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DebugFile {
+    pub path: PathBuf,
+    pub shared: Option<PathBuf>,
+}
+
+impl DebugFile {
+    /// Of the file `file`, which lies at `path`; None when it has its own information, or none is to be found.
+    pub fn of<'data, R: ReadRef<'data>>(
+        path: &Path,
+        file: &object::File<'data, R>,
+        root: &Path,
+    ) -> Option<DebugFile> {
+        if file.section_by_name(".debug_info").is_some() {
+            let shared = shared(path, file, root)?;
+            return Some(DebugFile {
+                path: path.into(),
+                shared: Some(shared),
+            });
+        }
+        let build_id = file.build_id().ok().flatten();
+        let by_id = build_id.and_then(|id| Some(root.join(by_build_id(id)?)));
+        let by_name = file.gnu_debuglink().ok().flatten();
+        let by_name = by_name.map_or(Vec::new(), |(name, _)| linked(path, name, root));
+        by_id.into_iter().chain(by_name).find_map(|candidate| {
+            let cache = ReadCache::new(File::open(&candidate).ok()?);
+            let found = object::File::parse(&cache).ok()?;
+            // Of another release it would give wrong names.
+            let is_of_it = build_id.is_some() && found.build_id().ok().flatten() == build_id
+                || build_id.is_none() && has_sum(&candidate, file);
+            is_of_it.then(|| DebugFile {
+                shared: shared(&candidate, &found, root),
+                path: candidate.clone(),
+            })
+        })
+    }
+}
+
+/// ".build-id/ab/cdef.debug"
+fn by_build_id(id: &[u8]) -> Option<PathBuf> {
+    let (first, rest) = id.split_first()?;
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some(format!(".build-id/{first:02x}/{rest}.debug").into())
+}
+
+/// Where a name in .gnu_debuglink may be meant to lie.
+fn linked(path: &Path, name: &[u8], root: &Path) -> Vec<PathBuf> {
+    let (Some(folder), Ok(name)) = (path.parent(), std::str::from_utf8(name)) else {
+        return Vec::new();
+    };
+    let below = folder.strip_prefix("/").unwrap_or(folder);
+    [folder.into(), folder.join(".debug"), root.join(below)]
+        .iter()
+        .map(|folder: &PathBuf| folder.join(name))
+        .filter(|candidate| candidate != path)
+        .collect()
+}
+
+/// Has the candidate the check sum that the link of `file` names?
+fn has_sum<'data, R: ReadRef<'data>>(candidate: &Path, file: &object::File<'data, R>) -> bool {
+    let wanted = file.gnu_debuglink().ok().flatten();
+    let bytes = std::fs::read(candidate).ok();
+    wanted
+        .zip(bytes)
+        .is_some_and(|((_, sum), bytes)| crc32fast::hash(&bytes) == sum)
+}
+
+/// The file that .gnu_debugaltlink names, as dwz makes them.
+fn shared<'data, R: ReadRef<'data>>(
+    path: &Path,
+    file: &object::File<'data, R>,
+    root: &Path,
+) -> Option<PathBuf> {
+    let (name, id) = file.gnu_debugaltlink().ok().flatten()?;
+    let named = path.parent()?.join(std::str::from_utf8(name).ok()?);
+    let by_id = root.join(by_build_id(id)?);
+    [named, by_id].into_iter().find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn found(program: &Path, root: &Path) -> Option<DebugFile> {
+        let cache = ReadCache::new(File::open(program).unwrap());
+        DebugFile::of(program, &object::File::parse(&cache).unwrap(), root)
+    }
+
+    /// False: the machine has not what it takes.
+    fn run(command: &str, folder: &Path) -> bool {
+        let mut words = command.split(' ');
+        let status = Command::new(words.next().unwrap())
+            .args(words)
+            .current_dir(folder)
+            .status();
+        status.is_ok_and(|status| status.success())
+    }
+
+    #[test]
+    fn a_stripped_program_has_its_names_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let source = "int known_only_there(void) { return 1; }\nint main(void) { return known_only_there(); }\n";
+        std::fs::write(at("program.c"), source).unwrap();
+        let commands = [
+            "cc -g -O0 -Wl,--build-id=0xabcdef0123 program.c -o program",
+            "objcopy --only-keep-debug program program.debug",
+            "objcopy --strip-all program stripped",
+            "objcopy --strip-all --add-gnu-debuglink=program.debug program linked",
+        ];
+        if !commands.iter().all(|command| run(command, folder.path())) {
+            return; // without binutils there is nothing to strip with
+        }
+        let (root, program) = (at("debug"), at("stripped"));
+        assert_eq!(found(&program, &root), None);
+        assert_eq!(found(&at("program"), &root), None, "it has its own");
+        let expected = |path: PathBuf| Some(DebugFile { path, shared: None });
+        assert_eq!(found(&at("linked"), &root), expected(at("program.debug")));
+        let by_id = root.join(".build-id/ab/cdef0123.debug");
+        std::fs::create_dir_all(by_id.parent().unwrap()).unwrap();
+        std::fs::copy(at("program.debug"), &by_id).unwrap();
+        assert_eq!(found(&program, &root), expected(by_id.clone()));
+        // One of another program is none.
+        std::fs::copy("/proc/self/exe", &by_id).unwrap();
+        assert_eq!(found(&program, &root), None);
+    }
+}

@@ -272,6 +272,7 @@ static void sweep_until_quiet(void)
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
         hak_lock_take(&sweep_lock);
         hak_count(&hak_arena.tick, 1);
+        hak_arena_read_clock();
         const uint64_t begin = hak_timing_begin();
         const size_t kept = sweep_pass_locked(false);
         const size_t returned = sweep_returned_bytes;

@@ -101,6 +101,7 @@ static bool arena_grow_locked(unsigned units)
     if (wants_huge || hak_arena.huge_pages == HAK_HUGE_ALWAYS) {
         hak_os_want_huge(base, bytes, wants_huge);
     }
+    hak_arena_read_clock();
     for (size_t done = 0; done < bytes; done += HAK_SUPER_BYTES) {
         struct hak_super *super = super_descriptor_locked();
         if (super == NULL) {
@@ -109,6 +110,7 @@ static bool arena_grow_locked(unsigned units)
         }
         super->base = base + done;
         super->mapped_bytes = HAK_SUPER_BYTES;
+        super->mapped_at = hak_load_relaxed(&hak_arena.clock);
         super->free_units = ~UINT64_C(0);
         super->dirty_units = 0;
         super->written_units = 0;
@@ -395,6 +397,7 @@ struct hak_slab *hak_arena_take(size_t bytes, unsigned align_units, enum hak_sla
     run->base = super->base + gap.unit * HAK_UNIT_BYTES;
     hak_list_start(&run->link);
     super_name_run(super, gap.unit, units);
+    super->made_at[gap.unit] = hak_load_relaxed(&hak_arena.clock);
     run->zeroed = run_use_locked(super, gap.unit, units);
     run_note_tail_locked(run, false);
     run->state = (uint8_t)state;

@@ -34,9 +34,13 @@ struct hak_super {
     struct hak_list all_link; // in the arena's list of everything
     uint64_t dirty_tick;      // when a unit last became dirty
     _Atomic(struct hak_super *)
-        span;                       // the superslab in which the run begins that this one continues
-    bool is_lone;                   // a large block's own mapping
-    bool is_huge;                   // asked for huge pages: one touch makes 32 units resident
+        span;     // the superslab in which the run begins that this one continues
+    bool is_lone; // a large block's own mapping
+    bool is_huge; // asked for huge pages: one touch makes 32 units resident
+    // For the first unit of each run when it was made, and when this was mapped, by hak_arena.clock. Nobody but
+    // readers from outside wants to know (arena lock).
+    uint32_t made_at[HAK_SUPER_UNITS];
+    uint32_t mapped_at;
     uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in
     struct hak_slab slabs[];        // by unit; one for a mapping of its own
 };
@@ -55,11 +59,19 @@ struct hak_arena {
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
     _Atomic(size_t) peak_bytes;    // most that super_bytes and lone_bytes were together
     _Atomic(uint64_t) tick;        // the purger's clock
+    _Atomic(uint32_t) clock; // tenths of a second, by the system's clock, when it was last read
     _Atomic(bool) is_locked; // the kernel has refused the latest purge: pages locked in memory
     enum hak_huge_pages huge_pages; // the kernel's setting, read with the first superslab
 };
 
 HAK_INTERNAL extern struct hak_arena hak_arena;
+
+// Read the system's clock: for what is made next. Not for each large run, which would take twice as long; so
+// what is noted of one may be earlier than it was.
+HAK_INLINE void hak_arena_read_clock(void)
+{
+    hak_store_relaxed(&hak_arena.clock, (uint32_t)(hak_os_now_ns() / 100000000));
+}
 
 // Once, when the map is there. False without memory.
 HAK_INTERNAL bool hak_arena_start(void);

@@ -106,8 +106,11 @@ static struct hak_slab *lone_map(size_t bytes, size_t alignment)
         hak_lock_drop(&hak_arena.lock);
         return NULL;
     }
+    hak_arena_read_clock();
     super->base = start;
     super->mapped_bytes = bytes;
+    super->mapped_at = hak_load_relaxed(&hak_arena.clock);
+    super->made_at[0] = super->mapped_at;
     super->is_lone = true;
     hak_list_append(&hak_arena.all, &super->all_link);
     hak_list_start(&super->link);

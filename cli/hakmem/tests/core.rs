@@ -205,7 +205,8 @@ fn the_picture_shows_each_unit() {
         .lines()
         .find(|line| line.starts_with("   +0M "))
         .unwrap();
-    assert_eq!(row.chars().count(), 7 + 64 + 6, "{row}");
+    assert_eq!(row.chars().count(), 7 + 64 + 6 + 8, "{row}");
+    assert!(row.ends_with('s'), "its age: {row}");
     workshop
         .hakmem(&[
             "map",
@@ -237,6 +238,11 @@ fn the_picture_shows_each_unit() {
         .map(|run| run["live"].as_u64().unwrap())
         .sum();
     assert_eq!(live, 400);
+    let ages = runs.iter().map(|run| run["age"].as_f64().unwrap());
+    assert!(ages.clone().all(|age| (0.0..600.0).contains(&age)));
+    for by in ["age", "owner"] {
+        workshop.hakmem(&["map", &pid, "--by", by]).ended_with(0);
+    }
     assert!(!html.contains("http"), "it needs no network");
     dump(&pid, &workshop.path("dump"), |_, _| {});
     workshop

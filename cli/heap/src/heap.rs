@@ -19,6 +19,8 @@ pub struct Super {
     pub bytes: u64,
     pub is_lone: bool,
     pub is_huge: bool,
+    /// When it was mapped, by `Arena::clock`.
+    pub mapped_at: u64,
     /// A bit for each unit that no run has, for those of them that may be resident, and for those
     /// that are being given back.
     pub free_units: u64,
@@ -33,6 +35,8 @@ pub struct Run {
     pub base: u64,
     /// Of the units that it has, or of its mapping.
     pub bytes: u64,
+    /// When it was made, by `Arena::clock`. A large one may be younger.
+    pub made_at: u64,
     pub content: Content,
 }
 
@@ -160,6 +164,8 @@ pub struct Arena {
     pub free_bytes: u64,
     pub peak_bytes: u64,
     pub pool_bytes: u64,
+    /// Tenths of a second of CLOCK_MONOTONIC, when the process last read it.
+    pub clock: u64,
 }
 
 #[derive(Clone, Debug)]

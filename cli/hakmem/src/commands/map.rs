@@ -1,8 +1,9 @@
 //! `hakmem map`: the heap of a process or of a core dump, as a picture.
 
+use super::profile::now_ns;
 use super::stats::bytes;
 use crate::output::terminal;
-use crate::picture;
+use crate::picture::{self, By, View};
 use crate::target::{Opened, Target};
 use clap::Args;
 use console::Term;
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   hakmem map 4711                        in the terminal
+  hakmem map 4711 --by age               coloured by when each slab was made
   hakmem map 4711 --html heap.html       to point at and to filter; every slab with its blocks
   hakmem map --core core.4711 --svg heap.svg";
 
@@ -30,6 +32,9 @@ pub struct Arguments {
     /// Draw all superslabs, not only those that the terminal has room for
     #[arg(long)]
     all: bool,
+    /// Colour slabs by the size of their blocks, by whose they are, or by when they were made
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "class")]
+    by: By,
     /// Write an SVG file instead
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -53,23 +58,28 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         bytes(totals.mapped_bytes)
     );
     let title = opened.title();
+    let thread_name = |thread: u64| match &opened {
+        Opened::Live(process) => process.thread_name(thread),
+        Opened::Core(_) => None,
+    };
+    let view = View {
+        heap: &heap,
+        by: arguments.by,
+        now: now(&opened).max(heap.arena.clock),
+        owners: picture::owner_names(&heap, &thread_name),
+    };
     if let Some(path) = &arguments.svg {
-        store(path, picture::svg::draw(&heap, &title, &summary))?;
+        store(path, picture::svg::draw(&view, &title, &summary))?;
     }
     if let Some(path) = &arguments.png {
-        let image = picture::png::draw(&heap, &title, &summary);
+        let image = picture::png::draw(&view, &title, &summary);
         store(
             path,
             image.map_err(|error| failed!("{}: {error}", path.display()))?,
         )?;
     }
     if let Some(path) = &arguments.html {
-        let thread_name = |thread: u64| match &opened {
-            Opened::Live(process) => process.thread_name(thread),
-            Opened::Core(_) => None,
-        };
-        let owners = picture::owner_names(&heap, &thread_name);
-        store(path, picture::html::draw(&heap, &title, &summary, &owners))?;
+        store(path, picture::html::draw(&view, &title, &summary))?;
     }
     if arguments.svg.is_none() && arguments.png.is_none() && arguments.html.is_none() {
         let form = terminal();
@@ -80,9 +90,16 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
             .max(5);
         let lines = if is_limited { rows } else { usize::MAX };
         println!("{}\n{summary}\n", form.strong(&title));
-        print!("{}", picture::terminal::draw(&heap, form, lines));
+        print!("{}", picture::terminal::draw(&view, form, lines));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Tenths of a second of the clock that slabs note; in a core dump the latest that the process knew.
+fn now(opened: &Opened) -> u64 {
+    let live = matches!(opened, Opened::Live(_));
+    let now = now_ns().filter(|_| live);
+    now.map_or(0, |now| now / 100_000_000)
 }
 
 fn store(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {

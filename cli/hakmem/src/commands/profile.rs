@@ -118,7 +118,7 @@ pub fn snapshot(opened: &Opened) -> Result<Snapshot> {
     Ok(Snapshot::of(&profile, &mut names, opened.title(), now))
 }
 
-fn now_ns() -> Option<u64> {
+pub fn now_ns() -> Option<u64> {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;
     Some(u64::try_from(Duration::from(now).as_nanos()).unwrap_or(0))
 }

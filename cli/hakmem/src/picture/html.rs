@@ -1,14 +1,15 @@
 //! The heap as one HTML file that needs no network: the data, and a script that draws and explains it.
 
-use super::{block_states, use_of};
-use hakmem_heap::heap::{Content, Heap};
+use super::{View, block_states, use_of};
+use hakmem_heap::heap::Content;
 use serde_json::{Value, json};
 
 const PAGE: &str = include_str!("map.html");
 /// With more slabs than this their blocks are left out: the file would be too large to open.
 const SLABS_WITH_BLOCKS_MAX: usize = 20_000;
 
-pub fn draw(heap: &Heap, title: &str, summary: &str, owners: &[String]) -> String {
+pub fn draw(view: &View, title: &str, summary: &str) -> String {
+    let heap = view.heap;
     let has_blocks = heap.slabs().count() <= SLABS_WITH_BLOCKS_MAX;
     let supers: Vec<Value> = heap
         .supers
@@ -17,13 +18,14 @@ pub fn draw(heap: &Heap, title: &str, summary: &str, owners: &[String]) -> Strin
             let runs: Vec<Value> = superslab
                 .runs
                 .iter()
-                .map(|run| describe(heap, run, has_blocks))
+                .map(|run| describe(view, run, has_blocks))
                 .collect();
             json!({
                 "base": format!("{:#x}", superslab.base),
                 "bytes": superslab.bytes,
                 "lone": superslab.is_lone,
                 "huge": superslab.is_huge,
+                "age": view.age(superslab.mapped_at),
                 "free": bits(superslab.free_units),
                 "dirty": bits(superslab.dirty_units | superslab.purging_units),
                 "first": superslab.runs.iter()
@@ -36,7 +38,7 @@ pub fn draw(heap: &Heap, title: &str, summary: &str, owners: &[String]) -> Strin
         "title": title,
         "summary": summary,
         "classes": heap.classes,
-        "owners": owners,
+        "owners": view.owners,
         "unit": heap.unit_bytes,
         "supers": supers,
     });
@@ -52,14 +54,15 @@ fn bits(bits: u64) -> String {
         .collect()
 }
 
-fn describe(heap: &Heap, run: &hakmem_heap::heap::Run, has_blocks: bool) -> Value {
+fn describe(view: &View, run: &hakmem_heap::heap::Run, has_blocks: bool) -> Value {
+    let (heap, age) = (view.heap, view.age(run.made_at));
     let units = run.bytes / heap.unit_bytes;
     match &run.content {
         Content::Large {
             block_bytes,
             is_kept,
         } => {
-            json!({"units": units, "large": block_bytes, "kept": is_kept})
+            json!({"units": units, "age": age, "large": block_bytes, "kept": is_kept})
         }
         Content::Small(slab) => {
             let used = use_of(heap, run, slab);
@@ -70,6 +73,7 @@ fn describe(heap: &Heap, run: &hakmem_heap::heap::Run, has_blocks: bool) -> Valu
             };
             json!({
                 "units": units,
+                "age": age,
                 "class": slab.class,
                 "owner": slab.owner,
                 "live": used.live,

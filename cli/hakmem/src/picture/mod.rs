@@ -2,11 +2,30 @@
 
 pub mod html;
 pub mod png;
+mod shade;
 mod sheet;
 pub mod svg;
 pub mod terminal;
 
 use hakmem_heap::heap::{Content, Heap, Owner, Run, Slab, Super, Waiting};
+pub use shade::{By, Shade};
+
+/// A heap, and how to look at it.
+pub struct View<'a> {
+    pub heap: &'a Heap,
+    pub by: By,
+    /// By `Arena::clock`.
+    pub now: u64,
+    /// A name for each cache.
+    pub owners: Vec<String>,
+}
+
+impl View<'_> {
+    /// In seconds, of what was made at that moment.
+    pub fn age(&self, made_at: u64) -> f64 {
+        self.now.saturating_sub(made_at) as f64 / 10.0
+    }
+}
 
 /// One unit of a superslab, or a large block that has a mapping of its own.
 #[derive(Clone, Copy, Debug)]
@@ -16,12 +35,16 @@ pub enum Cell {
     Dirty,
     Slab {
         class: usize,
+        owner: Option<usize>,
+        made_at: u64,
         /// Of the slab's bytes: in blocks that the program holds.
         live: f64,
         /// And in blocks that wait in a magazine or a parcel.
         waiting: f64,
     },
-    Large,
+    Large {
+        made_at: u64,
+    },
     Kept,
 }
 
@@ -72,13 +95,17 @@ pub fn cells(heap: &Heap, superslab: &Super) -> Vec<Cell> {
 fn cell(heap: &Heap, run: &Run) -> Cell {
     match &run.content {
         Content::Large { is_kept: true, .. } => Cell::Kept,
-        Content::Large { .. } => Cell::Large,
+        Content::Large { .. } => Cell::Large {
+            made_at: run.made_at,
+        },
         Content::Small(slab) => {
             let used = use_of(heap, run, slab);
             let share =
                 |blocks: u64| (blocks * heap.classes[slab.class].bytes) as f64 / run.bytes as f64;
             Cell::Slab {
                 class: slab.class,
+                owner: slab.owner,
+                made_at: run.made_at,
                 live: share(used.live),
                 waiting: share(used.waiting),
             }
@@ -90,29 +117,10 @@ fn cell(heap: &Heap, run: &Run) -> Cell {
 pub fn live_share(cells: &[Cell]) -> f64 {
     let live = cells.iter().map(|cell| match cell {
         Cell::Slab { live, .. } => *live,
-        Cell::Large => 1.0,
+        Cell::Large { .. } => 1.0,
         _ => 0.0,
     });
     live.sum::<f64>() / cells.len().max(1) as f64
-}
-
-/// Sizes of blocks, in a few kinds that are told apart by colour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// To 128 bytes.
-    Tiny,
-    /// To 1 KiB.
-    Small,
-    /// To 32 KiB.
-    Mid,
-}
-
-pub fn kind_of(bytes: u64) -> Kind {
-    match bytes {
-        0..=128 => Kind::Tiny,
-        129..=1024 => Kind::Small,
-        _ => Kind::Mid,
-    }
 }
 
 /// A name for each cache, in the heap's order.

@@ -1,12 +1,8 @@
 //! The same picture as the SVG file, in dots, for what shows no SVG.
 
-use super::sheet::{
-    DIRTY, FREE, GAP, KEPT, LABEL, LARGE, LEGEND, LEGEND_TOP, MARGIN, Sheet, UNIT, colour_of,
-    legend_width,
-};
-use super::{Cell, cells, live_share};
+use super::sheet::{GAP, LABEL, LEGEND_TOP, MARGIN, Sheet, UNIT, legend, legend_width};
+use super::{Cell, View, cells, live_share};
 use font8x8::legacy::BASIC_LEGACY;
-use hakmem_heap::heap::Heap;
 use png::{BitDepth, ColorType, Encoder, EncodingError};
 
 /// The font's letters are as wide and as high.
@@ -16,26 +12,26 @@ const STEP: usize = 6;
 const INK: &str = "#212529";
 const PALE: &str = "#868e96";
 
-pub fn draw(heap: &Heap, title: &str, summary: &str) -> Result<Vec<u8>, EncodingError> {
-    let sheet = Sheet::of(heap);
+pub fn draw(view: &View, title: &str, summary: &str) -> Result<Vec<u8>, EncodingError> {
+    let sheet = Sheet::of(view.heap);
     let mut canvas = Canvas::new(sheet.width, sheet.height);
     canvas.text(MARGIN, 14, LETTER, title, INK);
     canvas.text(MARGIN, 32, LETTER, summary, INK);
     let mut x = MARGIN;
-    for (colour, text) in LEGEND {
-        canvas.fill((x, LEGEND_TOP), (UNIT, UNIT), colour, 1.0);
-        canvas.text(x + 15, LEGEND_TOP + 1, STEP, text, INK);
-        x += legend_width(text);
+    for (shade, text) in legend(view) {
+        canvas.fill((x, LEGEND_TOP), (UNIT, UNIT), shade.colour, 1.0);
+        canvas.text(x + 15, LEGEND_TOP + 1, STEP, &text, INK);
+        x += legend_width(&text);
     }
     let base = sheet.superslabs.first().map_or(0, |one| one.base);
     for (index, superslab) in sheet.superslabs.iter().enumerate() {
         let (x, y) = sheet.place(index);
-        let cells = cells(heap, superslab);
+        let cells = cells(view.heap, superslab);
         let offset = format!("+{} MiB", (superslab.base - base) >> 20);
         let left = (LABEL - 8).saturating_sub(offset.len() * STEP);
         canvas.text(x + left, y + 1, STEP, &offset, PALE);
         for (unit, cell) in cells.iter().enumerate() {
-            canvas.square(heap, (x + LABEL + unit * (UNIT + GAP), y), *cell);
+            canvas.square(view, (x + LABEL + unit * (UNIT + GAP), y), *cell);
         }
         let share = format!("{:.0} %", live_share(&cells) * 100.0);
         canvas.text(x + LABEL + 64 * (UNIT + GAP) + 6, y + 1, STEP, &share, INK);
@@ -59,19 +55,14 @@ impl Canvas {
         }
     }
 
-    fn square(&mut self, heap: &Heap, place: (usize, usize), cell: Cell) {
+    fn square(&mut self, view: &View, place: (usize, usize), cell: Cell) {
         let whole = (UNIT, UNIT);
+        let colour = view.shade(cell).colour;
         match cell {
-            Cell::Free => self.fill(place, whole, FREE, 1.0),
-            Cell::Dirty => self.fill(place, whole, DIRTY, 1.0),
-            Cell::Large => self.fill(place, whole, LARGE, 1.0),
-            Cell::Kept => self.fill(place, whole, KEPT, 1.0),
-            Cell::Slab {
-                class,
-                live,
-                waiting,
-            } => {
-                let colour = colour_of(heap, class);
+            Cell::Free | Cell::Dirty | Cell::Kept | Cell::Large { .. } => {
+                self.fill(place, whole, colour, 1.0);
+            }
+            Cell::Slab { live, waiting, .. } => {
                 self.fill(place, whole, colour, 0.18);
                 let live_dots = (live * UNIT as f64).round() as usize;
                 let both_dots = ((live + waiting) * UNIT as f64).round() as usize;

@@ -1,6 +1,6 @@
-//! How a picture of a heap is laid out, and its colours: rows of superslabs, a square for each unit.
+//! How a picture of a heap is laid out: rows of superslabs, a square for each unit.
 
-use super::{Kind, kind_of};
+use super::{Shade, View};
 use hakmem_heap::heap::{Heap, Super};
 
 pub const UNIT: usize = 10;
@@ -14,35 +14,17 @@ const HEAD: usize = 74;
 /// More rows than this go into another column.
 const ROWS_MAX: usize = 250;
 
-pub const TINY: &str = "#2f9e44";
-pub const SMALL: &str = "#1098ad";
-pub const MID: &str = "#3b5bdb";
-pub const LARGE: &str = "#9c36b5";
-pub const KEPT: &str = "#f08c00";
-pub const DIRTY: &str = "#ffc9c9";
-pub const FREE: &str = "#f1f3f5";
-
-pub const LEGEND: [(&str, &str); 7] = [
-    (TINY, "slabs of blocks to 128 B"),
-    (SMALL, "to 1 KiB"),
-    (MID, "to 32 KiB"),
-    (LARGE, "large block"),
-    (KEPT, "large, free and kept"),
-    (DIRTY, "free, to be given back"),
-    (FREE, "free"),
-];
+/// The legend: what each colour means.
+pub fn legend(view: &View) -> Vec<(Shade, String)> {
+    let others = view.other_legend().into_iter();
+    let mut entries = view.slab_legend();
+    entries.extend(others.map(|(shade, text)| (shade, text.to_string())));
+    entries
+}
 
 /// Of an entry of the legend, with its square.
 pub fn legend_width(text: &str) -> usize {
     32 + text.len() * 6
-}
-
-pub fn colour_of(heap: &Heap, class: usize) -> &'static str {
-    match kind_of(heap.classes[class].bytes) {
-        Kind::Tiny => TINY,
-        Kind::Small => SMALL,
-        Kind::Mid => MID,
-    }
 }
 
 pub struct Sheet<'a> {

@@ -1,11 +1,8 @@
 //! The heap as an SVG file: rows of superslabs, a square for each unit, filled as far as it is live.
 
-use super::sheet::{
-    DIRTY, FREE, GAP, KEPT, LABEL, LARGE, LEGEND, LEGEND_TOP, MARGIN, Sheet, UNIT, colour_of,
-    legend_width,
-};
-use super::{Cell, cells, live_share};
-use hakmem_heap::heap::Heap;
+use super::sheet::{GAP, LABEL, LEGEND_TOP, MARGIN, Sheet, UNIT, legend, legend_width};
+use super::{Cell, View, cells, live_share};
+use crate::commands::leaks::age;
 use std::fmt::Write;
 
 fn escaped(text: &str) -> String {
@@ -14,8 +11,8 @@ fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-pub fn draw(heap: &Heap, title: &str, summary: &str) -> String {
-    let sheet = Sheet::of(heap);
+pub fn draw(view: &View, title: &str, summary: &str) -> String {
+    let sheet = Sheet::of(view.heap);
     let (width, height) = (sheet.width, sheet.height);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -26,16 +23,17 @@ pub fn draw(heap: &Heap, title: &str, summary: &str) -> String {
         escaped(title),
         escaped(summary)
     );
-    legend(&mut svg);
+    draw_legend(&mut svg, view);
     let base = sheet.superslabs.first().map_or(0, |one| one.base);
     for (index, superslab) in sheet.superslabs.iter().enumerate() {
         let (x, y) = sheet.place(index);
-        let cells = cells(heap, superslab);
+        let cells = cells(view.heap, superslab);
         let _ = writeln!(
             svg,
-            "<g transform=\"translate({x} {y})\"><title>superslab at {:#x}{}</title>\
+            "<g transform=\"translate({x} {y})\"><title>superslab at {:#x}, {} old{}</title>\
              <text x=\"{}\" y=\"9\" text-anchor=\"end\" fill=\"#868e96\">+{} MiB</text>",
             superslab.base,
+            age(view.age(superslab.mapped_at)),
             if superslab.is_huge {
                 ", huge pages"
             } else {
@@ -45,7 +43,7 @@ pub fn draw(heap: &Heap, title: &str, summary: &str) -> String {
             (superslab.base - base) >> 20
         );
         for (unit, cell) in cells.iter().enumerate() {
-            square(&mut svg, heap, LABEL + unit * (UNIT + GAP), *cell);
+            square(&mut svg, view, LABEL + unit * (UNIT + GAP), *cell);
         }
         let _ = writeln!(
             svg,
@@ -58,31 +56,37 @@ pub fn draw(heap: &Heap, title: &str, summary: &str) -> String {
     svg
 }
 
-fn square(svg: &mut String, heap: &Heap, x: usize, cell: Cell) {
-    let whole = |svg: &mut String, colour: &str| {
-        let _ = write!(
-            svg,
-            "<rect x=\"{x}\" width=\"{UNIT}\" height=\"{UNIT}\" fill=\"{colour}\"/>"
-        );
+fn square(svg: &mut String, view: &View, x: usize, cell: Cell) {
+    let colour = view.shade(cell).colour;
+    let whole = |opacity: &str| {
+        format!("<rect x=\"{x}\" width=\"{UNIT}\" height=\"{UNIT}\" fill=\"{colour}\"{opacity}/>")
     };
     match cell {
-        Cell::Free => whole(svg, FREE),
-        Cell::Dirty => whole(svg, DIRTY),
-        Cell::Large => whole(svg, LARGE),
-        Cell::Kept => whole(svg, KEPT),
+        Cell::Free | Cell::Dirty | Cell::Kept => svg.push_str(&whole("")),
+        Cell::Large { made_at } => {
+            let old = age(view.age(made_at));
+            let _ = write!(
+                svg,
+                "<g><title>a large block, at most {old} old</title>{}</g>",
+                whole("")
+            );
+        }
         Cell::Slab {
             class,
+            owner,
+            made_at,
             live,
             waiting,
         } => {
-            let colour = colour_of(heap, class);
             let _ = write!(
                 svg,
-                "<g><title>{} B blocks: {:.0} % live, {:.0} % waiting</title>\
-                 <rect x=\"{x}\" width=\"{UNIT}\" height=\"{UNIT}\" fill=\"{colour}\" opacity=\".18\"/>",
-                heap.classes[class].bytes,
+                "<g><title>{} B blocks: {:.0} % live, {:.0} % waiting; of {}; {} old</title>{}",
+                view.heap.classes[class].bytes,
                 live * 100.0,
-                waiting * 100.0
+                waiting * 100.0,
+                escaped(owner.map_or("nobody known", |owner| &view.owners[owner])),
+                age(view.age(made_at)),
+                whole(" opacity=\".18\"")
             );
             let mut top = UNIT as f64;
             for (share, opacity) in [(live, "1"), (waiting, ".5")] {
@@ -101,16 +105,18 @@ fn square(svg: &mut String, heap: &Heap, x: usize, cell: Cell) {
     }
 }
 
-fn legend(svg: &mut String) {
+fn draw_legend(svg: &mut String, view: &View) {
     let mut x = MARGIN;
-    for (colour, text) in LEGEND {
+    for (shade, text) in legend(view) {
         let _ = writeln!(
             svg,
-            "<rect x=\"{x}\" y=\"{LEGEND_TOP}\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
-             <text x=\"{}\" y=\"{}\">{text}</text>",
+            "<rect x=\"{x}\" y=\"{LEGEND_TOP}\" width=\"10\" height=\"10\" fill=\"{}\"/>\
+             <text x=\"{}\" y=\"{}\">{}</text>",
+            shade.colour,
             x + 15,
-            LEGEND_TOP + 9
+            LEGEND_TOP + 9,
+            escaped(&text)
         );
-        x += legend_width(text);
+        x += legend_width(&text);
     }
 }

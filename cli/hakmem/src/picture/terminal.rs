@@ -1,43 +1,29 @@
 //! The heap in characters: a line for each superslab, one character for each unit.
 
-use super::{Cell, Kind, cells, kind_of, live_share};
-use hakmem_heap::heap::Heap;
+use super::{By, Cell, Shade, View, cells, live_share};
+use crate::commands::leaks::age;
 use hakmem_lab::render::{Form, memory};
 
 /// How much of a slab is live, from nearly nothing to all.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-fn colour(cell: Cell, heap: &Heap) -> &'static str {
-    match cell {
-        Cell::Free => "2",
-        Cell::Dirty => "31",
-        Cell::Large => "35",
-        Cell::Kept => "33",
-        Cell::Slab { class, .. } => match kind_of(heap.classes[class].bytes) {
-            Kind::Tiny => "32",
-            Kind::Small => "36",
-            Kind::Mid => "34",
-        },
-    }
-}
-
 fn character(cell: Cell) -> char {
     match cell {
         Cell::Free => '·',
         Cell::Dirty => '░',
-        Cell::Large => '▓',
+        Cell::Large { .. } => '▓',
         Cell::Kept => '▒',
         Cell::Slab { live, .. } => LEVELS[((live * 8.0) as usize).min(7)],
     }
 }
 
 /// Colour only where it changes: half of the characters, otherwise, would be escapes.
-fn painted(cells: &[Cell], heap: &Heap, form: Form) -> String {
+fn painted(cells: &[Cell], view: &View, form: Form) -> String {
     let has_colour = matches!(form, Form::Text { colour: true, .. });
     let mut text = String::new();
     let mut last = "";
     for cell in cells {
-        let code = colour(*cell, heap);
+        let code = view.shade(*cell).code;
         if has_colour && code != last {
             text.push_str(&format!("\x1b[0;{code}m"));
             last = code;
@@ -50,32 +36,43 @@ fn painted(cells: &[Cell], heap: &Heap, form: Form) -> String {
     text
 }
 
-fn legend(form: Form) -> String {
-    let painted = |text: &str, code: &str| match form {
-        Form::Text { colour: true, .. } => format!("\x1b[{code}m{text}\x1b[0m"),
+fn legend(view: &View, form: Form) -> String {
+    let painted = |text: &str, shade: &Shade| match form {
+        Form::Text { colour: true, .. } => format!("\x1b[{}m{text}\x1b[0m", shade.code),
         _ => text.to_string(),
     };
+    // Without colours, ages and owners cannot be told apart: --html and --svg say them of each slab.
+    let slabs: Vec<String> = view
+        .slab_legend()
+        .iter()
+        .map(|(shade, text)| format!("{} {text}", painted("▁▄█", shade)))
+        .collect();
+    let marks: &[&str] = if view.by == By::Age {
+        &["▒", "░", "·"]
+    } else {
+        &["▓", "▒", "░", "·"]
+    };
+    let others: Vec<String> = view
+        .other_legend()
+        .iter()
+        .zip(marks)
+        .map(|((shade, text), mark)| format!("{} {text}", painted(mark, shade)))
+        .collect();
     format!(
-        "a line: a superslab of 4 MiB; a character: 64 KiB of it\n\
-         {} slabs of blocks to 128 B, {} to 1 KiB, {} to 32 KiB, by how much of them is live\n\
-         {} large block   {} large, free and kept   {} free, waits to be given back   {} free",
-        painted("▁▄█", "32"),
-        painted("▁▄█", "36"),
-        painted("▁▄█", "34"),
-        painted("▓", "35"),
-        painted("▒", "33"),
-        painted("░", "31"),
-        painted("·", "2"),
+        "a line: a superslab of 4 MiB; a character: 64 KiB of it, slabs by how much of them is live\n{}\n{}",
+        slabs.join("   "),
+        others.join("   "),
     )
 }
 
 /// At most `lines` superslabs; the fullest are no better than others, so the first by address.
-pub fn draw(heap: &Heap, form: Form, lines: usize) -> String {
-    let mut text = legend(form) + "\n\n";
+pub fn draw(view: &View, form: Form, lines: usize) -> String {
+    let heap = view.heap;
+    let mut text = legend(view, form) + "\n\n";
     let Some(first) = heap.supers.iter().find(|one| !one.is_lone) else {
         return text + "nothing was allocated so far\n";
     };
-    text.push_str(&format!("  from {:#x}\n", first.base));
+    text.push_str(&format!("  from {:#x}{:>57}  age\n", first.base, "live"));
     let mut previous = first.base;
     for superslab in heap.supers.iter().filter(|one| !one.is_lone).take(lines) {
         if superslab.base - previous > superslab.bytes {
@@ -84,10 +81,11 @@ pub fn draw(heap: &Heap, form: Form, lines: usize) -> String {
         previous = superslab.base;
         let cells = cells(heap, superslab);
         text.push_str(&format!(
-            "{:>6} {}{:>4.0} %{}\n",
+            "{:>6} {}{:>4.0} % {:>7}{}\n",
             format!("+{}M", (superslab.base - first.base) >> 20),
-            painted(&cells, heap, form),
+            painted(&cells, view, form),
             live_share(&cells) * 100.0,
+            age(view.age(superslab.mapped_at)),
             if superslab.is_huge { " H" } else { "" },
         ));
     }
@@ -104,8 +102,9 @@ pub fn draw(heap: &Heap, form: Form, lines: usize) -> String {
     for lone in heap.supers.iter().filter(|one| one.is_lone).take(lines) {
         let bytes = memory(lone.bytes as f64 / 1024.0);
         text.push_str(&format!(
-            "  {bytes} at {:#x}: one block in a mapping of its own\n",
-            lone.base
+            "  {bytes} at {:#x}: one block in a mapping of its own, {} old\n",
+            lone.base,
+            age(view.age(lone.mapped_at))
         ));
     }
     text

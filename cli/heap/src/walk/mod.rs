@@ -132,6 +132,7 @@ impl Walk<'_> {
             free_bytes: arena.free_bytes.number(&record),
             peak_bytes: arena.peak_bytes.number(&record),
             pool_bytes: self.fields.pool.mapped_bytes.number(&pool),
+            clock: self.fields.arena.clock.number(&record),
         })
     }
 

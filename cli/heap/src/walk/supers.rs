@@ -114,6 +114,7 @@ impl Walk<'_> {
             bytes: superslab.mapped_bytes.number(record),
             is_lone: superslab.is_lone.number(record) != 0,
             is_huge: superslab.is_huge.number(record) != 0,
+            mapped_at: superslab.mapped_at.number(record),
             free_units: superslab.free_units.number(record),
             dirty_units: superslab.dirty_units.number(record),
             purging_units: superslab.purging_units.number(record),
@@ -191,6 +192,7 @@ impl Walk<'_> {
             superslab.runs.push(Run {
                 base,
                 bytes,
+                made_at: self.fields.superslab.made_at.number_at(record, unit),
                 content,
             });
         }

@@ -1,0 +1,121 @@
+//! What the squares of a picture are coloured by, and the colours.
+
+use super::{Cell, View};
+use clap::ValueEnum;
+
+/// What the colour of a slab says: the size of its blocks, whose it is, or when it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    Class,
+    Owner,
+    Age,
+}
+
+/// A colour, as files and as terminals name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Shade {
+    pub colour: &'static str,
+    pub code: &'static str,
+}
+
+const fn shade(colour: &'static str, code: &'static str) -> Shade {
+    Shade { colour, code }
+}
+
+const LARGE: Shade = shade("#9c36b5", "35");
+const KEPT: Shade = shade("#f08c00", "33");
+const DIRTY: Shade = shade("#ffc9c9", "31");
+const FREE: Shade = shade("#f1f3f5", "2");
+
+/// Blocks of at most so many bytes.
+const SIZES: [(u64, Shade, &str); 3] = [
+    (128, shade("#2f9e44", "32"), "blocks to 128 B"),
+    (1024, shade("#1098ad", "36"), "to 1 KiB"),
+    (u64::MAX, shade("#3b5bdb", "34"), "to 32 KiB"),
+];
+
+/// Made within so many seconds. From light to dark, so that it can be told without colours, too.
+const AGES: [(f64, Shade, &str); 6] = [
+    (1.0, shade("#f6d13b", "38;5;220"), "made within 1 s"),
+    (10.0, shade("#7ac943", "38;5;113"), "10 s"),
+    (60.0, shade("#22a884", "38;5;36"), "1 min"),
+    (600.0, shade("#2a788e", "38;5;31"), "10 min"),
+    (3600.0, shade("#414487", "38;5;61"), "1 h"),
+    (f64::INFINITY, shade("#440154", "38;5;54"), "before"),
+];
+
+/// Of owners, by turns.
+const OWNERS: [Shade; 8] = [
+    shade("#2f9e44", "32"),
+    shade("#3b5bdb", "34"),
+    shade("#e8590c", "38;5;166"),
+    shade("#1098ad", "36"),
+    shade("#c2255c", "38;5;161"),
+    shade("#5c940d", "38;5;64"),
+    shade("#495057", "38;5;240"),
+    shade("#0b7285", "38;5;24"),
+];
+
+impl View<'_> {
+    fn of_age(&self, made_at: u64) -> Shade {
+        let age = self.age(made_at);
+        let found = AGES.iter().find(|(most, ..)| age <= *most);
+        found.map_or(FREE, |(_, shade, _)| *shade)
+    }
+
+    pub fn shade(&self, cell: Cell) -> Shade {
+        match (cell, self.by) {
+            (Cell::Free, _) => FREE,
+            (Cell::Dirty, _) => DIRTY,
+            (Cell::Kept, _) => KEPT,
+            (Cell::Slab { made_at, .. } | Cell::Large { made_at }, By::Age) => self.of_age(made_at),
+            (Cell::Large { .. }, _) => LARGE,
+            (Cell::Slab { owner, .. }, By::Owner) => {
+                owner.map_or(KEPT, |owner| OWNERS[owner % OWNERS.len()])
+            }
+            (Cell::Slab { class, .. }, By::Class) => {
+                let bytes = self.heap.classes[class].bytes;
+                let found = SIZES.iter().find(|(most, ..)| bytes <= *most);
+                found.map_or(FREE, |(_, shade, _)| *shade)
+            }
+        }
+    }
+
+    /// What the colours of slabs mean.
+    pub fn slab_legend(&self) -> Vec<(Shade, String)> {
+        match self.by {
+            By::Class => SIZES
+                .iter()
+                .map(|(_, shade, text)| (*shade, (*text).into()))
+                .collect(),
+            By::Age => AGES
+                .iter()
+                .map(|(_, shade, text)| (*shade, (*text).into()))
+                .collect(),
+            By::Owner => {
+                let mut owning: Vec<usize> = self
+                    .heap
+                    .slabs()
+                    .filter_map(|(_, slab)| slab.owner)
+                    .collect();
+                owning.sort_unstable();
+                owning.dedup();
+                let name =
+                    |owner: &usize| (OWNERS[owner % OWNERS.len()], self.owners[*owner].clone());
+                owning.iter().take(OWNERS.len()).map(name).collect()
+            }
+        }
+    }
+
+    /// And those of the rest.
+    pub fn other_legend(&self) -> Vec<(Shade, &'static str)> {
+        let large = (LARGE, "large block");
+        let others = [
+            (KEPT, "large, free and kept"),
+            (DIRTY, "free, to be given back"),
+            (FREE, "free"),
+        ];
+        let first = (self.by != By::Age).then_some(large);
+        first.into_iter().chain(others).collect()
+    }
+}

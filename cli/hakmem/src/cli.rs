@@ -1,8 +1,8 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
 use crate::commands::{
-    bench, compare, core, diff, export, failures, generate, leaks, ledger, map, options, peers,
-    profile, record, replay, report, run, stats, top, trace, tune, verify, why,
+    bench, compare, core, diff, explain, export, failures, generate, leaks, ledger, map, options,
+    peers, profile, record, replay, report, run, stats, top, trace, tune, verify, why,
 };
 use clap::{Parser, Subcommand};
 
@@ -39,6 +39,7 @@ pub enum Command {
     Map(map::Arguments),
     Core(core::Arguments),
     Options(options::Arguments),
+    Explain(explain::Arguments),
     Failures(failures::Arguments),
     Export(export::Arguments),
     Bench(bench::Arguments),

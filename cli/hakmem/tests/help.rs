@@ -4,9 +4,9 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "run", "verify", "compare", "top", "stats", "ledger", "map", "core", "failures", "export",
-    "bench", "record", "replay", "trace", "report", "peers", "options", "tune",
+    "bench", "record", "replay", "trace", "report", "peers", "options", "tune", "explain",
 ];
 
 fn help(arguments: &[&str]) -> String {

@@ -56,6 +56,9 @@ structs! {
     Failures, "hak_failures": count latest;
     Failure, "hak_failure": number date_ns bytes alignment site asked_bytes limit_value limit_use thread_id
         error kind limit;
+    Decisions, "hak_decisions": count running latest;
+    Decision, "hak_decision": number date_ns kind verdict option values games difference_ppm low_ppm high_ppm costs;
+    Round, "hak_round": processor_ns allocator_ns faults;
 }
 
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@
 
 pub mod control;
 pub mod core;
+pub mod decisions;
 pub mod error;
 pub mod failures;
 mod fields;

@@ -12,6 +12,7 @@ pub enum Kind {
     Number,
     Choice,
     File,
+    Text,
     /// One that this release of the reader does not know.
     Other,
 }
@@ -20,7 +21,7 @@ pub enum Kind {
 pub struct Setting {
     pub name: String,
     pub kind: Kind,
-    /// Of a number; the words of a choice, separated by |.
+    /// Of a number; the words of a choice, separated by |; what a text looks like.
     pub unit: String,
     pub help: String,
     pub value: u64,
@@ -49,11 +50,12 @@ pub struct Described {
     pub field: Field,
 }
 
-const KINDS: [(&str, Kind); 4] = [
+const KINDS: [(&str, Kind); 5] = [
     ("option_switch", Kind::Switch),
     ("option_number", Kind::Number),
     ("option_choice", Kind::Choice),
     ("option_file", Kind::File),
+    ("option_text", Kind::Text),
 ];
 const SOURCES: [(&str, &str); 8] = [
     ("from_default", "default"),
@@ -71,7 +73,7 @@ impl Setting {
     pub fn text(&self, value: u64) -> String {
         let on = if value == 0 { "off" } else { "on" };
         match self.kind {
-            Kind::Switch | Kind::File => on.into(),
+            Kind::Switch | Kind::File | Kind::Text => on.into(),
             Kind::Choice => usize::try_from(value)
                 .ok()
                 .and_then(|number| self.unit.split('|').nth(number))
@@ -86,6 +88,7 @@ impl Setting {
             Kind::Switch => "on, off".into(),
             Kind::File => "on, off, a file".into(),
             Kind::Choice => self.unit.replace('|', ", "),
+            Kind::Text => format!("off, {}", self.unit),
             Kind::Number | Kind::Other => {
                 let range = format!("{} to {}", in_units(self.least), in_units(self.most));
                 format!("{range} {}", self.unit).trim_end().into()

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod compare;
 pub mod core;
 pub mod diff;
+pub mod explain;
 pub mod export;
 pub mod failures;
 pub mod generate;
@@ -38,6 +39,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Ledger(arguments) => ledger::execute(&arguments),
         Command::Map(arguments) => map::execute(&arguments),
         Command::Options(arguments) => options::execute(&arguments),
+        Command::Explain(arguments) => explain::execute(&arguments),
         Command::Export(arguments) => export::execute(&arguments),
         Command::Failures(arguments) => failures::execute(&arguments),
         Command::Core(arguments) => core::execute(&arguments),

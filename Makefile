@@ -3,7 +3,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 JOBS    ?= $(shell nproc)
 
-.PHONY: all configure test soak coverage analyse bench demo install clean format check help attacks
+.PHONY: all configure test soak fuzz coverage analyse bench demo install clean format check help attacks
 
 all: configure                ## build the library, the command line and the benchmarks into build/
 	@cmake --build build -j $(JOBS)
@@ -19,6 +19,11 @@ test:                         ## the whole test suite; installs what it needs
 
 soak:                         ## the stress tests with random options for half an hour (MINUTES=30)
 	@tools/soak $(or $(MINUTES),30)
+
+fuzz:                         ## the fuzzers, each a share of the time (MINUTES=10)
+	@tools/setup build test
+	@tools/build release
+	@tools/fuzz $(or $(MINUTES),10)
 
 coverage:                     ## which lines and branches the tests run: a table and build/coverage/html
 	@tools/setup build test coverage

@@ -35,6 +35,10 @@ if(HAKMEM_SANITIZE)
     target_compile_options(hak_options INTERFACE
         -fsanitize=${HAKMEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(hak_options INTERFACE -fsanitize=${HAKMEM_SANITIZE})
+    if(HAKMEM_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID STREQUAL "Clang")
+        # clang keeps stacks of its own for each thread of the C library's, which the sweeper is not.
+        target_compile_options(hak_options INTERFACE -fsanitize-address-use-after-return=never)
+    endif()
 endif()
 
 # What only the allocator's own files need.

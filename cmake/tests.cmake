@@ -9,6 +9,7 @@
 #     // linked only           makes no sense with the library preloaded
 #     // native only           makes no sense under an emulator
 #     // static too            also to be linked with nothing shared at all
+#     // faked system          linked with the layers as the unit tests are (fuzzers)
 #     // tsan                  a stress test that ThreadSanitizer can judge
 #     // pages: 16384 65536    also to be run with larger pages: on the faked system, or under qemu
 

@@ -47,6 +47,12 @@ static const void *image_at(const struct image *image, uint64_t offset, uint64_t
                                                                        : NULL;
 }
 
+// A table of records that lie as processors want them.
+static const void *table_at(const struct image *image, uint64_t offset, uint64_t length)
+{
+    return offset % _Alignof(ElfW(Sym)) == 0 ? image_at(image, offset, length) : NULL;
+}
+
 static bool is_part_of(const char *symbol, size_t room, const char *name)
 {
     const size_t length = strlen(name);
@@ -66,7 +72,7 @@ static void visit_table(const struct image *image,
                         const ElfW(Shdr) * text,
                         const struct wanted *wanted)
 {
-    const ElfW(Sym) *symbols = image_at(image, table->sh_offset, table->sh_size);
+    const ElfW(Sym) *symbols = table_at(image, table->sh_offset, table->sh_size);
     const char *names = image_at(image, text->sh_offset, text->sh_size);
     if (symbols == NULL || names == NULL) {
         return;
@@ -91,7 +97,7 @@ static void visit_symbols(const struct image *image, const struct wanted *wanted
         return;
     }
     const ElfW(Shdr) *sections =
-        image_at(image, head->e_shoff, (uint64_t)head->e_shnum * sizeof *sections);
+        table_at(image, head->e_shoff, (uint64_t)head->e_shnum * sizeof *sections);
     const ElfW(Shdr) *found = NULL;
     for (unsigned i = 0; sections != NULL && i < head->e_shnum; i++) {
         if (sections[i].sh_type == SHT_SYMTAB ||

@@ -169,9 +169,24 @@ void *hak_os_map_guarded(size_t bytes)
     return hak_os_map(NULL, bytes); // what is asked for is counted
 }
 
+static const struct hak_fake_content *content_of(const char *path, const void *start)
+{
+    const struct hak_fake_content *content = hak_fake.contents;
+    while (content != NULL && content->path != NULL) {
+        if (path != NULL ? strcmp(content->path, path) == 0 : content->bytes == start) {
+            return content;
+        }
+        content++;
+    }
+    return NULL;
+}
+
 bool hak_os_unmap(void *start, size_t bytes)
 {
     hak_add_relaxed(&hak_fake.unmaps, 1);
+    if (content_of(NULL, start) != NULL) {
+        return true;
+    }
     check_pages(start, bytes);
     if (is_refused() || hak_fake.refuse_unmap || munmap(start, bytes) != 0) {
         return false;
@@ -286,12 +301,11 @@ size_t hak_os_read_kept(int file, char *text, size_t bytes)
     return hak_os_read_file(hak_fake.kept[file], text, bytes);
 }
 
-// No unit test has a file to map.
 const void *hak_os_map_file(const char *path, size_t *bytes)
 {
-    (void)path;
-    *bytes = 0;
-    return NULL;
+    const struct hak_fake_content *content = content_of(path, NULL);
+    *bytes = content != NULL ? content->length : 0;
+    return content != NULL && content->length > 0 ? content->bytes : NULL;
 }
 
 size_t hak_os_memory_bytes(void)

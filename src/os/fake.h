@@ -19,6 +19,13 @@ struct hak_fake_file {
     const char *text;
 };
 
+// Content that hak_os_map_file gives out where it lies, so that a sanitizer sees a read beyond its end.
+struct hak_fake_content {
+    const char *path;
+    const void *bytes;
+    size_t length;
+};
+
 struct hak_fake {
     // What a test sets. An "ask" is a call that wants memory: map, reserve, commit, and remap.
     _Atomic(size_t) fail_first; // of `fail_times` asks that are refused; counted by `asks` from 1
@@ -44,8 +51,9 @@ struct hak_fake {
     size_t address_limit;
     size_t memory_bytes;
     unsigned processors;
-    const struct hak_fake_file *files; // up to one without a path; NULL: there are none
-    const char *kept[4];               // paths of those that are kept open, by number
+    const struct hak_fake_file *files;       // up to one without a path; NULL: there are none
+    const struct hak_fake_content *contents; // likewise; up to one without a path
+    const char *kept[4];                     // paths of those that are kept open, by number
     unsigned kept_count;
     enum hak_huge_pages huge_pages;
     void (*on_barrier)(void); // what other threads do until they pass the barrier

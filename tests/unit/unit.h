@@ -13,11 +13,17 @@
 #include "../support/random.h"
 #include "os/fake.h"
 
+#ifdef HT_ABORT_WHEN_BROKEN // a fuzzer keeps the input of what aborts
+#    define UNIT_STOP() abort()
+#else
+#    define UNIT_STOP() _Exit(1)
+#endif
+
 #define UNIT_CHECK(condition)                                               \
     do {                                                                    \
         if (!(condition)) {                                                 \
             fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            _Exit(1);                                                       \
+            UNIT_STOP();                                                    \
         }                                                                   \
     } while (0)
 
@@ -35,7 +41,7 @@
                     is_,                                \
                     #should,                            \
                     should_);                           \
-            _Exit(1);                                   \
+            UNIT_STOP();                                \
         }                                               \
     } while (0)
 
@@ -47,12 +53,12 @@
         if (setjmp(death_) == 0) {                                                       \
             statement;                                                                   \
             fprintf(stderr, "%s:%d: %s does not die\n", __FILE__, __LINE__, #statement); \
-            _Exit(1);                                                                    \
+            UNIT_STOP();                                                                 \
         }                                                                                \
         hak_fake.death = NULL;                                                           \
         if (strstr(hak_fake.printed, text) == NULL) {                                    \
             fprintf(stderr, "%s:%d: printed %s", __FILE__, __LINE__, hak_fake.printed);  \
-            _Exit(1);                                                                    \
+            UNIT_STOP();                                                                 \
         }                                                                                \
     } while (0)
 

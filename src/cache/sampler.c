@@ -129,7 +129,7 @@ static void pace_locked(struct hak_cache *cache)
     const double allowed = (double)(now - sampling->since_ns) * (double)rate / 1e9;
     const double taken = sampling->taken;
     double every = (double)sampling->every;
-    if (rate == 0) {
+    if (rate == 0 || sampling->wanted == 1) { // who wants every byte knows what it costs
         every = 0;
     } else if (sampling->taken < JUDGED && allowed < (double)(JUDGED * FEW)) {
         return;

@@ -103,11 +103,10 @@ fn run(arguments: &Arguments) -> Result<Run> {
         .ok_or_else(|| usage!("no program"))?;
     let executable = Executable::find(name)?;
     let mut environment = environment(&allocator);
-    environment.retain(|(name, _)| name != "HAKMEM_SAMPLE_BYTES" && name != "HAKMEM_SAMPLE_RATE");
+    environment.retain(|(name, _)| name != "HAKMEM_SAMPLE_BYTES");
     prove(&executable, words, &environment, &allocator)?;
     let every = arguments.every.to_string();
     environment.push(("HAKMEM_SAMPLE_BYTES".into(), every.into()));
-    environment.push(("HAKMEM_SAMPLE_RATE".into(), "0".into()));
     let request = request(&executable.path, words, environment, true)?;
     signals::hold();
     let running = Running::start(request)?;

@@ -159,7 +159,7 @@ pub fn names(files: Vec<MappedFile>) -> Names {
 }
 
 /// One line on what went wrong with `subject`.
-fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error::Error {
+pub fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error::Error {
     match error {
         Error::Gone(_) => usage!("{error}"),
         Error::Forbidden(_) | Error::NotInCore { .. } => failed!("{error}"),

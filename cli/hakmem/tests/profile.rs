@@ -275,3 +275,65 @@ int main(void)
     let pinned = first["pinned_bytes"].as_f64().unwrap();
     assert!(pinned > 5e6 && pinned <= free * 1.001, "{why}");
 }
+
+/// A program that keeps more with each letter that it reads, and is refused something with the last.
+#[test]
+fn why_memory_grew_and_what_was_refused() {
+    const GROWER: &str = r#"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((noinline)) void *growing(void) { return memset(malloc(3000), 1, 3000); }
+int main(void)
+{
+    void *volatile refused;
+    char letter;
+    setvbuf(stdout, NULL, _IONBF, 0);
+    free(growing());
+    puts("ready");
+    while (read(0, &letter, 1) == 1) {
+        for (int i = 0; i < 1000; i++) {
+            ((void **)growing())[0] = stdout;
+        }
+        refused = malloc(PTRDIFF_MAX / 2);
+        puts("grown");
+    }
+    return refused != NULL;
+}
+"#;
+    let workshop = Workshop::open();
+    let program = workshop.compile("grower", GROWER, &["-O1"]);
+    let mut command = Command::new(&program);
+    command
+        .env("LD_PRELOAD", library())
+        .env("HAKMEM_SAMPLE_BYTES", "1");
+    let mut process = Waiting::start(&mut command);
+    let pid = process.pid();
+    workshop
+        .hakmem(&["why", &pid, "--save", "first"])
+        .ended_with(0);
+    process.answers("x", "grown");
+    workshop
+        .hakmem(&["why", &pid, "--since", "first"])
+        .ended_with(0)
+        .says("resident memory: ")
+        .says("live blocks")
+        .says("+1000")
+        .says("growing (grower")
+        .says("1 allocations were refused meanwhile");
+    workshop
+        .hakmem(&["why", &pid])
+        .ended_with(0)
+        .says("allocations that were refused, the latest:")
+        .says("the address space");
+    workshop
+        .hakmem(&["why", &pid, "--seconds", "0"])
+        .ended_with(0)
+        .says("the program holds as many blocks of each size as before");
+    std::fs::write(workshop.path("other"), "{}").unwrap();
+    workshop
+        .hakmem(&["why", &pid, "--since", "other"])
+        .is_one_line(2, "other was not written by 'hakmem why --save'");
+}

@@ -64,12 +64,12 @@ fn json(text: &str, path: &Path) -> Result<Value> {
     })
 }
 
-fn signed(difference: f64) -> String {
+pub fn signed(difference: f64) -> String {
     let sign = if difference < 0.0 { "-" } else { "+" };
     format!("{sign}{}", bytes(difference.abs() as u64))
 }
 
-fn profiles(before: &Snapshot, after: &Snapshot, form: Form) -> String {
+pub fn profiles(before: &Snapshot, after: &Snapshot, form: Form) -> String {
     let nothing = Site::default();
     let known: HashMap<&[String], &Site> = before
         .sites

@@ -44,7 +44,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// One line of the table: what it is, how much of it, and what that means.
-type Row = (&'static str, u64, &'static str);
+pub type Row = (&'static str, u64, &'static str);
 
 fn ours(ledger: &Ledger) -> [Row; 10] {
     [
@@ -103,6 +103,11 @@ fn others(ledger: &Ledger) -> [Row; 3] {
             "what the program or a library maps itself",
         ),
     ]
+}
+
+/// All of it, line by line.
+pub fn rows(ledger: &Ledger) -> impl Iterator<Item = Row> {
+    ours(ledger).into_iter().chain(others(ledger))
 }
 
 fn table(account: &Account, form: Form) -> String {

@@ -8,6 +8,7 @@ pub mod explain;
 pub mod export;
 pub mod failures;
 pub mod generate;
+mod growth;
 pub mod leaks;
 pub mod ledger;
 pub mod map;

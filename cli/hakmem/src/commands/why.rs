@@ -1,5 +1,7 @@
-//! `hakmem why`: who pins memory.
+//! `hakmem why`: who pins memory, why it grew, and why an allocation failed.
 
+use super::failures;
+use super::growth::Moment;
 use super::leaks::age;
 use super::profile::{ROWS, place, snapshot};
 use super::stats::bytes;
@@ -10,24 +12,29 @@ use hakmem_heap::heap::{Content, Heap};
 use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
+use hakmem_lab::usage;
 use serde::Serialize;
 use serde_json::json;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
   hakmem why 4711
   hakmem why --core core.4711
   hakmem why 4711 --sparse 50
+  hakmem why 4711 --seconds 60                    why memory grew in a minute
+  hakmem why 4711 --save monday; …; hakmem why 4711 --since monday
 
 A slab is given back when its last block is freed. Of each slab that is mostly free, the free part is
 counted against the blocks that still lie there, and these are summed up by who allocated them, from the
 samples that there are: sampling has to be on while the program allocates (HAKMEM_SAMPLE_BYTES=524288, or
-'hakmem profile'). Why memory grew between two moments, 'hakmem diff' says; why an allocation was
-refused, 'hakmem failures'.";
+'hakmem profile'). Between two moments, what resident memory holds is compared, and the program's blocks by
+size and by who allocated them. Allocations that were refused are shown with the limit that stopped them.";
 
-/// Show who pins memory: the calls whose few blocks hold slabs that are free otherwise
+/// Show who pins memory, why it grew between two moments, and why allocations were refused
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem why [OPTIONS] PID\n       hakmem why [OPTIONS] --core FILE")]
 pub struct Arguments {
@@ -36,10 +43,22 @@ pub struct Arguments {
     /// Look at slabs of which at most so many per cent are in use
     #[arg(long, value_name = "PERCENT", default_value_t = 25.0)]
     sparse: f64,
+    /// Look again after so many seconds, and show why memory grew meanwhile
+    #[arg(long, value_name = "SECONDS", conflicts_with = "core")]
+    seconds: Option<f64>,
+    /// Show why memory grew since the moment that --save wrote to this file
+    #[arg(long, value_name = "FILE", conflicts_with = "seconds")]
+    since: Option<PathBuf>,
+    /// Keep this moment in a file, for --since
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
 }
+
+/// Refused allocations that are shown; 'hakmem failures' has more.
+const FAILURES: usize = 3;
 
 /// What a site's blocks hold.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -62,9 +81,34 @@ struct Sparse {
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.target.open()?;
+    let earlier = match (&arguments.since, arguments.seconds) {
+        (Some(path), _) => Some(Moment::load(path)?),
+        (None, Some(seconds)) => {
+            let wait = Duration::try_from_secs_f64(seconds)
+                .map_err(|_| usage!("--seconds {seconds}: a number from 0 on"))?;
+            let before = Moment::of(&opened, &opened.heap()?, snapshot(&opened)?)?;
+            std::thread::sleep(wait);
+            Some(before)
+        }
+        (None, None) => None,
+    };
     let profile = opened.profile()?;
     let heap = opened.heap()?;
     let named = snapshot(&opened)?;
+    if earlier.is_some() || arguments.save.is_some() {
+        let moment = Moment::of(&opened, &heap, named.clone())?;
+        if let Some(path) = &arguments.save {
+            moment.save(path)?;
+        }
+        if let Some(before) = earlier {
+            if arguments.json {
+                print_json(&json!({ "before": before, "after": moment }))?;
+            } else {
+                print!("{}", moment.text(&before, terminal()));
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
     let (pinning, sparse) = sparse_slabs(&heap, arguments.sparse / 100.0);
     let mut names = opened.names();
     let mut pins: Vec<Pin> = pins(&profile, &heap, &pinning)
@@ -79,13 +123,18 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         .collect();
     pins.sort_by(|a, b| b.pinned_bytes.total_cmp(&a.pinned_bytes));
     if arguments.json {
-        let value = json!({ "title": opened.title(), "sparse": sparse, "pins": pins });
+        let failures = failures::as_json(&heap.failures, &mut names);
+        let value = json!({ "title": opened.title(), "sparse": sparse, "pins": pins, "failures": failures });
         print_json(&value)?;
     } else {
         print!(
             "{}",
             text(&opened.title(), sparse, &pins, arguments.sparse, terminal())
         );
+        if heap.failures.count > 0 {
+            let refused = failures::text(&heap.failures, FAILURES, &mut names, terminal());
+            print!("\nallocations that were refused, the latest:\n\n{refused}");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! A program that says "ready" and waits for the end of its input.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// It ends with this value.
@@ -26,6 +26,13 @@ impl Waiting {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         line
+    }
+
+    /// Tell it something, and wait for the line that it answers.
+    pub fn answers(&mut self, what: &str, line: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        input.write_all(what.as_bytes()).unwrap();
+        assert_eq!(self.next_line().trim_end(), line);
     }
 
     /// Written by a thread of it when it has come far enough.

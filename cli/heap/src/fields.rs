@@ -33,7 +33,7 @@ structs! {
     Slab, "hak_slab": owner bitmap bytes free_blocks fresh units size_class state;
     Super, "hak_super": base mapped_bytes free_units dirty_units purging_units all_link is_lone is_huge
         mapped_at made_at first slabs;
-    Arena, "hak_arena": all super_bytes lone_bytes dirty_bytes free_bytes peak_bytes clock;
+    Arena, "hak_arena": all super_bytes lone_bytes dirty_bytes free_bytes retaken_bytes peak_bytes clock;
     Pool, "hak_pool": mapped_bytes chunks chunk_count;
     Chunk, "hak_pool_chunk": start bytes;
     Magazine, "hak_magazine": base slots bottom fence fenced;

@@ -48,6 +48,7 @@ pub struct Counters {
     pub caches: CacheCounts,
     #[serde(flatten)]
     pub os: OsCounts,
+    pub retaken_bytes: u64,
     pub peak_mapped_bytes: u64,
     /// Allocations that were refused.
     pub failures: u64,
@@ -110,6 +111,7 @@ impl Figures {
             },
             counters: Counters {
                 os: heap.os,
+                retaken_bytes: heap.arena.retaken_bytes,
                 peak_mapped_bytes: heap.arena.peak_bytes,
                 failures: heap.failures.count,
                 ..Counters::default()

@@ -162,6 +162,7 @@ pub struct Arena {
     pub lone_bytes: u64,
     pub dirty_bytes: u64,
     pub free_bytes: u64,
+    pub retaken_bytes: u64,
     pub peak_bytes: u64,
     pub pool_bytes: u64,
     /// Tenths of a second of CLOCK_MONOTONIC, when the process last read it.

@@ -130,9 +130,10 @@ impl Walk<'_> {
             lone_bytes: arena.lone_bytes.number(&record),
             dirty_bytes: arena.dirty_bytes.number(&record),
             free_bytes: arena.free_bytes.number(&record),
+            retaken_bytes: arena.retaken_bytes.number(&record),
             peak_bytes: arena.peak_bytes.number(&record),
             pool_bytes: self.fields.pool.mapped_bytes.number(&pool),
-            clock: self.fields.arena.clock.number(&record),
+            clock: arena.clock.number(&record),
         })
     }
 

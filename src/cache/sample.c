@@ -158,6 +158,7 @@ static void remove_locked(struct hak_sample *sample, struct hak_sample *before)
     hak_pool_give(sample, sizeof *sample);
 }
 
+// Step record of samples.pml.
 static bool record(const struct hak_sample *known, const uintptr_t *frames, unsigned frame_count)
 {
     struct hak_sample *sample = NULL;
@@ -180,7 +181,8 @@ static bool record(const struct hak_sample *known, const uintptr_t *frames, unsi
     return sample != NULL;
 }
 
-// The unit that the slab's blocks lie in, or the large block: what is freed there is looked up here.
+// The unit that the slab's blocks lie in, or the large block: what is freed there is looked up here. Step mark
+// of samples.pml.
 static void mark(void *block)
 {
     struct hak_cache *owner = hak_cache_lock_owner(block);
@@ -255,7 +257,7 @@ static unsigned forget_locked(struct hak_sample_bucket *bucket, uintptr_t start,
 }
 
 // Nobody but who holds a block puts it in or takes it out: when there is nothing without the lock, it is
-// not in.
+// not in. Step forget of samples.pml.
 static bool forget(const void *block)
 {
     if (hak_load_relaxed(filter_of((uintptr_t)block)) == 0) {
@@ -276,6 +278,7 @@ void hak_sample_forget(const void *block)
     forget(block);
 }
 
+// Step end of samples.pml.
 void hak_sample_end(void *block)
 {
     if (!forget(block)) {

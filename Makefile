@@ -29,7 +29,7 @@ coverage:                     ## which lines and branches the tests run: a table
 	@tools/setup build test coverage
 	@tools/coverage
 
-analyse:                      ## cppcheck, gcc's and clang's analyzers, clang-tidy: some minutes
+analyse:                      ## cppcheck, gcc's and clang's analyzers, clang-tidy, cargo-deny: some minutes
 	@tools/setup build analyse
 	@tools/analyse
 

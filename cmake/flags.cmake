@@ -21,6 +21,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 add_library(hak_warnings INTERFACE)
 target_compile_options(hak_warnings INTERFACE
     -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef
+    # Where HAK_REQUIRES stands in definitions, gcc would not have it; it never sees it (base/compiler.h).
+    $<$<COMPILE_LANG_AND_ID:C,Clang>:-Wno-gcc-compat>
     $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
     $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
     $<$<BOOL:${HAKMEM_WERROR}>:-Werror>)

@@ -34,6 +34,26 @@ __extension__ typedef unsigned __int128 hak_wide;
 // fetched together (Intel's spatial prefetcher, "Optimization Reference Manual" 2.5.5.4).
 #define HAK_CACHE_LINE 64
 
+// Who takes a lock, and who must hold it: clang checks it of each function by itself
+// (-Wthread-safety). A function that it cannot follow is HAK_UNPROVEN, and says why.
+#if defined(__clang__)
+#    define HAK_CAPABILITY    __attribute__((capability("lock")))
+#    define HAK_ACQUIRES(...) __attribute__((acquire_capability(__VA_ARGS__)))
+#    define HAK_TRIES(...)    __attribute__((try_acquire_capability(true, __VA_ARGS__)))
+#    define HAK_RELEASES(...) __attribute__((release_capability(__VA_ARGS__)))
+#    define HAK_REQUIRES(...) __attribute__((requires_capability(__VA_ARGS__)))
+#    define HAK_ASSERTS(...)  __attribute__((assert_capability(__VA_ARGS__)))
+#    define HAK_UNPROVEN      __attribute__((no_thread_safety_analysis))
+#else
+#    define HAK_CAPABILITY
+#    define HAK_ACQUIRES(...)
+#    define HAK_TRIES(...)
+#    define HAK_RELEASES(...)
+#    define HAK_REQUIRES(...)
+#    define HAK_ASSERTS(...)
+#    define HAK_UNPROVEN
+#endif
+
 // Tells the processor that this is a waiting loop.
 #if defined(__x86_64__)
 #    define HAK_SPIN_HINT() __builtin_ia32_pause()

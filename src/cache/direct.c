@@ -24,6 +24,7 @@ unsigned hak_direct_class(unsigned size_class, size_t bytes)
 }
 
 void *hak_direct_take(struct hak_cache *cache, unsigned size_class, size_t bytes)
+    HAK_REQUIRES(&cache->lock)
 {
     void *block = hak_cache_take(cache, size_class);
     if (hak_harden.is_on && block != NULL && hak_slab_of(block)->is_hardened) {
@@ -84,6 +85,7 @@ static void release_elsewhere(void *block)
 {
     struct hak_cache *owner = hak_cache_lock_owner(block);
     if (owner != NULL) {
+        hak_lock_is_held(&owner->lock);
         release_locked(owner, block);
         hak_lock_drop(&owner->lock);
     }
@@ -97,6 +99,7 @@ struct leaving {
 
 // `block` is freed. True when a slab has ended with that.
 static bool put_locked(struct hak_cache *owner, void *block, struct leaving *others)
+    HAK_REQUIRES(&owner->lock)
 {
     struct hak_slab *slab = hak_slab_of(block);
     const size_t bytes = hak_classes[slab->size_class].bytes;
@@ -130,6 +133,7 @@ void hak_direct_put(void *block)
     if (owner == NULL) {
         hak_die_not_live(block);
     }
+    hak_lock_is_held(&owner->lock);
     const bool has_ended = put_locked(owner, block, &others);
     hak_lock_drop(&owner->lock);
     while (others.count > 0) {
@@ -152,6 +156,7 @@ bool hak_direct_resize(void *block, size_t bytes)
     if (owner == NULL) {
         hak_die_wild_realloc(block);
     }
+    hak_lock_is_held(&owner->lock);
     const struct hak_slab *slab = hak_slab_of(block);
     const size_t own_bytes = hak_classes[slab->size_class].bytes;
     if (!hak_slab_is_out(slab, block)) {

@@ -25,7 +25,8 @@ struct hak_quarantine {
 // HAK_SMALL_CLASSES: a large block.
 HAK_INTERNAL unsigned hak_direct_class(unsigned size_class, size_t bytes);
 // A block of the class for a request. With the lock; NULL without memory.
-HAK_INTERNAL void *hak_direct_take(struct hak_cache *cache, unsigned size_class, size_t bytes);
+HAK_INTERNAL void *hak_direct_take(struct hak_cache *cache, unsigned size_class, size_t bytes)
+    HAK_REQUIRES(&cache->lock);
 // Put a block straight into its slab or quarantine, whoever owns it. No cache locked.
 HAK_INTERNAL void hak_direct_put(void *block);
 

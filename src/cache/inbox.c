@@ -14,7 +14,7 @@ static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
     return &cache->outboxes[(tag >> 8) % HAK_OUTBOXES];
 }
 
-static struct hak_parcel *parcel_make_locked(struct hak_cache *cache)
+static struct hak_parcel *parcel_make_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_parcel *parcel = cache->spare_parcel;
     if (parcel == NULL) {
@@ -28,6 +28,7 @@ static struct hak_parcel *parcel_make_locked(struct hak_cache *cache)
 
 // Keep a few for the next ones that this thread fills.
 static void parcel_end_locked(struct hak_cache *cache, struct hak_parcel *parcel)
+    HAK_REQUIRES(&cache->lock)
 {
     if (cache->spare_parcel == NULL || cache->spare_parcel->next == NULL) {
         parcel->next = cache->spare_parcel;
@@ -69,6 +70,7 @@ static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
 // Hand a parcel over. The owner may have changed since it was begun: the receiver sends on
 // what is not its own. Step send of parcels.pml, step send_locked of outbox.pml.
 static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbox)
+    HAK_REQUIRES(&cache->lock)
 {
     struct hak_parcel *parcel = outbox->parcel;
     struct hak_cache *owner = parcel_owner(parcel);
@@ -115,6 +117,7 @@ static void inbox_push_loose(void *block)
 
 // False: no memory for a parcel.
 static bool outbox_post_locked(struct hak_cache *cache, void *block, uint32_t entry)
+    HAK_REQUIRES(&cache->lock)
 {
     const uint32_t tag = HAK_MAP_TAG(entry);
     struct hak_outbox *outbox = outbox_for(cache, tag);
@@ -150,7 +153,7 @@ void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry)
     }
 }
 
-void hak_inbox_post_all(struct hak_cache *cache)
+void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         if (cache->outboxes[i].parcel != NULL) {
@@ -161,6 +164,7 @@ void hak_inbox_post_all(struct hak_cache *cache)
 
 // Step loot of outbox.pml.
 void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
+    HAK_REQUIRES(&self->lock, &cache->lock)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         struct hak_parcel *parcel = cache->outboxes[i].parcel;
@@ -176,6 +180,7 @@ void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
 }
 
 void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block)
+    HAK_REQUIRES(&self->lock, &cache->lock)
 {
     const uint32_t entry = hak_map_entry(block);
     struct hak_slab *slab = hak_slab_of(block);
@@ -192,7 +197,7 @@ void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *bloc
 unsigned hak_inbox_route_row(struct hak_cache *self,
                              struct hak_cache *cache,
                              hak_place *places,
-                             unsigned count)
+                             unsigned count) HAK_REQUIRES(&self->lock, &cache->lock)
 {
     void *block = hak_place_load(&places[0]);
     if (HAK_MAP_TAG(hak_map_entry(block)) == cache->tag) {
@@ -208,7 +213,7 @@ unsigned hak_inbox_route_row(struct hak_cache *self,
     return 1;
 }
 
-void hak_outbox_forget(struct hak_cache *cache, uint32_t tag)
+void hak_outbox_forget(struct hak_cache *cache, uint32_t tag) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         struct hak_parcel *parcel = cache->outboxes[i].parcel;
@@ -239,7 +244,7 @@ static bool inbox_keep(struct hak_cache *cache, void *block)
 }
 
 // The next parcel of `cache` to open, or NULL. Step take of parcels.pml.
-static struct hak_parcel *inbox_next_locked(struct hak_cache *cache)
+static struct hak_parcel *inbox_next_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     if (cache->pending == NULL && hak_load_relaxed(&cache->inbox) != NULL) {
         cache->pending = hak_swap_acquire(&cache->inbox, NULL); // pairs with: outbox_send_locked
@@ -256,7 +261,7 @@ static struct hak_parcel *inbox_next_locked(struct hak_cache *cache)
 static void parcel_open_locked(struct hak_cache *self,
                                struct hak_cache *cache,
                                struct hak_parcel *parcel,
-                               bool keep)
+                               bool keep) HAK_REQUIRES(&self->lock, &cache->lock)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
     hak_count(&cache->counts.opened_parcels, 1);
@@ -268,6 +273,7 @@ static void parcel_open_locked(struct hak_cache *self,
 }
 
 void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t blocks)
+    HAK_REQUIRES(&cache->lock)
 {
     if (HAK_UNLIKELY(hak_load_relaxed(&cache->loose) != NULL)) {
         hak_inbox_drain(cache, cache); // blocks from a time without memory
@@ -281,6 +287,7 @@ void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t block
 }
 
 void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache)
+    HAK_REQUIRES(&self->lock, &cache->lock)
 {
     struct hak_parcel *parcel;
     while ((parcel = inbox_next_locked(cache)) != NULL) {
@@ -298,7 +305,7 @@ void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache)
     }
 }
 
-void hak_inbox_forget(struct hak_cache *cache)
+void hak_inbox_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_parcel *parcel;
     hak_store_relaxed(&cache->loose, NULL);
@@ -307,13 +314,13 @@ void hak_inbox_forget(struct hak_cache *cache)
     }
 }
 
-bool hak_cache_owns_locked(const struct hak_cache *cache, const void *p)
+bool hak_cache_owns_locked(const struct hak_cache *cache, const void *p) HAK_REQUIRES(&cache->lock)
 {
     return HAK_MAP_TAG(hak_map_entry(p)) == cache->tag;
 }
 
-// Step lock_owner of owners.pml.
-struct hak_cache *hak_cache_lock_owner(const void *p)
+// Step lock_owner of owners.pml. Unproven: which lock is its answer; hak_lock_is_held for who gets it.
+struct hak_cache *hak_cache_lock_owner(const void *p) HAK_UNPROVEN
 {
     struct hak_cache *owner;
     while ((owner = hak_cache_owner_of(p)) != NULL) {

@@ -47,33 +47,40 @@ HAK_INLINE bool hak_inbox_add(struct hak_cache *cache, void *block, uint32_t ent
 HAK_INTERNAL void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry);
 // Hand over everything that waits in the outboxes. With the lock; the owner, or a purger
 // (`self`) for an owner that sleeps.
-HAK_INTERNAL void hak_inbox_post_all(struct hak_cache *cache);
-HAK_INTERNAL void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache);
+HAK_INTERNAL void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
+    HAK_REQUIRES(&self->lock, &cache->lock);
 
 // Put every waiting block of `cache` into its slab. Both locked.
-HAK_INTERNAL void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache);
+HAK_INTERNAL void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache)
+    HAK_REQUIRES(&self->lock, &cache->lock);
 // Open parcels, blocks into the magazines, until `magazine` has `blocks` more. The owner, with the lock.
-HAK_INTERNAL void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t blocks);
+HAK_INTERNAL void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t blocks)
+    HAK_REQUIRES(&cache->lock);
 // Drop what waits in the inbox of `cache`, or in the outboxes of `cache` for the owner with `tag`:
 // those slabs are about to end. With the lock.
-HAK_INTERNAL void hak_inbox_forget(struct hak_cache *cache);
-HAK_INTERNAL void hak_outbox_forget(struct hak_cache *cache, uint32_t tag);
+HAK_INTERNAL void hak_inbox_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL void hak_outbox_forget(struct hak_cache *cache, uint32_t tag)
+    HAK_REQUIRES(&cache->lock);
 // Put `block` into its slab if `cache` owns it, else send it to its owner through `self`. Both locked.
-HAK_INTERNAL void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block);
+HAK_INTERNAL void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block)
+    HAK_REQUIRES(&self->lock, &cache->lock);
 // As above the block in places[0], or NULL, and as many as follow it in the same slab, of `count`.
 // Returns how many.
 HAK_INTERNAL unsigned hak_inbox_route_row(struct hak_cache *self,
                                           struct hak_cache *cache,
                                           hak_place *places,
-                                          unsigned count);
+                                          unsigned count) HAK_REQUIRES(&self->lock, &cache->lock);
 // Who owns the slab that `p` lies in, now or a moment ago; NULL when it lies in none.
 HAK_INTERNAL struct hak_cache *hak_cache_owner_of(const void *p);
 // The same of a block that is being freed: dies when it lies in none.
 HAK_INTERNAL struct hak_cache *hak_cache_owner_or_end(const void *block);
 // Is that `cache`? With its lock, and until that is dropped: only then may its slab be looked for and
 // touched. (The map, because it changes with the owner's lock and says all in one word.)
-HAK_INTERNAL bool hak_cache_owns_locked(const struct hak_cache *cache, const void *p);
-// Lock the owner of the slab that `p` lies in and return it. NULL when it lies in none.
+HAK_INTERNAL bool hak_cache_owns_locked(const struct hak_cache *cache, const void *p)
+    HAK_REQUIRES(&cache->lock);
+// Lock the owner of the slab that `p` lies in and return it. NULL when it lies in none. Who calls it
+// goes on with hak_lock_is_held.
 HAK_INTERNAL struct hak_cache *hak_cache_lock_owner(const void *p);
 
 #endif

@@ -35,6 +35,7 @@ static bool may_share(const struct hak_cache *a, const struct hak_cache *b)
 }
 
 struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
 {
     // A look without the lock: threads that never end must not meet here.
     if (!hak_load_relaxed(&hak_orphans.has_slabs) || is_heap(cache) || is_apart(cache)) {
@@ -63,6 +64,7 @@ enum {
 
 // The slab to part with: not the first, which the cache itself takes from.
 static struct hak_slab *spare_slab_locked(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
 {
     struct hak_list *slabs = hak_cache_slabs(cache, size_class);
     struct hak_slab *best = NULL;
@@ -116,6 +118,7 @@ struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_clas
 
 // Two caches' locks, against the order of ranks: the second by hak_lock_try. Step adopt of owners.pml.
 bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
 {
     if (is_heap(cache) || !cache->magazines[size_class].is_refilled) {
         return false;
@@ -158,7 +161,7 @@ static void leave(struct hak_list *from)
     }
 }
 
-void hak_loot_break_up(struct hak_cache *cache)
+void hak_loot_break_up(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     hak_store_relaxed(&cache->is_whole, false);
     hak_inbox_drain(cache, cache);

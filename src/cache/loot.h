@@ -26,14 +26,16 @@ HAK_INTERNAL extern struct hak_cache hak_orphans;
 
 // A slab of `size_class` with blocks to give, taken over from the orphans for `cache`; not linked
 // in any list. NULL when there is none. With the lock of `cache`.
-HAK_INTERNAL struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock);
 // The same from another cache that has more than one. Some are asked, the next time others.
 HAK_INTERNAL struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_class);
 // Free `block` of another owner: if that is dead, take its slab over and put the block into the
 // magazine. False when it is not ours to take. With the lock of `cache`.
-HAK_INTERNAL bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class);
+HAK_INTERNAL bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
+    HAK_REQUIRES(&cache->lock);
 // Break up a dead cache. With its lock.
-HAK_INTERNAL void hak_loot_break_up(struct hak_cache *cache);
+HAK_INTERNAL void hak_loot_break_up(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // The same if it is still dead and whole and its lock is free; and so with every cache there is. The
 // caller may hold the lock of its own cache.
 HAK_INTERNAL void hak_loot_break_up_dead(struct hak_cache *cache);

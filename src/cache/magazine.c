@@ -106,6 +106,7 @@ static bool magazine_resize(struct hak_cache *cache, unsigned index, uint32_t sl
 
 // Put the blocks in places first..last back to where they belong.
 static void magazine_put(struct hak_cache *cache, unsigned index, uint32_t first, uint32_t last)
+    HAK_REQUIRES(&cache->lock)
 {
     hak_place *base = cache->magazines[index].base;
     hak_count(&cache->class_counts[hak_magazine_class(index)].spilled_blocks, last + 1 - first);
@@ -117,7 +118,7 @@ static void magazine_put(struct hak_cache *cache, unsigned index, uint32_t first
 }
 
 // Put everything back.
-static void magazine_empty(struct hak_cache *cache, unsigned index)
+static void magazine_empty(struct hak_cache *cache, unsigned index) HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[index];
     hak_sampler_count(cache, index);
@@ -131,6 +132,7 @@ static void magazine_empty(struct hak_cache *cache, unsigned index)
 // The budget is spent: back to its first size with a grown magazine that was not in use since the
 // hand last came by. False when all are.
 static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)
+    HAK_REQUIRES(&cache->lock)
 {
     for (unsigned looks = 0; looks < 2 * HAK_MAGAZINES; looks++) {
         const unsigned index = cache->magazine_hand;
@@ -146,7 +148,7 @@ static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)
 }
 
 // Twice as many places, within the budget.
-static void magazine_grow(struct hak_cache *cache, unsigned index)
+static void magazine_grow(struct hak_cache *cache, unsigned index) HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[index];
     const uint32_t slots = 2 * (magazine->slots + 2) - 2;
@@ -163,7 +165,7 @@ static void magazine_grow(struct hak_cache *cache, unsigned index)
     }
 }
 
-void hak_magazine_fit(struct hak_cache *cache)
+void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned index = 0; index < HAK_MAGAZINES && cache->magazine_bytes > magazines_most(cache);
          index++) {
@@ -179,7 +181,7 @@ void hak_magazine_fit(struct hak_cache *cache)
 // all that keeps the last phase's slabs. And so does BigCache, whose blocks serve one size only.
 #define TIDY_MIN HAK_MIB(4)
 
-bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes)
+bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes) HAK_REQUIRES(&cache->lock)
 {
     const size_t used =
         hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
@@ -204,6 +206,7 @@ bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes)
 // say that the magazine is smaller than the swing of the program: grow it. (In a cache that samples the
 // one that is freed to; the other follows in its turn.)
 static void magazine_note(struct hak_cache *cache, unsigned index, bool flush)
+    HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *of_class = &cache->magazines[hak_magazine_class(index)];
     cache->magazines[index].is_used = true;
@@ -274,7 +277,7 @@ static void magazine_turn(struct hak_cache *cache, unsigned size_class)
     hak_store_relaxed(&cache->top[size_class], top);
 }
 
-void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
+void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     HAK_ASSERT(hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) == NULL);
@@ -327,6 +330,7 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
 }
 
 void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
+    HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[index];
     // A class may be freed before it is ever allocated here: after a thread took over a cache.
@@ -369,7 +373,7 @@ static void block_touch(char *block, size_t bytes)
 }
 
 // False without memory.
-static bool prewarm_class(struct hak_cache *cache, unsigned size_class)
+static bool prewarm_class(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
     hak_sampler_count(cache, size_class);
     if (hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) == NULL) {
@@ -390,7 +394,7 @@ static bool prewarm_class(struct hak_cache *cache, unsigned size_class)
     return true;
 }
 
-void hak_magazine_prewarm(struct hak_cache *cache)
+void hak_magazine_prewarm(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     unsigned size_class = cache->is_direct ? HAK_SMALL_CLASSES : 0;
     while (size_class < HAK_SMALL_CLASSES &&
@@ -399,7 +403,7 @@ void hak_magazine_prewarm(struct hak_cache *cache)
     }
 }
 
-void hak_magazine_flush_all(struct hak_cache *cache)
+void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
         if (cache->magazines[index].base != NULL) {
@@ -442,7 +446,7 @@ void hak_magazine_end_all(struct hak_cache *cache)
     }
 }
 
-void hak_magazine_end_returns(struct hak_cache *cache)
+void hak_magazine_end_returns(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned index = HAK_RETURNS; index < HAK_MAGAZINES; index++) {
         if (cache->magazines[index].base != NULL) {
@@ -452,7 +456,7 @@ void hak_magazine_end_returns(struct hak_cache *cache)
     }
 }
 
-void hak_magazine_retire(struct hak_cache *cache, unsigned size_class)
+void hak_magazine_retire(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned index = size_class; index < HAK_MAGAZINES; index += HAK_RETURNS) {
         if (cache->magazines[index].base != NULL) {

@@ -8,28 +8,32 @@
 #include "cache/slabs.h"
 
 // Fill the empty magazine of a class and take one block from it. NULL without memory.
-HAK_INTERNAL void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock);
 // Fill all magazines that are empty, and have the kernel give the pages of the blocks.
-HAK_INTERNAL void hak_magazine_prewarm(struct hak_cache *cache);
+HAK_INTERNAL void hak_magazine_prewarm(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Make room in a full magazine and put `block` into it. `index`: which (HAK_RETURNS).
-HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block);
+HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
+    HAK_REQUIRES(&cache->lock);
 // Put every block of every magazine back to where it belongs.
-HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache);
+HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Do without magazines from now on; they are empty.
 HAK_INTERNAL void hak_magazine_end_all(struct hak_cache *cache);
 // Put back what lies in the magazines that a cache that samples frees to, and do without them.
-HAK_INTERNAL void hak_magazine_end_returns(struct hak_cache *cache);
+HAK_INTERNAL void hak_magazine_end_returns(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // A slab or large block of `new_bytes` is needed. If they have become many since the last time: empty the
 // magazines that were not in use, and true. The owner, with the lock.
-HAK_INTERNAL bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes);
+HAK_INTERNAL bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes)
+    HAK_REQUIRES(&cache->lock);
 // The cache was not in use for a while, and what it held was taken: its magazines do not count in the budget of all
 // until it wakes. The holder of the lock.
 HAK_INTERNAL void hak_magazine_sleep(struct hak_cache *cache);
 // What grown magazines may hold has become less: back to their first sizes with them until it fits. The owner,
 // with the lock.
-HAK_INTERNAL void hak_magazine_fit(struct hak_cache *cache);
+HAK_INTERNAL void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Companions serve the class from now on: put back what the magazine holds, and do without it.
-HAK_INTERNAL void hak_magazine_retire(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL void hak_magazine_retire(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock);
 // Forget the blocks in all magazines: their slabs are about to end.
 HAK_INTERNAL void hak_magazine_forget_all(struct hak_cache *cache);
 #endif

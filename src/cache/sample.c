@@ -35,7 +35,7 @@ static _Atomic(uint8_t) *filter_of(uintptr_t address)
     return &filter[(address * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - FILTER_LOG2)];
 }
 
-static void filter_change_locked(uintptr_t address, int by)
+static void filter_change_locked(uintptr_t address, int by) HAK_REQUIRES(&hak_samples.lock)
 {
     _Atomic(uint8_t) *place = filter_of(address);
     const uint8_t count = hak_load_relaxed(place);
@@ -77,7 +77,7 @@ static void sums_take(struct hak_sample_sums *sums, struct hak_sample_sums less)
 
 // What a stack had at the latest peak of all is what it has now, unless that has changed since. So it is
 // written down when it is about to change, and a peak costs nothing for the other stacks.
-static void stack_note_peak_locked(struct hak_sample_stack *stack)
+static void stack_note_peak_locked(struct hak_sample_stack *stack) HAK_REQUIRES(&hak_samples.lock)
 {
     if (stack->peak_number != hak_samples.peak_number) {
         stack->peak_number = hak_samples.peak_number;
@@ -86,6 +86,7 @@ static void stack_note_peak_locked(struct hak_sample_stack *stack)
 }
 
 static struct hak_sample_stack *stack_make_locked(const uintptr_t *frames, unsigned count)
+    HAK_REQUIRES(&hak_samples.lock)
 {
     const size_t bytes = offsetof(struct hak_sample_stack, frames) + count * sizeof *frames;
     struct hak_sample_stack *stack =
@@ -99,6 +100,7 @@ static struct hak_sample_stack *stack_make_locked(const uintptr_t *frames, unsig
 }
 
 static struct hak_sample_stack *stack_of_locked(const uintptr_t *frames, unsigned count)
+    HAK_REQUIRES(&hak_samples.lock)
 {
     const uint64_t hash = hash_of(frames, count);
     struct hak_sample_stack_bucket *bucket =
@@ -120,7 +122,7 @@ static struct hak_sample_stack *stack_of_locked(const uintptr_t *frames, unsigne
     return stack;
 }
 
-static void add_locked(struct hak_sample *sample)
+static void add_locked(struct hak_sample *sample) HAK_REQUIRES(&hak_samples.lock)
 {
     struct hak_sample_stack *stack = sample->stack;
     const struct hak_sample_sums sums = worth(sample);
@@ -141,6 +143,7 @@ static void add_locked(struct hak_sample *sample)
 
 // `before`: the sample that precedes it in its bucket, or NULL.
 static void remove_locked(struct hak_sample *sample, struct hak_sample *before)
+    HAK_REQUIRES(&hak_samples.lock)
 {
     if (before != NULL) {
         before->next = sample->next;
@@ -189,6 +192,7 @@ static void mark(void *block)
     struct hak_slab *slab = hak_slab_of(block);
     slab->sampled_blocks++;
     if (owner != NULL) {
+        hak_lock_is_held(&owner->lock);
         hak_slab_move(slab, owner, owner->tag); // it stays, and its entries say that it is sampled
         hak_lock_drop(&owner->lock);
     } else {
@@ -239,6 +243,7 @@ HAK_NOINLINE void hak_sample_take(void *block, struct hak_request request, size_
 
 // Forget the samples of a bucket whose addresses are among `bytes` from `start`. Returns how many.
 static unsigned forget_locked(struct hak_sample_bucket *bucket, uintptr_t start, size_t bytes)
+    HAK_REQUIRES(&hak_samples.lock)
 {
     unsigned count = 0;
     struct hak_sample *before = NULL;
@@ -286,6 +291,7 @@ void hak_sample_end(void *block)
     }
     struct hak_cache *owner = hak_cache_lock_owner(block);
     if (owner != NULL) {
+        hak_lock_is_held(&owner->lock);
         struct hak_slab *slab = hak_slab_of(block);
         slab->sampled_blocks--;
         hak_slab_move(slab, owner, owner->tag);

@@ -104,7 +104,7 @@ void hak_sampler_set(struct hak_cache *cache, unsigned size_class)
 
 // How far it is to the next samples, anew: nothing that was is lost, as a geometric distribution has no
 // memory.
-static void draw_locked(struct hak_cache *cache)
+static void draw_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_sampling *sampling = cache->sampling;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
@@ -121,7 +121,7 @@ static void draw_locked(struct hak_cache *cache)
 // it is set to is half of that.
 enum { JUDGED = 64, FEW = 8 };
 
-static void pace_locked(struct hak_cache *cache)
+static void pace_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_sampling *sampling = cache->sampling;
     const uint64_t rate = hak_load_relaxed(&hak_options.sample_rate);
@@ -146,7 +146,7 @@ static void pace_locked(struct hak_cache *cache)
     }
 }
 
-bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class)
+bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
     const size_t every = hak_sampler_every(cache);
     if (every == 0) {
@@ -215,7 +215,7 @@ static uint32_t slots_for(size_t block_bytes)
     return (uint32_t)hak_power_of_two_above(blocks < 4 ? 4 : blocks < 1024 ? blocks : 1024) - 2;
 }
 
-static void begin_locked(struct hak_cache *cache, size_t every)
+static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&cache->lock)
 {
     cache->sampling->wanted = every;
     cache->sampling->every = every;
@@ -230,7 +230,7 @@ static void begin_locked(struct hak_cache *cache, size_t every)
     hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_RETURNS);
 }
 
-static void end_locked(struct hak_cache *cache)
+static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     hak_store_relaxed(&cache->hit_tag, cache->tag);
     if (hak_sampler_every(cache) == 0) {

@@ -91,7 +91,8 @@ HAK_INTERNAL void hak_sampler_count(struct hak_cache *cache, unsigned size_class
 HAK_INTERNAL void hak_sampler_set(struct hak_cache *cache, unsigned size_class);
 // A block of the class was handed out by the slow path, after hak_sampler_count: is it a sample? Draws the
 // distance to the next, if so. With the lock.
-HAK_INTERNAL bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock);
 
 // A kept large block for the thread's request, as malloc's, or NULL. And does the cache keep any in this way? The owner.
 HAK_INTERNAL void *hak_sampler_reuse(struct hak_cache *cache, size_t bytes, const void *site);

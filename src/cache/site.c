@@ -66,7 +66,7 @@ static struct hak_cache *companion(struct hak_cache *cache, enum hak_cache_role 
 static void move_slabs_locked(struct hak_list *from,
                               struct hak_list *to,
                               struct hak_cache *rest,
-                              unsigned size_class)
+                              unsigned size_class) HAK_REQUIRES(&rest->lock)
 {
     for (struct hak_list *link = from->next; link != from;) {
         struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);

@@ -89,7 +89,7 @@ static void slab_list_if_full(struct hak_cache *cache, struct hak_slab *slab)
 unsigned hak_cache_take_many(struct hak_cache *cache,
                              unsigned size_class,
                              void **blocks,
-                             unsigned count)
+                             unsigned count) HAK_REQUIRES(&cache->lock)
 {
     struct hak_list *slabs = hak_cache_slabs(cache, size_class);
     unsigned got = 0;
@@ -127,7 +127,7 @@ unsigned hak_cache_take_many(struct hak_cache *cache,
     return got;
 }
 
-void *hak_cache_take(struct hak_cache *cache, unsigned size_class)
+void *hak_cache_take(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
     void *block = NULL;
     hak_cache_take_many(cache, size_class, &block, 1);

@@ -12,7 +12,7 @@
 HAK_INTERNAL unsigned hak_cache_take_many(struct hak_cache *cache,
                                           unsigned size_class,
                                           void **blocks,
-                                          unsigned count);
+                                          unsigned count) HAK_REQUIRES(&cache->lock);
 // Put `block`, of a slab of `cache`, back into its slab. True when the slab has ended with that. Any
 // thread with the lock.
 HAK_INTERNAL bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block);
@@ -23,7 +23,8 @@ HAK_INTERNAL unsigned hak_cache_put_row(struct hak_cache *cache,
                                         hak_place *places,
                                         unsigned count);
 // Take one block from the slabs of `cache`, past its magazine. Any thread with the lock.
-HAK_INTERNAL void *hak_cache_take(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL void *hak_cache_take(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock);
 // As above, but never handed out before: NULL when there is none. `zeroed`: its pages are untouched.
 HAK_INTERNAL void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed);
 // End the slabs of a class that hold all their blocks. Any thread with the lock.

@@ -29,7 +29,7 @@ static bool direct_came_late(const struct hak_cache *cache)
 static void *malloc_locked(struct hak_cache *cache,
                            unsigned size_class,
                            size_t bytes,
-                           size_t *every)
+                           size_t *every) HAK_REQUIRES(&cache->lock)
 {
     void *block;
     bool is_sample;

@@ -73,7 +73,7 @@ static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
 static void fence_judge(struct hak_cache *self,
                         struct hak_cache *cache,
                         unsigned size_class,
-                        const hak_place *top)
+                        const hak_place *top) HAK_REQUIRES(&self->lock, &cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     if (magazine->fence == 0) {
@@ -96,6 +96,7 @@ static void fence_judge(struct hak_cache *self,
 
 // Steps barrier, look and second_barrier of steal.pml.
 void hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all)
+    HAK_REQUIRES(&self->lock, &cache->lock)
 {
     bool any = false;
     for (unsigned magazine = 0; magazine < HAK_MAGAZINES; magazine++) {

@@ -79,6 +79,7 @@ enum { SLABS_AT_A_TIME = 8 };
 // Give back pages inside some of the class's slabs, and put these behind the others. False when
 // there are no more to do.
 static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
 {
     struct hak_list *slabs = hak_cache_slabs(cache, size_class);
     struct hak_slab *found[SLABS_AT_A_TIME];
@@ -102,6 +103,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
 
 // The class is not in use here: let its slabs go, and pages inside them.
 static void sweep_class_locked(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
 {
     hak_cache_end_idle_slabs(cache, size_class);
     while (hak_free_policy() != HAK_FREE_KEEP && sweep_slabs_locked(cache, size_class)) {
@@ -120,6 +122,7 @@ static uint64_t kept_ticks(void)
 }
 
 static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
+    HAK_REQUIRES(&cache->lock, &sweep_cache->lock)
 {
     const uint64_t events = hak_load_relaxed(&cache->events);
     cache->idle_ticks = events == cache->seen_events ? cache->idle_ticks + 1 : 0;
@@ -150,7 +153,7 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
 
 // One pass over all caches. Returns the bytes that still wait in them, more or less. Step walk of
 // registry.pml.
-static size_t sweep_pass_locked(bool all)
+static size_t sweep_pass_locked(bool all) HAK_REQUIRES(&sweep_lock)
 {
     size_t kept = 0;
     sweep_returned_bytes = 0;
@@ -390,17 +393,18 @@ void hak_sweep_start(void)
     hak_store_relaxed(&sweep_process, hak_os_process_id());
 }
 
-void hak_sweep_lock(void)
+// The next three are unproven: the lock is nothing that their callers know.
+void hak_sweep_lock(void) HAK_UNPROVEN
 {
     hak_lock_take(&sweep_lock);
 }
 
-bool hak_sweep_lock_within(unsigned ms)
+bool hak_sweep_lock_within(unsigned ms) HAK_UNPROVEN
 {
     return hak_lock_take_within(&sweep_lock, ms);
 }
 
-void hak_sweep_unlock(bool is_child)
+void hak_sweep_unlock(bool is_child) HAK_UNPROVEN
 {
     if (is_child) {
         hak_sweep_start();

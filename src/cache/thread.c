@@ -61,6 +61,7 @@ static bool thread_key_is_made;
 
 // Step add of registry.pml.
 static struct hak_cache *registry_add_locked(enum hak_cache_role role)
+    HAK_REQUIRES(&hak_registry.lock)
 {
     struct hak_cache *cache = hak_pool_take(sizeof *cache);
     if (cache == NULL) {
@@ -88,6 +89,7 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
 // The one that died last: what it has is the likeliest to be in the processor's cache. Step take_over of
 // registry.pml, step revive of owners.pml.
 static struct hak_cache *registry_revive_locked(enum hak_cache_role role, struct hak_cache *wanted)
+    HAK_REQUIRES(&hak_registry.lock)
 {
     struct hak_list *dead = &hak_registry.dead[role];
     if (hak_list_is_empty(dead)) {
@@ -117,7 +119,7 @@ struct hak_cache *hak_cache_make(enum hak_cache_role role, struct hak_cache *wan
     return cache;
 }
 
-static void registry_bury_locked(struct hak_cache *cache)
+static void registry_bury_locked(struct hak_cache *cache) HAK_REQUIRES(&hak_registry.lock)
 {
     hak_list_push(&hak_registry.dead[cache->role], &cache->dead_link);
 }
@@ -126,6 +128,7 @@ static void registry_bury_locked(struct hak_cache *cache)
 // that, counted from the one that died last; NULL when there is none. Those behind it have waited
 // for longer, and the sweeper looks after them.
 static struct hak_cache *registry_surplus_locked(enum hak_cache_role role)
+    HAK_REQUIRES(&hak_registry.lock)
 {
     static unsigned processors; // registry lock
     processors = processors != 0 ? processors : hak_os_processors();
@@ -250,8 +253,8 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
 }
 
 // fork copies the memory as it is at one moment: no lock may be held then by a thread that
-// the child will not have.
-void hak_world_lock(void)
+// the child will not have. Unproven, as the next two: they are all locks, in a loop.
+void hak_world_lock(void) HAK_UNPROVEN
 {
     struct hak_cache *cache = NULL;
     struct hak_lock *lock = NULL;
@@ -261,7 +264,7 @@ void hak_world_lock(void)
     }
 }
 
-bool hak_world_lock_within(unsigned ms)
+bool hak_world_lock_within(unsigned ms) HAK_UNPROVEN
 {
     struct hak_cache *cache = NULL;
     struct hak_lock *lock = NULL;
@@ -281,7 +284,7 @@ bool hak_world_lock_within(unsigned ms)
     return false;
 }
 
-static void world_drop(bool is_child)
+static void world_drop(bool is_child) HAK_UNPROVEN
 {
     void (*drop)(struct hak_lock *) = is_child ? hak_lock_drop_in_child : hak_lock_drop;
     if (is_child) {

@@ -72,6 +72,7 @@ bool hak_describe(const void *address, struct hak_block_info *info)
         if (!is_small) {
             describe_large(slab, info);
         } else if ((owner = hak_cache_lock_owner(address)) != NULL) {
+            hak_lock_is_held(&owner->lock);
             describe_small_locked(hak_slab_of(address), address, info);
             hak_lock_drop(&owner->lock);
         }

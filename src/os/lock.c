@@ -4,8 +4,8 @@
 #include "os/os.h"
 
 // 200 looks are about 2 µs: longer than any of our critical sections without a system call, shorter
-// than a sleep and a wake-up.
-static bool try_for_a_moment(struct hak_lock *lock)
+// than a sleep and a wake-up. Unproven: the lock is taken in one of many rounds.
+static bool try_for_a_moment(struct hak_lock *lock) HAK_TRIES(lock) HAK_UNPROVEN
 {
     for (unsigned look = 0; look < 200; look++) {
         if (hak_load_relaxed(&lock->word) == 0 && hak_lock_try(lock)) {
@@ -31,7 +31,8 @@ void hak_lock_take_slow(struct hak_lock *lock)
     }
 }
 
-bool hak_lock_take_within(struct hak_lock *lock, unsigned ms)
+// Unproven: whether it was taken is a value by then.
+bool hak_lock_take_within(struct hak_lock *lock, unsigned ms) HAK_UNPROVEN
 {
     bool taken;
     while (!(taken = try_for_a_moment(lock)) && ms-- > 0) {

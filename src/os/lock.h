@@ -30,25 +30,25 @@
 #include "base/atomic.h"
 #include "os/os.h"
 
-struct hak_lock {
+struct HAK_CAPABILITY hak_lock {
     _Atomic(uint32_t) word;    // 1: held
     _Atomic(uint32_t) waiters; // threads that sleep on word
 };
 
-HAK_INTERNAL void hak_lock_take_slow(struct hak_lock *lock);
+HAK_INTERNAL void hak_lock_take_slow(struct hak_lock *lock) HAK_ACQUIRES(lock);
 // Take it, or give up after `ms` milliseconds or so: for whoever may have interrupted its holder.
-HAK_INTERNAL bool hak_lock_take_within(struct hak_lock *lock, unsigned ms);
+HAK_INTERNAL bool hak_lock_take_within(struct hak_lock *lock, unsigned ms) HAK_TRIES(lock);
 // Drop the lock, let somebody who sleeps on it have it, and take it again. For long work.
-HAK_INTERNAL void hak_lock_pass(struct hak_lock *lock);
+HAK_INTERNAL void hak_lock_pass(struct hak_lock *lock) HAK_REQUIRES(lock);
 
-// Step try of lock.pml.
-HAK_INLINE bool hak_lock_try(struct hak_lock *lock)
+// Step try of lock.pml. Unproven, as what it does to the word is what makes a lock of it.
+HAK_INLINE bool hak_lock_try(struct hak_lock *lock) HAK_TRIES(lock) HAK_UNPROVEN
 {
     uint32_t expected = 0;
     return hak_cas_acquire(&lock->word, &expected, 1); // pairs with: hak_lock_drop
 }
 
-HAK_INLINE void hak_lock_take(struct hak_lock *lock)
+HAK_INLINE void hak_lock_take(struct hak_lock *lock) HAK_ACQUIRES(lock)
 {
     if (HAK_UNLIKELY(!hak_lock_try(lock))) {
         hak_lock_take_slow(lock);
@@ -56,7 +56,7 @@ HAK_INLINE void hak_lock_take(struct hak_lock *lock)
 }
 
 // Step drop of lock.pml.
-HAK_INLINE void hak_lock_drop(struct hak_lock *lock)
+HAK_INLINE void hak_lock_drop(struct hak_lock *lock) HAK_RELEASES(lock) HAK_UNPROVEN
 {
     hak_store_release(&lock->word, 0); // pairs with: hak_lock_try
     if (HAK_UNLIKELY(hak_load_relaxed(&lock->waiters) != 0)) {
@@ -64,8 +64,14 @@ HAK_INLINE void hak_lock_drop(struct hak_lock *lock)
     }
 }
 
+// Does nothing: for the analysis of locks, which has not seen who took it.
+HAK_INLINE void hak_lock_is_held(struct hak_lock *lock) HAK_ASSERTS(lock)
+{
+    (void)lock;
+}
+
 // Drop it after fork, in the child: those that waited stayed with the parent.
-HAK_INLINE void hak_lock_drop_in_child(struct hak_lock *lock)
+HAK_INLINE void hak_lock_drop_in_child(struct hak_lock *lock) HAK_RELEASES(lock) HAK_UNPROVEN
 {
     hak_store_relaxed(&lock->word, 0);
     hak_store_relaxed(&lock->waiters, 0);

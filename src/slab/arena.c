@@ -34,7 +34,7 @@ enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
 // What is mapped for a run of so many units is mostly that run's: 2 MiB, a huge page.
 enum { HUGE_UNITS = 32 };
 
-bool hak_arena_wants_huge_locked(bool for_one_block)
+bool hak_arena_wants_huge_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock)
 {
     const uint64_t policy = hak_load_relaxed(&hak_options.thp);
     if (hak_arena.huge_pages == HAK_HUGE_NEVER || policy != HUGE_AUTO) {
@@ -51,7 +51,7 @@ bool hak_arena_wants_huge_locked(bool for_one_block)
             hak_os_resident_bytes() >= used / 4 * 3);
 }
 
-void hak_arena_note_peak_locked(void)
+void hak_arena_note_peak_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t mapped =
         hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
@@ -60,12 +60,12 @@ void hak_arena_note_peak_locked(void)
     }
 }
 
-void hak_arena_note_gaps_locked(const struct hak_super *super)
+void hak_arena_note_gaps_locked(const struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     hak_gaps_note(hak_map_slot_of(super->base), super->free_units);
 }
 
-static struct hak_super *super_descriptor_locked(void)
+static struct hak_super *super_descriptor_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     struct hak_super *super = hak_arena.spare_supers;
     if (super != NULL) {
@@ -76,7 +76,7 @@ static struct hak_super *super_descriptor_locked(void)
 }
 
 // Map the superslabs for a run of `units`. False when not all could be had.
-static bool arena_grow_locked(unsigned units)
+static bool arena_grow_locked(unsigned units) HAK_REQUIRES(&hak_arena.lock)
 {
     const uint64_t count = (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
     const size_t bytes = count << HAK_SUPER_LOG2;
@@ -149,6 +149,7 @@ static unsigned super_find(const struct hak_super *super, unsigned units, uint64
 }
 
 static bool arena_find_inside_locked(unsigned units, uint64_t aligned, struct hak_gap *gap)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     uint64_t slot = hak_gaps_begin(units);
     while ((slot = hak_gaps_find_inside(slot, units)) != UINT64_MAX) {
@@ -168,6 +169,7 @@ static bool arena_find_inside_locked(unsigned units, uint64_t aligned, struct ha
 
 // A gap for a run, in what there is or in what is mapped for it.
 static bool arena_find_locked(unsigned units, unsigned align_units, struct hak_gap *gap)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     const bool may_cross = units > INSIDE_MAX;
     const uint64_t aligned = align_units == 1 ? ~UINT64_C(0) : aligned_bits(align_units);
@@ -188,6 +190,7 @@ static bool arena_find_locked(unsigned units, unsigned align_units, struct hak_g
 
 // The free units that share a huge page with `bits` will be resident with them.
 static void super_dirty_neighbours_locked(struct hak_super *super, uint64_t bits)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
     const uint64_t pages = ((bits & low) != 0 ? low : 0) | ((bits & ~low) != 0 ? ~low : 0);
@@ -198,7 +201,7 @@ static void super_dirty_neighbours_locked(struct hak_super *super, uint64_t bits
     hak_count(&hak_arena.dirty_bytes, hak_count_bits(more) * HAK_UNIT_BYTES);
 }
 
-static void super_use_locked(struct hak_super *super, uint64_t bits)
+static void super_use_locked(struct hak_super *super, uint64_t bits) HAK_REQUIRES(&hak_arena.lock)
 {
     const uint64_t dirty = super->dirty_units & bits;
     const uint64_t again = super->purged_units & bits;
@@ -219,6 +222,7 @@ static void super_use_locked(struct hak_super *super, uint64_t bits)
 }
 
 void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool dirty)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     super->free_units |= bits;
     if (dirty) {
@@ -259,6 +263,7 @@ static bool run_part(
 
 // Take the units out of what is free. True when none of them may be resident.
 static bool run_use_locked(struct hak_super *head, unsigned unit, unsigned units)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     bool zeroed = true;
     struct part part;
@@ -273,6 +278,7 @@ static bool run_use_locked(struct hak_super *head, unsigned unit, unsigned units
 }
 
 static void run_free_locked(struct hak_super *head, unsigned unit, unsigned units)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     struct part part;
     for (unsigned i = 0; run_part(head, unit, units, i, &part); i++) {
@@ -285,6 +291,7 @@ static void run_free_locked(struct hak_super *head, unsigned unit, unsigned unit
 }
 
 static bool run_is_free_locked(struct hak_super *head, unsigned unit, unsigned units)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     struct part part;
     for (unsigned i = 0; run_part(head, unit, units, i, &part); i++) {
@@ -298,6 +305,7 @@ static bool run_is_free_locked(struct hak_super *head, unsigned unit, unsigned u
 // Map the superslabs that are missing behind a run that wants to grow, if all before them is free and
 // the next mapping comes there anyway.
 static bool run_map_more_locked(struct hak_super *head, unsigned unit, unsigned units)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     unsigned present = 0;
     struct part part;
@@ -331,7 +339,7 @@ static unsigned run_unit(const struct hak_slab *run)
 
 // A superslab that was mapped when the heap was small, and is wholly free and untouched, can
 // still ask for huge pages.
-static void super_reconsider_locked(struct hak_super *super)
+static void super_reconsider_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     if (!super->is_huge && super->free_units == ~UINT64_C(0) && super->dirty_units == 0 &&
         hak_arena_wants_huge_locked(false)) {
@@ -358,6 +366,7 @@ static struct hak_super *run_last_unit(const struct hak_slab *run, uint64_t *bit
 
 // `is_used`: its present user may have touched it.
 static void run_note_tail_locked(const struct hak_slab *run, bool is_used)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     uint64_t bit;
     struct hak_super *super = run_last_unit(run, &bit);
@@ -368,7 +377,7 @@ static void run_note_tail_locked(const struct hak_slab *run, bool is_used)
     }
 }
 
-static void run_forget_tail_locked(const struct hak_slab *run)
+static void run_forget_tail_locked(const struct hak_slab *run) HAK_REQUIRES(&hak_arena.lock)
 {
     uint64_t bit;
     struct hak_super *super = run_last_unit(run, &bit);

@@ -123,7 +123,7 @@ HAK_INTERNAL size_t hak_arena_purge(struct hak_purge_age age, size_t limit);
 // The same with an age for each group of superslabs (base/arms.h).
 HAK_INTERNAL size_t hak_arena_purge_groups(const struct hak_purge_age ages[HAK_ARMS], size_t limit);
 // After fork, in the child: purges that were under way in the parent are not here.
-HAK_INTERNAL void hak_arena_forked_locked(void);
+HAK_INTERNAL void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock);
 // Bytes that wait in the superslabs of each group (base/arms.h).
 HAK_INTERNAL void hak_arena_waiting(size_t bytes[HAK_ARMS]);
 // Unmap superslabs that are wholly free. Returns the bytes unmapped.

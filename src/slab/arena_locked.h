@@ -5,9 +5,11 @@
 #include "slab/arena.h"
 
 // The free units of `super` have changed.
-HAK_INTERNAL void hak_arena_note_gaps_locked(const struct hak_super *super);
+HAK_INTERNAL void hak_arena_note_gaps_locked(const struct hak_super *super)
+    HAK_REQUIRES(&hak_arena.lock);
 // Mark units free; `dirty` when their pages may be resident.
-HAK_INTERNAL void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool dirty);
+HAK_INTERNAL void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool dirty)
+    HAK_REQUIRES(&hak_arena.lock);
 
 // Which of two groups it belongs to while an option is on trial (base/arms.h): by turns.
 HAK_INLINE unsigned hak_super_group(const struct hak_super *super)
@@ -16,7 +18,7 @@ HAK_INLINE unsigned hak_super_group(const struct hak_super *super)
 }
 
 // Something was mapped for blocks.
-HAK_INTERNAL void hak_arena_note_peak_locked(void);
+HAK_INTERNAL void hak_arena_note_peak_locked(void) HAK_REQUIRES(&hak_arena.lock);
 
 // From the end of its user's bytes to the end of a run.
 HAK_INLINE size_t hak_run_tail_bytes(const struct hak_slab *run)
@@ -26,6 +28,6 @@ HAK_INLINE size_t hak_run_tail_bytes(const struct hak_slab *run)
 
 // Should memory that is mapped now ask for huge pages? Yes when the heap is large and dense: a
 // sparse one would pay for pages that it never touches.
-HAK_INTERNAL bool hak_arena_wants_huge_locked(bool for_one_block);
+HAK_INTERNAL bool hak_arena_wants_huge_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock);
 
 #endif

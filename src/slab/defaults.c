@@ -23,7 +23,7 @@ static void fit_down(_Atomic(uint64_t) *option, uint64_t value, uint64_t least)
     }
 }
 
-void hak_defaults_fit_locked(void)
+void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     static bool is_done;
     if (is_done || hak_load_relaxed(&hak_options.deterministic) != 0) {

@@ -14,7 +14,7 @@ static struct hak_super *lone_of(struct hak_slab *lone)
     return (struct hak_super *)(void *)((char *)lone - offsetof(struct hak_super, slabs));
 }
 
-static struct hak_super *lone_make_locked(void)
+static struct hak_super *lone_make_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     struct hak_super *super = hak_arena.spare_lones;
     if (super != NULL) {
@@ -24,14 +24,14 @@ static struct hak_super *lone_make_locked(void)
     return hak_pool_take(sizeof *super + sizeof super->slabs[0]);
 }
 
-static void lone_spare_locked(struct hak_super *super)
+static void lone_spare_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     super->base = (char *)hak_arena.spare_lones;
     hak_arena.spare_lones = super;
 }
 
 // Map with room to align beyond superslab size, and give the ends back.
-static char *map_aligned_locked(size_t bytes, size_t alignment)
+static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena.lock)
 {
     if (alignment <= HAK_SUPER_BYTES) {
         return hak_map_take(bytes);
@@ -59,13 +59,14 @@ static char *map_aligned_locked(size_t bytes, size_t alignment)
 }
 
 static void lone_ask_for_huge_pages_locked(const struct hak_super *super)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     if (hak_arena_wants_huge_locked(true)) {
         hak_os_want_huge(super->base, super->mapped_bytes, true);
     }
 }
 
-static void lone_publish_locked(struct hak_super *super)
+static void lone_publish_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     hak_map_publish(super->base, super->mapped_bytes, super);
     if (hak_map_slot(super->base) == UINT64_MAX) {
@@ -73,7 +74,7 @@ static void lone_publish_locked(struct hak_super *super)
     }
 }
 
-static void lone_hide_locked(struct hak_super *super)
+static void lone_hide_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     hak_map_set_one(super->base, HAK_MAP_NOTHING);
     hak_map_publish(super->base, super->mapped_bytes, NULL);
@@ -203,7 +204,7 @@ void hak_arena_unmap(struct hak_slab *lone)
 }
 
 // Grow or shrink where it lies.
-static bool lone_resize_locked(struct hak_super *super, size_t bytes)
+static bool lone_resize_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t old_bytes = super->mapped_bytes;
     if (!hak_map_resize(super->base, old_bytes, bytes)) {
@@ -217,7 +218,7 @@ static bool lone_resize_locked(struct hak_super *super, size_t bytes)
 }
 
 // Move the pages to a place with more room.
-static bool lone_move_locked(struct hak_super *super, size_t bytes)
+static bool lone_move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
     char *old_start = super->base;
     const size_t old_bytes = super->mapped_bytes;

@@ -27,6 +27,7 @@ static uint64_t super_due_units(const struct hak_super *super,
 
 // The superslab with units that are due whose last free is the longest ago, or NULL.
 static struct hak_super *arena_oldest_locked(const struct hak_purge_age ages[HAK_ARMS])
+    HAK_REQUIRES(&hak_arena.lock)
 {
     struct hak_super *oldest = NULL;
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
@@ -41,6 +42,7 @@ static struct hak_super *arena_oldest_locked(const struct hak_purge_age ages[HAK
 
 // A superslab in which nothing was freed for that long, with tails; NULL when there is none.
 static struct hak_super *arena_tailed_locked(const struct hak_purge_age ages[HAK_ARMS])
+    HAK_REQUIRES(&hak_arena.lock)
 {
     const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
@@ -54,7 +56,7 @@ static struct hak_super *arena_tailed_locked(const struct hak_purge_age ages[HAK
 }
 
 // The system calls are made with the lock, for a few pages: the runs must not grow meanwhile.
-static size_t super_purge_tails_locked(struct hak_super *super)
+static size_t super_purge_tails_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     struct hak_ranges tails = {.count = 0};
     for (; super->tail_units != 0; super->tail_units &= super->tail_units - 1) {
@@ -100,6 +102,7 @@ struct load {
 
 // Take `bits` out of what is free: nobody else sees them until load_return_locked.
 static void load_take_locked(struct load *load, struct hak_super *super, uint64_t bits)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t bytes = hak_count_bits(bits) * HAK_UNIT_BYTES;
     super->free_units &= ~bits;
@@ -126,7 +129,7 @@ static void load_take_locked(struct load *load, struct hak_super *super, uint64_
 // The oldest that are due, up to `limit` bytes.
 static void load_fill_locked(struct load *load,
                              const struct hak_purge_age ages[HAK_ARMS],
-                             size_t limit)
+                             size_t limit) HAK_REQUIRES(&hak_arena.lock)
 {
     *load = (struct load){.count = 0};
     while (load->count < SUPERS_AT_A_TIME && load->bytes < limit &&
@@ -152,7 +155,7 @@ static void load_purge(struct load *load)
 }
 
 // Returns the bytes that were given back.
-static size_t load_return_locked(const struct load *load)
+static size_t load_return_locked(const struct load *load) HAK_REQUIRES(&hak_arena.lock)
 {
     // What is given back lazily may keep its content for a while.
     const bool is_zeroed = hak_free_policy() != HAK_FREE_LAZILY;
@@ -222,7 +225,7 @@ void hak_arena_waiting(size_t bytes[HAK_ARMS])
     hak_lock_drop(&hak_arena.lock);
 }
 
-void hak_arena_forked_locked(void)
+void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     if (hak_arena.all.next == NULL) {
         return; // nothing was allocated yet
@@ -236,7 +239,7 @@ void hak_arena_forked_locked(void)
     }
 }
 
-static void super_unmap_locked(struct hak_super *super)
+static void super_unmap_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t dirty = hak_count_bits(super->dirty_units) * HAK_UNIT_BYTES;
     hak_map_publish(super->base, HAK_SUPER_BYTES, NULL);

@@ -34,6 +34,17 @@
 // and a load whose order the processor keeps when hak_os_barrier_all says so.
 #define hak_keep_order() atomic_signal_fence(memory_order_seq_cst)
 
+// The stores before it are seen by whoever sees one behind it; the loads behind it see no older memory than
+// those before it. For what is written and read without atomics, where what was read is believed only when
+// it did not change (a sequence lock). ThreadSanitizer knows no fences; there it needs none.
+#if HAK_TSAN
+#    define hak_fence_stores() hak_keep_order()
+#    define hak_fence_loads()  hak_keep_order()
+#else
+#    define hak_fence_stores() atomic_thread_fence(memory_order_release)
+#    define hak_fence_loads()  atomic_thread_fence(memory_order_acquire)
+#endif
+
 // A relaxed load or store of a word that the compiler may fold into another instruction's
 // operand. gcc 12 never folds C11's (three instructions more in free); a volatile access of an
 // aligned word is as single and as whole on every processor and compiler that we support. Under

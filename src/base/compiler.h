@@ -2,6 +2,8 @@
 #ifndef HAK_BASE_COMPILER_H
 #define HAK_BASE_COMPILER_H
 
+#include <stdint.h>
+
 #define HAK_LIKELY(x)    __builtin_expect(!!(x), 1)
 #define HAK_UNLIKELY(x)  __builtin_expect(!!(x), 0)
 #define HAK_COLD         __attribute__((cold, noinline))
@@ -10,6 +12,12 @@
 #define HAK_INLINE       static inline __attribute__((always_inline))
 #define HAK_TLS          _Thread_local __attribute__((tls_model("initial-exec")))
 #define HAK_ALIGNED(n)   __attribute__((aligned(n)))
+
+// Two words at a time.
+typedef uint64_t hak_pair __attribute__((vector_size(16)));
+
+// In a short loop that writes or copies: keeps it from becoming a call of memset or memcpy.
+#define HAK_KEEP_LOOP() __asm__ volatile("")
 
 // Twice as wide as a word: for products of two words.
 __extension__ typedef unsigned __int128 hak_wide;

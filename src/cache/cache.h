@@ -90,7 +90,7 @@ struct hak_hot {
     uint32_t bin;           // owner: of the block that is or was there
 };
 
-struct hak_quarantine;
+struct hak_hardened;
 
 // What has passed between a magazine and the rest, in batches. Blocks that a magazine gives and
 // takes are not counted: that would cost the fast paths.
@@ -135,6 +135,7 @@ struct hak_cache {
     bool has_thread;                              // constant: not a heap's, not the sweeper's
     bool keeps_elsewhere;                         // owner: a companion has its BigCache (site.h)
     uint8_t role;                                 // constant: enum hak_cache_role
+    struct hak_hardened *hardened;                // owner; NULL until first used (hardened.h)
     struct hak_cache *companions[HAK_COMPANIONS]; // owner: by role, from HAK_ROLE_REST on
 
     struct hak_lock lock HAK_ALIGNED(HAK_CACHE_LINE);
@@ -153,11 +154,10 @@ struct hak_cache {
     _Atomic(int) thread_id;          // owner: the kernel's number of the thread that had it last
     struct hak_cache *asked_next;    // lock: whom to ask next for a slab (loot.h)
 
-    uint64_t unguarded;                // owner: requests since one got a guard (guard.h)
-    struct hak_quarantine *quarantine; // lock; NULL until first used (direct.h)
-    size_t magazine_bytes;             // lock: of blocks that the grown magazines may hold
-    size_t counted_bytes;              // lock: of them, those that count in the budget of all
-    size_t new_slab_bytes;             // lock: of slabs made since the magazines were last tidied
+    uint64_t unguarded;      // owner: requests since one got a guard (guard.h)
+    size_t magazine_bytes;   // lock: of blocks that the grown magazines may hold
+    size_t counted_bytes;    // lock: of them, those that count in the budget of all
+    size_t new_slab_bytes;   // lock: of slabs made since the magazines were last tidied
     size_t returned_bytes;   // lock: that magazines gave their slabs since the last sweep, net
     unsigned magazine_hand;  // lock: the class to look at next when one has to shrink
     _Atomic(bool) has_slabs; // lock; the orphans only, a hint: they have some

@@ -1,143 +1,54 @@
 // direct.c -- see direct.h.
 #include "cache/direct.h"
 
+#include "cache/hardened.h"
 #include "cache/inbox.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
-#include "meta/pool.h"
-#include "slab/harden.h"
 #include "slab/misuse.h"
-
-// Blocks that one free takes out of the quarantine at most: no free has to wait for thousands.
-enum { LEAVING_MAX = 16 };
-
-// Aligned requests come with a class that has room (hak_aligned_class).
-unsigned hak_direct_class(unsigned size_class, size_t bytes)
-{
-    while (size_class < HAK_SMALL_CLASSES &&
-           hak_classes[size_class].bytes < hak_harden_room(bytes)) {
-        size_class++;
-    }
-    return size_class;
-}
+#include "slab/states.h"
 
 void *hak_direct_take(struct hak_cache *cache, unsigned size_class, size_t bytes)
     HAK_REQUIRES(&cache->lock)
 {
-    void *block = hak_cache_take(cache, size_class);
-    if (hak_harden.is_on && block != NULL && hak_slab_of(block)->is_hardened) {
-        hak_harden_leaves(block, hak_classes[size_class].bytes, bytes);
-    }
-    return block;
+    return hak_harden.sees_all ? hak_hardened_refill(cache, size_class, bytes)
+                               : hak_cache_take(cache, size_class);
 }
 
-// False without memory.
-static bool quarantine_add_locked(struct hak_cache *owner, void *block, size_t bytes)
+// A heap's blocks end with it: they must not be in the quarantine of a thread then.
+static bool is_heap(const struct hak_cache *owner)
 {
-    if (owner->quarantine == NULL) {
-        owner->quarantine = hak_pool_take(sizeof *owner->quarantine);
-    }
-    struct hak_quarantine *quarantine = owner->quarantine;
-    if (quarantine == NULL || quarantine->count == HAK_QUARANTINE_BLOCKS) {
-        return false;
-    }
-    const uint32_t place = (quarantine->first + quarantine->count) % HAK_QUARANTINE_BLOCKS;
-    quarantine->blocks[place] = block;
-    quarantine->count++;
-    quarantine->bytes += bytes;
-    return true;
+    return !owner->has_thread && owner != &hak_cache_late && owner != &hak_orphans;
 }
 
-static size_t block_bytes(const void *block)
+void hak_direct_put(struct hak_cache *cache, void *block)
 {
-    const unsigned size_class = HAK_MAP_CLASS(hak_map_entry(block));
-    return size_class < HAK_SMALL_CLASSES ? hak_classes[size_class].bytes : 0;
-}
-
-// The oldest, or NULL when it may stay. What a heap's end has left behind counts as of any size.
-static void *quarantine_oldest_locked(struct hak_quarantine *quarantine)
-{
-    if (quarantine == NULL || quarantine->count == 0 ||
-        (quarantine->bytes <= hak_harden.quarantine_bytes &&
-         quarantine->count < HAK_QUARANTINE_BLOCKS)) {
-        return NULL;
-    }
-    void *block = quarantine->blocks[quarantine->first];
-    const size_t bytes = block_bytes(block);
-    quarantine->first = (quarantine->first + 1) % HAK_QUARANTINE_BLOCKS;
-    quarantine->count--;
-    quarantine->bytes -= bytes < quarantine->bytes ? bytes : quarantine->bytes;
-    return block;
-}
-
-// From the quarantine into its slab; its heap may have ended meanwhile, and with it the slab. True when the
-// slab has ended now.
-static bool release_locked(struct hak_cache *owner, void *block)
-{
-    struct hak_slab *slab = hak_slab_of(block);
-    return slab->is_hardened && hak_slab_unhold(slab, block) && hak_cache_put(owner, slab, block);
-}
-
-// Of another owner by now.
-static void release_elsewhere(void *block)
-{
-    struct hak_cache *owner = hak_cache_lock_owner(block);
-    if (owner != NULL) {
-        hak_lock_is_held(&owner->lock);
-        release_locked(owner, block);
-        hak_lock_drop(&owner->lock);
-    }
-}
-
-// What leaves a quarantine and is another owner's.
-struct leaving {
-    unsigned count;
-    void *blocks[LEAVING_MAX];
-};
-
-// `block` is freed. True when a slab has ended with that.
-static bool put_locked(struct hak_cache *owner, void *block, struct leaving *others)
-    HAK_REQUIRES(&owner->lock)
-{
-    struct hak_slab *slab = hak_slab_of(block);
-    const size_t bytes = hak_classes[slab->size_class].bytes;
-    bool has_ended = false;
-    if (!slab->is_hardened) {
-        return hak_cache_put(owner, slab, block);
-    }
-    hak_slab_hold(slab, block);
-    hak_harden_returns(block, bytes);
-    if (hak_harden.quarantine_bytes == 0 || !quarantine_add_locked(owner, block, bytes)) {
-        has_ended = release_locked(owner, block);
-    }
-    for (unsigned i = 0; i < LEAVING_MAX; i++) {
-        void *oldest = quarantine_oldest_locked(owner->quarantine);
-        if (oldest == NULL) {
-            break;
-        }
-        if (hak_cache_owns_locked(owner, oldest)) {
-            has_ended |= release_locked(owner, oldest);
-        } else {
-            others->blocks[others->count++] = oldest;
-        }
-    }
-    return has_ended;
-}
-
-void hak_direct_put(void *block)
-{
-    struct leaving others = {.count = 0};
     struct hak_cache *owner = hak_cache_lock_owner(block);
     if (owner == NULL) {
         hak_die_not_live(block);
     }
     hak_lock_is_held(&owner->lock);
-    const bool has_ended = put_locked(owner, block, &others);
+    struct hak_slab *slab = hak_slab_of(block);
+    const size_t bytes = hak_classes[slab->size_class].bytes;
+    struct hak_held held = {block, NULL};
+    bool has_ended = false;
+    if (hak_slab_has_states(slab)) {
+        if (!hak_states_is_used(slab, slab->size_class, &held)) {
+            hak_slab_die_of(slab, block);
+        }
+        hak_states_hold(held, bytes);
+        if (is_heap(owner)) {
+            has_ended = hak_hardened_hold(owner, held, bytes, true);
+            held.state = NULL;
+        }
+    } else {
+        has_ended = hak_cache_put(owner, slab, block);
+    }
     hak_lock_drop(&owner->lock);
-    while (others.count > 0) {
-        release_elsewhere(others.blocks[--others.count]);
+    if (held.state != NULL) {
+        has_ended = hak_hardened_hold(cache, held, bytes, false);
     }
     if (has_ended) {
         hak_sweep_wanted(0);
@@ -159,13 +70,16 @@ bool hak_direct_resize(void *block, size_t bytes)
     hak_lock_is_held(&owner->lock);
     const struct hak_slab *slab = hak_slab_of(block);
     const size_t own_bytes = hak_classes[slab->size_class].bytes;
-    if (!hak_slab_is_out(slab, block)) {
+    struct hak_held held = {block, NULL};
+    const bool is_judged =
+        hak_slab_has_states(slab) && hak_states_is_used(slab, slab->size_class, &held);
+    if (!is_judged && !hak_slab_is_out(slab, block)) {
         hak_die_freed_realloc(block, own_bytes);
     }
     // Half of a block may stay unused before the rest is worth a copy.
     bool is_done = bytes <= own_bytes && bytes >= own_bytes / 2;
-    if (is_done && hak_harden.canaries && slab->is_hardened) {
-        is_done = hak_harden_resize(block, own_bytes, bytes);
+    if (is_done && hak_harden.canaries && is_judged) {
+        is_done = hak_states_resize(held, own_bytes, bytes);
     }
     hak_lock_drop(&owner->lock);
     return is_done;
@@ -188,8 +102,8 @@ static void check_list_locked(const struct hak_list *slabs)
 {
     for (struct hak_list *link = slabs->next; link != slabs; link = link->next) {
         const struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);
-        if (slab->is_hardened) {
-            hak_slab_check_blocks(slab);
+        if (hak_slab_has_states(slab)) {
+            hak_states_check(slab);
         }
     }
 }

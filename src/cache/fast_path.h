@@ -37,6 +37,9 @@
 HAK_INTERNAL void *hak_malloc_slow(size_t bytes, size_t size_class);
 HAK_INTERNAL void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site);
 HAK_INTERNAL void hak_free_slow(void *block, struct hak_cache *cache); // the thread's own
+// What is left when a hardened cache's own ways were no help (hardened.h).
+HAK_INTERNAL void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site);
+HAK_INTERNAL void hak_free_direct(void *block);
 
 // The block at the top of a magazine, or NULL. Step malloc of steal.pml.
 HAK_INLINE void *hak_cache_pop(struct hak_cache *cache, size_t size_class)

@@ -5,6 +5,7 @@
 #include "cache/direct.h"
 #include "cache/failure.h"
 #include "cache/fast_path.h"
+#include "cache/hardened.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
@@ -90,6 +91,7 @@ void hak_heap_end(struct hak_cache *heap)
     hak_lock_take(&heap->lock);
     hak_inbox_forget(heap);
     hak_magazine_forget_all(heap);
+    hak_hardened_forget(heap);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         slabs_end_locked(hak_cache_slabs(heap, size_class));
     }

@@ -300,6 +300,7 @@ void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache)
     loose = hak_swap_acquire(&cache->loose, NULL); // pairs with: inbox_push_loose
     while (loose != NULL) {
         struct hak_loose *next = loose->next;
+        loose->next = NULL; // a hardened slab's free blocks are zeros
         hak_inbox_route(self, cache, loose);
         loose = next;
     }

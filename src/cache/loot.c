@@ -1,6 +1,7 @@
 // loot.c -- see loot.h.
 #include "cache/loot.h"
 
+#include "cache/hardened.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
@@ -53,6 +54,9 @@ struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
         hak_count(&cache->counts.adopted_slabs, 1);
     }
     hak_lock_drop(&hak_orphans.lock);
+    if (HAK_UNLIKELY(cache->is_direct)) {
+        hak_inbox_post_all(cache); // its own frees never fill the parcels that are open now
+    }
     return slab;
 }
 
@@ -166,6 +170,7 @@ void hak_loot_break_up(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     hak_store_relaxed(&cache->is_whole, false);
     hak_inbox_drain(cache, cache);
     hak_magazine_flush_all(cache);
+    hak_hardened_flush(cache);
     hak_inbox_post_all(cache);
     hak_large_expire(cache, 0);
     if (is_apart(cache)) {

@@ -6,6 +6,7 @@
 #include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/guard.h"
+#include "cache/hardened.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
@@ -91,17 +92,20 @@ static HAK_COLD void *malloc_large(struct hak_cache *cache,
 static unsigned class_serving(const struct hak_cache *cache, unsigned size_class, size_t bytes)
 {
     if (HAK_UNLIKELY(cache->is_direct)) {
-        size_class = hak_direct_class(size_class, bytes);
+        size_class = hak_hardened_class(size_class, bytes);
     }
     return size_class < HAK_SMALL_CLASSES ? hak_pools_class(size_class) : size_class;
 }
 
+// Not what a hardened heap has written behind the block.
 static void *zero_if_ruled(void *block, size_t size_class, unsigned ways)
 {
-    return (ways & HAK_WAY_ZERO) != 0 ? memset(block, 0, hak_classes[size_class].bytes) : block;
+    return (ways & HAK_WAY_ZERO) != 0
+               ? memset(block, 0, hak_direct_usable(block, hak_classes[size_class].bytes))
+               : block;
 }
 
-void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
+void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
 {
     unsigned ways = 0;
     const struct hak_request request = {bytes, 1, site};
@@ -166,6 +170,14 @@ void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
     return block != NULL ? zero_if_ruled(block, size_class, ways) : NULL;
 }
 
+void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
+{
+    struct hak_cache *cache = hak_cache_self;
+    return HAK_UNLIKELY(cache->hardened != NULL)
+               ? hak_hardened_malloc(cache, bytes, size_class, site)
+               : hak_malloc_slowest(bytes, size_class, site);
+}
+
 void *hak_malloc_slow(size_t bytes, size_t size_class)
 {
     return hak_malloc_slow_for(bytes, size_class, HAK_SITE);
@@ -185,7 +197,7 @@ static void free_own(struct hak_cache *cache, unsigned size_class, void *block)
     hak_sweep_wanted(returned);
 }
 
-static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
+static HAK_NOINLINE void free_unusual(void *block, uint32_t entry)
 {
     struct hak_cache *cache = hak_cache_self;
     const unsigned size_class = HAK_MAP_CLASS(entry);
@@ -210,7 +222,7 @@ static HAK_NOINLINE void free_slowest(void *block, uint32_t entry)
         hak_large_free(hak_site_keeper(cache), block, entry);
         hak_timing_end(HAK_TIMING_large_free, begin);
     } else if (HAK_UNLIKELY(cache->is_direct)) {
-        hak_direct_put(block);
+        hak_direct_put(cache, block);
     } else if ((own = hak_site_own(cache, HAK_MAP_TAG(entry))) != NULL) {
         free_own(own, size_class, block);
     } else {
@@ -236,7 +248,7 @@ static HAK_NOINLINE void free_in_sampled(void *block, struct hak_cache *cache, u
     } else if (hak_inbox_add(cache, block, entry)) {
         return;
     }
-    free_slowest(block, entry);
+    free_unusual(block, entry);
 }
 
 // A small block of one of the thread's companions, into a magazine that has room. A slab with samples is
@@ -258,10 +270,24 @@ static bool free_companion(struct hak_cache *cache, void *block)
     return true;
 }
 
+// Never by a parcel, even if one is open for its owner: nobody looks at what goes into parcels.
+void hak_free_direct(void *block)
+{
+    const uint32_t entry = hak_map_entry(block);
+    if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
+        hak_sample_end(block);
+    }
+    free_unusual(block, hak_map_is_sampled(entry) ? entry & ~HAK_MAP_SAMPLED : entry);
+}
+
 // In the order of what a busy program needs fast: a large block that finds its place in the
 // cache, a block of another owner, and the rest.
 void hak_free_slow(void *block, struct hak_cache *cache)
 {
+    if (HAK_UNLIKELY(cache->is_direct)) {
+        hak_hardened_free(cache, block);
+        return;
+    }
     if (HAK_UNLIKELY(cache->companions[0] != NULL) && free_companion(cache, block)) {
         return;
     }
@@ -275,6 +301,6 @@ void hak_free_slow(void *block, struct hak_cache *cache)
     if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
         free_in_sampled(block, cache, entry & ~HAK_MAP_SAMPLED);
     } else if (HAK_LIKELY(hak_sampler_every(cache) == 0) || !hak_sampler_keep(cache, block)) {
-        free_slowest(block, entry);
+        free_unusual(block, entry);
     }
 }

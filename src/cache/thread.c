@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/options.h"
 #include "cache/fast_path.h"
+#include "cache/hardened.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/loot.h"
@@ -149,6 +150,7 @@ static struct hak_cache *registry_surplus_locked(enum hak_cache_role role)
 // Step end of registry.pml.
 void hak_cache_end(struct hak_cache *cache)
 {
+    hak_hardened_end(cache);
     hak_lock_take(&cache->lock);
     hak_inbox_post_all(cache);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
@@ -305,6 +307,8 @@ static void world_drop(bool is_child) HAK_UNPROVEN
             hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
             hak_store_relaxed(&cache->is_whole, true);
             memset(cache->companions, 0, sizeof cache->companions);
+            cache->hardened =
+                NULL; // maybe in the middle of a change: its blocks are not used again
             registry_bury_locked(cache);
         }
         drop(&cache->lock);

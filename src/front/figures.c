@@ -2,6 +2,7 @@
 #include "front/figures.h"
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/options.h"
 #include "cache/cache.h"
 #include "cache/failure.h"
@@ -13,6 +14,28 @@
 #include "meta/pool.h"
 #include "os/os.h"
 #include "slab/arena.h"
+#include "slab/states.h"
+
+// Blocks that are out of their slabs but not with the program.
+static void count_cached(struct hak_figures *figures, unsigned size_class, size_t blocks)
+{
+    const size_t bytes = blocks * hak_classes[size_class].bytes;
+    figures->totals.cached_bytes += bytes;
+    figures->totals.live_bytes -= bytes;
+    figures->totals.live_blocks -= blocks;
+    figures->classes[size_class].cached_blocks += blocks;
+    figures->classes[size_class].live_blocks -= blocks;
+}
+
+// Of a hardened slab: those in a stock or in quarantine.
+static size_t waiting_blocks(const struct hak_slab *slab)
+{
+    size_t with_program = 0;
+    for (unsigned word = 0; word * 64 < slab->fresh; word++) {
+        with_program += hak_count_bits(hak_states_out(slab, word));
+    }
+    return slab->fresh - slab->free_blocks - with_program;
+}
 
 static void add_slab(struct hak_figures *figures, const struct hak_slab *slab)
 {
@@ -27,6 +50,9 @@ static void add_slab(struct hak_figures *figures, const struct hak_slab *slab)
         of_class->slabs++;
         of_class->live_blocks += out;
         of_class->slab_free_blocks += slab->free_blocks;
+        if (hak_slab_has_states(slab)) {
+            count_cached(figures, slab->size_class, waiting_blocks(slab));
+        }
     } else if (slab->state == HAK_SLAB_LARGE && !hak_map_is_large(hak_map_entry(slab->base))) {
         totals->kept_bytes += slab->bytes;
     } else if (slab->state == HAK_SLAB_LARGE) {
@@ -50,22 +76,13 @@ static void add_supers(struct hak_figures *figures)
     }
 }
 
-// Blocks that are out of their slabs but not with the program.
-static void count_cached(struct hak_figures *figures, unsigned size_class, size_t blocks)
-{
-    const size_t bytes = blocks * hak_classes[size_class].bytes;
-    figures->totals.cached_bytes += bytes;
-    figures->totals.live_bytes -= bytes;
-    figures->totals.live_blocks -= blocks;
-    figures->classes[size_class].cached_blocks += blocks;
-    figures->classes[size_class].live_blocks -= blocks;
-}
-
-// A free block on its way to its owner. What a program freed twice may be in no slab any more.
+// A free block on its way to its owner. What a program freed twice may be in no slab any more; a hardened slab
+// has counted its own.
 static void count_sent(void *figures, const void *block)
 {
     const uint32_t entry = hak_map_entry(block);
-    if (hak_map_is_small(entry)) {
+    const struct hak_slab *slab = hak_map_is_small(entry) ? hak_slab_of(block) : NULL;
+    if (slab != NULL && !hak_slab_has_states(slab)) {
         count_cached(figures, HAK_MAP_CLASS(entry), 1);
     }
 }

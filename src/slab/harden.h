@@ -32,6 +32,7 @@ struct hak_harden {
     bool random_order;
     size_t quarantine_bytes;
     uint64_t secret;
+    uint64_t multiplier; // as secret, and odd
 };
 HAK_INTERNAL extern struct hak_harden hak_harden;
 
@@ -45,22 +46,28 @@ HAK_INLINE size_t hak_harden_room(size_t bytes)
     return HAK_UNLIKELY(hak_harden.canaries) ? bytes + HAK_CANARY_BYTES : bytes;
 }
 
-// A block of `block_bytes` leaves its slab for a request: dies if it was written to since it was freed.
-HAK_INTERNAL void hak_harden_leaves(char *block, size_t block_bytes, size_t request);
-// It is freed: dies if its end was overwritten.
-HAK_INTERNAL void hak_harden_returns(char *block, size_t block_bytes);
-// Die if a block that is free, or one in use, is not as it has to be.
-HAK_INTERNAL void hak_harden_check_free(const char *block, size_t block_bytes);
-HAK_INTERNAL void hak_harden_check_used(const char *block, size_t block_bytes);
+// Die: the end of a block in use was overwritten; a free block was written to.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_harden_die_overflow(const char *block, size_t block_bytes);
+HAK_INTERNAL _Noreturn HAK_COLD void hak_harden_die_written(const char *block, size_t block_bytes);
 // Give a block in use another request. False when it has no room.
 HAK_INTERNAL bool hak_harden_resize(char *block, size_t block_bytes, size_t request);
 // What was asked for; 0 when the canary does not say.
 HAK_INTERNAL size_t hak_harden_request(const char *block, size_t block_bytes);
 
-// A number that cannot be foreseen without reading our memory.
-HAK_INTERNAL uint64_t hak_harden_random(void);
+// Every bit of the result depends on all of `x` and of the secret. One wide product, as in Wang Yi's wyhash.
+HAK_INLINE uint64_t hak_harden_mix(uint64_t x)
+{
+    const hak_wide product = (hak_wide)(x ^ hak_harden.secret) * (hak_harden.multiplier);
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
 
-// Are they all zero?
-HAK_INTERNAL bool hak_harden_is_zero(const char *start, size_t bytes);
+// Numbers that cannot be foreseen without reading our memory: the next of a sequence of one's own, which
+// begins with hak_harden_seed.
+HAK_INTERNAL uint64_t hak_harden_seed(void);
+HAK_INLINE uint64_t hak_harden_next(uint64_t *sequence)
+{
+    *sequence += UINT64_C(0x9E3779B97F4A7C15);
+    return hak_harden_mix(*sequence);
+}
 
 #endif

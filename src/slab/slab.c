@@ -13,6 +13,7 @@
 #include "slab/harden.h"
 #include "slab/misuse.h"
 #include "slab/ranges.h"
+#include "slab/states.h"
 
 struct hak_slab_counts hak_slab_counts[HAK_SMALL_CLASSES];
 
@@ -21,15 +22,11 @@ static size_t bitmap_words(const struct hak_class *info)
     return (info->blocks + 63U) / 64;
 }
 
+// With the states of the blocks behind it (states.h).
 static size_t bitmap_bytes(const struct hak_class *info, bool is_hardened)
 {
-    return bitmap_words(info) * sizeof(uint64_t) * (is_hardened ? 2 : 1);
-}
-
-// Of the blocks in quarantine.
-static uint64_t *held_bitmap(const struct hak_slab *slab)
-{
-    return slab->bitmap + bitmap_words(&hak_classes[slab->size_class]);
+    return bitmap_words(info) * sizeof(uint64_t) +
+           (is_hardened ? info->blocks * sizeof(hak_state) : 0);
 }
 
 static bool run_has(const struct hak_slab *run, const void *p)
@@ -142,8 +139,8 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
 void hak_slab_end(struct hak_slab *slab)
 {
     HAK_ASSERT(hak_slab_is_idle(slab));
-    if (HAK_UNLIKELY(slab->is_hardened)) {
-        hak_slab_check_blocks(slab); // the last look at them
+    if (HAK_UNLIKELY(hak_slab_has_states(slab))) {
+        hak_states_check(slab); // the last look at them
     }
     hak_map_set(slab->base, slab->units, HAK_MAP_NOTHING);
     hak_pool_give(slab->bitmap, bitmap_bytes(&hak_classes[slab->size_class], slab->is_hardened));
@@ -174,10 +171,11 @@ static unsigned index_behind(const struct hak_slab *slab, unsigned index)
 static unsigned slab_take_random(struct hak_slab *slab, void **slots, unsigned count)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
+    uint64_t sequence = hak_harden_seed();
     unsigned got = 0;
     slab->purged_blocks = 0;
     for (; got < count && slab->free_blocks > 0; got++, slab->free_blocks--) {
-        const unsigned from = (unsigned)((hak_harden_random() >> 32) * info->blocks >> 32);
+        const unsigned from = (unsigned)((hak_harden_next(&sequence) >> 32) * info->blocks >> 32);
         const unsigned index = index_behind(slab, from);
         slab->bitmap[index / 64] &= ~(UINT64_C(1) << (index % 64));
         if (slab->bitmap[index / 64] == 0) {
@@ -290,54 +288,20 @@ uint64_t hak_slab_out(const struct hak_slab *slab, unsigned word)
 {
     const unsigned first = word * 64;
     const unsigned count = slab->fresh - first < 64 ? slab->fresh - first : 64;
-    const uint64_t held = slab->is_hardened ? held_bitmap(slab)[word] : 0;
-    return ~(slab->bitmap[word] | held) & hak_bit_range(0, count);
-}
-
-static bool bit_is_set(const uint64_t *bitmap, uint32_t index)
-{
-    return (bitmap[index / 64] & (UINT64_C(1) << (index % 64))) != 0;
+    return hak_slab_has_states(slab) ? hak_states_out(slab, word)
+                                     : ~slab->bitmap[word] & hak_bit_range(0, count);
 }
 
 bool hak_slab_is_out(const struct hak_slab *slab, const void *block)
 {
     const uint32_t index = slab_index(slab, block);
-    return !bit_is_set(slab->bitmap, index) &&
-           !(slab->is_hardened && bit_is_set(held_bitmap(slab), index));
+    return (hak_slab_out(slab, index / 64) >> (index % 64) & 1) != 0;
 }
 
-void hak_slab_hold(struct hak_slab *slab, const void *block)
+void hak_slab_die_of(const struct hak_slab *slab, const void *block)
 {
-    const uint32_t index = slab_index(slab, block);
-    uint64_t *held = held_bitmap(slab);
-    if (HAK_UNLIKELY(bit_is_set(slab->bitmap, index) || bit_is_set(held, index))) {
-        hak_die_double_free(block, hak_classes[slab->size_class].bytes);
-    }
-    held[index / 64] |= UINT64_C(1) << (index % 64);
-}
-
-bool hak_slab_unhold(struct hak_slab *slab, const void *block)
-{
-    const uint32_t index =
-        hak_class_index(&hak_classes[slab->size_class], (size_t)((const char *)block - slab->base));
-    uint64_t *held = held_bitmap(slab);
-    const bool was_held = bit_is_set(held, index);
-    held[index / 64] &= ~(UINT64_C(1) << (index % 64));
-    return was_held;
-}
-
-void hak_slab_check_blocks(const struct hak_slab *slab)
-{
-    const size_t bytes = hak_classes[slab->size_class].bytes;
-    const uint32_t count = hak_harden.zero || hak_harden.canaries ? slab->fresh : 0;
-    for (uint32_t index = 0; index < count; index++) {
-        const char *block = slab->base + index * bytes;
-        if (bit_is_set(slab->bitmap, index) || bit_is_set(held_bitmap(slab), index)) {
-            hak_harden_check_free(block, bytes);
-        } else {
-            hak_harden_check_used(block, bytes);
-        }
-    }
+    slab_index(slab, block); // dies when it is no block
+    hak_die_double_free(block, hak_classes[slab->size_class].bytes);
 }
 
 // Are all blocks from index `first` to `last` in the slab (or never handed out)?
@@ -360,8 +324,8 @@ void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
         return;
     }
     slab->purged_blocks = (uint16_t)slab->free_blocks;
-    if (HAK_UNLIKELY(slab->is_hardened)) {
-        hak_slab_check_blocks(slab); // what was written after it was freed is about to go
+    if (HAK_UNLIKELY(hak_slab_has_states(slab))) {
+        hak_states_check(slab); // what was written after it was freed is about to go
     }
     for (size_t start = 0; start < touched;) {
         size_t end = start;

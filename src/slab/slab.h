@@ -10,8 +10,8 @@
 // slab. Blocks that were never handed out have no bit set; they lie at and above
 // `fresh`, untouched, so that their pages are not resident.
 //
-// A hardened slab has all its blocks in it from the beginning, and a second bitmap behind the first: of the
-// blocks that are in quarantine, which are neither with the program nor in the slab.
+// A hardened slab has all its blocks in it from the beginning, and behind the bitmap a byte for each that
+// says exactly whether the program has it (states.h).
 //
 // Invariants (hak_slab_verify, in these words):
 //   free_blocks == number of bits set in bitmap
@@ -99,18 +99,14 @@ HAK_INTERNAL unsigned hak_slab_put_row(struct hak_slab *slab,
                                        _Atomic(void *) *blocks,
                                        unsigned count);
 
-// A bit for each of the 64 blocks that a word of its bitmap is about, if it is handed out: neither in the slab
-// nor in quarantine.
+// A bit for each of the 64 blocks that a word of its bitmap is about, if it is handed out; of a
+// hardened one, if the program has it.
 HAK_INTERNAL uint64_t hak_slab_out(const struct hak_slab *slab, unsigned word);
 // Is `block` a block of this slab that is handed out?
 HAK_INTERNAL bool hak_slab_is_out(const struct hak_slab *slab, const void *block);
-// A block of a hardened slab is freed and goes into quarantine. Dies when `block` is no block of this
-// slab, or free already.
-HAK_INTERNAL void hak_slab_hold(struct hak_slab *slab, const void *block);
-// It leaves the quarantine. False when it was not in it.
-HAK_INTERNAL bool hak_slab_unhold(struct hak_slab *slab, const void *block);
-// Die when a block of a hardened slab is not as it has to be.
-HAK_INTERNAL void hak_slab_check_blocks(const struct hak_slab *slab);
+// Say why `block`, which is no block of this slab that is handed out, cannot be freed, and end.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_of(const struct hak_slab *slab,
+                                                     const void *block);
 // Does every block lie in the slab?
 HAK_INLINE bool hak_slab_is_idle(const struct hak_slab *slab)
 {

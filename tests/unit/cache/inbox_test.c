@@ -271,7 +271,8 @@ static void an_ended_slab_has_no_owner(void)
     bool zeroed;
     void *large = hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed);
     UNIT_CHECK(hak_slab_of(large) == slab && hak_cache_lock_owner(held[0]) == NULL);
-    UNIT_DIES(hak_direct_put(held[0]), "is already free, and its memory in use again");
+    UNIT_DIES(hak_direct_put(hak_cache_self, held[0]),
+              "is already free, and its memory in use again");
     hak_large_free(producer, large, hak_map_entry(large));
     held[0] = NULL;
 }

@@ -1,0 +1,80 @@
+// hardened.h -- a cache's stock of free blocks that are looked at one by one, and its quarantine.
+//
+// Layer     cache
+// Owns      struct hak_hardened of a cache: of a thread's and of a heap's, once it has needed it.
+// Threads   a thread's: that thread, without a lock; once it has ended, whoever holds the cache's lock. A
+//           heap's: whoever holds its lock.
+// Fails     NULL without memory.
+//
+// Mode secure looks at each block when it is freed and before it is used again (slab/harden.h), so a magazine
+// has no use for it: its paths touch no block. In its place a cache has, for each class, a stock of free blocks,
+// of which chance (option random_order) takes the next; it is filled from the slabs, and empties into them, many at a time. A freed
+// block waits in the quarantine until enough bytes were freed behind it, and then goes into the stock, if
+// its slab is the cache's. The blocks of others, the strangers, are gathered, and go back to their slabs
+// together. docs/decisions/0024 says why.
+#ifndef HAK_CACHE_HARDENED_H
+#define HAK_CACHE_HARDENED_H
+
+#include "cache/cache.h"
+#include "slab/states.h"
+
+enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_STRANGERS = 32 };
+
+struct hak_stock {
+    struct hak_held *blocks;
+    uint32_t count;
+    uint32_t room;
+};
+
+struct hak_hardened {
+    uint64_t chance; // hak_harden_next
+    // The quarantine, a ring: where the oldest is, how many, and their bytes.
+    uint32_t first;
+    uint32_t count;
+    size_t bytes;
+    uint32_t stranger_count;
+    char *strangers[HAK_STRANGERS];
+    struct hak_stock stocks[HAK_SMALL_CLASSES];
+    struct hak_held held[HAK_QUARANTINE_BLOCKS];
+};
+
+// The class for a request that would be of `size_class`: with room for what is put behind the block.
+// HAK_SMALL_CLASSES: a large block. Aligned requests come with a class that has room (hak_aligned_class).
+HAK_INLINE unsigned hak_hardened_class(unsigned size_class, size_t bytes)
+{
+    const size_t room = hak_harden_room(bytes);
+    if (room <= HAK_TINY_MAX) {
+        const unsigned least = (unsigned)hak_tiny_class_of(room);
+        return size_class > least ? size_class : least;
+    }
+    while (size_class < HAK_SMALL_CLASSES && hak_classes[size_class].bytes < room) {
+        size_class++;
+    }
+    return size_class;
+}
+
+// malloc's slow path in a thread whose cache has one, and free's in one that keeps no magazines. All that is out of
+// the ordinary they leave to hak_malloc_slowest and hak_free_direct.
+HAK_INTERNAL void *hak_hardened_malloc(struct hak_cache *cache,
+                                       size_t bytes,
+                                       size_t size_class,
+                                       const void *site);
+HAK_INTERNAL void hak_hardened_free(struct hak_cache *cache, void *block);
+
+// Take a block of the class out of the stock, filling it if it is empty. With the lock; the owner.
+HAK_INTERNAL void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t bytes)
+    HAK_REQUIRES(&cache->lock);
+// Put a block that the program has freed into quarantine, or back into its slab if the cache has none. `has_lock`: that of `cache`. True when a slab has ended with that.
+HAK_INTERNAL bool hak_hardened_hold(struct hak_cache *cache,
+                                    struct hak_held held,
+                                    size_t bytes,
+                                    bool has_lock);
+
+// The thread ends: the strangers go back. The owner, without the lock. And then, if nobody goes on with the
+// cache: all others, into their slabs or on their way there. With the lock.
+HAK_INTERNAL void hak_hardened_end(struct hak_cache *cache);
+HAK_INTERNAL void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+// The heap ends, and with it all its blocks. With the lock.
+HAK_INTERNAL void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+
+#endif

@@ -1,0 +1,73 @@
+// states.c -- see states.h.
+#include "slab/states.h"
+
+#include "slab/misuse.h"
+
+// A block that looks wrong is looked at so many times: what it holds may be on its way to what is right.
+enum { LOOKS = 4 };
+
+void hak_states_die_twice(const void *block)
+{
+    hak_die_double_free(block, hak_classes[hak_slab_of(block)->size_class].bytes);
+}
+
+uint64_t hak_states_out(const struct hak_slab *slab, unsigned word)
+{
+    const unsigned blocks = hak_classes[slab->size_class].blocks;
+    const hak_state *states = hak_slab_states(slab);
+    uint64_t out = 0;
+    for (unsigned index = word * 64; index < blocks && index < (word + 1) * 64; index++) {
+        out |= (uint64_t)hak_state_is(&states[index], HAK_STATE_OUT) << (index % 64);
+    }
+    return out;
+}
+
+// Step look of states.pml.
+static uint8_t state_before(const hak_state *state)
+{
+    return hak_load_acquire(state); // pairs with: hak_state_end
+}
+
+// Step look_again of states.pml.
+static bool has_changed(const hak_state *state, uint8_t before)
+{
+    hak_fence_loads();
+    return hak_load_relaxed(state) != before;
+}
+
+static bool looks_right(unsigned kind, const char *block, size_t bytes)
+{
+    if (kind == HAK_STATE_OUT) {
+        return !hak_harden.canaries || hak_canary_is_whole(block, bytes);
+    }
+    return kind == HAK_STATE_BUSY || !hak_harden.zero || hak_canary_is_zero(block, bytes);
+}
+
+static void check_block(const hak_state *state, const char *block, size_t bytes)
+{
+    bool is_right = false;
+    uint8_t before = 0;
+    for (unsigned looks = 0; looks < LOOKS && !is_right; looks++) {
+        do {
+            before = state_before(state);
+            is_right = looks_right(hak_state_kind(before), block, bytes);
+        } while (!is_right && has_changed(state, before));
+    }
+    if (HAK_UNLIKELY(!is_right && hak_state_kind(before) == HAK_STATE_OUT)) {
+        hak_harden_die_overflow(block, bytes);
+    } else if (HAK_UNLIKELY(!is_right)) {
+        hak_harden_die_written(block, bytes);
+    }
+}
+
+void hak_states_check(const struct hak_slab *slab)
+{
+    if (!hak_harden.zero && !hak_harden.canaries) {
+        return;
+    }
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    const hak_state *states = hak_slab_states(slab);
+    for (size_t index = 0; index < info->blocks; index++) {
+        check_block(&states[index], slab->base + index * info->bytes, info->bytes);
+    }
+}

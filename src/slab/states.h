@@ -1,0 +1,153 @@
+// states.h -- what each block of a hardened slab is: with the program, or how it is free.
+//
+// Layer     slab (may include: base, os, meta)
+// Owns      a byte for each block of a hardened slab, behind the slab's bitmap.
+// Threads   a block's byte: whoever has the block in hand, which needs no lock: the program's thread that
+//           frees it, then the quarantine or the stock that it lies in. To look: any with the lock of the
+//           slab's owner.
+// Fails     misuse dies with a line.
+//
+// The bitmap tells which blocks lie in the slab, and changes with the owner's lock. The bytes tell of the
+// others which are with the program, so that a free is judged at once and without a lock. Two threads that
+// free one block in the same few instructions may both find it in use: then it is in two quarantines,
+// and the second that lets go of it dies.
+//
+// A byte is its state in the lower two bits, and above them a number that goes up with each change. Whoever
+// looks at a block while its owner may change it (hak_states_check) reads the byte before and after,
+// and believes what it saw between when the two are the same.
+#ifndef HAK_SLAB_STATES_H
+#define HAK_SLAB_STATES_H
+
+#include "base/atomic.h"
+#include "meta/map.h"
+#include "slab/arena.h"
+#include "slab/canary.h"
+#include "slab/slab.h"
+
+enum hak_state_kind {
+    HAK_STATE_FREE, // in its slab, or in a stock
+    HAK_STATE_OUT,  // with the program
+    HAK_STATE_HELD, // in quarantine
+    HAK_STATE_BUSY, // changing: what it holds is neither a free block's nor one's in use
+    HAK_STATE_KINDS
+};
+typedef _Atomic(uint8_t) hak_state;
+
+HAK_INLINE unsigned hak_state_kind(uint8_t state)
+{
+    return state % HAK_STATE_KINDS;
+}
+
+HAK_INLINE bool hak_state_is(const hak_state *state, enum hak_state_kind kind)
+{
+    return hak_state_kind(hak_load_relaxed(state)) == kind;
+}
+
+// From here on the block's bytes change. Returns what hak_state_end needs. Step begin of states.pml.
+HAK_INLINE uint8_t hak_state_begin(hak_state *state)
+{
+    const uint8_t busy = hak_load_relaxed(state) | HAK_STATE_BUSY;
+    hak_store_relaxed(state, busy);
+    hak_fence_stores();
+    return busy;
+}
+
+// They are as they have to be, for a block of that kind. Step end of states.pml.
+HAK_INLINE void hak_state_end(hak_state *state, uint8_t busy, enum hak_state_kind kind)
+{
+    hak_store_release(state, (uint8_t)(busy + 1 + kind)); // pairs with: state_before
+}
+
+// Does the slab have them? All that are made once the options are known, if these look at each block.
+HAK_INLINE bool hak_slab_has_states(const struct hak_slab *slab)
+{
+    return slab->is_hardened && hak_harden.sees_all;
+}
+
+HAK_INLINE hak_state *hak_slab_states(const struct hak_slab *slab)
+{
+    const size_t words = (hak_classes[slab->size_class].blocks + 63U) / 64;
+    return (hak_state *)(void *)(slab->bitmap + words);
+}
+
+// The slab of a block whose entry names a small class; NULL: the entry is another address's.
+HAK_INLINE struct hak_slab *hak_states_slab_of(const void *block)
+{
+    struct hak_super *super = hak_map_super(block);
+    const size_t offset = super != NULL ? (uintptr_t)block - (uintptr_t)super->base : SIZE_MAX;
+    return HAK_LIKELY(offset <
+                      HAK_SUPER_BYTES) // and then it has units, or the entry would name no class
+               ? &super->slabs[super->first[offset / HAK_UNIT_BYTES]]
+               : NULL;
+}
+
+// A block that is out of its slab, and its state.
+struct hak_held {
+    char *block;
+    hak_state *state;
+};
+
+// Is `held->block` a block of the slab, of this class, and with the program? Sets `held->state` if so.
+HAK_INLINE bool hak_states_is_used(const struct hak_slab *slab,
+                                   unsigned size_class,
+                                   struct hak_held *held)
+{
+    const struct hak_class *info = &hak_classes[size_class];
+    const size_t offset = (size_t)(held->block - slab->base);
+    const uint32_t index = hak_class_index(info, offset);
+    held->state = (hak_state *)(void *)(slab->bitmap + (info->blocks + 63U) / 64) + index;
+    return HAK_LIKELY(offset == (size_t)index * info->bytes && index < info->blocks &&
+                      hak_state_is(held->state, HAK_STATE_OUT));
+}
+
+// A free block goes to the program, for a request. Dies when it was written to since it was freed.
+HAK_INLINE void hak_states_take(struct hak_held held, size_t bytes, size_t request)
+{
+    const uint8_t busy = hak_state_begin(held.state);
+    if (hak_harden.zero && HAK_UNLIKELY(!hak_canary_is_zero(held.block, bytes))) {
+        hak_harden_die_written(held.block, bytes);
+    }
+    if (hak_harden.canaries) {
+        hak_canary_write(held.block, bytes, request);
+    }
+    hak_state_end(held.state, busy, HAK_STATE_OUT);
+}
+
+// The program frees it; it is held now. Dies when its end was overwritten.
+HAK_INLINE void hak_states_hold(struct hak_held held, size_t bytes)
+{
+    const uint8_t busy = hak_state_begin(held.state);
+    if (hak_harden.canaries && HAK_UNLIKELY(!hak_canary_is_whole(held.block, bytes))) {
+        hak_harden_die_overflow(held.block, bytes);
+    }
+    if (hak_harden.zero) {
+        hak_canary_clear(held.block, bytes);
+    }
+    hak_state_end(held.state, busy, HAK_STATE_HELD);
+}
+
+// It stays with the program, for another request. False when it has no room for that.
+HAK_INLINE bool hak_states_resize(struct hak_held held, size_t bytes, size_t request)
+{
+    const uint8_t busy = hak_state_begin(held.state);
+    const bool has_room = hak_harden_resize(held.block, bytes, request);
+    hak_state_end(held.state, busy, HAK_STATE_OUT);
+    return has_room;
+}
+
+// It may be handed out again. Dies when it was let go of already. Step let_go of states.pml.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_states_die_twice(const void *block);
+HAK_INLINE void hak_states_let_go(struct hak_held held)
+{
+    if (HAK_UNLIKELY(!hak_state_is(held.state, HAK_STATE_HELD))) {
+        hak_states_die_twice(held.block);
+    }
+    hak_state_end(held.state, hak_load_relaxed(held.state) | HAK_STATE_BUSY, HAK_STATE_FREE);
+}
+
+// Of the 64 blocks that a word of the slab's bitmap is about, those with the program. With the lock.
+HAK_INTERNAL uint64_t hak_states_out(const struct hak_slab *slab, unsigned word);
+// Die when a block is not as it has to be. With the lock; blocks change meanwhile.
+HAK_INTERNAL void hak_states_check(const struct hak_slab *slab);
+
+#endif

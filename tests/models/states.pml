@@ -1,0 +1,94 @@
+// A block of a hardened slab that is looked at while it may change: slab/states.h, slab/states.c.
+//
+// A thread takes the block, frees it, lets go of it, and takes it again, each time writing its two words (the
+// canary and the zeros stand for one another here: 1 in a block in use, 0 in a free one), without a lock. Another
+// looks meanwhile: what it believes is what belongs to the state. The number in the state is not taken to come
+// around: that is 64 changes within one look.
+//
+// mutant: BEGIN_UNFENCED    a word is seen before the state that says that it changes
+// mutant: END_RELAXED       the state is seen before the words
+// mutant: LOOK_RELAXED      the same, on the other side
+// mutant: LOOK_UNFENCED     the state is looked at again before the words were
+// mutant: NO_NUMBER         a state that came back passes for one that stayed
+#define STATE 0
+#define WORD_1 1
+#define WORD_2 2
+#define PLACES 3
+#define THREADS 2
+#define VALUES 12
+#include "memory.pml"
+
+#define FREE 0
+#define OUT  1
+#define HELD 2
+#define BUSY 3
+#define KINDS 4
+
+#ifdef BEGIN_UNFENCED
+#    define store_word(p, v) store_relaxed(p, v)
+#else
+#    define store_word(p, v) store_release(p, v) // hak_fence_stores stands before it
+#endif
+
+#ifdef NO_NUMBER
+#    define NEXT(state, kind) (kind)
+#else
+#    define NEXT(state, kind) ((state) / KINDS * KINDS + KINDS + (kind))
+#endif
+
+inline change(kind, word)
+{
+    state = state / KINDS * KINDS + BUSY;
+    store_relaxed(STATE, state); // step begin
+    store_word(WORD_1, word);
+    store_word(WORD_2, word);
+    state = NEXT(state, kind);
+#ifdef END_RELAXED
+    store_relaxed(STATE, state)
+#else
+    store_release(STATE, state) // step end
+#endif
+}
+
+proctype owner()
+{
+    byte me = 0, at, q, state;
+    change(OUT, 1);
+    change(HELD, 0);
+    state = NEXT(state, FREE);
+    store_release(STATE, state); // step let_go
+    change(OUT, 1)
+}
+
+proctype looker()
+{
+    byte me = 1, at, q, before, after, word_1, word_2;
+#ifdef LOOK_RELAXED
+    load_relaxed(STATE, before);
+#else
+    load_acquire(STATE, before); // step look
+#endif
+    load_relaxed(WORD_1, word_1);
+    load_relaxed(WORD_2, word_2);
+#ifndef LOOK_UNFENCED
+    d_step { // hak_fence_loads
+        take_view(WORD_1, VIEW(me, WORD_1));
+        take_view(WORD_2, VIEW(me, WORD_2));
+        q = 0
+    }
+#endif
+    load_relaxed(STATE, after); // step look_again
+    if
+    :: before == after && before % KINDS != BUSY ->
+        assert(word_1 == (before % KINDS == OUT));
+        assert(word_2 == (before % KINDS == OUT))
+    :: else
+    fi
+}
+
+init {
+    atomic {
+        run owner();
+        run looker()
+    }
+}

@@ -52,8 +52,9 @@ static void describe_small_locked(const struct hak_slab *slab,
         hak_class_index(class_info, (size_t)((const char *)address - slab->base));
     info->kind = HAK_BLOCK_SMALL;
     info->start = slab->base + (size_t)index * class_info->bytes;
-    info->bytes = class_info->bytes;
     info->is_free = index >= slab->fresh || !hak_slab_is_out(slab, info->start);
+    info->bytes =
+        info->is_free ? class_info->bytes : hak_direct_usable(info->start, class_info->bytes);
 }
 
 // The address may be of no live block: then its slab may end and become something else while we

@@ -11,6 +11,8 @@
 #     // static too            also to be linked with nothing shared at all
 #     // faked system          linked with the layers as the unit tests are (fuzzers)
 #     // tsan                  a stress test that ThreadSanitizer can judge
+#     // not secure: why       a promise that mode secure does not keep
+#     // secure too            a stress test that is also run in mode secure
 #     // pages: 16384 65536    also to be run with larger pages: on the faked system, or under qemu
 
 # Everything the tests need that `make` alone does not build.

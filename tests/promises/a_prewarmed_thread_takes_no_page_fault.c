@@ -1,5 +1,6 @@
 // preload only
 // native only
+// not secure: there are no magazines, and no way to see a class from outside
 // With option prewarm_tls the first blocks of every size are there when a thread begins, with their
 // pages: taking and writing them makes no page fault.
 #include "../support/api.h"

@@ -1,5 +1,6 @@
 // serial
 // native only
+// not secure: a thread has a quarantine
 // A thread that has allocated a little and is idle costs at most 64 KiB more
 // than a thread that has not.
 #include "../support/memory.h"

@@ -1,4 +1,5 @@
 // preload only
+// not secure: the addresses that guard a large block count
 // A hard limit refuses what would go beyond it, after everything that is free has been given back. Above
 // a soft limit free memory does not wait any more.
 #include "../support/memory.h"

@@ -1,5 +1,6 @@
 // args: 16 60000 1
 // tsan
+// secure too
 //
 // Every thread allocates, and hands most of its blocks over in batches to
 // whichever thread comes by; that one checks and frees them.

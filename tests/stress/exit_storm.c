@@ -1,4 +1,5 @@
 // args: 8 60 1
+// secure too
 //
 // Processes that end while all their threads allocate, free each other's blocks
 // and end themselves: by exit, by return, by quick_exit, with handlers that

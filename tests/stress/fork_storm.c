@@ -1,5 +1,6 @@
 // args: 8 40 1
 // env: ASAN_OPTIONS=detect_leaks=0
+// secure too
 //
 // All threads of a program fork while all allocate. Each child checks and frees
 // every block it can see, allocates, starts threads and ends; the parent's

@@ -1,6 +1,7 @@
 // pages: 65536
 // args: 64 6000 1
 // tsan
+// secure too
 //
 // Random operations of the whole family in many threads, each on slots of its
 // own: contents, alignment, zeros and sizes as the model says; no overlap.

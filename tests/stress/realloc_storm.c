@@ -1,5 +1,6 @@
 // args: 16 6000 1
 // tsan
+// secure too
 //
 // Blocks that grow and shrink all the time, across every border between kinds
 // of blocks, some of them allocated by other threads.

@@ -1,4 +1,5 @@
 // args: 8 4000 1
+// secure too
 //
 // Signals rain on all threads of the process, the allocator's own among them; a
 // handler that finds its thread outside the allocator allocates and frees

@@ -1,5 +1,6 @@
 // args: 16 250 1
 // tsan
+// secure too
 //
 // Thousands of threads come and go, at most so many at once. Each frees what
 // earlier ones left, leaves blocks of its own behind, and some end with their

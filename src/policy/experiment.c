@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/options.h"
 #include "cache/sampler.h"
+#include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
 #include "front/options.h"
@@ -131,6 +132,9 @@ static void half_end(struct hak_round rounds[HAK_ARMS])
     uint64_t processor_ns;
     uint64_t faults;
     hak_os_usage(&processor_ns, &faults);
+    // After fork the child's begins at zero: this half counts as idle.
+    const uint64_t used_ns =
+        processor_ns > before->processor_ns ? processor_ns - before->processor_ns : 0;
     const uint64_t wall_ns = hak_os_now_ns() - before->wall_ns;
     const uint64_t cycles = HAK_CYCLES() - before->cycles;
     const double ns_of_cycle = cycles > 0 ? (double)wall_ns / (double)cycles : 0;
@@ -144,7 +148,7 @@ static void half_end(struct hak_round rounds[HAK_ARMS])
                 ? (struct hak_round){.wall_ns = wall_ns,
                                      .allocator_ns = (uint64_t)((double)slow * ns_of_cycle)}
                 : (struct hak_round){.wall_ns = wall_ns,
-                                     .processor_ns = processor_ns - before->processor_ns,
+                                     .processor_ns = used_ns,
                                      .faults = retaken / PAGE_BYTES,
                                      .resident_bytes =
                                          experiment.waiting_bytes[group] / experiment.half_ticks};
@@ -286,8 +290,20 @@ static const char *parse(const char *text)
     return NULL;
 }
 
+static bool is_timing_off(void)
+{
+    return hak_load_relaxed(&hak_options.debug_timing) == 0 &&
+           hak_option_source_of(&hak_options.debug_timing) > HAK_FROM_LEARNER;
+}
+
 static const char *what_forbids_it(void)
 {
+    if (is_of_caches() && hak_start_is_direct()) {
+        return "there are no magazines, for an option checks or hardens every block";
+    }
+    if (is_of_caches() && is_timing_off()) {
+        return "it has to time slow paths, and somebody has set debug_timing=off";
+    }
     if (hak_load_relaxed(&hak_options.elo) != 0) {
         return "the learner (option elo) sets options at the same time";
     }
@@ -304,8 +320,8 @@ void hak_experiment_start(void)
         return;
     }
     const char *text = hak_option_file(&hak_options.ab);
-    const char *wrong = what_forbids_it();
-    wrong = wrong != NULL ? wrong : parse(text);
+    const char *wrong = parse(text);
+    wrong = wrong != NULL ? wrong : what_forbids_it();
     if (wrong != NULL) {
         complain(text, wrong);
         return;

@@ -1,5 +1,7 @@
-// Magazines grow within their budget: those in use at the cost of those that are not.
+// Magazines grow within their budget: those in use at the cost of those that are not. On trial it is each cache's own.
+#include "base/arms.h"
 #include "base/options.h"
+#include "cache/sampler.h"
 #include "held.h"
 #include "meta/pool.h"
 
@@ -27,8 +29,42 @@ static void the_budget_holds(void)
     hak_options.magazine_bytes = HAK_MIB(1);
 }
 
+static void swing(void)
+{
+    for (unsigned round = 0; round < 20; round++) {
+        take(10, 700);
+        free_oldest(held_count);
+    }
+}
+
+static void on_trial_each_group_has_its_own(void)
+{
+    new_thread();
+    const unsigned group = hak_cache_group(hak_cache_self);
+    hak_arms.values[0] = 4096;
+    hak_arms.values[1] = HAK_MIB(1);
+    hak_arms.swap = group ^ 1; // the second value
+    hak_arms.option = HAK_OPTION_IS_magazine_bytes;
+    swing();
+    UNIT_CHECK(hak_cache_self->magazine_bytes > 65536);
+    // They change places: the next free finds the smaller budget, and what had grown shrinks.
+    take(10, 1);
+    hak_arms.swap ^= 1;
+    hak_sampler_kick();
+    free_oldest(1);
+    UNIT_CHECK(hak_cache_self->magazine_bytes <= 4096);
+    census_check(held, held_count);
+    swing();
+    UNIT_CHECK(hak_cache_self->magazine_bytes <= 4096);
+    hak_arms.option = 0;
+    swing();
+    UNIT_CHECK(hak_cache_self->magazine_bytes > 65536);
+    census_check(held, held_count);
+}
+
 int main(void)
 {
     the_budget_holds();
+    on_trial_each_group_has_its_own();
     return 0;
 }

@@ -1,0 +1,16 @@
+// env: HAKMEM_BATCH_MADVISE=on
+// serial
+// native only
+// preload only
+// With many ranges given back by one system call, as option batch_madvise has it, and one by one where
+// the kernel refuses that: resident memory falls as it does without the option.
+#include "../support/peak.h"
+
+int main(void)
+{
+    ht_start();
+    ht_need_memory(512 * HT_MIB);
+    ht_check_peaks(700, 64 * HT_MIB);
+    ht_check_peaks(300 * HT_KIB, 64 * HT_MIB);
+    return 0;
+}

@@ -1,0 +1,122 @@
+// serial
+// native only
+// preload only
+// timeout: 90
+// A control group at its limit. With limit_hard below that, requests are refused, the kernel ends
+// nobody, and after a free all goes on. Where the group makes its processes wait instead of ending
+// one (version 1, memory.oom_control), the program goes on as it was once there is memory again.
+#include "../support/control_group.h"
+#include "../support/memory.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+
+#define LIMIT      "67108864"
+#define LIMIT_HARD "41943040"
+#define MORE       "268435456"
+
+enum { BLOCKS = 4096, BLOCK_BYTES = 24000, PATIENCE_MS = 60000 };
+
+static unsigned char *blocks[BLOCKS];
+
+static size_t fill(size_t first)
+{
+    size_t i = first;
+    while (i < BLOCKS && (blocks[i] = ht_hide(malloc(BLOCK_BYTES))) != NULL) {
+        memset(blocks[i], (int)(i % 251) + 1, BLOCK_BYTES);
+        i++;
+    }
+    return i;
+}
+
+static void check_and_free(size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++) {
+        for (size_t j = 0; j < BLOCK_BYTES; j++) {
+            HT_CHECK(blocks[i][j] == i % 251 + 1, "block %zu changed at %zu", i, j);
+        }
+        free(blocks[i]);
+    }
+}
+
+static int be_refused(void)
+{
+    const size_t got = fill(0);
+    HT_CHECK(got < BLOCKS && errno == ENOMEM, "%zu blocks, errno %d", got, errno);
+    HT_CHECK(got > BLOCKS / 8, "refused after %zu blocks", got);
+    check_and_free(got / 2, got);
+    const size_t again = fill(got / 2);
+    HT_CHECK(again + BLOCKS / 64 >= got, "%zu blocks after a free, %zu before", again, got);
+    check_and_free(0, again);
+    return 0;
+}
+
+static int be_paused(void)
+{
+    HT_CHECK(fill(0) == BLOCKS, "refused: errno %d", errno);
+    check_and_free(0, BLOCKS);
+    return 0;
+}
+
+static pid_t start(const struct ht_group *group, const char *what)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // one that waits for memory would wait for ever
+        ht_enter_group(group);
+        execl("/proc/self/exe", "full", what, (char *)NULL);
+        _exit(1);
+    }
+    return child;
+}
+
+static void finish(pid_t child, const char *what)
+{
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == HT_SKIPPED) {
+        _exit(HT_SKIPPED); // it has said why
+    }
+    HT_CHECK(status == 0, "%s: status %#x", what, (unsigned)status);
+}
+
+static bool is_waiting(const struct ht_group *group)
+{
+    char path[PATH_MAX + 64];
+    char text[256] = "";
+    snprintf(path, sizeof path, "%s/memory.oom_control", group->folder);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    return length > 0 && strstr(text, "under_oom 1") != NULL;
+}
+
+static void pause_and_go_on(const struct ht_group *group)
+{
+    const pid_t child = start(group, "paused");
+    int waited_ms = 0;
+    for (; !is_waiting(group) && waited_ms < PATIENCE_MS; waited_ms += 10) {
+        ht_sleep_ms(10);
+    }
+    HT_CHECK(waited_ms < PATIENCE_MS, "nobody waits for memory");
+    HT_CHECK(ht_write_file(group->folder, group->limit, MORE), "no more memory: errno %d", errno);
+    finish(child, "paused");
+}
+
+int main(int count, char **arguments)
+{
+    ht_start();
+    if (count > 1) {
+        return strcmp(arguments[1], "refused") == 0 ? be_refused() : be_paused();
+    }
+    const struct ht_group group = ht_make_group(LIMIT);
+    setenv("HAKMEM_LIMIT_HARD", LIMIT_HARD, 1);
+    finish(start(&group, "refused"), "refused");
+    unsetenv("HAKMEM_LIMIT_HARD");
+    if (ht_write_file(group.folder, "memory.oom_control", "1")) {
+        pause_and_go_on(&group);
+    }
+    ht_remove_group(&group);
+    return 0;
+}

@@ -67,6 +67,8 @@ impl ProcessEntry {
 }
 
 pub const RING_FREE: u32 = 0;
+#[cfg(test)]
+const RING_TAKEN: u32 = 1;
 pub const RING_CLOSED: u32 = 2;
 
 #[repr(C, align(64))]
@@ -195,16 +197,19 @@ impl Channel {
     }
 
     pub fn pending(&self, ring: usize) -> u64 {
-        let ring = &self.rings()[ring];
-        ring.head.0.load(Ordering::Acquire) - ring.tail.0.0.load(Ordering::Relaxed)
+        self.end(ring) - self.rings()[ring].tail.0.0.load(Ordering::Relaxed)
     }
 
-    /// Take what a ring holds, in order, and make room. `now` is the time in the events' units.
-    pub fn take(&self, ring: usize, now: u64, mut visit: impl FnMut(Taken)) {
-        let Ring {
-            thread, head, tail, ..
-        } = &self.rings()[ring];
-        let end = head.0.load(Ordering::Acquire); // pairs with: write_events in recorder.c
+    /// Up to where a ring has been written.
+    pub fn end(&self, ring: usize) -> u64 {
+        let head = &self.rings()[ring].head;
+        head.0.load(Ordering::Acquire) // pairs with: write_events in recorder.c
+    }
+
+    /// Take what a ring holds up to `end`, in order, and make room. `now` is the time in the events'
+    /// units.
+    pub fn take(&self, ring: usize, end: u64, now: u64, mut visit: impl FnMut(Taken)) {
+        let Ring { thread, tail, .. } = &self.rings()[ring];
         let start = tail.0.0.load(Ordering::Relaxed);
         let mut extra = Extra {
             thread: *thread,
@@ -272,6 +277,40 @@ impl Channel {
         }
         futex_wait(word, 1, at_most);
         word.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+impl Channel {
+    /// What a program does: give a ring to a thread, or to several (0).
+    pub fn begin_ring(&self, ring: usize, process: u32, thread: u32) {
+        // SAFETY: in the mapping; the test that calls this has no other thread.
+        unsafe {
+            let at = self.memory.add(RINGS_AT).cast::<Ring>().add(ring).as_ptr();
+            (*at).process = process;
+            (*at).thread = thread;
+        }
+        self.rings()[ring]
+            .state
+            .store(RING_TAKEN, Ordering::Relaxed);
+    }
+
+    /// Write one free into a ring, by a thread that is named if the ring is of several.
+    pub fn write_free(&self, ring: usize, by: Option<u32>, time: u64, address: u64) {
+        let place = |kind: u8, address: u64| u64::from(kind) << 56 | address;
+        let name = by.map(|thread| (place(EXTRA_THREAD, thread.into()), 0));
+        let free = (place(Kind::Free as u8, address), time << SIZE_BITS);
+        for (first, second) in name.into_iter().chain([free]) {
+            let head = &self.rings()[ring].head.0;
+            let index = head.load(Ordering::Relaxed);
+            let at = ring * RING_EVENTS + index as usize % RING_EVENTS;
+            // SAFETY: as above.
+            unsafe {
+                let events = self.memory.add(EVENTS_AT).cast::<RawEvent>();
+                events.add(at).write(RawEvent { first, second });
+            }
+            head.store(index + 1, Ordering::Release);
+        }
     }
 }
 

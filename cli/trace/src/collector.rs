@@ -73,9 +73,9 @@ impl<'a> Collector<'a> {
             self.looked = Instant::now();
         }
         for ring in 0..self.channel.rings().len() {
+            // In this order: what a thread wrote before it closed its ring is then pending.
+            let is_closed = self.is_closed(ring);
             let pending = self.channel.pending(ring);
-            let is_closed =
-                self.channel.rings()[ring].state.load(Ordering::Acquire) == channel::RING_CLOSED;
             if pending as usize >= channel::RING_EVENTS / 2 || pending > 0 && (is_late || is_closed)
             {
                 self.drain(ring)?;
@@ -92,6 +92,11 @@ impl<'a> Collector<'a> {
             self.channel.sleep(SLEEP);
         }
         Ok(())
+    }
+
+    fn is_closed(&self, ring: usize) -> bool {
+        let state = &self.channel.rings()[ring].state;
+        state.load(Ordering::Acquire) == channel::RING_CLOSED // pairs with: end_thread in recorder.c
     }
 
     /// Everything that is left, when all programs have ended.
@@ -203,18 +208,31 @@ impl<'a> Collector<'a> {
 
     fn drain(&mut self, index: usize) -> Result<()> {
         let ring = &self.channel.rings()[index];
+        let end = self.channel.end(index);
         if self.stopped.is_some() {
-            self.channel.take(index, 0, |_| ());
+            self.channel.take(index, end, 0, |_| ());
             return Ok(());
         }
         if ring.thread == 0 {
-            self.drain_shared(index)
+            self.drain_closed(ring.process)?;
+            self.drain_shared(index, end)
         } else {
-            self.drain_own(index)
+            self.drain_own(index, end)
         }
     }
 
-    fn drain_own(&mut self, index: usize) -> Result<()> {
+    /// A thread that has closed its ring goes on in the shared one: what is in its own comes first.
+    fn drain_closed(&mut self, process: u32) -> Result<()> {
+        for index in 0..self.channel.rings().len() {
+            let ring = &self.channel.rings()[index];
+            if self.is_closed(index) && ring.process == process && ring.thread != 0 {
+                self.drain_own(index, self.channel.end(index))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn drain_own(&mut self, index: usize, end: u64) -> Result<()> {
         let ring = &self.channel.rings()[index];
         let process = ring.process;
         self.encoder.begin(process, ring.thread);
@@ -224,7 +242,7 @@ impl<'a> Collector<'a> {
             stacks,
             ..
         } = self;
-        channel.take(index, now(), |taken| match taken {
+        channel.take(index, end, now(), |taken| match taken {
             Taken::Event { event, .. } => encoder.push(&event),
             Taken::NewStack { number, frames } => stacks.push((number, frames.to_vec())),
         });
@@ -236,7 +254,7 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    fn drain_shared(&mut self, index: usize) -> Result<()> {
+    fn drain_shared(&mut self, index: usize, end: u64) -> Result<()> {
         let process = self.channel.rings()[index].process;
         let Collector {
             channel,
@@ -244,7 +262,7 @@ impl<'a> Collector<'a> {
             stacks,
             ..
         } = self;
-        channel.take(index, now(), |taken| match taken {
+        channel.take(index, end, now(), |taken| match taken {
             Taken::Event { thread, event } => encoders
                 .entry(thread)
                 .or_insert_with(|| Encoder::new(process, thread))
@@ -336,6 +354,9 @@ fn is_alive(id: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::Decoder;
+    use crate::format::Ending;
+    use crate::reader::Reader;
 
     #[test]
     fn code_from_files_is_a_module() {
@@ -359,6 +380,41 @@ mod tests {
             None
         );
         assert_eq!(parse_mapping("7f00-8000 r-xp 00000000 00:00 0"), None);
+    }
+
+    /// A thread that has ended frees once more, in a ring that was there before its own.
+    #[test]
+    fn what_a_thread_does_after_its_end_comes_last() {
+        let channel = Channel::create(0).unwrap();
+        let (shared, own) = (0, 1);
+        channel.begin_ring(shared, 1, 0);
+        channel.begin_ring(own, 1, 7);
+        channel.write_free(own, None, 100, 0x10);
+        channel.rings()[own]
+            .state
+            .store(channel::RING_CLOSED, Ordering::Release);
+        channel.write_free(shared, Some(7), 200, 0x20);
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        let mut collector = Collector::new(&channel, Writer::create(&path, None).unwrap());
+        collector.flushed -= FLUSH_AFTER;
+        collector.round().unwrap();
+        collector.into_writer().finish(Ending::default()).unwrap();
+
+        let reader = Reader::open(&path).unwrap();
+        let mut events = Vec::new();
+        let mut decoder = Decoder::new().unwrap();
+        for chunk in &reader.chunks {
+            assert_eq!(chunk.head.thread, 7);
+            reader.read_chunk(chunk, &mut decoder, &mut events).unwrap();
+        }
+        let addresses: Vec<u64> = events.iter().map(|event| event.address).collect();
+        assert_eq!(addresses, [0x10, 0x20]);
+        assert_eq!(
+            channel.rings()[own].state.load(Ordering::Relaxed),
+            channel::RING_FREE
+        );
     }
 
     #[test]

@@ -17,6 +17,14 @@ const PATIENCE_SECONDS: f64 = 0.001;
 /// A free by so much earlier than the allocation of its address is of an older block there.
 const SURELY_EARLIER_SECONDS: f64 = 0.5e-6;
 
+/// Slots that a thread has freed and takes again itself, newest first.
+const OWN_SLOTS: usize = 256;
+/// How many calls, or how much memory, have to be freed after a slot before another thread takes it. So
+/// threads that are replayed need not take turns call by call, and yet none of them can run further
+/// ahead of those that free what it allocates.
+const APART_STEPS: u64 = 4096;
+const APART_BYTES: u64 = 4 << 20;
+
 /// A block that is live, or was until the step that tells of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
@@ -69,6 +77,16 @@ struct Thread {
     next: usize,
     /// The slot of a realloc that has begun.
     moving: Option<u32>,
+    /// Slots that it has freed, with their turns: one that has moved on since is another's.
+    freed: VecDeque<(u32, u32)>,
+}
+
+/// A slot without a block, and what all threads had done when it was freed.
+struct FreeSlot {
+    slot: u32,
+    turn: u32,
+    step: u64,
+    bytes: u64,
 }
 
 pub struct Ordered<'a> {
@@ -85,7 +103,11 @@ pub struct Ordered<'a> {
     waiting: Vec<(u64, usize)>,
     live: FxHashMap<u64, u32>,
     blocks: Vec<Block>,
-    free_slots: Vec<u32>,
+    /// All slots without a block, oldest first, and some that have one again.
+    free_slots: VecDeque<FreeSlot>,
+    /// What has been freed so far.
+    freed_steps: u64,
+    freed_bytes: u64,
     pub live_bytes: u64,
     pub live_blocks: u64,
     /// Steps that others waited for, and those that never came.
@@ -111,6 +133,7 @@ impl<'a> Ordered<'a> {
                     events: Vec::new(),
                     next: 0,
                     moving: None,
+                    freed: VecDeque::new(),
                 });
                 threads.len() - 1
             });
@@ -135,7 +158,9 @@ impl<'a> Ordered<'a> {
             waiting: Vec::new(),
             live: FxHashMap::default(),
             blocks: Vec::new(),
-            free_slots: Vec::new(),
+            free_slots: VecDeque::new(),
+            freed_steps: 0,
+            freed_bytes: 0,
             live_bytes: 0,
             live_blocks: 0,
             foreign: 0,
@@ -167,6 +192,7 @@ impl<'a> Ordered<'a> {
             state.next = 0;
             let Some(chunk) = state.chunks.pop_front() else {
                 state.events = Vec::new();
+                state.freed = VecDeque::new();
                 return Ok(None);
             };
             self.reader
@@ -286,18 +312,62 @@ impl<'a> Ordered<'a> {
         }
     }
 
+    /// A slot for a new block: one that nobody else has freed lately, since the replaying thread waits
+    /// until it is free.
+    fn take_slot(&mut self, thread: usize) -> u32 {
+        while let Some((slot, turn)) = self.states[thread].freed.pop_back() {
+            if self.blocks[slot as usize].turn == turn {
+                return slot;
+            }
+        }
+        while let Some(oldest) = self.free_slots.front() {
+            let is_free = self.blocks[oldest.slot as usize].turn == oldest.turn;
+            let is_apart = self.freed_steps - oldest.step >= APART_STEPS
+                || self.freed_bytes - oldest.bytes >= APART_BYTES;
+            if is_free && !is_apart {
+                break;
+            }
+            let slot = oldest.slot;
+            self.free_slots.pop_front();
+            if is_free {
+                return slot;
+            }
+        }
+        self.blocks.push(Block::default());
+        self.blocks.len() as u32 - 1
+    }
+
     /// Take a block out of the live ones: its slot is free for another.
-    fn end_block(&mut self, slot: u32) -> Block {
+    fn end_block(&mut self, thread: usize, slot: u32) -> Block {
         let block = self.blocks[slot as usize];
-        self.blocks[slot as usize].turn += 1;
-        self.free_slots.push(slot);
+        let turn = block.turn + 1;
+        self.blocks[slot as usize].turn = turn;
+        self.freed_steps += 1;
+        self.freed_bytes += block.size;
+        let freed = &mut self.states[thread].freed;
+        if freed.len() == OWN_SLOTS {
+            freed.pop_front();
+        }
+        freed.push_back((slot, turn));
+        self.free_slots.push_back(FreeSlot {
+            slot,
+            turn,
+            step: self.freed_steps,
+            bytes: self.freed_bytes,
+        });
+        // Slots that their own threads took again are still in there.
+        if self.free_slots.len() > 2 * (self.blocks.len() + APART_STEPS as usize) {
+            let blocks = &self.blocks;
+            self.free_slots
+                .retain(|free| blocks[free.slot as usize].turn == free.turn);
+        }
         self.live_bytes -= block.size;
         self.live_blocks -= 1;
         block
     }
 
     fn free_step(&mut self, thread: usize, event: &Event, slot: u32) -> Step {
-        let before = self.end_block(slot);
+        let before = self.end_block(thread, slot);
         Step {
             slot,
             turn: before.turn,
@@ -339,10 +409,7 @@ impl<'a> Ordered<'a> {
         } else {
             self.imply_free(thread, event)
         };
-        let slot = self.free_slots.pop().unwrap_or_else(|| {
-            self.blocks.push(Block::default());
-            self.blocks.len() as u32 - 1
-        });
+        let slot = self.take_slot(thread);
         let turn = self.blocks[slot as usize].turn;
         self.blocks[slot as usize] = Block {
             address: event.address,

@@ -2,7 +2,7 @@
 
 mod support;
 
-use hakmem_trace::event::Kind;
+use hakmem_trace::event::{Event, Kind};
 use hakmem_trace::order::{Ordered, Step, What};
 use hakmem_trace::reader::Reader;
 use std::collections::HashMap;
@@ -128,6 +128,49 @@ fn what_the_trace_lacks_is_counted() {
     let (steps, foreign, implied) = steps_of(&threads);
     assert_eq!((foreign, implied), (1, 1));
     assert_eq!(steps.len(), 4); // the free in between is made up
+}
+
+/// Threads that do not pass blocks on have nothing to wait for when they are replayed.
+#[test]
+fn threads_with_blocks_of_their_own_share_no_slot() {
+    let replacements = |thread: u64| -> Vec<Event> {
+        let at = |time: u64| time * 2 + thread;
+        let address = thread << 20;
+        (0..1000)
+            .flat_map(|round| {
+                [
+                    malloc(at(2 * round), address, 8),
+                    free(at(2 * round + 1), address),
+                ]
+            })
+            .collect()
+    };
+    let threads = Threads::from([(1, replacements(1)), (2, replacements(2))]);
+    let mut owners: HashMap<u32, u32> = HashMap::new();
+    for (thread, step) in steps_of(&threads).0 {
+        assert_eq!(*owners.entry(step.slot).or_insert(thread), thread);
+    }
+    assert_eq!(owners.len(), 2);
+}
+
+/// One allocates, another frees: the first cannot run far ahead, so that few slots are enough.
+#[test]
+fn slots_that_another_thread_frees_are_used_again() {
+    let count = 50_000u64;
+    let threads = Threads::from([
+        (
+            1,
+            (0..count)
+                .map(|i| malloc(10 * i, 16 * (i + 1), 8))
+                .collect(),
+        ),
+        (
+            2,
+            (0..count).map(|i| free(10 * i + 5, 16 * (i + 1))).collect(),
+        ),
+    ]);
+    let slots = steps_of(&threads).0.iter().map(|(_, step)| step.slot).max();
+    assert!(slots < Some(5000), "{slots:?}");
 }
 
 /// A heap that is simulated, by threads that pass blocks around. Their clocks disagree by a little

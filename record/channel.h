@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 
 #define CHANNEL_MAGIC   UINT64_C(0x314e414843524b48) // "HKRCHAN1"
-#define CHANNEL_VERSION 1
+#define CHANNEL_VERSION 2
 
 #define CHANNEL_PROCESSES 1024 // live at one time
 #define CHANNEL_RINGS     512
@@ -35,6 +35,7 @@ struct channel {
     uint32_t stack_frames;          // how many to record with each event; 0: no stacks
     uint32_t use_clock;             // the processor's counter cannot be trusted: CLOCK_MONOTONIC
     int32_t collector;              // its process id
+    uint64_t burst_ticks;           // events less than this apart may come without times
     _Atomic(uint32_t) is_stopped;   // by the collector: record no more
     _Atomic(uint32_t) next_process; // numbers of processes
     _Atomic(uint32_t) collector_sleeps; // a futex: 1 while it waits for work
@@ -84,17 +85,22 @@ enum event_kind {
     EVENT_NEW_STACK, // address: its number; alignment: its frames, which follow, two an event
 };
 
-// first    address in bits 0 to 47, log2 of the alignment from 48, kind from 56
+// first    address in bits 0 to 47, log2 of the alignment from 48, kind from 56, from 63 whether it has
+//          no time of its own, but that of the event before
 // second   size in bits 0 to 23 (all ones: EVENT_SIZE has it), low bits of the time from 24
 struct event {
     uint64_t first;
     uint64_t second;
 };
 
+#define EVENT_UNTIMED   (UINT64_C(1) << 63)
 #define EVENT_SIZE_BITS 24
 #define EVENT_SIZE_MAX  ((UINT64_C(1) << EVENT_SIZE_BITS) - 1)
 // Ticks of the processor's counter are finer than two events can be apart.
 #define EVENT_TIME_SHIFT 4
+// While a process has one thread, time puts no events in order. To ask for it costs more than to write
+// an event, and so only the first of this many is asked for that come fast.
+#define BURST_EVENTS 16
 
 _Static_assert(sizeof(struct event) == 16, "two words");
 _Static_assert(sizeof(struct process_entry) == 256, "as cli/trace/src/channel.rs has it");

@@ -11,9 +11,7 @@
 
 struct next_functions hak_next;
 
-#define EARLY_BYTES 65536
-
-static HAK_ALIGNED(16) char early_memory[EARLY_BYTES];
+HAK_ALIGNED(16) char hak_early_memory[EARLY_BYTES];
 static _Atomic(size_t) early_used;
 
 void *hak_early_alloc(size_t bytes)
@@ -23,13 +21,8 @@ void *hak_early_alloc(size_t bytes)
     if (whole < bytes || at + whole > EARLY_BYTES) {
         return NULL;
     }
-    *(size_t *)(void *)(early_memory + at) = bytes;
-    return early_memory + at + 16;
-}
-
-bool hak_early_owns(const void *block)
-{
-    return (uintptr_t)block - (uintptr_t)early_memory < EARLY_BYTES;
+    *(size_t *)(void *)(hak_early_memory + at) = bytes;
+    return hak_early_memory + at + 16;
 }
 
 size_t hak_early_size(const void *block)

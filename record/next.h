@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/compiler.h"
 
@@ -32,7 +33,14 @@ HAK_INTERNAL void *hak_next_symbol(const char *name);
 
 // While the dynamic linker looks for malloc it may call malloc: blocks from a small array.
 HAK_INTERNAL void *hak_early_alloc(size_t bytes);
-HAK_INTERNAL bool hak_early_owns(const void *block);
+#define EARLY_BYTES 65536
+HAK_INTERNAL extern char hak_early_memory[EARLY_BYTES];
+
+HAK_INLINE bool hak_early_owns(const void *block)
+{
+    return (uintptr_t)block - (uintptr_t)hak_early_memory < EARLY_BYTES;
+}
+
 HAK_INTERNAL size_t hak_early_size(const void *block);
 
 #endif

@@ -19,13 +19,14 @@
 
 HAK_TLS struct recorder hak_recorder;
 struct process *hak_process;
-bool hak_with_stacks;
 bool hak_with_clock;
+uint64_t hak_burst_ticks;
 
 static struct channel *channel; // NULL: nothing is recorded
 static pthread_key_t ending;
 static uint32_t own_number; // as hak_process->number; in a forked child, until known, its parent's
 static char channel_path[64];
+static bool with_stacks;
 static bool collector_is_gone;
 
 // The longest group of events that belong together: a thread, a new stack, a size, the event.
@@ -141,9 +142,8 @@ static void start(void)
     }
     strncpy(channel_path, path, sizeof channel_path - 1);
     hak_with_clock = channel->use_clock != 0;
-    if (channel->stack_frames != 0) {
-        hak_with_stacks = hak_stacks_start(channel->stack_frames);
-    }
+    hak_burst_ticks = channel->burst_ticks;
+    with_stacks = channel->stack_frames != 0 && hak_stacks_start(channel->stack_frames);
 }
 
 // Between its first call, which may come before any constructor, and main, a program has one thread
@@ -191,7 +191,7 @@ static void fill_in(struct process_entry *entry, uint64_t time)
 }
 
 // The process's entry. Without a free one it is not recorded; its number says so.
-static void introduce_process_locked(uint64_t time)
+static void introduce_process_locked(void)
 {
     for (unsigned i = 0; i < CHANNEL_PROCESSES; i++) {
         struct process_entry *entry = &process_entries()[i];
@@ -200,15 +200,16 @@ static void introduce_process_locked(uint64_t time)
                 &entry->state, &expected, PROCESS_BEGINS)) { // pairs with: the collector
             continue;
         }
-        fill_in(entry, time);
+        fill_in(entry, hak_record_time());
         hak_store_release(&entry->state, PROCESS_LIVE); // pairs with: the collector's look
         wake_collector();
-        if (hak_with_stacks) {
+        if (with_stacks) {
             // The collector has to see what is mapped here, before this process can have ended.
             sleep_while(&entry->state, PROCESS_LIVE, 1000);
             hak_stacks_reset();
         }
         own_number = entry->number;
+        hak_store_relaxed(&hak_process->standing, own_number << 1 | STANDING_ALONE);
         hak_store_release(&hak_process->number, own_number); // pairs with: introduce
         return;
     }
@@ -243,20 +244,25 @@ static void use_ring(struct recorder *recorder, struct ring *ring)
 }
 
 // Make this thread, and its process, known. A forked child's thread carries what its parent's knew.
-static void introduce(struct recorder *self, uint64_t time)
+static void introduce(struct recorder *self)
 {
     if (atomic_load_explicit(&hak_process->number, memory_order_acquire) == 0) {
         lock_process();
         if (hak_load_relaxed(&hak_process->number) == 0) {
-            introduce_process_locked(time);
+            introduce_process_locked();
         }
         unlock_process();
     }
     self->process = hak_load_relaxed(&hak_process->number);
     self->thread = 1 + hak_add_relaxed(&hak_process->threads, 1);
+    if (self->thread > 1) {
+        // Before this thread's first event has its time: whoever looks later asks for one too.
+        hak_or_relaxed(&hak_process->standing, STANDING_THREADS);
+    }
     self->endings = 0;
     self->ring = NULL;
     self->head = self->room_until = 0;
+    self->time = 0;
     if (self->process != UINT32_MAX) {
         use_ring(self, take_ring(self->thread));
         pthread_setspecific(ending, self);
@@ -315,6 +321,9 @@ static void write_events(struct recorder *recorder, const struct event *events, 
     const uint64_t full = hak_load_relaxed(&recorder->ring->tail) + RING_EVENTS;
     const uint64_t next_quarter = (recorder->head / QUARTER + 1) * QUARTER;
     recorder->room_until = next_quarter < full ? next_quarter : full;
+    if (with_stacks) {
+        recorder->room_until = 0; // each event comes this way
+    }
     if (recorder->head % QUARTER < count) {
         wake_collector();
     }
@@ -357,8 +366,7 @@ static unsigned add_stack(struct event *events)
 }
 
 // Everything but one event into a thread's own ring, while there is room.
-void hak_record_slow(
-    enum event_kind kind, const void *block, size_t bytes, unsigned alignment_log2, uint64_t time)
+void hak_record_slow(enum event_kind kind, const void *block, size_t bytes, unsigned alignment_log2)
 {
     struct recorder *self = &hak_recorder;
     if (collector_is_gone || hak_load_relaxed(&channel->is_stopped) != 0) {
@@ -366,11 +374,14 @@ void hak_record_slow(
     }
     const int error = errno;
     if (self->process == 0 || self->process != hak_load_relaxed(&hak_process->number)) {
-        introduce(self, time);
+        introduce(self);
     }
+    self->standing = hak_load_relaxed(&hak_process->standing);
+    self->timed_from = 0;
+    const uint64_t time = hak_recorder_ask_time(self);
     struct event events[GROUP_EVENTS] = {0};
     unsigned count = 1;
-    if (hak_with_stacks && kind != EVENT_FREE && kind != EVENT_REALLOC_FROM) {
+    if (with_stacks && kind != EVENT_FREE && kind != EVENT_REALLOC_FROM) {
         count += add_stack(events + count);
     }
     uint64_t size = bytes;

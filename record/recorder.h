@@ -4,8 +4,8 @@
 //           their own, are behind a lock.
 // Fails     never: what finds no room is counted, and the program goes on.
 //
-// The price of an event, beside the processor's counter: a look at the state, at the process's number
-// and at the room in the ring, and the two words of the event.
+// The price of an event: a look at the state, at the process's standing and at the room in the ring, and
+// the two words of the event; and the processor's counter, but for bursts of a process's only thread.
 #ifndef HAK_RECORD_RECORDER_H
 #define HAK_RECORD_RECORDER_H
 
@@ -24,7 +24,10 @@ struct recorder {
     struct event *events;
     uint64_t head;
     uint64_t room_until; // head may grow to this before `tail` has to be looked at
+    uint64_t time;       // when it was last asked for
+    uint64_t timed_from; // events before this one have no time of their own; 0: each has
     uint32_t process;    // the process's number when the thread introduced itself
+    uint32_t standing;   // the process's, when the thread last looked
     uint32_t thread;
     uint8_t state;   // enum recorder_state
     uint8_t endings; // how often its destructor was called
@@ -37,24 +40,31 @@ enum recorder_state {
     RECORDER_OFF,  // there is no channel
 };
 
+// The lowest bit of a process's standing; its number is above.
+enum { STANDING_ALONE, STANDING_THREADS };
+
 // This process's part. Its page is zeroed in a forked child by the kernel, however it was forked, and
 // so tells that the child has to introduce itself.
 struct process {
     _Atomic(uint32_t) number; // 0: not known to the collector yet
     _Atomic(uint32_t) lock;   // for introducing it, and for `shared`
     _Atomic(uint32_t) threads;
+    // What every event compares: it changes with the number, and when there is a second thread.
+    _Atomic(uint32_t) standing;
     struct recorder shared; // the ring of threads that have none
 };
 
 HAK_INTERNAL extern HAK_TLS struct recorder hak_recorder;
 HAK_INTERNAL extern struct process *hak_process;
-HAK_INTERNAL extern bool hak_with_stacks;
 HAK_INTERNAL extern bool hak_with_clock;
+HAK_INTERNAL extern uint64_t hak_burst_ticks;
 
 HAK_INTERNAL bool hak_recorder_enter_slow(struct recorder *self);
 // Whatever is not one event into a thread's own ring with room.
-HAK_INTERNAL void hak_record_slow(
-    enum event_kind kind, const void *block, size_t bytes, unsigned alignment_log2, uint64_t time);
+HAK_INTERNAL void hak_record_slow(enum event_kind kind,
+                                  const void *block,
+                                  size_t bytes,
+                                  unsigned alignment_log2);
 
 HAK_INLINE uint64_t hak_record_time(void)
 {
@@ -99,6 +109,17 @@ HAK_INLINE void hak_recorder_leave(void)
     hak_recorder.state = RECORDER_IDLE;
 }
 
+// The time, and whether the next events are likely to need their own.
+HAK_INLINE uint64_t hak_recorder_ask_time(struct recorder *self)
+{
+    const uint64_t time = hak_record_time();
+    if (self->standing % 2 == STANDING_ALONE && time - self->time < hak_burst_ticks) {
+        self->timed_from = self->head + BURST_EVENTS;
+    }
+    self->time = time;
+    return time;
+}
+
 // Record one call, between enter and leave.
 HAK_INLINE void hak_record(enum event_kind kind,
                            const void *block,
@@ -106,16 +127,21 @@ HAK_INLINE void hak_record(enum event_kind kind,
                            unsigned alignment_log2)
 {
     struct recorder *self = &hak_recorder;
-    const uint64_t time = hak_record_time();
     const uint64_t head = self->head;
-    if (HAK_UNLIKELY(head >= self->room_until || bytes >= EVENT_SIZE_MAX || hak_with_stacks ||
-                     self->process != hak_load_relaxed(&hak_process->number))) {
-        hak_record_slow(kind, block, bytes, alignment_log2, time);
+    if (HAK_UNLIKELY(head >= self->room_until || bytes >= EVENT_SIZE_MAX ||
+                     self->standing != hak_load_relaxed(&hak_process->standing))) {
+        hak_record_slow(kind, block, bytes, alignment_log2);
         return;
     }
     struct event *event = &self->events[head % RING_EVENTS];
-    event->first = hak_event_first(kind, (uintptr_t)block, alignment_log2);
-    event->second = hak_event_second(bytes, time);
+    const uint64_t first = hak_event_first(kind, (uintptr_t)block, alignment_log2);
+    if (head < self->timed_from) {
+        event->first = first | EVENT_UNTIMED;
+        event->second = bytes;
+    } else {
+        event->first = first;
+        event->second = hak_event_second(bytes, hak_recorder_ask_time(self));
+    }
     self->head = head + 1;
     hak_store_release(&self->ring->head, head + 1); // pairs with: the collector's take
 }

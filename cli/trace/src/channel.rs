@@ -11,10 +11,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 const MAGIC: u64 = 0x314e_4148_4352_4b48;
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const PROCESSES: usize = 1024;
 const RINGS: usize = 512;
 pub const RING_EVENTS: usize = 32768;
+/// So many are taken before their room is the writer's again.
+const ROOM_EVENTS: u64 = RING_EVENTS as u64 / 4;
 const PROGRAM_CHARS: usize = 224;
 const PROCESSES_AT: usize = 4096;
 const RINGS_AT: usize = PROCESSES_AT + PROCESSES * size_of::<ProcessEntry>();
@@ -33,6 +35,7 @@ pub struct Head {
     stack_frames: u32,
     use_clock: u32,
     collector: i32,
+    burst_ticks: u64,
     pub is_stopped: AtomicU32,
     pub next_process: AtomicU32,
     pub collector_sleeps: AtomicU32,
@@ -95,6 +98,8 @@ struct RawEvent {
     second: u64,
 }
 
+/// With a kind: the event has the time of the one before.
+const UNTIMED: u8 = 0x80;
 const EXTRA_SIZE: u8 = 16;
 const EXTRA_STACK: u8 = 17;
 const EXTRA_THREAD: u8 = 18;
@@ -115,7 +120,8 @@ pub struct Channel {
 unsafe impl Send for Channel {}
 
 impl Channel {
-    pub fn create(stack_frames: u32) -> Result<Channel> {
+    /// Of events that come within `burst_ticks` not each has to have a time.
+    pub fn create(stack_frames: u32, burst_ticks: u64) -> Result<Channel> {
         // SAFETY: a system call with a constant name.
         let number = unsafe { libc::memfd_create(c"hakmem-record".as_ptr(), libc::MFD_CLOEXEC) };
         if number < 0 {
@@ -149,6 +155,7 @@ impl Channel {
             let head = channel.memory.cast::<Head>().as_mut();
             head.version = VERSION;
             head.stack_frames = stack_frames;
+            head.burst_ticks = burst_ticks;
             head.use_clock = u32::from(!clock::is_steady());
             head.collector = std::process::id() as i32;
             head.magic = MAGIC;
@@ -207,20 +214,29 @@ impl Channel {
     }
 
     /// Take what a ring holds up to `end`, in order, and make room. `now` is the time in the events'
-    /// units.
-    pub fn take(&self, ring: usize, end: u64, now: u64, mut visit: impl FnMut(Taken)) {
+    /// units, `last` that of the event before, and then of the last one.
+    pub fn take(
+        &self,
+        ring: usize,
+        end: u64,
+        now: u64,
+        last: &mut u64,
+        mut visit: impl FnMut(Taken),
+    ) {
         let Ring { thread, tail, .. } = &self.rings()[ring];
-        let start = tail.0.0.load(Ordering::Relaxed);
         let mut extra = Extra {
             thread: *thread,
             ..Extra::default()
         };
-        let mut index = start;
+        let mut index = tail.0.0.load(Ordering::Relaxed);
         let mut frames = Vec::new();
         while index < end {
+            if index % ROOM_EVENTS == 0 {
+                self.make_room(ring, index);
+            }
             let raw = self.event(ring, index);
             index += 1;
-            let number = (raw.first >> 56) as u8;
+            let number = (raw.first >> 56) as u8 & !UNTIMED;
             let address = raw.first & 0xffff_ffff_ffff;
             match number {
                 EXTRA_SIZE => extra.size = raw.second,
@@ -242,7 +258,10 @@ impl Channel {
                 }
                 _ => {
                     if let Some(kind) = Kind::from_number(number) {
-                        let event = extra.event(kind, raw, address, now);
+                        if (raw.first >> 56) as u8 & UNTIMED == 0 {
+                            *last = full_time(raw.second >> SIZE_BITS, now);
+                        }
+                        let event = extra.event(kind, raw, address, *last);
                         visit(Taken::Event {
                             thread: extra.thread,
                             event,
@@ -255,10 +274,16 @@ impl Channel {
                 }
             }
         }
-        tail.0.0.store(end, Ordering::SeqCst); // pairs with: wait_for_room in recorder.c
-        if tail.0.1.load(Ordering::SeqCst) != 0 {
-            tail.0.1.store(0, Ordering::Relaxed);
-            futex_wake(&tail.0.1);
+        self.make_room(ring, end);
+    }
+
+    /// What comes before `tail` has been taken: its room is the writer's.
+    fn make_room(&self, ring: usize, until: u64) {
+        let Line((tail, writer_waits)) = &self.rings()[ring].tail;
+        tail.store(until, Ordering::SeqCst); // pairs with: wait_for_room in recorder.c
+        if writer_waits.load(Ordering::SeqCst) != 0 {
+            writer_waits.store(0, Ordering::Relaxed);
+            futex_wake(writer_waits);
         }
     }
 
@@ -330,18 +355,10 @@ struct Extra {
 }
 
 impl Extra {
-    fn event(&self, kind: Kind, raw: RawEvent, address: u64, now: u64) -> Event {
+    fn event(&self, kind: Kind, raw: RawEvent, address: u64, time: u64) -> Event {
         let size = raw.second & SIZE_MAX;
-        let low = raw.second >> SIZE_BITS;
-        // The event's time is not later than `now`, and its low bits are known.
-        let behind = now.wrapping_sub(low) & ((1 << TIME_BITS) - 1);
         Event {
-            // A counter of another processor may be slightly ahead: that is no hour behind.
-            time: if behind < 1 << (TIME_BITS - 1) {
-                now.saturating_sub(behind)
-            } else {
-                now + (1 << TIME_BITS) - behind
-            },
+            time,
             address,
             size: if size == SIZE_MAX { self.size } else { size },
             stack: self.stack,
@@ -349,6 +366,13 @@ impl Extra {
             alignment_log2: (raw.first >> 48) as u8,
         }
     }
+}
+
+/// The time of which the low bits are known, and that it is less than an hour from another one.
+fn full_time(low: u64, near: u64) -> u64 {
+    let shift = u64::BITS - TIME_BITS;
+    let ahead = (low.wrapping_sub(near) << shift) as i64 >> shift;
+    near.wrapping_add_signed(ahead)
 }
 
 pub fn futex_wake(word: &AtomicU32) {

@@ -19,6 +19,9 @@ const NUMBER_BYTES: usize = 10; // the longest number
 const UNIT_LOG2: u32 = 4; // nearly all blocks lie at multiples of 16
 const CLASSES: usize = 256;
 
+/// With a kind: at the time of the event before.
+const SAME_TIME: u8 = 0x80;
+
 /// Append a number, seven bits a byte, lowest first.
 pub fn put(column: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -26,6 +29,44 @@ pub fn put(column: &mut Vec<u8>, mut value: u64) {
         value >>= 7;
     }
     column.push(value as u8);
+}
+
+/// Bytes to be compressed together. They have room before they are put, so that each takes no more than
+/// a comparison: the recorder waits for the encoder.
+#[derive(Default)]
+struct Column(Vec<u8>);
+
+impl Column {
+    fn make_room(&mut self, bytes: usize) {
+        self.0.reserve(bytes.saturating_sub(self.0.len()));
+    }
+
+    /// # Safety
+    /// There has to be room.
+    #[inline]
+    unsafe fn put_byte(&mut self, byte: u8) {
+        let length = self.0.len();
+        debug_assert!(length < self.0.capacity());
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.0.as_mut_ptr().add(length).write(byte);
+            self.0.set_len(length + 1);
+        }
+    }
+
+    /// # Safety
+    /// There has to be room for `NUMBER_BYTES`.
+    #[inline]
+    unsafe fn put(&mut self, mut value: u64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            while value >= 0x80 {
+                self.put_byte(value as u8 | 0x80);
+                value >>= 7;
+            }
+            self.put_byte(value as u8);
+        }
+    }
 }
 
 /// Take one number off the front; None at the end, or when it has no end.
@@ -131,8 +172,12 @@ const HEAD_BYTES: usize = 12 + 16 + COLUMNS * 8;
 pub struct Encoder {
     head: ChunkHead,
     before: Before,
-    columns: [Vec<u8>; COLUMNS],
+    columns: [Column; COLUMNS],
+    /// Events that the columns have room for.
+    room: usize,
     has_stacks: bool,
+    /// Events that give a block.
+    given: usize,
 }
 
 impl Encoder {
@@ -145,7 +190,9 @@ impl Encoder {
             },
             before: Before::new(0),
             columns: Default::default(),
+            room: 0,
             has_stacks: false,
+            given: 0,
         }
     }
 
@@ -157,8 +204,9 @@ impl Encoder {
             ..ChunkHead::default()
         };
         self.before = Before::new(0);
-        self.columns.iter_mut().for_each(Vec::clear);
+        self.columns.iter_mut().for_each(|column| column.0.clear());
         self.has_stacks = false;
+        self.given = 0;
     }
 
     pub fn head(&self) -> ChunkHead {
@@ -169,37 +217,62 @@ impl Encoder {
         self.head.count as usize == CHUNK_EVENTS
     }
 
+    #[inline]
     pub fn push(&mut self, event: &Event) {
+        if self.head.count as usize >= self.room {
+            self.make_room();
+        }
         if self.head.count == 0 {
             self.head.first = event.time;
             self.before = Before::new(event.time);
         }
-        let time = event.time.max(self.before.time);
-        put(&mut self.columns[TIMES], time - self.before.time);
-        self.before.time = time;
-        self.columns[KINDS].push(event.kind as u8);
-        if event.kind.gives() {
-            let class = class_of(event.size);
-            put(&mut self.columns[SIZES], event.size);
-            put(
-                &mut self.columns[GIVEN],
-                way(self.before.near(class), event.address),
-            );
-            put(&mut self.columns[STACKS], event.stack.into());
-            self.has_stacks |= event.stack != 0;
-            self.before.note_given(class, event.address);
-        } else {
-            put(
-                &mut self.columns[TAKEN],
-                way(self.before.taken, event.address),
-            );
-            self.before.taken = event.address;
-        }
-        if event.kind == Kind::Aligned {
-            self.columns[ALIGNMENTS].push(event.alignment_log2);
-        }
-        self.head.last = time;
+        // SAFETY: there is room for another event, and in each column it puts one number at most.
+        unsafe { self.put(event) };
+        self.head.last = self.before.time;
         self.head.count += 1;
+    }
+
+    #[cold]
+    fn make_room(&mut self) {
+        self.room = (self.room * 2).max(1024);
+        for column in &mut self.columns {
+            column.make_room(self.room * NUMBER_BYTES);
+        }
+    }
+
+    #[inline]
+    unsafe fn put(&mut self, event: &Event) {
+        let [kinds, times, sizes, given, taken, alignments, stacks] = &mut self.columns;
+        // SAFETY: the caller's promise.
+        unsafe {
+            if event.time > self.before.time {
+                kinds.put_byte(event.kind as u8);
+                times.put(event.time - self.before.time);
+                self.before.time = event.time;
+            } else {
+                kinds.put_byte(event.kind as u8 | SAME_TIME);
+            }
+            if !event.kind.gives() {
+                taken.put(way(self.before.taken, event.address));
+                self.before.taken = event.address;
+                return;
+            }
+            let class = class_of(event.size);
+            sizes.put(event.size);
+            given.put(way(self.before.near(class), event.address));
+            self.before.note_given(class, event.address);
+            if event.kind == Kind::Aligned {
+                alignments.put_byte(event.alignment_log2);
+            }
+            if event.stack != 0 && !self.has_stacks {
+                self.has_stacks = true;
+                stacks.0.resize(self.given, 0); // those before had none
+            }
+            if self.has_stacks {
+                stacks.put(event.stack.into());
+            }
+            self.given += 1;
+        }
     }
 
     /// The chunk as a record's contents.
@@ -208,9 +281,6 @@ impl Encoder {
         compressor: &mut zstd::bulk::Compressor,
         out: &mut Vec<u8>,
     ) -> io::Result<()> {
-        if !self.has_stacks {
-            self.columns[STACKS].clear();
-        }
         let start = out.len();
         let head = self.head;
         for word in [head.process, head.thread, head.count] {
@@ -219,7 +289,7 @@ impl Encoder {
         out.extend(head.first.to_le_bytes());
         out.extend(head.last.to_le_bytes());
         out.resize(start + HEAD_BYTES, 0);
-        for (number, column) in self.columns.iter().enumerate() {
+        for (number, Column(column)) in self.columns.iter().enumerate() {
             let mut packed = 0;
             if !column.is_empty() {
                 let at = out.len();
@@ -306,8 +376,10 @@ impl Decoder {
         }
         events.reserve(columns[KINDS].len());
         for &number in columns[KINDS] {
-            let kind = Kind::from_number(number)?;
-            before.time = before.time.checked_add(get(&mut columns[TIMES])?)?;
+            let kind = Kind::from_number(number & !SAME_TIME)?;
+            if number & SAME_TIME == 0 {
+                before.time = before.time.checked_add(get(&mut columns[TIMES])?)?;
+            }
             let mut event = Event {
                 time: before.time,
                 address: 0,

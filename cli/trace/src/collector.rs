@@ -34,6 +34,8 @@ pub struct Collector<'a> {
     /// For rings that several threads share.
     encoders: HashMap<u32, Encoder>,
     stacks: Vec<(u32, Vec<u64>)>,
+    /// The time of the last event of each ring.
+    times: Vec<u64>,
     pub processes: u64,
     /// Why nothing more is written.
     pub stopped: Option<Reason>,
@@ -55,6 +57,7 @@ impl<'a> Collector<'a> {
             encoder: Encoder::new(0, 0),
             encoders: HashMap::new(),
             stacks: Vec::new(),
+            times: vec![0; channel.rings().len()],
             processes: 0,
             stopped: None,
         }
@@ -210,7 +213,8 @@ impl<'a> Collector<'a> {
         let ring = &self.channel.rings()[index];
         let end = self.channel.end(index);
         if self.stopped.is_some() {
-            self.channel.take(index, end, 0, |_| ());
+            self.channel
+                .take(index, end, 0, &mut self.times[index], |_| ());
             return Ok(());
         }
         if ring.thread == 0 {
@@ -240,9 +244,10 @@ impl<'a> Collector<'a> {
             channel,
             encoder,
             stacks,
+            times,
             ..
         } = self;
-        channel.take(index, end, now(), |taken| match taken {
+        channel.take(index, end, now(), &mut times[index], |taken| match taken {
             Taken::Event { event, .. } => encoder.push(&event),
             Taken::NewStack { number, frames } => stacks.push((number, frames.to_vec())),
         });
@@ -260,9 +265,10 @@ impl<'a> Collector<'a> {
             channel,
             encoders,
             stacks,
+            times,
             ..
         } = self;
-        channel.take(index, end, now(), |taken| match taken {
+        channel.take(index, end, now(), &mut times[index], |taken| match taken {
             Taken::Event { thread, event } => encoders
                 .entry(thread)
                 .or_insert_with(|| Encoder::new(process, thread))
@@ -385,7 +391,7 @@ mod tests {
     /// A thread that has ended frees once more, in a ring that was there before its own.
     #[test]
     fn what_a_thread_does_after_its_end_comes_last() {
-        let channel = Channel::create(0).unwrap();
+        let channel = Channel::create(0, 0).unwrap();
         let (shared, own) = (0, 1);
         channel.begin_ring(shared, 1, 0);
         channel.begin_ring(own, 1, 7);

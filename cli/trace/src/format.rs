@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 pub const MAGIC: [u8; 8] = *b"HAKTRACE";
-pub const VERSION: u32 = 1;
+/// Version 1 gave every event a time of its own, and is read as well.
+pub const VERSION: u32 = 2;
 pub const FILE_HEAD_BYTES: u64 = 16;
 pub const RECORD_HEAD_BYTES: usize = 12;
 pub const TRAILER_BYTES: u64 = 16;

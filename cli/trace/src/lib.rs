@@ -18,5 +18,6 @@ pub mod reader;
 pub mod record;
 pub mod replay;
 pub mod replayer;
+mod slots;
 pub mod symbols;
 pub mod writer;

@@ -8,6 +8,7 @@
 use crate::codec::Decoder;
 use crate::event::{Event, Kind};
 use crate::reader::{Chunk, Reader};
+use crate::slots::{FreeSlots, Slot};
 use hakmem_lab::error::Result;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -17,14 +18,8 @@ const PATIENCE_SECONDS: f64 = 0.001;
 /// A free by so much earlier than the allocation of its address is of an older block there.
 const SURELY_EARLIER_SECONDS: f64 = 0.5e-6;
 
-/// Slots that a thread has freed and takes again itself, newest first.
-const OWN_SLOTS: usize = 256;
-/// How many calls, or how much memory, have to be freed after a slot before another thread takes it. So
-/// threads that are replayed need not take turns call by call, and yet none of them can run further
-/// ahead of those that free what it allocates.
-const APART_STEPS: u64 = 4096;
-const APART_BYTES: u64 = 4 << 20;
-
+/// A burst of events of which only the first has a time of its own is not longer than this.
+const BURST_SECONDS: f64 = 20e-6;
 /// A block that is live, or was until the step that tells of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
@@ -77,16 +72,6 @@ struct Thread {
     next: usize,
     /// The slot of a realloc that has begun.
     moving: Option<u32>,
-    /// Slots that it has freed, with their turns: one that has moved on since is another's.
-    freed: VecDeque<(u32, u32)>,
-}
-
-/// A slot without a block, and what all threads had done when it was freed.
-struct FreeSlot {
-    slot: u32,
-    turn: u32,
-    step: u64,
-    bytes: u64,
 }
 
 pub struct Ordered<'a> {
@@ -94,6 +79,7 @@ pub struct Ordered<'a> {
     decoder: Decoder,
     patience: u64,
     surely_earlier: u64,
+    burst: u64,
     /// Numbers of the threads.
     pub threads: Vec<u32>,
     states: Vec<Thread>,
@@ -103,17 +89,35 @@ pub struct Ordered<'a> {
     waiting: Vec<(u64, usize)>,
     live: FxHashMap<u64, u32>,
     blocks: Vec<Block>,
-    /// All slots without a block, oldest first, and some that have one again.
-    free_slots: VecDeque<FreeSlot>,
-    /// What has been freed so far.
-    freed_steps: u64,
-    freed_bytes: u64,
+    free_slots: FreeSlots,
     pub live_bytes: u64,
     pub live_blocks: u64,
     /// Steps that others waited for, and those that never came.
     pub foreign: u64,
     pub implied: u64,
     pending: Option<Step>,
+}
+
+fn is_free(blocks: &[Block], slot: Slot) -> bool {
+    blocks[slot.number as usize].turn == slot.turn
+}
+
+/// Events that have no times of their own lie evenly between those that have, if these are near.
+fn spread_times(events: &mut [Event], burst: u64) {
+    let mut first = 0;
+    for next in 1..events.len() {
+        let (from, to) = (events[first].time, events[next].time);
+        if to == from {
+            continue;
+        }
+        let count = (next - first) as u64;
+        if count > 1 && to - from <= burst {
+            for (place, event) in events[first..next].iter_mut().enumerate() {
+                event.time += (to - from) * place as u64 / count;
+            }
+        }
+        first = next;
+    }
 }
 
 impl<'a> Ordered<'a> {
@@ -133,12 +137,12 @@ impl<'a> Ordered<'a> {
                     events: Vec::new(),
                     next: 0,
                     moving: None,
-                    freed: VecDeque::new(),
                 });
                 threads.len() - 1
             });
             states[position].chunks.push_back(*chunk);
         }
+        let free_slots = FreeSlots::of_threads(states.len());
         let queue = states
             .iter()
             .enumerate()
@@ -151,6 +155,7 @@ impl<'a> Ordered<'a> {
             decoder: Decoder::new()
                 .map_err(|error| hakmem_lab::failed!("cannot decompress: {error}"))?,
             surely_earlier: (SURELY_EARLIER_SECONDS * reader.units_per_second()) as u64,
+            burst: (BURST_SECONDS * reader.units_per_second()) as u64,
             patience: (PATIENCE_SECONDS * reader.units_per_second()) as u64 + 1,
             threads,
             states,
@@ -158,9 +163,7 @@ impl<'a> Ordered<'a> {
             waiting: Vec::new(),
             live: FxHashMap::default(),
             blocks: Vec::new(),
-            free_slots: VecDeque::new(),
-            freed_steps: 0,
-            freed_bytes: 0,
+            free_slots,
             live_bytes: 0,
             live_blocks: 0,
             foreign: 0,
@@ -192,11 +195,12 @@ impl<'a> Ordered<'a> {
             state.next = 0;
             let Some(chunk) = state.chunks.pop_front() else {
                 state.events = Vec::new();
-                state.freed = VecDeque::new();
+                self.free_slots.forget(thread);
                 return Ok(None);
             };
             self.reader
                 .read_chunk(&chunk, &mut self.decoder, &mut state.events)?;
+            spread_times(&mut state.events, self.burst);
         }
         Ok(Some(state.events[state.next]))
     }
@@ -312,29 +316,13 @@ impl<'a> Ordered<'a> {
         }
     }
 
-    /// A slot for a new block: one that nobody else has freed lately, since the replaying thread waits
-    /// until it is free.
     fn take_slot(&mut self, thread: usize) -> u32 {
-        while let Some((slot, turn)) = self.states[thread].freed.pop_back() {
-            if self.blocks[slot as usize].turn == turn {
-                return slot;
-            }
-        }
-        while let Some(oldest) = self.free_slots.front() {
-            let is_free = self.blocks[oldest.slot as usize].turn == oldest.turn;
-            let is_apart = self.freed_steps - oldest.step >= APART_STEPS
-                || self.freed_bytes - oldest.bytes >= APART_BYTES;
-            if is_free && !is_apart {
-                break;
-            }
-            let slot = oldest.slot;
-            self.free_slots.pop_front();
-            if is_free {
-                return slot;
-            }
-        }
-        self.blocks.push(Block::default());
-        self.blocks.len() as u32 - 1
+        let blocks = &self.blocks;
+        let taken = self.free_slots.take(thread, |slot| is_free(blocks, slot));
+        taken.unwrap_or_else(|| {
+            self.blocks.push(Block::default());
+            self.blocks.len() as u32 - 1
+        })
     }
 
     /// Take a block out of the live ones: its slot is free for another.
@@ -342,25 +330,12 @@ impl<'a> Ordered<'a> {
         let block = self.blocks[slot as usize];
         let turn = block.turn + 1;
         self.blocks[slot as usize].turn = turn;
-        self.freed_steps += 1;
-        self.freed_bytes += block.size;
-        let freed = &mut self.states[thread].freed;
-        if freed.len() == OWN_SLOTS {
-            freed.pop_front();
-        }
-        freed.push_back((slot, turn));
-        self.free_slots.push_back(FreeSlot {
-            slot,
-            turn,
-            step: self.freed_steps,
-            bytes: self.freed_bytes,
-        });
-        // Slots that their own threads took again are still in there.
-        if self.free_slots.len() > 2 * (self.blocks.len() + APART_STEPS as usize) {
-            let blocks = &self.blocks;
-            self.free_slots
-                .retain(|free| blocks[free.slot as usize].turn == free.turn);
-        }
+        let free = Slot { number: slot, turn };
+        let (slots, blocks) = (self.blocks.len(), &self.blocks);
+        self.free_slots
+            .put(thread, free, block.size, slots, |slot| {
+                is_free(blocks, slot)
+            });
         self.live_bytes -= block.size;
         self.live_blocks -= 1;
         block

@@ -107,9 +107,9 @@ impl Reader {
             .filter(|()| head[..8] == format::MAGIC)
             .ok_or_else(|| usage!("{path} is no trace: record one with hakmem record"))?;
         let version = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
-        if version != format::VERSION {
+        if !(1..=format::VERSION).contains(&version) {
             return Err(usage!(
-                "{path} has trace format {version}; this hakmem reads format {}: use the hakmem \
+                "{path} has trace format {version}; this hakmem reads up to {}: use the hakmem \
                  that recorded it, or a newer one",
                 format::VERSION
             ));

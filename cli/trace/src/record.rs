@@ -37,14 +37,17 @@ pub struct Recorded {
 
 /// A time that is long enough for the first guess at the clock's speed.
 const CALIBRATION: Duration = Duration::from_millis(5);
+/// A process's only thread asks for the time of one event in 16 while that is less than this apart.
+const BURST: Duration = Duration::from_micros(2);
 
 pub fn record(options: &Options) -> Result<Recorded> {
     // SAFETY: a file that may not grow is an error of write(), and no signal.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    let channel = Channel::create(options.stack_frames)?;
     let calibration = Calibration::start();
     let start = now();
     std::thread::sleep(CALIBRATION);
+    let burst_ticks = calibration.ticks_per_second() * BURST.as_secs_f64();
+    let channel = Channel::create(options.stack_frames, burst_ticks as u64)?;
     let units =
         |calibration: &Calibration| calibration.ticks_per_second() / f64::from(1 << TIME_SHIFT);
     let mut writer = Writer::create(&options.output, options.limit)?;

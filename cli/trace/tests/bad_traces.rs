@@ -82,17 +82,29 @@ fn a_byte_changed_is_noticed() {
     }
 }
 
+/// Version 2 only adds events without a time of their own.
+#[test]
+fn the_older_version_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    write(&path, &some_threads(), 50);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8] = 1;
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(read(&path).unwrap(), some_threads());
+}
+
 #[test]
 fn a_newer_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     write(&path, &some_threads(), 50);
     let mut bytes = fs::read(&path).unwrap();
-    bytes[8] = 2;
+    bytes[8] = 3;
     fs::write(&path, &bytes).unwrap();
     let line = read(&path).unwrap_err();
     assert!(
-        line.contains("has trace format 2; this hakmem reads format 1"),
+        line.contains("has trace format 3; this hakmem reads up to 2"),
         "{line}"
     );
 }

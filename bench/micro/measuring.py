@@ -3,7 +3,7 @@
 the difference is known.
 
     bench/micro/measuring.py overhead                 time and CPU time under compare against plain runs, in turn
-    bench/micro/measuring.py copies COMPARISONS RUNS  two copies of hakmem, and one with a delay of 5 %
+    bench/micro/measuring.py copies COMPARISONS [RUNS]  two copies of hakmem, and one with a delay of 5 %
 
 Both take minutes of a machine that does nothing else. Nothing is judged: the figures are for
 docs/measuring.md.
@@ -111,15 +111,17 @@ def make_libraries(folder: Path) -> dict[str, Path]:
     return copies | {"delayed": delayed}
 
 
-def copies(folder: Path, comparisons: int, runs: int) -> None:
+def copies(folder: Path, comparisons: int, runs: int | None) -> None:
     libraries = make_libraries(folder)
     named = ",".join(f"{name}={path}" for name, path in libraries.items())
     verdicts: dict[str, list[str]] = {"two": [], "delayed": []}
     ratios: dict[str, list[float]] = {"two": [], "delayed": []}
     command = command_of(COPIES_PROGRAM, folder)
-    options = ["-n", str(runs), "-a", named, "--baseline", "one"]
+    options = ["-a", named, "--baseline", "one", *(["-n", str(runs)] if runs else [])]
+    run_counts = []
     for _ in range(comparisons):
-        _, rows = compare(command, folder, *options)
+        samples, rows = compare(command, folder, *options)
+        run_counts.append(max(sample["round"] for sample in samples))
         for name in verdicts:
             ratios[name].append(float(rows[name][3]))
             verdicts[name].append(rows[name][5])
@@ -128,6 +130,7 @@ def copies(folder: Path, comparisons: int, runs: int) -> None:
         said = ", ".join(f"{word} {count}" for word, count in found.items())
         print(f"{name}: of {comparisons} comparisons {said}; ratios {min(ratios[name]):.3f} to "
               f"{max(ratios[name]):.3f}, median {statistics.median(ratios[name]):.3f}")
+    print(f"runs of each: {min(run_counts)} to {max(run_counts)}, median {statistics.median(run_counts):.0f}")
 
 
 def main() -> int:
@@ -136,8 +139,8 @@ def main() -> int:
         folder = Path(name)
         if words == ["overhead"]:
             overhead(folder)
-        elif len(words) == 3 and words[0] == "copies" and all(word.isdigit() for word in words[1:]):
-            copies(folder, int(words[1]), int(words[2]))
+        elif len(words) in (2, 3) and words[0] == "copies" and all(word.isdigit() for word in words[1:]):
+            copies(folder, int(words[1]), int(words[2]) if len(words) == 3 else None)
         else:
             print(__doc__, file=sys.stderr)
             return 2

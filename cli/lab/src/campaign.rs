@@ -1,15 +1,23 @@
 //! All workloads under all allocators, interleaved, kept as they come.
 //!
 //! For each workload: one unrecorded run of each allocator, then rounds of one run each. The order
-//! turns by one place a round, so that no allocator always follows the same neighbour. What is
+//! turns by one place a round, so that no allocator always follows the same neighbour. If more rounds are
+//! allowed than asked for, they go on for a while until the intervals are narrow. What is
 //! finished is in the document, whatever stops the campaign, and can be gone on with.
 
 use crate::allocator::Allocator;
 use crate::document::{AllocatorRecord, Document, Refused, Sample, VariantRecord};
 use crate::error::Result;
 use crate::meter::{self, Meter, Stop};
+use crate::summary;
 use crate::workload::{Judge, Workload};
 use indexmap::IndexMap;
+use std::time::{Duration, Instant};
+
+/// How long rounds may go on that nobody has asked for, and after how many of them it is seen whether
+/// there are enough.
+const MORE_TIME: Duration = Duration::from_secs(60);
+const MORE_ROUNDS: u32 = 5;
 
 /// How a campaign ended, if not by an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +154,10 @@ impl<'a> Campaign<'a> {
         for allocator in self.allocators.clone() {
             self.attempt(&workload, &allocator, 0, expected.as_deref())?;
         }
-        for round in rounds {
+        let mut round = 0;
+        let mut until = None;
+        while self.has_another_round(&workload.name, round, &mut until) {
+            round += 1;
             let mut order = self.allocators.clone();
             order.rotate_left(round as usize % self.allocators.len());
             for allocator in order {
@@ -159,7 +170,20 @@ impl<'a> Campaign<'a> {
             }
             self.observer.round_ended(&self.document)?;
         }
+        self.document.settings.runs = round;
         Ok(())
+    }
+
+    /// `until`: when rounds end that nobody has asked for.
+    fn has_another_round(&self, variant: &str, round: u32, until: &mut Option<Instant>) -> bool {
+        let settings = &self.document.settings;
+        if round < settings.runs {
+            return true;
+        }
+        let now = Instant::now();
+        round < settings.runs_max
+            && now < *until.get_or_insert(now + MORE_TIME)
+            && (round % MORE_ROUNDS != 0 || !summary::is_certain(&self.document, variant))
     }
 
     /// What a run without preload puts out; Some(None) where the answer is declared. None: the
@@ -226,10 +250,10 @@ impl<'a> Campaign<'a> {
             allocator: &allocator.name,
             round,
             runs_done: self.runs_done - 1,
-            runs_in_all: self.runs_in_all(),
+            runs_in_all: self.runs_in_all(round),
             left_s: self.left_s(workload, round),
         });
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         match self.meter.measure(workload, allocator) {
             Ok(sample) => {
                 let key = (workload.name.clone(), allocator.name.clone());
@@ -277,8 +301,14 @@ impl<'a> Campaign<'a> {
         self.document.notes.push(note);
     }
 
-    fn runs_in_all(&self) -> usize {
-        let rounds = self.document.settings.runs as usize + 1;
+    /// How many rounds there will be, as far as one knows in this one.
+    fn rounds(&self, round: u32) -> u32 {
+        let next_look = round.next_multiple_of(MORE_ROUNDS);
+        self.document.settings.runs.max(next_look)
+    }
+
+    fn runs_in_all(&self, round: u32) -> usize {
+        let rounds = self.rounds(round) as usize + 1;
         self.workloads.len() * self.allocators.len() * rounds
     }
 
@@ -298,8 +328,7 @@ impl<'a> Campaign<'a> {
                     .unwrap_or(average)
             })
             .sum();
-        let rounds_left =
-            f64::from(self.document.settings.runs - round.min(self.document.settings.runs));
+        let rounds_left = f64::from(self.rounds(round) - round);
         let rest = self
             .workloads
             .iter()

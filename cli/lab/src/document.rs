@@ -37,10 +37,17 @@ pub struct Document {
     pub refused: Vec<Refused>,
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// What was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     pub runs: u32,
+    /// More than `runs` at first, as long as intervals are wide; 0: no more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub runs_max: u32,
     pub quick: bool,
     pub real: bool,
     pub timeout_s: u64,

@@ -1,7 +1,9 @@
 //! Numbers from numbers: no clock, no file, no state.
 //!
-//! Ratios come with an interval from resampling both sides (bootstrap). The generator is seeded
-//! from the data's name, so that the same file always gives the same table.
+//! Ratios come with an interval: that of Wilcoxon's signed ranks over the pairs of runs that belong to one
+//! round, which is exact whatever the noise is like; with too few pairs, or of several workloads together,
+//! one from resampling both sides (bootstrap). The generator is seeded from the data's name, so that the
+//! same file always gives the same table.
 
 use std::hash::Hasher;
 
@@ -9,6 +11,12 @@ use std::hash::Hasher;
 const RESAMPLES: usize = 2000;
 /// How much of the resampled values an interval leaves out at each end.
 const TAIL: f64 = 0.025;
+
+/// The same of signed ranks. 2 % and not 2.5: whoever makes more runs until the interval is narrow is right
+/// in 94.5 % of the cases with the one, and in 95.7 % with the other.
+const RANK_TAIL: f64 = 0.02;
+/// Fewer pairs have no such interval.
+const PAIRS_MIN: usize = 6;
 
 /// A ratio of two medians, and the 95 % interval that holds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,9 +90,59 @@ pub fn geometric_mean(numbers: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// The median of `ours` over that of `theirs`. None when either has no samples, or theirs is 0.
+/// How `ours` stands to `theirs`, round by round. None when either has no samples, or some are 0.
 pub fn ratio(ours: &[f64], theirs: &[f64], seed: &str) -> Option<Ratio> {
-    geometric_mean_ratio(&[(ours, theirs)], seed)
+    let pairs: Vec<f64> = ours
+        .iter()
+        .zip(theirs)
+        .map(|(ours, theirs)| (ours / theirs).ln())
+        .collect();
+    if pairs.len() < PAIRS_MIN || !pairs.iter().all(|pair| pair.is_finite()) {
+        return geometric_mean_ratio(&[(ours, theirs)], seed);
+    }
+    let means = pairwise_means(&pairs);
+    let out = ranks_left_out(pairs.len());
+    Some(Ratio {
+        value: quantile_of_sorted(&means, 0.5).exp(),
+        low: means[out].exp(),
+        high: means[means.len() - 1 - out].exp(),
+    })
+}
+
+/// The means of all pairs of numbers, each with itself too, in order. Their median is Hodges and Lehmann's
+/// estimate of the middle.
+fn pairwise_means(numbers: &[f64]) -> Vec<f64> {
+    let mut means: Vec<f64> = numbers
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| numbers[at..].iter().map(move |other| (one + other) / 2.0))
+        .collect();
+    means.sort_by(f64::total_cmp);
+    means
+}
+
+/// How many of the pairwise means lie outside the interval, at each end: as many as the sum of the ranks
+/// of the positive ones of `count` differences rarely is below, when either sign is as likely.
+fn ranks_left_out(count: usize) -> usize {
+    let sums = count * (count + 1) / 2;
+    let mut chances = vec![0.0; sums + 1];
+    chances[0] = 1.0;
+    for rank in 1..=count {
+        for sum in (0..=sums).rev() {
+            let with_rank = if sum >= rank {
+                chances[sum - rank]
+            } else {
+                0.0
+            };
+            chances[sum] = (chances[sum] + with_rank) / 2.0;
+        }
+    }
+    let mut below = 0.0;
+    let rare = chances.iter().take_while(|chance| {
+        below += *chance;
+        below <= RANK_TAIL
+    });
+    rare.count().saturating_sub(1)
 }
 
 /// The geometric mean, over pairs of sample sets, of the ratios of their medians.
@@ -210,6 +268,27 @@ mod tests {
         assert!(found.low < found.value && found.value < found.high);
         assert_eq!(ratio(&ours, &theirs, "seed"), Some(found));
         assert_ne!(ratio(&ours, &theirs, "other"), Some(found));
+    }
+
+    #[test]
+    fn the_ranks_left_out_are_those_of_the_tables() {
+        // Two-sided critical values of the signed-rank test at 4 %: P(T <= 0 of 6) is 1.6 %,
+        // P(T <= 8 of 10) 2.4 %, P(T <= 7 of 10) 1.9 %.
+        assert_eq!(ranks_left_out(6), 0);
+        assert_eq!(ranks_left_out(10), 7);
+    }
+
+    #[test]
+    fn what_slows_down_a_whole_round_is_no_difference() {
+        let theirs: Vec<f64> = (0..10).map(|round| 1.0 + f64::from(round)).collect();
+        let ours: Vec<f64> = theirs.iter().map(|time| time * 1.05).collect();
+        let found = ratio(&ours, &theirs, "").unwrap();
+        assert!((found.value - 1.05).abs() < 1e-12);
+        assert_eq!(found.difference(), Difference::More);
+        assert_eq!(
+            ratio(&theirs, &theirs, "").unwrap().difference(),
+            Difference::NotShown
+        );
     }
 
     #[test]

@@ -176,6 +176,23 @@ pub fn standing(
     })
 }
 
+/// Intervals within which allocators can be told apart that differ by 5 %.
+const NARROW: f64 = 1.05;
+
+/// Are all ratios of a comparison known well? It matters how wide the intervals are, and not where they lie:
+/// who stops when a difference shows finds one in the end.
+pub fn is_certain(document: &Document, variant: &str) -> bool {
+    let values = values(document, Metric::Time);
+    let baseline = default_baseline(document);
+    let Some(row) = values.get(variant) else {
+        return true;
+    };
+    row.keys().all(|name| {
+        let ratio = standing(row, name, &baseline).and_then(|standing| standing.ratio);
+        ratio.is_none_or(|ratio| ratio.high / ratio.low <= NARROW)
+    })
+}
+
 /// What a comparison is against when nobody says: glibc if it is there, else the first.
 pub fn default_baseline(document: &Document) -> String {
     let chosen = &document.settings.baseline;

@@ -1,6 +1,10 @@
-// Medians and their intervals, as the command line has them: resampled with a fixed seed.
+// Medians and their intervals, as the command line has them: by signed ranks of the pairs of runs of one
+// round, or resampled with a fixed seed.
 
 const RESAMPLES = 1000;
+// As in cli/lab/src/statistics.rs.
+const PAIRS_MIN = 6;
+const RANK_TAIL = 0.02;
 
 export const sorted = (numbers) => [...numbers].sort((a, b) => a - b);
 
@@ -41,8 +45,35 @@ export function interval(numbers) {
     return middle(Array.from({ length: RESAMPLES }, () => resampled(numbers, next)));
 }
 
-// The interval that holds 95 % of the ratios of resampled medians.
+// How many of the pairwise means of so many differences lie outside their interval, at each end.
+function ranksLeftOut(count) {
+    const sums = (count * (count + 1)) / 2;
+    const chances = new Array(sums + 1).fill(0);
+    chances[0] = 1;
+    for (let rank = 1; rank <= count; rank++) {
+        for (let sum = sums; sum >= 0; sum--) {
+            chances[sum] = (chances[sum] + (sum >= rank ? chances[sum - rank] : 0)) / 2;
+        }
+    }
+    let out = 0;
+    for (let below = chances[0] + chances[1]; below <= RANK_TAIL; below += chances[out + 1]) {
+        out++;
+    }
+    return out;
+}
+
+function rankInterval(pairs) {
+    const means = sorted(pairs.flatMap((one, at) => pairs.slice(at).map((other) => (one + other) / 2)));
+    const out = ranksLeftOut(pairs.length);
+    return [means[out], means[means.length - 1 - out]];
+}
+
+// The interval that holds the ratio of two rows of runs in 95 % of the cases.
 export function ratioInterval(numbers, others) {
+    const pairs = numbers.slice(0, others.length).map((number, at) => Math.log(number / others[at]));
+    if (pairs.length >= PAIRS_MIN && pairs.every(Number.isFinite)) {
+        return rankInterval(pairs).map(Math.exp);
+    }
     const next = generator(numbers.length);
     return middle(Array.from({ length: RESAMPLES }, () => resampled(numbers, next) / resampled(others, next)));
 }

@@ -30,6 +30,12 @@ test("a ratio's interval holds 1 for equal samples, and not for samples that lie
     assert.ok(lower > 1.5);
 });
 
+test("what slows down a whole round is no difference", () => {
+    const rounds = [1, 2, 3, 4, 5, 6, 7];
+    const [low, high] = ratioInterval(rounds.map((time) => time * 1.25), rounds);
+    assert.ok(Math.abs(low - 1.25) < 1e-12 && Math.abs(high - 1.25) < 1e-12);
+});
+
 test("a tail says which part of the calls takes at least so long", () => {
     assert.deepEqual(tail([[10, 90], [100, 9], [1000, 1]], 100), [[1, 10], [0.1, 100], [0.01, 1000]]);
 });

@@ -157,6 +157,7 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
         runs: arguments
             .runs
             .unwrap_or(if arguments.quick { QUICK_RUNS } else { RUNS }),
+        runs_max: 0,
         quick: arguments.quick,
         real: arguments.real,
         timeout_s: TIMEOUT_S,

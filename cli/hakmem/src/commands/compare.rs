@@ -32,6 +32,9 @@ Examples:
   hakmem compare --server 'redis-server --port 7777' --ready 7777 \\
                  --client 'redis-benchmark -p 7777 -q -n 100000'";
 
+const RUNS: u32 = 10;
+const RUNS_MAX: u32 = 100;
+
 /// Run a program under several allocators in turn, and say which is the best for it
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = USAGE)]
@@ -49,9 +52,9 @@ pub struct Arguments {
     /// What ratios are against
     #[arg(short, long, value_name = "NAME", default_value = BASELINE)]
     baseline: String,
-    /// Runs of each
-    #[arg(short = 'n', long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    runs: u32,
+    /// Runs of each [default: 10, then up to 100 for a minute, until ratios are known to 5 %]
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
     /// What the program reads from standard input (default: nothing)
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
@@ -285,7 +288,8 @@ fn new_document(
         commit: places.root().and_then(machine::commit).unwrap_or_default(),
         started: machine::timestamp(),
         settings: Settings {
-            runs: arguments.runs,
+            runs: arguments.runs.unwrap_or(RUNS),
+            runs_max: arguments.runs.map_or(RUNS_MAX, |_| 0),
             timeout_s: arguments.timeout,
             allocators: arguments.allocators.clone(),
             baseline: baseline.into(),

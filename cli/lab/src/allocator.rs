@@ -55,6 +55,16 @@ pub struct Allocator {
 }
 
 impl Allocator {
+    /// The library that belongs to this command.
+    pub fn ours(places: &Places) -> Result<Allocator> {
+        let mut ours =
+            Allocator::from_library(OURS, &places.library()?, env!("CARGO_PKG_VERSION"))?;
+        if let Some(commit) = places.root().and_then(crate::machine::commit) {
+            ours.version = commit;
+        }
+        Ok(ours)
+    }
+
     /// What programs get when nothing is preloaded.
     pub fn of_system() -> Allocator {
         Allocator {
@@ -194,7 +204,7 @@ impl Catalogue {
             allocators: Vec::new(),
             left_out: Vec::new(),
         };
-        catalogue.allocators.push(ours(places)?);
+        catalogue.allocators.push(Allocator::ours(places)?);
         for (name, peer) in Manifest::load(&places.peers())?.peers {
             let path = places.peers().join(&peer.file);
             match Allocator::from_library(&name, &path, &peer.version) {
@@ -263,14 +273,6 @@ impl Catalogue {
         };
         base.with_settings(&settings)
     }
-}
-
-fn ours(places: &Places) -> Result<Allocator> {
-    let mut ours = Allocator::from_library(OURS, &places.library()?, env!("CARGO_PKG_VERSION"))?;
-    if let Some(commit) = places.root().and_then(crate::machine::commit) {
-        ours.version = commit;
-    }
-    Ok(ours)
 }
 
 /// The allocators that the system has installed.

@@ -9,7 +9,7 @@ use crate::signals;
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::profile::Profile;
-use hakmem_lab::allocator::{Catalogue, OURS};
+use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
 use hakmem_lab::launch::{Run, Running};
@@ -94,9 +94,7 @@ fn last_moment(profile: &Profile) -> Option<u64> {
 }
 
 fn run(arguments: &Arguments) -> Result<Run> {
-    let allocator = Catalogue::load(&Places::find()?)?
-        .choose(&[OURS.to_string()])?
-        .remove(0);
+    let allocator = Allocator::ours(&Places::find()?)?;
     let (name, words) = arguments
         .command
         .split_first()

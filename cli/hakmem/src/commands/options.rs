@@ -5,7 +5,7 @@ use crate::output::{print_json, terminal};
 use crate::target::{Opened, Target, open_process};
 use clap::Args;
 use hakmem_heap::options::Setting;
-use hakmem_lab::allocator::{Catalogue, OURS};
+use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use hakmem_lab::places::Places;
@@ -61,8 +61,7 @@ pub struct Sample(Child);
 impl Sample {
     /// In this environment, or in another mode.
     pub fn start(mode: Option<&str>) -> Result<Sample> {
-        let catalogue = Catalogue::load(&Places::find()?)?;
-        let ours = catalogue.choose(&[OURS.to_string()])?.remove(0);
+        let ours = Allocator::ours(&Places::find()?)?;
         let mut command = Command::new("/bin/sh");
         // It has come up when it writes its line.
         command

@@ -2,7 +2,7 @@
 
 use crate::commands::run::{environment, prove};
 use clap::Args;
-use hakmem_lab::allocator::{Catalogue, OURS};
+use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
 use hakmem_lab::launch::{End, Request, Run, Running};
@@ -93,8 +93,7 @@ struct Program {
 impl Program {
     fn new(command: &[OsString]) -> Result<Program> {
         let (name, words) = command.split_first().ok_or_else(|| usage!("no program"))?;
-        let catalogue = Catalogue::load(&Places::find()?)?;
-        let allocator = catalogue.choose(&[OURS.to_string()])?.remove(0);
+        let allocator = Allocator::ours(&Places::find()?)?;
         let executable = Executable::find(name)?;
         if let Some(obstacle) = executable.obstacle() {
             return Err(failed!(

@@ -2,11 +2,14 @@
 """Measures what measures: what `hakmem compare` adds to a run, and what it makes of allocators of which
 the difference is known.
 
+    bench/micro/measuring.py cost                     what a run under compare takes longer, and what compare
+                                                      does while a program runs, in CPU time
     bench/micro/measuring.py overhead                 time and CPU time under compare against plain runs, in turn
     bench/micro/measuring.py copies COMPARISONS [RUNS]  two copies of hakmem, and one with a delay of 5 %
 
-Both take minutes of a machine that does nothing else. Nothing is judged: the figures are for
-docs/measuring.md.
+The first takes half a minute, and its figures hold on a busy machine too: a start is short, and CPU time of
+compare is its own. The others take minutes of a machine that does nothing else. Nothing is judged: the figures
+are for docs/measuring.md.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import shutil
 import statistics
 import subprocess
@@ -35,6 +39,8 @@ PROGRAMS = {
 }
 GCC_FUNCTIONS = 120
 BLOCKS, RUNS_A_BLOCK = 8, 5
+STARTS = 200
+SLEEPS_FEW, SLEEPS_MANY = 3, 13
 COPIES_PROGRAM = ["bench_random_mixed", "1500000", "8192", "42"]
 
 
@@ -97,6 +103,38 @@ def overhead(folder: Path) -> None:
               f"{cpu} of the CPU time ({len(plain)} runs of each)", flush=True)
 
 
+def cpu_s_of(command: list[str | Path]) -> float:
+    """CPU time of a command and all that it has waited for."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, env=ENVIRONMENT, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def sleep_cpu_s(seconds: str) -> float:
+    """CPU time that one more run of `sleep` takes, its own and what compare does for it."""
+    few, many = (cpu_s_of([HAKMEM, "compare", "-n", str(count), "-a", "glibc", "--", "/bin/sleep", seconds])
+                 for count in (SLEEPS_FEW, SLEEPS_MANY))
+    return (many - few) / (SLEEPS_MANY - SLEEPS_FEW)
+
+
+def cost(folder: Path) -> None:
+    # A program that only starts and ends: the difference is what each run takes longer.
+    options = ["-n", str(STARTS), "-a", "glibc", "--ignore-output"]
+    samples, _ = compare(["/bin/true"], folder, *options)
+    traced = [sample["wall_s"] for sample in samples]
+    plain = [plain_run(["/bin/true"])[0] for _ in range(STARTS)]
+    generator = random.Random(1)
+    drawn = sorted(statistics.median(generator.choices(traced, k=STARTS)) -
+                   statistics.median(generator.choices(plain, k=STARTS)) for _ in range(2000))
+    print(f"a start and an end: {1e3 * statistics.median(plain):.2f} ms, under compare "
+          f"{1e3 * (statistics.median(traced) - statistics.median(plain)):+.2f} ms "
+          f"({1e3 * drawn[50]:+.2f} to {1e3 * drawn[-51]:+.2f}; {STARTS} runs of each)")
+    # A program that does nothing for a second: all CPU time is compare's.
+    second = sleep_cpu_s("1") - sleep_cpu_s("0")
+    print(f"a second of a run: {1e3 * second:.2f} ms of CPU time by compare")
+
+
 def make_libraries(folder: Path) -> dict[str, Path]:
     """Two copies of the library, and one that is made of the same objects and the delay."""
     copies = {name: folder / f"{name}.so" for name in ["one", "two"]}
@@ -137,7 +175,9 @@ def main() -> int:
     words = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if words == ["overhead"]:
+        if words == ["cost"]:
+            cost(folder)
+        elif words == ["overhead"]:
             overhead(folder)
         elif len(words) in (2, 3) and words[0] == "copies" and all(word.isdigit() for word in words[1:]):
             copies(folder, int(words[1]), int(words[2]) if len(words) == 3 else None)

@@ -90,6 +90,20 @@ static uintptr_t take_address(struct cursor *cursor, unsigned encoding, uintptr_
     }
 }
 
+// The block that begins at a place, with its length: an expression, an augmentation's data.
+static struct cursor take_block(struct cursor place)
+{
+    const uint64_t bytes = take_uleb(&place);
+    const uint64_t most = (uint64_t)(place.end - place.at);
+    place.end = place.at + (bytes < most ? bytes : most);
+    return place;
+}
+
+static void skip_block(struct cursor *program)
+{
+    program->at = take_block(*program).end;
+}
+
 // What all functions of a file or a part of it have in common (a CIE).
 struct common {
     struct cursor program;
@@ -128,9 +142,8 @@ static struct common read_common(const uint8_t *at)
     common.is_known = return_register == RETURN;
     if (*augmentation == 'z') {
         common.has_augmentation = true;
-        struct cursor data = record;
-        const uint64_t data_bytes = take_uleb(&data);
-        record.at = data.at + data_bytes;
+        struct cursor data = take_block(record);
+        skip_block(&record);
         while (*++augmentation != '\0') {
             if (*augmentation == 'R') {
                 common.address_encoding = (unsigned)take(&data, 1);
@@ -202,15 +215,6 @@ enum {
     OP_WHAT_LIES_THERE = 0x06
 }; // DW_OP_breg0 + register, DW_OP_deref
 
-// The block that begins at a place: an expression.
-static struct cursor take_block(struct cursor place)
-{
-    const uint64_t bytes = take_uleb(&place);
-    const uint64_t most = (uint64_t)(place.end - place.at);
-    place.end = place.at + (bytes < most ? bytes : most);
-    return place;
-}
-
 // Functions that align their stack say: the caller's frame ends at what lies at frame pointer + offset.
 // No other expression is understood.
 static void set_base_expression(struct row *row, struct cursor expression)
@@ -232,11 +236,6 @@ static bool set_saved_at_pointer(struct row *row, uint64_t which, struct cursor 
         row->rule.pointer_offset = HAK_FRAME_AT_POINTER;
     }
     return is_known;
-}
-
-static void skip_block(struct cursor *program)
-{
-    program->at = take_block(*program).end;
 }
 
 // An instruction on where the caller's frame ends. False: it is another.

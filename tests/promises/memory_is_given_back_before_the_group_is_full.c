@@ -1,3 +1,4 @@
+// not secure: large blocks are unmapped at once, so nothing waits
 // serial
 // native only
 // preload only

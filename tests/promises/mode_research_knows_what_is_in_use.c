@@ -1,3 +1,4 @@
+// not secure: it is a mode of its own
 // preload only
 // env: HAKMEM_MODE=research
 // In mode research the slabs' bitmaps say at every moment which blocks are in use: a free of any thread's shows

@@ -1,3 +1,4 @@
+// not secure: there are no magazines, and each thread has a quarantine
 // serial
 // native only
 // preload only

@@ -86,15 +86,17 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         (None, Some(seconds)) => {
             let wait = Duration::try_from_secs_f64(seconds)
                 .map_err(|_| usage!("--seconds {seconds}: a number from 0 on"))?;
-            let before = Moment::of(&opened, &opened.heap()?, snapshot(&opened)?)?;
+            let named = snapshot(&opened)?;
+            let before = Moment::of(&opened, &opened.heap()?, named)?;
             std::thread::sleep(wait);
             Some(before)
         }
         (None, None) => None,
     };
+    // Names take a while: what is to add up is read after them, together.
+    let named = snapshot(&opened)?;
     let profile = opened.profile()?;
     let heap = opened.heap()?;
-    let named = snapshot(&opened)?;
     if earlier.is_some() || arguments.save.is_some() {
         let moment = Moment::of(&opened, &heap, named.clone())?;
         if let Some(path) = &arguments.save {

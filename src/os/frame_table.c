@@ -417,9 +417,9 @@ static const uint8_t *find_function(const uint8_t *table, uintptr_t address)
     const uint32_t count = (uint32_t)take(&cursor, 4);
     const int32_t *entries = (const int32_t *)(const void *)cursor.at;
     const intptr_t wanted = (intptr_t)(address - (uintptr_t)table);
-    uint32_t first = 0; // entries below it begin at or before the address
-    for (uint32_t left = count; left > 0;) {
-        const uint32_t half = left / 2;
+    size_t first = 0; // entries below it begin at or before the address
+    for (size_t left = count; left > 0;) {
+        const size_t half = left / 2;
         if (entries[2 * (first + half)] <= wanted) {
             first += half + 1;
             left -= half + 1;

@@ -10,7 +10,7 @@
 #include "os/pressure.h"
 #include "slab/arena.h"
 
-enum { OFF, ALWAYS = 2 }; // option pressure
+enum { OFF = 0, ALWAYS = 2 }; // option pressure
 
 enum { SHORT_PARTS = 20, FULL_PARTS = 5 }; // of the time that tasks, and all tasks, wait
 #define LEDGER_PAUSE_NS UINT64_C(10000000000)

@@ -21,7 +21,7 @@ pub struct Decisions {
     pub latest: Vec<Decision>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Decision {
     /// Counted from 1.
     pub number: u64,

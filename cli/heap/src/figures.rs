@@ -4,7 +4,7 @@ use crate::heap::{CacheCounts, Content, Heap, OsCounts, Owner};
 use crate::timings::Timing;
 use serde::Serialize;
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
     pub release: String,
     /// By as many blocks each figure may be off, because they moved while it was read.

@@ -8,6 +8,7 @@
 pub mod control;
 pub mod core;
 pub mod decisions;
+pub mod effects;
 pub mod error;
 pub mod failures;
 mod fields;

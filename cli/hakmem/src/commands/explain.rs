@@ -6,6 +6,8 @@ use crate::output::{print_json, terminal};
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::decisions::{self, Decision, Decisions};
+use hakmem_heap::effects::{Effect, Hint, effects, hints};
+use hakmem_heap::figures::Figures;
 use hakmem_heap::options::Setting;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table};
@@ -15,16 +17,20 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   hakmem explain $(pidof redis-server)
+  hakmem explain 4711 --all
   HAKMEM_AB='magazine_bytes=1M|16M' hakmem run -- ./server & hakmem explain $!
 
 docs/learning.md says how a trial works; `hakmem options --explain` says what each option does.";
 
-/// Show what is set in a process and by whom, what contradicts itself, and what was decided on which evidence
+/// Show what is set in a process and by whom, what it has done there, what contradicts itself, and what was decided
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem explain [OPTIONS] PID\n       hakmem explain [OPTIONS] --core FILE")]
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
+    /// List every option, also those that have their defaults
+    #[arg(short, long)]
+    all: bool,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
@@ -34,25 +40,35 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.target.open()?;
     let settings = opened.settings()?;
     let decisions = opened.ask(decisions::read)?;
+    let figures = Figures::of(&opened.heap()?);
+    let effects = effects(&figures);
+    let hints = hints(&settings, &figures, &decisions);
     let contradictions = contradictions(&settings, &decisions);
     if arguments.json {
         print_json(&json!({
             "settings": settings,
+            "effects": effects,
             "contradictions": contradictions,
             "decisions": decisions,
+            "hints": hints,
         }))?;
     } else {
         let form = terminal();
         println!("{}\n", form.strong(&opened.title()));
-        print!("{}", settings_text(&settings, &decisions, form));
+        print!(
+            "{}",
+            settings_text(&settings, &decisions, arguments.all, form)
+        );
+        print!("{}", effects_text(&effects, form));
         print!("{}", contradictions_text(&contradictions, form));
         print!("{}", decisions_text(&decisions, &settings, form));
+        print!("{}", hints_text(&hints, &settings));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// What is not as it is by default, and what was measured of it here.
-fn settings_text(settings: &[Setting], decisions: &Decisions, form: Form) -> String {
+fn settings_text(settings: &[Setting], decisions: &Decisions, all: bool, form: Form) -> String {
     let mut table = Table::default();
     table.text_column("option", 0);
     table.number_column("value", 0);
@@ -69,7 +85,7 @@ fn settings_text(settings: &[Setting], decisions: &Decisions, form: Form) -> Str
     let mut is_empty = true;
     for setting in settings {
         let trial = measured(setting);
-        if setting.source == "default" && trial.is_none() {
+        if setting.source == "default" && trial.is_none() && !all {
             continue;
         }
         is_empty = false;
@@ -84,10 +100,36 @@ fn settings_text(settings: &[Setting], decisions: &Decisions, form: Form) -> Str
     if is_empty {
         return "every option has its default\n".into();
     }
-    format!(
-        "{}\nall other options have their defaults\n",
-        table.render(form)
-    )
+    let rest = if all {
+        ""
+    } else {
+        "all other options have their defaults\n"
+    };
+    format!("{}\n{rest}", table.render(form))
+}
+
+fn effects_text(effects: &[Effect], form: Form) -> String {
+    let lines: Vec<String> = effects
+        .iter()
+        .map(|effect| format!("  {}: {}\n", effect.option, effect.text))
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("\n{}\n{}", form.strong("counted here"), lines.concat())
+}
+
+/// What only a trial would tell.
+fn hints_text(hints: &[Hint], settings: &[Setting]) -> String {
+    let line = |hint: &Hint| {
+        let setting = settings.iter().find(|one| one.name == hint.option)?;
+        let (now, then) = (setting.text(setting.value), setting.text(hint.value));
+        let (option, reason) = (hint.option, &hint.reason);
+        Some(format!(
+            "to try: HAKMEM_AB='{option}={now}|{then}'; {reason}\n"
+        ))
+    };
+    hints.iter().filter_map(line).collect()
 }
 
 fn contradictions_text(lines: &[String], form: Form) -> String {
@@ -214,6 +256,10 @@ impl Judge<'_> {
         self.number(name) != 0
     }
 
+    fn is_off(&self, name: &str) -> bool {
+        self.find(name).is_some_and(|one| one.value == 0)
+    }
+
     fn is_word(&self, name: &str, word: &str) -> bool {
         self.find(name)
             .is_some_and(|one| one.text(one.value) == word)
@@ -243,6 +289,12 @@ impl Judge<'_> {
                 format!("{name} has no effect: deterministic allows nothing in the background"),
             );
         }
+        for name in ["decay_ms", "purge_start_bytes"] {
+            self.note(
+                self.is_chosen(name) && self.is_off("purger"),
+                format!("{name} has no effect: nothing is given back in the background, as purger is off"),
+            );
+        }
         self.note(
             self.is_on("ab") && self.is_on("elo"),
             "ab has no effect: with elo the learner sets options",
@@ -257,6 +309,10 @@ impl Judge<'_> {
     }
 
     fn judge_magazines(&mut self) {
+        self.note(
+            self.is_off("ace") && self.is_chosen("magazine_bytes"),
+            "magazine_bytes has no effect: without ace magazines do not grow",
+        );
         let direct = ["check", "quarantine_bytes", "zero_on_free", "canaries"];
         for without in direct.iter().chain(&["fail_at", "fail_rate"]) {
             for name in ["magazine_bytes", "prewarm_tls"] {
@@ -270,6 +326,11 @@ impl Judge<'_> {
 
     fn judge_memory(&mut self) {
         self.note(
+            self.number("purge_start_bytes") > self.number("dirty_bytes")
+                && (self.is_chosen("purge_start_bytes") || self.is_chosen("dirty_bytes")),
+            "purge_start_bytes is above dirty_bytes: only who frees gives memory back, and waits for that",
+        );
+        self.note(
             self.is_word("free_policy", "keep") && self.is_chosen("decay_ms"),
             "decay_ms has little effect: free_policy=keep gives nothing back for its age",
         );
@@ -280,6 +341,10 @@ impl Judge<'_> {
         self.note(
             self.is_word("thp", "never") && self.is_chosen("huge_start_bytes"),
             "huge_start_bytes has no effect: thp is never",
+        );
+        self.note(
+            self.is_word("thp", "always") && self.is_chosen("huge_start_bytes"),
+            "huge_start_bytes has no effect: thp is always",
         );
         let (soft, hard) = (self.number("limit_soft"), self.number("limit_hard"));
         self.note(
@@ -359,6 +424,31 @@ mod tests {
         let mut settings = vec![
             setting("elo", Kind::Switch, 1),
             setting("purger", Kind::Switch, 0),
+        ];
+        assert_eq!(found(&settings).len(), 1);
+        settings[1].value = 1;
+        assert!(found(&settings).is_empty());
+    }
+
+    #[test]
+    fn what_is_given_back_by_nobody_does_not_wait() {
+        let mut settings = vec![
+            setting("decay_ms", Kind::Number, 2000),
+            setting("purger", Kind::Switch, 0),
+        ];
+        assert_eq!(
+            found(&settings),
+            ["decay_ms has no effect: nothing is given back in the background, as purger is off"]
+        );
+        settings[0].source = "mode";
+        assert!(found(&settings).is_empty());
+    }
+
+    #[test]
+    fn magazines_that_do_not_grow_have_no_budget() {
+        let mut settings = vec![
+            setting("magazine_bytes", Kind::Number, 4096),
+            setting("ace", Kind::Switch, 0),
         ];
         assert_eq!(found(&settings).len(), 1);
         settings[1].value = 1;

@@ -132,6 +132,7 @@ struct hak_cache {
     _Atomic(uint32_t) hit_tag;
     uint32_t tag;                                 // constant: id << 8
     bool is_direct;                               // keeps no magazines (option check)
+    bool frees_apart;                             // owner: is_direct, or has companions
     bool has_thread;                              // constant: not a heap's, not the sweeper's
     bool keeps_elsewhere;                         // owner: a companion has its BigCache (site.h)
     uint8_t role;                                 // constant: enum hak_cache_role

@@ -107,8 +107,8 @@ HAK_INLINE void hak_large_put(struct hak_hot *hot,
 // places of a cache that samples. Step keep of bigcache.pml, step put_then_look of sweeper.pml.
 HAK_INLINE bool hak_large_keep_in(struct hak_cache *cache, unsigned half, void *block)
 {
-    _Atomic(uint32_t) *entry = hak_map_entry_of_start(block);
-    if (entry == NULL) {
+    _Atomic(uint32_t) *entry;
+    if (!hak_map_is_start(block, &entry)) {
         return false;
     }
     const uint32_t bin = hak_load_relaxed(entry) - HAK_SMALL_CLASSES;

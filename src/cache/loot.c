@@ -13,6 +13,7 @@ struct hak_cache hak_orphans = {
     .tag = 0x7FFFFD00U,
     .hit_tag = 0x7FFFFD00U,
     .is_direct = true,
+    .frees_apart = true,
     .state = HAK_CACHE_DEAD,
     .full = {&hak_orphans.full, &hak_orphans.full},
     .larges = {&hak_orphans.larges, &hak_orphans.larges},

@@ -58,6 +58,7 @@ void hak_start_direct(struct hak_cache *cache)
     hak_large_keep_nothing(cache);
     hak_direct_retire_slabs(cache);
     cache->is_direct = true;
+    cache->frees_apart = true;
     hak_lock_drop(&cache->lock);
 }
 

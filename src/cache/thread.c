@@ -50,6 +50,7 @@ struct hak_cache hak_cache_late = {
     .tag = 0x7FFFFE00U,
     .hit_tag = 0x7FFFFE00U,
     .is_direct = true,
+    .frees_apart = true,
     .hot = ALL_FULL,
     .full = {&hak_cache_late.full, &hak_cache_late.full},
     .larges = {&hak_cache_late.larges, &hak_cache_late.larges},
@@ -72,6 +73,7 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
         hak_store_relaxed(&cache->top[magazine], NOTHING);
     }
     cache->is_direct = hak_start_is_direct();
+    cache->frees_apart = cache->is_direct;
     if (cache->is_direct || hak_load_relaxed(&hak_options.bigcache) == 0) {
         hak_large_keep_nothing(cache);
     }
@@ -198,6 +200,7 @@ static void thread_end(void *value)
             hak_cache_end(companion);
         }
     }
+    cache->frees_apart = cache->is_direct;
     hak_cache_end(cache);
 }
 
@@ -307,6 +310,7 @@ static void world_drop(bool is_child) HAK_UNPROVEN
             hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
             hak_store_relaxed(&cache->is_whole, true);
             memset(cache->companions, 0, sizeof cache->companions);
+            cache->frees_apart = cache->is_direct;
             cache->hardened =
                 NULL; // maybe in the middle of a change: its blocks are not used again
             registry_bury_locked(cache);

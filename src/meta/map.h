@@ -72,14 +72,14 @@ HAK_INLINE bool hak_map_covers(const void *p)
     return unit < hak_load_relaxed(&hak_map.covered_units);
 }
 
-// The entry of the unit that begins at `p`, which speaks of no other address; NULL when none begins
-// there in our window. Turned by 16 bits, an address in the middle of a unit is beyond every count.
-HAK_INLINE _Atomic(uint32_t) *hak_map_entry_of_start(const void *p)
+// Does a unit in our window begin at `p`? Then `entry` is the unit's, which speaks of no other address. Turned
+// by 16 bits, an address in the middle of a unit is beyond every count.
+HAK_INLINE bool hak_map_is_start(const void *p, _Atomic(uint32_t) **entry)
 {
     const uint64_t offset = (uintptr_t)p - (uintptr_t)hak_map.window;
     const uint64_t unit = offset >> HAK_UNIT_LOG2 | offset << (64 - HAK_UNIT_LOG2);
-    return HAK_LIKELY(unit < hak_load_relaxed(&hak_map.covered_units)) ? &hak_map.units[unit]
-                                                                       : NULL;
+    *entry = &hak_map.units[unit];
+    return HAK_LIKELY(unit < hak_load_relaxed(&hak_map.covered_units));
 }
 
 // Does everything of ours lie in the window?

@@ -40,7 +40,8 @@ class Info(ctypes.Structure):
 
 
 # The programs have no use for being refused memory, and nobody reads the files.
-LEFT_OUT = {"limit_hard"}
+LEFT_OUT = {"limit_hard", "fail_at", "fail_rate"}
+TEXTS = {"ab": ["off", "ace=on|off", "decay_ms=10|1000", "magazine_bytes=4K|1M"]}
 
 
 def options_of(library: str) -> list[Info]:
@@ -56,6 +57,8 @@ def options_of(library: str) -> list[Info]:
 def value_of(option: Info, chance: random.Random) -> str:
     if option.kind == b"choice":
         return chance.choice(option.unit.decode().split("|"))
+    if option.kind == b"text":
+        return chance.choice(TEXTS[option.name.decode()])
     if option.kind == b"switch":
         return chance.choice(["on", "off"])
     # Small values and large ones are equally likely.

@@ -78,8 +78,11 @@ HAK_INLINE bool hak_map_is_start(const void *p, _Atomic(uint32_t) **entry)
 {
     const uint64_t offset = (uintptr_t)p - (uintptr_t)hak_map.window;
     const uint64_t unit = offset >> HAK_UNIT_LOG2 | offset << (64 - HAK_UNIT_LOG2);
+    if (HAK_UNLIKELY(unit >= hak_load_relaxed(&hak_map.covered_units))) {
+        return false;
+    }
     *entry = &hak_map.units[unit];
-    return HAK_LIKELY(unit < hak_load_relaxed(&hak_map.covered_units));
+    return true;
 }
 
 // Does everything of ours lie in the window?

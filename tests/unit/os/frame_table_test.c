@@ -33,8 +33,9 @@ static void put(uint64_t value, size_t bytes)
 
 static void put_bytes(const uint8_t *bytes, size_t count)
 {
-    memcpy(image + end, bytes, count);
-    end += count;
+    for (size_t i = 0; i < count; i++) {
+        image[end++] = bytes[i];
+    }
 }
 
 static void end_record(size_t start)

@@ -85,6 +85,9 @@ static size_t asks_of_a_run(void)
 
 int main(void)
 {
+#if HAK_TSAN
+    return 77; // one thread in many processes: slow there, and nothing to judge
+#endif
     hak_options.purger = 0; // its thread would not run here
     const size_t asks = asks_of_a_run();
     UNIT_CHECK(asks > 20);

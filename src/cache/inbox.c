@@ -227,22 +227,6 @@ void hak_outbox_forget(struct hak_cache *cache, uint32_t tag) HAK_REQUIRES(&cach
     }
 }
 
-// Into the magazine that it would have been freed to if there is room.
-static bool inbox_keep(struct hak_cache *cache, void *block)
-{
-    const uint32_t magazine = hak_map_entry(block) - hak_load_relaxed(&cache->hit_tag);
-    if (magazine >= HAK_MAGAZINES) {
-        return false;
-    }
-    hak_place *top = hak_load_relaxed(&cache->top[magazine]);
-    if (hak_place_is_end(top)) {
-        return false;
-    }
-    hak_place_store(top, block);
-    hak_store_relaxed(&cache->top[magazine], top + 1);
-    return true;
-}
-
 // The next parcel of `cache` to open, or NULL. Step take of parcels.pml.
 static struct hak_parcel *inbox_next_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
@@ -266,7 +250,7 @@ static void parcel_open_locked(struct hak_cache *self,
     const uint32_t count = hak_load_relaxed(&parcel->count);
     hak_count(&cache->counts.opened_parcels, 1);
     for (uint32_t i = 0; i < count;) {
-        const bool is_kept = keep && inbox_keep(cache, hak_place_load(&parcel->blocks[i]));
+        const bool is_kept = keep && hak_cache_push(cache, hak_place_load(&parcel->blocks[i]));
         i += is_kept ? 1 : hak_inbox_route_row(self, cache, &parcel->blocks[i], count - i);
     }
     parcel_end_locked(self, parcel);

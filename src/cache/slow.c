@@ -255,19 +255,8 @@ static HAK_NOINLINE void free_in_sampled(void *block, struct hak_cache *cache, u
 // no cache's here: its entry is marked.
 static bool free_companion(struct hak_cache *cache, void *block)
 {
-    const uint32_t entry = hak_map_entry(block);
-    struct hak_cache *own = hak_site_own(cache, HAK_MAP_TAG(entry));
-    const uint32_t magazine = own != NULL ? entry - hak_load_relaxed(&own->hit_tag) : HAK_MAGAZINES;
-    if (magazine >= HAK_MAGAZINES) {
-        return false;
-    }
-    hak_place *top = hak_load_relaxed(&own->top[magazine]);
-    if (hak_place_is_end(top)) {
-        return false;
-    }
-    hak_place_store(top, block);
-    hak_store_relaxed(&own->top[magazine], top + 1);
-    return true;
+    struct hak_cache *own = hak_site_own(cache, HAK_MAP_TAG(hak_map_entry(block)));
+    return own != NULL && hak_cache_push(own, block);
 }
 
 // Never by a parcel, even if one is open for its owner: nobody looks at what goes into parcels.

@@ -5,20 +5,8 @@ mod support;
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use support::waiting::Waiting;
+use support::waiting::{WAITS, Waiting};
 use support::{Workshop, library};
-
-const WAITS: &str = r#"
-#include <stdio.h>
-#include <unistd.h>
-int main(void)
-{
-    puts("ready");
-    fflush(stdout);
-    char end;
-    return read(0, &end, 1) != 0;
-}
-"#;
 
 #[test]
 fn a_process_is_explained() {

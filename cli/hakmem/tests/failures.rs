@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::Value;
 use std::process::Command;
-use support::waiting::Waiting;
+use support::waiting::{WAITS, Waiting};
 use support::{Answer, Workshop, dump, library, text};
 
 /// Asks for too much in several ways, and waits for the end of its input.
@@ -100,20 +100,8 @@ fn of_a_storm_the_latest_are_kept() {
 #[test]
 fn a_process_that_was_refused_nothing_says_so() {
     let workshop = Workshop::open();
-    let mut command = Command::new(workshop.compile("modest", MODEST, &[]));
+    let mut command = Command::new(workshop.compile("modest", WAITS, &[]));
     let process = Waiting::start(command.env("LD_PRELOAD", library()));
     let answer = workshop.hakmem(&["failures", &process.pid()]);
     answer.ended_with(0).says("no allocation was refused");
 }
-
-const MODEST: &str = r#"
-#include <stdio.h>
-#include <unistd.h>
-int main(void)
-{
-    puts("ready");
-    fflush(stdout);
-    char end;
-    return read(0, &end, 1) != 0;
-}
-"#;

@@ -3,6 +3,19 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+/// The source of one that does nothing else.
+pub const WAITS: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
 /// It ends with this value.
 pub struct Waiting {
     child: Child,

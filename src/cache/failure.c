@@ -11,6 +11,7 @@
 #include "os/os.h"
 #include "os/refusal.h"
 #include "slab/arena.h"
+#include "slab/room.h"
 
 struct hak_failures hak_failures;
 
@@ -138,6 +139,19 @@ static struct hak_cause group_cause(size_t bytes)
     return (struct hak_cause){HAK_LIMIT_GROUP, share.memory_bytes, share.memory_used};
 }
 
+// There was no room in the control group when it was looked at, and the kernel was not asked.
+static void *refuse_for_group(struct hak_request request)
+{
+    struct hak_failure failure = failure_of(HAK_FAILURE_EXHAUSTION, request);
+    hak_lock_take(&hak_arena.lock);
+    failure.limit = HAK_LIMIT_GROUP;
+    failure.limit_value = hak_room.limit_bytes;
+    failure.limit_use = hak_room.used_bytes;
+    hak_lock_drop(&hak_arena.lock);
+    note(&failure);
+    return NULL;
+}
+
 // The kernel was not even asked.
 static void *refuse_of_ours(struct hak_request request)
 {
@@ -155,6 +169,9 @@ void *hak_refuse_memory(struct hak_request request, uint64_t mark)
     const struct hak_refusal refusal = hak_refusal_since(mark);
     if (refusal.error == 0) {
         return refuse_of_ours(request);
+    }
+    if (refusal.error == HAK_REFUSED_BY_GROUP) {
+        return refuse_for_group(request);
     }
     struct hak_cause cause = hak_refusal_explain(refusal);
     if (cause.limit == HAK_LIMIT_UNKNOWN) {

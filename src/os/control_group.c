@@ -15,7 +15,13 @@
 #define USE_2 "/memory.current"
 #define USE_1 "/memory.usage_in_bytes"
 
-enum { GROUPS_BYTES = 4096, PATH_BYTES = 1024, NUMBERS_BYTES = 64, NAME_BYTES = 32 };
+enum {
+    GROUPS_BYTES = 4096,
+    PATH_BYTES = 1024,
+    NUMBERS_BYTES = 64,
+    NAME_BYTES = 32,
+    STATISTICS_BYTES = 4096,
+};
 
 static char groups[GROUPS_BYTES]; // /proc/self/cgroup: lines "number:controllers:group"
 
@@ -51,12 +57,17 @@ static bool take_number(const char **text, uint64_t *number)
     return true;
 }
 
+static size_t read_here(const char *name, char *text, size_t bytes)
+{
+    memcpy(folder.path + folder.length, name, strlen(name) + 1);
+    return hak_os_read_file(folder.path, text, bytes);
+}
+
 // The numbers in a file of the folder. Returns how many there are, two at most.
 static unsigned read_numbers(const char *name, uint64_t numbers[2])
 {
     char text[NUMBERS_BYTES];
-    memcpy(folder.path + folder.length, name, strlen(name) + 1);
-    const size_t length = hak_os_read_file(folder.path, text, sizeof text);
+    const size_t length = read_here(name, text, sizeof text);
     const char *c = text;
     unsigned count = 0;
     while (length > 0 && count < 2 && take_number(&c, &numbers[count])) {
@@ -86,8 +97,9 @@ static void limit_processors(struct hak_share *share, uint64_t quota, uint64_t p
     }
 }
 
-static void visit_2(struct hak_share *share)
+static void visit_2(void *into)
 {
+    struct hak_share *share = into;
     uint64_t numbers[2];
     limit_memory(share, "/memory.max", USE_2);
     limit_memory(share, "/memory.high", USE_2); // beyond it the process is slowed down
@@ -96,13 +108,15 @@ static void visit_2(struct hak_share *share)
     }
 }
 
-static void visit_1_memory(struct hak_share *share)
+static void visit_1_memory(void *into)
 {
+    struct hak_share *share = into;
     limit_memory(share, "/memory.limit_in_bytes", USE_1);
 }
 
-static void visit_1_cpu(struct hak_share *share)
+static void visit_1_cpu(void *into)
 {
+    struct hak_share *share = into;
     uint64_t quota[2];
     uint64_t period[2];
     if (read_numbers("/cpu.cfs_quota_us", quota) > 0 &&
@@ -147,10 +161,10 @@ static const char *group_of(const char *controller, size_t *length)
 
 // Visit the process's group and those above it, to the mount. In a container without a view of its
 // own the lower ones are not there, and the mount is the container's group.
-static void visit_groups(struct hak_share *share,
+static void visit_groups(void *into,
                          const char *controller,
                          const char *mount,
-                         void (*visit)(struct hak_share *share))
+                         void (*visit)(void *into))
 {
     size_t length;
     const char *group = group_of(controller, &length);
@@ -165,7 +179,7 @@ static void visit_groups(struct hak_share *share,
         while (folder.length > root && folder.path[folder.length - 1] == '/') {
             folder.length--;
         }
-        visit(share);
+        visit(into);
         if (folder.length <= root) {
             return;
         }
@@ -185,6 +199,90 @@ struct hak_share hak_share_read(void)
     visit_groups(&share, "memory", MOUNT_1_MEMORY, visit_1_memory);
     visit_groups(&share, "cpu", MOUNT_1_CPU, visit_1_cpu);
     return share;
+}
+
+uint64_t hak_number_behind(const char *text, const char *name)
+{
+    const char *found = strstr(text, name);
+    uint64_t number = 0;
+    if (found != NULL) {
+        found += strlen(name);
+        take_number(&found, &number);
+    }
+    return number;
+}
+
+// Of what the group in the folder uses, what the kernel takes back before it ends anybody: file pages (a tmpfs's
+// are none of these), and version 2 counts its own caches of names.
+static uint64_t droppable_bytes(bool is_version_1)
+{
+    static char text[STATISTICS_BYTES];
+    if (read_here("/memory.stat", text, sizeof text) == 0) {
+        return 0;
+    }
+    return is_version_1 ? hak_number_behind(text, "\ntotal_inactive_file ") +
+                              hak_number_behind(text, "\ntotal_active_file ")
+                        : hak_number_behind(text, "\ninactive_file ") +
+                              hak_number_behind(text, "\nactive_file ") +
+                              hak_number_behind(text, "\nslab_reclaimable ");
+}
+
+// How much the group may still swap out.
+static uint64_t swappable_bytes(bool is_version_1)
+{
+    const uint64_t free = hak_os_free_swap_bytes();
+    uint64_t most[2] = {free, 0};
+    uint64_t used[2] = {0, 0};
+    if (free == 0) {
+        return 0;
+    }
+    if (is_version_1) { // memory and swap together
+        read_numbers("/memory.memsw.limit_in_bytes", most);
+        read_numbers("/memory.limit_in_bytes", used);
+    } else {
+        read_numbers("/memory.swap.max", most);
+        read_numbers("/memory.swap.current", used);
+    }
+    const uint64_t left = most[0] > used[0] ? most[0] - used[0] : 0;
+    return left < free ? left : free;
+}
+
+static void visit_use(struct hak_group_use *use, const char *limit_name, bool is_version_1)
+{
+    uint64_t limit[2];
+    uint64_t used[2];
+    if (read_numbers(limit_name, limit) == 0 || limit[0] >= hak_os_memory_bytes() ||
+        read_numbers(is_version_1 ? USE_1 : USE_2, used) == 0) {
+        return;
+    }
+    if (used[0] > limit[0] / 2) { // only then it matters what it is made of
+        const uint64_t soft = droppable_bytes(is_version_1) + swappable_bytes(is_version_1);
+        used[0] -= soft < used[0] ? soft : used[0];
+    }
+    const uint64_t room = limit[0] > used[0] ? limit[0] - used[0] : 0;
+    if (use->limit_bytes == SIZE_MAX || room < use->limit_bytes - use->used_bytes) {
+        use->limit_bytes = limit[0];
+        use->used_bytes = limit[0] - room;
+    }
+}
+
+static void visit_use_2(void *into)
+{
+    visit_use(into, "/memory.max", false);
+}
+
+static void visit_use_1(void *into)
+{
+    visit_use(into, "/memory.limit_in_bytes", true);
+}
+
+struct hak_group_use hak_group_use_read(void)
+{
+    struct hak_group_use use = {.limit_bytes = SIZE_MAX};
+    hak_os_read_file("/proc/self/cgroup", groups, sizeof groups);
+    visit_groups(&use, "", MOUNT_2, visit_use_2);
+    visit_groups(&use, "memory", MOUNT_1_MEMORY, visit_use_1);
+    return use;
 }
 
 static int keep_limiting(const char *name)

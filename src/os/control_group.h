@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/compiler.h"
 
@@ -24,6 +25,18 @@ struct hak_share {
 
 // About 20 system calls for a process five groups deep.
 HAK_INTERNAL struct hak_share hak_share_read(void);
+
+// Of the group that has the least room left, of this process's and those above it: what it may have at most
+// (memory.max; memory.high ends nobody), and what it uses without what the kernel would drop or swap out.
+struct hak_group_use {
+    size_t limit_bytes; // SIZE_MAX: none has a limit
+    size_t used_bytes;  // at most limit_bytes
+};
+// As many system calls, and a read of memory.stat for a group that is more than half full.
+HAK_INTERNAL struct hak_group_use hak_group_use_read(void);
+
+// The number behind `name` in the text of such a file; 0 when the name is not there.
+HAK_INTERNAL uint64_t hak_number_behind(const char *text, const char *name);
 
 // Of the group whose limit hak_share_read found last, kept open (hak_os_keep_file); -1: not to be read.
 struct hak_share_files {

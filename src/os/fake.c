@@ -313,6 +313,11 @@ size_t hak_os_memory_bytes(void)
     return hak_fake.memory_bytes;
 }
 
+size_t hak_os_free_swap_bytes(void)
+{
+    return hak_fake.free_swap_bytes;
+}
+
 unsigned hak_os_processors(void)
 {
     return hak_fake.processors;

@@ -50,6 +50,7 @@ struct hak_fake {
     size_t resident_bytes;
     size_t address_limit;
     size_t memory_bytes;
+    size_t free_swap_bytes;
     unsigned processors;
     const struct hak_fake_file *files;       // up to one without a path; NULL: there are none
     const struct hak_fake_content *contents; // likewise; up to one without a path

@@ -212,6 +212,13 @@ size_t hak_os_memory_bytes(void)
     return machine.totalram != 0 ? machine.totalram * machine.mem_unit : SIZE_MAX;
 }
 
+size_t hak_os_free_swap_bytes(void)
+{
+    struct sysinfo machine = {0};
+    hak_syscall(SYS_sysinfo, (long)&machine, 0, 0, 0, 0, 0);
+    return machine.freeswap * machine.mem_unit;
+}
+
 unsigned hak_os_processors(void)
 {
     uint64_t mask[128]; // the kernel refuses a shorter one than its own: 8,192 processors

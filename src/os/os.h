@@ -98,9 +98,10 @@ HAK_INTERNAL size_t hak_os_count_lines(const char *path);
 // Map a whole file for reading, or NULL when it cannot be read or is empty. hak_os_unmap ends it.
 HAK_INTERNAL const void *hak_os_map_file(const char *path, size_t *bytes);
 
-// The machine's memory, SIZE_MAX when unknown, and its processors that this process may run on, at
-// least 1.
+// The machine's memory, SIZE_MAX when unknown; what of its swap space is free; and its processors that this
+// process may run on, at least 1.
 HAK_INTERNAL size_t hak_os_memory_bytes(void);
+HAK_INTERNAL size_t hak_os_free_swap_bytes(void);
 HAK_INTERNAL unsigned hak_os_processors(void);
 
 // Bytes of this process that are resident; 0 when that cannot be read.

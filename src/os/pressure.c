@@ -20,22 +20,6 @@ void hak_pressure_start(void)
     hak_pressure.is_watched = true;
 }
 
-static uint64_t number_at(const char *c)
-{
-    uint64_t number = 0;
-    for (; *c >= '0' && *c <= '9'; c++) {
-        number = number * 10 + (uint64_t)(*c - '0');
-    }
-    return number;
-}
-
-// The number behind `name` in the text; 0 when the name is not there.
-static uint64_t number_behind(const char *name)
-{
-    const char *found = strstr(text, name);
-    return found != NULL ? number_at(found + strlen(name)) : 0;
-}
-
 // File pages that the kernel drops before it ends anybody.
 static size_t droppable_bytes(void)
 {
@@ -43,8 +27,8 @@ static size_t droppable_bytes(void)
         return 0;
     }
     hak_os_read_kept(hak_pressure.files.statistics, text, sizeof text);
-    return number_behind(hak_pressure.files.is_version_1 ? "\ntotal_inactive_file "
-                                                         : "\ninactive_file ");
+    return hak_number_behind(
+        text, hak_pressure.files.is_version_1 ? "\ntotal_inactive_file " : "\ninactive_file ");
 }
 
 bool hak_pressure_is_near(size_t bytes)
@@ -54,7 +38,7 @@ bool hak_pressure_is_near(size_t bytes)
         return false;
     }
     const size_t near = limit - limit / HAK_NEAR_PARTS;
-    size_t used = number_at(text);
+    size_t used = hak_number_behind(text, "");
     if (used + bytes >= near) {
         const size_t droppable = droppable_bytes();
         used -= droppable < used ? droppable : used;
@@ -89,10 +73,9 @@ struct hak_stalls hak_pressure_stalls(void)
     if (hak_pressure.files.stalls >= 0 &&
         hak_os_read_kept(hak_pressure.files.stalls, text, sizeof text) > 0 &&
         strncmp(text, "some ", 5) == 0) {
-        stalls.some_us = number_behind("total=");
+        stalls.some_us = hak_number_behind(text, "total=");
         const char *full = strstr(text, "full ");
-        const char *total = full != NULL ? strstr(full, "total=") : NULL;
-        stalls.full_us = total != NULL ? number_at(total + strlen("total=")) : 0;
+        stalls.full_us = full != NULL ? hak_number_behind(full, "total=") : 0;
     }
     return stalls;
 }

@@ -31,6 +31,9 @@ enum hak_limit {
     HAK_LIMITS,
 };
 
+// In place of the kernel's error: it was not asked, as it would end the process.
+enum { HAK_REFUSED_BY_GROUP = -1 };
+
 struct hak_refusal {
     int error; // 0: none
     size_t bytes;

@@ -13,6 +13,7 @@
 #include "slab/arena_locked.h"
 #include "slab/defaults.h"
 #include "slab/gaps.h"
+#include "slab/room.h"
 
 struct hak_arena hak_arena;
 
@@ -188,13 +189,20 @@ static bool arena_find_locked(unsigned units, unsigned align_units, struct hak_g
            (may_cross && arena_grow_locked(units) && hak_gaps_find_across(units, align_units, gap));
 }
 
+// The units that become resident with `bits`: those that share a huge page with them.
+static uint64_t super_touched_units(const struct hak_super *super, uint64_t bits)
+{
+    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
+    const uint64_t pages = ((bits & low) != 0 ? low : 0) | ((bits & ~low) != 0 ? ~low : 0);
+    return super->is_huge ? pages : bits;
+}
+
 // The free units that share a huge page with `bits` will be resident with them.
 static void super_dirty_neighbours_locked(struct hak_super *super, uint64_t bits)
     HAK_REQUIRES(&hak_arena.lock)
 {
-    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
-    const uint64_t pages = ((bits & low) != 0 ? low : 0) | ((bits & ~low) != 0 ? ~low : 0);
-    const uint64_t more = super->free_units & pages & ~super->dirty_units;
+    const uint64_t more =
+        super->free_units & super_touched_units(super, bits) & ~super->dirty_units;
     super->dirty_units |= more;
     super->purged_units &= ~more;
     super->dirty_tick = hak_load_relaxed(&hak_arena.tick);
@@ -259,6 +267,19 @@ static bool run_part(
     part->super = super != NULL && !super->is_lone && super->base == base ? super : NULL;
     part->bits = hak_bit_range(low % HAK_SUPER_UNITS, high - low);
     return true;
+}
+
+// May the pages of a free run be there? Those that are, are counted already.
+static bool run_has_room_locked(struct hak_super *head, unsigned unit, unsigned units)
+    HAK_REQUIRES(&hak_arena.lock)
+{
+    size_t fresh = 0;
+    struct part part;
+    for (unsigned i = 0; run_part(head, unit, units, i, &part); i++) {
+        const uint64_t touched = super_touched_units(part.super, part.bits);
+        fresh += hak_count_bits(part.super->free_units & touched & ~part.super->dirty_units);
+    }
+    return hak_room_allows_locked(fresh * HAK_UNIT_BYTES);
 }
 
 // Take the units out of what is free. True when none of them may be resident.
@@ -393,7 +414,8 @@ struct hak_slab *hak_arena_take(size_t bytes, unsigned align_units, enum hak_sla
     struct hak_gap gap;
     hak_lock_take(&hak_arena.lock);
     if (!hak_arena_has_room(units * HAK_UNIT_BYTES) ||
-        !arena_find_locked(units, align_units, &gap)) {
+        !arena_find_locked(units, align_units, &gap) ||
+        !run_has_room_locked(hak_map_in_slot(gap.slot), gap.unit, units)) {
         hak_lock_drop(&hak_arena.lock);
         return NULL;
     }
@@ -437,7 +459,8 @@ bool hak_arena_resize(struct hak_slab *run, size_t bytes)
         const unsigned end = unit + run->units;
         done = hak_arena_has_room(more * HAK_UNIT_BYTES) &&
                (run_is_free_locked(super, end, more) ||
-                (run_map_more_locked(super, end, more) && run_is_free_locked(super, end, more)));
+                (run_map_more_locked(super, end, more) && run_is_free_locked(super, end, more))) &&
+               run_has_room_locked(super, end, more);
     }
     if (done) {
         run_forget_tail_locked(run);

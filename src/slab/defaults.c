@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "os/control_group.h"
+#include "slab/room.h"
 
 // What may wait to be given back, and what the magazines of all threads that run at the same time
 // may hold: each a sixteenth of the memory.
@@ -26,11 +27,18 @@ static void fit_down(_Atomic(uint64_t) *option, uint64_t value, uint64_t least)
 void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     static bool is_done;
-    if (is_done || hak_load_relaxed(&hak_options.deterministic) != 0) {
+    if (is_done) {
         return;
     }
     is_done = true;
+    if (hak_load_relaxed(&hak_options.deterministic) != 0) {
+        hak_room.credit_bytes = HAK_ROOM_UNLIMITED;
+        return;
+    }
     const struct hak_share share = hak_share_read();
+    if (share.memory_used == 0) {
+        hak_room.credit_bytes = HAK_ROOM_UNLIMITED; // no group limits it
+    }
     const uint64_t part = share.memory_bytes / PART_OF_MEMORY;
     fit_down(&hak_options.dirty_bytes, part, DIRTY_LEAST);
     fit_down(&hak_options.magazine_bytes, part / share.processors, MAGAZINE_LEAST);

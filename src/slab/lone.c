@@ -8,6 +8,7 @@
 #include "slab/arena.h"
 #include "slab/arena_locked.h"
 #include "slab/misuse.h"
+#include "slab/room.h"
 
 static struct hak_super *lone_of(struct hak_slab *lone)
 {
@@ -97,7 +98,8 @@ struct hak_super *hak_arena_find_outside(const void *p)
 static struct hak_slab *lone_map(size_t bytes, size_t alignment)
 {
     hak_lock_take(&hak_arena.lock);
-    const bool may = hak_arena_has_room(bytes) && hak_pressure_allows(bytes);
+    const bool may =
+        hak_arena_has_room(bytes) && hak_pressure_allows(bytes) && hak_room_allows_locked(bytes);
     struct hak_super *super = may ? lone_make_locked() : NULL;
     char *start = super != NULL ? map_aligned_locked(bytes, alignment) : NULL;
     if (start == NULL) {
@@ -244,7 +246,8 @@ bool hak_arena_remap(struct hak_slab *lone, size_t bytes)
     struct hak_super *super = lone_of(lone);
     hak_lock_take(&hak_arena.lock);
     const size_t old_bytes = super->mapped_bytes;
-    const bool is_allowed = bytes <= old_bytes || hak_arena_has_room(bytes - old_bytes);
+    const bool is_allowed = bytes <= old_bytes || (hak_arena_has_room(bytes - old_bytes) &&
+                                                   hak_room_allows_locked(bytes - old_bytes));
     const bool done = is_allowed && (lone_resize_locked(super, bytes) ||
                                      (bytes > old_bytes && lone_move_locked(super, bytes)));
     if (done) {

@@ -50,6 +50,7 @@ static int run_in_group(const char *role, char *setting, char *other)
         ht_enter_group(&group);
         putenv("HAKMEM_DECAY_MS=3600000");
         putenv("HAKMEM_DIRTY_BYTES=1G");
+        putenv("HAKMEM_LIMIT_GROUP=off");
         putenv(setting);
         putenv(other);
         execl("/proc/self/exe", "inside", role, (char *)NULL);

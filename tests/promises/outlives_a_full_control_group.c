@@ -2,12 +2,15 @@
 // native only
 // preload only
 // timeout: 90
-// A control group at its limit. With limit_hard below that, requests are refused, the kernel ends
-// nobody, and after a free all goes on. Where the group makes its processes wait instead of ending
-// one (version 1, memory.oom_control), the program goes on as it was once there is memory again.
+// A control group at its limit: requests are refused, the kernel ends nobody, and after a free all goes
+// on; so it does with several threads, with large blocks, and with limit_hard below the limit. A block that
+// is larger than the group may be used in a few places. Without limit_group, where the group makes its
+// processes wait instead of ending one (version 1, memory.oom_control), the program goes on as it was once
+// there is memory again.
 #include "../support/control_group.h"
 #include "../support/memory.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -15,7 +18,7 @@
 #define LIMIT_HARD "41943040"
 #define MORE       "268435456"
 
-enum { BLOCKS = 4096, BLOCK_BYTES = 24000, PATIENCE_MS = 60000 };
+enum { BLOCKS = 4096, BLOCK_BYTES = 24000, PATIENCE_MS = 60000, THREADS = 4 };
 
 static unsigned char *blocks[BLOCKS];
 
@@ -48,6 +51,69 @@ static int be_refused(void)
     const size_t again = fill(got / 2);
     HT_CHECK(again + BLOCKS / 64 >= got, "%zu blocks after a free, %zu before", again, got);
     check_and_free(0, again);
+    return 0;
+}
+
+// More than half of the group is used when the first request is refused, and no more than all of it.
+static size_t fill_with(size_t bytes)
+{
+    static const size_t limit = 64 * HT_MIB;
+    size_t i = 0;
+    while (i < BLOCKS && (blocks[i] = ht_hide(malloc(bytes))) != NULL) {
+        memset(blocks[i], 1, bytes);
+        i++;
+    }
+    HT_CHECK(errno == ENOMEM, "%zu blocks of %zu, errno %d", i, bytes, errno);
+    HT_CHECK(i * bytes > limit / 2 && i * bytes < limit, "refused after %zu of %zu", i, bytes);
+    return i;
+}
+
+static void *fill_a_part(void *argument)
+{
+    const size_t first = (size_t)(uintptr_t)argument;
+    size_t i = first;
+    while (i < first + BLOCKS / THREADS && (blocks[i] = ht_hide(malloc(BLOCK_BYTES))) != NULL) {
+        memset(blocks[i], (int)(i % 251) + 1, BLOCK_BYTES);
+        i++;
+    }
+    return (void *)(uintptr_t)i;
+}
+
+static void fill_together(void)
+{
+    pthread_t threads[THREADS];
+    size_t got = 0;
+    for (size_t i = 0; i < THREADS; i++) {
+        void *first = (void *)(uintptr_t)(i * (BLOCKS / THREADS));
+        HT_CHECK(pthread_create(&threads[i], NULL, fill_a_part, first) == 0, "no thread");
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        void *end;
+        pthread_join(threads[i], &end);
+        const size_t first = i * (BLOCKS / THREADS);
+        got += (size_t)(uintptr_t)end - first;
+        check_and_free(first, (size_t)(uintptr_t)end);
+    }
+    HT_CHECK(got > BLOCKS / 4 && got < BLOCKS, "%zu blocks in all threads", got);
+}
+
+static int fit_the_group(void)
+{
+    static const size_t sizes[] = {100 * 1024, HT_MIB, 5 * HT_MIB};
+    be_refused();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const size_t got = fill_with(sizes[i]);
+        for (size_t j = 0; j < got; j++) {
+            free(blocks[j]);
+        }
+    }
+    fill_together();
+    unsigned char *sparse = ht_hide(calloc(1, HT_GIB));
+    HT_CHECK(sparse != NULL, "a sparse block is refused");
+    for (size_t i = 0; i < HT_GIB; i += 64 * HT_MIB) {
+        sparse[i] = 1;
+    }
+    free(sparse);
     return 0;
 }
 
@@ -108,12 +174,16 @@ int main(int count, char **arguments)
 {
     ht_start();
     if (count > 1) {
-        return strcmp(arguments[1], "refused") == 0 ? be_refused() : be_paused();
+        return strcmp(arguments[1], "refused") == 0 ? be_refused()
+               : strcmp(arguments[1], "fits") == 0  ? fit_the_group()
+                                                    : be_paused();
     }
     const struct ht_group group = ht_make_group(LIMIT);
+    finish(start(&group, "fits"), "fits");
     setenv("HAKMEM_LIMIT_HARD", LIMIT_HARD, 1);
     finish(start(&group, "refused"), "refused");
     unsetenv("HAKMEM_LIMIT_HARD");
+    setenv("HAKMEM_LIMIT_GROUP", "off", 1);
     if (ht_write_file(group.folder, "memory.oom_control", "1")) {
         pause_and_go_on(&group);
     }

@@ -89,6 +89,51 @@ static void version_1_limits(void)
     expect(files, 100000000, 4);
 }
 
+static void expect_use(const struct hak_fake_file *files, size_t limit_bytes, size_t used_bytes)
+{
+    hak_fake.files = files;
+    const struct hak_group_use use = hak_group_use_read();
+    UNIT_EQUAL(use.limit_bytes, limit_bytes);
+    UNIT_EQUAL(use.used_bytes, used_bytes);
+}
+
+// Not the lowest limit: others may have filled a group further up. memory.high ends nobody.
+static void the_group_with_the_least_room_counts(void)
+{
+    static const struct hak_fake_file files[] = {
+        {"/proc/self/cgroup", "0::/a/b\n"},
+        {"/sys/fs/cgroup/a/b/memory.high", "1000\n"},
+        {"/sys/fs/cgroup/a/b/memory.max", "8000000\n"},
+        {"/sys/fs/cgroup/a/b/memory.current", "1000000\n"},
+        {"/sys/fs/cgroup/a/memory.max", "9000000\n"},
+        {"/sys/fs/cgroup/a/memory.current", "7000000\n"},
+        {"/sys/fs/cgroup/a/memory.stat",
+         "anon 3\ninactive_file 100000\nactive_file 300000\nslab_reclaimable 100000\n"},
+        {NULL, NULL}};
+    expect_use(files, 9000000, 6500000);
+    expect_use(NULL, SIZE_MAX, 0);
+}
+
+static void version_1_says_it_in_other_words(void)
+{
+    static const struct hak_fake_file files[] = {
+        {"/proc/self/cgroup", "4:memory:/a\n"},
+        {"/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9000000\n"},
+        {"/sys/fs/cgroup/memory/a/memory.usage_in_bytes", "9000000\n"},
+        {"/sys/fs/cgroup/memory/a/memory.memsw.limit_in_bytes", "9500000\n"},
+        {"/sys/fs/cgroup/memory/a/memory.stat",
+         "cache 5\ninactive_file 5\ntotal_inactive_file 2000000\ntotal_active_file 1000000\n"},
+        {"/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"},
+        {"/sys/fs/cgroup/memory/memory.usage_in_bytes", "9000000\n"},
+        {NULL, NULL}};
+    expect_use(files, 9000000, 6000000);
+    hak_fake.free_swap_bytes = 4000000;
+    expect_use(files, 9000000, 5500000);
+    hak_fake.free_swap_bytes = 100000;
+    expect_use(files, 9000000, 5900000);
+    hak_fake.free_swap_bytes = 0;
+}
+
 static void nonsense_does_not_limit(void)
 {
     static char long_name[3000];
@@ -123,6 +168,8 @@ int main(void)
     a_container_is_its_own_root();
     a_container_with_the_hosts_names();
     version_1_limits();
+    the_group_with_the_least_room_counts();
+    version_1_says_it_in_other_words();
     nonsense_does_not_limit();
     return 0;
 }

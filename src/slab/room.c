@@ -1,0 +1,51 @@
+// room.c -- see room.h and docs/decisions/0025.
+#include "slab/room.h"
+
+#include "base/options.h"
+#include "os/control_group.h"
+#include "os/refusal.h"
+
+enum { AUTO = 0 }; // option limit_group
+
+enum {
+    KEPT_PARTS =
+        32, // of the limit: for what was handed out and is not touched yet, stacks, and the kernel
+    BLOCK_PARTS = 8, // of the limit: more of one block is not taken for memory that will be touched
+    CREDIT_PARTS = 4, // of the room: others in the group grow, too
+};
+#define KEPT_MOST    HAK_MIB(64)
+#define CREDIT_LEAST HAK_KIB(256) // a look takes some 20 us
+
+// Nothing is looked at before the heap has a superslab.
+struct hak_room hak_room = {.credit_bytes = HAK_SUPER_BYTES};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+bool hak_room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+{
+    if (hak_load_relaxed(&hak_options.limit_group) != AUTO) {
+        return true;
+    }
+    const struct hak_group_use use = hak_group_use_read();
+    if (use.limit_bytes == SIZE_MAX) {
+        hak_room.credit_bytes = HAK_ROOM_UNLIMITED;
+        return true;
+    }
+    hak_room.limit_bytes = use.limit_bytes;
+    hak_room.used_bytes = use.used_bytes;
+    const size_t part = use.limit_bytes / BLOCK_PARTS;
+    const size_t needed = least(bytes, part > HAK_SUPER_BYTES ? part : HAK_SUPER_BYTES);
+    const size_t taken = use.used_bytes + least(use.limit_bytes / KEPT_PARTS, KEPT_MOST) + needed;
+    if (taken > use.limit_bytes) {
+        hak_room.credit_bytes = 0;
+        hak_refusal_note(HAK_REFUSED_BY_GROUP, bytes);
+        return false;
+    }
+    const size_t rest = use.limit_bytes - taken;
+    const size_t credit = rest / CREDIT_PARTS;
+    hak_room.credit_bytes = credit > CREDIT_LEAST ? credit : least(rest, CREDIT_LEAST);
+    return true;
+}

@@ -1,0 +1,38 @@
+// room.h -- what the process's control group has room for.
+//
+// Layer     slab
+// Owns      hak_room.
+// Threads   the holder of the arena's lock.
+// Fails     never; what cannot be read does not limit.
+//
+// The kernel refuses no memory beyond a control group's limit: it ends the process that touches it. So before
+// the heap hands out memory that is not resident yet, it asks here (docs/decisions/0025).
+#ifndef HAK_SLAB_ROOM_H
+#define HAK_SLAB_ROOM_H
+
+#include "base/bits.h"
+#include "slab/arena.h"
+
+// Nothing that a process hands out adds up to that.
+#define HAK_ROOM_UNLIMITED (SIZE_MAX / 2)
+
+struct hak_room {
+    size_t credit_bytes; // may be handed out until the group is looked at again
+    size_t limit_bytes;  // the group's, and what it used, when it was looked at last
+    size_t used_bytes;
+};
+HAK_INTERNAL extern struct hak_room hak_room;
+
+HAK_INTERNAL bool hak_room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
+
+// May `bytes` become resident? No when the control group has no room for them, with option limit_group.
+HAK_INLINE bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+{
+    if (HAK_UNLIKELY(bytes > hak_room.credit_bytes)) {
+        return hak_room_look_locked(bytes);
+    }
+    hak_room.credit_bytes -= bytes;
+    return true;
+}
+
+#endif

@@ -1,0 +1,134 @@
+// What the control group has no room for is refused: small requests whole, of a long block a part; and how often
+// the group is looked at.
+#include "slab/room.h"
+
+#include "../unit.h"
+#include "base/options.h"
+#include "meta/map.h"
+#include "os/refusal.h"
+
+static char used[32];
+static char statistics[128];
+static const struct hak_fake_file files[] = {{"/proc/self/cgroup", "0::/\n"},
+                                             {"/sys/fs/cgroup/memory.max", "1073741824\n"},
+                                             {"/sys/fs/cgroup/memory.current", used},
+                                             {"/sys/fs/cgroup/memory.stat", statistics},
+                                             {NULL, NULL}};
+
+static void set_used(size_t bytes, size_t of_files)
+{
+    snprintf(used, sizeof used, "%zu\n", bytes);
+    snprintf(statistics, sizeof statistics, "anon 1\nactive_file %zu\n", of_files);
+}
+
+static bool allows(size_t bytes)
+{
+    hak_lock_take(&hak_arena.lock);
+    const bool may = hak_room_allows_locked(bytes);
+    hak_lock_drop(&hak_arena.lock);
+    return may;
+}
+
+static void forget(void)
+{
+    hak_room.credit_bytes = 0;
+}
+
+// 32 MiB of a GiB are kept, a quarter of the rest is the credit.
+static void a_look_gives_credit(void)
+{
+    set_used(HAK_MIB(512), 0);
+    forget();
+    UNIT_CHECK(allows(HAK_MIB(80)));
+    UNIT_EQUAL(hak_room.credit_bytes, HAK_MIB(100));
+    const size_t reads = hak_fake.file_reads;
+    UNIT_CHECK(allows(HAK_MIB(60)) && allows(HAK_MIB(40)));
+    UNIT_EQUAL(hak_fake.file_reads, reads);
+    UNIT_CHECK(allows(1));
+    UNIT_CHECK(hak_fake.file_reads > reads);
+}
+
+static void a_full_group_refuses(void)
+{
+    set_used(HAK_MIB(990), 0);
+    forget();
+    const uint64_t mark = hak_refusal_mark();
+    UNIT_CHECK(!allows(HAK_MIB(3)));
+    UNIT_EQUAL(hak_refusal_since(mark).error, HAK_REFUSED_BY_GROUP);
+    UNIT_EQUAL(hak_room.limit_bytes, HAK_GIB(1));
+    UNIT_EQUAL(hak_room.used_bytes, HAK_MIB(990));
+    UNIT_CHECK(allows(HAK_MIB(1)));
+    set_used(HAK_MIB(900), 0); // somebody gave some back
+    UNIT_CHECK(allows(HAK_MIB(3)));
+}
+
+static void file_pages_and_swap_are_room(void)
+{
+    set_used(HAK_GIB(1), HAK_MIB(100));
+    forget();
+    UNIT_CHECK(allows(HAK_MIB(60)));
+    set_used(HAK_GIB(1), 0);
+    forget();
+    UNIT_CHECK(!allows(HAK_MIB(60)));
+    hak_fake.free_swap_bytes = HAK_MIB(100);
+    UNIT_CHECK(allows(HAK_MIB(60)));
+    hak_fake.free_swap_bytes = 0;
+}
+
+// An eighth of the limit is 128 MiB.
+static void a_long_block_counts_in_part(void)
+{
+    set_used(HAK_MIB(800), 0);
+    forget();
+    UNIT_CHECK(allows(HAK_GIB(20)));
+    set_used(HAK_MIB(900), 0);
+    forget();
+    UNIT_CHECK(!allows(HAK_GIB(20)));
+}
+
+static void runs_ask_for_what_is_not_resident(void)
+{
+    set_used(HAK_MIB(100), 0);
+    forget();
+    struct hak_slab *first = hak_arena_take(HAK_MIB(2), 1, HAK_SLAB_LARGE);
+    UNIT_CHECK(first != NULL);
+    set_used(HAK_GIB(1), 0);
+    forget();
+    UNIT_CHECK(hak_arena_take(HAK_MIB(1), 1, HAK_SLAB_LARGE) == NULL);
+    UNIT_CHECK(!hak_arena_resize(first, HAK_MIB(3)));
+    UNIT_CHECK(hak_arena_map(HAK_MIB(8), 1) == NULL);
+    hak_arena_give(first);
+    struct hak_slab *again = hak_arena_take(HAK_MIB(2), 1, HAK_SLAB_LARGE);
+    UNIT_CHECK(again != NULL); // its pages are there
+    hak_arena_give(again);
+    hak_options.limit_group = 1;
+    struct hak_slab *off = hak_arena_take(HAK_MIB(3), 1, HAK_SLAB_LARGE);
+    UNIT_CHECK(off != NULL);
+    hak_arena_give(off);
+    hak_options.limit_group = 0;
+}
+
+static void without_a_limit_nothing_is_read_again(void)
+{
+    hak_fake.files = NULL;
+    forget();
+    UNIT_CHECK(allows(HAK_GIB(20)));
+    const size_t reads = hak_fake.file_reads;
+    UNIT_CHECK(allows(HAK_GIB(2000)));
+    UNIT_EQUAL(hak_fake.file_reads, reads);
+}
+
+int main(void)
+{
+    hak_fake.memory_bytes = HAK_GIB(16);
+    hak_fake.files = files;
+    UNIT_CHECK(hak_map_start());
+    hak_arena_start();
+    a_look_gives_credit();
+    a_full_group_refuses();
+    file_pages_and_swap_are_room();
+    a_long_block_counts_in_part();
+    runs_ask_for_what_is_not_resident();
+    without_a_limit_nothing_is_read_again();
+    return 0;
+}

@@ -27,10 +27,11 @@ enum { QUIET_TICKS = 10 };
 
 typedef void (*sweep_hook)(void);
 
-static _Atomic(sweep_hook) sweep_hooks[2]; // called in each tick, if not NULL
-static _Atomic(bool) sweep_stays;          // for one of them, also when nothing waits
-static _Atomic(sweep_hook) sweep_in_need;  // called before all is given back, when it has to be
-static _Atomic(unsigned) sweep_hurry;      // enum hak_hurry
+enum { HOOKS = 2 };
+static _Atomic(sweep_hook) sweep_hooks[HOOKS]; // called in each tick, if not NULL
+static _Atomic(bool) sweep_stays[HOOKS];       // for that one, also when nothing waits
+static _Atomic(sweep_hook) sweep_in_need;      // called before all is given back, when it has to be
+static _Atomic(unsigned) sweep_hurry;          // enum hak_hurry
 
 _Atomic(uint32_t) hak_sweep_runs;
 static struct hak_lock sweep_lock;
@@ -255,9 +256,18 @@ static uint64_t quiet_ticks(void)
     return QUIET_TICKS + (hak_load_relaxed(&hak_arena.is_locked) ? 2 * decay_ticks() : 0);
 }
 
+static bool stays(void)
+{
+    bool any = false;
+    for (unsigned i = 0; i < HOOKS; i++) {
+        any |= hak_load_relaxed(&sweep_stays[i]);
+    }
+    return any;
+}
+
 static void call_hooks(void)
 {
-    for (unsigned i = 0; i < sizeof sweep_hooks / sizeof *sweep_hooks; i++) {
+    for (unsigned i = 0; i < HOOKS; i++) {
         const sweep_hook work = hak_load_relaxed(&sweep_hooks[i]);
         if (work != NULL) {
             work();
@@ -285,7 +295,7 @@ static void sweep_until_quiet(void)
         hak_patience_tick(&sweep_patience, gone, hak_load_relaxed(&hak_arena.retaken_bytes));
         const bool is_busy = returned >= hak_load_relaxed(&hak_options.purge_start_bytes);
         call_hooks();
-        const bool goes_on = gone > 0 || kept > 0 || is_busy || hak_load_relaxed(&sweep_stays);
+        const bool goes_on = gone > 0 || kept > 0 || is_busy || stays();
         quiet = goes_on || is_worth_waiting() ? 0 : quiet + 1;
     }
 }
@@ -331,8 +341,7 @@ void hak_sweep_wanted(size_t kept_bytes)
         hak_arena_purge((struct hak_purge_age){0, 2 * decay_ticks()}, HAK_SUPER_BYTES);
     }
     const size_t waiting = kept_bytes + waiting_bytes();
-    const bool is_enough = waiting >= hak_load_relaxed(&hak_options.purge_start_bytes) ||
-                           hak_load_relaxed(&sweep_stays);
+    const bool is_enough = waiting >= hak_load_relaxed(&hak_options.purge_start_bytes) || stays();
     if (!is_enough || !is_wanted() || hak_load_relaxed(&hak_sweep_runs) != 0 ||
         hak_os_process_id() != hak_load_relaxed(&sweep_process)) {
         return;
@@ -344,12 +353,23 @@ void hak_sweep_wanted(size_t kept_bytes)
     }
 }
 
-void hak_sweep_call(void (*work)(void), bool stays)
+void hak_sweep_call(void (*work)(void), bool has_to_stay)
 {
-    hak_store_relaxed(&sweep_hooks[hak_load_relaxed(&sweep_hooks[0]) != NULL], work);
-    if (stays) {
-        hak_store_relaxed(&sweep_stays, true);
+    const unsigned i = hak_load_relaxed(&sweep_hooks[0]) != NULL;
+    hak_store_relaxed(&sweep_hooks[i], work);
+    hak_store_relaxed(&sweep_stays[i], has_to_stay);
+    if (has_to_stay) {
         hak_sweep_wanted(0);
+    }
+}
+
+void hak_sweep_call_no_more(void (*work)(void))
+{
+    for (unsigned i = 0; i < HOOKS; i++) {
+        if (hak_load_relaxed(&sweep_hooks[i]) == work) {
+            hak_store_relaxed(&sweep_hooks[i], NULL);
+            hak_store_relaxed(&sweep_stays[i], false);
+        }
     }
 }
 

@@ -27,9 +27,11 @@ HAK_INTERNAL extern _Atomic(uint32_t) hak_sweep_runs;
 // `kept_bytes`: a block that the caller's cache has just kept.
 HAK_INTERNAL void hak_sweep_wanted(size_t kept_bytes);
 
-// Call `work` in each tick from now on, with no lock held. `stays`: the sweeper then lives as long as the process, or
+// Call `work` in each tick from now on, with no lock held. `has_to_stay`: the sweeper then lives as long as the process, or
 // until option purger is off. When options are known, by two at most.
-HAK_INTERNAL void hak_sweep_call(void (*work)(void), bool stays);
+HAK_INTERNAL void hak_sweep_call(void (*work)(void), bool has_to_stay);
+// Not any more: from the sweeper's thread, which may then end.
+HAK_INTERNAL void hak_sweep_call_no_more(void (*work)(void));
 // And this, with no lock held, when the heap was not allowed to grow (hak_pressure_allows), before all is given back.
 HAK_INTERNAL void hak_sweep_call_in_need(void (*work)(void));
 

@@ -40,7 +40,7 @@ struct moment {
 };
 
 static struct {
-    uint32_t option; // 0: nothing is on trial
+    uint32_t option;
     uint64_t values[HAK_ARMS];
     uint64_t timing; // option debug_timing as it was
     bool is_begun;
@@ -176,6 +176,8 @@ static struct hak_decision standing(void)
     };
 }
 
+static void tick(void);
+
 static void experiment_end(void)
 {
     const uint32_t verdict = experiment.trial.verdict;
@@ -191,7 +193,7 @@ static void experiment_end(void)
     }
     hak_decisions_end_running();
     hak_decisions_add(&decision);
-    experiment.option = 0;
+    hak_sweep_call_no_more(tick);
 }
 
 static void experiment_begin(void)
@@ -222,9 +224,6 @@ static void count_waiting(void)
 // Each tick of the sweeper.
 static void tick(void)
 {
-    if (experiment.option == 0) {
-        return;
-    }
     if (!experiment.is_begun) {
         experiment_begin();
         return;

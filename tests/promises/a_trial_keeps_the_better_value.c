@@ -3,12 +3,13 @@
 // env: HAKMEM_AB=magazine_bytes=4K|16M
 // not secure: there are no magazines, and so no trial of them
 // With two values of an option on trial the one that costs this program less wins: here magazines that are large
-// enough for what two threads take and give back. What is wrong with a trial is said in one line, and the program
+// enough for what two threads take and give back. Then nothing is left to do, and the thread that watched ends. What is wrong with a trial is said in one line, and the program
 // runs as without it.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../support/memory.h"
 #include "../support/options.h"
 
 enum { BLOCKS = 5000, BYTES = 64, WAIT_MS = 50000 };
@@ -49,6 +50,7 @@ static void the_better_value_wins(void)
     const struct hak_option_info winner = ht_option_info("magazine_bytes");
     HT_CHECK(winner.value == 16 << 20, "the winner is %zu", (size_t)winner.value);
     HT_CHECK(ht_option_info("debug_timing").value == 0, "slow paths are still timed");
+    ht_expect_one_thread(WAIT_MS);
 }
 
 static void nothing_is_tried(char *setting, const char *why)

@@ -6,11 +6,6 @@
 
 #include <sys/resource.h>
 
-static long thread_count(void)
-{
-    return ht_proc_number("/proc/self/status", "Threads");
-}
-
 int main(void)
 {
     ht_start();
@@ -27,10 +22,6 @@ int main(void)
     }
     const long grown = ht_rss_kib() - before;
     HT_CHECK(grown < 400 * 1024, "%ld KiB more are resident", grown);
-    const long until = ht_now_ms() + 20000;
-    while (thread_count() > 1 && ht_now_ms() < until) {
-        ht_sleep_ms(100);
-    }
-    HT_CHECK(thread_count() == 1, "a thread of ours is still there");
+    ht_expect_one_thread(20000);
     return 0;
 }

@@ -62,6 +62,17 @@ static inline void ht_need_memory(size_t bytes)
     }
 }
 
+// The allocator's own thread ends when nothing is left to do.
+static inline void ht_expect_one_thread(long patience_ms)
+{
+    const long end = ht_now_ms() + patience_ms;
+    while (ht_proc_number("/proc/self/status", "Threads") > 1 && ht_now_ms() < end) {
+        ht_sleep_ms(50);
+    }
+    HT_CHECK(ht_proc_number("/proc/self/status", "Threads") == 1,
+             "a thread of ours is still there");
+}
+
 // Resident memory for the program's own notes, outside the heap.
 static inline void *ht_map(size_t bytes)
 {

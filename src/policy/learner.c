@@ -55,7 +55,8 @@ static void note_learning(struct hak_learner *learner, double score)
         return;
     }
     learner->winner = hak_race_leader(&learner->race);
-    hak_race_gain(&learner->race, learner->winner, &learner->gain, &learner->interval);
+    learner->rival = hak_race_best(&learner->race);
+    hak_race_gain(&learner->race, learner->rival, &learner->gain, &learner->interval);
     if (learner->winner == 0) {
         freeze(learner, 0);
     } else {

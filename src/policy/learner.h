@@ -41,12 +41,13 @@ struct hak_learner {
     uint32_t state;    // enum hak_learner_state
     uint32_t strategy; // in force
     uint32_t winner;
+    uint32_t rival;  // that was the best beside the baseline, or is: of whom `gain` is
     uint32_t rounds; // in this state
     uint32_t drift_looks;
     uint32_t races;    // begun
     uint32_t reopened; // of them, for a drift
     double drift;      // at the last look
-    double gain;       // of the winner over the baseline, as a part of the score
+    double gain;       // of the rival over the baseline, as a part of the score
     double interval;   // of that
     struct hak_race race;
     struct hak_canary canary;

@@ -101,7 +101,7 @@ static void play_game(
     b->games++;
 }
 
-static uint32_t best_of(const struct hak_race *race)
+uint32_t hak_race_best(const struct hak_race *race)
 {
     uint32_t best = race->count;
     for (uint32_t i = 0; i < race->count; i++) {
@@ -159,7 +159,7 @@ static void lap_end(struct hak_race *race)
 
 static uint32_t drop_losers(struct hak_race *race)
 {
-    const uint32_t best = best_of(race);
+    const uint32_t best = hak_race_best(race);
     uint32_t left = 0;
     for (uint32_t i = 0; i < race->count; i++) {
         struct hak_runner *runner = &race->runners[i];
@@ -188,7 +188,7 @@ bool hak_race_note(struct hak_race *race, double score)
 
 uint32_t hak_race_leader(const struct hak_race *race)
 {
-    return race->runners[0].is_out ? best_of(race) : 0;
+    return race->runners[0].is_out ? hak_race_best(race) : 0;
 }
 
 void hak_race_gain(const struct hak_race *race, uint32_t runner, double *gain, double *interval)

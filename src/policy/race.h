@@ -50,6 +50,8 @@ HAK_INTERNAL void hak_race_start(struct hak_race *race, uint32_t count, uint64_t
 HAK_INTERNAL uint32_t hak_race_turn(const struct hak_race *race);
 // It scored that. True when the race is over with it.
 HAK_INTERNAL bool hak_race_note(struct hak_race *race, double score);
+// Who has the best mean of those that are still in it.
+HAK_INTERNAL uint32_t hak_race_best(const struct hak_race *race);
 // Who is ahead; over, the winner.
 HAK_INTERNAL uint32_t hak_race_leader(const struct hak_race *race);
 // How much better than the baseline it is, as a part of the score, and how sure: twice the standard error.

@@ -106,7 +106,7 @@ static void log_decision(void)
     const struct hak_decision decision = {
         .kind = HAK_DECISION_LEARNER,
         .verdict = learner->winner == 0 ? HAK_VERDICT_FIRST : HAK_VERDICT_SECOND,
-        .values = {0, learner->winner},
+        .values = {0, learner->rival},
         .games = learner->race.laps,
         .difference_ppm = (int64_t)(learner->gain * 1e6),
         .low_ppm = (int64_t)((learner->gain - learner->interval) * 1e6),

@@ -152,6 +152,10 @@ fn outcome(decision: &Decision, settings: &[Setting]) -> String {
     };
     let (first, second) = (name(0), name(1));
     let verdict = match decision.verdict.as_str() {
+        "first" if decision.kind == "learner" => match first == second {
+            true => format!("{first} stays"),
+            false => format!("{first} stays, for no sure gain by {second}"),
+        },
         "first" => format!("{first} costs less than {second}"),
         "second" => format!("{second} costs less than {first}"),
         "same" => format!("{first} and {second} cost the same"),

@@ -8,9 +8,6 @@ int main(void)
 {
     ht_start();
     static const size_t sizes[] = {40000, 262144, 1500000};
-    ht_need_memory(512 * HT_MIB);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        ht_check_peaks(sizes[i], 64 * HT_MIB);
-    }
+    ht_check_peaks_of(sizes, sizeof sizes / sizeof *sizes, 64 * HT_MIB);
     return 0;
 }

@@ -9,8 +9,7 @@
 int main(void)
 {
     ht_start();
-    ht_need_memory(512 * HT_MIB);
-    ht_check_peaks(700, 64 * HT_MIB);
-    ht_check_peaks(300 * HT_KIB, 64 * HT_MIB);
+    static const size_t sizes[] = {700, 300 * HT_KIB};
+    ht_check_peaks_of(sizes, sizeof sizes / sizeof *sizes, 64 * HT_MIB);
     return 0;
 }

@@ -54,4 +54,25 @@ static inline void ht_check_peaks(size_t size, size_t bytes)
     munmap(blocks, count * sizeof *blocks);
 }
 
+// The same for several sizes at once, each in a process of its own: most of the time is sleep.
+static inline void ht_check_peaks_of(const size_t *sizes, size_t count, size_t bytes)
+{
+    ht_need_memory(2 * count * bytes);
+    pid_t children[8];
+    HT_CHECK(count - 1 <= sizeof children / sizeof *children, "too many sizes");
+    for (size_t i = 0; i < count - 1; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            ht_check_peaks(sizes[i], bytes);
+            _exit(0);
+        }
+    }
+    ht_check_peaks(sizes[count - 1], bytes);
+    for (size_t i = 0; i < count - 1; i++) {
+        char what[64];
+        snprintf(what, sizeof what, "the process for blocks of %zu", sizes[i]);
+        ht_wait_child(children[i], what);
+    }
+}
+
 #endif

@@ -14,6 +14,9 @@ compile, names no test), 77 the test is skipped here.
 from __future__ import annotations
 
 import argparse
+import fcntl
+import filecmp
+import itertools
 import os
 import re
 import shutil
@@ -21,6 +24,8 @@ import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,16 +64,36 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+@contextmanager
+def own_folder(folders: Path) -> Iterator[Path]:
+    """The first of `folders` that no other run has: what it holds was built for another mutant, mostly the same."""
+    for number in itertools.count():
+        folder = folders / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield folder
+            return
+
+
 def copy_sources(to: Path) -> None:
-    """Copy what is built, keeping times, so that only what the patch touches is compiled again."""
-    shutil.rmtree(to, ignore_errors=True)
-    to.mkdir(parents=True)
+    """Make `to` the same as the sources. Only what differs is written, and so compiled again: what has been
+    changed since, what the last mutant changed, and (by the patch) what this one changes."""
+    wanted = {}
     for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, to / name, ignore=shutil.ignore_patterns("mutants", "target"))
-        elif source.exists():
-            shutil.copy2(source, to / name)
+        for path in [ROOT / name, *(ROOT / name).rglob("*")]:
+            if path.is_file() and not {"mutants", "target", "__pycache__"} & set(path.relative_to(ROOT).parts):
+                wanted[to / path.relative_to(ROOT)] = path
+    for path in list(to.rglob("*")):
+        if path.is_file() and path not in wanted and to / "build" not in path.parents:
+            path.unlink()
+    for copy, path in wanted.items():
+        if not copy.exists() or not filecmp.cmp(path, copy, shallow=False):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, copy)  # with the time of now
 
 
 def target_of(test: str) -> str:
@@ -112,16 +137,13 @@ def test_outcome(test: str, build: Path) -> str:
     return case.get("status", "notrun")
 
 
-def judge(mutant: Mutant, work: Path) -> int:
-    source = work / "source"
+def judge(mutant: Mutant, source: Path) -> int:
     build = source / "build" / ("" if mutant.build == "release" else mutant.build)
-    kept = work / "build"
     copy_sources(source)
-    kept.mkdir(exist_ok=True)
-    (source / "build").symlink_to(kept)
-    run("patch", "-p1", "--batch", "--fuzz=0", "-i", mutant.patch, cwd=source)
-    run("cmake", "--preset", mutant.build, "-DHAKMEM_BENCH=OFF", "-DHAKMEM_CLI=OFF", "-DHAKMEM_WERROR=OFF",
-        cwd=source)
+    run("patch", "-p1", "--batch", "--fuzz=0", "--no-backup-if-mismatch", "-i", mutant.patch, cwd=source)
+    if not (build / "build.ninja").exists():
+        run("cmake", "--preset", mutant.build, "-DHAKMEM_BENCH=OFF", "-DHAKMEM_CLI=OFF", "-DHAKMEM_WERROR=OFF",
+            cwd=source)
     run("cmake", "--build", build, "--target", target_of(mutant.test), cwd=source)
     for attempt in range(1, mutant.runs + 1):
         outcome = test_outcome(mutant.test, build)
@@ -142,7 +164,8 @@ def main() -> int:
     arguments = parser.parse_args()
     patch = arguments.patch.resolve()
     try:
-        return judge(read_mutant(patch), arguments.build.resolve() / patch.stem)
+        with own_folder(arguments.build.resolve()) as folder:
+            return judge(read_mutant(patch), folder / "source")
     except Broken as broken:
         print(f"run_mutant: {broken}", file=sys.stderr)
         return 2

@@ -31,16 +31,16 @@ void hak_direct_put(struct hak_cache *cache, void *block)
     }
     hak_lock_is_held(&owner->lock);
     struct hak_slab *slab = hak_slab_of(block);
-    const size_t bytes = hak_classes[slab->size_class].bytes;
+    const unsigned size_class = slab->size_class; // of a slab that may end when the lock is dropped
     struct hak_held held = {block, NULL};
     bool has_ended = false;
     if (hak_slab_has_states(slab)) {
-        if (!hak_states_is_used(slab, slab->size_class, &held)) {
+        if (!hak_states_is_used(slab, size_class, &held)) {
             hak_slab_die_of(slab, block);
         }
-        hak_states_hold(held, bytes);
+        hak_states_give(held, hak_classes[size_class].bytes);
         if (is_heap(owner)) {
-            has_ended = hak_hardened_hold(owner, held, bytes, true);
+            has_ended = hak_hardened_hold(owner, held, size_class, true);
             held.state = NULL;
         }
     } else {
@@ -48,7 +48,7 @@ void hak_direct_put(struct hak_cache *cache, void *block)
     }
     hak_lock_drop(&owner->lock);
     if (held.state != NULL) {
-        has_ended = hak_hardened_hold(cache, held, bytes, false);
+        has_ended = hak_hardened_hold(cache, held, size_class, false);
     }
     if (has_ended) {
         hak_sweep_wanted(0);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/options.h"
-#include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/site.h"
@@ -14,7 +13,8 @@
 
 // A stock has room for so many blocks, and for so many bytes of them; a quarter of it moves at a time.
 enum { STOCK_LEAST = 4, STOCK_MOST = 256, STOCK_BYTES = HAK_KIB(16), STOCK_PARTS = 4 };
-// Blocks that one free takes out of the quarantine at most: no free has to wait for thousands.
+// Blocks that one free takes out of the quarantine at most: no free has to wait for thousands. So many leave
+// together if they are small, one each 16 frees: hak_harden.quarantine_limit.
 enum { LEAVING_MAX = 16 };
 
 // The cache's, made now if it has none. NULL: without memory, and for what threads share that have ended.
@@ -38,6 +38,7 @@ static bool stock_start(struct hak_stock *stock, unsigned size_class)
     if (stock->blocks == NULL) {
         stock->blocks = hak_pool_take(room * sizeof *stock->blocks);
         stock->room = stock->blocks != NULL ? room : 0;
+        stock->bytes = hak_classes[size_class].bytes;
     }
     return stock->blocks != NULL;
 }
@@ -56,6 +57,14 @@ HAK_INLINE struct hak_held stock_pick(struct hak_hardened *hardened, struct hak_
     return picked;
 }
 
+// Is something asked for that a stock knows nothing of?
+HAK_INLINE bool is_unusual(const struct hak_cache *cache)
+{
+    return (hak_load_relaxed(&hak_options.sample_bytes) | hak_load_relaxed(&hak_sites.count)) !=
+               0 ||
+           cache->unguarded >= hak_harden.plain_requests;
+}
+
 void *hak_hardened_malloc(struct hak_cache *cache,
                           size_t bytes,
                           size_t size_class,
@@ -63,17 +72,16 @@ void *hak_hardened_malloc(struct hak_cache *cache,
 {
     const unsigned served = hak_hardened_class((unsigned)size_class, bytes);
     struct hak_hardened *hardened = cache->hardened;
-    const uint64_t guarded = hak_load_relaxed(&hak_options.guard_sample);
-    const bool is_ordinary = served < HAK_SMALL_CLASSES && hardened->stocks[served].count != 0 &&
-                             (guarded == 0 || cache->unguarded + 1 < guarded) &&
-                             hak_load_relaxed(&hak_options.sample_bytes) == 0 &&
-                             !hak_injector_is_on() && !hak_site_has_rules();
-    if (HAK_UNLIKELY(!is_ordinary)) {
+    if (HAK_UNLIKELY(served >= HAK_SMALL_CLASSES || is_unusual(cache))) {
+        return hak_malloc_slowest(bytes, size_class, site);
+    }
+    struct hak_stock *stock = &hardened->stocks[served];
+    if (HAK_UNLIKELY(stock->count == 0)) {
         return hak_malloc_slowest(bytes, size_class, site);
     }
     cache->unguarded++;
-    const struct hak_held picked = stock_pick(hardened, &hardened->stocks[served]);
-    hak_states_take(picked, hak_classes[served].bytes, bytes);
+    const struct hak_held picked = stock_pick(hardened, stock);
+    hak_states_take(picked, stock->bytes, bytes);
     return picked.block;
 }
 
@@ -141,18 +149,29 @@ static HAK_NOINLINE bool leave_unusually(struct hak_cache *cache,
     return has_ended;
 }
 
-// The oldest leaves the quarantine, for its stock. False: it has to go elsewhere.
-HAK_INLINE bool oldest_leaves(struct hak_cache *cache,
-                              struct hak_hardened *hardened,
-                              struct hak_held *oldest)
+HAK_INLINE uint32_t place_behind(uint32_t place)
 {
-    *oldest = hardened->held[hardened->first];
-    const uint32_t entry = hak_map_entry(oldest->block);
-    const uint32_t size_class = entry - cache->tag;
-    hardened->first = (hardened->first + 1) % HAK_QUARANTINE_BLOCKS;
-    hardened->count--;
-    hardened->bytes -= hak_classes[HAK_MAP_CLASS(entry)].bytes;
-    hak_states_let_go(*oldest);
+    return (place + 1) % HAK_QUARANTINE_BLOCKS;
+}
+
+// Into the quarantine. True when some have to leave it.
+HAK_INLINE bool quarantine_add(struct hak_hardened *hardened,
+                               struct hak_held held,
+                               unsigned size_class,
+                               bool is_stranger)
+{
+    const uint32_t place = hardened->next;
+    const uint32_t next = place_behind(place);
+    hardened->held[place] = held;
+    hardened->classes[place] = (uint8_t)(is_stranger ? HAK_STRANGER + size_class : size_class);
+    hardened->next = next;
+    hardened->bytes += hak_classes[size_class].bytes;
+    return hardened->bytes > hak_harden.quarantine_limit || place_behind(next) == hardened->first;
+}
+
+// A block has left the quarantine: into its stock. False: it has to go elsewhere.
+HAK_INLINE bool stock_put(struct hak_hardened *hardened, uint32_t size_class, struct hak_held held)
+{
     if (HAK_UNLIKELY(size_class >= HAK_SMALL_CLASSES)) {
         return false;
     }
@@ -160,103 +179,104 @@ HAK_INLINE bool oldest_leaves(struct hak_cache *cache,
     if (HAK_UNLIKELY(stock->count == stock->room)) {
         return false;
     }
-    stock->blocks[stock->count++] = *oldest;
+    stock->blocks[stock->count++] = held;
     return true;
 }
 
-HAK_INLINE bool is_over(const struct hak_hardened *hardened)
+// The oldest leave the quarantine. True when a slab has ended with that. What has got another owner meanwhile may
+// get into a stock: its slab is asked for its owner where that matters.
+static bool oldest_leave(struct hak_cache *cache, bool has_lock)
 {
-    return hardened->bytes > hak_harden.quarantine_bytes ||
-           hardened->count == HAK_QUARANTINE_BLOCKS;
-}
-
-HAK_INLINE void quarantine_add(struct hak_hardened *hardened, struct hak_held held, size_t bytes)
-{
-    hardened->held[(hardened->first + hardened->count) % HAK_QUARANTINE_BLOCKS] = held;
-    hardened->count++;
-    hardened->bytes += bytes;
-}
-
-static bool some_leave(struct hak_cache *cache, bool has_lock)
-{
+    struct hak_hardened *hardened = cache->hardened;
+    const bool is_full = place_behind(hardened->next) == hardened->first;
+    const size_t enough = is_full ? 0 : hak_harden.quarantine_bytes;
+    uint32_t first = hardened->first;
+    size_t bytes = hardened->bytes;
     bool has_ended = false;
-    for (unsigned left = LEAVING_MAX; left > 0 && is_over(cache->hardened); left--) {
-        struct hak_held oldest;
-        if (!oldest_leaves(cache, cache->hardened, &oldest)) {
-            has_ended |= leave_unusually(cache, oldest, has_lock);
+    for (unsigned left = LEAVING_MAX; left > 0 && bytes > enough; left--) {
+        const struct hak_held *oldest = &hardened->held[first];
+        const unsigned size_class = hardened->classes[first];
+        first = place_behind(first);
+        bytes -= hak_classes[size_class % HAK_STRANGER].bytes;
+        if (HAK_UNLIKELY(!stock_put(hardened, size_class, *oldest))) {
+            has_ended |= leave_unusually(cache, *oldest, has_lock);
         }
     }
+    hardened->first = first;
+    hardened->bytes = bytes;
     return has_ended;
 }
 
-static HAK_NOINLINE void leave_and_sweep(struct hak_cache *cache, struct hak_held held)
+// The last call of a free.
+static HAK_NOINLINE void leave_and_sweep(struct hak_cache *cache)
 {
-    bool has_ended = leave_unusually(cache, held, false);
-    has_ended |= some_leave(cache, false);
-    if (has_ended) {
+    if (oldest_leave(cache, false)) {
         hak_sweep_wanted(0);
     }
 }
 
-static HAK_NOINLINE void more_leave(struct hak_cache *cache)
+static HAK_NOINLINE void leave_at_once(struct hak_cache *cache, struct hak_held held)
 {
-    if (some_leave(cache, false)) {
+    if (leave_unusually(cache, held, false)) {
         hak_sweep_wanted(0);
     }
 }
 
-// As some_leave, and the most often one does: nothing but a last call, so that no register has to be saved.
-static HAK_NOINLINE void one_leaves(struct hak_cache *cache)
+// `hardened`: the cache's.
+HAK_INLINE void free_used(struct hak_cache *cache,
+                          struct hak_hardened *hardened,
+                          struct hak_held held,
+                          uint32_t size_class)
 {
-    struct hak_held oldest;
-    if (HAK_UNLIKELY(!oldest_leaves(cache, cache->hardened, &oldest))) {
-        leave_and_sweep(cache, oldest);
-    } else if (HAK_UNLIKELY(is_over(cache->hardened))) {
-        more_leave(cache);
+    hak_states_give(held, hak_classes[size_class].bytes);
+    if (hak_harden.quarantine_bytes == 0) {
+        if (HAK_UNLIKELY(!stock_put(hardened, size_class, held))) {
+            leave_at_once(cache, held);
+        }
+    } else if (HAK_UNLIKELY(quarantine_add(hardened, held, size_class, false))) {
+        leave_and_sweep(cache);
     }
 }
 
-HAK_INLINE void free_used(struct hak_cache *cache, struct hak_held held, size_t bytes)
+// Apart from the others, which call nothing and so save few registers.
+static HAK_NOINLINE void free_wide(struct hak_cache *cache,
+                                   struct hak_held held,
+                                   uint32_t size_class)
 {
-    hak_states_hold(held, bytes);
-    quarantine_add(cache->hardened, held, bytes);
-    if (HAK_LIKELY(is_over(cache->hardened))) {
-        one_leaves(cache);
-    }
-}
-
-// Apart from the others, which call nothing and so save no registers.
-static HAK_NOINLINE void free_wide(struct hak_cache *cache, struct hak_held held, size_t bytes)
-{
-    free_used(cache, held, bytes);
+    free_used(cache, cache->hardened, held, size_class);
 }
 
 void hak_hardened_free(struct hak_cache *cache, void *block)
 {
     struct hak_held held = {.block = block};
+    struct hak_hardened *hardened = cache->hardened;
     const uint32_t size_class = hak_map_entry(block) - cache->tag;
     const struct hak_slab *slab = size_class < HAK_SMALL_CLASSES ? hak_states_slab_of(block) : NULL;
-    if (HAK_UNLIKELY(cache->hardened == NULL || slab == NULL || !slab->is_hardened ||
+    if (HAK_UNLIKELY(hardened == NULL || slab == NULL || !slab->is_hardened ||
                      !hak_states_is_used(slab, size_class, &held))) {
         hak_free_direct(block);
         return;
     }
-    const size_t bytes = hak_classes[size_class].bytes;
-    if (bytes > HAK_CANARY_CLEAR_MAX) {
-        free_wide(cache, held, bytes);
+    if (HAK_UNLIKELY(hak_classes[size_class].bytes > HAK_CANARY_CLEAR_MAX)) {
+        free_wide(cache, held, size_class);
     } else {
-        free_used(cache, held, bytes);
+        free_used(cache, hardened, held, size_class);
     }
 }
 
-bool hak_hardened_hold(struct hak_cache *cache, struct hak_held held, size_t bytes, bool has_lock)
+bool hak_hardened_hold(struct hak_cache *cache,
+                       struct hak_held held,
+                       unsigned size_class,
+                       bool has_lock)
 {
-    if (hardened_of(cache) == NULL) {
-        hak_states_let_go(held);
+    struct hak_hardened *hardened = hardened_of(cache);
+    const bool is_stranger = HAK_MAP_TAG(hak_map_entry(held.block)) != cache->tag;
+    if (hardened == NULL) {
         return give_back(has_lock ? cache : NULL, &held.block, 1);
     }
-    quarantine_add(cache->hardened, held, bytes);
-    return some_leave(cache, has_lock);
+    return (quarantine_add(hardened, held, size_class, is_stranger) ||
+            hak_harden.quarantine_bytes == 0) &&
+           oldest_leave(cache, has_lock);
 }
 
 // Blocks that came out of the slabs, into the stock. Those of slabs that were made before the options
@@ -331,10 +351,9 @@ void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     if (hardened == NULL) {
         return;
     }
-    for (; hardened->count > 0; hardened->count--) {
+    while (hardened->first != hardened->next) {
         const struct hak_held oldest = hardened->held[hardened->first];
-        hardened->first = (hardened->first + 1) % HAK_QUARANTINE_BLOCKS;
-        hak_states_let_go(oldest);
+        hardened->first = place_behind(hardened->first);
         hak_inbox_route(cache, cache, oldest.block);
     }
     hardened->bytes = 0;
@@ -352,7 +371,7 @@ void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     if (hardened == NULL) {
         return;
     }
-    hardened->count = 0;
+    hardened->first = hardened->next;
     hardened->bytes = 0;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         hardened->stocks[size_class].count = 0;

@@ -18,24 +18,27 @@
 #include "cache/cache.h"
 #include "slab/states.h"
 
-enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_STRANGERS = 32 };
+enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_STRANGERS = 32, HAK_STRANGER = 128 };
 
 struct hak_stock {
     struct hak_held *blocks;
     uint32_t count;
     uint32_t room;
+    size_t bytes; // of a block
 };
 
 struct hak_hardened {
     uint64_t chance; // hak_harden_next
-    // The quarantine, a ring: where the oldest is, how many, and their bytes.
+    // The quarantine, a ring: where the oldest is, the place for the next one (always empty), and their bytes.
     uint32_t first;
-    uint32_t count;
+    uint32_t next;
     size_t bytes;
     uint32_t stranger_count;
     char *strangers[HAK_STRANGERS];
     struct hak_stock stocks[HAK_SMALL_CLASSES];
     struct hak_held held[HAK_QUARANTINE_BLOCKS];
+    uint8_t
+        classes[HAK_QUARANTINE_BLOCKS]; // of the blocks; plus HAK_STRANGER: others have their slabs
 };
 
 // The class for a request that would be of `size_class`: with room for what is put behind the block.
@@ -64,10 +67,11 @@ HAK_INTERNAL void hak_hardened_free(struct hak_cache *cache, void *block);
 // Take a block of the class out of the stock, filling it if it is empty. With the lock; the owner.
 HAK_INTERNAL void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t bytes)
     HAK_REQUIRES(&cache->lock);
-// Put a block that the program has freed into quarantine, or back into its slab if the cache has none. `has_lock`: that of `cache`. True when a slab has ended with that.
+// Put a block that the program has freed into quarantine, or back into its slab if the cache has none. `has_lock`:
+// that of `cache`, whose the block is then. True when a slab has ended with that.
 HAK_INTERNAL bool hak_hardened_hold(struct hak_cache *cache,
                                     struct hak_held held,
-                                    size_t bytes,
+                                    unsigned size_class,
                                     bool has_lock);
 
 // The thread ends: the strangers go back. The owner, without the lock. And then, if nobody goes on with the

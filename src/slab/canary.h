@@ -5,7 +5,8 @@
 // Fails     never; what is found is told by harden.h.
 //
 // harden.h shows where all lies. Of a long padding two words are written: an overflow by a byte, by a word, or
-// by a few is what is worth its time.
+// by a few is what is worth its time. No branch asks how long the padding is: no processor could foresee that. The
+// second word ends where the padding does, or with the first 16 bytes of it, and so covers a part of the first.
 #ifndef HAK_SLAB_CANARY_H
 #define HAK_SLAB_CANARY_H
 
@@ -13,7 +14,9 @@
 
 #include "slab/harden.h"
 
-enum { HAK_CANARY_PADDING_SHIFT = 48 }; // where the canary tells how long the padding is
+enum {
+    HAK_CANARY_PADDING_BITS = 16
+}; // of the canary, the upper ones: they tell how long the padding is
 
 HAK_INLINE uint64_t hak_canary_word(const char *from)
 {
@@ -32,56 +35,61 @@ HAK_INLINE uint64_t hak_canary_of(const char *block)
     return hak_harden_mix((uintptr_t)block) | 0x80;
 }
 
-// A word of padding: all its bytes are the same.
+// A word of padding: all its bytes are the same, the canary's first.
 HAK_INLINE uint64_t hak_canary_padding_word(uint64_t canary)
 {
-    return (canary >> 56 | 0x80) * UINT64_C(0x0101010101010101);
+    return (canary & 0xFF) * UINT64_C(0x0101010101010101);
 }
 
-// The padding by words: what these cover of the canary is written after them.
+// Of a padding of so many bytes, 16 standing for more: how far behind the first word the second lies, and which bits
+// of both lie in the padding.
+enum { HAK_CANARY_PADDING_MOST = 16 };
+struct hak_canary_padding {
+    uint64_t mask;
+    size_t second;
+};
+HAK_INTERNAL extern const struct hak_canary_padding
+    hak_canary_paddings[HAK_CANARY_PADDING_MOST + 1];
+
+HAK_INLINE const struct hak_canary_padding *hak_canary_padding_of(size_t padding)
+{
+    return &hak_canary_paddings[padding < HAK_CANARY_PADDING_MOST ? padding
+                                                                  : HAK_CANARY_PADDING_MOST];
+}
+
+// What the words of a short padding cover of the canary is written after them.
 HAK_INLINE void hak_canary_write(char *block, size_t block_bytes, size_t request)
 {
     const uint64_t canary = hak_canary_of(block);
     const uint64_t word = hak_canary_padding_word(canary);
     const size_t padding = block_bytes - HAK_CANARY_BYTES - request;
     hak_canary_put_word(block + request, word);
-    if (padding > sizeof word) {
-        hak_canary_put_word(block + request + sizeof word, word);
-    }
+    hak_canary_put_word(block + request + hak_canary_padding_of(padding)->second, word);
     hak_canary_put_word(block + block_bytes - HAK_CANARY_BYTES,
-                        canary ^ (uint64_t)padding << HAK_CANARY_PADDING_SHIFT);
+                        canary ^ (uint64_t)padding << (64 - HAK_CANARY_PADDING_BITS));
 }
 
-// How long the padding is; SIZE_MAX when the canary is damaged.
-HAK_INLINE size_t hak_canary_padding(const char *block, size_t block_bytes, uint64_t canary)
+// How long the padding is. When the canary is damaged, more than a block has: turned, all its other bits count.
+HAK_INLINE size_t hak_canary_padding_bytes(const char *block, size_t block_bytes, uint64_t canary)
 {
     const uint64_t difference = hak_canary_word(block + block_bytes - HAK_CANARY_BYTES) ^ canary;
-    const size_t padding = difference >> HAK_CANARY_PADDING_SHIFT;
-    const bool is_whole = difference << (64 - HAK_CANARY_PADDING_SHIFT) == 0;
-    return is_whole && padding <= block_bytes - HAK_CANARY_BYTES ? padding : SIZE_MAX;
-}
-
-// Do the first `bytes` of a word, at most all of them, differ from `expected`?
-HAK_INLINE bool hak_canary_differs(const char *word, uint64_t expected, size_t bytes)
-{
-    const uint64_t difference = hak_canary_word(word) ^ expected;
-    const unsigned unasked = bytes < sizeof expected ? 8 * (unsigned)(sizeof expected - bytes) : 0;
-    return difference << unasked != 0;
+    return difference << HAK_CANARY_PADDING_BITS | difference >> (64 - HAK_CANARY_PADDING_BITS);
 }
 
 // Is the end of a block in use as it was written?
 HAK_INLINE bool hak_canary_is_whole(const char *block, size_t block_bytes)
 {
     const uint64_t canary = hak_canary_of(block);
-    const size_t padding = hak_canary_padding(block, block_bytes, canary);
-    if (HAK_UNLIKELY(padding == SIZE_MAX)) {
+    const size_t padding = hak_canary_padding_bytes(block, block_bytes, canary);
+    if (HAK_UNLIKELY(padding > block_bytes - HAK_CANARY_BYTES)) {
         return false;
     }
     const char *end = block + block_bytes - HAK_CANARY_BYTES - padding;
     const uint64_t word = hak_canary_padding_word(canary);
-    return (padding == 0 || !hak_canary_differs(end, word, padding)) &&
-           (padding <= sizeof word ||
-            !hak_canary_differs(end + sizeof word, word, padding - sizeof word));
+    const struct hak_canary_padding *shape = hak_canary_padding_of(padding);
+    const uint64_t difference =
+        (hak_canary_word(end) ^ word) | (hak_canary_word(end + shape->second) ^ word);
+    return (difference & shape->mask) == 0;
 }
 
 HAK_INLINE hak_pair hak_canary_pair(const char *from)
@@ -91,32 +99,66 @@ HAK_INLINE hak_pair hak_canary_pair(const char *from)
     return pair;
 }
 
-// Are they all zero? A multiple of 16, as blocks are. By lines of the processor's cache, and what is left.
+// Four pairs at `line`, as one.
+HAK_INLINE hak_pair hak_canary_line(const char *line)
+{
+    return (hak_canary_pair(line) | hak_canary_pair(line + 16)) |
+           (hak_canary_pair(line + 32) | hak_canary_pair(line + 48));
+}
+
+enum { HAK_CANARY_LINE = 64 };
+
+// A block of less than a line, a multiple of 16, is covered by its first pair, its last, and the one here.
+HAK_INLINE size_t hak_canary_middle(size_t bytes)
+{
+    return bytes / 2 & ~(sizeof(hak_pair) - 1);
+}
+
+// Are they all zero? A multiple of 16, as blocks are. By lines, of which the last covers a part of the one before it:
+// a loop for what is left would end where no processor foresees it.
 HAK_INLINE bool hak_canary_is_zero(const char *start, size_t bytes)
 {
-    const char *end = start + bytes;
-    hak_pair any = {0, 0};
-    for (; end - start >= 4 * (ptrdiff_t)sizeof any; start += 4 * sizeof any) {
-        any |= (hak_canary_pair(start) | hak_canary_pair(start + sizeof any)) |
-               (hak_canary_pair(start + 2 * sizeof any) | hak_canary_pair(start + 3 * sizeof any));
-    }
-    for (; start != end; start += sizeof any) {
-        any |= hak_canary_pair(start);
+    hak_pair any;
+    if (bytes < HAK_CANARY_LINE) {
+        any = hak_canary_pair(start) | hak_canary_pair(start + hak_canary_middle(bytes)) |
+              hak_canary_pair(start + bytes - sizeof any);
+    } else {
+        const char *last = start + bytes - HAK_CANARY_LINE;
+        any = hak_canary_line(last);
+        for (; start < last; start += HAK_CANARY_LINE) {
+            any |= hak_canary_line(start);
+        }
     }
     return (any[0] | any[1]) == 0;
 }
 
-// Make them so. Below a few lines of the processor's cache a loop is faster than a call.
-enum { HAK_CANARY_CLEAR_MAX = 256 };
+HAK_INLINE void hak_canary_clear_line(char *line)
+{
+    const hak_pair zero = {0, 0};
+    memcpy(line, &zero, sizeof zero);
+    memcpy(line + 16, &zero, sizeof zero);
+    memcpy(line + 32, &zero, sizeof zero);
+    memcpy(line + 48, &zero, sizeof zero);
+}
+
+// Make them so. Up to some lines that is faster than a call.
+enum { HAK_CANARY_CLEAR_MAX = 1024 };
 HAK_INLINE void hak_canary_clear(char *start, size_t bytes)
 {
-    if (bytes > HAK_CANARY_CLEAR_MAX) {
+    const hak_pair zero = {0, 0};
+    if (HAK_UNLIKELY(bytes > HAK_CANARY_CLEAR_MAX)) {
         memset(start, 0, bytes);
-        return;
-    }
-    for (const char *end = start + bytes; start != end; start += 2 * sizeof(uint64_t)) {
-        memset(start, 0, 2 * sizeof(uint64_t));
-        HAK_KEEP_LOOP();
+    } else if (bytes < HAK_CANARY_LINE) {
+        memcpy(start, &zero, sizeof zero);
+        memcpy(start + hak_canary_middle(bytes), &zero, sizeof zero);
+        memcpy(start + bytes - sizeof zero, &zero, sizeof zero);
+    } else {
+        char *last = start + bytes - HAK_CANARY_LINE;
+        for (; start < last; start += HAK_CANARY_LINE) {
+            hak_canary_clear_line(start);
+            HAK_KEEP_LOOP();
+        }
+        hak_canary_clear_line(last);
     }
 }
 

@@ -9,12 +9,21 @@
 
 struct hak_harden hak_harden;
 
+// So much more than it has to may lie in a quarantine, so that several leave it together.
+enum { QUARANTINE_PART = 16 };
+
 void hak_harden_start(void)
 {
     hak_harden.zero = hak_load_relaxed(&hak_options.zero_on_free) != 0;
     hak_harden.canaries = hak_load_relaxed(&hak_options.canaries) != 0;
     hak_harden.random_order = hak_load_relaxed(&hak_options.random_order) != 0;
     hak_harden.quarantine_bytes = hak_load_relaxed(&hak_options.quarantine_bytes);
+    hak_harden.quarantine_limit =
+        hak_harden.quarantine_bytes + hak_harden.quarantine_bytes / QUARANTINE_PART;
+    const uint64_t guard_sample = hak_load_relaxed(&hak_options.guard_sample); // 0: none
+    const bool may_fail =
+        (hak_load_relaxed(&hak_options.fail_at) | hak_load_relaxed(&hak_options.fail_rate)) != 0;
+    hak_harden.plain_requests = may_fail ? 0 : guard_sample - 1;
     hak_harden.sees_all =
         hak_harden.zero || hak_harden.canaries || hak_harden.quarantine_bytes != 0;
     hak_harden.is_on = hak_harden.sees_all || hak_harden.random_order;
@@ -26,6 +35,28 @@ void hak_harden_start(void)
     }
 }
 
+#define SHORT(bytes) {(UINT64_C(1) << 8 * (bytes)) - 1, 0}
+#define LONG(bytes)  {~UINT64_C(0), (bytes) - 8}
+const struct hak_canary_padding hak_canary_paddings[HAK_CANARY_PADDING_MOST + 1] = {
+    SHORT(0),
+    SHORT(1),
+    SHORT(2),
+    SHORT(3),
+    SHORT(4),
+    SHORT(5),
+    SHORT(6),
+    SHORT(7),
+    LONG(8),
+    LONG(9),
+    LONG(10),
+    LONG(11),
+    LONG(12),
+    LONG(13),
+    LONG(14),
+    LONG(15),
+    LONG(16),
+};
+
 uint64_t hak_harden_seed(void)
 {
     static _Atomic(uint64_t) seeds;
@@ -34,23 +65,24 @@ uint64_t hak_harden_seed(void)
 
 size_t hak_harden_request(const char *block, size_t block_bytes)
 {
-    const size_t padding = hak_canary_padding(block, block_bytes, hak_canary_of(block));
-    return padding != SIZE_MAX ? block_bytes - HAK_CANARY_BYTES - padding : 0;
+    const size_t most = block_bytes - HAK_CANARY_BYTES;
+    const size_t padding = hak_canary_padding_bytes(block, block_bytes, hak_canary_of(block));
+    return padding <= most ? most - padding : 0;
 }
 
 void hak_harden_die_overflow(const char *block, size_t block_bytes)
 {
-    const size_t padding = hak_canary_padding(block, block_bytes, hak_canary_of(block));
-    if (padding == SIZE_MAX) {
-        hak_die_overflow(block, block_bytes, block_bytes - HAK_CANARY_BYTES);
+    const size_t most = block_bytes - HAK_CANARY_BYTES;
+    const size_t padding = hak_canary_padding_bytes(block, block_bytes, hak_canary_of(block));
+    if (padding > most) {
+        hak_die_overflow(block, block_bytes, most);
     }
-    const size_t request = block_bytes - HAK_CANARY_BYTES - padding;
     const char expected = (char)hak_canary_padding_word(hak_canary_of(block));
-    size_t offset = request;
-    while (offset < block_bytes - HAK_CANARY_BYTES && block[offset] == expected) {
+    size_t offset = most - padding;
+    while (offset < most && block[offset] == expected) {
         offset++;
     }
-    hak_die_overflow(block, request, offset);
+    hak_die_overflow(block, most - padding, offset);
 }
 
 bool hak_harden_resize(char *block, size_t block_bytes, size_t request)

@@ -30,7 +30,9 @@ struct hak_harden {
     bool zero;
     bool canaries;
     bool random_order;
-    size_t quarantine_bytes;
+    size_t quarantine_bytes; // that a freed block waits for
+    size_t quarantine_limit; // that wait before some leave
+    uint64_t plain_requests; // that need no look at the options guard_sample and fail_*, in a row
     uint64_t secret;
     uint64_t multiplier; // as secret, and odd
 };

@@ -10,7 +10,7 @@
 // The bitmap tells which blocks lie in the slab, and changes with the owner's lock. The bytes tell of the
 // others which are with the program, so that a free is judged at once and without a lock. Two threads that
 // free one block in the same few instructions may both find it in use: then it is in two quarantines,
-// and the second that lets go of it dies.
+// and who takes it the second time, while the program has it, dies.
 //
 // A byte is its state in the lower two bits, and above them a number that goes up with each change. Whoever
 // looks at a block while its owner may change it (hak_states_check) reads the byte before and after,
@@ -25,10 +25,9 @@
 #include "slab/slab.h"
 
 enum hak_state_kind {
-    HAK_STATE_FREE, // in its slab, or in a stock
-    HAK_STATE_OUT,  // with the program
-    HAK_STATE_HELD, // in quarantine
-    HAK_STATE_BUSY, // changing: what it holds is neither a free block's nor one's in use
+    HAK_STATE_FREE,     // in its slab, in quarantine, or in a stock
+    HAK_STATE_OUT,      // with the program
+    HAK_STATE_BUSY = 3, // changing: what it holds is neither a free block's nor one's in use
     HAK_STATE_KINDS
 };
 typedef _Atomic(uint8_t) hak_state;
@@ -43,10 +42,11 @@ HAK_INLINE bool hak_state_is(const hak_state *state, enum hak_state_kind kind)
     return hak_state_kind(hak_load_relaxed(state)) == kind;
 }
 
-// From here on the block's bytes change. Returns what hak_state_end needs. Step begin of states.pml.
-HAK_INLINE uint8_t hak_state_begin(hak_state *state)
+// From here on the bytes change of a block whose state was `seen`. Returns what hak_state_end needs. Step begin of
+// states.pml.
+HAK_INLINE uint8_t hak_state_begin(hak_state *state, uint8_t seen)
 {
-    const uint8_t busy = hak_load_relaxed(state) | HAK_STATE_BUSY;
+    const uint8_t busy = seen | HAK_STATE_BUSY;
     hak_store_relaxed(state, busy);
     hak_fence_stores();
     return busy;
@@ -100,10 +100,16 @@ HAK_INLINE bool hak_states_is_used(const struct hak_slab *slab,
                       hak_state_is(held->state, HAK_STATE_OUT));
 }
 
-// A free block goes to the program, for a request. Dies when it was written to since it was freed.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_states_die_twice(const void *block);
+
+// A free block goes to the program, for a request. Dies when it was written to since it was freed, or has it already.
 HAK_INLINE void hak_states_take(struct hak_held held, size_t bytes, size_t request)
 {
-    const uint8_t busy = hak_state_begin(held.state);
+    const uint8_t seen = hak_load_relaxed(held.state);
+    if (HAK_UNLIKELY(hak_state_kind(seen) != HAK_STATE_FREE)) {
+        hak_states_die_twice(held.block);
+    }
+    const uint8_t busy = hak_state_begin(held.state, seen);
     if (hak_harden.zero && HAK_UNLIKELY(!hak_canary_is_zero(held.block, bytes))) {
         hak_harden_die_written(held.block, bytes);
     }
@@ -113,36 +119,26 @@ HAK_INLINE void hak_states_take(struct hak_held held, size_t bytes, size_t reque
     hak_state_end(held.state, busy, HAK_STATE_OUT);
 }
 
-// The program frees it; it is held now. Dies when its end was overwritten.
-HAK_INLINE void hak_states_hold(struct hak_held held, size_t bytes)
+// The program frees it. Dies when its end was overwritten.
+HAK_INLINE void hak_states_give(struct hak_held held, size_t bytes)
 {
-    const uint8_t busy = hak_state_begin(held.state);
+    const uint8_t busy = hak_state_begin(held.state, hak_load_relaxed(held.state));
     if (hak_harden.canaries && HAK_UNLIKELY(!hak_canary_is_whole(held.block, bytes))) {
         hak_harden_die_overflow(held.block, bytes);
     }
     if (hak_harden.zero) {
         hak_canary_clear(held.block, bytes);
     }
-    hak_state_end(held.state, busy, HAK_STATE_HELD);
+    hak_state_end(held.state, busy, HAK_STATE_FREE);
 }
 
 // It stays with the program, for another request. False when it has no room for that.
 HAK_INLINE bool hak_states_resize(struct hak_held held, size_t bytes, size_t request)
 {
-    const uint8_t busy = hak_state_begin(held.state);
+    const uint8_t busy = hak_state_begin(held.state, hak_load_relaxed(held.state));
     const bool has_room = hak_harden_resize(held.block, bytes, request);
     hak_state_end(held.state, busy, HAK_STATE_OUT);
     return has_room;
-}
-
-// It may be handed out again. Dies when it was let go of already. Step let_go of states.pml.
-HAK_INTERNAL _Noreturn HAK_COLD void hak_states_die_twice(const void *block);
-HAK_INLINE void hak_states_let_go(struct hak_held held)
-{
-    if (HAK_UNLIKELY(!hak_state_is(held.state, HAK_STATE_HELD))) {
-        hak_states_die_twice(held.block);
-    }
-    hak_state_end(held.state, hak_load_relaxed(held.state) | HAK_STATE_BUSY, HAK_STATE_FREE);
 }
 
 // Of the 64 blocks that a word of the slab's bitmap is about, those with the program. With the lock.

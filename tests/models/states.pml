@@ -1,6 +1,6 @@
 // A block of a hardened slab that is looked at while it may change: slab/states.h, slab/states.c.
 //
-// A thread takes the block, frees it, lets go of it, and takes it again, each time writing its two words (the
+// A thread takes the block, frees it, and takes it again, each time writing its two words (the
 // canary and the zeros stand for one another here: 1 in a block in use, 0 in a free one), without a lock. Another
 // looks meanwhile: what it believes is what belongs to the state. The number in the state is not taken to come
 // around: that is 64 changes within one look.
@@ -20,7 +20,6 @@
 
 #define FREE 0
 #define OUT  1
-#define HELD 2
 #define BUSY 3
 #define KINDS 4
 
@@ -54,9 +53,7 @@ proctype owner()
 {
     byte me = 0, at, q, state;
     change(OUT, 1);
-    change(HELD, 0);
-    state = NEXT(state, FREE);
-    store_release(STATE, state); // step let_go
+    change(FREE, 0);
     change(OUT, 1)
 }
 

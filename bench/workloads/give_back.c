@@ -9,11 +9,9 @@
 #include "support/args.h"
 #include "support/block.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { SIZES = 4, LIGHT_BLOCKS = 512, IDLE_NS = 300000000 };
 
@@ -114,17 +112,6 @@ static void use_lightly(uint64_t until_ns, struct longest *longest, struct prng 
     }
 }
 
-static uint64_t resident_kib(void)
-{
-    char text[64] = "";
-    const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    const ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
-    const char *second = length > 0 ? strchr(text, ' ') : NULL;
-    close(file);
-    const uint64_t page_kib = (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
-    return second != NULL ? strtoull(second, NULL, 10) * page_kib : 0;
-}
-
 static void print_longest(const char *when, const struct longest *longest)
 {
     printf("malloc %s %10" PRIu64 " ns\n", when, longest->malloc_ns);
@@ -146,7 +133,7 @@ int main(int argc, char **argv)
     const uint64_t answer = fill_and_free(mib << 20, &before, &prng);
     const uint64_t freed_ns = report_clock_ns();
     use_lightly(freed_ns + after_ms * 1000000, &after, &prng);
-    const uint64_t resident = resident_kib();
+    const uint64_t resident = report_resident_kib();
     printf("idle          %10" PRIu64 " ns\n", longest_idle_ns());
     print_longest("before", &before);
     print_longest("after ", &after);

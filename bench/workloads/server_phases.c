@@ -9,11 +9,9 @@
 #include "support/args.h"
 #include "support/block.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
     PIECES = 16,       // of a request
@@ -119,16 +117,6 @@ static void serve(struct server *server, uint64_t count, uint64_t under_way)
     }
 }
 
-static uint64_t resident_kib(void)
-{
-    char text[64] = "";
-    const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    const ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
-    const char *second = length > 0 ? strchr(text, ' ') : NULL;
-    close(file);
-    return second != NULL ? strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) / 1024 : 0;
-}
-
 int main(int argc, char **argv)
 {
     struct args args = args_begin(
@@ -152,7 +140,7 @@ int main(int argc, char **argv)
     uint64_t elapsed_ns = report_clock_ns() - begin_ns;
     const struct timespec pause = {(time_t)(after_ms / 1000), (long)(after_ms % 1000) * 1000000};
     nanosleep(&pause, NULL);
-    printf("resident KiB afterwards: %" PRIu64 "\n", resident_kib());
+    printf("resident KiB afterwards: %" PRIu64 "\n", report_resident_kib());
     for (uint64_t i = server.ended; i < server.begun; i++) {
         request_end(&server.requests[i % UNDER_WAY_MAX]);
     }

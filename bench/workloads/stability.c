@@ -10,7 +10,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum {
     SLOTS = 4000,
@@ -18,7 +17,7 @@ enum {
     // What the second half may need above the first: an allocator that gives pages back by a
     // timer is not read at the same point of its cycle each time.
     ALLOWANCE_PERCENT = 10,
-    ALLOWANCE_BYTES = 8 << 20,
+    ALLOWANCE_KIB = 8 << 10,
 };
 
 struct worker {
@@ -53,18 +52,6 @@ static void worker_cycle(void *member)
     }
 }
 
-static uint64_t resident_bytes(void)
-{
-    uint64_t total_pages;
-    uint64_t pages;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL || fscanf(file, "%" SCNu64 " %" SCNu64, &total_pages, &pages) != 2) {
-        report_exhausted("/proc/self/statm");
-    }
-    fclose(file);
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 int main(int argc, char **argv)
 {
     struct args args = args_begin(argc, argv, "stability [cycles] [threads] [seed]");
@@ -77,12 +64,12 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < threads; i++) {
         workers[i].prng = prng_seed(seed, i);
     }
-    uint64_t half_peaks[2] = {0, 0};
+    uint64_t half_peaks_kib[2] = {0, 0};
     uint64_t elapsed_ns = 0;
     for (uint64_t cycle = 0; cycle < cycles; cycle++) {
         elapsed_ns += crew_run(threads, worker_cycle, workers, sizeof *workers);
-        uint64_t resident = resident_bytes();
-        uint64_t *peak = &half_peaks[cycle >= cycles / 2];
+        uint64_t resident = report_resident_kib();
+        uint64_t *peak = &half_peaks_kib[cycle >= cycles / 2];
         *peak = resident > *peak ? resident : *peak;
     }
 
@@ -91,9 +78,10 @@ int main(int argc, char **argv)
         answer += workers[i].answer;
     }
     printf("resident KiB, first and second half: %" PRIu64 " %" PRIu64 "\n",
-           half_peaks[0] / 1024,
-           half_peaks[1] / 1024);
-    if (half_peaks[1] > half_peaks[0] + half_peaks[0] * ALLOWANCE_PERCENT / 100 + ALLOWANCE_BYTES) {
+           half_peaks_kib[0],
+           half_peaks_kib[1]);
+    if (half_peaks_kib[1] >
+        half_peaks_kib[0] + half_peaks_kib[0] * ALLOWANCE_PERCENT / 100 + ALLOWANCE_KIB) {
         report_wrong("the resident memory grows");
     }
     report_answer(answer, 2 * cycles * threads * (SLOTS + REPLACEMENTS), elapsed_ns);

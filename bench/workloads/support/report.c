@@ -1,11 +1,14 @@
 // report.c -- the answer and timing lines, and the ways to stop without them.
 #include "report.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 static void report_speed(uint64_t operations, uint64_t elapsed_ns)
 {
@@ -46,6 +49,20 @@ uint64_t report_clock_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+// The second number of the file, in pages.
+uint64_t report_resident_kib(void)
+{
+    char text[64] = "";
+    const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
+    const char *second = length > 0 ? strchr(text, ' ') : NULL;
+    if (second == NULL) {
+        report_exhausted("/proc/self/statm");
+    }
+    close(file);
+    return strtoull(second, NULL, 10) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
 }
 
 void *report_table(size_t count, size_t entry_bytes)

@@ -28,6 +28,9 @@ _Noreturn void report_exhausted(const char *what);
 // Nanoseconds of a clock that never goes back.
 uint64_t report_clock_ns(void);
 
+// KiB of the program's memory that are resident now. Calls no malloc.
+uint64_t report_resident_kib(void);
+
 // Zeroed memory for a workload's own tables, straight from the OS: the tables are no part of what
 // is measured, and must not depend on the allocator. It is kept until the program ends.
 void *report_table(size_t count, size_t entry_bytes);

@@ -27,14 +27,10 @@ static void fit_down(_Atomic(uint64_t) *option, uint64_t value, uint64_t least)
 void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     static bool is_done;
-    if (is_done) {
+    if (is_done || hak_load_relaxed(&hak_options.deterministic) != 0) {
         return;
     }
     is_done = true;
-    if (hak_load_relaxed(&hak_options.deterministic) != 0) {
-        hak_room.credit_bytes = HAK_ROOM_UNLIMITED;
-        return;
-    }
     const struct hak_share share = hak_share_read();
     if (share.memory_used == 0) {
         hak_room.credit_bytes = HAK_ROOM_UNLIMITED; // no group limits it

@@ -26,7 +26,8 @@ static size_t least(size_t a, size_t b)
 
 bool hak_room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
-    if (hak_load_relaxed(&hak_options.limit_group) != AUTO) {
+    if (hak_load_relaxed(&hak_options.limit_group) != AUTO ||
+        hak_load_relaxed(&hak_options.deterministic) != 0) {
         return true;
     }
     const struct hak_group_use use = hak_group_use_read();

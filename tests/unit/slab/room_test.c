@@ -106,6 +106,11 @@ static void runs_ask_for_what_is_not_resident(void)
     UNIT_CHECK(off != NULL);
     hak_arena_give(off);
     hak_options.limit_group = 0;
+    hak_options.deterministic = 1;
+    off = hak_arena_take(HAK_MIB(4), 1, HAK_SLAB_LARGE);
+    UNIT_CHECK(off != NULL);
+    hak_arena_give(off);
+    hak_options.deterministic = 0;
 }
 
 static void without_a_limit_nothing_is_read_again(void)

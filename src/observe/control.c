@@ -22,7 +22,9 @@
 #include "policy/trial.h"
 #include "policy/tuner.h"
 #include "slab/arena.h"
+#include "slab/harden.h"
 #include "slab/slab.h"
+#include "slab/states.h"
 
 // Every text, one behind the other: a table says by an offset where one begins, which costs no
 // relocation as its address would.

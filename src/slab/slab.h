@@ -51,15 +51,17 @@ struct hak_slab {
         uint64_t summary;   // small: a bit per word of bitmap
         uint64_t kept_tick; // large, kept: when it was freed
     };
-    uint32_t free_blocks;    // small
-    uint16_t fresh;          // small: index of the first block never handed out
-    uint16_t purged_blocks;  // small: free_blocks when its free pages were last given back
-    uint16_t units;          // of the run; 0: a mapping of its own
-    uint8_t size_class;      // small
-    uint8_t state;           // enum hak_slab_state
-    bool zeroed;             // the pages were never touched since they came from the kernel
-    bool is_hardened : 1;    // small: made when the options of harden.h were on
-    bool is_unkept : 1;      // large: a rule wants it not to be kept when it is freed
+    uint32_t free_blocks;   // small
+    uint16_t fresh;         // small: index of the first block never handed out
+    uint16_t purged_blocks; // small: free_blocks when its free pages were last given back
+    uint16_t units;         // of the run; 0: a mapping of its own
+    uint8_t size_class;     // small
+    uint8_t state;          // enum hak_slab_state
+    bool zeroed;            // the pages were never touched since they came from the kernel
+    union {
+        bool is_hardened; // small: made when the options of harden.h were on
+        bool is_unkept;   // large: a rule wants it not to be kept when it is freed
+    };
     uint16_t sampled_blocks; // live blocks of it that were sampled (cache/sample.h)
 };
 

@@ -41,14 +41,14 @@ int main(void)
 }
 "#;
 
-#[test]
-fn the_process_itself_says_the_same() {
+fn the_process_itself_says_the_same_in_mode(mode: &str) {
     let workshop = Workshop::open();
     let program = workshop.compile("tells", TELLS, &["-pthread"]);
     let mut command = Command::new(&program);
     // Nothing is given back between the two looks.
     command
         .env("LD_PRELOAD", library())
+        .env("HAKMEM_MODE", mode)
         .env("HAKMEM_PURGER", "0");
     let mut process = Waiting::start(&mut command);
     let own: Value = serde_json::from_str(&process.next_line()).unwrap();
@@ -74,6 +74,17 @@ fn the_process_itself_says_the_same() {
         .says("hakmem 1.0.0")
         .says("cache of")
         .says(" live ");
+}
+
+#[test]
+fn the_process_itself_says_the_same() {
+    the_process_itself_says_the_same_in_mode("balanced");
+}
+
+/// What waits in a stock or in quarantine is not in use.
+#[test]
+fn the_process_itself_says_the_same_in_mode_secure() {
+    the_process_itself_says_the_same_in_mode("secure");
 }
 
 #[test]

@@ -30,7 +30,8 @@ structs! {
     List, "hak_list": next;
     Class, "hak_class": bytes blocks units;
     Map, "hak_map": units unit_mask supers super_mask;
-    Slab, "hak_slab": owner bitmap bytes free_blocks fresh units size_class state;
+    Slab, "hak_slab": owner bitmap bytes free_blocks fresh units size_class state is_hardened;
+    Harden, "hak_harden": sees_all;
     Super, "hak_super": base mapped_bytes free_units dirty_units purging_units all_link is_lone is_huge
         mapped_at made_at first slabs;
     Arena, "hak_arena": all super_bytes lone_bytes dirty_bytes free_bytes retaken_bytes peak_bytes clock;
@@ -67,6 +68,7 @@ pub struct Fields {
     pub class: Class,
     pub map: Map,
     pub slab: Slab,
+    pub harden: Harden,
     pub superslab: Super,
     pub arena: Arena,
     pub pool: Pool,
@@ -85,6 +87,8 @@ pub struct Fields {
     pub map_kept: u64,
     pub slab_small: u64,
     pub slab_large: u64,
+    pub block_kinds: u64,
+    pub block_free: u64,
     pub cache_dead: u64,
 }
 
@@ -96,6 +100,7 @@ impl Fields {
             class: Class::find(control)?,
             map: Map::find(control)?,
             slab: Slab::find(control)?,
+            harden: Harden::find(control)?,
             superslab: Super::find(control)?,
             arena: Arena::find(control)?,
             pool: Pool::find(control)?,
@@ -114,6 +119,8 @@ impl Fields {
             map_kept: control.constant("map_kept")?,
             slab_small: control.constant("slab_small")?,
             slab_large: control.constant("slab_large")?,
+            block_kinds: control.constant("block_kinds")?,
+            block_free: control.constant("block_free")?,
             cache_dead: control.constant("cache_dead")?,
         })
     }

@@ -62,13 +62,18 @@ pub struct Slab {
     pub free_blocks: u64,
     /// A bit for each block that lies in the slab.
     pub bitmap: Vec<u64>,
+    /// Of a hardened one, a bit for each block that is free, in it or elsewhere; else empty.
+    pub free: Vec<u64>,
 }
 
 impl Slab {
     pub fn is_in(&self, index: u64) -> bool {
-        let word = usize::try_from(index / 64).ok();
-        let word = word.and_then(|word| self.bitmap.get(word));
-        word.is_some_and(|word| word >> (index % 64) & 1 != 0)
+        has_bit(&self.bitmap, index)
+    }
+
+    /// Is it free, though out of the slab: in the stock or the quarantine of a thread?
+    pub fn is_stocked(&self, index: u64) -> bool {
+        has_bit(&self.free, index) && !self.is_in(index) && index < self.fresh
     }
 
     /// Blocks that lie in it, as the bitmap says.
@@ -83,6 +88,12 @@ impl Slab {
     pub fn blocks_out(&self) -> u64 {
         self.fresh.saturating_sub(self.blocks_in())
     }
+}
+
+fn has_bit(words: &[u64], index: u64) -> bool {
+    let word = usize::try_from(index / 64).ok();
+    let word = word.and_then(|word| words.get(word));
+    word.is_some_and(|word| word >> (index % 64) & 1 != 0)
 }
 
 /// What a thread has, or a heap of the program's.
@@ -150,6 +161,8 @@ pub struct OsCounts {
 pub enum Waiting {
     /// In a magazine of this cache.
     Magazine(usize),
+    /// In the stock or the quarantine of a thread: a hardened block.
+    Stock,
     /// In a parcel that this cache is filling.
     Outbox(usize),
     /// In a parcel that has arrived at this cache.

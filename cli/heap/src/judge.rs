@@ -22,6 +22,8 @@ pub enum State {
     InSlab,
     /// The block is free and waits in a magazine of the cache of this number.
     InMagazine(u64),
+    /// The block is free and waits in the stock or the quarantine of a thread, as mode secure has them.
+    InStock,
     /// The block was freed by another thread and is on its way to its owner.
     InParcel(u64),
     /// The block was never handed out.
@@ -85,6 +87,7 @@ fn state_of(heap: &Heap, slab: &Slab, block: u64, index: u64) -> State {
     }
     match heap.waits_at(block) {
         Some(Waiting::Magazine(cache)) => State::InMagazine(heap.caches[cache].number),
+        Some(Waiting::Stock) => State::InStock,
         Some(Waiting::Outbox(cache) | Waiting::Inbox(cache)) => {
             State::InParcel(heap.caches[cache].number)
         }

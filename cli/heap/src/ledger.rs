@@ -12,7 +12,7 @@ use serde::Serialize;
 pub struct Ledger {
     /// In blocks that the program holds, each with the size of its class.
     pub live: u64,
-    /// In magazines.
+    /// In magazines, and in stocks and quarantines of mode secure.
     pub cached: u64,
     /// In parcels, on their way to the threads that own them.
     pub in_transit: u64,
@@ -222,7 +222,7 @@ fn add_slab(ledger: &mut Ledger, heap: &Heap, run: &Run, slab: &Slab, stretch: &
         } else {
             match place {
                 None => &mut ledger.live,
-                Some((_, Waiting::Magazine(_))) => &mut ledger.cached,
+                Some((_, Waiting::Magazine(_) | Waiting::Stock)) => &mut ledger.cached,
                 Some((_, Waiting::Outbox(_) | Waiting::Inbox(_))) => &mut ledger.in_transit,
             }
         };

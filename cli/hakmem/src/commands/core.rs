@@ -136,6 +136,7 @@ fn state_text(state: State) -> &'static str {
         State::Live => "live",
         State::InSlab => "free, in its slab",
         State::InMagazine(_) => "free, in a magazine",
+        State::InStock => "free, in a stock or in quarantine",
         State::InParcel(_) => "free, on its way to its owner",
         State::NeverUsed => "never handed out",
         State::Kept => "free, kept in BigCache",

@@ -159,7 +159,7 @@ pub fn block_states(heap: &Heap, run: &Run, slab: &Slab) -> String {
         } else {
             match place {
                 None => 'l',
-                Some((_, Waiting::Magazine(_))) => 'm',
+                Some((_, Waiting::Magazine(_) | Waiting::Stock)) => 'm',
                 Some(_) => 'p',
             }
         };

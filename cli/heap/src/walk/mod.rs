@@ -8,7 +8,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::failures::Failures;
 use crate::fields::Fields;
-use crate::heap::{Arena, Cache, Class, Heap, OsCounts, SlabCounts};
+use crate::heap::{Arena, Cache, Class, Content, Heap, OsCounts, SlabCounts, Super, Waiting};
 use crate::memory::Memory;
 use crate::options;
 use crate::timings;
@@ -71,6 +71,7 @@ impl Walk<'_> {
         let twice = waiting.windows(2).filter(|pair| pair[0].0 == pair[1].0);
         let waiting_twice = twice.map(|pair| pair[0].0).collect();
         waiting.dedup_by_key(|(address, _)| *address);
+        add_stocked(&mut waiting, &supers, &classes);
         Ok(Heap {
             release: self.control.release.clone(),
             unit_bytes: 1 << self.fields.unit_log2,
@@ -188,6 +189,19 @@ impl Walk<'_> {
 
 fn le_u64(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
+}
+
+/// The free blocks of hardened slabs that are out of them, but for those on their way to their owners. By address.
+fn add_stocked(waiting: &mut Vec<(u64, Waiting)>, supers: &[Super], classes: &[Class]) {
+    for run in supers.iter().flat_map(|one| &one.runs) {
+        if let Content::Small(slab) = &run.content {
+            let class = classes[slab.class];
+            let indices = (0..class.blocks).filter(|index| slab.is_stocked(*index));
+            waiting.extend(indices.map(|index| (run.base + index * class.bytes, Waiting::Stock)));
+        }
+    }
+    waiting.sort_by_key(|(address, _)| *address); // of two, the known one stays the first
+    waiting.dedup_by_key(|(address, _)| *address);
 }
 
 /// How many blocks went in or out of magazines between two looks, at least.

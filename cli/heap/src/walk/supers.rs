@@ -17,6 +17,8 @@ struct Unread {
     superslab: usize,
     run: usize,
     bitmap: u64,
+    /// A byte for each block lies behind it.
+    has_states: bool,
 }
 
 impl Walk<'_> {
@@ -30,6 +32,8 @@ impl Walk<'_> {
                 Some(_) => {}
             }
         }
+        let harden = self.root("hak_harden", self.fields.harden.size)?;
+        let sees_all = self.fields.harden.sees_all.number(&harden) != 0;
         let mut supers = Vec::new();
         let mut unread = Vec::new();
         let mut larges = Vec::new();
@@ -44,16 +48,14 @@ impl Walk<'_> {
                     &mut supers[index],
                     classes,
                     found,
-                    |run, bitmap, is_large| {
-                        if is_large {
-                            larges.push((index, run));
-                        } else {
-                            unread.push(Unread {
-                                superslab: index,
-                                run,
-                                bitmap,
-                            });
-                        }
+                    |run, slab| match slab {
+                        None => larges.push((index, run)),
+                        Some((bitmap, is_hardened)) => unread.push(Unread {
+                            superslab: index,
+                            run,
+                            bitmap,
+                            has_states: sees_all && is_hardened,
+                        }),
                     },
                 );
             }
@@ -134,14 +136,15 @@ impl Walk<'_> {
         is_sane.then_some(one)
     }
 
-    /// The runs that begin in a superslab; `note` hears of what is still to be read.
+    /// The runs that begin in a superslab; `note` hears of what is still to be read: of a slab where its
+    /// bitmap lies, and whether it is hardened.
     fn runs(
         &self,
         record: &[u8],
         superslab: &mut Super,
         classes: &[Class],
         found: &mut Found,
-        mut note: impl FnMut(usize, u64, bool),
+        mut note: impl FnMut(usize, Option<(u64, bool)>),
     ) {
         let slab = &self.fields.slab;
         let count = if superslab.is_lone { 1 } else { UNITS_MAX };
@@ -168,7 +171,7 @@ impl Walk<'_> {
             };
             let content = if state == self.fields.slab_large {
                 let block_bytes = slab.bytes.number(part).min(bytes);
-                note(superslab.runs.len(), 0, true);
+                note(superslab.runs.len(), None);
                 Content::Large {
                     block_bytes,
                     is_kept: false,
@@ -180,13 +183,16 @@ impl Walk<'_> {
                     continue;
                 };
                 let owner = slab.owner.number(part);
-                note(superslab.runs.len(), slab.bitmap.number(part), false);
+                let is_hardened = slab.is_hardened.number(part) != 0;
+                let bitmap = slab.bitmap.number(part);
+                note(superslab.runs.len(), Some((bitmap, is_hardened)));
                 Content::Small(Slab {
                     class,
                     owner: found.caches_by_address.get(&owner).copied(),
                     fresh: slab.fresh.number(part).min(of_class.blocks),
                     free_blocks: slab.free_blocks.number(part),
                     bitmap: Vec::new(),
+                    free: Vec::new(),
                 })
             };
             superslab.runs.push(Run {
@@ -203,8 +209,9 @@ impl Walk<'_> {
             .iter()
             .map(|one| match &supers[one.superslab].runs[one.run].content {
                 Content::Small(slab) => {
-                    let words = classes[slab.class].blocks.div_ceil(64);
-                    vec![0; usize::try_from(words * 8).unwrap_or(0)]
+                    let blocks = classes[slab.class].blocks;
+                    let states = if one.has_states { blocks } else { 0 };
+                    vec![0; usize::try_from(blocks.div_ceil(64) * 8 + states).unwrap_or(0)]
                 }
                 Content::Large { .. } => Vec::new(),
             })
@@ -217,9 +224,29 @@ impl Walk<'_> {
         self.memory.read_many(&mut wanted);
         for (one, target) in unread.iter().zip(&targets) {
             if let Content::Small(slab) = &mut supers[one.superslab].runs[one.run].content {
-                slab.bitmap = target.chunks_exact(8).map(le_u64).collect();
+                let words = classes[slab.class].blocks.div_ceil(64);
+                let words = usize::try_from(words * 8).unwrap_or(0).min(target.len());
+                let (bitmap, states) = target.split_at(words);
+                slab.bitmap = bitmap.chunks_exact(8).map(le_u64).collect();
+                slab.free = self.free_blocks(states);
             }
         }
+    }
+
+    /// A bit for each block whose byte says that it is free.
+    fn free_blocks(&self, states: &[u8]) -> Vec<u64> {
+        let is_free = |state: u8| {
+            u64::from(state).checked_rem(self.fields.block_kinds) == Some(self.fields.block_free)
+        };
+        states
+            .chunks(64)
+            .map(|some| {
+                let bits = some.iter().enumerate();
+                bits.fold(0, |word, (at, state)| {
+                    word | u64::from(is_free(*state)) << at
+                })
+            })
+            .collect()
     }
 
     /// The map says of a large block whether it is in use.

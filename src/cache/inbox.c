@@ -8,6 +8,7 @@
 #include "cache/magazine.h"
 #include "meta/pool.h"
 #include "slab/misuse.h"
+#include "slab/put.h"
 
 static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
 {
@@ -201,11 +202,12 @@ unsigned hak_inbox_route_row(struct hak_cache *self,
 {
     void *block = hak_place_load(&places[0]);
     if (HAK_MAP_TAG(hak_map_entry(block)) == cache->tag) {
-        struct hak_slab *slab = hak_slab_of(block);
-        if (HAK_UNLIKELY(slab == NULL)) {
-            hak_die_not_live(block);
+        struct hak_slab *slab = hak_slab_owned(block);
+        if (count > 1 && hak_slab_spans(slab, hak_place_load(&places[1]))) {
+            return hak_cache_put_row(cache, slab, places, count);
         }
-        return hak_cache_put_row(cache, slab, places, count);
+        hak_cache_put(cache, slab, block);
+        return 1;
     }
     if (block != NULL) {
         hak_inbox_route(self, cache, block);
@@ -241,6 +243,20 @@ static struct hak_parcel *inbox_next_locked(struct hak_cache *cache) HAK_REQUIRE
     return parcel;
 }
 
+// Into the owner's magazine, which grows as with what its thread frees itself. False: not the owner's block, or
+// one of a slab with samples.
+static bool inbox_keep_locked(struct hak_cache *cache, void *block) HAK_REQUIRES(&cache->lock)
+{
+    if (hak_cache_push(cache, block)) {
+        return true;
+    }
+    const uint32_t magazine = hak_map_entry(block) - hak_cache_hit_tag(cache);
+    if (magazine < HAK_MAGAZINES) {
+        hak_magazine_spill(cache, magazine, block);
+    }
+    return magazine < HAK_MAGAZINES;
+}
+
 // `keep`: the caller is the owner, and its magazines come first.
 static void parcel_open_locked(struct hak_cache *self,
                                struct hak_cache *cache,
@@ -250,7 +266,7 @@ static void parcel_open_locked(struct hak_cache *self,
     const uint32_t count = hak_load_relaxed(&parcel->count);
     hak_count(&cache->counts.opened_parcels, 1);
     for (uint32_t i = 0; i < count;) {
-        const bool is_kept = keep && hak_cache_push(cache, hak_place_load(&parcel->blocks[i]));
+        const bool is_kept = keep && inbox_keep_locked(cache, hak_place_load(&parcel->blocks[i]));
         i += is_kept ? 1 : hak_inbox_route_row(self, cache, &parcel->blocks[i], count - i);
     }
     parcel_end_locked(self, parcel);
@@ -263,8 +279,7 @@ void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t block
         hak_inbox_drain(cache, cache); // blocks from a time without memory
     }
     struct hak_parcel *parcel;
-    const hak_place *enough = hak_load_relaxed(&cache->top[magazine]) + blocks;
-    while (hak_load_relaxed(&cache->top[magazine]) < enough &&
+    while (hak_load_relaxed(&cache->top[magazine]) - cache->magazines[magazine].base <= blocks &&
            (parcel = inbox_next_locked(cache)) != NULL) {
         parcel_open_locked(cache, cache, parcel, true);
     }

@@ -277,6 +277,18 @@ static void magazine_turn(struct hak_cache *cache, unsigned size_class)
     hak_store_relaxed(&cache->top[size_class], top);
 }
 
+// Half, so that frees that follow find room; of a cache that samples not more than before, or it would grow with
+// each turn.
+static uint32_t refill_most(const struct hak_cache *cache, unsigned size_class, unsigned returns)
+{
+    const uint32_t half = (cache->magazines[size_class].slots + 1) / 2;
+    if (returns == size_class) {
+        return half;
+    }
+    const uint32_t before = cache->sampling->classes[size_class].slots / 2;
+    return half < before ? half : before;
+}
+
 void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
@@ -300,12 +312,8 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class) HAK_REQU
     if (returns != size_class) {
         magazine_turn(cache, size_class);
     }
-    // Half, so that frees that follow find room.
-    uint32_t want = (magazine->slots + 1) / 2;
-    if (returns != size_class && want > cache->sampling->classes[size_class].slots / 2) {
-        want = cache->sampling->classes[size_class].slots / 2; // or it would grow with each turn
-    }
-    hak_inbox_refill(cache, returns, want);
+    hak_inbox_refill(cache, returns, refill_most(cache, size_class, returns));
+    uint32_t want = refill_most(cache, size_class, returns); // that may have changed the magazine
     hak_place *top = hak_load_relaxed(&cache->top[size_class]);
     const uint32_t held = magazine_held(cache, size_class);
     if (returns == size_class) {

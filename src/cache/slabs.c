@@ -4,6 +4,7 @@
 #include "base/timing.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
+#include "slab/put.h"
 
 static struct hak_slab *slab_item(struct hak_list *link)
 {
@@ -25,26 +26,38 @@ void hak_cache_note_spare(struct hak_cache *cache, unsigned size_class)
     hak_store_relaxed(&cache->magazines[size_class].has_spare, slabs->next->next != slabs);
 }
 
-// Blocks came back into `slab`. True when it has ended with that.
-static bool slab_settle(struct hak_cache *cache, struct hak_slab *slab, bool was_full)
+// It had no blocks to give, and now it has.
+static void slab_list_again(struct hak_cache *cache, struct hak_slab *slab)
 {
-    // At once, and also the last one: the magazine is what absorbs a swing, and the pages stay
-    // resident in the arena, for any class.
-    // A hardened slab, whose blocks are all looked at when it ends, only when others have blocks.
+    // To the end: others have blocks too, and this one may fill up until its turn.
+    hak_list_remove(&slab->link);
+    hak_list_append(hak_cache_slabs(cache, slab->size_class), &slab->link);
+    hak_cache_note_spare(cache, slab->size_class);
+}
+
+// All its blocks have come back. At once, and also the last one: the magazine is what absorbs a swing, and the
+// pages stay resident in the arena, for any class. A hardened slab, whose blocks are all looked at when it ends,
+// only when others have blocks. True when it has ended.
+static bool slab_retire(struct hak_cache *cache, struct hak_slab *slab)
+{
     const struct hak_list *slabs = hak_cache_slabs(cache, slab->size_class);
     const bool is_only = slabs->next == &slab->link && slab->link.next == slabs;
-    if (hak_slab_is_idle(slab) && !(slab->is_hardened && is_only)) {
-        hak_list_remove(&slab->link);
-        hak_slab_end(slab);
-        return true;
+    if (slab->is_hardened && is_only) {
+        return false;
     }
-    if (was_full) {
-        // To the end: others have blocks too, and this one may fill up until its turn.
-        hak_list_remove(&slab->link);
-        hak_list_append(hak_cache_slabs(cache, slab->size_class), &slab->link);
-        hak_cache_note_spare(cache, slab->size_class);
+    hak_list_remove(&slab->link);
+    hak_slab_end(slab);
+    hak_cache_note_spare(cache, slab->size_class);
+    return true;
+}
+
+// Blocks came back into `slab`. True when it has ended with that.
+HAK_INLINE bool slab_settle(struct hak_cache *cache, struct hak_slab *slab, bool was_full)
+{
+    if (HAK_UNLIKELY(was_full)) {
+        slab_list_again(cache, slab);
     }
-    return false;
+    return HAK_UNLIKELY(hak_slab_is_idle(slab)) && slab_retire(cache, slab);
 }
 
 bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)

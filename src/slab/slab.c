@@ -11,7 +11,7 @@
 #include "os/os.h"
 #include "slab/arena.h"
 #include "slab/harden.h"
-#include "slab/misuse.h"
+#include "slab/put.h"
 #include "slab/ranges.h"
 #include "slab/states.h"
 
@@ -229,37 +229,25 @@ void *hak_slab_take_fresh(struct hak_slab *slab)
     return slab->base + slab->fresh++ * (size_t)info->bytes;
 }
 
-// The index of `block`, which must be the start of a block that was handed out once, of a slab whose
-// class and fields are these.
-HAK_INLINE uint32_t index_of(const struct hak_class *info,
-                             const char *base,
-                             uint32_t fresh,
-                             const void *block)
+void hak_slab_die_at(const char *base, size_t bytes, const void *block)
 {
-    const size_t offset = (size_t)((const char *)block - base);
-    const uint32_t index = hak_class_index(info, offset);
-    if (HAK_UNLIKELY(offset != (size_t)index * info->bytes || index >= fresh)) {
-        hak_die_interior(block, offset - (size_t)index * info->bytes, info->bytes);
+    const struct hak_slab *slab = hak_slab_of(block);
+    if (slab == NULL || slab->base != base) {
+        hak_die_not_live(block); // it only shares an entry of the map with a block of ours
     }
-    return index;
+    hak_die_interior(block, (size_t)((const char *)block - base) % bytes, bytes);
 }
 
 static uint32_t slab_index(const struct hak_slab *slab, const void *block)
 {
-    return index_of(&hak_classes[slab->size_class], slab->base, slab->fresh, block);
-}
-
-void hak_slab_put(struct hak_slab *slab, void *block)
-{
-    _Atomic(void *) place = block;
-    hak_slab_put_row(slab, &place, 1);
+    return hak_slab_index(&hak_classes[slab->size_class], slab->base, slab->fresh, block);
 }
 
 // The fields are read once: for all that the compiler knows, the words of the bitmap may be some of
 // them.
 unsigned hak_slab_put_row(struct hak_slab *slab, _Atomic(void *) *blocks, unsigned count)
 {
-    const struct hak_class info = hak_classes[slab->size_class];
+    const struct hak_class *info = &hak_classes[slab->size_class];
     const size_t slab_bytes = slab->units * HAK_UNIT_BYTES;
     const char *base = slab->base;
     const uint32_t fresh = slab->fresh;
@@ -268,11 +256,11 @@ unsigned hak_slab_put_row(struct hak_slab *slab, _Atomic(void *) *blocks, unsign
     void *block = hak_load_relaxed(&blocks[0]);
     unsigned done = 0;
     do {
-        const uint32_t index = index_of(&info, base, fresh, block);
+        const uint32_t index = hak_slab_index(info, base, fresh, block);
         const uint64_t bit = UINT64_C(1) << (index % 64);
         const uint64_t word = bitmap[index / 64];
         if (HAK_UNLIKELY((word & bit) != 0)) {
-            hak_die_double_free(block, info.bytes);
+            hak_die_double_free(block, info->bytes);
         }
         bitmap[index / 64] = word | bit;
         summary |= UINT64_C(1) << (index / 64);

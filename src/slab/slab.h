@@ -93,10 +93,8 @@ HAK_INTERNAL void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag
 HAK_INTERNAL unsigned hak_slab_take(struct hak_slab *slab, void **slots, unsigned count);
 // Take one block that was never handed out, or NULL: its pages may still read as zero.
 HAK_INTERNAL void *hak_slab_take_fresh(struct hak_slab *slab);
-// Put one block back. Dies when `block` is no block of this slab or is in it already.
-HAK_INTERNAL void hak_slab_put(struct hak_slab *slab, void *block);
 // Put back blocks[0], which lies in the slab, and those after it, `count` at most, up to the first
-// that lies elsewhere. Returns how many.
+// that lies elsewhere. Returns how many. Dies as hak_slab_put (put.h).
 HAK_INTERNAL unsigned hak_slab_put_row(struct hak_slab *slab,
                                        _Atomic(void *) *blocks,
                                        unsigned count);
@@ -106,7 +104,11 @@ HAK_INTERNAL unsigned hak_slab_put_row(struct hak_slab *slab,
 HAK_INTERNAL uint64_t hak_slab_out(const struct hak_slab *slab, unsigned word);
 // Is `block` a block of this slab that is handed out?
 HAK_INTERNAL bool hak_slab_is_out(const struct hak_slab *slab, const void *block);
-// Say why `block`, which is no block of this slab that is handed out, cannot be freed, and end.
+// Say why `block` is no block of `bytes` that was handed out of the slab at `base`, and end.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_at(const char *base,
+                                                     size_t bytes,
+                                                     const void *block);
+// The same of one that is no block of this slab that is handed out.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_of(const struct hak_slab *slab,
                                                      const void *block);
 // Does every block lie in the slab?

@@ -1,7 +1,7 @@
 // pages: 16384 65536
 // Slabs: every block exactly once, misuse dies, pages of free blocks go back.
+#include "slab/put.h"
 #include "slab/ranges.h"
-#include "slab/slab.h"
 
 #include "../unit.h"
 #include "meta/map.h"

@@ -25,10 +25,10 @@
 #include "slab/slab.h"
 
 enum hak_state_kind {
-    HAK_STATE_FREE,     // in its slab, in quarantine, or in a stock
-    HAK_STATE_OUT,      // with the program
+    HAK_STATE_FREE = 0, // in its slab, in quarantine, or in a stock
+    HAK_STATE_OUT = 1,  // with the program
     HAK_STATE_BUSY = 3, // changing: what it holds is neither a free block's nor one's in use
-    HAK_STATE_KINDS
+    HAK_STATE_KINDS = 4
 };
 typedef _Atomic(uint8_t) hak_state;
 

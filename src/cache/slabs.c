@@ -46,8 +46,8 @@ static bool slab_retire(struct hak_cache *cache, struct hak_slab *slab)
         return false;
     }
     hak_list_remove(&slab->link);
-    hak_slab_end(slab);
     hak_cache_note_spare(cache, slab->size_class);
+    hak_slab_end(slab); // from here on somebody else's
     return true;
 }
 

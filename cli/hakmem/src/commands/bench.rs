@@ -36,8 +36,9 @@ Examples:
   hakmem bench --resume FILE                    after Ctrl-C: nothing finished is lost
   hakmem bench --check                          has anything become worse since the last result?
 
-docs/measuring.md is the checklist. Exit code: 0 done, also when another allocator was refused on a
-workload, which the table says; 1 hakmem refused, nothing measured, stopped or worse; 2 wrong usage.";
+docs/measuring.md is the checklist. Exit code: 0 done, also when another allocator was refused on
+a workload, which the table says; 1 hakmem refused, nothing measured, stopped or worse; 2 wrong
+usage.";
 
 /// Run the project's workloads under all allocators, and keep the result
 #[derive(Args)]

@@ -24,8 +24,8 @@ Examples:
   hakmem core core.4711 0x7f32c0a01240    is this pointer live, and which block is it?
   gcore 4711 && hakmem core core.4711     of a process that hangs
 
-Neither the program nor its libraries have to be there. Exit code: 0 nothing is damaged; 1 something is;
-2 wrong usage.";
+Neither the program nor its libraries have to be there. Exit code: 0 nothing is damaged; 1
+something is; 2 wrong usage.";
 
 /// At most so many contradictions are shown.
 const DAMAGE_MAX: usize = 50;

@@ -19,7 +19,8 @@ Examples:
   hakmem diff one.json two.json
   hakmem stats 4711 --json > one.json; sleep 600; hakmem stats 4711 --json > two.json; hakmem diff one.json two.json
 
-Two profiles (profile --save, leaks --save) are compared by call stack, two of 'stats --json' figure by figure.";
+Two profiles (profile --save, leaks --save) are compared by call stack, two of 'stats --json'
+figure by figure.";
 
 /// Show what has grown between two saved profiles, or two outputs of stats
 #[derive(Args)]

@@ -20,8 +20,8 @@ Examples:
   hakmem export 4711 --prometheus --listen 127.0.0.1:9464      serve them to a scraper
   hakmem export 4711 --prometheus --textfile /var/lib/node_exporter/hakmem.prom --every 15
 
-Each scrape reads the process anew; it is not stopped and not written to. The command ends with the process.
-contrib/grafana/hakmem.json is a dashboard; docs/monitoring.md says more.";
+Each scrape reads the process anew; it is not stopped and not written to. The command ends with
+the process. contrib/grafana/hakmem.json is a dashboard; docs/monitoring.md says more.";
 
 /// How long a scraper may take to send its request, and how long that may be.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -27,9 +27,9 @@ Examples:
   hakmem leaks 4711 --save one.json; sleep 600; hakmem leaks 4711 --save two.json; hakmem diff one.json two.json
   hakmem leaks --core core.4711
 
-What lives is not what leaks: look for old blocks of which there are more and more. With --exit each
-allocation is looked at, unless --every says otherwise, which is slow; of a process that runs only blocks
-are known that were sampled: docs/profiling.md.";
+What lives is not what leaks: look for old blocks of which there are more and more. With --exit
+each allocation is looked at, unless --every says otherwise, which is slow; of a process that runs
+only blocks are known that were sampled: docs/profiling.md.";
 
 /// Show what is still allocated, by call stack and age: of a process, of a core dump, or at a program's end
 #[derive(Args)]

@@ -15,9 +15,9 @@ Examples:
   hakmem ledger 4711
   hakmem ledger $(pidof redis-server) --json
 
-Each resident page is looked up in the heap's own tables. The sum is compared with the kernel's figure
-(Rss in /proc/PID/smaps) and the remainder shown: pages that only read as zero are in the page table, but do
-not count as resident, and a process that runs changes between the looks.";
+Each resident page is looked up in the heap's own tables. The sum is compared with the kernel's
+figure (Rss in /proc/PID/smaps) and the remainder shown: pages that only read as zero are in the
+page table, but do not count as resident, and a process that runs changes between the looks.";
 
 /// Explain what a process's resident memory is made of
 #[derive(Args)]

@@ -20,8 +20,8 @@ Examples:
   HAKMEM_OPTIONS=decay_ms=2000 hakmem options
   hakmem options $(pidof redis-server)
 
-Without a process: what a program that is started here, in this environment, would run with; a small
-one is started under hakmem and asked. docs/options.md has the same table.";
+Without a process: what a program that is started here, in this environment, would run with; a
+small one is started under hakmem and asked. docs/options.md has the same table.";
 
 /// Show the options: their values, who set them, and what they do
 #[derive(Args)]

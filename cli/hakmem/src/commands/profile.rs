@@ -22,9 +22,9 @@ Examples:
   HAKMEM_SAMPLE_BYTES=524288 hakmem run -- program     from the start; then profile shows what lives
   hakmem profile --core core.4711 --live
 
-Figures are estimates from samples, one in 512 KiB unless --every says otherwise; ± is two deviations.
-Sampling costs the process about 2 % or less while it is on, and nothing while it is off. docs/profiling.md
-explains it, and how to send profiles to Parca or Pyroscope.";
+Figures are estimates from samples, one in 512 KiB unless --every says otherwise; ± is two
+deviations. Sampling costs the process about 2 % or less while it is on, and nothing while it is
+off. docs/profiling.md explains it, and how to send profiles to Parca or Pyroscope.";
 
 /// Sampled unless somebody says otherwise.
 pub const EVERY: u64 = 512 << 10;

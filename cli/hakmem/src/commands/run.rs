@@ -26,9 +26,9 @@ Examples:
   hakmem run --stats -- gcc -O2 -c large.c
   hakmem run -a jemalloc -- ./server --port 8080
 
-Before the program starts it is loaded once without running, as a proof that its memory will come from
-hakmem; a program that would not use it is refused. Exit code: the program's own, or that of a shell
-when a signal ends it; 1 refused, 2 wrong usage.";
+Before the program starts it is loaded once without running, as a proof that its memory will come
+from hakmem; a program that would not use it is refused. Exit code: the program's own, or that of
+a shell when a signal ends it; 1 refused, 2 wrong usage.";
 
 /// Run a program, and all that it starts, under hakmem
 #[derive(Args)]

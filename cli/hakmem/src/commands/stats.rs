@@ -15,8 +15,8 @@ Examples:
   hakmem stats $(pidof redis-server) --json | jq .live_bytes
   hakmem stats --core core.4711
 
-The process is read, not stopped and not written to: it notices nothing. docs/statistics.md explains
-every figure.";
+The process is read, not stopped and not written to: it notices nothing. docs/statistics.md
+explains every figure.";
 
 /// Show what a heap is made of: a process's as it is now, or a core dump's
 #[derive(Args)]

@@ -21,8 +21,8 @@ Examples:
   hakmem top 4711
   hakmem top 4711 -n 60 > log    a line each second, for a minute
 
-Looking costs the process nothing: it is neither stopped nor written to. In a pipe, or with -n, plain
-lines are printed.";
+Looking costs the process nothing: it is neither stopped nor written to. In a pipe, or with -n,
+plain lines are printed.";
 
 /// Watch the heap of a running process: classes, caches, rates, what the policies do
 #[derive(Args)]

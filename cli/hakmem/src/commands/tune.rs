@@ -21,9 +21,9 @@ Examples:
   HAKMEM_PROFILE=hakmem.profile ./server
   hakmem tune --explain hakmem.profile
 
-The score of a run is its processor time plus an eighth of a processor for each gigabyte that it has
-resident. A strategy is out when another one is better by more than chance; the baseline stays unless it is
-out. What the program prints is thrown away.";
+The score of a run is its processor time plus an eighth of a processor for each gigabyte that it
+has resident. A strategy is out when another one is better by more than chance; the baseline stays
+unless it is out. What the program prints is thrown away.";
 
 /// Find the options that suit a program best, in a tournament over repeated runs
 #[derive(Args)]

@@ -27,8 +27,8 @@ Examples:
   hakmem verify --preload -- redis-server the same with hakmem preloaded, as 'hakmem run' would
   hakmem verify --expect jemalloc 4711    exit code 0 when it uses jemalloc
 
-A program is loaded for this and ended before its first instruction. Exit code: 0 it uses the expected
-allocator and nothing else; 1 it does not, or cannot be examined; 2 wrong usage.";
+A program is loaded for this and ended before its first instruction. Exit code: 0 it uses the
+expected allocator and nothing else; 1 it does not, or cannot be examined; 2 wrong usage.";
 
 /// Show which allocator a program or a running process really uses, and why
 #[derive(Args)]

@@ -28,11 +28,12 @@ Examples:
   hakmem why 4711 --seconds 60                    why memory grew in a minute
   hakmem why 4711 --save monday; …; hakmem why 4711 --since monday
 
-A slab is given back when its last block is freed. Of each slab that is mostly free, the free part is
-counted against the blocks that still lie there, and these are summed up by who allocated them, from the
-samples that there are: sampling has to be on while the program allocates (HAKMEM_SAMPLE_BYTES=524288, or
-'hakmem profile'). Between two moments, what resident memory holds is compared, and the program's blocks by
-size and by who allocated them. Allocations that were refused are shown with the limit that stopped them.";
+A slab is given back when its last block is freed. Of each slab that is mostly free, the free part
+is counted against the blocks that still lie there, and these are summed up by who allocated them,
+from the samples that there are: sampling has to be on while the program allocates
+(HAKMEM_SAMPLE_BYTES=524288, or 'hakmem profile'). Between two moments, what resident memory holds
+is compared, and the program's blocks by size and by who allocated them. Allocations that were
+refused are shown with the limit that stopped them.";
 
 /// Show who pins memory, why it grew between two moments, and why allocations were refused
 #[derive(Args)]

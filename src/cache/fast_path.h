@@ -70,12 +70,9 @@ HAK_INLINE void *hak_cache_alloc_for(struct hak_cache *cache,
     return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow_for(bytes, size_class, site);
 }
 
-// Put a block into its magazine, if it is the thread's own and there is room. One compare answers "mine,
-// small, and into which magazine": a unit's entry less our tag is below HAK_MAGAZINES for nothing else, as
-// the entries of other owners are further away. Step free of steal.pml.
-HAK_INLINE bool hak_cache_push(struct hak_cache *cache, void *block)
+// Put a block into a magazine, if there is one of that number and room in it. Step free of steal.pml.
+HAK_INLINE bool hak_cache_push_into(struct hak_cache *cache, uint32_t magazine, void *block)
 {
-    const uint32_t magazine = hak_map_entry(block) - hak_cache_hit_tag(cache);
     if (HAK_LIKELY(magazine < HAK_MAGAZINES)) {
         hak_place *top = hak_peek(&cache->top[magazine]);
         if (HAK_LIKELY(!hak_place_is_end(top))) {
@@ -85,6 +82,14 @@ HAK_INLINE bool hak_cache_push(struct hak_cache *cache, void *block)
         }
     }
     return false;
+}
+
+// Put a block into its magazine, if it is the thread's own and there is room. One compare answers "mine,
+// small, and into which magazine": a unit's entry less our tag is below HAK_MAGAZINES for nothing else, as
+// the entries of other owners are further away.
+HAK_INLINE bool hak_cache_push(struct hak_cache *cache, void *block)
+{
+    return hak_cache_push_into(cache, hak_map_entry(block) - hak_cache_hit_tag(cache), block);
 }
 
 // Free any pointer.

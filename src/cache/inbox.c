@@ -247,14 +247,14 @@ static struct hak_parcel *inbox_next_locked(struct hak_cache *cache) HAK_REQUIRE
 // one of a slab with samples.
 static bool inbox_keep_locked(struct hak_cache *cache, void *block) HAK_REQUIRES(&cache->lock)
 {
-    if (hak_cache_push(cache, block)) {
-        return true;
-    }
     const uint32_t magazine = hak_map_entry(block) - hak_cache_hit_tag(cache);
-    if (magazine < HAK_MAGAZINES) {
+    if (magazine >= HAK_MAGAZINES) {
+        return false;
+    }
+    if (!hak_cache_push_into(cache, magazine, block)) {
         hak_magazine_spill(cache, magazine, block);
     }
-    return magazine < HAK_MAGAZINES;
+    return true;
 }
 
 // `keep`: the caller is the owner, and its magazines come first.

@@ -237,18 +237,12 @@ static HAK_NOINLINE void free_unusual(void *block, uint32_t entry)
 static HAK_NOINLINE void free_in_sampled(void *block, struct hak_cache *cache, uint32_t entry)
 {
     hak_sample_end(block);
-    const uint32_t magazine = entry - hak_load_relaxed(&cache->hit_tag);
-    if (magazine < HAK_MAGAZINES) {
-        hak_place *top = hak_load_relaxed(&cache->top[magazine]);
-        if (!hak_place_is_end(top)) {
-            hak_place_store(top, block);
-            hak_store_relaxed(&cache->top[magazine], top + 1);
-            return;
-        }
-    } else if (hak_inbox_add(cache, block, entry)) {
-        return;
+    const uint32_t magazine = entry - hak_cache_hit_tag(cache);
+    const bool is_done = magazine < HAK_MAGAZINES ? hak_cache_push_into(cache, magazine, block)
+                                                  : hak_inbox_add(cache, block, entry);
+    if (!is_done) {
+        free_unusual(block, entry);
     }
-    free_unusual(block, entry);
 }
 
 // A small block of one of the thread's companions, into a magazine that has room. A slab with samples is

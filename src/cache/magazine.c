@@ -275,6 +275,7 @@ static void magazine_turn(struct hak_cache *cache, unsigned size_class)
     empty->base = other.base;
     empty->slots = other.slots;
     hak_store_relaxed(&cache->top[size_class], top);
+    hak_sampler_turned(cache, size_class);
 }
 
 // Half, so that frees that follow find room; of a cache that samples not more than before, or it would grow with

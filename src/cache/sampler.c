@@ -85,6 +85,11 @@ void hak_sampler_count(struct hak_cache *cache, unsigned size_class)
     }
 }
 
+void hak_sampler_turned(struct hak_cache *cache, unsigned size_class)
+{
+    cache->sampling->classes[size_class].held = held_in(cache, size_class);
+}
+
 void hak_sampler_set(struct hak_cache *cache, unsigned size_class)
 {
     if (hak_sampler_every(cache) == 0 || size_class >= HAK_RETURNS) {

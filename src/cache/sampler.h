@@ -89,6 +89,9 @@ HAK_INLINE unsigned hak_sampler_returns(const struct hak_cache *cache, unsigned 
 // the last time. And it has changed: put up the next fence. The owner or the lock, and the lock.
 HAK_INTERNAL void hak_sampler_count(struct hak_cache *cache, unsigned size_class);
 HAK_INTERNAL void hak_sampler_set(struct hak_cache *cache, unsigned size_class);
+// Between the two: the magazine, of which none was handed out since, holds others now, and may yet be emptied
+// for another's sake.
+HAK_INTERNAL void hak_sampler_turned(struct hak_cache *cache, unsigned size_class);
 // A block of the class was handed out by the slow path, after hak_sampler_count: is it a sample? Draws the
 // distance to the next, if so. With the lock.
 HAK_INTERNAL bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class)

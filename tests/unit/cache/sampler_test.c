@@ -255,6 +255,44 @@ static void too_many_samples_stand_for_more(void)
     hak_store_relaxed(&hak_options.sample_rate, 0);
 }
 
+// A refill puts what was freed into the place of the empty magazine, and then opens parcels, whose blocks may
+// need the room of that very magazine: what it gives back was not handed out.
+static void a_magazine_that_shrinks_meanwhile_hands_nothing_out(void)
+{
+    enum { SMALL = 0, LARGER = 20, BLOCKS = 1500, MORE = 2500 };
+    new_thread();
+    sample_from_now_on(HAK_MIB(1024));
+    hak_sampler_follow(hak_cache_self);
+    go_up_and_down(SMALL, BLOCKS, 2);
+    go_up_and_down(LARGER, BLOCKS, 4);
+    while (hak_place_load(hak_load_relaxed(&hak_cache_self->top[LARGER]) - 1) != NULL) {
+        take(LARGER);
+    }
+    give_all();
+    struct hak_cache *cache = hak_cache_self;
+    for (unsigned i = 0; i < MORE; i++) {
+        take(SMALL);
+    }
+    UNIT_CHECK(cache->magazines[SMALL + HAK_RETURNS].slots < MORE);
+    new_thread();
+    give_all();
+    hak_lock_take(&hak_cache_self->lock);
+    hak_inbox_post_all(hak_cache_self);
+    hak_lock_drop(&hak_cache_self->lock);
+    become(cache);
+    const size_t budget = hak_options.magazine_bytes;
+    hak_options.magazine_bytes = 65536;
+    hak_sampler_count(cache, LARGER);
+    const uint64_t gap = cache->sampling->classes[LARGER].gap;
+    const uint32_t slots = cache->magazines[LARGER + HAK_RETURNS].slots;
+    take(LARGER);
+    UNIT_CHECK(cache->magazines[LARGER].slots < slots);
+    UNIT_EQUAL(cache->sampling->classes[LARGER].gap, gap - 1);
+    census_check(held, held_count);
+    give_all();
+    hak_options.magazine_bytes = budget;
+}
+
 static void kept_large_blocks_are_sampled(void)
 {
     enum { ROUNDS = 20000 };
@@ -298,6 +336,7 @@ int main(void)
     take(0);
     give_all();
     too_many_samples_stand_for_more();
+    a_magazine_that_shrinks_meanwhile_hands_nothing_out();
     kept_large_blocks_are_sampled();
     return 0;
 }

@@ -151,9 +151,6 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
     const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
     const uint64_t begin = hak_timing_begin();
     hak_sampler_follow(cache);
-    hak_lock_take(&cache->lock);
-    hak_magazine_tidy(cache, bytes);
-    hak_lock_drop(&cache->lock);
     const unsigned ways = hak_site_has_rules() ? hak_site_ways(request.site) : 0;
     void *block = large_ruled(bytes, request.alignment, ways, zeroed);
     hak_timing_end(HAK_TIMING_large_alloc, begin);

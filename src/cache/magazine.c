@@ -176,21 +176,24 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     }
 }
 
-// A block in a magazine holds a whole slab, and its pages. So when a thread has needed many new
-// slabs, magazines that were not in use meanwhile give their blocks back: what they hold may be
-// all that keeps the last phase's slabs. And so does BigCache, whose blocks serve one size only.
-#define TIDY_MIN HAK_MIB(4)
+// A block in a magazine holds a whole slab, and its pages. So when a thread needs slabs and the heap has
+// grown, magazines that were not in use meanwhile give their blocks back: what they hold may be all
+// that keeps the last phase's slabs. And so does BigCache, whose blocks serve one size only. Growth, not
+// slabs made: where as many end, nothing is pinned, and what is given back only comes back elsewhere.
+#define TIDY_MIN HAK_MIB(2)
 
-bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes) HAK_REQUIRES(&cache->lock)
+bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     const size_t used =
         hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
     const size_t step = used / 16 > TIDY_MIN ? used / 16 : TIDY_MIN;
-    cache->new_slab_bytes += new_bytes;
-    if (cache->new_slab_bytes < step || cache->is_direct || !has_ace(cache)) {
+    if (used < cache->tidied_at) {
+        cache->tidied_at = used;
+    }
+    if (used - cache->tidied_at < step || cache->is_direct || !has_ace(cache)) {
         return false;
     }
-    cache->new_slab_bytes = 0;
+    cache->tidied_at = used;
     for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
         struct hak_magazine *magazine = &cache->magazines[index];
         if (magazine->base != NULL && !magazine->is_used) {

@@ -21,10 +21,9 @@ HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&
 HAK_INTERNAL void hak_magazine_end_all(struct hak_cache *cache);
 // Put back what lies in the magazines that a cache that samples frees to, and do without them.
 HAK_INTERNAL void hak_magazine_end_returns(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-// A slab or large block of `new_bytes` is needed. If they have become many since the last time: empty the
-// magazines that were not in use, and true. The owner, with the lock.
-HAK_INTERNAL bool hak_magazine_tidy(struct hak_cache *cache, size_t new_bytes)
-    HAK_REQUIRES(&cache->lock);
+// A slab is needed. If the heap has grown by much since the last time: empty the magazines that were not in
+// use, and true. The owner, with the lock.
+HAK_INTERNAL bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // The cache was not in use for a while, and what it held was taken: its magazines do not count in the budget of all
 // until it wakes. The holder of the lock.
 HAK_INTERNAL void hak_magazine_sleep(struct hak_cache *cache);

@@ -115,8 +115,7 @@ unsigned hak_cache_take_many(struct hak_cache *cache,
             if (slab == NULL) {
                 slab = hak_loot_spare_slab(cache, size_class);
             }
-            if (slab == NULL &&
-                hak_magazine_tidy(cache, hak_classes[size_class].units * HAK_UNIT_BYTES)) {
+            if (slab == NULL && hak_magazine_tidy(cache)) {
                 hak_loot_break_up_all();
                 slab = hak_loot_slab(cache, size_class);
             }

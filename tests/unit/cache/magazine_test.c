@@ -1,5 +1,6 @@
 // Magazines: filled, spilled and grown without losing a block. Their budget: budget_test.c.
 #include "base/options.h"
+#include "cache/large.h"
 #include "held.h"
 #include "meta/pool.h"
 
@@ -111,6 +112,34 @@ static void flushing_finds_double_frees(void)
     UNIT_DIES(hak_magazine_flush_all(cache), "double free: ");
 }
 
+static size_t held_in(unsigned size_class)
+{
+    return (size_t)(hak_cache_self->top[size_class] - magazine(size_class)->base) - 1;
+}
+
+// Blocks that come and go say nothing; a heap that grows may be kept large by what is not in use.
+static void only_growth_empties_what_is_not_in_use(void)
+{
+    enum { LARGEST = HAK_SMALL_CLASSES - 1, IN_A_MIB = HAK_MIB(1) / HAK_SMALL_MAX };
+    new_thread();
+    take(CLASS, 1);
+    free_newest(1);
+    for (unsigned round = 0; round < 50; round++) {
+        bool zeroed;
+        const struct hak_request request = {HAK_KIB(256), 1, NULL};
+        void *block = hak_large_serve(hak_cache_self, request, &zeroed);
+        UNIT_CHECK(block != NULL);
+        hak_free_slow(block, hak_cache_self);
+        take(LARGEST, IN_A_MIB / 4);
+        free_newest(IN_A_MIB / 4);
+    }
+    UNIT_CHECK(held_in(CLASS) > 0);
+    take(LARGEST, 3 * (size_t)IN_A_MIB);
+    UNIT_EQUAL(held_in(CLASS), 0);
+    free_newest(3 * (size_t)IN_A_MIB);
+    census_check(held, held_count);
+}
+
 int main(void)
 {
     a_new_magazine_is_half_filled_with_the_lowest_blocks();
@@ -118,6 +147,7 @@ int main(void)
     swings_make_it_grow(CLASS);
     growing_loses_no_block();
     without_memory_it_works_without_a_magazine();
+    only_growth_empties_what_is_not_in_use();
     flushing_finds_double_frees();
     return 0;
 }

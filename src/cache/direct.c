@@ -38,7 +38,7 @@ void hak_direct_put(struct hak_cache *cache, void *block)
         if (!hak_states_is_used(slab, size_class, &held)) {
             hak_slab_die_of(slab, block);
         }
-        hak_states_give(held, hak_classes[size_class].bytes);
+        hak_states_give(held, hak_classes[size_class].bytes, hak_harden.looks);
         if (is_heap(owner)) {
             has_ended = hak_hardened_hold(owner, held, size_class, true);
             held.state = NULL;
@@ -57,7 +57,7 @@ void hak_direct_put(struct hak_cache *cache, void *block)
 
 size_t hak_direct_usable(const void *block, size_t bytes)
 {
-    const struct hak_slab *slab = hak_harden.canaries ? hak_slab_of(block) : NULL;
+    const struct hak_slab *slab = hak_harden.looks.canaries ? hak_slab_of(block) : NULL;
     return slab != NULL && slab->is_hardened ? hak_harden_request(block, bytes) : bytes;
 }
 
@@ -78,7 +78,7 @@ bool hak_direct_resize(void *block, size_t bytes)
     }
     // Half of a block may stay unused before the rest is worth a copy.
     bool is_done = bytes <= own_bytes && bytes >= own_bytes / 2;
-    if (is_done && hak_harden.canaries && is_judged) {
+    if (is_done && hak_harden.looks.canaries && is_judged) {
         is_done = hak_states_resize(held, own_bytes, bytes);
     }
     hak_lock_drop(&owner->lock);

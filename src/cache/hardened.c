@@ -10,12 +10,12 @@
 #include "cache/slabs.h"
 #include "cache/sweep.h"
 #include "meta/pool.h"
+#include "slab/put.h"
 
 // A stock has room for so many blocks, and for so many bytes of them; a quarter of it moves at a time.
 enum { STOCK_LEAST = 4, STOCK_MOST = 256, STOCK_BYTES = HAK_KIB(16), STOCK_PARTS = 4 };
-// Blocks that one free takes out of the quarantine at most: no free has to wait for thousands. So many leave
-// together if they are small, one each 16 frees: hak_harden.quarantine_limit.
-enum { LEAVING_MAX = 16 };
+// So many bytes leave the quarantine with one free, more or less: together, and not thousands of blocks at a time.
+enum { LEAVING_BYTES = HAK_KIB(2) };
 
 // The cache's, made now if it has none. NULL: without memory, and for what threads share that have ended.
 static struct hak_hardened *hardened_of(struct hak_cache *cache)
@@ -24,6 +24,9 @@ static struct hak_hardened *hardened_of(struct hak_cache *cache)
         struct hak_hardened *hardened = hak_pool_take(sizeof *hardened);
         if (hardened != NULL) {
             hardened->chance = hak_harden_seed();
+            for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+                hardened->stocks[size_class].bytes = hak_classes[size_class].bytes;
+            }
             cache->hardened = hardened;
         }
     }
@@ -38,16 +41,17 @@ static bool stock_start(struct hak_stock *stock, unsigned size_class)
     if (stock->blocks == NULL) {
         stock->blocks = hak_pool_take(room * sizeof *stock->blocks);
         stock->room = stock->blocks != NULL ? room : 0;
-        stock->bytes = hak_classes[size_class].bytes;
     }
     return stock->blocks != NULL;
 }
 
 // Any of them, or the one that came last.
-HAK_INLINE struct hak_held stock_pick(struct hak_hardened *hardened, struct hak_stock *stock)
+HAK_INLINE struct hak_held stock_pick(struct hak_hardened *hardened,
+                                      struct hak_stock *stock,
+                                      bool random_order)
 {
     const struct hak_held last = stock->blocks[--stock->count];
-    if (!hak_harden.random_order) {
+    if (!random_order) {
         return last;
     }
     const uint64_t chance = hak_harden_next(&hardened->chance) >> 32;
@@ -65,24 +69,47 @@ HAK_INLINE bool is_unusual(const struct hak_cache *cache)
            cache->unguarded >= hak_harden.plain_requests;
 }
 
-void *hak_hardened_malloc(struct hak_cache *cache,
-                          size_t bytes,
+HAK_INLINE void *take_any_as(size_t bytes,
+                             struct hak_stock *stock,
+                             struct hak_hardened *hardened,
+                             struct hak_looks looks,
+                             bool random_order)
+{
+    const struct hak_held picked = stock_pick(hardened, stock, random_order);
+    hak_states_take(picked, stock->bytes, bytes, looks);
+    return picked.block;
+}
+
+static HAK_NOINLINE void *take_any_as_asked(size_t bytes,
+                                            struct hak_stock *stock,
+                                            struct hak_hardened *hardened)
+{
+    return take_any_as(bytes, stock, hardened, hak_harden.looks, hak_harden.random_order);
+}
+
+// Each step of a malloc and a free is a function of its own where it would have to save registers otherwise.
+static HAK_NOINLINE void *take_any(size_t bytes,
+                                   struct hak_stock *stock,
+                                   struct hak_hardened *hardened)
+{
+    return HAK_LIKELY(hak_harden.is_secure)
+               ? take_any_as(bytes, stock, hardened, HAK_LOOKS_ALL, true)
+               : take_any_as_asked(bytes, stock, hardened);
+}
+
+void *hak_hardened_malloc(size_t bytes,
                           size_t size_class,
-                          const void *site)
+                          const void *site,
+                          struct hak_cache *cache)
 {
     const unsigned served = hak_hardened_class((unsigned)size_class, bytes);
     struct hak_hardened *hardened = cache->hardened;
-    if (HAK_UNLIKELY(served >= HAK_SMALL_CLASSES || is_unusual(cache))) {
-        return hak_malloc_slowest(bytes, size_class, site);
-    }
     struct hak_stock *stock = &hardened->stocks[served];
-    if (HAK_UNLIKELY(stock->count == 0)) {
+    if (HAK_UNLIKELY(stock->count == 0 || is_unusual(cache))) {
         return hak_malloc_slowest(bytes, size_class, site);
     }
     cache->unguarded++;
-    const struct hak_held picked = stock_pick(hardened, stock);
-    hak_states_take(picked, stock->bytes, bytes);
-    return picked.block;
+    return take_any(bytes, stock, hardened);
 }
 
 // Put free blocks into their slabs, whoever owns these. `cache`: the heap whose lock is held, and whose they are
@@ -112,7 +139,7 @@ static HAK_NOINLINE bool stock_shed(struct hak_cache *cache, struct hak_stock *s
     char *blocks[STOCK_MOST / STOCK_PARTS];
     const unsigned count = stock->room / STOCK_PARTS;
     for (unsigned i = 0; i < count; i++) {
-        blocks[i] = hak_harden.random_order ? stock_pick(cache->hardened, stock).block
+        blocks[i] = hak_harden.random_order ? stock_pick(cache->hardened, stock, true).block
                                             : stock->blocks[i].block;
     }
     if (!hak_harden.random_order) {
@@ -149,33 +176,29 @@ static HAK_NOINLINE bool leave_unusually(struct hak_cache *cache,
     return has_ended;
 }
 
-HAK_INLINE uint32_t place_behind(uint32_t place)
+HAK_INLINE size_t place_behind(size_t place)
 {
     return (place + 1) % HAK_QUARANTINE_BLOCKS;
 }
 
-// Into the quarantine. True when some have to leave it.
+// Into the quarantine. `kind`: its class; plus HAK_STRANGER when others have its slab. True when some have to leave it.
 HAK_INLINE bool quarantine_add(struct hak_hardened *hardened,
                                struct hak_held held,
-                               unsigned size_class,
-                               bool is_stranger)
+                               size_t bytes,
+                               unsigned kind)
 {
-    const uint32_t place = hardened->next;
-    const uint32_t next = place_behind(place);
+    const size_t place = hardened->next;
+    const size_t next = place_behind(place);
     hardened->held[place] = held;
-    hardened->classes[place] = (uint8_t)(is_stranger ? HAK_STRANGER + size_class : size_class);
-    hardened->next = next;
-    hardened->bytes += hak_classes[size_class].bytes;
+    hardened->classes[place] = (uint8_t)kind;
+    hardened->next = (uint32_t)next;
+    hardened->bytes += bytes;
     return hardened->bytes > hak_harden.quarantine_limit || place_behind(next) == hardened->first;
 }
 
 // A block has left the quarantine: into its stock. False: it has to go elsewhere.
-HAK_INLINE bool stock_put(struct hak_hardened *hardened, uint32_t size_class, struct hak_held held)
+HAK_INLINE bool stock_put(struct hak_stock *stock, struct hak_held held)
 {
-    if (HAK_UNLIKELY(size_class >= HAK_SMALL_CLASSES)) {
-        return false;
-    }
-    struct hak_stock *stock = &hardened->stocks[size_class];
     if (HAK_UNLIKELY(stock->count == stock->room)) {
         return false;
     }
@@ -189,79 +212,76 @@ static bool oldest_leave(struct hak_cache *cache, bool has_lock)
 {
     struct hak_hardened *hardened = cache->hardened;
     const bool is_full = place_behind(hardened->next) == hardened->first;
-    const size_t enough = is_full ? 0 : hak_harden.quarantine_bytes;
-    uint32_t first = hardened->first;
+    const size_t least = is_full ? 0 : hak_harden.quarantine_bytes;
+    size_t first = hardened->first;
     size_t bytes = hardened->bytes;
+    const size_t enough = bytes > least + LEAVING_BYTES ? bytes - LEAVING_BYTES : least;
     bool has_ended = false;
-    for (unsigned left = LEAVING_MAX; left > 0 && bytes > enough; left--) {
+    while (bytes > enough) {
         const struct hak_held *oldest = &hardened->held[first];
-        const unsigned size_class = hardened->classes[first];
+        const unsigned kind = hardened->classes[first];
+        struct hak_stock *stock = &hardened->stocks[kind % HAK_STRANGER];
         first = place_behind(first);
-        bytes -= hak_classes[size_class % HAK_STRANGER].bytes;
-        if (HAK_UNLIKELY(!stock_put(hardened, size_class, *oldest))) {
+        bytes -= stock->bytes;
+        if (HAK_UNLIKELY(kind >= HAK_STRANGER || !stock_put(stock, *oldest))) {
             has_ended |= leave_unusually(cache, *oldest, has_lock);
         }
     }
-    hardened->first = first;
+    hardened->first = (uint32_t)first;
     hardened->bytes = bytes;
     return has_ended;
 }
 
-// The last call of a free.
-static HAK_NOINLINE void leave_and_sweep(struct hak_cache *cache)
+// The last call of a free, by the thread whose cache it is.
+static HAK_NOINLINE void leave_and_sweep(void)
 {
-    if (oldest_leave(cache, false)) {
+    if (oldest_leave(hak_cache_self, false)) {
         hak_sweep_wanted(0);
     }
 }
 
-static HAK_NOINLINE void leave_at_once(struct hak_cache *cache, struct hak_held held)
+HAK_INLINE void hold_freed(struct hak_hardened *hardened,
+                           struct hak_held held,
+                           size_t bytes,
+                           uint32_t size_class)
 {
-    if (leave_unusually(cache, held, false)) {
-        hak_sweep_wanted(0);
+    if (HAK_UNLIKELY(quarantine_add(hardened, held, bytes, size_class))) {
+        leave_and_sweep();
     }
 }
 
-// `hardened`: the cache's.
-HAK_INLINE void free_used(struct hak_cache *cache,
-                          struct hak_hardened *hardened,
-                          struct hak_held held,
-                          uint32_t size_class)
+// A long block, which a call clears; or not all is asked for.
+static HAK_NOINLINE void free_used_as_asked(
+    char *block, hak_state *state, size_t bytes, uint32_t size_class, struct hak_hardened *hardened)
 {
-    hak_states_give(held, hak_classes[size_class].bytes);
-    if (hak_harden.quarantine_bytes == 0) {
-        if (HAK_UNLIKELY(!stock_put(hardened, size_class, held))) {
-            leave_at_once(cache, held);
-        }
-    } else if (HAK_UNLIKELY(quarantine_add(hardened, held, size_class, false))) {
-        leave_and_sweep(cache);
+    const struct hak_held held = {block, state};
+    hak_states_give(held, bytes, hak_harden.looks);
+    hold_freed(hardened, held, bytes, size_class);
+}
+
+static HAK_NOINLINE void free_used(
+    char *block, hak_state *state, size_t bytes, uint32_t size_class, struct hak_hardened *hardened)
+{
+    const struct hak_held held = {block, state};
+    if (HAK_UNLIKELY(bytes > HAK_CANARY_CLEAR_MAX || !hak_harden.is_secure)) {
+        free_used_as_asked(block, state, bytes, size_class, hardened);
+    } else {
+        hak_states_give(held, bytes, HAK_LOOKS_ALL);
+        hold_freed(hardened, held, bytes, size_class);
     }
 }
 
-// Apart from the others, which call nothing and so save few registers.
-static HAK_NOINLINE void free_wide(struct hak_cache *cache,
-                                   struct hak_held held,
-                                   uint32_t size_class)
-{
-    free_used(cache, cache->hardened, held, size_class);
-}
-
-void hak_hardened_free(struct hak_cache *cache, void *block)
+void hak_hardened_free(void *block, struct hak_cache *cache)
 {
     struct hak_held held = {.block = block};
-    struct hak_hardened *hardened = cache->hardened;
     const uint32_t size_class = hak_map_entry(block) - cache->tag;
-    const struct hak_slab *slab = size_class < HAK_SMALL_CLASSES ? hak_states_slab_of(block) : NULL;
-    if (HAK_UNLIKELY(hardened == NULL || slab == NULL || !slab->is_hardened ||
+    const struct hak_slab *slab = size_class < HAK_SMALL_CLASSES ? hak_slab_owned(block) : NULL;
+    if (HAK_UNLIKELY(slab == NULL || !slab->is_hardened ||
                      !hak_states_is_used(slab, size_class, &held))) {
         hak_free_direct(block);
         return;
     }
-    if (HAK_UNLIKELY(hak_classes[size_class].bytes > HAK_CANARY_CLEAR_MAX)) {
-        free_wide(cache, held, size_class);
-    } else {
-        free_used(cache, hardened, held, size_class);
-    }
+    free_used(held.block, held.state, hak_classes[size_class].bytes, size_class, cache->hardened);
 }
 
 bool hak_hardened_hold(struct hak_cache *cache,
@@ -270,12 +290,12 @@ bool hak_hardened_hold(struct hak_cache *cache,
                        bool has_lock)
 {
     struct hak_hardened *hardened = hardened_of(cache);
-    const bool is_stranger = HAK_MAP_TAG(hak_map_entry(held.block)) != cache->tag;
+    const bool is_own = HAK_MAP_TAG(hak_map_entry(held.block)) == cache->tag;
     if (hardened == NULL) {
         return give_back(has_lock ? cache : NULL, &held.block, 1);
     }
-    return (quarantine_add(hardened, held, size_class, is_stranger) ||
-            hak_harden.quarantine_bytes == 0) &&
+    const unsigned kind = is_own ? size_class : HAK_STRANGER + size_class;
+    return quarantine_add(hardened, held, hak_classes[size_class].bytes, kind) &&
            oldest_leave(cache, has_lock);
 }
 
@@ -311,7 +331,7 @@ static void *take_one(struct hak_cache *cache, unsigned size_class, size_t bytes
     struct hak_held one;
     struct hak_stock stock = {.blocks = &one, .count = 0, .room = 1};
     if (block != NULL && stock_add(cache, &stock, &block, 1) == NULL) {
-        hak_states_take(one, hak_classes[size_class].bytes, bytes);
+        hak_states_take(one, hak_classes[size_class].bytes, bytes, hak_harden.looks);
     }
     return block;
 }
@@ -333,9 +353,7 @@ void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t b
             return plain;
         }
     }
-    const struct hak_held picked = stock_pick(hardened, stock);
-    hak_states_take(picked, hak_classes[size_class].bytes, bytes);
-    return picked.block;
+    return take_any(bytes, stock, hardened);
 }
 
 void hak_hardened_end(struct hak_cache *cache)
@@ -353,7 +371,7 @@ void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     }
     while (hardened->first != hardened->next) {
         const struct hak_held oldest = hardened->held[hardened->first];
-        hardened->first = place_behind(hardened->first);
+        hardened->first = (uint32_t)place_behind(hardened->first);
         hak_inbox_route(cache, cache, oldest.block);
     }
     hardened->bytes = 0;

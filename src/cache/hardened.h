@@ -35,7 +35,7 @@ struct hak_hardened {
     size_t bytes;
     uint32_t stranger_count;
     char *strangers[HAK_STRANGERS];
-    struct hak_stock stocks[HAK_SMALL_CLASSES];
+    struct hak_stock stocks[HAK_SMALL_CLASSES + 1]; // the last is empty: large blocks'
     struct hak_held held[HAK_QUARANTINE_BLOCKS];
     uint8_t
         classes[HAK_QUARANTINE_BLOCKS]; // of the blocks; plus HAK_STRANGER: others have their slabs
@@ -46,7 +46,7 @@ struct hak_hardened {
 HAK_INLINE unsigned hak_hardened_class(unsigned size_class, size_t bytes)
 {
     const size_t room = hak_harden_room(bytes);
-    if (room <= HAK_TINY_MAX) {
+    if (HAK_LIKELY(room <= HAK_TINY_MAX)) {
         const unsigned least = (unsigned)hak_tiny_class_of(room);
         return size_class > least ? size_class : least;
     }
@@ -58,11 +58,11 @@ HAK_INLINE unsigned hak_hardened_class(unsigned size_class, size_t bytes)
 
 // malloc's slow path in a thread whose cache has one, and free's in one that keeps no magazines. All that is out of
 // the ordinary they leave to hak_malloc_slowest and hak_free_direct.
-HAK_INTERNAL void *hak_hardened_malloc(struct hak_cache *cache,
-                                       size_t bytes,
+HAK_INTERNAL void *hak_hardened_malloc(size_t bytes,
                                        size_t size_class,
-                                       const void *site);
-HAK_INTERNAL void hak_hardened_free(struct hak_cache *cache, void *block);
+                                       const void *site,
+                                       struct hak_cache *cache);
+HAK_INTERNAL void hak_hardened_free(void *block, struct hak_cache *cache);
 
 // Take a block of the class out of the stock, filling it if it is empty. With the lock; the owner.
 HAK_INTERNAL void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t bytes)

@@ -174,7 +174,7 @@ void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
 {
     struct hak_cache *cache = hak_cache_self;
     return HAK_UNLIKELY(cache->hardened != NULL)
-               ? hak_hardened_malloc(cache, bytes, size_class, site)
+               ? hak_hardened_malloc(bytes, size_class, site, cache)
                : hak_malloc_slowest(bytes, size_class, site);
 }
 
@@ -288,8 +288,10 @@ HAK_INLINE void free_usual(void *block, struct hak_cache *cache)
 
 static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
 {
-    if (cache->is_direct) {
-        hak_hardened_free(cache, block);
+    if (cache->hardened != NULL) {
+        hak_hardened_free(block, cache);
+    } else if (cache->is_direct) {
+        hak_free_direct(block);
     } else if (!free_companion(cache, block)) {
         free_usual(block, cache);
     }

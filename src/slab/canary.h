@@ -4,9 +4,9 @@
 // Threads   any, for a block that nobody else has.
 // Fails     never; what is found is told by harden.h.
 //
-// harden.h shows where all lies. Of a long padding two words are written: an overflow by a byte, by a word, or
-// by a few is what is worth its time. No branch asks how long the padding is: no processor could foresee that. The
-// second word ends where the padding does, or with the first 16 bytes of it, and so covers a part of the first.
+// harden.h shows where all lies. Of a long padding two words are written, the first and the last: an overflow by a
+// byte, by a word, or by a few is what is worth its time. No branch asks how long the padding is: no processor
+// could foresee that.
 #ifndef HAK_SLAB_CANARY_H
 #define HAK_SLAB_CANARY_H
 
@@ -41,31 +41,20 @@ HAK_INLINE uint64_t hak_canary_padding_word(uint64_t canary)
     return (canary & 0xFF) * UINT64_C(0x0101010101010101);
 }
 
-// Of a padding of so many bytes, 16 standing for more: how far behind the first word the second lies, and which bits
-// of both lie in the padding.
-enum { HAK_CANARY_PADDING_MOST = 16 };
-struct hak_canary_padding {
-    uint64_t mask;
-    size_t second;
-};
-HAK_INTERNAL extern const struct hak_canary_padding
-    hak_canary_paddings[HAK_CANARY_PADDING_MOST + 1];
+// Which bits of the word before the canary lie in a padding of so many bytes, a word standing for more.
+HAK_INTERNAL extern const uint64_t hak_canary_masks[sizeof(uint64_t) + 1];
 
-HAK_INLINE const struct hak_canary_padding *hak_canary_padding_of(size_t padding)
-{
-    return &hak_canary_paddings[padding < HAK_CANARY_PADDING_MOST ? padding
-                                                                  : HAK_CANARY_PADDING_MOST];
-}
-
-// What the words of a short padding cover of the canary is written after them.
+// What the first word of a short padding covers of the canary is written after it.
 HAK_INLINE void hak_canary_write(char *block, size_t block_bytes, size_t request)
 {
     const uint64_t canary = hak_canary_of(block);
     const uint64_t word = hak_canary_padding_word(canary);
     const size_t padding = block_bytes - HAK_CANARY_BYTES - request;
-    hak_canary_put_word(block + request, word);
-    hak_canary_put_word(block + request + hak_canary_padding_of(padding)->second, word);
-    hak_canary_put_word(block + block_bytes - HAK_CANARY_BYTES,
+    char *first = block + request;
+    char *last = block + block_bytes - HAK_CANARY_BYTES - sizeof word;
+    hak_canary_put_word(first, word);
+    hak_canary_put_word(first > last ? first : last, word);
+    hak_canary_put_word(last + sizeof word,
                         canary ^ (uint64_t)padding << (64 - HAK_CANARY_PADDING_BITS));
 }
 
@@ -84,12 +73,12 @@ HAK_INLINE bool hak_canary_is_whole(const char *block, size_t block_bytes)
     if (HAK_UNLIKELY(padding > block_bytes - HAK_CANARY_BYTES)) {
         return false;
     }
-    const char *end = block + block_bytes - HAK_CANARY_BYTES - padding;
     const uint64_t word = hak_canary_padding_word(canary);
-    const struct hak_canary_padding *shape = hak_canary_padding_of(padding);
-    const uint64_t difference =
-        (hak_canary_word(end) ^ word) | (hak_canary_word(end + shape->second) ^ word);
-    return (difference & shape->mask) == 0;
+    const size_t known = padding < sizeof word ? padding : sizeof word;
+    const char *last = block + block_bytes - HAK_CANARY_BYTES - sizeof word;
+    const char *first = last + (known - padding); // the same, in a short one
+    const uint64_t difference = (hak_canary_word(first) ^ word) | (hak_canary_word(last) ^ word);
+    return (difference & hak_canary_masks[known]) == 0;
 }
 
 HAK_INLINE hak_pair hak_canary_pair(const char *from)

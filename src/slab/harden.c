@@ -14,9 +14,12 @@ enum { QUARANTINE_PART = 16 };
 
 void hak_harden_start(void)
 {
-    hak_harden.zero = hak_load_relaxed(&hak_options.zero_on_free) != 0;
-    hak_harden.canaries = hak_load_relaxed(&hak_options.canaries) != 0;
+    hak_harden.looks.zero = hak_load_relaxed(&hak_options.zero_on_free) != 0;
+    hak_harden.looks.canaries = hak_load_relaxed(&hak_options.canaries) != 0;
+    hak_harden.canary_bytes = hak_harden.looks.canaries ? HAK_CANARY_BYTES : 0;
     hak_harden.random_order = hak_load_relaxed(&hak_options.random_order) != 0;
+    hak_harden.is_secure =
+        hak_harden.looks.zero && hak_harden.looks.canaries && hak_harden.random_order;
     hak_harden.quarantine_bytes = hak_load_relaxed(&hak_options.quarantine_bytes);
     hak_harden.quarantine_limit =
         hak_harden.quarantine_bytes + hak_harden.quarantine_bytes / QUARANTINE_PART;
@@ -25,7 +28,7 @@ void hak_harden_start(void)
         (hak_load_relaxed(&hak_options.fail_at) | hak_load_relaxed(&hak_options.fail_rate)) != 0;
     hak_harden.plain_requests = may_fail ? 0 : guard_sample - 1;
     hak_harden.sees_all =
-        hak_harden.zero || hak_harden.canaries || hak_harden.quarantine_bytes != 0;
+        hak_harden.looks.zero || hak_harden.looks.canaries || hak_harden.quarantine_bytes != 0;
     hak_harden.is_on = hak_harden.sees_all || hak_harden.random_order;
     if (hak_harden.is_on) {
         const bool is_random = hak_load_relaxed(&hak_options.deterministic) == 0;
@@ -35,27 +38,9 @@ void hak_harden_start(void)
     }
 }
 
-#define SHORT(bytes) {(UINT64_C(1) << 8 * (bytes)) - 1, 0}
-#define LONG(bytes)  {~UINT64_C(0), (bytes) - 8}
-const struct hak_canary_padding hak_canary_paddings[HAK_CANARY_PADDING_MOST + 1] = {
-    SHORT(0),
-    SHORT(1),
-    SHORT(2),
-    SHORT(3),
-    SHORT(4),
-    SHORT(5),
-    SHORT(6),
-    SHORT(7),
-    LONG(8),
-    LONG(9),
-    LONG(10),
-    LONG(11),
-    LONG(12),
-    LONG(13),
-    LONG(14),
-    LONG(15),
-    LONG(16),
-};
+#define UPPER(bytes) (~UINT64_C(0) << (64 - 8 * (bytes)))
+const uint64_t hak_canary_masks[sizeof(uint64_t) + 1] = {
+    0, UPPER(1), UPPER(2), UPPER(3), UPPER(4), UPPER(5), UPPER(6), UPPER(7), UPPER(8)};
 
 uint64_t hak_harden_seed(void)
 {
@@ -70,6 +55,12 @@ size_t hak_harden_request(const char *block, size_t block_bytes)
     return padding <= most ? most - padding : 0;
 }
 
+// Is that byte of the padding in its first word, or in its last?
+static bool is_written(size_t place, size_t padding)
+{
+    return place < sizeof(uint64_t) || padding - place <= sizeof(uint64_t);
+}
+
 void hak_harden_die_overflow(const char *block, size_t block_bytes)
 {
     const size_t most = block_bytes - HAK_CANARY_BYTES;
@@ -78,11 +69,12 @@ void hak_harden_die_overflow(const char *block, size_t block_bytes)
         hak_die_overflow(block, block_bytes, most);
     }
     const char expected = (char)hak_canary_padding_word(hak_canary_of(block));
-    size_t offset = most - padding;
-    while (offset < most && block[offset] == expected) {
+    const size_t request = most - padding;
+    size_t offset = request;
+    while (offset < most && (!is_written(offset - request, padding) || block[offset] == expected)) {
         offset++;
     }
-    hak_die_overflow(block, most - padding, offset);
+    hak_die_overflow(block, request, offset);
 }
 
 bool hak_harden_resize(char *block, size_t block_bytes, size_t request)

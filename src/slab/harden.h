@@ -13,7 +13,7 @@
 //       request bytes | padding: a byte that depends on the address | 8 bytes: the canary
 //
 //                  The canary is a keyed mix of the block's address; its upper 16 bits tell, hidden by
-//                  the mix, how long the padding is. Of the padding the first 16 bytes are written.
+//                  the mix, how long the padding is. Of the padding the first and the last 8 bytes are written.
 //                  The first byte of both has its top bit set: no overrun string writes that.
 #ifndef HAK_SLAB_HARDEN_H
 #define HAK_SLAB_HARDEN_H
@@ -24,12 +24,20 @@
 
 #include "base/compiler.h"
 
-struct hak_harden {
-    bool is_on;    // any of the four that follow
-    bool sees_all; // any but random_order: caches keep no magazines
+// What a block is looked at for, when it is freed and before it is used again.
+struct hak_looks {
     bool zero;
     bool canaries;
+};
+#define HAK_LOOKS_ALL ((struct hak_looks){true, true})
+
+struct hak_harden {
+    bool is_on;     // any of the options
+    bool sees_all;  // any but random_order: caches keep no magazines
+    bool is_secure; // both looks and random_order, as in the mode: what the paths are made for
+    struct hak_looks looks;
     bool random_order;
+    size_t canary_bytes;     // behind each block: HAK_CANARY_BYTES, or none
     size_t quarantine_bytes; // that a freed block waits for
     size_t quarantine_limit; // that wait before some leave
     uint64_t plain_requests; // that need no look at the options guard_sample and fail_*, in a row
@@ -45,7 +53,7 @@ enum { HAK_CANARY_BYTES = 8 };
 // What a request needs with its canary.
 HAK_INLINE size_t hak_harden_room(size_t bytes)
 {
-    return HAK_UNLIKELY(hak_harden.canaries) ? bytes + HAK_CANARY_BYTES : bytes;
+    return bytes + hak_harden.canary_bytes;
 }
 
 // Die: the end of a block in use was overwritten; a free block was written to.

@@ -93,7 +93,7 @@ size_t hak_slab_ended_bytes(const void *p)
 static void slab_fill(struct hak_slab *slab)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
-    if (hak_harden.zero && !slab->zeroed) {
+    if (hak_harden.looks.zero && !slab->zeroed) {
         memset(slab->base, 0, slab->units * HAK_UNIT_BYTES);
     }
     for (unsigned index = 0; index < info->blocks; index++) {

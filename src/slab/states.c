@@ -38,9 +38,9 @@ static bool has_changed(const hak_state *state, uint8_t before)
 static bool looks_right(unsigned kind, const char *block, size_t bytes)
 {
     if (kind == HAK_STATE_OUT) {
-        return !hak_harden.canaries || hak_canary_is_whole(block, bytes);
+        return !hak_harden.looks.canaries || hak_canary_is_whole(block, bytes);
     }
-    return kind == HAK_STATE_BUSY || !hak_harden.zero || hak_canary_is_zero(block, bytes);
+    return kind == HAK_STATE_BUSY || !hak_harden.looks.zero || hak_canary_is_zero(block, bytes);
 }
 
 static void check_block(const hak_state *state, const char *block, size_t bytes)
@@ -62,7 +62,7 @@ static void check_block(const hak_state *state, const char *block, size_t bytes)
 
 void hak_states_check(const struct hak_slab *slab)
 {
-    if (!hak_harden.zero && !hak_harden.canaries) {
+    if (!hak_harden.looks.zero && !hak_harden.looks.canaries) {
         return;
     }
     const struct hak_class *info = &hak_classes[slab->size_class];

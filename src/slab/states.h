@@ -70,17 +70,6 @@ HAK_INLINE hak_state *hak_slab_states(const struct hak_slab *slab)
     return (hak_state *)(void *)(slab->bitmap + words);
 }
 
-// The slab of a block whose entry names a small class; NULL: the entry is another address's.
-HAK_INLINE struct hak_slab *hak_states_slab_of(const void *block)
-{
-    struct hak_super *super = hak_map_super(block);
-    const size_t offset = super != NULL ? (uintptr_t)block - (uintptr_t)super->base : SIZE_MAX;
-    return HAK_LIKELY(offset <
-                      HAK_SUPER_BYTES) // and then it has units, or the entry would name no class
-               ? &super->slabs[super->first[offset / HAK_UNIT_BYTES]]
-               : NULL;
-}
-
 // A block that is out of its slab, and its state.
 struct hak_held {
     char *block;
@@ -103,30 +92,33 @@ HAK_INLINE bool hak_states_is_used(const struct hak_slab *slab,
 HAK_INTERNAL _Noreturn HAK_COLD void hak_states_die_twice(const void *block);
 
 // A free block goes to the program, for a request. Dies when it was written to since it was freed, or has it already.
-HAK_INLINE void hak_states_take(struct hak_held held, size_t bytes, size_t request)
+HAK_INLINE void hak_states_take(struct hak_held held,
+                                size_t bytes,
+                                size_t request,
+                                struct hak_looks looks)
 {
     const uint8_t seen = hak_load_relaxed(held.state);
     if (HAK_UNLIKELY(hak_state_kind(seen) != HAK_STATE_FREE)) {
         hak_states_die_twice(held.block);
     }
     const uint8_t busy = hak_state_begin(held.state, seen);
-    if (hak_harden.zero && HAK_UNLIKELY(!hak_canary_is_zero(held.block, bytes))) {
+    if (looks.zero && HAK_UNLIKELY(!hak_canary_is_zero(held.block, bytes))) {
         hak_harden_die_written(held.block, bytes);
     }
-    if (hak_harden.canaries) {
+    if (looks.canaries) {
         hak_canary_write(held.block, bytes, request);
     }
     hak_state_end(held.state, busy, HAK_STATE_OUT);
 }
 
 // The program frees it. Dies when its end was overwritten.
-HAK_INLINE void hak_states_give(struct hak_held held, size_t bytes)
+HAK_INLINE void hak_states_give(struct hak_held held, size_t bytes, struct hak_looks looks)
 {
-    const uint8_t busy = hak_state_begin(held.state, hak_load_relaxed(held.state));
-    if (hak_harden.canaries && HAK_UNLIKELY(!hak_canary_is_whole(held.block, bytes))) {
+    if (looks.canaries && HAK_UNLIKELY(!hak_canary_is_whole(held.block, bytes))) {
         hak_harden_die_overflow(held.block, bytes);
     }
-    if (hak_harden.zero) {
+    const uint8_t busy = hak_state_begin(held.state, hak_load_relaxed(held.state));
+    if (looks.zero) {
         hak_canary_clear(held.block, bytes);
     }
     hak_state_end(held.state, busy, HAK_STATE_FREE);

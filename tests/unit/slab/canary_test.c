@@ -4,7 +4,7 @@
 #include "../unit.h"
 
 // The last two bytes of a canary say how long the padding is: what changes them may say so of another.
-enum { LONGEST = 1040, STEP = 16, BESIDE = 64, WRITTEN = 16, LENGTH = 2, FILL = 0x33 };
+enum { LONGEST = 1040, STEP = 16, BESIDE = 64, WORD = 8, LENGTH = 2, FILL = 0x33 };
 
 static char room[BESIDE + LONGEST + BESIDE];
 static char *const block = room + BESIDE;
@@ -45,7 +45,7 @@ static void every_request_has_a_canary_behind_it(void)
             }
             for (size_t i = request; i < bytes; i++) {
                 if (i < bytes - LENGTH &&
-                    (i < request + WRITTEN || i >= bytes - HAK_CANARY_BYTES)) {
+                    (i < request + WORD || i >= bytes - HAK_CANARY_BYTES - WORD)) {
                     a_changed_byte_is_seen(bytes, i);
                 }
             }

@@ -130,13 +130,15 @@ struct hak_cache {
     // What free subtracts from an entry to get a magazine: tag, or HAK_RETURNS less. Whoever wants
     // the cache to sample sets it; the owner sets it right in its next slow path (sampler.h).
     _Atomic(uint32_t) hit_tag;
-    uint32_t tag;                                 // constant: id << 8
-    bool is_direct;                               // keeps no magazines (option check)
-    bool frees_apart;                             // owner: is_direct, or has companions
-    bool has_thread;                              // constant: not a heap's, not the sweeper's
-    bool keeps_elsewhere;                         // owner: a companion has its BigCache (site.h)
-    uint8_t role;                                 // constant: enum hak_cache_role
-    struct hak_hardened *hardened;                // owner; NULL until first used (hardened.h)
+    uint32_t tag;            // constant: id << 8
+    bool is_direct;          // keeps no magazines (option check)
+    bool frees_apart;        // owner: is_direct, or has companions
+    bool has_thread;         // constant: not a heap's, not the sweeper's
+    bool keeps_elsewhere;    // owner: a companion has its BigCache (site.h)
+    uint8_t role;            // constant: enum hak_cache_role
+    _Atomic(bool) is_inside; // owner: at work on `hardened` (hardened.h)
+    // NULL until first used, with the lock; and while somebody else empties it.
+    _Atomic(struct hak_hardened *) hardened;
     struct hak_cache *companions[HAK_COMPANIONS]; // owner: by role, from HAK_ROLE_REST on
 
     struct hak_lock lock HAK_ALIGNED(HAK_CACHE_LINE);

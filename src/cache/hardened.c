@@ -18,19 +18,38 @@ enum { STOCK_LEAST = 4, STOCK_MOST = 256, STOCK_BYTES = HAK_KIB(16), STOCK_PARTS
 enum { LEAVING_BYTES = HAK_KIB(2) };
 
 // The cache's, made now if it has none. NULL: without memory, and for what threads share that have ended.
-static struct hak_hardened *hardened_of(struct hak_cache *cache)
+static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    if (cache->hardened == NULL && cache != &hak_cache_late) {
-        struct hak_hardened *hardened = hak_pool_take(sizeof *hardened);
+    struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
+    if (hardened == NULL && cache != &hak_cache_late) {
+        hardened = hak_pool_take(sizeof *hardened);
         if (hardened != NULL) {
+            hardened->cache = cache;
             hardened->chance = hak_harden_seed();
             for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
                 hardened->stocks[size_class].bytes = hak_classes[size_class].bytes;
             }
-            cache->hardened = hardened;
+            hak_store_release(&cache->hardened, hardened); // pairs with: hak_hardened_enter
         }
     }
-    return cache->hardened;
+    return hardened;
+}
+
+// Enter the thread's own, made now if it has none; NULL as above.
+static struct hak_hardened *enter_own(struct hak_cache *cache)
+{
+    struct hak_hardened *hardened = hak_hardened_enter(cache);
+    while (hardened == NULL) {
+        hak_hardened_leave(cache);
+        hak_lock_take(&cache->lock);
+        const bool has_one = hardened_of(cache) != NULL;
+        hak_lock_drop(&cache->lock);
+        if (!has_one) {
+            return NULL;
+        }
+        hardened = hak_hardened_enter(cache);
+    }
+    return hardened;
 }
 
 // False without memory.
@@ -76,7 +95,9 @@ HAK_INLINE void *take_any_as(size_t bytes,
                              bool random_order)
 {
     const struct hak_held picked = stock_pick(hardened, stock, random_order);
-    hak_states_take(picked, stock->bytes, bytes, looks);
+    const size_t block_bytes = stock->bytes;
+    hak_hardened_leave(hardened->cache); // with the block in hand
+    hak_states_take(picked, block_bytes, bytes, looks);
     return picked.block;
 }
 
@@ -100,12 +121,13 @@ static HAK_NOINLINE void *take_any(size_t bytes,
 void *hak_hardened_malloc(size_t bytes,
                           size_t size_class,
                           const void *site,
-                          struct hak_cache *cache)
+                          struct hak_cache *cache,
+                          struct hak_hardened *hardened)
 {
     const unsigned served = hak_hardened_class((unsigned)size_class, bytes);
-    struct hak_hardened *hardened = cache->hardened;
     struct hak_stock *stock = &hardened->stocks[served];
     if (HAK_UNLIKELY(stock->count == 0 || is_unusual(cache))) {
+        hak_hardened_leave(cache);
         return hak_malloc_slowest(bytes, size_class, site);
     }
     cache->unguarded++;
@@ -134,19 +156,21 @@ static bool give_back(struct hak_cache *cache, char **blocks, unsigned count) HA
 }
 
 // Make room in a full stock: those that have been there longest leave, or any, as they are taken.
-static HAK_NOINLINE bool stock_shed(struct hak_cache *cache, struct hak_stock *stock, bool has_lock)
+static HAK_NOINLINE bool stock_shed(struct hak_hardened *hardened,
+                                    struct hak_stock *stock,
+                                    bool has_lock)
 {
     char *blocks[STOCK_MOST / STOCK_PARTS];
     const unsigned count = stock->room / STOCK_PARTS;
     for (unsigned i = 0; i < count; i++) {
-        blocks[i] = hak_harden.random_order ? stock_pick(cache->hardened, stock, true).block
+        blocks[i] = hak_harden.random_order ? stock_pick(hardened, stock, true).block
                                             : stock->blocks[i].block;
     }
     if (!hak_harden.random_order) {
         stock->count -= count;
         memmove(stock->blocks, stock->blocks + count, stock->count * sizeof *stock->blocks);
     }
-    return give_back(has_lock ? cache : NULL, blocks, count);
+    return give_back(has_lock ? hardened->cache : NULL, blocks, count);
 }
 
 static HAK_NOINLINE bool strangers_leave(struct hak_hardened *hardened)
@@ -157,11 +181,11 @@ static HAK_NOINLINE bool strangers_leave(struct hak_hardened *hardened)
 }
 
 // A block that has left the quarantine is no cache's, or its stock is full. True when a slab has ended.
-static HAK_NOINLINE bool leave_unusually(struct hak_cache *cache,
+static HAK_NOINLINE bool leave_unusually(struct hak_hardened *hardened,
                                          struct hak_held held,
                                          bool has_lock)
 {
-    struct hak_hardened *hardened = cache->hardened;
+    struct hak_cache *cache = hardened->cache;
     const uint32_t entry = hak_map_entry(held.block);
     if (HAK_MAP_TAG(entry) != cache->tag) {
         hardened->strangers[hardened->stranger_count++] = held.block;
@@ -171,7 +195,7 @@ static HAK_NOINLINE bool leave_unusually(struct hak_cache *cache,
     if (!stock_start(stock, HAK_MAP_CLASS(entry))) {
         return give_back(has_lock ? cache : NULL, &held.block, 1);
     }
-    const bool has_ended = stock->count == stock->room && stock_shed(cache, stock, has_lock);
+    const bool has_ended = stock->count == stock->room && stock_shed(hardened, stock, has_lock);
     stock->blocks[stock->count++] = held;
     return has_ended;
 }
@@ -187,11 +211,11 @@ HAK_INLINE bool quarantine_add(struct hak_hardened *hardened,
                                size_t bytes,
                                unsigned kind)
 {
-    const size_t place = hardened->next;
+    const size_t place = hak_load_relaxed(&hardened->next);
     const size_t next = place_behind(place);
     hardened->held[place] = held;
     hardened->classes[place] = (uint8_t)kind;
-    hardened->next = (uint32_t)next;
+    hak_store_relaxed(&hardened->next, (uint32_t)next);
     hardened->bytes += bytes;
     return hardened->bytes > hak_harden.quarantine_limit || place_behind(next) == hardened->first;
 }
@@ -208,10 +232,9 @@ HAK_INLINE bool stock_put(struct hak_stock *stock, struct hak_held held)
 
 // The oldest leave the quarantine. True when a slab has ended with that. What has got another owner meanwhile may
 // get into a stock: its slab is asked for its owner where that matters.
-static bool oldest_leave(struct hak_cache *cache, bool has_lock)
+static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
 {
-    struct hak_hardened *hardened = cache->hardened;
-    const bool is_full = place_behind(hardened->next) == hardened->first;
+    const bool is_full = place_behind(hak_load_relaxed(&hardened->next)) == hardened->first;
     const size_t least = is_full ? 0 : hak_harden.quarantine_bytes;
     size_t first = hardened->first;
     size_t bytes = hardened->bytes;
@@ -224,7 +247,7 @@ static bool oldest_leave(struct hak_cache *cache, bool has_lock)
         first = place_behind(first);
         bytes -= stock->bytes;
         if (HAK_UNLIKELY(kind >= HAK_STRANGER || !stock_put(stock, *oldest))) {
-            has_ended |= leave_unusually(cache, *oldest, has_lock);
+            has_ended |= leave_unusually(hardened, *oldest, has_lock);
         }
     }
     hardened->first = (uint32_t)first;
@@ -232,10 +255,12 @@ static bool oldest_leave(struct hak_cache *cache, bool has_lock)
     return has_ended;
 }
 
-// The last call of a free, by the thread whose cache it is.
-static HAK_NOINLINE void leave_and_sweep(void)
+// The last call of a free.
+static HAK_NOINLINE void leave_and_sweep(struct hak_hardened *hardened)
 {
-    if (oldest_leave(hak_cache_self, false)) {
+    const bool has_ended = oldest_leave(hardened, false);
+    hak_hardened_leave(hardened->cache);
+    if (has_ended) {
         hak_sweep_wanted(0);
     }
 }
@@ -246,13 +271,15 @@ HAK_INLINE void hold_freed(struct hak_hardened *hardened,
                            uint32_t size_class)
 {
     if (HAK_UNLIKELY(quarantine_add(hardened, held, bytes, size_class))) {
-        leave_and_sweep();
+        leave_and_sweep(hardened);
+    } else {
+        hak_hardened_leave(hardened->cache);
     }
 }
 
 // A long block, which a call clears; or not all is asked for.
 static HAK_NOINLINE void free_used_as_asked(
-    char *block, hak_state *state, size_t bytes, uint32_t size_class, struct hak_hardened *hardened)
+    struct hak_hardened *hardened, char *block, hak_state *state, size_t bytes, uint32_t size_class)
 {
     const struct hak_held held = {block, state};
     hak_states_give(held, bytes, hak_harden.looks);
@@ -260,43 +287,49 @@ static HAK_NOINLINE void free_used_as_asked(
 }
 
 static HAK_NOINLINE void free_used(
-    char *block, hak_state *state, size_t bytes, uint32_t size_class, struct hak_hardened *hardened)
+    struct hak_hardened *hardened, char *block, hak_state *state, size_t bytes, uint32_t size_class)
 {
     const struct hak_held held = {block, state};
     if (HAK_UNLIKELY(bytes > HAK_CANARY_CLEAR_MAX || !hak_harden.is_secure)) {
-        free_used_as_asked(block, state, bytes, size_class, hardened);
+        free_used_as_asked(hardened, block, state, bytes, size_class);
     } else {
         hak_states_give(held, bytes, HAK_LOOKS_ALL);
         hold_freed(hardened, held, bytes, size_class);
     }
 }
 
-void hak_hardened_free(void *block, struct hak_cache *cache)
+void hak_hardened_free(void *block, struct hak_cache *cache, struct hak_hardened *hardened)
 {
     struct hak_held held = {.block = block};
     const uint32_t size_class = hak_map_entry(block) - cache->tag;
     const struct hak_slab *slab = size_class < HAK_SMALL_CLASSES ? hak_slab_owned(block) : NULL;
     if (HAK_UNLIKELY(slab == NULL || !slab->is_hardened ||
                      !hak_states_is_used(slab, size_class, &held))) {
+        hak_hardened_leave(cache);
         hak_free_direct(block);
         return;
     }
-    free_used(held.block, held.state, hak_classes[size_class].bytes, size_class, cache->hardened);
+    free_used(hardened, held.block, held.state, hak_classes[size_class].bytes, size_class);
 }
 
+// Clang cannot follow the lock that the caller may have.
 bool hak_hardened_hold(struct hak_cache *cache,
                        struct hak_held held,
                        unsigned size_class,
-                       bool has_lock)
+                       bool has_lock) HAK_UNPROVEN
 {
-    struct hak_hardened *hardened = hardened_of(cache);
-    const bool is_own = HAK_MAP_TAG(hak_map_entry(held.block)) == cache->tag;
+    struct hak_hardened *hardened = has_lock ? hardened_of(cache) : enter_own(cache);
     if (hardened == NULL) {
         return give_back(has_lock ? cache : NULL, &held.block, 1);
     }
+    const bool is_own = HAK_MAP_TAG(hak_map_entry(held.block)) == cache->tag;
     const unsigned kind = is_own ? size_class : HAK_STRANGER + size_class;
-    return quarantine_add(hardened, held, hak_classes[size_class].bytes, kind) &&
-           oldest_leave(cache, has_lock);
+    const bool has_ended = quarantine_add(hardened, held, hak_classes[size_class].bytes, kind) &&
+                           oldest_leave(hardened, has_lock);
+    if (!has_lock) {
+        hak_hardened_leave(cache);
+    }
+    return has_ended;
 }
 
 // Blocks that came out of the slabs, into the stock. Those of slabs that were made before the options
@@ -358,38 +391,65 @@ void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t b
 
 void hak_hardened_end(struct hak_cache *cache)
 {
-    if (cache->hardened != NULL && strangers_leave(cache->hardened)) {
+    struct hak_hardened *hardened = hak_hardened_enter(cache);
+    const bool has_ended = hardened != NULL && strangers_leave(hardened);
+    hak_hardened_leave(cache);
+    if (has_ended) {
         hak_sweep_wanted(0);
+    }
+}
+
+// All that it holds, into the slabs or on the way there.
+static void flush(struct hak_cache *self, struct hak_cache *cache, struct hak_hardened *hardened)
+    HAK_REQUIRES(&self->lock, &cache->lock)
+{
+    const uint32_t next = hak_load_relaxed(&hardened->next);
+    for (; hardened->first != next; hardened->first = (uint32_t)place_behind(hardened->first)) {
+        hak_inbox_route(self, cache, hardened->held[hardened->first].block);
+    }
+    hardened->bytes = 0;
+    while (hardened->stranger_count > 0) {
+        hak_inbox_route(self, cache, hardened->strangers[--hardened->stranger_count]);
+    }
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        struct hak_stock *stock = &hardened->stocks[size_class];
+        while (stock->count > 0) {
+            hak_inbox_route(self, cache, stock->blocks[--stock->count].block);
+        }
     }
 }
 
 void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    struct hak_hardened *hardened = cache->hardened;
+    struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
+    if (hardened != NULL) {
+        flush(cache, cache, hardened);
+    }
+}
+
+// Steps take, look and put_back of quarantine.pml.
+void hak_hardened_empty(struct hak_cache *self, struct hak_cache *cache)
+    HAK_REQUIRES(&self->lock, &cache->lock)
+{
+    struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
     if (hardened == NULL) {
         return;
     }
-    while (hardened->first != hardened->next) {
-        const struct hak_held oldest = hardened->held[hardened->first];
-        hardened->first = (uint32_t)place_behind(hardened->first);
-        hak_inbox_route(cache, cache, oldest.block);
+    hak_store_relaxed(&cache->hardened, NULL);
+    if (hak_os_barrier_all() &&
+        !hak_load_acquire(&cache->is_inside)) { // pairs with: hak_hardened_leave
+        flush(self, cache, hardened);
     }
-    hardened->bytes = 0;
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        struct hak_stock *stock = &hardened->stocks[size_class];
-        while (stock->count > 0) {
-            hak_inbox_route(cache, cache, stock->blocks[--stock->count].block);
-        }
-    }
+    hak_store_release(&cache->hardened, hardened); // pairs with: hak_hardened_enter
 }
 
 void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    struct hak_hardened *hardened = cache->hardened;
+    struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
     if (hardened == NULL) {
         return;
     }
-    hardened->first = hardened->next;
+    hardened->first = hak_load_relaxed(&hardened->next);
     hardened->bytes = 0;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         hardened->stocks[size_class].count = 0;

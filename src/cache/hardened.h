@@ -2,8 +2,9 @@
 //
 // Layer     cache
 // Owns      struct hak_hardened of a cache: of a thread's and of a heap's, once it has needed it.
-// Threads   a thread's: that thread, without a lock; once it has ended, whoever holds the cache's lock. A
-//           heap's: whoever holds its lock.
+// Threads   a thread's: that thread, without a lock, between hak_hardened_enter and hak_hardened_leave; once it has
+//           ended, or when it is not inside (hak_hardened_empty), whoever holds the cache's lock. A heap's:
+//           whoever holds its lock.
 // Fails     NULL without memory.
 //
 // Mode secure looks at each block when it is freed and before it is used again (slab/harden.h), so a magazine
@@ -28,10 +29,11 @@ struct hak_stock {
 };
 
 struct hak_hardened {
-    uint64_t chance; // hak_harden_next
+    struct hak_cache *cache; // whose it is
+    uint64_t chance;         // hak_harden_next
     // The quarantine, a ring: where the oldest is, the place for the next one (always empty), and their bytes.
     uint32_t first;
-    uint32_t next;
+    _Atomic(uint32_t) next; // others read it, to see whether the thread is at work
     size_t bytes;
     uint32_t stranger_count;
     char *strangers[HAK_STRANGERS];
@@ -40,6 +42,30 @@ struct hak_hardened {
     uint8_t
         classes[HAK_QUARANTINE_BLOCKS]; // of the blocks; plus HAK_STRANGER: others have their slabs
 };
+
+// The owner begins to work on what it holds without the lock; NULL: it has none yet, or somebody empties it at this
+// moment, with the lock. Whoever empties it says so first and then looks, with a barrier between that orders both
+// sides, as in steal.h. Step enter of quarantine.pml.
+HAK_INLINE struct hak_hardened *hak_hardened_enter(struct hak_cache *cache)
+{
+    hak_store_relaxed(&cache->is_inside, true);
+    hak_keep_order();
+    return hak_load_acquire(&cache->hardened); // pairs with: hak_hardened_empty
+}
+
+// Step leave of quarantine.pml.
+HAK_INLINE void hak_hardened_leave(struct hak_cache *cache)
+{
+    hak_store_release(&cache->is_inside, false); // pairs with: hak_hardened_empty
+}
+
+// Changes with every free of the owner's.
+HAK_INLINE uint64_t hak_hardened_events(struct hak_cache *cache)
+{
+    const struct hak_hardened *hardened =
+        hak_load_acquire(&cache->hardened); // pairs with: hak_hardened_empty
+    return hardened != NULL ? hak_load_relaxed(&hardened->next) : 0;
+}
 
 // The class for a request that would be of `size_class`: with room for what is put behind the block.
 // HAK_SMALL_CLASSES: a large block. Aligned requests come with a class that has room (hak_aligned_class).
@@ -56,13 +82,16 @@ HAK_INLINE unsigned hak_hardened_class(unsigned size_class, size_t bytes)
     return size_class;
 }
 
-// malloc's slow path in a thread whose cache has one, and free's in one that keeps no magazines. All that is out of
-// the ordinary they leave to hak_malloc_slowest and hak_free_direct.
+// malloc's slow path and free's in a thread that has entered its cache's. All that is out of the ordinary they leave
+// to hak_malloc_slowest and hak_free_direct.
 HAK_INTERNAL void *hak_hardened_malloc(size_t bytes,
                                        size_t size_class,
                                        const void *site,
-                                       struct hak_cache *cache);
-HAK_INTERNAL void hak_hardened_free(void *block, struct hak_cache *cache);
+                                       struct hak_cache *cache,
+                                       struct hak_hardened *hardened);
+HAK_INTERNAL void hak_hardened_free(void *block,
+                                    struct hak_cache *cache,
+                                    struct hak_hardened *hardened);
 
 // Take a block of the class out of the stock, filling it if it is empty. With the lock; the owner.
 HAK_INTERNAL void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t bytes)
@@ -78,6 +107,9 @@ HAK_INTERNAL bool hak_hardened_hold(struct hak_cache *cache,
 // cache: all others, into their slabs or on their way there. With the lock.
 HAK_INTERNAL void hak_hardened_end(struct hak_cache *cache);
 HAK_INTERNAL void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+// The thread sleeps, or memory is short: the same, unless it is inside. `self`: as for hak_steal_magazines.
+HAK_INTERNAL void hak_hardened_empty(struct hak_cache *self, struct hak_cache *cache)
+    HAK_REQUIRES(&self->lock, &cache->lock);
 // The heap ends, and with it all its blocks. With the lock.
 HAK_INTERNAL void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 

@@ -173,9 +173,12 @@ void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
 void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
 {
     struct hak_cache *cache = hak_cache_self;
-    return HAK_UNLIKELY(cache->hardened != NULL)
-               ? hak_hardened_malloc(bytes, size_class, site, cache)
-               : hak_malloc_slowest(bytes, size_class, site);
+    struct hak_hardened *hardened = hak_hardened_enter(cache);
+    if (HAK_UNLIKELY(hardened != NULL)) {
+        return hak_hardened_malloc(bytes, size_class, site, cache, hardened);
+    }
+    hak_hardened_leave(cache);
+    return hak_malloc_slowest(bytes, size_class, site);
 }
 
 void *hak_malloc_slow(size_t bytes, size_t size_class)
@@ -288,9 +291,13 @@ HAK_INLINE void free_usual(void *block, struct hak_cache *cache)
 
 static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
 {
-    if (cache->hardened != NULL) {
-        hak_hardened_free(block, cache);
-    } else if (cache->is_direct) {
+    struct hak_hardened *hardened = hak_hardened_enter(cache);
+    if (hardened != NULL) {
+        hak_hardened_free(block, cache, hardened);
+        return;
+    }
+    hak_hardened_leave(cache);
+    if (cache->is_direct) {
         hak_free_direct(block);
     } else if (!free_companion(cache, block)) {
         free_usual(block, cache);

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "base/timing.h"
 #include "cache/cache.h"
+#include "cache/hardened.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/loot.h"
@@ -125,7 +126,7 @@ static uint64_t kept_ticks(void)
 static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
     HAK_REQUIRES(&cache->lock, &sweep_cache->lock)
 {
-    const uint64_t events = hak_load_relaxed(&cache->events);
+    const uint64_t events = hak_load_relaxed(&cache->events) + hak_hardened_events(cache);
     cache->idle_ticks = events == cache->seen_events ? cache->idle_ticks + 1 : 0;
     cache->seen_events = events;
     sweep_returned_bytes += cache->returned_bytes;
@@ -141,6 +142,9 @@ static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
         hak_outbox_loot(sweep_cache, cache);
         hak_inbox_drain(sweep_cache, cache);
         hak_magazine_sleep(cache);
+    }
+    if (all || cache->idle_ticks == idle_looks()) {
+        hak_hardened_empty(sweep_cache, cache);
     }
     hak_steal_magazines(sweep_cache, cache, all);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {

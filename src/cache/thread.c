@@ -311,8 +311,9 @@ static void world_drop(bool is_child) HAK_UNPROVEN
             hak_store_relaxed(&cache->is_whole, true);
             memset(cache->companions, 0, sizeof cache->companions);
             cache->frees_apart = cache->is_direct;
-            cache->hardened =
-                NULL; // maybe in the middle of a change: its blocks are not used again
+            // Maybe in the middle of a change: its blocks are not used again.
+            hak_store_relaxed(&cache->hardened, NULL);
+            hak_hardened_leave(cache);
             registry_bury_locked(cache);
         }
         drop(&cache->lock);

@@ -1,6 +1,6 @@
 // serial
 // native only
-// not secure: a thread has a quarantine
+// not secure: a thread has tables for its quarantine and its stocks
 // A thread that has allocated a little and is idle costs at most 64 KiB more
 // than a thread that has not.
 #include "../support/memory.h"

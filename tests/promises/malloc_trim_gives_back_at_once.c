@@ -1,6 +1,5 @@
 // serial
 // native only
-// not secure: the quarantine of an idle thread stays
 // malloc_trim(0) gives free memory back before it returns: its own thread's,
 // an idle thread's, and what was freed for an idle owner.
 #include "../support/peak.h"

@@ -1,6 +1,5 @@
 // serial
 // native only
-// not secure: the quarantine of an idle thread stays
 // What a thread freed goes back to the system also when that thread then only
 // sleeps and so never looks at its own cache again.
 #include "../support/peak.h"

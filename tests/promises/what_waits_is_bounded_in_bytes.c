@@ -1,6 +1,5 @@
 // serial
 // native only
-// not secure: blocks in quarantine lie anywhere, and each keeps its page
 // env: HAKMEM_DIRTY_BYTES=8M HAKMEM_MAGAZINE_BYTES=1M HAKMEM_DECAY_MS=3600000
 // Free memory that waits is bounded in bytes too: with a budget of 8 MiB, and a
 // wait that never ends, no more than that stays resident, whatever the sizes.

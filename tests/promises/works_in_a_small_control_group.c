@@ -1,7 +1,6 @@
 // serial
 // native only
 // preload only
-// not secure: the quarantines and stocks of six threads need more than the group has
 // In a container with 64 MiB: the program starts; what it does not hold never adds up to what the
 // kernel would end it for, though its phases and threads leave much behind; and the defaults are
 // those of a small machine.

@@ -4,8 +4,10 @@
 
 #include <stdint.h>
 
-#define HAK_LIKELY(x)    __builtin_expect(!!(x), 1)
-#define HAK_UNLIKELY(x)  __builtin_expect(!!(x), 0)
+#define HAK_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define HAK_UNLIKELY(x) __builtin_expect(!!(x), 0)
+// The compiler may take it for true.
+#define HAK_ASSUME(x)    ((x) ? (void)0 : __builtin_unreachable())
 #define HAK_COLD         __attribute__((cold, noinline))
 #define HAK_MAYBE_UNUSED __attribute__((unused))
 #define HAK_NOINLINE     __attribute__((noinline))

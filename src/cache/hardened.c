@@ -28,6 +28,7 @@ static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&c
             hardened->chance = hak_harden_seed();
             for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
                 hardened->stocks[size_class].bytes = hak_classes[size_class].bytes;
+                hardened->stocks[HAK_STRANGER + size_class].bytes = hak_classes[size_class].bytes;
             }
             hak_store_release(&cache->hardened, hardened); // pairs with: hak_hardened_enter
         }
@@ -91,31 +92,34 @@ HAK_INLINE bool is_unusual(const struct hak_cache *cache)
 HAK_INLINE void *take_any_as(size_t bytes,
                              struct hak_stock *stock,
                              struct hak_hardened *hardened,
+                             struct hak_cache *cache,
                              struct hak_looks looks,
                              bool random_order)
 {
     const struct hak_held picked = stock_pick(hardened, stock, random_order);
     const size_t block_bytes = stock->bytes;
-    hak_hardened_leave(hardened->cache); // with the block in hand
+    hak_hardened_leave(cache); // with the block in hand
     hak_states_take(picked, block_bytes, bytes, looks);
     return picked.block;
 }
 
 static HAK_NOINLINE void *take_any_as_asked(size_t bytes,
                                             struct hak_stock *stock,
-                                            struct hak_hardened *hardened)
+                                            struct hak_hardened *hardened,
+                                            struct hak_cache *cache)
 {
-    return take_any_as(bytes, stock, hardened, hak_harden.looks, hak_harden.random_order);
+    return take_any_as(bytes, stock, hardened, cache, hak_harden.looks, hak_harden.random_order);
 }
 
 // Each step of a malloc and a free is a function of its own where it would have to save registers otherwise.
 static HAK_NOINLINE void *take_any(size_t bytes,
                                    struct hak_stock *stock,
-                                   struct hak_hardened *hardened)
+                                   struct hak_hardened *hardened,
+                                   struct hak_cache *cache)
 {
     return HAK_LIKELY(hak_harden.is_secure)
-               ? take_any_as(bytes, stock, hardened, HAK_LOOKS_ALL, true)
-               : take_any_as_asked(bytes, stock, hardened);
+               ? take_any_as(bytes, stock, hardened, cache, HAK_LOOKS_ALL, true)
+               : take_any_as_asked(bytes, stock, hardened, cache);
 }
 
 void *hak_hardened_malloc(size_t bytes,
@@ -131,7 +135,7 @@ void *hak_hardened_malloc(size_t bytes,
         return hak_malloc_slowest(bytes, size_class, site);
     }
     cache->unguarded++;
-    return take_any(bytes, stock, hardened);
+    return take_any(bytes, stock, hardened, cache);
 }
 
 // Put free blocks into their slabs, whoever owns these. `cache`: the heap whose lock is held, and whose they are
@@ -205,7 +209,7 @@ HAK_INLINE size_t place_behind(size_t place)
     return (place + 1) % HAK_QUARANTINE_BLOCKS;
 }
 
-// Into the quarantine. `kind`: its class; plus HAK_STRANGER when others have its slab. True when some have to leave it.
+// Into the quarantine. True when some have to leave it.
 HAK_INLINE bool quarantine_add(struct hak_hardened *hardened,
                                struct hak_held held,
                                size_t bytes,
@@ -214,7 +218,7 @@ HAK_INLINE bool quarantine_add(struct hak_hardened *hardened,
     const size_t place = hak_load_relaxed(&hardened->next);
     const size_t next = place_behind(place);
     hardened->held[place] = held;
-    hardened->classes[place] = (uint8_t)kind;
+    hardened->kinds[place] = (uint8_t)kind;
     hak_store_relaxed(&hardened->next, (uint32_t)next);
     hardened->bytes += bytes;
     return hardened->bytes > hak_harden.quarantine_limit || place_behind(next) == hardened->first;
@@ -242,11 +246,10 @@ static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
     bool has_ended = false;
     while (bytes > enough) {
         const struct hak_held *oldest = &hardened->held[first];
-        const unsigned kind = hardened->classes[first];
-        struct hak_stock *stock = &hardened->stocks[kind % HAK_STRANGER];
+        struct hak_stock *stock = &hardened->stocks[hardened->kinds[first]];
         first = place_behind(first);
         bytes -= stock->bytes;
-        if (HAK_UNLIKELY(kind >= HAK_STRANGER || !stock_put(stock, *oldest))) {
+        if (HAK_UNLIKELY(!stock_put(stock, *oldest))) {
             has_ended |= leave_unusually(hardened, *oldest, has_lock);
         }
     }
@@ -290,9 +293,10 @@ static HAK_NOINLINE void free_used(
     struct hak_hardened *hardened, char *block, hak_state *state, size_t bytes, uint32_t size_class)
 {
     const struct hak_held held = {block, state};
-    if (HAK_UNLIKELY(bytes > HAK_CANARY_CLEAR_MAX || !hak_harden.is_secure)) {
+    if (HAK_UNLIKELY(bytes > hak_harden.usual_bytes)) {
         free_used_as_asked(hardened, block, state, bytes, size_class);
     } else {
+        HAK_ASSUME(bytes <= HAK_CANARY_CLEAR_MAX);
         hak_states_give(held, bytes, HAK_LOOKS_ALL);
         hold_freed(hardened, held, bytes, size_class);
     }
@@ -386,7 +390,7 @@ void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t b
             return plain;
         }
     }
-    return take_any(bytes, stock, hardened);
+    return take_any(bytes, stock, hardened, cache);
 }
 
 void hak_hardened_end(struct hak_cache *cache)

@@ -19,7 +19,10 @@
 #include "cache/cache.h"
 #include "slab/states.h"
 
-enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_STRANGERS = 32, HAK_STRANGER = 128 };
+enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_STRANGERS = 32 };
+// What is held: a block of the cache's by its class, HAK_STRANGER more for others'. Only the cache's own have stocks:
+// those of the others, and of the class behind the last, are empty and full at once.
+enum { HAK_STRANGER = HAK_SMALL_CLASSES + 1, HAK_STOCKS = HAK_STRANGER + HAK_SMALL_CLASSES };
 
 struct hak_stock {
     struct hak_held *blocks;
@@ -37,10 +40,9 @@ struct hak_hardened {
     size_t bytes;
     uint32_t stranger_count;
     char *strangers[HAK_STRANGERS];
-    struct hak_stock stocks[HAK_SMALL_CLASSES + 1]; // the last is empty: large blocks'
+    struct hak_stock stocks[HAK_STOCKS];
     struct hak_held held[HAK_QUARANTINE_BLOCKS];
-    uint8_t
-        classes[HAK_QUARANTINE_BLOCKS]; // of the blocks; plus HAK_STRANGER: others have their slabs
+    uint8_t kinds[HAK_QUARANTINE_BLOCKS];
 };
 
 // The owner begins to work on what it holds without the lock; NULL: it has none yet, or somebody empties it at this

@@ -20,6 +20,7 @@ void hak_harden_start(void)
     hak_harden.random_order = hak_load_relaxed(&hak_options.random_order) != 0;
     hak_harden.is_secure =
         hak_harden.looks.zero && hak_harden.looks.canaries && hak_harden.random_order;
+    hak_harden.usual_bytes = hak_harden.is_secure ? HAK_CANARY_CLEAR_MAX : 0;
     hak_harden.quarantine_bytes = hak_load_relaxed(&hak_options.quarantine_bytes);
     hak_harden.quarantine_limit =
         hak_harden.quarantine_bytes + hak_harden.quarantine_bytes / QUARANTINE_PART;

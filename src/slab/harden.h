@@ -37,6 +37,7 @@ struct hak_harden {
     bool is_secure; // both looks and random_order, as in the mode: what the paths are made for
     struct hak_looks looks;
     bool random_order;
+    size_t usual_bytes;      // of a block that a free clears without a call: none unless is_secure
     size_t canary_bytes;     // behind each block: HAK_CANARY_BYTES, or none
     size_t quarantine_bytes; // that a freed block waits for
     size_t quarantine_limit; // that wait before some leave

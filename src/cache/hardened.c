@@ -89,15 +89,13 @@ HAK_INLINE bool is_unusual(const struct hak_cache *cache)
            cache->unguarded >= hak_harden.plain_requests;
 }
 
-HAK_INLINE void *take_any_as(size_t bytes,
-                             struct hak_stock *stock,
-                             struct hak_hardened *hardened,
-                             struct hak_cache *cache,
-                             struct hak_looks looks,
-                             bool random_order)
+// What was picked, for a request.
+HAK_INLINE void *hand_out(struct hak_cache *cache,
+                          struct hak_held picked,
+                          size_t block_bytes,
+                          size_t bytes,
+                          struct hak_looks looks)
 {
-    const struct hak_held picked = stock_pick(hardened, stock, random_order);
-    const size_t block_bytes = stock->bytes;
     hak_hardened_leave(cache); // with the block in hand
     hak_states_take(picked, block_bytes, bytes, looks);
     return picked.block;
@@ -108,7 +106,8 @@ static HAK_NOINLINE void *take_any_as_asked(size_t bytes,
                                             struct hak_hardened *hardened,
                                             struct hak_cache *cache)
 {
-    return take_any_as(bytes, stock, hardened, cache, hak_harden.looks, hak_harden.random_order);
+    const struct hak_held picked = stock_pick(hardened, stock, hak_harden.random_order);
+    return hand_out(cache, picked, stock->bytes, bytes, hak_harden.looks);
 }
 
 // Each step of a malloc and a free is a function of its own where it would have to save registers otherwise.
@@ -117,9 +116,11 @@ static HAK_NOINLINE void *take_any(size_t bytes,
                                    struct hak_hardened *hardened,
                                    struct hak_cache *cache)
 {
-    return HAK_LIKELY(hak_harden.is_secure)
-               ? take_any_as(bytes, stock, hardened, cache, HAK_LOOKS_ALL, true)
-               : take_any_as_asked(bytes, stock, hardened, cache);
+    if (HAK_UNLIKELY(!hak_harden.is_secure)) {
+        return take_any_as_asked(bytes, stock, hardened, cache);
+    }
+    const struct hak_held picked = stock_pick(hardened, stock, true);
+    return hand_out(cache, picked, stock->bytes, bytes, HAK_LOOKS_ALL);
 }
 
 void *hak_hardened_malloc(size_t bytes,

@@ -79,7 +79,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         )?;
     }
     if let Some(path) = &arguments.html {
-        store(path, picture::html::draw(&view, &title, &summary))?;
+        store(path, picture::html::draw(&view, &title, &summary)?)?;
     }
     if arguments.svg.is_none() && arguments.png.is_none() && arguments.html.is_none() {
         let form = terminal();

@@ -1,50 +1,100 @@
 //! The heap as one HTML file that needs no network: the data, and a script that draws and explains it.
 
 use super::{View, block_states, use_of};
-use hakmem_heap::heap::Content;
-use serde_json::{Value, json};
+use hakmem_heap::heap::{Class, Content, Run, Super};
+use hakmem_lab::error::Result;
+use hakmem_lab::failed;
+use serde::Serialize;
 
 const PAGE: &str = include_str!("map.html");
 /// With more slabs than this their blocks are left out: the file would be too large to open.
 const SLABS_WITH_BLOCKS_MAX: usize = 20_000;
 
-pub fn draw(view: &View, title: &str, summary: &str) -> String {
+/// What the script gets; the names are short, as there may be a hundred thousand runs.
+#[derive(Serialize)]
+struct Data<'a> {
+    title: &'a str,
+    summary: &'a str,
+    classes: &'a [Class],
+    owners: &'a [String],
+    unit: u64,
+    supers: Vec<SuperData>,
+}
+
+#[derive(Serialize)]
+struct SuperData {
+    base: String,
+    bytes: u64,
+    lone: bool,
+    huge: bool,
+    age: f64,
+    free: String,
+    dirty: String,
+    /// Of each run the unit that it begins in.
+    first: Vec<u64>,
+    runs: Vec<RunData>,
+}
+
+#[derive(Serialize)]
+struct RunData {
+    units: u64,
+    age: f64,
+    #[serde(flatten)]
+    content: ContentData,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ContentData {
+    Large {
+        large: u64,
+        kept: bool,
+    },
+    Small {
+        class: usize,
+        owner: Option<usize>,
+        live: u64,
+        waiting: u64,
+        free: u64,
+        fresh: u64,
+        blocks: String,
+    },
+}
+
+pub fn draw(view: &View, title: &str, summary: &str) -> Result<String> {
     let heap = view.heap;
     let has_blocks = heap.slabs().count() <= SLABS_WITH_BLOCKS_MAX;
-    let supers: Vec<Value> = heap
-        .supers
-        .iter()
-        .map(|superslab| {
-            let runs: Vec<Value> = superslab
-                .runs
-                .iter()
-                .map(|run| describe(view, run, has_blocks))
-                .collect();
-            json!({
-                "base": format!("{:#x}", superslab.base),
-                "bytes": superslab.bytes,
-                "lone": superslab.is_lone,
-                "huge": superslab.is_huge,
-                "age": view.age(superslab.mapped_at),
-                "free": bits(superslab.free_units),
-                "dirty": bits(superslab.dirty_units | superslab.purging_units),
-                "first": superslab.runs.iter()
-                    .map(|run| (run.base - superslab.base) / heap.unit_bytes).collect::<Vec<_>>(),
-                "runs": runs,
-            })
-        })
-        .collect();
-    let data = json!({
-        "title": title,
-        "summary": summary,
-        "classes": heap.classes,
-        "owners": view.owners,
-        "unit": heap.unit_bytes,
-        "supers": supers,
-    });
+    let supers = heap.supers.iter();
+    let data = Data {
+        title,
+        summary,
+        classes: &heap.classes,
+        owners: &view.owners,
+        unit: heap.unit_bytes,
+        supers: supers.map(|one| describe(view, one, has_blocks)).collect(),
+    };
+    let text = serde_json::to_string(&data).map_err(|error| failed!("{error}"))?;
     // A program may have any name: it must not end the script.
-    let text = data.to_string().replace('<', "\\u003c");
-    PAGE.replacen("/*DATA*/", &text, 1)
+    let text = text.replace('<', "\\u003c");
+    Ok(PAGE.replacen("/*DATA*/", &text, 1))
+}
+
+fn describe(view: &View, superslab: &Super, has_blocks: bool) -> SuperData {
+    let runs = superslab.runs.iter();
+    let unit_of = |run: &Run| (run.base - superslab.base) / view.heap.unit_bytes;
+    SuperData {
+        base: format!("{:#x}", superslab.base),
+        bytes: superslab.bytes,
+        lone: superslab.is_lone,
+        huge: superslab.is_huge,
+        age: view.age(superslab.mapped_at),
+        free: bits(superslab.free_units),
+        dirty: bits(superslab.dirty_units | superslab.purging_units),
+        first: runs.clone().map(unit_of).collect(),
+        runs: runs
+            .map(|run| describe_run(view, run, has_blocks))
+            .collect(),
+    }
 }
 
 /// As text, the lowest first: a script's numbers have no 64 bits.
@@ -54,34 +104,35 @@ fn bits(bits: u64) -> String {
         .collect()
 }
 
-fn describe(view: &View, run: &hakmem_heap::heap::Run, has_blocks: bool) -> Value {
-    let (heap, age) = (view.heap, view.age(run.made_at));
-    let units = run.bytes / heap.unit_bytes;
-    match &run.content {
-        Content::Large {
-            block_bytes,
-            is_kept,
-        } => {
-            json!({"units": units, "age": age, "large": block_bytes, "kept": is_kept})
-        }
-        Content::Small(slab) => {
-            let used = use_of(heap, run, slab);
-            let blocks = if has_blocks {
-                block_states(heap, run, slab)
-            } else {
-                String::new()
-            };
-            json!({
-                "units": units,
-                "age": age,
-                "class": slab.class,
-                "owner": slab.owner,
-                "live": used.live,
-                "waiting": used.waiting,
-                "free": used.free,
-                "fresh": used.fresh,
-                "blocks": blocks,
-            })
-        }
+fn describe_run(view: &View, run: &Run, has_blocks: bool) -> RunData {
+    let heap = view.heap;
+    RunData {
+        units: run.bytes / heap.unit_bytes,
+        age: view.age(run.made_at),
+        content: match &run.content {
+            Content::Large {
+                block_bytes,
+                is_kept,
+            } => ContentData::Large {
+                large: *block_bytes,
+                kept: *is_kept,
+            },
+            Content::Small(slab) => {
+                let used = use_of(heap, run, slab);
+                ContentData::Small {
+                    class: slab.class,
+                    owner: slab.owner,
+                    live: used.live,
+                    waiting: used.waiting,
+                    free: used.free,
+                    fresh: used.fresh,
+                    blocks: if has_blocks {
+                        block_states(heap, run, slab)
+                    } else {
+                        String::new()
+                    },
+                }
+            }
+        },
     }
 }

@@ -9,6 +9,7 @@ pub mod terminal;
 
 use hakmem_heap::heap::{Content, Heap, Owner, Run, Slab, Super, Waiting};
 pub use shade::{By, Shade};
+use std::fmt::Write;
 
 /// A heap, and how to look at it.
 pub struct View<'a> {
@@ -176,7 +177,6 @@ pub fn block_states(heap: &Heap, run: &Run, slab: &Slab) -> String {
 
 fn push_states(text: &mut String, (state, count): (char, u64)) {
     if count > 0 {
-        text.push(state);
-        text.push_str(&count.to_string());
+        let _ = write!(text, "{state}{count}");
     }
 }

@@ -3,7 +3,7 @@
 use super::sheet::{GAP, LABEL, LEGEND_TOP, MARGIN, Sheet, UNIT, legend, legend_width};
 use super::{Cell, View, cells, live_share};
 use font8x8::legacy::BASIC_LEGACY;
-use png::{BitDepth, ColorType, Encoder, EncodingError};
+use png::{BitDepth, ColorType, Encoder, EncodingError, Filter};
 
 /// The font's letters are as wide and as high.
 const LETTER: usize = 8;
@@ -81,21 +81,28 @@ impl Canvas {
 
     /// A rectangle; what lies outside is cut off.
     fn fill(&mut self, (x, y): (usize, usize), size: (usize, usize), colour: &str, opacity: f64) {
+        let right = (x + size.0).min(self.width);
+        if x >= right {
+            return;
+        }
+        // Whatever it covers was of one colour before.
         for row in y..(y + size.1).min(self.height) {
-            for column in x..(x + size.0).min(self.width) {
-                self.dot(column, row, colour, opacity);
-            }
+            let first = (row * self.width + x) * 3;
+            let dot = self.mixed(first, colour, opacity);
+            let line = &mut self.dots[first..(row * self.width + right) * 3];
+            line.chunks_exact_mut(3)
+                .for_each(|one| one.copy_from_slice(&dot));
         }
     }
 
-    fn dot(&mut self, x: usize, y: usize, colour: &str, opacity: f64) {
-        let at = (y * self.width + x) * 3;
-        for part in 0..3 {
+    /// The dot there with a colour over it.
+    fn mixed(&self, at: usize, colour: &str, opacity: f64) -> [u8; 3] {
+        [0, 1, 2].map(|part| {
             let digits = &colour[1 + 2 * part..3 + 2 * part];
             let ink = f64::from(u8::from_str_radix(digits, 16).unwrap_or(0));
             let paper = f64::from(self.dots[at + part]);
-            self.dots[at + part] = (ink * opacity + paper * (1.0 - opacity)).round() as u8;
-        }
+            (ink * opacity + paper * (1.0 - opacity)).round() as u8
+        })
     }
 
     /// A line of text with its upper left corner there; a letter that the font has not is a question mark.
@@ -107,9 +114,7 @@ impl Canvas {
             for (row, bits) in shape.iter().enumerate() {
                 for column in (0..LETTER).filter(|column| bits >> column & 1 != 0) {
                     let (x, y) = (x + index * step + column, y + row);
-                    if x < self.width && y < self.height {
-                        self.dot(x, y, colour, 1.0);
-                    }
+                    self.fill((x, y), (1, 1), colour, 1.0);
                 }
             }
         }
@@ -121,6 +126,7 @@ impl Canvas {
         let mut encoder = Encoder::new(&mut file, size(self.width), size(self.height));
         encoder.set_color(ColorType::Rgb);
         encoder.set_depth(BitDepth::Eight);
+        encoder.set_filter(Filter::Up); // most rows are as the one above
         let mut writer = encoder.write_header()?;
         writer.write_image_data(&self.dots)?;
         writer.finish()?;

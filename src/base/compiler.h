@@ -11,6 +11,7 @@
 #define HAK_COLD         __attribute__((cold, noinline))
 #define HAK_MAYBE_UNUSED __attribute__((unused))
 #define HAK_NOINLINE     __attribute__((noinline))
+#define HAK_NEVER_NULL   __attribute__((returns_nonnull)) // what it returns
 #define HAK_INLINE       static inline __attribute__((always_inline))
 #define HAK_TLS          _Thread_local __attribute__((tls_model("initial-exec")))
 #define HAK_ALIGNED(n)   __attribute__((aligned(n)))

@@ -166,7 +166,7 @@ struct hak_cache {
     _Atomic(bool) has_slabs; // lock; the orphans only, a hint: they have some
     struct hak_list full;    // lock: slabs of any class without blocks to give
     struct hak_list larges;  // lock: a heap's large blocks in use
-    // BigCache: one for each doubling to 4 MiB; and behind them as many for a cache that samples.
+    // BigCache: one for each doubling to 4 MiB; and behind them as many for when the cache samples.
     struct hak_hot hot[2 * HAK_HOT_PLACES];
     struct hak_sampling *sampling; // lock; NULL until it first samples
 

@@ -79,7 +79,7 @@ static uint32_t large_entry(struct hak_slab *slab)
     const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&slab->owner) == NULL &&
                           slab->sampled_blocks == 0 && !hak_arena_is_guarded(slab) &&
                           !slab->is_unkept;
-    return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_BINS);
+    return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_NO_BIN);
 }
 
 void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroed)
@@ -186,17 +186,18 @@ size_t hak_large_expire(struct hak_cache *cache, uint64_t age)
 
 void hak_large_keep_nothing(struct hak_cache *cache)
 {
-    for (unsigned i = 0; i < HAK_HOT_PLACES; i++) {
-        cache->hot[i].bin = HAK_LARGE_BINS;
+    for (unsigned i = 0; i < 2 * HAK_HOT_PLACES; i++) {
+        cache->hot[i].bin = HAK_LARGE_NO_BIN;
         hak_store_relaxed(&cache->hot[i].block, HAK_FULL);
     }
 }
 
 void hak_large_keep_again(struct hak_cache *cache)
 {
-    for (unsigned i = 0; hak_load_relaxed(&hak_options.bigcache) != 0 && i < HAK_HOT_PLACES; i++) {
-        cache->hot[i].bin = 0;
-        hak_store_relaxed(&cache->hot[i].block, NULL);
+    const bool keeps = hak_load_relaxed(&hak_options.bigcache) != 0 && !cache->keeps_elsewhere;
+    struct hak_hot *half = cache->hot + (hak_sampler_every(cache) != 0 ? HAK_HOT_PLACES : 0);
+    for (unsigned i = 0; keeps && i < HAK_HOT_PLACES; i++) {
+        hak_store_relaxed(&half[i].block, NULL);
     }
 }
 
@@ -254,23 +255,17 @@ static struct hak_slab *large_of(void *block, uint32_t entry)
     return slab;
 }
 
-// Where the cache keeps a block of the bin; NULL: it does not.
-static struct hak_hot *large_keeping_place(struct hak_cache *cache, unsigned bin)
+// The later one is the likelier to be wanted again: it takes the place of the one there. False: the cache
+// keeps nothing. Step keep_instead of bigcache.pml.
+static bool large_keep_instead(struct hak_cache *cache, void *block, size_t bytes)
 {
-    if (bin >= HAK_LARGE_BINS) {
-        return NULL;
-    }
-    if (hak_large_keeps(cache)) {
-        return hak_large_place(cache, bin);
-    }
-    return hak_sampler_keeps(cache) ? hak_large_sampled_place(cache, bin) : NULL;
-}
-
-// The later one is the likelier to be wanted again: it takes the place of the one there. Step
-// keep_instead of bigcache.pml.
-static void large_keep_instead(struct hak_hot *hot, void *block, unsigned bin)
-{
+    const unsigned half = hak_sampler_every(cache) != 0 ? HAK_LARGE_BINS : 0;
+    const unsigned bin = hak_large_bin_of(bytes) + half;
+    struct hak_hot *hot = hak_large_place(cache, bin);
     void *other = hak_load_relaxed(&hot->block);
+    if (other == HAK_FULL) {
+        return false;
+    }
     if (other != NULL) {
         other = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
     }
@@ -278,25 +273,29 @@ static void large_keep_instead(struct hak_hot *hot, void *block, unsigned bin)
     if (other != NULL) {
         large_give_kept(other);
     }
+    return true;
+}
+
+static void large_end(struct hak_slab *slab, void *block, uint32_t entry)
+{
+    if (!hak_cas_relaxed(hak_map_place(block), &entry, HAK_MAP_NOTHING)) {
+        hak_die_double_free(block, slab->bytes); // another thread was faster by a moment
+    }
+    if (hak_load_relaxed(&slab->owner) != NULL) {
+        large_leave_heap(slab);
+    }
+    hak_large_forget_sample(slab);
+    large_give(slab);
 }
 
 void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
 {
     struct hak_slab *slab = large_of(block, entry);
-    const unsigned bin = entry - HAK_SMALL_CLASSES;
-    struct hak_hot *hot = large_keeping_place(cache, bin);
-    if (hot != NULL) {
-        large_keep_instead(hot, block, bin);
-    } else if (!hak_cas_relaxed(hak_map_place(block), &entry, HAK_MAP_NOTHING)) {
-        hak_die_double_free(block, slab->bytes); // another thread was faster by a moment
-    } else {
-        if (hak_load_relaxed(&slab->owner) != NULL) {
-            large_leave_heap(slab);
-        }
-        hak_large_forget_sample(slab);
-        large_give(slab);
+    const size_t kept_bytes = entry != HAK_MAP_LARGE(HAK_LARGE_NO_BIN) ? slab->bytes : 0;
+    if (kept_bytes == 0 || !large_keep_instead(cache, block, kept_bytes)) {
+        large_end(slab, block, entry);
     }
-    hak_sweep_wanted(bin < HAK_LARGE_BINS ? hak_large_bin_bytes(bin) : 0);
+    hak_sweep_wanted(kept_bytes);
 }
 
 void *hak_large_resize(struct hak_slab *slab, size_t bytes)

@@ -47,33 +47,23 @@ HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);
 // Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
 HAK_INTERNAL size_t hak_large_expire(struct hak_cache *cache, uint64_t age);
 
-// From now on, keep none; there is none. And keep some again, if option bigcache says so. The owner, as
-// well as who asks.
+// From now on, keep none; there is none. And keep some, if option bigcache says so: in the first half of
+// the places, or in the second while the cache samples. The owner, as well as who asks.
 HAK_INTERNAL void hak_large_keep_nothing(struct hak_cache *cache);
 HAK_INTERNAL void hak_large_keep_again(struct hak_cache *cache);
-HAK_INLINE bool hak_large_keeps(const struct hak_cache *cache)
-{
-    return cache->hot[0].bin < HAK_LARGE_BINS;
-}
 
-// The place for blocks of `bin`: &cache->hot[bin / 8], which compilers make five instructions of.
+// The place for blocks of a bin: &cache->hot[bin / 8], which compilers make five instructions of.
 HAK_INLINE struct hak_hot *hak_large_place(struct hak_cache *cache, unsigned bin)
 {
     _Static_assert(sizeof(struct hak_hot) == 16, "two bytes for each of eight bins");
     return (struct hak_hot *)(void *)((char *)cache->hot + (size_t)(bin & ~7U) * 2);
 }
 
-// The place of a cache that samples: the others say that nothing is kept, so that the short ways, which do
-// not count, find nothing. `bin` < HAK_LARGE_BINS.
-HAK_INLINE struct hak_hot *hak_large_sampled_place(struct hak_cache *cache, unsigned bin)
+// BigCache: take a block of a bin out of its place, or NULL. Step take_kept of bigcache.pml.
+HAK_INLINE void *hak_large_take_kept(struct hak_cache *cache, unsigned bin)
 {
-    return hak_large_place(cache, bin) + HAK_HOT_PLACES;
-}
-
-// BigCache: take a block of `bin` out of its place, or NULL. Step take_kept of bigcache.pml.
-HAK_INLINE void *hak_large_take_kept(struct hak_hot *hot, unsigned bin)
-{
-    if (HAK_UNLIKELY(bin >= HAK_LARGE_BINS || hot->bin != bin)) {
+    struct hak_hot *hot = hak_large_place(cache, bin);
+    if (HAK_UNLIKELY(hot->bin != bin)) {
         return NULL;
     }
     void *block = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
@@ -83,11 +73,10 @@ HAK_INLINE void *hak_large_take_kept(struct hak_hot *hot, unsigned bin)
     return block;
 }
 
-// The same for a request of so many bytes.
-HAK_INLINE void *hak_large_reuse(struct hak_cache *cache, size_t bytes)
+// The same for a request, whose bin may be beyond the last.
+HAK_INLINE void *hak_large_reuse(struct hak_cache *cache, unsigned bin)
 {
-    const unsigned bin = hak_large_bin_of(bytes);
-    return hak_large_take_kept(hak_large_place(cache, bin), bin);
+    return HAK_LIKELY(bin < HAK_LARGE_BINS) ? hak_large_take_kept(cache, bin) : NULL;
 }
 
 // BigCache: put a block of `bin`, whose map entry is `*entry`, into its place, which is free. Step put
@@ -103,30 +92,26 @@ HAK_INLINE void hak_large_put(struct hak_hot *hot,
     hak_store_release(&hot->block, block); // pairs with: hak_large_take_kept
 }
 
-// BigCache: put the block in if it is one in use and its place is free. `half`: 0, or HAK_HOT_PLACES for the
-// places of a cache that samples. Step keep of bigcache.pml, step put_then_look of sweeper.pml.
-HAK_INLINE bool hak_large_keep_in(struct hak_cache *cache, unsigned half, void *block)
+// BigCache: put the block in if it is one in use and its place is free. Step keep of bigcache.pml, step
+// put_then_look of sweeper.pml.
+HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
 {
     _Atomic(uint32_t) *entry;
     if (!hak_map_is_start(block, &entry)) {
         return false;
     }
     const uint32_t bin = hak_load_relaxed(entry) - HAK_SMALL_CLASSES;
-    struct hak_hot *hot = hak_large_place(cache, bin) + half;
-    if (bin >= HAK_LARGE_BINS || hak_load_relaxed(&hot->block) != NULL) {
+    struct hak_hot *hot = hak_large_place(cache, bin);
+    if (bin >= 2 * HAK_LARGE_BINS || hak_load_relaxed(&hot->block) != NULL) {
         return false;
     }
     hak_large_put(hot, block, bin, entry);
     hak_keep_order(); // see sweeper_may_end
-    if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs)) {
+    if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs) &&
+        bin % HAK_LARGE_BINS >= HAK_SWEPT_BINS) {
         hak_sweep_wanted(HAK_MIB(4)); // at most
     }
     return true;
-}
-
-HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
-{
-    return hak_large_keep_in(cache, 0, block);
 }
 
 #endif

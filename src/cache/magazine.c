@@ -262,7 +262,7 @@ static void magazine_turn(struct hak_cache *cache, unsigned size_class)
         return;
     }
     // Equally long: what the one has given the other must have room for.
-    const uint32_t least = cache->sampling->classes[size_class].slots;
+    const uint32_t least = hak_sampler_slots(cache, size_class);
     const uint32_t slots = full->slots > least ? full->slots : least;
     if (empty->slots < slots) {
         magazine_resize(cache, size_class, slots);

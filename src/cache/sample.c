@@ -196,7 +196,7 @@ static void mark(void *block)
         hak_slab_move(slab, owner, owner->tag); // it stays, and its entries say that it is sampled
         hak_lock_drop(&owner->lock);
     } else {
-        hak_map_set_one(block, HAK_MAP_LARGE(HAK_LARGE_BINS));
+        hak_map_set_one(block, HAK_MAP_LARGE(HAK_LARGE_NO_BIN));
     }
 }
 

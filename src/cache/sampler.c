@@ -30,15 +30,16 @@ static uint64_t random_word(void)
     return word ^ (word >> 31);
 }
 
+// One of `every` bytes is drawn: is it in the block, if the block is the first of them?
+bool hak_sampler_draw(size_t block_bytes, size_t every)
+{
+    return every != 0 && (uint64_t)((hak_wide)random_word() * every >> 64) < block_bytes;
+}
+
 // floor(2^64 × bytes / every), for bytes < every.
 static uint64_t chance_of(size_t bytes, size_t every)
 {
     return (uint64_t)(((hak_wide)bytes << 64) / every);
-}
-
-bool hak_sampler_draw(size_t block_bytes, size_t every)
-{
-    return every != 0 && (block_bytes >= every || random_word() < chance_of(block_bytes, every));
 }
 
 // -log2(fraction / 2^64) in units of 2^-40, fraction > 0: the bits of the fraction part one by one, by
@@ -192,32 +193,47 @@ void hak_sampler_large(void *block, struct hak_request request)
     }
 }
 
-void *hak_sampler_reuse(struct hak_cache *cache, size_t bytes, const void *site)
+HAK_NOINLINE void *hak_sampler_take_kept(struct hak_cache *cache,
+                                         void *block,
+                                         size_t bytes,
+                                         const void *site)
 {
-    struct hak_sampling *sampling = cache->sampling;
+    const size_t every = cache->sampling->every;
     const unsigned bin = hak_large_bin_of(bytes);
-    if (sampling == NULL || sampling->every == 0 || bin >= HAK_LARGE_BINS) {
-        return NULL;
-    }
-    void *block = hak_large_take_kept(hak_large_sampled_place(cache, bin), bin);
-    if (HAK_UNLIKELY(block != NULL && --sampling->large_gaps[bin] == 0)) {
-        const size_t every = sampling->every;
-        sampling->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), every);
-        take_large(cache, block, (struct hak_request){bytes, 1, site}, every);
-    }
+    cache->sampling->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), every);
+    take_large(cache, block, (struct hak_request){bytes, 1, site}, every);
+    hak_sampler_follow(cache); // the thread may have no other slow path
     return block;
 }
 
-bool hak_sampler_keep(struct hak_cache *cache, void *block)
-{
-    hak_sampler_follow(cache); // the thread may have no other slow path
-    return hak_sampler_keeps(cache) && hak_large_keep_in(cache, HAK_HOT_PLACES, block);
-}
-
-static uint32_t slots_for(size_t block_bytes)
+// A part of what the processor's second cache holds, within limits.
+static uint32_t slots_within(size_t block_bytes, size_t least, size_t most)
 {
     const size_t blocks = HAK_KIB(256) / block_bytes;
-    return (uint32_t)hak_power_of_two_above(blocks < 4 ? 4 : blocks < 1024 ? blocks : 1024) - 2;
+    return (uint32_t)hak_power_of_two_above(blocks < least  ? least
+                                            : blocks < most ? blocks
+                                                            : most) -
+           2;
+}
+
+// A turn takes some 60 ns. Fewer turns than one in so long are not worth blocks from further away.
+enum { TURNS_JUDGED = 32, TURN_SELDOM_NS = 2000 };
+
+uint32_t hak_sampler_slots(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_sampling *sampling = cache->sampling;
+    uint32_t slots = sampling->classes[size_class].slots;
+    if (++sampling->classes[size_class].turns % TURNS_JUDGED == 0) {
+        const uint64_t now = hak_os_now_ns();
+        const uint64_t lasted = now - sampling->classes[size_class].turned_ns;
+        if (lasted < (uint64_t)TURNS_JUDGED * TURN_SELDOM_NS &&
+            slots < slots_within(hak_classes[size_class].bytes, 128, 1024)) {
+            slots = 2 * (slots + 2) - 2;
+        }
+        sampling->classes[size_class].turned_ns = now;
+        sampling->classes[size_class].slots = slots;
+    }
+    return slots;
 }
 
 static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&cache->lock)
@@ -228,8 +244,10 @@ static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&ca
     cache->sampling->taken = 0;
     hak_large_expire(cache, 0);
     hak_large_keep_nothing(cache);
+    hak_large_keep_again(cache);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        cache->sampling->classes[size_class].slots = slots_for(hak_classes[size_class].bytes);
+        cache->sampling->classes[size_class].slots =
+            slots_within(hak_classes[size_class].bytes, 4, 64);
     }
     draw_locked(cache);
     hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_RETURNS);
@@ -248,9 +266,8 @@ static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     }
     hak_magazine_end_returns(cache);
     hak_large_expire(cache, 0);
-    if (!cache->keeps_elsewhere) {
-        hak_large_keep_again(cache);
-    }
+    hak_large_keep_nothing(cache);
+    hak_large_keep_again(cache);
 }
 
 HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)

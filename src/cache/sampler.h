@@ -18,9 +18,10 @@
 // has an instruction more, and the distance that the top has moved says exactly how many blocks were
 // handed out.
 //
-// BigCache says meanwhile that it keeps nothing, and does so in places of its own, which hak_sampler_reuse
-// counts. All other ways to a block are slow ones, and ask hak_sampler_draw: heaps, fresh large blocks, caches
-// without magazines.
+// BigCache has two halves of places likewise. Blocks that came from the second one have bins of their own in the
+// map, which are the second half's: so free puts them back there by the same instructions. malloc finds
+// nothing in the first, looks into the second, and counts. All other ways to a block are slow ones, and ask
+// hak_sampler_draw: heaps, fresh large blocks, caches without magazines.
 //
 // A loop that does nothing but allocate would be sampled some hundred thousand times a second, which
 // nobody needs. So when there are more samples than option sample_rate allows, the cache takes one in more bytes,
@@ -37,6 +38,7 @@
 #include "base/options.h"
 #include "cache/cache.h"
 #include "cache/failure.h"
+#include "cache/large.h"
 
 struct hak_sampling {
     size_t wanted; // the option as it was when the cache began; 0: it does not sample
@@ -48,9 +50,12 @@ struct hak_sampling {
     struct {
         uint64_t gap;  // blocks that will be handed out until the next sample, that one included
         uint32_t held; // blocks in the magazine when that was true
-        // Places that each of the two magazines has at least. As many blocks cost a slow path, so they
-        // should be some; but not more than a part of the processor's second cache holds.
+        // Places that each of the two magazines has at least. As many blocks cost a turn, but come from further
+        // away than the few that a thread would use without sampling: so they double only while
+        // turns come fast, which they do where hardly anything is done with the blocks.
         uint32_t slots;
+        uint32_t turns;
+        uint64_t turned_ns; // when the turns were judged last
     } classes[HAK_SMALL_CLASSES];
     uint64_t large_gaps[HAK_LARGE_BINS]; // owner: the same of blocks that BigCache hands out
 };
@@ -97,19 +102,31 @@ HAK_INTERNAL void hak_sampler_turned(struct hak_cache *cache, unsigned size_clas
 HAK_INTERNAL bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 
-// A kept large block for the thread's request, as malloc's, or NULL. And does the cache keep any in this way? The owner.
-HAK_INTERNAL void *hak_sampler_reuse(struct hak_cache *cache, size_t bytes, const void *site);
-HAK_INLINE bool hak_sampler_keeps(const struct hak_cache *cache)
+// hak_large_reuse of a cache that samples: a kept large block for a request as malloc's, or NULL. `bin`: of `bytes`. And
+// what to do when that block is a sample; returns it. The owner.
+HAK_INTERNAL HAK_NEVER_NULL void *hak_sampler_take_kept(struct hak_cache *cache,
+                                                        void *block,
+                                                        size_t bytes,
+                                                        const void *site);
+HAK_INLINE void *hak_sampler_reuse(struct hak_cache *cache,
+                                   size_t bytes,
+                                   unsigned bin,
+                                   const void *site)
 {
-    return hak_sampler_every(cache) != 0 && !cache->keeps_elsewhere &&
-           hak_load_relaxed(&hak_options.bigcache) != 0;
+    if (bin >= HAK_LARGE_BINS) {
+        return NULL;
+    }
+    void *block = hak_large_take_kept(cache, HAK_LARGE_BINS + bin);
+    if (HAK_LIKELY(block == NULL || --cache->sampling->large_gaps[bin] != 0)) {
+        return block;
+    }
+    return hak_sampler_take_kept(cache, block, bytes, site);
 }
-
-// Keep a large block for it. False: there is no place, or it is none.
-HAK_INTERNAL bool hak_sampler_keep(struct hak_cache *cache, void *block);
 
 // Is a block of so many bytes, come by in a way that nobody counts, a sample of one in `every`? Any.
 HAK_INTERNAL bool hak_sampler_draw(size_t block_bytes, size_t every);
+// Places that the magazines of a class need for the turn that is about to come. With the lock.
+HAK_INTERNAL uint32_t hak_sampler_slots(struct hak_cache *cache, unsigned size_class);
 // Blocks of so many bytes to the next sample, that one included. Any.
 HAK_INTERNAL uint64_t hak_sampler_gap(size_t block_bytes, size_t every);
 // A large block was made for the thread's request, or resized for it. Without locks.

@@ -79,7 +79,7 @@ static HAK_COLD void *malloc_large(struct hak_cache *cache,
                                    size_t size_class)
 {
     bool zeroed;
-    void *block = hak_large_reuse(cache, HAK_SMALL_MAX + 1);
+    void *block = hak_large_reuse(cache, hak_large_bin_of(HAK_SMALL_MAX + 1));
     if (block == NULL) {
         request.alignment = hak_classes[size_class].bytes & -hak_classes[size_class].bytes;
         return hak_large_serve(cache, request, &zeroed);
@@ -271,7 +271,7 @@ static HAK_NOINLINE void free_seldom(void *block, struct hak_cache *cache, uint3
 {
     if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
         free_in_sampled(block, cache, entry & ~HAK_MAP_SAMPLED);
-    } else if (HAK_LIKELY(hak_sampler_every(cache) == 0) || !hak_sampler_keep(cache, block)) {
+    } else {
         free_unusual(block, entry);
     }
 }

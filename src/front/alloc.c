@@ -42,19 +42,28 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
 }
 
 // A thread's BigCache may be a companion's, so that ruled sites come here.
-static void *malloc_large(size_t bytes, const void *site)
+static HAK_NOINLINE void *malloc_large(size_t bytes, const void *site)
 {
     if (HAK_UNLIKELY(hak_site_has_rules()) && hak_front_cache() != NULL) {
         struct hak_cache *keeper = hak_site_keeper(hak_cache_self);
         const bool is_plain =
             hak_site_ways(site) == 0 && hak_load_relaxed(&hak_options.sample_bytes) == 0;
-        void *block = is_plain ? hak_large_reuse(keeper, bytes) : NULL;
+        void *block = is_plain ? hak_large_reuse(keeper, hak_large_bin_of(bytes)) : NULL;
         if (block != NULL) {
             return block;
         }
     }
-    void *kept = hak_sampler_reuse(hak_cache_self, bytes, site);
-    return kept != NULL ? kept : hak_alloc_large(bytes, 1, NULL, site);
+    return hak_alloc_large(bytes, 1, NULL, site);
+}
+
+// What a cache that samples keeps comes from here: in front of the rest, and without a frame. `bin`: of `bytes`.
+static HAK_NOINLINE void *malloc_large_counted(struct hak_cache *cache,
+                                               size_t bytes,
+                                               unsigned bin,
+                                               const void *site)
+{
+    void *block = hak_sampler_reuse(cache, bytes, bin, site);
+    return HAK_LIKELY(block != NULL) ? block : malloc_large(bytes, site);
 }
 
 HAK_INLINE void *alloc_above_tiny(size_t bytes, const void *site)
@@ -62,8 +71,10 @@ HAK_INLINE void *alloc_above_tiny(size_t bytes, const void *site)
     if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
         return hak_cache_alloc_for(hak_cache_self, bytes, hak_small_class_of(bytes), site);
     }
-    void *block = hak_large_reuse(hak_cache_self, bytes);
-    return HAK_LIKELY(block != NULL) ? block : malloc_large(bytes, site);
+    struct hak_cache *cache = hak_cache_self;
+    const unsigned bin = hak_large_bin_of(bytes);
+    void *block = hak_large_reuse(cache, bin);
+    return HAK_LIKELY(block != NULL) ? block : malloc_large_counted(cache, bytes, bin, site);
 }
 
 void *hak_alloc_above_tiny(size_t bytes, const void *site)

@@ -25,9 +25,9 @@ static void freed_blocks_are_kept_and_reused(void)
         void *block = make(bytes);
         UNIT_CHECK(hak_large_keep(hak_cache_self, block));
         UNIT_CHECK(!hak_map_is_large(hak_map_entry(block)));
-        UNIT_CHECK(hak_large_reuse(hak_cache_self, bytes / 2) != block);
-        UNIT_CHECK(hak_large_reuse(hak_cache_self, bytes) == block);
-        UNIT_CHECK(hak_large_reuse(hak_cache_self, bytes) == NULL);
+        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(bytes / 2)) != block);
+        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(bytes)) == block);
+        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(bytes)) == NULL);
         UNIT_EQUAL(hak_map_entry(block), HAK_MAP_LARGE(bin));
         give(block);
         hak_large_expire(hak_cache_self, 0);
@@ -48,9 +48,9 @@ static void the_later_block_takes_the_place(void)
     give(second);
     UNIT_EQUAL(used_bytes(), 3 * HAK_UNIT_BYTES);
     UNIT_CHECK(hak_slab_of(first) == NULL);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, HAK_KIB(40)) == NULL);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, HAK_KIB(48)) == second);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, HAK_KIB(100)) == other);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(HAK_KIB(40))) == NULL);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(HAK_KIB(48))) == second);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(HAK_KIB(100))) == other);
     give(second);
     give(other);
     hak_large_expire(hak_cache_self, 0);
@@ -192,7 +192,7 @@ static void one_block_kept_twice_dies(void)
     UNIT_CHECK(hak_large_keep(cache, block));
     hak_map_set_one(block, entry);
     UNIT_CHECK(hak_large_keep(other, block));
-    UNIT_CHECK(hak_large_reuse(other, HAK_KIB(200)) == block);
+    UNIT_CHECK(hak_large_reuse(other, hak_large_bin_of(HAK_KIB(200))) == block);
     UNIT_DIES(hak_large_expire(cache, 0), "is already free, and its memory in use again");
     give(block);
     hak_large_expire(other, 0);

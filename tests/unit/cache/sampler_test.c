@@ -303,13 +303,13 @@ static void kept_large_blocks_are_sampled(void)
     unsigned reused = 0;
     for (unsigned i = 0; i < ROUNDS; i++) {
         bool zeroed;
-        void *block = hak_sampler_reuse(hak_cache_self, bytes, NULL);
+        void *block = hak_sampler_reuse(hak_cache_self, bytes, hak_large_bin_of(bytes), NULL);
         reused += block != NULL;
         if (block == NULL) {
             block = hak_large_alloc(bytes, 1, 0, &zeroed);
             hak_sampler_large(block, (struct hak_request){bytes, 1, NULL});
         }
-        hak_free_slow(block, hak_cache_self);
+        give(block);
     }
     const double off = (double)(allocated_blocks_256() - before) / 256 / (double)ROUNDS - 1;
     const double deviation = 8.0 / 141; // 64 blocks to a sample: the root of 64 / ROUNDS

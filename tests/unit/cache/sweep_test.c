@@ -157,7 +157,7 @@ static void in_more_of_a_hurry_kept_blocks_do_not_either(void)
     UNIT_CHECK(block != NULL && hak_large_keep(hak_cache_self, block));
     waiting_after(10, HAK_HURRY_FREE);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, HAK_MIB(2));
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, HAK_MIB(2)) == block);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(HAK_MIB(2))) == block);
     UNIT_CHECK(hak_large_keep(hak_cache_self, block));
     UNIT_EQUAL(waiting_after(10, HAK_HURRY_KEPT), 0);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, 0);

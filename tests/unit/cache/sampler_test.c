@@ -293,6 +293,23 @@ static void a_magazine_that_shrinks_meanwhile_hands_nothing_out(void)
     hak_options.magazine_bytes = budget;
 }
 
+// Blocks of long magazines come from far away: they pay where changes of place are all that a thread does.
+static void magazines_grow_while_turns_come_fast(void)
+{
+    enum { ROUNDS = 100000, SHORT = 62 };
+    new_thread();
+    sample_from_now_on(HAK_MIB(64));
+    go_up_and_down(0, 1, 2);
+    const struct hak_sampling *sampling = hak_cache_self->sampling;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        go_up_and_down(0, 1, 1);
+        hak_add_relaxed(&hak_fake.now_ns, 100); // 62 of them: 6 us
+    }
+    UNIT_EQUAL(sampling->classes[0].slots, SHORT);
+    go_up_and_down(0, 1, ROUNDS);
+    UNIT_CHECK(sampling->classes[0].slots > 8 * SHORT);
+}
+
 static void kept_large_blocks_are_sampled(void)
 {
     enum { ROUNDS = 20000 };
@@ -337,6 +354,7 @@ int main(void)
     give_all();
     too_many_samples_stand_for_more();
     a_magazine_that_shrinks_meanwhile_hands_nothing_out();
+    magazines_grow_while_turns_come_fast();
     kept_large_blocks_are_sampled();
     return 0;
 }

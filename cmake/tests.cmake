@@ -2,9 +2,13 @@
 #
 # A test's source says in comments, each a line of its own, what it needs:
 #     // args: 4 1000          its arguments
+#     // args in tsan: 4 300   others in that build, or in mode secure (secure): tools/soak runs it there with the
+#                              first ones
 #     // env: A=1 B=2          variables in its environment
 #     // timeout: 90           seconds; each kind of test has a default
 #     // serial                nothing else may run beside it
+#     // sleeps                most of the time, and has to wake up in time: tools/test runs those together, when
+#                              the others are through
 #     // preload only          makes no sense with the archive linked in
 #     // linked only           makes no sense with the library preloaded
 #     // native only           makes no sense under an emulator
@@ -54,9 +58,19 @@ endfunction()
 function(hak_add_test name)
     cmake_parse_arguments(ARG "PRELOAD" "LABEL;SOURCE;TIMEOUT" "COMMAND;WRAPPER;ENV" ${ARGN})
     hak_marker("${ARG_SOURCE}" "args" arguments)
+    if(name MATCHES "/secure$")
+        hak_marker("${ARG_SOURCE}" "args in secure" fewer)
+    elseif(HAKMEM_TEST_PREFIX)
+        string(REPLACE "/" "" build "${HAKMEM_TEST_PREFIX}")
+        hak_marker("${ARG_SOURCE}" "args in ${build}" fewer)
+    endif()
+    if(fewer)
+        set(arguments "${fewer}")
+    endif()
     hak_marker("${ARG_SOURCE}" "env" environment)
     hak_marker("${ARG_SOURCE}" "timeout" timeout)
     hak_marker("${ARG_SOURCE}" "serial" serial)
+    hak_marker("${ARG_SOURCE}" "sleeps" sleeps)
     hak_marker("${ARG_SOURCE}" "native only" native_only)
     if(CMAKE_CROSSCOMPILING AND (native_only OR name MATCHES "fork"))
         return() # qemu 7.2 aborts when the forked child of a threaded program starts a thread
@@ -85,6 +99,11 @@ function(hak_add_test name)
         SKIP_RETURN_CODE 77)
     if(serial)
         set_tests_properties("${HAKMEM_TEST_PREFIX}${name}" PROPERTIES RUN_SERIAL ON)
+    elseif(sleeps)
+        # With as many jobs as processors nothing runs beside it.
+        cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
+        set_tests_properties("${HAKMEM_TEST_PREFIX}${name}" PROPERTIES
+            LABELS "${ARG_LABEL};sleeps" PROCESSORS ${processors})
     endif()
 endfunction()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run programs under random combinations of options: any combination has to work.
 
-    tools/run_random_options.py [--rounds N] [--seed N] LIBRARY -- PROGRAM [ARGUMENT...] [-- PROGRAM...]
+    tools/run_random_options.py [--rounds N] [--seed N] BUILD
 
 The options and their ranges are those that the library itself describes (hak_option_describe). Each
 round draws a combination and runs every program under it, with the library preloaded. Seed 0 takes one
@@ -19,6 +19,7 @@ import random
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 
 class Info(ctypes.Structure):
@@ -39,6 +40,14 @@ class Info(ctypes.Structure):
     ]
 
 
+PROGRAMS = [
+    ["stress_random_operations", "4", "10000", "1"],
+    ["stress_blocks_freed_by_other_threads", "4", "10000", "1"],
+    ["stress_realloc_storm", "2", "2000", "1"],
+    ["stress_thread_churn", "4", "200", "1"],
+    ["stress_fork_storm", "4", "20", "1"],
+    ["fuzz_random_programs", "20", "500", "1"],
+]
 # The programs have no use for being refused memory, and nobody reads the files.
 LEFT_OUT = {"limit_hard", "fail_at", "fail_rate"}
 TEXTS = {"ab": ["off", "ace=on|off", "decay_ms=10|1000", "magazine_bytes=4K|1M"]}
@@ -71,36 +80,24 @@ def combination(options: list[Info], chance: random.Random) -> str:
     return ",".join(f"{one.name.decode()}={value_of(one, chance)}" for one in chosen)
 
 
-def programs_in(words: list[str]) -> list[list[str]]:
-    programs: list[list[str]] = [[]]
-    for word in words:
-        if word == "--":
-            programs.append([])
-        else:
-            programs[-1].append(word)
-    return [program for program in programs if program]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("library")
+    parser.add_argument("build", type=Path, help="folder with the library and the tests")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("programs", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
     seed = arguments.seed or time.time_ns()
     chance = random.Random(seed)
-    options = options_of(arguments.library)
-    programs = programs_in(arguments.programs)
-    if not options or not programs:
-        parser.error("no options, or no programs")
+    library = str(arguments.build.resolve() / "libhakmem.so")
+    options = options_of(library)
+    programs = [[str(arguments.build.resolve() / "tests" / name), *rest] for name, *rest in PROGRAMS]
     print(f"seed {seed}, {len(options)} options", flush=True)
     for _ in range(arguments.rounds):
         chosen = combination(options, chance)
         print(chosen or "(all defaults)", flush=True)
-        environment = {**os.environ, "LD_PRELOAD": arguments.library, "HAKMEM_OPTIONS": chosen}
+        environment = {**os.environ, "LD_PRELOAD": library, "HAKMEM_OPTIONS": chosen}
         for program in programs:
             run = subprocess.run(
                 program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
@@ -108,7 +105,7 @@ def main() -> int:
             if run.returncode not in (0, 77):
                 print(f"{' '.join(program)} ended with {run.returncode}:")
                 print(run.stdout.decode(errors="replace")[-3000:])
-                print(f"again: HAKMEM_OPTIONS={chosen} LD_PRELOAD={arguments.library} {' '.join(program)}")
+                print(f"again: HAKMEM_OPTIONS={chosen} LD_PRELOAD={library} {' '.join(program)}")
                 return 1
     return 0
 

@@ -1,4 +1,4 @@
-// serial
+// sleeps
 // native only
 // After a peak of huge blocks, resident memory falls to within a tenth and 4 MiB
 // of what is live, within two seconds, while the program sleeps.

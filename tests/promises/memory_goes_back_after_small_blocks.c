@@ -1,5 +1,5 @@
 // static too
-// serial
+// sleeps
 // native only
 // not secure: with its canary a block of 16 bytes is twice as long
 // After a peak of small blocks, resident memory falls to within a tenth and 4 MiB

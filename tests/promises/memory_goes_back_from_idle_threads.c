@@ -1,4 +1,4 @@
-// serial
+// sleeps
 // native only
 // What a thread freed goes back to the system also when that thread then only
 // sleeps and so never looks at its own cache again.

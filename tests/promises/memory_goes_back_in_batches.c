@@ -1,5 +1,5 @@
 // env: HAKMEM_BATCH_MADVISE=on
-// serial
+// sleeps
 // native only
 // preload only
 // With many ranges given back by one system call, as option batch_madvise has it, and one by one where

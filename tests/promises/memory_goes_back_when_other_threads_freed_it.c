@@ -1,4 +1,4 @@
-// serial
+// sleeps
 // native only
 // Blocks that another thread frees go back to the system although the thread
 // that allocated them sleeps and never collects them.

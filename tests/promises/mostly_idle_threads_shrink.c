@@ -1,5 +1,5 @@
 // not secure: there are no magazines, and each thread has a quarantine
-// serial
+// sleeps
 // native only
 // preload only
 // timeout: 120

@@ -1,4 +1,5 @@
 // args: 8 300 1
+// args in aarch64: 8 100 1
 //
 // Threads are cancelled wherever they are: between allocations, in the C library's calls that allocate, while
 // they start and while they end. Their blocks are freed by clean-up handlers and by others; nothing is

@@ -1,4 +1,5 @@
 // args: 8 60 1
+// args in aarch64: 8 20 1
 // secure too
 //
 // Processes that end while all their threads allocate, free each other's blocks

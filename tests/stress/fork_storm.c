@@ -1,4 +1,5 @@
 // args: 8 40 1
+// args in secure: 8 15 1
 // env: ASAN_OPTIONS=detect_leaks=0
 // secure too
 //

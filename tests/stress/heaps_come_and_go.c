@@ -1,4 +1,5 @@
 // args: 8 1000 1
+// args in tsan: 8 400 1
 // tsan
 //
 // Every thread makes heaps, allocates from them and from malloc, lets other threads free some of the

@@ -1,4 +1,5 @@
 // args: 4 200000 1
+// args in aarch64: 4 60000 1
 // env: HAKMEM_CHECK=1
 //
 // Threads ask about addresses of blocks that others are freeing at the moment, whose memory becomes

@@ -1,4 +1,6 @@
 // args: 16 6000 1
+// args in tsan: 16 2000 1
+// args in secure: 16 2500 1
 // tsan
 // secure too
 //

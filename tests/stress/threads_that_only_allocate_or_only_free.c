@@ -1,4 +1,5 @@
 // args: 16 150000 1
+// args in tsan: 16 50000 1
 // tsan
 //
 // Half of the threads only allocate, the other half only free, through queues

@@ -98,6 +98,17 @@ struct RawEvent {
     second: u64,
 }
 
+impl RawEvent {
+    /// The kind's, or an extra's.
+    fn number(self) -> u8 {
+        (self.first >> 56) as u8 & !UNTIMED
+    }
+
+    fn address(self) -> u64 {
+        self.first & 0xffff_ffff_ffff
+    }
+}
+
 /// With a kind: the event has the time of the one before.
 const UNTIMED: u8 = 0x80;
 const EXTRA_SIZE: u8 = 16;
@@ -105,11 +116,8 @@ const EXTRA_STACK: u8 = 17;
 const EXTRA_THREAD: u8 = 18;
 const EXTRA_NEW_STACK: u8 = 19;
 
-/// What comes out of a ring.
-pub enum Taken<'a> {
-    Event { thread: u32, event: Event },
-    NewStack { number: u32, frames: &'a [u64] },
-}
+/// A call stack's number, and its return addresses.
+pub type NewStack = (u32, Vec<u64>);
 
 pub struct Channel {
     file: File,
@@ -213,65 +221,61 @@ impl Channel {
         head.0.load(Ordering::Acquire) // pairs with: write_events in recorder.c
     }
 
-    /// Take what a ring holds up to `end`, in order, and make room. `now` is the time in the events'
-    /// units, `last` that of the event before, and then of the last one.
+    /// Take what a ring holds up to `end`, in order, and make room: each event with its thread, and the call
+    /// stacks that are new. `now` is the time in the events' units, `last` that of the event before, and then
+    /// of the last one.
     pub fn take(
         &self,
         ring: usize,
         end: u64,
         now: u64,
         last: &mut u64,
-        mut visit: impl FnMut(Taken),
+        stacks: &mut Vec<NewStack>,
+        mut visit: impl FnMut(u32, &Event),
     ) {
         let Ring { thread, tail, .. } = &self.rings()[ring];
-        let mut extra = Extra {
+        let nothing = Extra {
             thread: *thread,
-            ..Extra::default()
+            size: 0,
+            stack: 0,
         };
+        let (mut extra, mut has_extra) = (nothing, false);
         let mut index = tail.0.0.load(Ordering::Relaxed);
-        let mut frames = Vec::new();
         while index < end {
             if index % ROOM_EVENTS == 0 {
                 self.make_room(ring, index);
             }
             let raw = self.event(ring, index);
             index += 1;
-            let number = (raw.first >> 56) as u8 & !UNTIMED;
-            let address = raw.first & 0xffff_ffff_ffff;
+            let number = raw.number();
+            if let Some(kind) = Kind::from_number(number) {
+                if raw.first >> 56 & u64::from(UNTIMED) == 0 {
+                    *last = full_time(raw.second >> SIZE_BITS, now);
+                }
+                visit(extra.thread, &extra.event(kind, raw, *last));
+                if has_extra {
+                    extra = nothing;
+                    has_extra = false;
+                }
+                continue;
+            }
+            has_extra = true;
             match number {
                 EXTRA_SIZE => extra.size = raw.second,
-                EXTRA_STACK => extra.stack = address as u32,
-                EXTRA_THREAD => extra.thread = address as u32,
+                EXTRA_STACK => extra.stack = raw.address() as u32,
+                EXTRA_THREAD => extra.thread = raw.address() as u32,
                 EXTRA_NEW_STACK => {
                     let count = (raw.first >> 48 & 0xff) as usize;
-                    frames.clear();
+                    let mut frames = Vec::with_capacity(count + 1);
                     for pair in 0..count.div_ceil(2) as u64 {
                         let pair = self.event(ring, index + pair);
                         frames.extend([pair.first, pair.second]);
                     }
                     index += count.div_ceil(2) as u64;
                     frames.truncate(count);
-                    visit(Taken::NewStack {
-                        number: address as u32,
-                        frames: &frames,
-                    });
+                    stacks.push((raw.address() as u32, frames));
                 }
-                _ => {
-                    if let Some(kind) = Kind::from_number(number) {
-                        if (raw.first >> 56) as u8 & UNTIMED == 0 {
-                            *last = full_time(raw.second >> SIZE_BITS, now);
-                        }
-                        let event = extra.event(kind, raw, address, *last);
-                        visit(Taken::Event {
-                            thread: extra.thread,
-                            event,
-                        });
-                    }
-                    extra = Extra {
-                        thread: *thread,
-                        ..Extra::default()
-                    };
-                }
+                _ => {}
             }
         }
         self.make_room(ring, end);
@@ -347,7 +351,7 @@ impl Drop for Channel {
 }
 
 /// What the events before one say about it.
-#[derive(Default)]
+#[derive(Clone, Copy)]
 struct Extra {
     thread: u32,
     size: u64,
@@ -355,11 +359,12 @@ struct Extra {
 }
 
 impl Extra {
-    fn event(&self, kind: Kind, raw: RawEvent, address: u64, time: u64) -> Event {
+    #[inline]
+    fn event(&self, kind: Kind, raw: RawEvent, time: u64) -> Event {
         let size = raw.second & SIZE_MAX;
         Event {
             time,
-            address,
+            address: raw.address(),
             size: if size == SIZE_MAX { self.size } else { size },
             stack: self.stack,
             kind,

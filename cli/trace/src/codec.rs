@@ -213,11 +213,13 @@ impl Encoder {
         self.head
     }
 
-    pub fn is_full(&self) -> bool {
-        self.head.count as usize == CHUNK_EVENTS
+    /// May that many more events of this thread come into the chunk?
+    pub fn has_room_for(&self, process: u32, thread: u32, events: u64) -> bool {
+        (self.head.process, self.head.thread) == (process, thread)
+            && u64::from(self.head.count) + events <= CHUNK_EVENTS as u64
     }
 
-    #[inline]
+    #[inline(always)] // into the loop that takes events from a ring: they never lie in memory
     pub fn push(&mut self, event: &Event) {
         if self.head.count as usize >= self.room {
             self.make_room();
@@ -240,7 +242,7 @@ impl Encoder {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     unsafe fn put(&mut self, event: &Event) {
         let [kinds, times, sizes, given, taken, alignments, stacks] = &mut self.columns;
         // SAFETY: the caller's promise.

@@ -1,6 +1,6 @@
 //! Takes the events that recorded programs leave in the channel, and writes them to a trace.
 
-use crate::channel::{self, Channel, TIME_SHIFT, Taken, clock};
+use crate::channel::{self, Channel, NewStack, TIME_SHIFT, clock};
 use crate::codec::Encoder;
 use crate::format::{Module, Modules, Process, Reason, Tag};
 use crate::writer::{Writer, Written};
@@ -30,10 +30,12 @@ pub struct Collector<'a> {
     known: HashMap<usize, Known>, // by entry
     flushed: Instant,
     looked: Instant,
+    /// What was taken from one thread's ring and is not written yet: the larger a chunk, the less an event of
+    /// it costs.
     encoder: Encoder,
     /// For rings that several threads share.
     encoders: HashMap<u32, Encoder>,
-    stacks: Vec<(u32, Vec<u64>)>,
+    stacks: Vec<NewStack>,
     /// The time of the last event of each ring.
     times: Vec<u64>,
     pub processes: u64,
@@ -63,8 +65,9 @@ impl<'a> Collector<'a> {
         }
     }
 
-    pub fn into_writer(self) -> Writer {
-        self.writer
+    pub fn into_writer(mut self) -> Result<Writer> {
+        self.write_chunk()?;
+        Ok(self.writer)
     }
 
     /// One round: whatever there is to do. Sleeps when that was nothing.
@@ -89,6 +92,7 @@ impl<'a> Collector<'a> {
             }
         }
         if is_late {
+            self.write_chunk()?;
             self.flushed = Instant::now();
         }
         if !has_worked {
@@ -213,12 +217,14 @@ impl<'a> Collector<'a> {
         let ring = &self.channel.rings()[index];
         let end = self.channel.end(index);
         if self.stopped.is_some() {
+            let last = &mut self.times[index];
             self.channel
-                .take(index, end, 0, &mut self.times[index], |_| ());
+                .take(index, end, 0, last, &mut Vec::new(), |_, _| ());
             return Ok(());
         }
         if ring.thread == 0 {
             self.drain_closed(ring.process)?;
+            self.write_chunk()?;
             self.drain_shared(index, end)
         } else {
             self.drain_own(index, end)
@@ -239,7 +245,13 @@ impl<'a> Collector<'a> {
     fn drain_own(&mut self, index: usize, end: u64) -> Result<()> {
         let ring = &self.channel.rings()[index];
         let process = ring.process;
-        self.encoder.begin(process, ring.thread);
+        if !self
+            .encoder
+            .has_room_for(process, ring.thread, self.channel.pending(index))
+        {
+            self.write_chunk()?;
+            self.encoder.begin(process, ring.thread);
+        }
         let Collector {
             channel,
             encoder,
@@ -247,14 +259,18 @@ impl<'a> Collector<'a> {
             times,
             ..
         } = self;
-        channel.take(index, end, now(), &mut times[index], |taken| match taken {
-            Taken::Event { event, .. } => encoder.push(&event),
-            Taken::NewStack { number, frames } => stacks.push((number, frames.to_vec())),
+        channel.take(index, end, now(), &mut times[index], stacks, |_, event| {
+            encoder.push(event);
         });
-        self.write_stacks(process)?;
-        if self.encoder.head().count > 0 {
+        self.write_stacks(process)
+    }
+
+    fn write_chunk(&mut self) -> Result<()> {
+        let head = self.encoder.head();
+        if head.count > 0 {
             let written = self.writer.chunk(&mut self.encoder)?;
             self.note(written);
+            self.encoder.begin(head.process, head.thread);
         }
         Ok(())
     }
@@ -268,13 +284,19 @@ impl<'a> Collector<'a> {
             times,
             ..
         } = self;
-        channel.take(index, end, now(), &mut times[index], |taken| match taken {
-            Taken::Event { thread, event } => encoders
-                .entry(thread)
-                .or_insert_with(|| Encoder::new(process, thread))
-                .push(&event),
-            Taken::NewStack { number, frames } => stacks.push((number, frames.to_vec())),
-        });
+        channel.take(
+            index,
+            end,
+            now(),
+            &mut times[index],
+            stacks,
+            |thread, event| {
+                encoders
+                    .entry(thread)
+                    .or_insert_with(|| Encoder::new(process, thread))
+                    .push(event);
+            },
+        );
         self.write_stacks(process)?;
         for (_, mut encoder) in std::mem::take(&mut self.encoders) {
             let written = self.writer.chunk(&mut encoder)?;
@@ -406,7 +428,11 @@ mod tests {
         let mut collector = Collector::new(&channel, Writer::create(&path, None).unwrap());
         collector.flushed -= FLUSH_AFTER;
         collector.round().unwrap();
-        collector.into_writer().finish(Ending::default()).unwrap();
+        collector
+            .into_writer()
+            .unwrap()
+            .finish(Ending::default())
+            .unwrap();
 
         let reader = Reader::open(&path).unwrap();
         let mut events = Vec::new();

@@ -86,7 +86,7 @@ pub fn record(options: &Options) -> Result<Recorded> {
         end: now(),
         exit_code: status.map(|status| exit_code(status).into()),
     };
-    finish(collector.into_writer(), ending, processes, options)
+    finish(collector.into_writer()?, ending, processes, options)
 }
 
 fn finish(

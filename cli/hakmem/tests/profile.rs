@@ -128,6 +128,7 @@ fn a_signal_ends_the_look_and_not_the_switching_off() {
     };
     let begin = Instant::now();
     while !is_on() && begin.elapsed() < Duration::from_secs(60) {}
+    std::thread::sleep(Duration::from_millis(500)); // on a busy machine too it has allocated by then
     Command::new("kill")
         .args(["-TERM", &child.id().to_string()])
         .status()

@@ -14,7 +14,8 @@ configure:
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) --log-level=NOTICE >/dev/null
 
 test:                         ## the whole test suite; installs what it needs
-	@tools/setup build test demo
+	@tools/setup build
+	@tools/setup test demo & tools/build release; built=$$?; wait $$! && exit $$built
 	@tools/test
 
 soak:                         ## the stress tests with random options for half an hour (MINUTES=30)

@@ -31,6 +31,7 @@ pub fn parts(document: &Document, form: Form) -> Vec<String> {
     table.number_column("95 % interval", 2);
     table.text_column("", 0);
     table.number_column("CPU", 4);
+    table.number_column(&format!("× {baseline}"), 4);
     table.number_column("peak", 0);
     table.number_column(&format!("× {baseline}"), 1);
     table.number_column("1 s later", 6);
@@ -49,6 +50,7 @@ pub fn parts(document: &Document, form: Form) -> Vec<String> {
     let mut parts = vec![table.render(form)];
     let sentences = [
         winner(&time, "the fastest", "slower"),
+        winner(&cpu, "the lightest on the CPU", "heavier"),
         winner(&peak, "the smallest", "larger"),
     ];
     parts.push(
@@ -116,6 +118,7 @@ fn cells(
         Cell::toned(time_ratio.map_or(String::new(), interval), Tone::Faint),
         verdict(time.as_ref()),
         shown(&cpu, duration),
+        ratio(&cpu),
         shown(&peak, memory),
         ratio(&peak),
         known(|sample| sample.after_peak_kib),

@@ -64,8 +64,7 @@ static size_t magazines_most(const struct hak_cache *cache)
 // What all together may hold: a quarter of the heap, or what one alone may.
 static size_t grown_most(size_t one)
 {
-    const size_t used =
-        hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
+    const size_t used = hak_arena_used_bytes();
     return used / 4 > one ? used / 4 : one;
 }
 
@@ -184,8 +183,7 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 
 bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    const size_t used =
-        hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
+    const size_t used = hak_arena_used_bytes();
     const size_t step = used / 16 > TIDY_MIN ? used / 16 : TIDY_MIN;
     if (used < cache->tidied_at) {
         cache->tidied_at = used;

@@ -85,6 +85,7 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     cache->tag = ++hak_registry.count << 8;
     hak_store_relaxed(&cache->hit_tag, cache->tag);
     cache->role = (uint8_t)role;
+    cache->tidied_at = hak_arena_used_bytes();
     cache->has_thread = role != HAK_ROLE_HEAP;
     cache->next = hak_load_relaxed(&hak_registry.all);
     hak_store_release(&hak_registry.all, cache); // pairs with: sweep_pass_locked
@@ -172,8 +173,7 @@ void hak_cache_end(struct hak_cache *cache)
         hak_loot_break_up_dead(surplus);
     }
     // At most what all of the heap holds: less is not worth a sweeper.
-    hak_sweep_wanted(hak_load_relaxed(&hak_arena.super_bytes) -
-                     hak_load_relaxed(&hak_arena.free_bytes));
+    hak_sweep_wanted(hak_arena_used_bytes());
 }
 
 // The C library calls the destructors of a thread's keys in rounds, as long as one of them

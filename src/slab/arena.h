@@ -102,11 +102,17 @@ HAK_INTERNAL struct hak_super *hak_arena_find_outside(const void *p);
 // False: nothing changed.
 HAK_INTERNAL bool hak_arena_remap(struct hak_slab *lone, size_t bytes);
 
+// What is in use of the superslabs: by slabs, whatever is free in them, and by runs. Any thread.
+HAK_INLINE size_t hak_arena_used_bytes(void)
+{
+    return hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
+}
+
 // Bytes of the heap that are resident or may be: what limits count.
 HAK_INLINE size_t hak_arena_heap_bytes(void)
 {
-    return hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes) +
-           hak_load_relaxed(&hak_arena.dirty_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+    return hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.dirty_bytes) +
+           hak_load_relaxed(&hak_arena.lone_bytes);
 }
 // May it grow by as many? Not over option limit_hard.
 HAK_INTERNAL bool hak_arena_has_room(size_t bytes);

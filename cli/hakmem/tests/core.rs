@@ -59,7 +59,8 @@ struct Known {
 fn start(workshop: &Workshop, preload: &str) -> Known {
     let program = workshop.compile("blocks", BLOCKS, &["-pthread"]);
     let mut command = Command::new(&program);
-    command.env("LD_PRELOAD", preload).env("HAKMEM_PURGER", "0");
+    command.env("LD_PRELOAD", preload);
+    command.env("HAKMEM_PURGER", "0").env("HAKMEM_ACE", "0"); // what was freed stays where it is
     let mut process = Waiting::start(&mut command);
     let line = process.next_line();
     process.wait_for_byte();

@@ -35,7 +35,7 @@ bool hak_os_start_thread(void (*work)(void))
 #else
 
 // Deepest use measured is under 2 KiB; the rest is room for debug builds.
-enum { STACK_BYTES = 64 * 1024, THREAD_BLOCK_BYTES = 1024 };
+enum { STACK_BYTES = 64 * 1024, THREAD_BLOCK_BYTES = 4096 };
 
 #    define CLONE_LIKE_A_THREAD                                                             \
         (CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | \
@@ -118,7 +118,8 @@ bool hak_os_start_thread(void (*work)(void))
         return false;
     }
     // The thread register must point at something: compilers read a stack canary
-    // through it (x86-64: %fs:0x28) and the C library a pointer to itself (%fs:0).
+    // through it (x86-64: %fs:0x28) and the C library a pointer to itself (%fs:0). In front of it (aarch64) or
+    // behind, the dynamic linker looks at its struct pthread, 2 KiB, when a call of ours is bound only now.
     void **thread_block = (void **)(void *)(stack + THREAD_BLOCK_BYTES);
     thread_block[0] = thread_block;
     void **top = (void **)(void *)(stack + STACK_BYTES) - 4; // 16-byte aligned before the call

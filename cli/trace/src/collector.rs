@@ -65,9 +65,9 @@ impl<'a> Collector<'a> {
         }
     }
 
-    pub fn into_writer(mut self) -> Result<Writer> {
-        self.write_chunk()?;
-        Ok(self.writer)
+    /// What was gathered and not written yet is not in it: `write_chunk` first.
+    pub fn into_writer(self) -> Writer {
+        self.writer
     }
 
     /// One round: whatever there is to do. Sleeps when that was nothing.
@@ -265,7 +265,8 @@ impl<'a> Collector<'a> {
         self.write_stacks(process)
     }
 
-    fn write_chunk(&mut self) -> Result<()> {
+    /// Write what was gathered of one thread. The disk may turn out to be full.
+    pub fn write_chunk(&mut self) -> Result<()> {
         let head = self.encoder.head();
         if head.count > 0 {
             let written = self.writer.chunk(&mut self.encoder)?;
@@ -428,11 +429,8 @@ mod tests {
         let mut collector = Collector::new(&channel, Writer::create(&path, None).unwrap());
         collector.flushed -= FLUSH_AFTER;
         collector.round().unwrap();
-        collector
-            .into_writer()
-            .unwrap()
-            .finish(Ending::default())
-            .unwrap();
+        collector.write_chunk().unwrap();
+        collector.into_writer().finish(Ending::default()).unwrap();
 
         let reader = Reader::open(&path).unwrap();
         let mut events = Vec::new();

@@ -75,6 +75,7 @@ pub fn record(options: &Options) -> Result<Recorded> {
         let _ = std::fs::remove_file(&options.output);
     })?;
     let status = collect(&mut collector, child, &watch)?;
+    collector.write_chunk()?;
     let processes = collector.processes;
     let head = channel.head();
     let ending = Ending {
@@ -86,7 +87,7 @@ pub fn record(options: &Options) -> Result<Recorded> {
         end: now(),
         exit_code: status.map(|status| exit_code(status).into()),
     };
-    finish(collector.into_writer()?, ending, processes, options)
+    finish(collector.into_writer(), ending, processes, options)
 }
 
 fn finish(

@@ -30,6 +30,7 @@ static void *free_some(void *unused)
 }
 int main(int count, char **arguments)
 {
+    setvbuf(stdout, NULL, _IONBF, 0); /* nothing is allocated after what is freed last */
     for (int i = 0; i < 20000; i++) {
         blocks[i] = malloc(16 + i % 3000);
     }
@@ -46,7 +47,6 @@ int main(int count, char **arguments)
     }
     free(large[7]);
     puts("ready");
-    fflush(stdout);
     while (count > 1) { /* goes on */
         for (int i = 10001; i < 15000; i += 2) {
             free(blocks[i]);

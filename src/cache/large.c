@@ -194,6 +194,7 @@ void hak_large_keep_nothing(struct hak_cache *cache)
 
 void hak_large_keep_again(struct hak_cache *cache)
 {
+    hak_large_keep_nothing(cache);
     const bool keeps = hak_load_relaxed(&hak_options.bigcache) != 0 && !cache->keeps_elsewhere;
     struct hak_hot *half = cache->hot + (hak_sampler_every(cache) != 0 ? HAK_HOT_PLACES : 0);
     for (unsigned i = 0; keeps && i < HAK_HOT_PLACES; i++) {

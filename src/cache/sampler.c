@@ -243,7 +243,6 @@ static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&ca
     cache->sampling->since_ns = hak_os_now_ns();
     cache->sampling->taken = 0;
     hak_large_expire(cache, 0);
-    hak_large_keep_nothing(cache);
     hak_large_keep_again(cache);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         cache->sampling->classes[size_class].slots =
@@ -266,7 +265,6 @@ static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     }
     hak_magazine_end_returns(cache);
     hak_large_expire(cache, 0);
-    hak_large_keep_nothing(cache);
     hak_large_keep_again(cache);
 }
 

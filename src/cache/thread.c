@@ -75,8 +75,9 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     }
     cache->is_direct = hak_start_is_direct();
     cache->frees_apart = cache->is_direct;
-    hak_large_keep_nothing(cache);
-    if (!cache->is_direct) {
+    if (cache->is_direct) {
+        hak_large_keep_nothing(cache);
+    } else {
         hak_large_keep_again(cache);
     }
     hak_list_start(&cache->full);

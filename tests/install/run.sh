@@ -15,7 +15,7 @@ prefix=$(dirname "$(find "$root/stage" -type d -name include)")
 libraries=$(dirname "$(find "$prefix" -name libhakmem.a)")
 
 expect_soname() {
-    readelf -d "$libraries/libhakmem.so" | grep -q 'SONAME.*\[libhakmem\.so\.1\]' ||
+    [[ $(readelf -d "$libraries/libhakmem.so") =~ SONAME[^$'\n']*\[libhakmem\.so\.1\] ]] ||
         { echo "the soname is not libhakmem.so.1" >&2; exit 1; }
 }
 

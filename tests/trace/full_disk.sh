@@ -30,7 +30,8 @@ fails() {
 
 fails "no room left for trace.hkt; the trace is whole up to there" \
     "$hakmem" record -- "$build/tests/trace_calls" 2 200000 1
-"$hakmem" trace info trace.hkt | grep -q 'where the disk was full'
+"$hakmem" trace info trace.hkt >"$work/info"
+grep -q 'where the disk was full' "$work/info"
 mv trace.hkt "$work/trace.hkt"
 fails "events.parquet: the disk is full" "$hakmem" trace export --parquet events.parquet "$work/trace.hkt"
 TMPDIR=$PWD fails "cannot write the plan of the replay to $PWD: No space left on device" \

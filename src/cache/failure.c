@@ -77,9 +77,11 @@ static struct hak_failure *place_take(uint64_t number)
     if (number <= HAK_FAILURES_KEPT) {
         return place; // its first
     }
-    const bool is_done = before != 0;
-    return is_done && hak_cas_acquire(&place->number, &before, 0) ? place
-                                                                  : NULL; // pairs with: note
+    if (before == 0 || !hak_cas_acquire(&place->number, &before, 0)) { // pairs with: note
+        return NULL;
+    }
+    hak_fence_stores(); // who looks in from outside sees the 0 before anything that is written here
+    return place;
 }
 
 static void note(struct hak_failure *failure)

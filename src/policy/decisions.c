@@ -11,6 +11,7 @@ static void decision_write(struct hak_decision *place,
                            uint64_t number)
 {
     hak_store_relaxed(&place->number, 0);
+    hak_fence_stores();
     place->date_ns = hak_os_date_ns();
     place->kind = decision->kind;
     place->verdict = decision->verdict;
@@ -23,6 +24,7 @@ static void decision_write(struct hak_decision *place,
         place->values[arm] = decision->values[arm];
         place->costs[arm] = decision->costs[arm];
     }
+    hak_fence_stores();
     hak_store_relaxed(&place->number, number);
 }
 

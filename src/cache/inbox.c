@@ -44,7 +44,10 @@ static void parcel_end_locked(struct hak_cache *cache, struct hak_parcel *parcel
 struct hak_cache *hak_cache_owner_of(const void *p)
 {
     const struct hak_slab *slab = hak_map_is_small(hak_map_entry(p)) ? hak_slab_of(p) : NULL;
-    return slab != NULL && slab->state == HAK_SLAB_SMALL ? hak_load_relaxed(&slab->owner) : NULL;
+    if (slab == NULL || slab->state != HAK_SLAB_SMALL) {
+        return NULL;
+    }
+    return hak_load_acquire(&slab->owner); // pairs with: hak_slab_move
 }
 
 struct hak_cache *hak_cache_owner_or_end(const void *block)

@@ -10,12 +10,14 @@
 // mutant: TRUSTS_THE_HINT     the owner read without its lock is taken for the owner
 // mutant: ADOPTS_FROM_A_LIVE  a cache that was dead a moment ago has a thread again
 // mutant: ORPHANS_UNLOCKED    the sweeper moves a slab to the orphans without their lock
+// mutant: OWNER_RELAXED       a slab's new owner is seen before what it was made of
 // mutant: WAITS_FOR_TWO       the second cache's lock is waited for, not tried
 #define OWNER 0 // hak_slab.owner, a hint
 #define TAG 1   // the slab's entries of the map
 #define SLAB 2  // what only the holder of the owner's lock may touch
 #define STATE 3 // of the dead cache
-#define PLACES 4
+#define MADE 4  // the taker's cache, which its thread makes first
+#define PLACES 5
 #define THREADS 4
 #define VALUES 10
 #define LOCKS 4
@@ -27,6 +29,12 @@
 #define ORPHANS 3
 #define IS_DEAD 0
 #define IS_LIVE 1
+
+#ifdef OWNER_RELAXED
+#    define store_owner(to) store_relaxed(OWNER, to)
+#else
+#    define store_owner(to) store_release(OWNER, to)
+#endif
 
 byte in_list = DEAD; // of which cache
 
@@ -43,17 +51,30 @@ inline move(from, to)
 {
     assert(in_list == from);
     in_list = to;
-    touch();
-    store_relaxed(OWNER, to);
-    store_relaxed(TAG, to)
+    touch(); // out of one list
+    store_owner(to);
+    store_relaxed(TAG, to);
+    touch() // into the other
+}
+
+// Without a lock.
+inline look(owner)
+{
+    load_acquire(OWNER, owner);
+    if
+    :: owner == TAKER ->
+        read_plain(MADE, made);
+        assert(made == 1)
+    :: else
+    fi
 }
 
 proctype adopter()
 {
-    byte me = 0, at, q, other, owner, state, tag, looked;
+    byte me = 0, at, q, other, owner, state, tag, looked, made;
     bool taken;
     lock_take(ADOPTER);
-    load_relaxed(OWNER, owner); // step adopt: look, try its lock, look again
+    look(owner); // step adopt: look, try its lock, look again
     load_relaxed(STATE, state);
     if
     :: owner == DEAD && state == IS_DEAD -> lock_try(DEAD, taken)
@@ -82,6 +103,7 @@ proctype taker()
 {
     byte me = 1, at, q, other, from, looked;
     bool taken;
+    write_plain(MADE, 1);
     lock_take(TAKER);
     for (from : ADOPTER .. DEAD) {
         if
@@ -165,10 +187,10 @@ proctype other_thread()
 // hak_inbox_put_direct: whoever owns the slab.
 proctype freer()
 {
-    byte me = 3, at, q, other, owner, tag, looked;
+    byte me = 3, at, q, other, owner, tag, looked, made;
     do
     :: true ->
-        load_relaxed(OWNER, owner); // step lock_owner: until the map says the same with the lock held
+        look(owner); // step lock_owner: until the map says the same with the lock held
         lock_take(owner);
         load_relaxed(TAG, tag);
         if

@@ -159,8 +159,10 @@ struct hak_slab *hak_arena_map_guarded(size_t bytes, size_t alignment)
         return NULL;
     }
     alignment = alignment < 16 ? 16 : alignment;
+    hak_lock_take(&hak_arena.lock); // a visitor may look at it
     lone->base = pages + ((pages_bytes - bytes) & ~(alignment - 1));
     lone->bytes = bytes;
+    hak_lock_drop(&hak_arena.lock);
     return lone;
 }
 

@@ -104,4 +104,7 @@ __extension__ typedef unsigned __int128 hak_wide;
 #    define HAK_TSAN 0
 #endif
 
+// ThreadSanitizer does not look at what this function reads; the reason stands where it is used.
+#define HAK_UNJUDGED __attribute__((no_sanitize("thread")))
+
 #endif

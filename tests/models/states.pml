@@ -9,6 +9,7 @@
 // mutant: END_RELAXED       the state is seen before the words
 // mutant: LOOK_RELAXED      the same, on the other side
 // mutant: LOOK_UNFENCED     the state is looked at again before the words were
+// mutant: LOOKS_ONCE        the state is not looked at again
 // mutant: NO_NUMBER         a state that came back passes for one that stayed
 #define STATE 0
 #define WORD_1 1
@@ -74,7 +75,11 @@ proctype looker()
         q = 0
     }
 #endif
+#ifdef LOOKS_ONCE
+    after = before;
+#else
     load_relaxed(STATE, after); // step look_again
+#endif
     if
     :: before == after && before % KINDS != BUSY ->
         assert(word_1 == (before % KINDS == OUT));

@@ -1,0 +1,103 @@
+// args: 1000000
+// args in tsan: 50000
+// args in aarch64: 50000
+// States of a hardened slab's blocks: what was written where nobody may write is found, and a block that changes
+// while it is looked at is never taken for one.
+#include "slab/states.h"
+
+#include <pthread.h>
+
+#include "../unit.h"
+#include "base/options.h"
+#include "meta/map.h"
+#include "slab/arena.h"
+
+enum { TAG = 0x500, REQUEST = 8000 };
+
+static int owner;             // its address is all that counts
+static unsigned long changes; // in all
+static atomic_bool is_changing;
+
+// A slab of blocks that are long enough for others to change them in the middle of a look.
+static struct hak_slab *make(void)
+{
+    unsigned size_class = 0;
+    while (hak_classes[size_class].bytes < REQUEST + HAK_CANARY_BYTES) {
+        size_class++;
+    }
+    struct hak_slab *slab = hak_slab_make(&owner, TAG, size_class);
+    UNIT_CHECK(slab != NULL && hak_slab_has_states(slab));
+    return slab;
+}
+
+static struct hak_held held_of(const struct hak_slab *slab, unsigned index)
+{
+    return (struct hak_held){slab->base + index * hak_classes[slab->size_class].bytes,
+                             hak_slab_states(slab) + index};
+}
+
+static void what_was_written_is_found(void)
+{
+    struct hak_slab *slab = make();
+    const size_t bytes = hak_classes[slab->size_class].bytes;
+    const struct hak_held held = held_of(slab, 0);
+    hak_states_check(slab);
+    held.block[bytes / 2] = 1;
+    UNIT_DIES(hak_states_check(slab), "write after free");
+    held.block[bytes / 2] = 0;
+    hak_states_take(held, bytes, REQUEST, HAK_LOOKS_ALL);
+    hak_states_check(slab);
+    held.block[REQUEST] ^= 1;
+    UNIT_DIES(hak_states_check(slab), "overflow");
+    held.block[REQUEST] ^= 1;
+    hak_states_give(held, bytes, HAK_LOOKS_ALL);
+    hak_slab_end(slab);
+}
+
+static void *change(void *argument)
+{
+    const struct hak_slab *slab = argument;
+    const size_t bytes = hak_classes[slab->size_class].bytes;
+    const struct hak_held held = held_of(slab, 0);
+    for (unsigned long i = 0; i < changes; i++) {
+        hak_states_take(held, bytes, REQUEST, HAK_LOOKS_ALL);
+        memset(held.block, 1, REQUEST);
+        hak_states_give(held, bytes, HAK_LOOKS_ALL);
+    }
+    atomic_store(&is_changing, false);
+    return NULL;
+}
+
+// The others are with the program: of these only the ends are looked at, so that the looks are mostly at the first.
+static void a_block_may_change_while_it_is_looked_at(void)
+{
+    struct hak_slab *slab = make();
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    pthread_t thread;
+    for (unsigned index = 1; index < info->blocks; index++) {
+        hak_states_take(held_of(slab, index), info->bytes, REQUEST, HAK_LOOKS_ALL);
+    }
+    atomic_store(&is_changing, true);
+    UNIT_EQUAL(pthread_create(&thread, NULL, change, slab), 0);
+    while (atomic_load(&is_changing)) {
+        hak_states_check(slab);
+    }
+    pthread_join(thread, NULL);
+    for (unsigned index = 1; index < info->blocks; index++) {
+        hak_states_give(held_of(slab, index), info->bytes, HAK_LOOKS_ALL);
+    }
+    hak_slab_end(slab);
+}
+
+int main(int count, char **arguments)
+{
+    changes = count > 1 ? strtoul(arguments[1], NULL, 10) : 10000;
+    hak_option_choose(&hak_options.zero_on_free, 1, HAK_FROM_PROGRAM);
+    hak_option_choose(&hak_options.canaries, 1, HAK_FROM_PROGRAM);
+    hak_harden_start();
+    UNIT_CHECK(hak_map_start());
+    hak_arena_start();
+    what_was_written_is_found();
+    a_block_may_change_while_it_is_looked_at();
+    return 0;
+}

@@ -16,7 +16,7 @@
 #     // faked system          linked with the layers as the unit tests are (fuzzers)
 #     // tsan                  a stress test that ThreadSanitizer can judge
 #     // not secure: why       a promise that mode secure does not keep
-#     // secure too            a stress test that is also run in mode secure
+#     // secure too            a stress test that is also run in mode secure, under ThreadSanitizer too
 #     // pages: 16384 65536    also to be run with larger pages: on the faked system, or under qemu
 
 # Everything the tests need that `make` alone does not build.
@@ -58,11 +58,13 @@ endfunction()
 function(hak_add_test name)
     cmake_parse_arguments(ARG "PRELOAD" "LABEL;SOURCE;TIMEOUT" "COMMAND;WRAPPER;ENV" ${ARGN})
     hak_marker("${ARG_SOURCE}" "args" arguments)
-    if(name MATCHES "/secure$")
-        hak_marker("${ARG_SOURCE}" "args in secure" fewer)
-    elseif(HAKMEM_TEST_PREFIX)
+    set(fewer "")
+    if(HAKMEM_TEST_PREFIX)
         string(REPLACE "/" "" build "${HAKMEM_TEST_PREFIX}")
         hak_marker("${ARG_SOURCE}" "args in ${build}" fewer)
+    endif()
+    if(NOT fewer AND name MATCHES "/secure$")
+        hak_marker("${ARG_SOURCE}" "args in secure" fewer)
     endif()
     if(fewer)
         set(arguments "${fewer}")

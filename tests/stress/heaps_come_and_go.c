@@ -1,6 +1,7 @@
 // args: 8 1000 1
 // args in tsan: 8 400 1
 // tsan
+// secure too
 //
 // Every thread makes heaps, allocates from them and from malloc, lets other threads free some of the
 // blocks, and destroys each heap with what is left in it. Nothing but that may change.

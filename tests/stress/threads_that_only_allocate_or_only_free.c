@@ -1,6 +1,7 @@
 // args: 16 150000 1
 // args in tsan: 16 50000 1
 // tsan
+// secure too
 //
 // Half of the threads only allocate, the other half only free, through queues
 // of a bounded length: what the freeing threads own is nothing.

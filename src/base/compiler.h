@@ -16,6 +16,9 @@
 #define HAK_TLS          _Thread_local __attribute__((tls_model("initial-exec")))
 #define HAK_ALIGNED(n)   __attribute__((aligned(n)))
 
+// The pointer, of which the compiler may take so much for granted.
+#define HAK_ASSUME_ALIGNED(p, n) __builtin_assume_aligned((p), (n))
+
 // Two words at a time.
 typedef uint64_t hak_pair __attribute__((vector_size(16)));
 

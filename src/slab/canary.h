@@ -81,10 +81,11 @@ HAK_INLINE bool hak_canary_is_whole(const char *block, size_t block_bytes)
     return (difference & hak_canary_masks[known]) == 0;
 }
 
+// Blocks are as aligned as a pair is: so a load is part of the instruction that makes use of it.
 HAK_INLINE hak_pair hak_canary_pair(const char *from)
 {
     hak_pair pair;
-    memcpy(&pair, from, sizeof pair);
+    memcpy(&pair, HAK_ASSUME_ALIGNED(from, sizeof pair), sizeof pair);
     return pair;
 }
 

@@ -6,7 +6,7 @@
 // The last two bytes of a canary say how long the padding is: what changes them may say so of another.
 enum { LONGEST = 1040, STEP = 16, BESIDE = 64, WORD = 8, LENGTH = 2, FILL = 0x33 };
 
-static char room[BESIDE + LONGEST + BESIDE];
+static HAK_ALIGNED(STEP) char room[BESIDE + LONGEST + BESIDE];
 static char *const block = room + BESIDE;
 
 static void start(void)

@@ -15,19 +15,18 @@
 #include "base/compiler.h"
 
 #define CHANNEL_MAGIC   UINT64_C(0x314e414843524b48) // "HKRCHAN1"
-#define CHANNEL_VERSION 2
+#define CHANNEL_VERSION 3
 
 #define CHANNEL_PROCESSES 1024 // live at one time
 #define CHANNEL_RINGS     512
-#define RING_EVENTS       32768 // 512 KiB a ring: some milliseconds of the fastest program
+#define RING_WORDS        65536 // 512 KiB a ring: a millisecond of the fastest program
 #define PROGRAM_CHARS     224
 
 // Where the parts lie in the mapping.
 #define CHANNEL_PROCESSES_AT UINT64_C(4096)
 #define CHANNEL_RINGS_AT     (CHANNEL_PROCESSES_AT + CHANNEL_PROCESSES * sizeof(struct process_entry))
-#define CHANNEL_EVENTS_AT    (CHANNEL_RINGS_AT + CHANNEL_RINGS * sizeof(struct ring))
-#define CHANNEL_BYTES \
-    (CHANNEL_EVENTS_AT + (uint64_t)CHANNEL_RINGS * RING_EVENTS * sizeof(struct event))
+#define CHANNEL_WORDS_AT     (CHANNEL_RINGS_AT + CHANNEL_RINGS * sizeof(struct ring))
+#define CHANNEL_BYTES        (CHANNEL_WORDS_AT + (uint64_t)CHANNEL_RINGS * RING_WORDS * sizeof(uint64_t))
 
 struct channel {
     uint64_t magic;
@@ -58,9 +57,9 @@ struct process_entry {
 
 enum ring_state { RING_FREE, RING_TAKEN, RING_CLOSED };
 
-// A thread's events on their way. `head` and `tail` count events and never wrap.
+// A thread's events on their way. `head` and `tail` count words and never wrap.
 //
-//   tail <= head <= tail + RING_EVENTS
+//   tail <= head <= tail + RING_WORDS
 struct ring {
     _Atomic(uint32_t) state; // enum ring_state; FREE is set by the collector
     uint32_t process;        // number
@@ -78,31 +77,40 @@ enum event_kind {
     EVENT_FREE,
     EVENT_REALLOC_FROM, // a realloc begins: the old block
     EVENT_REALLOC_TO,   // it has ended: the new block and its size
-    // What precedes an event and belongs to it:
+    // What precedes a long event and belongs to it:
     EVENT_SIZE = 16, // second word: a size that has no room in the event
     EVENT_STACK,     // address: the number of the call stack
     EVENT_THREAD,    // address: the number of the thread, in a ring of several
-    EVENT_NEW_STACK, // address: its number; alignment: its frames, which follow, two an event
+    EVENT_NEW_STACK, // address: its number; alignment: its frames, which follow, two a pair of words
 };
 
-// first    address in bits 0 to 47, log2 of the alignment from 48, kind from 56, from 63 whether it has
-//          no time of its own, but that of the event before
-// second   size in bits 0 to 23 (all ones: EVENT_SIZE has it), low bits of the time from 24
-struct event {
+// An event is one word if it has no time of its own, but that of the event before, and little to say:
+//
+//   size in bits 0 to 15, eighths of the address from 16, kind from 61
+//
+// With 0 in place of the kind there are two words:
+//
+//   first    address in bits 0 to 47, log2 of the alignment from 48, kind in bits 56 to 60
+//   second   size in bits 0 to 23 (all ones: EVENT_SIZE has it), low bits of the time from 24
+#define SHORT_SIZE_BITS 16
+#define SHORT_UNIT_LOG2 3
+#define SHORT_KIND_AT   61
+// Bits that an address of a short event does not have.
+#define SHORT_ADDRESS_NOT (UINT64_C(0xffff) << 48 | ((UINT64_C(1) << SHORT_UNIT_LOG2) - 1))
+
+struct long_event {
     uint64_t first;
     uint64_t second;
 };
 
-#define EVENT_UNTIMED   (UINT64_C(1) << 63)
 #define EVENT_SIZE_BITS 24
 #define EVENT_SIZE_MAX  ((UINT64_C(1) << EVENT_SIZE_BITS) - 1)
 // Ticks of the processor's counter are finer than two events can be apart.
 #define EVENT_TIME_SHIFT 4
 // While a process has one thread, time puts no events in order. To ask for it costs more than to write
 // an event, and so only the first of this many is asked for that come fast.
-#define BURST_EVENTS 16
+#define BURST_EVENTS 32
 
-_Static_assert(sizeof(struct event) == 16, "two words");
 _Static_assert(sizeof(struct process_entry) == 256, "as cli/trace/src/channel.rs has it");
 _Static_assert(sizeof(struct ring) == 192, "as cli/trace/src/channel.rs has it");
 _Static_assert(sizeof(struct channel) <= CHANNEL_PROCESSES_AT, "the first page");

@@ -30,7 +30,7 @@ HAK_EXPORT void *malloc(size_t bytes)
         return hak_next.malloc != NULL ? hak_next.malloc(bytes) : hak_early_alloc(bytes);
     }
     void *block = hak_next.malloc(bytes);
-    hak_record(EVENT_MALLOC, block, bytes, 0);
+    hak_record(EVENT_MALLOC, block, bytes);
     hak_recorder_leave();
     return block;
 }
@@ -44,7 +44,7 @@ HAK_EXPORT void *calloc(size_t count, size_t bytes)
         return hak_next.calloc != NULL ? hak_next.calloc(count, bytes) : hak_early_alloc(all);
     }
     void *block = hak_next.calloc(count, bytes);
-    hak_record(EVENT_CALLOC, block, fits ? all : SIZE_MAX, 0);
+    hak_record(EVENT_CALLOC, block, fits ? all : SIZE_MAX);
     hak_recorder_leave();
     return block;
 }
@@ -58,7 +58,7 @@ HAK_EXPORT void free(void *block)
         hak_next.free(block);
         return;
     }
-    hak_record(EVENT_FREE, block, 0, 0);
+    hak_record(EVENT_FREE, block, 0);
     hak_next.free(block);
     hak_recorder_leave();
 }
@@ -82,10 +82,10 @@ HAK_EXPORT void *realloc(void *block, size_t bytes)
         return hak_next.realloc != NULL ? hak_next.realloc(block, bytes) : hak_early_alloc(bytes);
     }
     if (block != NULL) {
-        hak_record(EVENT_REALLOC_FROM, block, 0, 0);
+        hak_record(EVENT_REALLOC_FROM, block, 0);
     }
     void *moved = hak_next.realloc(block, bytes);
-    hak_record(block != NULL ? EVENT_REALLOC_TO : EVENT_MALLOC, moved, bytes, 0);
+    hak_record(block != NULL ? EVENT_REALLOC_TO : EVENT_MALLOC, moved, bytes);
     hak_recorder_leave();
     return moved;
 }
@@ -106,7 +106,7 @@ HAK_EXPORT int posix_memalign(void **block, size_t alignment, size_t bytes)
         return hak_next.posix_memalign(block, alignment, bytes);
     }
     const int error = hak_next.posix_memalign(block, alignment, bytes);
-    hak_record(EVENT_ALIGNED, error == 0 ? *block : NULL, bytes, log2_of(alignment));
+    hak_record_long(EVENT_ALIGNED, error == 0 ? *block : NULL, bytes, log2_of(alignment));
     hak_recorder_leave();
     return error;
 }
@@ -117,7 +117,7 @@ HAK_EXPORT void *aligned_alloc(size_t alignment, size_t bytes)
         return hak_next.aligned_alloc(alignment, bytes);
     }
     void *block = hak_next.aligned_alloc(alignment, bytes);
-    hak_record(EVENT_ALIGNED, block, bytes, log2_of(alignment));
+    hak_record_long(EVENT_ALIGNED, block, bytes, log2_of(alignment));
     hak_recorder_leave();
     return block;
 }
@@ -128,7 +128,7 @@ HAK_EXPORT void *memalign(size_t alignment, size_t bytes)
         return hak_next.memalign(alignment, bytes);
     }
     void *block = hak_next.memalign(alignment, bytes);
-    hak_record(EVENT_ALIGNED, block, bytes, log2_of(alignment));
+    hak_record_long(EVENT_ALIGNED, block, bytes, log2_of(alignment));
     hak_recorder_leave();
     return block;
 }
@@ -139,7 +139,7 @@ HAK_EXPORT void *valloc(size_t bytes)
         return hak_next.valloc(bytes);
     }
     void *block = hak_next.valloc(bytes);
-    hak_record(EVENT_ALIGNED, block, bytes, 12);
+    hak_record_long(EVENT_ALIGNED, block, bytes, 12);
     hak_recorder_leave();
     return block;
 }
@@ -150,7 +150,7 @@ HAK_EXPORT void *pvalloc(size_t bytes)
         return hak_next.pvalloc(bytes);
     }
     void *block = hak_next.pvalloc(bytes);
-    hak_record(EVENT_ALIGNED, block, bytes, 12);
+    hak_record_long(EVENT_ALIGNED, block, bytes, 12);
     hak_recorder_leave();
     return block;
 }

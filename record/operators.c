@@ -34,9 +34,9 @@ static void *find_once(_Atomic(uintptr_t) *found, const char *name)
 static void note_alloc(bool has_entered, const void *block, size_t bytes, size_t alignment)
 {
     if (has_entered && alignment != 0) {
-        hak_record(EVENT_ALIGNED, block, bytes, (unsigned)__builtin_ctzll(alignment));
+        hak_record_long(EVENT_ALIGNED, block, bytes, (unsigned)__builtin_ctzll(alignment));
     } else if (has_entered) {
-        hak_record(EVENT_MALLOC, block, bytes, 0);
+        hak_record(EVENT_MALLOC, block, bytes);
     }
 }
 
@@ -70,7 +70,7 @@ static void *alloc_without_runtime(size_t bytes, size_t alignment)
         }                                             \
         SCOPE_ENTER();                                \
         if (has_entered) {                            \
-            hak_record(EVENT_FREE, block, 0, 0);      \
+            hak_record(EVENT_FREE, block, 0);         \
         }                                             \
         void(*next) parameters;                       \
         *(void **)(&next) = find_once(&found, #name); \

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "next.h"
@@ -19,18 +20,18 @@
 
 HAK_TLS struct recorder hak_recorder;
 struct process *hak_process;
-bool hak_with_clock;
-uint64_t hak_burst_ticks;
 
 static struct channel *channel; // NULL: nothing is recorded
 static pthread_key_t ending;
 static uint32_t own_number; // as hak_process->number; in a forked child, until known, its parent's
 static char channel_path[64];
 static bool with_stacks;
+static bool with_clock;
 static bool collector_is_gone;
 
-// The longest group of events that belong together: a thread, a new stack, a size, the event.
+// The longest group of long events that belong together: a thread, a new stack, a size, the event.
 #define GROUP_EVENTS (4 + 1 + (HAK_STACK_FRAMES_MAX + 1) / 2)
+#define LONG_WORDS   (sizeof(struct long_event) / sizeof(uint64_t))
 
 static struct process_entry *process_entries(void)
 {
@@ -42,10 +43,21 @@ static struct ring *rings(void)
     return (struct ring *)(void *)((char *)channel + CHANNEL_RINGS_AT);
 }
 
-static struct event *events_of(const struct ring *ring)
+static uint64_t *words_of(const struct ring *ring)
 {
-    struct event *first = (struct event *)(void *)((char *)channel + CHANNEL_EVENTS_AT);
-    return first + (uint64_t)(ring - rings()) * RING_EVENTS;
+    uint64_t *first = (uint64_t *)(void *)((char *)channel + CHANNEL_WORDS_AT);
+    return first + (uint64_t)(ring - rings()) * RING_WORDS;
+}
+
+// NULL: the recorder has none.
+static void use_ring(struct recorder *recorder, struct ring *ring)
+{
+    recorder->ring = ring;
+    if (ring != NULL) {
+        recorder->words = words_of(ring);
+        recorder->head = hak_load_relaxed(&ring->head);
+    }
+    recorder->room_until = recorder->short_until = recorder->head;
 }
 
 // The channel lies between processes: no private futexes.
@@ -81,6 +93,22 @@ static void lock_process(void)
 static void unlock_process(void)
 {
     hak_store_release(&hak_process->lock, 0); // pairs with: lock_process
+}
+
+static uint64_t time_now(void)
+{
+    if (HAK_UNLIKELY(with_clock)) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    }
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#endif
 }
 
 // ---- start ----
@@ -126,8 +154,7 @@ static void end_thread(void *self_pointer)
     if (self->ring != NULL && self->process == hak_load_relaxed(&hak_process->number)) {
         hak_store_release(&self->ring->state, RING_CLOSED); // pairs with: the collector's take
     }
-    self->ring = NULL; // what the thread still does goes into the shared ring
-    self->head = self->room_until = 0;
+    use_ring(self, NULL); // what the thread still does goes into the shared ring
 }
 
 static void start(void)
@@ -141,8 +168,7 @@ static void start(void)
         return;
     }
     strncpy(channel_path, path, sizeof channel_path - 1);
-    hak_with_clock = channel->use_clock != 0;
-    hak_burst_ticks = channel->burst_ticks;
+    with_clock = channel->use_clock != 0;
     with_stacks = channel->stack_frames != 0 && hak_stacks_start(channel->stack_frames);
 }
 
@@ -200,7 +226,7 @@ static void introduce_process_locked(void)
                 &entry->state, &expected, PROCESS_BEGINS)) { // pairs with: the collector
             continue;
         }
-        fill_in(entry, hak_record_time());
+        fill_in(entry, time_now());
         hak_store_release(&entry->state, PROCESS_LIVE); // pairs with: the collector's look
         wake_collector();
         if (with_stacks) {
@@ -234,15 +260,6 @@ static struct ring *take_ring(uint32_t thread)
     return NULL;
 }
 
-static void use_ring(struct recorder *recorder, struct ring *ring)
-{
-    recorder->ring = ring;
-    if (ring != NULL) {
-        recorder->events = events_of(ring);
-        recorder->head = recorder->room_until = hak_load_relaxed(&ring->head);
-    }
-}
-
 // Make this thread, and its process, known. A forked child's thread carries what its parent's knew.
 static void introduce(struct recorder *self)
 {
@@ -260,11 +277,10 @@ static void introduce(struct recorder *self)
         hak_or_relaxed(&hak_process->standing, STANDING_THREADS);
     }
     self->endings = 0;
-    self->ring = NULL;
-    self->head = self->room_until = 0;
     self->time = 0;
-    if (self->process != UINT32_MAX) {
-        use_ring(self, take_ring(self->thread));
+    const bool is_recorded = self->process != UINT32_MAX;
+    use_ring(self, is_recorded ? take_ring(self->thread) : NULL);
+    if (is_recorded) {
         pthread_setspecific(ending, self);
     }
 }
@@ -281,13 +297,13 @@ static bool collector_lives(void)
     return access("/proc/self", F_OK) != 0 || access(channel_path, F_OK) == 0;
 }
 
-// Sleep until the collector has made room for `count` events. False: it is gone or wants no more.
+// Sleep until the collector has made room for `count` words. False: it is gone or wants no more.
 static bool wait_for_room(const struct recorder *recorder, unsigned count)
 {
     struct ring *ring = recorder->ring;
     for (unsigned tries = 1;; tries++) {
         const uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-        if (recorder->head + count <= tail + RING_EVENTS) {
+        if (recorder->head + count <= tail + RING_WORDS) {
             return true;
         }
         wake_collector();
@@ -306,33 +322,56 @@ static bool wait_for_room(const struct recorder *recorder, unsigned count)
 }
 
 // Look again when another quarter of the ring is full: the collector may sleep.
-#define QUARTER (RING_EVENTS / 4)
+#define QUARTER (RING_WORDS / 4)
 
-static void write_events(struct recorder *recorder, const struct event *events, unsigned count)
+static uint64_t first_word(enum event_kind kind, uint64_t address, unsigned alignment_log2)
 {
-    if (!wait_for_room(recorder, count)) {
+    return (address & 0xffffffffffff) | (uint64_t)alignment_log2 << 48 | (uint64_t)kind << 56;
+}
+
+static uint64_t second_word(uint64_t bytes, uint64_t time)
+{
+    return bytes | time >> EVENT_TIME_SHIFT << EVENT_SIZE_BITS;
+}
+
+// There has to be room.
+static void write_event(struct recorder *recorder, struct long_event event)
+{
+    recorder->words[recorder->head % RING_WORDS] = event.first;
+    recorder->words[(recorder->head + 1) % RING_WORDS] = event.second;
+    recorder->head += LONG_WORDS;
+}
+
+static void publish(const struct recorder *recorder)
+{
+    hak_store_release(&recorder->ring->head, recorder->head); // pairs with: the collector's take
+}
+
+static void write_events(struct recorder *recorder, const struct long_event *events, unsigned count)
+{
+    const unsigned words = count * LONG_WORDS;
+    if (!wait_for_room(recorder, words)) {
         return;
     }
     for (unsigned i = 0; i < count; i++) {
-        recorder->events[(recorder->head + i) % RING_EVENTS] = events[i];
+        write_event(recorder, events[i]);
     }
-    recorder->head += count;
-    hak_store_release(&recorder->ring->head, recorder->head); // pairs with: the collector's take
-    const uint64_t full = hak_load_relaxed(&recorder->ring->tail) + RING_EVENTS;
+    publish(recorder);
+    const uint64_t full = hak_load_relaxed(&recorder->ring->tail) + RING_WORDS;
     const uint64_t next_quarter = (recorder->head / QUARTER + 1) * QUARTER;
     recorder->room_until = next_quarter < full ? next_quarter : full;
     if (with_stacks) {
         recorder->room_until = 0; // each event comes this way
     }
-    if (recorder->head % QUARTER < count) {
+    if (recorder->head % QUARTER < words) {
         wake_collector();
     }
 }
 
-static void write_shared(struct recorder *self, struct event *events, unsigned count)
+static void write_shared(struct recorder *self, struct long_event *events, unsigned count)
 {
     // The first event of each group was left for the thread's name.
-    events[0] = (struct event){.first = hak_event_first(EVENT_THREAD, self->thread, 0)};
+    events[0] = (struct long_event){.first = first_word(EVENT_THREAD, self->thread, 0)};
     lock_process();
     struct recorder *shared = &hak_process->shared;
     if (shared->ring == NULL) {
@@ -347,7 +386,7 @@ static void write_shared(struct recorder *self, struct event *events, unsigned c
 }
 
 // The events that precede one with a stack.
-static unsigned add_stack(struct event *events)
+static unsigned add_stack(struct long_event *events)
 {
     uintptr_t frames[HAK_STACK_FRAMES_MAX];
     unsigned frame_count = 0;
@@ -355,47 +394,76 @@ static unsigned add_stack(struct event *events)
     const uint32_t number = hak_stack_number(frames, &frame_count, &is_new);
     unsigned count = 0;
     if (is_new) {
-        events[count++].first = hak_event_first(EVENT_NEW_STACK, number, frame_count);
+        events[count++].first = first_word(EVENT_NEW_STACK, number, frame_count);
         for (unsigned i = 0; i < frame_count; i += 2) {
             events[count].first = frames[i];
             events[count++].second = i + 1 < frame_count ? frames[i + 1] : 0;
         }
     }
-    events[count++].first = hak_event_first(EVENT_STACK, number, 0);
+    events[count++].first = first_word(EVENT_STACK, number, 0);
     return count;
 }
 
-// Everything but one event into a thread's own ring, while there is room.
-void hak_record_slow(enum event_kind kind, const void *block, size_t bytes, unsigned alignment_log2)
+// Events that come fast, in a process of one thread, need not have a time each.
+static void note_time(struct recorder *self, uint64_t time)
+{
+    const bool is_fast = time - self->time < channel->burst_ticks;
+    self->time = time;
+    self->short_until = 0;
+    if (is_fast && self->standing % 2 == STANDING_ALONE) {
+        const uint64_t end = self->head + BURST_EVENTS - 1;
+        self->short_until = end < self->room_until ? end : self->room_until;
+    }
+}
+
+// Whatever is more than one event into a thread's own ring with room.
+static void record_slow(enum event_kind kind,
+                        const void *block,
+                        size_t bytes,
+                        unsigned alignment_log2)
 {
     struct recorder *self = &hak_recorder;
-    if (collector_is_gone || hak_load_relaxed(&channel->is_stopped) != 0) {
-        return;
-    }
-    const int error = errno;
     if (self->process == 0 || self->process != hak_load_relaxed(&hak_process->number)) {
         introduce(self);
     }
     self->standing = hak_load_relaxed(&hak_process->standing);
-    self->timed_from = 0;
-    const uint64_t time = hak_recorder_ask_time(self);
-    struct event events[GROUP_EVENTS] = {0};
+    const uint64_t time = time_now();
+    struct long_event events[GROUP_EVENTS] = {0};
     unsigned count = 1;
     if (with_stacks && kind != EVENT_FREE && kind != EVENT_REALLOC_FROM) {
         count += add_stack(events + count);
     }
     uint64_t size = bytes;
     if (bytes >= EVENT_SIZE_MAX) {
-        events[count].first = hak_event_first(EVENT_SIZE, 0, 0);
+        events[count].first = first_word(EVENT_SIZE, 0, 0);
         events[count++].second = bytes;
         size = EVENT_SIZE_MAX;
     }
-    events[count].first = hak_event_first(kind, (uintptr_t)block, alignment_log2);
-    events[count++].second = hak_event_second(size, time);
+    events[count].first = first_word(kind, (uintptr_t)block, alignment_log2);
+    events[count++].second = second_word(size, time);
     if (self->ring != NULL) {
         write_events(self, events + 1, count - 1);
     } else if (self->process != UINT32_MAX) {
         write_shared(self, events, count);
     }
-    errno = error;
+    note_time(self, time);
+}
+
+void hak_record_long(enum event_kind kind, const void *block, size_t bytes, unsigned alignment_log2)
+{
+    struct recorder *self = &hak_recorder;
+    const bool has_room = self->head + LONG_WORDS <= self->room_until;
+    if (HAK_LIKELY(has_room && bytes < EVENT_SIZE_MAX &&
+                   self->standing == hak_load_relaxed(&hak_process->standing))) {
+        const uint64_t time = time_now();
+        const struct long_event event = {first_word(kind, (uintptr_t)block, alignment_log2),
+                                         second_word(bytes, time)};
+        write_event(self, event);
+        publish(self);
+        note_time(self, time);
+    } else if (!collector_is_gone && hak_load_relaxed(&channel->is_stopped) == 0) {
+        const int error = errno;
+        record_slow(kind, block, bytes, alignment_log2);
+        errno = error;
+    }
 }

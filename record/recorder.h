@@ -5,14 +5,13 @@
 // Fails     never: what finds no room is counted, and the program goes on.
 //
 // The price of an event: a look at the state, at the process's standing and at the room in the ring, and
-// the two words of the event; and the processor's counter, but for bursts of a process's only thread.
+// a word; and the processor's counter and a second word, but for bursts of a process's only thread.
 #ifndef HAK_RECORD_RECORDER_H
 #define HAK_RECORD_RECORDER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -21,13 +20,13 @@
 // What a thread knows of itself.
 struct recorder {
     struct ring *ring; // NULL: it has none yet, or shares one
-    struct event *events;
+    uint64_t *words;
     uint64_t head;
-    uint64_t room_until; // head may grow to this before `tail` has to be looked at
-    uint64_t time;       // when it was last asked for
-    uint64_t timed_from; // events before this one have no time of their own; 0: each has
-    uint32_t process;    // the process's number when the thread introduced itself
-    uint32_t standing;   // the process's, when the thread last looked
+    uint64_t room_until;  // head may grow to this before `tail` has to be looked at
+    uint64_t short_until; // and to this without a look at the clock; 0: each event has a time
+    uint64_t time;        // when it was last asked for
+    uint32_t process;     // the process's number when the thread introduced itself
+    uint32_t standing;    // the process's, when the thread last looked
     uint32_t thread;
     uint8_t state;   // enum recorder_state
     uint8_t endings; // how often its destructor was called
@@ -60,37 +59,11 @@ HAK_INTERNAL extern bool hak_with_clock;
 HAK_INTERNAL extern uint64_t hak_burst_ticks;
 
 HAK_INTERNAL bool hak_recorder_enter_slow(struct recorder *self);
-// Whatever is not one event into a thread's own ring with room.
-HAK_INTERNAL void hak_record_slow(enum event_kind kind,
+// Whatever is more than a word into a thread's own ring with room.
+HAK_INTERNAL void hak_record_long(enum event_kind kind,
                                   const void *block,
                                   size_t bytes,
                                   unsigned alignment_log2);
-
-HAK_INLINE uint64_t hak_record_time(void)
-{
-    if (HAK_UNLIKELY(hak_with_clock)) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    }
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-    uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-#endif
-}
-
-HAK_INLINE uint64_t hak_event_first(enum event_kind kind, uint64_t address, unsigned alignment_log2)
-{
-    return (address & 0xffffffffffff) | (uint64_t)alignment_log2 << 48 | (uint64_t)kind << 56;
-}
-
-HAK_INLINE uint64_t hak_event_second(uint64_t bytes, uint64_t time)
-{
-    return bytes | time >> EVENT_TIME_SHIFT << EVENT_SIZE_BITS;
-}
 
 // Begin a call. False: it is part of another one, or nothing is recorded; then do not leave.
 HAK_INLINE bool hak_recorder_enter(void)
@@ -109,41 +82,29 @@ HAK_INLINE void hak_recorder_leave(void)
     hak_recorder.state = RECORDER_IDLE;
 }
 
-// The time, and whether the next events are likely to need their own.
-HAK_INLINE uint64_t hak_recorder_ask_time(struct recorder *self)
-{
-    const uint64_t time = hak_record_time();
-    if (self->standing % 2 == STANDING_ALONE && time - self->time < hak_burst_ticks) {
-        self->timed_from = self->head + BURST_EVENTS;
-    }
-    self->time = time;
-    return time;
-}
-
-// Record one call, between enter and leave.
-HAK_INLINE void hak_record(enum event_kind kind,
-                           const void *block,
-                           size_t bytes,
-                           unsigned alignment_log2)
+// Record one call, between enter and leave, in a word. False: that does not do.
+HAK_INLINE bool hak_record_short(enum event_kind kind, const void *block, size_t bytes)
 {
     struct recorder *self = &hak_recorder;
     const uint64_t head = self->head;
-    if (HAK_UNLIKELY(head >= self->room_until || bytes >= EVENT_SIZE_MAX ||
+    const uint64_t address = (uintptr_t)block;
+    if (HAK_UNLIKELY(head >= self->short_until ||
+                     ((address & SHORT_ADDRESS_NOT) | bytes >> SHORT_SIZE_BITS) != 0 ||
                      self->standing != hak_load_relaxed(&hak_process->standing))) {
-        hak_record_slow(kind, block, bytes, alignment_log2);
-        return;
+        return false;
     }
-    struct event *event = &self->events[head % RING_EVENTS];
-    const uint64_t first = hak_event_first(kind, (uintptr_t)block, alignment_log2);
-    if (head < self->timed_from) {
-        event->first = first | EVENT_UNTIMED;
-        event->second = bytes;
-    } else {
-        event->first = first;
-        event->second = hak_event_second(bytes, hak_recorder_ask_time(self));
-    }
+    self->words[head % RING_WORDS] =
+        address << (SHORT_SIZE_BITS - SHORT_UNIT_LOG2) | bytes | (uint64_t)kind << SHORT_KIND_AT;
     self->head = head + 1;
     hak_store_release(&self->ring->head, head + 1); // pairs with: the collector's take
+    return true;
+}
+
+HAK_INLINE void hak_record(enum event_kind kind, const void *block, size_t bytes)
+{
+    if (HAK_UNLIKELY(!hak_record_short(kind, block, bytes))) {
+        hak_record_long(kind, block, bytes, 0);
+    }
 }
 
 #endif

@@ -1,6 +1,9 @@
 //! The memory that recorded programs share with the collector: the layout of `record/channel.h`.
 
-use crate::event::{Event, Kind};
+use crate::event::Event;
+use crate::words::{Extra, NewStack, Words, short_event};
+#[cfg(test)]
+use crate::{event::Kind, words};
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use std::fs::File;
@@ -11,20 +14,17 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 const MAGIC: u64 = 0x314e_4148_4352_4b48;
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const PROCESSES: usize = 1024;
 const RINGS: usize = 512;
-pub const RING_EVENTS: usize = 32768;
+pub const RING_WORDS: usize = 65536;
 /// So many are taken before their room is the writer's again.
-const ROOM_EVENTS: u64 = RING_EVENTS as u64 / 4;
+const ROOM_WORDS: u64 = RING_WORDS as u64 / 4;
 const PROGRAM_CHARS: usize = 224;
 const PROCESSES_AT: usize = 4096;
 const RINGS_AT: usize = PROCESSES_AT + PROCESSES * size_of::<ProcessEntry>();
-const EVENTS_AT: usize = RINGS_AT + RINGS * size_of::<Ring>();
-const BYTES: usize = EVENTS_AT + RINGS * RING_EVENTS * size_of::<RawEvent>();
-const TIME_BITS: u32 = 40;
-const SIZE_BITS: u32 = 24;
-const SIZE_MAX: u64 = (1 << SIZE_BITS) - 1;
+const WORDS_AT: usize = RINGS_AT + RINGS * size_of::<Ring>();
+const BYTES: usize = WORDS_AT + RINGS * RING_WORDS * size_of::<u64>();
 /// Times are in units of 16 ticks of the processor's counter.
 pub const TIME_SHIFT: u32 = 4;
 
@@ -91,33 +91,16 @@ pub struct Ring {
 const _: () = assert!(size_of::<ProcessEntry>() == 256 && size_of::<Ring>() == 192);
 const _: () = assert!(size_of::<Head>() <= PROCESSES_AT);
 
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct RawEvent {
-    first: u64,
-    second: u64,
+/// Who takes the events of a ring. One that is inlined into the loop takes them in registers.
+pub trait Visitor {
+    fn visit(&mut self, thread: u32, event: Event);
 }
 
-impl RawEvent {
-    /// The kind's, or an extra's.
-    fn number(self) -> u8 {
-        (self.first >> 56) as u8 & !UNTIMED
-    }
-
-    fn address(self) -> u64 {
-        self.first & 0xffff_ffff_ffff
+impl<F: FnMut(u32, Event)> Visitor for F {
+    fn visit(&mut self, thread: u32, event: Event) {
+        self(thread, event);
     }
 }
-
-/// With a kind: the event has the time of the one before.
-const UNTIMED: u8 = 0x80;
-const EXTRA_SIZE: u8 = 16;
-const EXTRA_STACK: u8 = 17;
-const EXTRA_THREAD: u8 = 18;
-const EXTRA_NEW_STACK: u8 = 19;
-
-/// A call stack's number, and its return addresses.
-pub type NewStack = (u32, Vec<u64>);
 
 pub struct Channel {
     file: File,
@@ -197,18 +180,16 @@ impl Channel {
         unsafe { std::slice::from_raw_parts(self.memory.add(RINGS_AT).cast().as_ptr(), RINGS) }
     }
 
-    fn event(&self, ring: usize, index: u64) -> RawEvent {
-        let at = ring * RING_EVENTS + index as usize % RING_EVENTS;
-        // SAFETY: in the mapping; published by the release of `head`, not written again before
-        // `tail` has passed it.
+    /// A ring's words.
+    fn words(&self, ring: usize) -> *mut u64 {
+        // SAFETY: in the mapping.
         unsafe {
-            *self
-                .memory
-                .add(EVENTS_AT)
-                .cast::<RawEvent>()
-                .add(at)
-                .as_ptr()
+            self.memory
+                .add(WORDS_AT)
+                .cast::<u64>()
+                .add(ring * RING_WORDS)
         }
+        .as_ptr()
     }
 
     pub fn pending(&self, ring: usize) -> u64 {
@@ -231,54 +212,36 @@ impl Channel {
         now: u64,
         last: &mut u64,
         stacks: &mut Vec<NewStack>,
-        mut visit: impl FnMut(u32, &Event),
+        mut visitor: impl Visitor,
     ) {
         let Ring { thread, tail, .. } = &self.rings()[ring];
-        let nothing = Extra {
-            thread: *thread,
-            size: 0,
-            stack: 0,
-        };
-        let (mut extra, mut has_extra) = (nothing, false);
+        // SAFETY: `end` was published by the release of `head`; nothing before it is written again before `tail`
+        // has passed it.
+        let words = unsafe { Words::new(self.words(ring)) };
+        let mut time = *last;
         let mut index = tail.0.0.load(Ordering::Relaxed);
         while index < end {
-            if index % ROOM_EVENTS == 0 {
-                self.make_room(ring, index);
-            }
-            let raw = self.event(ring, index);
-            index += 1;
-            let number = raw.number();
-            if let Some(kind) = Kind::from_number(number) {
-                if raw.first >> 56 & u64::from(UNTIMED) == 0 {
-                    *last = full_time(raw.second >> SIZE_BITS, now);
+            let until = end.min((index / ROOM_WORDS + 1) * ROOM_WORDS);
+            while index < until {
+                if let Some(event) = short_event(words.at(index), time) {
+                    index += 1;
+                    visitor.visit(*thread, event);
+                    continue;
                 }
-                visit(extra.thread, &extra.event(kind, raw, *last));
-                if has_extra {
-                    extra = nothing;
-                    has_extra = false;
+                let mut extra = Extra::of(*thread);
+                if words.long(index).kind().is_none() {
+                    (index, extra) = words.extra(index, end, extra, stacks);
                 }
-                continue;
-            }
-            has_extra = true;
-            match number {
-                EXTRA_SIZE => extra.size = raw.second,
-                EXTRA_STACK => extra.stack = raw.address() as u32,
-                EXTRA_THREAD => extra.thread = raw.address() as u32,
-                EXTRA_NEW_STACK => {
-                    let count = (raw.first >> 48 & 0xff) as usize;
-                    let mut frames = Vec::with_capacity(count + 1);
-                    for pair in 0..count.div_ceil(2) as u64 {
-                        let pair = self.event(ring, index + pair);
-                        frames.extend([pair.first, pair.second]);
-                    }
-                    index += count.div_ceil(2) as u64;
-                    frames.truncate(count);
-                    stacks.push((raw.address() as u32, frames));
+                let long = words.long(index);
+                index += 2;
+                time = long.time(now);
+                if let Some(event) = extra.event(long, time) {
+                    visitor.visit(extra.thread, event);
                 }
-                _ => {}
             }
+            self.make_room(ring, index.min(end));
         }
-        self.make_room(ring, end);
+        *last = time;
     }
 
     /// What comes before `tail` has been taken: its room is the writer's.
@@ -300,7 +263,7 @@ impl Channel {
     pub fn sleep(&self, at_most: Duration) {
         let word = &self.head().collector_sleeps;
         word.store(1, Ordering::SeqCst);
-        if (0..RINGS).any(|ring| self.pending(ring) as usize >= RING_EVENTS / 2) {
+        if (0..RINGS).any(|ring| self.pending(ring) as usize >= RING_WORDS / 2) {
             word.store(0, Ordering::Relaxed);
             return;
         }
@@ -327,17 +290,17 @@ impl Channel {
     /// Write one free into a ring, by a thread that is named if the ring is of several.
     pub fn write_free(&self, ring: usize, by: Option<u32>, time: u64, address: u64) {
         let place = |kind: u8, address: u64| u64::from(kind) << 56 | address;
-        let name = by.map(|thread| (place(EXTRA_THREAD, thread.into()), 0));
-        let free = (place(Kind::Free as u8, address), time << SIZE_BITS);
-        for (first, second) in name.into_iter().chain([free]) {
+        let name = by.map(|thread| [place(words::EXTRA_THREAD, thread.into()), 0]);
+        let free = [place(Kind::Free as u8, address), time << words::SIZE_BITS];
+        for word in name.into_iter().chain([free]).flatten() {
             let head = &self.rings()[ring].head.0;
             let index = head.load(Ordering::Relaxed);
-            let at = ring * RING_EVENTS + index as usize % RING_EVENTS;
-            // SAFETY: as above.
+            // SAFETY: in the ring; the test that calls this has no other thread.
             unsafe {
-                let events = self.memory.add(EVENTS_AT).cast::<RawEvent>();
-                events.add(at).write(RawEvent { first, second });
-            }
+                self.words(ring)
+                    .add(index as usize % RING_WORDS)
+                    .write(word)
+            };
             head.store(index + 1, Ordering::Release);
         }
     }
@@ -348,36 +311,6 @@ impl Drop for Channel {
         // SAFETY: the mapping that create() made; the references into it have ended.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), BYTES) };
     }
-}
-
-/// What the events before one say about it.
-#[derive(Clone, Copy)]
-struct Extra {
-    thread: u32,
-    size: u64,
-    stack: u32,
-}
-
-impl Extra {
-    #[inline]
-    fn event(&self, kind: Kind, raw: RawEvent, time: u64) -> Event {
-        let size = raw.second & SIZE_MAX;
-        Event {
-            time,
-            address: raw.address(),
-            size: if size == SIZE_MAX { self.size } else { size },
-            stack: self.stack,
-            kind,
-            alignment_log2: (raw.first >> 48) as u8,
-        }
-    }
-}
-
-/// The time of which the low bits are known, and that it is less than an hour from another one.
-fn full_time(low: u64, near: u64) -> u64 {
-    let shift = u64::BITS - TIME_BITS;
-    let ahead = (low.wrapping_sub(near) << shift) as i64 >> shift;
-    near.wrapping_add_signed(ahead)
 }
 
 pub fn futex_wake(word: &AtomicU32) {

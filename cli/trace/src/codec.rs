@@ -1,7 +1,7 @@
 //! A chunk's events as columns of small numbers, which compress well: `docs/trace-format.md`.
 
 use crate::event::{Event, Kind};
-use std::io;
+use std::{io, slice};
 
 /// The most events a chunk may have.
 pub const CHUNK_EVENTS: usize = 1 << 16;
@@ -29,44 +29,6 @@ pub fn put(column: &mut Vec<u8>, mut value: u64) {
         value >>= 7;
     }
     column.push(value as u8);
-}
-
-/// Bytes to be compressed together. They have room before they are put, so that each takes no more than
-/// a comparison: the recorder waits for the encoder.
-#[derive(Default)]
-struct Column(Vec<u8>);
-
-impl Column {
-    fn make_room(&mut self, bytes: usize) {
-        self.0.reserve(bytes.saturating_sub(self.0.len()));
-    }
-
-    /// # Safety
-    /// There has to be room.
-    #[inline]
-    unsafe fn put_byte(&mut self, byte: u8) {
-        let length = self.0.len();
-        debug_assert!(length < self.0.capacity());
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.0.as_mut_ptr().add(length).write(byte);
-            self.0.set_len(length + 1);
-        }
-    }
-
-    /// # Safety
-    /// There has to be room for `NUMBER_BYTES`.
-    #[inline]
-    unsafe fn put(&mut self, mut value: u64) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            while value >= 0x80 {
-                self.put_byte(value as u8 | 0x80);
-                value >>= 7;
-            }
-            self.put_byte(value as u8);
-        }
-    }
 }
 
 /// Take one number off the front; None at the end, or when it has no end.
@@ -172,12 +134,9 @@ const HEAD_BYTES: usize = 12 + 16 + COLUMNS * 8;
 pub struct Encoder {
     head: ChunkHead,
     before: Before,
-    columns: [Column; COLUMNS],
-    /// Events that the columns have room for.
-    room: usize,
-    has_stacks: bool,
-    /// Events that give a block.
-    given: usize,
+    /// Each has room for a chunk's events; memory that is not touched costs nothing.
+    columns: [Vec<u8>; COLUMNS],
+    packed: Vec<u8>,
 }
 
 impl Encoder {
@@ -189,10 +148,8 @@ impl Encoder {
                 ..ChunkHead::default()
             },
             before: Before::new(0),
-            columns: Default::default(),
-            room: 0,
-            has_stacks: false,
-            given: 0,
+            columns: std::array::from_fn(|_| Vec::with_capacity(CHUNK_EVENTS * NUMBER_BYTES)),
+            packed: Vec::new(),
         }
     }
 
@@ -204,9 +161,7 @@ impl Encoder {
             ..ChunkHead::default()
         };
         self.before = Before::new(0);
-        self.columns.iter_mut().for_each(|column| column.0.clear());
-        self.has_stacks = false;
-        self.given = 0;
+        self.columns.iter_mut().for_each(Vec::clear);
     }
 
     pub fn head(&self) -> ChunkHead {
@@ -219,62 +174,37 @@ impl Encoder {
             && u64::from(self.head.count) + events <= CHUNK_EVENTS as u64
     }
 
-    #[inline(always)] // into the loop that takes events from a ring: they never lie in memory
-    pub fn push(&mut self, event: &Event) {
-        if self.head.count as usize >= self.room {
-            self.make_room();
-        }
-        if self.head.count == 0 {
-            self.head.first = event.time;
-            self.before = Before::new(event.time);
-        }
-        // SAFETY: there is room for another event, and in each column it puts one number at most.
-        unsafe { self.put(event) };
-        self.head.last = self.before.time;
-        self.head.count += 1;
+    pub fn push(&mut self, event: Event) {
+        self.pen().push(event);
     }
 
+    /// What writes several events.
+    pub fn pen(&mut self) -> Pen<'_> {
+        Pen {
+            ends: std::array::from_fn(|number| {
+                let column = &mut self.columns[number];
+                column.as_mut_ptr().wrapping_add(column.len())
+            }),
+            first_kind: self.columns[KINDS].as_mut_ptr(),
+            time: self.before.time,
+            last_given: self.before.last_given,
+            taken: self.before.taken,
+            has_stacks: !self.columns[STACKS].is_empty(),
+            encoder: self,
+        }
+    }
+
+    /// How many of the kinds that end there give a block.
+    ///
+    /// # Safety
+    /// They have been written.
     #[cold]
-    fn make_room(&mut self) {
-        self.room = (self.room * 2).max(1024);
-        for column in &mut self.columns {
-            column.make_room(self.room * NUMBER_BYTES);
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn put(&mut self, event: &Event) {
-        let [kinds, times, sizes, given, taken, alignments, stacks] = &mut self.columns;
+    unsafe fn given_in(&self, end: *const u8) -> usize {
+        let kinds = self.columns[KINDS].as_ptr();
         // SAFETY: the caller's promise.
-        unsafe {
-            if event.time > self.before.time {
-                kinds.put_byte(event.kind as u8);
-                times.put(event.time - self.before.time);
-                self.before.time = event.time;
-            } else {
-                kinds.put_byte(event.kind as u8 | SAME_TIME);
-            }
-            if !event.kind.gives() {
-                taken.put(way(self.before.taken, event.address));
-                self.before.taken = event.address;
-                return;
-            }
-            let class = class_of(event.size);
-            sizes.put(event.size);
-            given.put(way(self.before.near(class), event.address));
-            self.before.note_given(class, event.address);
-            if event.kind == Kind::Aligned {
-                alignments.put_byte(event.alignment_log2);
-            }
-            if event.stack != 0 && !self.has_stacks {
-                self.has_stacks = true;
-                stacks.0.resize(self.given, 0); // those before had none
-            }
-            if self.has_stacks {
-                stacks.put(event.stack.into());
-            }
-            self.given += 1;
-        }
+        let kinds = unsafe { slice::from_raw_parts(kinds, end.offset_from(kinds) as usize) };
+        let gives = |&number: &u8| Kind::from_number(number & !SAME_TIME).is_some_and(Kind::gives);
+        kinds.iter().filter(|&number| gives(number)).count()
     }
 
     /// The chunk as a record's contents.
@@ -291,19 +221,133 @@ impl Encoder {
         out.extend(head.first.to_le_bytes());
         out.extend(head.last.to_le_bytes());
         out.resize(start + HEAD_BYTES, 0);
-        for (number, Column(column)) in self.columns.iter().enumerate() {
-            let mut packed = 0;
+        for (number, column) in self.columns.iter().enumerate() {
+            self.packed.clear();
             if !column.is_empty() {
-                let at = out.len();
-                out.resize(at + zstd::zstd_safe::compress_bound(column.len()), 0);
-                packed = compressor.compress_to_buffer(column, &mut out[at..])?;
-                out.truncate(at + packed);
+                let most = zstd::zstd_safe::compress_bound(column.len());
+                self.packed.reserve(most);
+                compressor.compress_to_buffer(column, &mut self.packed)?;
             }
             let at = start + 28 + number * 8;
             out[at..at + 4].copy_from_slice(&(column.len() as u32).to_le_bytes());
-            out[at + 4..at + 8].copy_from_slice(&(packed as u32).to_le_bytes());
+            out[at + 4..at + 8].copy_from_slice(&(self.packed.len() as u32).to_le_bytes());
+            out.extend(&self.packed);
         }
         Ok(())
+    }
+}
+
+/// Writes events of one thread into a chunk. All that it needs for one is its own, so that a loop that writes
+/// many has it in registers: the recorder waits for it.
+pub struct Pen<'a> {
+    encoder: &'a mut Encoder,
+    /// Of each column.
+    ends: [*mut u8; COLUMNS],
+    first_kind: *mut u8,
+    time: u64,
+    last_given: u64,
+    taken: u64,
+    has_stacks: bool,
+}
+
+impl Pen<'_> {
+    #[inline(always)] // into the loop that takes events from a ring: they never lie in memory
+    pub fn push(&mut self, event: Event) {
+        let end = self.first_kind.wrapping_add(CHUNK_EVENTS);
+        assert!(
+            self.ends[KINDS] < end,
+            "a chunk has {CHUNK_EVENTS} events at most"
+        );
+        // SAFETY: each column has room for a number of each of the chunk's events, and gets one at most.
+        unsafe { self.put(event) };
+    }
+
+    #[inline(always)]
+    unsafe fn put(&mut self, event: Event) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut kind = event.kind as u8;
+            if event.time <= self.time {
+                kind |= SAME_TIME;
+            } else {
+                if self.ends[KINDS] == self.first_kind {
+                    self.encoder.head.first = event.time;
+                    kind |= SAME_TIME;
+                } else {
+                    self.put_number(TIMES, event.time - self.time);
+                }
+                self.time = event.time;
+            }
+            self.put_byte(KINDS, kind);
+            if !event.kind.gives() {
+                self.put_number(TAKEN, way(self.taken, event.address));
+                self.taken = event.address;
+                return;
+            }
+            self.put_number(SIZES, event.size);
+            let near = &mut self.encoder.before.given[class_of(event.size)];
+            let from = if *near == 0 { self.last_given } else { *near };
+            *near = event.address;
+            self.last_given = event.address;
+            self.put_number(GIVEN, way(from, event.address));
+            if event.kind == Kind::Aligned {
+                self.put_byte(ALIGNMENTS, event.alignment_log2);
+            }
+            if event.stack != 0 && !self.has_stacks {
+                self.has_stacks = true;
+                let before = self.encoder.given_in(self.ends[KINDS]) - 1; // they had none
+                self.ends[STACKS].write_bytes(0, before);
+                self.ends[STACKS] = self.ends[STACKS].add(before);
+            }
+            if self.has_stacks {
+                self.put_number(STACKS, event.stack.into());
+            }
+        }
+    }
+
+    /// # Safety
+    /// There has to be room.
+    #[inline(always)]
+    unsafe fn put_byte(&mut self, column: usize, byte: u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.ends[column].write(byte);
+            self.ends[column] = self.ends[column].add(1);
+        }
+    }
+
+    /// # Safety
+    /// There has to be room for `NUMBER_BYTES`.
+    #[inline(always)]
+    unsafe fn put_number(&mut self, column: usize, mut value: u64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            while value >= 0x80 {
+                self.put_byte(column, value as u8 | 0x80);
+                value >>= 7;
+            }
+            self.put_byte(column, value as u8);
+        }
+    }
+}
+
+impl Drop for Pen<'_> {
+    fn drop(&mut self) {
+        let Encoder {
+            head,
+            before,
+            columns,
+            ..
+        } = &mut *self.encoder;
+        for (column, end) in columns.iter_mut().zip(self.ends) {
+            // SAFETY: `end` is in the column's memory, and what is before it has been written.
+            unsafe { column.set_len(end.offset_from(column.as_ptr()) as usize) };
+        }
+        head.count = columns[KINDS].len() as u32;
+        head.last = self.time;
+        before.time = self.time;
+        before.last_given = self.last_given;
+        before.taken = self.taken;
     }
 }
 

@@ -1,8 +1,10 @@
 //! Takes the events that recorded programs leave in the channel, and writes them to a trace.
 
-use crate::channel::{self, Channel, NewStack, TIME_SHIFT, clock};
-use crate::codec::Encoder;
+use crate::channel::{self, Channel, TIME_SHIFT, Visitor, clock};
+use crate::codec::{CHUNK_EVENTS, Encoder, Pen};
+use crate::event::Event;
 use crate::format::{Module, Modules, Process, Reason, Tag};
+use crate::words::NewStack;
 use crate::writer::{Writer, Written};
 use hakmem_lab::error::Result;
 use std::collections::HashMap;
@@ -15,6 +17,9 @@ use std::time::{Duration, Instant};
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
 const LOOK_FOR_DEAD_EVERY: Duration = Duration::from_millis(100);
 const SLEEP: Duration = Duration::from_millis(10);
+
+// What a ring holds fits into a chunk.
+const _: () = assert!(channel::RING_WORDS <= CHUNK_EVENTS);
 
 /// A program that introduced itself.
 struct Known {
@@ -41,6 +46,13 @@ pub struct Collector<'a> {
     pub processes: u64,
     /// Why nothing more is written.
     pub stopped: Option<Reason>,
+}
+
+impl Visitor for Pen<'_> {
+    #[inline(always)]
+    fn visit(&mut self, _: u32, event: Event) {
+        self.push(event);
+    }
 }
 
 /// The time now, in the trace's units.
@@ -82,7 +94,7 @@ impl<'a> Collector<'a> {
             // In this order: what a thread wrote before it closed its ring is then pending.
             let is_closed = self.is_closed(ring);
             let pending = self.channel.pending(ring);
-            if pending as usize >= channel::RING_EVENTS / 2 || pending > 0 && (is_late || is_closed)
+            if pending as usize >= channel::RING_WORDS / 2 || pending > 0 && (is_late || is_closed)
             {
                 self.drain(ring)?;
                 has_worked = true;
@@ -259,9 +271,7 @@ impl<'a> Collector<'a> {
             times,
             ..
         } = self;
-        channel.take(index, end, now(), &mut times[index], stacks, |_, event| {
-            encoder.push(event);
-        });
+        channel.take(index, end, now(), &mut times[index], stacks, encoder.pen());
         self.write_stacks(process)
     }
 

@@ -25,8 +25,17 @@ impl Kind {
         Kind::ReallocTo,
     ];
 
+    #[inline]
     pub fn from_number(number: u8) -> Option<Kind> {
-        Kind::ALL.get(usize::from(number).checked_sub(1)?).copied()
+        Some(match number {
+            1 => Kind::Malloc,
+            2 => Kind::Calloc,
+            3 => Kind::Aligned,
+            4 => Kind::Free,
+            5 => Kind::ReallocFrom,
+            6 => Kind::ReallocTo,
+            _ => return None,
+        })
     }
 
     /// Does it return a block? The others take one.

@@ -20,4 +20,5 @@ pub mod replay;
 pub mod replayer;
 mod slots;
 pub mod symbols;
+mod words;
 pub mod writer;

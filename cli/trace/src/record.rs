@@ -37,7 +37,7 @@ pub struct Recorded {
 
 /// A time that is long enough for the first guess at the clock's speed.
 const CALIBRATION: Duration = Duration::from_millis(5);
-/// A process's only thread asks for the time of one event in 16 while that is less than this apart.
+/// A process's only thread asks for the time of one event in 32 while that is less than this apart.
 const BURST: Duration = Duration::from_micros(2);
 
 pub fn record(options: &Options) -> Result<Recorded> {

@@ -65,7 +65,7 @@ pub fn write_begun(path: &Path, threads: &Threads, chunk_events: usize) -> Write
     for (&thread, events) in threads {
         for chunk in events.chunks(chunk_events) {
             let mut encoder = Encoder::new(1, thread);
-            chunk.iter().for_each(|event| encoder.push(event));
+            chunk.iter().for_each(|event| encoder.push(*event));
             writer.chunk(&mut encoder).unwrap();
         }
     }

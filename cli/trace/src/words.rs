@@ -1,0 +1,155 @@
+//! What the words of a ring say: the layout of events in `record/channel.h`.
+
+use crate::channel::RING_WORDS;
+use crate::event::{Event, Kind};
+
+const TIME_BITS: u32 = 40;
+pub const SIZE_BITS: u32 = 24;
+const SIZE_MAX: u64 = (1 << SIZE_BITS) - 1;
+const SHORT_SIZE_BITS: u32 = 16;
+const SHORT_UNIT_LOG2: u32 = 3;
+const SHORT_KIND_AT: u32 = 61;
+
+const EXTRA_SIZE: u8 = 16;
+const EXTRA_STACK: u8 = 17;
+pub const EXTRA_THREAD: u8 = 18;
+const EXTRA_NEW_STACK: u8 = 19;
+
+/// A call stack's number, and its return addresses.
+pub type NewStack = (u32, Vec<u64>);
+
+/// An event, or what precedes it, that takes two words.
+#[derive(Clone, Copy)]
+pub struct Long {
+    first: u64,
+    second: u64,
+}
+
+impl Long {
+    /// The kind's, or an extra's.
+    fn number(self) -> u8 {
+        (self.first >> 56) as u8
+    }
+
+    #[inline]
+    pub fn kind(self) -> Option<Kind> {
+        Kind::from_number(self.number())
+    }
+
+    /// Of which the low bits are known; it is less than an hour from another one.
+    #[inline]
+    pub fn time(self, near: u64) -> u64 {
+        let low = self.second >> SIZE_BITS;
+        let shift = u64::BITS - TIME_BITS;
+        let ahead = (low.wrapping_sub(near) << shift) as i64 >> shift;
+        near.wrapping_add_signed(ahead)
+    }
+
+    fn alignment_log2(self) -> u8 {
+        (self.first >> 48) as u8
+    }
+
+    fn address(self) -> u64 {
+        self.first & 0xffff_ffff_ffff
+    }
+}
+
+/// A ring's words, by their numbers since its beginning.
+#[derive(Clone, Copy)]
+pub struct Words(*const u64);
+
+impl Words {
+    /// # Safety
+    /// `first` is a ring's, and stays mapped; up to where the ring is asked for, it was published.
+    pub unsafe fn new(first: *const u64) -> Words {
+        Words(first)
+    }
+
+    #[inline]
+    pub fn at(self, index: u64) -> u64 {
+        // SAFETY: in the ring, and published, as the maker of this has promised.
+        unsafe { *self.0.add(index as usize % RING_WORDS) }
+    }
+
+    #[inline]
+    pub fn long(self, index: u64) -> Long {
+        Long {
+            first: self.at(index),
+            second: self.at(index + 1),
+        }
+    }
+
+    /// What precedes the long event at `index`, and where that is.
+    #[cold]
+    pub fn extra(
+        self,
+        mut index: u64,
+        end: u64,
+        mut extra: Extra,
+        stacks: &mut Vec<NewStack>,
+    ) -> (u64, Extra) {
+        while index < end {
+            let long = self.long(index);
+            match long.number() {
+                EXTRA_SIZE => extra.size = long.second,
+                EXTRA_STACK => extra.stack = long.address() as u32,
+                EXTRA_THREAD => extra.thread = long.address() as u32,
+                EXTRA_NEW_STACK => {
+                    let count = u64::from(long.alignment_log2());
+                    let frames = (0..count).map(|frame| self.at(index + 2 + frame)).collect();
+                    stacks.push((long.address() as u32, frames));
+                    index += count.next_multiple_of(2);
+                }
+                _ => break,
+            }
+            index += 2;
+        }
+        (index, extra)
+    }
+}
+
+/// What the words before an event say about it.
+#[derive(Clone, Copy)]
+pub struct Extra {
+    pub thread: u32,
+    size: u64,
+    stack: u32,
+}
+
+impl Extra {
+    #[inline]
+    pub fn of(thread: u32) -> Extra {
+        Extra {
+            thread,
+            size: 0,
+            stack: 0,
+        }
+    }
+
+    #[inline]
+    pub fn event(&self, long: Long, time: u64) -> Option<Event> {
+        let size = long.second & SIZE_MAX;
+        Some(Event {
+            time,
+            address: long.address(),
+            size: if size == SIZE_MAX { self.size } else { size },
+            stack: self.stack,
+            kind: long.kind()?,
+            alignment_log2: long.alignment_log2(),
+        })
+    }
+}
+
+/// An event of one word; None if there are two.
+#[inline]
+pub fn short_event(word: u64, time: u64) -> Option<Event> {
+    let units = word >> SHORT_SIZE_BITS & ((1 << (SHORT_KIND_AT - SHORT_SIZE_BITS)) - 1);
+    Some(Event {
+        time,
+        address: units << SHORT_UNIT_LOG2,
+        size: word & ((1 << SHORT_SIZE_BITS) - 1),
+        stack: 0,
+        kind: Kind::from_number((word >> SHORT_KIND_AT) as u8)?,
+        alignment_log2: 0,
+    })
+}

@@ -41,6 +41,7 @@ GCC_FUNCTIONS = 120
 BLOCKS, RUNS_A_BLOCK = 8, 5
 STARTS = 200
 SLEEPS_FEW, SLEEPS_MANY = 3, 13
+NO_DIFFERENCE = "no difference shown"
 COPIES_PROGRAM = ["bench_random_mixed", "1500000", "8192", "42"]
 
 
@@ -64,17 +65,21 @@ def plain_run(command: list[str]) -> tuple[float, float]:
     return time.monotonic() - start, usage.ru_utime + usage.ru_stime
 
 
-def compare(command: list[str], folder: Path, *options: str) -> tuple[list[dict], dict[str, list[str]]]:
-    """All samples, and the cells of each allocator's row."""
+def compare(command: list[str], folder: Path, *options: str) -> tuple[list[dict], list[str]]:
+    """All samples, and the lines of what it says."""
     result = folder / "result.json"
     done = subprocess.run(
         [HAKMEM, "compare", *options, "--markdown", "--export", result, "--", *command],
         env=ENVIRONMENT, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"measuring: {done.stderr.strip() or done.stdout}")
-    lines = [line.strip("|").split("|") for line in done.stdout.splitlines() if line.startswith("|")]
-    rows = {cells[0].strip(): [cell.strip() for cell in cells] for cells in lines}
-    return json.loads(result.read_text())["samples"], rows
+    return json.loads(result.read_text())["samples"], done.stdout.splitlines()
+
+
+def cells_of(lines: list[str], name: str) -> list[str]:
+    """An allocator's row of the table."""
+    rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|"))
+    return next(row for row in rows if row[0] == name)
 
 
 def ratio(ours: list[float], theirs: list[float]) -> str:
@@ -149,25 +154,36 @@ def make_libraries(folder: Path) -> dict[str, Path]:
     return copies | {"delayed": delayed}
 
 
+def cpu_verdict(lines: list[str], name: str) -> str:
+    """What compare says of the CPU time of `one` and another."""
+    said = next(line for line in lines if "the lightest on the CPU" in line)
+    if "no difference" in said:
+        return NO_DIFFERENCE
+    return "heavier" if said.startswith("one ") else "lighter" if said.startswith(f"{name} ") else "unclear"
+
+
 def copies(folder: Path, comparisons: int, runs: int | None) -> None:
     libraries = make_libraries(folder)
-    named = ",".join(f"{name}={path}" for name, path in libraries.items())
-    verdicts: dict[str, list[str]] = {"two": [], "delayed": []}
-    ratios: dict[str, list[float]] = {"two": [], "delayed": []}
     command = command_of(COPIES_PROGRAM, folder)
-    options = ["-a", named, "--baseline", "one", *(["-n", str(runs)] if runs else [])]
+    times: dict[str, list[str]] = {"two": [], "delayed": []}
+    cpus: dict[str, list[str]] = {"two": [], "delayed": []}
+    ratios: dict[str, list[float]] = {"two": [], "delayed": []}
     run_counts = []
     for _ in range(comparisons):
-        samples, rows = compare(command, folder, *options)
-        run_counts.append(max(sample["round"] for sample in samples))
-        for name in verdicts:
-            ratios[name].append(float(rows[name][3]))
-            verdicts[name].append(rows[name][5])
-    for name in verdicts:
-        found = {word: verdicts[name].count(word) for word in ["no difference shown", "slower", "faster"]}
-        said = ", ".join(f"{word} {count}" for word, count in found.items())
-        print(f"{name}: of {comparisons} comparisons {said}; ratios {min(ratios[name]):.3f} to "
-              f"{max(ratios[name]):.3f}, median {statistics.median(ratios[name]):.3f}")
+        for name in times:
+            both = f"one={libraries['one']},{name}={libraries[name]}"
+            options = ["-a", both, "--baseline", "one", *(["-n", str(runs)] if runs else [])]
+            samples, lines = compare(command, folder, *options)
+            row = cells_of(lines, name)
+            run_counts.append(max(sample["round"] for sample in samples))
+            ratios[name].append(float(row[3]))
+            times[name].append(row[5])
+            cpus[name].append(cpu_verdict(lines, name))
+    for name in times:
+        said = [", ".join(f"{word} {verdicts.count(word)}" for word in sorted(set(verdicts)))
+                for verdicts in (times[name], cpus[name])]
+        print(f"{name}: of {comparisons} comparisons by time: {said[0]}; by CPU time: {said[1]}; ratios of time "
+              f"{min(ratios[name]):.3f} to {max(ratios[name]):.3f}, median {statistics.median(ratios[name]):.3f}")
     print(f"runs of each: {min(run_counts)} to {max(run_counts)}, median {statistics.median(run_counts):.0f}")
 
 

@@ -155,3 +155,22 @@ fn slow_paths_are_timed_when_that_is_wanted() {
     let answer = workshop.hakmem(&["stats", &process.pid()]);
     answer.ended_with(0).says("slow path").says("99 % below");
 }
+
+/// A class that only one of the two moments has must not shift the others.
+#[test]
+fn what_has_changed_is_told_by_the_size_of_blocks() {
+    let workshop = Workshop::open();
+    let class = |bytes, live| format!(r#"{{"bytes": {bytes}, "live_blocks": {live}}}"#);
+    let moment = |classes: &[String]| format!(r#"{{"classes": [{}]}}"#, classes.join(", "));
+    workshop.write("before", &moment(&[class(64, 1000)]));
+    workshop.write("after", &moment(&[class(16, 7), class(64, 1500)]));
+    let answer = workshop.hakmem(&["diff", "before", "after"]);
+    let lines: Vec<Vec<&str>> = answer
+        .ended_with(0)
+        .output
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let of_64 = ["classes.64", "B.live_blocks", "1000", "1500", "+500"];
+    assert!(lines.iter().any(|line| line == &of_64), "{lines:?}");
+}

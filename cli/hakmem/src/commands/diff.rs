@@ -152,7 +152,7 @@ fn flatten(prefix: &str, value: &Value, found: &mut Vec<(String, f64)>) {
         }
         Value::Array(items) => {
             for (index, value) in items.iter().enumerate() {
-                let class = value.get("block_bytes").and_then(Value::as_u64);
+                let class = value.get("bytes").and_then(Value::as_u64);
                 let name = class.map_or(index.to_string(), |bytes| format!("{bytes} B"));
                 flatten(&below(&name), value, found);
             }

@@ -241,8 +241,13 @@ fn the_picture_shows_each_unit() {
     assert_eq!(live, 400);
     let ages = runs.iter().map(|run| run["age"].as_f64().unwrap());
     assert!(ages.clone().all(|age| (0.0..600.0).contains(&age)));
+    assert_eq!(data["by"], "size");
     for by in ["age", "owner"] {
         workshop.hakmem(&["map", &pid, "--by", by]).ended_with(0);
+        let to_page = ["map", &pid, "--by", by, "--html", "by.html"];
+        workshop.hakmem(&to_page).ended_with(0);
+        let page = std::fs::read_to_string(workshop.path("by.html")).unwrap();
+        assert!(page.contains(&format!("\"by\":\"{by}\"")), "{by}");
     }
     assert!(!html.contains("http"), "it needs no network");
     dump(&pid, &workshop.path("dump"), |_, _| {});

@@ -1,6 +1,6 @@
 //! The heap as one HTML file that needs no network: the data, and a script that draws and explains it.
 
-use super::{View, block_states, use_of};
+use super::{By, View, block_states, use_of};
 use hakmem_heap::heap::{Class, Content, Run, Super};
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
@@ -15,6 +15,8 @@ const SLABS_WITH_BLOCKS_MAX: usize = 20_000;
 struct Data<'a> {
     title: &'a str,
     summary: &'a str,
+    /// What the page begins to colour by; one of its select's values.
+    by: &'static str,
     classes: &'a [Class],
     owners: &'a [String],
     unit: u64,
@@ -68,6 +70,11 @@ pub fn draw(view: &View, title: &str, summary: &str) -> Result<String> {
     let data = Data {
         title,
         summary,
+        by: match view.by {
+            By::Class => "size",
+            By::Owner => "owner",
+            By::Age => "age",
+        },
         classes: &heap.classes,
         owners: &view.owners,
         unit: heap.unit_bytes,

@@ -1,5 +1,5 @@
 // args: 16 60000 1
-// args in tsan: 16 20000 1
+// args in tsan: 16 8000 1
 // tsan
 // secure too
 //

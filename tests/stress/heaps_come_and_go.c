@@ -1,5 +1,5 @@
 // args: 8 1000 1
-// args in tsan: 8 400 1
+// args in tsan: 8 150 1
 // tsan
 // secure too
 //

@@ -1,6 +1,6 @@
 // pages: 65536
 // args: 64 6000 1
-// args in tsan: 64 2000 1
+// args in tsan: 64 800 1
 // args in secure: 64 2500 1
 // tsan
 // secure too

@@ -1,5 +1,5 @@
 // args: 16 6000 1
-// args in tsan: 16 2000 1
+// args in tsan: 16 800 1
 // args in secure: 16 2500 1
 // tsan
 // secure too

@@ -1,4 +1,5 @@
 // args: 16 250 1
+// args in tsan: 16 80 1
 // args in aarch64: 16 80 1
 // tsan
 // secure too

@@ -1,5 +1,5 @@
 // args: 16 150000 1
-// args in tsan: 16 50000 1
+// args in tsan: 16 25000 1
 // tsan
 // secure too
 //

@@ -55,8 +55,6 @@ struct process {
 
 HAK_INTERNAL extern HAK_TLS struct recorder hak_recorder;
 HAK_INTERNAL extern struct process *hak_process;
-HAK_INTERNAL extern bool hak_with_clock;
-HAK_INTERNAL extern uint64_t hak_burst_ticks;
 
 HAK_INTERNAL bool hak_recorder_enter_slow(struct recorder *self);
 // Whatever is more than a word into a thread's own ring with room.

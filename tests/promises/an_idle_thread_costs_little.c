@@ -1,6 +1,5 @@
 // serial
 // native only
-// args: 64
 // args in secure: 160
 // A thread that has allocated a little and is idle costs at most 64 KiB more
 // than a thread that has not. In mode secure 160 KiB: two blocks of a class lie

@@ -1,7 +1,6 @@
 // static too
 // sleeps
 // native only
-// args: 16 200 1000
 // args in secure: 120 200 1000
 // After a peak of small blocks, resident memory falls to within a tenth and 4 MiB
 // of what is live, within two seconds, while the program sleeps. In mode secure: of

@@ -3,8 +3,8 @@
 // Each of `threads` lines of threads holds `chunks_per_thread` blocks of `min` … `max` bytes. A
 // thread replaces rounds × chunks_per_thread random ones of them, then starts its successor, which
 // goes on with the same blocks, and ends. So most blocks are freed by another thread than the one
-// that allocated them. With `sleep_s` 0 each line makes a fixed 10,000,000 replacements, otherwise
-// it goes on until the time is up. Answer: the mixed sum of the stamps of all blocks freed.
+// that allocated them. With `sleep_s` 0 each line makes `replacements` of them, otherwise it goes on
+// until the time is up. Answer: the mixed sum of the stamps of all blocks freed.
 #include "support/args.h"
 #include "support/block.h"
 #include "support/crew.h"
@@ -15,8 +15,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
-
-enum { FIXED_REPLACEMENTS = 10000000 };
 
 static atomic_bool time_is_up;
 static sem_t lines_done;
@@ -92,20 +90,23 @@ static struct line line_read(struct args *args, uint64_t *sleep_s, uint64_t *see
     line.size_max = (uint32_t)args_number(args, "max", 1024, line.size_min, 1 << 28);
     line.chunks = (uint32_t)args_number(args, "chunks_per_thread", 10000, 1, 1 << 28);
     line.replacements_per_life = line.chunks * args_number(args, "rounds", 1, 1, UINT32_MAX);
-    line.replacements_left = *sleep_s > 0 ? UINT64_MAX : FIXED_REPLACEMENTS;
     *seed = args_number(args, "seed", 12345, 0, UINT64_MAX);
     return line;
 }
 
 int main(int argc, char **argv)
 {
-    struct args args = args_begin(
-        argc, argv, "larson [sleep_s] [min] [max] [chunks_per_thread] [rounds] [seed] [threads]");
+    struct args args = args_begin(argc,
+                                  argv,
+                                  "larson [sleep_s] [min] [max] [chunks_per_thread] [rounds] "
+                                  "[seed] [threads] [replacements]");
     uint64_t sleep_s;
     uint64_t seed;
     struct line first = line_read(&args, &sleep_s, &seed);
     unsigned threads = (unsigned)args_number(&args, "threads", 1, 1, CREW_THREADS_MAX);
+    uint64_t replacements = args_number(&args, "replacements", 10000000, 1, UINT64_MAX - 1);
     args_end(&args);
+    first.replacements_left = sleep_s > 0 ? UINT64_MAX : replacements;
 
     pthread_attr_t detached;
     if (pthread_attr_init(&detached) != 0 ||
@@ -136,21 +137,21 @@ int main(int argc, char **argv)
     uint64_t elapsed_ns = report_clock_ns() - begin_ns;
 
     uint64_t answer = 0;
-    uint64_t replacements = 0;
+    uint64_t done = 0;
     uint64_t lives = 0;
     for (unsigned i = 0; i < threads; i++) {
         for (uint32_t chunk = 0; chunk < first.chunks; chunk++) {
             lines[i].answer += block_give(&lines[i].blocks[chunk], chunk);
         }
         answer += lines[i].answer;
-        replacements += lines[i].replacements_done;
+        done += lines[i].replacements_done;
         lives += lines[i].lives;
     }
     printf("threads started: %llu\n", (unsigned long long)lives);
     if (sleep_s > 0) {
-        report_timed(2 * replacements, elapsed_ns);
+        report_timed(2 * done, elapsed_ns);
     } else {
-        report_answer(answer, 2 * replacements, elapsed_ns);
+        report_answer(answer, 2 * done, elapsed_ns);
     }
     return 0;
 }

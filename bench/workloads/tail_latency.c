@@ -2,8 +2,8 @@
 //
 // A mixed run: random slots, mostly blocks of 16 to 1,024 bytes, some up to 256 KiB, and a burst
 // that is freed at once from time to time. Only the calls for small blocks are timed, each on its
-// own. With `seconds` 0 each thread makes a fixed number of replacements, otherwise it goes on for
-// that long. Prints the percentiles in nanoseconds, the cost of reading the clock left in. Answer:
+// own. With `seconds` 0 each thread makes `replacements` of them, otherwise it goes on for that
+// long. Prints the percentiles in nanoseconds, the cost of reading the clock left in. Answer:
 // the mixed sum of the stamps of all blocks freed.
 #include "support/args.h"
 #include "support/block.h"
@@ -21,7 +21,6 @@ enum {
     LARGE_SLOTS = 64,
     SMALL_BYTES_MAX = 1024,
     LARGE_BYTES_MAX = 256 << 10,
-    FIXED_REPLACEMENTS = 4000000,
     BURST_EVERY = 50000,
     BURST_BLOCKS = 2000,
     TIME_CHECK_EVERY = 1024,
@@ -35,7 +34,8 @@ struct member {
     _Alignas(CREW_APART_BYTES) struct block *slots;
     struct block large[LARGE_SLOTS];
     struct block burst[BURST_BLOCKS];
-    uint64_t until_ns; // 0: a fixed number of replacements
+    uint64_t until_ns; // 0: until the replacements are made
+    uint64_t replacements_wanted;
     uint64_t replacements;
     uint64_t answer;
     struct prng prng;
@@ -119,7 +119,7 @@ static void burst(struct member *member)
 static bool member_is_done(const struct member *member)
 {
     if (member->until_ns == 0) {
-        return member->replacements == FIXED_REPLACEMENTS;
+        return member->replacements == member->replacements_wanted;
     }
     return member->replacements % TIME_CHECK_EVERY == 0 && report_clock_ns() >= member->until_ns;
 }
@@ -183,10 +183,12 @@ static uint64_t percentiles_print(struct member *members, unsigned threads, doub
 
 int main(int argc, char **argv)
 {
-    struct args args = args_begin(argc, argv, "tail_latency [seconds] [threads] [seed]");
+    struct args args =
+        args_begin(argc, argv, "tail_latency [seconds] [threads] [seed] [replacements]");
     uint64_t seconds = args_number(&args, "seconds", 0, 0, 1000000);
     unsigned threads = (unsigned)args_number(&args, "threads", 1, 1, CREW_THREADS_MAX);
     uint64_t seed = args_number(&args, "seed", 1, 0, UINT64_MAX);
+    uint64_t replacements = args_number(&args, "replacements", 4000000, 1, UINT64_MAX);
     args_end(&args);
 
     struct member *members = report_table(threads, sizeof *members);
@@ -195,6 +197,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < threads; i++) {
         members[i].slots = report_table(SLOTS, sizeof(struct block));
         members[i].until_ns = seconds == 0 ? 0 : begin_ns + seconds * 1000000000u;
+        members[i].replacements_wanted = replacements;
         members[i].prng = prng_seed(seed, i);
     }
     uint64_t elapsed_ns = crew_run(threads, member_work, members, sizeof *members);

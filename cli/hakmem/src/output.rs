@@ -5,13 +5,40 @@ use clap::Args;
 use console::Term;
 use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
 use hakmem_lab::places::Places;
 use hakmem_lab::render::{self, Form};
+use hakmem_lab::{failed, whole_file};
 use std::path::PathBuf;
 
 /// In a pipe nothing is left out.
 const UNLIMITED: usize = 1000;
+
+/// A result that can be written in every form.
+pub trait Shown {
+    fn tables(&self, form: Form) -> String;
+    /// Every sample as a line.
+    fn csv(&self) -> String;
+    fn json(&self) -> Result<String>;
+    fn put_on(&self, page: &mut Page, name: &str);
+}
+
+impl Shown for Document {
+    fn tables(&self, form: Form) -> String {
+        render::render(self, form)
+    }
+
+    fn csv(&self) -> String {
+        render::csv(self)
+    }
+
+    fn json(&self) -> Result<String> {
+        Ok(self.to_text())
+    }
+
+    fn put_on(&self, page: &mut Page, name: &str) {
+        page.add_comparison(name, self);
+    }
+}
 
 #[derive(Args)]
 #[command(next_help_heading = "Output")]
@@ -41,25 +68,26 @@ impl Output {
         self.html.as_ref().map(|_| Page::open(places)).transpose()
     }
 
-    pub fn write_page(&self, page: Option<Page>, name: &str, document: &Document) -> Result<()> {
+    pub fn write_page(&self, page: Option<Page>, name: &str, shown: &impl Shown) -> Result<()> {
         if let (Some(mut page), Some(path)) = (page, &self.html) {
-            page.add_comparison(name, document);
+            shown.put_on(&mut page, name);
             page.write(path)?;
         }
         Ok(())
     }
 
-    pub fn print(&self, document: &Document) {
+    pub fn print(&self, shown: &impl Shown) -> Result<()> {
         let text = if self.json {
-            document.to_text()
+            shown.json()?
         } else if self.csv {
-            render::csv(document)
+            shown.csv()
         } else if self.markdown {
-            render::render(document, Form::Markdown)
+            shown.tables(Form::Markdown)
         } else {
-            render::render(document, terminal())
+            shown.tables(terminal())
         };
         print!("{text}");
+        Ok(())
     }
 }
 
@@ -87,6 +115,6 @@ pub fn terminal() -> Form {
 }
 
 /// Write a result to the file that the user named.
-pub fn export(document: &Document, path: Option<&PathBuf>) -> Result<()> {
-    path.map_or(Ok(()), |path| document.store(path))
+pub fn export(shown: &impl Shown, path: Option<&PathBuf>) -> Result<()> {
+    path.map_or(Ok(()), |path| whole_file::replace(path, &shown.json()?))
 }

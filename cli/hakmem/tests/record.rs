@@ -119,6 +119,28 @@ fn a_trace_that_was_cut_off_is_used_as_far_as_it_goes_and_that_is_said() {
 }
 
 #[test]
+fn a_replay_is_printed_in_the_form_that_is_asked_for() {
+    let workshop = Workshop::open();
+    workshop.hakmem(&["record", "--", "ls"]).ended_with(0);
+    let replay = |form: &str| {
+        let arguments = ["-n", "1", "-a", "glibc", "--export", "result.json", form];
+        let said = workshop.hakmem(&[&["replay", "trace.hkt"], &arguments[..]].concat());
+        said.ended_with(0);
+        said.output
+    };
+    let tables = replay("--markdown");
+    assert!(tables.contains("\n\n| allocator | time | ratio |") && tables.contains("\n| glibc | "));
+    let lines = replay("--csv");
+    assert!(lines.starts_with("allocator,round,seconds,") && lines.contains("\nglibc,0,"));
+    assert_eq!(lines.lines().count(), 2);
+    let stored = replay("--json");
+    assert_eq!(
+        stored,
+        std::fs::read_to_string(workshop.path("result.json")).unwrap()
+    );
+}
+
+#[test]
 fn an_export_takes_nothings_place() {
     let workshop = Workshop::open();
     workshop.hakmem(&["record", "--", "ls"]).ended_with(0);

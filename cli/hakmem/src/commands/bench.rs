@@ -220,7 +220,7 @@ fn measure(
     progress.finish();
     // What is there when it is stopped is on disk.
     document.store(path)?;
-    arguments.output.print(&document);
+    arguments.output.print(&document)?;
     let shown = places.relative(&path.to_string_lossy());
     eprintln!("result: {shown}");
     arguments.output.write_page(page, &shown, &document)?;

@@ -116,7 +116,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let document = campaign.document;
     progress.finish();
     if !document.samples.is_empty() || !document.refused.is_empty() {
-        arguments.output.print(&document);
+        arguments.output.print(&document)?;
         output::export(&document, arguments.export.as_ref())?;
         let name = document.variants.keys().next().map_or("", String::as_str);
         arguments.output.write_page(page, name, &document)?;

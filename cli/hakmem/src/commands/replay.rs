@@ -1,15 +1,15 @@
 //! `hakmem replay`: a trace through several allocators.
 
-use crate::output;
+use crate::output::{self, Output, Shown};
 use crate::page::Page;
 use clap::Args;
 use hakmem_lab::allocator::{BASELINE, Catalogue, OURS};
 use hakmem_lab::error::Result;
 use hakmem_lab::places::Places;
-use hakmem_lab::render::{Cell, Table, Tone, duration, memory};
+use hakmem_lab::render::{Cell, Form, Table, Tone, duration, field, memory};
 use hakmem_lab::statistics::{Difference, median, ratio};
 use hakmem_lab::summary::RUNS_MIN;
-use hakmem_lab::{failed, interrupt, whole_file};
+use hakmem_lab::{failed, interrupt};
 use hakmem_trace::replay::{Options, ReplayDocument, Run, replay};
 use hakmem_trace::replayer::{self, Touch};
 use indicatif::ProgressBar;
@@ -21,9 +21,12 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   hakmem replay trace.hkt                        # under hakmem and glibc
-  hakmem replay trace.hkt --all
+  hakmem replay trace.hkt --all --markdown       # the table for a document
   hakmem replay trace.hkt -a hakmem,jemalloc -n 10 --export replay.json
   hakmem replay trace.hkt --all --html page.html # with curves of memory and of latencies";
+
+const CSV_COLUMNS: &str =
+    "allocator,round,seconds,failed,resident_peak_bytes,resident_end_bytes,overhead";
 
 /// Replay a trace under several allocators: time, latency, memory, fragmentation
 #[derive(Args)]
@@ -58,12 +61,8 @@ pub struct Arguments {
     /// Write the whole result, with every sample, into a file
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
-    /// Print the whole result as JSON
-    #[arg(long)]
-    json: bool,
-    /// Also write one HTML page with plots, which needs no network
-    #[arg(long, value_name = "PAGE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What the measured process runs; not for users
@@ -101,11 +100,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         own_path: env::current_exe()
             .map_err(|error| failed!("cannot find this command's own path: {error}"))?,
     };
-    let page = arguments
-        .html
-        .as_ref()
-        .map(|_| Page::open(&places))
-        .transpose()?;
+    let page = arguments.output.page(&places)?;
     interrupt::install();
     let bar = ProgressBar::new_spinner();
     let document = replay(&options, |line| match line.strip_prefix("warning") {
@@ -116,20 +111,13 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         }
     })?;
     bar.finish_and_clear();
-    let text = serde_json::to_string_pretty(&document)
-        .map_err(|error| failed!("cannot write JSON: {error}"))?;
-    if arguments.json {
-        println!("{text}");
-    } else if !document.runs.is_empty() {
-        print(&document, &arguments.baseline);
-    }
-    if let Some(path) = &arguments.export {
-        whole_file::replace(path, &text)?;
-    }
-    if let (Some(mut page), Some(path)) = (page, &arguments.html) {
-        page.add_replay(&document.trace, &document);
-        page.write(path)?;
-    }
+    let shown = Replayed {
+        document: &document,
+        baseline: &arguments.baseline,
+    };
+    arguments.output.print(&shown)?;
+    output::export(&shown, arguments.export.as_ref())?;
+    arguments.output.write_page(page, &document.trace, &shown)?;
     for refused in &document.refused {
         eprintln!("hakmem: {}: refused: {}", refused.allocator, refused.reason);
     }
@@ -158,15 +146,65 @@ pub fn execute_inside(arguments: InsideArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(document: &ReplayDocument, baseline: &str) {
-    println!(
-        "{:.70}: {} operations of {} thread{}, at most {} live\n",
+/// A replay's result, and what its ratios are against.
+struct Replayed<'a> {
+    document: &'a ReplayDocument,
+    baseline: &'a str,
+}
+
+impl Shown for Replayed<'_> {
+    fn tables(&self, form: Form) -> String {
+        if self.document.runs.is_empty() {
+            return String::new();
+        }
+        format!(
+            "{}\n\n{}\n\n{}\n",
+            heading(self.document),
+            table(self.document, self.baseline).render(form),
+            legend(self.document, self.baseline)
+        )
+    }
+
+    fn csv(&self) -> String {
+        let mut text = String::from(CSV_COLUMNS);
+        for run in &self.document.runs {
+            text.push_str(&format!(
+                "\n{},{},{},{},{},{},{}",
+                field(&run.allocator),
+                run.round,
+                run.seconds,
+                run.failed,
+                run.resident_peak,
+                run.resident_end(),
+                self.document.overhead(run)
+            ));
+        }
+        text + "\n"
+    }
+
+    fn json(&self) -> Result<String> {
+        serde_json::to_string_pretty(self.document)
+            .map(|text| text + "\n")
+            .map_err(|error| failed!("cannot write JSON: {error}"))
+    }
+
+    fn put_on(&self, page: &mut Page, name: &str) {
+        page.add_replay(name, self.document);
+    }
+}
+
+fn heading(document: &ReplayDocument) -> String {
+    format!(
+        "{:.70}: {} operations of {} thread{}, at most {} live",
         document.command.join(" ").replace('\n', " "),
         document.operations,
         document.threads,
         if document.threads == 1 { "" } else { "s" },
         memory(document.live_bytes_peak as f64 / 1024.0)
-    );
+    )
+}
+
+fn table(document: &ReplayDocument, baseline: &str) -> Table {
     let mut table = Table::default();
     table.text_column("allocator", 0);
     let heads = [
@@ -194,7 +232,10 @@ fn print(document: &ReplayDocument, baseline: &str) {
     for name in names {
         table.row(row(document, name, baseline, &seconds));
     }
-    println!("{}", table.render(output::terminal()));
+    table
+}
+
+fn legend(document: &ReplayDocument, baseline: &str) -> String {
     let runs = document
         .allocators
         .keys()
@@ -213,14 +254,15 @@ fn print(document: &ReplayDocument, baseline: &str) {
     } else {
         format!(" Latencies include the clock, {:.0} ns.", document.clock_ns)
     };
-    println!(
-        "time: median of {runs} run{plural}; ratio: against {baseline}, {certainty}. peak, end: resident \
-         memory beyond\nwhat was there before. overhead: resident over live memory, on average.{clock}"
-    );
     let failed: u64 = document.runs.iter().map(|run| run.failed).sum();
-    if failed > 0 {
-        println!("{failed} allocations got no memory");
-    }
+    let failed = match failed {
+        0 => String::new(),
+        calls => format!("\n{calls} allocations got no memory"),
+    };
+    format!(
+        "time: median of {runs} run{plural}; ratio: against {baseline}, {certainty}. peak, end: resident \
+         memory beyond\nwhat was there before. overhead: resident over live memory, on average.{clock}{failed}"
+    )
 }
 
 fn row(

@@ -39,7 +39,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let Arguments { sources, output } = arguments;
     if let ([source], None) = (&sources[..], &output.html) {
         if !source.is_dir() && !is_for_page(source) {
-            output.print(&Document::load(source)?);
+            output.print(&Document::load(source)?)?;
             return Ok(ExitCode::SUCCESS);
         }
     }

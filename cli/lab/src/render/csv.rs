@@ -11,8 +11,8 @@ pub fn csv(document: &Document) -> String {
     text.push('\n');
     for one in &document.samples {
         let fields = [
-            quoted(&one.variant),
-            quoted(&one.allocator),
+            field(&one.variant),
+            field(&one.allocator),
             one.round.to_string(),
             one.wall_s.to_string(),
             one.cpu_s.to_string(),
@@ -28,7 +28,7 @@ pub fn csv(document: &Document) -> String {
             or_empty(one.group_peak_kib),
             or_empty(one.after_peak_kib),
             one.process_count.to_string(),
-            quoted(&one.answer),
+            field(&one.answer),
         ];
         text.push_str(&fields.join(","));
         text.push('\n');
@@ -40,7 +40,8 @@ fn or_empty(kib: Option<u64>) -> String {
     kib.map_or(String::new(), |kib| kib.to_string())
 }
 
-fn quoted(text: &str) -> String {
+/// A field, so that what is in it ends neither it nor its line.
+pub fn field(text: &str) -> String {
     if text.contains([',', '"', '\n']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

@@ -7,7 +7,7 @@ mod features;
 mod number;
 mod table;
 
-pub use csv::csv;
+pub use csv::{csv, field};
 pub use features::MINIMAL;
 pub use number::{duration, memory};
 pub use table::{Cell, Form, Table, Tone};

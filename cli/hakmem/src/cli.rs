@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 const EXAMPLES: &str = "\
 Examples:
   hakmem run -- python3 app.py            a program under hakmem, and proof that it is
-  hakmem compare -- ./server --bench      the same program under every allocator: who wins, how certain
+  hakmem compare -- ./server --bench      under every allocator: who wins, how certainly
   hakmem verify 4711                      which allocator a process really uses
   hakmem record -- ./server               every allocation, into trace.hkt
   hakmem replay trace.hkt --all           that trace through every allocator

@@ -152,8 +152,12 @@ pub struct Refused {
 impl Document {
     pub fn load(path: &Path) -> Result<Document> {
         let text = fs::read(path).map_err(|error| usage!("{}: {error}", path.display()))?;
-        let found: serde_json::Value = serde_json::from_slice(&text)
-            .map_err(|error| usage!("{} is no result file: {error}", path.display()))?;
+        let found: serde_json::Value = serde_json::from_slice(&text).map_err(|error| {
+            usage!(
+                "{} is no result file: {error}; bench and compare --export write one",
+                path.display()
+            )
+        })?;
         match found.get("format").and_then(serde_json::Value::as_u64) {
             Some(1 | 2) => {}
             Some(other) => {
@@ -162,7 +166,12 @@ impl Document {
                     path.display()
                 ));
             }
-            None => return Err(usage!("{} is no result file", path.display())),
+            None => {
+                return Err(usage!(
+                    "{} is no result file; bench and compare --export write one",
+                    path.display()
+                ));
+            }
         }
         serde_json::from_value(found)
             .map_err(|error| usage!("{} is damaged: {error}", path.display()))

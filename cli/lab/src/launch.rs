@@ -15,6 +15,7 @@ use crate::watch::{self, Timeline, Watched};
 use crate::{failed, usage};
 use nix::fcntl::OFlag;
 use nix::libc;
+use nix::sys::signal::Signal;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -52,6 +53,11 @@ pub struct Request {
 pub enum End {
     Exited(i32),
     Signaled(i32),
+}
+
+/// As `SIGSEGV`; a number where the signal has no name.
+pub fn signal_name(signal: i32) -> String {
+    Signal::try_from(signal).map_or_else(|_| format!("signal {signal}"), |name| name.to_string())
 }
 
 /// What one run of a command was.

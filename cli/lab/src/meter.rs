@@ -9,7 +9,7 @@ use crate::control_group::Groups;
 use crate::document::Sample;
 use crate::error::{Error, Result};
 use crate::interrupt;
-use crate::launch::{End, Request, Run, Running};
+use crate::launch::{End, Request, Run, Running, signal_name};
 use crate::machine;
 use crate::process::Blind;
 use crate::proof::Proof;
@@ -196,9 +196,8 @@ impl LinuxMeter {
             // A server without a command that ends it is ended by us.
             End::Signaled(nix::libc::SIGTERM) if workload.server.is_some() => {}
             End::Signaled(signal) => {
-                let name = nix::sys::signal::Signal::try_from(signal)
-                    .map_or_else(|_| format!("signal {signal}"), |signal| signal.to_string());
-                return refuse(format!("ended by {name}{}", self.last_line(errors)));
+                let (name, line) = (signal_name(signal), self.last_line(errors));
+                return refuse(format!("ended by {name}{line}"));
             }
             End::Exited(code) if code != 0 && matches!(workload.judge, Judge::Answer(_)) => {
                 return refuse(format!("exit code {code}{}", self.last_line(errors)));

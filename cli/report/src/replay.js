@@ -76,6 +76,9 @@ function summary(result, names, runsOf, overhead, end) {
 }
 
 function memory(result, names, runsOf) {
+    if (result.live.length < 2) {
+        return about("The trace is so short that memory was read once: the table has it.");
+    }
     const moments = result.live.map((live) => live.seconds - result.live[0].seconds);
     const series = names.map((one) => ({
         name: one,

@@ -8,6 +8,7 @@ use crate::replayer::{Replayed, SIZE_LIMITS, Task, Touch};
 use hakmem_lab::allocator::{Allocator, libc_path};
 use hakmem_lab::document::AllocatorRecord;
 use hakmem_lab::error::Result;
+use hakmem_lab::launch::signal_name;
 use hakmem_lab::machine::{self, Machine};
 use hakmem_lab::{failed, interrupt, usage};
 use indexmap::IndexMap;
@@ -298,7 +299,8 @@ fn run_once(
             .unwrap_or_default()
             .trim_start_matches("hakmem: ");
         return Err(match status.signal() {
-            Some(signal) => failed!("the replay was ended by signal {signal} {line}"),
+            Some(signal) if line.is_empty() => failed!("ended by {}", signal_name(signal)),
+            Some(signal) => failed!("ended by {}: {line}", signal_name(signal)),
             None => failed!("{line}"),
         });
     }

@@ -31,7 +31,7 @@ Examples:
   hakmem bench -a hakmem,mimalloc3,glibc        some allocators
   hakmem bench -a hakmem,hakmem+HAKMEM_DECAY_MS=0,other=/path/lib.so
   hakmem bench --real                           real programs instead of our own
-  hakmem bench --features                       what each feature costs and gains, alone and in company
+  hakmem bench --features                       what each feature costs and gains
   hakmem bench --quick                          does it all work? small inputs, no figures
   hakmem bench --resume FILE                    after Ctrl-C: nothing finished is lost
   hakmem bench --check                          has anything become worse since the last result?

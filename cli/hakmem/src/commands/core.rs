@@ -11,6 +11,7 @@ use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::judge::{self, Description, State};
 use hakmem_lab::error::Result;
+use hakmem_lab::launch::signal_name;
 use hakmem_lab::render::{Form, Tone};
 use hakmem_trace::symbols::Names;
 use nix::sys::signal::Signal;
@@ -186,9 +187,7 @@ fn death(core: &CoreFile) -> String {
     let by = signal
         .filter(|signal| ![0, Signal::SIGSTOP as i32].contains(signal))
         .map_or("stopped, not ended by a signal".into(), |signal| {
-            let name = Signal::try_from(signal)
-                .map_or(format!("signal {signal}"), |name| name.to_string());
-            format!("ended by {name}")
+            format!("ended by {}", signal_name(signal))
         });
     let thread = story
         .threads

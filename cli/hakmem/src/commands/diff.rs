@@ -17,7 +17,8 @@ const EXAMPLES: &str = "\
 Examples:
   hakmem leaks 4711 --save one.json; sleep 600; hakmem leaks 4711 --save two.json
   hakmem diff one.json two.json
-  hakmem stats 4711 --json > one.json; sleep 600; hakmem stats 4711 --json > two.json; hakmem diff one.json two.json
+  hakmem stats 4711 --json > one.json; sleep 600; hakmem stats 4711 --json > two.json
+  hakmem diff one.json two.json
 
 Two profiles (profile --save, leaks --save) are compared by call stack, two of 'stats --json'
 figure by figure.";

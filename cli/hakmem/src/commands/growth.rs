@@ -137,10 +137,13 @@ impl Moment {
             .collect();
         rows.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
         let known: f64 = rows.iter().map(|(change, _)| change).sum();
+        let rest = difference(before.resident_bytes, self.resident_bytes) - known;
+        if rows.is_empty() && rest == 0.0 {
+            return "it holds what it held before".into();
+        }
         for (change, name) in rows {
             table.row(vec![Cell::new(name), Cell::new(signed(change))]);
         }
-        let rest = difference(before.resident_bytes, self.resident_bytes) - known;
         if rest != 0.0 {
             table.row(vec![
                 Cell::toned("remainder", Tone::Faint),

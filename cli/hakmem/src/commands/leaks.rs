@@ -23,8 +23,9 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "\
 Examples:
   hakmem leaks --exit -- ./program argument       every block that is left at its end
-  HAKMEM_SAMPLE_BYTES=524288 hakmem run -- server; hakmem leaks $(pidof server)
-  hakmem leaks 4711 --save one.json; sleep 600; hakmem leaks 4711 --save two.json; hakmem diff one.json two.json
+  HAKMEM_SAMPLE_BYTES=524288 hakmem run -- ./server & sleep 60; hakmem leaks $!
+  hakmem leaks 4711 --save one.json; sleep 600; hakmem leaks 4711 --save two.json
+  hakmem diff one.json two.json
   hakmem leaks --core core.4711
 
 What lives is not what leaks: look for old blocks of which there are more and more. With --exit

@@ -418,9 +418,10 @@ fn top_sites(question: &TopSites) -> Result<()> {
     }
     for site in &sites {
         println!(
-            "{} in {} blocks; live at the end {} in {}; at most {}",
+            "{} in {} block{}; live at the end {} in {}; at most {}",
             bytes(site.bytes),
             count(site.count),
+            if site.count == 1 { "" } else { "s" },
             bytes(site.live_bytes),
             count(site.live_blocks),
             bytes(site.live_bytes_peak)

@@ -408,10 +408,12 @@ fn advice(proof: &Proof, expected: &Allocator) -> Option<String> {
     }
     let library = expected.library.as_deref()?;
     (!owners.contains(library)).then(|| {
-        format!(
-            "it was not preloaded: 'hakmem run -a {} -- …' does",
-            expected.name
-        )
+        let choice = if expected.name == OURS {
+            String::new()
+        } else {
+            format!("-a {} ", expected.name)
+        };
+        format!("it was not preloaded: 'hakmem run {choice}-- …' does")
     })
 }
 

@@ -95,7 +95,7 @@ fn identity(document: &Document, form: Form) -> String {
         "{}, {} CPUs, {} GiB, {}, kernel {}, huge pages {}",
         machine.cpu,
         machine.usable_cpus,
-        machine.memory_kib / (1024 * 1024),
+        (machine.memory_kib as f64 / (1024.0 * 1024.0)).round(),
         machine.system,
         machine.kernel,
         machine.transparent_huge_pages

@@ -88,8 +88,9 @@ fn identity(document: &Document, form: Form) -> String {
         lines.push(form.strong(&words.join(" ")));
     }
     lines.push(format!(
-        "{} runs of each, in turn, after a warm-up{state}",
-        document.settings.runs
+        "{} run{} of each, in turn, after a warm-up{state}",
+        document.settings.runs,
+        if document.settings.runs == 1 { "" } else { "s" }
     ));
     lines.push(format!(
         "{}, {} CPUs, {} GiB, {}, kernel {}, huge pages {}",

@@ -36,13 +36,12 @@ typedef _Atomic(void *) hak_place;
 
 HAK_INTERNAL extern hak_place hak_nothing[2];
 
-// A cache has one magazine for each class; and while it samples another for each, into which it frees
-// (sampler.h): by class, those that it allocates from, and behind them those that it frees to.
-enum { HAK_RETURNS = HAK_SMALL_CLASSES, HAK_MAGAZINES = 2 * HAK_SMALL_CLASSES };
+// A cache has one magazine for each class: by class; or, while it samples, HAK_APART further on (sampler.h).
+enum { HAK_APART = HAK_SMALL_CLASSES, HAK_MAGAZINES = 2 * HAK_SMALL_CLASSES };
 
 HAK_INLINE unsigned hak_magazine_class(unsigned magazine)
 {
-    return magazine < HAK_RETURNS ? magazine : magazine - HAK_RETURNS;
+    return magazine < HAK_APART ? magazine : magazine - HAK_APART;
 }
 
 struct hak_magazine {
@@ -127,10 +126,12 @@ enum { HAK_COMPANIONS = HAK_CACHE_ROLES - HAK_ROLE_REST };
 
 struct hak_cache {
     _Atomic(hak_place *) top[HAK_MAGAZINES]; // owner writes; a purger reads
-    // What free subtracts from an entry to get a magazine: tag, or HAK_RETURNS less. Whoever wants
+    // What free subtracts from an entry to get a magazine: tag, or HAK_APART less. Whoever wants
     // the cache to sample sets it; the owner sets it right in its next slow path (sampler.h).
     _Atomic(uint32_t) hit_tag;
-    uint32_t tag;            // constant: id << 8
+    uint32_t tag; // constant: id << 8
+    // owner, while it samples: blocks that are handed out of each class until the next sample, that one included.
+    uint64_t gaps[HAK_SMALL_CLASSES];
     bool is_direct;          // keeps no magazines (option check)
     bool frees_apart;        // owner: is_direct, or has companions
     bool has_thread;         // constant: not a heap's, not the sweeper's

@@ -6,6 +6,7 @@
 #include "cache/fast_path.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/sampler.h"
 #include "meta/pool.h"
 #include "slab/misuse.h"
 #include "slab/put.h"
@@ -250,10 +251,11 @@ static struct hak_parcel *inbox_next_locked(struct hak_cache *cache) HAK_REQUIRE
 // one of a slab with samples.
 static bool inbox_keep_locked(struct hak_cache *cache, void *block) HAK_REQUIRES(&cache->lock)
 {
-    const uint32_t magazine = hak_map_entry(block) - hak_cache_hit_tag(cache);
-    if (magazine >= HAK_MAGAZINES) {
+    const uint32_t size_class = hak_map_entry(block) - cache->tag;
+    if (size_class >= HAK_SMALL_CLASSES) {
         return false;
     }
+    const unsigned magazine = hak_sampler_magazine(cache, size_class);
     if (!hak_cache_push_into(cache, magazine, block)) {
         hak_magazine_spill(cache, magazine, block);
     }

@@ -120,12 +120,10 @@ static void magazine_put(struct hak_cache *cache, unsigned index, uint32_t first
 static void magazine_empty(struct hak_cache *cache, unsigned index) HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[index];
-    hak_sampler_count(cache, index);
     hak_steal_unfence(cache, index);
     magazine_put(cache, index, magazine->bottom + 1, magazine_held(cache, index));
     magazine->bottom = 0;
     hak_store_relaxed(&cache->top[index], magazine->base + 1);
-    hak_sampler_set(cache, index);
 }
 
 // The budget is spent: back to its first size with a grown magazine that was not in use since the
@@ -204,8 +202,7 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 }
 
 // Note a refill or a flush. Blocks that go back and forth between magazine and slab
-// say that the magazine is smaller than the swing of the program: grow it. (In a cache that samples the
-// one that is freed to; the other follows in its turn.)
+// say that the magazine is smaller than the swing of the program: grow it.
 static void magazine_note(struct hak_cache *cache, unsigned index, bool flush)
     HAK_REQUIRES(&cache->lock)
 {
@@ -216,7 +213,7 @@ static void magazine_note(struct hak_cache *cache, unsigned index, bool flush)
     }
     if (of_class->flushed_last != flush) {
         of_class->flushed_last = flush;
-        if (++of_class->swings >= 2 && (flush || hak_sampler_every(cache) == 0)) {
+        if (++of_class->swings >= 2) {
             of_class->swings = 0;
             magazine_grow(cache, index);
         }
@@ -251,91 +248,46 @@ static void magazine_drop_down(struct hak_cache *cache, unsigned index)
     hak_store_relaxed(&cache->top[index], magazine->base + held - gone + 1);
 }
 
-// The magazine is empty, and the thread frees to another: they change places.
-static void magazine_turn(struct hak_cache *cache, unsigned size_class)
-{
-    struct hak_magazine *empty = &cache->magazines[size_class];
-    struct hak_magazine *full = &cache->magazines[size_class + HAK_RETURNS];
-    if (full->base == NULL && !magazine_start(cache, size_class + HAK_RETURNS)) {
-        return;
-    }
-    // Equally long: what the one has given the other must have room for.
-    const uint32_t least = hak_sampler_slots(cache, size_class);
-    const uint32_t slots = full->slots > least ? full->slots : least;
-    if (empty->slots < slots) {
-        magazine_resize(cache, size_class, slots);
-    }
-    hak_steal_unfence(cache, size_class + HAK_RETURNS);
-    magazine_drop_down(cache, size_class + HAK_RETURNS);
-    const struct hak_magazine other = *full;
-    hak_place *top = hak_load_relaxed(&cache->top[size_class + HAK_RETURNS]);
-    full->base = empty->base;
-    full->slots = empty->slots;
-    full->bottom = 0;
-    hak_store_relaxed(&cache->top[size_class + HAK_RETURNS], empty->base + 1);
-    empty->base = other.base;
-    empty->slots = other.slots;
-    hak_store_relaxed(&cache->top[size_class], top);
-    hak_sampler_turned(cache, size_class);
-}
-
-// Half, so that frees that follow find room; of a cache that samples not more than before, or it would grow with
-// each turn.
-static uint32_t refill_most(const struct hak_cache *cache, unsigned size_class, unsigned returns)
-{
-    const uint32_t half = (cache->magazines[size_class].slots + 1) / 2;
-    if (returns == size_class) {
-        return half;
-    }
-    const uint32_t before = cache->sampling->classes[size_class].slots / 2;
-    return half < before ? half : before;
-}
-
 void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
-    struct hak_magazine *magazine = &cache->magazines[size_class];
-    HAK_ASSERT(hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) == NULL);
+    const unsigned index = hak_sampler_magazine(cache, size_class);
+    struct hak_magazine *magazine = &cache->magazines[index];
+    struct hak_magazine *of_class = &cache->magazines[size_class];
+    HAK_ASSERT(hak_place_load(hak_load_relaxed(&cache->top[index]) - 1) == NULL);
     if (magazine->base == NULL) {
-        if (magazine->is_ruled || !magazine_start(cache, size_class)) {
+        if (of_class->is_ruled || !magazine_start(cache, index)) {
             return hak_cache_take(cache, size_class);
         }
     } else {
-        void *block = hak_steal_settle(cache, size_class);
+        void *block = hak_steal_settle(cache, index);
         if (block != NULL) {
             return block; // it only looked empty
         }
         magazine->bottom = 0;
-        hak_store_relaxed(&cache->top[size_class], magazine->base + 1);
-        magazine_note(cache, size_class, false);
+        hak_store_relaxed(&cache->top[index], magazine->base + 1);
+        magazine_note(cache, index, false);
     }
-    magazine->is_refilled = true;
+    of_class->is_refilled = true;
     hak_count(&cache->class_counts[size_class].refills, 1);
-    const unsigned returns = hak_sampler_returns(cache, size_class);
-    if (returns != size_class) {
-        magazine_turn(cache, size_class);
-    }
-    hak_inbox_refill(cache, returns, refill_most(cache, size_class, returns));
-    uint32_t want = refill_most(cache, size_class, returns); // that may have changed the magazine
-    hak_place *top = hak_load_relaxed(&cache->top[size_class]);
-    const uint32_t held = magazine_held(cache, size_class);
-    if (returns == size_class) {
-        want = hak_site_refill(cache, size_class, want);
-    }
-    if (held == 0 || (returns != size_class && held < want)) {
+    hak_inbox_refill(cache, index, (magazine->slots + 1) / 2);
+    // Half, so that frees that follow find room. Parcels may have changed the magazine.
+    const uint32_t want = hak_site_refill(cache, size_class, (magazine->slots + 1) / 2);
+    hak_place *top = hak_load_relaxed(&cache->top[index]);
+    if (magazine_held(cache, index) == 0) {
         void *blocks[REFILL_MAX];
-        const uint32_t more = want - held < REFILL_MAX ? want - held : REFILL_MAX;
-        unsigned got = hak_cache_take_many(cache, size_class, blocks, more);
+        const uint32_t most = want < REFILL_MAX ? want : REFILL_MAX;
+        const unsigned got = hak_cache_take_many(cache, size_class, blocks, most);
+        if (got == 0) {
+            return NULL;
+        }
         for (unsigned i = 0; i < got; i++) {
             hak_place_store(top + i, blocks[i]);
         }
         top += got;
-        if (held + got == 0) {
-            return NULL;
-        }
     }
     hak_count(&cache->class_counts[size_class].refilled_blocks, (size_t)(top - magazine->base) - 1);
     HAK_PROBE2("hakmem", "refill", hak_classes[size_class].bytes, top - magazine->base - 1);
-    hak_store_relaxed(&cache->top[size_class], top - 1);
+    hak_store_relaxed(&cache->top[index], top - 1);
     return hak_place_load(top - 1);
 }
 
@@ -385,22 +337,21 @@ static void block_touch(char *block, size_t bytes)
 // False without memory.
 static bool prewarm_class(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
-    hak_sampler_count(cache, size_class);
-    if (hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) == NULL) {
+    const unsigned index = hak_sampler_magazine(cache, size_class);
+    if (hak_place_load(hak_load_relaxed(&cache->top[index]) - 1) == NULL) {
         void *block = hak_magazine_refill(cache, size_class);
         if (block == NULL) {
             return false;
         }
-        hak_magazine_spill(cache, size_class, block); // it fits: it has just come out
+        hak_magazine_spill(cache, index, block); // it fits: it has just come out
     }
-    const struct hak_magazine *magazine = &cache->magazines[size_class];
-    for (uint32_t held = magazine_held(cache, size_class); held > magazine->bottom; held--) {
+    const struct hak_magazine *magazine = &cache->magazines[index];
+    for (uint32_t held = magazine_held(cache, index); held > magazine->bottom; held--) {
         void *block = hak_place_load(&magazine->base[held]);
         if (block != NULL) { // a thief's fence
             block_touch(block, hak_classes[size_class].bytes);
         }
     }
-    hak_sampler_set(cache, size_class);
     return true;
 }
 
@@ -456,19 +407,40 @@ void hak_magazine_end_all(struct hak_cache *cache)
     }
 }
 
-void hak_magazine_end_returns(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+// The magazine `from`, with what it holds, becomes `to`, which was none. What stands in a magazine for its
+// class stays.
+static void magazine_move(struct hak_cache *cache, unsigned to, unsigned from)
 {
-    for (unsigned index = HAK_RETURNS; index < HAK_MAGAZINES; index++) {
-        if (cache->magazines[index].base != NULL) {
-            magazine_empty(cache, index);
-        }
-        magazine_end(cache, index);
+    struct hak_magazine *target = &cache->magazines[to];
+    struct hak_magazine *source = &cache->magazines[from];
+    hak_steal_unfence(cache, from);
+    target->base = source->base;
+    target->slots = source->slots;
+    target->bottom = source->bottom;
+    target->is_used = source->is_used;
+    source->base = NULL;
+    source->slots = 0;
+    hak_store_relaxed(&cache->top[to], hak_load_relaxed(&cache->top[from]));
+    hak_store_relaxed(&cache->top[from], &hak_nothing[1]);
+}
+
+void hak_magazine_set_apart(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        magazine_move(cache, size_class + HAK_APART, size_class);
+    }
+}
+
+void hak_magazine_set_back(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        magazine_move(cache, size_class, size_class + HAK_APART);
     }
 }
 
 void hak_magazine_retire(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
-    for (unsigned index = size_class; index < HAK_MAGAZINES; index += HAK_RETURNS) {
+    for (unsigned index = size_class; index < HAK_MAGAZINES; index += HAK_APART) {
         if (cache->magazines[index].base != NULL) {
             magazine_empty(cache, index);
         }

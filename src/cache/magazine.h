@@ -12,15 +12,17 @@ HAK_INTERNAL void *hak_magazine_refill(struct hak_cache *cache, unsigned size_cl
     HAK_REQUIRES(&cache->lock);
 // Fill all magazines that are empty, and have the kernel give the pages of the blocks.
 HAK_INTERNAL void hak_magazine_prewarm(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-// Make room in a full magazine and put `block` into it. `index`: which (HAK_RETURNS).
+// Make room in a full magazine and put `block` into it. `index`: which (HAK_APART).
 HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
     HAK_REQUIRES(&cache->lock);
 // Put every block of every magazine back to where it belongs.
 HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Do without magazines from now on; they are empty.
 HAK_INTERNAL void hak_magazine_end_all(struct hak_cache *cache);
-// Put back what lies in the magazines that a cache that samples frees to, and do without them.
-HAK_INTERNAL void hak_magazine_end_returns(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+// A cache begins to sample (sampler.h): its magazines become those that only free finds; and back again. The owner,
+// with the lock.
+HAK_INTERNAL void hak_magazine_set_apart(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL void hak_magazine_set_back(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // A slab is needed. If the heap has grown by much since the last time: empty the magazines that were not in
 // use, and true. The owner, with the lock.
 HAK_INTERNAL bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);

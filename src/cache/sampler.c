@@ -69,54 +69,13 @@ uint64_t hak_sampler_gap(size_t block_bytes, size_t every)
     return minus_log2(random_word() | 1) / (miss != 0 ? miss : 1) + 1;
 }
 
-static uint32_t held_in(const struct hak_cache *cache, unsigned size_class)
-{
-    const hak_place *base = cache->magazines[size_class].base;
-    return base != NULL ? (uint32_t)(hak_load_relaxed(&cache->top[size_class]) - base) - 1 : 0;
-}
-
-void hak_sampler_count(struct hak_cache *cache, unsigned size_class)
-{
-    if (hak_sampler_every(cache) != 0 && size_class < HAK_RETURNS) {
-        const uint32_t held = held_in(cache, size_class);
-        const uint32_t handed_out = cache->sampling->classes[size_class].held - held;
-        HAK_ASSERT(handed_out < cache->sampling->classes[size_class].gap);
-        cache->sampling->classes[size_class].gap -= handed_out;
-        cache->sampling->classes[size_class].held = held;
-    }
-}
-
-void hak_sampler_turned(struct hak_cache *cache, unsigned size_class)
-{
-    cache->sampling->classes[size_class].held = held_in(cache, size_class);
-}
-
-void hak_sampler_set(struct hak_cache *cache, unsigned size_class)
-{
-    if (hak_sampler_every(cache) == 0 || size_class >= HAK_RETURNS) {
-        return;
-    }
-    struct hak_magazine *magazine = &cache->magazines[size_class];
-    const uint32_t held = held_in(cache, size_class);
-    const uint64_t gap = cache->sampling->classes[size_class].gap;
-    cache->sampling->classes[size_class].held = held;
-    hak_steal_unfence(cache, size_class);
-    if (magazine->base != NULL && gap <= held - magazine->bottom) {
-        magazine->fence = held + 1 - (uint32_t)gap;
-        magazine->fenced = hak_place_load(&magazine->base[magazine->fence]);
-        hak_place_store(&magazine->base[magazine->fence], NULL);
-    }
-}
-
 // How far it is to the next samples, anew: nothing that was is lost, as a geometric distribution has no
 // memory.
 static void draw_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_sampling *sampling = cache->sampling;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        sampling->classes[size_class].gap =
-            hak_sampler_gap(hak_classes[size_class].bytes, sampling->every);
-        hak_sampler_set(cache, size_class);
+        cache->gaps[size_class] = hak_sampler_gap(hak_classes[size_class].bytes, sampling->every);
     }
     for (unsigned bin = 0; bin < HAK_LARGE_BINS; bin++) {
         sampling->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), sampling->every);
@@ -158,10 +117,9 @@ bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class) HAK_REQUIR
     if (every == 0) {
         return false;
     }
-    const bool is_sample = --cache->sampling->classes[size_class].gap == 0;
+    const bool is_sample = --cache->gaps[size_class] == 0;
     if (is_sample) {
-        cache->sampling->classes[size_class].gap =
-            hak_sampler_gap(hak_classes[size_class].bytes, every);
+        cache->gaps[size_class] = hak_sampler_gap(hak_classes[size_class].bytes, every);
         if (++cache->sampling->taken >= JUDGED) {
             pace_locked(cache);
         }
@@ -206,36 +164,6 @@ HAK_NOINLINE void *hak_sampler_take_kept(struct hak_cache *cache,
     return block;
 }
 
-// A part of what the processor's second cache holds, within limits.
-static uint32_t slots_within(size_t block_bytes, size_t least, size_t most)
-{
-    const size_t blocks = HAK_KIB(256) / block_bytes;
-    return (uint32_t)hak_power_of_two_above(blocks < least  ? least
-                                            : blocks < most ? blocks
-                                                            : most) -
-           2;
-}
-
-// A turn takes some 60 ns. Fewer turns than one in so long are not worth blocks from further away.
-enum { TURNS_JUDGED = 32, TURN_SELDOM_NS = 2000 };
-
-uint32_t hak_sampler_slots(struct hak_cache *cache, unsigned size_class)
-{
-    struct hak_sampling *sampling = cache->sampling;
-    uint32_t slots = sampling->classes[size_class].slots;
-    if (++sampling->classes[size_class].turns % TURNS_JUDGED == 0) {
-        const uint64_t now = hak_os_now_ns();
-        const uint64_t lasted = now - sampling->classes[size_class].turned_ns;
-        if (lasted < (uint64_t)TURNS_JUDGED * TURN_SELDOM_NS &&
-            slots < slots_within(hak_classes[size_class].bytes, 128, 1024)) {
-            slots = 2 * (slots + 2) - 2;
-        }
-        sampling->classes[size_class].turned_ns = now;
-        sampling->classes[size_class].slots = slots;
-    }
-    return slots;
-}
-
 static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&cache->lock)
 {
     cache->sampling->wanted = every;
@@ -244,12 +172,9 @@ static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&ca
     cache->sampling->taken = 0;
     hak_large_expire(cache, 0);
     hak_large_keep_again(cache);
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        cache->sampling->classes[size_class].slots =
-            slots_within(hak_classes[size_class].bytes, 4, 64);
-    }
+    hak_magazine_set_apart(cache);
     draw_locked(cache);
-    hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_RETURNS);
+    hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_APART);
 }
 
 static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
@@ -258,12 +183,9 @@ static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     if (hak_sampler_every(cache) == 0) {
         return; // somebody has set the tag, and then the option was set back
     }
+    hak_magazine_set_back(cache);
     cache->sampling->wanted = 0;
     cache->sampling->every = 0;
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        hak_steal_unfence(cache, size_class);
-    }
-    hak_magazine_end_returns(cache);
     hak_large_expire(cache, 0);
     hak_large_keep_again(cache);
 }
@@ -277,7 +199,7 @@ HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
     hak_lock_take(&cache->lock);
     hak_magazine_fit(cache);
     if (every != 0 && cache->sampling != NULL && cache->sampling->wanted == every) {
-        hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_RETURNS);
+        hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_APART);
         pace_locked(cache);
     } else {
         end_locked(cache);
@@ -298,7 +220,8 @@ void hak_sampler_kick(void)
     for (; cache != NULL; cache = cache->next) {
         hak_lock_take(&cache->lock);
         if (cache->has_thread && !cache->is_direct) {
-            hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_RETURNS);
+            const uint32_t less = hak_sampler_every(cache) == 0 ? HAK_APART : 0;
+            hak_store_relaxed(&cache->hit_tag, cache->tag - less);
         }
         hak_lock_drop(&cache->lock);
     }

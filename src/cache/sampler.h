@@ -7,16 +7,13 @@
 //
 // Option sample_bytes says one in how many bytes is a sample: a block of b bytes (its class's) is one with
 // the chance b / sample_bytes, each block for itself. So it is known in advance how many blocks of a
-// class are handed out until the next sample, and an allocation that has to be looked at can be made to
-// look like an empty magazine: a NULL is put into the magazine below as many blocks (a fence, as a
-// thief's in steal.h), where the slow path finds the sample.
+// class are handed out until the next sample, and somebody has to count them.
 //
-// For that every allocation must take one place of the magazine, but a thread that allocates and frees in
-// turn uses the same place for ever. So while a cache samples, its frees go elsewhere: `hit_tag`, which
-// free subtracts from an entry to get the class, is less by HAK_RETURNS, so free finds the second half of
-// the cache's magazines. When the first runs empty the two change places (hak_magazine_refill). Neither path
-// has an instruction more, and the distance that the top has moved says exactly how many blocks were
-// handed out.
+// malloc's fast path has no instruction for that. So while a cache samples, its magazines are elsewhere: HAK_APART
+// places further on, where malloc does not look. It finds nothing, and what it falls back to first takes the block from
+// there and counts (hak_sampler_pop): some 15 instructions, and every block comes from the top of its magazine, as it would
+// without sampling. free looks where `hit_tag` says, which it subtracts from an entry to get the class, and
+// which is less by HAK_APART then: its path is the same, and as fast.
 //
 // BigCache has two halves of places likewise. Blocks that came from the second one have bins of their own in the
 // map, which are the second half's: so free puts them back there by the same instructions. malloc finds
@@ -30,33 +27,24 @@
 // stay without bias.
 //
 // A cache takes notice of the option in its next slow path. A thread may have none for a long time, so
-// who switches sampling on also sets the caches' hit_tag (hak_sampler_kick, or a tool from outside):
-// then the next free finds a magazine that was never made, and becomes slow.
+// who switches sampling on or off also sets the caches' hit_tag (hak_sampler_kick, or a tool from outside):
+// then the next free finds no magazine, and becomes slow.
 #ifndef HAK_CACHE_SAMPLER_H
 #define HAK_CACHE_SAMPLER_H
 
 #include "base/options.h"
 #include "cache/cache.h"
 #include "cache/failure.h"
+#include "cache/fast_path.h"
 #include "cache/large.h"
 
 struct hak_sampling {
     size_t wanted; // the option as it was when the cache began; 0: it does not sample
     size_t
         every; // one in so many bytes is a sample: `wanted`, or more while that would be too many
-    uint64_t since_ns; // owner: when `every` was last looked at
-    uint32_t taken;    // owner: samples since
-    uint32_t looks;    // owner: slow paths in which it might have been looked at
-    struct {
-        uint64_t gap;  // blocks that will be handed out until the next sample, that one included
-        uint32_t held; // blocks in the magazine when that was true
-        // Places that each of the two magazines has at least. As many blocks cost a turn, but come from further
-        // away than the few that a thread would use without sampling: so they double only while
-        // turns come fast, which they do where hardly anything is done with the blocks.
-        uint32_t slots;
-        uint32_t turns;
-        uint64_t turned_ns; // when the turns were judged last
-    } classes[HAK_SMALL_CLASSES];
+    uint64_t since_ns;                   // owner: when `every` was last looked at
+    uint32_t taken;                      // owner: samples since
+    uint32_t looks;                      // owner: slow paths in which it might have been looked at
     uint64_t large_gaps[HAK_LARGE_BINS]; // owner: the same of blocks that BigCache hands out
 };
 
@@ -84,21 +72,26 @@ HAK_INLINE void hak_sampler_follow(struct hak_cache *cache)
     }
 }
 
-// The magazine that the frees of a class go to. The owner or the lock.
-HAK_INLINE unsigned hak_sampler_returns(const struct hak_cache *cache, unsigned size_class)
+// Where the magazine of a class is. The owner or the lock.
+HAK_INLINE unsigned hak_sampler_magazine(const struct hak_cache *cache, unsigned size_class)
 {
-    return size_class + (hak_sampler_every(cache) != 0 ? HAK_RETURNS : 0);
+    return size_class + (hak_sampler_every(cache) != 0 ? HAK_APART : 0);
 }
 
-// The magazine of a class is about to change other than by allocations: count what was handed out since
-// the last time. And it has changed: put up the next fence. The owner or the lock, and the lock.
-HAK_INTERNAL void hak_sampler_count(struct hak_cache *cache, unsigned size_class);
-HAK_INTERNAL void hak_sampler_set(struct hak_cache *cache, unsigned size_class);
-// Between the two: the magazine, of which none was handed out since, holds others now, and may yet be emptied
-// for another's sake.
-HAK_INTERNAL void hak_sampler_turned(struct hak_cache *cache, unsigned size_class);
-// A block of the class was handed out by the slow path, after hak_sampler_count: is it a sample? Draws the
-// distance to the next, if so. With the lock.
+// A block from the top of its magazine, if the cache samples and the block is no sample, or NULL. The owner.
+HAK_INLINE void *hak_sampler_pop(struct hak_cache *cache, size_t size_class)
+{
+    if (cache->gaps[size_class] > 1) {
+        void *block = hak_cache_pop(cache, size_class + HAK_APART);
+        if (HAK_LIKELY(block != NULL)) {
+            cache->gaps[size_class]--;
+            return block;
+        }
+    }
+    return NULL;
+}
+
+// A block of the class was taken in another way: is it a sample? Draws the distance to the next, if so. With the lock.
 HAK_INTERNAL bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 
@@ -125,8 +118,6 @@ HAK_INLINE void *hak_sampler_reuse(struct hak_cache *cache,
 
 // Is a block of so many bytes, come by in a way that nobody counts, a sample of one in `every`? Any.
 HAK_INTERNAL bool hak_sampler_draw(size_t block_bytes, size_t every);
-// Places that the magazines of a class need for the turn that is about to come. With the lock.
-HAK_INTERNAL uint32_t hak_sampler_slots(struct hak_cache *cache, unsigned size_class);
 // Blocks of so many bytes to the next sample, that one included. Any.
 HAK_INTERNAL uint64_t hak_sampler_gap(size_t block_bytes, size_t every);
 // A large block was made for the thread's request, or resized for it. Without locks.

@@ -40,10 +40,12 @@ static void *malloc_locked(struct hak_cache *cache,
         is_sample = block != NULL && hak_sampler_draw(hak_classes[size_class].bytes, *every);
     } else {
         *every = hak_sampler_every(cache);
-        hak_sampler_count(cache, size_class);
-        block = hak_magazine_refill(cache, size_class);
+        block =
+            hak_cache_pop(cache, hak_sampler_magazine(cache, size_class)); // the next is a sample
+        if (block == NULL) {
+            block = hak_magazine_refill(cache, size_class);
+        }
         is_sample = block != NULL && hak_sampler_passes(cache, size_class);
-        hak_sampler_set(cache, size_class);
     }
     *every = is_sample ? *every : 0;
     return block;
@@ -170,7 +172,7 @@ void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
     return block != NULL ? zero_if_ruled(block, size_class, ways) : NULL;
 }
 
-void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
+static HAK_NOINLINE void *malloc_uncounted(size_t bytes, size_t size_class, const void *site)
 {
     struct hak_cache *cache = hak_cache_self;
     struct hak_hardened *hardened = hak_hardened_enter(cache);
@@ -181,9 +183,16 @@ void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
     return hak_malloc_slowest(bytes, size_class, site);
 }
 
+void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
+{
+    void *block = hak_sampler_pop(hak_cache_self, size_class);
+    return block != NULL ? block : malloc_uncounted(bytes, size_class, site);
+}
+
 void *hak_malloc_slow(size_t bytes, size_t size_class)
 {
-    return hak_malloc_slow_for(bytes, size_class, HAK_SITE);
+    void *block = hak_sampler_pop(hak_cache_self, size_class);
+    return block != NULL ? block : malloc_uncounted(bytes, size_class, HAK_SITE);
 }
 
 // Into a full magazine of one of the thread's caches.
@@ -193,7 +202,7 @@ static void free_own(struct hak_cache *cache, unsigned size_class, void *block)
     hak_sampler_follow(cache);
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
-    hak_magazine_spill(cache, hak_sampler_returns(cache, size_class), block);
+    hak_magazine_spill(cache, hak_sampler_magazine(cache, size_class), block);
     const size_t returned = cache->returned_bytes; // may be all that is left of pages nobody uses
     hak_lock_drop(&cache->lock);
     hak_timing_end_for(HAK_TIMING_spill, begin, hak_cache_group(cache));

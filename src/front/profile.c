@@ -14,4 +14,5 @@ bool hak_profile_start(size_t sample_bytes)
 void hak_profile_stop(void)
 {
     hak_option_set("sample_bytes", 0);
+    hak_sampler_kick();
 }

@@ -276,17 +276,19 @@ pub fn set_sampling(process: &LiveProcess, every: u64) -> std::result::Result<()
     }
     let address = option_address(&control, "sample_bytes")?;
     process.write(address, &every.to_le_bytes())?;
-    if every != 0 {
-        wake_caches(process, &control)?;
-    }
+    wake_caches(process, &control, every != 0)?;
     Ok(())
 }
 
-fn wake_caches(process: &LiveProcess, control: &Control) -> Result<()> {
+fn wake_caches(process: &LiveProcess, control: &Control, samples: bool) -> Result<()> {
     let (fields, registry) = (Cache::find(control)?, Registry::find(control)?);
     let hit_tag = control.field("hak_cache", "hit_tag")?;
     let is_direct = control.field("hak_cache", "is_direct")?;
-    let freed_to = control.constant("magazines_freed_to")?;
+    let less = if samples {
+        control.constant("magazines_freed_to")?
+    } else {
+        0
+    };
     let dead = control.constant("cache_dead")?;
     let root = control.root("hak_registry")?;
     let record = process.read_vec(root.address, registry.size)?;
@@ -300,7 +302,7 @@ fn wake_caches(process: &LiveProcess, control: &Control) -> Result<()> {
             && is_direct.number(&cache) == 0
             && fields.state.number(&cache) != dead;
         if wants {
-            let tag = fields.tag.number(&cache).wrapping_sub(freed_to);
+            let tag = fields.tag.number(&cache).wrapping_sub(less);
             let bytes = tag.to_le_bytes();
             process.write(next + hit_tag.offset as u64, &bytes[..hit_tag.bytes.min(8)])?;
         }

@@ -202,13 +202,13 @@ static void a_busy_thread_takes_notice(void)
     go_up_and_down(0, 1, 1000);
     UNIT_EQUAL(hak_cache_self->events, before);
     hak_store_relaxed(&hak_options.sample_bytes, EVERY);
-    hak_cache_self->hit_tag = hak_cache_self->tag - HAK_RETURNS;
+    hak_cache_self->hit_tag = hak_cache_self->tag - HAK_APART;
     go_up_and_down(0, 1, 1);
     UNIT_EQUAL(hak_sampler_every(hak_cache_self), EVERY);
     // And one that sets only the tag changes nothing.
     sample_from_now_on(0);
     go_up_and_down(0, 1, 1000);
-    hak_cache_self->hit_tag = hak_cache_self->tag - HAK_RETURNS;
+    hak_cache_self->hit_tag = hak_cache_self->tag - HAK_APART;
     go_up_and_down(0, 1, 1);
     UNIT_EQUAL(hak_sampler_every(hak_cache_self), 0);
     UNIT_EQUAL(hak_cache_self->hit_tag, hak_cache_self->tag);
@@ -255,59 +255,62 @@ static void too_many_samples_stand_for_more(void)
     hak_store_relaxed(&hak_options.sample_rate, 0);
 }
 
-// A refill puts what was freed into the place of the empty magazine, and then opens parcels, whose blocks may
-// need the room of that very magazine: what it gives back was not handed out.
-static void a_magazine_that_shrinks_meanwhile_hands_nothing_out(void)
+// Whether a cache samples or not, what was freed last is used first.
+static void blocks_stay_in_their_order(void)
 {
-    enum { SMALL = 0, LARGER = 20, BLOCKS = 1500, MORE = 2500 };
+    enum { SIZE_CLASS = 4, BLOCKS = 20 };
+    void *freed[BLOCKS];
     new_thread();
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        take(SIZE_CLASS);
+        freed[i] = held[held_count - 1];
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        give(freed[i]);
+    }
+    held_count = 0;
     sample_from_now_on(HAK_MIB(1024));
     hak_sampler_follow(hak_cache_self);
-    go_up_and_down(SMALL, BLOCKS, 2);
-    go_up_and_down(LARGER, BLOCKS, 4);
-    while (hak_place_load(hak_load_relaxed(&hak_cache_self->top[LARGER]) - 1) != NULL) {
-        take(LARGER);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        take(SIZE_CLASS);
+        UNIT_CHECK(held[held_count - 1] == freed[BLOCKS - 1 - i]);
     }
     give_all();
-    struct hak_cache *cache = hak_cache_self;
-    for (unsigned i = 0; i < MORE; i++) {
-        take(SMALL);
+    sample_from_now_on(0);
+    hak_sampler_follow(hak_cache_self);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        take(SIZE_CLASS);
+        UNIT_CHECK(held[held_count - 1] == freed[BLOCKS - 1 - i]);
     }
-    UNIT_CHECK(cache->magazines[SMALL + HAK_RETURNS].slots < MORE);
-    new_thread();
-    give_all();
-    hak_lock_take(&hak_cache_self->lock);
-    hak_inbox_post_all(hak_cache_self);
-    hak_lock_drop(&hak_cache_self->lock);
-    become(cache);
-    const size_t budget = hak_options.magazine_bytes;
-    hak_options.magazine_bytes = 65536;
-    hak_sampler_count(cache, LARGER);
-    const uint64_t gap = cache->sampling->classes[LARGER].gap;
-    const uint32_t slots = cache->magazines[LARGER + HAK_RETURNS].slots;
-    take(LARGER);
-    UNIT_CHECK(cache->magazines[LARGER].slots < slots);
-    UNIT_EQUAL(cache->sampling->classes[LARGER].gap, gap - 1);
     census_check(held, held_count);
     give_all();
-    hak_options.magazine_bytes = budget;
 }
 
-// Blocks of long magazines come from far away: they pay where changes of place are all that a thread does.
-static void magazines_grow_while_turns_come_fast(void)
+// Who switches sampling on sets the tag at any time, also just before blocks come back from other threads.
+static void blocks_from_others_find_the_magazine(void)
 {
-    enum { ROUNDS = 100000, SHORT = 62 };
+    enum { SIZE_CLASS = 11, BLOCKS = 300 };
     new_thread();
-    sample_from_now_on(HAK_MIB(64));
-    go_up_and_down(0, 1, 2);
-    const struct hak_sampling *sampling = hak_cache_self->sampling;
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        go_up_and_down(0, 1, 1);
-        hak_add_relaxed(&hak_fake.now_ns, 100); // 62 of them: 6 us
+    struct hak_cache *first = hak_cache_self;
+    for (unsigned to_samples = 0; to_samples < 2; to_samples++) {
+        for (unsigned i = 0; i < BLOCKS; i++) {
+            take(SIZE_CLASS);
+        }
+        new_thread();
+        give_all();
+        hak_lock_take(&hak_cache_self->lock);
+        hak_inbox_post_all(hak_cache_self);
+        hak_lock_drop(&hak_cache_self->lock);
+        become(first);
+        sample_from_now_on(to_samples == 0 ? EVERY : 0);
+        hak_lock_take(&first->lock);
+        hak_inbox_refill(first, hak_sampler_magazine(first, SIZE_CLASS), BLOCKS);
+        hak_lock_drop(&first->lock);
+        census_check(held, held_count);
+        hak_sampler_follow(first);
+        UNIT_EQUAL(hak_sampler_every(first), to_samples == 0 ? EVERY : 0);
+        census_check(held, held_count);
     }
-    UNIT_EQUAL(sampling->classes[0].slots, SHORT);
-    go_up_and_down(0, 1, ROUNDS);
-    UNIT_CHECK(sampling->classes[0].slots > 8 * SHORT);
 }
 
 static void kept_large_blocks_are_sampled(void)
@@ -353,8 +356,8 @@ int main(void)
     take(0);
     give_all();
     too_many_samples_stand_for_more();
-    a_magazine_that_shrinks_meanwhile_hands_nothing_out();
-    magazines_grow_while_turns_come_fast();
+    blocks_stay_in_their_order();
+    blocks_from_others_find_the_magazine();
     kept_large_blocks_are_sampled();
     return 0;
 }

@@ -87,6 +87,60 @@ fn the_process_itself_says_the_same_in_mode_secure() {
     the_process_itself_says_the_same_in_mode("secure");
 }
 
+/// Takes and gives back many blocks all the time, until its input ends.
+const CHURNS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *churn(void *unused)
+{
+    static void *blocks[20000];
+    for (;;) {
+        for (int i = 0; i < 20000; i++) {
+            blocks[i] = malloc(64);
+        }
+        for (int i = 0; i < 20000; i++) {
+            free(blocks[i]);
+        }
+    }
+    return unused;
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, churn, NULL);
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+/// Whether it moves just then is up to the system: one of some looks will see it.
+#[test]
+fn what_moves_meanwhile_is_said() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("churns", CHURNS, &["-pthread"]);
+    let process = Waiting::start(Command::new(&program).env("LD_PRELOAD", library()));
+    for command in ["stats", "ledger"] {
+        let mut looks = (0..200).map(|_| {
+            workshop
+                .hakmem(&[command, &process.pid()])
+                .ended_with(0)
+                .output
+                .clone()
+        });
+        let said = looks.find(|look| look.contains("± ")).expect(command);
+        let line = said.lines().find(|line| line.starts_with("± ")).unwrap();
+        let count = line
+            .strip_prefix("± ")
+            .unwrap()
+            .strip_suffix(" blocks moved while this was read");
+        assert!(count.unwrap().parse::<u64>().unwrap() > 0, "{line}");
+    }
+}
+
 #[test]
 fn who_cannot_be_looked_into_is_said_in_one_line() {
     let workshop = Workshop::open();

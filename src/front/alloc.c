@@ -57,10 +57,10 @@ static HAK_NOINLINE void *malloc_large(size_t bytes, const void *site)
 }
 
 // What a cache that samples keeps comes from here: in front of the rest, and without a frame. `bin`: of `bytes`.
-static HAK_NOINLINE void *malloc_large_counted(struct hak_cache *cache,
-                                               size_t bytes,
-                                               unsigned bin,
-                                               const void *site)
+static HAK_NOINLINE void *malloc_large_counted(size_t bytes,
+                                               const void *site,
+                                               struct hak_cache *cache,
+                                               unsigned bin)
 {
     void *block = hak_sampler_reuse(cache, bytes, bin, site);
     return HAK_LIKELY(block != NULL) ? block : malloc_large(bytes, site);
@@ -74,7 +74,7 @@ HAK_INLINE void *alloc_above_tiny(size_t bytes, const void *site)
     struct hak_cache *cache = hak_cache_self;
     const unsigned bin = hak_large_bin_of(bytes);
     void *block = hak_large_reuse(cache, bin);
-    return HAK_LIKELY(block != NULL) ? block : malloc_large_counted(cache, bytes, bin, site);
+    return HAK_LIKELY(block != NULL) ? block : malloc_large_counted(bytes, site, cache, bin);
 }
 
 void *hak_alloc_above_tiny(size_t bytes, const void *site)

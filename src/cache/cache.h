@@ -18,6 +18,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/list.h"
+#include "cache/worth.h"
 #include "meta/map.h"
 #include "meta/size_class.h"
 #include "os/lock.h"
@@ -55,6 +56,7 @@ struct hak_magazine {
     bool is_ruled : 1;       // owner: the class is served by companions (site.h)
     bool flushed_last : 1;   // lock: the last slow event was a flush
     _Atomic(bool) has_spare; // lock; others a hint: more than one slab has blocks to give
+    struct hak_worth worth;  // lock: when it was last asked whether growing is worth it
     // The purger's notes about a magazine that nobody uses (steal.c).
     uint8_t idle_ticks;  // lock
     uint32_t fence;      // lock: place where a NULL was put and not yet judged; 0: none

@@ -201,8 +201,25 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     return true;
 }
 
+// Up to a unit always: its last slab may hold as much anyway. And where no time may decide.
+static bool is_worth_growing(struct hak_cache *cache, unsigned index) HAK_REQUIRES(&cache->lock)
+{
+    struct hak_magazine *magazine = &cache->magazines[index];
+    const unsigned size_class = hak_magazine_class(index);
+    const size_t more = (size_t)(magazine->slots + 2) * hak_classes[size_class].bytes;
+    const struct hak_worth_question question = {
+        .now_ns = hak_os_now_ns(),
+        .refills = hak_load_relaxed(&cache->class_counts[size_class].refills),
+        .refilled_blocks = hak_load_relaxed(&cache->class_counts[size_class].refilled_blocks),
+        .more_bytes = more,
+        .heap_bytes = hak_arena_used_bytes(),
+    };
+    return hak_worth_ask(&magazine->worth, question) || 2 * more <= HAK_UNIT_BYTES ||
+           hak_load_relaxed(&hak_options.deterministic) != 0;
+}
+
 // Note a refill or a flush. Blocks that go back and forth between magazine and slab
-// say that the magazine is smaller than the swing of the program: grow it.
+// say that the magazine is smaller than the swing of the program: grow it, if that is worth it.
 static void magazine_note(struct hak_cache *cache, unsigned index, bool flush)
     HAK_REQUIRES(&cache->lock)
 {
@@ -215,7 +232,9 @@ static void magazine_note(struct hak_cache *cache, unsigned index, bool flush)
         of_class->flushed_last = flush;
         if (++of_class->swings >= 2) {
             of_class->swings = 0;
-            magazine_grow(cache, index);
+            if (is_worth_growing(cache, index)) {
+                magazine_grow(cache, index);
+            }
         }
     }
 }

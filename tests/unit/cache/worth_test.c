@@ -1,0 +1,62 @@
+// A magazine grows when the part of the time that this saves is worth the part of the heap that it holds then.
+#include "cache/worth.h"
+
+#include "../unit.h"
+#include "base/bits.h"
+
+enum { PERIODS = 10 };
+
+// Swings of `blocks` blocks, one each `period_ns`, half a magazine of `slots` a refill: how often is it worth
+// `more_bytes` of a heap of 16 MiB?
+static unsigned times_worth(uint64_t period_ns, uint64_t blocks, uint64_t slots, size_t more_bytes)
+{
+    struct hak_worth last = {0};
+    struct hak_worth_question question = {
+        .now_ns = 1000000000,
+        .more_bytes = more_bytes,
+        .heap_bytes = HAK_MIB(16),
+    };
+    (void)hak_worth_ask(&last, question);
+    unsigned times = 0;
+    for (unsigned i = 0; i < PERIODS; i++) {
+        question.now_ns += period_ns;
+        question.refilled_blocks += blocks;
+        question.refills += blocks / (slots / 2);
+        times += hak_worth_ask(&last, question);
+    }
+    return times;
+}
+
+static void swings_without_a_pause_are_worth_it(void)
+{
+    UNIT_EQUAL(times_worth(150000, 5000, 64, HAK_KIB(64)), PERIODS);
+    UNIT_EQUAL(times_worth(200000, 2000, 512, HAK_MIB(1)), PERIODS);
+}
+
+static void swings_once_in_a_while_are_not(void)
+{
+    UNIT_EQUAL(times_worth(7000000, 400, 64, HAK_MIB(1)), 0);
+    UNIT_EQUAL(times_worth(1000000000, 5000, 64, HAK_KIB(64)), 0);
+}
+
+// The same swing is worth little memory and not much.
+static void what_it_holds_counts(void)
+{
+    UNIT_EQUAL(times_worth(7000000, 400, 64, HAK_KIB(16)), PERIODS);
+    UNIT_EQUAL(times_worth(7000000, 5000, 64, HAK_MIB(256)), 0);
+}
+
+// Neither is a first question, before which nothing was counted, nor one without refills in between.
+static void without_refills_it_is_not(void)
+{
+    UNIT_EQUAL(times_worth(1000, 0, 64, HAK_KIB(64)), 0);
+}
+
+int main(void)
+{
+    swings_without_a_pause_are_worth_it();
+    swings_once_in_a_while_are_not();
+    what_it_holds_counts();
+    without_refills_it_is_not();
+    return 0;
+}

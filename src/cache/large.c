@@ -145,31 +145,15 @@ static HAK_COLD void *large_again(struct hak_request request,
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
 
-void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool *zeroed)
-{
-    // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
-    const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
-    const uint64_t begin = hak_timing_begin();
-    hak_sampler_follow(cache);
-    const unsigned ways = hak_site_has_rules() ? hak_site_ways(request.site) : 0;
-    void *block = large_ruled(bytes, request.alignment, ways, zeroed);
-    hak_timing_end(HAK_TIMING_large_alloc, begin);
-    if (HAK_UNLIKELY(block == NULL)) {
-        block = large_again(request, bytes, ways, zeroed);
-    }
-    if (HAK_LIKELY(block != NULL)) {
-        hak_sampler_large(block, request);
-    }
-    return block;
-}
-
-// Step expire of bigcache.pml.
-size_t hak_large_expire(struct hak_cache *cache, uint64_t age)
+// Give back kept blocks that have waited for `age` ticks, from that place on in both halves. Step expire of
+// bigcache.pml.
+static size_t large_expire_from(struct hak_cache *cache, unsigned place, uint64_t age)
 {
     const uint32_t now = (uint32_t)hak_load_relaxed(&hak_arena.tick);
     size_t kept = 0;
-    for (unsigned i = 0; i < 2 * HAK_HOT_PLACES; i++) {
-        if ((uintptr_t)hak_load_relaxed(&cache->hot[i].block) <= (uintptr_t)HAK_FULL) {
+    for (unsigned i = place; i < 2 * HAK_HOT_PLACES; i++) {
+        if (i % HAK_HOT_PLACES < place ||
+            (uintptr_t)hak_load_relaxed(&cache->hot[i].block) <= (uintptr_t)HAK_FULL) {
             continue;
         }
         if (now - hak_load_relaxed(&cache->hot[i].tick) < age) {
@@ -182,6 +166,42 @@ size_t hak_large_expire(struct hak_cache *cache, uint64_t age)
         }
     }
     return kept;
+}
+
+// BigCache has no block for a request: what it keeps of this doubling and of larger ones goes back, so that
+// the block can be made of pages that are there.
+static void large_make_room(struct hak_cache *cache, size_t bytes)
+{
+    const unsigned bin = hak_large_bin_of(bytes);
+    if (bin < HAK_LARGE_BINS) {
+        large_expire_from(cache, bin / 8, 0);
+    }
+}
+
+void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool *zeroed)
+{
+    // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
+    const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
+    const uint64_t begin = hak_timing_begin();
+    hak_sampler_follow(cache);
+    const unsigned ways = hak_site_has_rules() ? hak_site_ways(request.site) : 0;
+    if (ways == 0) {
+        large_make_room(cache, bytes);
+    }
+    void *block = large_ruled(bytes, request.alignment, ways, zeroed);
+    hak_timing_end(HAK_TIMING_large_alloc, begin);
+    if (HAK_UNLIKELY(block == NULL)) {
+        block = large_again(request, bytes, ways, zeroed);
+    }
+    if (HAK_LIKELY(block != NULL)) {
+        hak_sampler_large(block, request);
+    }
+    return block;
+}
+
+size_t hak_large_expire(struct hak_cache *cache, uint64_t age)
+{
+    return large_expire_from(cache, 0, age);
 }
 
 void hak_large_keep_nothing(struct hak_cache *cache)

@@ -4,6 +4,25 @@
 
 #include <stdint.h>
 
+// A file that defines HAK_IS_WIDE before it includes anything is for processors that have vectors of 32 bytes, and
+// must not be called on others: its functions, of which those that are not inline say HAK_WIDEST, make use of them.
+#if defined(HAK_IS_WIDE) && defined(__x86_64__)
+#    define HAK_WIDEST       __attribute__((target("avx2")))
+#    define HAK_VECTOR_BYTES 32
+typedef long long hak_quad __attribute__((vector_size(32)));
+#    define HAK_VECTOR_IS_ZERO(v) (__builtin_ia32_ptestz256((hak_quad)(v), (hak_quad)(v)) != 0)
+#else
+#    define HAK_WIDEST
+#    define HAK_VECTOR_BYTES      16
+#    define HAK_VECTOR_IS_ZERO(v) (((v)[0] | (v)[1]) == 0)
+#endif
+// May files that define HAK_IS_WIDE be called?
+#if defined(__x86_64__)
+#    define HAK_CPU_IS_WIDE() (__builtin_cpu_init(), __builtin_cpu_supports("avx2") != 0)
+#else
+#    define HAK_CPU_IS_WIDE() true
+#endif
+
 #define HAK_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define HAK_UNLIKELY(x) __builtin_expect(!!(x), 0)
 // The compiler may take it for true.
@@ -12,7 +31,7 @@
 #define HAK_MAYBE_UNUSED __attribute__((unused))
 #define HAK_NOINLINE     __attribute__((noinline))
 #define HAK_NEVER_NULL   __attribute__((returns_nonnull)) // what it returns
-#define HAK_INLINE       static inline __attribute__((always_inline))
+#define HAK_INLINE       static inline __attribute__((always_inline)) HAK_WIDEST
 #define HAK_TLS          _Thread_local __attribute__((tls_model("initial-exec")))
 #define HAK_ALIGNED(n)   __attribute__((aligned(n)))
 
@@ -21,6 +40,15 @@
 
 // Two words at a time.
 typedef uint64_t hak_pair __attribute__((vector_size(16)));
+// As many as one instruction takes, aligned like two.
+typedef uint64_t hak_vector __attribute__((vector_size(HAK_VECTOR_BYTES), aligned(16)));
+
+// The short loop that follows becomes a row, as clang makes it anyway.
+#if defined(__clang__)
+#    define HAK_IN_A_ROW
+#else
+#    define HAK_IN_A_ROW _Pragma("GCC unroll 16")
+#endif
 
 // In a short loop that writes or copies: keeps it from becoming a call of memset or memcpy.
 #define HAK_KEEP_LOOP() __asm__ volatile("")

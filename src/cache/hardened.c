@@ -5,6 +5,7 @@
 
 #include "base/options.h"
 #include "cache/fast_path.h"
+#include "cache/hardened_steps.h"
 #include "cache/inbox.h"
 #include "cache/site.h"
 #include "cache/slabs.h"
@@ -15,7 +16,7 @@
 // A stock has room for so many blocks, and for so many bytes of them; a quarter of it moves at a time.
 enum { STOCK_LEAST = 4, STOCK_MOST = 256, STOCK_BYTES = HAK_KIB(16), STOCK_PARTS = 4 };
 // So many bytes leave the quarantine with one free, more or less: together, and not thousands of blocks at a time.
-enum { LEAVING_BYTES = HAK_KIB(2) };
+enum { LEAVING_BYTES = HAK_KIB(4) };
 
 // The cache's, made now if it has none. NULL: without memory, and for what threads share that have ended.
 static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
@@ -65,22 +66,6 @@ static bool stock_start(struct hak_stock *stock, unsigned size_class)
     return stock->blocks != NULL;
 }
 
-// Any of them, or the one that came last.
-HAK_INLINE struct hak_held stock_pick(struct hak_hardened *hardened,
-                                      struct hak_stock *stock,
-                                      bool random_order)
-{
-    const struct hak_held last = stock->blocks[--stock->count];
-    if (!random_order) {
-        return last;
-    }
-    const uint64_t chance = hak_harden_next(&hardened->chance) >> 32;
-    struct hak_held *place = &stock->blocks[chance * (stock->count + 1) >> 32];
-    const struct hak_held picked = *place;
-    *place = last;
-    return picked;
-}
-
 // Is something asked for that a stock knows nothing of?
 HAK_INLINE bool is_unusual(const struct hak_cache *cache)
 {
@@ -89,38 +74,23 @@ HAK_INLINE bool is_unusual(const struct hak_cache *cache)
            cache->unguarded >= hak_harden.plain_requests;
 }
 
-// What was picked, for a request.
-HAK_INLINE void *hand_out(struct hak_cache *cache,
-                          struct hak_held picked,
-                          size_t block_bytes,
-                          size_t bytes,
-                          struct hak_looks looks)
-{
-    hak_hardened_leave(cache); // with the block in hand
-    hak_states_take(picked, block_bytes, bytes, looks);
-    return picked.block;
-}
-
-static HAK_NOINLINE void *take_any_as_asked(size_t bytes,
-                                            struct hak_stock *stock,
-                                            struct hak_hardened *hardened,
-                                            struct hak_cache *cache)
-{
-    const struct hak_held picked = stock_pick(hardened, stock, hak_harden.random_order);
-    return hand_out(cache, picked, stock->bytes, bytes, hak_harden.looks);
-}
-
 // Each step of a malloc and a free is a function of its own where it would have to save registers otherwise.
-static HAK_NOINLINE void *take_any(size_t bytes,
-                                   struct hak_stock *stock,
-                                   struct hak_hardened *hardened,
-                                   struct hak_cache *cache)
+static HAK_NOINLINE void *take_as_asked(size_t bytes,
+                                        struct hak_stock *stock,
+                                        struct hak_hardened *hardened,
+                                        struct hak_cache *cache)
 {
-    if (HAK_UNLIKELY(!hak_harden.is_secure)) {
-        return take_any_as_asked(bytes, stock, hardened, cache);
-    }
-    const struct hak_held picked = stock_pick(hardened, stock, true);
-    return hand_out(cache, picked, stock->bytes, bytes, HAK_LOOKS_ALL);
+    return hak_stock_take(bytes, stock, hardened, cache, hak_harden.looks, hak_harden.random_order);
+}
+
+HAK_INLINE void *take_any(size_t bytes,
+                          struct hak_stock *stock,
+                          struct hak_hardened *hardened,
+                          struct hak_cache *cache)
+{
+    return HAK_LIKELY(hak_harden.is_secure)
+               ? hak_hardened_take_secure(bytes, stock, hardened, cache)
+               : take_as_asked(bytes, stock, hardened, cache);
 }
 
 void *hak_hardened_malloc(size_t bytes,
@@ -168,7 +138,7 @@ static HAK_NOINLINE bool stock_shed(struct hak_hardened *hardened,
     char *blocks[STOCK_MOST / STOCK_PARTS];
     const unsigned count = stock->room / STOCK_PARTS;
     for (unsigned i = 0; i < count; i++) {
-        blocks[i] = hak_harden.random_order ? stock_pick(hardened, stock, true).block
+        blocks[i] = hak_harden.random_order ? hak_stock_pick(hardened, stock, true).block
                                             : stock->blocks[i].block;
     }
     if (!hak_harden.random_order) {
@@ -205,26 +175,6 @@ static HAK_NOINLINE bool leave_unusually(struct hak_hardened *hardened,
     return has_ended;
 }
 
-HAK_INLINE size_t place_behind(size_t place)
-{
-    return (place + 1) % HAK_QUARANTINE_BLOCKS;
-}
-
-// Into the quarantine. True when some have to leave it.
-HAK_INLINE bool quarantine_add(struct hak_hardened *hardened,
-                               struct hak_held held,
-                               size_t bytes,
-                               unsigned kind)
-{
-    const size_t place = hak_load_relaxed(&hardened->next);
-    const size_t next = place_behind(place);
-    hardened->held[place] = held;
-    hardened->kinds[place] = (uint8_t)kind;
-    hak_store_relaxed(&hardened->next, (uint32_t)next);
-    hardened->bytes += bytes;
-    return hardened->bytes > hak_harden.quarantine_limit || place_behind(next) == hardened->first;
-}
-
 // A block has left the quarantine: into its stock. False: it has to go elsewhere.
 HAK_INLINE bool stock_put(struct hak_stock *stock, struct hak_held held)
 {
@@ -239,7 +189,8 @@ HAK_INLINE bool stock_put(struct hak_stock *stock, struct hak_held held)
 // get into a stock: its slab is asked for its owner where that matters.
 static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
 {
-    const bool is_full = place_behind(hak_load_relaxed(&hardened->next)) == hardened->first;
+    const bool is_full =
+        hak_quarantine_behind(hak_load_relaxed(&hardened->next)) == hardened->first;
     const size_t least = is_full ? 0 : hak_harden.quarantine_bytes;
     size_t first = hardened->first;
     size_t bytes = hardened->bytes;
@@ -248,7 +199,7 @@ static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
     while (bytes > enough) {
         const struct hak_held *oldest = &hardened->held[first];
         struct hak_stock *stock = &hardened->stocks[hardened->kinds[first]];
-        first = place_behind(first);
+        first = hak_quarantine_behind(first);
         bytes -= stock->bytes;
         if (HAK_UNLIKELY(!stock_put(stock, *oldest))) {
             has_ended |= leave_unusually(hardened, *oldest, has_lock);
@@ -260,7 +211,7 @@ static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
 }
 
 // The last call of a free.
-static HAK_NOINLINE void leave_and_sweep(struct hak_hardened *hardened)
+void hak_hardened_leave_late(struct hak_hardened *hardened)
 {
     const bool has_ended = oldest_leave(hardened, false);
     hak_hardened_leave(hardened->cache);
@@ -269,38 +220,12 @@ static HAK_NOINLINE void leave_and_sweep(struct hak_hardened *hardened)
     }
 }
 
-HAK_INLINE void hold_freed(struct hak_hardened *hardened,
-                           struct hak_held held,
-                           size_t bytes,
-                           uint32_t size_class)
-{
-    if (HAK_UNLIKELY(quarantine_add(hardened, held, bytes, size_class))) {
-        leave_and_sweep(hardened);
-    } else {
-        hak_hardened_leave(hardened->cache);
-    }
-}
-
 // A long block, which a call clears; or not all is asked for.
-static HAK_NOINLINE void free_used_as_asked(
-    struct hak_hardened *hardened, char *block, hak_state *state, size_t bytes, uint32_t size_class)
+static HAK_NOINLINE void give_as_asked(
+    char *block, size_t bytes, uint32_t size_class, hak_state *state, struct hak_hardened *hardened)
 {
-    const struct hak_held held = {block, state};
-    hak_states_give(held, bytes, hak_harden.looks);
-    hold_freed(hardened, held, bytes, size_class);
-}
-
-static HAK_NOINLINE void free_used(
-    struct hak_hardened *hardened, char *block, hak_state *state, size_t bytes, uint32_t size_class)
-{
-    const struct hak_held held = {block, state};
-    if (HAK_UNLIKELY(bytes > hak_harden.usual_bytes)) {
-        free_used_as_asked(hardened, block, state, bytes, size_class);
-    } else {
-        HAK_ASSUME(bytes <= HAK_CANARY_CLEAR_MAX);
-        hak_states_give(held, bytes, HAK_LOOKS_ALL);
-        hold_freed(hardened, held, bytes, size_class);
-    }
+    hak_hardened_give(
+        hardened, (struct hak_held){block, state}, bytes, size_class, hak_harden.looks);
 }
 
 void hak_hardened_free(void *block, struct hak_cache *cache, struct hak_hardened *hardened)
@@ -314,7 +239,12 @@ void hak_hardened_free(void *block, struct hak_cache *cache, struct hak_hardened
         hak_free_direct(block);
         return;
     }
-    free_used(hardened, held.block, held.state, hak_classes[size_class].bytes, size_class);
+    const size_t bytes = hak_classes[size_class].bytes;
+    if (HAK_LIKELY(bytes <= hak_harden.usual_bytes)) {
+        hak_hardened_give_secure(held.block, bytes, size_class, held.state, hardened);
+    } else {
+        give_as_asked(held.block, bytes, size_class, held.state, hardened);
+    }
 }
 
 // Clang cannot follow the lock that the caller may have.
@@ -329,7 +259,8 @@ bool hak_hardened_hold(struct hak_cache *cache,
     }
     const bool is_own = HAK_MAP_TAG(hak_map_entry(held.block)) == cache->tag;
     const unsigned kind = is_own ? size_class : HAK_STRANGER + size_class;
-    const bool has_ended = quarantine_add(hardened, held, hak_classes[size_class].bytes, kind) &&
+    hak_quarantine_put(hardened, held, kind);
+    const bool has_ended = hak_quarantine_add(hardened, hak_classes[size_class].bytes) &&
                            oldest_leave(hardened, has_lock);
     if (!has_lock) {
         hak_hardened_leave(cache);
@@ -409,7 +340,8 @@ static void flush(struct hak_cache *self, struct hak_cache *cache, struct hak_ha
     HAK_REQUIRES(&self->lock, &cache->lock)
 {
     const uint32_t next = hak_load_relaxed(&hardened->next);
-    for (; hardened->first != next; hardened->first = (uint32_t)place_behind(hardened->first)) {
+    for (; hardened->first != next;
+         hardened->first = (uint32_t)hak_quarantine_behind(hardened->first)) {
         hak_inbox_route(self, cache, hardened->held[hardened->first].block);
     }
     hardened->bytes = 0;

@@ -89,66 +89,103 @@ HAK_INLINE hak_pair hak_canary_pair(const char *from)
     return pair;
 }
 
-// Four pairs at `line`, as one.
-HAK_INLINE hak_pair hak_canary_line(const char *line)
+HAK_INLINE void hak_canary_clear_pair(char *to)
 {
-    return (hak_canary_pair(line) | hak_canary_pair(line + 16)) |
-           (hak_canary_pair(line + 32) | hak_canary_pair(line + 48));
+    const hak_pair zero = {0, 0};
+    memcpy(HAK_ASSUME_ALIGNED(to, sizeof zero), &zero, sizeof zero);
 }
 
-enum { HAK_CANARY_LINE = 64 };
-
 // A block of less than a line, a multiple of 16, is covered by its first pair, its last, and the one here.
+enum { HAK_CANARY_LINE = 64 };
 HAK_INLINE size_t hak_canary_middle(size_t bytes)
 {
     return bytes / 2 & ~(sizeof(hak_pair) - 1);
 }
 
-// Are they all zero? A multiple of 16, as blocks are. By lines, of which the last covers a part of the one before it:
-// a loop for what is left would end where no processor foresees it.
-HAK_INLINE bool hak_canary_is_zero(const char *start, size_t bytes)
+// A longer one by a few lines at its start and as many at its end, which may be the same: few lengths, each without
+// a loop; and by as many as this, again and again. For how often a loop runs no processor could foresee.
+enum { HAK_CANARY_LINES = 4 * HAK_CANARY_LINE };
+
+// All of `bytes`, some lines, as one.
+HAK_INLINE hak_vector hak_canary_any(const char *from, size_t bytes)
 {
-    hak_pair any;
-    if (bytes < HAK_CANARY_LINE) {
-        any = hak_canary_pair(start) | hak_canary_pair(start + hak_canary_middle(bytes)) |
-              hak_canary_pair(start + bytes - sizeof any);
-    } else {
-        const char *last = start + bytes - HAK_CANARY_LINE;
-        any = hak_canary_line(last);
-        for (; start < last; start += HAK_CANARY_LINE) {
-            any |= hak_canary_line(start);
-        }
+    hak_vector any = {0};
+    HAK_IN_A_ROW
+    for (size_t i = 0; i < bytes; i += sizeof any) {
+        hak_vector vector;
+        memcpy(&vector, HAK_ASSUME_ALIGNED(from + i, sizeof(hak_pair)), sizeof vector);
+        any |= vector;
     }
-    return (any[0] | any[1]) == 0;
+    return any;
 }
 
-HAK_INLINE void hak_canary_clear_line(char *line)
+HAK_INLINE hak_vector hak_canary_any_ends(const char *start, const char *end, size_t bytes)
 {
-    const hak_pair zero = {0, 0};
-    memcpy(line, &zero, sizeof zero);
-    memcpy(line + 16, &zero, sizeof zero);
-    memcpy(line + 32, &zero, sizeof zero);
-    memcpy(line + 48, &zero, sizeof zero);
+    return hak_canary_any(start, bytes) | hak_canary_any(end - bytes, bytes);
+}
+
+// Are they all zero? A multiple of 16, as blocks are.
+HAK_INLINE bool hak_canary_is_zero(const char *start, size_t bytes)
+{
+    const char *end = start + bytes;
+    if (bytes < HAK_CANARY_LINE) {
+        const hak_pair any = hak_canary_pair(start) |
+                             hak_canary_pair(start + hak_canary_middle(bytes)) |
+                             hak_canary_pair(end - sizeof any);
+        return (any[0] | any[1]) == 0;
+    }
+    hak_vector any;
+    if (bytes <= HAK_CANARY_LINES / 2) {
+        any = hak_canary_any_ends(start, end, HAK_CANARY_LINES / 4);
+    } else if (bytes <= HAK_CANARY_LINES) {
+        any = hak_canary_any_ends(start, end, HAK_CANARY_LINES / 2);
+    } else {
+        const char *last = end - HAK_CANARY_LINES;
+        any = hak_canary_any(last, HAK_CANARY_LINES);
+        for (; start < last; start += HAK_CANARY_LINES) {
+            any |= hak_canary_any(start, HAK_CANARY_LINES);
+        }
+    }
+    return HAK_VECTOR_IS_ZERO(any);
+}
+
+HAK_INLINE void hak_canary_clear_some(char *start, size_t bytes)
+{
+    const hak_vector zero = {0};
+    HAK_IN_A_ROW
+    for (size_t i = 0; i < bytes; i += sizeof zero) {
+        memcpy(HAK_ASSUME_ALIGNED(start + i, sizeof(hak_pair)), &zero, sizeof zero);
+    }
+}
+
+HAK_INLINE void hak_canary_clear_ends(char *start, char *end, size_t bytes)
+{
+    hak_canary_clear_some(start, bytes);
+    hak_canary_clear_some(end - bytes, bytes);
 }
 
 // Make them so. Up to some lines that is faster than a call.
 enum { HAK_CANARY_CLEAR_MAX = 1024 };
 HAK_INLINE void hak_canary_clear(char *start, size_t bytes)
 {
-    const hak_pair zero = {0, 0};
+    char *end = start + bytes;
     if (HAK_UNLIKELY(bytes > HAK_CANARY_CLEAR_MAX)) {
         memset(start, 0, bytes);
     } else if (bytes < HAK_CANARY_LINE) {
-        memcpy(start, &zero, sizeof zero);
-        memcpy(start + hak_canary_middle(bytes), &zero, sizeof zero);
-        memcpy(start + bytes - sizeof zero, &zero, sizeof zero);
+        hak_canary_clear_pair(start);
+        hak_canary_clear_pair(start + hak_canary_middle(bytes));
+        hak_canary_clear_pair(end - sizeof(hak_pair));
+    } else if (bytes <= HAK_CANARY_LINES / 2) {
+        hak_canary_clear_ends(start, end, HAK_CANARY_LINES / 4);
+    } else if (bytes <= HAK_CANARY_LINES) {
+        hak_canary_clear_ends(start, end, HAK_CANARY_LINES / 2);
     } else {
-        char *last = start + bytes - HAK_CANARY_LINE;
-        for (; start < last; start += HAK_CANARY_LINE) {
-            hak_canary_clear_line(start);
+        char *last = end - HAK_CANARY_LINES;
+        for (; start < last; start += HAK_CANARY_LINES) {
+            hak_canary_clear_some(start, HAK_CANARY_LINES);
             HAK_KEEP_LOOP();
         }
-        hak_canary_clear_line(last);
+        hak_canary_clear_some(last, HAK_CANARY_LINES);
     }
 }
 

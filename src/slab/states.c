@@ -7,9 +7,19 @@
 // whoever was interrupted in the middle of a look may meet it again.
 enum { LOOKS = 4 };
 
-void hak_states_die_twice(const void *block)
+void *hak_states_die_twice(const void *block)
 {
     hak_die_double_free(block, hak_classes[hak_slab_of(block)->size_class].bytes);
+}
+
+void *hak_states_die_written(const char *block, size_t bytes)
+{
+    hak_harden_die_written(block, bytes);
+}
+
+void hak_states_die_overflow(const char *block, size_t bytes)
+{
+    hak_harden_die_overflow(block, bytes);
 }
 
 uint64_t hak_states_out(const struct hak_slab *slab, unsigned word)

@@ -89,39 +89,46 @@ HAK_INLINE bool hak_states_is_used(const struct hak_slab *slab,
                       hak_state_is(held->state, HAK_STATE_OUT));
 }
 
-HAK_INTERNAL _Noreturn HAK_COLD void hak_states_die_twice(const void *block);
+// What was found ends the program. Not _Noreturn: as the last call of who found it, each is a jump, and nobody has to
+// make ready for a call.
+HAK_INTERNAL HAK_COLD void *hak_states_die_twice(const void *block);
+HAK_INTERNAL HAK_COLD void *hak_states_die_written(const char *block, size_t bytes);
+HAK_INTERNAL HAK_COLD void hak_states_die_overflow(const char *block, size_t bytes);
 
 // A free block goes to the program, for a request. Dies when it was written to since it was freed, or has it already.
-HAK_INLINE void hak_states_take(struct hak_held held,
-                                size_t bytes,
-                                size_t request,
-                                struct hak_looks looks)
+HAK_INLINE void *hak_states_take(struct hak_held held,
+                                 size_t bytes,
+                                 size_t request,
+                                 struct hak_looks looks)
 {
     const uint8_t seen = hak_load_relaxed(held.state);
     if (HAK_UNLIKELY(hak_state_kind(seen) != HAK_STATE_FREE)) {
-        hak_states_die_twice(held.block);
+        return hak_states_die_twice(held.block);
     }
     const uint8_t busy = hak_state_begin(held.state, seen);
     if (looks.zero && HAK_UNLIKELY(!hak_canary_is_zero(held.block, bytes))) {
-        hak_harden_die_written(held.block, bytes);
+        return hak_states_die_written(held.block, bytes);
     }
     if (looks.canaries) {
         hak_canary_write(held.block, bytes, request);
     }
     hak_state_end(held.state, busy, HAK_STATE_OUT);
+    return held.block;
 }
 
-// The program frees it. Dies when its end was overwritten.
-HAK_INLINE void hak_states_give(struct hak_held held, size_t bytes, struct hak_looks looks)
+// The program frees it. Dies when its end was overwritten; else true.
+HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_looks looks)
 {
     if (looks.canaries && HAK_UNLIKELY(!hak_canary_is_whole(held.block, bytes))) {
-        hak_harden_die_overflow(held.block, bytes);
+        hak_states_die_overflow(held.block, bytes);
+        return false;
     }
     const uint8_t busy = hak_state_begin(held.state, hak_load_relaxed(held.state));
     if (looks.zero) {
         hak_canary_clear(held.block, bytes);
     }
     hak_state_end(held.state, busy, HAK_STATE_FREE);
+    return true;
 }
 
 // It stays with the program, for another request. False when it has no room for that.

@@ -80,7 +80,8 @@ static HAK_NOINLINE void *take_as_asked(size_t bytes,
                                         struct hak_hardened *hardened,
                                         struct hak_cache *cache)
 {
-    return hak_stock_take(bytes, stock, hardened, cache, hak_harden.looks, hak_harden.random_order);
+    const struct hak_held picked = hak_stock_pick(hardened, stock, hak_harden.random_order);
+    return hak_stock_hand_out(cache, picked, stock->bytes, bytes, hak_harden.looks);
 }
 
 HAK_INLINE void *take_any(size_t bytes,

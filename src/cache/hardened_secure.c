@@ -8,7 +8,8 @@ HAK_WIDEST void *hak_hardened_take_secure(size_t bytes,
                                           struct hak_hardened *hardened,
                                           struct hak_cache *cache)
 {
-    return hak_stock_take(bytes, stock, hardened, cache, HAK_LOOKS_ALL, true);
+    const struct hak_held picked = hak_stock_pick(hardened, stock, true);
+    return hak_stock_hand_out(cache, picked, stock->bytes, bytes, HAK_LOOKS_ALL);
 }
 
 HAK_WIDEST void hak_hardened_give_secure(

@@ -23,17 +23,15 @@ HAK_INLINE struct hak_held hak_stock_pick(struct hak_hardened *hardened,
     return picked;
 }
 
-// Any of a stock that has some, for a request. The last of a malloc's steps.
-HAK_INLINE void *hak_stock_take(size_t bytes,
-                                struct hak_stock *stock,
-                                struct hak_hardened *hardened,
-                                struct hak_cache *cache,
-                                struct hak_looks looks,
-                                bool random_order)
+// What was picked, for a request. The last of a malloc's steps.
+HAK_INLINE void *hak_stock_hand_out(struct hak_cache *cache,
+                                    struct hak_held picked,
+                                    size_t block_bytes,
+                                    size_t bytes,
+                                    struct hak_looks looks)
 {
-    const struct hak_held picked = hak_stock_pick(hardened, stock, random_order);
     hak_hardened_leave(cache); // with the block in hand
-    return hak_states_take(picked, stock->bytes, bytes, looks);
+    return hak_states_take(picked, block_bytes, bytes, looks);
 }
 
 HAK_INLINE size_t hak_quarantine_behind(size_t place)

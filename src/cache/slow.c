@@ -40,8 +40,8 @@ static void *malloc_locked(struct hak_cache *cache,
         is_sample = block != NULL && hak_sampler_draw(hak_classes[size_class].bytes, *every);
     } else {
         *every = hak_sampler_every(cache);
-        block =
-            hak_cache_pop(cache, hak_sampler_magazine(cache, size_class)); // the next is a sample
+        // There may be blocks: the next one is a sample, or the cache was an earlier thread's.
+        block = hak_cache_pop(cache, hak_sampler_magazine(cache, size_class));
         if (block == NULL) {
             block = hak_magazine_refill(cache, size_class);
         }
@@ -128,10 +128,6 @@ void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
         hak_start_direct(cache);
     }
     hak_sampler_follow(cache);
-    if (hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
-        // The cache of an earlier thread.
-        return hak_cache_alloc_for(cache, bytes, size_class, site);
-    }
     const unsigned served = class_serving(cache, (unsigned)size_class, bytes);
     if (HAK_UNLIKELY(served != size_class && served < HAK_SMALL_CLASSES)) {
         return hak_cache_alloc_for(cache, bytes, served, site);

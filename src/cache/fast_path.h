@@ -34,8 +34,11 @@
 // `site`, here and below: where the program's call returns to. Of a function that ends with the call of
 // hak_malloc_slow it is the return address.
 #define HAK_SITE __builtin_return_address(0)
-HAK_INTERNAL void *hak_malloc_slow(size_t bytes, size_t size_class);
-HAK_INTERNAL void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site);
+HAK_INTERNAL void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache);
+HAK_INTERNAL void *hak_malloc_slow_for(size_t bytes,
+                                       size_t size_class,
+                                       struct hak_cache *cache,
+                                       const void *site);
 HAK_INTERNAL void hak_free_slow(void *block, struct hak_cache *cache); // the thread's own
 // What is left when a hardened cache's own ways were no help (hardened.h).
 HAK_INTERNAL void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site);
@@ -57,7 +60,7 @@ HAK_INLINE void *hak_cache_pop(struct hak_cache *cache, size_t size_class)
 HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, size_t bytes, size_t size_class)
 {
     void *block = hak_cache_pop(cache, size_class);
-    return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow(bytes, size_class);
+    return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow(bytes, size_class, cache);
 }
 
 // The same anywhere else.
@@ -67,7 +70,7 @@ HAK_INLINE void *hak_cache_alloc_for(struct hak_cache *cache,
                                      const void *site)
 {
     void *block = hak_cache_pop(cache, size_class);
-    return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow_for(bytes, size_class, site);
+    return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow_for(bytes, size_class, cache, site);
 }
 
 // Put a block into a magazine, if there is one of that number and room in it. Step free of steal.pml.

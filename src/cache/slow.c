@@ -179,15 +179,18 @@ static HAK_NOINLINE void *malloc_uncounted(size_t bytes, size_t size_class, cons
     return hak_malloc_slowest(bytes, size_class, site);
 }
 
-void *hak_malloc_slow_for(size_t bytes, size_t size_class, const void *site)
+void *hak_malloc_slow_for(size_t bytes,
+                          size_t size_class,
+                          struct hak_cache *cache,
+                          const void *site)
 {
-    void *block = hak_sampler_pop(hak_cache_self, size_class);
+    void *block = hak_sampler_pop(cache, size_class);
     return block != NULL ? block : malloc_uncounted(bytes, size_class, site);
 }
 
-void *hak_malloc_slow(size_t bytes, size_t size_class)
+void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache)
 {
-    void *block = hak_sampler_pop(hak_cache_self, size_class);
+    void *block = hak_sampler_pop(cache, size_class);
     return block != NULL ? block : malloc_uncounted(bytes, size_class, HAK_SITE);
 }
 

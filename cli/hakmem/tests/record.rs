@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{Workshop, text};
+use support::{Workshop, library, text};
 
 #[test]
 fn a_static_program_is_refused_and_not_run() {
@@ -116,6 +116,21 @@ fn a_trace_that_was_cut_off_is_used_as_far_as_it_goes_and_that_is_said() {
             .says("newer.hkt has trace format 9; this hakmem reads up to 2");
         assert_eq!(answer.errors.lines().count(), 1);
     }
+}
+
+#[test]
+fn ratios_are_against_any_of_those_replayed() {
+    let workshop = Workshop::open();
+    workshop.hakmem(&["record", "--", "ls"]).ended_with(0);
+    let copy = format!("copy={}", text(&library()));
+    let replay = |baseline: &str| {
+        let arguments = ["-n", "1", "-a", &copy, "-b", baseline];
+        workshop.hakmem(&[&["replay", "trace.hkt"], &arguments[..]].concat())
+    };
+    replay("copy").ended_with(0).says("ratio: against copy");
+    replay("glibc").ended_with(0).says("ratio: against glibc");
+    let unknown = replay("gone");
+    unknown.ended_with(2).says("there is no allocator 'gone'");
 }
 
 #[test]

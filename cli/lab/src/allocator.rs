@@ -256,6 +256,19 @@ impl Catalogue {
         Ok(chosen)
     }
 
+    /// The name of what ratios are against: one of those chosen, or one more.
+    pub fn choose_baseline(&self, text: &str, chosen: &mut Vec<Allocator>) -> Result<String> {
+        if chosen.iter().any(|one| one.name == text) {
+            return Ok(text.into());
+        }
+        let one = self.choose_one(text)?;
+        let name = one.name.clone();
+        if !chosen.iter().any(|known| known.name == name) {
+            chosen.push(one);
+        }
+        Ok(name)
+    }
+
     fn choose_one(&self, text: &str) -> Result<Allocator> {
         let mut parts = text.split('+');
         let name = parts.next().unwrap_or_default();

@@ -159,7 +159,8 @@ static void owner_finish(void)
 {
     for (; owner.is_stuck; owner_run(2 * owner.length)) {
         owner.is_stuck = false;
-        owner.held[owner.held_count] = hak_malloc_slow(hak_classes[CLASS].bytes, CLASS);
+        owner.held[owner.held_count] =
+            hak_malloc_slow(hak_classes[CLASS].bytes, CLASS, hak_cache_self);
         UNIT_CHECK(owner.held[owner.held_count] != NULL);
         owner.held_count++;
         owner.step += 2;

@@ -94,7 +94,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let places = Places::find()?;
     let catalogue = Catalogue::load(&places)?;
     let mut allocators = catalogue.choose(&arguments.allocators)?;
-    let baseline = baseline(&arguments.baseline, &mut allocators, &catalogue)?;
+    let baseline = catalogue.choose_baseline(&arguments.baseline, &mut allocators)?;
     let mut notes = catalogue.left_out;
     let workload = workload(&arguments, &mut notes)?;
     let mut document = new_document(&arguments, &baseline, &allocators, &workload, &places)?;
@@ -126,19 +126,6 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         Outcome::Finished if document.refused.is_empty() => Ok(ExitCode::SUCCESS),
         Outcome::Finished => Ok(ExitCode::FAILURE),
     }
-}
-
-/// The name of what ratios are against: one of the allocators, or one more.
-fn baseline(text: &str, allocators: &mut Vec<Allocator>, catalogue: &Catalogue) -> Result<String> {
-    if !allocators.iter().any(|one| one.name == text) {
-        let one = catalogue.choose(&[text.to_string()])?.remove(0);
-        let name = one.name.clone();
-        if !allocators.iter().any(|known| known.name == name) {
-            allocators.push(one);
-        }
-        return Ok(name);
-    }
-    Ok(text.into())
 }
 
 fn workload(arguments: &Arguments, notes: &mut Vec<String>) -> Result<Workload> {

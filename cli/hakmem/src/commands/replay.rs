@@ -88,13 +88,12 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     if names.is_empty() && !arguments.all {
         names.push(OURS.into());
     }
-    if !names.is_empty() && !names.contains(&arguments.baseline) {
-        names.push(arguments.baseline.clone());
-    }
+    let mut allocators = catalogue.choose(&names)?;
+    let baseline = catalogue.choose_baseline(&arguments.baseline, &mut allocators)?;
     let options = Options {
         trace: arguments.trace,
         process: arguments.process,
-        allocators: catalogue.choose(&names)?,
+        allocators,
         runs: arguments.runs,
         touch: arguments.touch,
         own_path: env::current_exe()
@@ -113,7 +112,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     bar.finish_and_clear();
     let shown = Replayed {
         document: &document,
-        baseline: &arguments.baseline,
+        baseline: &baseline,
     };
     arguments.output.print(&shown)?;
     output::export(&shown, arguments.export.as_ref())?;

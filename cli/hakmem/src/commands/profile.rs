@@ -23,9 +23,9 @@ Examples:
   hakmem profile --core core.4711 --live
 
 Figures are estimates from samples, one in 512 KiB unless --every says otherwise; ± is two
-deviations. Sampling costs nothing while it is off. While it is on it costs real programs 2 % or
-less, and loops that do nothing but allocate 5 to 15 %. docs/profiling.md has figures, and how to
-send profiles to Parca or Pyroscope.";
+deviations. Sampling costs nothing while it is off. While it is on it costs real programs some 2 %,
+and loops that do nothing but allocate 5 to 25 %. docs/profiling.md has figures, and how to send
+profiles to Parca or Pyroscope.";
 
 /// Sampled unless somebody says otherwise.
 pub const EVERY: u64 = 512 << 10;

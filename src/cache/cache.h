@@ -37,7 +37,8 @@ typedef _Atomic(void *) hak_place;
 
 HAK_INTERNAL extern hak_place hak_nothing[2];
 
-// A cache has one magazine for each class: by class; or, while it samples, HAK_APART further on (sampler.h).
+// A cache has one magazine for each class: at the class's number, or, while it samples, HAK_APART further on
+// (sampler.h).
 enum { HAK_APART = HAK_SMALL_CLASSES, HAK_MAGAZINES = 2 * HAK_SMALL_CLASSES };
 
 HAK_INLINE unsigned hak_magazine_class(unsigned magazine)

@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--library", type=Path, default=BUILD / "libhakmem.so")
     parser.add_argument("--program", type=Path, default=BUILD / "bench" / "micro" / "batch")
     parser.add_argument("--every", type=int, default=512 * 1024, help="option sample_bytes (default: %(default)s)")
-    parser.add_argument("--rate", type=int, default=8192, help="option sample_rate (default: %(default)s)")
+    parser.add_argument("--rate", type=int, default=2048, help="option sample_rate (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("loops", nargs="*", type=loop_of, metavar="BYTESxCOUNT")
     options = parser.parse_args()

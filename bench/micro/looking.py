@@ -17,6 +17,8 @@ import sys
 import time
 from pathlib import Path
 
+import processor_time
+
 BUILD = Path(__file__).resolve().parents[2] / "build"
 HAKMEM = os.environ.get("HAKMEM", str(BUILD / "hakmem"))
 SECONDS = 4
@@ -31,11 +33,7 @@ def run(is_looked_at: bool) -> tuple[float, float]:
     if is_looked_at:
         time.sleep(0.1)
         looks = [HAKMEM, "top", str(process.pid), "-n", str(SECONDS - 1)]
-        pid = os.posix_spawn(looks[0], looks, os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
-        _, status, usage = os.wait4(pid, 0)
-        if status != 0:
-            sys.exit("looking: hakmem top failed")
-        spent = (usage.ru_utime + usage.ru_stime) / (SECONDS - 1)
+        spent = processor_time.of_command(looks, os.environ) / (SECONDS - 1)
     output, _ = process.communicate()
     found = re.search(r"ops/s: (\d+)", output)
     if process.returncode != 0 or found is None:

@@ -15,7 +15,6 @@ are for docs/measuring.md.
 from __future__ import annotations
 
 import json
-import os
 import random
 import resource
 import shutil
@@ -25,6 +24,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import processor_time
 
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build"
@@ -56,13 +57,9 @@ def command_of(words: list[str], folder: Path) -> list[str]:
 
 
 def plain_run(command: list[str]) -> tuple[float, float]:
-    null = (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)
     start = time.monotonic()
-    pid = os.posix_spawn(command[0], command, ENVIRONMENT, file_actions=[null])
-    _, status, usage = os.wait4(pid, 0)
-    if status != 0:
-        sys.exit(f"measuring: {command[0]} failed")
-    return time.monotonic() - start, usage.ru_utime + usage.ru_stime
+    spent = processor_time.of_command(command, ENVIRONMENT)
+    return time.monotonic() - start, spent
 
 
 def compare(command: list[str], folder: Path, *options: str) -> tuple[list[dict], list[str]]:

@@ -10,10 +10,10 @@ the rounds, and the cost is the median of the rounds' ratios. Wants a machine th
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
-import sys
 from pathlib import Path
+
+import processor_time
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 DEFAULT_LOOPS = [f"{size}x{count}" for size in (16, 64, 1024) for count in (1, 100, 5000)]
@@ -29,11 +29,7 @@ def run(options: argparse.Namespace, loop: tuple[int, int], pairs: int, every: i
         "HAKMEM_SAMPLE_BYTES": str(every),
         "HAKMEM_SAMPLE_RATE": str(options.rate),
     }
-    pid = os.posix_spawn(command[0], command, environment)
-    _, status, usage = os.wait4(pid, 0)
-    if status != 0:
-        sys.exit(f"sampling: {' '.join(command)} failed")
-    return (usage.ru_utime + usage.ru_stime) * 1e9
+    return processor_time.of_command(command, environment) * 1e9
 
 
 def measure(options: argparse.Namespace, loop: tuple[int, int]) -> tuple[float, float, float]:

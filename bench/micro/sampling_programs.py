@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+import processor_time
 
 ROOT = Path(__file__).resolve().parents[2]
 JSON = """
@@ -38,20 +39,6 @@ for my $i (1 .. 400000) { $h{"k$i"} = [$i, "v$i"]; delete $h{"k" . ($i - 5000)} 
 REDIS_LOAD = "-q -c 20 -P 8 -n 120000 -r 50000 -d 300 -t set,lpush,hset".split()
 
 
-def waited(pid: int, name: str) -> float:
-    """Processor time in seconds of a child that has ended by itself, or was stopped by us."""
-    _, status, usage = os.wait4(pid, 0)
-    if status not in (0, signal.SIGKILL):
-        sys.exit(f"sampling_programs: {name} failed")
-    return usage.ru_utime + usage.ru_stime
-
-
-def command_time(name: str, command: list[str], environment: dict[str, str]) -> float:
-    with open(os.devnull, "w") as nothing:
-        actions = [(os.POSIX_SPAWN_DUP2, nothing.fileno(), 1)]
-        return waited(os.posix_spawnp(command[0], command, environment, file_actions=actions), name)
-
-
 def redis_time(environment: dict[str, str], folder: Path) -> float:
     socket = str(folder / "redis")
     server = subprocess.Popen(
@@ -66,7 +53,7 @@ def redis_time(environment: dict[str, str], folder: Path) -> float:
         time.sleep(0.02)
     subprocess.run(["redis-benchmark", "-s", socket, *REDIS_LOAD], check=True, stdout=subprocess.DEVNULL)
     server.kill()
-    return waited(server.pid, "redis-server")
+    return processor_time.of_child(server.pid, "redis-server")
 
 
 def compiler(folder: Path) -> list[str]:
@@ -91,7 +78,7 @@ def programs(folder: Path):
         "cc1": (compiler(folder), {}),
     }
     for name, (command, more) in commands.items():
-        yield name, lambda e, name=name, command=command, more=more: command_time(name, command, e | more)
+        yield name, lambda e, command=command, more=more: processor_time.of_command(command, e | more)
     yield "redis-server", lambda e: redis_time(e, folder)
 
 

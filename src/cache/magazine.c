@@ -204,9 +204,8 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 // Up to a unit always: its last slab may hold as much anyway. And where no time may decide.
 static bool is_worth_growing(struct hak_cache *cache, unsigned index) HAK_REQUIRES(&cache->lock)
 {
-    struct hak_magazine *magazine = &cache->magazines[index];
     const unsigned size_class = hak_magazine_class(index);
-    const size_t more = (size_t)(magazine->slots + 2) * hak_classes[size_class].bytes;
+    const size_t more = (size_t)(cache->magazines[index].slots + 2) * hak_classes[size_class].bytes;
     const struct hak_worth_question question = {
         .now_ns = hak_os_now_ns(),
         .refills = hak_load_relaxed(&cache->class_counts[size_class].refills),
@@ -214,8 +213,8 @@ static bool is_worth_growing(struct hak_cache *cache, unsigned index) HAK_REQUIR
         .more_bytes = more,
         .heap_bytes = hak_arena_used_bytes(),
     };
-    return hak_worth_ask(&magazine->worth, question) || 2 * more <= HAK_UNIT_BYTES ||
-           hak_load_relaxed(&hak_options.deterministic) != 0;
+    return hak_worth_ask(&cache->magazines[size_class].worth, question) ||
+           2 * more <= HAK_UNIT_BYTES || hak_load_relaxed(&hak_options.deterministic) != 0;
 }
 
 // Note a refill or a flush. Blocks that go back and forth between magazine and slab
@@ -459,12 +458,11 @@ void hak_magazine_set_back(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 
 void hak_magazine_retire(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
-    for (unsigned index = size_class; index < HAK_MAGAZINES; index += HAK_APART) {
-        if (cache->magazines[index].base != NULL) {
-            magazine_empty(cache, index);
-        }
-        magazine_end(cache, index);
+    const unsigned index = hak_sampler_magazine(cache, size_class);
+    if (cache->magazines[index].base != NULL) {
+        magazine_empty(cache, index);
     }
+    magazine_end(cache, index);
     cache->magazines[size_class].is_refilled = false;
     cache->magazines[size_class].is_ruled = true;
 }

@@ -2,12 +2,9 @@
 #include "cache/sampler.h"
 
 #include "base/bits.h"
-#include "base/check.h"
-#include "cache/fast_path.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/sample.h"
-#include "cache/steal.h"
 #include "cache/thread.h"
 #include "meta/pool.h"
 #include "os/os.h"

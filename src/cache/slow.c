@@ -168,9 +168,11 @@ void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
     return block != NULL ? zero_if_ruled(block, size_class, ways) : NULL;
 }
 
-static HAK_NOINLINE void *malloc_uncounted(size_t bytes, size_t size_class, const void *site)
+static HAK_NOINLINE void *malloc_uncounted(size_t bytes,
+                                           size_t size_class,
+                                           struct hak_cache *cache,
+                                           const void *site)
 {
-    struct hak_cache *cache = hak_cache_self;
     struct hak_hardened *hardened = hak_hardened_enter(cache);
     if (HAK_UNLIKELY(hardened != NULL)) {
         return hak_hardened_malloc(bytes, size_class, site, cache, hardened);
@@ -185,13 +187,13 @@ void *hak_malloc_slow_for(size_t bytes,
                           const void *site)
 {
     void *block = hak_sampler_pop(cache, size_class);
-    return block != NULL ? block : malloc_uncounted(bytes, size_class, site);
+    return block != NULL ? block : malloc_uncounted(bytes, size_class, cache, site);
 }
 
 void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache)
 {
     void *block = hak_sampler_pop(cache, size_class);
-    return block != NULL ? block : malloc_uncounted(bytes, size_class, HAK_SITE);
+    return block != NULL ? block : malloc_uncounted(bytes, size_class, cache, HAK_SITE);
 }
 
 // Into a full magazine of one of the thread's caches.

@@ -6,7 +6,7 @@ mod support;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use support::waiting::Waiting;
+use support::waiting::{WAITS, Waiting};
 use support::{Workshop, library, make_program};
 
 /// Stands still in the middle of a walk over the heap, holding every lock of the allocator.
@@ -58,18 +58,12 @@ fn a_process_that_hangs_inside_the_allocator_can_be_looked_into() {
         .says("hakmem_live_blocks{");
 }
 
-/// May not be read by its own user either; root may all the same.
+/// Before WAITS: may not be read by its own user either; root may all the same.
 const HIDES: &str = r#"
-#include <stdio.h>
 #include <sys/prctl.h>
-#include <unistd.h>
-int main(void)
+__attribute__((constructor)) static void hide(void)
 {
     prctl(PR_SET_DUMPABLE, 0);
-    puts("ready");
-    fflush(stdout);
-    char end;
-    return read(0, &end, 1) != 0;
 }
 "#;
 
@@ -77,7 +71,7 @@ int main(void)
 fn what_may_not_be_read_says_what_to_do() {
     const NOBODY: u32 = 65534;
     let workshop = Workshop::open();
-    let mut command = Command::new(workshop.compile("hides", HIDES, &[]));
+    let mut command = Command::new(workshop.compile("hides", &format!("{HIDES}{WAITS}"), &[]));
     let process = Waiting::start(command.env("LD_PRELOAD", library()));
     let copy = workshop.path("hakmem");
     make_program(&copy, &std::fs::read(env!("CARGO_BIN_EXE_hakmem")).unwrap());

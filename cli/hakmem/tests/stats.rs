@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::Value;
 use std::process::Command;
-use support::waiting::Waiting;
+use support::waiting::{WAITS, Waiting};
 use support::{Workshop, library, text};
 
 /// Prints its own figures, and waits for the end of its input.
@@ -87,12 +87,10 @@ fn the_process_itself_says_the_same_in_mode_secure() {
     the_process_itself_says_the_same_in_mode("secure");
 }
 
-/// Takes and gives back many blocks all the time, until its input ends.
+/// Before WAITS: takes and gives back many blocks all the time.
 const CHURNS: &str = r#"
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 static void *churn(void *unused)
 {
     static void *blocks[20000];
@@ -106,14 +104,10 @@ static void *churn(void *unused)
     }
     return unused;
 }
-int main(void)
+__attribute__((constructor)) static void start(void)
 {
     pthread_t thread;
     pthread_create(&thread, NULL, churn, NULL);
-    puts("ready");
-    fflush(stdout);
-    char end;
-    return read(0, &end, 1) != 0;
 }
 "#;
 
@@ -121,7 +115,7 @@ int main(void)
 #[test]
 fn what_moves_meanwhile_is_said() {
     let workshop = Workshop::open();
-    let program = workshop.compile("churns", CHURNS, &["-pthread"]);
+    let program = workshop.compile("churns", &format!("{CHURNS}{WAITS}"), &["-pthread"]);
     let process = Waiting::start(Command::new(&program).env("LD_PRELOAD", library()));
     for command in ["stats", "ledger"] {
         let mut looks = (0..200).map(|_| {

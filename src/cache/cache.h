@@ -87,10 +87,11 @@ struct hak_outbox {
 // A freed large block that is kept for the next request of its size. Put by the owner into an empty
 // place, taken by anybody with an exchange.
 struct hak_hot {
-    hak_place block;        // NULL: none; HAK_FULL: a cache that keeps nothing
-    _Atomic(uint32_t) tick; // owner: when it was put there
-    uint32_t bin;           // owner: of the block that is or was there
-};
+    hak_place block;          // NULL: none; HAK_FULL: a cache that keeps nothing
+    _Atomic(uint32_t) tick;   // owner: when it was put there
+    uint32_t bin;             // owner: of the block that is or was there
+    _Atomic(uint32_t) *entry; // owner: its place in the map
+} HAK_ALIGNED(32);
 
 struct hak_hardened;
 
@@ -135,6 +136,8 @@ struct hak_cache {
     uint32_t tag; // constant: id << 8
     // owner, while it samples: blocks that are handed out of each class until the next sample, that one included.
     uint64_t gaps[HAK_SMALL_CLASSES];
+    // owner: the same of the large blocks that BigCache hands out, counted down always; from 0 if it does not sample.
+    uint64_t large_gaps[HAK_LARGE_BINS];
     bool is_direct;          // keeps no magazines (option check)
     bool frees_apart;        // owner: is_direct, or has companions
     bool has_thread;         // constant: not a heap's, not the sweeper's
@@ -170,9 +173,8 @@ struct hak_cache {
     _Atomic(bool) has_slabs; // lock; the orphans only, a hint: they have some
     struct hak_list full;    // lock: slabs of any class without blocks to give
     struct hak_list larges;  // lock: a heap's large blocks in use
-    // BigCache: one for each doubling to 4 MiB; and behind them as many for when the cache samples.
-    struct hak_hot hot[2 * HAK_HOT_PLACES];
-    struct hak_sampling *sampling; // lock; NULL until it first samples
+    struct hak_hot hot[HAK_HOT_PLACES]; // BigCache: one for each doubling to 4 MiB
+    struct hak_sampling *sampling;      // lock; NULL until it first samples
 
     // For statistics, since the start, whosever the cache was. Written with the lock, read by anybody.
     struct hak_class_counts class_counts[HAK_SMALL_CLASSES];

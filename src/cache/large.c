@@ -145,19 +145,17 @@ static HAK_COLD void *large_again(struct hak_request request,
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
 
-// Give back kept blocks that have waited for `age` ticks, from that place on in both halves. Step expire of
-// bigcache.pml.
+// Give back kept blocks that have waited for `age` ticks, from that place on. Step expire of bigcache.pml.
 static size_t large_expire_from(struct hak_cache *cache, unsigned place, uint64_t age)
 {
     const uint32_t now = (uint32_t)hak_load_relaxed(&hak_arena.tick);
     size_t kept = 0;
-    for (unsigned i = place; i < 2 * HAK_HOT_PLACES; i++) {
-        if (i % HAK_HOT_PLACES < place ||
-            (uintptr_t)hak_load_relaxed(&cache->hot[i].block) <= (uintptr_t)HAK_FULL) {
+    for (unsigned i = place; i < HAK_HOT_PLACES; i++) {
+        if ((uintptr_t)hak_load_relaxed(&cache->hot[i].block) <= (uintptr_t)HAK_FULL) {
             continue;
         }
         if (now - hak_load_relaxed(&cache->hot[i].tick) < age) {
-            kept += HAK_SMALL_MAX << i % HAK_HOT_PLACES; // at least
+            kept += HAK_SMALL_MAX << i; // at least
             continue;
         }
         void *block = hak_swap_acquire(&cache->hot[i].block, NULL); // pairs with: hak_large_put
@@ -206,19 +204,9 @@ size_t hak_large_expire(struct hak_cache *cache, uint64_t age)
 
 void hak_large_keep_nothing(struct hak_cache *cache)
 {
-    for (unsigned i = 0; i < 2 * HAK_HOT_PLACES; i++) {
+    for (unsigned i = 0; i < HAK_HOT_PLACES; i++) {
         cache->hot[i].bin = HAK_LARGE_NO_BIN;
         hak_store_relaxed(&cache->hot[i].block, HAK_FULL);
-    }
-}
-
-void hak_large_keep_again(struct hak_cache *cache)
-{
-    hak_large_keep_nothing(cache);
-    const bool keeps = hak_load_relaxed(&hak_options.bigcache) != 0 && !cache->keeps_elsewhere;
-    struct hak_hot *half = cache->hot + (hak_sampler_every(cache) != 0 ? HAK_HOT_PLACES : 0);
-    for (unsigned i = 0; keeps && i < HAK_HOT_PLACES; i++) {
-        hak_store_relaxed(&half[i].block, NULL);
     }
 }
 
@@ -280,8 +268,7 @@ static struct hak_slab *large_of(void *block, uint32_t entry)
 // keeps nothing. Step keep_instead of bigcache.pml.
 static bool large_keep_instead(struct hak_cache *cache, void *block, size_t bytes)
 {
-    const unsigned half = hak_sampler_every(cache) != 0 ? HAK_LARGE_BINS : 0;
-    const unsigned bin = hak_large_bin_of(bytes) + half;
+    const unsigned bin = hak_large_bin_of(bytes);
     struct hak_hot *hot = hak_large_place(cache, bin);
     void *other = hak_load_relaxed(&hot->block);
     if (other == HAK_FULL) {

@@ -47,16 +47,14 @@ HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);
 // Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
 HAK_INTERNAL size_t hak_large_expire(struct hak_cache *cache, uint64_t age);
 
-// From now on, keep none; there is none. And keep some, if option bigcache says so: in the first half of
-// the places, or in the second while the cache samples. The owner, as well as who asks.
+// From now on, keep none; there is none. The owner, as well as who asks.
 HAK_INTERNAL void hak_large_keep_nothing(struct hak_cache *cache);
-HAK_INTERNAL void hak_large_keep_again(struct hak_cache *cache);
 
 // The place for blocks of a bin: &cache->hot[bin / 8], which compilers make five instructions of.
 HAK_INLINE struct hak_hot *hak_large_place(struct hak_cache *cache, unsigned bin)
 {
-    _Static_assert(sizeof(struct hak_hot) == 16, "two bytes for each of eight bins");
-    return (struct hak_hot *)(void *)((char *)cache->hot + (size_t)(bin & ~7U) * 2);
+    _Static_assert(sizeof(struct hak_hot) == 32, "four bytes for each of eight bins");
+    return (struct hak_hot *)(void *)((char *)cache->hot + (size_t)(bin & ~7U) * 4);
 }
 
 // BigCache: take a block of a bin out of its place, or NULL. Step take_kept of bigcache.pml.
@@ -68,7 +66,7 @@ HAK_INLINE void *hak_large_take_kept(struct hak_cache *cache, unsigned bin)
     }
     void *block = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
     if (HAK_LIKELY(block != NULL)) {
-        hak_map_set_one(block, HAK_MAP_LARGE(bin));
+        hak_store_relaxed(hot->entry, HAK_MAP_LARGE(bin));
     }
     return block;
 }
@@ -88,6 +86,7 @@ HAK_INLINE void hak_large_put(struct hak_hot *hot,
 {
     hak_store_relaxed(entry, HAK_MAP_LARGE(bin) | HAK_MAP_KEPT);
     hot->bin = bin;
+    hot->entry = entry;
     hak_store_relaxed(&hot->tick, (uint32_t)hak_load_relaxed(&hak_arena.tick));
     hak_store_release(&hot->block, block); // pairs with: hak_large_take_kept
 }
@@ -102,13 +101,12 @@ HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
     }
     const uint32_t bin = hak_load_relaxed(entry) - HAK_SMALL_CLASSES;
     struct hak_hot *hot = hak_large_place(cache, bin);
-    if (bin >= 2 * HAK_LARGE_BINS || hak_load_relaxed(&hot->block) != NULL) {
+    if (bin >= HAK_LARGE_BINS || hak_load_relaxed(&hot->block) != NULL) {
         return false;
     }
     hak_large_put(hot, block, bin, entry);
     hak_keep_order(); // see sweeper_may_end
-    if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs) &&
-        bin % HAK_LARGE_BINS >= HAK_SWEPT_BINS) {
+    if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs)) {
         hak_sweep_wanted(HAK_MIB(4)); // at most
     }
     return true;

@@ -1,6 +1,8 @@
 // sampler.c -- see sampler.h.
 #include "cache/sampler.h"
 
+#include <string.h>
+
 #include "base/bits.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
@@ -75,7 +77,7 @@ static void draw_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
         cache->gaps[size_class] = hak_sampler_gap(hak_classes[size_class].bytes, sampling->every);
     }
     for (unsigned bin = 0; bin < HAK_LARGE_BINS; bin++) {
-        sampling->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), sampling->every);
+        cache->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), sampling->every);
     }
 }
 
@@ -155,7 +157,7 @@ HAK_NOINLINE void *hak_sampler_take_kept(struct hak_cache *cache,
 {
     const size_t every = cache->sampling->every;
     const unsigned bin = hak_large_bin_of(bytes);
-    cache->sampling->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), every);
+    cache->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), every);
     take_large(cache, block, (struct hak_request){bytes, 1, site}, every);
     hak_sampler_follow(cache); // the thread may have no other slow path
     return block;
@@ -167,8 +169,6 @@ static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&ca
     cache->sampling->every = every;
     cache->sampling->since_ns = hak_os_now_ns();
     cache->sampling->taken = 0;
-    hak_large_expire(cache, 0);
-    hak_large_keep_again(cache);
     hak_magazine_set_apart(cache);
     draw_locked(cache);
     hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_APART);
@@ -183,8 +183,7 @@ static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     hak_magazine_set_back(cache);
     cache->sampling->wanted = 0;
     cache->sampling->every = 0;
-    hak_large_expire(cache, 0);
-    hak_large_keep_again(cache);
+    memset(cache->large_gaps, 0, sizeof cache->large_gaps);
 }
 
 HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)

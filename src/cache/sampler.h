@@ -15,10 +15,9 @@
 // without sampling. free looks where `hit_tag` says, which it subtracts from an entry to get the class, and
 // which is less by HAK_APART then: its path is the same, and as fast.
 //
-// BigCache has two halves of places likewise. Blocks that came from the second one have bins of their own in the
-// map, which are the second half's: so free puts them back there by the same instructions. malloc finds
-// nothing in the first, looks into the second, and counts. All other ways to a block are slow ones, and ask
-// hak_sampler_draw: heaps, fresh large blocks, caches without magazines.
+// What BigCache hands out is counted always, by the one instruction that also says whether a sample is due: next to
+// its exchange that is nothing, and a second way like the magazines' cost a third while sampling. All other ways to a
+// block are slow ones, and ask hak_sampler_draw: heaps, fresh large blocks, caches without magazines.
 //
 // A loop that does nothing but allocate would be sampled some hundred thousand times a second, which
 // nobody needs. So when there are more samples than option sample_rate allows, the cache takes one in more bytes,
@@ -42,10 +41,9 @@ struct hak_sampling {
     size_t wanted; // the option as it was when the cache began; 0: it does not sample
     size_t
         every; // one in so many bytes is a sample: `wanted`, or more while that would be too many
-    uint64_t since_ns;                   // owner: when `every` was last looked at
-    uint32_t taken;                      // owner: samples since
-    uint32_t looks;                      // owner: slow paths in which it might have been looked at
-    uint64_t large_gaps[HAK_LARGE_BINS]; // owner: the same of blocks that BigCache hands out
+    uint64_t since_ns; // owner: when `every` was last looked at
+    uint32_t taken;    // owner: samples since
+    uint32_t looks;    // owner: slow paths in which it might have been looked at
 };
 
 enum { HAK_SAMPLER_LOOKS = 256 };
@@ -98,26 +96,15 @@ HAK_INLINE void *hak_sampler_pop(struct hak_cache *cache, size_t size_class)
 HAK_INTERNAL bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 
-// hak_large_reuse of a cache that samples: a kept large block for a request as malloc's, or NULL. `bin`: of `bytes`. And
-// what to do when that block is a sample; returns it. The owner.
+// A large block of BigCache is handed out: is it a sample? And what to do then; returns the block. The owner.
+HAK_INLINE bool hak_sampler_wants_kept(struct hak_cache *cache, unsigned bin)
+{
+    return --cache->large_gaps[bin] == 0;
+}
 HAK_INTERNAL HAK_NEVER_NULL void *hak_sampler_take_kept(struct hak_cache *cache,
                                                         void *block,
                                                         size_t bytes,
                                                         const void *site);
-HAK_INLINE void *hak_sampler_reuse(struct hak_cache *cache,
-                                   size_t bytes,
-                                   unsigned bin,
-                                   const void *site)
-{
-    if (bin >= HAK_LARGE_BINS) {
-        return NULL;
-    }
-    void *block = hak_large_take_kept(cache, HAK_LARGE_BINS + bin);
-    if (HAK_LIKELY(block == NULL || --cache->sampling->large_gaps[bin] != 0)) {
-        return block;
-    }
-    return hak_sampler_take_kept(cache, block, bytes, site);
-}
 
 // Is a block of so many bytes, come by in a way that nobody counts, a sample of one in `every`? Any.
 HAK_INTERNAL bool hak_sampler_draw(size_t block_bytes, size_t every);

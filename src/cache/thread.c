@@ -40,8 +40,7 @@ hak_place hak_nothing[2] = {NULL, HAK_FULL};
 #define ALL_NOTHING {NOTHING_72, NOTHING_72}
 
 #define NO_HOT   {.block = HAK_FULL, .bin = HAK_LARGE_NO_BIN}
-#define NO_HOT_7 NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT
-#define ALL_FULL {NO_HOT_7, NO_HOT_7}
+#define ALL_FULL {NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT, NO_HOT}
 
 // No unit has these owners' tags.
 struct hak_cache hak_cache_nobody = {
@@ -75,10 +74,8 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     }
     cache->is_direct = hak_start_is_direct();
     cache->frees_apart = cache->is_direct;
-    if (cache->is_direct) {
+    if (cache->is_direct || hak_load_relaxed(&hak_options.bigcache) == 0) {
         hak_large_keep_nothing(cache);
-    } else {
-        hak_large_keep_again(cache);
     }
     hak_list_start(&cache->full);
     hak_list_start(&cache->larges);

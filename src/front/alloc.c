@@ -41,9 +41,21 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
     return hak_large_serve(cache, request, zeroed);
 }
 
-// A thread's BigCache may be a companion's, so that ruled sites come here.
-static HAK_NOINLINE void *malloc_large(size_t bytes, const void *site)
+// A block of BigCache that needs nothing more; or one that is a sample, or NULL, for malloc_large.
+HAK_INLINE bool take_kept(size_t bytes, void **block)
 {
+    struct hak_cache *cache = hak_cache_self;
+    const unsigned bin = hak_large_bin_of(bytes);
+    *block = hak_large_reuse(cache, bin);
+    return HAK_LIKELY(*block != NULL) && HAK_LIKELY(!hak_sampler_wants_kept(cache, bin));
+}
+
+// `kept`: what take_kept has left. A thread's BigCache may be a companion's, so that ruled sites come here, too.
+static HAK_NOINLINE void *malloc_large(size_t bytes, void *kept, const void *site)
+{
+    if (HAK_UNLIKELY(kept != NULL)) {
+        return hak_sampler_take_kept(hak_cache_self, kept, bytes, site);
+    }
     if (HAK_UNLIKELY(hak_site_has_rules()) && hak_front_cache() != NULL) {
         struct hak_cache *keeper = hak_site_keeper(hak_cache_self);
         const bool is_plain =
@@ -56,36 +68,29 @@ static HAK_NOINLINE void *malloc_large(size_t bytes, const void *site)
     return hak_alloc_large(bytes, 1, NULL, site);
 }
 
-// What a cache that samples keeps comes from here: in front of the rest, and without a frame. `bin`: of `bytes`.
-static HAK_NOINLINE void *malloc_large_counted(size_t bytes,
-                                               const void *site,
-                                               struct hak_cache *cache,
-                                               unsigned bin)
-{
-    void *block = hak_sampler_reuse(cache, bytes, bin, site);
-    return HAK_LIKELY(block != NULL) ? block : malloc_large(bytes, site);
-}
-
-HAK_INLINE void *alloc_above_tiny(size_t bytes, const void *site)
+void *hak_alloc_above_tiny(size_t bytes, const void *site)
 {
     if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
         return hak_cache_alloc_for(hak_cache_self, bytes, hak_small_class_of(bytes), site);
     }
-    struct hak_cache *cache = hak_cache_self;
-    const unsigned bin = hak_large_bin_of(bytes);
-    void *block = hak_large_reuse(cache, bin);
-    return HAK_LIKELY(block != NULL) ? block : malloc_large_counted(bytes, site, cache, bin);
+    void *kept;
+    return take_kept(bytes, &kept) ? kept : malloc_large(bytes, kept, site);
 }
 
-void *hak_alloc_above_tiny(size_t bytes, const void *site)
+// As hak_malloc_slow, the last call of what the program calls.
+static HAK_NOINLINE void *malloc_large_here(size_t bytes, void *kept)
 {
-    return alloc_above_tiny(bytes, site);
+    return malloc_large(bytes, kept, HAK_SITE);
 }
 
 // Above HAK_TINY_MAX. Out of line, so that the path for small requests stays one screen of code.
 static HAK_NOINLINE void *malloc_above_tiny(size_t bytes)
 {
-    return alloc_above_tiny(bytes, HAK_SITE);
+    if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
+        return hak_cache_alloc(hak_cache_self, bytes, hak_small_class_of(bytes));
+    }
+    void *kept;
+    return take_kept(bytes, &kept) ? kept : malloc_large_here(bytes, kept);
 }
 
 void *hak_malloc(size_t bytes)

@@ -27,8 +27,8 @@ struct hak_super;
 
 // A unit's entry: the owner's tag (its id << 8) plus the size class. 0: not ours.
 // A large block's first unit has no owner and, for a class, its bin counted on from the small classes: one of
-// HAK_LARGE_BINS, or the same again as a cache that samples counts them (sampler.h); HAK_LARGE_NO_BIN, below them:
-// too large for one, or a heap's. Plus HAK_MAP_KEPT when it is free and kept.
+// HAK_LARGE_BINS; or HAK_LARGE_NO_BIN, below them: too large for one, a heap's, or a sample. Plus HAK_MAP_KEPT when
+// it is free and kept.
 // A slab with sampled blocks has HAK_MAP_SAMPLED in its entries, which makes them nobody's own.
 #define HAK_MAP_NOTHING    0U
 #define HAK_MAP_KEPT       0x80000000U
@@ -40,7 +40,7 @@ struct hak_super;
 
 // The first owner's tag is 256. Less that, or up to HAK_SMALL_CLASSES more (hak_cache.hit_tag), no large
 // block's entry may look like a small class.
-_Static_assert(2 * (HAK_SMALL_CLASSES + HAK_LARGE_BINS) <= 256, "entries of large blocks");
+_Static_assert(2 * HAK_SMALL_CLASSES + HAK_LARGE_BINS <= 256, "entries of large blocks");
 
 struct hak_map {
     _Atomic(uint32_t) *units;
@@ -112,7 +112,7 @@ HAK_INLINE bool hak_map_is_sampled(uint32_t entry)
 // Does the entry say: the start of a large block in use?
 HAK_INLINE bool hak_map_is_large(uint32_t entry)
 {
-    return entry - HAK_MAP_LARGE(HAK_LARGE_NO_BIN) <= 2 * HAK_LARGE_BINS;
+    return entry - HAK_MAP_LARGE(HAK_LARGE_NO_BIN) <= HAK_LARGE_BINS;
 }
 
 // Set the entry of the unit that `p` lies in.

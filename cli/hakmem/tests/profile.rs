@@ -88,6 +88,24 @@ fn what_lives_is_told_by_who_allocated_it() {
 }
 
 #[test]
+fn the_ledger_knows_class_slack_by_samples() {
+    let workshop = Workshop::open();
+    let process = keeper(&workshop, &[("HAKMEM_SAMPLE_BYTES", "1")]);
+    let answer = workshop.hakmem(&["ledger", &process.pid(), "--json"]);
+    let said: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+    // 4,000 blocks of 40 bytes in the class of 48, 200 of 5,000 in that of 5,120, and few others.
+    let bytes = said["slack"]["bytes"].as_f64().unwrap();
+    assert!((56_000.0..90_000.0).contains(&bytes), "{said}");
+    assert_eq!(said["slack"]["bytes_off"], 0.0);
+    assert!(said["slack"]["samples"].as_u64().unwrap() >= 4200, "{said}");
+    let plain = keeper(&workshop, &[]);
+    workshop
+        .hakmem(&["ledger", &plain.pid()])
+        .ended_with(0)
+        .says("is not known without samples");
+}
+
+#[test]
 fn sampling_is_switched_on_from_outside_and_off_again() {
     let workshop = Workshop::open();
     let process = keeper(&workshop, &[]);

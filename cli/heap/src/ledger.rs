@@ -4,6 +4,7 @@
 use crate::error::Result;
 use crate::heap::{Content, Heap, Run, Slab, Super, Waiting};
 use crate::live::LiveProcess;
+use crate::profile::Sample;
 use crate::resident::{Counted, Pages, read_areas};
 use serde::Serialize;
 
@@ -53,6 +54,41 @@ pub struct Account {
     pub swapped_bytes: u64,
     /// Blocks that moved while the heap was read.
     pub moved_blocks: u64,
+}
+
+/// What of the live blocks nobody asked for: what their classes are larger than the requests. The
+/// heap keeps no request's size, samples do.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Slack {
+    /// Estimated.
+    pub bytes: f64,
+    /// Two deviations of that.
+    pub bytes_off: f64,
+    /// Those that live, which it is estimated from.
+    pub samples: usize,
+}
+
+impl Slack {
+    /// Of `live` bytes; `None` without samples.
+    pub fn of(samples: &[Sample], live: u64) -> Option<Slack> {
+        let share = |sample: &Sample| {
+            sample.block_bytes.saturating_sub(sample.bytes) as f64 / sample.block_bytes as f64
+        };
+        // For how many bytes of blocks each stands.
+        let weight = |sample: &Sample| sample.blocks * sample.block_bytes as f64;
+        let all: f64 = samples.iter().map(weight).sum();
+        let mean = samples.iter().map(|s| weight(s) * share(s)).sum::<f64>() / all;
+        let squares: f64 = samples
+            .iter()
+            .filter(|sample| sample.blocks > 1.0) // what is always sampled is known exactly
+            .map(|sample| (weight(sample) * (share(sample) - mean)).powi(2))
+            .sum();
+        (!samples.is_empty()).then(|| Slack {
+            bytes: live as f64 * mean,
+            bytes_off: live as f64 * 2.0 * squares.sqrt() / all,
+            samples: samples.len(),
+        })
+    }
 }
 
 impl Ledger {

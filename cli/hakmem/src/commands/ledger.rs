@@ -4,10 +4,14 @@ use super::stats::bytes;
 use crate::output::{print_json, terminal};
 use crate::target::{Opened, open_process, read_process};
 use clap::Args;
-use hakmem_heap::ledger::{Account, Ledger};
+use hakmem_heap::heap::Heap;
+use hakmem_heap::ledger::{Account, Ledger, Slack};
+use hakmem_heap::live::LiveProcess;
+use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
+use serde::Serialize;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -30,17 +34,30 @@ pub struct Arguments {
     json: bool,
 }
 
+#[derive(Serialize)]
+struct Explained {
+    #[serde(flatten)]
+    account: Account,
+    slack: Option<Slack>,
+}
+
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let process = open_process(arguments.pid)?;
     let heap = read_process(&process)?;
-    let account = Account::of(&process, &heap)
-        .map_err(|error| failed!("process {}: {error}", arguments.pid))?;
+    let explained =
+        explain(&process, &heap).map_err(|error| failed!("process {}: {error}", arguments.pid))?;
     if arguments.json {
-        print_json(&account)?;
+        print_json(&explained)?;
     } else {
-        print!("{}", text(&Opened::Live(process), &account, terminal()));
+        print!("{}", text(&Opened::Live(process), &explained, terminal()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn explain(process: &LiveProcess, heap: &Heap) -> hakmem_heap::error::Result<Explained> {
+    let account = Account::of(process, heap)?;
+    let slack = Slack::of(&Profile::read(process)?.samples, account.resident.live);
+    Ok(Explained { account, slack })
 }
 
 /// One line of the table: what it is, how much of it, and what that means.
@@ -145,7 +162,7 @@ fn table(account: &Account, form: Form) -> String {
     table.render(form)
 }
 
-fn text(opened: &Opened, account: &Account, form: Form) -> String {
+fn text(opened: &Opened, Explained { account, slack }: &Explained, form: Form) -> String {
     let mut lines = vec![
         form.strong(&opened.title()),
         String::new(),
@@ -153,6 +170,7 @@ fn text(opened: &Opened, account: &Account, form: Form) -> String {
         String::new(),
     ];
     lines.push(remainder(account));
+    lines.push(class_slack(slack.as_ref()));
     let besides = [
         (account.huge_bytes, "in huge pages"),
         (
@@ -174,6 +192,22 @@ fn text(opened: &Opened, account: &Account, form: Form) -> String {
         lines.push(form.toned(&line, Tone::Faint));
     }
     lines.join("\n") + "\n"
+}
+
+fn class_slack(slack: Option<&Slack>) -> String {
+    match slack {
+        Some(slack) => format!(
+            "of live blocks: {} ± {} are more than was asked for (class slack), by {} samples",
+            bytes(slack.bytes as u64),
+            bytes(slack.bytes_off as u64),
+            slack.samples
+        ),
+        None => {
+            "of live blocks: more than was asked for (class slack) is not known without samples, \
+                 HAKMEM_SAMPLE_BYTES=524288"
+                .into()
+        }
+    }
 }
 
 fn remainder(account: &Account) -> String {

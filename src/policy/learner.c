@@ -8,19 +8,19 @@ static void sizes_add(struct hak_sizes *sum, const struct hak_sizes *more)
     }
 }
 
-static void learn(struct hak_learner *learner, uint32_t strategies)
+static void learn(struct hak_learner *learner, uint32_t strategies, const uint16_t *milder)
 {
     learner->state = HAK_LEARNER_LEARNING;
     learner->rounds = 0;
     learner->frozen_sizes = (struct hak_sizes){{0}};
-    hak_race_start(&learner->race, strategies, ++learner->races);
+    hak_race_start(&learner->race, strategies, milder, ++learner->races);
     learner->strategy = hak_race_turn(&learner->race);
 }
 
-void hak_learner_start(struct hak_learner *learner, uint32_t strategies)
+void hak_learner_start(struct hak_learner *learner, uint32_t strategies, const uint16_t *milder)
 {
     *learner = (struct hak_learner){.state = HAK_LEARNER_LEARNING};
-    learn(learner, strategies);
+    learn(learner, strategies, milder);
 }
 
 static void freeze(struct hak_learner *learner, uint32_t winner)
@@ -48,9 +48,9 @@ static void canary(struct hak_learner *learner)
     learner->strategy = canary_strategy(learner);
 }
 
-static void note_learning(struct hak_learner *learner, double score)
+static void note_learning(struct hak_learner *learner, double score, uint32_t ticks)
 {
-    if (!hak_race_note(&learner->race, score)) {
+    if (!hak_race_note(&learner->race, score, ticks)) {
         learner->strategy = hak_race_turn(&learner->race);
         return;
     }
@@ -104,13 +104,22 @@ static void note_frozen(struct hak_learner *learner, const struct hak_sizes *siz
     learner->drift_looks = learner->drift > HAK_DRIFT_MUCH ? learner->drift_looks + 1 : 0;
     if (learner->drift_looks == HAK_DRIFT_LOOKS) {
         learner->reopened++;
-        learn(learner, learner->race.count);
+        learn(learner, learner->race.count, learner->race.milder);
     } else if (learner->rounds >= HAK_FROZEN_ROUNDS && learner->winner != 0) {
         canary(learner);
     }
 }
 
-void hak_learner_note(struct hak_learner *learner, double score, const struct hak_sizes *sizes)
+bool hak_learner_is_enough(const struct hak_learner *learner, double score, uint32_t ticks)
+{
+    return ticks >= HAK_ROUND_TICKS || (learner->state == HAK_LEARNER_LEARNING && score >= 0 &&
+                                        hak_race_is_too_dear(&learner->race, score, ticks));
+}
+
+void hak_learner_note(struct hak_learner *learner,
+                      double score,
+                      uint32_t ticks,
+                      const struct hak_sizes *sizes)
 {
     learner->rounds++;
     if (learner->state == HAK_LEARNER_FROZEN) {
@@ -122,7 +131,7 @@ void hak_learner_note(struct hak_learner *learner, double score, const struct ha
         return; // the program was idle: the same strategy once more
     }
     if (learner->state == HAK_LEARNER_LEARNING) {
-        note_learning(learner, score);
+        note_learning(learner, score, ticks);
     } else {
         note_canary(learner, score);
     }

@@ -55,11 +55,19 @@ struct hak_learner {
     struct hak_sizes recent_sizes;
 };
 
-HAK_INTERNAL void hak_learner_start(struct hak_learner *learner, uint32_t strategies);
-// A round is over in which the strategy in force had this score, and in which blocks of these sizes were
-// asked for. Sets the strategy for the next.
+// `milder`: see hak_race_start.
+HAK_INTERNAL void hak_learner_start(struct hak_learner *learner,
+                                    uint32_t strategies,
+                                    const uint16_t *milder);
+// The round has this score after so many ticks. True when it is over.
+HAK_INTERNAL bool hak_learner_is_enough(const struct hak_learner *learner,
+                                        double score,
+                                        uint32_t ticks);
+// It is over, after so many ticks with this score, and blocks of these sizes were asked for in it. Sets the
+// strategy for the next.
 HAK_INTERNAL void hak_learner_note(struct hak_learner *learner,
                                    double score,
+                                   uint32_t ticks,
                                    const struct hak_sizes *sizes);
 
 #endif

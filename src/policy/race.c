@@ -7,38 +7,12 @@
 #define SURE           2.0 // standard errors
 #define NOISE_LEAST    0.002
 #define MOST           2.0 // that a score can be, in medians
+#define FOLLOWS        4 // scores, of which the last makes up so much of the baseline's recent one
 
 static uint64_t draw(struct hak_race *race)
 {
     race->random = race->random * 6364136223846793005U + 1442695040888963407U; // Knuth, MMIX
     return race->random >> 33;
-}
-
-static void lap_start(struct hak_race *race)
-{
-    race->place = 0;
-    race->in_lap = 0;
-    for (uint32_t i = 0; i < race->count; i++) {
-        if (!race->runners[i].is_out) {
-            const uint32_t other = (uint32_t)(draw(race) % (race->in_lap + 1));
-            race->order[race->in_lap++] = race->order[other];
-            race->order[other] = (uint8_t)i;
-        }
-    }
-}
-
-void hak_race_start(struct hak_race *race, uint32_t count, uint64_t seed)
-{
-    *race = (struct hak_race){.count = count, .random = seed};
-    for (uint32_t i = 0; i < count; i++) {
-        race->runners[i].rating = 1500;
-    }
-    lap_start(race);
-}
-
-uint32_t hak_race_turn(const struct hak_race *race)
-{
-    return race->order[race->place];
 }
 
 static double mean_of(const struct hak_runner *runner)
@@ -89,11 +63,15 @@ static double elo_step(const struct hak_runner *runner)
     return step > ELO_STEP_LEAST ? step : ELO_STEP_LEAST;
 }
 
-static void play_game(
-    struct hak_runner *a, struct hak_runner *b, double a_score, double b_score, double noise)
+static void play_game(struct hak_race *race,
+                      const struct hak_turn *turn,
+                      const struct hak_turn *other,
+                      double noise)
 {
-    const double lead = (b_score - a_score) / ((a_score + b_score) / 2); // less is better
-    const double result = lead > noise ? 1 : lead < -noise ? 0 : 0.5;
+    struct hak_runner *a = &race->runners[turn->runner];
+    struct hak_runner *b = &race->runners[other->runner];
+    const double lead = (other->score - turn->score) / ((turn->score + other->score) / 2);
+    const double result = lead > noise ? 1 : lead < -noise ? 0 : 0.5; // less is better
     const double surprise = result - expected(a->rating - b->rating);
     a->rating += elo_step(a) * surprise;
     b->rating -= elo_step(b) * surprise;
@@ -103,10 +81,11 @@ static void play_game(
 
 uint32_t hak_race_best(const struct hak_race *race)
 {
-    uint32_t best = race->count;
-    for (uint32_t i = 0; i < race->count; i++) {
-        if (!race->runners[i].is_out &&
-            (best == race->count || mean_of(&race->runners[i]) < mean_of(&race->runners[best]))) {
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < race->count; i++) {
+        const struct hak_runner *runner = &race->runners[i];
+        if (!runner->is_out && runner->rounds >= HAK_RACE_ROUNDS_LEAST &&
+            mean_of(runner) < mean_of(&race->runners[best])) {
             best = i;
         }
     }
@@ -120,75 +99,168 @@ static double error_between(const struct hak_race *race, uint32_t a, uint32_t b)
     return SURE * hak_square_root(round_variance(race) * (1 / rounds_a + 1 / rounds_b));
 }
 
+// All that it goes further than have played, and none is worse than the baseline by a standard error.
+static bool may_play(const struct hak_race *race, uint32_t runner)
+{
+    for (uint32_t i = 0; i < race->count; i++) {
+        const struct hak_runner *milder = &race->runners[i];
+        if ((race->milder[runner] >> i & 1) != 0 &&
+            (milder->rounds == 0 ||
+             mean_of(milder) - mean_of(&race->runners[0]) > error_between(race, i, 0) / SURE)) {
+            return false;
+        }
+    }
+    return !race->runners[runner].is_out;
+}
+
+static void lap_start(struct hak_race *race)
+{
+    race->place = 0;
+    race->in_lap = 0;
+    race->turn_count = 0;
+    for (uint32_t i = 0; i < race->count; i++) {
+        if (may_play(race, i)) {
+            const uint32_t other = (uint32_t)(draw(race) % (race->in_lap + 1));
+            race->order[race->in_lap++] = race->order[other];
+            race->order[other] = (uint8_t)i;
+        }
+    }
+}
+
+static void turn_start(struct hak_race *race)
+{
+    race->is_rest = race->order[race->place] != 0 && race->purse < HAK_RACE_STAKE;
+}
+
+void hak_race_start(struct hak_race *race, uint32_t count, const uint16_t *milder, uint64_t seed)
+{
+    *race = (struct hak_race){.count = count, .milder = milder, .random = seed};
+    for (uint32_t i = 0; i < count; i++) {
+        race->runners[i].rating = 1500;
+    }
+    lap_start(race);
+    turn_start(race);
+}
+
+uint32_t hak_race_turn(const struct hak_race *race)
+{
+    return race->is_rest ? 0 : race->order[race->place];
+}
+
+// What the score is above the baseline's, as a part of the processor time: a score is what the
+// allocator costs by the rest.
+static double loss_of(const struct hak_race *race, double score)
+{
+    return score / (1 + score) - race->baseline / (1 + race->baseline);
+}
+
+bool hak_race_is_too_dear(const struct hak_race *race, double score, uint32_t ticks)
+{
+    return hak_race_turn(race) != 0 && loss_of(race, score) * ticks > race->purse;
+}
+
 static double lap_median(const struct hak_race *race)
 {
-    double sorted[HAK_RACE_MOST];
-    for (uint32_t i = 0; i < race->in_lap; i++) {
+    double sorted[HAK_RACE_TICKS];
+    for (uint32_t i = 0; i < race->turn_count; i++) {
+        const double score = race->turns[i].score;
         uint32_t place = i;
-        for (; place > 0 && sorted[place - 1] > race->scores[i]; place--) {
+        for (; place > 0 && sorted[place - 1] > score; place--) {
             sorted[place] = sorted[place - 1];
         }
-        sorted[place] = race->scores[i];
+        sorted[place] = score;
     }
-    return (sorted[(race->in_lap - 1) / 2] + sorted[race->in_lap / 2]) / 2;
+    return (sorted[(race->turn_count - 1) / 2] + sorted[race->turn_count / 2]) / 2;
 }
 
 static void lap_end(struct hak_race *race)
 {
     const double median = lap_median(race);
-    for (uint32_t i = 0; i < race->in_lap; i++) {
-        struct hak_runner *runner = &race->runners[race->order[i]];
-        const double score = race->scores[i];
+    for (uint32_t i = 0; i < race->turn_count; i++) {
+        struct hak_runner *runner = &race->runners[race->turns[i].runner];
+        const double score = race->turns[i].score;
         const double relative = median <= 0 ? 1 : score < MOST * median ? score / median : MOST;
         runner->rounds++;
         runner->relative_sum += relative;
         runner->relative_sum2 += relative * relative;
     }
     const double noise = hak_square_root(2 * round_variance(race));
-    for (uint32_t i = 0; i < race->in_lap; i++) {
-        for (uint32_t j = i + 1; j < race->in_lap; j++) {
-            play_game(&race->runners[race->order[i]],
-                      &race->runners[race->order[j]],
-                      race->scores[i],
-                      race->scores[j],
-                      noise);
+    for (uint32_t i = 0; i < race->turn_count; i++) {
+        for (uint32_t j = i + 1; j < race->turn_count; j++) {
+            if (race->turns[i].runner != race->turns[j].runner) {
+                play_game(race, &race->turns[i], &race->turns[j], noise);
+            }
         }
     }
     race->laps++;
 }
 
+static bool is_beaten(const struct hak_race *race, uint32_t runner, uint32_t best)
+{
+    const struct hak_runner *one = &race->runners[runner];
+    return one->rounds >= HAK_RACE_ROUNDS_LEAST &&
+           mean_of(one) - mean_of(&race->runners[best]) > error_between(race, runner, best);
+}
+
+// A mask of the one, if it is out and no better than the baseline: what goes further would be no better.
+static uint32_t harm_of(const struct hak_race *race, uint32_t runner)
+{
+    const struct hak_runner *one = &race->runners[runner];
+    const bool is_worse = one->rounds == 0 || mean_of(one) > mean_of(&race->runners[0]);
+    return (uint32_t)(one->is_out && is_worse) << runner;
+}
+
+// Returns how many are left that may be the best. The baseline is never out: the others are measured by it.
 static uint32_t drop_losers(struct hak_race *race)
 {
     const uint32_t best = hak_race_best(race);
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < race->count; i++) {
+    uint32_t left = !is_beaten(race, 0, best);
+    uint32_t harmful = 0; // a mask; a milder one has the smaller number
+    for (uint32_t i = 1; i < race->count; i++) {
         struct hak_runner *runner = &race->runners[i];
-        if (race->laps >= HAK_RACE_LAPS_LEAST && !runner->is_out &&
-            mean_of(runner) - mean_of(&race->runners[best]) > error_between(race, i, best)) {
-            runner->is_out = true;
-        }
+        runner->is_out |= is_beaten(race, i, best) || (race->milder[i] & harmful) != 0;
+        harmful |= harm_of(race, i);
         left += !runner->is_out;
     }
     return left;
 }
 
-bool hak_race_note(struct hak_race *race, double score)
+static void pay(struct hak_race *race, uint32_t runner, double score, uint32_t ticks)
 {
-    race->scores[race->place++] = score;
-    if (race->place < race->in_lap) {
-        return false;
+    if (race->ticks == 0) {
+        race->baseline = score; // whose turn the first one is
+    } else if (runner == 0) {
+        race->baseline += (score - race->baseline) / FOLLOWS;
+    } else {
+        race->purse -= loss_of(race, score) * ticks;
     }
-    lap_end(race);
-    const bool is_over = drop_losers(race) == 1 || race->laps == HAK_RACE_LAPS;
-    if (!is_over) {
+    race->purse += HAK_RACE_BUDGET * ticks;
+    race->ticks += ticks;
+}
+
+bool hak_race_note(struct hak_race *race, double score, uint32_t ticks)
+{
+    const uint32_t runner = hak_race_turn(race);
+    pay(race, runner, score, ticks);
+    race->turns[race->turn_count++] = (struct hak_turn){runner, score};
+    race->runners[runner].is_out |= ticks < HAK_ROUND_TICKS;
+    race->place += !race->is_rest;
+    const bool is_late = race->ticks >= HAK_RACE_TICKS;
+    if (is_late || race->place == race->in_lap) {
+        lap_end(race);
+        if (drop_losers(race) == 1 || is_late) {
+            return true;
+        }
         lap_start(race);
     }
-    return is_over;
+    turn_start(race);
+    return false;
 }
 
 uint32_t hak_race_leader(const struct hak_race *race)
 {
-    return race->runners[0].is_out ? hak_race_best(race) : 0;
+    const uint32_t best = hak_race_best(race);
+    return is_beaten(race, 0, best) ? best : 0;
 }
 
 void hak_race_gain(const struct hak_race *race, uint32_t runner, double *gain, double *interval)

@@ -30,6 +30,15 @@ static const struct {
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
+static const struct {
+    uint32_t strategy;
+    uint32_t milder;
+} steps[] = {
+#define HAK_STRATEGY_AFTER(name, milder) {HAK_STRATEGY_IS_##name, HAK_STRATEGY_IS_##milder},
+#include "policy/strategies.def"
+};
+enum { STEPS = sizeof steps / sizeof *steps };
+
 static _Atomic(uint64_t) *option_of(uint32_t number)
 {
     return (_Atomic(uint64_t) *)&hak_options + number;
@@ -90,7 +99,6 @@ static void read_counters(struct hak_counters *counters)
     counters->cycles = HAK_CYCLES();
     counters->allocator_cycles = allocator_cycles();
     hak_os_usage(&counters->processor_ns, &counters->faults);
-    read_sizes(&counters->sizes);
 }
 
 static void round_start(void)
@@ -98,6 +106,7 @@ static void round_start(void)
     hak_tuner.ticks = 0;
     apply(hak_tuner.learner.strategy);
     read_counters(&hak_tuner.before);
+    read_sizes(&hak_tuner.before.sizes);
 }
 
 static void log_decision(void)
@@ -115,7 +124,7 @@ static void log_decision(void)
     hak_decisions_add(&decision);
 }
 
-static void round_end(void)
+static void round_read(void)
 {
     const struct hak_counters *before = &hak_tuner.before;
     struct hak_counters now;
@@ -131,12 +140,18 @@ static void round_end(void)
         .faults = now.faults - before->faults,
         .resident_bytes = hak_os_resident_bytes(),
     };
-    for (unsigned i = 0; i < HAK_DRIFT_SIZES; i++) {
-        now.sizes.blocks[i] -= before->sizes.blocks[i];
-    }
     hak_tuner.score = hak_round_score(&hak_tuner.round);
+}
+
+static void round_end(void)
+{
+    struct hak_sizes sizes;
+    read_sizes(&sizes);
+    for (unsigned i = 0; i < HAK_DRIFT_SIZES; i++) {
+        sizes.blocks[i] -= hak_tuner.before.sizes.blocks[i];
+    }
     const uint32_t before_it = hak_tuner.learner.state;
-    hak_learner_note(&hak_tuner.learner, hak_tuner.score, &now.sizes);
+    hak_learner_note(&hak_tuner.learner, hak_tuner.score, hak_tuner.ticks, &sizes);
     if (before_it != HAK_LEARNER_FROZEN && hak_tuner.learner.state == HAK_LEARNER_FROZEN) {
         log_decision();
     }
@@ -152,7 +167,10 @@ static void begin(void)
     for (unsigned i = 0; i < HAK_OPTION_COUNT; i++) {
         hak_tuner.baseline[i] = hak_load_relaxed(option_of(i));
     }
-    hak_learner_start(&hak_tuner.learner, HAK_STRATEGIES);
+    for (unsigned i = 0; i < STEPS; i++) {
+        hak_tuner.milder[steps[i].strategy] |= (uint16_t)(1U << steps[i].milder);
+    }
+    hak_learner_start(&hak_tuner.learner, HAK_STRATEGIES, hak_tuner.milder);
     hak_tuner.is_begun = true;
     round_start();
 }
@@ -162,7 +180,13 @@ static void tick(void)
 {
     if (!hak_tuner.is_begun) {
         begin();
-    } else if (++hak_tuner.ticks == HAK_ROUND_TICKS) {
+        return;
+    }
+    hak_tuner.ticks++;
+    if (hak_tuner.learner.state != HAK_LEARNER_FROZEN) {
+        round_read();
+    }
+    if (hak_learner_is_enough(&hak_tuner.learner, hak_tuner.score, hak_tuner.ticks)) {
         round_end();
         round_start();
     }

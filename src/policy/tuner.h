@@ -14,8 +14,6 @@
 #include "policy/learner.h"
 #include "policy/score.h"
 
-enum { HAK_ROUND_TICKS = 2 };
-
 struct hak_counters {
     uint64_t wall_ns;
     uint64_t cycles;
@@ -29,9 +27,10 @@ struct hak_tuner {
     bool is_begun;
     uint32_t ticks; // in this round
     uint64_t baseline[HAK_OPTION_COUNT];
-    struct hak_counters before; // at the start of the round
-    struct hak_round round;     // the last
-    double score;               // of that
+    uint16_t milder[HAK_RACE_MOST]; // see hak_race_start
+    struct hak_counters before;     // at the start of the round
+    struct hak_round round;         // as it stands at the last tick; not read while frozen
+    double score;                   // of that
     struct hak_learner learner;
 };
 HAK_INTERNAL extern struct hak_tuner hak_tuner;

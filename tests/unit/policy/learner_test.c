@@ -1,10 +1,12 @@
 // The learner freezes what wins, doubts it in a canary, sleeps while the sizes stay, and begins anew when they
-// drift; noise in the sizes is no drift, and an idle program teaches nothing.
+// drift; noise in the sizes is no drift, and an idle program teaches nothing. It has decided within ten seconds.
 #include "../unit.h"
 #include "policy/learner.h"
 #include "policy/score.h"
 
-enum { STRATEGIES = 14, ROUNDS_MOST = 200, SEEDS = 200 };
+enum { STRATEGIES = 14, ROUNDS_MOST = 200, SEEDS = 200, TICKS_MOST = 97 };
+
+static const uint16_t no_steps[HAK_RACE_MOST];
 
 static uint64_t state = 1;
 
@@ -31,22 +33,27 @@ struct world {
     double noise_part;
 };
 
-static void play_round(struct hak_learner *learner, const struct world *world)
+// The allocator takes a sixth of the time. Returns the ticks.
+static unsigned play_round(struct hak_learner *learner, const struct world *world)
 {
     const double cost = learner->strategy == world->best ? 1 - world->gain : 1;
     const struct hak_sizes sizes = sizes_around(world->size_class);
-    hak_learner_note(learner, cost * (1 + world->noise_part * noise()), &sizes);
+    const double score = 0.2 * cost * (1 + world->noise_part * noise());
+    uint32_t ticks = 1;
+    while (!hak_learner_is_enough(learner, score, ticks)) {
+        ticks++;
+    }
+    hak_learner_note(learner, score, ticks, &sizes);
+    return ticks;
 }
 
-// Returns the rounds until it is frozen.
-static unsigned play_until_frozen(struct hak_learner *learner, const struct world *world)
+static void play_until_frozen(struct hak_learner *learner, const struct world *world)
 {
-    unsigned rounds = 0;
-    for (; learner->state != HAK_LEARNER_FROZEN; rounds++) {
-        UNIT_CHECK(rounds < ROUNDS_MOST);
-        play_round(learner, world);
+    unsigned ticks = 0;
+    while (learner->state != HAK_LEARNER_FROZEN) {
+        ticks += play_round(learner, world);
+        UNIT_CHECK(ticks < TICKS_MOST);
     }
-    return rounds;
 }
 
 static void what_wins_is_kept_within_its_time(void)
@@ -55,7 +62,7 @@ static void what_wins_is_kept_within_its_time(void)
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         struct hak_learner learner;
         const struct world world = {1 + seed % (STRATEGIES - 1), 0.2, 4, 0.05};
-        hak_learner_start(&learner, STRATEGIES);
+        hak_learner_start(&learner, STRATEGIES, no_steps);
         play_until_frozen(&learner, &world);
         right += learner.winner == world.best && learner.strategy == world.best;
     }
@@ -68,7 +75,7 @@ static void luck_does_not_pass_the_canary(void)
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         struct hak_learner learner;
         const struct world world = {0, 0, 4, 0.2};
-        hak_learner_start(&learner, STRATEGIES);
+        hak_learner_start(&learner, STRATEGIES, no_steps);
         play_until_frozen(&learner, &world);
         wrong += learner.winner != 0;
     }
@@ -79,7 +86,7 @@ static void a_drift_opens_it_again_and_chance_does_not(void)
 {
     struct hak_learner learner;
     struct world world = {3, 0.2, 4, 0.05};
-    hak_learner_start(&learner, STRATEGIES);
+    hak_learner_start(&learner, STRATEGIES, no_steps);
     play_until_frozen(&learner, &world);
     for (unsigned i = 0; i < 1000; i++) {
         play_round(&learner, &world);
@@ -104,7 +111,7 @@ static void after_a_while_a_canary_looks_again(void)
 {
     struct hak_learner learner;
     struct world world = {3, 0.2, 4, 0.02};
-    hak_learner_start(&learner, STRATEGIES);
+    hak_learner_start(&learner, STRATEGIES, no_steps);
     play_until_frozen(&learner, &world);
     UNIT_EQUAL(learner.winner, 3);
     world.best = 0; // what won wins no longer, with the same sizes
@@ -120,11 +127,11 @@ static void after_a_while_a_canary_looks_again(void)
 static void an_idle_program_teaches_nothing(void)
 {
     struct hak_learner learner;
-    hak_learner_start(&learner, STRATEGIES);
+    hak_learner_start(&learner, STRATEGIES, no_steps);
     const uint32_t first = learner.strategy;
     const struct hak_sizes none = {{0}};
     for (unsigned i = 0; i < 1000; i++) {
-        hak_learner_note(&learner, -1, &none);
+        hak_learner_note(&learner, -1, HAK_ROUND_TICKS, &none);
     }
     UNIT_EQUAL(learner.state, HAK_LEARNER_LEARNING);
     UNIT_EQUAL(learner.strategy, first);

@@ -3,8 +3,8 @@
 
     bench/micro/policies.py rule [PAIRS]      a server's long-lived entries in slabs of their own: processor time with the
                                               rule by without, and what is resident after the rush
-    bench/micro/policies.py learning [PAIRS]  a program that ends before the learner has decided: processor time and page
-                                              faults with it by without
+    bench/micro/policies.py learning [PAIRS]  programs that end before or when the learner has decided: processor time and
+                                              page faults with it by without
     bench/micro/policies.py decided [RUNS]    on three workloads, after how many seconds the learner decides, and what
     bench/micro/policies.py frozen [SECONDS]  processor time of the sweeper's thread, where the learner lives, without it
                                               and once it has decided
@@ -35,7 +35,12 @@ PLAIN = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": str(BUILD / "libhakmem.so")}
 LEARNING = PLAIN | {"HAKMEM_MODE": "learning"}
 RULE = "server_take_entry -> long\n"
 SERVER = ["server_phases", "20000", "1", "2500"]
-SHORT = ["phases", "150"]
+LEARNED_FROM = [
+    ["phases", "150"],
+    ["phases", "600"],
+    ["large_blocks", "pages", "200000"],
+    ["server_phases", "20000", "5", "0"],
+]
 WORKLOADS = [
     ["large_blocks", "pages", "2000000"],
     ["server_phases", "20000", "200", "600"],
@@ -102,10 +107,11 @@ def rule(count: int) -> None:
 
 
 def learning(count: int) -> None:
-    without, having = pairs(SHORT, LEARNING, count)
-    before, after = (statistics.median(one.faults for one in runs) for runs in (without, having))
-    print(f"{' '.join(SHORT)}, {count} pairs: processor time while learning by without "
-          f"{ratio(without, having, lambda one: one.cpu_s)}; page faults {before:.0f} and {after:.0f}")
+    for words in LEARNED_FROM:
+        without, having = pairs(words, LEARNING, count)
+        before, after = (statistics.median(one.faults for one in runs) for runs in (without, having))
+        print(f"{' '.join(words)}, {count} pairs: processor time while learning by without "
+              f"{ratio(without, having, lambda one: one.cpu_s)}; page faults {before:.0f} and {after:.0f}", flush=True)
 
 
 def decisions(pid: int) -> list[dict]:

@@ -32,7 +32,7 @@ enum {
     HAK_RACE_MOST = 16,
     HAK_RACE_ROUNDS_LEAST = 2,
     HAK_ROUND_TICKS = 2, // of the sweeper, of 100 ms
-    HAK_RACE_TICKS = 70, // with the canary's 24 (learner.h) less than ten seconds
+    HAK_RACE_TICKS = 64, // with the canary's 24 (learner.h) less than ten seconds
 };
 #define HAK_RACE_BUDGET 0.01 // of the program's processor time
 #define HAK_RACE_STAKE  0.06 // ticks of it: more than chance makes of most programs' rounds

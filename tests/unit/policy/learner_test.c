@@ -4,7 +4,7 @@
 #include "policy/learner.h"
 #include "policy/score.h"
 
-enum { STRATEGIES = 14, ROUNDS_MOST = 200, SEEDS = 200, TICKS_MOST = 97 };
+enum { STRATEGIES = 14, ROUNDS_MOST = 200, SEEDS = 200, TICKS_MOST = 92 };
 
 static const uint16_t no_steps[HAK_RACE_MOST];
 

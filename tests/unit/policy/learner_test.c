@@ -103,6 +103,7 @@ static void a_drift_opens_it_again_and_chance_does_not(void)
     }
     UNIT_CHECK(rounds <= HAK_DRIFT_ROUNDS * (HAK_DRIFT_LOOKS + 1));
     UNIT_EQUAL(learner.reopened, 1);
+    UNIT_EQUAL(learner.strategy, 0); // at once, while the race begins anew
     play_until_frozen(&learner, &world);
     UNIT_EQUAL(learner.winner, 7);
 }

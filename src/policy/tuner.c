@@ -170,7 +170,7 @@ static void begin(void)
     for (unsigned i = 0; i < STEPS; i++) {
         hak_tuner.milder[steps[i].strategy] |= (uint16_t)(1U << steps[i].milder);
     }
-    hak_learner_start(&hak_tuner.learner, HAK_STRATEGIES, hak_tuner.milder);
+    hak_learner_start(&hak_tuner.learner, HAK_STRATEGIES_TRIED, hak_tuner.milder);
     hak_tuner.is_begun = true;
     round_start();
 }

@@ -38,7 +38,9 @@ HAK_INTERNAL extern struct hak_tuner hak_tuner;
 enum {
 #define HAK_STRATEGY(name, help) HAK_STRATEGY_IS_##name,
 #include "policy/strategies.def"
-    HAK_STRATEGIES
+    HAK_STRATEGIES,
+#define HAK_STRATEGY_LAST(name) HAK_STRATEGIES_TRIED = HAK_STRATEGY_IS_##name + 1,
+#include "policy/strategies.def"
 };
 HAK_INTERNAL extern const char *const hak_strategy_names[HAK_STRATEGIES];
 

@@ -30,7 +30,7 @@ int main(void)
     HT_CHECK(ht_option_info("elo").value == 1, "the mode does not switch the learner on");
     const long end = ht_now_ms() + WAIT_MS;
     while (strcmp(ht_option_info("debug_timing").source, "learner") != 0 ||
-           strcmp(ht_option_info("dirty_bytes").source, "learner") != 0) {
+           strcmp(ht_option_info("magazine_bytes").source, "learner") != 0) {
         HT_CHECK(ht_now_ms() < end, "the learner has set nothing");
         work();
         const struct hak_option_info decay = ht_option_info("decay_ms");

@@ -65,6 +65,12 @@ target_compile_options(hak_library_options INTERFACE
     # The stack protector reads its canary from the C library's thread block, which a helper thread
     # started by clone does not have; and every allocation would pay for it.
     -fno-stack-protector)
+if(HAKMEM_MTE)
+    if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+        message(FATAL_ERROR "HAKMEM_MTE: only aarch64 has memory tags")
+    endif()
+    target_compile_definitions(hak_library_options INTERFACE HAK_MTE=1)
+endif()
 if(HAKMEM_COVERAGE)
     # %c: the counters lie in the file itself, so that programs count which abort, end by _exit or are
     # killed. %m: a file for each binary, that all its processes share.

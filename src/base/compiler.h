@@ -38,6 +38,11 @@ typedef long long hak_quad __attribute__((vector_size(32)));
 // The pointer, of which the compiler may take so much for granted.
 #define HAK_ASSUME_ALIGNED(p, n) __builtin_assume_aligned((p), (n))
 
+// Is this a build with memory tags (os/tags.h)?
+#ifndef HAK_MTE
+#    define HAK_MTE 0
+#endif
+
 // Two words at a time.
 typedef uint64_t hak_pair __attribute__((vector_size(16)));
 // As many as one instruction takes, aligned like two.

@@ -58,7 +58,16 @@ void hak_direct_put(struct hak_cache *cache, void *block)
 size_t hak_direct_usable(const void *block, size_t bytes)
 {
     const struct hak_slab *slab = hak_harden.looks.canaries ? hak_slab_of(block) : NULL;
-    return slab != NULL && slab->is_hardened ? hak_harden_request(block, bytes) : bytes;
+    if (slab == NULL || !slab->is_hardened) {
+        return bytes;
+    }
+    if (!hak_harden_has_tags()) {
+        return hak_harden_request(block, bytes);
+    }
+    hak_tags_pass(true); // it may be any address of a slab's
+    const size_t request = hak_harden_request(hak_tag_off(block), bytes);
+    hak_tags_pass(false);
+    return request;
 }
 
 bool hak_direct_resize(void *block, size_t bytes)
@@ -73,7 +82,9 @@ bool hak_direct_resize(void *block, size_t bytes)
     struct hak_held held = {block, NULL};
     const bool is_judged =
         hak_slab_has_states(slab) && hak_states_is_used(slab, slab->size_class, &held);
-    if (!is_judged && !hak_slab_is_out(slab, block)) {
+    // Handed out, but not judged to be: the pointer has not the block's tag.
+    const bool is_stale = hak_harden_has_tags() && hak_slab_has_states(slab);
+    if (!is_judged && (!hak_slab_is_out(slab, block) || is_stale)) {
         hak_die_freed_realloc(block, own_bytes);
     }
     // Half of a block may stay unused before the rest is worth a copy.

@@ -86,7 +86,7 @@ HAK_INTERNAL struct hak_guard_slot *hak_guard_nearest(const void *p);
 HAK_INTERNAL void hak_guard_report(const char *kind,
                                    const struct hak_guard_slot *slot,
                                    const char *p);
-// Once, if the option is on: take faults.
+// Once, if the option is on, or blocks have tags: take faults.
 HAK_INTERNAL void hak_guard_start(void);
 
 #endif

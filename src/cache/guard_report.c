@@ -1,4 +1,5 @@
-// guard_report.c -- what is said of a mistake with a sampled block, and the handler for faults (see guard.h).
+// guard_report.c -- what is said of a mistake with a sampled block or a tagged one, and the handler for faults (see
+// guard.h).
 #include <signal.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 #include "cache/guard.h"
 #include "os/module.h"
 #include "os/os.h"
+#include "slab/states.h"
 
 enum { LINE_BYTES = 512 };
 
@@ -46,6 +48,33 @@ void hak_guard_report(const char *kind, const struct hak_guard_slot *slot, const
     }
 }
 
+// The processor has met a pointer whose tag is not that of the memory there.
+static void report_tag(const void *address)
+{
+    char line[LINE_BYTES];
+    const char *p = hak_tag_off(address);
+    const struct hak_slab *slab = hak_slab_of(p);
+    if (slab == NULL || slab->state != HAK_SLAB_SMALL || !hak_slab_has_states(slab)) {
+        return;
+    }
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    const uint32_t index = hak_class_index(info, (size_t)(p - slab->base));
+    const char *block = slab->base + (size_t)index * info->bytes;
+    const bool is_out =
+        index < info->blocks && hak_state_is(&hak_slab_states(slab)[index], HAK_STATE_OUT);
+    const size_t length =
+        hak_format(line,
+                   sizeof line,
+                   "hakmem: wrong tag: %p, %z bytes behind the start of %p, a block of "
+                   "%z bytes that is %s\n",
+                   p,
+                   (size_t)(p - block),
+                   block,
+                   (size_t)info->bytes,
+                   is_out ? "in use" : "free");
+    hak_os_print(line, length);
+}
+
 static struct sigaction before;
 
 // The signal is the program's: its handler's, or what becomes of it without one.
@@ -73,12 +102,15 @@ static void on_fault(int signal, siginfo_t *info, void *context)
         const char *kind = p < slot->block ? "underflow" : "overflow";
         hak_guard_report(!is_live && is_inside ? "use after free" : kind, slot, p);
     }
+    if (hak_harden_has_tags() && info->si_code == HAK_TAG_FAULT) {
+        report_tag(p);
+    }
     pass_on(signal, info, context);
 }
 
 void hak_guard_start(void)
 {
-    if (hak_load_relaxed(&hak_options.guard_sample) == 0) {
+    if (hak_load_relaxed(&hak_options.guard_sample) == 0 && !hak_harden_has_tags()) {
         return;
     }
     struct sigaction action;

@@ -301,7 +301,7 @@ static void *take_one(struct hak_cache *cache, unsigned size_class, size_t bytes
     struct hak_held one;
     struct hak_stock stock = {.blocks = &one, .count = 0, .room = 1};
     if (block != NULL && stock_add(cache, &stock, &block, 1) == NULL) {
-        hak_states_take(one, hak_classes[size_class].bytes, bytes, hak_harden.looks);
+        return hak_states_take(one, hak_classes[size_class].bytes, bytes, hak_harden.looks);
     }
     return block;
 }

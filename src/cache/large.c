@@ -13,6 +13,7 @@
 #include "cache/sweep.h"
 #include "os/os.h"
 #include "os/refusal.h"
+#include "os/tags.h"
 #include "slab/arena.h"
 #include "slab/misuse.h"
 
@@ -252,8 +253,8 @@ void hak_large_end_all(struct hak_cache *heap)
 static struct hak_slab *large_of(void *block, uint32_t entry)
 {
     struct hak_slab *slab = hak_slab_of(block);
-    if (slab == NULL || slab->state != HAK_SLAB_LARGE) {
-        hak_die_not_live(block);
+    if (slab == NULL || slab->state != HAK_SLAB_LARGE || hak_tag_of(block) != 0) {
+        hak_die_not_live(block); // with a tag: of a small block that was there before
     }
     if (slab->base != block) {
         hak_die_interior(block, (size_t)((char *)block - slab->base), slab->bytes);

@@ -9,6 +9,7 @@
 #include "meta/pool.h"
 #include "os/os.h"
 #include "os/stack.h"
+#include "os/tags.h"
 #include "slab/slab.h"
 
 struct hak_samples hak_samples;
@@ -224,6 +225,7 @@ static unsigned walk_from(const void *site, uintptr_t *frames)
 HAK_NOINLINE void hak_sample_take(void *block, struct hak_request request, size_t every)
 {
     uintptr_t frames[HAK_SAMPLE_FRAMES];
+    block = hak_tag_off(block);
     const uint32_t entry = hak_map_entry(block);
     const struct hak_sample sample = {
         .address = (uintptr_t)block,
@@ -286,6 +288,7 @@ void hak_sample_forget(const void *block)
 // Step end of samples.pml.
 void hak_sample_end(void *block)
 {
+    block = hak_tag_off(block);
     if (!forget(block)) {
         return;
     }

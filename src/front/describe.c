@@ -6,6 +6,7 @@
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
+#include "slab/harden.h"
 #include "slab/slab.h"
 
 size_t hak_usable_size(const void *block)
@@ -53,6 +54,9 @@ static void describe_small_locked(const struct hak_slab *slab,
     info->kind = HAK_BLOCK_SMALL;
     info->start = slab->base + (size_t)index * class_info->bytes;
     info->is_free = index >= slab->fresh || !hak_slab_is_out(slab, info->start);
+    if (!info->is_free && hak_harden_has_tags()) {
+        info->start = hak_tag_seen(info->start);
+    }
     info->bytes =
         info->is_free ? class_info->bytes : hak_direct_usable(info->start, class_info->bytes);
 }
@@ -65,6 +69,7 @@ bool hak_describe(const void *address, struct hak_block_info *info)
         describe_guarded(hak_guard_nearest(address), info);
         return true;
     }
+    address = hak_tag_off(address);
     struct hak_slab *slab = hak_slab_of(address);
     *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
     while (slab != NULL) {

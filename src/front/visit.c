@@ -12,6 +12,7 @@
 #include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "slab/arena.h"
+#include "slab/harden.h"
 
 // Addresses by open addressing; at most half full, but for what is freed meanwhile.
 struct table {
@@ -92,7 +93,8 @@ static bool visit_word(const struct visit *visit, const struct hak_slab *slab, u
     for (; out != 0; out &= out - 1) {
         char *block = slab->base + (first + hak_lowest_bit(out)) * bytes;
         if (!table_has(&visit->waiting, (uintptr_t)block) &&
-            !visit->visit(block, bytes, visit->argument)) {
+            !visit->visit(
+                hak_harden_has_tags() ? hak_tag_seen(block) : block, bytes, visit->argument)) {
             return false;
         }
     }

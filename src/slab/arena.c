@@ -13,6 +13,7 @@
 #include "slab/arena_locked.h"
 #include "slab/defaults.h"
 #include "slab/gaps.h"
+#include "slab/harden.h"
 #include "slab/room.h"
 
 struct hak_arena hak_arena;
@@ -93,6 +94,10 @@ static bool arena_grow_locked(unsigned units) HAK_REQUIRES(&hak_arena.lock)
     const bool wants_huge = hak_arena_wants_huge_locked(units >= HUGE_UNITS);
     char *base = hak_map_take(bytes);
     if (base == NULL) {
+        return false;
+    }
+    if (hak_harden_has_tags() && !hak_tags_map(base, bytes)) {
+        hak_map_give(base, bytes);
         return false;
     }
     if (count > 1 && hak_map_slot(base) == UINT64_MAX) {

@@ -32,7 +32,7 @@ HAK_INLINE void hak_canary_put_word(char *to, uint64_t word)
 
 HAK_INLINE uint64_t hak_canary_of(const char *block)
 {
-    return hak_harden_mix((uintptr_t)block) | 0x80;
+    return hak_harden_mix((uintptr_t)hak_tag_off(block)) | 0x80;
 }
 
 // A word of padding: all its bytes are the same, the canary's first.

@@ -4,6 +4,7 @@
 #include "base/atomic.h"
 #include "base/options.h"
 #include "os/os.h"
+#include "slab/arena.h"
 #include "slab/canary.h"
 #include "slab/misuse.h"
 
@@ -12,8 +13,45 @@ struct hak_harden hak_harden;
 // So much more than it has to may lie in a quarantine, so that several leave it together.
 enum { QUARANTINE_PART = 16 };
 
+// Superslabs that were mapped before the options were known.
+static bool tag_all_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    for (struct hak_list *link = hak_arena.all.next; link != NULL && link != &hak_arena.all;
+         link = link->next) {
+        const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
+        if (!super->is_lone && !hak_tags_map(super->base, super->mapped_bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Tags are drawn by the processor: the same ones in each run they are not.
+static void tags_start(void)
+{
+    if (hak_load_relaxed(&hak_options.tagging) == 0) {
+        return;
+    }
+    if (hak_load_relaxed(&hak_options.deterministic) == 0 && hak_tags_start()) {
+        hak_lock_take(&hak_arena.lock);
+        hak_harden.has_tags = tag_all_locked();
+        hak_lock_drop(&hak_arena.lock);
+    }
+    if (!hak_harden.has_tags) {
+        hak_option_choose(&hak_options.tagging, 0, HAK_FROM_MACHINE);
+        if (hak_load_relaxed(&hak_options.tagging) != 0) { // it was asked for, and not by a mode
+            static const char line[] =
+                "hakmem: HAKMEM_TAGGING has no effect: it needs a processor, a kernel and a build "
+                "with memory tags, and no HAKMEM_DETERMINISTIC\n";
+            hak_os_print(line, sizeof line - 1);
+            hak_store_relaxed(&hak_options.tagging, 0);
+        }
+    }
+}
+
 void hak_harden_start(void)
 {
+    tags_start();
     hak_harden.looks.zero = hak_load_relaxed(&hak_options.zero_on_free) != 0;
     hak_harden.looks.canaries = hak_load_relaxed(&hak_options.canaries) != 0;
     hak_harden.canary_bytes = hak_harden.looks.canaries ? HAK_CANARY_BYTES : 0;
@@ -28,8 +66,8 @@ void hak_harden_start(void)
     const bool may_fail =
         (hak_load_relaxed(&hak_options.fail_at) | hak_load_relaxed(&hak_options.fail_rate)) != 0;
     hak_harden.plain_requests = may_fail ? 0 : guard_sample - 1;
-    hak_harden.sees_all =
-        hak_harden.looks.zero || hak_harden.looks.canaries || hak_harden.quarantine_bytes != 0;
+    hak_harden.sees_all = hak_harden.looks.zero || hak_harden.looks.canaries ||
+                          hak_harden.quarantine_bytes != 0 || hak_harden_has_tags();
     hak_harden.is_on = hak_harden.sees_all || hak_harden.random_order;
     if (hak_harden.is_on) {
         const bool is_random = hak_load_relaxed(&hak_options.deterministic) == 0;

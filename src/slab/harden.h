@@ -15,6 +15,8 @@
 //                  The canary is a keyed mix of the block's address; its upper 16 bits tell, hidden by
 //                  the mix, how long the padding is. Of the padding the first and the last 8 bytes are written.
 //                  The first byte of both has its top bit set: no overrun string writes that.
+//   tagging        those in use have a tag (os/tags.h), which their neighbours and their latest users have not;
+//                  all other memory of the slabs has tag 0. Plain pointers, without a tag, are what we know blocks by.
 #ifndef HAK_SLAB_HARDEN_H
 #define HAK_SLAB_HARDEN_H
 
@@ -23,6 +25,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "os/tags.h"
 
 // What a block is looked at for, when it is freed and before it is used again.
 struct hak_looks {
@@ -44,10 +47,17 @@ struct hak_harden {
     uint64_t plain_requests; // that need no look at the options guard_sample and fail_*, in a row
     uint64_t secret;
     uint64_t multiplier; // as secret, and odd
+    bool has_tags;       // option tagging, and all that it needs
 };
 HAK_INTERNAL extern struct hak_harden hak_harden;
 
 HAK_INTERNAL void hak_harden_start(void);
+
+// Do blocks of hardened slabs have tags while the program has them?
+HAK_INLINE bool hak_harden_has_tags(void)
+{
+    return HAK_MTE && hak_harden.has_tags;
+}
 
 enum { HAK_CANARY_BYTES = 8 };
 

@@ -53,6 +53,7 @@ static struct hak_super *super_of(const void *p)
 
 struct hak_slab *hak_slab_of(const void *p)
 {
+    p = hak_tag_off(p);
     struct hak_super *super = super_of(p);
     if (super == NULL) {
         return NULL;
@@ -74,6 +75,7 @@ struct hak_slab *hak_slab_of(const void *p)
 
 size_t hak_slab_ended_bytes(const void *p)
 {
+    p = hak_tag_off(p);
     const struct hak_super *super = hak_map_super(p);
     if (super == NULL || super->is_lone ||
         (uintptr_t)p - (uintptr_t)super->base >= super->mapped_bytes) {
@@ -141,6 +143,9 @@ void hak_slab_end(struct hak_slab *slab)
     HAK_ASSERT(hak_slab_is_idle(slab));
     if (HAK_UNLIKELY(hak_slab_has_states(slab))) {
         hak_states_check(slab); // the last look at them
+        if (hak_harden_has_tags()) {
+            hak_states_untag(slab);
+        }
     }
     hak_map_set(slab->base, slab->units, HAK_MAP_NOTHING);
     hak_pool_give(slab->bitmap, bitmap_bytes(&hak_classes[slab->size_class], slab->is_hardened));
@@ -236,12 +241,13 @@ void hak_slab_die_at(const char *base, size_t bytes, const void *block)
     if (slab == NULL || slab->base != base) {
         hak_die_not_live(block); // it only shares an entry of the map with a block of ours
     }
-    hak_die_interior(block, (size_t)((const char *)block - base) % bytes, bytes);
+    hak_die_interior(block, (size_t)((const char *)hak_tag_off(block) - base) % bytes, bytes);
 }
 
 static uint32_t slab_index(const struct hak_slab *slab, const void *block)
 {
-    return hak_slab_index(&hak_classes[slab->size_class], slab->base, slab->fresh, block);
+    return hak_slab_index(
+        &hak_classes[slab->size_class], slab->base, slab->fresh, hak_tag_off(block));
 }
 
 // The fields are read once: for all that the compiler knows, the words of the bitmap may be some of

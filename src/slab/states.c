@@ -81,7 +81,13 @@ void hak_states_check(const struct hak_slab *slab)
     }
     const struct hak_class *info = &hak_classes[slab->size_class];
     const hak_state *states = hak_slab_states(slab);
+    if (hak_harden_has_tags()) {
+        hak_tags_pass(true); // blocks get and lose theirs meanwhile
+    }
     for (size_t index = 0; index < info->blocks; index++) {
         check_block(&states[index], slab->base + index * info->bytes, info->bytes);
+    }
+    if (hak_harden_has_tags()) {
+        hak_tags_pass(false);
     }
 }

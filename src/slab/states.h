@@ -14,7 +14,8 @@
 //
 // A byte is its state in the lower two bits, and above them a number that goes up with each change. Whoever
 // looks at a block while its owner may change it (hak_states_check) reads the byte before and after,
-// and believes what it saw between when the two are the same.
+// and believes what it saw between when the two are the same. In a heap with tags (harden.h) the upper four bits are the
+// tag that the block has, or had last, and the number is what is left.
 #ifndef HAK_SLAB_STATES_H
 #define HAK_SLAB_STATES_H
 
@@ -52,10 +53,17 @@ HAK_INLINE uint8_t hak_state_begin(hak_state *state, uint8_t seen)
     return busy;
 }
 
+#define HAK_STATE_TAG_SHIFT 4U
+#define HAK_STATE_TAG_MASK  0xF0U
+
 // They are as they have to be, for a block of that kind. Step end of states.pml.
 HAK_INLINE void hak_state_end(hak_state *state, uint8_t busy, enum hak_state_kind kind)
 {
-    hak_store_release(state, (uint8_t)(busy + 1 + kind)); // pairs with: state_before
+    uint8_t next = (uint8_t)(busy + 1 + kind);
+    if (hak_harden_has_tags()) {
+        next = (uint8_t)((next & ~HAK_STATE_TAG_MASK) | (busy & HAK_STATE_TAG_MASK));
+    }
+    hak_store_release(state, next); // pairs with: state_before
 }
 
 // Does the slab have them? All that are made once the options are known, if these look at each block.
@@ -72,21 +80,32 @@ HAK_INLINE hak_state *hak_slab_states(const struct hak_slab *slab)
 
 // A block that is out of its slab, and its state.
 struct hak_held {
-    char *block;
+    char *block; // plain
     hak_state *state;
 };
 
-// Is `held->block` a block of the slab, of this class, and with the program? Sets `held->state` if so.
+// As the program knows a block that it has.
+HAK_INLINE char *hak_held_tagged(struct hak_held held)
+{
+    return hak_harden_has_tags()
+               ? hak_tag_on(held.block, hak_load_relaxed(held.state) >> HAK_STATE_TAG_SHIFT)
+               : held.block;
+}
+
+// Is `held->block`, the program's pointer, a block of the slab, of this class, and with the program, which means it and no
+// earlier block there? Then makes it plain, and sets `held->state`.
 HAK_INLINE bool hak_states_is_used(const struct hak_slab *slab,
                                    unsigned size_class,
                                    struct hak_held *held)
 {
     const struct hak_class *info = &hak_classes[size_class];
+    const char *block = held->block;
+    held->block = hak_tag_off(block);
     const size_t offset = (size_t)(held->block - slab->base);
     const uint32_t index = hak_class_index(info, offset);
     held->state = (hak_state *)(void *)(slab->bitmap + (info->blocks + 63U) / 64) + index;
     return HAK_LIKELY(offset == (size_t)index * info->bytes && index < info->blocks &&
-                      hak_state_is(held->state, HAK_STATE_OUT));
+                      hak_state_is(held->state, HAK_STATE_OUT) && hak_held_tagged(*held) == block);
 }
 
 // What was found ends the program. Not _Noreturn: as the last call of who found it, each is a jump, and nobody has to
@@ -94,6 +113,17 @@ HAK_INLINE bool hak_states_is_used(const struct hak_slab *slab,
 HAK_INTERNAL HAK_COLD void *hak_states_die_twice(const void *block);
 HAK_INTERNAL HAK_COLD void *hak_states_die_written(const char *block, size_t bytes);
 HAK_INTERNAL HAK_COLD void hak_states_die_overflow(const char *block, size_t bytes);
+
+// A tag for a block that the program gets: by chance, but not its last one. Blocks with an even number have even tags and
+// the others odd ones, so that neighbours differ, whoever gets them at the same moment; and none has 0, as free ones do.
+HAK_INLINE uint8_t hak_states_tag(struct hak_held held, size_t bytes, uint8_t busy)
+{
+    const uint64_t of_neighbours = (uintptr_t)held.state % 2 == 0 ? 0xAAAA : 0x5555;
+    const unsigned tag =
+        hak_tag_draw(of_neighbours | 1 | UINT64_C(1) << (busy >> HAK_STATE_TAG_SHIFT));
+    hak_tag_put(hak_tag_on(held.block, tag), bytes);
+    return (uint8_t)((busy & ~HAK_STATE_TAG_MASK) | tag << HAK_STATE_TAG_SHIFT);
+}
 
 // A free block goes to the program, for a request. Dies when it was written to since it was freed, or has it already.
 HAK_INLINE void *hak_states_take(struct hak_held held,
@@ -105,25 +135,34 @@ HAK_INLINE void *hak_states_take(struct hak_held held,
     if (HAK_UNLIKELY(hak_state_kind(seen) != HAK_STATE_FREE)) {
         return hak_states_die_twice(held.block);
     }
-    const uint8_t busy = hak_state_begin(held.state, seen);
-    if (looks.zero && HAK_UNLIKELY(!hak_canary_is_zero(held.block, bytes))) {
-        return hak_states_die_written(held.block, bytes);
+    uint8_t busy = hak_state_begin(held.state, seen);
+    char *block = held.block;
+    if (looks.zero && HAK_UNLIKELY(!hak_canary_is_zero(block, bytes))) {
+        return hak_states_die_written(block, bytes);
+    }
+    if (hak_harden_has_tags()) {
+        busy = hak_states_tag(held, bytes, busy);
+        block = hak_tag_on(block, busy >> HAK_STATE_TAG_SHIFT);
     }
     if (looks.canaries) {
-        hak_canary_write(held.block, bytes, request);
+        hak_canary_write(block, bytes, request);
     }
     hak_state_end(held.state, busy, HAK_STATE_OUT);
-    return held.block;
+    return block;
 }
 
 // The program frees it. Dies when its end was overwritten; else true.
 HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_looks looks)
 {
-    if (looks.canaries && HAK_UNLIKELY(!hak_canary_is_whole(held.block, bytes))) {
-        hak_states_die_overflow(held.block, bytes);
+    char *block = hak_held_tagged(held);
+    if (looks.canaries && HAK_UNLIKELY(!hak_canary_is_whole(block, bytes))) {
+        hak_states_die_overflow(block, bytes);
         return false;
     }
     const uint8_t busy = hak_state_begin(held.state, hak_load_relaxed(held.state));
+    if (hak_harden_has_tags()) {
+        hak_tag_put(held.block, bytes); // first: nobody writes there after it is cleared
+    }
     if (looks.zero) {
         hak_canary_clear(held.block, bytes);
     }
@@ -135,7 +174,7 @@ HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_l
 HAK_INLINE bool hak_states_resize(struct hak_held held, size_t bytes, size_t request)
 {
     const uint8_t busy = hak_state_begin(held.state, hak_load_relaxed(held.state));
-    const bool has_room = hak_harden_resize(held.block, bytes, request);
+    const bool has_room = hak_harden_resize(hak_held_tagged(held), bytes, request);
     hak_state_end(held.state, busy, HAK_STATE_OUT);
     return has_room;
 }
@@ -144,5 +183,17 @@ HAK_INLINE bool hak_states_resize(struct hak_held held, size_t bytes, size_t req
 HAK_INTERNAL uint64_t hak_states_out(const struct hak_slab *slab, unsigned word);
 // Die when a block is not as it has to be. With the lock; blocks change meanwhile.
 HAK_INTERNAL void hak_states_check(const struct hak_slab *slab);
+
+// The slab ends: blocks of it that the program still has, as those of a heap, have no tag any more. With the lock.
+HAK_INLINE void hak_states_untag(const struct hak_slab *slab)
+{
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    const hak_state *states = hak_slab_states(slab);
+    for (size_t index = 0; index < info->blocks; index++) {
+        if (hak_state_is(&states[index], HAK_STATE_OUT)) {
+            hak_tag_put(slab->base + index * info->bytes, info->bytes);
+        }
+    }
+}
 
 #endif

@@ -1,5 +1,6 @@
 // expect: hakmem: invalid free: 0x[0-9a-f]+ [(]block of 64 bytes[)] (was never allocated|is already free.*)
 // env: HAKMEM_CHECK=1
+// not tagged: is judged by the state of the block
 //
 // free of the next block's address, which malloc has not given out.
 #include "../support/misuse.h"

@@ -1,3 +1,5 @@
+// not tagged: the C library clears some by lines (cmake/tests.cmake)
+//
 // What libc's functions allocate for their caller, the caller's free takes
 // back; and what they allocate for themselves, they free themselves.
 #include "../support/promise.h"

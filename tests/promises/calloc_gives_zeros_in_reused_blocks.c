@@ -1,4 +1,5 @@
 // pages: 16384 65536
+// not tagged: takes longest under qemu, and tags make no difference
 // calloc's bytes are zero also when the block held something before, whatever
 // its size and by whichever way it came back.
 #include "../support/promise.h"

@@ -1,3 +1,5 @@
+// not tagged: takes longest under qemu; stress/realloc_storm does the same
+//
 // realloc keeps the bytes that fit, whichever size classes it crosses, growing
 // and shrinking, and a shrunk block gives its pages back.
 #include "../support/memory.h"

@@ -1,3 +1,5 @@
+// not tagged: qemu keeps some memory of its own for each mapping of a large block
+//
 // realloc(p, 0) frees p and returns NULL, as glibc's does, whose programs rely
 // on it: whoever keeps p after that frees it twice, whoever ignores the result
 // must not leak.

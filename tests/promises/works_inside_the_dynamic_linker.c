@@ -1,3 +1,5 @@
+// not tagged: the dynamic linker clears some by lines (cmake/tests.cmake)
+//
 // dlsym, dlopen and dlerror allocate, in the thread that calls them and with
 // the loader's lock held; the allocator may not call back into the loader.
 #include "../support/promise.h"

@@ -1,5 +1,6 @@
 // args: 16 60000 1
 // args in tsan: 16 8000 1
+// args in mte: 16 6000 1
 // tsan
 // secure too
 //

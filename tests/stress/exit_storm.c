@@ -1,5 +1,6 @@
 // args: 8 60 1
 // args in aarch64: 8 20 1
+// args in mte: 8 5 1
 // secure too
 //
 // Processes that end while all their threads allocate, free each other's blocks

@@ -1,5 +1,6 @@
 // args: 8 1000 1
 // args in tsan: 8 150 1
+// args in mte: 8 150 1
 // tsan
 // secure too
 //

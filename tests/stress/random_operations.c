@@ -2,6 +2,7 @@
 // args: 64 6000 1
 // args in tsan: 64 800 1
 // args in secure: 64 2500 1
+// args in mte: 64 800 1
 // tsan
 // secure too
 //

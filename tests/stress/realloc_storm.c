@@ -1,6 +1,7 @@
 // args: 16 6000 1
 // args in tsan: 16 800 1
 // args in secure: 16 2500 1
+// args in mte: 16 800 1
 // tsan
 // secure too
 //

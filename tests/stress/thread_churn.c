@@ -1,6 +1,7 @@
 // args: 16 250 1
 // args in tsan: 16 80 1
 // args in aarch64: 16 80 1
+// args in mte: 16 80 1
 // tsan
 // secure too
 //

@@ -1,5 +1,6 @@
 // args: 16 150000 1
 // args in tsan: 16 25000 1
+// args in mte: 16 15000 1
 // tsan
 // secure too
 //

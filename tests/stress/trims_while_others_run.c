@@ -1,6 +1,7 @@
 // args: 4 300000 1
 // args in tsan: 4 15000 1
 // args in aarch64: 4 20000 1
+// args in mte: 4 20000 1
 // tsan
 // secure too
 //

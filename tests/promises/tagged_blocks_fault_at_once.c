@@ -1,0 +1,239 @@
+// tags only
+// preload only
+//
+// In a heap with memory tags a touch of the block before or behind one's own, and of a block after it was freed, also when
+// others have it since, faults at once, and a line says where. A pointer to a block that others have since frees nothing.
+#include "../support/api.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+enum { TEXT_BYTES = 8192, SIZE = 104, BLOCKS = 2000, TAG_SHIFT = 56 };
+
+static unsigned tag_of(const void *p)
+{
+    return (unsigned)((uintptr_t)p >> TAG_SHIFT & 15);
+}
+
+static uintptr_t address_of(const void *p)
+{
+    return (uintptr_t)p & ((UINT64_C(1) << TAG_SHIFT) - 1);
+}
+
+// What a child that makes a mistake says on stderr before it dies of `signal_number`.
+static const char *said_by(void (*mistake)(void), int signal_number)
+{
+    static char text[TEXT_BYTES];
+    int ends[2];
+    size_t length = 0;
+    int status = 0;
+    HT_CHECK(pipe(ends) == 0, "no pipe: errno %d", errno);
+    pid_t child = fork();
+    if (child == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        dup2(ends[1], STDERR_FILENO);
+        mistake();
+        _exit(0);
+    }
+    close(ends[1]);
+    for (ssize_t got; (got = read(ends[0], text + length, sizeof text - 1 - length)) > 0;) {
+        length += (size_t)got;
+    }
+    close(ends[0]);
+    text[length] = '\0';
+    HT_CHECK(child > 0 && waitpid(child, &status, 0) == child, "no child: errno %d", errno);
+    HT_CHECK(WIFSIGNALED(status) && WTERMSIG(status) == signal_number,
+             "status %x instead of signal %d: '%s'",
+             (unsigned)status,
+             signal_number,
+             text);
+    return text;
+}
+
+static void expect(const char *text, const char *part)
+{
+    HT_CHECK(strstr(text, part) != NULL, "'%s' is not in: %s", part, text);
+}
+
+static void touch(char *address)
+{
+    *(volatile char *)ht_hide(address) = 1;
+}
+
+static char *block(void)
+{
+    return ht_hide(malloc(SIZE));
+}
+
+static void overflow(void)
+{
+    char *one = block();
+    touch(one + malloc_usable_size(one) + 8); // behind the canary
+}
+
+static void underflow(void)
+{
+    touch(block() - 1);
+}
+
+static void write_after_free(void)
+{
+    char *one = block();
+    free(one);
+    touch(one + 10);
+}
+
+static void read_after_free(void)
+{
+    char *one = block();
+    free(one);
+    _exit(*(volatile char *)ht_hide(one + 10));
+}
+
+// A block, freed, that others have by now.
+static char *block_of_others(void)
+{
+    char *one = block();
+    const char *other = NULL;
+    free(one);
+    for (int i = 0; i < 1000000 && (other == NULL || address_of(other) != address_of(one)); i++) {
+        free((void *)(uintptr_t)other);
+        other = block();
+    }
+    HT_CHECK(address_of(other) == address_of(one), "the block did not come back");
+    HT_CHECK(tag_of(other) != tag_of(one), "it came back with its last tag");
+    return one;
+}
+
+static void write_to_the_block_of_others(void)
+{
+    touch(block_of_others());
+}
+
+static void free_of_the_block_of_others(void)
+{
+    free(block_of_others());
+}
+
+static void realloc_of_the_block_of_others(void)
+{
+    free(realloc(block_of_others(), SIZE - 1));
+}
+
+static void free_with_another_tag(void)
+{
+    free((void *)((uintptr_t)block() ^ UINT64_C(3) << TAG_SHIFT));
+}
+
+// All blocks have a tag, and no two neighbours the same one.
+static void neighbours_differ(void)
+{
+    static char *blocks[BLOCKS];
+    unsigned pairs = 0;
+    unsigned tags = 0;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        blocks[i] = block();
+        tags |= 1U << tag_of(blocks[i]);
+        HT_CHECK(tag_of(blocks[i]) != 0, "%p has no tag", (void *)blocks[i]);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        for (unsigned j = 0; j < BLOCKS; j++) {
+            if (address_of(blocks[j]) - address_of(blocks[i]) == SIZE + 8) {
+                HT_CHECK(tag_of(blocks[i]) != tag_of(blocks[j]), "neighbours with one tag");
+                pairs++;
+            }
+        }
+    }
+    HT_CHECK(pairs > BLOCKS / 2, "%u neighbours among %d blocks", pairs, BLOCKS);
+    HT_CHECK(tags == 0xFFFE, "tags that were drawn: %x", tags);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        free(blocks[i]);
+    }
+}
+
+static bool has_tag(void *start, size_t bytes, void *wanted)
+{
+    HT_CHECK(bytes != 0, "a block of no bytes");
+    *(unsigned *)wanted += address_of(start) == address_of(*(char **)ht_hide(&start)) &&
+                           tag_of(start) != 0 && *(volatile char *)start == 'x';
+    return true;
+}
+
+// What tells of blocks tells their tags.
+static void questions_are_answered_with_tags(void)
+{
+    HT_API(hak_owns);
+    HT_API(hak_describe);
+    HT_API(hak_visit_blocks);
+    struct hak_block_info info;
+    unsigned seen = 0;
+    char *one = block();
+    memset(one, 'x', SIZE);
+    HT_CHECK(
+        api_hak_owns(one) && api_hak_owns((void *)address_of(one)), "not ours: %p", (void *)one);
+    HT_CHECK(malloc_usable_size(one) == SIZE, "%zu bytes", malloc_usable_size(one));
+    HT_CHECK(api_hak_describe((void *)address_of(one + 5), &info) && info.start == one &&
+                 !info.is_free,
+             "%p is told as %p",
+             (void *)one,
+             info.start);
+    HT_CHECK(api_hak_visit_blocks(NULL, has_tag, &seen) && seen >= 1, "not seen: %p", (void *)one);
+    free(one);
+}
+
+// Memory that was given back has lost its tags; it gets new ones, all of a block.
+static void pages_come_back(void)
+{
+    enum { LONG = 20000, COUNT = 200 };
+    static char *blocks[COUNT];
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 0; i < COUNT; i++) {
+            blocks[i] = ht_hide(malloc(LONG));
+            memset(blocks[i], 'x', LONG);
+        }
+        for (unsigned i = 0; i < COUNT; i++) {
+            free(blocks[(i * 7) % COUNT]);
+        }
+        malloc_trim(0);
+    }
+}
+
+// As they have to be in a heap's memory once it has ended.
+static void heaps_leave_no_tags(void)
+{
+    HT_API(hak_heap_create);
+    HT_API(hak_heap_malloc);
+    HT_API(hak_heap_destroy);
+    for (unsigned round = 0; round < 20; round++) {
+        struct hak_heap *heap = api_hak_heap_create();
+        for (unsigned i = 0; i < 500; i++) {
+            memset(api_hak_heap_malloc(heap, SIZE), 'x', SIZE);
+        }
+        api_hak_heap_destroy(heap);
+        pages_come_back();
+    }
+}
+
+int main(void)
+{
+    ht_start();
+    HT_API(hak_option_get);
+    uint64_t value = 0;
+    HT_CHECK(api_hak_option_get("tagging", &value), "no option tagging");
+    if (value == 0) {
+        return 77;
+    }
+    neighbours_differ();
+    questions_are_answered_with_tags();
+    pages_come_back();
+    heaps_leave_no_tags();
+    expect(said_by(overflow, SIGSEGV), "hakmem: wrong tag: 0x");
+    expect(said_by(underflow, SIGSEGV), "hakmem: wrong tag: 0x");
+    expect(said_by(write_after_free, SIGSEGV), "10 bytes behind the start of ");
+    expect(said_by(read_after_free, SIGSEGV), "a block of 112 bytes that is free");
+    expect(said_by(write_to_the_block_of_others, SIGSEGV), "112 bytes that is in use");
+    expect(said_by(free_of_the_block_of_others, SIGABRT), "hakmem: double free: 0x");
+    expect(said_by(realloc_of_the_block_of_others, SIGABRT), "hakmem: invalid realloc: 0x");
+    expect(said_by(free_with_another_tag, SIGABRT), "hakmem: double free: 0x");
+    return 0;
+}

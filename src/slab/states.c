@@ -3,8 +3,8 @@
 
 #include "slab/misuse.h"
 
-// A block that looks wrong is looked at so many times: the number in its state comes around after 64 changes, and
-// whoever was interrupted in the middle of a look may meet it again.
+// A block that looks wrong is looked at so many times: the number in its state comes around after 64 changes (with a
+// tag, after some 28), and whoever was interrupted in the middle of a look may meet it again.
 enum { LOOKS = 4 };
 
 void *hak_states_die_twice(const void *block)

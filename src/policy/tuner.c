@@ -17,7 +17,7 @@ const char *const hak_strategy_names[HAK_STRATEGIES] = {
 #define HAK_STRATEGY(name, help) #name,
 #include "policy/strategies.def"
 };
-_Static_assert((int)HAK_STRATEGIES <= (int)HAK_RACE_MOST, "each has a place in the race");
+_Static_assert((int)HAK_STRATEGIES_TRIED <= (int)HAK_RACE_MOST, "each has a place in the race");
 
 static const struct {
     uint32_t strategy;

@@ -98,7 +98,7 @@ static void trying_costs_a_hundredth(void)
         ticks += play(&race, &game);
         lost += game.lost_ticks;
         // Beyond the budget no more than a round that was too dear in its second half.
-        UNIT_CHECK(game.lost_ticks <= HAK_RACE_BUDGET * HAK_RACE_TICKS + 0.5);
+        UNIT_CHECK(game.lost_ticks <= HAK_RACE_BUDGET * (double)HAK_RACE_TICKS + 0.5);
         UNIT_EQUAL(hak_race_leader(&race), 0);
     }
     UNIT_CHECK(lost <= ticks * HAK_RACE_BUDGET);

@@ -85,7 +85,7 @@ impl Slack {
             .sum();
         (!samples.is_empty()).then(|| Slack {
             bytes: live as f64 * mean,
-            bytes_off: live as f64 * 2.0 * squares.sqrt() / all,
+            bytes_off: live as f64 * 2.0 * squares.abs().sqrt() / all, // no terms add up to -0.0
             samples: samples.len(),
         })
     }

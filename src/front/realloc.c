@@ -15,15 +15,25 @@
 #include "slab/misuse.h"
 #include "slab/slab.h"
 
-static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes, const void *site)
+// `other`, which is NULL without memory, takes the place of `block`.
+static void *realloc_into(void *other, void *block, size_t old_bytes, size_t bytes)
 {
-    void *other = hak_alloc(bytes, site);
     if (other != NULL) {
         memcpy(other, block, old_bytes < bytes ? old_bytes : bytes);
         hak_free(block);
     }
     return other;
 }
+
+static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes, const void *site)
+{
+    return realloc_into(hak_alloc(bytes, site), block, old_bytes, bytes);
+}
+
+// A run from this size on that has to move to grow goes to a multiple of it. It will grow on, and the first gap by
+// address is another one each time; of these places there are few, so that the next run that grows
+// mostly comes to the same one, and to the pages that are there.
+#define GROWN_MIN HAK_KIB(256)
 
 static void *realloc_direct(void *block, size_t block_bytes, size_t bytes, const void *site)
 {
@@ -49,6 +59,10 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     }
     hak_large_forget_sample(slab);
     void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(slab, bytes) : NULL;
+    if (same == NULL && slab->units > 0 && bytes > slab->bytes && bytes >= GROWN_MIN) {
+        void *other = hak_alloc_large(bytes, GROWN_MIN, NULL, site);
+        return realloc_into(other, block, slab->bytes, bytes);
+    }
     if (same == NULL) {
         return realloc_by_copy(block, slab->bytes, bytes, site);
     }

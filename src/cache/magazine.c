@@ -177,16 +177,24 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 // grown, magazines that were not in use meanwhile give their blocks back: what they hold may be all
 // that keeps the last phase's slabs. And so does BigCache, whose blocks serve one size only. Growth, not
 // slabs made: where as many end, nothing is pinned, and what is given back only comes back elsewhere.
-#define TIDY_MIN HAK_MIB(2)
+// By much: a sixteenth, at least half of a small heap, which is mostly what its magazines pin.
+#define TIDY_LEAST HAK_KIB(768)
+#define TIDY_MOST  HAK_MIB(2) // unless the sixteenth is more
+
+static size_t tidy_step(size_t used)
+{
+    const size_t half = used / 2 > TIDY_LEAST ? used / 2 : TIDY_LEAST;
+    const size_t small = half < TIDY_MOST ? half : TIDY_MOST;
+    return used / 16 > small ? used / 16 : small;
+}
 
 bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     const size_t used = hak_arena_used_bytes();
-    const size_t step = used / 16 > TIDY_MIN ? used / 16 : TIDY_MIN;
     if (used < cache->tidied_at) {
         cache->tidied_at = used;
     }
-    if (used - cache->tidied_at < step || cache->is_direct || !has_ace(cache)) {
+    if (used - cache->tidied_at < tidy_step(used) || cache->is_direct || !has_ace(cache)) {
         return false;
     }
     cache->tidied_at = used;

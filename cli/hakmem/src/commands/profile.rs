@@ -24,7 +24,7 @@ Examples:
 
 Figures are estimates from samples, one in 512 KiB unless --every says otherwise; ± is two
 deviations. Sampling costs nothing while it is off. While it is on it costs real programs some 2 %,
-and loops that do nothing but allocate 8 to 16 %. docs/profiling.md has figures, and how to send
+and loops that do nothing but allocate 8 to 27 %. docs/profiling.md has figures, and how to send
 profiles to Parca or Pyroscope.";
 
 /// Sampled unless somebody says otherwise.

@@ -3,63 +3,18 @@
 //
 // A sampled block faults when what lies behind it is touched, or the block after it was freed; and the report
 // says which block it is, who allocated it, and who freed it. All else goes on as with other blocks.
-#include "../support/promise.h"
-
-#include <signal.h>
-#include <sys/resource.h>
-
-enum { TEXT_BYTES = 8192 };
-
-// What a child that makes a mistake says on stderr before it dies of `signal_number`.
-static const char *said_by(void (*mistake)(void), int signal_number)
-{
-    static char text[TEXT_BYTES];
-    int ends[2];
-    size_t length = 0;
-    int status = 0;
-    HT_CHECK(pipe(ends) == 0, "no pipe: errno %d", errno);
-    pid_t child = fork();
-    if (child == 0) {
-        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-        dup2(ends[1], STDERR_FILENO);
-        mistake();
-        _exit(0);
-    }
-    close(ends[1]);
-    for (ssize_t got; (got = read(ends[0], text + length, sizeof text - 1 - length)) > 0;) {
-        length += (size_t)got;
-    }
-    close(ends[0]);
-    text[length] = '\0';
-    HT_CHECK(child > 0 && waitpid(child, &status, 0) == child, "no child: errno %d", errno);
-    HT_CHECK(WIFSIGNALED(status) && WTERMSIG(status) == signal_number,
-             "status %x instead of signal %d: '%s'",
-             (unsigned)status,
-             signal_number,
-             text);
-    return text;
-}
-
-static void expect(const char *text, const char *part)
-{
-    HT_CHECK(strstr(text, part) != NULL, "'%s' is not in: %s", part, text);
-}
-
-static void touch(char *address)
-{
-    *(volatile char *)ht_hide(address) = 1;
-}
+#include "../support/mistake.h"
 
 static void overflow(void)
 {
-    touch((char *)ht_hide(malloc(96)) + 96);
+    ht_touch((char *)ht_hide(malloc(96)) + 96);
 }
 
 static void use_after_free(void)
 {
     char *block = ht_hide(malloc(100));
     free(block);
-    touch(block + 10);
+    ht_touch(block + 10);
 }
 
 static void double_free(void)
@@ -72,7 +27,7 @@ static void double_free(void)
 static void underflow(void)
 {
     char *block = ht_hide(malloc(100));
-    touch(block - 3);
+    ht_touch(block - 3);
     free(block);
 }
 
@@ -106,18 +61,18 @@ int main(void)
 {
     ht_start();
     goes_on_as_others_do();
-    const char *text = said_by(overflow, SIGSEGV);
-    expect(text, "hakmem: overflow: ");
-    expect(text, "96 bytes behind the start of ");
-    expect(text, "allocated by thread ");
-    expect(text, "promise_sampled_blocks_lie_between_guards+0x");
-    text = said_by(use_after_free, SIGSEGV);
-    expect(text, "hakmem: use after free: ");
-    expect(text, "10 bytes behind the start of ");
-    expect(text, "freed by thread ");
-    expect(said_by(double_free, SIGABRT), "hakmem: double free: ");
-    expect(said_by(underflow, SIGABRT), "hakmem: underflow: ");
-    expect(said_by(interior, SIGABRT), "hakmem: invalid free: ");
+    const char *text = ht_said_by(overflow, SIGSEGV);
+    ht_expect_said(text, "hakmem: overflow: ");
+    ht_expect_said(text, "96 bytes behind the start of ");
+    ht_expect_said(text, "allocated by thread ");
+    ht_expect_said(text, "promise_sampled_blocks_lie_between_guards+0x");
+    text = ht_said_by(use_after_free, SIGSEGV);
+    ht_expect_said(text, "hakmem: use after free: ");
+    ht_expect_said(text, "10 bytes behind the start of ");
+    ht_expect_said(text, "freed by thread ");
+    ht_expect_said(ht_said_by(double_free, SIGABRT), "hakmem: double free: ");
+    ht_expect_said(ht_said_by(underflow, SIGABRT), "hakmem: underflow: ");
+    ht_expect_said(ht_said_by(interior, SIGABRT), "hakmem: invalid free: ");
     // The program's own handler has the fault for itself.
     signal(SIGSEGV, handler);
     pid_t child = fork();

@@ -4,11 +4,9 @@
 // In a heap with memory tags a touch of the block before or behind one's own, and of a block after it was freed, also when
 // others have it since, faults at once, and a line says where. A pointer to a block that others have since frees nothing.
 #include "../support/api.h"
+#include "../support/mistake.h"
 
-#include <signal.h>
-#include <sys/resource.h>
-
-enum { TEXT_BYTES = 8192, SIZE = 104, BLOCKS = 2000, TAG_SHIFT = 56 };
+enum { SIZE = 104, BLOCKS = 2000, TAG_SHIFT = 56 };
 
 static unsigned tag_of(const void *p)
 {
@@ -20,46 +18,6 @@ static uintptr_t address_of(const void *p)
     return (uintptr_t)p & ((UINT64_C(1) << TAG_SHIFT) - 1);
 }
 
-// What a child that makes a mistake says on stderr before it dies of `signal_number`.
-static const char *said_by(void (*mistake)(void), int signal_number)
-{
-    static char text[TEXT_BYTES];
-    int ends[2];
-    size_t length = 0;
-    int status = 0;
-    HT_CHECK(pipe(ends) == 0, "no pipe: errno %d", errno);
-    pid_t child = fork();
-    if (child == 0) {
-        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-        dup2(ends[1], STDERR_FILENO);
-        mistake();
-        _exit(0);
-    }
-    close(ends[1]);
-    for (ssize_t got; (got = read(ends[0], text + length, sizeof text - 1 - length)) > 0;) {
-        length += (size_t)got;
-    }
-    close(ends[0]);
-    text[length] = '\0';
-    HT_CHECK(child > 0 && waitpid(child, &status, 0) == child, "no child: errno %d", errno);
-    HT_CHECK(WIFSIGNALED(status) && WTERMSIG(status) == signal_number,
-             "status %x instead of signal %d: '%s'",
-             (unsigned)status,
-             signal_number,
-             text);
-    return text;
-}
-
-static void expect(const char *text, const char *part)
-{
-    HT_CHECK(strstr(text, part) != NULL, "'%s' is not in: %s", part, text);
-}
-
-static void touch(char *address)
-{
-    *(volatile char *)ht_hide(address) = 1;
-}
-
 static char *block(void)
 {
     return ht_hide(malloc(SIZE));
@@ -68,19 +26,19 @@ static char *block(void)
 static void overflow(void)
 {
     char *one = block();
-    touch(one + malloc_usable_size(one) + 8); // behind the canary
+    ht_touch(one + malloc_usable_size(one) + 8); // behind the canary
 }
 
 static void underflow(void)
 {
-    touch(block() - 1);
+    ht_touch(block() - 1);
 }
 
 static void write_after_free(void)
 {
     char *one = block();
     free(one);
-    touch(one + 10);
+    ht_touch(one + 10);
 }
 
 static void read_after_free(void)
@@ -107,7 +65,7 @@ static char *block_of_others(void)
 
 static void write_to_the_block_of_others(void)
 {
-    touch(block_of_others());
+    ht_touch(block_of_others());
 }
 
 static void free_of_the_block_of_others(void)
@@ -227,13 +185,14 @@ int main(void)
     questions_are_answered_with_tags();
     pages_come_back();
     heaps_leave_no_tags();
-    expect(said_by(overflow, SIGSEGV), "hakmem: wrong tag: 0x");
-    expect(said_by(underflow, SIGSEGV), "hakmem: wrong tag: 0x");
-    expect(said_by(write_after_free, SIGSEGV), "10 bytes behind the start of ");
-    expect(said_by(read_after_free, SIGSEGV), "a block of 112 bytes that is free");
-    expect(said_by(write_to_the_block_of_others, SIGSEGV), "112 bytes that is in use");
-    expect(said_by(free_of_the_block_of_others, SIGABRT), "hakmem: double free: 0x");
-    expect(said_by(realloc_of_the_block_of_others, SIGABRT), "hakmem: invalid realloc: 0x");
-    expect(said_by(free_with_another_tag, SIGABRT), "hakmem: double free: 0x");
+    ht_expect_said(ht_said_by(overflow, SIGSEGV), "hakmem: wrong tag: 0x");
+    ht_expect_said(ht_said_by(underflow, SIGSEGV), "hakmem: wrong tag: 0x");
+    ht_expect_said(ht_said_by(write_after_free, SIGSEGV), "10 bytes behind the start of ");
+    ht_expect_said(ht_said_by(read_after_free, SIGSEGV), "a block of 112 bytes that is free");
+    ht_expect_said(ht_said_by(write_to_the_block_of_others, SIGSEGV), "112 bytes that is in use");
+    ht_expect_said(ht_said_by(free_of_the_block_of_others, SIGABRT), "hakmem: double free: 0x");
+    ht_expect_said(ht_said_by(realloc_of_the_block_of_others, SIGABRT),
+                   "hakmem: invalid realloc: 0x");
+    ht_expect_said(ht_said_by(free_with_another_tag, SIGABRT), "hakmem: double free: 0x");
     return 0;
 }

@@ -58,6 +58,17 @@ typedef uint64_t hak_vector __attribute__((vector_size(HAK_VECTOR_BYTES), aligne
 // In a short loop that writes or copies: keeps it from becoming a call of memset or memcpy.
 #define HAK_KEEP_LOOP() __asm__ volatile("")
 
+// Whatever was known of the variable is forgotten: what ends with it does not become one with another end, nor share
+// its register.
+#define HAK_FORGET(variable) __asm__("" : "+r"(variable))
+
+// The function begins in the middle of a cache line.
+#if defined(__x86_64__)
+#    define HAK_MID_LINE __attribute__((aligned(HAK_CACHE_LINE), patchable_function_entry(32, 32)))
+#else
+#    define HAK_MID_LINE
+#endif
+
 // Twice as wide as a word: for products of two words.
 __extension__ typedef unsigned __int128 hak_wide;
 

@@ -10,9 +10,9 @@
 // class are handed out until the next sample, and somebody has to count them.
 //
 // malloc's fast path has no instruction for that. So while a cache samples, its magazines are elsewhere: HAK_APART
-// places further on, where malloc does not look. It finds nothing, and what it falls back to first takes the block from
-// there and counts (hak_sampler_pop): a dozen instructions, and every block comes from the top of its magazine, as it would
-// without sampling. free looks where `hit_tag` says, which it subtracts from an entry to get the class, and
+// places further on, where malloc does not look. It finds nothing, and then takes the block from
+// there and counts (hak_cache_pop_counted): ten instructions more, and every block comes from the top of its magazine, as it
+// would without sampling. free looks where `hit_tag` says, which it subtracts from an entry to get the class, and
 // which is less by HAK_APART then: its path is the same, and as fast.
 //
 // What BigCache hands out is counted always, by the one instruction that also says whether a sample is due: next to
@@ -74,22 +74,6 @@ HAK_INLINE void hak_sampler_follow(struct hak_cache *cache)
 HAK_INLINE unsigned hak_sampler_magazine(const struct hak_cache *cache, unsigned size_class)
 {
     return size_class + (hak_sampler_every(cache) != 0 ? HAK_APART : 0);
-}
-
-// A block from the top of its magazine, if the cache samples and the block is no sample, or NULL. The owner.
-HAK_INLINE void *hak_sampler_pop(struct hak_cache *cache, size_t size_class)
-{
-    hak_place *top = hak_peek(&cache->top[size_class + HAK_APART]);
-    void *block = hak_place_load(top - 1);
-    if (block == NULL) {
-        return NULL;
-    }
-    if (HAK_UNLIKELY(--cache->gaps[size_class] == 0)) {
-        cache->gaps[size_class] = 1; // as before: hak_sampler_passes
-        return NULL;
-    }
-    hak_poke(&cache->top[size_class + HAK_APART], top - 1);
-    return block;
 }
 
 // A block of the class was taken in another way: is it a sample? Draws the distance to the next, if so. With the lock.

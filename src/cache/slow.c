@@ -168,10 +168,10 @@ void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
     return block != NULL ? zero_if_ruled(block, size_class, ways) : NULL;
 }
 
-static HAK_NOINLINE void *malloc_uncounted(size_t bytes,
-                                           size_t size_class,
-                                           struct hak_cache *cache,
-                                           const void *site)
+void *hak_malloc_slow_for(size_t bytes,
+                          size_t size_class,
+                          struct hak_cache *cache,
+                          const void *site)
 {
     struct hak_hardened *hardened = hak_hardened_enter(cache);
     if (HAK_UNLIKELY(hardened != NULL)) {
@@ -181,19 +181,9 @@ static HAK_NOINLINE void *malloc_uncounted(size_t bytes,
     return hak_malloc_slowest(bytes, size_class, site);
 }
 
-void *hak_malloc_slow_for(size_t bytes,
-                          size_t size_class,
-                          struct hak_cache *cache,
-                          const void *site)
-{
-    void *block = hak_sampler_pop(cache, size_class);
-    return block != NULL ? block : malloc_uncounted(bytes, size_class, cache, site);
-}
-
 void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache)
 {
-    void *block = hak_sampler_pop(cache, size_class);
-    return block != NULL ? block : malloc_uncounted(bytes, size_class, cache, HAK_SITE);
+    return hak_malloc_slow_for(bytes, size_class, cache, HAK_SITE);
 }
 
 // Into a full magazine of one of the thread's caches.

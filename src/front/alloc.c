@@ -101,7 +101,9 @@ void *hak_malloc(size_t bytes)
     return hak_cache_alloc(hak_cache_self, bytes, hak_tiny_class_of(bytes));
 }
 
-void hak_free(void *block)
+// In the middle of a line, so that none of its branches is in the first of the two lines that it takes: at the start of one,
+// loops of malloc and free took 5 % longer, and up to 18 instead of 9 % more while sampling (an EPYC of 2025, Zen 5).
+HAK_MID_LINE void hak_free(void *block)
 {
     hak_cache_free(hak_cache_self, block);
 }

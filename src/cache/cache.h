@@ -96,12 +96,15 @@ struct hak_hot {
 struct hak_hardened;
 
 // What has passed between a magazine and the rest, in batches. Blocks that a magazine gives and
-// takes are not counted: that would cost the fast paths.
+// takes are counted only while the cache samples: that would cost the fast paths.
 struct hak_class_counts {
     _Atomic(uint64_t) refills;         // times that the magazine was empty
     _Atomic(uint64_t) refilled_blocks; // that it got then
     _Atomic(uint64_t) spills;          // times that it was full and did not grow
     _Atomic(uint64_t) spilled_blocks;  // that it gave away, also when it was emptied unasked
+    // Of what was handed out while the cache sampled (hak_sampler_counted).
+    _Atomic(uint64_t) drawn;  // blocks to all samples that were drawn, the next one included
+    _Atomic(uint64_t) misses; // blocks that malloc's fast ways did not have, and samples
 };
 
 // What it and other caches have passed to each other.
@@ -134,8 +137,9 @@ struct hak_cache {
     // the cache to sample sets it; the owner sets it right in its next slow path (sampler.h).
     _Atomic(uint32_t) hit_tag;
     uint32_t tag; // constant: id << 8
-    // owner, while it samples: blocks that are handed out of each class until the next sample, that one included.
-    uint64_t gaps[HAK_SMALL_CLASSES];
+    // owner; others read it. While it samples: blocks that are handed out of each class until the next sample, that one
+    // included.
+    _Atomic(uint64_t) gaps[HAK_SMALL_CLASSES];
     // owner: the same of the large blocks that BigCache hands out, counted down always; from 0 if it does not sample.
     uint64_t large_gaps[HAK_LARGE_BINS];
     bool is_direct;          // keeps no magazines (option check)

@@ -66,11 +66,11 @@ HAK_INLINE void *hak_cache_pop_counted(struct hak_cache *cache, size_t size_clas
         return NULL;
     }
     // By way of a register: from one instruction that counts in memory to the next takes longer.
-    const uint64_t gap = cache->gaps[size_class] - 1;
+    const uint64_t gap = hak_peek(&cache->gaps[size_class]) - 1;
     if (HAK_UNLIKELY(gap == 0)) {
         return NULL; // hak_sampler_passes will count it
     }
-    cache->gaps[size_class] = gap;
+    hak_poke(&cache->gaps[size_class], gap);
     hak_poke(&cache->top[size_class + HAK_APART], top - 1);
     return block;
 }

@@ -68,13 +68,21 @@ uint64_t hak_sampler_gap(size_t block_bytes, size_t every)
     return minus_log2(random_word() | 1) / (miss != 0 ? miss : 1) + 1;
 }
 
-// How far it is to the next samples, anew: nothing that was is lost, as a geometric distribution has no
-// memory.
-static void draw_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+// How far it is to the next sample of the class, anew: nothing that was is lost, as a geometric distribution has no
+// memory, and what was counted stays so.
+static void draw_locked(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+{
+    _Atomic(uint64_t) *gap = &cache->gaps[size_class];
+    const uint64_t next = hak_sampler_gap(hak_classes[size_class].bytes, cache->sampling->every);
+    hak_count(&cache->class_counts[size_class].drawn, next - hak_load_relaxed(gap));
+    hak_store_relaxed(gap, next);
+}
+
+static void draw_all_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_sampling *sampling = cache->sampling;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        cache->gaps[size_class] = hak_sampler_gap(hak_classes[size_class].bytes, sampling->every);
+        draw_locked(cache, size_class);
     }
     for (unsigned bin = 0; bin < HAK_LARGE_BINS; bin++) {
         cache->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), sampling->every);
@@ -106,24 +114,36 @@ static void pace_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     const size_t new_every = every > (double)sampling->wanted ? (size_t)every : sampling->wanted;
     if (new_every != sampling->every) {
         sampling->every = new_every;
-        draw_locked(cache);
+        draw_all_locked(cache);
     }
 }
 
 bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
-    const size_t every = hak_sampler_every(cache);
-    if (every == 0) {
+    if (hak_sampler_every(cache) == 0) {
         return false;
     }
-    const bool is_sample = --cache->gaps[size_class] == 0;
+    hak_count(&cache->class_counts[size_class].misses, 1);
+    hak_count(&cache->gaps[size_class], -UINT64_C(1));
+    const bool is_sample = hak_load_relaxed(&cache->gaps[size_class]) == 0;
     if (is_sample) {
-        cache->gaps[size_class] = hak_sampler_gap(hak_classes[size_class].bytes, every);
+        draw_locked(cache, size_class);
         if (++cache->sampling->taken >= JUDGED) {
             pace_locked(cache);
         }
     }
     return is_sample;
+}
+
+bool hak_sampler_passes_direct(struct hak_cache *cache, unsigned size_class, size_t every)
+    HAK_REQUIRES(&cache->lock)
+{
+    if (every == 0) {
+        return false;
+    }
+    hak_count(&cache->class_counts[size_class].drawn, 1);
+    hak_count(&cache->class_counts[size_class].misses, 1);
+    return hak_sampler_draw(hak_classes[size_class].bytes, every);
 }
 
 // A large block is a sample. Where the cache samples, it counts.
@@ -170,7 +190,7 @@ static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&ca
     cache->sampling->since_ns = hak_os_now_ns();
     cache->sampling->taken = 0;
     hak_magazine_set_apart(cache);
-    draw_locked(cache);
+    draw_all_locked(cache);
     hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_APART);
 }
 

@@ -79,6 +79,19 @@ HAK_INLINE unsigned hak_sampler_magazine(const struct hak_cache *cache, unsigned
 // A block of the class was taken in another way: is it a sample? Draws the distance to the next, if so. With the lock.
 HAK_INTERNAL bool hak_sampler_passes(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
+// The same in a cache without magazines, where one in `every` bytes is a sample. With the lock.
+HAK_INTERNAL bool hak_sampler_passes_direct(struct hak_cache *cache,
+                                            unsigned size_class,
+                                            size_t every) HAK_REQUIRES(&cache->lock);
+
+// Blocks of the class that the cache has handed out while it sampled: those to all samples that were drawn, less what is
+// left of the way to the next one. Any; may miss that way, or add it, for the moment in which it is drawn.
+HAK_INLINE uint64_t hak_sampler_counted(const struct hak_cache *cache, unsigned size_class)
+{
+    const uint64_t drawn = hak_load_relaxed(&cache->class_counts[size_class].drawn);
+    const uint64_t gap = hak_load_relaxed(&cache->gaps[size_class]);
+    return drawn > gap ? drawn - gap : 0;
+}
 
 // A large block of BigCache is handed out: is it a sample? And what to do then; returns the block. The owner.
 HAK_INLINE bool hak_sampler_wants_kept(struct hak_cache *cache, unsigned bin)

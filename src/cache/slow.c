@@ -37,7 +37,7 @@ static void *malloc_locked(struct hak_cache *cache,
     if (cache->is_direct) {
         *every = hak_load_relaxed(&hak_options.sample_bytes);
         block = hak_direct_take(cache, size_class, bytes);
-        is_sample = block != NULL && hak_sampler_draw(hak_classes[size_class].bytes, *every);
+        is_sample = block != NULL && hak_sampler_passes_direct(cache, size_class, *every);
     } else {
         *every = hak_sampler_every(cache);
         // There may be blocks: the next one is a sample, or the cache was an earlier thread's.

@@ -7,6 +7,7 @@
 #include "cache/cache.h"
 #include "cache/failure.h"
 #include "cache/loot.h"
+#include "cache/sampler.h"
 #include "cache/thread.h"
 #include "cache/waiting.h"
 #include "front/options.h"
@@ -124,6 +125,8 @@ static void count_cache(struct hak_figures *figures, const struct hak_cache *cac
         of_class->spills += hak_load_relaxed(&counts->spills);
         of_class->refilled_blocks += hak_load_relaxed(&counts->refilled_blocks);
         of_class->spilled_blocks += hak_load_relaxed(&counts->spilled_blocks);
+        of_class->counted_allocations += hak_sampler_counted(cache, size_class);
+        of_class->counted_misses += hak_load_relaxed(&counts->misses);
     }
     figures->sent_parcels += hak_load_relaxed(&cache->counts.sent_parcels);
     figures->sent_blocks += hak_load_relaxed(&cache->counts.sent_blocks);

@@ -23,10 +23,11 @@
     X(unit_free_bytes) X(dirty_bytes) X(metadata_bytes) \
     X(cache_count) X(superslab_count) X(mapping_count)
 
-// Of each class: what there is, and what has moved since the start.
+// Of each class: what there is, what has moved since the start, and what was allocated while caches sampled.
 #define HAK_CLASS_FIGURES(X) \
     X(slabs) X(live_blocks) X(cached_blocks) X(slab_free_blocks) \
-    X(refills) X(refilled_blocks) X(spills) X(spilled_blocks) X(slabs_made) X(slabs_ended)
+    X(refills) X(refilled_blocks) X(spills) X(spilled_blocks) X(slabs_made) X(slabs_ended) \
+    X(counted_allocations) X(counted_misses)
 
 // Since the start.
 #define HAK_COUNTERS(X) \

@@ -87,6 +87,51 @@ fn the_process_itself_says_the_same_in_mode_secure() {
     the_process_itself_says_the_same_in_mode("secure");
 }
 
+/// Before WAITS: 12,345 blocks of a size that nobody else asks for, one at a time.
+const TAKES: &str = r#"
+#include <stdlib.h>
+__attribute__((constructor)) static void take(void)
+{
+    void *volatile block;
+    for (int i = 0; i < 12345; i++) {
+        block = malloc(20000);
+        free(block);
+    }
+}
+"#;
+
+/// While a program is sampled, what its magazines answer is counted as well.
+#[test]
+fn allocations_are_counted_while_sampling() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("takes", &format!("{TAKES}{WAITS}"), &["-O0"]);
+    let look = |sample_bytes: &str| {
+        let mut command = Command::new(&program);
+        command
+            .env("LD_PRELOAD", library())
+            .env("HAKMEM_SAMPLE_BYTES", sample_bytes);
+        let process = Waiting::start(&mut command);
+        let answer = workshop.hakmem(&["stats", "--json", &process.pid()]);
+        let figures: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+        let mut classes = figures["classes"].as_array().unwrap().iter();
+        let class = classes.find(|one| one["bytes"] == 20480).unwrap();
+        let [allocations, misses] =
+            ["counted_allocations", "counted_misses"].map(|name| class[name].as_u64().unwrap());
+        let table = workshop.hakmem(&["stats", &process.pid()]);
+        (allocations, misses, table.ended_with(0).output.clone())
+    };
+    let (allocations, misses, table) = look("524288");
+    assert_eq!(allocations, 12345);
+    assert!(misses > 0 && misses < allocations / 2, "{misses}");
+    assert!(
+        table.contains(" hits") && table.contains(" 12345 "),
+        "{table}"
+    );
+    let (allocations, misses, table) = look("0");
+    assert_eq!((allocations, misses), (0, 0));
+    assert!(!table.contains(" hits"), "{table}");
+}
+
 /// Before WAITS: takes and gives back many blocks all the time.
 const CHURNS: &str = r#"
 #include <pthread.h>

@@ -40,10 +40,10 @@ structs! {
     Magazine, "hak_magazine": base slots bottom fence fenced;
     Parcel, "hak_parcel": next count blocks;
     Outbox, "hak_outbox": parcel;
-    ClassCounts, "hak_class_counts": refills refilled_blocks spills spilled_blocks;
+    ClassCounts, "hak_class_counts": refills refilled_blocks spills spilled_blocks drawn misses;
     CacheCounts, "hak_cache_counts": sent_parcels sent_blocks opened_parcels adopted_slabs;
     Cache, "hak_cache": top tag has_thread thread_id state outboxes pending inbox loose events next magazines
-        class_counts counts;
+        class_counts counts gaps;
     Registry, "hak_registry": all;
     SlabCounts, "hak_slab_counts": made ended;
     OsCounts, "hak_os_counts": maps unmaps remaps purges purged_bytes huge_advices refused;

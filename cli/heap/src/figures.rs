@@ -68,6 +68,9 @@ pub struct ClassFigures {
     pub spilled_blocks: u64,
     pub slabs_made: u64,
     pub slabs_ended: u64,
+    /// Allocations while caches sampled, and those of them that no magazine answered.
+    pub counted_allocations: u64,
+    pub counted_misses: u64,
 }
 
 impl ClassFigures {
@@ -216,6 +219,9 @@ fn classes(heap: &Heap) -> Vec<ClassFigures> {
             class.refilled_blocks = class.refilled_blocks.wrapping_add(counts.refilled_blocks);
             class.spills = class.spills.wrapping_add(counts.spills);
             class.spilled_blocks = class.spilled_blocks.wrapping_add(counts.spilled_blocks);
+            class.counted_allocations =
+                (class.counted_allocations).wrapping_add(counts.counted_allocations);
+            class.counted_misses = class.counted_misses.wrapping_add(counts.counted_misses);
         }
     }
     found

@@ -137,6 +137,8 @@ pub struct ClassCounts {
     pub refilled_blocks: u64,
     pub spills: u64,
     pub spilled_blocks: u64,
+    pub counted_allocations: u64,
+    pub counted_misses: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]

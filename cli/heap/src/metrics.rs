@@ -161,7 +161,7 @@ const TOTALS: [Metric<Figures>; 29] = [
 ];
 
 /// Of each size class that was ever used.
-const CLASSES: [Metric<ClassFigures>; 10] = [
+const CLASSES: [Metric<ClassFigures>; 12] = [
     gauge("class_slabs", Words("slabs of the class"), |c| c.slabs),
     gauge(
         "class_live_blocks",
@@ -197,6 +197,16 @@ const CLASSES: [Metric<ClassFigures>; 10] = [
         "class_spilled_blocks_total",
         Field("hak_class_counts", "spilled_blocks"),
         |c| c.spilled_blocks,
+    ),
+    counter(
+        "class_counted_allocations_total",
+        Words("allocations while the caches sampled"),
+        |c| c.counted_allocations,
+    ),
+    counter(
+        "class_counted_misses_total",
+        Words("of them, those that no magazine answered, and samples"),
+        |c| c.counted_misses,
     ),
     counter(
         "class_slabs_made_total",

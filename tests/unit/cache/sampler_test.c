@@ -255,6 +255,34 @@ static void too_many_samples_stand_for_more(void)
     hak_store_relaxed(&hak_options.sample_rate, 0);
 }
 
+// Each block, whatever samples are drawn meanwhile; but none while the cache does not sample.
+static void what_is_handed_out_is_counted(void)
+{
+    enum { SIZE_CLASS = 20 };
+    new_thread();
+    const struct hak_cache *cache = hak_cache_self;
+    const _Atomic(uint64_t) *misses = &cache->class_counts[SIZE_CLASS].misses;
+    sample_from_now_on(EVERY);
+    hak_sampler_follow(hak_cache_self);
+    UNIT_EQUAL(hak_sampler_counted(cache, SIZE_CLASS), 0);
+    go_up_and_down(SIZE_CLASS, 1, 5000);
+    go_up_and_down(SIZE_CLASS, 700, 3);
+    UNIT_EQUAL(hak_sampler_counted(cache, SIZE_CLASS), 7100);
+    UNIT_CHECK(hak_load_relaxed(misses) > 0 && hak_load_relaxed(misses) < 7100);
+    sample_from_now_on(0);
+    hak_sampler_follow(hak_cache_self);
+    const uint64_t missed = hak_load_relaxed(misses);
+    go_up_and_down(SIZE_CLASS, 1, 100);
+    UNIT_EQUAL(hak_sampler_counted(cache, SIZE_CLASS), 7100);
+    sample_from_now_on((size_t)1 << 40);
+    hak_sampler_follow(hak_cache_self);
+    go_up_and_down(SIZE_CLASS, 1, 10);
+    UNIT_EQUAL(hak_sampler_counted(cache, SIZE_CLASS), 7110);
+    UNIT_EQUAL(hak_load_relaxed(misses), missed);
+    sample_from_now_on(0);
+    hak_sampler_follow(hak_cache_self);
+}
+
 // Whether a cache samples or not, what was freed last is used first.
 static void blocks_stay_in_their_order(void)
 {
@@ -358,6 +386,7 @@ int main(void)
     take(0);
     give_all();
     too_many_samples_stand_for_more();
+    what_is_handed_out_is_counted();
     blocks_stay_in_their_order();
     blocks_from_others_find_the_magazine();
     kept_large_blocks_are_sampled();

@@ -130,6 +130,15 @@ fn totals(figures: &Figures, form: Form) -> String {
     table.render(form)
 }
 
+/// Which share of the allocations that were counted a magazine answered.
+fn hits(class: &ClassFigures) -> String {
+    if class.counted_allocations == 0 {
+        return "-".into();
+    }
+    let misses = class.counted_misses as f64 / class.counted_allocations as f64;
+    format!("{:.1} %", (1.0 - misses) * 100.0)
+}
+
 fn classes(figures: &Figures, form: Form) -> String {
     let mut table = Table::default();
     table.number_column("block", 0);
@@ -143,9 +152,14 @@ fn classes(figures: &Figures, form: Form) -> String {
     table.number_column("spills", 2);
     table.number_column("slabs made", 3);
     let used: Vec<&ClassFigures> = figures.used_classes().collect();
+    let is_counted = used.iter().any(|class| class.counted_allocations > 0);
+    if is_counted {
+        table.number_column("allocations", 1);
+        table.number_column("hits", 1);
+    }
     for class in &used {
         let share = class.live_bytes() as f64 * 100.0 / class.slab_bytes.max(1) as f64;
-        table.row(vec![
+        let mut cells = vec![
             Cell::new(class.bytes.to_string()),
             Cell::new(class.live_blocks.to_string()),
             Cell::new(bytes(class.live_bytes())),
@@ -160,7 +174,12 @@ fn classes(figures: &Figures, form: Form) -> String {
             Cell::new(class.refills.to_string()),
             Cell::new(class.spills.to_string()),
             Cell::new(class.slabs_made.to_string()),
-        ]);
+        ];
+        if is_counted {
+            cells.push(Cell::new(class.counted_allocations.to_string()));
+            cells.push(Cell::new(hits(class)));
+        }
+        table.row(cells);
     }
     let totals = &figures.totals;
     if totals.large_live_blocks > 0 {
@@ -169,7 +188,7 @@ fn classes(figures: &Figures, form: Form) -> String {
             Cell::new(totals.large_live_blocks.to_string()),
             Cell::new(bytes(totals.large_live_bytes)),
         ];
-        cells.resize(10, Cell::default());
+        cells.resize(if is_counted { 12 } else { 10 }, Cell::default());
         table.row(cells);
     } else if used.is_empty() {
         return String::new();

@@ -2,20 +2,8 @@
 import uPlot from "uplot";
 import { element } from "./dom.js";
 import { bytes } from "./format.js";
+import { colour, short } from "./names.js";
 import { interval, median } from "./statistics.js";
-
-// Distinct also for most people who see few colours, and on both backgrounds.
-const COLOURS = ["#1f86d6", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f6fd6", "#8c8c8c"];
-const NAMES = ["hakmem", "glibc", "mimalloc3", "jemalloc", "mimalloc2", "tcmalloc", "snmalloc", "rpmalloc"];
-
-export function colour(name) {
-    const known = NAMES.indexOf(name);
-    if (known >= 0) {
-        return COLOURS[known];
-    }
-    const sum = [...name].reduce((all, letter) => all + letter.charCodeAt(0), 0);
-    return COLOURS[sum % COLOURS.length];
-}
 
 const figures = () => [...document.querySelectorAll("figure")];
 const visible = new IntersectionObserver((entries) => {
@@ -79,6 +67,16 @@ function figure(title, note, height, options, data) {
     return made;
 }
 
+const ROOM_LETTERS = 55;
+
+// Names below an axis lean where they have no room beside each other, and need some below and behind the last one.
+function below(names) {
+    const longest = Math.max(...names.map((name) => name.length));
+    return longest * names.length > ROOM_LETTERS
+        ? { rotate: -30, size: 26 + 3.3 * longest, behind: 3 * names.at(-1).length }
+        : { rotate: 0, size: 30, behind: null };
+}
+
 // Every sample of each group, a bar at the median, a line for its interval.
 export function samples(title, note, groups, format) {
     const shown = groups.filter((group) => group.values.length > 0);
@@ -92,6 +90,8 @@ export function samples(title, note, groups, format) {
         }),
     );
     const top = Math.max(...ys);
+    const names = shown.map((group) => short(group.name));
+    const { behind, ...room } = below(names);
     const options = () => ({
         legend: { show: false },
         cursor: { show: false },
@@ -99,20 +99,20 @@ export function samples(title, note, groups, format) {
             x: { time: false, range: [-0.6, shown.length - 0.4] },
             y: { range: [0, top * 1.08 || 1] },
         },
+        padding: [null, behind, null, null],
         axes: axes(
             {
-                splits: () => shown.map((_, at) => at),
-                values: () => shown.map((group) => group.name),
+                splits: () => names.map((_, at) => at),
+                values: () => names,
                 grid: { show: false },
-                rotate: shown.length > 6 ? -30 : 0,
-                size: shown.length > 6 ? 58 : 30,
+                ...room,
             },
             { values: (_, splits) => splits.map(format), ...steps(format) },
         ),
         series: [{}, { paths: () => null, points: { show: false } }],
         hooks: { draw: [(chart) => drawGroups(chart, shown, xs, ys)] },
     });
-    return figure(title, note, 230, options, [xs, ys]);
+    return figure(title, note, 200 + room.size, options, [xs, ys]);
 }
 
 function drawGroups(chart, groups, xs, ys) {
@@ -215,8 +215,8 @@ export function bars(title, note, names, values, format) {
             { label: "range", value: (_, at) => (at == null ? "" : names[Math.round(at)]) },
             {
                 label: "value",
-                fill: `${COLOURS[0]}aa`,
-                stroke: COLOURS[0],
+                fill: `${colour("hakmem")}aa`,
+                stroke: colour("hakmem"),
                 paths: uPlot.paths.bars({ size: [0.8, 60] }),
                 points: { show: false },
                 value: (_, at) => (at == null ? "" : format(at)),

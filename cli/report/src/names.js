@@ -26,9 +26,9 @@ export function colour(name) {
     return others.get(name);
 }
 
-// hakmem+HAKMEM_MODE=minimal is +MODE=minimal.
 const LETTERS = 24;
 
+// hakmem+HAKMEM_MODE=minimal is +MODE=minimal.
 export function short(name) {
     const bare = name.replace(/^hakmem(?=\+)/, "").replaceAll("HAKMEM_", "");
     return bare.length > LETTERS ? `${bare.slice(0, LETTERS - 1)}…` : bare;

@@ -67,8 +67,7 @@ pub struct Runner {
     pub out: Option<usize>,
     pub games: u32,
     pub rating: f64,
-    /// Scores in relation to the mean of their lap.
-    pub relative: Vec<f64>,
+    /// Of each lap, from the first to that after which it was out.
     pub scores: Vec<f64>,
 }
 
@@ -85,7 +84,6 @@ impl Race {
             out: None,
             games: 0,
             rating: FIRST_RATING,
-            relative: Vec::new(),
             scores: Vec::new(),
         };
         Race {
@@ -105,20 +103,38 @@ impl Race {
 
     /// A lap is over. True when one is left.
     pub fn note(&mut self, scores: &[(usize, f64)]) -> bool {
-        let mean = scores.iter().map(|(_, score)| score).sum::<f64>() / scores.len() as f64;
         for &(index, score) in scores {
-            let runner = &mut self.runners[index];
-            runner.relative.push(score / mean);
-            runner.scores.push(score);
+            self.runners[index].scores.push(score);
         }
+        self.laps += 1;
         let noise = (2.0 * self.variance()).sqrt();
         for (place, &(a, score)) in scores.iter().enumerate() {
             for &(b, other) in &scores[place + 1..] {
-                self.play(a, b, 2.0 * (other - score) / (other + score), noise);
+                self.play(a, b, (other / score).ln(), noise);
             }
         }
-        self.laps += 1;
         self.drop_losers() == 1
+    }
+
+    /// The logarithms of a runner's scores, less the mean of its lap: what a lap had in common, as a machine
+    /// that was busy, does not count, and what is dear is as noisy as the rest. The mean is of those that
+    /// have played all laps, or it would fall when the dear ones are out.
+    fn relative(&self, index: usize) -> Vec<f64> {
+        let lap_mean = |lap: usize| {
+            let all = self
+                .runners
+                .iter()
+                .filter(|one| one.scores.len() == self.laps);
+            mean(&all.map(|one| one.scores[lap].ln()).collect::<Vec<f64>>())
+        };
+        let scores = self.runners[index].scores.iter().enumerate();
+        scores
+            .map(|(lap, score)| score.ln() - lap_mean(lap))
+            .collect()
+    }
+
+    fn level(&self, index: usize) -> f64 {
+        mean(&self.relative(index))
     }
 
     fn play(&mut self, a: usize, b: usize, lead: f64, noise: f64) {
@@ -143,31 +159,35 @@ impl Race {
     fn variance(&self) -> f64 {
         let mut sum = 0.0;
         let mut freedom = 0.0;
-        for runner in self.runners.iter().filter(|one| one.relative.len() > 1) {
-            let mean = mean(&runner.relative);
-            sum += runner
-                .relative
-                .iter()
-                .map(|one| (one - mean).powi(2))
-                .sum::<f64>();
-            freedom += runner.relative.len() as f64 - 1.0;
+        for index in 0..self.runners.len() {
+            let relative = self.relative(index);
+            if relative.len() > 1 {
+                let mean = mean(&relative);
+                sum += relative.iter().map(|one| (one - mean).powi(2)).sum::<f64>();
+                freedom += relative.len() as f64 - 1.0;
+            }
         }
+        freedom -= self.laps as f64 - 1.0; // each lap has its own mean
         let variance = if freedom > 0.0 { sum / freedom } else { 1.0 };
         variance.max(NOISE_LEAST * NOISE_LEAST)
     }
 
     fn error_between(&self, a: usize, b: usize) -> f64 {
-        let part = |index: usize| 1.0 / self.runners[index].relative.len().max(1) as f64;
+        let part = |index: usize| 1.0 / self.runners[index].scores.len().max(1) as f64;
         SURE * (self.variance() * (part(a) + part(b))).sqrt()
     }
 
     fn drop_losers(&mut self) -> usize {
         let best = self.best();
-        let lowest = mean(&self.runners[best].relative);
-        for index in 0..self.runners.len() {
-            let behind = mean(&self.runners[index].relative) - lowest;
-            let is_beaten = behind > self.error_between(index, best);
-            if self.laps >= LAPS_LEAST && self.runners[index].out.is_none() && is_beaten {
+        let is_beaten = |index: usize| {
+            self.runners[index].out.is_none()
+                && self.level(index) - self.level(best) > self.error_between(index, best)
+        };
+        if self.laps >= LAPS_LEAST {
+            let beaten: Vec<usize> = (0..self.runners.len())
+                .filter(|&one| is_beaten(one))
+                .collect();
+            for index in beaten {
                 self.runners[index].out = Some(self.laps);
             }
         }
@@ -177,10 +197,7 @@ impl Race {
     fn best(&self) -> usize {
         (0..self.runners.len())
             .filter(|&index| self.runners[index].out.is_none())
-            .min_by(|&a, &b| {
-                let [a, b] = [a, b].map(|index| mean(&self.runners[index].relative));
-                a.total_cmp(&b)
-            })
+            .min_by(|&a, &b| self.level(a).total_cmp(&self.level(b)))
             .unwrap_or(0)
     }
 
@@ -196,10 +213,8 @@ impl Race {
     /// How much better than the baseline a strategy is, as a part of the score, and the half of its
     /// interval.
     pub fn gain(&self, index: usize) -> (f64, f64) {
-        let baseline = mean(&self.runners[0].relative);
-        let own = mean(&self.runners[index].relative);
-        let error = self.error_between(0, index);
-        ((baseline - own) / baseline, error / baseline)
+        let factor = (self.level(index) - self.level(0)).exp();
+        (1.0 - factor, factor * self.error_between(0, index).sinh())
     }
 
     /// The ratings as lines of text, best first.
@@ -273,7 +288,7 @@ pub fn evidence(profile: &str) -> Result<String> {
 
 fn mean(numbers: &[f64]) -> f64 {
     if numbers.is_empty() {
-        return 1.0;
+        return 0.0;
     }
     numbers.iter().sum::<f64>() / numbers.len() as f64
 }
@@ -283,16 +298,24 @@ mod tests {
     use super::*;
 
     fn played(costs: &dyn Fn(usize) -> f64, noise: f64) -> Race {
+        played_on(costs, noise, &|_| 1.0)
+    }
+
+    fn played_on(
+        costs: &dyn Fn(usize) -> f64,
+        noise: f64,
+        slowness: &dyn Fn(usize) -> f64,
+    ) -> Race {
         let mut race = Race::new(strategies());
         let mut generator = generator_for("noise");
-        for _ in 0..6 {
+        for lap in 0..6 {
             let scores: Vec<(usize, f64)> = race
                 .order()
                 .into_iter()
                 .map(|index| {
                     (
                         index,
-                        costs(index) * (1.0 + noise * (generator.f64() - 0.5)),
+                        costs(index) * slowness(lap) * (1.0 + noise * (generator.f64() - 0.5)),
                     )
                 })
                 .collect();
@@ -332,6 +355,40 @@ mod tests {
         assert!(profile.contains(&format!("\n{option} = {value}\n")));
         assert!(evidence(&profile).unwrap().contains("rating"));
         assert!(evidence("decay_ms = 5\n").is_err());
+    }
+
+    /// What is much dearer is out after two laps, and blurs nothing: not while it plays, nor as it is gone.
+    #[test]
+    fn dear_strategies_do_not_hide_the_best() {
+        let costs = |index: usize| match index {
+            5 => 0.85,
+            12.. => 20.0,
+            _ => 1.0,
+        };
+        let race = played(&costs, 0.05);
+        assert_eq!(race.winner(), 5);
+        assert!(
+            race.runners[12..]
+                .iter()
+                .all(|one| one.out == Some(LAPS_LEAST))
+        );
+        let (gain, interval) = race.gain(5);
+        assert!(
+            (gain - 0.15).abs() < 0.05 && interval < 0.06,
+            "{gain} ± {interval}"
+        );
+    }
+
+    #[test]
+    fn a_lap_on_a_slow_machine_counts_as_any_other() {
+        let costs = |index| if index == 5 { 0.85 } else { 1.0 };
+        let race = played_on(&costs, 0.05, &|lap| if lap == 1 { 3.0 } else { 1.0 });
+        assert_eq!(race.winner(), 5);
+        let (gain, interval) = race.gain(5);
+        assert!(
+            (gain - 0.15).abs() < 0.05 && interval < 0.06,
+            "{gain} ± {interval}"
+        );
     }
 
     #[test]

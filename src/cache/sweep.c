@@ -23,6 +23,8 @@
 enum { IDLE_LOOKS = 3 };
 // As many ticks without anything to do, and the sweeper ends.
 enum { QUIET_TICKS = 10 };
+// A peak is over after 500 ms to 1 s.
+enum { PEAK_TICKS = 5 };
 // Given back in one tick at most. A gigabyte takes 1.6 s, in steps of 64 KiB to 4 MiB.
 #define TICK_PURGE_BYTES HAK_MIB(64)
 
@@ -113,14 +115,29 @@ static void sweep_class_locked(struct hak_cache *cache, unsigned size_class)
     }
 }
 
+static bool is_wanted(void)
+{
+    return hak_load_relaxed(&hak_options.purger) != 0 &&
+           hak_load_relaxed(&hak_options.deterministic) == 0;
+}
+
+// How many bytes may wait. Beside the budget all that was in use lately: a heap that grows and shrinks again and
+// again would else give back, and take with page faults, what is over the budget, and be no smaller at its peak.
+static size_t budget_bytes(void)
+{
+    const size_t budget = hak_load_relaxed(&hak_options.dirty_bytes);
+    const size_t used = hak_arena_used_bytes();
+    const size_t peak = hak_arena_recent_peak();
+    // Without a sweeper nobody would see that the peak is over.
+    return is_wanted() && peak > used ? budget + (peak - used) : budget;
+}
+
 // How long caches keep large blocks: not at all while these and what waits in the arena exceed the
 // budget in bytes.
 static uint64_t kept_ticks(void)
 {
     const size_t waiting = sweep_kept_bytes + hak_load_relaxed(&hak_arena.dirty_bytes);
-    return waiting > hak_load_relaxed(&hak_options.dirty_bytes)
-               ? 0
-               : ticks_to_wait(HAK_HURRY_KEPT, decay_ticks());
+    return waiting > budget_bytes() ? 0 : ticks_to_wait(HAK_HURRY_KEPT, decay_ticks());
 }
 
 static size_t sweep_cache_locked(struct hak_cache *cache, bool all)
@@ -200,8 +217,7 @@ static size_t sweep_pass_locked(bool all) HAK_REQUIRES(&sweep_lock)
 static size_t surplus_bytes(void)
 {
     const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
-    const size_t most =
-        hak_free_policy() == HAK_FREE_KEEP ? SIZE_MAX : hak_load_relaxed(&hak_options.dirty_bytes);
+    const size_t most = hak_free_policy() == HAK_FREE_KEEP ? SIZE_MAX : budget_bytes();
     const size_t limit = hak_load_relaxed(&hak_options.limit_soft);
     const size_t heap = hak_arena_heap_bytes();
     const size_t over_limit = limit != 0 && heap > limit ? heap - limit : 0;
@@ -238,12 +254,6 @@ static size_t purge_due(void)
         hak_arena_trim();
     }
     return gone;
-}
-
-static bool is_wanted(void)
-{
-    return hak_load_relaxed(&hak_options.purger) != 0 &&
-           hak_load_relaxed(&hak_options.deterministic) == 0;
 }
 
 // Is there enough to give back, and does the kernel take it? What is locked in memory is tried once in
@@ -293,6 +303,9 @@ static void sweep_until_quiet(void)
         const uint64_t begin = hak_timing_begin();
         const size_t kept = sweep_pass_locked(false);
         const size_t returned = sweep_returned_bytes;
+        if (hak_load_relaxed(&hak_arena.tick) % PEAK_TICKS == 0) {
+            hak_arena_forget_peak();
+        }
         hak_timing_end(HAK_TIMING_sweep, begin);
         hak_lock_drop(&sweep_lock);
         const size_t gone = purge_due();

@@ -62,6 +62,14 @@ void hak_arena_note_peak_locked(void) HAK_REQUIRES(&hak_arena.lock)
     }
 }
 
+void hak_arena_forget_peak(void)
+{
+    hak_lock_take(&hak_arena.lock);
+    hak_store_relaxed(&hak_arena.peak_before, hak_load_relaxed(&hak_arena.used_peak));
+    hak_store_relaxed(&hak_arena.used_peak, hak_arena_used_bytes());
+    hak_lock_drop(&hak_arena.lock);
+}
+
 void hak_arena_note_gaps_locked(const struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     hak_gaps_note(hak_map_slot_of(super->base), super->free_units);
@@ -231,6 +239,10 @@ static void super_use_locked(struct hak_super *super, uint64_t bits) HAK_REQUIRE
         super_dirty_neighbours_locked(super, bits);
     }
     hak_count(&hak_arena.free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
+    const size_t used = hak_arena_used_bytes();
+    if (used > hak_load_relaxed(&hak_arena.used_peak)) {
+        hak_store_relaxed(&hak_arena.used_peak, used);
+    }
     hak_arena_note_gaps_locked(super);
 }
 

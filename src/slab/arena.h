@@ -58,6 +58,8 @@ struct hak_arena {
     _Atomic(size_t) free_bytes;    // of free units
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
     _Atomic(size_t) peak_bytes;    // most that super_bytes and lone_bytes were together
+    _Atomic(size_t) used_peak;     // most that was in use of superslabs since hak_arena_forget_peak
+    _Atomic(size_t) peak_before;   // the same of the time before that
     _Atomic(uint64_t) tick;        // the purger's clock
     _Atomic(uint32_t) clock; // tenths of a second, by the system's clock, when it was last read
     _Atomic(bool) is_locked; // the kernel has refused the latest purge: pages locked in memory
@@ -102,11 +104,23 @@ HAK_INTERNAL struct hak_super *hak_arena_find_outside(const void *p);
 // False: nothing changed.
 HAK_INTERNAL bool hak_arena_remap(struct hak_slab *lone, size_t bytes);
 
-// What is in use of the superslabs: by slabs, whatever is free in them, and by runs. Any thread.
+// What is in use of the superslabs: by slabs, whatever is free in them, and by runs. Any thread: the one may be read
+// before another thread changes both, and the other after it.
 HAK_INLINE size_t hak_arena_used_bytes(void)
 {
-    return hak_load_relaxed(&hak_arena.super_bytes) - hak_load_relaxed(&hak_arena.free_bytes);
+    const size_t all = hak_load_relaxed(&hak_arena.super_bytes);
+    const size_t unused = hak_load_relaxed(&hak_arena.free_bytes);
+    return all > unused ? all - unused : 0;
 }
+
+// The most that was in use of them lately: since the last call but one of hak_arena_forget_peak. Any thread.
+HAK_INLINE size_t hak_arena_recent_peak(void)
+{
+    const size_t lately = hak_load_relaxed(&hak_arena.used_peak);
+    const size_t before = hak_load_relaxed(&hak_arena.peak_before);
+    return lately > before ? lately : before;
+}
+HAK_INTERNAL void hak_arena_forget_peak(void);
 
 // Bytes of the heap that are resident or may be: what limits count.
 HAK_INLINE size_t hak_arena_heap_bytes(void)

@@ -164,6 +164,42 @@ static void in_more_of_a_hurry_kept_blocks_do_not_either(void)
     hak_options.decay_ms = 500;
 }
 
+static size_t waited_bytes; // at the start of the latest tick, before the sweeper was told to end
+
+static void note_what_waits(void)
+{
+    waited_bytes = hak_arena.dirty_bytes;
+    end_after_some_ticks();
+}
+
+static size_t waited_for(uint64_t ticks)
+{
+    ticks_left = ticks;
+    hak_fake.on_wait = note_what_waits;
+    hak_fake.work();
+    hak_fake.on_wait = NULL;
+    hak_options.purger = 1;
+    return waited_bytes;
+}
+
+// A heap that grows and shrinks in turn does not get its pages anew each time, however large it is.
+static void what_was_in_use_lately_waits_beyond_the_budget(void)
+{
+    hak_options.decay_ms = 3600000;
+    hak_options.dirty_bytes = HAK_MIB(4);
+    free_megabytes();
+    UNIT_EQUAL(waited_for(4), HAK_MIB(8));
+    free_megabytes();
+    UNIT_EQUAL(waited_for(12), HAK_MIB(4)); // over a second later
+    hak_sweep_everything();
+    hak_options.purger = 0; // a peak would never be over
+    free_megabytes();
+    UNIT_EQUAL(hak_arena.dirty_bytes, HAK_MIB(4));
+    hak_options.purger = 1;
+    hak_options.dirty_bytes = HAK_MIB(256);
+    hak_options.decay_ms = 500;
+}
+
 int main(void)
 {
     new_thread();
@@ -176,5 +212,6 @@ int main(void)
     switched_off_it_ends_at_once();
     in_a_hurry_free_pages_do_not_wait();
     in_more_of_a_hurry_kept_blocks_do_not_either();
+    what_was_in_use_lately_waits_beyond_the_budget();
     return 0;
 }

@@ -121,15 +121,19 @@ static bool is_wanted(void)
            hak_load_relaxed(&hak_options.deterministic) == 0;
 }
 
-// How many bytes may wait. Beside the budget all that was in use lately: a heap that grows and shrinks again and
-// again would else give back, and take with page faults, what is over the budget, and be no smaller at its peak.
+// How many bytes may wait. Beside the budget what was in use lately, to a part of the memory, which others need, too: a
+// heap that grows and shrinks again and again would else give back, and take with page faults, what is over the
+// budget, and be no smaller at its peak.
 static size_t budget_bytes(void)
 {
     const size_t budget = hak_load_relaxed(&hak_options.dirty_bytes);
     const size_t used = hak_arena_used_bytes();
     const size_t peak = hak_arena_recent_peak();
-    // Without a sweeper nobody would see that the peak is over.
-    return is_wanted() && peak > used ? budget + (peak - used) : budget;
+    const size_t most = hak_load_relaxed(&hak_arena.peak_most);
+    if (!is_wanted() || peak <= used) {
+        return budget; // without a sweeper nobody would see that the peak is over
+    }
+    return budget + (peak - used < most ? peak - used : most);
 }
 
 // How long caches keep large blocks: not at all while these and what waits in the arena exceed the

@@ -39,6 +39,8 @@ enum {
 #define HAK_STRATEGY(name, help) HAK_STRATEGY_IS_##name,
 #include "policy/strategies.def"
     HAK_STRATEGIES,
+};
+enum {
 #define HAK_STRATEGY_LAST(name) HAK_STRATEGIES_TRIED = HAK_STRATEGY_IS_##name + 1,
 #include "policy/strategies.def"
 };

@@ -60,6 +60,7 @@ struct hak_arena {
     _Atomic(size_t) peak_bytes;    // most that super_bytes and lone_bytes were together
     _Atomic(size_t) used_peak;     // most that was in use of superslabs since hak_arena_forget_peak
     _Atomic(size_t) peak_before;   // the same of the time before that
+    _Atomic(size_t) peak_most;     // of what was in use lately, may wait when it is no longer
     _Atomic(uint64_t) tick;        // the purger's clock
     _Atomic(uint32_t) clock; // tenths of a second, by the system's clock, when it was last read
     _Atomic(bool) is_locked; // the kernel has refused the latest purge: pages locked in memory

@@ -9,7 +9,8 @@
 #include "slab/room.h"
 
 // What may wait to be given back, and what the magazines of all threads that run at the same time
-// may hold: each a sixteenth of the memory.
+// may hold: each a sixteenth of the memory. So much may also wait of what was in use lately, unless a group limits the
+// memory: beyond that the kernel ends a process, and others in the group have peaks, too.
 enum { PART_OF_MEMORY = 16 };
 #define DIRTY_LEAST    HAK_MIB(1)
 #define MAGAZINE_LEAST HAK_KIB(64)
@@ -32,10 +33,11 @@ void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
     }
     is_done = true;
     const struct hak_share share = hak_share_read();
+    const uint64_t part = share.memory_bytes / PART_OF_MEMORY;
     if (share.memory_used == 0) {
         hak_room.credit_bytes = HAK_ROOM_UNLIMITED; // no group limits it
+        hak_store_relaxed(&hak_arena.peak_most, part);
     }
-    const uint64_t part = share.memory_bytes / PART_OF_MEMORY;
     fit_down(&hak_options.dirty_bytes, part, DIRTY_LEAST);
     fit_down(&hak_options.magazine_bytes, part / share.processors, MAGAZINE_LEAST);
     if (share.memory_bytes < HUGE_MEMORY_LEAST) {

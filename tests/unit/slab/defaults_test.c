@@ -9,6 +9,7 @@
 
 static const struct hak_fake_file files[] = {{"/proc/self/cgroup", "0::/\n"},
                                              {"/sys/fs/cgroup/memory.max", "67108864\n"},
+                                             {"/sys/fs/cgroup/memory.current", "1048576\n"},
                                              {"/sys/fs/cgroup/cpu.max", "200000 100000\n"},
                                              {NULL, NULL}};
 
@@ -29,6 +30,7 @@ int main(void)
     const size_t reads = hak_fake.file_reads;
     UNIT_CHECK(reads > 0);
     UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(4));
+    UNIT_EQUAL(hak_arena.peak_most, 0);
     UNIT_EQUAL(hak_options.magazine_bytes, HAK_MIB(16));
     UNIT_EQUAL(hak_options.huge_start_bytes, HAK_GIB(1024));
 

@@ -169,7 +169,7 @@ struct hak_cache {
     struct hak_cache *asked_next;    // lock: whom to ask next for a slab (loot.h)
 
     uint64_t unguarded;      // owner: requests since one got a guard (guard.h)
-    size_t magazine_bytes;   // lock: of blocks that the grown magazines may hold
+    size_t magazine_bytes;   // lock: of blocks that magazines may hold beyond the smallest
     size_t counted_bytes;    // lock: of them, those that count in the budget of all
     size_t tidied_at;        // lock: bytes of the heap when it was last tidied, or fewest since
     size_t returned_bytes;   // lock: that magazines gave their slabs since the last sweep, net

@@ -30,9 +30,22 @@ static hak_place *places_make(uint32_t slots)
     return base;
 }
 
-static uint32_t first_slots(unsigned index)
+// The fewest places that a magazine has: ACE begins with them.
+static uint32_t least_slots(unsigned index)
 {
     return (1U << hak_classes[hak_magazine_class(index)].magazine_log2) - 2;
+}
+
+// And without ACE: four times as many, which serve best of 1 to 16 times (docs/decisions/0019).
+static uint32_t fixed_slots(unsigned index)
+{
+    return 4 * (least_slots(index) + 2) - 2;
+}
+
+// What a magazine of so many places may hold more than the smallest.
+static size_t grown_by(unsigned index, uint32_t slots)
+{
+    return ((size_t)slots - least_slots(index)) * hak_classes[hak_magazine_class(index)].bytes;
 }
 
 // Of blocks that the grown magazines of all caches may hold, but those that sleep: the sweeper takes theirs.
@@ -57,8 +70,7 @@ static bool has_ace(const struct hak_cache *cache)
 // What the cache's grown magazines may hold.
 static size_t magazines_most(const struct hak_cache *cache)
 {
-    return has_ace(cache) ? hak_arms_value(HAK_OPTION_IS_magazine_bytes, hak_cache_group(cache))
-                          : 0;
+    return hak_arms_value(HAK_OPTION_IS_magazine_bytes, hak_cache_group(cache));
 }
 
 // What all together may hold: a quarter of the heap, or what one alone may.
@@ -94,8 +106,7 @@ static bool magazine_resize(struct hak_cache *cache, unsigned index, uint32_t sl
         hak_place_store(&base[i], hak_place_load(&magazine->base[i]));
     }
     hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *base);
-    cache->magazine_bytes +=
-        ((size_t)slots - magazine->slots) * hak_classes[hak_magazine_class(index)].bytes;
+    cache->magazine_bytes += grown_by(index, slots) - grown_by(index, magazine->slots);
     count_grown(cache, cache->magazine_bytes);
     magazine->base = base;
     magazine->slots = slots;
@@ -135,9 +146,9 @@ static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)
         const unsigned index = cache->magazine_hand;
         struct hak_magazine *magazine = &cache->magazines[index];
         cache->magazine_hand = (index + 1) % HAK_MAGAZINES;
-        if (index != growing && magazine->slots > first_slots(index) && !magazine->is_used) {
+        if (index != growing && magazine->slots > least_slots(index) && !magazine->is_used) {
             magazine_empty(cache, index);
-            return magazine_resize(cache, index, first_slots(index));
+            return magazine_resize(cache, index, least_slots(index));
         }
         magazine->is_used = false;
     }
@@ -149,8 +160,7 @@ static void magazine_grow(struct hak_cache *cache, unsigned index) HAK_REQUIRES(
 {
     struct hak_magazine *magazine = &cache->magazines[index];
     const uint32_t slots = 2 * (magazine->slots + 2) - 2;
-    const size_t more =
-        ((size_t)slots - magazine->slots) * hak_classes[hak_magazine_class(index)].bytes;
+    const size_t more = grown_by(index, slots) - grown_by(index, magazine->slots);
     const size_t most = magazines_most(cache);
     while (more <= most && !may_grow(cache, more, most)) {
         if (!magazine_shrink_one(cache, index)) {
@@ -162,13 +172,29 @@ static void magazine_grow(struct hak_cache *cache, unsigned index) HAK_REQUIRES(
     }
 }
 
+static void magazine_end(struct hak_cache *cache, unsigned index)
+{
+    struct hak_magazine *magazine = &cache->magazines[index];
+    hak_store_relaxed(&cache->top[index], &hak_nothing[1]);
+    if (magazine->base != NULL) {
+        cache->magazine_bytes -= grown_by(index, magazine->slots);
+        count_grown(cache, cache->magazine_bytes);
+        hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *magazine->base);
+        magazine->base = NULL;
+        magazine->slots = 0;
+    }
+}
+
 void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    for (unsigned index = 0; index < HAK_MAGAZINES && cache->magazine_bytes > magazines_most(cache);
-         index++) {
-        if (cache->magazines[index].slots > first_slots(index)) {
+    const size_t most = magazines_most(cache);
+    const bool is_fixed = !has_ace(cache);
+    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
+        const uint32_t slots = cache->magazines[index].slots;
+        if ((slots > least_slots(index) && cache->magazine_bytes > most) ||
+            (slots > fixed_slots(index) && is_fixed)) {
             magazine_empty(cache, index);
-            magazine_resize(cache, index, first_slots(index));
+            magazine_end(cache, index);
         }
     }
 }
@@ -239,7 +265,7 @@ static void magazine_note(struct hak_cache *cache, unsigned index, bool flush)
         of_class->flushed_last = flush;
         if (++of_class->swings >= 2) {
             of_class->swings = 0;
-            if (is_worth_growing(cache, index)) {
+            if (has_ace(cache) && is_worth_growing(cache, index)) {
                 magazine_grow(cache, index);
             }
         }
@@ -249,11 +275,15 @@ static void magazine_note(struct hak_cache *cache, unsigned index, bool flush)
 static bool magazine_start(struct hak_cache *cache, unsigned index)
 {
     struct hak_magazine *magazine = &cache->magazines[index];
-    const uint32_t slots = first_slots(index);
+    const size_t fixed_bytes = grown_by(index, fixed_slots(index));
+    const bool is_fixed = !has_ace(cache) && may_grow(cache, fixed_bytes, magazines_most(cache));
+    const uint32_t slots = is_fixed ? fixed_slots(index) : least_slots(index);
     hak_place *base = places_make(slots);
     if (base == NULL) {
         return false;
     }
+    cache->magazine_bytes += grown_by(index, slots);
+    count_grown(cache, cache->magazine_bytes);
     magazine->base = base;
     magazine->slots = slots;
     magazine->bottom = 0;
@@ -409,20 +439,6 @@ void hak_magazine_forget_all(struct hak_cache *cache)
             magazine->bottom = 0;
             hak_store_relaxed(&cache->top[index], magazine->base + 1);
         }
-    }
-}
-
-static void magazine_end(struct hak_cache *cache, unsigned index)
-{
-    struct hak_magazine *magazine = &cache->magazines[index];
-    hak_store_relaxed(&cache->top[index], &hak_nothing[1]);
-    if (magazine->base != NULL) {
-        cache->magazine_bytes -= ((size_t)magazine->slots - first_slots(index)) *
-                                 hak_classes[hak_magazine_class(index)].bytes;
-        count_grown(cache, cache->magazine_bytes);
-        hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *magazine->base);
-        magazine->base = NULL;
-        magazine->slots = 0;
     }
 }
 

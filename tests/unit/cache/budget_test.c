@@ -1,4 +1,5 @@
-// Magazines grow within their budget: those in use at the cost of those that are not. On trial it is each cache's own.
+// Magazines grow within their budget: those in use at the cost of those that are not. On trial it is each cache's own;
+// without ACE their size is fixed.
 #include "base/arms.h"
 #include "base/options.h"
 #include "cache/sampler.h"
@@ -62,9 +63,44 @@ static void on_trial_each_group_has_its_own(void)
     census_check(held, held_count);
 }
 
+// Without ACE a magazine has four times the fewest places, or the fewest when the budget is spent, and stays so.
+static void without_ace_the_size_is_fixed(void)
+{
+    const uint32_t fixed = (4U << hak_classes[10].magazine_log2) - 2;
+    new_thread();
+    hak_options.ace = 0;
+    swing();
+    UNIT_EQUAL(magazine(10)->slots, fixed);
+    UNIT_CHECK(hak_cache_self->magazine_bytes > 4096);
+    hak_options.magazine_bytes = 4096;
+    take(11, 1);
+    UNIT_EQUAL(magazine(11)->slots, (1U << hak_classes[11].magazine_log2) - 2);
+    free_newest(1);
+    hak_options.magazine_bytes = HAK_MIB(1);
+    census_check(held, held_count);
+}
+
+// Turned on, ACE goes on from what is there; turned off, what has grown starts anew.
+static void ace_can_change_while_it_runs(void)
+{
+    const uint32_t fixed = (4U << hak_classes[10].magazine_log2) - 2;
+    hak_options.ace = 1;
+    swing();
+    UNIT_CHECK(magazine(10)->slots > fixed);
+    take(10, 1);
+    hak_options.ace = 0;
+    hak_sampler_kick();
+    free_newest(1);
+    UNIT_EQUAL(magazine(10)->slots, fixed);
+    census_check(held, held_count);
+    hak_options.ace = 1;
+}
+
 int main(void)
 {
     the_budget_holds();
     on_trial_each_group_has_its_own();
+    without_ace_the_size_is_fixed();
+    ace_can_change_while_it_runs();
     return 0;
 }

@@ -5,7 +5,9 @@
                                               rule by without, and what is resident after the rush
     bench/micro/policies.py learning [PAIRS]  programs that end before or when the learner has decided: processor time and
                                               page faults with it by without
-    bench/micro/policies.py decided [RUNS]    on three workloads, after how many seconds the learner decides, and what
+    bench/micro/policies.py decided [RUNS]    on four workloads, after how many seconds the learner decides, and what
+    bench/micro/policies.py turns [TURNS]     a program that changes every eleven seconds, to and fro: how long after a change
+                                              the learner has decided, or recalled, what
     bench/micro/policies.py frozen [SECONDS]  processor time of the sweeper's thread, where the learner lives, without it
                                               and once it has decided
 
@@ -20,6 +22,7 @@ import math
 import os
 import random
 import re
+import select
 import statistics
 import subprocess
 import sys
@@ -45,8 +48,10 @@ WORKLOADS = [
     ["large_blocks", "pages", "2000000"],
     ["server_phases", "20000", "200", "600"],
     ["phases", "8000"],
+    ["producer_consumer", "asymmetric", "2", "25000000"],
 ]
-PAIRS, RUNS = 20, 3
+TURN_S = 11
+PAIRS, RUNS, TURNS = 20, 3, 6
 LOOK_S, PATIENCE_S = 0.1, 60
 SETTLE_S, FROZEN_S = 10, 10
 
@@ -145,6 +150,24 @@ def decided(count: int) -> None:
             process.communicate()
 
 
+def turns(count: int) -> None:
+    process = start(["micro/turns", str(TURN_S), str(count)], LEARNING)
+    assert process.stdout is not None
+    changed, seen, turn = time.monotonic(), 0, 1
+    while process.poll() is None:
+        if select.select([process.stdout], [], [], LOOK_S)[0]:
+            done = process.stdout.readline()
+            if done == "":
+                break
+            print(f"turn {turn}: {done.strip()}", flush=True)
+            changed, turn = time.monotonic(), turn + 1
+        found = decisions(process.pid)
+        for decision in found[seen:]:
+            print(f"turn {turn}, after {time.monotonic() - changed:.1f} s: {verdict(decision)}", flush=True)
+        seen = max(seen, len(found))
+    process.communicate()
+
+
 def sweeper_s(pid: int) -> float:
     """Processor time of all threads but the first, which are the allocator's."""
     tasks = (task for task in Path(f"/proc/{pid}/task").iterdir() if task.name != str(pid))
@@ -152,7 +175,7 @@ def sweeper_s(pid: int) -> float:
 
 
 def frozen(seconds: int) -> None:
-    words = WORKLOADS[-1]
+    words = WORKLOADS[2]
     for name, environment in (("without the learner", PLAIN), ("after it has decided", LEARNING)):
         process = start(words, environment)
         if environment is LEARNING:
@@ -172,6 +195,7 @@ def main() -> int:
         "rule": (rule, PAIRS),
         "learning": (learning, PAIRS),
         "decided": (decided, RUNS),
+        "turns": (turns, TURNS),
         "frozen": (frozen, FROZEN_S),
     }
     words = sys.argv[1:]

@@ -10,25 +10,29 @@ static uint64_t sum_of(const struct hak_sizes *sizes)
     return sum;
 }
 
+bool hak_sizes_tell(const struct hak_sizes *sizes)
+{
+    return sum_of(sizes) >= HAK_DRIFT_BLOCKS_LEAST;
+}
+
 double hak_drift(const struct hak_sizes *before, const struct hak_sizes *now)
 {
     const double all_before = (double)sum_of(before);
     const double all_now = (double)sum_of(now);
-    if (all_before < HAK_DRIFT_BLOCKS_LEAST || all_now < HAK_DRIFT_BLOCKS_LEAST) {
+    if (!hak_sizes_tell(before) || !hak_sizes_tell(now)) {
         return 0;
     }
     double distance = 0;
-    double chance = 0;
+    double below = 0;
+    double below_now = 0;
     for (unsigned i = 0; i < HAK_DRIFT_SIZES; i++) {
-        const double share = (double)before->blocks[i] / all_before;
-        const double share_now = (double)now->blocks[i] / all_now;
-        const double difference = share - share_now;
-        distance += (difference < 0 ? -difference : difference) / 2;
-        chance += (share + share_now) / 2 > 0 ? 1 : 0;
+        below += (double)before->blocks[i] / all_before;
+        below_now += (double)now->blocks[i] / all_now;
+        const double apart = below < below_now ? below_now - below : below - below_now;
+        distance = apart > distance ? apart : distance;
     }
-    // With k sizes in use the mean of the distance between two samples of n blocks is at most
-    // sqrt(k / (pi n)); blocks come in batches, of which some tens make one.
-    const double fewer = all_before < all_now ? all_before : all_now;
-    const double expected_square = chance / (3.14 * fewer / 32);
-    return distance * distance > 4 * expected_square ? distance : 0;
+    // What chance exceeds one time in a hundred. Blocks come in batches, of which some tens make one.
+    const double critical_square =
+        HAK_DRIFT_SURE * HAK_DRIFT_SURE * HAK_DRIFT_BATCH * (1 / all_before + 1 / all_now);
+    return distance * distance > critical_square ? distance : 0;
 }

@@ -3,12 +3,14 @@
 // Layer     policy
 // Threads   none: pure functions.
 //
-// Two histograms of how many blocks of each size were asked for are compared by half the sum of the
-// differences of their shares (total variation): 0 for the same, 1 for nothing in common. What chance
-// alone makes of it, with few blocks and many sizes, is taken off.
+// Two histograms of how many blocks of each size were asked for are compared by the largest difference of the
+// shares up to any size: 0 for the same, 1 for nothing in common (Kolmogorov and Smirnov's statistic). Which of
+// some neighbouring sizes the slow paths see is mostly chance; sizes that are all larger, or smaller, are
+// another program. What chance alone makes of it, with few blocks, is taken off.
 #ifndef HAK_POLICY_DRIFT_H
 #define HAK_POLICY_DRIFT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -20,9 +22,13 @@ struct hak_sizes {
     uint64_t blocks[HAK_DRIFT_SIZES];
 };
 
-#define HAK_DRIFT_MUCH         0.3
-#define HAK_DRIFT_BLOCKS_LEAST 256 // of each histogram, for a judgement
+#define HAK_DRIFT_MUCH         0.4
+#define HAK_DRIFT_BLOCKS_LEAST 256  // of each histogram, for a judgement
+#define HAK_DRIFT_SURE         1.63 // of the statistic: exceeded by chance one time in a hundred
+#define HAK_DRIFT_BATCH        32   // blocks that come together count as one
 
+// Are there enough for a judgement?
+HAK_INTERNAL bool hak_sizes_tell(const struct hak_sizes *sizes);
 // Beyond chance; 0 when there are too few blocks.
 HAK_INTERNAL double hak_drift(const struct hak_sizes *before, const struct hak_sizes *now);
 

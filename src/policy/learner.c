@@ -12,7 +12,7 @@ static void learn(struct hak_learner *learner, uint32_t strategies, const uint16
 {
     learner->state = HAK_LEARNER_LEARNING;
     learner->rounds = 0;
-    learner->frozen_sizes = (struct hak_sizes){{0}};
+    learner->now = (struct hak_lesson){.winner = 0};
     hak_race_start(&learner->race, strategies, milder, ++learner->races);
     learner->strategy = hak_race_turn(&learner->race);
 }
@@ -23,21 +23,47 @@ void hak_learner_start(struct hak_learner *learner, uint32_t strategies, const u
     learn(learner, strategies, milder);
 }
 
-static void freeze(struct hak_learner *learner, uint32_t winner)
+// What was decided when the sizes were like these, or NULL.
+static struct hak_lesson *lesson_for(struct hak_learner *learner, const struct hak_sizes *sizes)
+{
+    struct hak_lesson *nearest = NULL;
+    double least = HAK_DRIFT_MUCH;
+    for (unsigned i = 0; i < HAK_LESSONS && i < learner->lesson_count; i++) {
+        const double drift = hak_drift(&learner->lessons[i].sizes, sizes);
+        if (drift <= least) {
+            least = drift;
+            nearest = &learner->lessons[i];
+        }
+    }
+    return nearest;
+}
+
+static void rest(struct hak_learner *learner)
 {
     learner->state = HAK_LEARNER_FROZEN;
+    learner->strategy = learner->now.winner;
     learner->rounds = 0;
-    learner->drift_looks = 0;
-    learner->winner = winner;
-    learner->strategy = winner;
-    learner->recent_sizes = (struct hak_sizes){{0}};
+    learner->decided++;
+}
+
+static void freeze(struct hak_learner *learner, uint32_t winner)
+{
+    learner->now.winner = winner;
+    if (hak_sizes_tell(&learner->now.sizes)) {
+        struct hak_lesson *place = lesson_for(learner, &learner->now.sizes);
+        if (place == NULL) {
+            place = &learner->lessons[learner->lesson_count++ % HAK_LESSONS];
+        }
+        *place = learner->now;
+    }
+    rest(learner);
 }
 
 // Baseline first, winner first, and so on.
 static uint32_t canary_strategy(const struct hak_learner *learner)
 {
     const uint32_t rounds = learner->canary.rounds;
-    return (rounds / 2 + rounds) % 2 == 0 ? 0 : learner->winner;
+    return (rounds / 2 + rounds) % 2 == 0 ? 0 : learner->now.winner;
 }
 
 static void canary(struct hak_learner *learner)
@@ -54,10 +80,12 @@ static void note_learning(struct hak_learner *learner, double score, uint32_t ti
         learner->strategy = hak_race_turn(&learner->race);
         return;
     }
-    learner->winner = hak_race_leader(&learner->race);
-    learner->rival = hak_race_best(&learner->race);
-    hak_race_gain(&learner->race, learner->rival, &learner->gain, &learner->interval);
-    if (learner->winner == 0) {
+    struct hak_lesson *now = &learner->now;
+    now->winner = hak_race_leader(&learner->race);
+    now->rival = hak_race_best(&learner->race);
+    now->laps = learner->race.laps;
+    hak_race_gain(&learner->race, now->rival, &now->gain, &now->interval);
+    if (now->winner == 0) {
         freeze(learner, 0);
     } else {
         canary(learner);
@@ -70,9 +98,10 @@ static void canary_judge(struct hak_learner *learner)
     const double pairs = HAK_CANARY_PAIRS;
     const double mean = canary->gain_sum / pairs;
     const double variance = (canary->gain_square - mean * mean * pairs) / (pairs - 1);
-    learner->gain = mean;
-    learner->interval = HAK_CANARY_SURE * hak_square_root(variance / pairs);
-    freeze(learner, learner->gain > learner->interval ? learner->winner : 0);
+    struct hak_lesson *now = &learner->now;
+    now->gain = mean;
+    now->interval = HAK_CANARY_SURE * hak_square_root(variance / pairs);
+    freeze(learner, now->gain > now->interval ? now->winner : 0);
 }
 
 static void note_canary(struct hak_learner *learner, double score)
@@ -93,21 +122,41 @@ static void note_canary(struct hak_learner *learner, double score)
     }
 }
 
-static void note_frozen(struct hak_learner *learner, const struct hak_sizes *sizes)
+// Once a second, when there were enough blocks to tell: does the program do something else than what is learned, or was? What it does is added up
+// while it is learned, but for what may be the next phase.
+static bool has_drifted(struct hak_learner *learner, struct hak_sizes *recent)
 {
-    sizes_add(&learner->recent_sizes, sizes);
-    if (learner->rounds % HAK_DRIFT_ROUNDS != 0) {
-        return;
+    if (++learner->unlooked_rounds < HAK_DRIFT_ROUNDS || !hak_sizes_tell(&learner->recent_sizes)) {
+        return false;
     }
-    learner->drift = hak_drift(&learner->frozen_sizes, &learner->recent_sizes);
+    learner->unlooked_rounds = 0;
+    *recent = learner->recent_sizes;
     learner->recent_sizes = (struct hak_sizes){{0}};
+    learner->drift = hak_drift(&learner->now.sizes, recent);
     learner->drift_looks = learner->drift > HAK_DRIFT_MUCH ? learner->drift_looks + 1 : 0;
-    if (learner->drift_looks == HAK_DRIFT_LOOKS) {
-        learner->reopened++;
-        learn(learner, learner->race.count, learner->race.milder);
-    } else if (learner->rounds >= HAK_FROZEN_ROUNDS && learner->winner != 0) {
-        canary(learner);
+    if (learner->drift_looks == 0 && learner->state != HAK_LEARNER_FROZEN) {
+        sizes_add(&learner->now.sizes, recent);
     }
+    return learner->drift_looks == HAK_DRIFT_LOOKS;
+}
+
+// It does. True when the round counts for nothing with that.
+static bool turn_to(struct hak_learner *learner, const struct hak_sizes *sizes)
+{
+    const struct hak_lesson *known = lesson_for(learner, sizes);
+    learner->drift_looks = 0;
+    if (known != NULL) {
+        learner->now = *known;
+        learner->recalled++;
+        rest(learner);
+    } else if (learner->state == HAK_LEARNER_FROZEN) {
+        learn(learner, learner->race.count, learner->race.milder);
+    } else {
+        learner->now.sizes =
+            *sizes; // the race goes on, or a program that changes often would learn nothing
+        return false;
+    }
+    return true;
 }
 
 bool hak_learner_is_enough(const struct hak_learner *learner, double score, uint32_t ticks)
@@ -121,12 +170,18 @@ void hak_learner_note(struct hak_learner *learner,
                       uint32_t ticks,
                       const struct hak_sizes *sizes)
 {
+    struct hak_sizes recent;
     learner->rounds++;
-    if (learner->state == HAK_LEARNER_FROZEN) {
-        note_frozen(learner, sizes);
+    sizes_add(&learner->recent_sizes, sizes);
+    if (has_drifted(learner, &recent) && turn_to(learner, &recent)) {
         return;
     }
-    sizes_add(&learner->frozen_sizes, sizes);
+    if (learner->state == HAK_LEARNER_FROZEN) {
+        if (learner->rounds >= HAK_FROZEN_ROUNDS && learner->now.winner != 0) {
+            canary(learner);
+        }
+        return;
+    }
     if (score < 0) {
         return; // the program was idle: the same strategy once more
     }

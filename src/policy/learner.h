@@ -7,8 +7,10 @@
 // canary     the winner and the baseline take turns: what won by luck, or only while others disturbed it, is
 //            found out. It is kept if it is still ahead, beyond chance: by the paired differences of six
 //            rounds each, at one chance in a hundred (Student's t, 3.36 for five degrees of freedom).
-// frozen     the winner stays. Only the distribution of sizes is watched: when it drifts, all begins anew;
-//            and after a while a canary looks whether the winner still wins.
+// frozen     the winner stays. After a while a canary looks whether it still wins.
+//
+// The distribution of sizes is watched: when it drifts to where it was before, what was decided then is back at
+// once; to anywhere else, and what is frozen begins anew.
 #ifndef HAK_POLICY_LEARNER_H
 #define HAK_POLICY_LEARNER_H
 
@@ -37,22 +39,33 @@ struct hak_canary {
     double gain_square; // of its squares
 };
 
-struct hak_learner {
-    uint32_t state;    // enum hak_learner_state
-    uint32_t strategy; // in force
+// What was decided for one distribution of sizes.
+struct hak_lesson {
+    struct hak_sizes sizes; // while it was learned
     uint32_t winner;
-    uint32_t rival;  // that was the best beside the baseline, or is: of whom `gain` is
-    uint32_t rounds; // in this state
-    uint32_t drift_looks;
-    uint32_t races;    // begun
-    uint32_t reopened; // of them, for a drift
-    double drift;      // at the last look
-    double gain;       // of the rival over the baseline, as a part of the score
-    double interval;   // of that
+    uint32_t rival;  // that was the best beside the baseline: of whom `gain` is
+    uint32_t laps;   // of the race
+    double gain;     // over the baseline, as a part of the score
+    double interval; // of that
+};
+enum { HAK_LESSONS = 4 }; // kept, the latest: phases that a program goes through again and again
+
+struct hak_learner {
+    uint32_t state;           // enum hak_learner_state
+    uint32_t strategy;        // in force
+    uint32_t rounds;          // in this state
+    uint32_t unlooked_rounds; // since the last look
+    uint32_t drift_looks;     // in a row that have shown a drift
+    uint32_t races;           // begun
+    uint32_t decided;         // times that something was, or was recalled
+    uint32_t recalled;        // of them, when the sizes had drifted to where they were before
+    double drift;             // at the last look
     struct hak_race race;
     struct hak_canary canary;
-    struct hak_sizes frozen_sizes;
-    struct hak_sizes recent_sizes;
+    struct hak_lesson now; // for the present sizes: in force while frozen, else in the making
+    struct hak_sizes recent_sizes; // since the last look
+    uint32_t lesson_count;         // that there have been
+    struct hak_lesson lessons[HAK_LESSONS];
 };
 
 // `milder`: see hak_race_start.

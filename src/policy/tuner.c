@@ -111,15 +111,15 @@ static void round_start(void)
 
 static void log_decision(void)
 {
-    const struct hak_learner *learner = &hak_tuner.learner;
+    const struct hak_lesson *lesson = &hak_tuner.learner.now;
     const struct hak_decision decision = {
         .kind = HAK_DECISION_LEARNER,
-        .verdict = learner->winner == 0 ? HAK_VERDICT_FIRST : HAK_VERDICT_SECOND,
-        .values = {0, learner->rival},
-        .games = learner->race.laps,
-        .difference_ppm = (int64_t)(learner->gain * 1e6),
-        .low_ppm = (int64_t)((learner->gain - learner->interval) * 1e6),
-        .high_ppm = (int64_t)((learner->gain + learner->interval) * 1e6),
+        .verdict = lesson->winner == 0 ? HAK_VERDICT_FIRST : HAK_VERDICT_SECOND,
+        .values = {0, lesson->rival},
+        .games = lesson->laps,
+        .difference_ppm = (int64_t)(lesson->gain * 1e6),
+        .low_ppm = (int64_t)((lesson->gain - lesson->interval) * 1e6),
+        .high_ppm = (int64_t)((lesson->gain + lesson->interval) * 1e6),
     };
     hak_decisions_add(&decision);
 }
@@ -150,9 +150,9 @@ static void round_end(void)
     for (unsigned i = 0; i < HAK_DRIFT_SIZES; i++) {
         sizes.blocks[i] -= hak_tuner.before.sizes.blocks[i];
     }
-    const uint32_t before_it = hak_tuner.learner.state;
+    const uint32_t decided = hak_tuner.learner.decided;
     hak_learner_note(&hak_tuner.learner, hak_tuner.score, hak_tuner.ticks, &sizes);
-    if (before_it != HAK_LEARNER_FROZEN && hak_tuner.learner.state == HAK_LEARNER_FROZEN) {
+    if (hak_tuner.learner.decided != decided) {
         log_decision();
     }
 }

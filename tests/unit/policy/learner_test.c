@@ -64,7 +64,7 @@ static void what_wins_is_kept_within_its_time(void)
         const struct world world = {1 + seed % (STRATEGIES - 1), 0.2, 4, 0.05};
         hak_learner_start(&learner, STRATEGIES, no_steps);
         play_until_frozen(&learner, &world);
-        right += learner.winner == world.best && learner.strategy == world.best;
+        right += learner.now.winner == world.best && learner.strategy == world.best;
     }
     UNIT_CHECK(right >= SEEDS * 95 / 100);
 }
@@ -77,7 +77,7 @@ static void luck_does_not_pass_the_canary(void)
         const struct world world = {0, 0, 4, 0.2};
         hak_learner_start(&learner, STRATEGIES, no_steps);
         play_until_frozen(&learner, &world);
-        wrong += learner.winner != 0;
+        wrong += learner.now.winner != 0;
     }
     UNIT_CHECK(wrong <= SEEDS * 5 / 100);
 }
@@ -92,7 +92,7 @@ static void a_drift_opens_it_again_and_chance_does_not(void)
         play_round(&learner, &world);
     }
     UNIT_EQUAL(learner.state, HAK_LEARNER_FROZEN);
-    UNIT_EQUAL(learner.reopened, 0);
+    UNIT_EQUAL(learner.races, 1);
     UNIT_EQUAL(learner.strategy, 3);
     world.size_class = 30;
     world.best = 7;
@@ -102,10 +102,81 @@ static void a_drift_opens_it_again_and_chance_does_not(void)
         play_round(&learner, &world);
     }
     UNIT_CHECK(rounds <= HAK_DRIFT_ROUNDS * (HAK_DRIFT_LOOKS + 1));
-    UNIT_EQUAL(learner.reopened, 1);
+    UNIT_EQUAL(learner.races, 2);
     UNIT_EQUAL(learner.strategy, 0); // at once, while the race begins anew
     play_until_frozen(&learner, &world);
-    UNIT_EQUAL(learner.winner, 7);
+    UNIT_EQUAL(learner.now.winner, 7);
+}
+
+// A program that goes to and fro between phases: what each needs is learned once, and back in three seconds.
+static void what_was_learned_of_a_phase_is_back_with_it(void)
+{
+    struct hak_learner learner;
+    struct world worlds[] = {{3, 0.2, 4, 0.05}, {7, 0.2, 30, 0.05}, {0, 0, 50, 0.05}};
+    hak_learner_start(&learner, STRATEGIES, no_steps);
+    for (unsigned turn = 0; turn < 9; turn++) {
+        const struct world *world = &worlds[turn % 3];
+        for (unsigned rounds = 0; rounds < HAK_DRIFT_ROUNDS * (HAK_DRIFT_LOOKS + 1); rounds++) {
+            play_round(&learner, world);
+        }
+        if (turn < 3) {
+            play_until_frozen(&learner, world);
+        }
+        UNIT_EQUAL(learner.state, HAK_LEARNER_FROZEN);
+        UNIT_EQUAL(learner.now.winner, world->best);
+        UNIT_EQUAL(learner.strategy, world->best);
+    }
+    UNIT_EQUAL(learner.races, 3);
+    UNIT_EQUAL(learner.recalled, 6);
+    UNIT_EQUAL(learner.decided, 9);
+}
+
+// A phase that ends in the middle of a race is not taken for the next one.
+static void a_race_is_left_for_a_phase_that_is_known(void)
+{
+    struct hak_learner learner;
+    const struct world there = {3, 0.2, 4, 0.05};
+    const struct world elsewhere = {7, 0.2, 30, 0.05};
+    hak_learner_start(&learner, STRATEGIES, no_steps);
+    play_until_frozen(&learner, &there);
+    while (learner.races < 2) {
+        play_round(&learner, &elsewhere);
+    }
+    for (unsigned rounds = 0; rounds < 12; rounds++) {
+        play_round(&learner, &elsewhere);
+    }
+    UNIT_EQUAL(learner.state, HAK_LEARNER_LEARNING);
+    for (unsigned rounds = 0; learner.recalled < 1; rounds++) {
+        UNIT_CHECK(rounds <= HAK_DRIFT_ROUNDS * (HAK_DRIFT_LOOKS + 1));
+        play_round(&learner, &there);
+    }
+    UNIT_EQUAL(learner.state, HAK_LEARNER_FROZEN);
+    UNIT_EQUAL(learner.strategy, 3);
+    UNIT_EQUAL(learner.lesson_count, 1);
+}
+
+// And when a canary finds that it wins no longer, that is what comes back.
+static void a_lesson_is_replaced_by_a_later_one(void)
+{
+    struct hak_learner learner;
+    struct world there = {3, 0.2, 4, 0.02};
+    const struct world elsewhere = {7, 0.2, 30, 0.02};
+    hak_learner_start(&learner, STRATEGIES, no_steps);
+    play_until_frozen(&learner, &there);
+    there.best = 0;
+    for (unsigned i = 0; i < HAK_FROZEN_ROUNDS; i++) {
+        play_round(&learner, &there);
+    }
+    play_until_frozen(&learner, &there);
+    UNIT_EQUAL(learner.lesson_count, 1);
+    while (learner.races < 2) {
+        play_round(&learner, &elsewhere);
+    }
+    play_until_frozen(&learner, &elsewhere);
+    while (learner.recalled < 1) {
+        play_round(&learner, &there);
+    }
+    UNIT_EQUAL(learner.now.winner, 0);
 }
 
 static void after_a_while_a_canary_looks_again(void)
@@ -114,7 +185,7 @@ static void after_a_while_a_canary_looks_again(void)
     struct world world = {3, 0.2, 4, 0.02};
     hak_learner_start(&learner, STRATEGIES, no_steps);
     play_until_frozen(&learner, &world);
-    UNIT_EQUAL(learner.winner, 3);
+    UNIT_EQUAL(learner.now.winner, 3);
     world.best = 0; // what won wins no longer, with the same sizes
     for (unsigned i = 0; i < HAK_FROZEN_ROUNDS; i++) {
         UNIT_EQUAL(learner.state, HAK_LEARNER_FROZEN);
@@ -122,7 +193,7 @@ static void after_a_while_a_canary_looks_again(void)
     }
     UNIT_EQUAL(learner.state, HAK_LEARNER_CANARY);
     play_until_frozen(&learner, &world);
-    UNIT_EQUAL(learner.winner, 0);
+    UNIT_EQUAL(learner.now.winner, 0);
 }
 
 static void an_idle_program_teaches_nothing(void)
@@ -167,6 +238,9 @@ int main(void)
     what_wins_is_kept_within_its_time();
     luck_does_not_pass_the_canary();
     a_drift_opens_it_again_and_chance_does_not();
+    what_was_learned_of_a_phase_is_back_with_it();
+    a_race_is_left_for_a_phase_that_is_known();
+    a_lesson_is_replaced_by_a_later_one();
     after_a_while_a_canary_looks_again();
     an_idle_program_teaches_nothing();
     a_score_counts_time_faults_and_memory();

@@ -29,8 +29,8 @@ HAK_INTERNAL bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache
 // The cache was not in use for a while, and what it held was taken: its magazines do not count in the budget of all
 // until it wakes. The holder of the lock.
 HAK_INTERNAL void hak_magazine_sleep(struct hak_cache *cache);
-// Grown magazines may hold less than before, or must not be grown: those that are above it start anew. The owner,
-// with the lock.
+// Magazines may hold less than before, or may grow no more: those that hold too much begin anew. The owner, with
+// the lock.
 HAK_INTERNAL void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Companions serve the class from now on: put back what the magazine holds, and do without it.
 HAK_INTERNAL void hak_magazine_retire(struct hak_cache *cache, unsigned size_class)

@@ -171,7 +171,7 @@ struct hak_cache {
     uint64_t unguarded;      // owner: requests since one got a guard (guard.h)
     size_t magazine_bytes;   // lock: of blocks that magazines may hold beyond the smallest
     size_t counted_bytes;    // lock: of them, those that count in the budget of all
-    size_t tidied_at;        // lock: bytes of the heap when it was last tidied, or fewest since
+    size_t tidied_at;        // lock: bytes of all slabs when it was last tidied, or fewest since
     size_t returned_bytes;   // lock: that magazines gave their slabs since the last sweep, net
     unsigned magazine_hand;  // lock: the class to look at next when one has to shrink
     _Atomic(bool) has_slabs; // lock; the orphans only, a hint: they have some

@@ -199,24 +199,25 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     }
 }
 
-// A block in a magazine holds a whole slab, and its pages. So when a thread needs slabs and the heap has
+// A block in a magazine holds a whole slab, and its pages. So when a thread needs slabs and these have
 // grown, magazines that were not in use meanwhile give their blocks back: what they hold may be all
-// that keeps the last phase's slabs. And so does BigCache, whose blocks serve one size only. Growth, not
-// slabs made: where as many end, nothing is pinned, and what is given back only comes back elsewhere.
-// By much: a sixteenth, at least half of a small heap, which is mostly what its magazines pin.
+// that keeps the last phase's slabs. And so does BigCache, whose blocks serve one size only. Growth of all
+// slabs together: where as many end as are made nothing is pinned, and what is given back only comes back
+// elsewhere; large blocks that come and go pin nothing either. By much: a thirty-second, at least half of
+// a small heap, which is mostly what its magazines pin.
 #define TIDY_LEAST HAK_KIB(768)
-#define TIDY_MOST  HAK_MIB(2) // unless the sixteenth is more
+#define TIDY_MOST  HAK_MIB(2) // unless the thirty-second is more
 
 static size_t tidy_step(size_t used)
 {
     const size_t half = used / 2 > TIDY_LEAST ? used / 2 : TIDY_LEAST;
     const size_t small = half < TIDY_MOST ? half : TIDY_MOST;
-    return used / 16 > small ? used / 16 : small;
+    return used / 32 > small ? used / 32 : small;
 }
 
 bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    const size_t used = hak_arena_used_bytes();
+    const size_t used = hak_load_relaxed(&hak_arena.slab_bytes);
     if (used < cache->tidied_at) {
         cache->tidied_at = used;
     }

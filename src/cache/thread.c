@@ -83,7 +83,7 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     cache->tag = ++hak_registry.count << 8;
     hak_store_relaxed(&cache->hit_tag, cache->tag);
     cache->role = (uint8_t)role;
-    cache->tidied_at = hak_arena_used_bytes();
+    cache->tidied_at = hak_load_relaxed(&hak_arena.slab_bytes);
     cache->has_thread = role != HAK_ROLE_HEAP;
     cache->next = hak_load_relaxed(&hak_registry.all);
     hak_store_release(&hak_registry.all, cache); // pairs with: sweep_pass_locked

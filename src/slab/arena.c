@@ -449,6 +449,7 @@ struct hak_slab *hak_arena_take(size_t bytes, unsigned align_units, enum hak_sla
     run->zeroed = run_use_locked(super, gap.unit, units);
     run_note_tail_locked(run, false);
     run->state = (uint8_t)state;
+    hak_count(&hak_arena.slab_bytes, state == HAK_SLAB_NONE ? units * HAK_UNIT_BYTES : 0);
     hak_lock_drop(&hak_arena.lock);
     return run;
 }
@@ -456,6 +457,8 @@ struct hak_slab *hak_arena_take(size_t bytes, unsigned align_units, enum hak_sla
 void hak_arena_give(struct hak_slab *run)
 {
     hak_lock_take(&hak_arena.lock);
+    const size_t of_slab = run->state == HAK_SLAB_SMALL ? run->units * HAK_UNIT_BYTES : 0;
+    hak_count(&hak_arena.slab_bytes, (size_t)0 - of_slab);
     run->state = HAK_SLAB_NONE;
     run_forget_tail_locked(run);
     run_free_locked(run_super(run), run_unit(run), run->units);

@@ -56,6 +56,7 @@ struct hak_arena {
     _Atomic(size_t) dirty_bytes;   // of free units that may be resident
     _Atomic(size_t) tail_bytes;    // of tail units, behind the users' bytes
     _Atomic(size_t) free_bytes;    // of free units
+    _Atomic(size_t) slab_bytes;    // of slabs, whatever is free in them
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
     _Atomic(size_t) peak_bytes;    // most that super_bytes and lone_bytes were together
     _Atomic(size_t) used_peak;     // most that was in use of superslabs since hak_arena_forget_peak

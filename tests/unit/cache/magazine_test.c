@@ -117,7 +117,7 @@ static size_t held_in(unsigned size_class)
     return (size_t)(hak_cache_self->top[size_class] - magazine(size_class)->base) - 1;
 }
 
-// Blocks that come and go say nothing; a heap that grows may be kept large by what is not in use.
+// Blocks that come and go say nothing, nor do large ones; slabs that grow may be kept by what is not in use.
 static void only_growth_empties_what_is_not_in_use(void)
 {
     enum { LARGEST = HAK_SMALL_CLASSES - 1, IN_A_MIB = HAK_MIB(1) / HAK_SMALL_MAX };
@@ -126,12 +126,12 @@ static void only_growth_empties_what_is_not_in_use(void)
     free_newest(1);
     for (unsigned round = 0; round < 50; round++) {
         bool zeroed;
-        const struct hak_request request = {HAK_KIB(256), 1, NULL};
+        const struct hak_request request = {HAK_MIB(4), 1, NULL};
         void *block = hak_large_serve(hak_cache_self, request, &zeroed);
         UNIT_CHECK(block != NULL);
-        hak_free_slow(block, hak_cache_self);
         take(LARGEST, IN_A_MIB / 4);
         free_newest(IN_A_MIB / 4);
+        hak_free_slow(block, hak_cache_self);
     }
     UNIT_CHECK(held_in(CLASS) > 0);
     take(LARGEST, IN_A_MIB); // much for so small a heap

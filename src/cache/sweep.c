@@ -297,10 +297,11 @@ static void call_hooks(void)
 static void sweep_until_quiet(void)
 {
     uint64_t quiet = 0;
-    // A process's first barrier of this kind takes the kernel some 10 ms: not while we hold locks.
+    hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
+    // A process's first barrier of this kind takes the kernel some 10 ms, in which the process cannot end: not
+    // while we hold locks, and not when the first threads end, after which programs often do.
     hak_os_barrier_all();
     while (quiet < quiet_ticks() && is_wanted()) {
-        hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
         hak_lock_take(&sweep_lock);
         hak_count(&hak_arena.tick, 1);
         hak_arena_read_clock();
@@ -318,6 +319,7 @@ static void sweep_until_quiet(void)
         call_hooks();
         const bool goes_on = gone > 0 || kept > 0 || is_busy || stays();
         quiet = goes_on || is_worth_waiting() ? 0 : quiet + 1;
+        hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
     }
 }
 

@@ -11,6 +11,7 @@ static void *blocks[MOST_BLOCKS];
 static struct hak_cache *cache;
 static size_t purges_in_a_row;
 static size_t most_in_a_row;
+static uint64_t started_ns;
 static bool barrier_came;
 
 static void somebody_waits(void *start, size_t bytes)
@@ -29,10 +30,11 @@ static void it_gets_its_turn(void)
     purges_in_a_row = 0;
 }
 
-// The first barrier of a process is slow.
+// The first barrier of a process is slow, and the process cannot end meanwhile: not while locks are held, nor at once.
 static void nobody_waits_for_the_first_barrier(void)
 {
     if (!barrier_came) {
+        UNIT_CHECK(hak_fake.now_ns - started_ns >= HAK_TICK_MS * UINT64_C(1000000));
         UNIT_EQUAL(cache->lock.word + hak_registry.lock.word + hak_arena.lock.word, 0);
         barrier_came = true;
     }
@@ -75,6 +77,7 @@ int main(void)
     hak_fake.on_barrier = nobody_waits_for_the_first_barrier;
     hak_sweep_wanted(HAK_MIB(64));
     UNIT_CHECK(hak_fake.work != NULL);
+    started_ns = hak_fake.now_ns;
     hak_fake.work();
     const size_t slab_bytes = hak_classes[CLASS].units * HAK_UNIT_BYTES;
     // Of a slab at most the two pages that its block lies on, and what does not fill a page at its end.

@@ -77,8 +77,15 @@ static uint64_t idle_looks(void)
 }
 
 // Slabs whose pages are given back before the cache's owner, who may be waiting, gets its turn:
-// some 100 µs of system calls.
-enum { SLABS_AT_A_TIME = 8 };
+// some 100 µs of system calls. Or more when these would not be enough for one, at a page each.
+enum { SLABS_AT_A_TIME = 8, SLABS_MOST = HAK_UNIT_BYTES / 4096, SLABS_LOOKED_AT = 64 };
+
+static bool is_load(unsigned size_class, unsigned slabs, const struct hak_ranges *ranges)
+{
+    const unsigned more = hak_classes[size_class].units * HAK_SLAB_RANGES_OF_UNIT;
+    return ranges->count + more > HAK_RANGES_MAX || slabs == SLABS_MOST ||
+           (slabs >= SLABS_AT_A_TIME && hak_ranges_are_enough(ranges));
+}
 
 // Give back pages inside some of the class's slabs, and put these behind the others. False when
 // there are no more to do.
@@ -86,23 +93,30 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
     struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    struct hak_slab *found[SLABS_AT_A_TIME];
+    struct hak_slab *found[SLABS_MOST];
     unsigned count = 0;
-    for (struct hak_list *link = slabs->next; link != slabs && count < SLABS_AT_A_TIME;
+    unsigned looked_at = 0;
+    struct hak_ranges ranges = {.count = 0};
+    for (struct hak_list *link = slabs->next;
+         link != slabs && looked_at < SLABS_LOOKED_AT && !is_load(size_class, count, &ranges);
          link = link->next) {
         struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);
-        if (hak_slab_wants_purge(slab)) {
-            found[count++] = slab;
-        }
+        const unsigned before = ranges.count;
+        looked_at += hak_slab_wants_purge(slab);
+        hak_slab_purge(slab, &ranges);
+        found[count] = slab;
+        count += ranges.count > before;
     }
-    struct hak_ranges ranges = {.count = 0};
+    const bool is_enough = hak_ranges_are_enough(&ranges);
+    hak_ranges_purge(&ranges);
     for (unsigned i = 0; i < count; i++) {
-        hak_slab_purge(found[i], &ranges);
         hak_list_remove(&found[i]->link);
         hak_list_append(slabs, &found[i]->link);
+        if (!is_enough) {
+            hak_slab_keeps_pages(found[i]); // for another time
+        }
     }
-    hak_ranges_purge(&ranges);
-    return count == SLABS_AT_A_TIME;
+    return looked_at == SLABS_LOOKED_AT || is_load(size_class, count, &ranges);
 }
 
 // The class is not in use here: let its slabs go, and pages inside them.

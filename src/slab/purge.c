@@ -40,50 +40,54 @@ static struct hak_super *arena_oldest_locked(const struct hak_purge_age ages[HAK
     return oldest;
 }
 
-// A superslab in which nothing was freed for that long, with tails; NULL when there is none.
-static struct hak_super *arena_tailed_locked(const struct hak_purge_age ages[HAK_ARMS])
+// Tails in superslabs in which nothing was freed for that long, as many as are given back together.
+static void gather_tails_locked(const struct hak_purge_age ages[HAK_ARMS], struct hak_ranges *tails)
     HAK_REQUIRES(&hak_arena.lock)
 {
     const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
-        struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        if (!super->is_lone && super->tail_units != 0 &&
-            tick - super->dirty_tick >= ages[hak_super_group(super)].part) {
-            return super;
+        const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
+        if (super->is_lone || tick - super->dirty_tick < ages[hak_super_group(super)].part) {
+            continue;
+        }
+        for (uint64_t units = super->tail_units; units != 0; units &= units - 1) {
+            const struct hak_slab *run =
+                hak_slab_of(super->base + hak_lowest_bit(units) * HAK_UNIT_BYTES);
+            if (tails->count == HAK_RANGES_MAX) {
+                return;
+            }
+            hak_ranges_add(tails, run->base + run->bytes, hak_run_tail_bytes(run));
         }
     }
-    return NULL;
 }
 
 // The system calls are made with the lock, for a few pages: the runs must not grow meanwhile.
-static size_t super_purge_tails_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+static size_t purge_tails_locked(const struct hak_purge_age ages[HAK_ARMS])
+    HAK_REQUIRES(&hak_arena.lock)
 {
     struct hak_ranges tails = {.count = 0};
-    for (; super->tail_units != 0; super->tail_units &= super->tail_units - 1) {
-        const struct hak_slab *run =
-            hak_slab_of(super->base + hak_lowest_bit(super->tail_units) * HAK_UNIT_BYTES);
-        const size_t bytes = hak_run_tail_bytes(run);
-        hak_ranges_add(&tails, run->base + run->bytes, bytes);
-        hak_count(&hak_arena.tail_bytes, (size_t)0 - bytes);
-    }
+    gather_tails_locked(ages, &tails);
     size_t purged = 0;
     for (uint64_t done = hak_ranges_purge(&tails); done != 0; done &= done - 1) {
-        purged += tails.ranges[hak_lowest_bit(done)].bytes;
+        const struct hak_range *tail = &tails.ranges[hak_lowest_bit(done)];
+        struct hak_super *super = hak_map_super(tail->start);
+        const size_t unit = (size_t)((char *)tail->start - super->base) >> HAK_UNIT_LOG2;
+        super->tail_units &= ~(UINT64_C(1) << unit);
+        purged += tail->bytes;
     }
+    hak_count(&hak_arena.tail_bytes, (size_t)0 - purged);
     return purged;
 }
 
 static size_t purge_tails(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
 {
     size_t purged = 0;
-    while (purged < limit && hak_load_relaxed(&hak_arena.tail_bytes) != 0) {
+    size_t latest = 1;
+    while (latest > 0 && purged < limit && hak_load_relaxed(&hak_arena.tail_bytes) != 0) {
         hak_lock_take(&hak_arena.lock);
-        struct hak_super *super = arena_tailed_locked(ages);
-        purged += super != NULL ? super_purge_tails_locked(super) : 0;
+        latest = purge_tails_locked(ages);
         hak_lock_drop(&hak_arena.lock);
-        if (super == NULL) {
-            break;
-        }
+        purged += latest;
     }
     return purged;
 }

@@ -5,6 +5,7 @@
 #ifndef HAK_SLAB_RANGES_H
 #define HAK_SLAB_RANGES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/options.h"
@@ -26,15 +27,19 @@ HAK_INLINE enum hak_free_policy hak_free_policy(void)
 struct hak_ranges {
     struct hak_range ranges[HAK_RANGES_MAX];
     unsigned count;
+    size_t bytes; // of them all
 };
 
 // Put one more in; there is room.
 HAK_INLINE void hak_ranges_add(struct hak_ranges *all, void *start, size_t bytes)
 {
     all->ranges[all->count++] = (struct hak_range){start, bytes};
+    all->bytes += bytes;
 }
 
-// Give them back as the options free_policy and batch_madvise say. A bit for each that was.
+// Are they worth a system call? One for all of them (option batch_madvise) is not made for less than a unit.
+HAK_INTERNAL bool hak_ranges_are_enough(const struct hak_ranges *all);
+// If they are, give them back as the options free_policy and batch_madvise say. A bit for each that was.
 HAK_INTERNAL uint64_t hak_ranges_purge(const struct hak_ranges *all);
 
 #endif

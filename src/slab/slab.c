@@ -330,10 +330,6 @@ void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
         if (end > start) {
             hak_ranges_add(ranges, slab->base + start, end - start);
         }
-        if (ranges->count == HAK_RANGES_MAX) {
-            hak_ranges_purge(ranges);
-            ranges->count = 0;
-        }
         start = end + page;
     }
 }

@@ -128,8 +128,16 @@ HAK_INLINE bool hak_slab_wants_purge(const struct hak_slab *slab)
     return slab->free_blocks > slab->purged_blocks;
 }
 
-// Put the pages that lie wholly in free blocks into `ranges`, and give these back whenever they are full.
+// Every other page of a unit: what is free in it is no more ranges than that.
+enum { HAK_SLAB_RANGES_OF_UNIT = HAK_UNIT_BYTES / 4096 / 2 };
+
+// Put the pages that lie wholly in free blocks into `ranges`, where there is room for those of its units. They are to be
+// given back before anybody takes blocks of it, or the slab told that they were not.
 HAK_INTERNAL void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges);
+HAK_INLINE void hak_slab_keeps_pages(struct hak_slab *slab)
+{
+    slab->purged_blocks = 0;
+}
 
 // Walk everything and die when an invariant is broken.
 HAK_INTERNAL void hak_slab_verify(const struct hak_slab *slab);

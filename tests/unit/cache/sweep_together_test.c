@@ -1,0 +1,131 @@
+// With option batch_madvise no system call gives back less than 64 KiB: pages inside slabs and behind large blocks
+// wait for others.
+#include "cache/sweep.h"
+
+#include "base/options.h"
+#include "cache/large.h"
+#include "census.h"
+
+enum { CLASS = 8, SLABS = 30, MOST_BLOCKS = 1 << 17, PAGES_ENOUGH = 16, TAILS = 3 };
+
+static void *blocks[MOST_BLOCKS];
+static size_t count;
+static size_t batch;       // the present one's number
+static size_t batch_bytes; // of that one so far
+static size_t least_bytes = SIZE_MAX;
+
+static void note(void *start, size_t bytes)
+{
+    (void)start;
+    if (batch != hak_fake.purge_batches) {
+        if (batch_bytes > 0 && batch_bytes < least_bytes) {
+            least_bytes = batch_bytes;
+        }
+        batch = hak_fake.purge_batches;
+        batch_bytes = 0;
+    }
+    batch_bytes += bytes;
+}
+
+// Free the blocks on the second page of a slab.
+static void free_a_page(const struct hak_slab *slab)
+{
+    const size_t page = hak_os_page_bytes();
+    for (size_t i = 0; i < count; i++) {
+        if (blocks[i] == NULL || hak_slab_of(blocks[i]) != slab) {
+            continue;
+        }
+        const size_t offset = (size_t)((char *)blocks[i] - slab->base);
+        if (offset < 2 * page && offset + hak_classes[CLASS].bytes > page) {
+            give(blocks[i]);
+            blocks[i] = NULL;
+        }
+    }
+}
+
+// Of so many slabs, each the next one.
+static void free_a_page_each(unsigned slabs)
+{
+    static const struct hak_slab *latest;
+    for (size_t i = 0; i < count && slabs > 0; i++) {
+        const struct hak_slab *slab = blocks[i] != NULL ? hak_slab_of(blocks[i]) : latest;
+        if (slab > latest) { // they were made by address
+            free_a_page(slab);
+            latest = slab;
+            slabs--;
+        }
+    }
+    UNIT_EQUAL(slabs, 0);
+}
+
+static size_t swept_bytes(void)
+{
+    const size_t before = hak_fake.purged_bytes;
+    hak_sweep_wanted(HAK_MIB(64));
+    UNIT_CHECK(hak_fake.work != NULL);
+    hak_fake.work();
+    return hak_fake.purged_bytes - before;
+}
+
+static void pages_in_slabs_wait_until_they_are_enough(void)
+{
+    const size_t page = hak_os_page_bytes();
+    count = SLABS * (size_t)hak_classes[CLASS].blocks;
+    UNIT_CHECK(count <= MOST_BLOCKS);
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = alloc(CLASS);
+    }
+    free_a_page_each(PAGES_ENOUGH / 2);
+    UNIT_EQUAL(swept_bytes(), 0);
+    UNIT_EQUAL(swept_bytes(), 0);
+    free_a_page_each(PAGES_ENOUGH);
+    UNIT_EQUAL(swept_bytes(), PAGES_ENOUGH * page);
+    hak_options.batch_madvise = 0;
+    UNIT_CHECK(swept_bytes() >=
+               (PAGES_ENOUGH / 2 - 1) * page); // one by one; a block stays in the magazine
+    hak_options.batch_madvise = 1;
+    census_check(blocks, count);
+}
+
+static void *large(size_t bytes)
+{
+    bool zeroed;
+    void *block = hak_large_alloc(bytes, 1, 0, &zeroed);
+    UNIT_CHECK(block != NULL);
+    return block;
+}
+
+// A block of 36 KiB in a unit that another one has written.
+static void make_a_tail(void)
+{
+    void *whole = large(HAK_UNIT_BYTES);
+    memset(whole, 1, HAK_UNIT_BYTES);
+    give(whole);
+    hak_large_expire(hak_cache_self, 0);
+    UNIT_CHECK(large(HAK_KIB(36)) == whole);
+}
+
+static void tails_wait_until_they_are_enough(void)
+{
+    const struct hak_purge_age now = {0, 0};
+    hak_arena_purge(now, SIZE_MAX);
+    for (size_t tails = 1; tails <= TAILS; tails++) {
+        const size_t bytes = tails * HAK_KIB(28);
+        make_a_tail();
+        UNIT_EQUAL(hak_arena.tail_bytes, bytes);
+        UNIT_EQUAL(hak_arena_purge(now, SIZE_MAX), bytes >= HAK_UNIT_BYTES ? bytes : 0);
+    }
+    UNIT_EQUAL(hak_arena.tail_bytes, 0);
+}
+
+int main(void)
+{
+    new_thread();
+    hak_options.purger = 1;
+    hak_options.batch_madvise = 1;
+    hak_fake.on_purge = note;
+    pages_in_slabs_wait_until_they_are_enough();
+    tails_wait_until_they_are_enough();
+    UNIT_CHECK(least_bytes >= HAK_UNIT_BYTES && batch_bytes >= HAK_UNIT_BYTES);
+    return 0;
+}

@@ -313,7 +313,7 @@ static void sweep_until_quiet(void)
     uint64_t quiet = 0;
     hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
     // A process's first barrier of this kind takes the kernel some 10 ms, in which the process cannot end: not
-    // while we hold locks, and not when the first threads end, after which programs often do.
+    // while we hold locks, and not at once, as many programs end when they have just freed much.
     hak_os_barrier_all();
     while (quiet < quiet_ticks() && is_wanted()) {
         hak_lock_take(&sweep_lock);

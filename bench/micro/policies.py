@@ -6,7 +6,7 @@
     bench/micro/policies.py learning [PAIRS]  programs that end before or when the learner has decided: processor time and
                                               page faults with it by without
     bench/micro/policies.py decided [RUNS]    on four workloads, after how many seconds the learner decides, and what
-    bench/micro/policies.py turns [TURNS]     a program that changes every eleven seconds, to and fro: how long after a change
+    bench/micro/policies.py turns [TURNS]     a program that changes every eight seconds, between three kinds of work: how long after a change
                                               the learner has decided, or recalled, what
     bench/micro/policies.py frozen [SECONDS]  processor time of the sweeper's thread, where the learner lives, without it
                                               and once it has decided
@@ -50,8 +50,8 @@ WORKLOADS = [
     ["phases", "8000"],
     ["producer_consumer", "asymmetric", "2", "25000000"],
 ]
-TURN_S = 11
-PAIRS, RUNS, TURNS = 20, 3, 6
+TURN_S = 8
+PAIRS, RUNS, TURNS = 20, 3, 9
 LOOK_S, PATIENCE_S = 0.1, 60
 SETTLE_S, FROZEN_S = 10, 10
 
@@ -126,6 +126,8 @@ def decisions(pid: int) -> list[dict]:
 
 
 def verdict(decision: dict) -> str:
+    if len(set(decision["strategies"])) == 1:
+        return f"the baseline stays, no other was ahead, {decision['games']} laps"
     said = ", ".join(f"{name} {100 * decision[name]:+.1f} %" for name in ("difference", "low", "high"))
     return f"{decision['verdict']} of {' and '.join(decision['strategies'])}, {decision['games']} laps ({said})"
 

@@ -1,11 +1,11 @@
-// turns.c -- a program that changes: handing blocks over and working alone, by turns.
+// turns.c -- a program that changes: small blocks of one thread, blocks that are handed over, large buffers, by turns.
 //
 // Owns      nothing.
 // Threads   two while it hands over, one while it works alone.
 // Fails     wrong arguments print the usage and end the program with code 2; no memory or no thread aborts it.
 //
-// While it hands over, one thread allocates batches of messages and another frees them; alone, it replaces larger
-// blocks at random. A line for each turn, when it is over: its kind and what it did in a second.
+// Alone, it replaces blocks at random. While it hands over, one thread allocates batches of messages and another
+// frees them. A line for each turn, when it is over: its kind and what it did in a second.
 #include "loop.h"
 
 #include <pthread.h>
@@ -19,10 +19,18 @@ enum {
     QUEUE_BATCHES = 128,
     MESSAGE_LEAST = 16,
     MESSAGE_MOST = 1024,
-    SLOTS = 4096,
-    BLOCK_LEAST = 1100,
-    BLOCK_MOST = 8000,
+    SLOTS_MOST = 4096,
+    TOUCHED_EACH = 4096, // bytes
 };
+
+// What it has alone.
+struct blocks {
+    size_t slots;
+    size_t least; // bytes
+    size_t most;
+};
+static const struct blocks small = {SLOTS_MOST, 1100, 8000};
+static const struct blocks large = {64, 1 << 16, 1 << 22};
 
 struct batch {
     char *messages[BATCH];
@@ -49,7 +57,9 @@ static size_t between(size_t least, size_t most)
 static void *take(size_t bytes)
 {
     char *block = loop_require(malloc(bytes));
-    block[0] = 1;
+    for (size_t i = 0; i < bytes; i += TOUCHED_EACH) {
+        block[i] = 1;
+    }
     return block;
 }
 
@@ -96,21 +106,36 @@ static double hand_over(double seconds)
     return (double)(BATCH * count) / (now_s() - begin);
 }
 
-static double work_alone(double seconds)
+static double work_alone(double seconds, const struct blocks *kind)
 {
-    static char *blocks[SLOTS];
+    static char *blocks[SLOTS_MOST];
     const double begin = now_s();
     size_t count = 0;
-    for (; count % SLOTS != 0 || now_s() - begin < seconds; count++) {
-        char **slot = &blocks[between(0, SLOTS - 1)];
+    for (; count % kind->slots != 0 || now_s() - begin < seconds; count++) {
+        char **slot = &blocks[between(0, kind->slots - 1)];
         free(*slot);
-        *slot = take(between(BLOCK_LEAST, BLOCK_MOST));
+        *slot = take(between(kind->least, kind->most));
     }
-    for (size_t i = 0; i < SLOTS; i++) {
+    for (size_t i = 0; i < kind->slots; i++) {
         free(blocks[i]);
         blocks[i] = NULL;
     }
     return (double)count / (now_s() - begin);
+}
+
+static double work(size_t turn, double seconds, const char **kind)
+{
+    switch (turn % 3) {
+    case 0:
+        *kind = "small";
+        return work_alone(seconds, &small);
+    case 1:
+        *kind = "handed";
+        return hand_over(seconds);
+    default:
+        *kind = "large";
+        return work_alone(seconds, &large);
+    }
 }
 
 int main(int argc, char **argv)
@@ -118,9 +143,9 @@ int main(int argc, char **argv)
     const size_t seconds = loop_number(argc, argv, 1, USAGE);
     const size_t turns = loop_number(argc, argv, 2, USAGE);
     for (size_t turn = 0; turn < turns; turn++) {
-        const bool is_handed = turn % 2 == 0;
-        const double done = is_handed ? hand_over((double)seconds) : work_alone((double)seconds);
-        printf("%s %.0f a second\n", is_handed ? "handed" : "alone", done);
+        const char *kind = NULL;
+        const double done = work(turn, (double)seconds, &kind);
+        printf("%s %.0f a second\n", kind, done);
         fflush(stdout);
     }
     return 0;

@@ -100,6 +100,7 @@ struct hak_hardened;
 struct hak_class_counts {
     _Atomic(uint64_t) refills;         // times that the magazine was empty
     _Atomic(uint64_t) refilled_blocks; // that it got then
+    _Atomic(uint64_t) returned_blocks; // that others sent back, a parcel counted as its first block
     _Atomic(uint64_t) spills;          // times that it was full and did not grow
     _Atomic(uint64_t) spilled_blocks;  // that it gave away, also when it was emptied unasked
     // Of what was handed out while the cache sampled (hak_sampler_counted).

@@ -262,6 +262,15 @@ static bool inbox_keep_locked(struct hak_cache *cache, void *block) HAK_REQUIRES
     return true;
 }
 
+// The owner gets a parcel back. By class these are counted roughly: one look for a parcel must do.
+static void count_returned(struct hak_cache *cache, const struct hak_parcel *parcel, uint32_t count)
+{
+    const uint32_t size_class = hak_map_entry(hak_place_load(&parcel->blocks[0])) - cache->tag;
+    if (size_class < HAK_SMALL_CLASSES) {
+        hak_count(&cache->class_counts[size_class].returned_blocks, count);
+    }
+}
+
 // `keep`: the caller is the owner, and its magazines come first.
 static void parcel_open_locked(struct hak_cache *self,
                                struct hak_cache *cache,
@@ -270,6 +279,9 @@ static void parcel_open_locked(struct hak_cache *self,
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
     hak_count(&cache->counts.opened_parcels, 1);
+    if (keep) {
+        count_returned(cache, parcel, count);
+    }
     for (uint32_t i = 0; i < count;) {
         const bool is_kept = keep && inbox_keep_locked(cache, hak_place_load(&parcel->blocks[i]));
         i += is_kept ? 1 : hak_inbox_route_row(self, cache, &parcel->blocks[i], count - i);

@@ -51,6 +51,11 @@ static size_t grown_by(unsigned index, uint32_t slots)
 // Of blocks that the grown magazines of all caches may hold, but those that sleep: the sweeper takes theirs.
 static _Atomic(size_t) grown_bytes;
 
+size_t hak_magazine_grown_bytes(void)
+{
+    return hak_load_relaxed(&grown_bytes);
+}
+
 static void count_grown(struct hak_cache *cache, size_t bytes)
 {
     hak_add_relaxed(&grown_bytes, bytes - cache->counted_bytes);

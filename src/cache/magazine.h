@@ -32,6 +32,8 @@ HAK_INTERNAL void hak_magazine_sleep(struct hak_cache *cache);
 // Magazines may hold less than before, or may grow no more: those that hold too much begin anew. The owner, with
 // the lock.
 HAK_INTERNAL void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+// What the grown magazines of all caches may hold, but those that sleep. Any thread.
+HAK_INTERNAL size_t hak_magazine_grown_bytes(void);
 // Companions serve the class from now on: put back what the magazine holds, and do without it.
 HAK_INTERNAL void hak_magazine_retire(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);

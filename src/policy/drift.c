@@ -12,7 +12,7 @@ static uint64_t sum_of(const struct hak_sizes *sizes)
 
 bool hak_sizes_tell(const struct hak_sizes *sizes)
 {
-    return sum_of(sizes) >= HAK_DRIFT_BLOCKS_LEAST;
+    return sizes->batches >= HAK_DRIFT_BATCHES_LEAST;
 }
 
 double hak_drift(const struct hak_sizes *before, const struct hak_sizes *now)
@@ -31,8 +31,8 @@ double hak_drift(const struct hak_sizes *before, const struct hak_sizes *now)
         const double apart = below < below_now ? below_now - below : below - below_now;
         distance = apart > distance ? apart : distance;
     }
-    // What chance exceeds one time in a hundred. Blocks come in batches, of which some tens make one.
+    // What chance exceeds one time in a hundred. Blocks of a batch are of one size: together they are one.
     const double critical_square =
-        HAK_DRIFT_SURE * HAK_DRIFT_SURE * HAK_DRIFT_BATCH * (1 / all_before + 1 / all_now);
+        HAK_DRIFT_SURE * HAK_DRIFT_SURE * (1 / (double)before->batches + 1 / (double)now->batches);
     return distance * distance > critical_square ? distance : 0;
 }

@@ -20,12 +20,12 @@ enum { HAK_DRIFT_SIZES = HAK_SMALL_CLASSES + HAK_LARGE_BINS + 1 }; // the last: 
 
 struct hak_sizes {
     uint64_t blocks[HAK_DRIFT_SIZES];
+    uint64_t batches; // in which they came
 };
 
-#define HAK_DRIFT_MUCH         0.4
-#define HAK_DRIFT_BLOCKS_LEAST 256  // of each histogram, for a judgement
-#define HAK_DRIFT_SURE         1.63 // of the statistic: exceeded by chance one time in a hundred
-#define HAK_DRIFT_BATCH        32   // blocks that come together count as one
+#define HAK_DRIFT_MUCH          0.4
+#define HAK_DRIFT_BATCHES_LEAST 32   // of each histogram, for a judgement
+#define HAK_DRIFT_SURE          1.63 // of the statistic: exceeded by chance one time in a hundred
 
 // Are there enough for a judgement?
 HAK_INTERNAL bool hak_sizes_tell(const struct hak_sizes *sizes);

@@ -20,14 +20,14 @@ static double mean_of(const struct hak_runner *runner)
     return runner->rounds > 0 ? runner->relative_sum / runner->rounds : 1;
 }
 
-// The variance of one round, of all runners together: each has too few for one of its own.
-static double round_variance(const struct hak_race *race)
+// Of one round, by those of a mask together: each has too few for a variance of its own.
+static double round_variance(const struct hak_race *race, uint32_t runners)
 {
     double sum = 0;
     uint32_t freedom = 0;
     for (uint32_t i = 0; i < race->count; i++) {
         const struct hak_runner *runner = &race->runners[i];
-        if (runner->rounds > 1) {
+        if ((runners >> i & 1) != 0 && runner->rounds > 1) {
             const double mean = mean_of(runner);
             sum += runner->relative_sum2 - mean * mean * runner->rounds;
             freedom += runner->rounds - 1;
@@ -79,12 +79,17 @@ static void play_game(struct hak_race *race,
     b->games++;
 }
 
+static uint32_t rounds_least(const struct hak_race *race)
+{
+    return race->is_quick ? 1 : HAK_RACE_ROUNDS_LEAST;
+}
+
 uint32_t hak_race_best(const struct hak_race *race)
 {
     uint32_t best = 0;
     for (uint32_t i = 1; i < race->count; i++) {
         const struct hak_runner *runner = &race->runners[i];
-        if (!runner->is_out && runner->rounds >= HAK_RACE_ROUNDS_LEAST &&
+        if (!runner->is_out && runner->rounds >= rounds_least(race) &&
             mean_of(runner) < mean_of(&race->runners[best])) {
             best = i;
         }
@@ -96,21 +101,29 @@ static double error_between(const struct hak_race *race, uint32_t a, uint32_t b)
 {
     const double rounds_a = race->runners[a].rounds > 0 ? race->runners[a].rounds : 1;
     const double rounds_b = race->runners[b].rounds > 0 ? race->runners[b].rounds : 1;
-    return SURE * hak_square_root(round_variance(race) * (1 / rounds_a + 1 / rounds_b));
+    // Those that are far dearer may be far noisier, too: they do not say how sure this is.
+    const double variance = round_variance(race, 1U | 1U << a | 1U << b);
+    return SURE * hak_square_root(variance * (1 / rounds_a + 1 / rounds_b));
 }
 
-// All that it goes further than have played, and none is worse than the baseline by a standard error.
+static bool is_admitted(const struct hak_race *race, uint32_t runner)
+{
+    return runner == 0 || (race->matter >> runner & 1) != 0;
+}
+
+// All that it goes further than, and that make a difference, have played, and none is worse than the baseline by
+// a standard error.
 static bool may_play(const struct hak_race *race, uint32_t runner)
 {
     for (uint32_t i = 0; i < race->count; i++) {
         const struct hak_runner *milder = &race->runners[i];
-        if ((race->milder[runner] >> i & 1) != 0 &&
+        if ((race->milder[runner] & race->matter) >> i & 1 &&
             (milder->rounds == 0 ||
              mean_of(milder) - mean_of(&race->runners[0]) > error_between(race, i, 0) / SURE)) {
             return false;
         }
     }
-    return !race->runners[runner].is_out;
+    return is_admitted(race, runner) && !race->runners[runner].is_out;
 }
 
 static void lap_start(struct hak_race *race)
@@ -140,6 +153,17 @@ void hak_race_start(struct hak_race *race, uint32_t count, const uint16_t *milde
     }
     lap_start(race);
     turn_start(race);
+}
+
+void hak_race_hurry(struct hak_race *race, double saved)
+{
+    race->is_quick = true;
+    race->purse = saved < HAK_RACE_SAVED ? saved : HAK_RACE_SAVED;
+}
+
+void hak_race_admit(struct hak_race *race, uint32_t runners)
+{
+    race->matter |= runners;
 }
 
 uint32_t hak_race_turn(const struct hak_race *race)
@@ -175,6 +199,10 @@ static double lap_median(const struct hak_race *race)
 
 static void lap_end(struct hak_race *race)
 {
+    race->laps++;
+    if (race->in_lap == 1) {
+        return; // the baseline alone is compared with nobody
+    }
     const double median = lap_median(race);
     for (uint32_t i = 0; i < race->turn_count; i++) {
         struct hak_runner *runner = &race->runners[race->turns[i].runner];
@@ -184,7 +212,7 @@ static void lap_end(struct hak_race *race)
         runner->relative_sum += relative;
         runner->relative_sum2 += relative * relative;
     }
-    const double noise = hak_square_root(2 * round_variance(race));
+    const double noise = hak_square_root(2 * round_variance(race, ~0U));
     for (uint32_t i = 0; i < race->turn_count; i++) {
         for (uint32_t j = i + 1; j < race->turn_count; j++) {
             if (race->turns[i].runner != race->turns[j].runner) {
@@ -192,7 +220,6 @@ static void lap_end(struct hak_race *race)
             }
         }
     }
-    race->laps++;
 }
 
 static bool is_beaten(const struct hak_race *race, uint32_t runner, uint32_t best)
@@ -220,7 +247,7 @@ static uint32_t drop_losers(struct hak_race *race)
         struct hak_runner *runner = &race->runners[i];
         runner->is_out |= is_beaten(race, i, best) || (race->milder[i] & harmful) != 0;
         harmful |= harm_of(race, i);
-        left += !runner->is_out;
+        left += is_admitted(race, i) && !runner->is_out;
     }
     return left;
 }
@@ -238,6 +265,13 @@ static void pay(struct hak_race *race, uint32_t runner, double score, uint32_t t
     race->ticks += ticks;
 }
 
+// A lap has ended, of which the first is the baseline's own.
+static bool is_decided(struct hak_race *race)
+{
+    const uint32_t left = drop_losers(race);
+    return race->ticks >= HAK_RACE_TICKS_LEAST && (left == 1 || race->is_quick);
+}
+
 bool hak_race_note(struct hak_race *race, double score, uint32_t ticks)
 {
     const uint32_t runner = hak_race_turn(race);
@@ -245,10 +279,11 @@ bool hak_race_note(struct hak_race *race, double score, uint32_t ticks)
     race->turns[race->turn_count++] = (struct hak_turn){runner, score};
     race->runners[runner].is_out |= ticks < HAK_ROUND_TICKS;
     race->place += !race->is_rest;
-    const bool is_late = race->ticks >= HAK_RACE_TICKS;
+    const bool is_late =
+        race->ticks >= (uint32_t)(race->is_quick ? HAK_RACE_TICKS_QUICK : HAK_RACE_TICKS);
     if (is_late || race->place == race->in_lap) {
         lap_end(race);
-        if (drop_losers(race) == 1 || is_late) {
+        if (is_decided(race) || is_late) {
             return true;
         }
         lap_start(race);
@@ -260,12 +295,15 @@ bool hak_race_note(struct hak_race *race, double score, uint32_t ticks)
 uint32_t hak_race_leader(const struct hak_race *race)
 {
     const uint32_t best = hak_race_best(race);
-    return is_beaten(race, 0, best) ? best : 0;
+    const bool wins = race->is_quick ? mean_of(&race->runners[best]) <
+                                           (1 - HAK_RACE_AHEAD) * mean_of(&race->runners[0])
+                                     : is_beaten(race, 0, best);
+    return wins ? best : 0;
 }
 
 void hak_race_gain(const struct hak_race *race, uint32_t runner, double *gain, double *interval)
 {
     const double baseline = mean_of(&race->runners[0]);
     *gain = (baseline - mean_of(&race->runners[runner])) / baseline;
-    *interval = error_between(race, 0, runner) / baseline;
+    *interval = runner == 0 ? 0 : error_between(race, 0, runner) / baseline;
 }

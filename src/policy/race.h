@@ -20,6 +20,9 @@
 // A strategy is out, too, when the best is better by more than chance: by twice the standard error of their
 // difference, after two rounds at least. (Maron and Moore, "Hoeffding races", 1994, with a normal bound.)
 // The race is over when one is left, or its time is; then the baseline wins unless it is beaten like that.
+// A quick race is over with the first lap, or in it, and its winner is who was ahead, for the canary (learner.h) to judge.
+//
+// Who makes no difference to what the program does (matters.h) does not play, until it does.
 #ifndef HAK_POLICY_RACE_H
 #define HAK_POLICY_RACE_H
 
@@ -31,11 +34,15 @@
 enum {
     HAK_RACE_MOST = 16,
     HAK_RACE_ROUNDS_LEAST = 2,
-    HAK_ROUND_TICKS = 2, // of the sweeper, of 100 ms
-    HAK_RACE_TICKS = 64, // with the canary's 24 (learner.h) less than ten seconds
+    HAK_ROUND_TICKS = 2,       // of the sweeper, of 100 ms
+    HAK_RACE_TICKS = 64,       // with the canary's 24 (learner.h) less than ten seconds
+    HAK_RACE_TICKS_LEAST = 10, // so long it waits for a strategy that matters
+    HAK_RACE_TICKS_QUICK = 14, // with the looks before it and the canary less than five seconds
 };
 #define HAK_RACE_BUDGET 0.01 // of the program's processor time
 #define HAK_RACE_STAKE  0.06 // ticks of it: more than chance makes of most programs' rounds
+#define HAK_RACE_SAVED  (3 * HAK_RACE_STAKE) // that a quick race may begin with
+#define HAK_RACE_AHEAD  0.05 // of the baseline's score: less, and a canary would hardly show it
 
 struct hak_runner {
     bool is_out;
@@ -54,13 +61,15 @@ struct hak_turn {
 struct hak_race {
     uint32_t count;         // the baseline is number 0
     const uint16_t *milder; // of each runner a mask of those that it goes further than
-    uint32_t laps;          // that are over
-    uint32_t ticks;         // likewise
-    uint32_t place;         // in the order of the present lap
-    uint32_t in_lap;        // places of it
-    bool is_rest;           // the baseline plays beside the order, until the purse has filled
-    double purse;           // ticks of the program's time that trying may cost now
-    double baseline;        // its recent score
+    uint32_t matter;        // a mask of those that make a difference
+    bool is_quick;
+    uint32_t laps;   // that are over
+    uint32_t ticks;  // likewise
+    uint32_t place;  // in the order of the present lap
+    uint32_t in_lap; // places of it
+    bool is_rest;    // the baseline plays beside the order, until the purse has filled
+    double purse;    // ticks of the program's time that trying may cost now
+    double baseline; // its recent score
     uint64_t random;
     uint32_t turn_count; // in the present lap
     uint8_t order[HAK_RACE_MOST];
@@ -76,6 +85,10 @@ HAK_INTERNAL void hak_race_start(struct hak_race *race,
                                  uint32_t count,
                                  const uint16_t *milder,
                                  uint64_t seed);
+// A later phase of the program: be quick, with a purse that was saved meanwhile.
+HAK_INTERNAL void hak_race_hurry(struct hak_race *race, double saved);
+// From the next lap on these play, too. Nobody does before, but the baseline.
+HAK_INTERNAL void hak_race_admit(struct hak_race *race, uint32_t runners);
 // Who plays the next round.
 HAK_INTERNAL uint32_t hak_race_turn(const struct hak_race *race);
 // After so many ticks of its round it has this score: is that enough?
@@ -86,7 +99,8 @@ HAK_INTERNAL bool hak_race_note(struct hak_race *race, double score, uint32_t ti
 HAK_INTERNAL uint32_t hak_race_best(const struct hak_race *race);
 // Who is ahead; over, the winner.
 HAK_INTERNAL uint32_t hak_race_leader(const struct hak_race *race);
-// How much better than the baseline it is, as a part of the score, and how sure: twice the standard error.
+// How much better than the baseline it is, as a part of the score, and how sure: twice the standard error; of the
+// baseline itself 0 and 0.
 HAK_INTERNAL void hak_race_gain(const struct hak_race *race,
                                 uint32_t runner,
                                 double *gain,

@@ -11,6 +11,7 @@
 #ifndef HAK_POLICY_SCORE_H
 #define HAK_POLICY_SCORE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -28,11 +29,17 @@ struct hak_round {
 #define HAK_GIB_IN_PROCESSORS 0.125
 #define HAK_IDLE_PART         20 // a program that works less than so much of a round has no score
 
+// Does the program work so little that a round says nothing?
+HAK_INLINE bool hak_is_idle(uint64_t processor_ns, uint64_t wall_ns)
+{
+    return processor_ns < wall_ns / HAK_IDLE_PART;
+}
+
 // Less is better; below 0: the program was idle, and the round says nothing.
 HAK_INLINE double hak_round_score(const struct hak_round *round)
 {
     const uint64_t overhead = round->allocator_ns + round->faults * HAK_FAULT_NS;
-    if (round->processor_ns < round->wall_ns / HAK_IDLE_PART) {
+    if (hak_is_idle(round->processor_ns, round->wall_ns)) {
         return -1;
     }
     const double work = round->processor_ns > overhead * 8 / 7

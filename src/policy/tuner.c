@@ -4,10 +4,12 @@
 #include "base/bits.h"
 #include "base/timing.h"
 #include "cache/large.h"
+#include "cache/magazine.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
 #include "os/os.h"
 #include "policy/decisions.h"
+#include "policy/matters.h"
 #include "policy/trial.h"
 #include "slab/arena.h"
 
@@ -78,19 +80,31 @@ static uint64_t allocator_cycles(void)
     return cycles;
 }
 
-static void read_sizes(struct hak_sizes *sizes)
+static void read_work(struct hak_counters *counters)
 {
-    *sizes = (struct hak_sizes){{0}};
+    struct hak_sizes *sizes = &counters->sizes;
+    *sizes = (struct hak_sizes){.batches = 0};
+    counters->slow_calls = 0;
+    counters->sent_parcels = 0;
     struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {
         for (unsigned i = 0; i < HAK_SMALL_CLASSES; i++) {
-            sizes->blocks[i] += hak_load_relaxed(&cache->class_counts[i].refilled_blocks);
+            const struct hak_class_counts *counts = &cache->class_counts[i];
+            sizes->blocks[i] += hak_load_relaxed(&counts->refilled_blocks) +
+                                hak_load_relaxed(&counts->returned_blocks);
+            sizes->batches += hak_load_relaxed(&counts->refills);
+            counters->slow_calls += hak_load_relaxed(&counts->spills);
         }
+        counters->sent_parcels += hak_load_relaxed(&cache->counts.sent_parcels);
     }
+    counters->slow_calls += sizes->batches + counters->sent_parcels;
     for (unsigned i = 0; i <= HAK_LARGE_BINS; i++) {
-        sizes->blocks[HAK_SMALL_CLASSES + i] = hak_load_relaxed(&hak_large_counts[i]);
+        const uint64_t blocks = hak_load_relaxed(&hak_large_counts[i]);
+        sizes->blocks[HAK_SMALL_CLASSES + i] = blocks;
+        sizes->batches += blocks;
     }
+    counters->maps = hak_load_relaxed(&hak_os_counts.maps);
 }
 
 static void read_counters(struct hak_counters *counters)
@@ -106,7 +120,7 @@ static void round_start(void)
     hak_tuner.ticks = 0;
     apply(hak_tuner.learner.strategy);
     read_counters(&hak_tuner.before);
-    read_sizes(&hak_tuner.before.sizes);
+    read_work(&hak_tuner.before);
 }
 
 static void log_decision(void)
@@ -143,15 +157,45 @@ static void round_read(void)
     hak_tuner.score = hak_round_score(&hak_tuner.round);
 }
 
+// A mask of the strategies that could have made a difference in the round.
+static uint32_t what_matters(const struct hak_counters *now)
+{
+    const struct hak_counters *before = &hak_tuner.before;
+    const struct hak_activity activity = {
+        .wall_ns = now->wall_ns - before->wall_ns,
+        .processor_ns = now->processor_ns - before->processor_ns,
+        .faults = now->faults - before->faults,
+        .slow_calls = now->slow_calls - before->slow_calls,
+        .sent_parcels = now->sent_parcels - before->sent_parcels,
+        .maps = now->maps - before->maps,
+        .waiting_bytes = hak_load_relaxed(&hak_arena.dirty_bytes),
+        .magazine_bytes = hak_magazine_grown_bytes(),
+    };
+    uint32_t matter = 0;
+    for (unsigned i = 0; i < SETTINGS && settings[i].strategy < HAK_STRATEGIES_TRIED; i++) {
+        const uint32_t option = settings[i].option;
+        const bool may_set = hak_option_source_of(option_of(option)) <= HAK_FROM_LEARNER;
+        const uint64_t baseline = hak_tuner.baseline[option];
+        if (may_set && hak_option_matters(option, settings[i].value, baseline, &activity)) {
+            matter |= 1U << settings[i].strategy;
+        }
+    }
+    return matter;
+}
+
 static void round_end(void)
 {
-    struct hak_sizes sizes;
-    read_sizes(&sizes);
+    struct hak_counters now;
+    read_counters(&now);
+    read_work(&now);
+    struct hak_sizes *sizes = &now.sizes;
     for (unsigned i = 0; i < HAK_DRIFT_SIZES; i++) {
-        sizes.blocks[i] -= hak_tuner.before.sizes.blocks[i];
+        sizes->blocks[i] -= hak_tuner.before.sizes.blocks[i];
     }
+    sizes->batches -= hak_tuner.before.sizes.batches;
     const uint32_t decided = hak_tuner.learner.decided;
-    hak_learner_note(&hak_tuner.learner, hak_tuner.score, hak_tuner.ticks, &sizes);
+    hak_learner_note(
+        &hak_tuner.learner, hak_tuner.score, hak_tuner.ticks, sizes, what_matters(&now));
     if (hak_tuner.learner.decided != decided) {
         log_decision();
     }

@@ -20,6 +20,9 @@ struct hak_counters {
     uint64_t processor_ns;
     uint64_t faults;
     uint64_t allocator_cycles;
+    uint64_t slow_calls; // this and what follows as at the start of the round only
+    uint64_t sent_parcels;
+    uint64_t maps;
     struct hak_sizes sizes;
 };
 

@@ -1,10 +1,13 @@
 // The learner freezes what wins, doubts it in a canary, sleeps while the sizes stay, and begins anew when they
-// drift; noise in the sizes is no drift, and an idle program teaches nothing. It has decided within ten seconds.
+// drift; noise in the sizes is no drift, and an idle program teaches nothing. It has decided within ten seconds, in a later
+// phase within five; what does not matter to the program is not tried.
 #include "../unit.h"
 #include "policy/learner.h"
 #include "policy/score.h"
 
 enum { STRATEGIES = 14, ROUNDS_MOST = 200, SEEDS = 200, TICKS_MOST = 92 };
+
+enum { ALL = (1 << STRATEGIES) - 1, FEW = 0x3e }; // masks of strategies that matter
 
 static const uint16_t no_steps[HAK_RACE_MOST];
 
@@ -19,7 +22,7 @@ static double noise(void)
 // Some thousand blocks around a size, with chance in the counts.
 static struct hak_sizes sizes_around(unsigned size_class)
 {
-    struct hak_sizes sizes = {{0}};
+    struct hak_sizes sizes = {.batches = 256};
     for (unsigned i = 0; i < 8; i++) {
         sizes.blocks[size_class + i] = (uint64_t)(1000 * (1 + 0.3 * noise()));
     }
@@ -31,6 +34,7 @@ struct world {
     double gain;   // over the others
     unsigned size_class;
     double noise_part;
+    unsigned matter; // a mask of strategies
 };
 
 // The allocator takes a sixth of the time. Returns the ticks.
@@ -43,7 +47,7 @@ static unsigned play_round(struct hak_learner *learner, const struct world *worl
     while (!hak_learner_is_enough(learner, score, ticks)) {
         ticks++;
     }
-    hak_learner_note(learner, score, ticks, &sizes);
+    hak_learner_note(learner, score, ticks, &sizes, world->matter);
     return ticks;
 }
 
@@ -61,7 +65,7 @@ static void what_wins_is_kept_within_its_time(void)
     unsigned right = 0;
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         struct hak_learner learner;
-        const struct world world = {1 + seed % (STRATEGIES - 1), 0.2, 4, 0.05};
+        const struct world world = {1 + seed % (STRATEGIES - 1), 0.2, 4, 0.05, ALL};
         hak_learner_start(&learner, STRATEGIES, no_steps);
         play_until_frozen(&learner, &world);
         right += learner.now.winner == world.best && learner.strategy == world.best;
@@ -74,7 +78,7 @@ static void luck_does_not_pass_the_canary(void)
     unsigned wrong = 0;
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         struct hak_learner learner;
-        const struct world world = {0, 0, 4, 0.2};
+        const struct world world = {0, 0, 4, 0.2, ALL};
         hak_learner_start(&learner, STRATEGIES, no_steps);
         play_until_frozen(&learner, &world);
         wrong += learner.now.winner != 0;
@@ -85,7 +89,7 @@ static void luck_does_not_pass_the_canary(void)
 static void a_drift_opens_it_again_and_chance_does_not(void)
 {
     struct hak_learner learner;
-    struct world world = {3, 0.2, 4, 0.05};
+    struct world world = {3, 0.2, 4, 0.05, ALL};
     hak_learner_start(&learner, STRATEGIES, no_steps);
     play_until_frozen(&learner, &world);
     for (unsigned i = 0; i < 1000; i++) {
@@ -112,7 +116,8 @@ static void a_drift_opens_it_again_and_chance_does_not(void)
 static void what_was_learned_of_a_phase_is_back_with_it(void)
 {
     struct hak_learner learner;
-    struct world worlds[] = {{3, 0.2, 4, 0.05}, {7, 0.2, 30, 0.05}, {0, 0, 50, 0.05}};
+    struct world worlds[] = {
+        {3, 0.2, 4, 0.05, ALL}, {7, 0.2, 30, 0.05, ALL}, {0, 0, 50, 0.05, ALL}};
     hak_learner_start(&learner, STRATEGIES, no_steps);
     for (unsigned turn = 0; turn < 9; turn++) {
         const struct world *world = &worlds[turn % 3];
@@ -135,14 +140,14 @@ static void what_was_learned_of_a_phase_is_back_with_it(void)
 static void a_race_is_left_for_a_phase_that_is_known(void)
 {
     struct hak_learner learner;
-    const struct world there = {3, 0.2, 4, 0.05};
-    const struct world elsewhere = {7, 0.2, 30, 0.05};
+    const struct world there = {3, 0.2, 4, 0.05, ALL};
+    const struct world elsewhere = {7, 0.2, 30, 0.05, ALL};
     hak_learner_start(&learner, STRATEGIES, no_steps);
     play_until_frozen(&learner, &there);
     while (learner.races < 2) {
         play_round(&learner, &elsewhere);
     }
-    for (unsigned rounds = 0; rounds < 12; rounds++) {
+    for (unsigned rounds = 0; rounds < 3; rounds++) {
         play_round(&learner, &elsewhere);
     }
     UNIT_EQUAL(learner.state, HAK_LEARNER_LEARNING);
@@ -159,8 +164,8 @@ static void a_race_is_left_for_a_phase_that_is_known(void)
 static void a_lesson_is_replaced_by_a_later_one(void)
 {
     struct hak_learner learner;
-    struct world there = {3, 0.2, 4, 0.02};
-    const struct world elsewhere = {7, 0.2, 30, 0.02};
+    struct world there = {3, 0.2, 4, 0.02, ALL};
+    const struct world elsewhere = {7, 0.2, 30, 0.02, ALL};
     hak_learner_start(&learner, STRATEGIES, no_steps);
     play_until_frozen(&learner, &there);
     there.best = 0;
@@ -182,7 +187,7 @@ static void a_lesson_is_replaced_by_a_later_one(void)
 static void after_a_while_a_canary_looks_again(void)
 {
     struct hak_learner learner;
-    struct world world = {3, 0.2, 4, 0.02};
+    struct world world = {3, 0.2, 4, 0.02, ALL};
     hak_learner_start(&learner, STRATEGIES, no_steps);
     play_until_frozen(&learner, &world);
     UNIT_EQUAL(learner.now.winner, 3);
@@ -201,9 +206,9 @@ static void an_idle_program_teaches_nothing(void)
     struct hak_learner learner;
     hak_learner_start(&learner, STRATEGIES, no_steps);
     const uint32_t first = learner.strategy;
-    const struct hak_sizes none = {{0}};
+    const struct hak_sizes none = {.batches = 0};
     for (unsigned i = 0; i < 1000; i++) {
-        hak_learner_note(&learner, -1, HAK_ROUND_TICKS, &none);
+        hak_learner_note(&learner, -1, HAK_ROUND_TICKS, &none, ALL);
     }
     UNIT_EQUAL(learner.state, HAK_LEARNER_LEARNING);
     UNIT_EQUAL(learner.strategy, first);
@@ -233,6 +238,75 @@ static void a_score_counts_time_faults_and_memory(void)
     UNIT_CHECK(hak_round_score(&more) > 1);
 }
 
+// Until the learner has decided for the other world it has five seconds, and the same certainty.
+static unsigned quick_decisions_for(unsigned best, double gain, double noise_part)
+{
+    enum { QUICK_TICKS_MOST = 48 };
+    unsigned decisions = 0;
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        struct hak_learner learner;
+        const struct world before = {0, 0, 4, 0.05, 0};
+        const struct world after = {best, gain, 30, noise_part, FEW};
+        hak_learner_start(&learner, STRATEGIES, no_steps);
+        play_until_frozen(&learner, &before);
+        for (unsigned i = 0; i < 100 + seed; i++) {
+            play_round(&learner, &before);
+        }
+        unsigned ticks = 0;
+        while (learner.races < 2 || learner.state != HAK_LEARNER_FROZEN) {
+            ticks += play_round(&learner, &after);
+            UNIT_CHECK(ticks <= QUICK_TICKS_MOST);
+        }
+        decisions += learner.strategy == best;
+    }
+    return decisions;
+}
+
+static void a_later_phase_is_decided_within_five_seconds(void)
+{
+    UNIT_CHECK(quick_decisions_for(3, 0.2, 0.05) >= SEEDS * 95 / 100);
+    UNIT_CHECK(quick_decisions_for(0, 0, 0.2) >= SEEDS * 95 / 100);
+}
+
+// What is in force stays in a phase in which no strategy could gain anything, whatever its sizes are.
+static void while_nothing_matters_nothing_is_learned(void)
+{
+    struct hak_learner learner;
+    const struct world busy = {3, 0.2, 4, 0.02, FEW};
+    const struct world quiet = {0, 0, 30, 0.02, 0};
+    hak_learner_start(&learner, STRATEGIES, no_steps);
+    play_until_frozen(&learner, &busy);
+    for (unsigned i = 0; i < 1000; i++) {
+        play_round(&learner, &quiet);
+        UNIT_EQUAL(learner.strategy, 3);
+    }
+    play_round(&learner, &busy);
+    UNIT_EQUAL(learner.races, 1);
+    UNIT_EQUAL(learner.recalled, 0);
+}
+
+// A program that begins to hand blocks over, say, and asks for the same sizes.
+static void what_matters_anew_is_tried(void)
+{
+    struct hak_learner learner;
+    const struct world before = {0, 0, 4, 0.02, 1 << 2};
+    const struct world after = {3, 0.2, 4, 0.02, FEW};
+    hak_learner_start(&learner, STRATEGIES, no_steps);
+    play_until_frozen(&learner, &before);
+    UNIT_EQUAL(learner.strategy, 0);
+    for (unsigned rounds = 0; learner.races < 2; rounds++) {
+        UNIT_CHECK(rounds <= HAK_DRIFT_ROUNDS * (HAK_DRIFT_LOOKS + 1));
+        play_round(&learner, &after);
+    }
+    play_until_frozen(&learner, &after);
+    UNIT_EQUAL(learner.strategy, 3);
+    for (unsigned i = 0; i < 100; i++) {
+        play_round(&learner, &before); // less matters: no reason to learn
+    }
+    UNIT_EQUAL(learner.races, 2);
+    UNIT_EQUAL(learner.lesson_count, 1);
+}
+
 int main(void)
 {
     what_wins_is_kept_within_its_time();
@@ -242,6 +316,9 @@ int main(void)
     a_race_is_left_for_a_phase_that_is_known();
     a_lesson_is_replaced_by_a_later_one();
     after_a_while_a_canary_looks_again();
+    a_later_phase_is_decided_within_five_seconds();
+    while_nothing_matters_nothing_is_learned();
+    what_matters_anew_is_tried();
     an_idle_program_teaches_nothing();
     a_score_counts_time_faults_and_memory();
     return 0;

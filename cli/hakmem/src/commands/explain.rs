@@ -151,11 +151,13 @@ fn outcome(decision: &Decision, settings: &[Setting]) -> String {
         strategy.unwrap_or_else(|| option.map_or_else(|| value.to_string(), |one| one.text(value)))
     };
     let (first, second) = (name(0), name(1));
+    if decision.kind == "learner" && first == second {
+        return format!("{first} stays: no other that matters was ahead");
+    }
     let verdict = match decision.verdict.as_str() {
-        "first" if decision.kind == "learner" => match first == second {
-            true => format!("{first} stays"),
-            false => format!("{first} stays, for no sure gain by {second}"),
-        },
+        "first" if decision.kind == "learner" => {
+            format!("{first} stays, for no sure gain by {second}")
+        }
         "first" => format!("{first} costs less than {second}"),
         "second" => format!("{second} costs less than {first}"),
         "same" => format!("{first} and {second} cost the same"),

@@ -1,0 +1,49 @@
+// matters.c -- see matters.h.
+#include "policy/matters.h"
+
+#include "base/options.h"
+#include "policy/score.h"
+
+static bool is_much(const struct hak_activity *activity, double cost_ns)
+{
+    return cost_ns >= HAK_MATTERS_LEAST * (double)activity->processor_ns;
+}
+
+static double fault_ns(const struct hak_activity *activity)
+{
+    return (double)activity->faults * HAK_FAULT_NS;
+}
+
+// As a processor's time, by what it has cost to have had it for so long.
+static double waiting_ns(const struct hak_activity *activity)
+{
+    const double gib = (double)activity->waiting_bytes / (1 << 30);
+    return gib * HAK_GIB_IN_PROCESSORS * (double)activity->processor_ns;
+}
+
+static double slow_ns(const struct hak_activity *activity)
+{
+    return (double)activity->slow_calls * HAK_SLOW_CALL_NS;
+}
+
+bool hak_option_matters(uint32_t option,
+                        uint64_t value,
+                        uint64_t baseline,
+                        const struct hak_activity *activity)
+{
+    if (hak_is_idle(activity->processor_ns, activity->wall_ns)) {
+        return false;
+    }
+    switch (option) {
+    case HAK_OPTION_IS_parcel_bytes:
+        return activity->sent_parcels > 0 && is_much(activity, slow_ns(activity));
+    case HAK_OPTION_IS_magazine_bytes:
+        // A higher bound, when they come near to what they have; a lower one, when they are above it.
+        return activity->magazine_bytes > (value > baseline ? baseline / 2 : value) &&
+               is_much(activity, slow_ns(activity));
+    case HAK_OPTION_IS_huge_start_bytes:
+        return activity->maps > 0 && is_much(activity, fault_ns(activity));
+    default: // what waits, and for how long
+        return is_much(activity, fault_ns(activity) + waiting_ns(activity));
+    }
+}

@@ -16,7 +16,7 @@
 
 enum {
     BATCH = 64,
-    QUEUE_BATCHES = 128,
+    QUEUE_BATCHES = 32,
     MESSAGE_LEAST = 16,
     MESSAGE_MOST = 1024,
     SLOTS_MOST = 4096,

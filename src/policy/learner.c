@@ -11,7 +11,7 @@ static void sizes_add(struct hak_sizes *sum, const struct hak_sizes *more)
 
 static void look_start(struct hak_learner *learner)
 {
-    learner->recent = (struct hak_look){.matter = ~0U};
+    learner->recent = (struct hak_look){.rounds = 0};
 }
 
 static void learn(struct hak_learner *learner, uint32_t strategies, const uint16_t *milder)
@@ -29,8 +29,8 @@ static void learn_again(struct hak_learner *learner, const struct hak_look *look
     learn(learner, learner->race.count, learner->race.milder);
     learner->now.sizes = look->sizes;
     learner->now.matter = look->matter;
-    hak_race_hurry(&learner->race, learner->saved);
-    hak_race_admit(&learner->race, look->matter);
+    hak_race_hurry(&learner->race, look->matter, learner->saved);
+    learner->strategy = hak_race_turn(&learner->race);
     learner->saved = 0;
 }
 
@@ -123,7 +123,7 @@ static void canary_judge(struct hak_learner *learner)
     now->gain = mean;
     now->interval =
         (is_last ? HAK_CANARY_SURE : HAK_CANARY_SURE_FEW) * hak_square_root(variance / pairs);
-    if (is_last || now->gain > now->interval) {
+    if (is_last || now->gain > now->interval || now->gain < 0) {
         freeze(learner, now->gain > now->interval ? now->winner : 0);
     }
 }
@@ -146,8 +146,9 @@ static void note_canary(struct hak_learner *learner, double score)
     }
 }
 
-// Does the program do something else than what is learned, or was? While nothing matters, what is in force may stay. What
-// the program does is added up while it is learned, but for what may be the next phase.
+// Does the program do something else than what is learned, or was? A look in which nothing mattered does not tell,
+// and after two of them what is in force may stay. What the program does is added up while it is learned, but for
+// what may be the next phase.
 static bool has_drifted(struct hak_learner *learner)
 {
     const struct hak_look *recent = &learner->recent;
@@ -155,8 +156,15 @@ static bool has_drifted(struct hak_learner *learner)
     learner->drift = hak_drift(&learner->now.sizes, &recent->sizes);
     const bool is_other = learner->drift > HAK_DRIFT_MUCH ||
                           (is_frozen && (recent->matter & ~learner->now.matter) != 0);
-    learner->drift_looks = is_other && recent->matter != 0 ? learner->drift_looks + 1 : 0;
-    if (!is_other && !is_frozen && recent->matter != 0) {
+    learner->quiet_looks = recent->matter == 0 ? learner->quiet_looks + 1 : 0;
+    if (learner->quiet_looks == HAK_DRIFT_LOOKS) {
+        learner->drift_looks = 0;
+    }
+    if (learner->quiet_looks > 0) {
+        return false;
+    }
+    learner->drift_looks = is_other ? learner->drift_looks + 1 : 0;
+    if (!is_other && !is_frozen) {
         sizes_add(&learner->now.sizes, &recent->sizes);
     }
     return learner->drift_looks == HAK_DRIFT_LOOKS;
@@ -186,7 +194,7 @@ static bool look(struct hak_learner *learner, const struct hak_sizes *sizes, uin
 {
     struct hak_look *recent = &learner->recent;
     sizes_add(&recent->sizes, sizes);
-    recent->matter &= matter;
+    recent->matter |= matter;
     if (++recent->rounds < HAK_DRIFT_ROUNDS || !hak_sizes_tell(&recent->sizes)) {
         return false;
     }

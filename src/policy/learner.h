@@ -7,7 +7,8 @@
 // canary     the winner and the baseline take turns: what won by luck, or only while others disturbed it, is
 //            found out. It is kept if it is still ahead, beyond chance: by the paired differences of six
 //            rounds each, at one chance in a hundred (Student's t, 3.36 for five degrees of freedom), or of four
-//            at one in two hundred (5.84 for three).
+//            at one in two hundred (5.84 for three); and
+//            after four it may have failed.
 // frozen     the winner stays. After a while a canary looks whether it still wins.
 //
 // The distribution of sizes is watched: when it drifts to where it was before, what was decided then is back at
@@ -58,7 +59,7 @@ enum { HAK_LESSONS = 4 }; // kept, the latest: phases that a program goes throug
 struct hak_look {
     uint32_t rounds;
     struct hak_sizes sizes;
-    uint32_t matter; // a mask of the strategies that mattered in all of its rounds
+    uint32_t matter; // a mask of the strategies that mattered in it
 };
 
 struct hak_learner {
@@ -66,6 +67,7 @@ struct hak_learner {
     uint32_t strategy;    // in force
     uint32_t rounds;      // in this state
     uint32_t drift_looks; // in a row that have shown a drift
+    uint32_t quiet_looks; // in a row in which nothing mattered
     uint32_t races;       // begun
     uint32_t decided;     // times that something was, or was recalled
     uint32_t recalled;    // of them, when the sizes had drifted to where they were before

@@ -138,6 +138,12 @@ static void lap_start(struct hak_race *race)
             race->order[other] = (uint8_t)i;
         }
     }
+    for (uint32_t i = 1; i < race->in_lap && race->ticks == 0; i++) {
+        if (race->order[i] == 0) { // the others' costs are told by the baseline's: it begins
+            race->order[i] = race->order[0];
+            race->order[0] = 0;
+        }
+    }
 }
 
 static void turn_start(struct hak_race *race)
@@ -155,10 +161,13 @@ void hak_race_start(struct hak_race *race, uint32_t count, const uint16_t *milde
     turn_start(race);
 }
 
-void hak_race_hurry(struct hak_race *race, double saved)
+void hak_race_hurry(struct hak_race *race, uint32_t runners, double saved)
 {
     race->is_quick = true;
+    race->matter = runners;
     race->purse = saved < HAK_RACE_SAVED ? saved : HAK_RACE_SAVED;
+    lap_start(race);
+    turn_start(race);
 }
 
 void hak_race_admit(struct hak_race *race, uint32_t runners)
@@ -265,11 +274,13 @@ static void pay(struct hak_race *race, uint32_t runner, double score, uint32_t t
     race->ticks += ticks;
 }
 
-// A lap has ended, of which the first is the baseline's own.
+// A lap has ended.
 static bool is_decided(struct hak_race *race)
 {
     const uint32_t left = drop_losers(race);
-    return race->ticks >= HAK_RACE_TICKS_LEAST && (left == 1 || race->is_quick);
+    const bool is_lap_left =
+        race->ticks + HAK_ROUND_TICKS * race->in_lap <= (uint32_t)HAK_RACE_TICKS_QUICK;
+    return (left == 1 && race->ticks >= HAK_RACE_TICKS_LEAST) || (race->is_quick && !is_lap_left);
 }
 
 bool hak_race_note(struct hak_race *race, double score, uint32_t ticks)

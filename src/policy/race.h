@@ -20,7 +20,8 @@
 // A strategy is out, too, when the best is better by more than chance: by twice the standard error of their
 // difference, after two rounds at least. (Maron and Moore, "Hoeffding races", 1994, with a normal bound.)
 // The race is over when one is left, or its time is; then the baseline wins unless it is beaten like that.
-// A quick race is over with the first lap, or in it, and its winner is who was ahead, for the canary (learner.h) to judge.
+// A quick race has as many laps as its time is enough for, one at least, and its winner is who was ahead, for the
+// canary (learner.h) to judge.
 //
 // Who makes no difference to what the program does (matters.h) does not play, until it does.
 #ifndef HAK_POLICY_RACE_H
@@ -37,12 +38,12 @@ enum {
     HAK_ROUND_TICKS = 2,       // of the sweeper, of 100 ms
     HAK_RACE_TICKS = 64,       // with the canary's 24 (learner.h) less than ten seconds
     HAK_RACE_TICKS_LEAST = 10, // so long it waits for a strategy that matters
-    HAK_RACE_TICKS_QUICK = 14, // with the looks before it and the canary less than five seconds
+    HAK_RACE_TICKS_QUICK = 16, // with the looks before it and the canary less than five seconds
 };
 #define HAK_RACE_BUDGET 0.01 // of the program's processor time
 #define HAK_RACE_STAKE  0.06 // ticks of it: more than chance makes of most programs' rounds
 #define HAK_RACE_SAVED  (3 * HAK_RACE_STAKE) // that a quick race may begin with
-#define HAK_RACE_AHEAD  0.05 // of the baseline's score: less, and a canary would hardly show it
+#define HAK_RACE_AHEAD  0.02                 // of the baseline's score: less is not worth a canary
 
 struct hak_runner {
     bool is_out;
@@ -85,8 +86,9 @@ HAK_INTERNAL void hak_race_start(struct hak_race *race,
                                  uint32_t count,
                                  const uint16_t *milder,
                                  uint64_t seed);
-// A later phase of the program: be quick, with a purse that was saved meanwhile.
-HAK_INTERNAL void hak_race_hurry(struct hak_race *race, double saved);
+// It has just been started, for a later phase of the program: be quick, with these runners (a mask) and a purse
+// that was saved meanwhile.
+HAK_INTERNAL void hak_race_hurry(struct hak_race *race, uint32_t runners, double saved);
 // From the next lap on these play, too. Nobody does before, but the baseline.
 HAK_INTERNAL void hak_race_admit(struct hak_race *race, uint32_t runners);
 // Who plays the next round.

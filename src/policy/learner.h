@@ -7,8 +7,7 @@
 // canary     the winner and the baseline take turns: what won by luck, or only while others disturbed it, is
 //            found out. It is kept if it is still ahead, beyond chance: by the paired differences of six
 //            rounds each, at one chance in a hundred (Student's t, 3.36 for five degrees of freedom), or of four
-//            at one in two hundred (5.84 for three); and
-//            after four it may have failed.
+//            at one in two hundred (5.84 for three). It has failed if it is behind after four.
 // frozen     the winner stays. After a while a canary looks whether it still wins.
 //
 // The distribution of sizes is watched: when it drifts to where it was before, what was decided then is back at

@@ -6,8 +6,8 @@
     bench/micro/policies.py learning [PAIRS]  programs that end before or when the learner has decided: processor time and
                                               page faults with it by without
     bench/micro/policies.py decided [RUNS]    on four workloads, after how many seconds the learner decides, and what
-    bench/micro/policies.py turns [TURNS]     a program that changes every eight seconds, between three kinds of work: how long after a change
-                                              the learner has decided, or recalled, what
+    bench/micro/policies.py turns [TURNS]     a program that changes every eight seconds, between three kinds of work: how
+                                              long after a change the learner has decided, or recalled, what
     bench/micro/policies.py frozen [SECONDS]  processor time of the sweeper's thread, where the learner lives, without it
                                               and once it has decided
 

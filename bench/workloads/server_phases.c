@@ -16,6 +16,10 @@
 #include <stdio.h>
 #include <time.h>
 
+#define USAGE                                                                  \
+    "server_phases [requests in the rush] [rushes] [milliseconds afterwards] " \
+    "[passes over a piece] [handlers] [seed]"
+
 enum {
     PIECES = 16,       // of a request
     SIZE_MIN = 32,     // of a piece or an entry
@@ -188,11 +192,7 @@ static void handler_end(struct server *server, pthread_t handler)
 
 int main(int argc, char **argv)
 {
-    struct args args = args_begin(argc,
-                                  argv,
-                                  "server_phases [requests in the rush] [rushes] [milliseconds "
-                                  "afterwards] [passes over a piece] "
-                                  "[handlers] [seed]");
+    struct args args = args_begin(argc, argv, USAGE);
     uint64_t rush = args_number(&args, "requests", 20000, 100, UNDER_WAY_MAX);
     uint64_t rushes = args_number(&args, "rushes", 3, 1, 1000);
     uint64_t after_ms = args_number(&args, "milliseconds", 2500, 0, 1000000);

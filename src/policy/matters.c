@@ -17,8 +17,7 @@ static double fault_ns(const struct hak_activity *activity)
 // As a processor's time, by what it has cost to have had it for so long.
 static double waiting_ns(const struct hak_activity *activity)
 {
-    const double gib = (double)activity->waiting_bytes / (1 << 30);
-    return gib * HAK_GIB_IN_PROCESSORS * (double)activity->processor_ns;
+    return hak_memory_cost(activity->waiting_bytes) * (double)activity->processor_ns;
 }
 
 static double slow_ns(const struct hak_activity *activity)

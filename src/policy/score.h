@@ -35,6 +35,12 @@ HAK_INLINE bool hak_is_idle(uint64_t processor_ns, uint64_t wall_ns)
     return processor_ns < wall_ns / HAK_IDLE_PART;
 }
 
+// What it costs to have so much memory resident, in processors.
+HAK_INLINE double hak_memory_cost(uint64_t bytes)
+{
+    return (double)bytes / (1 << 30) * HAK_GIB_IN_PROCESSORS;
+}
+
 // Less is better; below 0: the program was idle, and the round says nothing.
 HAK_INLINE double hak_round_score(const struct hak_round *round)
 {
@@ -45,8 +51,7 @@ HAK_INLINE double hak_round_score(const struct hak_round *round)
     const double work = round->processor_ns > overhead * 8 / 7
                             ? (double)(round->processor_ns - overhead)
                             : (double)round->processor_ns / 8;
-    const double gib = (double)round->resident_bytes / (1 << 30);
-    return (double)overhead / work + gib * HAK_GIB_IN_PROCESSORS;
+    return (double)overhead / work + hak_memory_cost(round->resident_bytes);
 }
 
 #endif

@@ -62,14 +62,20 @@ static void all_cost(struct game *game, double cost)
     }
 }
 
+static struct game game_of_one_best(unsigned best, double noise_part)
+{
+    struct game game = {.noise_part = noise_part};
+    all_cost(&game, 1.25);
+    game.costs[best] = 1;
+    return game;
+}
+
 static void the_best_wins(void)
 {
     unsigned right = 0;
     for (unsigned i = 0; i < RACES; i++) {
         const unsigned best = i % RUNNERS;
-        struct game game = {.noise_part = 0.07};
-        all_cost(&game, 1.25);
-        game.costs[best] = 1;
+        struct game game = game_of_one_best(best, 0.07);
         struct hak_race race;
         hak_race_start(&race, RUNNERS, no_steps, i);
         hak_race_admit(&race, ~0U);
@@ -203,9 +209,7 @@ static void a_quick_race_finds_who_is_far_ahead(void)
     unsigned right = 0;
     for (unsigned i = 0; i < RACES; i++) {
         const unsigned best = i % FEW;
-        struct game game = {.noise_part = 0.05};
-        all_cost(&game, 1.25);
-        game.costs[best] = 1;
+        struct game game = game_of_one_best(best, 0.05);
         struct hak_race race;
         hak_race_start(&race, FEW, no_steps, i);
         hak_race_hurry(&race, ~0U, 1);

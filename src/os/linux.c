@@ -245,53 +245,6 @@ size_t hak_os_resident_bytes(void)
     return pages * hak_os_page_bytes();
 }
 
-// Clear the pages of one stretch that `entries`, words of /proc/self/pagemap, say are there:
-// bit 63 present, bit 62 swapped out (Documentation/admin-guide/mm/pagemap.rst).
-static void clear_present(char *start, size_t bytes, const uint64_t *entries)
-{
-    const size_t page = hak_os_page_bytes();
-    for (size_t done = 0; done < bytes; done += page) {
-        const size_t part = bytes - done < page ? bytes - done : page;
-        if ((entries[done / page] >> 62) != 0) {
-            memset(start + done, 0, part);
-        }
-    }
-}
-
-// The entries of `pages` pages from the one that `address` lies in. False when they cannot be read.
-static bool read_pagemap(long file, const void *address, size_t pages, uint64_t *entries)
-{
-    const long wanted = (long)(pages * sizeof *entries);
-    const long offset = (long)((uintptr_t)address / hak_os_page_bytes() * sizeof *entries);
-    return hak_syscall(SYS_pread64, file, (long)entries, wanted, offset, 0, 0) == wanted;
-}
-
-void hak_os_clear(void *start, size_t bytes)
-{
-    uint64_t entries[256]; // 1 MiB at a time with pages of 4 KiB
-    const size_t page = hak_os_page_bytes();
-    const size_t stretch = sizeof entries / sizeof entries[0] * page;
-    const long file = hak_syscall(
-        SYS_openat, AT_FDCWD, (long)"/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-    // An emulator shows its own pages there, which may be of another size: what was just written has
-    // to be present.
-    entries[0] = 0;
-    const bool is_ours = !hak_call_failed(file) && read_pagemap(file, entries, 1, entries) &&
-                         (entries[0] >> 62) != 0;
-    for (size_t done = 0; done < bytes; done += stretch) {
-        char *from = (char *)start + done;
-        const size_t part = bytes - done < stretch ? bytes - done : stretch;
-        if (is_ours && read_pagemap(file, from, (part + page - 1) / page, entries)) {
-            clear_present(from, part, entries);
-        } else {
-            memset(from, 0, part);
-        }
-    }
-    if (!hak_call_failed(file)) {
-        hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
-    }
-}
-
 void hak_os_usage(uint64_t *processor_ns, uint64_t *faults)
 {
     struct rusage usage = {.ru_minflt = 0};

@@ -1,6 +1,6 @@
 // syscall.h -- a system call without errno.
 //
-// Layer     os; only linux.c, file.c and thread.c include it.
+// Layer     os; only files of this layer include it.
 //
 // libc's syscall() stores errno, which lives in thread-local storage: free() must
 // preserve it, and our helper thread has none. Returns the value, or -errno.

@@ -11,10 +11,6 @@
 #include "slab/misuse.h"
 #include "slab/put.h"
 
-// That many times option parcel_bytes may wait for an owner. More than a queue's worth: a producer that waits for its
-// consumer comes for it soon, and the consumer is the one that others wait for (docs/decisions/0003).
-enum { WAITING_PARCELS = 32 };
-
 static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
 {
     return &cache->outboxes[(tag >> 8) % HAK_OUTBOXES];
@@ -99,7 +95,7 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
         parcel->next = head;
     } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: inbox_next_locked
     // An owner that does not come to empty its inbox: do it for it. Step help of parcels.pml.
-    if (waiting > WAITING_PARCELS * hak_load_relaxed(&hak_options.parcel_bytes) && owner != cache &&
+    if (waiting > 16 * hak_load_relaxed(&hak_options.parcel_bytes) && owner != cache &&
         hak_lock_try(&owner->lock)) {
         hak_inbox_drain(cache, owner);
         hak_lock_drop(&owner->lock);

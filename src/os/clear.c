@@ -21,8 +21,7 @@ struct scan {
     uint64_t inverted;   // categories that are meant when they are missing
     uint64_t all_of;
     uint64_t any_of;
-    uint64_t
-        told; // categories to be told of in the regions; those that do not differ in them are one
+    uint64_t told; // categories by which pages are told apart
 };
 
 struct region {
@@ -37,8 +36,8 @@ enum { PAGE_IS_PRESENT = 1 << 3, PAGE_IS_SWAPPED = 1 << 4, PAGE_IS_ZERO = 1 << 5
 #define PAGEMAP_SCAN 0xC0606610
 _Static_assert(sizeof(struct scan) == (PAGEMAP_SCAN >> 16 & 0x3FFF), "what the kernel expects");
 
-// Clear the pages from `from` to `end` that are there, other than the kernel's page of zeros. Returns how far it came: `end`,
-// or less where the kernel (or an emulator) does not know the call.
+// Clear the pages from `from` to `end` that are there, other than the kernel's page of zeros. Returns
+// how far it came: `end`, or less where the kernel (or an emulator) does not know the call.
 static char *clear_scanned(long file, char *from, char *end)
 {
     struct region regions[128] = {{0}};

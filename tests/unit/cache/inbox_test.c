@@ -140,7 +140,7 @@ static void senders_empty_an_inbox_that_nobody_empties(void)
     for (unsigned round = 0; round < 10; round++) {
         produce(CLASS, 400);
         consume(0, 400);
-        UNIT_CHECK(producer->inbox_bytes <= 32 * 64 + 80 * 2);
+        UNIT_CHECK(producer->inbox_bytes <= 16 * 64 + 80 * 2);
         census_check(held, MOST);
     }
     hak_options.parcel_bytes = 65536;

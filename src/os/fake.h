@@ -44,6 +44,7 @@ struct hak_fake {
     bool refuse_thread;
     uint64_t processor_ns;
     _Atomic(uint64_t) now_ns;
+    uint64_t look_ns; // that each look at it takes
     uint64_t random;
     int process_id;
     size_t page_bytes;

@@ -14,6 +14,7 @@
 #include "slab/defaults.h"
 #include "slab/gaps.h"
 #include "slab/harden.h"
+#include "slab/huge_pages.h"
 #include "slab/room.h"
 
 struct hak_arena hak_arena;
@@ -32,26 +33,8 @@ bool hak_arena_has_room(size_t bytes)
     return HAK_LIKELY(limit == 0) || (heap <= limit && bytes <= limit - heap);
 }
 
-enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
 // What is mapped for a run of so many units is mostly that run's: 2 MiB, a huge page.
 enum { HUGE_UNITS = 32 };
-
-bool hak_arena_wants_huge_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock)
-{
-    const uint64_t policy = hak_load_relaxed(&hak_options.thp);
-    if (hak_arena.huge_pages == HAK_HUGE_NEVER || policy != HUGE_AUTO) {
-        return hak_arena.huge_pages != HAK_HUGE_NEVER && policy == HUGE_ALWAYS;
-    }
-    const size_t mapped =
-        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
-    const size_t used = mapped - hak_load_relaxed(&hak_arena.free_bytes);
-    // New slabs may leave unused all that the heap grows by, a block only what is behind its end.
-    const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 4 : 1);
-    // Dense in units, unless all of it is for one block; then dense in pages, which costs system calls.
-    return used >= start && (for_one_block || used >= mapped / 4 * 3) &&
-           (hak_load_relaxed(&hak_options.deterministic) != 0 ||
-            hak_os_resident_bytes() >= used / 4 * 3);
-}
 
 void hak_arena_note_peak_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
@@ -99,7 +82,7 @@ static bool arena_grow_locked(unsigned units) HAK_REQUIRES(&hak_arena.lock)
     if (!hak_pressure_allows(bytes)) {
         return false;
     }
-    const bool wants_huge = hak_arena_wants_huge_locked(units >= HUGE_UNITS);
+    const bool wants_huge = hak_huge_wanted_locked(units >= HUGE_UNITS);
     char *base = hak_map_take(bytes);
     if (base == NULL) {
         return false;
@@ -132,6 +115,7 @@ static bool arena_grow_locked(unsigned units) HAK_REQUIRES(&hak_arena.lock)
         super->purged_units = 0;
         hak_store_relaxed(&super->span, NULL);
         super->is_huge = wants_huge;
+        super->is_huge_new = wants_huge;
         hak_list_append(&hak_arena.all, &super->all_link);
         hak_count(&hak_arena.super_bytes, HAK_SUPER_BYTES);
         hak_count(&hak_arena.free_bytes, HAK_SUPER_BYTES);
@@ -299,20 +283,42 @@ static bool run_has_room_locked(struct hak_super *head, unsigned unit, unsigned 
     return hak_room_allows_locked(fresh * HAK_UNIT_BYTES);
 }
 
-// Take the units out of what is free. True when none of them may be resident.
-static bool run_use_locked(struct hak_super *head, unsigned unit, unsigned units)
+// Take the units out of what is free. True when none of them may be resident. `*huge`: the first page of those
+// that ask for huge pages and that nobody has touched since, or NULL.
+static bool run_use_locked(struct hak_super *head, unsigned unit, unsigned units, char **huge)
     HAK_REQUIRES(&hak_arena.lock)
 {
     bool zeroed = true;
+    *huge = NULL;
     struct part part;
     for (unsigned i = 0; run_part(head, unit, units, i, &part); i++) {
-        zeroed &= (part.super->written_units & part.bits) == 0;
-        super_use_locked(part.super, part.bits);
-        if (part.super != head) {
-            hak_store_relaxed(&part.super->span, head);
+        struct hak_super *super = part.super;
+        hak_huge_decide_locked(super);
+        if (super->is_huge_new && *huge == NULL) {
+            *huge = super->base + hak_lowest_bit(part.bits) * HAK_UNIT_BYTES;
+        }
+        super->is_huge_new = false;
+        zeroed &= (super->written_units & part.bits) == 0;
+        super_use_locked(super, part.bits);
+        if (super != head) {
+            hak_store_relaxed(&super->span, head);
         }
     }
     return zeroed;
+}
+
+// Without the lock: see what `*huge` above costs. When it is dear, all of the run goes on with small pages.
+static void run_try_huge(struct hak_super *head, unsigned unit, unsigned units, char *huge)
+{
+    if (huge == NULL || !hak_huge_is_dear(huge)) {
+        return;
+    }
+    hak_lock_take(&hak_arena.lock);
+    struct part part;
+    for (unsigned i = 0; run_part(head, unit, units, i, &part); i++) {
+        hak_huge_end_locked(part.super);
+    }
+    hak_lock_drop(&hak_arena.lock);
 }
 
 static void run_free_locked(struct hak_super *head, unsigned unit, unsigned units)
@@ -375,17 +381,6 @@ static unsigned run_unit(const struct hak_slab *run)
     return (unsigned)(run - run_super(run)->slabs);
 }
 
-// A superslab that was mapped when the heap was small, and is wholly free and untouched, can
-// still ask for huge pages.
-static void super_reconsider_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
-{
-    if (!super->is_huge && super->free_units == ~UINT64_C(0) && super->dirty_units == 0 &&
-        hak_arena_wants_huge_locked(false)) {
-        hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
-        super->is_huge = true;
-    }
-}
-
 static unsigned units_for(size_t bytes)
 {
     return (unsigned)((bytes + HAK_UNIT_BYTES - 1) >> HAK_UNIT_LOG2);
@@ -437,7 +432,6 @@ struct hak_slab *hak_arena_take(size_t bytes, unsigned align_units, enum hak_sla
         return NULL;
     }
     struct hak_super *super = hak_map_in_slot(gap.slot);
-    super_reconsider_locked(super);
     struct hak_slab *run = &super->slabs[gap.unit];
     run->units = (uint16_t)units;
     run->bytes = bytes;
@@ -446,11 +440,13 @@ struct hak_slab *hak_arena_take(size_t bytes, unsigned align_units, enum hak_sla
     hak_list_start(&run->link);
     super_name_run(super, gap.unit, units);
     super->made_at[gap.unit] = hak_load_relaxed(&hak_arena.clock);
-    run->zeroed = run_use_locked(super, gap.unit, units);
+    char *huge;
+    run->zeroed = run_use_locked(super, gap.unit, units, &huge);
     run_note_tail_locked(run, false);
     run->state = (uint8_t)state;
     hak_count(&hak_arena.slab_bytes, state == HAK_SLAB_NONE ? units * HAK_UNIT_BYTES : 0);
     hak_lock_drop(&hak_arena.lock);
+    run_try_huge(super, gap.unit, units, huge);
     return run;
 }
 
@@ -471,12 +467,14 @@ bool hak_arena_resize(struct hak_slab *run, size_t bytes)
 {
     const unsigned units = units_for(bytes);
     bool done = true;
+    char *huge = NULL;
     hak_lock_take(&hak_arena.lock);
     struct hak_super *super = run_super(run);
     const unsigned unit = run_unit(run);
-    const unsigned more = units > run->units ? units - run->units : 0;
+    const unsigned before = run->units;
+    const unsigned more = units > before ? units - before : 0;
     if (more > 0) {
-        const unsigned end = unit + run->units;
+        const unsigned end = unit + before;
         done = hak_arena_has_room(more * HAK_UNIT_BYTES) &&
                (run_is_free_locked(super, end, more) ||
                 (run_map_more_locked(super, end, more) && run_is_free_locked(super, end, more))) &&
@@ -487,7 +485,7 @@ bool hak_arena_resize(struct hak_slab *run, size_t bytes)
         if (units < run->units) {
             run_free_locked(super, unit + units, run->units - units);
         } else if (more > 0) {
-            run_use_locked(super, unit + run->units, more);
+            run_use_locked(super, unit + before, more, &huge);
             super_name_run(super, unit, units);
         }
         run->units = (uint16_t)units;
@@ -495,5 +493,6 @@ bool hak_arena_resize(struct hak_slab *run, size_t bytes)
         run_note_tail_locked(run, true);
     }
     hak_lock_drop(&hak_arena.lock);
+    run_try_huge(super, unit + before, more, huge);
     return done;
 }

@@ -34,9 +34,10 @@ struct hak_super {
     struct hak_list all_link; // in the arena's list of everything
     uint64_t dirty_tick;      // when a unit last became dirty
     _Atomic(struct hak_super *)
-        span;     // the superslab in which the run begins that this one continues
-    bool is_lone; // a large block's own mapping
-    bool is_huge; // asked for huge pages: one touch makes 32 units resident
+        span;         // the superslab in which the run begins that this one continues
+    bool is_lone;     // a large block's own mapping
+    bool is_huge;     // asked for huge pages: one touch makes 32 units resident
+    bool is_huge_new; // and nobody has touched it since
     // For the first unit of each run when it was made, and when this was mapped, by hak_arena.clock. Nobody but
     // readers from outside wants to know (arena lock).
     uint32_t made_at[HAK_SUPER_UNITS];

@@ -26,8 +26,4 @@ HAK_INLINE size_t hak_run_tail_bytes(const struct hak_slab *run)
     return run->units * HAK_UNIT_BYTES - run->bytes;
 }
 
-// Should memory that is mapped now ask for huge pages? Yes when the heap is large and dense: a
-// sparse one would pay for pages that it never touches.
-HAK_INTERNAL bool hak_arena_wants_huge_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock);
-
 #endif

@@ -7,6 +7,7 @@
 #include "os/pressure.h"
 #include "slab/arena.h"
 #include "slab/arena_locked.h"
+#include "slab/huge_pages.h"
 #include "slab/misuse.h"
 #include "slab/room.h"
 
@@ -59,12 +60,15 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
     return aligned;
 }
 
-static void lone_ask_for_huge_pages_locked(const struct hak_super *super)
+// True when it has.
+static bool lone_ask_for_huge_pages_locked(const struct hak_super *super)
     HAK_REQUIRES(&hak_arena.lock)
 {
-    if (hak_arena_wants_huge_locked(true)) {
+    const bool wants_huge = hak_huge_wanted_locked(true);
+    if (wants_huge) {
         hak_os_want_huge(super->base, super->mapped_bytes, true);
     }
+    return wants_huge;
 }
 
 static void lone_publish_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
@@ -136,8 +140,11 @@ struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
     struct hak_slab *lone = lone_map(bytes, alignment);
     if (lone != NULL) {
         hak_lock_take(&hak_arena.lock);
-        lone_ask_for_huge_pages_locked(lone_of(lone));
+        const bool asks = lone_ask_for_huge_pages_locked(lone_of(lone));
         hak_lock_drop(&hak_arena.lock);
+        if (asks && hak_huge_is_dear(lone->base)) {
+            hak_os_want_huge(lone->base, bytes, false);
+        }
     }
     return lone;
 }

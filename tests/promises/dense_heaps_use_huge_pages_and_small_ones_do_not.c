@@ -1,7 +1,8 @@
+// env: HAKMEM_HUGE_DEAR_US=0
 // serial
 // native only
 // A heap that grows dense lies on huge pages where the kernel gives them; a
-// small one, and one that is used sparsely, does not pay for them.
+// small one, and one that is used sparsely, does not pay for them. Whatever they cost this machine just now.
 #include "../support/memory.h"
 
 static bool kernel_gives_huge_pages(void)

@@ -216,6 +216,56 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     hak_fake.huge_pages = HAK_HUGE_NEVER;
 }
 
+// Superslabs, so many, are taken; so many of them ask.
+static void take_asking(unsigned supers, size_t asks)
+{
+    const size_t before = hak_fake.huge_asks;
+    for (unsigned i = 0; i < supers; i++) {
+        take(64, 64);
+    }
+    UNIT_EQUAL(hak_fake.huge_asks - before, asks);
+}
+
+static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void)
+{
+    hak_fake.huge_pages = HAK_HUGE_MADVISE;
+    hak_options.huge_start_bytes = 0;
+    const size_t refused = hak_fake.huge_refusals;
+    take_asking(2, 2);
+    UNIT_EQUAL(hak_fake.huge_refusals, refused);
+    hak_fake.look_ns = 1000 * hak_options.huge_dear_us + 1;
+    take_asking(1, 1);
+    hak_fake.look_ns = 0;
+    UNIT_EQUAL(hak_fake.huge_refusals, refused + 1); // the one that was dear: its other half
+    UNIT_CHECK(!hak_map_super(runs[run_count - 1].slab->base)->is_huge);
+    take_asking(2, 0);
+    hak_fake.now_ns += 98 * (1000 * hak_options.huge_dear_us + 1);
+    take_asking(2, 0);
+    hak_fake.now_ns += 1000 * hak_options.huge_dear_us + 1;
+    take_asking(2, 2);
+    check_model();
+    // One that is taken again after it was given back decides anew.
+    const unsigned last = run_count - 1;
+    struct hak_super *super = hak_map_super(runs[last].slab->base);
+    UNIT_CHECK(super->is_huge);
+    give(last);
+    purge_all();
+    hak_fake.look_ns = 1000 * hak_options.huge_dear_us + 1;
+    take_asking(1, 0);
+    hak_fake.look_ns = 0;
+    UNIT_EQUAL(hak_fake.huge_refusals, refused + 2);
+    UNIT_CHECK(!super->is_huge);
+    // What the user wants is asked for whatever it costs.
+    hak_options.huge_dear_us = 0;
+    hak_fake.now_ns += UINT64_C(1000000000);
+    hak_fake.look_ns = UINT64_C(10000000);
+    take_asking(2, 2);
+    hak_fake.look_ns = 0;
+    UNIT_EQUAL(hak_fake.huge_refusals, refused + 2);
+    give_all();
+    hak_fake.huge_pages = HAK_HUGE_NEVER;
+}
+
 // While units are being given back nobody may get them.
 static void take_meanwhile(void *start, size_t bytes)
 {
@@ -379,5 +429,6 @@ int main(void)
     groups_of_superslabs_have_ages_of_their_own();
     without_memory_nothing_changes();
     huge_pages_are_asked_for_when_the_heap_is_dense();
+    dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time();
     return 0;
 }

@@ -1,0 +1,76 @@
+// huge_pages.c -- see huge_pages.h.
+#include "slab/huge_pages.h"
+
+#include "base/options.h"
+#include "os/os.h"
+
+enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
+
+// So many times as long as a dear one has taken, none is asked for: they cost a hundredth of the time at most.
+enum { REST_TIMES = 100 };
+
+static uint64_t huge_rest_until; // arena lock: by hak_os_now_ns
+
+// Has one lately taken the kernel longer than the small ones?
+static bool are_dear_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    return huge_rest_until != 0 && hak_os_now_ns() < huge_rest_until;
+}
+
+bool hak_huge_wanted_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock)
+{
+    const uint64_t policy = hak_load_relaxed(&hak_options.thp);
+    if (hak_arena.huge_pages == HAK_HUGE_NEVER || policy != HUGE_AUTO) {
+        return hak_arena.huge_pages != HAK_HUGE_NEVER && policy == HUGE_ALWAYS;
+    }
+    const size_t mapped =
+        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+    const size_t used = mapped - hak_load_relaxed(&hak_arena.free_bytes);
+    // New slabs may leave unused all that the heap grows by, a block only what is behind its end.
+    const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 4 : 1);
+    // Dense in units, unless all of it is for one block; then dense in pages, which costs system calls.
+    return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear_locked() &&
+           (hak_load_relaxed(&hak_options.deterministic) != 0 ||
+            hak_os_resident_bytes() >= used / 4 * 3);
+}
+
+void hak_huge_decide_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+{
+    if (super->free_units != ~UINT64_C(0) || super->dirty_units != 0 || super->is_huge_new) {
+        return;
+    }
+    if (super->is_huge && are_dear_locked()) {
+        hak_huge_end_locked(super);
+    } else if (!super->is_huge && hak_huge_wanted_locked(false)) {
+        hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
+        super->is_huge = true;
+    }
+    super->is_huge_new = super->is_huge;
+}
+
+void hak_huge_end_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+{
+    if (super->is_huge) {
+        hak_os_want_huge(super->base, HAK_SUPER_BYTES, false);
+        super->is_huge = false;
+    }
+}
+
+bool hak_huge_is_dear(char *page)
+{
+    const uint64_t dear_ns = hak_load_relaxed(&hak_options.huge_dear_us) * 1000;
+    if (dear_ns == 0 || hak_load_relaxed(&hak_options.thp) != HUGE_AUTO ||
+        hak_load_relaxed(&hak_options.deterministic) != 0) {
+        return false; // the user, or no clock, decides
+    }
+    const uint64_t begin = hak_os_now_ns();
+    *(volatile char *)page = 0; // a read would get the kernel's page of zeros
+    const uint64_t end = hak_os_now_ns();
+    const bool is_dear = end - begin > dear_ns;
+    if (is_dear) {
+        hak_lock_take(&hak_arena.lock);
+        huge_rest_until = end + REST_TIMES * (end - begin);
+        hak_lock_drop(&hak_arena.lock);
+    }
+    return is_dear;
+}

@@ -1,0 +1,29 @@
+// huge_pages.h -- which memory asks for huge pages: that of a large and dense heap, while they are not
+// dear. docs/decisions/0008-huge-pages.md.
+//
+// Layer     slab (may include: base, os, meta)
+// Owns      what the latest dear one has cost.
+// Threads   any; what ends in _locked under the arena's lock, the touch of memory without it.
+#ifndef HAK_SLAB_HUGE_PAGES_H
+#define HAK_SLAB_HUGE_PAGES_H
+
+#include <stdbool.h>
+
+#include "slab/arena.h"
+
+// Should memory that is mapped now ask for huge pages? Yes when the heap is large and dense: a
+// sparse one would pay for pages that it never touches.
+HAK_INTERNAL bool hak_huge_wanted_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock);
+
+// A run is about to be put there. A superslab that is wholly free and untouched decides anew: it was mapped when
+// the heap was small, or huge pages have become dear since.
+HAK_INTERNAL void hak_huge_decide_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock);
+// What it has not touched yet will be small pages.
+HAK_INTERNAL void hak_huge_end_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock);
+
+// Touch a page that reads as zero, the first one of memory that has just asked for huge pages, and that
+// nobody else knows yet. True when the kernel has not had one at hand, and the rest is better taken in
+// small pages. Takes the lock.
+HAK_INTERNAL bool hak_huge_is_dear(char *page);
+
+#endif

@@ -355,7 +355,12 @@ void hak_os_want_huge(void *start, size_t bytes, bool wanted)
 
 uint64_t hak_os_now_ns(void)
 {
-    return hak_add_relaxed(&hak_fake.now_ns, hak_fake.look_ns);
+    return hak_load_relaxed(&hak_fake.now_ns);
+}
+
+uint64_t hak_os_thread_ns(void)
+{
+    return hak_add_relaxed(&hak_fake.thread_ns, hak_fake.touch_ns);
 }
 
 uint64_t hak_os_date_ns(void)

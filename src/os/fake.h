@@ -44,7 +44,8 @@ struct hak_fake {
     bool refuse_thread;
     uint64_t processor_ns;
     _Atomic(uint64_t) now_ns;
-    uint64_t look_ns; // that each look at it takes
+    _Atomic(uint64_t) thread_ns;
+    uint64_t touch_ns; // more of it at each look
     uint64_t random;
     int process_id;
     size_t page_bytes;

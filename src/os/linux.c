@@ -298,6 +298,11 @@ uint64_t hak_os_now_ns(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t hak_os_thread_ns(void)
+{
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 uint64_t hak_os_date_ns(void)
 {
     return clock_ns(CLOCK_REALTIME);

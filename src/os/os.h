@@ -125,6 +125,8 @@ HAK_INTERNAL bool hak_os_can_read(const void *address);
 
 // Nanoseconds of a clock that never goes back.
 HAK_INTERNAL uint64_t hak_os_now_ns(void);
+// Processor time of the calling thread.
+HAK_INTERNAL uint64_t hak_os_thread_ns(void);
 // Nanoseconds since 1970, as the clock on the wall.
 HAK_INTERNAL uint64_t hak_os_date_ns(void);
 // RLIMIT_AS of the process; SIZE_MAX when there is none.

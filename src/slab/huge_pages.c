@@ -63,14 +63,13 @@ bool hak_huge_is_dear(char *page)
         hak_load_relaxed(&hak_options.deterministic) != 0) {
         return false; // the user, or no clock, decides
     }
-    const uint64_t begin = hak_os_now_ns();
-    *(volatile char *)page = 0; // a read would get the kernel's page of zeros
-    const uint64_t end = hak_os_now_ns();
-    const bool is_dear = end - begin > dear_ns;
-    if (is_dear) {
+    const uint64_t begin = hak_os_thread_ns(); // a thread that waits for a processor tells nothing
+    *(volatile char *)page = 0;                // a read would get the kernel's page of zeros
+    const uint64_t took = hak_os_thread_ns() - begin;
+    if (took > dear_ns) {
         hak_lock_take(&hak_arena.lock);
-        huge_rest_until = end + REST_TIMES * (end - begin);
+        huge_rest_until = hak_os_now_ns() + REST_TIMES * took;
         hak_lock_drop(&hak_arena.lock);
     }
-    return is_dear;
+    return took > dear_ns;
 }

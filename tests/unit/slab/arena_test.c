@@ -233,13 +233,13 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     const size_t refused = hak_fake.huge_refusals;
     take_asking(2, 2);
     UNIT_EQUAL(hak_fake.huge_refusals, refused);
-    hak_fake.look_ns = 1000 * hak_options.huge_dear_us + 1;
+    hak_fake.touch_ns = 1000 * hak_options.huge_dear_us + 1;
     take_asking(1, 1);
-    hak_fake.look_ns = 0;
+    hak_fake.touch_ns = 0;
     UNIT_EQUAL(hak_fake.huge_refusals, refused + 1); // the one that was dear: its other half
     UNIT_CHECK(!hak_map_super(runs[run_count - 1].slab->base)->is_huge);
     take_asking(2, 0);
-    hak_fake.now_ns += 98 * (1000 * hak_options.huge_dear_us + 1);
+    hak_fake.now_ns += 99 * (1000 * hak_options.huge_dear_us + 1);
     take_asking(2, 0);
     hak_fake.now_ns += 1000 * hak_options.huge_dear_us + 1;
     take_asking(2, 2);
@@ -250,17 +250,17 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     UNIT_CHECK(super->is_huge);
     give(last);
     purge_all();
-    hak_fake.look_ns = 1000 * hak_options.huge_dear_us + 1;
+    hak_fake.touch_ns = 1000 * hak_options.huge_dear_us + 1;
     take_asking(1, 0);
-    hak_fake.look_ns = 0;
+    hak_fake.touch_ns = 0;
     UNIT_EQUAL(hak_fake.huge_refusals, refused + 2);
     UNIT_CHECK(!super->is_huge);
     // What the user wants is asked for whatever it costs.
     hak_options.huge_dear_us = 0;
     hak_fake.now_ns += UINT64_C(1000000000);
-    hak_fake.look_ns = UINT64_C(10000000);
+    hak_fake.touch_ns = UINT64_C(10000000);
     take_asking(2, 2);
-    hak_fake.look_ns = 0;
+    hak_fake.touch_ns = 0;
     UNIT_EQUAL(hak_fake.huge_refusals, refused + 2);
     give_all();
     hak_fake.huge_pages = HAK_HUGE_NEVER;

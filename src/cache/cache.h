@@ -58,6 +58,7 @@ struct hak_magazine {
     bool flushed_last : 1;   // lock: the last slow event was a flush
     _Atomic(bool) has_spare; // lock; others a hint: more than one slab has blocks to give
     struct hak_worth worth;  // lock: when it was last asked whether growing is worth it
+    hak_place *tidied_top;   // lock: top when it was last tidied
     // The purger's notes about a magazine that nobody uses (steal.c).
     uint8_t idle_ticks;  // lock
     uint32_t fence;      // lock: place where a NULL was put and not yet judged; 0: none

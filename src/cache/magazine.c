@@ -205,11 +205,11 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 }
 
 // A block in a magazine holds a whole slab, and its pages. So when a thread needs slabs and these have
-// grown, magazines that were not in use meanwhile give their blocks back: what they hold may be all
-// that keeps the last phase's slabs. And so does BigCache, whose blocks serve one size only. Growth of all
-// slabs together: where as many end as are made nothing is pinned, and what is given back only comes back
-// elsewhere; large blocks that come and go pin nothing either. By much: a thirty-second, at least half of
-// a small heap, which is mostly what its magazines pin.
+// grown, magazines that were not in use meanwhile give their blocks back: what they hold may be all that keeps
+// the last phase's slabs. (In use is also one whose top has moved: its slab would only end, and be made again where
+// no pages are.) And so does BigCache, whose blocks serve one size only. Growth of all slabs together: where as
+// many end as are made nothing is pinned, and what is given back only comes back elsewhere; large blocks that come
+// and go pin nothing either. By much: a thirty-second, at least half of a small heap.
 #define TIDY_LEAST HAK_KIB(768)
 #define TIDY_MOST  HAK_MIB(2) // unless the thirty-second is more
 
@@ -232,10 +232,12 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     cache->tidied_at = used;
     for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
         struct hak_magazine *magazine = &cache->magazines[index];
-        if (magazine->base != NULL && !magazine->is_used) {
+        const bool has_moved = hak_load_relaxed(&cache->top[index]) != magazine->tidied_top;
+        if (magazine->base != NULL && !magazine->is_used && !has_moved) {
             magazine_empty(cache, index);
         }
         magazine->is_used = false;
+        magazine->tidied_top = hak_load_relaxed(&cache->top[index]);
     }
     hak_large_expire(cache, 0);
     return true;

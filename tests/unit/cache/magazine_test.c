@@ -117,10 +117,12 @@ static size_t held_in(unsigned size_class)
     return (size_t)(hak_cache_self->top[size_class] - magazine(size_class)->base) - 1;
 }
 
-// Blocks that come and go say nothing, nor do large ones; slabs that grow may be kept by what is not in use.
+enum { LARGEST = HAK_SMALL_CLASSES - 1, IN_A_MIB = HAK_MIB(1) / HAK_SMALL_MAX };
+
+// Blocks that come and go say nothing, nor do large ones; slabs that grow may be kept by what was not in use
+// since they last grew.
 static void only_growth_empties_what_is_not_in_use(void)
 {
-    enum { LARGEST = HAK_SMALL_CLASSES - 1, IN_A_MIB = HAK_MIB(1) / HAK_SMALL_MAX };
     new_thread();
     take(CLASS, 1);
     free_newest(1);
@@ -135,8 +137,26 @@ static void only_growth_empties_what_is_not_in_use(void)
     }
     UNIT_CHECK(held_in(CLASS) > 0);
     take(LARGEST, IN_A_MIB); // much for so small a heap
+    UNIT_CHECK(held_in(CLASS) > 0);
+    take(LARGEST, 2 * IN_A_MIB);
     UNIT_EQUAL(held_in(CLASS), 0);
-    free_newest(IN_A_MIB);
+    free_newest(3 * IN_A_MIB);
+    census_check(held, held_count);
+}
+
+// It needs no slow path to be in use.
+static void growth_leaves_what_the_fast_paths_use(void)
+{
+    new_thread();
+    take(CLASS, 1);
+    const uint64_t refills = hak_cache_self->class_counts[CLASS].refills;
+    for (unsigned round = 0; round < 24; round++) {
+        take(LARGEST, IN_A_MIB / 4);
+        UNIT_CHECK(held_in(CLASS) > 0);
+        take(CLASS, 1);
+    }
+    UNIT_EQUAL(hak_cache_self->class_counts[CLASS].refills, refills);
+    free_newest(held_count);
     census_check(held, held_count);
 }
 
@@ -148,6 +168,7 @@ int main(void)
     growing_loses_no_block();
     without_memory_it_works_without_a_magazine();
     only_growth_empties_what_is_not_in_use();
+    growth_leaves_what_the_fast_paths_use();
     flushing_finds_double_frees();
     return 0;
 }

@@ -72,6 +72,10 @@ static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
     return NULL; // a purger has emptied it
 }
 
+// Sending may open other owners' parcels, whose blocks may be sent on.
+static void inbox_lower_locked(struct hak_cache *self, struct hak_cache *cache, size_t bytes)
+    HAK_REQUIRES(&self->lock, &cache->lock);
+
 // Hand a parcel over. The owner may have changed since it was begun: the receiver sends on
 // what is not its own. Step send of parcels.pml, step send_locked of outbox.pml.
 static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbox)
@@ -94,10 +98,11 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
     do {
         parcel->next = head;
     } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: inbox_next_locked
-    // An owner that does not come to empty its inbox: do it for it. Step help of parcels.pml.
-    if (waiting > 16 * hak_load_relaxed(&hak_options.parcel_bytes) && owner != cache &&
-        hak_lock_try(&owner->lock)) {
-        hak_inbox_drain(cache, owner);
+    // An owner that does not come to empty its inbox: do some of it for it. What is left it takes straight into its
+    // magazines if it does come. Step help of parcels.pml.
+    const size_t most = 16 * hak_load_relaxed(&hak_options.parcel_bytes);
+    if (waiting > most && owner != cache && hak_lock_try(&owner->lock)) {
+        inbox_lower_locked(cache, owner, most - most / 8);
         hak_lock_drop(&owner->lock);
     }
 }
@@ -287,6 +292,17 @@ static void parcel_open_locked(struct hak_cache *self,
         i += is_kept ? 1 : hak_inbox_route_row(self, cache, &parcel->blocks[i], count - i);
     }
     parcel_end_locked(self, parcel);
+}
+
+// Until no more than so many bytes wait.
+static void inbox_lower_locked(struct hak_cache *self, struct hak_cache *cache, size_t bytes)
+    HAK_REQUIRES(&self->lock, &cache->lock)
+{
+    struct hak_parcel *parcel;
+    while (hak_load_relaxed(&cache->inbox_bytes) > bytes &&
+           (parcel = inbox_next_locked(cache)) != NULL) {
+        parcel_open_locked(self, cache, parcel, false);
+    }
 }
 
 void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t blocks)

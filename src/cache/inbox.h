@@ -6,7 +6,7 @@
 // owner may touch the slab. So a thread gathers the blocks of another owner in a
 // parcel and hands the parcel over with one atomic instruction when it is full.
 // The owner empties its inbox when it next runs out of blocks; when it does not come
-// to that, whoever sent too much does it (hak_inbox_drain with the owner's lock).
+// to that, whoever sent too much does some of it (with the owner's lock).
 #ifndef HAK_CACHE_INBOX_H
 #define HAK_CACHE_INBOX_H
 

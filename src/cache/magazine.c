@@ -9,7 +9,6 @@
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
-#include "cache/pools.h"
 #include "cache/sampler.h"
 #include "cache/site.h"
 #include "cache/steal.h"
@@ -160,11 +159,21 @@ static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)
     return false;
 }
 
-// Twice as many places, within the budget.
+// What it grows to: twice as many places; at first, where that is no more than a unit, as many as without ACE, since
+// most that swing at all swing that wide.
+static uint32_t next_slots(const struct hak_magazine *magazine, unsigned index)
+{
+    const uint32_t fixed = fixed_slots(index);
+    const size_t fixed_bytes = (fixed + 2) * (size_t)hak_classes[hak_magazine_class(index)].bytes;
+    const bool is_first = magazine->slots < fixed && fixed_bytes <= HAK_UNIT_BYTES;
+    return is_first ? fixed : 2 * (magazine->slots + 2) - 2;
+}
+
+// Within the budget.
 static void magazine_grow(struct hak_cache *cache, unsigned index) HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[index];
-    const uint32_t slots = 2 * (magazine->slots + 2) - 2;
+    const uint32_t slots = next_slots(magazine, index);
     const size_t more = grown_by(index, slots) - grown_by(index, magazine->slots);
     const size_t most = magazines_most(cache);
     while (more <= most && !may_grow(cache, more, most)) {
@@ -386,46 +395,6 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
     }
     hak_place_store(&magazine->base[held + 1], block);
     hak_store_relaxed(&cache->top[index], magazine->base + held + 2);
-}
-
-// Have the kernel give the pages of a block, whose content stays.
-static void block_touch(char *block, size_t bytes)
-{
-    const size_t page = hak_os_page_bytes();
-    for (size_t offset = 0; offset < bytes; offset += page - (uintptr_t)(block + offset) % page) {
-        volatile char *byte = block + offset;
-        *byte = *byte;
-    }
-}
-
-// False without memory.
-static bool prewarm_class(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
-{
-    const unsigned index = hak_sampler_magazine(cache, size_class);
-    if (hak_place_load(hak_load_relaxed(&cache->top[index]) - 1) == NULL) {
-        void *block = hak_magazine_refill(cache, size_class);
-        if (block == NULL) {
-            return false;
-        }
-        hak_magazine_spill(cache, index, block); // it fits: it has just come out
-    }
-    const struct hak_magazine *magazine = &cache->magazines[index];
-    for (uint32_t held = magazine_held(cache, index); held > magazine->bottom; held--) {
-        void *block = hak_place_load(&magazine->base[held]);
-        if (block != NULL) { // a thief's fence
-            block_touch(block, hak_classes[size_class].bytes);
-        }
-    }
-    return true;
-}
-
-void hak_magazine_prewarm(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    unsigned size_class = cache->is_direct ? HAK_SMALL_CLASSES : 0;
-    while (size_class < HAK_SMALL_CLASSES &&
-           (!hak_pools_have(size_class) || prewarm_class(cache, size_class))) {
-        size_class++;
-    }
 }
 
 void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)

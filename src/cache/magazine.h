@@ -10,8 +10,6 @@
 // Fill the empty magazine of a class and take one block from it. NULL without memory.
 HAK_INTERNAL void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
-// Fill all magazines that are empty, and have the kernel give the pages of the blocks.
-HAK_INTERNAL void hak_magazine_prewarm(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Make room in a full magazine and put `block` into it. `index`: which (HAK_APART).
 HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
     HAK_REQUIRES(&cache->lock);

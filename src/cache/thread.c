@@ -12,7 +12,7 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/loot.h"
-#include "cache/magazine.h"
+#include "cache/prewarm.h"
 #include "cache/sample.h"
 #include "cache/site.h"
 #include "cache/start.h"
@@ -220,7 +220,7 @@ struct hak_cache *hak_cache_for_thread(const void *block)
         }
         if (hak_load_relaxed(&hak_options.prewarm_tls) != 0) {
             hak_lock_take(&cache->lock);
-            hak_magazine_prewarm(cache);
+            hak_prewarm_cache(cache);
             hak_lock_drop(&cache->lock);
         }
     }

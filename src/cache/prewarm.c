@@ -1,0 +1,48 @@
+// prewarm.c -- see prewarm.h.
+#include "cache/prewarm.h"
+
+#include "cache/magazine.h"
+#include "cache/pools.h"
+#include "cache/sampler.h"
+#include "os/os.h"
+
+// Have the kernel give the pages of a block, whose content stays.
+static void block_touch(char *block, size_t bytes)
+{
+    const size_t page = hak_os_page_bytes();
+    for (size_t offset = 0; offset < bytes; offset += page - (uintptr_t)(block + offset) % page) {
+        volatile char *byte = block + offset;
+        *byte = *byte;
+    }
+}
+
+// False without memory.
+static bool prewarm_class(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+{
+    const unsigned index = hak_sampler_magazine(cache, size_class);
+    if (hak_place_load(hak_load_relaxed(&cache->top[index]) - 1) == NULL) {
+        void *block = hak_magazine_refill(cache, size_class);
+        if (block == NULL) {
+            return false;
+        }
+        hak_magazine_spill(cache, index, block); // it fits: it has just come out
+    }
+    const struct hak_magazine *magazine = &cache->magazines[index];
+    hak_place *top = hak_load_relaxed(&cache->top[index]);
+    for (hak_place *place = top - 1; place > magazine->base + magazine->bottom; place--) {
+        void *block = hak_place_load(place);
+        if (block != NULL) { // a thief's fence
+            block_touch(block, hak_classes[size_class].bytes);
+        }
+    }
+    return true;
+}
+
+void hak_prewarm_cache(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    unsigned size_class = cache->is_direct ? HAK_SMALL_CLASSES : 0;
+    while (size_class < HAK_SMALL_CLASSES &&
+           (!hak_pools_have(size_class) || prewarm_class(cache, size_class))) {
+        size_class++;
+    }
+}

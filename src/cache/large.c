@@ -83,6 +83,9 @@ static uint32_t large_entry(struct hak_slab *slab)
     return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_NO_BIN);
 }
 
+// What these take is not kept when it is freed. BigCache serves only who wants neither zeros nor anything of a rule.
+#define UNKEPT_WAYS (HAK_WAY_UNKEPT | HAK_WAY_UNMAP | HAK_WAY_ZERO)
+
 void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroed)
 {
     const size_t block_bytes = large_block_bytes(bytes);
@@ -102,7 +105,7 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
     if (is_huge) {
         hak_os_want_huge(slab->base, block_bytes, true);
     }
-    slab->is_unkept = (ways & (HAK_WAY_UNKEPT | HAK_WAY_UNMAP)) != 0;
+    slab->is_unkept = (ways & UNKEPT_WAYS) != 0;
     *zeroed = slab->zeroed;
     slab->zeroed = false;
     slab->sampled_blocks = 0;
@@ -183,9 +186,15 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
     const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
     const uint64_t begin = hak_timing_begin();
     hak_sampler_follow(cache);
-    const unsigned ways = hak_site_has_rules() ? hak_site_ways(request.site) : 0;
+    unsigned ways = hak_site_has_rules() ? hak_site_ways(request.site) : 0;
     if (ways == 0) {
         large_make_room(cache, bytes);
+    }
+    bool ignored;
+    if (zeroed == NULL) {
+        zeroed = &ignored;
+    } else {
+        ways |= HAK_WAY_UNKEPT; // the next calloc does not look for it in BigCache
     }
     void *block = large_ruled(bytes, request.alignment, ways, zeroed);
     hak_timing_end(HAK_TIMING_large_alloc, begin);

@@ -23,7 +23,8 @@
 // `zeroed` when its pages are untouched. `ways` are those of its site (site.h). Needs no cache.
 HAK_INTERNAL void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroed);
 // One for `request`, which may be smaller, in the ways of its site; when there is no memory, once more
-// after all caches have given back what they hold. The thread's own cache. NULL with errno ENOMEM.
+// after all caches have given back what they hold. The thread's own cache. `zeroed` is NULL, or, for who needs
+// zeros, whether the pages are untouched. NULL with errno ENOMEM.
 HAK_INTERNAL void *hak_large_serve(struct hak_cache *cache,
                                    struct hak_request request,
                                    bool *zeroed);

@@ -80,11 +80,10 @@ static HAK_COLD void *malloc_large(struct hak_cache *cache,
                                    struct hak_request request,
                                    size_t size_class)
 {
-    bool zeroed;
     void *block = hak_large_reuse(cache, hak_large_bin_of(HAK_SMALL_MAX + 1));
     if (block == NULL) {
         request.alignment = hak_classes[size_class].bytes & -hak_classes[size_class].bytes;
-        return hak_large_serve(cache, request, &zeroed);
+        return hak_large_serve(cache, request, NULL);
     }
     hak_sampler_large(block, request);
     return block;

@@ -24,9 +24,6 @@ struct hak_cache *hak_front_cache(void)
 
 void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *site)
 {
-    bool ignored;
-    zeroed = zeroed != NULL ? zeroed : &ignored;
-    *zeroed = false;
     const struct hak_request request = {bytes, alignment, site};
     if (HAK_UNLIKELY(bytes > PTRDIFF_MAX || alignment > PTRDIFF_MAX)) {
         return hak_refuse(HAK_FAILURE_THRESHOLD, request);

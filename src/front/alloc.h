@@ -11,8 +11,8 @@
 // NULL without memory.
 HAK_INTERNAL struct hak_cache *hak_front_cache(void);
 
-// A block of more than HAK_SMALL_MAX bytes or with a larger alignment. `zeroed`, if not NULL, tells
-// whether the pages are untouched. NULL with errno ENOMEM.
+// A block of more than HAK_SMALL_MAX bytes or with a larger alignment. `zeroed` is NULL, or, for who needs zeros, whether
+// the pages are untouched. NULL with errno ENOMEM.
 HAK_INTERNAL void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *site);
 
 // malloc, for a function that the program called at `site`.

@@ -2,6 +2,7 @@
 #include "cache/large.h"
 
 #include "base/options.h"
+#include "cache/site.h"
 #include "census.h"
 
 static void *make(size_t bytes)
@@ -53,6 +54,25 @@ static void the_later_block_takes_the_place(void)
     UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(HAK_KIB(100))) == other);
     give(second);
     give(other);
+    hak_large_expire(hak_cache_self, 0);
+    UNIT_EQUAL(used_bytes(), 0);
+}
+
+// BigCache is not for who needs zeros, so nor are the blocks.
+static void what_needs_zeros_is_not_kept(void)
+{
+    const struct hak_request request = {HAK_KIB(100), 1, NULL};
+    const unsigned bin = hak_large_bin_of(request.bytes);
+    bool zeroed;
+    give(hak_large_serve(hak_cache_self, request, &zeroed));
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, bin) == NULL);
+    UNIT_EQUAL(used_bytes(), 0);
+    give(hak_large_alloc(request.bytes, 1, HAK_WAY_ZERO, &zeroed));
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, bin) == NULL);
+    void *block = hak_large_serve(hak_cache_self, request, NULL);
+    give(block);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, bin) == block);
+    give(block);
     hak_large_expire(hak_cache_self, 0);
     UNIT_EQUAL(used_bytes(), 0);
 }
@@ -212,6 +232,7 @@ int main(void)
     hak_options.purger = 0;
     freed_blocks_are_kept_and_reused();
     the_later_block_takes_the_place();
+    what_needs_zeros_is_not_kept();
     kept_blocks_expire_by_age();
     hak_sweep_everything();
     hak_options.purger = 1;

@@ -5,7 +5,7 @@
                                               rule by without, and what is resident after the rush
     bench/micro/policies.py learning [PAIRS]  programs that end before or when the learner has decided: processor time and
                                               page faults with it by without
-    bench/micro/policies.py decided [RUNS]    on four workloads, after how many seconds the learner decides, and what
+    bench/micro/policies.py decided [RUNS]    on five workloads, after how many seconds the learner decides, and what
     bench/micro/policies.py turns [TURNS]     a program that changes every eight seconds, between three kinds of work: how
                                               long after a change the learner has decided, or recalled, what
     bench/micro/policies.py frozen [SECONDS]  processor time of the sweeper's thread, where the learner lives, without it
@@ -47,6 +47,7 @@ LEARNED_FROM = [
 WORKLOADS = [
     ["large_blocks", "pages", "2000000"],
     ["server_phases", "20000", "200", "600"],
+    ["server_phases", "4000", "1000", "600", "1", "0", "64"],
     ["phases", "8000"],
     ["producer_consumer", "asymmetric", "2", "25000000"],
 ]

@@ -4,8 +4,9 @@
 // many requests later as are under way at a time: a few, in the rush many, then a few again. One in eight
 // leaves an entry in a cache of answers, which lives on and on: the oldest goes when there are too many. Pieces
 // and entries have the same sizes, so they meet in the same pages, and after the rush the entries hold the
-// pages that the pieces have left. With a handler, another thread answers the requests, and frees their pieces. Prints
-// what is resident after the rush, when what can go has gone.
+// pages that the pieces have left. With a handler, another thread answers the requests, and frees their pieces. With
+// bodies, each request has a large buffer, too, as one that uploads something. Prints what is resident after the rush,
+// when what can go has gone.
 // Answer: the mixed sum of all pieces and entries as they are freed.
 #include "support/args.h"
 #include "support/block.h"
@@ -18,13 +19,14 @@
 
 #define USAGE                                                                  \
     "server_phases [requests in the rush] [rushes] [milliseconds afterwards] " \
-    "[passes over a piece] [handlers] [seed]"
+    "[passes over a piece] [handlers] [KiB of a body at most] [seed]"
 
 enum {
     PIECES = 16,       // of a request
     SIZE_MIN = 32,     // of a piece or an entry
     SIZE_MAX_OF = 512, // likewise
-    ENTRY_ONE_IN = 8,  // requests that leave an entry
+    BODY_MAX_KIB = 1024,
+    ENTRY_ONE_IN = 8, // requests that leave an entry
     UNDER_WAY_MAX = 1 << 15,
     ENTRIES_MAX = 1 << 14,
     PASSES = 24, // over a piece: what a parser and a handler do with it
@@ -32,10 +34,12 @@ enum {
 
 struct request {
     struct block pieces[PIECES];
+    struct block body; // if there are bodies
     uint64_t stamp;
 };
 
 static uint64_t passes;
+static uint32_t body_max_kib; // 0: no bodies
 
 // What one thread has done.
 struct tally {
@@ -91,6 +95,10 @@ static void request_begin(struct request *request, struct prng *prng)
         server_take_piece(
             &request->pieces[i], prng_between(prng, SIZE_MIN, SIZE_MAX_OF), request->stamp + i);
     }
+    if (body_max_kib != 0) {
+        const uint32_t size = prng_between(prng, 1 << 10, body_max_kib << 10);
+        server_take_piece(&request->body, size, request->stamp);
+    }
 }
 
 static void request_answer(struct request *request, struct tally *tally)
@@ -98,6 +106,7 @@ static void request_answer(struct request *request, struct tally *tally)
     for (unsigned i = 0; i < PIECES; i++) {
         give(&request->pieces[i], tally);
     }
+    give(&request->body, tally);
 }
 
 struct server {
@@ -198,6 +207,7 @@ int main(int argc, char **argv)
     uint64_t after_ms = args_number(&args, "milliseconds", 2500, 0, 1000000);
     passes = args_number(&args, "passes", PASSES, 0, 1000);
     struct server server = {.has_handler = args_number(&args, "handlers", 0, 0, 1) != 0};
+    body_max_kib = (uint32_t)args_number(&args, "KiB of a body", 0, 0, BODY_MAX_KIB);
     server.prng = prng_seed(args_number(&args, "seed", 1, 0, UINT64_MAX), 0);
     args_end(&args);
 

@@ -60,7 +60,7 @@ struct hak_slab {
     bool zeroed;            // the pages were never touched since they came from the kernel
     union {
         bool is_hardened; // small: made when the options of harden.h were on
-        bool is_unkept;   // large: a rule wants it not to be kept when it is freed
+        bool is_unkept; // large: calloc took it, or a rule says so: it is not kept when it is freed
     };
     uint16_t sampled_blocks; // live blocks of it that were sampled (cache/sample.h)
 };

@@ -7,7 +7,7 @@
 // pages that the pieces have left. With a handler, another thread answers the requests, and frees their pieces. With
 // bodies, each request has a large buffer, too, as one that uploads something. Prints what is resident after the rush,
 // when what can go has gone.
-// Answer: the mixed sum of all pieces and entries as they are freed.
+// Answer: the mixed sum of all pieces, bodies and entries as they are freed.
 #include "support/args.h"
 #include "support/block.h"
 

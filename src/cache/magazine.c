@@ -150,6 +150,9 @@ static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)
         const unsigned index = cache->magazine_hand;
         struct hak_magazine *magazine = &cache->magazines[index];
         cache->magazine_hand = (index + 1) % HAK_MAGAZINES;
+        if (magazine->base == NULL) {
+            continue; // as in hak_magazine_tidy
+        }
         if (index != growing && magazine->slots > least_slots(index) && !magazine->is_used) {
             magazine_empty(cache, index);
             return magazine_resize(cache, index, least_slots(index));
@@ -241,8 +244,11 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     cache->tidied_at = used;
     for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
         struct hak_magazine *magazine = &cache->magazines[index];
+        if (magazine->base == NULL) {
+            continue; // its page may not be there, and a write would be all that needs it
+        }
         const bool has_moved = hak_load_relaxed(&cache->top[index]) != magazine->tidied_top;
-        if (magazine->base != NULL && !magazine->is_used && !has_moved) {
+        if (!magazine->is_used && !has_moved) {
             magazine_empty(cache, index);
         }
         magazine->is_used = false;

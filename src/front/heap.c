@@ -1,6 +1,5 @@
 // heap.c -- first-class heaps: caches without a thread, used under their lock.
 #include <errno.h>
-#include <string.h>
 
 #include "base/bits.h"
 #include "cache/failure.h"
@@ -36,11 +35,11 @@ void hak_heap_destroy(struct hak_heap *heap)
     }
 }
 
+// `zeroed` as in hak_alloc_large; set only for a block that is large.
 static void *heap_alloc(
     struct hak_heap *heap, size_t alignment, size_t bytes, bool *zeroed, const void *site)
 {
     struct hak_cache *cache = cache_of(heap);
-    *zeroed = false;
     const unsigned wanted = hak_aligned_class(alignment, bytes);
     const unsigned size_class = wanted < HAK_SMALL_CLASSES ? hak_pools_class(wanted) : wanted;
     if (size_class < HAK_SMALL_CLASSES) {
@@ -55,27 +54,25 @@ static void *heap_alloc(
 
 void *hak_heap_malloc(struct hak_heap *heap, size_t bytes)
 {
-    bool zeroed;
-    return heap_alloc(heap, 16, bytes, &zeroed, HAK_SITE);
+    return heap_alloc(heap, 16, bytes, NULL, HAK_SITE);
 }
 
 void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t bytes)
 {
     size_t total;
-    bool zeroed;
+    bool zeroed = false;
     if (__builtin_mul_overflow(count, bytes, &total)) {
         return hak_refuse(HAK_FAILURE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
     }
     void *block = heap_alloc(heap, 16, total, &zeroed, HAK_SITE);
-    return block == NULL || zeroed ? block : memset(block, 0, total);
+    return block == NULL || zeroed ? block : hak_large_clear(block, total);
 }
 
 void *hak_heap_aligned_alloc(struct hak_heap *heap, size_t alignment, size_t bytes)
 {
-    bool zeroed;
     if (!hak_is_power_of_two(alignment)) {
         errno = EINVAL;
         return NULL;
     }
-    return heap_alloc(heap, alignment < 16 ? 16 : alignment, bytes, &zeroed, HAK_SITE);
+    return heap_alloc(heap, alignment < 16 ? 16 : alignment, bytes, NULL, HAK_SITE);
 }

@@ -28,7 +28,7 @@ struct hak_activity {
     uint64_t magazine_bytes; // that grown magazines may hold
 };
 
-// Of the order: by debug_timing 140 in producer_consumer and 800 in server_phases, on the README's machine.
+// Of the order: by debug_timing 140 in producer_consumer and 800 in server_phases, on an AMD EPYC.
 #define HAK_SLOW_CALL_NS  300
 #define HAK_MATTERS_LEAST 0.01 // of the processor time
 

@@ -3,8 +3,9 @@
 // args in secure: 160
 // A thread that has allocated a little and is idle costs at most 64 KiB more
 // than a thread that has not, also when all start side by side: halfway each one
-// finds that the heap has grown by much, and tidies its magazines. In mode secure 160 KiB: two blocks of a class lie
-// in two pages, by chance, and there are tables for quarantine and stocks.
+// finds that the heap has grown by much, and tidies its magazines. In mode secure
+// 160 KiB: two blocks of a class lie in two pages, by chance, and there are tables
+// for quarantine and stocks.
 #include "../support/memory.h"
 
 #include <pthread.h>

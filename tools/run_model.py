@@ -6,6 +6,9 @@ A model's head has a line for each way to build it other than as it stands:
     // variant: NAME  what is different, and has to hold as well
     // mutant: NAME   a mistake: spin has to find that it breaks something
 
+A model with an `ltl` claim is searched for runs without end that break it, in which no process that can go on is
+passed over for ever (weak fairness); the others for a state that breaks an assertion, or in which nobody can go on.
+
 `// step NAME` in a model marks what the allocator's sources call `step NAME of MODEL.pml`; both sides
 are compared by tools/gen_docs.py, which lists them in docs/concurrency.md.
 
@@ -26,6 +29,7 @@ from typing import NamedTuple
 SKIPPED = 77
 MEMORY_MB = 2000
 DEPTH = 100_000
+FAIR_PROCESSES = 3  # 30 processes at most, and the claim
 # An assertion of memory.pml: a place has more values than the model has room for.
 TOO_SMALL = re.compile(r"assertion violated \(count\[.*\]<\d+\)|max search depth too small")
 
@@ -65,8 +69,10 @@ def check(model: Path, name: str, build: Path) -> Found:
     folder.mkdir(parents=True)
     run("spin", "-a", *([f"-D{name}"] if name else []), model, cwd=folder)
     # Not optimised: most searches end within a second, and to compile pan.c well would take several.
-    run("cc", "-w", "-DSAFETY", "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MB}", "-o", "pan", "pan.c", cwd=folder)
-    said = run("./pan", f"-m{DEPTH}", "-w22", cwd=folder)
+    is_endless = re.search(r"^ltl ", model.read_text(), re.M) is not None
+    kind = f"-DNFAIR={FAIR_PROCESSES}" if is_endless else "-DSAFETY"
+    run("cc", "-w", kind, "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MB}", "-o", "pan", "pan.c", cwd=folder)
+    said = run("./pan", f"-m{DEPTH}", "-w22", *(["-a", "-f"] if is_endless else []), cwd=folder)
     (folder / "pan.log").write_text(said)
     counts = re.search(r"errors: (\d+)\s+(\d+) states, stored", said)
     if counts is None or TOO_SMALL.search(said) or "out of memory" in said:

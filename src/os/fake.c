@@ -410,6 +410,18 @@ void hak_os_wake(_Atomic(uint32_t) *word)
     (void)word; // those who wait look again by themselves
 }
 
+void hak_os_wait_numbered(_Atomic(uint32_t) *word, uint32_t expected, uint32_t number)
+{
+    (void)number;
+    hak_os_wait(word, expected, 0);
+}
+
+void hak_os_wake_numbered(_Atomic(uint32_t) *word, uint32_t number)
+{
+    (void)number;
+    hak_os_wake(word);
+}
+
 bool hak_os_barrier_all(void)
 {
     hak_add_relaxed(&hak_fake.barriers, 1);

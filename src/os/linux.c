@@ -1,6 +1,7 @@
 // linux.c -- os.h on Linux.
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <signal.h>
@@ -382,6 +383,23 @@ void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
 void hak_os_wake(_Atomic(uint32_t) *word)
 {
     hak_syscall(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+static long bit_of(uint32_t number)
+{
+    return (long)(UINT32_C(1) << number % 32);
+}
+
+void hak_os_wait_numbered(_Atomic(uint32_t) *word, uint32_t expected, uint32_t number)
+{
+    const long how = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
+    hak_syscall(SYS_futex, (long)word, how, (long)expected, 0, 0, bit_of(number));
+}
+
+void hak_os_wake_numbered(_Atomic(uint32_t) *word, uint32_t number)
+{
+    const long how = FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG;
+    hak_syscall(SYS_futex, (long)word, how, INT_MAX, 0, 0, bit_of(number));
 }
 
 bool hak_os_barrier_all(void)

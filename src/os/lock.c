@@ -8,7 +8,7 @@
 static bool try_for_a_moment(struct hak_lock *lock) HAK_TRIES(lock) HAK_UNPROVEN
 {
     for (unsigned look = 0; look < 200; look++) {
-        if (hak_load_relaxed(&lock->word) == 0 && hak_lock_try(lock)) {
+        if (hak_load_relaxed(&lock->word) == HAK_LOCK_FREE && hak_lock_try(lock)) {
             return true;
         }
         HAK_SPIN_HINT();
@@ -16,38 +16,104 @@ static bool try_for_a_moment(struct hak_lock *lock) HAK_TRIES(lock) HAK_UNPROVEN
     return false;
 }
 
-// A millisecond at most. Step wait of lock.pml.
-static void wait_for_drop(struct hak_lock *lock)
+// Take it if nobody has it; else let the word say that somebody waits, and sleep until it is another word. Who takes it
+// leaves that mark too, as others may sleep. Step ask of lock.pml. Unproven, as hak_lock_try.
+static bool take_or_wait(struct hak_lock *lock, unsigned ms) HAK_TRIES(lock) HAK_UNPROVEN
 {
-    hak_add_relaxed(&lock->waiters, 1);
-    hak_os_wait(&lock->word, 1, 1);
-    hak_sub_relaxed(&lock->waiters, 1);
+    uint32_t seen = hak_load_relaxed(&lock->word);
+    const uint32_t marked = seen | HAK_LOCK_HELD | HAK_LOCK_WAITED;
+    // pairs with: hak_lock_drop
+    if (seen != marked && !hak_cas_acquire(&lock->word, &seen, marked)) {
+        return false;
+    }
+    if ((seen & HAK_LOCK_HELD) != 0) {
+        hak_os_wait(&lock->word, marked, ms);
+        return false;
+    }
+    return true;
+}
+
+// The holder: the next number has the lock. Step hand of lock.pml.
+static void serve_next(struct hak_lock *lock)
+{
+    const uint32_t number = hak_load_relaxed(&lock->served);
+    hak_store_release(&lock->served, number + 1); // pairs with: take_in_turn
+    hak_os_wake_numbered(&lock->served, number);
+}
+
+// Draw a number. Who drops the lock sees by the word that somebody has; where nobody holds it, whoever drew one sees
+// to it that the first has its turn. The thread was woken before, and others may still sleep on the word: it says so.
+// Step turn of lock.pml. Unproven: the lock is handed over.
+static void take_in_turn(struct hak_lock *lock) HAK_ACQUIRES(lock) HAK_UNPROVEN
+{
+    hak_or_relaxed(&lock->word, HAK_LOCK_WAITED);
+    const uint32_t number = hak_add_relaxed(&lock->drawn, 1);
+    hak_add_relaxed(&lock->word, HAK_LOCK_ONE_DRAWN);
+    uint32_t served;
+    // pairs with: serve_next
+    while ((int32_t)((served = hak_load_acquire(&lock->served)) - number) <= 0) {
+        uint32_t seen = hak_load_relaxed(&lock->word);
+        if ((seen & HAK_LOCK_HELD) != 0) {
+            hak_os_wait_numbered(&lock->served, served, number);
+        } else if (hak_cas_acquire(
+                       &lock->word, &seen, seen | HAK_LOCK_HELD)) { // pairs with: hak_lock_drop
+            serve_next(lock);
+        }
+    }
+    hak_sub_relaxed(&lock->word, HAK_LOCK_ONE_DRAWN);
+}
+
+// Step wait of lock.pml. Unproven: the lock is taken in one of some rounds.
+static void take_sleeping(struct hak_lock *lock) HAK_ACQUIRES(lock) HAK_UNPROVEN
+{
+    for (unsigned tries = 0; tries < HAK_LOCK_PATIENCE; tries++) {
+        if (take_or_wait(lock, 0)) {
+            return;
+        }
+    }
+    take_in_turn(lock);
 }
 
 void hak_lock_take_slow(struct hak_lock *lock)
 {
-    while (!try_for_a_moment(lock)) {
-        wait_for_drop(lock);
+    if (!try_for_a_moment(lock)) {
+        take_sleeping(lock);
     }
 }
 
-// Unproven: whether it was taken is a value by then.
+// Who may give up draws no number: the lock would be handed to who is no longer there. Unproven: whether it was
+// taken is a value by then.
 bool hak_lock_take_within(struct hak_lock *lock, unsigned ms) HAK_UNPROVEN
 {
-    bool taken;
-    while (!(taken = try_for_a_moment(lock)) && ms-- > 0) {
-        wait_for_drop(lock);
+    bool taken = try_for_a_moment(lock);
+    for (; !taken && ms > 0; ms--) {
+        taken = take_or_wait(lock, 1);
     }
     return taken;
 }
 
-// Without the wait, the holder would take it again before the one that it woke has run. Step pass of
-// lock.pml.
+// Somebody waits, or has waited. Where the lock is handed over, who sleeps on the word is woken all the same, to sleep
+// once more or to draw a number: else it would sleep as long as others draw some. Unproven, as hak_lock_drop.
+void hak_lock_drop_slow(struct hak_lock *lock) HAK_UNPROVEN
+{
+    uint32_t seen = hak_load_relaxed(&lock->word);
+    do {
+        if (seen >= HAK_LOCK_ONE_DRAWN) {
+            serve_next(lock);
+            break;
+        }
+    } while (!hak_cas_release(&lock->word, &seen, HAK_LOCK_FREE)); // pairs with: hak_lock_try
+    hak_os_wake(&lock->word);
+}
+
+// Without the wait, the holder would take it again before the one that it woke has run: so it waits while nobody has
+// it, a millisecond at most. It takes the lock as one that has slept does: others may. Step pass of lock.pml.
 void hak_lock_pass(struct hak_lock *lock)
 {
-    hak_lock_drop(lock);
-    if (hak_load_relaxed(&lock->waiters) != 0) {
-        hak_os_wait(&lock->word, 0, 1);
+    const bool is_waited = hak_load_relaxed(&lock->word) != HAK_LOCK_HELD;
+    if (is_waited) {
+        hak_lock_drop(lock);
+        hak_os_wait(&lock->word, HAK_LOCK_FREE, 1);
+        take_sleeping(lock);
     }
-    hak_lock_take(lock);
 }

@@ -16,11 +16,11 @@
 //   samples    the sampled blocks (cache/sample.c)
 //   pool       memory for our own descriptors (meta/pool.c)
 //
-// Dropping it is a plain store, not an exchange that would learn of waiters: the
-// owner of a cache takes its own lock on every slow path and almost never meets
-// anybody, so the uncontended pair costs one atomic instruction instead of two.
-// The price: the look for waiters may come before the store is seen, and miss one. So a
-// waiter sleeps for a millisecond at most.
+// Who finds it held looks again for a moment, then sleeps until it is woken: there is no time limit. Whoever drops a
+// lock that somebody waits for wakes one, the one that has slept for the longest. The lock is free meanwhile, and
+// whoever comes first takes it, as a lock that is handed to a thread which has yet to be given a processor keeps all
+// others waiting. But a thread that came too late HAK_LOCK_PATIENCE times draws a number, and
+// while there are such, the lock is handed to the one whose turn it is. docs/decisions/0028 says what that costs.
 #ifndef HAK_OS_LOCK_H
 #define HAK_OS_LOCK_H
 
@@ -30,12 +30,19 @@
 #include "base/atomic.h"
 #include "os/os.h"
 
+// The word of a lock: two bits, and above them the number of threads that have drawn a number.
+enum { HAK_LOCK_FREE = 0, HAK_LOCK_HELD = 1, HAK_LOCK_WAITED = 2, HAK_LOCK_ONE_DRAWN = 4 };
+
+enum { HAK_LOCK_PATIENCE = 8 };
+
 struct HAK_CAPABILITY hak_lock {
-    _Atomic(uint32_t) word;    // 1: held
-    _Atomic(uint32_t) waiters; // threads that sleep on word
+    _Atomic(uint32_t) word;
+    _Atomic(uint32_t) drawn;  // numbers drawn: the next one
+    _Atomic(uint32_t) served; // numbers whose turn it was. Written by the holder.
 };
 
 HAK_INTERNAL void hak_lock_take_slow(struct hak_lock *lock) HAK_ACQUIRES(lock);
+HAK_INTERNAL void hak_lock_drop_slow(struct hak_lock *lock) HAK_RELEASES(lock);
 // Take it, or give up after `ms` milliseconds or so: for whoever may have interrupted its holder.
 HAK_INTERNAL bool hak_lock_take_within(struct hak_lock *lock, unsigned ms) HAK_TRIES(lock);
 // Drop the lock, let somebody who sleeps on it have it, and take it again. For long work.
@@ -44,8 +51,8 @@ HAK_INTERNAL void hak_lock_pass(struct hak_lock *lock) HAK_REQUIRES(lock);
 // Step try of lock.pml. Unproven, as what it does to the word is what makes a lock of it.
 HAK_INLINE bool hak_lock_try(struct hak_lock *lock) HAK_TRIES(lock) HAK_UNPROVEN
 {
-    uint32_t expected = 0;
-    return hak_cas_acquire(&lock->word, &expected, 1); // pairs with: hak_lock_drop
+    uint32_t expected = HAK_LOCK_FREE;
+    return hak_cas_acquire(&lock->word, &expected, HAK_LOCK_HELD); // pairs with: hak_lock_drop
 }
 
 HAK_INLINE void hak_lock_take(struct hak_lock *lock) HAK_ACQUIRES(lock)
@@ -58,9 +65,10 @@ HAK_INLINE void hak_lock_take(struct hak_lock *lock) HAK_ACQUIRES(lock)
 // Step drop of lock.pml.
 HAK_INLINE void hak_lock_drop(struct hak_lock *lock) HAK_RELEASES(lock) HAK_UNPROVEN
 {
-    hak_store_release(&lock->word, 0); // pairs with: hak_lock_try
-    if (HAK_UNLIKELY(hak_load_relaxed(&lock->waiters) != 0)) {
-        hak_os_wake(&lock->word);
+    uint32_t expected = HAK_LOCK_HELD;
+    // pairs with: hak_lock_try
+    if (HAK_UNLIKELY(!hak_cas_release(&lock->word, &expected, HAK_LOCK_FREE))) {
+        hak_lock_drop_slow(lock);
     }
 }
 
@@ -73,8 +81,8 @@ HAK_INLINE void hak_lock_is_held(struct hak_lock *lock) HAK_ASSERTS(lock)
 // Drop it after fork, in the child: those that waited stayed with the parent.
 HAK_INLINE void hak_lock_drop_in_child(struct hak_lock *lock) HAK_RELEASES(lock) HAK_UNPROVEN
 {
-    hak_store_relaxed(&lock->word, 0);
-    hak_store_relaxed(&lock->waiters, 0);
+    hak_store_relaxed(&lock->word, HAK_LOCK_FREE);
+    hak_store_relaxed(&lock->served, hak_load_relaxed(&lock->drawn));
 }
 
 #endif

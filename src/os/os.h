@@ -136,9 +136,13 @@ HAK_INTERNAL uint64_t hak_os_random(void);
 HAK_INTERNAL int hak_os_process_id(void);
 HAK_INTERNAL int hak_os_thread_id(void);
 
-// Sleep while *word == expected, at most `ms` milliseconds (0: no limit), until woken.
+// Sleep while *word == expected, at most `ms` milliseconds (0: no limit), until woken; and wake the one that has slept
+// on the word for the longest.
 HAK_INTERNAL void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms);
 HAK_INTERNAL void hak_os_wake(_Atomic(uint32_t) *word);
+// The same without a limit for those who have a number: wake all of that number modulo 32.
+HAK_INTERNAL void hak_os_wait_numbered(_Atomic(uint32_t) *word, uint32_t expected, uint32_t number);
+HAK_INTERNAL void hak_os_wake_numbered(_Atomic(uint32_t) *word, uint32_t number);
 
 // Make every running thread of the process pass a full memory barrier. False
 // when the kernel cannot do that.

@@ -1,91 +1,206 @@
 // The lock of slow paths: os/lock.h, os/lock.c.
 //
 // Three threads take it, or two, one of which passes it on in between. Never two hold it, each sees what the one
-// before wrote, and none waits for ever.
+// before wrote, and none sleeps for ever. (That each also gets it in time is fair_lock.pml's.)
 //
 // variant: PASSED           two threads, and hak_lock_pass
 // mutant: DROPPED_RELAXED   the next holder does not see what this one wrote
 // mutant: TAKEN_RELAXED     the same, on the other side
 // mutant: TWO_STEPS         two threads see it free and both take it
-// mutant: NO_LIMIT          the look for waiters misses one, which then sleeps without end
+// mutant: NO_MARK           a thread sleeps on a lock that does not say so: nobody wakes it
+// mutant: TAKEN_UNMARKED    a thread that was woken takes it as if nobody else slept
+// mutant: TURN_UNMARKED     the same of a thread that draws a number
+// mutant: DRAWN_UNSEEN      the word does not say that a number was drawn
+// mutant: HANDED_RELAXED    whose turn it is does not see what the one before wrote
+// mutant: STAYS_DRAWN       who has had its turn is still counted: the lock is handed to nobody
 #define WORD 0
-#define WAITERS 1
-#define DATA 2 // what the lock guards
-#define PLACES 3
+#define DRAWN 1
+#define SERVED 2
+#define DATA 3 // what the lock guards
+#define PLACES 4
 #define THREADS 3
-#define VALUES 16
+#define VALUES 20
 #include "memory.pml"
+
+#define FREE 0
+#define HELD 1
+#define WAITED 2
+#define ONE_DRAWN 4
+#ifdef TAKEN_UNMARKED
+#    define PATIENCE 2
+#else
+#    define PATIENCE 1
+#endif
+#define AWAKE 255
 
 byte holders;
 byte turns;
-bool sleeps[THREADS];
+byte sleeps_on[THREADS] = AWAKE; // the place
 
-inline add_waiters(more)
+inline add(p, more, before)
 {
     atomic {
-        swap_any(WAITERS, NEWEST(WAITERS) + more, old, false, false);
-        old = 0
+        before = NEWEST(p);
+        other = before + more;
+        swap_any(p, other, old, false, false);
+        old = 0;
+        other = 0
     }
 }
 
-// hak_os_wait: the kernel compares the newest value; at most for a millisecond. (A sleep that ends
-// with the lock still held changes nothing but the count of such sleeps, and is left out.)
-inline wait_while(is)
+// hak_os_wait: the kernel compares the newest value. (A time limit, where there is one, changes nothing here.)
+inline wait_while(p, is)
 {
     atomic {
         if
-        :: NEWEST(WORD) == is -> sleeps[me] = true
+        :: NEWEST(p) == is -> sleeps_on[me] = p
         :: else
         fi
     }
-    if
-    :: !sleeps[me]
-#ifndef NO_LIMIT
-    :: NEWEST(WORD) != is || is == 0 -> sleeps[me] = false
+    sleeps_on[me] == AWAKE
+}
+
+// hak_os_wake: one of those who sleep, whichever. hak_os_wake_numbered: all, of which each but one finds it was not meant.
+inline wake_one(p)
+{
+    atomic {
+        if
+        :: sleeps_on[0] == p -> sleeps_on[0] = AWAKE
+        :: sleeps_on[1] == p -> sleeps_on[1] = AWAKE
+        :: sleeps_on[2] == p -> sleeps_on[2] = AWAKE
+        :: else
+        fi
+    }
+}
+
+inline wake_all(p)
+{
+    d_step {
+        for (q : 0 .. THREADS - 1) {
+            if
+            :: sleeps_on[q] == p -> sleeps_on[q] = AWAKE
+            :: else
+            fi
+        }
+        q = 0
+    }
+}
+
+inline cas_word(from, to)
+{
+    expected = from;
+#ifdef TAKEN_RELAXED
+    cas_relaxed(WORD, expected, to, is_mine);
+#else
+    cas_acquire(WORD, expected, to, is_mine);
 #endif
-    fi
+    expected = 0
 }
 
-// hak_os_wake: one of those who sleep.
-inline wake()
+inline serve_next() // step hand
 {
+    load_relaxed(SERVED, served);
+    served++;
+#ifdef HANDED_RELAXED
+    store_relaxed(SERVED, served);
+#else
+    store_release(SERVED, served);
+#endif
+    served = 0;
+    wake_all(SERVED)
+}
+
+inline take_in_turn() // step turn
+{
+#ifndef TURN_UNMARKED
     atomic {
-        if
-        :: sleeps[0] -> sleeps[0] = false
-        :: sleeps[1] -> sleeps[1] = false
-        :: sleeps[2] -> sleeps[2] = false
-        :: else
-        fi
+        other = NEWEST(WORD) | WAITED;
+        swap_any(WORD, other, old, false, false);
+        old = 0;
+        other = 0
     }
+#endif
+    add(DRAWN, 1, number);
+#ifndef DRAWN_UNSEEN
+    add(WORD, ONE_DRAWN, seen);
+#endif
+    do
+    :: load_acquire(SERVED, served);
+        if
+        :: served > number -> break
+        :: else ->
+            load_relaxed(WORD, seen);
+            if
+            :: (seen & HELD) != 0 -> wait_while(SERVED, served)
+            :: else ->
+                cas_word(seen, seen | HELD);
+                if
+                :: is_mine -> serve_next()
+                :: else
+                fi
+            fi
+        fi
+    od;
+    served = 0;
+    number = 0;
+#if !defined(STAYS_DRAWN) && !defined(DRAWN_UNSEEN)
+    add(WORD, 256 - ONE_DRAWN, seen)
+#endif
+}
+
+inline take_sleeping() // step wait
+{
+    rounds = 0;
+    do
+    :: rounds == PATIENCE -> take_in_turn(); break
+    :: else -> // step ask
+        rounds++;
+        load_relaxed(WORD, seen);
+        if
+        :: (seen & (HELD | WAITED)) == (HELD | WAITED) -> wait_while(WORD, seen)
+#ifdef NO_MARK
+        :: seen == HELD -> wait_while(WORD, seen)
+        :: seen != HELD && (seen & (HELD | WAITED)) != (HELD | WAITED) ->
+#else
+        :: else ->
+#endif
+#ifdef TAKEN_UNMARKED
+            if
+            :: (seen & HELD) != 0 -> cas_word(seen, seen | WAITED)
+            :: else -> cas_word(seen, seen | HELD)
+            fi;
+#else
+            cas_word(seen, seen | HELD | WAITED);
+#endif
+            if
+            :: is_mine && (seen & HELD) == 0 -> break
+            :: is_mine && (seen & HELD) != 0 -> wait_while(WORD, (seen | WAITED))
+            :: else
+            fi
+        fi
+    od;
+    rounds = 0
 }
 
 inline take()
 {
-    do
-    :: true -> // step try: 0 becomes 1
-        expected = 0;
 #ifdef TWO_STEPS
-        load_acquire(WORD, expected);
+    do
+    :: load_acquire(WORD, seen);
         if
-        :: expected == 0 -> store_relaxed(WORD, 1); break
-        :: else -> NEWEST(WORD) == 0
+        :: seen == FREE -> store_relaxed(WORD, HELD); break
+        :: else -> NEWEST(WORD) == FREE
         fi
-#else
-#    ifdef TAKEN_RELAXED
-        cas_relaxed(WORD, expected, 1, is_mine);
-#    else
-        cas_acquire(WORD, expected, 1, is_mine);
-#    endif
-        if
-        :: is_mine -> break
-        :: else
-        fi;
-        add_waiters(1); // step wait: announced before the sleep
-        wait_while(1);
-        add_waiters(255)
-#endif
     od;
-    expected = 0;
+#else
+    cas_word(FREE, HELD); // step try
+    if
+    :: !is_mine -> take_sleeping()
+    :: else
+    fi;
+#endif
+    seen = 0;
+    is_mine = false;
     holders++;
     assert(holders == 1)
 }
@@ -93,44 +208,76 @@ inline take()
 inline drop()
 {
     holders--;
+    expected = HELD;
 #ifdef DROPPED_RELAXED
-    store_relaxed(WORD, 0);
+    cas_relaxed(WORD, expected, FREE, is_mine); // step drop
 #else
-    store_release(WORD, 0); // step drop: a plain store, then the look for waiters
+    cas_release(WORD, expected, FREE, is_mine); // step drop
 #endif
-    load_relaxed(WAITERS, looked);
+    expected = 0;
     if
-    :: looked != 0 -> looked = 0; wake()
+    :: !is_mine ->
+        do
+        :: load_relaxed(WORD, seen);
+            if
+            :: seen >= ONE_DRAWN -> serve_next(); wake_one(WORD); break
+            :: else ->
+                expected = seen;
+                cas_release(WORD, expected, FREE, is_mine);
+                expected = 0;
+                if
+                :: is_mine -> wake_one(WORD); break
+                :: else
+                fi
+            fi
+        od
     :: else
-    fi
+    fi;
+    seen = 0;
+    is_mine = false
 }
 
 inline work()
 {
-    read_plain(DATA, looked);
-    write_plain(DATA, looked + 1);
-    looked = 0;
+    read_plain(DATA, seen);
+    write_plain(DATA, seen + 1);
+    seen = 0;
     turns++;
     assert(NEWEST(DATA) == turns)
 }
 
 proctype thread(byte me)
 {
-    byte at, q, other, old, expected, looked;
+    byte at, q, other, old, expected, seen, rounds, number, served;
     bool is_mine;
     take();
     work();
 #ifdef PASSED
     if
-    :: me == 0 -> // step pass: dropped, and not taken again before another had it
-        drop();
-        load_relaxed(WAITERS, looked);
+    :: me == 0 -> // step pass: dropped, and not taken again at once
+        load_relaxed(WORD, seen);
         if
-        :: looked != 0 -> looked = 0; wait_while(0)
+        :: seen != HELD ->
+            drop();
+            atomic {
+                if
+                :: NEWEST(WORD) == FREE -> sleeps_on[me] = WORD
+                :: else
+                fi
+            }
+            if
+            :: sleeps_on[me] == AWAKE
+            :: true -> sleeps_on[me] = AWAKE // its time is over
+            fi;
+            take_sleeping();
+            seen = 0;
+            is_mine = false;
+            holders++;
+            assert(holders == 1);
+            work()
         :: else
         fi;
-        take();
-        work()
+        seen = 0
     :: else
     fi;
 #endif

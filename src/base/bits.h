@@ -66,6 +66,19 @@ HAK_INLINE uint64_t hak_bit_rows(uint64_t word, unsigned count)
     return word;
 }
 
+// The first bit set at or behind `from` in an array of words that has `count` bits; `count` if there is none.
+HAK_INLINE unsigned hak_next_bit(const uint64_t *words, unsigned from, unsigned count)
+{
+    while (from < count) {
+        const uint64_t rest = words[from / 64] >> (from % 64);
+        if (rest != 0) {
+            return from + hak_lowest_bit(rest);
+        }
+        from = (from / 64 + 1) * 64;
+    }
+    return count;
+}
+
 // The smallest power of two that is at least `value` (1 for 0).
 HAK_INLINE size_t hak_power_of_two_above(size_t value)
 {

@@ -47,15 +47,19 @@ HAK_INLINE unsigned hak_magazine_class(unsigned magazine)
 }
 
 struct hak_magazine {
-    hak_place *base;         // lock; NULL until the class is first used
-    uint32_t slots;          // lock
-    uint32_t bottom;         // lock: place of the NULL below the lowest block; 0 unless stolen from
-    struct hak_list slabs;   // lock: slabs of this class with blocks to give; zero until first used
+    hak_place *base; // lock; NULL until the class is first used
+    uint32_t slots;  // lock
+    uint32_t bottom; // lock: place of the NULL below the lowest block; 0 unless stolen from
+    // lock: slabs of this class with blocks to give: those whose free pages may be there, and those whose free pages
+    // were given back, of which the ones that the kernel did not take lie in front. Zero until first used.
+    struct hak_list slabs;
+    struct hak_list swept;
     uint8_t swings;          // lock: times that a refill followed a flush or the reverse
     bool is_used : 1;        // lock: had a slow event since somebody last looked
     bool is_refilled : 1;    // lock: its thread allocates blocks of this class
     bool is_ruled : 1;       // owner: the class is served by companions (site.h)
     bool flushed_last : 1;   // lock: the last slow event was a flush
+    bool keeps_pages : 1;    // lock: of a swept slab the kernel did not take all pages
     _Atomic(bool) has_spare; // lock; others a hint: more than one slab has blocks to give
     struct hak_worth worth;  // lock: when it was last asked whether growing is worth it
     hak_place *tidied_top;   // lock: top when it was last tidied
@@ -79,9 +83,12 @@ struct hak_loose {
     struct hak_loose *next;
 };
 
-enum { HAK_OUTBOXES = 8 }; // other owners that one thread frees for at the same time
+enum {
+    HAK_OUTBOXES = 32
+}; // other owners that one thread frees for at the same time, or groups of them
+enum { HAK_OUTBOX_MIXED = 1 };
 struct hak_outbox {
-    uint32_t tag;              // lock, owner: whose blocks
+    uint32_t tag; // lock, owner: whose blocks; HAK_OUTBOX_MIXED: those of several owners
     struct hak_parcel *parcel; // lock, owner
 };
 
@@ -138,16 +145,19 @@ struct hak_cache {
     // What free subtracts from an entry to get a magazine: tag, or HAK_APART less. Whoever wants
     // the cache to sample sets it; the owner sets it right in its next slow path (sampler.h).
     _Atomic(uint32_t) hit_tag;
-    uint32_t tag; // constant: id << 8
+    uint32_t tag; // constant: id << 8, and HAK_TAG_HEAP for one that is no thread's
     // owner; others read it. While it samples: blocks that are handed out of each class until the next sample, that one
     // included.
     _Atomic(uint64_t) gaps[HAK_SMALL_CLASSES];
     // owner: the same of the large blocks that BigCache hands out, counted down always; from 0 if it does not sample.
     uint64_t large_gaps[HAK_LARGE_BINS];
-    bool is_direct;          // keeps no magazines (option check)
-    bool frees_apart;        // owner: is_direct, or has companions
-    bool has_thread;         // constant: not a heap's, not the sweeper's
-    bool keeps_elsewhere;    // owner: a companion has its BigCache (site.h)
+    bool is_direct;       // keeps no magazines (option check)
+    bool frees_apart;     // owner: is_direct, or has companions
+    bool has_thread;      // constant: not a heap's, not the sweeper's
+    bool keeps_elsewhere; // owner: a companion has its BigCache (site.h)
+    bool
+        is_helping; // owner, lock: it is at work on another owner's inbox, or on its outboxes (inbox.c)
+    _Atomic(bool) is_asleep; // set by the sweeper: see sweep.h; cleared by the owner
     uint8_t role;            // constant: enum hak_cache_role
     _Atomic(bool) is_inside; // owner: at work on `hardened` (hardened.h)
     // NULL until first used, with the lock; and while somebody else empties it.
@@ -162,6 +172,8 @@ struct hak_cache {
     struct hak_parcel *pending;      // lock: taken out of the inbox, not opened yet
     _Atomic(uint64_t) events;        // lock: slow paths entered; a purger compares
     uint64_t seen_events;            // purger
+    _Atomic(bool) is_watched;        // the sweeper looks at it (sweep.h)
+    struct hak_cache *watch_next;    // in the sweeper's list
     uint32_t idle_ticks;             // purger
     uint32_t exit_rounds;            // owner, while its thread ends
     uint64_t exit_events;            // owner, while its thread ends: events at the last round
@@ -170,7 +182,10 @@ struct hak_cache {
     _Atomic(int) thread_id;          // owner: the kernel's number of the thread that had it last
     struct hak_cache *asked_next;    // lock: whom to ask next for a slab (loot.h)
 
-    uint64_t unguarded;      // owner: requests since one got a guard (guard.h)
+    uint64_t unguarded;                          // owner: requests since one got a guard (guard.h)
+    uint64_t started[(HAK_MAGAZINES + 63) / 64]; // lock: a bit for each magazine that has an array
+    uint64_t
+        listed[(HAK_SMALL_CLASSES + 63) / 64]; // lock: one for each class that has lists of slabs
     size_t magazine_bytes;   // lock: of blocks that magazines may hold beyond the smallest
     size_t counted_bytes;    // lock: of them, those that count in the budget of all
     size_t tidied_at;        // lock: bytes of all slabs when it was last tidied, or fewest since
@@ -204,6 +219,17 @@ HAK_INLINE unsigned hak_cache_group(const struct hak_cache *cache)
 {
     return cache->tag >> 8 & 1;
 }
+
+// Blocks of a heap are never in parcels: it may end at any time. So their tags, and no others, have the one of these bits
+// and not the other; there are ids for half a million heaps and as many threads at the same time.
+#define HAK_TAG_HEAP     0x20000000U
+#define HAK_TAG_NO_HEAPS 0x40000000U // those of what threads share
+HAK_INLINE bool hak_tag_is_heap(uint32_t tag)
+{
+    return (tag & (HAK_TAG_HEAP | HAK_TAG_NO_HEAPS)) == HAK_TAG_HEAP;
+}
+// What free subtracts from an entry while the cache is asleep: so that it finds no magazine. No unit has that owner.
+#define HAK_TAG_ASLEEP 0x7FFFFF00U
 
 // The calling thread's cache. Never NULL: until a thread's first slow path it
 // points at `hak_cache_nobody`, whose magazines are all empty and full.

@@ -99,11 +99,11 @@ bool hak_direct_resize(void *block, size_t bytes)
 void hak_direct_retire_slabs(struct hak_cache *cache)
 {
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-        while (!hak_list_is_empty(slabs)) {
-            struct hak_list *link = slabs->next;
-            hak_list_remove(link);
-            hak_list_push(&cache->full, link);
+        struct hak_slab *slab;
+        while ((slab = hak_cache_first_slab(cache, size_class)) != NULL) {
+            slab->is_swept = false;
+            hak_list_remove(&slab->link);
+            hak_list_push(&cache->full, &slab->link);
         }
         hak_cache_note_spare(cache, size_class);
     }
@@ -124,6 +124,7 @@ static void check_cache(struct hak_cache *cache)
     hak_lock_take(&cache->lock);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         check_list_locked(hak_cache_slabs(cache, size_class));
+        check_list_locked(hak_cache_swept_slabs(cache, size_class));
     }
     check_list_locked(&cache->full);
     hak_lock_drop(&cache->lock);

@@ -24,6 +24,7 @@ static void *heap_try(struct hak_cache *heap, size_t bytes, unsigned size_class)
 {
     hak_lock_take(&heap->lock);
     hak_count(&heap->events, 1);
+    hak_sweep_note(heap);
     hak_place *top = hak_load_relaxed(&heap->top[size_class]);
     void *block = hak_place_load(top - 1);
     if (block != NULL) {
@@ -57,19 +58,6 @@ void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_requ
     return block;
 }
 
-// Blocks of the heap that other threads have freed but not handed over yet must not be handed
-// over later, when the slab is somebody else's.
-static void parcels_forget(struct hak_cache *heap)
-{
-    struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    for (; cache != NULL; cache = cache->next) {
-        hak_lock_take(&cache->lock);
-        hak_outbox_forget(cache, heap->tag);
-        hak_lock_drop(&cache->lock);
-    }
-}
-
 static void slabs_end_locked(struct hak_list *slabs)
 {
     while (!hak_list_is_empty(slabs)) {
@@ -83,21 +71,18 @@ static void slabs_end_locked(struct hak_list *slabs)
     }
 }
 
-// A sweep moves blocks from outbox to outbox: none while they are looked through.
+// Blocks of a heap are in no parcel (hak_inbox_post), so what is in the heap is all there is to end.
 void hak_heap_end(struct hak_cache *heap)
 {
-    hak_sweep_lock();
-    parcels_forget(heap);
     hak_lock_take(&heap->lock);
-    hak_inbox_forget(heap);
     hak_magazine_forget_all(heap);
     hak_hardened_forget(heap);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         slabs_end_locked(hak_cache_slabs(heap, size_class));
+        slabs_end_locked(hak_cache_swept_slabs(heap, size_class));
     }
     slabs_end_locked(&heap->full);
     hak_large_end_all(heap);
     hak_lock_drop(&heap->lock);
-    hak_sweep_unlock(false);
     hak_cache_end(heap);
 }

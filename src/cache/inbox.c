@@ -7,7 +7,9 @@
 #include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/sampler.h"
+#include "cache/sweep.h"
 #include "meta/pool.h"
+#include "slab/arena.h"
 #include "slab/misuse.h"
 #include "slab/put.h"
 
@@ -16,11 +18,23 @@ static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
     return &cache->outboxes[(tag >> 8) % HAK_OUTBOXES];
 }
 
+// Of parcels that are not the pool's, wherever they are.
+static _Atomic(size_t) parcel_bytes;
+
+// Are they more than a sixteenth of what they serve? A mebibyte may always be.
+static bool are_too_many(void)
+{
+    const size_t most = HAK_MIB(1) + hak_arena_used_bytes() / 16;
+    return hak_load_relaxed(&parcel_bytes) > most;
+}
+
 static struct hak_parcel *parcel_make_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_parcel *parcel = cache->spare_parcel;
     if (parcel == NULL) {
-        return hak_pool_take(sizeof *parcel);
+        parcel = hak_pool_take(sizeof *parcel);
+        hak_add_relaxed(&parcel_bytes, parcel != NULL ? sizeof *parcel : 0);
+        return parcel;
     }
     cache->spare_parcel = parcel->next;
     hak_store_relaxed(&parcel->count, 0);
@@ -36,6 +50,7 @@ static void parcel_end_locked(struct hak_cache *cache, struct hak_parcel *parcel
         parcel->next = cache->spare_parcel;
         cache->spare_parcel = parcel;
     } else {
+        hak_sub_relaxed(&parcel_bytes, sizeof *parcel);
         hak_pool_give(parcel, sizeof *parcel);
     }
 }
@@ -72,19 +87,16 @@ static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
     return NULL; // a purger has emptied it
 }
 
-// Sending may open other owners' parcels, whose blocks may be sent on.
+// Until no more than so many bytes wait.
 static void inbox_lower_locked(struct hak_cache *self, struct hak_cache *cache, size_t bytes)
     HAK_REQUIRES(&self->lock, &cache->lock);
 
-// Hand a parcel over. The owner may have changed since it was begun: the receiver sends on
-// what is not its own. Step send of parcels.pml, step send_locked of outbox.pml.
-static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbox)
+// Push a parcel onto its owner's inbox. The owner may have changed since it was begun, and there may be blocks of others:
+// the receiver sends on what is not its own. Step send of parcels.pml, step send_locked of outbox.pml.
+static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parcel)
     HAK_REQUIRES(&cache->lock)
 {
-    struct hak_parcel *parcel = outbox->parcel;
     struct hak_cache *owner = parcel_owner(parcel);
-    outbox->parcel = NULL;
-    outbox->tag = 0;
     if (owner == NULL) {
         parcel_end_locked(cache, parcel);
         return;
@@ -98,12 +110,72 @@ static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbo
     do {
         parcel->next = head;
     } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: inbox_next_locked
+    hak_keep_order(); // see sweep_judge
+    hak_sweep_note(owner);
     // An owner that does not come to empty its inbox: do some of it for it. What is left it takes straight into its
-    // magazines if it does come. Step help of parcels.pml.
+    // magazines if it does come. What is not its own comes back into the outboxes, whose parcels may be full with that:
+    // nobody helps while it helps, so that this ends. Step help of parcels.pml.
     const size_t most = 16 * hak_load_relaxed(&hak_options.parcel_bytes);
-    if (waiting > most && owner != cache && hak_lock_try(&owner->lock)) {
-        inbox_lower_locked(cache, owner, most - most / 8);
+    const bool is_full = are_too_many();
+    if ((waiting > most || is_full) && owner != cache && !cache->is_helping &&
+        hak_lock_try(&owner->lock)) {
+        cache->is_helping = true;
+        inbox_lower_locked(cache, owner, is_full ? 0 : most - most / 8);
+        cache->is_helping = false;
         hak_lock_drop(&owner->lock);
+    }
+}
+
+// Put all blocks of a parcel that are the owner's of the one at `first` into their slabs. False: its lock is not free.
+// Two caches' locks, against the order of ranks: the second by hak_lock_try.
+static bool parcel_put_locked(struct hak_cache *cache, struct hak_parcel *parcel, uint32_t first)
+    HAK_REQUIRES(&cache->lock) HAK_UNPROVEN
+{
+    const uint32_t count = hak_load_relaxed(&parcel->count);
+    struct hak_cache *owner = hak_cache_owner_or_end(hak_place_load(&parcel->blocks[first]));
+    if (owner != cache && !hak_lock_try(&owner->lock)) {
+        return false;
+    }
+    for (uint32_t i = first; i < count; i++) {
+        void *block = hak_place_load(&parcel->blocks[i]);
+        if (block != NULL && hak_cache_owns_locked(owner, block)) {
+            hak_place_store(&parcel->blocks[i], NULL);
+            hak_cache_put(owner, hak_slab_owned(block), block);
+        }
+    }
+    if (owner != cache) {
+        hak_lock_drop(&owner->lock);
+    }
+    return true;
+}
+
+// A parcel with blocks of several owners, or with a few: into their slabs, one owner after another. What owners have whose
+// lock is not free is handed over: they are at work.
+static void parcel_share_out_locked(struct hak_cache *cache, struct hak_parcel *parcel)
+    HAK_REQUIRES(&cache->lock)
+{
+    const uint32_t count = hak_load_relaxed(&parcel->count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (hak_place_load(&parcel->blocks[i]) != NULL) {
+            parcel_put_locked(cache, parcel, i);
+        }
+    }
+    parcel_send_locked(cache, parcel);
+}
+
+static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbox)
+    HAK_REQUIRES(&cache->lock)
+{
+    struct hak_parcel *parcel = outbox->parcel;
+    const bool is_mixed = outbox->tag == HAK_OUTBOX_MIXED;
+    const bool is_small = hak_load_relaxed(&parcel->count) < HAK_PARCEL_BLOCKS / 4 &&
+                          parcel->bytes < hak_load_relaxed(&hak_options.parcel_bytes) / 4;
+    outbox->parcel = NULL;
+    outbox->tag = 0;
+    if (is_mixed || is_small) {
+        parcel_share_out_locked(cache, parcel);
+    } else {
+        parcel_send_locked(cache, parcel);
     }
 }
 
@@ -123,6 +195,8 @@ static void inbox_push_loose(void *block)
     do {
         loose->next = head;
     } while (!hak_cas_release(&owner->loose, &head, loose)); // pairs with: hak_inbox_drain
+    hak_keep_order(); // see sweep_judge
+    hak_sweep_note(owner);
 }
 
 // False: no memory for a parcel.
@@ -131,16 +205,14 @@ static bool outbox_post_locked(struct hak_cache *cache, void *block, uint32_t en
 {
     const uint32_t tag = HAK_MAP_TAG(entry);
     struct hak_outbox *outbox = outbox_for(cache, tag);
-    // Sending may open another owner's parcels, whose blocks come back here: look again.
-    while (outbox->parcel != NULL && outbox->tag != tag) {
-        outbox_send_locked(cache, outbox);
-    }
     if (outbox->parcel == NULL) {
         outbox->parcel = parcel_make_locked(cache);
         if (outbox->parcel == NULL) {
             return false;
         }
         outbox->tag = tag;
+    } else if (outbox->tag != tag) {
+        outbox->tag = HAK_OUTBOX_MIXED;
     }
     if (!hak_inbox_add(cache, block, entry)) {
         hak_parcel_add(outbox->parcel, block, hak_classes[HAK_MAP_CLASS(entry)].bytes);
@@ -149,12 +221,28 @@ static bool outbox_post_locked(struct hak_cache *cache, void *block, uint32_t en
     return true;
 }
 
+// A heap's, or that of another owner whose lock is waited for.
+static void put_at_home(void *block)
+{
+    struct hak_cache *owner = hak_cache_lock_owner(block);
+    if (HAK_UNLIKELY(owner == NULL)) {
+        hak_die_not_live(block);
+    }
+    hak_lock_is_held(&owner->lock);
+    hak_cache_put(owner, hak_slab_of(block), block);
+    hak_lock_drop(&owner->lock);
+}
+
 void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry)
 {
     bool posted = true;
+    const uint32_t tag = HAK_MAP_TAG(entry);
+    if (hak_tag_is_heap(tag)) {
+        put_at_home(block);
+        return;
+    }
     hak_lock_take(&cache->lock);
-    if (outbox_for(cache, HAK_MAP_TAG(entry))->tag == HAK_MAP_TAG(entry) ||
-        !hak_loot_adopt(cache, block, HAK_MAP_CLASS(entry))) {
+    if (outbox_for(cache, tag)->tag == tag || !hak_loot_adopt(cache, block, HAK_MAP_CLASS(entry))) {
         posted = outbox_post_locked(cache, block, entry);
     }
     hak_lock_drop(&cache->lock);
@@ -163,13 +251,31 @@ void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry)
     }
 }
 
+// Without helping: that could fill an outbox again which was passed already.
 void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
+    const bool was_helping = cache->is_helping;
+    cache->is_helping = true;
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         if (cache->outboxes[i].parcel != NULL) {
             outbox_send_locked(cache, &cache->outboxes[i]);
         }
     }
+    cache->is_helping = was_helping;
+}
+
+bool hak_outbox_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
+        struct hak_parcel *parcel = cache->outboxes[i].parcel;
+        const uint32_t count = parcel_count(parcel);
+        for (uint32_t j = 0; j < count; j++) {
+            if (hak_place_load(&parcel->blocks[j]) != NULL) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 // Step loot of outbox.pml.
@@ -224,25 +330,11 @@ unsigned hak_inbox_route_row(struct hak_cache *self,
     return 1;
 }
 
-void hak_outbox_forget(struct hak_cache *cache, uint32_t tag) HAK_REQUIRES(&cache->lock)
-{
-    for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
-        struct hak_parcel *parcel = cache->outboxes[i].parcel;
-        const uint32_t count = parcel_count(parcel);
-        for (uint32_t j = 0; j < count; j++) {
-            void *block = hak_place_load(&parcel->blocks[j]);
-            if (block != NULL && HAK_MAP_TAG(hak_map_entry(block)) == tag) {
-                hak_place_store(&parcel->blocks[j], NULL);
-            }
-        }
-    }
-}
-
 // The next parcel of `cache` to open, or NULL. Step take of parcels.pml.
 static struct hak_parcel *inbox_next_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     if (cache->pending == NULL && hak_load_relaxed(&cache->inbox) != NULL) {
-        cache->pending = hak_swap_acquire(&cache->inbox, NULL); // pairs with: outbox_send_locked
+        cache->pending = hak_swap_acquire(&cache->inbox, NULL); // pairs with: parcel_send_locked
     }
     struct hak_parcel *parcel = cache->pending;
     if (parcel != NULL) {
@@ -294,7 +386,6 @@ static void parcel_open_locked(struct hak_cache *self,
     parcel_end_locked(self, parcel);
 }
 
-// Until no more than so many bytes wait.
 static void inbox_lower_locked(struct hak_cache *self, struct hak_cache *cache, size_t bytes)
     HAK_REQUIRES(&self->lock, &cache->lock)
 {
@@ -309,7 +400,7 @@ void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t block
     HAK_REQUIRES(&cache->lock)
 {
     if (HAK_UNLIKELY(hak_load_relaxed(&cache->loose) != NULL)) {
-        hak_inbox_drain(cache, cache); // blocks from a time without memory
+        hak_inbox_drain(cache, cache, HAK_INBOX_ALL); // blocks from a time without memory
     }
     struct hak_parcel *parcel;
     while (hak_load_relaxed(&cache->top[magazine]) - cache->magazines[magazine].base <= blocks &&
@@ -318,16 +409,19 @@ void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t block
     }
 }
 
-void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache)
+bool hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache, int parcels)
     HAK_REQUIRES(&self->lock, &cache->lock)
 {
-    struct hak_parcel *parcel;
-    while ((parcel = inbox_next_locked(cache)) != NULL) {
+    for (; parcels > 0; parcels--) {
+        struct hak_parcel *parcel = inbox_next_locked(cache);
+        if (parcel == NULL) {
+            break;
+        }
         parcel_open_locked(self, cache, parcel, false);
     }
     struct hak_loose *loose = hak_load_relaxed(&cache->loose);
     if (HAK_LIKELY(loose == NULL)) {
-        return;
+        return parcels == 0;
     }
     loose = hak_swap_acquire(&cache->loose, NULL); // pairs with: inbox_push_loose
     while (loose != NULL) {
@@ -336,15 +430,7 @@ void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache)
         hak_inbox_route(self, cache, loose);
         loose = next;
     }
-}
-
-void hak_inbox_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    struct hak_parcel *parcel;
-    hak_store_relaxed(&cache->loose, NULL);
-    while ((parcel = inbox_next_locked(cache)) != NULL) {
-        parcel_end_locked(cache, parcel);
-    }
+    return parcels == 0;
 }
 
 bool hak_cache_owns_locked(const struct hak_cache *cache, const void *p) HAK_REQUIRES(&cache->lock)

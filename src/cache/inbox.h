@@ -7,8 +7,17 @@
 // parcel and hands the parcel over with one atomic instruction when it is full.
 // The owner empties its inbox when it next runs out of blocks; when it does not come
 // to that, whoever sent too much does some of it (with the owner's lock).
+//
+// A thread fills HAK_OUTBOXES parcels at a time. Owners that have the same outbox share its parcel; when that is full,
+// and when a parcel is handed over that is nearly empty, its blocks go straight into their slabs, those of each owner
+// together (with its lock, if that is free). So parcels are few and full, and what they take of memory is bounded:
+// when it is more than a sixteenth of the heap and a mebibyte, whoever sends one empties the inbox that it goes to.
+//
+// Blocks of a heap are never in parcels: whoever frees one waits for the heap's lock.
 #ifndef HAK_CACHE_INBOX_H
 #define HAK_CACHE_INBOX_H
+
+#include <limits.h>
 
 #include "base/options.h"
 #include "cache/cache.h"
@@ -24,6 +33,14 @@ HAK_INLINE void hak_parcel_add(struct hak_parcel *parcel, void *block, uint32_t 
     parcel->bytes += bytes;
 }
 
+// Is an entry that of a small block of another owner, no heap and no sample?
+HAK_INLINE bool hak_inbox_is_for(const struct hak_cache *cache, uint32_t entry)
+{
+    const uint32_t tag = entry - HAK_MAP_CLASS(entry); // with the mark of samples
+    return hak_map_is_small(entry) && (entry & HAK_MAP_SAMPLED) == 0 && tag != cache->tag &&
+           !hak_tag_is_heap(tag);
+}
+
 // Free `block`, whose map entry is `entry`, into the parcel that is open for its owner: false when there
 // is none, or it would be full with that, or its entry is marked: it may be a sample. `cache`: the calling
 // thread's.
@@ -31,7 +48,8 @@ HAK_INLINE bool hak_inbox_add(struct hak_cache *cache, void *block, uint32_t ent
 {
     struct hak_outbox *outbox = &cache->outboxes[(entry >> 8) % HAK_OUTBOXES];
     struct hak_parcel *parcel = outbox->parcel;
-    if (parcel == NULL || outbox->tag != entry - HAK_MAP_CLASS(entry)) {
+    if (parcel == NULL || (outbox->tag != entry - HAK_MAP_CLASS(entry) &&
+                           !(outbox->tag == HAK_OUTBOX_MIXED && hak_inbox_is_for(cache, entry)))) {
         return false;
     }
     const uint32_t bytes = hak_classes[HAK_MAP_CLASS(entry)].bytes;
@@ -46,21 +64,18 @@ HAK_INLINE bool hak_inbox_add(struct hak_cache *cache, void *block, uint32_t ent
 // The same when that was not possible: `entry` has another owner's tag.
 HAK_INTERNAL void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry);
 // Hand over everything that waits in the outboxes. With the lock; the owner, or a purger
-// (`self`) for an owner that sleeps.
+// (`self`) for an owner that sleeps. And: does nothing wait there?
 HAK_INTERNAL void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 HAK_INTERNAL void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
     HAK_REQUIRES(&self->lock, &cache->lock);
+HAK_INTERNAL bool hak_outbox_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 
-// Put every waiting block of `cache` into its slab. Both locked.
-HAK_INTERNAL void hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache)
+// Put the waiting blocks of `cache` into their slabs: those of `parcels` parcels. Both locked. False when none are left.
+enum { HAK_INBOX_ALL = INT_MAX, HAK_INBOX_SOME = 8, HAK_INBOX_MANY = 64 };
+HAK_INTERNAL bool hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache, int parcels)
     HAK_REQUIRES(&self->lock, &cache->lock);
 // Open parcels, blocks into the magazines, until `magazine` has `blocks` more. The owner, with the lock.
 HAK_INTERNAL void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t blocks)
-    HAK_REQUIRES(&cache->lock);
-// Drop what waits in the inbox of `cache`, or in the outboxes of `cache` for the owner with `tag`:
-// those slabs are about to end. With the lock.
-HAK_INTERNAL void hak_inbox_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-HAK_INTERNAL void hak_outbox_forget(struct hak_cache *cache, uint32_t tag)
     HAK_REQUIRES(&cache->lock);
 // Put `block` into its slab if `cache` owns it, else send it to its owner through `self`. Both locked.
 HAK_INTERNAL void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block)

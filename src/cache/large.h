@@ -106,7 +106,8 @@ HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
         return false;
     }
     hak_large_put(hot, block, bin, entry);
-    hak_keep_order(); // see sweeper_may_end
+    hak_keep_order(); // see sweeper_may_end and sweep_judge
+    hak_sweep_note(cache);
     if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs)) {
         hak_sweep_wanted(HAK_MIB(4)); // at most
     }

@@ -1,11 +1,13 @@
 // loot.c -- see loot.h.
 #include "cache/loot.h"
 
+#include "base/bits.h"
 #include "cache/hardened.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/sampler.h"
+#include "cache/sweep.h"
 #include "cache/thread.h"
 
 // Its tag must be no other cache's: ids count up from 1.
@@ -36,6 +38,14 @@ static bool may_share(const struct hak_cache *a, const struct hak_cache *b)
     return a->role == b->role || (!is_apart(a) && !is_apart(b));
 }
 
+// Out of its list, with both owners' locks.
+static void slab_take_over(struct hak_slab *slab, struct hak_cache *cache)
+{
+    hak_list_remove(&slab->link);
+    slab->is_swept = false;
+    hak_slab_move(slab, cache, cache->tag);
+}
+
 struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
@@ -46,12 +56,10 @@ struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
     struct hak_slab *slab = NULL;
     hak_lock_take(&hak_orphans.lock);
     hak_count(&hak_orphans.events, 1);
-    hak_inbox_drain(cache, &hak_orphans);
-    struct hak_list *slabs = hak_cache_slabs(&hak_orphans, size_class);
-    if (!hak_list_is_empty(slabs)) {
-        slab = HAK_LIST_ITEM(slabs->next, struct hak_slab, link);
-        hak_list_remove(&slab->link);
-        hak_slab_move(slab, cache, cache->tag);
+    hak_inbox_drain(cache, &hak_orphans, HAK_INBOX_SOME); // others wait for the lock
+    slab = hak_cache_first_slab(&hak_orphans, size_class);
+    if (slab != NULL) {
+        slab_take_over(slab, cache);
         hak_count(&cache->counts.adopted_slabs, 1);
     }
     hak_lock_drop(&hak_orphans.lock);
@@ -62,27 +70,38 @@ struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
 }
 
 enum {
-    ASKED = 32, // caches asked for one slab
-    LOOKS = 16, // slabs looked at in one cache
-    WORTH = 4,  // a slab is worth taking when one of so many of its blocks is free
+    ASKED = 32,      // caches asked for one slab
+    LOOKS = 16,      // slabs looked at in one cache
+    WORTH = 4,       // a slab is worth taking when one of so many of its blocks is free
+    SOME = 8,        // dead caches broken up at a time
+    DEAD_LOOKS = 64, // and looked at
 };
+
+// Of the slabs of a list from `link` on the one with the most free blocks, if they are more than `best` has, or than
+// are worth it.
+static struct hak_slab *slab_with_most(struct hak_list *list,
+                                       struct hak_list *link,
+                                       struct hak_slab *best)
+{
+    for (unsigned looks = 0; link != list && looks < LOOKS; link = link->next, looks++) {
+        struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);
+        const unsigned least = hak_classes[slab->size_class].blocks / WORTH;
+        if (slab->free_blocks > (best != NULL ? best->free_blocks : least)) {
+            best = slab;
+        }
+    }
+    return best;
+}
 
 // The slab to part with: not the first, which the cache itself takes from.
 static struct hak_slab *spare_slab_locked(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
     struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    struct hak_slab *best = NULL;
-    unsigned most = hak_classes[size_class].blocks / WORTH;
-    struct hak_list *link = slabs->next->next; // an empty list's is its head
-    for (unsigned looks = 0; link != slabs && looks < LOOKS; link = link->next, looks++) {
-        struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);
-        if (slab->free_blocks > most) {
-            most = slab->free_blocks;
-            best = slab;
-        }
-    }
-    return best;
+    struct hak_list *swept = hak_cache_swept_slabs(cache, size_class);
+    // An empty list's second item is its head.
+    struct hak_slab *best = slab_with_most(slabs, slabs->next->next, NULL);
+    return slab_with_most(swept, hak_list_is_empty(slabs) ? swept->next->next : swept->next, best);
 }
 
 // Two caches' locks, against the order of ranks: the second by hak_lock_try. Step spare of owners.pml.
@@ -96,18 +115,18 @@ static struct hak_slab *spare_slab_of(struct hak_cache *owner,
     }
     struct hak_slab *slab = spare_slab_locked(owner, size_class);
     if (slab != NULL) {
-        hak_list_remove(&slab->link);
-        hak_slab_move(slab, cache, cache->tag);
+        slab_take_over(slab, cache);
     }
     hak_cache_note_spare(owner, size_class);
     hak_lock_drop(&owner->lock);
     return slab;
 }
 
+// Step walk of registry.pml.
 struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_slab *slab = NULL;
-    if (is_heap(cache)) {
+    if (is_heap(cache) || !hak_cache_is_any_spare(size_class)) {
         return NULL;
     }
     for (unsigned asked = 0; asked < ASKED && slab == NULL; asked++) {
@@ -137,8 +156,7 @@ bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
         hak_load_relaxed(&owner->state) == HAK_CACHE_DEAD && hak_cache_owns_locked(owner, block);
     struct hak_slab *slab = is_taken ? hak_slab_of(block) : NULL;
     if (is_taken) {
-        hak_list_remove(&slab->link);
-        hak_slab_move(slab, cache, cache->tag);
+        slab_take_over(slab, cache);
         hak_count(&cache->counts.adopted_slabs, 1);
     }
     hak_lock_drop(&owner->lock);
@@ -150,65 +168,110 @@ bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
     return is_taken;
 }
 
-// Step leave of owners.pml.
-static void leave(struct hak_list *from)
+// Slabs that move to the orphans while their lock is held: some microseconds.
+enum { LEAVE_TOGETHER = 64 };
+
+// The first slab of the classes from `size_class` on, or of those without blocks to give; NULL: there is none.
+static struct hak_slab *slab_from(struct hak_cache *cache, unsigned *size_class)
+    HAK_REQUIRES(&cache->lock)
 {
-    while (!hak_list_is_empty(from)) {
-        struct hak_slab *slab = HAK_LIST_ITEM(from->next, struct hak_slab, link);
-        hak_list_remove(&slab->link);
-        // One at a time: others wait for this lock, and the slabs of a big heap are many.
-        hak_lock_take(&hak_orphans.lock);
-        hak_slab_move(slab, &hak_orphans, hak_orphans.tag);
-        hak_store_relaxed(&hak_orphans.has_slabs, true);
-        struct hak_list *slabs = hak_cache_slabs(&hak_orphans, slab->size_class);
-        hak_list_append(hak_slab_has_blocks(slab) ? slabs : &hak_orphans.full, &slab->link);
-        hak_lock_drop(&hak_orphans.lock);
+    struct hak_slab *slab = NULL;
+    while (slab == NULL &&
+           (*size_class = hak_next_bit(cache->listed, *size_class, HAK_SMALL_CLASSES)) <
+               HAK_SMALL_CLASSES) {
+        slab = hak_cache_first_slab(cache, *size_class);
+        *size_class += slab == NULL;
     }
+    struct hak_list *full = &cache->full;
+    return slab == NULL && !hak_list_is_empty(full)
+               ? HAK_LIST_ITEM(full->next, struct hak_slab, link)
+               : slab;
 }
 
-void hak_loot_break_up(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+// True when the cache has no slabs any more. Step leave of owners.pml.
+static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->lock)
 {
-    hak_store_relaxed(&cache->is_whole, false);
-    hak_inbox_drain(cache, cache);
+    unsigned size_class = 0;
+    struct hak_slab *slab;
+    while ((slab = slab_from(cache, &size_class)) != NULL && slabs > 0) {
+        hak_lock_take(&hak_orphans.lock);
+        for (unsigned i = 0; i < LEAVE_TOGETHER && slab != NULL && slabs > 0; i++, slabs--) {
+            hak_list_remove(&slab->link);
+            hak_cache_note_spare(cache, slab->size_class);
+            hak_slab_move(slab, &hak_orphans, hak_orphans.tag);
+            hak_cache_list_slab(&hak_orphans, slab);
+            slab = slab_from(cache, &size_class);
+        }
+        hak_store_relaxed(&hak_orphans.has_slabs, true);
+        hak_lock_drop(&hak_orphans.lock);
+        hak_sweep_note(&hak_orphans);
+    }
+    return slab == NULL;
+}
+
+bool hak_loot_break_up(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->lock)
+{
+    bool is_done = !hak_inbox_drain(cache, cache, HAK_INBOX_MANY);
     hak_magazine_flush_all(cache);
     hak_hardened_flush(cache);
     hak_inbox_post_all(cache);
     hak_large_expire(cache, 0);
-    if (is_apart(cache)) {
-        return; // its slabs wait for the next cache of its role
+    if (!is_apart(cache)) { // else its slabs wait for the next cache of its role
+        is_done &= leave(cache, slabs);
     }
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        leave(hak_cache_slabs(cache, size_class));
+    if (is_done) {
+        hak_store_relaxed(&cache->is_whole, false);
+        hak_sub_relaxed(&hak_registry.whole, 1);
     }
-    leave(&cache->full);
+    return is_done;
 }
 
 // Step break_up of registry.pml.
-void hak_loot_break_up_dead(struct hak_cache *cache)
+bool hak_loot_break_up_dead(struct hak_cache *cache, unsigned slabs)
 {
     if (!hak_load_relaxed(&cache->is_whole) || !hak_lock_try(&cache->lock)) {
-        return;
+        return false;
     }
-    if (hak_load_relaxed(&cache->is_whole)) {
-        hak_loot_break_up(cache);
+    const bool is_whole = hak_load_relaxed(&cache->is_whole);
+    if (is_whole) {
+        hak_loot_break_up(cache, slabs);
     }
     hak_lock_drop(&cache->lock);
+    return is_whole;
 }
 
-void hak_loot_break_up_all(void)
+// The registry's lock, against the order of ranks, by hak_lock_try.
+unsigned hak_loot_break_up_some(void)
 {
-    struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    for (; cache != NULL; cache = cache->next) {
-        hak_loot_break_up_dead(cache);
+    struct hak_cache *found[SOME];
+    unsigned count = 0;
+    if (hak_load_relaxed(&hak_registry.whole) == 0 || !hak_lock_try(&hak_registry.lock)) {
+        return 0;
     }
+    for (unsigned role = 0; role < HAK_CACHE_ROLES; role++) {
+        const struct hak_list *dead = &hak_registry.dead[role];
+        struct hak_list *link = dead->next;
+        for (unsigned looks = 0; link != dead && looks < DEAD_LOOKS && count < SOME; looks++) {
+            struct hak_cache *cache = HAK_LIST_ITEM(link, struct hak_cache, dead_link);
+            link = link->next;
+            if (hak_load_relaxed(&cache->is_whole)) {
+                found[count++] = cache;
+            }
+        }
+    }
+    hak_lock_drop(&hak_registry.lock);
+    unsigned done = 0;
+    for (unsigned i = 0; i < count; i++) {
+        done += hak_loot_break_up_dead(found[i], HAK_LOOT_SOME);
+    }
+    return done;
 }
 
 void hak_loot_count(void)
 {
     bool has_slabs = !hak_list_is_empty(&hak_orphans.full);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES && !has_slabs; size_class++) {
-        has_slabs = !hak_list_is_empty(hak_cache_slabs(&hak_orphans, size_class));
+        has_slabs = hak_cache_first_slab(&hak_orphans, size_class) != NULL;
     }
     hak_store_relaxed(&hak_orphans.has_slabs, has_slabs);
 }

@@ -34,12 +34,15 @@ HAK_INTERNAL struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsig
 // magazine. False when it is not ours to take. With the lock of `cache`.
 HAK_INTERNAL bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
-// Break up a dead cache. With its lock.
-HAK_INTERNAL void hak_loot_break_up(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-// The same if it is still dead and whole and its lock is free; and so with every cache there is. The
-// caller may hold the lock of its own cache.
-HAK_INTERNAL void hak_loot_break_up_dead(struct hak_cache *cache);
-HAK_INTERNAL void hak_loot_break_up_all(void);
+// Break up a dead cache, of which at most so many slabs go at this time. With its lock. False: some are left, and it is
+// still whole.
+enum { HAK_LOOT_SOME = 256 };
+HAK_INTERNAL bool hak_loot_break_up(struct hak_cache *cache, unsigned slabs)
+    HAK_REQUIRES(&cache->lock);
+// The same if it is still dead and whole and its lock is free; and so with some of those that there are, those that died
+// last. The caller may hold the lock of its own cache. Returns how many there were.
+HAK_INTERNAL bool hak_loot_break_up_dead(struct hak_cache *cache, unsigned slabs);
+HAK_INTERNAL unsigned hak_loot_break_up_some(void);
 // Note whether the orphans have a slab at all. With their lock.
 HAK_INTERNAL void hak_loot_count(void);
 

@@ -91,6 +91,19 @@ static bool may_grow(const struct hak_cache *cache, size_t more, size_t most)
            hak_load_relaxed(&grown_bytes) + more <= grown_most(most);
 }
 
+static void note_started(struct hak_cache *cache, unsigned index, bool is_started)
+{
+    const uint64_t bit = UINT64_C(1) << (index % 64);
+    uint64_t *word = &cache->started[index / 64];
+    *word = is_started ? *word | bit : *word & ~bit;
+}
+
+// The next magazine that has an array, from `index` on; HAK_MAGAZINES behind the last.
+static unsigned magazine_from(const struct hak_cache *cache, unsigned index)
+{
+    return hak_next_bit(cache->started, index, HAK_MAGAZINES);
+}
+
 static uint32_t magazine_held(const struct hak_cache *cache, unsigned index)
 {
     return (uint32_t)(hak_load_relaxed(&cache->top[index]) - cache->magazines[index].base) - 1;
@@ -199,6 +212,7 @@ static void magazine_end(struct hak_cache *cache, unsigned index)
         hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *magazine->base);
         magazine->base = NULL;
         magazine->slots = 0;
+        note_started(cache, index, false);
     }
 }
 
@@ -206,7 +220,8 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     const size_t most = magazines_most(cache);
     const bool is_fixed = !has_ace(cache);
-    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
+    for (unsigned index = magazine_from(cache, 0); index < HAK_MAGAZINES;
+         index = magazine_from(cache, index + 1)) {
         const uint32_t slots = cache->magazines[index].slots;
         if ((slots > least_slots(index) && cache->magazine_bytes > most) ||
             (slots > fixed_slots(index) && is_fixed)) {
@@ -242,11 +257,9 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
         return false;
     }
     cache->tidied_at = used;
-    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
+    for (unsigned index = magazine_from(cache, 0); index < HAK_MAGAZINES;
+         index = magazine_from(cache, index + 1)) {
         struct hak_magazine *magazine = &cache->magazines[index];
-        if (magazine->base == NULL) {
-            continue; // its page may not be there, and a write would be all that needs it
-        }
         const bool has_moved = hak_load_relaxed(&cache->top[index]) != magazine->tidied_top;
         if (!magazine->is_used && !has_moved) {
             magazine_empty(cache, index);
@@ -310,6 +323,7 @@ static bool magazine_start(struct hak_cache *cache, unsigned index)
     magazine->base = base;
     magazine->slots = slots;
     magazine->bottom = 0;
+    note_started(cache, index, true);
     hak_store_relaxed(&cache->top[index], base + 1);
     return true;
 }
@@ -405,29 +419,27 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
 
 void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
-        if (cache->magazines[index].base != NULL) {
-            magazine_empty(cache, index);
-            hak_cache_end_idle_slabs(cache, hak_magazine_class(index));
-        }
+    for (unsigned index = magazine_from(cache, 0); index < HAK_MAGAZINES;
+         index = magazine_from(cache, index + 1)) {
+        magazine_empty(cache, index);
     }
 }
 
 void hak_magazine_forget_all(struct hak_cache *cache)
 {
-    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
+    for (unsigned index = magazine_from(cache, 0); index < HAK_MAGAZINES;
+         index = magazine_from(cache, index + 1)) {
         struct hak_magazine *magazine = &cache->magazines[index];
-        if (magazine->base != NULL) {
-            magazine->fence = 0;
-            magazine->bottom = 0;
-            hak_store_relaxed(&cache->top[index], magazine->base + 1);
-        }
+        magazine->fence = 0;
+        magazine->bottom = 0;
+        hak_store_relaxed(&cache->top[index], magazine->base + 1);
     }
 }
 
 void hak_magazine_end_all(struct hak_cache *cache)
 {
-    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
+    for (unsigned index = magazine_from(cache, 0); index < HAK_MAGAZINES;
+         index = magazine_from(cache, index + 1)) {
         magazine_end(cache, index);
     }
 }
@@ -445,6 +457,8 @@ static void magazine_move(struct hak_cache *cache, unsigned to, unsigned from)
     target->is_used = source->is_used;
     source->base = NULL;
     source->slots = 0;
+    note_started(cache, to, target->base != NULL);
+    note_started(cache, from, false);
     hak_store_relaxed(&cache->top[to], hak_load_relaxed(&cache->top[from]));
     hak_store_relaxed(&cache->top[from], &hak_nothing[1]);
 }

@@ -91,6 +91,10 @@ static void class_leave(struct hak_cache *cache, struct hak_cache *rest, unsigne
                           hak_cache_slabs(rest, size_class),
                           rest,
                           size_class);
+        move_slabs_locked(hak_cache_swept_slabs(cache, size_class),
+                          hak_cache_swept_slabs(rest, size_class),
+                          rest,
+                          size_class);
         move_slabs_locked(&cache->full, &rest->full, rest, size_class);
         hak_cache_note_spare(cache, size_class);
         hak_cache_note_spare(rest, size_class);

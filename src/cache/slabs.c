@@ -4,6 +4,7 @@
 #include "base/timing.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/sweep.h"
 #include "slab/put.h"
 
 static struct hak_slab *slab_item(struct hak_list *link)
@@ -13,26 +14,68 @@ static struct hak_slab *slab_item(struct hak_list *link)
 
 struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class)
 {
-    struct hak_list *slabs = &cache->magazines[size_class].slabs;
-    if (slabs->next == NULL) {
-        hak_list_start(slabs);
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    if (HAK_UNLIKELY(magazine->slabs.next == NULL)) {
+        hak_list_start(&magazine->slabs);
+        hak_list_start(&magazine->swept);
+        cache->listed[size_class / 64] |= UINT64_C(1) << (size_class % 64);
     }
-    return slabs;
+    return &magazine->slabs;
+}
+
+struct hak_list *hak_cache_swept_slabs(struct hak_cache *cache, unsigned size_class)
+{
+    hak_cache_slabs(cache, size_class); // starts both
+    return &cache->magazines[size_class].swept;
+}
+
+struct hak_slab *hak_cache_first_slab(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    struct hak_list *list =
+        hak_list_is_empty(slabs) ? hak_cache_swept_slabs(cache, size_class) : slabs;
+    return hak_list_is_empty(list) ? NULL : slab_item(list->next);
+}
+
+void hak_cache_list_slab(struct hak_cache *cache, struct hak_slab *slab)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, slab->size_class);
+    struct hak_list *list = slab->is_swept ? hak_cache_swept_slabs(cache, slab->size_class) : slabs;
+    hak_list_append(hak_slab_has_blocks(slab) ? list : &cache->full, &slab->link);
+}
+
+// By class, how many caches of threads have more than one slab with blocks to give.
+static _Atomic(uint32_t) spares[HAK_SMALL_CLASSES];
+
+bool hak_cache_is_any_spare(unsigned size_class)
+{
+    return hak_load_relaxed(&spares[size_class]) != 0;
 }
 
 void hak_cache_note_spare(struct hak_cache *cache, unsigned size_class)
 {
+    _Atomic(bool) *has_spare = &cache->magazines[size_class].has_spare;
     const struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    hak_store_relaxed(&cache->magazines[size_class].has_spare, slabs->next->next != slabs);
+    const struct hak_list *swept = hak_cache_swept_slabs(cache, size_class);
+    const bool has_two = slabs->next->next != slabs || swept->next->next != swept ||
+                         (!hak_list_is_empty(slabs) && !hak_list_is_empty(swept));
+    if (has_two != hak_load_relaxed(has_spare)) {
+        hak_store_relaxed(has_spare, has_two);
+        if (cache->has_thread) { // nobody takes any from others
+            hak_add_relaxed(&spares[size_class], has_two ? 1U : 0U - 1U);
+        }
+    }
 }
 
-// It had no blocks to give, and now it has.
+// It had no blocks to give, or no pages, and now it has.
 static void slab_list_again(struct hak_cache *cache, struct hak_slab *slab)
 {
     // To the end: others have blocks too, and this one may fill up until its turn.
+    slab->is_swept = false;
     hak_list_remove(&slab->link);
     hak_list_append(hak_cache_slabs(cache, slab->size_class), &slab->link);
     hak_cache_note_spare(cache, slab->size_class);
+    hak_sweep_note(cache);
 }
 
 // All its blocks have come back. At once, and also the last one: the magazine is what absorbs a swing, and the
@@ -41,8 +84,9 @@ static void slab_list_again(struct hak_cache *cache, struct hak_slab *slab)
 static bool slab_retire(struct hak_cache *cache, struct hak_slab *slab)
 {
     const struct hak_list *slabs = hak_cache_slabs(cache, slab->size_class);
+    const struct hak_list *swept = hak_cache_swept_slabs(cache, slab->size_class);
     const bool is_only = slabs->next == &slab->link && slab->link.next == slabs;
-    if (slab->is_hardened && is_only) {
+    if (slab->is_hardened && is_only && hak_list_is_empty(swept)) {
         return false;
     }
     hak_list_remove(&slab->link);
@@ -54,7 +98,7 @@ static bool slab_retire(struct hak_cache *cache, struct hak_slab *slab)
 // Blocks came back into `slab`. True when it has ended with that.
 HAK_INLINE bool slab_settle(struct hak_cache *cache, struct hak_slab *slab, bool was_full)
 {
-    if (HAK_UNLIKELY(was_full)) {
+    if (HAK_UNLIKELY(was_full || slab->is_swept)) {
         slab_list_again(cache, slab);
     }
     return HAK_UNLIKELY(hak_slab_is_idle(slab)) && slab_retire(cache, slab);
@@ -78,17 +122,16 @@ unsigned hak_cache_put_row(struct hak_cache *cache,
     return done;
 }
 
-void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class)
+// The slab to take from; NULL when none has blocks to give. One that was swept is so no longer.
+static struct hak_slab *slab_to_take_from(struct hak_cache *cache, unsigned size_class)
 {
-    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    for (struct hak_list *link = slabs->next; link != slabs;) {
-        struct hak_slab *slab = slab_item(link);
-        link = link->next;
-        if (hak_slab_is_idle(slab)) {
-            hak_list_remove(&slab->link);
-            hak_slab_end(slab);
-        }
+    struct hak_slab *slab = hak_cache_first_slab(cache, size_class);
+    if (slab != NULL && slab->is_swept) {
+        slab->is_swept = false;
+        hak_list_remove(&slab->link);
+        hak_list_push(hak_cache_slabs(cache, size_class), &slab->link);
     }
+    return slab;
 }
 
 static void slab_list_if_full(struct hak_cache *cache, struct hak_slab *slab)
@@ -99,37 +142,41 @@ static void slab_list_if_full(struct hak_cache *cache, struct hak_slab *slab)
     }
 }
 
+// From ended threads, from caches that can spare one, or a new one. NULL without memory.
+static struct hak_slab *slab_from_elsewhere(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
+{
+    struct hak_slab *slab = hak_loot_slab(cache, size_class);
+    if (slab == NULL) {
+        slab = hak_loot_spare_slab(cache, size_class);
+    }
+    if (slab == NULL && hak_magazine_tidy(cache)) {
+        hak_loot_break_up_some();
+        slab = hak_loot_slab(cache, size_class);
+    }
+    if (slab == NULL) {
+        const uint64_t begin = hak_timing_begin();
+        slab = hak_slab_make(cache, cache->tag, size_class);
+        hak_timing_end(HAK_TIMING_slab_make, begin);
+    }
+    return slab;
+}
+
 unsigned hak_cache_take_many(struct hak_cache *cache,
                              unsigned size_class,
                              void **blocks,
                              unsigned count) HAK_REQUIRES(&cache->lock)
 {
-    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
     unsigned got = 0;
     while (got < count) {
-        if (hak_list_is_empty(slabs)) {
-            if (got > 0) {
-                break;
-            }
-            struct hak_slab *slab = hak_loot_slab(cache, size_class);
-            if (slab == NULL) {
-                slab = hak_loot_spare_slab(cache, size_class);
-            }
-            if (slab == NULL && hak_magazine_tidy(cache)) {
-                hak_loot_break_up_all();
-                slab = hak_loot_slab(cache, size_class);
-            }
-            if (slab == NULL) {
-                const uint64_t begin = hak_timing_begin();
-                slab = hak_slab_make(cache, cache->tag, size_class);
-                hak_timing_end(HAK_TIMING_slab_make, begin);
-            }
+        struct hak_slab *slab = slab_to_take_from(cache, size_class);
+        if (slab == NULL) {
+            slab = got > 0 ? NULL : slab_from_elsewhere(cache, size_class);
             if (slab == NULL) {
                 break;
             }
-            hak_list_push(slabs, &slab->link);
+            hak_list_push(hak_cache_slabs(cache, size_class), &slab->link);
         }
-        struct hak_slab *slab = slab_item(slabs->next);
         got += hak_slab_take(slab, blocks + got, count - got);
         slab_list_if_full(cache, slab);
     }
@@ -148,15 +195,14 @@ void *hak_cache_take(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(
 
 void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed)
 {
-    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    if (hak_list_is_empty(slabs)) {
-        struct hak_slab *slab = hak_slab_make(cache, cache->tag, size_class);
+    struct hak_slab *slab = slab_to_take_from(cache, size_class);
+    if (slab == NULL) {
+        slab = hak_slab_make(cache, cache->tag, size_class);
         if (slab == NULL) {
             return NULL;
         }
-        hak_list_push(slabs, &slab->link);
+        hak_list_push(hak_cache_slabs(cache, size_class), &slab->link);
     }
-    struct hak_slab *slab = slab_item(slabs->next);
     void *block = slab->free_blocks == 0 ? hak_slab_take_fresh(slab) : NULL;
     *zeroed = slab->zeroed;
     slab_list_if_full(cache, slab);

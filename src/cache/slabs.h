@@ -27,11 +27,16 @@ HAK_INTERNAL void *hak_cache_take(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 // As above, but never handed out before: NULL when there is none. `zeroed`: its pages are untouched.
 HAK_INTERNAL void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed);
-// End the slabs of a class that hold all their blocks. Any thread with the lock.
-HAK_INTERNAL void hak_cache_end_idle_slabs(struct hak_cache *cache, unsigned size_class);
-// The class's slabs with blocks to give.
+// The class's slabs with blocks to give: those whose free pages may be there; and those that were swept.
 HAK_INTERNAL struct hak_list *hak_cache_slabs(struct hak_cache *cache, unsigned size_class);
-// Note whether there is more than one of them. Any thread with the lock.
+HAK_INTERNAL struct hak_list *hak_cache_swept_slabs(struct hak_cache *cache, unsigned size_class);
+// The first of both; NULL when there is none.
+HAK_INTERNAL struct hak_slab *hak_cache_first_slab(struct hak_cache *cache, unsigned size_class);
+// Put a slab that is in no list to the end of the one in which it belongs.
+HAK_INTERNAL void hak_cache_list_slab(struct hak_cache *cache, struct hak_slab *slab);
+// Note whether there is more than one of them. Any thread with the lock. And is there a cache of a thread that has more
+// than one? A hint, without a lock.
 HAK_INTERNAL void hak_cache_note_spare(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL bool hak_cache_is_any_spare(unsigned size_class);
 
 #endif

@@ -126,6 +126,7 @@ void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
     if (direct_came_late(cache)) {
         hak_start_direct(cache);
     }
+    hak_sweep_follow(cache);
     hak_sampler_follow(cache);
     const unsigned served = class_serving(cache, (unsigned)size_class, bytes);
     if (HAK_UNLIKELY(served != size_class && served < HAK_SMALL_CLASSES)) {
@@ -189,6 +190,7 @@ void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache)
 static void free_own(struct hak_cache *cache, unsigned size_class, void *block)
 {
     const uint64_t begin = hak_timing_begin();
+    hak_sweep_follow(cache);
     hak_sampler_follow(cache);
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
@@ -290,6 +292,7 @@ HAK_INLINE void free_usual(void *block, struct hak_cache *cache)
 
 static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
 {
+    hak_sweep_follow(cache);
     struct hak_hardened *hardened = hak_hardened_enter(cache);
     if (hardened != NULL) {
         hak_hardened_free(block, cache, hardened);
@@ -306,7 +309,7 @@ static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
 // One check, and tail calls: these 40 instructions are what freeing for others and BigCache cost.
 void hak_free_slow(void *block, struct hak_cache *cache)
 {
-    if (HAK_UNLIKELY(cache->frees_apart)) {
+    if (HAK_UNLIKELY(cache->frees_apart || hak_load_relaxed(&cache->is_asleep))) {
         free_apart(block, cache);
     } else {
         free_usual(block, cache);

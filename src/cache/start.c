@@ -65,7 +65,7 @@ void hak_start_direct(struct hak_cache *cache)
 static void flush(struct hak_cache *cache)
 {
     hak_lock_take(&cache->lock);
-    hak_inbox_drain(cache, cache);
+    hak_inbox_drain(cache, cache, HAK_INBOX_ALL);
     hak_magazine_flush_all(cache);
     hak_lock_drop(&cache->lock);
 }
@@ -84,7 +84,8 @@ void hak_stop_process(void)
     if (hak_harden.sees_all) {
         hak_direct_check_all();
     }
-    hak_loot_break_up_all(); // what threads that have ended left in theirs
+    while (hak_loot_break_up_some() > 0) { // what threads that have ended left in theirs
+    }
 }
 
 void hak_start_process(void)

@@ -1,6 +1,7 @@
 // steal.c -- see steal.h.
 #include "cache/steal.h"
 
+#include "base/bits.h"
 #include "base/check.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
@@ -45,9 +46,6 @@ void hak_steal_unfence(struct hak_cache *cache, unsigned size_class)
 static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    if (magazine->base == NULL) {
-        return false;
-    }
     hak_place *top = hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
     const bool moved = top != magazine->seen_top;
     magazine->seen_top = top;
@@ -94,27 +92,48 @@ static void fence_judge(struct hak_cache *self,
     magazine->fence = 0;
 }
 
+// The next of the cache's magazines, from `index` on; HAK_MAGAZINES behind the last.
+static unsigned magazine_from(const struct hak_cache *cache, unsigned index)
+{
+    return hak_next_bit(cache->started, index, HAK_MAGAZINES);
+}
+
+static bool are_all_empty(const struct hak_cache *cache)
+{
+    for (unsigned i = magazine_from(cache, 0); i < HAK_MAGAZINES; i = magazine_from(cache, i + 1)) {
+        const struct hak_magazine *magazine = &cache->magazines[i];
+        if (magazine->fence != 0 || magazine->idle_ticks < IDLE_LOOKS) {
+            return false;
+        }
+    }
+    return true;
+}
+
 // Steps barrier, look and second_barrier of steal.pml.
-void hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all)
+bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all)
     HAK_REQUIRES(&self->lock, &cache->lock)
 {
     bool any = false;
-    for (unsigned magazine = 0; magazine < HAK_MAGAZINES; magazine++) {
-        any |= fence_put(cache, magazine, all);
+    for (unsigned i = magazine_from(cache, 0); i < HAK_MAGAZINES; i = magazine_from(cache, i + 1)) {
+        any |= fence_put(cache, i, all);
     }
-    if (!any || !hak_os_barrier_all()) { // without it every fence stays undecided
-        return;
+    if (!any) {
+        return are_all_empty(cache);
+    }
+    if (!hak_os_barrier_all()) { // without it every fence stays undecided
+        return false;
     }
     const hak_place *tops[HAK_MAGAZINES];
-    for (unsigned magazine = 0; magazine < HAK_MAGAZINES; magazine++) {
-        tops[magazine] = hak_load_acquire(&cache->top[magazine]); // pairs with: hak_os_barrier_all
+    for (unsigned i = magazine_from(cache, 0); i < HAK_MAGAZINES; i = magazine_from(cache, i + 1)) {
+        tops[i] = hak_load_acquire(&cache->top[i]); // pairs with: hak_os_barrier_all
     }
     // Where a processor may show two stores in another order than they were made, the places are
     // read after a second barrier.
     if (!HAK_STORES_IN_ORDER && !hak_os_barrier_all()) {
-        return;
+        return false;
     }
-    for (unsigned magazine = 0; magazine < HAK_MAGAZINES; magazine++) {
-        fence_judge(self, cache, magazine, tops[magazine]);
+    for (unsigned i = magazine_from(cache, 0); i < HAK_MAGAZINES; i = magazine_from(cache, i + 1)) {
+        fence_judge(self, cache, i, tops[i]);
     }
+    return are_all_empty(cache);
 }

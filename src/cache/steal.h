@@ -31,8 +31,8 @@
 
 // Take all but one block from every magazine of `cache` whose class is not in use (or,
 // with `all`, from every one) and put them into their slabs. `self`: the caller's cache, locked too
-// (it may need to pass blocks on to other owners).
-HAK_INTERNAL void hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all)
+// (it may need to pass blocks on to other owners). True when no magazine is in use, and nothing is left to take.
+HAK_INTERNAL bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all)
     HAK_REQUIRES(&self->lock, &cache->lock);
 
 // The magazine looks empty to its owner: the block behind an undecided fence, or NULL.

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
 #include "cache/fast_path.h"
@@ -80,35 +81,50 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     hak_list_start(&cache->full);
     hak_list_start(&cache->larges);
     hak_list_start(&cache->dead_link);
-    cache->tag = ++hak_registry.count << 8;
+    cache->tag = ++hak_registry.count << 8 | (role == HAK_ROLE_HEAP ? HAK_TAG_HEAP : 0);
     hak_store_relaxed(&cache->hit_tag, cache->tag);
     cache->role = (uint8_t)role;
     cache->tidied_at = hak_load_relaxed(&hak_arena.slab_bytes);
     cache->has_thread = role != HAK_ROLE_HEAP;
     cache->next = hak_load_relaxed(&hak_registry.all);
-    hak_store_release(&hak_registry.all, cache); // pairs with: sweep_pass_locked
+    hak_store_release(&hak_registry.all, cache); // pairs with: hak_sampler_kick
+    hak_sweep_note(cache);
     return cache;
 }
 
-// The one that died last: what it has is the likeliest to be in the processor's cache. Step take_over of
-// registry.pml, step revive of owners.pml.
+// Dead caches that are asked whether their lock is free.
+enum { REVIVE_LOOKS = 4 };
+
+// The one that died last: what it has is the likeliest to be in the processor's cache. Not one that is broken up at this
+// moment, which may take long. Step take_over of registry.pml, step revive of owners.pml. Unproven: which lock it is.
 static struct hak_cache *registry_revive_locked(enum hak_cache_role role, struct hak_cache *wanted)
-    HAK_REQUIRES(&hak_registry.lock)
+    HAK_REQUIRES(&hak_registry.lock) HAK_UNPROVEN
 {
     struct hak_list *dead = &hak_registry.dead[role];
     if (hak_list_is_empty(dead)) {
         return NULL;
     }
-    struct hak_cache *cache = HAK_LIST_ITEM(dead->next, struct hak_cache, dead_link);
-    if (wanted != NULL && wanted->role == role && hak_list_is_linked(&wanted->dead_link)) {
+    struct hak_cache *cache = NULL;
+    if (wanted != NULL && wanted->role == role && hak_list_is_linked(&wanted->dead_link) &&
+        hak_lock_try(&wanted->lock)) {
         cache = wanted;
     }
+    struct hak_list *link = dead->next;
+    for (unsigned looks = 0; cache == NULL && link != dead && looks < REVIVE_LOOKS; looks++) {
+        struct hak_cache *next = HAK_LIST_ITEM(link, struct hak_cache, dead_link);
+        cache = hak_lock_try(&next->lock) ? next : NULL;
+        link = link->next;
+    }
+    if (cache == NULL) {
+        return NULL;
+    }
     hak_list_remove(&cache->dead_link);
-    hak_lock_take(&cache->lock);
     hak_store_relaxed(&cache->state, HAK_CACHE_LIVE);
+    hak_sub_relaxed(&hak_registry.whole, hak_load_relaxed(&cache->is_whole));
     hak_store_relaxed(&cache->is_whole, false);
     cache->exit_rounds = 0;
     hak_lock_drop(&cache->lock);
+    hak_sweep_note(cache);
     return cache;
 }
 
@@ -153,22 +169,26 @@ static struct hak_cache *registry_surplus_locked(enum hak_cache_role role)
 // Step end of registry.pml.
 void hak_cache_end(struct hak_cache *cache)
 {
+    hak_sweep_follow(cache);
     hak_hardened_end(cache);
     hak_lock_take(&cache->lock);
     hak_inbox_post_all(cache);
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        cache->magazines[size_class].is_refilled = false;
+    unsigned index = 0;
+    while ((index = hak_next_bit(cache->started, index, HAK_MAGAZINES)) < HAK_MAGAZINES) {
+        cache->magazines[hak_magazine_class(index++)].is_refilled = false;
     }
     hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
     hak_store_relaxed(&cache->is_whole, true);
+    hak_add_relaxed(&hak_registry.whole, 1);
     hak_lock_drop(&cache->lock);
+    hak_sweep_note(cache);
     hak_lock_take(&hak_registry.lock);
     registry_bury_locked(cache);
-    struct hak_cache *surplus =
-        hak_load_relaxed(&hak_options.purger) ? registry_surplus_locked(cache->role) : cache;
+    const bool has_sweeper = hak_load_relaxed(&hak_options.purger) != 0;
+    struct hak_cache *surplus = has_sweeper ? registry_surplus_locked(cache->role) : cache;
     hak_lock_drop(&hak_registry.lock);
     if (surplus != NULL) {
-        hak_loot_break_up_dead(surplus);
+        hak_loot_break_up_dead(surplus, has_sweeper ? HAK_LOOT_SOME : UINT_MAX);
     }
     // At most what all of the heap holds: less is not worth a sweeper.
     hak_sweep_wanted(hak_arena_used_bytes());
@@ -304,9 +324,10 @@ static void world_drop(bool is_child) HAK_UNPROVEN
     for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
          cache = cache->next) {
         if (is_child && hak_site_own(hak_cache_self, cache->tag) == NULL && cache->has_thread &&
-            hak_load_relaxed(&cache->state) == HAK_CACHE_LIVE) {
-            // Its thread stayed with the parent. What it was in the middle of is at most one
+            !hak_list_is_linked(&cache->dead_link)) {
+            // Its thread stayed with the parent, maybe at its end. What it was in the middle of is at most one
             // block in its hand, which counts as in use.
+            hak_add_relaxed(&hak_registry.whole, !hak_load_relaxed(&cache->is_whole));
             hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
             hak_store_relaxed(&cache->is_whole, true);
             memset(cache->companions, 0, sizeof cache->companions);

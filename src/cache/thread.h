@@ -18,7 +18,8 @@ struct hak_registry {
     // lock: by role, for the next one of that role. Never one for another: ending a heap frees all
     // that its cache owns, and a thread leaves blocks behind that live on.
     struct hak_list dead[HAK_CACHE_ROLES];
-    uint32_t count; // lock: caches made; the last one's id
+    uint32_t count;          // lock: caches made; the last one's id
+    _Atomic(uint32_t) whole; // dead caches that are not broken up
 };
 
 HAK_INTERNAL extern struct hak_registry hak_registry;

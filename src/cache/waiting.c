@@ -31,7 +31,7 @@ void hak_waiting_in_parcels(struct hak_cache *cache, hak_waiting_sight *see, voi
         see_parcel(cache->outboxes[i].parcel, see, context);
     }
     see_parcels(cache->pending, see, context);
-    see_parcels(hak_load_acquire(&cache->inbox), see, context); // pairs with: outbox_send_locked
+    see_parcels(hak_load_acquire(&cache->inbox), see, context); // pairs with: parcel_send_locked
     const struct hak_loose *loose = hak_load_acquire(&cache->loose); // pairs with: inbox_push_loose
     for (; loose != NULL; loose = loose->next) {
         see(context, loose);

@@ -127,6 +127,7 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     slab->fresh = 0;
     slab->purged_blocks = 0;
     slab->sampled_blocks = 0;
+    slab->is_swept = false;
     slab->size_class = (uint8_t)size_class;
     slab->state = HAK_SLAB_SMALL;
     slab->is_hardened = is_hardened;

@@ -17,7 +17,7 @@
 //   free_blocks == number of bits set in bitmap
 //   bit w of summary is set  <=>  bitmap[w] != 0
 //   no bit at or above fresh is set
-//   the slab is in its owner's list for the class  <=>  free_blocks > 0 or fresh < blocks,
+//   the slab is in one of its owner's two lists for the class  <=>  free_blocks > 0 or fresh < blocks,
 //   and in its owner's list of full slabs otherwise
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
@@ -57,7 +57,9 @@ struct hak_slab {
     uint16_t units;         // of the run; 0: a mapping of its own
     uint8_t size_class;     // small
     uint8_t state;          // enum hak_slab_state
-    bool zeroed;            // the pages were never touched since they came from the kernel
+    bool zeroed : 1;        // the pages were never touched since they came from the kernel
+    bool
+        is_swept : 1; // small: no block came back since its free pages were given back (cache/sweep.c)
     union {
         bool is_hardened; // small: made when the options of harden.h were on
         bool is_unkept; // large: calloc took it, or a rule says so: it is not kept when it is freed

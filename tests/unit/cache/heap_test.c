@@ -63,7 +63,7 @@ static void blocks_on_their_way_back_are_forgotten(void)
     hak_inbox_post_all(hak_cache_self);
     hak_lock_drop(&hak_cache_self->lock);
     hak_lock_take(&heap->lock);
-    hak_inbox_drain(heap, heap);
+    hak_inbox_drain(heap, heap, HAK_INBOX_ALL);
     hak_lock_drop(&heap->lock);
     census_check(held, BLOCKS);
     hak_heap_end(heap);

@@ -173,7 +173,9 @@ static void too_many_dead_are_broken_up(void)
     UNIT_EQUAL(whole, hak_os_processors());
     become(main_thread);
     census_check(held, THREADS);
-    hak_loot_break_up_all();
+    while (hak_loot_break_up_some() > 0) {
+        continue;
+    }
     for (unsigned i = 0; i < THREADS; i++) {
         UNIT_CHECK(!threads[i]->is_whole);
         UNIT_CHECK(hak_slab_of(held[i])->owner == &hak_orphans);

@@ -69,7 +69,9 @@ static void parcel_that_begins_with_it(void)
 static void post_second(void)
 {
     become(other);
-    give(others[0]);
+    for (unsigned i = 0; i < HAK_PARCEL_BLOCKS / 4; i++) { // fewer go straight into their slabs
+        give(others[i]);
+    }
     give(wild);
     hak_lock_take(&other->lock);
     hak_inbox_post_all(other);
@@ -77,11 +79,20 @@ static void post_second(void)
     become(owner);
 }
 
+static void parcel_that_is_shared_out(void)
+{
+    become(other);
+    give(others[0]);
+    give(wild);
+    hak_lock_take(&other->lock);
+    UNIT_DIES(hak_inbox_post_all(other), not_ours);
+}
+
 static void parcel_that_is_drained(void)
 {
     post_second();
     lock_both();
-    UNIT_DIES(hak_inbox_drain(other, owner), not_ours);
+    UNIT_DIES(hak_inbox_drain(other, owner, HAK_INBOX_ALL), not_ours);
 }
 
 static void parcel_that_fills_a_magazine(void)
@@ -184,6 +195,7 @@ int main(void)
     ALONE(magazine_that_is_full);
     ALONE(magazine_that_is_stolen_from);
     ALONE(parcel_that_begins_with_it);
+    ALONE(parcel_that_is_shared_out);
     ALONE(parcel_that_is_drained);
     ALONE(parcel_that_fills_a_magazine);
     ALONE(parcel_that_is_looted);

@@ -1,0 +1,233 @@
+// Which caches the sweeper looks at: those that are in use or have something to give, however many there are or were.
+#include "cache/sweep.h"
+
+#include "base/options.h"
+#include "cache/large.h"
+#include "census.h"
+
+enum { CLASS = 8, THREADS = 300, EACH = 20, A_SLAB = 1 << 10, SLABS = 40, TICKS = 8 };
+
+static void *held[THREADS][EACH];
+static void *blocks[SLABS * A_SLAB];
+static uint64_t ticks_left;
+
+static void end_after_some_ticks(void)
+{
+    hak_options.purger = --ticks_left > 0;
+}
+
+static void tick(uint64_t ticks)
+{
+    ticks_left = ticks + 1; // the first wait comes before the first tick
+    hak_fake.on_wait = end_after_some_ticks;
+    hak_fake.work();
+    hak_fake.on_wait = NULL;
+    hak_options.purger = 1;
+}
+
+static unsigned watched(void)
+{
+    unsigned count = 0;
+    for (struct hak_cache *cache = hak_registry.all; cache != NULL; cache = cache->next) {
+        count += hak_load_relaxed(&cache->is_watched);
+    }
+    return count;
+}
+
+static void start_sweeper(void)
+{
+    bool zeroed;
+    void *block = hak_large_alloc(HAK_MIB(8), 1, 0, &zeroed);
+    UNIT_CHECK(block != NULL);
+    give(block);
+    UNIT_CHECK(hak_fake.work != NULL);
+}
+
+// The main thread's, and the sweeper's own.
+enum { ALWAYS = 2 };
+
+static void threads_that_ended_are_not_looked_at(void)
+{
+    struct hak_cache *main_thread = hak_cache_self;
+    struct hak_cache *threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        threads[i] = new_thread();
+        for (unsigned j = 0; j < EACH; j++) {
+            held[i][j] = alloc(CLASS);
+        }
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        hak_cache_end(threads[i]);
+    }
+    become(main_thread);
+    tick(TICKS);
+    UNIT_CHECK(watched() <= ALWAYS);
+    // What is freed of theirs comes back, to the orphans.
+    for (unsigned i = 0; i < THREADS; i++) {
+        for (unsigned j = 0; j < EACH; j++) {
+            give(held[i][j]);
+            held[i][j] = NULL;
+        }
+    }
+    tick(TICKS);
+    census_check(held[0], THREADS * EACH);
+    UNIT_EQUAL(hak_orphans.inbox_bytes, 0);
+}
+
+// Threads that sleep are not looked at either; and the first thing that each does is seen.
+static void threads_that_sleep_wake_when_they_free(void)
+{
+    struct hak_cache *main_thread = hak_cache_self;
+    struct hak_cache *sleeper = new_thread();
+    for (unsigned j = 0; j < EACH; j++) {
+        held[0][j] = alloc(CLASS);
+    }
+    become(main_thread);
+    tick(TICKS);
+    UNIT_CHECK(!sleeper->is_watched && sleeper->is_asleep);
+    census_check(held[0], EACH);
+    become(sleeper);
+    for (unsigned j = 0; j < EACH; j++) {
+        give(held[0][j]);
+        held[0][j] = NULL;
+    }
+    UNIT_CHECK(sleeper->is_watched && !sleeper->is_asleep);
+    UNIT_EQUAL(sleeper->hit_tag, sleeper->tag);
+    census_check(held[0], EACH);
+    become(main_thread);
+    tick(TICKS);
+    UNIT_CHECK(!sleeper->is_watched);
+    become(sleeper); // a large block that it keeps
+    bool zeroed;
+    void *block = hak_large_alloc(HAK_MIB(1), 1, 0, &zeroed);
+    give(block);
+    UNIT_CHECK(sleeper->is_watched);
+    become(main_thread);
+    tick(TICKS);
+    UNIT_CHECK(hak_slab_of(block) == NULL && !sleeper->is_watched);
+    become(sleeper);
+    hak_cache_end(sleeper);
+    become(main_thread);
+}
+
+static void blocks_of_sleepers_that_others_free_come_home(void)
+{
+    struct hak_cache *main_thread = hak_cache_self;
+    struct hak_cache *sleeper = new_thread();
+    for (unsigned j = 0; j < EACH; j++) {
+        held[0][j] = alloc(CLASS);
+    }
+    become(main_thread);
+    tick(TICKS);
+    UNIT_CHECK(!sleeper->is_watched);
+    for (unsigned j = 0; j < EACH; j++) {
+        give(held[0][j]);
+        held[0][j] = NULL;
+    }
+    hak_lock_take(&main_thread->lock);
+    hak_inbox_post_all(main_thread);
+    hak_lock_drop(&main_thread->lock);
+    UNIT_CHECK(sleeper->is_watched && sleeper->is_asleep);
+    tick(TICKS);
+    UNIT_CHECK(!sleeper->is_watched && sleeper->inbox == NULL);
+    census_check(held[0], EACH);
+    become(sleeper);
+    hak_cache_end(sleeper);
+    become(main_thread);
+}
+
+// Something comes while the cache lies down: whoever brings it has seen that it is watched.
+static struct hak_cache *lying;
+
+static void bring_a_block(void)
+{
+    if (lying != NULL && !lying->is_watched) {
+        struct hak_cache *cache = lying;
+        lying = NULL;
+        bool zeroed;
+        void *block = hak_large_alloc(HAK_MIB(1), 1, 0, &zeroed);
+        const unsigned bin = hak_large_bin_of(HAK_MIB(1));
+        hak_large_put(hak_large_place(cache, bin), block, bin, hak_map_place(block));
+    }
+}
+
+static void what_comes_while_it_lies_down_is_seen(void)
+{
+    struct hak_cache *main_thread = hak_cache_self;
+    struct hak_cache *sleeper = new_thread();
+    held[0][0] = alloc(CLASS);
+    become(main_thread);
+    lying = sleeper;
+    hak_fake.on_barrier = bring_a_block;
+    tick(5);
+    hak_fake.on_barrier = NULL;
+    UNIT_CHECK(lying == NULL); // it came
+    tick(2 * TICKS);
+    UNIT_EQUAL(hak_large_expire(sleeper, UINT64_MAX), 0);
+    become(sleeper);
+    give(held[0][0]);
+    held[0][0] = NULL;
+    hak_cache_end(sleeper);
+    become(main_thread);
+}
+
+// Each slab is looked at once when blocks came back to it, not in each tick and not by each lot.
+static void slabs_are_swept_once(void)
+{
+    const unsigned a_slab = hak_classes[CLASS].blocks;
+    UNIT_CHECK(a_slab <= A_SLAB);
+    struct hak_cache *cache = hak_cache_self;
+    for (unsigned i = 0; i < SLABS * a_slab; i++) {
+        blocks[i] = alloc(CLASS);
+    }
+    for (unsigned i = 0; i < SLABS; i++) { // one of each: no whole page
+        give(blocks[i * a_slab + 3]);
+        blocks[i * a_slab + 3] = NULL;
+    }
+    tick(TICKS);
+    UNIT_CHECK(hak_list_is_empty(hak_cache_slabs(cache, CLASS)));
+    unsigned swept = 0;
+    struct hak_list *list = hak_cache_swept_slabs(cache, CLASS);
+    for (struct hak_list *link = list->next; link != list; link = link->next) {
+        swept += HAK_LIST_ITEM(link, struct hak_slab, link)->is_swept;
+    }
+    UNIT_CHECK(swept + 2 >= SLABS);
+    census_check(blocks, SLABS * a_slab);
+}
+
+// What the kernel has not taken it is asked for again, by the next trim or sweeper, and not before.
+static void refused_pages_are_tried_again(void)
+{
+    const unsigned a_slab = hak_classes[CLASS].blocks;
+    for (unsigned i = 0; i < SLABS * a_slab; i++) { // all but one of each
+        if (i % a_slab != a_slab / 2 && blocks[i] != NULL) {
+            give(blocks[i]);
+            blocks[i] = NULL;
+        }
+    }
+    hak_fake.refuse_purge = true;
+    hak_sweep_everything();
+    UNIT_CHECK(hak_cache_self->magazines[CLASS].keeps_pages);
+    const size_t purges = hak_fake.purges;
+    const size_t purged = hak_fake.purged_bytes;
+    hak_fake.refuse_purge = false;
+    hak_sweep_everything();
+    UNIT_CHECK(!hak_cache_self->magazines[CLASS].keeps_pages);
+    UNIT_CHECK(hak_fake.purges > purges);
+    UNIT_CHECK(hak_fake.purged_bytes - purged >=
+               (SLABS - 1) * (hak_classes[CLASS].units * HAK_UNIT_BYTES - 4 * hak_os_page_bytes()));
+    census_check(blocks, SLABS * a_slab);
+}
+
+int main(void)
+{
+    new_thread();
+    start_sweeper();
+    threads_that_ended_are_not_looked_at();
+    threads_that_sleep_wake_when_they_free();
+    blocks_of_sleepers_that_others_free_come_home();
+    what_comes_while_it_lies_down_is_seen();
+    slabs_are_swept_once();
+    refused_pages_are_tried_again();
+    return 0;
+}

@@ -157,7 +157,7 @@ struct hak_cache {
     bool keeps_elsewhere; // owner: a companion has its BigCache (site.h)
     bool
         is_helping; // owner, lock: it is at work on another owner's inbox, or on its outboxes (inbox.c)
-    _Atomic(bool) is_asleep; // set by the sweeper: see sweep.h; cleared by the owner
+    _Atomic(bool) is_asleep; // set by the sweeper: see watch.h; cleared by the owner
     uint8_t role;            // constant: enum hak_cache_role
     _Atomic(bool) is_inside; // owner: at work on `hardened` (hardened.h)
     // NULL until first used, with the lock; and while somebody else empties it.
@@ -172,7 +172,7 @@ struct hak_cache {
     struct hak_parcel *pending;      // lock: taken out of the inbox, not opened yet
     _Atomic(uint64_t) events;        // lock: slow paths entered; a purger compares
     uint64_t seen_events;            // purger
-    _Atomic(bool) is_watched;        // the sweeper looks at it (sweep.h)
+    _Atomic(bool) is_watched;        // the sweeper looks at it (watch.h)
     struct hak_cache *watch_next;    // in the sweeper's list
     uint32_t idle_ticks;             // purger
     uint32_t exit_rounds;            // owner, while its thread ends

@@ -13,6 +13,7 @@
 #include "cache/sampler.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
+#include "cache/watch.h"
 #include "os/refusal.h"
 
 struct hak_cache *hak_heap_make(void)
@@ -24,7 +25,7 @@ static void *heap_try(struct hak_cache *heap, size_t bytes, unsigned size_class)
 {
     hak_lock_take(&heap->lock);
     hak_count(&heap->events, 1);
-    hak_sweep_note(heap);
+    hak_watch_note(heap);
     hak_place *top = hak_load_relaxed(&heap->top[size_class]);
     void *block = hak_place_load(top - 1);
     if (block != NULL) {

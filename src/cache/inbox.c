@@ -8,6 +8,7 @@
 #include "cache/magazine.h"
 #include "cache/sampler.h"
 #include "cache/sweep.h"
+#include "cache/watch.h"
 #include "meta/pool.h"
 #include "slab/arena.h"
 #include "slab/misuse.h"
@@ -110,8 +111,8 @@ static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parce
     do {
         parcel->next = head;
     } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: inbox_next_locked
-    hak_keep_order(); // see sweep_judge
-    hak_sweep_note(owner);
+    hak_keep_order(); // see hak_watch_judge
+    hak_watch_note(owner);
     // An owner that does not come to empty its inbox: do some of it for it. What is left it takes straight into its
     // magazines if it does come. What is not its own comes back into the outboxes, whose parcels may be full with that:
     // nobody helps while it helps, so that this ends. Step help of parcels.pml.
@@ -195,8 +196,8 @@ static void inbox_push_loose(void *block)
     do {
         loose->next = head;
     } while (!hak_cas_release(&owner->loose, &head, loose)); // pairs with: hak_inbox_drain
-    hak_keep_order(); // see sweep_judge
-    hak_sweep_note(owner);
+    hak_keep_order(); // see hak_watch_judge
+    hak_watch_note(owner);
 }
 
 // False: no memory for a parcel.

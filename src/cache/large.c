@@ -11,6 +11,7 @@
 #include "cache/sampler.h"
 #include "cache/site.h"
 #include "cache/sweep.h"
+#include "cache/watch.h"
 #include "os/os.h"
 #include "os/refusal.h"
 #include "os/tags.h"
@@ -185,7 +186,7 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
     // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
     const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
     const uint64_t begin = hak_timing_begin();
-    hak_sweep_follow(cache);
+    hak_watch_follow(cache);
     hak_sampler_follow(cache);
     unsigned ways = hak_site_has_rules() ? hak_site_ways(request.site) : 0;
     if (ways == 0) {
@@ -289,8 +290,8 @@ static bool large_keep_instead(struct hak_cache *cache, void *block, size_t byte
         other = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
     }
     hak_large_put(hot, block, bin, hak_map_place(block));
-    hak_keep_order(); // see sweep_judge
-    hak_sweep_note(cache);
+    hak_keep_order(); // see hak_watch_judge
+    hak_watch_note(cache);
     if (other != NULL) {
         large_give_kept(other);
     }

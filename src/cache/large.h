@@ -14,6 +14,7 @@
 #include "cache/cache.h"
 #include "cache/failure.h"
 #include "cache/sweep.h"
+#include "cache/watch.h"
 #include "slab/arena.h"
 
 // What a cache keeps in the bins from here on, 1 MiB and more, is worth a sweeper.
@@ -106,8 +107,8 @@ HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
         return false;
     }
     hak_large_put(hot, block, bin, entry);
-    hak_keep_order(); // see sweeper_may_end and sweep_judge
-    hak_sweep_note(cache);
+    hak_keep_order(); // see sweeper_may_end and hak_watch_judge
+    hak_watch_note(cache);
     if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs)) {
         hak_sweep_wanted(HAK_MIB(4)); // at most
     }

@@ -9,6 +9,7 @@
 #include "cache/sampler.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
+#include "cache/watch.h"
 
 // Its tag must be no other cache's: ids count up from 1.
 struct hak_cache hak_orphans = {
@@ -204,7 +205,7 @@ static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->
         }
         hak_store_relaxed(&hak_orphans.has_slabs, true);
         hak_lock_drop(&hak_orphans.lock);
-        hak_sweep_note(&hak_orphans);
+        hak_watch_note(&hak_orphans);
     }
     return slab == NULL;
 }

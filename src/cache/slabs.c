@@ -5,6 +5,7 @@
 #include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/sweep.h"
+#include "cache/watch.h"
 #include "slab/put.h"
 
 static struct hak_slab *slab_item(struct hak_list *link)
@@ -75,7 +76,7 @@ static void slab_list_again(struct hak_cache *cache, struct hak_slab *slab)
     hak_list_remove(&slab->link);
     hak_list_append(hak_cache_slabs(cache, slab->size_class), &slab->link);
     hak_cache_note_spare(cache, slab->size_class);
-    hak_sweep_note(cache);
+    hak_watch_note(cache);
 }
 
 // All its blocks have come back. At once, and also the last one: the magazine is what absorbs a swing, and the

@@ -17,6 +17,7 @@
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
+#include "cache/watch.h"
 #include "os/refusal.h"
 #include "slab/misuse.h"
 
@@ -126,7 +127,7 @@ void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
     if (direct_came_late(cache)) {
         hak_start_direct(cache);
     }
-    hak_sweep_follow(cache);
+    hak_watch_follow(cache);
     hak_sampler_follow(cache);
     const unsigned served = class_serving(cache, (unsigned)size_class, bytes);
     if (HAK_UNLIKELY(served != size_class && served < HAK_SMALL_CLASSES)) {
@@ -190,7 +191,7 @@ void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache)
 static void free_own(struct hak_cache *cache, unsigned size_class, void *block)
 {
     const uint64_t begin = hak_timing_begin();
-    hak_sweep_follow(cache);
+    hak_watch_follow(cache);
     hak_sampler_follow(cache);
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
@@ -292,7 +293,7 @@ HAK_INLINE void free_usual(void *block, struct hak_cache *cache)
 
 static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
 {
-    hak_sweep_follow(cache);
+    hak_watch_follow(cache);
     struct hak_hardened *hardened = hak_hardened_enter(cache);
     if (hardened != NULL) {
         hak_hardened_free(block, cache, hardened);

@@ -3,19 +3,14 @@
 
 #include "base/arms.h"
 #include "base/atomic.h"
-#include "base/bits.h"
 #include "base/options.h"
 #include "base/timing.h"
-#include "cache/cache.h"
-#include "cache/hardened.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
-#include "cache/loot.h"
-#include "cache/magazine.h"
 #include "cache/patience.h"
-#include "cache/sampler.h"
-#include "cache/steal.h"
+#include "cache/sweep_cache.h"
 #include "cache/thread.h"
+#include "cache/watch.h"
 #include "os/os.h"
 #include "os/pressure.h"
 #include "slab/arena.h"
@@ -39,16 +34,9 @@ static _Atomic(sweep_hook) sweep_in_need;      // called before all is given bac
 static _Atomic(unsigned) sweep_hurry;          // enum hak_hurry
 
 _Atomic(uint32_t) hak_sweep_runs;
-static struct hak_lock sweep_lock;
-static struct hak_cache *sweep_cache;   // sweep lock: for blocks on their way to other owners
-static struct hak_cache *sweep_watched; // sweep lock: linked by watch_next
-// Those that are to be watched, newest first. Pushed by any thread, taken all together under the sweep lock.
-static _Atomic(struct hak_cache *) sweep_noted;
-static bool
-    sweep_tries_again; // sweep lock: this pass gives back also what the kernel did not take before
-static size_t sweep_kept_bytes;  // sweep lock: in large blocks that caches kept, at the last pass
-static size_t sweep_found_bytes; // sweep lock: the same, of the pass that is under way, so far
-static size_t sweep_returned_bytes;        // sweep lock: that slabs got back since the last look
+static struct hak_cache *sweep_cache; // hak_watch.lock: for blocks on their way to other owners
+static size_t
+    sweep_kept_bytes; // hak_watch.lock: in large blocks that caches kept, at the last pass
 static struct hak_patience sweep_patience; // the sweeper's
 static _Atomic(uint32_t) sweep_alarm;      // slept on
 static _Atomic(int) sweep_process;         // whose thread the sweeper may be
@@ -77,110 +65,6 @@ static uint64_t free_ticks(unsigned group)
     return hak_free_policy() == HAK_FREE_PATIENTLY && !hurries(HAK_HURRY_FREE)
                ? ticks << sweep_patience.steps
                : ticks;
-}
-
-static uint64_t idle_looks(void)
-{
-    return hurries(HAK_HURRY_IDLE) ? 1 : IDLE_LOOKS;
-}
-
-// Slabs whose pages are given back before the cache's owner, who may be waiting, gets its turn:
-// some 100 µs of system calls. Or more when these would not be enough for one, at a page each.
-enum { SLABS_AT_A_TIME = 8, SLABS_MOST = HAK_UNIT_BYTES / 4096, SLABS_LOOKED_AT = 64 };
-
-static bool is_load(unsigned size_class, unsigned slabs, const struct hak_ranges *ranges)
-{
-    const unsigned more = hak_classes[size_class].units * HAK_SLAB_RANGES_OF_UNIT;
-    return ranges->count + more > HAK_RANGES_MAX || slabs == SLABS_MOST ||
-           (slabs >= SLABS_AT_A_TIME && hak_ranges_are_enough(ranges));
-}
-
-// The slabs whose pages are given back together, and where the ranges of each end.
-struct lot {
-    struct hak_slab *slabs[SLABS_MOST];
-    unsigned ends[SLABS_MOST];
-    unsigned count;
-};
-
-// Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time.
-static void keep_locked(struct hak_cache *cache, const struct lot *lot, uint64_t done)
-    HAK_REQUIRES(&cache->lock)
-{
-    unsigned first = 0;
-    for (unsigned i = 0; i < lot->count; i++) {
-        struct hak_slab *slab = lot->slabs[i];
-        const uint64_t its = hak_bit_range(first, lot->ends[i] - first);
-        first = lot->ends[i];
-        if ((done & its) != its) {
-            hak_slab_keeps_pages(slab);
-            hak_list_remove(&slab->link);
-            hak_list_push(hak_cache_swept_slabs(cache, slab->size_class), &slab->link);
-            cache->magazines[slab->size_class].keeps_pages = true;
-        }
-    }
-}
-
-// Give back pages inside some of the class's slabs, and put these to those that were swept. False when
-// there are no more to do.
-static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
-{
-    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    struct hak_list *swept = hak_cache_swept_slabs(cache, size_class);
-    struct lot lot = {.count = 0};
-    struct hak_ranges ranges = {.count = 0};
-    for (unsigned looks = 0; !hak_list_is_empty(slabs) && looks < SLABS_LOOKED_AT &&
-                             !is_load(size_class, lot.count, &ranges);
-         looks++) {
-        struct hak_slab *slab = HAK_LIST_ITEM(slabs->next, struct hak_slab, link);
-        const unsigned before = ranges.count;
-        hak_list_remove(&slab->link);
-        if (hak_slab_is_idle(slab)) {
-            hak_slab_end(slab); // a hardened one, which stayed as the only one
-            continue;
-        }
-        hak_slab_purge(slab, &ranges);
-        slab->is_swept = true;
-        hak_list_append(swept, &slab->link);
-        lot.slabs[lot.count] = slab;
-        lot.ends[lot.count] = ranges.count;
-        lot.count += ranges.count > before;
-    }
-    hak_cache_note_spare(cache, size_class);
-    keep_locked(cache, &lot, hak_ranges_purge(&ranges));
-    return !hak_list_is_empty(slabs);
-}
-
-// Those whose pages the kernel did not take lie in front of the swept ones.
-static void try_again_locked(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
-{
-    struct hak_list *swept = hak_cache_swept_slabs(cache, size_class);
-    cache->magazines[size_class].keeps_pages = false;
-    while (!hak_list_is_empty(swept)) {
-        struct hak_slab *slab = HAK_LIST_ITEM(swept->next, struct hak_slab, link);
-        if (!hak_slab_wants_purge(slab)) {
-            return;
-        }
-        slab->is_swept = false;
-        hak_list_remove(&slab->link);
-        hak_list_append(hak_cache_slabs(cache, size_class), &slab->link);
-    }
-}
-
-// The class is not in use here: let its slabs go, and pages inside them.
-static void sweep_class_locked(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
-{
-    if (hak_free_policy() == HAK_FREE_KEEP) {
-        return;
-    }
-    if (sweep_tries_again && cache->magazines[size_class].keeps_pages) {
-        try_again_locked(cache, size_class);
-    }
-    while (sweep_slabs_locked(cache, size_class)) {
-        hak_lock_pass(&cache->lock);
-    }
 }
 
 static bool is_wanted(void)
@@ -212,171 +96,19 @@ static uint64_t kept_ticks(void)
     return waiting > budget_bytes() ? 0 : ticks_to_wait(HAK_HURRY_KEPT, decay_ticks());
 }
 
-// Give back what the cache's classes hold that are not in use. True when the kernel has not taken all of it.
-static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps) HAK_REQUIRES(&cache->lock)
-{
-    bool keeps_pages = false;
-    unsigned size_class = 0;
-    while ((size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
-           HAK_SMALL_CLASSES) {
-        const struct hak_magazine *magazine = &cache->magazines[size_class];
-        if (sleeps || magazine->idle_ticks >= idle_looks()) {
-            sweep_class_locked(cache, size_class);
-        }
-        keeps_pages |= magazine->keeps_pages;
-        size_class++;
-    }
-    return keeps_pages;
-}
-
-// True when there is nothing left to give, and the cache is not in use.
-static bool sweep_cache_locked(struct hak_cache *cache, bool all)
-    HAK_REQUIRES(&cache->lock, &sweep_cache->lock)
-{
-    const uint64_t events = hak_load_relaxed(&cache->events) + hak_hardened_events(cache);
-    cache->idle_ticks = events == cache->seen_events ? cache->idle_ticks + 1 : 0;
-    cache->seen_events = events;
-    sweep_returned_bytes += cache->returned_bytes;
-    cache->returned_bytes = 0;
-    const bool is_idle = cache->idle_ticks >= idle_looks();
-    const bool sleeps = all || is_idle;
-    if (hak_load_relaxed(&cache->is_whole)) {
-        if (!sleeps) {
-            sweep_found_bytes++; // to be looked at again
-            return false;
-        }
-        while (hak_load_relaxed(&cache->is_whole) && !hak_loot_break_up(cache, HAK_LOOT_SOME)) {
-            hak_lock_pass(&cache->lock); // it may have a thread again then
-        }
-    }
-    if (sleeps) {
-        hak_outbox_loot(sweep_cache, cache);
-        while (hak_inbox_drain(sweep_cache, cache, HAK_INBOX_SOME)) {
-            hak_lock_pass(&cache->lock);
-        }
-        hak_magazine_sleep(cache);
-    }
-    if (all || cache->idle_ticks == idle_looks()) {
-        hak_hardened_empty(sweep_cache, cache);
-    }
-    const bool are_empty = hak_steal_magazines(sweep_cache, cache, all);
-    const bool keeps_pages = sweep_classes_locked(cache, sleeps);
-    const size_t kept = hak_large_expire(cache, all ? 0 : kept_ticks());
-    sweep_found_bytes += kept;
-    if (cache == &hak_orphans) {
-        hak_loot_count();
-    }
-    return is_idle && are_empty && !keeps_pages && kept == 0;
-}
-
-static bool has_own_thread(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    return cache->has_thread && hak_load_relaxed(&cache->state) == HAK_CACHE_LIVE;
-}
-
-// May the sweeper stop to watch it, if it has nothing left to give? A thread that looks at each block puts those that it
-// frees into its quarantine, which wakes nobody.
-static bool may_sleep(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    return !has_own_thread(cache) || hak_load_relaxed(&cache->hardened) == NULL;
-}
-
-// Step note of watch.pml.
-void hak_sweep_watch(struct hak_cache *cache)
-{
-    bool before = false;
-    if (!hak_cas_relaxed(&cache->is_watched, &before, true)) {
-        return; // another thread does
-    }
-    struct hak_cache *head = hak_load_relaxed(&sweep_noted);
-    do {
-        cache->watch_next = head;
-    } while (!hak_cas_release(&sweep_noted, &head, cache)); // pairs with: watch_noted_locked
-}
-
-void hak_sweep_wake(struct hak_cache *cache)
-{
-    hak_lock_take(&cache->lock);
-    hak_store_relaxed(&cache->is_asleep, false);
-    hak_store_relaxed(&cache->hit_tag,
-                      cache->tag - (hak_sampler_every(cache) != 0 ? HAK_APART : 0));
-    hak_lock_drop(&cache->lock);
-    hak_sweep_note(cache);
-}
-
-static void watch_locked(struct hak_cache *cache) HAK_REQUIRES(&sweep_lock)
-{
-    cache->watch_next = sweep_watched;
-    sweep_watched = cache;
-}
-
-static void watch_noted_locked(void) HAK_REQUIRES(&sweep_lock)
-{
-    struct hak_cache *cache = hak_swap_acquire(&sweep_noted, NULL); // pairs with: hak_sweep_watch
-    while (cache != NULL) {
-        struct hak_cache *next = cache->watch_next;
-        watch_locked(cache);
-        cache = next;
-    }
-}
-
-// It is watched no more, unless sweep_judge finds that something has come meanwhile. Step lie_down of watch.pml.
-static void lie_down_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    if (has_own_thread(cache)) {
-        hak_store_relaxed(&cache->is_asleep, true);
-        hak_store_relaxed(&cache->hit_tag, HAK_TAG_ASLEEP);
-    }
-    hak_store_relaxed(&cache->is_watched, false);
-}
-
-// Has anything happened since it lay down? What its thread does from now on wakes it, but for one block that it may have
-// in its hand: it has looked at hit_tag before the barrier, and puts the block down after this look.
-static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    const uint64_t events = hak_load_relaxed(&cache->events) + hak_hardened_events(cache);
-    bool is_still = events == cache->seen_events && cache->pending == NULL &&
-                    hak_load_relaxed(&cache->inbox) == NULL &&
-                    hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&
-                    hak_large_expire(cache, UINT64_MAX) == 0 && may_sleep(cache);
-    unsigned index = 0;
-    while (is_still &&
-           (index = hak_next_bit(cache->started, index, HAK_MAGAZINES)) < HAK_MAGAZINES) {
-        is_still = hak_load_relaxed(&cache->top[index]) == cache->magazines[index].seen_top;
-        index++;
-    }
-    return is_still;
-}
-
-// Those that have just lain down. Behind the barrier, whoever put something there without noting it, as it still saw
-// the cache watched, has done so before, and is seen here. Step judge of watch.pml.
-static void sweep_judge(struct hak_cache **lying, unsigned count)
-{
-    const bool is_ordered = count > 0 && hak_os_barrier_all();
-    for (unsigned i = 0; i < count; i++) {
-        bool is_still = false;
-        if (is_ordered && hak_lock_try(&lying[i]->lock)) {
-            is_still = is_still_locked(lying[i]);
-            hak_lock_drop(&lying[i]->lock);
-        }
-        if (!is_still) {
-            hak_sweep_note(lying[i]);
-        }
-    }
-}
-
 // True when it lies down. One whose owner is at work is left alone, unless `all` is to be given back.
-static bool visit_locked(struct hak_cache *cache, bool all) HAK_REQUIRES(&sweep_cache->lock)
+static bool visit_locked(struct hak_cache *cache,
+                         const struct hak_sweep_how *how,
+                         struct hak_sweep_found *found)
+    HAK_REQUIRES(&hak_watch.lock, &sweep_cache->lock)
 {
-    if (all) {
+    if (how->all) {
         hak_lock_take(&cache->lock);
     } else if (!hak_lock_try(&cache->lock)) {
         return false;
     }
-    const bool lies_down = sweep_cache_locked(cache, all) && may_sleep(cache);
-    if (lies_down) {
-        lie_down_locked(cache);
-    }
+    const bool lies_down =
+        hak_sweep_cache(sweep_cache, cache, how, found) && hak_watch_lie_down(cache);
     hak_lock_drop(&cache->lock);
     return lies_down;
 }
@@ -384,42 +116,46 @@ static bool visit_locked(struct hak_cache *cache, bool all) HAK_REQUIRES(&sweep_
 // Caches that lie down together: one barrier for them.
 enum { LYING_TOGETHER = 64 };
 
-// One pass over the caches that are watched. Returns the bytes that still wait in them, more or less.
-static size_t sweep_pass_locked(bool all, bool tries_again) HAK_REQUIRES(&sweep_lock)
+// One pass over the caches that are watched.
+static struct hak_sweep_found sweep_pass_locked(bool all, bool tries_again)
+    HAK_REQUIRES(&hak_watch.lock)
 {
+    const struct hak_sweep_how how = {
+        .all = all,
+        .tries_again = tries_again,
+        .idle_looks = hurries(HAK_HURRY_IDLE) ? 1 : IDLE_LOOKS,
+        .kept_ticks = all ? 0 : kept_ticks(),
+    };
+    struct hak_sweep_found found = {0, 0};
     struct hak_cache *lying[LYING_TOGETHER];
     unsigned count = 0;
-    sweep_found_bytes = 0;
-    sweep_returned_bytes = 0;
-    sweep_tries_again = tries_again;
     if (sweep_cache == NULL) {
         sweep_cache = hak_cache_make(HAK_ROLE_HEAP, NULL);
     }
     if (sweep_cache == NULL) {
-        return 0; // no memory for it; nothing is lost by not sweeping
+        return found; // no memory for it; nothing is lost by not sweeping
     }
-    watch_noted_locked();
-    struct hak_cache *cache = sweep_watched;
-    sweep_watched = NULL;
+    struct hak_cache *cache = hak_watch_all();
+    hak_watch.watched = NULL;
     hak_lock_take(&sweep_cache->lock);
     while (cache != NULL) {
         struct hak_cache *next = cache->watch_next; // one that lies down may be noted at once
-        if (cache != sweep_cache && visit_locked(cache, all)) {
+        if (cache != sweep_cache && visit_locked(cache, &how, &found)) {
             lying[count++] = cache;
         } else {
-            watch_locked(cache);
+            hak_watch_keep(cache);
         }
         if (count == LYING_TOGETHER) {
-            sweep_judge(lying, count);
+            hak_watch_judge(lying, count);
             count = 0;
         }
         cache = next;
     }
-    sweep_judge(lying, count);
+    hak_watch_judge(lying, count);
     hak_inbox_post_all(sweep_cache);
     hak_lock_drop(&sweep_cache->lock);
-    sweep_kept_bytes = sweep_found_bytes;
-    return sweep_kept_bytes;
+    sweep_kept_bytes = found.kept_bytes;
+    return found;
 }
 
 // Dirty bytes beyond what may wait: the budget in bytes, and what the soft limit leaves.
@@ -508,23 +244,23 @@ static void sweep_until_quiet(void)
     hak_os_barrier_all();
     bool is_first = true;
     while (quiet < quiet_ticks() && is_wanted()) {
-        hak_lock_take(&sweep_lock);
+        hak_lock_take(&hak_watch.lock);
         hak_count(&hak_arena.tick, 1);
         hak_arena_read_clock();
         const uint64_t begin = hak_timing_begin();
-        const size_t kept = sweep_pass_locked(false, is_first);
+        const struct hak_sweep_found found = sweep_pass_locked(false, is_first);
         is_first = false;
-        const size_t returned = sweep_returned_bytes;
         if (hak_load_relaxed(&hak_arena.tick) % PEAK_TICKS == 0) {
             hak_arena_forget_peak();
         }
         hak_timing_end(HAK_TIMING_sweep, begin);
-        hak_lock_drop(&sweep_lock);
+        hak_lock_drop(&hak_watch.lock);
         const size_t gone = purge_due();
         hak_patience_tick(&sweep_patience, gone, hak_load_relaxed(&hak_arena.retaken_bytes));
-        const bool is_busy = returned >= hak_load_relaxed(&hak_options.purge_start_bytes);
+        const bool is_busy =
+            found.returned_bytes >= hak_load_relaxed(&hak_options.purge_start_bytes);
         call_hooks();
-        const bool goes_on = gone > 0 || kept > 0 || is_busy || stays();
+        const bool goes_on = gone > 0 || found.kept_bytes > 0 || is_busy || stays();
         quiet = goes_on || is_worth_waiting() ? 0 : quiet + 1;
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
     }
@@ -533,14 +269,13 @@ static void sweep_until_quiet(void)
 // Does a large block wait in any cache, or is one to be broken up?
 static bool is_any_kept(void)
 {
-    hak_lock_take(&sweep_lock);
-    watch_noted_locked();
-    struct hak_cache *cache = sweep_watched;
+    hak_lock_take(&hak_watch.lock);
+    struct hak_cache *cache = hak_watch_all();
     while (cache != NULL && !hak_load_relaxed(&cache->is_whole) &&
            hak_large_expire(cache, UINT64_MAX) == 0) {
         cache = cache->watch_next;
     }
-    hak_lock_drop(&sweep_lock);
+    hak_lock_drop(&hak_watch.lock);
     return cache != NULL;
 }
 
@@ -622,11 +357,11 @@ size_t hak_sweep_everything(void)
         in_need();
     }
     hak_os_barrier_all(); // see sweeper_work
-    hak_lock_take(&sweep_lock);
+    hak_lock_take(&hak_watch.lock);
     sweep_pass_locked(true, true);
     // Blocks that were on their way to a cache swept before: once more.
     sweep_pass_locked(true, false);
-    hak_lock_drop(&sweep_lock);
+    hak_lock_drop(&hak_watch.lock);
     const size_t purged = hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     const size_t trimmed = hak_arena_trim();
     if (hak_pressure.is_watched) {
@@ -648,12 +383,12 @@ void hak_sweep_start(void)
 // The next three are unproven: the lock is nothing that their callers know.
 void hak_sweep_lock(void) HAK_UNPROVEN
 {
-    hak_lock_take(&sweep_lock);
+    hak_lock_take(&hak_watch.lock);
 }
 
 bool hak_sweep_lock_within(unsigned ms) HAK_UNPROVEN
 {
-    return hak_lock_take_within(&sweep_lock, ms);
+    return hak_lock_take_within(&hak_watch.lock, ms);
 }
 
 void hak_sweep_unlock(bool is_child) HAK_UNPROVEN
@@ -661,8 +396,8 @@ void hak_sweep_unlock(bool is_child) HAK_UNPROVEN
     if (is_child) {
         hak_sweep_start();
         hak_store_relaxed(&hak_sweep_runs, 0); // the thread stayed with the parent
-        hak_lock_drop_in_child(&sweep_lock);
+        hak_lock_drop_in_child(&hak_watch.lock);
     } else {
-        hak_lock_drop(&sweep_lock);
+        hak_lock_drop(&hak_watch.lock);
     }
 }

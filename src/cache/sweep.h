@@ -5,16 +5,9 @@
 //
 // The sweeper is a thread of our own (os/thread.c) that lives only while something waits:
 // it starts when a free makes enough memory idle and ends when that has gone back.
-// It takes a pass over the caches that it watches every HAK_TICK_MS: large blocks kept for longer
+// It takes a pass over the caches that it watches (watch.h) every HAK_TICK_MS: large blocks kept for longer
 // than the decay time, magazines and slabs that nobody used meanwhile, parcels that
 // wait for a sleeping owner, free units.
-//
-// A cache is watched from its making on. One that is not in use and has nothing left to give is watched no more, so a
-// tick costs nothing for those that sleep or have ended, however many they are (docs/decisions/0029). Whoever puts
-// something there watches it again: a slab that gets blocks back, an inbox that gets a parcel (hak_sweep_note), and its
-// thread. That has no instruction for it on its fast paths; so such a cache is asleep: its hit_tag leads each free to
-// the slow path, as a sampling cache's would (sampler.h), and the slow paths wake it (hak_sweep_follow). What its
-// thread takes from its magazines needs nobody.
 #ifndef HAK_CACHE_SWEEP_H
 #define HAK_CACHE_SWEEP_H
 
@@ -24,27 +17,8 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
-#include "cache/cache.h"
 
 #define HAK_TICK_MS 100
-
-// Something is in the cache that may have to go back. Any thread.
-HAK_INTERNAL void hak_sweep_watch(struct hak_cache *cache);
-HAK_INLINE void hak_sweep_note(struct hak_cache *cache)
-{
-    if (HAK_UNLIKELY(!hak_load_relaxed(&cache->is_watched))) {
-        hak_sweep_watch(cache);
-    }
-}
-
-// The thread of the cache does something in a slow path, without the lock.
-HAK_INTERNAL void hak_sweep_wake(struct hak_cache *cache);
-HAK_INLINE void hak_sweep_follow(struct hak_cache *cache)
-{
-    if (HAK_UNLIKELY(hak_load_relaxed(&cache->is_asleep))) {
-        hak_sweep_wake(cache);
-    }
-}
 
 // 1: the sweeper's thread exists.
 HAK_INTERNAL extern _Atomic(uint32_t) hak_sweep_runs;

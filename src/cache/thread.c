@@ -19,6 +19,7 @@
 #include "cache/start.h"
 #include "cache/steal.h"
 #include "cache/sweep.h"
+#include "cache/watch.h"
 #include "meta/pool.h"
 #include "slab/arena.h"
 
@@ -88,7 +89,7 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     cache->has_thread = role != HAK_ROLE_HEAP;
     cache->next = hak_load_relaxed(&hak_registry.all);
     hak_store_release(&hak_registry.all, cache); // pairs with: hak_sampler_kick
-    hak_sweep_note(cache);
+    hak_watch_note(cache);
     return cache;
 }
 
@@ -124,7 +125,7 @@ static struct hak_cache *registry_revive_locked(enum hak_cache_role role, struct
     hak_store_relaxed(&cache->is_whole, false);
     cache->exit_rounds = 0;
     hak_lock_drop(&cache->lock);
-    hak_sweep_note(cache);
+    hak_watch_note(cache);
     return cache;
 }
 
@@ -169,7 +170,7 @@ static struct hak_cache *registry_surplus_locked(enum hak_cache_role role)
 // Step end of registry.pml.
 void hak_cache_end(struct hak_cache *cache)
 {
-    hak_sweep_follow(cache);
+    hak_watch_follow(cache);
     hak_hardened_end(cache);
     hak_lock_take(&cache->lock);
     hak_inbox_post_all(cache);
@@ -181,7 +182,7 @@ void hak_cache_end(struct hak_cache *cache)
     hak_store_relaxed(&cache->is_whole, true);
     hak_add_relaxed(&hak_registry.whole, 1);
     hak_lock_drop(&cache->lock);
-    hak_sweep_note(cache);
+    hak_watch_note(cache);
     hak_lock_take(&hak_registry.lock);
     registry_bury_locked(cache);
     const bool has_sweeper = hak_load_relaxed(&hak_options.purger) != 0;
@@ -313,6 +314,9 @@ static void world_drop(bool is_child) HAK_UNPROVEN
 {
     void (*drop)(struct hak_lock *) = is_child ? hak_lock_drop_in_child : hak_lock_drop;
     if (is_child) {
+        hak_watch_none_locked();
+        hak_watch_again(&hak_orphans);
+        hak_watch_again(&hak_cache_late);
         hak_arena_forked_locked();
         hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
     }
@@ -323,6 +327,9 @@ static void world_drop(bool is_child) HAK_UNPROVEN
     drop(&hak_cache_late.lock);
     for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
          cache = cache->next) {
+        if (is_child) {
+            hak_watch_again(cache);
+        }
         if (is_child && hak_site_own(hak_cache_self, cache->tag) == NULL && cache->has_thread &&
             !hak_list_is_linked(&cache->dead_link)) {
             // Its thread stayed with the parent, maybe at its end. What it was in the middle of is at most one

@@ -7,7 +7,7 @@
 // Ranks, taken in this order only (a thread that holds one may take a later one;
 // out of order only by hak_lock_try):
 //
-//   sweep      one sweep at a time (cache/sweep.c)
+//   sweep      one sweep at a time (cache/watch.h)
 //   registry   the list of caches, and the process's first call (cache/thread.c, cache/start.c)
 //   cache      one cache's slabs, magazines' lower ends, large blocks
 //              (several caches at once: only while forking, and by hak_lock_try)

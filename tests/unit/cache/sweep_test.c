@@ -49,7 +49,7 @@ static void keep_at_the_end(void)
         UNIT_CHECK(block != NULL);
         const unsigned bin = hak_large_bin_of(HAK_MIB(2));
         hak_large_put(hak_large_place(hak_cache_self, bin), block, bin, hak_map_place(block));
-        hak_sweep_note(hak_cache_self);
+        hak_watch_note(hak_cache_self);
         was_kept_at_the_end = true;
     }
 }

@@ -1,0 +1,172 @@
+// sweep_cache.c -- see sweep_cache.h.
+#include "cache/sweep_cache.h"
+
+#include "base/bits.h"
+#include "cache/hardened.h"
+#include "cache/inbox.h"
+#include "cache/large.h"
+#include "cache/loot.h"
+#include "cache/magazine.h"
+#include "cache/slabs.h"
+#include "cache/steal.h"
+#include "slab/ranges.h"
+
+// Slabs whose pages are given back before the cache's owner, who may be waiting, gets its turn:
+// some 100 µs of system calls. Or more when these would not be enough for one, at a page each.
+enum { SLABS_AT_A_TIME = 8, SLABS_MOST = HAK_UNIT_BYTES / 4096, SLABS_LOOKED_AT = 64 };
+
+static bool is_load(unsigned size_class, unsigned slabs, const struct hak_ranges *ranges)
+{
+    const unsigned more = hak_classes[size_class].units * HAK_SLAB_RANGES_OF_UNIT;
+    return ranges->count + more > HAK_RANGES_MAX || slabs == SLABS_MOST ||
+           (slabs >= SLABS_AT_A_TIME && hak_ranges_are_enough(ranges));
+}
+
+// The slabs whose pages are given back together, and where the ranges of each end.
+struct lot {
+    struct hak_slab *slabs[SLABS_MOST];
+    unsigned ends[SLABS_MOST];
+    unsigned count;
+};
+
+// Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time.
+static void keep_locked(struct hak_cache *cache, const struct lot *lot, uint64_t done)
+    HAK_REQUIRES(&cache->lock)
+{
+    unsigned first = 0;
+    for (unsigned i = 0; i < lot->count; i++) {
+        struct hak_slab *slab = lot->slabs[i];
+        const uint64_t its = hak_bit_range(first, lot->ends[i] - first);
+        first = lot->ends[i];
+        if ((done & its) != its) {
+            hak_slab_keeps_pages(slab);
+            hak_list_remove(&slab->link);
+            hak_list_push(hak_cache_swept_slabs(cache, slab->size_class), &slab->link);
+            cache->magazines[slab->size_class].keeps_pages = true;
+        }
+    }
+}
+
+// Give back pages inside some of the class's slabs, and put these to those that were swept. False when
+// there are no more to do.
+static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
+{
+    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+    struct hak_list *swept = hak_cache_swept_slabs(cache, size_class);
+    struct lot lot = {.count = 0};
+    struct hak_ranges ranges = {.count = 0};
+    for (unsigned looks = 0; !hak_list_is_empty(slabs) && looks < SLABS_LOOKED_AT &&
+                             !is_load(size_class, lot.count, &ranges);
+         looks++) {
+        struct hak_slab *slab = HAK_LIST_ITEM(slabs->next, struct hak_slab, link);
+        const unsigned before = ranges.count;
+        hak_list_remove(&slab->link);
+        if (hak_slab_is_idle(slab)) {
+            hak_slab_end(slab); // a hardened one, which stayed as the only one
+            continue;
+        }
+        hak_slab_purge(slab, &ranges);
+        slab->is_swept = true;
+        hak_list_append(swept, &slab->link);
+        lot.slabs[lot.count] = slab;
+        lot.ends[lot.count] = ranges.count;
+        lot.count += ranges.count > before;
+    }
+    hak_cache_note_spare(cache, size_class);
+    keep_locked(cache, &lot, hak_ranges_purge(&ranges));
+    return !hak_list_is_empty(slabs);
+}
+
+// Those whose pages the kernel did not take lie in front of the swept ones.
+static void try_again_locked(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
+{
+    struct hak_list *swept = hak_cache_swept_slabs(cache, size_class);
+    cache->magazines[size_class].keeps_pages = false;
+    while (!hak_list_is_empty(swept)) {
+        struct hak_slab *slab = HAK_LIST_ITEM(swept->next, struct hak_slab, link);
+        if (!hak_slab_wants_purge(slab)) {
+            return;
+        }
+        slab->is_swept = false;
+        hak_list_remove(&slab->link);
+        hak_list_append(hak_cache_slabs(cache, size_class), &slab->link);
+    }
+}
+
+// The class is not in use here: let its slabs go, and pages inside them.
+static void sweep_class_locked(struct hak_cache *cache, unsigned size_class, bool tries_again)
+    HAK_REQUIRES(&cache->lock)
+{
+    if (hak_free_policy() == HAK_FREE_KEEP) {
+        return;
+    }
+    if (tries_again && cache->magazines[size_class].keeps_pages) {
+        try_again_locked(cache, size_class);
+    }
+    while (sweep_slabs_locked(cache, size_class)) {
+        hak_lock_pass(&cache->lock);
+    }
+}
+
+// Give back what the cache's classes hold that are not in use. True when the kernel has not taken all of it.
+static bool sweep_classes_locked(struct hak_cache *cache,
+                                 bool sleeps,
+                                 const struct hak_sweep_how *how) HAK_REQUIRES(&cache->lock)
+{
+    bool keeps_pages = false;
+    unsigned size_class = 0;
+    while ((size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
+           HAK_SMALL_CLASSES) {
+        const struct hak_magazine *magazine = &cache->magazines[size_class];
+        if (sleeps || magazine->idle_ticks >= how->idle_looks) {
+            sweep_class_locked(cache, size_class, how->tries_again);
+        }
+        keeps_pages |= magazine->keeps_pages;
+        size_class++;
+    }
+    return keeps_pages;
+}
+
+bool hak_sweep_cache(struct hak_cache *self,
+                     struct hak_cache *cache,
+                     const struct hak_sweep_how *how,
+                     struct hak_sweep_found *found) HAK_REQUIRES(&self->lock, &cache->lock)
+{
+    const bool all = how->all;
+    const uint64_t events = hak_load_relaxed(&cache->events) + hak_hardened_events(cache);
+    cache->idle_ticks = events == cache->seen_events ? cache->idle_ticks + 1 : 0;
+    cache->seen_events = events;
+    found->returned_bytes += cache->returned_bytes;
+    cache->returned_bytes = 0;
+    const bool is_idle = cache->idle_ticks >= how->idle_looks;
+    const bool sleeps = all || is_idle;
+    if (hak_load_relaxed(&cache->is_whole)) {
+        if (!sleeps) {
+            found->kept_bytes++; // to be looked at again
+            return false;
+        }
+        while (hak_load_relaxed(&cache->is_whole) && !hak_loot_break_up(cache, HAK_LOOT_SOME)) {
+            hak_lock_pass(&cache->lock); // it may have a thread again then
+        }
+    }
+    if (sleeps) {
+        hak_outbox_loot(self, cache);
+        while (hak_inbox_drain(self, cache, HAK_INBOX_SOME)) {
+            hak_lock_pass(&cache->lock);
+        }
+        hak_magazine_sleep(cache);
+    }
+    if (all || cache->idle_ticks == how->idle_looks) {
+        hak_hardened_empty(self, cache);
+    }
+    const bool are_empty = hak_steal_magazines(self, cache, all);
+    const bool keeps_pages = sweep_classes_locked(cache, sleeps, how);
+    const size_t kept = hak_large_expire(cache, how->kept_ticks);
+    found->kept_bytes += kept;
+    if (cache == &hak_orphans) {
+        hak_loot_count();
+    }
+    return is_idle && are_empty && !keeps_pages && kept == 0;
+}

@@ -1,0 +1,33 @@
+// sweep_cache.h -- giving back what one cache holds that is not in use.
+//
+// Layer     cache
+// Threads   any that holds the locks.
+#ifndef HAK_CACHE_SWEEP_CACHE_H
+#define HAK_CACHE_SWEEP_CACHE_H
+
+#include "cache/cache.h"
+
+// What a pass over the caches gives back.
+struct hak_sweep_how {
+    bool all;         // also of what is in use
+    bool tries_again; // also pages that the kernel has not taken before
+    uint64_t
+        idle_looks; // looks without an event after which a cache, or a class of it, is not in use
+    uint64_t kept_ticks; // how long a cache may keep a large block
+};
+
+// What it found, of all caches together.
+struct hak_sweep_found {
+    size_t kept_bytes;     // in large blocks that stay, more or less
+    size_t returned_bytes; // that slabs got back since the last pass
+};
+
+// One cache's share of a pass. `self`: a cache of the caller's, for blocks on their way to other owners. True when the
+// cache is not in use, and there is nothing left to give.
+HAK_INTERNAL bool hak_sweep_cache(struct hak_cache *self,
+                                  struct hak_cache *cache,
+                                  const struct hak_sweep_how *how,
+                                  struct hak_sweep_found *found)
+    HAK_REQUIRES(&self->lock, &cache->lock);
+
+#endif

@@ -1,0 +1,124 @@
+// watch.c -- see watch.h.
+#include "cache/watch.h"
+
+#include "base/bits.h"
+#include "cache/hardened.h"
+#include "cache/inbox.h"
+#include "cache/large.h"
+#include "cache/sampler.h"
+#include "os/os.h"
+
+struct hak_watch hak_watch;
+
+static bool has_own_thread(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    return cache->has_thread && hak_load_relaxed(&cache->state) == HAK_CACHE_LIVE;
+}
+
+// May the sweeper stop to watch it, if it has nothing left to give? A thread that looks at each block puts those that it
+// frees into its quarantine, which wakes nobody.
+static bool may_lie_down(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    return !has_own_thread(cache) || hak_load_relaxed(&cache->hardened) == NULL;
+}
+
+// Step note of watch.pml.
+void hak_watch_add(struct hak_cache *cache)
+{
+    bool before = false;
+    if (!hak_cas_relaxed(&cache->is_watched, &before, true)) {
+        return; // another thread does
+    }
+    struct hak_cache *head = hak_load_relaxed(&hak_watch.noted);
+    do {
+        cache->watch_next = head;
+    } while (!hak_cas_release(&hak_watch.noted, &head, cache)); // pairs with: hak_watch_all
+}
+
+void hak_watch_wake(struct hak_cache *cache)
+{
+    hak_lock_take(&cache->lock);
+    hak_store_relaxed(&cache->is_asleep, false);
+    hak_store_relaxed(&cache->hit_tag,
+                      cache->tag - (hak_sampler_every(cache) != 0 ? HAK_APART : 0));
+    hak_lock_drop(&cache->lock);
+    hak_watch_note(cache);
+}
+
+void hak_watch_keep(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock)
+{
+    cache->watch_next = hak_watch.watched;
+    hak_watch.watched = cache;
+}
+
+struct hak_cache *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock)
+{
+    struct hak_cache *cache = hak_swap_acquire(&hak_watch.noted, NULL); // pairs with: hak_watch_add
+    while (cache != NULL) {
+        struct hak_cache *next = cache->watch_next;
+        hak_watch_keep(cache);
+        cache = next;
+    }
+    return hak_watch.watched;
+}
+
+void hak_watch_none_locked(void) HAK_REQUIRES(&hak_watch.lock)
+{
+    hak_watch.watched = NULL;
+    hak_store_relaxed(&hak_watch.noted, NULL);
+}
+
+void hak_watch_again(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock)
+{
+    hak_store_relaxed(&cache->is_watched, false);
+    hak_watch_note(cache);
+}
+
+// Step lie_down of watch.pml.
+bool hak_watch_lie_down(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &cache->lock)
+{
+    if (!may_lie_down(cache)) {
+        return false;
+    }
+    if (has_own_thread(cache)) {
+        hak_store_relaxed(&cache->is_asleep, true);
+        hak_store_relaxed(&cache->hit_tag, HAK_TAG_ASLEEP);
+    }
+    hak_store_relaxed(&cache->is_watched, false);
+    return true;
+}
+
+// Has anything happened since it lay down? What its thread does from now on wakes it, but for one block that it may have
+// in its hand: it has looked at hit_tag before the barrier, and puts the block down after this look.
+static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    const uint64_t events = hak_load_relaxed(&cache->events) + hak_hardened_events(cache);
+    bool is_still = events == cache->seen_events && cache->pending == NULL &&
+                    hak_load_relaxed(&cache->inbox) == NULL &&
+                    hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&
+                    hak_large_expire(cache, UINT64_MAX) == 0 && may_lie_down(cache);
+    unsigned index = 0;
+    while (is_still &&
+           (index = hak_next_bit(cache->started, index, HAK_MAGAZINES)) < HAK_MAGAZINES) {
+        is_still = hak_load_relaxed(&cache->top[index]) == cache->magazines[index].seen_top;
+        index++;
+    }
+    return is_still;
+}
+
+// Behind the barrier, whoever put something there without noting it, as it still saw the cache watched, has done so before,
+// and is seen here. Step judge of watch.pml.
+void hak_watch_judge(struct hak_cache **lying, unsigned count)
+{
+    const bool is_ordered = count > 0 && hak_os_barrier_all();
+    for (unsigned i = 0; i < count; i++) {
+        bool is_still = false;
+        if (is_ordered && hak_lock_try(&lying[i]->lock)) {
+            is_still = is_still_locked(lying[i]);
+            hak_lock_drop(&lying[i]->lock);
+        }
+        if (!is_still) {
+            hak_watch_note(lying[i]);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+// watch.h -- which caches the sweeper looks at: those that are in use or have something to give.
+//
+// Layer     cache
+// Owns      hak_watch.
+// Threads   see each function.
+// Fails     never.
+//
+// A cache is watched from its making on. One that is not in use and has nothing left to give is watched no more, so a
+// tick costs nothing for those that sleep or have ended, however many they are (docs/decisions/0029). Whoever puts
+// something there watches it again: a slab that gets blocks back, an inbox that gets a parcel (hak_sweep_note), and its
+// thread. That has no instruction for it on its fast paths; so such a cache is asleep: its hit_tag leads each free to
+// the slow path, as a sampling cache's would (sampler.h), and the slow paths wake it (hak_sweep_follow). What its
+// thread takes from its magazines needs nobody.
+#ifndef HAK_CACHE_WATCH_H
+#define HAK_CACHE_WATCH_H
+
+#include "cache/cache.h"
+
+struct hak_watch {
+    struct hak_lock lock;      // rank "sweep": one sweep at a time
+    struct hak_cache *watched; // lock: linked by watch_next
+    // Those that are to be watched, newest first.
+    //   written by   any thread       hak_watch_add    CAS, release
+    //   taken by     holder of lock   hak_watch_all    exchange, acquire
+    // No ABA: the list is taken whole.
+    _Atomic(struct hak_cache *) noted;
+};
+HAK_INTERNAL extern struct hak_watch hak_watch;
+
+// Something is in the cache that may have to go back. Any thread.
+HAK_INTERNAL void hak_watch_add(struct hak_cache *cache);
+HAK_INLINE void hak_watch_note(struct hak_cache *cache)
+{
+    if (HAK_UNLIKELY(!hak_load_relaxed(&cache->is_watched))) {
+        hak_watch_add(cache);
+    }
+}
+
+// The thread of the cache does something in a slow path, without the lock.
+HAK_INTERNAL void hak_watch_wake(struct hak_cache *cache);
+HAK_INLINE void hak_watch_follow(struct hak_cache *cache)
+{
+    if (HAK_UNLIKELY(hak_load_relaxed(&cache->is_asleep))) {
+        hak_watch_wake(cache);
+    }
+}
+
+// All that are watched, also those that were noted since. Who walks the list may take it out, and puts back one after the
+// other by hak_watch_keep.
+HAK_INTERNAL struct hak_cache *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock);
+HAK_INTERNAL void hak_watch_keep(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock);
+
+// After fork, in the child: a thread of the parent's may have been about to put a cache into the list. So all lists are
+// empty, and each cache is noted again.
+HAK_INTERNAL void hak_watch_none_locked(void) HAK_REQUIRES(&hak_watch.lock);
+HAK_INTERNAL void hak_watch_again(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock);
+
+// A cache that is in no list: nothing is left to give. It is watched no more from now on, unless hak_watch_judge finds that
+// something has come meanwhile. False when it has to be watched all the same.
+HAK_INTERNAL bool hak_watch_lie_down(struct hak_cache *cache)
+    HAK_REQUIRES(&hak_watch.lock, &cache->lock);
+// Judge those that have just lain down, together, as it takes a barrier.
+HAK_INTERNAL void hak_watch_judge(struct hak_cache **lying, unsigned count);
+
+#endif

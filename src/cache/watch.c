@@ -26,8 +26,8 @@ static bool may_lie_down(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 void hak_watch_add(struct hak_cache *cache)
 {
     bool before = false;
-    if (!hak_cas_relaxed(&cache->is_watched, &before, true)) {
-        return; // another thread does
+    if (!hak_cas_acquire(&cache->is_watched, &before, true)) { // pairs with: hak_watch_lie_down
+        return;                                                // another thread does
     }
     struct hak_cache *head = hak_load_relaxed(&hak_watch.noted);
     do {
@@ -84,7 +84,7 @@ bool hak_watch_lie_down(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &
         hak_store_relaxed(&cache->is_asleep, true);
         hak_store_relaxed(&cache->hit_tag, HAK_TAG_ASLEEP);
     }
-    hak_store_relaxed(&cache->is_watched, false);
+    hak_store_release(&cache->is_watched, false); // pairs with: hak_watch_add
     return true;
 }
 

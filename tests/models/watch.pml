@@ -9,12 +9,14 @@
 // mutant: NO_BARRIER     what was put is seen too late
 // mutant: NOT_JUDGED     what was put after the last look waits for ever
 // mutant: LOOKS_FIRST    the thread looks before it has put it there
+// mutant: LIES_DOWN_RELAXED  who notes it writes a link that the sweeper has not done with
 // mutant: NOTED_BLINDLY  two threads watch it, and it is in the list twice
 #define WATCHED 0
 #define NOTED 1 // it is among those that are to be watched
 #define INBOX(thread) (2 + (thread))
 #define SENDERS 2
-#define PLACES (2 + SENDERS)
+#define NEXT (2 + SENDERS)
+#define PLACES (3 + SENDERS)
 #define SWEEPER SENDERS
 #define THREADS (SENDERS + 1)
 #define VALUES 24
@@ -32,13 +34,14 @@ inline note()
         is_mine = true;
 #else
         none = 0;
-        cas_relaxed(WATCHED, none, 1, is_mine);
+        cas_acquire(WATCHED, none, 1, is_mine);
         none = 0;
 #endif
         if
         :: is_mine -> // step note: by one only
             in_lists++;
             assert(in_lists == 1);
+            write_plain(NEXT, me + 1); // the link in the sweeper's list
             store_release(NOTED, 1);
             is_mine = false
         :: else
@@ -77,7 +80,14 @@ active proctype sweeper()
         }
         i = 0;
         in_lists--;
-        store_relaxed(WATCHED, 0); // step lie_down
+        read_plain(NEXT, looked);
+        write_plain(NEXT, 0);
+        looked = 0;
+#ifdef LIES_DOWN_RELAXED
+        store_relaxed(WATCHED, 0);
+#else
+        store_release(WATCHED, 0); // step lie_down
+#endif
 #ifndef NO_BARRIER
         barrier_all();
 #endif

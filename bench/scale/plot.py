@@ -1,0 +1,129 @@
+"""A log-log plot as SVG: a line for each allocator, named where it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from html import escape
+
+WIDTH, HEIGHT = 640, 380
+LEFT, RIGHT, TOP, BOTTOM = 64, 104, 40, 56
+APART = 13  # pixels between two names
+
+# Told apart by those who do not see all colours, too (Okabe and Ito's).
+COLOURS = {
+    "hakmem": "#d55e00",
+    "glibc": "#000000",
+    "mimalloc2": "#0072b2",
+    "mimalloc3": "#56b4e9",
+    "snmalloc": "#009e73",
+    "jemalloc": "#cc79a7",
+    "tcmalloc": "#c99700",
+    "rpmalloc": "#808080",
+}
+OTHERS = ("#6a3d9a", "#8c564b", "#1b7837", "#b2182b")
+
+Points = list[tuple[float, float]]
+
+
+def colour(name: str, number: int) -> str:
+    return COLOURS.get(name, OTHERS[number % len(OTHERS)])
+
+
+class Axis:
+    """From the logarithm of a value to pixels."""
+
+    def __init__(self, low: float, high: float, start: float, end: float, least_decades: float) -> None:
+        self.low, self.high = math.log10(low), math.log10(high)
+        missing = least_decades - (self.high - self.low)
+        if missing > 0:
+            self.low -= missing / 2
+            self.high += missing / 2
+        self.start, self.end = start, end
+
+    def at(self, value: float) -> float:
+        share = (math.log10(value) - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self) -> list[float]:
+        steps = (1, 2, 5) if self.high - self.low < 2.2 else (1,)
+        exponents = range(math.floor(self.low), math.ceil(self.high) + 1)
+        every = 1 + len(exponents) // 8
+        values = [step * 10.0**n for n in exponents if n % every == 0 for step in steps]
+        return [value for value in values if self.low - 1e-9 <= math.log10(value) <= self.high + 1e-9]
+
+
+def apart(wanted: list[tuple[float, str]]) -> dict[str, float]:
+    """Where the names go: as near as can be to where their lines end, none on another."""
+    places = sorted(wanted)
+    heights = [height for height, _ in places]
+    for _ in range(200):
+        for i in range(len(heights) - 1):
+            overlap = APART - (heights[i + 1] - heights[i])
+            if overlap > 0.01:
+                heights[i] -= overlap / 2
+                heights[i + 1] += overlap / 2
+    shift = max(0.0, TOP - heights[0]) - max(0.0, heights[-1] - (HEIGHT - BOTTOM))
+    return {name: height + shift for height, (_, name) in zip(heights, places, strict=True)}
+
+
+def text(x: float, y: float, words: str, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{escape(words)}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, more: str) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" {more}/>'
+
+
+def grid(x: Axis, y: Axis, xs: list[float], x_text: Callable, y_text: Callable) -> list[str]:
+    parts = []
+    for value in y.ticks():
+        parts.append(line(LEFT, y.at(value), WIDTH - RIGHT, y.at(value), 'stroke="#e2e2e2"'))
+        parts.append(text(LEFT - 6, y.at(value) + 4, y_text(value), 'text-anchor="end"'))
+    last = -100.0
+    for value in xs:
+        parts.append(line(x.at(value), TOP, x.at(value), HEIGHT - BOTTOM, 'stroke="#eeeeee"'))
+        if x.at(value) - last >= 46:
+            parts.append(text(x.at(value), HEIGHT - BOTTOM + 16, x_text(value), 'text-anchor="middle"'))
+            last = x.at(value)
+    return parts
+
+
+def curve(name: str, points: Points, x: Axis, y: Axis, stroke: str, height: float) -> list[str]:
+    is_ours = name == "hakmem"
+    path = " ".join(f"{x.at(a):.1f},{y.at(b):.1f}" for a, b in points)
+    dashes = ' stroke-dasharray="6 3"' if name == "glibc" else ""
+    parts = [
+        f'<polyline points="{path}" fill="none" stroke="{stroke}" stroke-width="{3 if is_ours else 1.6}"'
+        f' stroke-linejoin="round"{dashes}/>'
+    ]
+    parts += [
+        f'<circle cx="{x.at(a):.1f}" cy="{y.at(b):.1f}" r="{3.6 if is_ours else 2.4}" fill="{stroke}"/>' for a, b in points
+    ]
+    end_x, end_y = x.at(points[-1][0]), y.at(points[-1][1])
+    edge = WIDTH - RIGHT + 16
+    parts.append(line(end_x + 5, end_y, edge - 3, height, f'stroke="{stroke}" stroke-width="0.7" stroke-dasharray="1 2"'))
+    weight = ' font-weight="bold"' if is_ours else ""
+    parts.append(text(edge, height + 4, name, f'fill="{stroke}"{weight}'))
+    return parts
+
+
+def svg(title: str, axis: str, lines: dict[str, Points], x_text: Callable, y_text: Callable) -> str:
+    xs = sorted({x for points in lines.values() for x, _ in points})
+    ys = [y for points in lines.values() for _, y in points]
+    x = Axis(xs[0], xs[-1], LEFT + 10, WIDTH - RIGHT, 0.3)
+    y = Axis(min(ys) / 1.2, max(ys) * 1.2, HEIGHT - BOTTOM, TOP, 2)
+    heights = apart([(y.at(points[-1][1]), name) for name, points in lines.items()])
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
+        ' font-family="sans-serif" font-size="12" fill="#222222">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+        text(LEFT, 22, title, 'font-size="15" font-weight="bold"'),
+        text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, axis, 'text-anchor="middle"'),
+        *grid(x, y, xs, x_text, y_text),
+    ]
+    ordered = sorted(lines, key=lambda name: name == "hakmem")  # ours on top
+    for number, name in enumerate(ordered):
+        parts += curve(name, lines[name], x, y, colour(name, number), heights[name])
+    return "\n".join([*parts, "</svg>"]) + "\n"

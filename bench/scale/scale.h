@@ -1,0 +1,47 @@
+// scale.h -- what the programs of bench/scale have in common: one process measures one point.
+//
+// Owns      standard output: a line of JSON that says whose malloc it is, then one for each figure.
+// Threads   scale_point, scale_require: any. The others: one.
+// Fails     without memory or a thread it ends the program with code 1, with wrong arguments with 2.
+#ifndef SCALE_SCALE_H
+#define SCALE_SCALE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// What a program can measure, and what it measures it against: bytes, blocks or threads.
+struct scale_subject {
+    const char *name;
+    void (*run)(size_t x);
+};
+
+// Each program's own, ended by one without a name.
+extern const struct scale_subject scale_subjects[];
+
+// Print one figure of this point.
+void scale_point(const char *operation, double value);
+
+// Processor time of the process, its allocator's own threads included; and of the calling thread.
+uint64_t scale_cpu_ns(void);
+uint64_t scale_thread_ns(void);
+
+// Does that function of the malloc family come from whom malloc comes from? An allocator may leave it
+// to the C library, which then answers for a heap that nobody uses.
+bool scale_owns(const char *function);
+
+// malloc, of a block that is written to, so that it is there.
+void *scale_block(size_t bytes);
+
+// No huge pages in this process, whatever the machine is set to: where one page of each 2 MiB is
+// touched, they would bring all of them.
+void scale_small_pages(void);
+
+void scale_sleep_ms(unsigned ms);
+
+// A thread of small stack for each of `count` members of `bytes` each; and wait for their ends.
+struct scale_crew;
+struct scale_crew *scale_start(size_t count, void *(*work)(void *), void *members, size_t bytes);
+void scale_join(struct scale_crew *crew);
+
+#endif

@@ -71,6 +71,9 @@ if(HAKMEM_MTE)
     endif()
     target_compile_definitions(hak_library_options INTERFACE HAK_MTE=1)
 endif()
+if(HAKMEM_CONTENTION)
+    target_compile_definitions(hak_library_options INTERFACE HAK_CONTENTION=1)
+endif()
 if(HAKMEM_COVERAGE)
     # %c: the counters lie in the file itself, so that programs count which abort, end by _exit or are
     # killed. %m: a file for each binary, that all its processes share.

@@ -9,26 +9,46 @@
 #include <stdatomic.h>
 
 #include "base/compiler.h"
+#include "base/contention.h"
 
 #define hak_load_relaxed(p)     atomic_load_explicit((p), memory_order_relaxed)
 #define hak_load_acquire(p)     atomic_load_explicit((p), memory_order_acquire)
 #define hak_store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 #define hak_store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
-#define hak_swap_acquire(p, v)  atomic_exchange_explicit((p), (v), memory_order_acquire)
-#define hak_swap_release(p, v)  atomic_exchange_explicit((p), (v), memory_order_release)
-#define hak_swap_acq_rel(p, v)  atomic_exchange_explicit((p), (v), memory_order_acq_rel)
-#define hak_add_relaxed(p, v)   atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
-#define hak_sub_relaxed(p, v)   atomic_fetch_sub_explicit((p), (v), memory_order_relaxed)
-#define hak_or_relaxed(p, v)    atomic_fetch_or_explicit((p), (v), memory_order_relaxed)
-#define hak_cas_relaxed(p, old, v)           \
-    atomic_compare_exchange_strong_explicit( \
-        (p), (old), (v), memory_order_relaxed, memory_order_relaxed)
-#define hak_cas_acquire(p, old, v)           \
-    atomic_compare_exchange_strong_explicit( \
-        (p), (old), (v), memory_order_acquire, memory_order_relaxed)
-#define hak_cas_release(p, old, v)         \
-    atomic_compare_exchange_weak_explicit( \
-        (p), (old), (v), memory_order_release, memory_order_relaxed)
+// What several threads may write at a time. The build `contention` counts it (base/contention.h).
+#if HAK_CONTENTION
+#    define HAK_WRITES(p, operation)                                                    \
+        __extension__({                                                                 \
+            static struct hak_write_place place_ HAK_WRITE_SECTION = {__FILE__, #p, 0}; \
+            atomic_fetch_add_explicit(&place_.count, 1, memory_order_relaxed);          \
+            operation;                                                                  \
+        })
+#else
+#    define HAK_WRITES(p, operation) (operation)
+#endif
+#define hak_swap_acquire(p, v) \
+    HAK_WRITES(p, atomic_exchange_explicit((p), (v), memory_order_acquire))
+#define hak_swap_release(p, v) \
+    HAK_WRITES(p, atomic_exchange_explicit((p), (v), memory_order_release))
+#define hak_swap_acq_rel(p, v) \
+    HAK_WRITES(p, atomic_exchange_explicit((p), (v), memory_order_acq_rel))
+#define hak_add_relaxed(p, v) \
+    HAK_WRITES(p, atomic_fetch_add_explicit((p), (v), memory_order_relaxed))
+#define hak_sub_relaxed(p, v) \
+    HAK_WRITES(p, atomic_fetch_sub_explicit((p), (v), memory_order_relaxed))
+#define hak_or_relaxed(p, v) HAK_WRITES(p, atomic_fetch_or_explicit((p), (v), memory_order_relaxed))
+#define hak_cas_relaxed(p, old, v)                      \
+    HAK_WRITES(p,                                       \
+               atomic_compare_exchange_strong_explicit( \
+                   (p), (old), (v), memory_order_relaxed, memory_order_relaxed))
+#define hak_cas_acquire(p, old, v)                      \
+    HAK_WRITES(p,                                       \
+               atomic_compare_exchange_strong_explicit( \
+                   (p), (old), (v), memory_order_acquire, memory_order_relaxed))
+#define hak_cas_release(p, old, v)                    \
+    HAK_WRITES(p,                                     \
+               atomic_compare_exchange_weak_explicit( \
+                   (p), (old), (v), memory_order_release, memory_order_relaxed))
 
 // The compiler leaves what stands before it before, and what stands behind it behind: for a store
 // and a load whose order the processor keeps when hak_os_barrier_all says so.

@@ -72,6 +72,7 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
 
 void *hak_realloc(void *block, size_t bytes)
 {
+    HAK_COUNT_CALL();
     if (block == NULL) {
         return hak_malloc(bytes);
     }

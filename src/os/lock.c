@@ -115,5 +115,6 @@ void hak_lock_pass(struct hak_lock *lock)
         hak_lock_drop(lock);
         hak_os_wait(&lock->word, HAK_LOCK_FREE, 1);
         take_sleeping(lock);
+        HAK_LOCK_WAITED(lock);
     }
 }

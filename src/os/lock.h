@@ -39,6 +39,7 @@ struct HAK_CAPABILITY hak_lock {
     _Atomic(uint32_t) word;
     _Atomic(uint32_t) drawn;  // numbers drawn: the next one
     _Atomic(uint32_t) served; // numbers whose turn it was. Written by the holder.
+    HAK_LOCK_COUNTS
 };
 
 HAK_INTERNAL void hak_lock_take_slow(struct hak_lock *lock) HAK_ACQUIRES(lock);
@@ -52,13 +53,19 @@ HAK_INTERNAL void hak_lock_pass(struct hak_lock *lock) HAK_REQUIRES(lock);
 HAK_INLINE bool hak_lock_try(struct hak_lock *lock) HAK_TRIES(lock) HAK_UNPROVEN
 {
     uint32_t expected = HAK_LOCK_FREE;
-    return hak_cas_acquire(&lock->word, &expected, HAK_LOCK_HELD); // pairs with: hak_lock_drop
+    // pairs with: hak_lock_drop
+    const bool taken = hak_cas_acquire(&lock->word, &expected, HAK_LOCK_HELD);
+    if (taken) {
+        HAK_LOCK_TAKEN(lock);
+    }
+    return taken;
 }
 
 HAK_INLINE void hak_lock_take(struct hak_lock *lock) HAK_ACQUIRES(lock)
 {
     if (HAK_UNLIKELY(!hak_lock_try(lock))) {
         hak_lock_take_slow(lock);
+        HAK_LOCK_WAITED(lock);
     }
 }
 
@@ -66,6 +73,7 @@ HAK_INLINE void hak_lock_take(struct hak_lock *lock) HAK_ACQUIRES(lock)
 HAK_INLINE void hak_lock_drop(struct hak_lock *lock) HAK_RELEASES(lock) HAK_UNPROVEN
 {
     uint32_t expected = HAK_LOCK_HELD;
+    HAK_LOCK_DROPPED(lock);
     // pairs with: hak_lock_try
     if (HAK_UNLIKELY(!hak_cas_release(&lock->word, &expected, HAK_LOCK_FREE))) {
         hak_lock_drop_slow(lock);

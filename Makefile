@@ -3,7 +3,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 JOBS    ?= $(shell nproc)
 
-.PHONY: all configure test soak fuzz coverage analyse bench demo install clean format check help attacks
+.PHONY: all configure test soak fuzz coverage analyse bench bench-scale demo install clean format check help attacks
 
 all: configure                ## build the library, the command line and the benchmarks into build/
 	@cmake --build build -j $(JOBS)
@@ -42,6 +42,12 @@ bench:                        ## the benchmarks and real programs, beside the ot
 	@build/hakmem bench
 	@build/hakmem bench --real --label real
 
+bench-scale:                  ## what each operation costs over sizes and threads, beside the others
+	@tools/setup build bench
+	@tools/build release
+	@build/hakmem peers install || echo "make: going on without the peers named above" >&2
+	@bench/scale/run
+
 demo:                         ## real programs under hakmem beside glibc, as a table
 	@tools/setup build demo
 	@tools/build release
@@ -66,4 +72,4 @@ clean:                        ## remove build/
 	@rm -rf build
 
 help:
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

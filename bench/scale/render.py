@@ -80,8 +80,8 @@ def heading(document: dict) -> str:
     return (
         f"On {machine['cpu']}, {machine['cpus']} processors, {machine['memory_kib'] / 1024**2:.0f} GiB, {machine['system']}, "
         f"Linux {machine['kernel']}, at commit {document['commit']}, {document['started'][:10]}; the least of "
-        f"{max(repeats)} run{'s' if max(repeats) > 1 else ''}. {versions}. Where it says > {CUT_S} s, a point took longer "
-        "than that, and no more were tried; –: the allocator has no such function, or failed."
+        f"{max(repeats)} run{'s' if max(repeats) > 1 else ''}. {versions}. Where it says > {CUT_S} s, a point took more "
+        "processor time than that, and no more were tried; –: the allocator has no such function, or failed."
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-CUT_S = 10  # after a point that took longer, the series ends
-KILLED_S = 60  # and this long a point is waited for
+CUT_S = 10  # of processor time: after a point that took more, the series ends
+KILLED_S = 60  # and so long, on the clock, a point is waited for
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,6 @@ class Subject:
     quick: tuple[int, ...]
     figures: tuple[Figure, ...]
     once: bool = False  # memory hardly differs between runs
-    sleeps_s: int = 0  # of the time that a point takes
 
 
 SUBJECTS = (
@@ -76,7 +75,7 @@ SUBJECTS = (
             Figure("holes-at-once", "Resident when nine tenths are freed, at once", "MiB"),
             Figure("holes-after-3-s", "Resident when nine tenths are freed, after 3 s", "MiB"),
         ),
-        once=True, sleeps_s=3,
+        once=True,
     ),
     Subject(
         "threads", "end", "threads that end together", "",
@@ -98,7 +97,6 @@ SUBJECTS = (
             Figure("idle-second", "Processor time of a second in which nothing happens", "ms", 0.01),
             Figure("quiet-second", "Processor time of a second with ten blocks of 3 MiB", "ms", 0.01),
         ),
-        sleeps_s=4,
     ),
     Subject(
         "threads", "asleep", "threads that worked once and sleep", "",
@@ -107,7 +105,7 @@ SUBJECTS = (
             Figure("asleep-at-once", "What stays resident for each, at once", "KiB"),
             Figure("asleep-after-6-s", "What stays resident for each, after 6 s", "KiB"),
         ),
-        once=True, sleeps_s=6,
+        once=True,
     ),
     Subject(
         "between", "owners", "threads whose blocks one thread frees in turn", "",

@@ -48,7 +48,7 @@ static void owners(size_t count)
         }
     }
     const uint64_t spent = scale_cpu_ns() - begin;
-    scale_point("free-of-owners", (double)spent / (double)(each * count));
+    scale_point("free-of-owners", scale_each(spent, each * count));
     scale_point("owners-resident", 100 * (double)report_resident_kib() / before);
     pthread_barrier_wait(&done);
     scale_join(crew);
@@ -121,7 +121,7 @@ static void handed(size_t batch)
     struct scale_crew *crew = scale_start(1, produce, &lane, sizeof lane);
     consume(&lane);
     scale_join(crew);
-    scale_point("handed", (double)(scale_cpu_ns() - begin) / (double)(batch * batches));
+    scale_point("handed", scale_each(scale_cpu_ns() - begin, batch * batches));
 }
 
 const struct scale_subject scale_subjects[] = {

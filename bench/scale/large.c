@@ -53,13 +53,13 @@ static void large(size_t mib)
         free_ns += middle - begin;
         malloc_ns += scale_cpu_ns() - middle;
     }
-    scale_point("large-free", (double)free_ns / (double)(rounds * batch));
-    scale_point("large-malloc", (double)malloc_ns / (double)(rounds * batch));
+    scale_point("large-free", scale_each(free_ns, rounds * batch));
+    scale_point("large-malloc", scale_each(malloc_ns, rounds * batch));
     const uint64_t begin = scale_cpu_ns();
     for (size_t i = 0; i < count; i++) {
         free(blocks[i]);
     }
-    scale_point("large-free-all", (double)(scale_cpu_ns() - begin) / (double)count);
+    scale_point("large-free-all", scale_each(scale_cpu_ns() - begin, count));
 }
 
 // One of `count` live blocks of half a MiB is replaced.
@@ -75,7 +75,7 @@ static void half_mib(size_t count)
         free(blocks[place]);
         blocks[place] = scale_block(BYTES);
     }
-    scale_point("half-mib-pair", (double)(scale_cpu_ns() - begin) / PAIRS);
+    scale_point("half-mib-pair", scale_each(scale_cpu_ns() - begin, PAIRS));
 }
 
 static void pair(size_t bytes)
@@ -85,7 +85,7 @@ static void pair(size_t bytes)
     for (size_t i = 0; i < pairs; i++) {
         free(scale_block(bytes));
     }
-    scale_point("pair-by-size", (double)(scale_cpu_ns() - begin) / (double)pairs);
+    scale_point("pair-by-size", scale_each(scale_cpu_ns() - begin, pairs));
 }
 
 // Blocks of `bytes`, all of it written, grow to twice that.
@@ -113,7 +113,7 @@ static void growth(size_t bytes)
             free(blocks[i]);
         }
     }
-    scale_point("realloc-by-size", (double)spent / (double)(rounds * at_once));
+    scale_point("realloc-by-size", scale_each(spent, rounds * at_once));
 }
 
 // Room for 32 GiB of addresses more, or for as many as there are.
@@ -144,7 +144,7 @@ static void refused(size_t count)
             report_wrong("what is beyond the limit was not refused");
         }
     }
-    scale_point("refusal", (double)(scale_cpu_ns() - begin) / (double)count);
+    scale_point("refusal", scale_each(scale_cpu_ns() - begin, count));
     limit_addresses(false);
     void **blocks = blocks_of(LIVE, MIB);
     struct prng prng = prng_seed(3, 0);
@@ -154,7 +154,7 @@ static void refused(size_t count)
         free(*place);
         *place = scale_block(MIB + prng_below(&prng, 4 * MIB));
     }
-    scale_point("pair-after-refusals", (double)(scale_cpu_ns() - after) / PAIRS);
+    scale_point("pair-after-refusals", scale_each(scale_cpu_ns() - after, PAIRS));
 }
 
 const struct scale_subject scale_subjects[] = {

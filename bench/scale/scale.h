@@ -26,6 +26,11 @@ void scale_point(const char *operation, double value);
 uint64_t scale_cpu_ns(void);
 uint64_t scale_thread_ns(void);
 
+static inline double scale_each(uint64_t ns, size_t count)
+{
+    return (double)ns / (double)count;
+}
+
 // Does that function of the malloc family come from whom malloc comes from? An allocator may leave it
 // to the C library, which then answers for a heap that nobody uses.
 bool scale_owns(const char *function);

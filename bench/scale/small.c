@@ -38,7 +38,7 @@ static void replace(size_t mib)
         free(*place);
         *place = any_block(&heap);
     }
-    scale_point("replace", (double)(scale_cpu_ns() - begin) / PAIRS);
+    scale_point("replace", scale_each(scale_cpu_ns() - begin, PAIRS));
 }
 
 // Nine of ten are freed at random. What is resident beyond what was so before the heap was there, in MiB.

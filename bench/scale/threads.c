@@ -38,8 +38,8 @@ static void end(size_t threads)
     const uint64_t made = scale_cpu_ns();
     pthread_barrier_wait(&gate);
     scale_join(crew);
-    scale_point("threads-start", (double)(made - begin) / 1e3 / (double)threads);
-    scale_point("threads-end", (double)(scale_cpu_ns() - made) / 1e3 / (double)threads);
+    scale_point("threads-start", scale_each(made - begin, threads) / 1e3);
+    scale_point("threads-end", scale_each(scale_cpu_ns() - made, threads) / 1e3);
 }
 
 struct worker {
@@ -82,7 +82,7 @@ static void at_work(size_t threads)
     for (size_t i = 0; i < threads; i++) {
         spent += workers[i].spent_ns;
     }
-    scale_point("threads-at-work", (double)spent / (double)(PAIRS / threads * threads));
+    scale_point("threads-at-work", scale_each(spent, PAIRS / threads * threads));
 }
 
 // Milliseconds of processor time a second: once the threads have ended, while nothing happens, and while
@@ -99,8 +99,8 @@ static void ended(size_t threads)
         free(memset(scale_block(BLOCK), 1, BLOCK));
         scale_sleep_ms(1000 / A_SECOND);
     }
-    scale_point("idle-second", (double)(idle - begin) / 1e6 / SECONDS);
-    scale_point("quiet-second", (double)(scale_cpu_ns() - idle) / 1e6 / SECONDS);
+    scale_point("idle-second", scale_each(idle - begin, SECONDS) / 1e6);
+    scale_point("quiet-second", scale_each(scale_cpu_ns() - idle, SECONDS) / 1e6);
 }
 
 static void *work_once(void *member)

@@ -44,7 +44,7 @@ static void trim(size_t mib)
             used = mallinfo2().uordblks;
         }
         (void)used;
-        scale_point("mallinfo2", (double)(scale_cpu_ns() - begin) / 1e3 / READS);
+        scale_point("mallinfo2", scale_each(scale_cpu_ns() - begin, READS) / 1e3);
     }
 }
 

@@ -22,6 +22,17 @@ static void **blocks_of(size_t count, size_t bytes)
     return blocks;
 }
 
+// The first `drawn` places get blocks at random.
+static void draw(void **blocks, size_t count, size_t drawn, struct prng *prng)
+{
+    for (size_t i = 0; i < drawn; i++) {
+        const size_t other = i + prng_below(prng, (uint32_t)(count - i));
+        void *block = blocks[i];
+        blocks[i] = blocks[other];
+        blocks[other] = block;
+    }
+}
+
 // Some of `count` live blocks of just under 2 MiB are freed at random, and as many allocated again; then all
 // are freed in the order of their births. `mib`: of addresses.
 static void large(size_t mib)
@@ -36,12 +47,7 @@ static void large(size_t mib)
     uint64_t free_ns = 0;
     uint64_t malloc_ns = 0;
     for (size_t round = 0; round < rounds; round++) {
-        for (size_t i = 0; i < batch; i++) { // the first `batch` places get blocks at random
-            const size_t other = i + prng_below(&prng, (uint32_t)(count - i));
-            void *block = blocks[i];
-            blocks[i] = blocks[other];
-            blocks[other] = block;
-        }
+        draw(blocks, count, batch, &prng);
         const uint64_t begin = scale_cpu_ns();
         for (size_t i = 0; i < batch; i++) {
             free(blocks[i]);
@@ -62,18 +68,24 @@ static void large(size_t mib)
     scale_point("large-free-all", scale_each(scale_cpu_ns() - begin, count));
 }
 
-// One of `count` live blocks of half a MiB is replaced.
+// Of `count` live blocks of half a MiB some are freed, at random, and as many allocated again: one at a time
+// would be served by the block that was freed just before.
 static void half_mib(size_t count)
 {
-    enum { BYTES = MIB / 2, PAIRS = 20000 };
+    enum { BYTES = MIB / 2, PAIRS = 20000, BATCH_MOST = 16 };
     scale_small_pages();
+    const size_t batch = count / 2 < BATCH_MOST ? (count + 1) / 2 : BATCH_MOST;
     void **blocks = blocks_of(count, BYTES);
     struct prng prng = prng_seed(2, 0);
     const uint64_t begin = scale_cpu_ns();
-    for (size_t i = 0; i < PAIRS; i++) {
-        const uint32_t place = prng_below(&prng, (uint32_t)count);
-        free(blocks[place]);
-        blocks[place] = scale_block(BYTES);
+    for (size_t done = 0; done < PAIRS; done += batch) {
+        draw(blocks, count, batch, &prng);
+        for (size_t i = 0; i < batch; i++) {
+            free(blocks[i]);
+        }
+        for (size_t i = 0; i < batch; i++) {
+            blocks[i] = scale_block(BYTES);
+        }
     }
     scale_point("half-mib-pair", scale_each(scale_cpu_ns() - begin, PAIRS));
 }

@@ -89,7 +89,7 @@ def grid(x: Axis, y: Axis, xs: list[float], x_text: Callable, y_text: Callable) 
     return parts
 
 
-def curve(name: str, points: Points, x: Axis, y: Axis, stroke: str, height: float) -> list[str]:
+def curve(name: str, points: Points, x: Axis, y: Axis, stroke: str, height: float, was_cut: bool) -> list[str]:
     is_ours = name == "hakmem"
     path = " ".join(f"{x.at(a):.1f},{y.at(b):.1f}" for a, b in points)
     dashes = ' stroke-dasharray="6 3"' if name == "glibc" else ""
@@ -102,13 +102,18 @@ def curve(name: str, points: Points, x: Axis, y: Axis, stroke: str, height: floa
     ]
     end_x, end_y = x.at(points[-1][0]), y.at(points[-1][1])
     edge = WIDTH - RIGHT + 16
-    parts.append(line(end_x + 5, end_y, edge - 3, height, f'stroke="{stroke}" stroke-width="0.7" stroke-dasharray="1 2"'))
+    if was_cut:
+        parts.append(text(end_x + 5, end_y + 6, "×", f'font-size="20" fill="{stroke}"'))
+    parts.append(line(end_x + (18 if was_cut else 5), end_y, edge - 3, height, f'stroke="{stroke}" stroke-width="0.7" stroke-dasharray="1 2"'))
     weight = ' font-weight="bold"' if is_ours else ""
     parts.append(text(edge, height + 4, name, f'fill="{stroke}"{weight}'))
     return parts
 
 
-def svg(title: str, axis: str, lines: dict[str, Points], x_text: Callable, y_text: Callable) -> str:
+def svg(
+    title: str, axis: str, lines: dict[str, Points], cut: set[str], x_text: Callable, y_text: Callable
+) -> str:
+    """`cut`: whose lines end with a × when they end before the others."""
     xs = sorted({x for points in lines.values() for x, _ in points})
     ys = [y for points in lines.values() for _, y in points]
     x = Axis(xs[0], xs[-1], LEFT + 10, WIDTH - RIGHT, 0.3)
@@ -125,5 +130,6 @@ def svg(title: str, axis: str, lines: dict[str, Points], x_text: Callable, y_tex
     ]
     ordered = sorted(lines, key=lambda name: name == "hakmem")  # ours on top
     for number, name in enumerate(ordered):
-        parts += curve(name, lines[name], x, y, colour(name, number), heights[name])
+        was_cut = name in cut and lines[name][-1][0] < xs[-1]
+        parts += curve(name, lines[name], x, y, colour(name, number), heights[name], was_cut)
     return "\n".join([*parts, "</svg>"]) + "\n"

@@ -66,8 +66,9 @@ def figure_plot(document: dict, subject: Subject, figure: Figure) -> str:
     }
     return plot.svg(
         figure.title,
-        f"{subject.axis}",
+        subject.axis,
         {name: points for name, points in lines.items() if points},
+        {cut["allocator"] for cut in document["cut"] if cut["subject"] == subject.name},
         lambda x: text_of(x, subject.unit),
         lambda y: text_of(y, figure.unit),
     )
@@ -81,7 +82,7 @@ def heading(document: dict) -> str:
         f"On {machine['cpu']}, {machine['cpus']} processors, {machine['memory_kib'] / 1024**2:.0f} GiB, {machine['system']}, "
         f"Linux {machine['kernel']}, at commit {document['commit']}, {document['started'][:10]}; the least of "
         f"{max(repeats)} run{'s' if max(repeats) > 1 else ''}. {versions}. Where it says > {CUT_S} s, a point took more "
-        "processor time than that, and no more were tried; –: the allocator has no such function, or failed."
+        "processor time than that, or a minute, and no more were tried (× in the plots); –: the allocator has no such function, or failed."
     )
 
 

@@ -43,7 +43,7 @@ SUBJECTS = (
     Subject(
         "large", "half-mib", "live blocks of 0.5 MiB", "",
         (3, 30, 300, 3000, 30000), (3, 300),
-        (Figure("half-mib-pair", "Replacing a block of 0.5 MiB", "ns"),),
+        (Figure("half-mib-pair", "Replacing a block of 0.5 MiB, 16 at a time", "ns"),),
     ),
     Subject(
         "large", "pair", "bytes of the block", "bytes",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from html import escape
 
 WIDTH, HEIGHT = 640, 380
-LEFT, RIGHT, TOP, BOTTOM = 64, 104, 40, 56
+LEFT, RIGHT, TOP, BOTTOM = 78, 104, 40, 56
 APART = 13  # pixels between two names
 
 # Told apart by those who do not see all colours, too (Okabe and Ito's).
@@ -117,7 +117,7 @@ def svg(
     xs = sorted({x for points in lines.values() for x, _ in points})
     ys = [y for points in lines.values() for _, y in points]
     x = Axis(xs[0], xs[-1], LEFT + 10, WIDTH - RIGHT, 0.3)
-    y = Axis(min(ys) / 1.2, max(ys) * 1.2, HEIGHT - BOTTOM, TOP, 2)
+    y = Axis(min(ys) / 1.2, max(ys) * 1.2, HEIGHT - BOTTOM, TOP, 1)
     heights = apart([(y.at(points[-1][1]), name) for name, points in lines.items()])
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'

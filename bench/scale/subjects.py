@@ -69,11 +69,11 @@ SUBJECTS = (
         (Figure("replace", "Replacing a small block at random", "ns"),),
     ),
     Subject(
-        "small", "holes", "heap of which nine tenths are freed at random", "MiB",
+        "small", "holes", "heap of blocks of 16 to 2,048 bytes, of which nine tenths are freed at random", "MiB",
         (2, 20, 200, 2048), (2, 20),
         (
-            Figure("holes-at-once", "Resident when nine tenths are freed, at once", "MiB"),
-            Figure("holes-after-3-s", "Resident when nine tenths are freed, after 3 s", "MiB"),
+            Figure("holes-at-once", "Resident of a heap when nine tenths are freed, at once", "%"),
+            Figure("holes-after-3-s", "Resident of a heap when nine tenths are freed, after 3 s", "%"),
         ),
         once=True,
     ),

@@ -63,8 +63,13 @@ def apart(wanted: list[tuple[float, str]]) -> dict[str, float]:
             if overlap > 0.01:
                 heights[i] -= overlap / 2
                 heights[i + 1] += overlap / 2
-    shift = max(0.0, TOP - heights[0]) - max(0.0, heights[-1] - (HEIGHT - BOTTOM))
-    return {name: height + shift for height, (_, name) in zip(heights, places, strict=True)}
+    heights[0] = max(heights[0], TOP)
+    for i in range(1, len(heights)):
+        heights[i] = max(heights[i], heights[i - 1] + APART)
+    heights[-1] = min(heights[-1], HEIGHT - BOTTOM)
+    for i in reversed(range(len(heights) - 1)):
+        heights[i] = min(heights[i], heights[i + 1] - APART)
+    return {name: height for height, (_, name) in zip(heights, places, strict=True)}
 
 
 def text(x: float, y: float, words: str, more: str = "") -> str:

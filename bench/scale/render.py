@@ -38,6 +38,11 @@ def text_of(value: float, unit: str) -> str:
     return f"{rounded(value)}{' ' + unit if unit else ''}"
 
 
+def tick_of(value: float, unit: str) -> str:
+    """Round numbers of KiB are none of MiB."""
+    return f"{rounded(value)} {unit}" if unit in dict(SIZES) else text_of(value, unit)
+
+
 def figure_table(document: dict, subject: Subject, figure: Figure) -> str:
     found = results.least(document)
     points = sorted({x for operation, _, x in found if operation == figure.operation})
@@ -70,7 +75,7 @@ def figure_plot(document: dict, subject: Subject, figure: Figure) -> str:
         {name: points for name, points in lines.items() if points},
         {cut["allocator"] for cut in document["cut"] if cut["subject"] == subject.name},
         lambda x: text_of(x, subject.unit),
-        lambda y: text_of(y, figure.unit),
+        lambda y: tick_of(y, figure.unit),
     )
 
 

@@ -80,10 +80,10 @@ HAK_INTERNAL extern HAK_TLS char hak_call_thread;
 
 #else
 #    define HAK_LOCK_COUNTS
-#    define HAK_LOCK_TAKEN(lock)      ((void)0)
-#    define HAK_LOCK_WAITED(lock)     ((void)0)
-#    define HAK_LOCK_DROPPED(lock)    ((void)0)
-#    define HAK_COUNT_CALL()          ((void)0)
+#    define HAK_LOCK_TAKEN(lock)   ((void)0)
+#    define HAK_LOCK_WAITED(lock)  ((void)0)
+#    define HAK_LOCK_DROPPED(lock) ((void)0)
+#    define HAK_COUNT_CALL()       ((void)0)
 #endif
 
 #endif

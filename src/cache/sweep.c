@@ -40,6 +40,10 @@ static size_t
 static struct hak_patience sweep_patience; // the sweeper's
 static _Atomic(uint32_t) sweep_alarm;      // slept on
 static _Atomic(int) sweep_process;         // whose thread the sweeper may be
+// The system has refused to start it: not to be tried again before that time, by hak_os_now_ns (0: it has not), and for
+// how long that was.
+static _Atomic(uint64_t) sweep_refused_until;
+static _Atomic(uint64_t) sweep_refused_ns;
 
 static uint64_t decay_ticks(void)
 {
@@ -82,7 +86,7 @@ static size_t budget_bytes(void)
     const size_t used = hak_arena_used_bytes();
     const size_t peak = hak_arena_recent_peak();
     const size_t most = hak_load_relaxed(&hak_arena.peak_most);
-    if (!is_wanted() || peak <= used) {
+    if (!is_wanted() || peak <= used || hak_load_relaxed(&sweep_refused_until) != 0) {
         return budget; // without a sweeper nobody would see that the peak is over
     }
     return budget + (peak - used < most ? peak - used : most);
@@ -201,6 +205,16 @@ static size_t purge_due(void)
     return gone;
 }
 
+// What a thread's magazines and slabs hold that has stopped to work without having freed much. Nobody says that it has
+// stopped: so where many work, somebody has to look.
+#define SLEEPER_BYTES HAK_KIB(64)
+
+static bool many_may_sleep(void)
+{
+    const size_t bytes = hak_load_relaxed(&hak_watch.count) * SLEEPER_BYTES;
+    return bytes >= hak_load_relaxed(&hak_options.purge_start_bytes);
+}
+
 // Is there enough to give back, and does the kernel take it? What is locked in memory is tried once in
 // the life of a sweeper.
 static bool is_worth_waiting(void)
@@ -260,7 +274,8 @@ static void sweep_until_quiet(void)
         const bool is_busy =
             found.returned_bytes >= hak_load_relaxed(&hak_options.purge_start_bytes);
         call_hooks();
-        const bool goes_on = gone > 0 || found.kept_bytes > 0 || is_busy || stays();
+        const bool goes_on =
+            gone > 0 || found.kept_bytes > 0 || is_busy || many_may_sleep() || stays();
         quiet = goes_on || is_worth_waiting() ? 0 : quiet + 1;
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
     }
@@ -300,6 +315,26 @@ static void sweeper_work(void)
     } while (!sweeper_may_end());
 }
 
+// No thread may be started, as in some sandboxes, or not now. The second try comes after a tenth of a second, and each after
+// twice as long as the one before, up to a quarter of an hour.
+#define REFUSED_LEAST UINT64_C(100000000)
+#define REFUSED_MOST  (REFUSED_LEAST << 13)
+
+static bool is_refused(void)
+{
+    const uint64_t until = hak_load_relaxed(&sweep_refused_until);
+    return HAK_UNLIKELY(until != 0) && hak_os_now_ns() < until;
+}
+
+static void note_start(bool is_started)
+{
+    const uint64_t before = hak_load_relaxed(&sweep_refused_ns);
+    const uint64_t longer = before == 0 ? REFUSED_LEAST : 2 * before;
+    const uint64_t wait = longer < REFUSED_MOST ? longer : REFUSED_MOST;
+    hak_store_relaxed(&sweep_refused_ns, is_started ? 0 : wait);
+    hak_store_relaxed(&sweep_refused_until, is_started ? 0 : hak_os_now_ns() + wait);
+}
+
 // Step start of sweeper.pml.
 void hak_sweep_wanted(size_t kept_bytes)
 {
@@ -308,15 +343,19 @@ void hak_sweep_wanted(size_t kept_bytes)
         hak_arena_purge((struct hak_purge_age){0, 2 * decay_ticks()}, HAK_SUPER_BYTES);
     }
     const size_t waiting = kept_bytes + waiting_bytes();
-    const bool is_enough = waiting >= hak_load_relaxed(&hak_options.purge_start_bytes) || stays();
-    if (!is_enough || !is_wanted() || hak_load_relaxed(&hak_sweep_runs) != 0 ||
+    const bool is_enough =
+        waiting >= hak_load_relaxed(&hak_options.purge_start_bytes) || many_may_sleep() || stays();
+    if (!is_enough || !is_wanted() || hak_load_relaxed(&hak_sweep_runs) != 0 || is_refused() ||
         hak_os_process_id() != hak_load_relaxed(&sweep_process)) {
         return;
     }
     uint32_t none = 0;
-    if (hak_cas_acquire(&hak_sweep_runs, &none, 1) && // pairs with: sweeper_may_end
-        !hak_os_start_thread(sweeper_work)) {
-        hak_store_release(&hak_sweep_runs, 0); // pairs with: hak_sweep_wanted
+    if (hak_cas_acquire(&hak_sweep_runs, &none, 1)) { // pairs with: sweeper_may_end
+        const bool is_started = hak_os_start_thread(sweeper_work);
+        note_start(is_started);
+        if (!is_started) {
+            hak_store_release(&hak_sweep_runs, 0); // pairs with: hak_sweep_wanted
+        }
     }
 }
 

@@ -244,6 +244,7 @@ struct hak_cache *hak_cache_for_thread(const void *block)
             hak_prewarm_cache(cache);
             hak_lock_drop(&cache->lock);
         }
+        hak_sweep_wanted(0);
     }
     return cache;
 }

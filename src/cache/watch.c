@@ -6,6 +6,7 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/sampler.h"
+#include "cache/sweep.h"
 #include "os/os.h"
 
 struct hak_watch hak_watch;
@@ -29,6 +30,7 @@ void hak_watch_add(struct hak_cache *cache)
     if (!hak_cas_acquire(&cache->is_watched, &before, true)) { // pairs with: hak_watch_lie_down
         return;                                                // another thread does
     }
+    hak_add_relaxed(&hak_watch.count, 1);
     struct hak_cache *head = hak_load_relaxed(&hak_watch.noted);
     do {
         cache->watch_next = head;
@@ -43,6 +45,7 @@ void hak_watch_wake(struct hak_cache *cache)
                       cache->tag - (hak_sampler_every(cache) != 0 ? HAK_APART : 0));
     hak_lock_drop(&cache->lock);
     hak_watch_note(cache);
+    hak_sweep_wanted(0);
 }
 
 void hak_watch_keep(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock)
@@ -66,6 +69,7 @@ void hak_watch_none_locked(void) HAK_REQUIRES(&hak_watch.lock)
 {
     hak_watch.watched = NULL;
     hak_store_relaxed(&hak_watch.noted, NULL);
+    hak_store_relaxed(&hak_watch.count, 0);
 }
 
 void hak_watch_again(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock)
@@ -84,6 +88,7 @@ bool hak_watch_lie_down(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &
         hak_store_relaxed(&cache->is_asleep, true);
         hak_store_relaxed(&cache->hit_tag, HAK_TAG_ASLEEP);
     }
+    hak_sub_relaxed(&hak_watch.count, 1);
     hak_store_release(&cache->is_watched, false); // pairs with: hak_watch_add
     return true;
 }

@@ -24,6 +24,7 @@ struct hak_watch {
     //   taken by     holder of lock   hak_watch_all    exchange, acquire
     // No ABA: the list is taken whole.
     _Atomic(struct hak_cache *) noted;
+    _Atomic(uint32_t) count; // of all that are watched or noted
 };
 HAK_INTERNAL extern struct hak_watch hak_watch;
 

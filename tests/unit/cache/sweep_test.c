@@ -121,6 +121,29 @@ static void switched_off_it_ends_at_once(void)
     hak_sweep_everything();
 }
 
+// Where no thread may be started it is not tried again with each free, but after a while, which doubles.
+static void a_refused_start_is_not_tried_again_at_once(void)
+{
+    size_t starts = hak_fake.thread_starts;
+    hak_fake.refuse_thread = true;
+    for (uint64_t wait_ms = 100; wait_ms <= 1600; wait_ms *= 2) {
+        for (unsigned i = 0; i < 100; i++) {
+            free_megabytes();
+        }
+        UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
+        starts = hak_fake.thread_starts;
+        hak_fake.now_ns += (wait_ms - 1) * UINT64_C(1000000);
+        free_megabytes();
+        UNIT_EQUAL(hak_fake.thread_starts, starts);
+        hak_fake.now_ns += UINT64_C(2000000);
+    }
+    hak_fake.refuse_thread = false;
+    free_megabytes();
+    UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
+    hak_fake.work();
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+}
+
 static uint64_t ticks_left;
 
 static void end_after_some_ticks(void)
@@ -211,6 +234,7 @@ int main(void)
     what_is_kept_after_the_end_starts_another();
     what_is_locked_in_memory_ends_it();
     switched_off_it_ends_at_once();
+    a_refused_start_is_not_tried_again_at_once();
     in_a_hurry_free_pages_do_not_wait();
     in_more_of_a_hurry_kept_blocks_do_not_either();
     what_was_in_use_lately_waits_beyond_the_budget();

@@ -7,6 +7,7 @@
 #ifndef HAK_BASE_CHECK_H
 #define HAK_BASE_CHECK_H
 
+#include "base/atomic.h"
 #include "base/compiler.h"
 
 // Write "hakmem: ", the message and a newline to stderr with one system call and
@@ -24,6 +25,15 @@ HAK_INTERNAL _Noreturn HAK_COLD void hak_die(const char *format, ...);
         } while (0)
 #else
 #    define HAK_ASSERT(cond) ((void)sizeof(!(cond)))
+#endif
+
+// Counts, in unit tests: one more item of those that an operation looks at. What it costs with a larger heap is known by
+// that, whatever the machine does besides.
+#if HAK_DEBUG > 1
+HAK_INTERNAL extern _Atomic(uint64_t) hak_looks;
+#    define HAK_LOOK() (void)hak_add_relaxed(&hak_looks, 1)
+#else
+#    define HAK_LOOK() ((void)0)
 #endif
 
 #endif

@@ -75,7 +75,7 @@ static bool table_fill(struct table *table)
     size_t waiting = 0;
     hak_waiting_everywhere(count, &waiting);
     table->mask = hak_power_of_two_above(2 * waiting + 512) - 1;
-    table->places = hak_os_map(NULL, table_bytes(table));
+    table->places = hak_os_map(table_bytes(table));
     if (table->places == NULL) {
         return false;
     }

@@ -41,6 +41,33 @@ static uint64_t window_bytes(void)
     return (hak_map.super_mask + 1) << HAK_SUPER_LOG2;
 }
 
+static uint64_t slot_count(void)
+{
+    return hak_map.super_mask + 1;
+}
+
+static void bit_set(uint64_t *words, uint64_t bit, bool is_set)
+{
+    const uint64_t mask = UINT64_C(1) << (bit % 64);
+    words[bit / 64] = is_set ? words[bit / 64] | mask : words[bit / 64] & ~mask;
+}
+
+static void slots_set(uint64_t first, uint64_t count, bool used)
+{
+    const uint64_t end = first + count < slot_count() ? first + count : slot_count();
+    while (first < end) {
+        const uint64_t word = first / 64;
+        const uint64_t left = 64 - first % 64;
+        const uint64_t now = end - first < left ? end - first : left;
+        const uint64_t bits = hak_bit_range((unsigned)(first % 64), (unsigned)now);
+        hak_map.slots[word] = used ? hak_map.slots[word] | bits : hak_map.slots[word] & ~bits;
+        bit_set(hak_map.used_words, word, hak_map.slots[word] != 0);
+        bit_set(hak_map.full_words, word, hak_map.slots[word] == ~UINT64_C(0));
+        first += now;
+    }
+    hak_map.missing_row = used ? hak_map.missing_row : UINT64_MAX;
+}
+
 bool hak_map_start(void)
 {
     unsigned log2 = UNITS_LOG2_MAX;
@@ -57,10 +84,10 @@ bool hak_map_start(void)
     if (units == NULL) {
         units = hak_os_reserve(sizeof *units << log2);
     }
-    const uint64_t slot_count = UINT64_C(1) << (log2 - (HAK_SUPER_LOG2 - HAK_UNIT_LOG2));
-    const size_t slot_bytes = hak_align_up(slot_count / 8, sizeof(uint64_t));
+    const uint64_t slots = UINT64_C(1) << (log2 - (HAK_SUPER_LOG2 - HAK_UNIT_LOG2));
+    const size_t slot_bytes = hak_align_up(slots / 8, sizeof(uint64_t));
     const size_t supers_bytes =
-        hak_align_up(slot_count * sizeof *hak_map.supers + slot_bytes, hak_os_page_bytes());
+        hak_align_up(slots * sizeof *hak_map.supers + slot_bytes, hak_os_page_bytes());
     char *supers = units != NULL ? hak_os_map_guarded(supers_bytes) : NULL;
     if (supers == NULL) {
         if (units != NULL) {
@@ -71,15 +98,16 @@ bool hak_map_start(void)
     hak_map.units = units;
     hak_map.unit_mask = (UINT64_C(1) << log2) - 1;
     hak_map.supers = (_Atomic(struct hak_super *) *)(void *)supers;
-    hak_map.super_mask = slot_count - 1;
-    hak_map.slots = (uint64_t *)(void *)(supers + slot_count * sizeof *hak_map.supers);
+    hak_map.super_mask = slots - 1;
+    hak_map.slots = (uint64_t *)(void *)(supers + slots * sizeof *hak_map.supers);
     // The same in each run where that is wanted.
     const bool is_random = hak_load_relaxed(&hak_options.deterministic) == 0;
     hak_map.window = (char *)(window_start(is_random) & ~(window_bytes() - 1));
     hak_store_relaxed(&hak_map.covered_units, hak_map.unit_mask + 1);
     // In the lower half, so that a heap grows for long before it has to wrap around.
     hak_map.next_slot = is_random ? hak_os_random() & (hak_map.super_mask >> 1) : 1;
-    hak_map.slots[0] = 1; // NULL leads to its entry, and must read "not ours"
+    hak_map.missing_row = UINT64_MAX;
+    slots_set(0, 1, true); // NULL leads to its entry, and must read "not ours"
     return true;
 }
 
@@ -119,20 +147,6 @@ void hak_map_set(const void *start, unsigned count, uint32_t entry)
     }
 }
 
-static bool slot_is_used(uint64_t slot)
-{
-    return (hak_map.slots[slot / 64] & (UINT64_C(1) << (slot % 64))) != 0;
-}
-
-static void slots_set(uint64_t first, uint64_t count, bool used)
-{
-    for (uint64_t slot = first; slot < first + count && slot <= hak_map.super_mask; slot++) {
-        uint64_t bit = UINT64_C(1) << (slot % 64);
-        hak_map.slots[slot / 64] =
-            used ? hak_map.slots[slot / 64] | bit : hak_map.slots[slot / 64] & ~bit;
-    }
-}
-
 static uint64_t slots_for(size_t bytes)
 {
     return (bytes + HAK_SUPER_BYTES - 1) >> HAK_SUPER_LOG2;
@@ -153,50 +167,96 @@ void hak_map_publish(const char *start, size_t bytes, struct hak_super *super)
     }
 }
 
-// The first of `count` unused slots in a row, at or after `from`, below `end`; `end` if there are none.
-static uint64_t slots_find(uint64_t from, uint64_t end, uint64_t count)
+// The first slot at or after `slot` that is used, or the first that is not; slot_count() if there is none. Words that
+// cannot have it are passed 64 at a time.
+static uint64_t slot_find(uint64_t slot, bool used)
 {
-    uint64_t run = 0;
-    for (uint64_t slot = from; slot < end; slot++) {
-        if (hak_map.slots[slot / 64] == ~UINT64_C(0) && slot % 64 == 0) {
-            run = 0;
-            slot += 63;
-        } else if (slot_is_used(slot)) {
-            run = 0;
-        } else if (++run == count) {
-            return slot + 1 - count;
-        }
+    const uint64_t flip = used ? 0 : ~UINT64_C(0);
+    const uint64_t *summary = used ? hak_map.used_words : hak_map.full_words;
+    if (slot >= slot_count()) {
+        return slot_count();
     }
-    return end;
+    const uint64_t bits = (hak_map.slots[slot / 64] ^ flip) >> (slot % 64);
+    if (bits != 0) {
+        return slot + hak_lowest_bit(bits);
+    }
+    uint64_t word = slot / 64 + 1;
+    while (word * 64 < slot_count()) {
+        HAK_LOOK();
+        const uint64_t words = (summary[word / 64] ^ flip) >> (word % 64);
+        if (words == 0) {
+            word = (word / 64 + 1) * 64;
+            continue;
+        }
+        word += hak_lowest_bit(words);
+        return word * 64 < slot_count()
+                   ? word * 64 + hak_lowest_bit(hak_map.slots[word] ^ flip)
+                   : slot_count();
+    }
+    return slot_count();
 }
 
-// Map at free slots of our window, trying a few places.
-static char *map_in_window(size_t bytes)
+// The first of `count` unused slots in a row, at or after `from`; slot_count() if there are none.
+static uint64_t slots_find(uint64_t from, uint64_t count)
+{
+    uint64_t slot = slot_find(from, false);
+    while (slot + count <= slot_count()) {
+        HAK_LOOK();
+        const uint64_t end = slot_find(slot, true);
+        if (end - slot >= count) {
+            return slot;
+        }
+        slot = slot_find(end, false);
+    }
+    return slot_count();
+}
+
+// Where `count` slots are free: the next, or the first behind the start of the window.
+static uint64_t slots_choose(uint64_t count)
+{
+    if (count >= hak_map.missing_row || count > slot_count()) {
+        return slot_count();
+    }
+    uint64_t slot = slots_find(hak_map.next_slot, count);
+    if (slot == slot_count()) {
+        slot = slots_find(0, count);
+    }
+    if (slot == slot_count()) {
+        hak_map.missing_row = count;
+    }
+    return slot;
+}
+
+// Map at free slots of our window, trying a few places. `*is_refused`: no other place will do either.
+static char *map_in_window(size_t bytes, bool *is_refused)
 {
     const uint64_t count = slots_for(bytes);
-    const uint64_t slot_count = hak_map.super_mask + 1;
+    bool is_taken = true;
+    *is_refused = false;
     // Somebody else's mapping may lie in our window: step over it, but not for ever.
-    for (unsigned attempt = 0; attempt < 8; attempt++) {
-        uint64_t slot = slots_find(hak_map.next_slot, slot_count, count);
-        if (slot == slot_count) {
-            slot = slots_find(0, slot_count, count);
-            if (slot == slot_count) {
-                return NULL;
-            }
+    for (unsigned attempt = 0; attempt < 8 && is_taken; attempt++) {
+        const uint64_t slot = slots_choose(count);
+        if (slot == slot_count()) {
+            return NULL;
         }
-        hak_map.next_slot = (slot + count) & hak_map.super_mask;
-        char *start = hak_os_map(hak_map.window + (slot << HAK_SUPER_LOG2), bytes);
+        char *start = hak_os_map_at(hak_map.window + (slot << HAK_SUPER_LOG2), bytes, &is_taken);
+        if (start != NULL || is_taken) {
+            hak_map.next_slot = (slot + count) & hak_map.super_mask;
+        }
         if (start != NULL) {
+            hak_map.has_window = true;
             return start;
         }
     }
+    // Of addresses that it has given before, it is memory that the kernel has not.
+    *is_refused = !is_taken && hak_map.has_window;
     return NULL;
 }
 
 // Map wherever the kernel likes, with room to align, and cut off the rest.
 static char *map_anywhere(size_t bytes)
 {
-    char *start = hak_os_map(NULL, bytes + HAK_SUPER_BYTES);
+    char *start = hak_os_map(bytes + HAK_SUPER_BYTES);
     if (start == NULL) {
         return NULL;
     }
@@ -209,7 +269,7 @@ static char *map_anywhere(size_t bytes)
     if (after > 0) {
         hak_os_unmap(aligned + bytes, after);
     }
-    if (slot_is_used(hak_map_slot_of(aligned))) {
+    if (slot_find(hak_map_slot_of(aligned), false) != hak_map_slot_of(aligned)) {
         hak_os_unmap(aligned, bytes);
         return NULL;
     }
@@ -218,8 +278,9 @@ static char *map_anywhere(size_t bytes)
 
 char *hak_map_take(size_t bytes)
 {
-    char *start = map_in_window(bytes);
-    if (start == NULL) {
+    bool is_refused;
+    char *start = map_in_window(bytes, &is_refused);
+    if (start == NULL && !is_refused) {
         start = map_anywhere(bytes);
     }
     if (start == NULL) {
@@ -255,10 +316,9 @@ bool hak_map_resize(char *start, size_t old_bytes, size_t bytes)
     const uint64_t first = hak_map_slot_of(start);
     const uint64_t old_count = slots_kept(start, old_bytes);
     const uint64_t count = slots_kept(start, bytes);
-    for (uint64_t i = old_count; i < count; i++) {
-        if (first + i > hak_map.super_mask || slot_is_used(first + i)) {
-            return false;
-        }
+    const uint64_t end = first + count;
+    if (count > old_count && (end > slot_count() || slot_find(first + old_count, true) < end)) {
+        return false;
     }
     struct hak_super *super = hak_map_in_slot(first);
     for (uint64_t i = old_count; i < count; i++) {

@@ -42,6 +42,9 @@ struct hak_super;
 // block's entry may look like a small class.
 _Static_assert(2 * HAK_SMALL_CLASSES + HAK_LARGE_BINS <= 256, "entries of large blocks");
 
+// Words of slots, at most: a bit for each superslab of 1 TiB.
+enum { HAK_MAP_WORDS = 4096 };
+
 struct hak_map {
     _Atomic(uint32_t) *units;
     uint64_t unit_mask;
@@ -53,6 +56,11 @@ struct hak_map {
     uint64_t *slots;        // a bit per span of superslab size whose addresses are in use
     uint64_t next_slot;     // next fit
     uint64_t committed[64]; // a bit per part of `units` that is writable
+    // Of the slots, a bit for each word that is not 0, and for each that is all ones.
+    uint64_t used_words[HAK_MAP_WORDS / 64];
+    uint64_t full_words[HAK_MAP_WORDS / 64];
+    uint64_t missing_row; // so many free slots in a row there are not
+    bool has_window;      // the kernel has mapped something there
 };
 
 HAK_INTERNAL extern struct hak_map hak_map;

@@ -11,6 +11,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/check.h"
 #include "os/refusal.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -28,6 +29,7 @@ struct hak_fake hak_fake = {
     .huge_pages = HAK_HUGE_NEVER,
 };
 
+_Atomic(uint64_t) hak_looks;
 struct hak_os_counts hak_os_counts; // stays zero: the fake's own figures are in hak_fake
 
 void hak_fake_fail_in(size_t count, size_t times)
@@ -112,21 +114,33 @@ static void *map(void *hint, size_t bytes, int protection, int extra_flags)
     return got != MAP_FAILED ? got : NULL;
 }
 
-void *hak_os_map(void *hint, size_t bytes)
+void *hak_os_map(size_t bytes)
 {
     hak_add_relaxed(&hak_fake.maps, 1);
-    check_pages(hint, 0);
-    if (!ask(bytes) || (hint != NULL && hak_fake.refuse_hints)) {
-        return NULL;
-    }
-    void *got = map(hint, bytes, PROT_READ | PROT_WRITE, hint != NULL ? MAP_FIXED_NOREPLACE : 0);
-    if (got != NULL && hint != NULL && got != hint) {
-        munmap(got, bytes);
-        return NULL;
-    }
+    void *got = ask(bytes) ? map(NULL, bytes, PROT_READ | PROT_WRITE, 0) : NULL;
     if (got != NULL) {
         hak_add_relaxed(&hak_fake.mapped_bytes, bytes);
     }
+    return got;
+}
+
+void *hak_os_map_at(void *place, size_t bytes, bool *is_taken)
+{
+    hak_add_relaxed(&hak_fake.maps, 1);
+    check_pages(place, 0);
+    *is_taken = false;
+    if (!ask(bytes)) {
+        return NULL;
+    }
+    *is_taken = true;
+    void *got = hak_fake.refuse_hints
+                    ? NULL
+                    : map(place, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
+    if (got != NULL && got != place) {
+        munmap(got, bytes);
+        return NULL;
+    }
+    hak_add_relaxed(&hak_fake.mapped_bytes, got != NULL ? bytes : 0);
     return got;
 }
 
@@ -166,7 +180,7 @@ bool hak_os_unguard(void *start, size_t bytes)
 
 void *hak_os_map_guarded(size_t bytes)
 {
-    return hak_os_map(NULL, bytes); // what is asked for is counted
+    return hak_os_map(bytes); // what is asked for is counted
 }
 
 static const struct hak_fake_content *content_of(const char *path, const void *start)

@@ -20,6 +20,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/check.h"
 #include "base/format.h"
 #include "base/probe.h"
 #include "base/timing.h"
@@ -33,6 +34,9 @@
 #endif
 
 struct hak_os_counts hak_os_counts;
+#if HAK_DEBUG > 1
+_Atomic(uint64_t) hak_looks;
+#endif
 
 static bool counted(_Atomic(uint64_t) *count, bool done)
 {
@@ -66,29 +70,43 @@ static bool noted(long result, size_t bytes)
     return false;
 }
 
-static void *map(void *hint, size_t bytes, int protection, int extra_flags)
+// Returns the address, or the error number, negative.
+static long map(void *place, size_t bytes, int protection, int extra_flags)
 {
     const long flags = MAP_PRIVATE | MAP_ANONYMOUS | extra_flags;
     const uint64_t begin = hak_timing_begin();
-    long got = hak_syscall(SYS_mmap, (long)hint, (long)bytes, protection, flags, -1, 0);
+    const long got = hak_syscall(SYS_mmap, (long)place, (long)bytes, protection, flags, -1, 0);
     hak_timing_end(HAK_TIMING_map, begin);
-    HAK_PROBE2("hakmem", "map", got, bytes); // or the error number, negative
-    return counted(&hak_os_counts.maps, noted(got, bytes)) ? (void *)got : NULL;
+    HAK_PROBE2("hakmem", "map", got, bytes);
+    counted(&hak_os_counts.maps, noted(got, bytes));
+    return got;
 }
 
-void *hak_os_map(void *hint, size_t bytes)
+static void *mapped(long got)
 {
-    void *got = map(hint, bytes, PROT_READ | PROT_WRITE, hint != NULL ? MAP_FIXED_NOREPLACE : 0);
-    if (got != NULL && hint != NULL && got != hint) {
-        hak_os_unmap(got, bytes); // a kernel before 4.17 takes the flag for a mere hint
+    return hak_call_failed(got) ? NULL : (void *)got;
+}
+
+void *hak_os_map(size_t bytes)
+{
+    return mapped(map(NULL, bytes, PROT_READ | PROT_WRITE, 0));
+}
+
+void *hak_os_map_at(void *place, size_t bytes, bool *is_taken)
+{
+    const long got = map(place, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
+    *is_taken = got == -EEXIST;
+    if (!hak_call_failed(got) && (void *)got != place) {
+        *is_taken = true; // a kernel before 4.17 takes the flag for a mere hint
+        hak_os_unmap((void *)got, bytes);
         return NULL;
     }
-    return got;
+    return mapped(got);
 }
 
 void *hak_os_reserve(size_t bytes)
 {
-    return map(NULL, bytes, PROT_READ, MAP_NORESERVE);
+    return mapped(map(NULL, bytes, PROT_READ, MAP_NORESERVE));
 }
 
 bool hak_os_commit(void *start, size_t bytes)
@@ -116,7 +134,7 @@ bool hak_os_unguard(void *start, size_t bytes)
 void *hak_os_map_guarded(size_t bytes)
 {
     const size_t page = hak_os_page_bytes();
-    char *start = hak_os_map(NULL, bytes + 2 * page);
+    char *start = hak_os_map(bytes + 2 * page);
     if (start == NULL) {
         return NULL;
     }

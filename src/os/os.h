@@ -33,9 +33,11 @@ HAK_INTERNAL extern struct hak_os_counts hak_os_counts;
 // Bytes of a page: 4, 16 or 64 KiB, read from the kernel at run time.
 HAK_INTERNAL size_t hak_os_page_bytes(void);
 
-// Map fresh zero pages. `hint` is where they should lie: exactly there, or the
-// call fails (NULL means anywhere). Returns NULL when the kernel refuses.
-HAK_INTERNAL void *hak_os_map(void *hint, size_t bytes);
+// Map fresh zero pages, wherever the kernel likes. NULL when it refuses.
+HAK_INTERNAL void *hak_os_map(size_t bytes);
+// Map them exactly at `place`. NULL when the kernel refuses: `*is_taken` says that something else lies there, so
+// that another place may do; else there is no memory, or there are no such addresses.
+HAK_INTERNAL void *hak_os_map_at(void *place, size_t bytes, bool *is_taken);
 
 // Reserve `bytes` of addresses that read as zero, cost no commit and become
 // writable piece by piece with hak_os_commit. NULL when refused.

@@ -113,7 +113,7 @@ static long clone_thread(void *stack_top, void *thread_block)
 
 bool hak_os_start_thread(void (*work)(void))
 {
-    char *stack = hak_os_map(NULL, STACK_BYTES);
+    char *stack = hak_os_map(STACK_BYTES);
     if (stack == NULL) {
         return false;
     }

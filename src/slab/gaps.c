@@ -23,7 +23,7 @@ static uint64_t first_with[LENGTHS_LOG2];
 bool hak_gaps_start(void)
 {
     const size_t bytes = (hak_map.super_mask + 1) * sizeof *table;
-    table = hak_os_map(NULL, hak_align_up(bytes, hak_os_page_bytes()));
+    table = hak_os_map(hak_align_up(bytes, hak_os_page_bytes()));
     low = hak_map.super_mask + 1;
     high = 0;
     for (unsigned i = 0; i < LENGTHS_LOG2; i++) {

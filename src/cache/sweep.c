@@ -402,6 +402,7 @@ size_t hak_sweep_everything(void)
     sweep_pass_locked(true, false);
     hak_lock_drop(&hak_watch.lock);
     const size_t purged = hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    hak_arena_wait_for_purges();
     const size_t trimmed = hak_arena_trim();
     if (hak_pressure.is_watched) {
         hak_lock_take(&hak_arena.lock);

@@ -74,7 +74,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
         lot.count += ranges.count > before;
     }
     hak_cache_note_spare(cache, size_class);
-    keep_locked(cache, &lot, hak_ranges_purge(&ranges));
+    keep_locked(cache, &lot, hak_ranges_purge(&ranges).done);
     return !hak_list_is_empty(slabs);
 }
 

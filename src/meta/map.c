@@ -189,9 +189,8 @@ static uint64_t slot_find(uint64_t slot, bool used)
             continue;
         }
         word += hak_lowest_bit(words);
-        return word * 64 < slot_count()
-                   ? word * 64 + hak_lowest_bit(hak_map.slots[word] ^ flip)
-                   : slot_count();
+        return word * 64 < slot_count() ? word * 64 + hak_lowest_bit(hak_map.slots[word] ^ flip)
+                                        : slot_count();
     }
     return slot_count();
 }

@@ -2,6 +2,8 @@
 // back in purge.c.
 #include "slab/arena.h"
 
+#include <limits.h>
+
 #include "base/arms.h"
 #include "base/bits.h"
 #include "base/check.h"
@@ -23,6 +25,7 @@ bool hak_arena_start(void)
 {
     hak_list_start(&hak_arena.all);
     hak_list_start(&hak_arena.outside);
+    hak_queues_start();
     return hak_gaps_start();
 }
 
@@ -53,11 +56,6 @@ void hak_arena_forget_peak(void)
     hak_lock_drop(&hak_arena.lock);
 }
 
-void hak_arena_note_gaps_locked(const struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
-{
-    hak_gaps_note(hak_map_slot_of(super->base), super->free_units);
-}
-
 static struct hak_super *super_descriptor_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     struct hak_super *super = hak_arena.spare_supers;
@@ -68,8 +66,8 @@ static struct hak_super *super_descriptor_locked(void) HAK_REQUIRES(&hak_arena.l
     return hak_pool_take(sizeof *super + HAK_SUPER_UNITS * sizeof super->slabs[0]);
 }
 
-// Map the superslabs for a run of `units`. False when not all could be had.
-static bool arena_grow_locked(unsigned units) HAK_REQUIRES(&hak_arena.lock)
+// Map the superslabs for a run of `units`. The slot of the first; UINT64_MAX when not all could be had.
+static uint64_t arena_grow_locked(unsigned units) HAK_REQUIRES(&hak_arena.lock)
 {
     const uint64_t count = (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
     const size_t bytes = count << HAK_SUPER_LOG2;
@@ -80,20 +78,20 @@ static bool arena_grow_locked(unsigned units) HAK_REQUIRES(&hak_arena.lock)
         hak_defaults_fit_locked();
     }
     if (!hak_pressure_allows(bytes)) {
-        return false;
+        return UINT64_MAX;
     }
     const bool wants_huge = hak_huge_wanted_locked(units >= HUGE_UNITS);
     char *base = hak_map_take(bytes);
     if (base == NULL) {
-        return false;
+        return UINT64_MAX;
     }
     if (hak_harden_has_tags() && !hak_tags_map(base, bytes)) {
         hak_map_give(base, bytes);
-        return false;
+        return UINT64_MAX;
     }
     if (count > 1 && hak_map_slot(base) == UINT64_MAX) {
         hak_map_give(base, bytes); // outside our window only one at a time is known by its start
-        return false;
+        return UINT64_MAX;
     }
     if (wants_huge || hak_arena.huge_pages == HAK_HUGE_ALWAYS) {
         hak_os_want_huge(base, bytes, wants_huge);
@@ -103,7 +101,7 @@ static bool arena_grow_locked(unsigned units) HAK_REQUIRES(&hak_arena.lock)
         struct hak_super *super = super_descriptor_locked();
         if (super == NULL) {
             hak_map_give(base + done, bytes - done);
-            return false;
+            return UINT64_MAX;
         }
         super->base = base + done;
         super->mapped_bytes = HAK_SUPER_BYTES;
@@ -117,13 +115,14 @@ static bool arena_grow_locked(unsigned units) HAK_REQUIRES(&hak_arena.lock)
         super->is_huge = wants_huge;
         super->is_huge_new = wants_huge;
         hak_list_append(&hak_arena.all, &super->all_link);
+        hak_queues_add_locked(super);
         hak_count(&hak_arena.super_bytes, HAK_SUPER_BYTES);
         hak_count(&hak_arena.free_bytes, HAK_SUPER_BYTES);
         hak_map_publish(super->base, HAK_SUPER_BYTES, super);
-        hak_arena_note_gaps_locked(super);
+        hak_arena_note_units_locked(super);
     }
     hak_arena_note_peak_locked();
-    return true;
+    return hak_map_slot_of(base);
 }
 
 // The units at multiples of `align_units`, as bits.
@@ -146,44 +145,68 @@ static unsigned super_find(const struct hak_super *super, unsigned units, uint64
     return starts != 0 ? hak_lowest_bit(starts) : HAK_SUPER_UNITS;
 }
 
-static bool arena_find_inside_locked(unsigned units, uint64_t aligned, struct hak_gap *gap)
-    HAK_REQUIRES(&hak_arena.lock)
+static bool arena_find_inside_locked(uint64_t slot,
+                                     unsigned units,
+                                     unsigned align_units,
+                                     unsigned looks,
+                                     struct hak_gap *gap) HAK_REQUIRES(&hak_arena.lock)
 {
-    uint64_t slot = hak_gaps_begin(units);
-    while ((slot = hak_gaps_find_inside(slot, units)) != UINT64_MAX) {
+    const bool at_start = align_units == HAK_SUPER_UNITS;
+    const uint64_t aligned = align_units == 1 ? ~UINT64_C(0) : aligned_bits(align_units);
+    unsigned row = units;
+    do {
+        slot = at_start ? hak_gaps_find_start(slot, row) : hak_gaps_find_inside(slot, row);
+        if (slot == UINT64_MAX) {
+            return false;
+        }
         gap->slot = slot;
         gap->unit = super_find(hak_map_in_slot(slot), units, aligned);
-        if (gap->unit < HAK_SUPER_UNITS) {
-            return true;
+        slot++; // the row is long enough, but may begin at the wrong place
+        if (--looks == 0) {
+            row = units + align_units - 1;
+            row = row < HAK_SUPER_UNITS ? row : HAK_SUPER_UNITS;
         }
-        slot++; // the row is long enough, but begins at the wrong place
-    }
-    return false;
+    } while (gap->unit == HAK_SUPER_UNITS);
+    return true;
 }
 
 // A run up to here does not go on from one superslab into the next: one that does takes longer to
 // find by an address in it.
 #define INSIDE_MAX 8
 
+// A gap for a run, in what there is from `slot` on. `looks`: see gaps.h.
+static bool arena_look_locked(uint64_t slot,
+                              unsigned units,
+                              unsigned align_units,
+                              unsigned looks,
+                              struct hak_gap *gap) HAK_REQUIRES(&hak_arena.lock)
+{
+    return (units <= HAK_SUPER_UNITS &&
+            arena_find_inside_locked(slot, units, align_units, looks, gap)) ||
+           (units > INSIDE_MAX && hak_gaps_find_across(slot, units, align_units, looks, gap));
+}
+
 // A gap for a run, in what there is or in what is mapped for it.
 static bool arena_find_locked(unsigned units, unsigned align_units, struct hak_gap *gap)
     HAK_REQUIRES(&hak_arena.lock)
 {
-    const bool may_cross = units > INSIDE_MAX;
-    const uint64_t aligned = align_units == 1 ? ~UINT64_C(0) : aligned_bits(align_units);
-    if ((units <= HAK_SUPER_UNITS && arena_find_inside_locked(units, aligned, gap)) ||
-        (may_cross && hak_gaps_find_across(units, align_units, gap))) {
+    if (arena_look_locked(0, units, align_units, HAK_GAPS_LOOKS, gap)) {
         return true;
     }
     // What lies free before the place of the next mapping is a part of it, if it really comes there
     // and the alignment allows it.
-    const unsigned before = may_cross ? hak_gaps_before(hak_map.next_slot) : 0;
+    const unsigned before = units > INSIDE_MAX ? hak_gaps_before(hak_map.next_slot) : 0;
     const unsigned missing = before < units ? units - before : units;
-    if (arena_grow_locked(missing) && may_cross && hak_gaps_find_across(units, align_units, gap)) {
-        return true;
+    uint64_t slot = arena_grow_locked(missing);
+    if (slot != UINT64_MAX) {
+        const uint64_t first = slot - (before + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
+        if (arena_look_locked(first < slot ? first : slot, units, align_units, UINT_MAX, gap)) {
+            return true;
+        }
+        slot = arena_grow_locked(units);
     }
-    return (units <= HAK_SUPER_UNITS && arena_find_inside_locked(units, aligned, gap)) ||
-           (may_cross && arena_grow_locked(units) && hak_gaps_find_across(units, align_units, gap));
+    // Without memory every row that there is may be looked at.
+    return arena_look_locked(slot != UINT64_MAX ? slot : 0, units, align_units, UINT_MAX, gap);
 }
 
 // The units that become resident with `bits`: those that share a huge page with them.
@@ -202,8 +225,8 @@ static void super_dirty_neighbours_locked(struct hak_super *super, uint64_t bits
         super->free_units & super_touched_units(super, bits) & ~super->dirty_units;
     super->dirty_units |= more;
     super->purged_units &= ~more;
-    super->dirty_tick = hak_load_relaxed(&hak_arena.tick);
-    hak_count(&hak_arena.dirty_bytes, hak_count_bits(more) * HAK_UNIT_BYTES);
+    hak_arena_note_dirty_locked(super);
+    hak_super_count_dirty(super, hak_count_bits(more) * HAK_UNIT_BYTES);
 }
 
 static void super_use_locked(struct hak_super *super, uint64_t bits) HAK_REQUIRES(&hak_arena.lock)
@@ -218,7 +241,7 @@ static void super_use_locked(struct hak_super *super, uint64_t bits) HAK_REQUIRE
     }
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
-    hak_count(&hak_arena.dirty_bytes, (size_t)0 - hak_count_bits(dirty) * HAK_UNIT_BYTES);
+    hak_super_count_dirty(super, (size_t)0 - hak_count_bits(dirty) * HAK_UNIT_BYTES);
     if (super->is_huge) {
         super_dirty_neighbours_locked(super, bits);
     }
@@ -227,7 +250,7 @@ static void super_use_locked(struct hak_super *super, uint64_t bits) HAK_REQUIRE
     if (used > hak_load_relaxed(&hak_arena.used_peak)) {
         hak_store_relaxed(&hak_arena.used_peak, used);
     }
-    hak_arena_note_gaps_locked(super);
+    hak_arena_note_units_locked(super);
 }
 
 void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool dirty)
@@ -237,11 +260,14 @@ void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool di
     if (dirty) {
         super->dirty_units |= bits;
         super->written_units |= bits;
-        super->dirty_tick = hak_load_relaxed(&hak_arena.tick);
-        hak_count(&hak_arena.dirty_bytes, hak_count_bits(bits) * HAK_UNIT_BYTES);
+        hak_arena_note_dirty_locked(super);
+        hak_super_count_dirty(super, hak_count_bits(bits) * HAK_UNIT_BYTES);
+        if (super->tail_units != 0) {
+            hak_super_note_tails_locked(super);
+        }
     }
     hak_count(&hak_arena.free_bytes, hak_count_bits(bits) * HAK_UNIT_BYTES);
-    hak_arena_note_gaps_locked(super);
+    hak_arena_note_units_locked(super);
 }
 
 // The part of a run that lies in one superslab.
@@ -361,7 +387,7 @@ static bool run_map_more_locked(struct hak_super *head, unsigned unit, unsigned 
     }
     const char *missing = head->base + (unit + present) * HAK_UNIT_BYTES;
     return present < units && hak_map_slot(missing) == hak_map.next_slot &&
-           arena_grow_locked(units - present);
+           arena_grow_locked(units - present) != UINT64_MAX;
 }
 
 static void super_name_run(struct hak_super *super, unsigned unit, unsigned units)
@@ -386,40 +412,6 @@ static unsigned units_for(size_t bytes)
     return (unsigned)((bytes + HAK_UNIT_BYTES - 1) >> HAK_UNIT_LOG2);
 }
 
-// A run ends with a unit, its user's bytes with a page. What earlier users of the last unit touched
-// stays resident for nothing, up to as much again as a block of 36 KiB: noted here, given back
-// when it has lasted (purge.c).
-static struct hak_super *run_last_unit(const struct hak_slab *run, uint64_t *bit)
-{
-    char *last = run->base + (run->units - 1U) * HAK_UNIT_BYTES;
-    struct hak_super *super = hak_map_super(last);
-    *bit = UINT64_C(1) << ((size_t)(last - super->base) >> HAK_UNIT_LOG2);
-    return super;
-}
-
-// `is_used`: its present user may have touched it.
-static void run_note_tail_locked(const struct hak_slab *run, bool is_used)
-    HAK_REQUIRES(&hak_arena.lock)
-{
-    uint64_t bit;
-    struct hak_super *super = run_last_unit(run, &bit);
-    const size_t rest = hak_run_tail_bytes(run);
-    if (rest > run->bytes / 8 && (is_used || (super->written_units & bit) != 0)) {
-        super->tail_units |= bit;
-        hak_count(&hak_arena.tail_bytes, rest);
-    }
-}
-
-static void run_forget_tail_locked(const struct hak_slab *run) HAK_REQUIRES(&hak_arena.lock)
-{
-    uint64_t bit;
-    struct hak_super *super = run_last_unit(run, &bit);
-    if ((super->tail_units & bit) != 0) {
-        super->tail_units &= ~bit;
-        hak_count(&hak_arena.tail_bytes, (size_t)0 - hak_run_tail_bytes(run));
-    }
-}
-
 struct hak_slab *hak_arena_take(size_t bytes, unsigned align_units, enum hak_slab_state state)
 {
     const unsigned units = units_for(bytes);
@@ -442,7 +434,7 @@ struct hak_slab *hak_arena_take(size_t bytes, unsigned align_units, enum hak_sla
     super->made_at[gap.unit] = hak_load_relaxed(&hak_arena.clock);
     char *huge;
     run->zeroed = run_use_locked(super, gap.unit, units, &huge);
-    run_note_tail_locked(run, false);
+    hak_run_note_tail_locked(run, false);
     run->state = (uint8_t)state;
     hak_count(&hak_arena.slab_bytes, state == HAK_SLAB_NONE ? units * HAK_UNIT_BYTES : 0);
     hak_lock_drop(&hak_arena.lock);
@@ -456,7 +448,7 @@ void hak_arena_give(struct hak_slab *run)
     const size_t of_slab = run->state == HAK_SLAB_SMALL ? run->units * HAK_UNIT_BYTES : 0;
     hak_count(&hak_arena.slab_bytes, (size_t)0 - of_slab);
     run->state = HAK_SLAB_NONE;
-    run_forget_tail_locked(run);
+    hak_run_forget_tail_locked(run);
     run_free_locked(run_super(run), run_unit(run), run->units);
     hak_lock_drop(&hak_arena.lock);
 }
@@ -481,7 +473,7 @@ bool hak_arena_resize(struct hak_slab *run, size_t bytes)
                run_has_room_locked(super, end, more);
     }
     if (done) {
-        run_forget_tail_locked(run);
+        hak_run_forget_tail_locked(run);
         if (units < run->units) {
             run_free_locked(super, unit + units, run->units - units);
         } else if (more > 0) {
@@ -490,7 +482,7 @@ bool hak_arena_resize(struct hak_slab *run, size_t bytes)
         }
         run->units = (uint16_t)units;
         run->bytes = bytes;
-        run_note_tail_locked(run, true);
+        hak_run_note_tail_locked(run, true);
     }
     hak_lock_drop(&hak_arena.lock);
     run_try_huge(super, unit + before, more, huge);

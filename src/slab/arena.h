@@ -21,18 +21,23 @@
 // A superslab, or a large block's own mapping (then with one descriptor and no units).
 struct hak_super {
     char *base;
-    size_t mapped_bytes;      // HAK_SUPER_BYTES, or those of the mapping
-    uint64_t free_units;      // a bit per unit that no run has       (arena lock)
-    uint64_t dirty_units;     // those of free_units that may be resident (arena lock)
-    uint64_t written_units;   // units that do not read as zero; with huge pages fewer than the
-                              // resident ones                           (arena lock)
-    uint64_t purging_units;   // units taken out by a purge that is under way (arena lock)
-    uint64_t purged_units;    // free units that were given back and not used since (arena lock)
-    uint64_t tail_units;      // last units of runs in use that may be resident behind the user's
-                              // bytes                                   (arena lock)
-    struct hak_list link;     // lone: in the list of those outside; spare: not linked
-    struct hak_list all_link; // in the arena's list of everything
-    uint64_t dirty_tick;      // when a unit last became dirty
+    size_t mapped_bytes;        // HAK_SUPER_BYTES, or those of the mapping
+    uint64_t free_units;        // a bit per unit that no run has       (arena lock)
+    uint64_t dirty_units;       // those of free_units that may be resident (arena lock)
+    uint64_t written_units;     // units that do not read as zero; with huge pages fewer than the
+                                // resident ones                           (arena lock)
+    uint64_t purging_units;     // units taken out by a purge that is under way (arena lock)
+    uint64_t purged_units;      // free units that were given back and not used since (arena lock)
+    uint64_t tail_units;        // last units of runs in use that may be resident behind the user's
+                                // bytes                                   (arena lock)
+    struct hak_list link;       // lone: in the list of those outside; spare: not linked
+    struct hak_list all_link;   // in the arena's list of everything
+    struct hak_list whole_link; // in that of the wholly free ones
+    struct hak_list dirty_link; // in a queue of those with dirty units
+    struct hak_list tail_link;  // in that of those with tails
+    uint64_t dirty_tick;        // when a unit last became dirty
+    uint64_t tail_tick;         // when one did, or a tail was noted
+    uint8_t dirty_queue;        // enum hak_dirty_queue: the one that dirty_link is in
     _Atomic(struct hak_super *)
         span;         // the superslab in which the run begins that this one continues
     bool is_lone;     // a large block's own mapping
@@ -46,24 +51,43 @@ struct hak_super {
     struct hak_slab slabs[];        // by unit; one for a mapping of its own
 };
 
+// Superslabs with dirty units, in the order of dirty_tick: who gives back looks at the first ones only
+// (queues.c).
+enum hak_dirty_queue {
+    HAK_DIRTY_WHOLE, // some are no part of a huge page in use
+    HAK_DIRTY_PART,  // all are
+    HAK_DIRTY_REST,  // all are, for the others have been given back
+    HAK_DIRTY_QUEUES,
+    HAK_DIRTY_NONE = HAK_DIRTY_QUEUES
+};
+
 struct hak_arena {
     struct hak_lock lock;
-    struct hak_list all;            // superslabs and lone mappings
-    struct hak_list outside;        // lone mappings that the map knows the start of only
-    struct hak_super *spare_supers; // descriptors to use again, linked by `base`
+    struct hak_list all;   // superslabs and lone mappings
+    struct hak_list whole; // superslabs that are wholly free
+    size_t whole_count;    // so many
+    struct hak_list dirty[HAK_ARMS][HAK_DIRTY_QUEUES];
+    struct hak_list tails[HAK_ARMS]; // superslabs with tails, in the order of tail_tick
+    struct hak_list loads;           // what is being given back without the lock (purge.c)
+    uint64_t load_number;            // of the latest of these
+    struct hak_list outside;         // lone mappings that the map knows the start of only
+    struct hak_super *spare_supers;  // descriptors to use again, linked by `base`
     struct hak_super *spare_lones;
-    _Atomic(size_t) super_bytes;   // of superslabs mapped
-    _Atomic(size_t) lone_bytes;    // of lone mappings
-    _Atomic(size_t) dirty_bytes;   // of free units that may be resident
-    _Atomic(size_t) tail_bytes;    // of tail units, behind the users' bytes
-    _Atomic(size_t) free_bytes;    // of free units
-    _Atomic(size_t) slab_bytes;    // of slabs, whatever is free in them
+    _Atomic(size_t) super_bytes;             // of superslabs mapped
+    _Atomic(size_t) lone_bytes;              // of lone mappings
+    _Atomic(size_t) dirty_bytes;             // of free units that may be resident
+    _Atomic(size_t) waiting_bytes[HAK_ARMS]; // the same by group (base/arms.h)
+    _Atomic(size_t) tail_bytes;              // of tail units, behind the users' bytes
+    _Atomic(size_t) free_bytes;              // of free units
+    _Atomic(size_t) slab_bytes;              // of slabs, whatever is free in them
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
     _Atomic(size_t) peak_bytes;    // most that super_bytes and lone_bytes were together
     _Atomic(size_t) used_peak;     // most that was in use of superslabs since hak_arena_forget_peak
     _Atomic(size_t) peak_before;   // the same of the time before that
     _Atomic(size_t) peak_most;     // of what was in use lately, may wait when it is no longer
     _Atomic(uint64_t) tick;        // the purger's clock
+    _Atomic(uint32_t) returns;     // counts loads that have been given back: slept on
+    _Atomic(uint32_t) waiters;     // threads that sleep there
     _Atomic(uint32_t) clock; // tenths of a second, by the system's clock, when it was last read
     _Atomic(bool) is_locked; // the kernel has refused the latest purge: pages locked in memory
     enum hak_huge_pages huge_pages; // the kernel's setting, read with the first superslab
@@ -145,6 +169,8 @@ struct hak_purge_age {
 HAK_INTERNAL size_t hak_arena_purge(struct hak_purge_age age, size_t limit);
 // The same with an age for each group of superslabs (base/arms.h).
 HAK_INTERNAL size_t hak_arena_purge_groups(const struct hak_purge_age ages[HAK_ARMS], size_t limit);
+// What other threads are giving back at this moment is free when this returns: before memory is refused.
+HAK_INTERNAL void hak_arena_wait_for_purges(void);
 // After fork, in the child: purges that were under way in the parent are not here.
 HAK_INTERNAL void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock);
 // Bytes that wait in the superslabs of each group (base/arms.h).

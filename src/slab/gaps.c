@@ -1,39 +1,117 @@
-// gaps.c -- see gaps.h.
+// gaps.c -- see gaps.h and docs/decisions/0027.
 #include "slab/gaps.h"
 
 #include "base/bits.h"
+#include "base/check.h"
 #include "meta/map.h"
 #include "os/os.h"
-#include "slab/arena.h"
 
-struct gaps_of_super {
-    uint8_t longest; // row of free units
-    uint8_t head;    // row at its beginning
-    uint8_t tail;    // row at its end
+// What lies free in 2^height superslabs next to each other, the leaves being one each. All zeros where there are none.
+// Long rows are counted up to UINT16_MAX units, which is more than any run has.
+struct node {
+    uint8_t inside;   // the longest row inside a superslab
+    uint8_t start;    // the longest at the beginning of one
+    uint16_t head;    // the row at the beginning of all
+    uint16_t tail;    // the row at the end of all
+    uint16_t longest; // of the rows that reach the end of the superslab they begin in
 };
 
-enum { LENGTHS_LOG2 = 7 }; // of rows inside a superslab: 1 to 64 units
+// Nodes lie together by six heights: what a heap of 64 superslabs needs is a block of 1 KiB. The top of a block is a
+// leaf of one in the next band.
+enum { BAND_HEIGHTS = 6, BLOCK_NODES = 1 << (BAND_HEIGHTS + 1), BANDS = 4 };
 
-static struct gaps_of_super *table; // by slot
-static uint64_t low;                // superslabs lie in slots low … high - 1
+static struct node *bands[BANDS];
+static uint64_t low; // superslabs lie in slots low … high - 1
 static uint64_t high;
-// No superslab before this slot has 2^i free units in a row; UINT64_MAX: none has.
-static uint64_t first_with[LENGTHS_LOG2];
+static unsigned top; // the height of the node above them all
 
 bool hak_gaps_start(void)
 {
-    const size_t bytes = (hak_map.super_mask + 1) * sizeof *table;
-    table = hak_os_map(hak_align_up(bytes, hak_os_page_bytes()));
+    size_t blocks[BANDS];
+    size_t all = 0;
+    for (unsigned band = 0; band < BANDS; band++) {
+        blocks[band] = (hak_map.super_mask >> (BAND_HEIGHTS * (band + 1))) + 1;
+        all += blocks[band];
+    }
+    const size_t bytes = all * BLOCK_NODES * sizeof(struct node);
+    struct node *nodes = hak_os_map(hak_align_up(bytes, hak_os_page_bytes()));
+    for (unsigned band = 0; band < BANDS && nodes != NULL; band++) {
+        bands[band] = nodes;
+        nodes += blocks[band] * BLOCK_NODES;
+    }
     low = hak_map.super_mask + 1;
     high = 0;
-    for (unsigned i = 0; i < LENGTHS_LOG2; i++) {
-        first_with[i] = UINT64_MAX;
+    top = 0;
+    return nodes != NULL;
+}
+
+static struct node *node_at(unsigned height, uint64_t index)
+{
+    HAK_LOOK();
+    const unsigned log2 =
+        BAND_HEIGHTS - height % BAND_HEIGHTS; // so many nodes of this height in a block
+    const uint64_t in_block = (UINT64_C(1) << log2) | (index & ((UINT64_C(1) << log2) - 1));
+    return &bands[height / BAND_HEIGHTS][(index >> log2) * BLOCK_NODES + in_block];
+}
+
+// Units below a node.
+static unsigned span(unsigned height)
+{
+    return (unsigned)HAK_SUPER_UNITS << height;
+}
+
+static uint16_t most(unsigned a, unsigned b)
+{
+    const unsigned more = a > b ? a : b;
+    return (uint16_t)(more < UINT16_MAX ? more : UINT16_MAX);
+}
+
+// The node above two that have `units` below them each.
+static struct node joined(const struct node *left, const struct node *right, unsigned units)
+{
+    const unsigned middle = left->tail != 0 ? left->tail + right->head : 0U;
+    return (struct node){
+        .inside = left->inside > right->inside ? left->inside : right->inside,
+        .start = left->start > right->start ? left->start : right->start,
+        .head = left->head == units ? most(units + right->head, 0) : left->head,
+        .tail = right->tail == units ? most(units + left->tail, 0) : right->tail,
+        .longest = most(middle, left->longest > right->longest ? left->longest : right->longest),
+    };
+}
+
+// The nodes above that one of `slot`, up to the first that stays as it was.
+static void climb(uint64_t slot, unsigned height)
+{
+    for (unsigned above = height + 1; above <= top; above++) {
+        const uint64_t index = slot >> above;
+        const struct node now = joined(
+            node_at(above - 1, 2 * index), node_at(above - 1, 2 * index + 1), span(above - 1));
+        struct node *node = node_at(above, index);
+        if (now.inside == node->inside && now.start == node->start && now.head == node->head &&
+            now.tail == node->tail && now.longest == node->longest) {
+            return;
+        }
+        *node = now;
     }
-    return table != NULL;
+}
+
+static void reach(uint64_t slot)
+{
+    const uint64_t before = low;
+    const unsigned top_before = top;
+    low = slot < low ? slot : low;
+    high = slot >= high ? slot + 1 : high;
+    while (low >> top != (high - 1) >> top) {
+        top++;
+    }
+    if (top > top_before) {
+        climb(before, top_before);
+    }
 }
 
 static unsigned longest_row(uint64_t bits)
 {
+    enum { LENGTHS_LOG2 = 7 };   // 1 to 64 units
     uint64_t rows[LENGTHS_LOG2]; // rows[i]: where 2^i bits in a row begin
     unsigned log2 = 0;
     if (bits == 0) {
@@ -56,81 +134,170 @@ static unsigned longest_row(uint64_t bits)
     return length;
 }
 
-void hak_gaps_note(uint64_t slot, uint64_t free_units)
+void hak_gaps_note(uint64_t slot, uint64_t free_units, bool joins)
 {
-    struct gaps_of_super *gaps = &table[slot];
     const uint64_t used = ~free_units;
-    gaps->longest = (uint8_t)longest_row(free_units);
-    gaps->head = (uint8_t)(used != 0 ? hak_lowest_bit(used) : HAK_SUPER_UNITS);
-    gaps->tail =
-        (uint8_t)(used != 0 ? HAK_SUPER_UNITS - 1 - hak_highest_bit(used) : HAK_SUPER_UNITS);
-    low = slot < low ? slot : low;
-    high = slot >= high ? slot + 1 : high;
-    for (unsigned i = 0; i < LENGTHS_LOG2 && gaps->longest >> i != 0; i++) {
-        first_with[i] = slot < first_with[i] ? slot : first_with[i];
+    const unsigned head = used != 0 ? hak_lowest_bit(used) : HAK_SUPER_UNITS;
+    const unsigned tail = used != 0 ? HAK_SUPER_UNITS - 1 - hak_highest_bit(used) : HAK_SUPER_UNITS;
+    reach(slot);
+    *node_at(0, slot) = (struct node){
+        .inside = (uint8_t)longest_row(free_units),
+        .start = (uint8_t)head,
+        .head = (uint16_t)(joins ? head : 0),
+        .tail = (uint16_t)(joins ? tail : 0),
+        .longest = (uint16_t)(joins ? tail : 0),
+    };
+    climb(slot, 0);
+}
+
+// A way through the tree from left to right: over all superslabs from a slot on, in nodes as large as can be.
+struct walk {
+    unsigned height;
+    uint64_t index;
+};
+
+// False when there are none.
+static bool walk_begin(struct walk *walk, uint64_t slot)
+{
+    *walk = slot > low ? (struct walk){0, slot} : (struct walk){top, low >> top};
+    return slot < high;
+}
+
+static bool walk_next(struct walk *walk)
+{
+    while (walk->height < top && (walk->index & 1) != 0) {
+        walk->index >>= 1;
+        walk->height++;
     }
+    walk->index++;
+    return walk->height < top;
+}
+
+static unsigned row_of(const struct walk *walk, bool at_start)
+{
+    const struct node *node = node_at(walk->height, walk->index);
+    return at_start ? node->start : node->inside;
+}
+
+static uint64_t find(uint64_t slot, unsigned units, bool at_start)
+{
+    struct walk walk;
+    bool is_there = walk_begin(&walk, slot);
+    while (is_there && row_of(&walk, at_start) < units) {
+        is_there = walk_next(&walk);
+    }
+    while (is_there && walk.height > 0) {
+        walk.height--;
+        walk.index *= 2;
+        walk.index += row_of(&walk, at_start) < units;
+    }
+    return is_there ? walk.index : UINT64_MAX;
 }
 
 uint64_t hak_gaps_find_inside(uint64_t slot, unsigned units)
 {
-    for (; slot < high; slot++) {
-        if (table[slot].longest >= units) {
-            return slot;
+    return find(slot, units, false);
+}
+
+uint64_t hak_gaps_find_start(uint64_t slot, unsigned units)
+{
+    return find(slot, units, true);
+}
+
+// The place so many units before the beginning of a node.
+static struct hak_gap place_before(unsigned height, uint64_t index, unsigned units)
+{
+    const uint64_t unit = (index << height) * HAK_SUPER_UNITS - units;
+    return (struct hak_gap){unit / HAK_SUPER_UNITS, (unsigned)(unit % HAK_SUPER_UNITS)};
+}
+
+// The first row of `units` below that node, where there is one.
+static struct hak_gap row_below(struct walk walk, unsigned units)
+{
+    while (walk.height > 0) {
+        walk.height--;
+        walk.index *= 2;
+        const struct node *left = node_at(walk.height, walk.index);
+        if (left->longest < units) {
+            walk.index++;
+            const unsigned head = node_at(walk.height, walk.index)->head;
+            if (left->tail != 0 && left->tail + head >= units) {
+                return place_before(walk.height, walk.index, left->tail);
+            }
         }
     }
-    return UINT64_MAX;
+    return place_before(0, walk.index + 1, node_at(0, walk.index)->tail);
 }
 
-uint64_t hak_gaps_begin(unsigned units)
+// The first row of `units` or more that reaches the end of the superslab that it begins in, `slot` or one behind it.
+static bool find_row(uint64_t slot, unsigned units, struct hak_gap *gap)
 {
-    const unsigned log2 = hak_highest_bit(units);
-    first_with[log2] = hak_gaps_find_inside(first_with[log2], 1U << log2);
-    return first_with[log2];
-}
-
-// Do the superslabs in `slot` and the one before it lie next to each other?
-static bool is_joined(uint64_t slot)
-{
-    const struct hak_super *super = slot < high ? hak_map_in_slot(slot) : NULL;
-    const struct hak_super *before = slot > low ? hak_map_in_slot(slot - 1) : NULL;
-    return super != NULL && before != NULL && super->base == before->base + HAK_SUPER_BYTES;
-}
-
-bool hak_gaps_find_across(unsigned units, unsigned align_units, struct hak_gap *gap)
-{
-    for (uint64_t slot = low; slot < high; slot++) {
-        unsigned unit = HAK_SUPER_UNITS - table[slot].tail;
-        unit = (unit + align_units - 1) & ~(align_units - 1);
-        if (unit >= HAK_SUPER_UNITS) {
-            continue;
-        }
-        unsigned found = HAK_SUPER_UNITS - unit;
-        uint64_t next = slot + 1;
-        while (found < units && is_joined(next) && table[next].head > 0) {
-            found += table[next].head;
-            if (table[next].head < HAK_SUPER_UNITS) {
-                break;
-            }
-            next++;
-        }
-        if (found >= units) {
-            *gap = (struct hak_gap){slot, unit};
+    struct walk walk;
+    unsigned open = 0; // units in a row that ends where the node begins
+    bool is_there = walk_begin(&walk, slot);
+    while (is_there) {
+        const struct node *node = node_at(walk.height, walk.index);
+        if (open != 0 && open + node->head >= units) {
+            *gap = place_before(walk.height, walk.index, open);
             return true;
         }
-        slot = next - 1; // none of the wholly free ones that were passed begins a longer row
+        if (node->longest >= units) {
+            *gap = row_below(walk, units);
+            return true;
+        }
+        open = node->tail + (node->tail == span(walk.height) ? open : 0);
+        is_there = walk_next(&walk);
     }
     return false;
+}
+
+// Units of the row from that place on; those in superslabs up to `*end`, which is not wholly free.
+static unsigned row_from(struct hak_gap gap, uint64_t *end)
+{
+    unsigned units = HAK_SUPER_UNITS - gap.unit;
+    for (*end = gap.slot + 1; *end < high && node_at(0, *end)->head == HAK_SUPER_UNITS; ++*end) {
+        units += HAK_SUPER_UNITS;
+    }
+    return units + (*end < high ? node_at(0, *end)->head : 0U);
+}
+
+// The first place at a multiple of `align_units` from `gap` on: in this superslab or, if that is wholly free, in
+// the next.
+static bool align(struct hak_gap *gap, unsigned align_units)
+{
+    gap->unit = (unsigned)hak_align_up(gap->unit, align_units);
+    if (gap->unit == HAK_SUPER_UNITS) {
+        *gap = (struct hak_gap){gap->slot + 1, 0};
+        return gap->slot < high && node_at(0, gap->slot)->head == HAK_SUPER_UNITS;
+    }
+    return true;
+}
+
+bool hak_gaps_find_across(
+    uint64_t slot, unsigned units, unsigned align_units, unsigned looks, struct hak_gap *gap)
+{
+    uint64_t end = slot;
+    for (; looks > 0 && find_row(end, units, gap); looks--) {
+        if (align_units == 1) {
+            return true;
+        }
+        const struct hak_gap row = *gap;
+        if (align(gap, align_units) && row_from(*gap, &end) >= units) {
+            return true;
+        }
+        row_from(row, &end);
+    }
+    return looks == 0 && find_row(end, units + align_units - 1, gap) && align(gap, align_units);
 }
 
 unsigned hak_gaps_before(uint64_t slot)
 {
     unsigned units = 0;
-    while (slot > low && slot <= high && table[slot - 1].tail > 0) {
+    unsigned tail = HAK_SUPER_UNITS;
+    while (slot > low && slot <= high && tail == HAK_SUPER_UNITS) {
         slot--;
-        units += table[slot].tail;
-        if (table[slot].tail < HAK_SUPER_UNITS || !is_joined(slot)) {
-            break;
-        }
+        tail = node_at(0, slot)->tail;
+        units += tail;
     }
     return units;
 }

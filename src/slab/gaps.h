@@ -1,8 +1,9 @@
 // gaps.h -- where free units are, in order of address.
 //
 // Layer     slab (may include: base, os, meta)
-// Owns      three bytes for each slot of the map: what a look for a gap needs of a superslab, so
-//           that looking through a heap of a gigabyte reads less than a page.
+// Owns      a tree over the slots of the map: eight bytes for each superslab, and as much above them. Of what lies
+//           below it a node knows the longest rows of free units, so that the first that is long enough is found in
+//           as many steps as the tree is high, whatever the size of the heap.
 // Threads   the holder of the arena's lock.
 //
 // The first gap that fits, by address, is taken: what is used gathers in front, and what lies
@@ -21,21 +22,28 @@ struct hak_gap {
     unsigned unit; // where in it
 };
 
+// So many rows that are long enough may begin at a place that the alignment does not allow before one is taken that
+// is longer by that. (Of alignments between a unit and a superslab the tree knows nothing.)
+enum { HAK_GAPS_LOOKS = 64 };
+
 // Once the map is there. False without memory.
 HAK_INTERNAL bool hak_gaps_start(void);
 
-// The superslab in `slot` has these units free: a bit each. 0 also when it is no longer there.
-HAK_INTERNAL void hak_gaps_note(uint64_t slot, uint64_t free_units);
+// The superslab in `slot` has these units free: a bit each. 0 also when it is no longer there. `joins`: its
+// addresses are next to those of the superslabs in the slots beside it.
+HAK_INTERNAL void hak_gaps_note(uint64_t slot, uint64_t free_units, bool joins);
 
 // The next superslab, at or after `slot`, with `units` (1 to 64) free units in a row; UINT64_MAX when
-// there is none.
+// there is none. The second with such a row at its beginning.
 HAK_INTERNAL uint64_t hak_gaps_find_inside(uint64_t slot, unsigned units);
-// The first superslab that can have such a row: where to begin with the above.
-HAK_INTERNAL uint64_t hak_gaps_begin(unsigned units);
-// A row of `units` that begins at a multiple of `align_units` and goes on in the following
-// superslabs, whose addresses are next to each other. False when there is none.
-HAK_INTERNAL bool hak_gaps_find_across(unsigned units, unsigned align_units, struct hak_gap *gap);
-// How long the row is that ends where `slot` begins.
+HAK_INTERNAL uint64_t hak_gaps_find_start(uint64_t slot, unsigned units);
+// A row of `units` that begins, at or after `slot`, at a multiple of `align_units` and goes on in the following
+// superslabs, whose addresses are next to each other. False when there is none, or none that is long enough at any
+// place after so many looks.
+HAK_INTERNAL bool hak_gaps_find_across(
+    uint64_t slot, unsigned units, unsigned align_units, unsigned looks, struct hak_gap *gap);
+// How long the row is that ends where `slot` begins. As many steps as it has superslabs: ask when none is long
+// enough for what is wanted.
 HAK_INTERNAL unsigned hak_gaps_before(uint64_t slot);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/options.h"
 #include "os/os.h"
+#include "slab/arena_locked.h"
 
 enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
 
@@ -53,6 +54,7 @@ void hak_huge_end_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
     if (super->is_huge) {
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, false);
         super->is_huge = false;
+        hak_arena_note_units_locked(super); // its dirty units are no longer parts of huge pages
     }
 }
 

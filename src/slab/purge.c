@@ -1,5 +1,6 @@
 // purge.c -- giving pages and addresses back (see arena.h).
 #include "base/bits.h"
+#include "base/check.h"
 #include "meta/map.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -12,51 +13,64 @@ static uint64_t super_due_units(const struct hak_super *super,
                                 const struct hak_purge_age ages[HAK_ARMS])
 {
     const uint64_t waited = hak_load_relaxed(&hak_arena.tick) - super->dirty_tick;
-    const struct hak_purge_age age = ages[hak_super_group(super)];
-    if (super->dirty_units == 0 || waited < age.whole) {
-        return 0;
-    }
-    if (!super->is_huge || waited >= age.part) {
-        return super->dirty_units;
-    }
-    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
-    const uint64_t whole = ((super->free_units & low) == low ? low : 0) |
-                           ((super->free_units & ~low) == ~low ? ~low : 0);
-    return super->dirty_units & whole;
+    return waited >= ages[hak_super_group(super)].part ? super->dirty_units
+                                                       : hak_super_whole_units(super);
 }
 
 // The superslab with units that are due whose last free is the longest ago, or NULL.
 static struct hak_super *arena_oldest_locked(const struct hak_purge_age ages[HAK_ARMS])
     HAK_REQUIRES(&hak_arena.lock)
 {
+    const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
     struct hak_super *oldest = NULL;
-    for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
-        struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        if (!super->is_lone && super_due_units(super, ages) != 0 &&
-            (oldest == NULL || super->dirty_tick < oldest->dirty_tick)) {
-            oldest = super;
+    for (unsigned group = 0; group < HAK_ARMS; group++) {
+        for (unsigned queue = 0; queue < HAK_DIRTY_QUEUES; queue++) {
+            const struct hak_list *list = &hak_arena.dirty[group][queue];
+            const uint64_t age = queue == HAK_DIRTY_WHOLE ? ages[group].whole : ages[group].part;
+            HAK_LOOK();
+            if (hak_list_is_empty(list)) {
+                continue;
+            }
+            struct hak_super *super = HAK_LIST_ITEM(list->next, struct hak_super, dirty_link);
+            const bool is_due = tick - super->dirty_tick >= age;
+            if (is_due && (oldest == NULL || super->dirty_tick < oldest->dirty_tick)) {
+                oldest = super;
+            }
         }
     }
     return oldest;
 }
 
-// Tails in superslabs in which nothing was freed for that long, as many as are given back together.
+// False when there is no room for more.
+static bool gather_tails_of_locked(const struct hak_super *super, struct hak_ranges *tails)
+    HAK_REQUIRES(&hak_arena.lock)
+{
+    for (uint64_t units = super->tail_units; units != 0; units &= units - 1) {
+        const struct hak_slab *run =
+            hak_slab_of(super->base + hak_lowest_bit(units) * HAK_UNIT_BYTES);
+        if (tails->count == HAK_RANGES_MAX) {
+            return false;
+        }
+        hak_ranges_add(tails, run->base + run->bytes, hak_run_tail_bytes(run));
+    }
+    return true;
+}
+
+// Tails in superslabs in which for that long nothing was freed and no tail came to be, as many as are given
+// back together.
 static void gather_tails_locked(const struct hak_purge_age ages[HAK_ARMS], struct hak_ranges *tails)
     HAK_REQUIRES(&hak_arena.lock)
 {
     const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
-    for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
-        const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        if (super->is_lone || tick - super->dirty_tick < ages[hak_super_group(super)].part) {
-            continue;
-        }
-        for (uint64_t units = super->tail_units; units != 0; units &= units - 1) {
-            const struct hak_slab *run =
-                hak_slab_of(super->base + hak_lowest_bit(units) * HAK_UNIT_BYTES);
-            if (tails->count == HAK_RANGES_MAX) {
-                return;
+    for (unsigned group = 0; group < HAK_ARMS; group++) {
+        const struct hak_list *list = &hak_arena.tails[group];
+        for (struct hak_list *link = list->next; link != list; link = link->next) {
+            const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, tail_link);
+            HAK_LOOK();
+            if (tick - super->tail_tick < ages[group].part ||
+                !gather_tails_of_locked(super, tails)) {
+                break;
             }
-            hak_ranges_add(tails, run->base + run->bytes, hak_run_tail_bytes(run));
         }
     }
 }
@@ -67,13 +81,18 @@ static size_t purge_tails_locked(const struct hak_purge_age ages[HAK_ARMS])
 {
     struct hak_ranges tails = {.count = 0};
     gather_tails_locked(ages, &tails);
+    const struct hak_purged result = hak_ranges_purge(&tails);
     size_t purged = 0;
-    for (uint64_t done = hak_ranges_purge(&tails); done != 0; done &= done - 1) {
-        const struct hak_range *tail = &tails.ranges[hak_lowest_bit(done)];
+    for (unsigned i = 0; i < tails.count && result.is_tried; i++) {
+        const struct hak_range *tail = &tails.ranges[i];
         struct hak_super *super = hak_map_super(tail->start);
         const size_t unit = (size_t)((char *)tail->start - super->base) >> HAK_UNIT_LOG2;
-        super->tail_units &= ~(UINT64_C(1) << unit);
-        purged += tail->bytes;
+        const uint64_t is_done = result.done >> i & 1;
+        super->tail_units &= ~(is_done << unit);
+        purged += is_done != 0 ? tail->bytes : 0;
+        if (is_done == 0 || super->tail_units == 0) {
+            hak_super_note_tails_locked(super); // what was refused lets others go first
+        }
     }
     hak_count(&hak_arena.tail_bytes, (size_t)0 - purged);
     return purged;
@@ -95,6 +114,9 @@ static size_t purge_tails(const struct hak_purge_age ages[HAK_ARMS], size_t limi
 // What is given back together: rows of units of a few superslabs.
 enum { SUPERS_AT_A_TIME = 8, ROWS_PER_SUPER_MAX = HAK_SUPER_UNITS / 2 };
 struct load {
+    struct hak_list link; // in hak_arena.loads
+    uint64_t number;
+    int thread; // who gives it back
     struct hak_super *supers[SUPERS_AT_A_TIME];
     uint64_t bits[SUPERS_AT_A_TIME]; // units that are to be given back
     uint64_t done[SUPERS_AT_A_TIME]; // those of them that were
@@ -102,6 +124,7 @@ struct load {
     struct hak_ranges rows;
     unsigned count;
     size_t bytes;
+    bool is_zeroed; // what was given back
 };
 
 // Take `bits` out of what is free: nobody else sees them until load_return_locked.
@@ -112,9 +135,9 @@ static void load_take_locked(struct load *load, struct hak_super *super, uint64_
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
     super->purging_units |= bits;
-    hak_count(&hak_arena.dirty_bytes, (size_t)0 - bytes);
+    hak_super_count_dirty(super, (size_t)0 - bytes);
     hak_count(&hak_arena.free_bytes, (size_t)0 - bytes);
-    hak_arena_note_gaps_locked(super);
+    hak_arena_note_units_locked(super);
     load->supers[load->count] = super;
     load->bits[load->count] = bits;
     load->done[load->count] = 0;
@@ -144,11 +167,18 @@ static void load_fill_locked(struct load *load,
         }
         load_take_locked(load, super, super_due_units(super, ages));
     }
+    if (load->count > 0) {
+        load->number = ++hak_arena.load_number;
+        load->thread = hak_os_thread_id();
+        hak_list_append(&hak_arena.loads, &load->link);
+    }
 }
 
 static void load_purge(struct load *load)
 {
-    for (uint64_t done = hak_ranges_purge(&load->rows); done != 0; done &= done - 1) {
+    const struct hak_purged result = hak_ranges_purge(&load->rows);
+    load->is_zeroed = result.is_zeroed;
+    for (uint64_t done = result.done; done != 0; done &= done - 1) {
         const unsigned i = hak_lowest_bit(done);
         const struct hak_range *row = &load->rows.ranges[i];
         const unsigned owner = load->owner[i];
@@ -159,18 +189,17 @@ static void load_purge(struct load *load)
 }
 
 // Returns the bytes that were given back.
-static size_t load_return_locked(const struct load *load) HAK_REQUIRES(&hak_arena.lock)
+static size_t load_return_locked(struct load *load) HAK_REQUIRES(&hak_arena.lock)
 {
-    // What is given back lazily may keep its content for a while.
-    const bool is_zeroed = hak_free_policy() != HAK_FREE_LAZILY;
     size_t purged = 0;
+    hak_list_remove(&load->link);
     for (unsigned i = 0; i < load->count; i++) {
         struct hak_super *super = load->supers[i];
         const uint64_t done = load->done[i];
         const uint64_t rest = load->bits[i] & ~done;
         super->purging_units &= ~load->bits[i];
         super->purged_units |= done;
-        super->written_units &= ~(is_zeroed ? done : 0);
+        super->written_units &= ~(load->is_zeroed ? done : 0);
         hak_arena_free_units_locked(super, done, false);
         if (rest != 0) { // or those that wait for longer would seem to have come just now
             hak_arena_free_units_locked(super, rest, true);
@@ -180,23 +209,77 @@ static size_t load_return_locked(const struct load *load) HAK_REQUIRES(&hak_aren
     return purged;
 }
 
-// The system calls are made without the lock: the units are taken out meanwhile.
+// Tell those who wait in hak_arena_wait_for_purges.
+static void tell_return(void)
+{
+    hak_add_relaxed(&hak_arena.returns, 1);
+    if (hak_load_relaxed(&hak_arena.waiters) != 0) {
+        hak_os_wake(&hak_arena.returns);
+    }
+}
+
+// Is another thread giving back one of the loads up to that number? This one is in the middle of giving back one of its
+// own when a signal's handler calls.
+static bool is_under_way_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock)
+{
+    const int thread = hak_os_thread_id();
+    for (struct hak_list *link = hak_arena.loads.next; link != &hak_arena.loads;
+         link = link->next) {
+        const struct load *load = HAK_LIST_ITEM(link, struct load, link);
+        if (load->number > number) {
+            break; // they are in order
+        }
+        if (load->thread != thread) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Who gives back holds no lock, and comes back when the kernel lets it. A time without end would only be one that ended in
+// the middle of it: a thread of a vfork child that was killed.
+enum { PURGE_WAIT_MS = 10, PURGE_WAITS_MAX = 500 };
+
+void hak_arena_wait_for_purges(void)
+{
+    hak_lock_take(&hak_arena.lock);
+    const uint64_t number = hak_arena.load_number;
+    for (unsigned waits = 0; waits < PURGE_WAITS_MAX && is_under_way_locked(number); waits++) {
+        const uint32_t seen = hak_load_relaxed(&hak_arena.returns);
+        hak_lock_drop(&hak_arena.lock);
+        hak_add_relaxed(&hak_arena.waiters, 1);
+        hak_os_wait(&hak_arena.returns, seen, PURGE_WAIT_MS);
+        hak_sub_relaxed(&hak_arena.waiters, 1);
+        hak_lock_take(&hak_arena.lock);
+    }
+    hak_lock_drop(&hak_arena.lock);
+}
+
+// The system calls are made without the lock: the units are taken out meanwhile. Returns the bytes that were given back.
+static size_t purge_load(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
+{
+    struct load load;
+    hak_lock_take(&hak_arena.lock);
+    load_fill_locked(&load, ages, limit);
+    hak_lock_drop(&hak_arena.lock);
+    if (load.count == 0) {
+        return 0;
+    }
+    load_purge(&load);
+    hak_lock_take(&hak_arena.lock);
+    const size_t purged = load_return_locked(&load);
+    hak_store_relaxed(&hak_arena.is_locked, purged == 0);
+    hak_lock_drop(&hak_arena.lock);
+    tell_return();
+    return purged;
+}
+
 static size_t purge_units(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
 {
     size_t purged = 0;
-    struct load load;
     size_t latest;
     do {
-        hak_lock_take(&hak_arena.lock);
-        load_fill_locked(&load, ages, limit - purged);
-        hak_lock_drop(&hak_arena.lock);
-        load_purge(&load);
-        hak_lock_take(&hak_arena.lock);
-        latest = load_return_locked(&load);
-        if (load.count > 0) {
-            hak_store_relaxed(&hak_arena.is_locked, latest == 0);
-        }
-        hak_lock_drop(&hak_arena.lock);
+        latest = purge_load(ages, limit - purged);
         purged += latest;
         // None: there are no more, or they are locked in memory, and trying again would not end.
     } while (latest > 0 && purged < limit);
@@ -217,16 +300,9 @@ size_t hak_arena_purge(struct hak_purge_age age, size_t limit)
 
 void hak_arena_waiting(size_t bytes[HAK_ARMS])
 {
-    bytes[0] = 0;
-    bytes[1] = 0;
-    hak_lock_take(&hak_arena.lock);
-    for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
-        const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        if (!super->is_lone) {
-            bytes[hak_super_group(super)] += hak_count_bits(super->dirty_units) * HAK_UNIT_BYTES;
-        }
+    for (unsigned group = 0; group < HAK_ARMS; group++) {
+        bytes[group] = hak_load_relaxed(&hak_arena.waiting_bytes[group]);
     }
-    hak_lock_drop(&hak_arena.lock);
 }
 
 void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock)
@@ -234,6 +310,8 @@ void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock)
     if (hak_arena.all.next == NULL) {
         return; // nothing was allocated yet
     }
+    hak_list_start(&hak_arena.loads);
+    hak_store_relaxed(&hak_arena.waiters, 0);
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
         if (!super->is_lone && super->purging_units != 0) {
@@ -243,37 +321,40 @@ void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock)
     }
 }
 
-static void super_unmap_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+// False when the kernel refuses: then it is the last to be tried again.
+static bool super_unmap_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t dirty = hak_count_bits(super->dirty_units) * HAK_UNIT_BYTES;
     hak_map_publish(super->base, HAK_SUPER_BYTES, NULL);
     if (!hak_map_give(super->base, HAK_SUPER_BYTES)) {
         hak_map_publish(super->base, HAK_SUPER_BYTES, super);
-        return;
+        hak_list_remove(&super->whole_link);
+        hak_list_append(&hak_arena.whole, &super->whole_link);
+        return false;
     }
-    hak_count(&hak_arena.dirty_bytes, (size_t)0 - dirty);
+    hak_super_count_dirty(super, (size_t)0 - dirty);
     hak_count(&hak_arena.free_bytes, (size_t)0 - HAK_SUPER_BYTES);
     hak_count(&hak_arena.super_bytes, (size_t)0 - HAK_SUPER_BYTES);
     hak_list_remove(&super->all_link);
     super->free_units = 0;
     super->dirty_units = 0;
-    hak_arena_note_gaps_locked(super);
+    hak_arena_note_units_locked(super);
     super->base = (char *)hak_arena.spare_supers;
     hak_arena.spare_supers = super;
+    return true;
 }
 
+// One superslab a turn: others may wait for the lock.
 size_t hak_arena_trim(void)
 {
+    size_t gone = 0;
     hak_lock_take(&hak_arena.lock);
-    const size_t before = hak_load_relaxed(&hak_arena.super_bytes);
-    for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all;) {
-        struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        link = link->next;
-        if (!super->is_lone && super->free_units == ~UINT64_C(0)) {
-            super_unmap_locked(super);
-        }
+    for (size_t tries = hak_arena.whole_count; tries > 0 && hak_arena.whole_count > 0; tries--) {
+        struct hak_super *super = HAK_LIST_ITEM(hak_arena.whole.next, struct hak_super, whole_link);
+        HAK_LOOK();
+        gone += super_unmap_locked(super) ? HAK_SUPER_BYTES : 0;
+        hak_lock_pass(&hak_arena.lock);
     }
-    const size_t after = hak_load_relaxed(&hak_arena.super_bytes);
     hak_lock_drop(&hak_arena.lock);
-    return before - after;
+    return gone;
 }

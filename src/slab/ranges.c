@@ -3,33 +3,44 @@
 
 #include "meta/size_class.h"
 
-// There is no call that gives back many ranges lazily.
-static bool go_together(void)
+// The options as they are at one moment: each may change at any time.
+struct way {
+    bool is_lazy;
+    bool is_together; // there is no call that gives back many ranges lazily
+};
+
+static struct way way_now(void)
 {
-    return hak_free_policy() != HAK_FREE_LAZILY &&
-           hak_load_relaxed(&hak_options.batch_madvise) != 0;
+    const bool is_lazy = hak_free_policy() == HAK_FREE_LAZILY;
+    return (struct way){is_lazy, !is_lazy && hak_load_relaxed(&hak_options.batch_madvise) != 0};
+}
+
+static bool are_enough(const struct hak_ranges *all, struct way way)
+{
+    return all->bytes >= (way.is_together ? HAK_UNIT_BYTES : 1);
 }
 
 bool hak_ranges_are_enough(const struct hak_ranges *all)
 {
-    return all->bytes >= (go_together() ? HAK_UNIT_BYTES : 1);
+    return are_enough(all, way_now());
 }
 
-uint64_t hak_ranges_purge(const struct hak_ranges *all)
+struct hak_purged hak_ranges_purge(const struct hak_ranges *all)
 {
-    if (!hak_ranges_are_enough(all)) {
-        return 0;
+    const struct way way = way_now();
+    struct hak_purged purged = {.is_tried = are_enough(all, way), .is_zeroed = !way.is_lazy};
+    if (!purged.is_tried) {
+        return purged;
     }
-    if (go_together()) {
-        return hak_os_purge_ranges(all->ranges, all->count);
+    if (way.is_together) {
+        purged.done = hak_os_purge_ranges(all->ranges, all->count);
+        return purged;
     }
-    const bool lazily = hak_free_policy() == HAK_FREE_LAZILY;
-    uint64_t done = 0;
     for (unsigned i = 0; i < all->count; i++) {
         const struct hak_range *range = &all->ranges[i];
-        const bool is_done = lazily ? hak_os_purge_lazily(range->start, range->bytes)
-                                    : hak_os_purge(range->start, range->bytes);
-        done |= (uint64_t)is_done << i;
+        const bool is_done = way.is_lazy ? hak_os_purge_lazily(range->start, range->bytes)
+                                         : hak_os_purge(range->start, range->bytes);
+        purged.done |= (uint64_t)is_done << i;
     }
-    return done;
+    return purged;
 }

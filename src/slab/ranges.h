@@ -39,7 +39,15 @@ HAK_INLINE void hak_ranges_add(struct hak_ranges *all, void *start, size_t bytes
 
 // Are they worth a system call? One for all of them (option batch_madvise) is not made for less than a unit.
 HAK_INTERNAL bool hak_ranges_are_enough(const struct hak_ranges *all);
-// If they are, give them back as the options free_policy and batch_madvise say. A bit for each that was.
-HAK_INTERNAL uint64_t hak_ranges_purge(const struct hak_ranges *all);
+
+// What became of them: the options may have changed since.
+struct hak_purged {
+    uint64_t done; // a bit for each range that was given back
+    bool is_tried; // they were enough
+    bool
+        is_zeroed; // what was given back reads as zero; lazily, it may keep its content for a while
+};
+// If they are enough, give them back as the options free_policy and batch_madvise say.
+HAK_INTERNAL struct hak_purged hak_ranges_purge(const struct hak_ranges *all);
 
 #endif

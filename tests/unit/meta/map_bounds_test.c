@@ -51,7 +51,8 @@ static void what_is_longer_than_the_window_is_not_looked_for(void)
     const size_t window = SUPER(hak_map.super_mask + 1);
     UNIT_CHECK(looks_of_a_refusal(window + HAK_SUPER_BYTES) < MOST_LOOKS);
     UNIT_CHECK(looks_of_a_refusal(4 * window) < MOST_LOOKS);
-    UNIT_CHECK(looks_of_a_refusal(window - SUPER(1)) < MOST_LOOKS); // behind the first, which is nobody's
+    UNIT_CHECK(looks_of_a_refusal(window - SUPER(1)) <
+               MOST_LOOKS); // behind the first, which is nobody's
     UNIT_CHECK(looks_of_a_refusal(window - SUPER(100)) < MOST_LOOKS);
 }
 

@@ -30,6 +30,38 @@ static size_t model_index(const char *start)
     return index;
 }
 
+// Who has dirty units is in a queue, by the age of its latest; who is wholly free in the list of those.
+static void check_queues(void)
+{
+    size_t dirty = 0;
+    size_t supers = 0;
+    for (unsigned i = 0; i < HAK_ARMS * HAK_DIRTY_QUEUES; i++) {
+        const struct hak_list *list = &hak_arena.dirty[0][0] + i;
+        uint64_t tick = 0;
+        for (struct hak_list *link = list->next; link != list; link = link->next) {
+            const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, dirty_link);
+            UNIT_CHECK(super->dirty_units != 0 && super->dirty_tick >= tick);
+            UNIT_EQUAL(super->dirty_queue, i % HAK_DIRTY_QUEUES);
+            UNIT_EQUAL((uintptr_t)super->base >> HAK_SUPER_LOG2 & 1, i / HAK_DIRTY_QUEUES);
+            tick = super->dirty_tick;
+            dirty += hak_count_bits(super->dirty_units) * HAK_UNIT_BYTES;
+        }
+    }
+    UNIT_EQUAL(hak_arena.waiting_bytes[0] + hak_arena.waiting_bytes[1], dirty);
+    UNIT_EQUAL(hak_arena.dirty_bytes, dirty);
+    for (struct hak_list *link = hak_arena.whole.next; link != &hak_arena.whole;
+         link = link->next) {
+        UNIT_EQUAL(HAK_LIST_ITEM(link, struct hak_super, whole_link)->free_units, ~UINT64_C(0));
+        supers++;
+    }
+    UNIT_EQUAL(hak_arena.whole_count, supers);
+    for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
+        const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
+        supers -= super->free_units == ~UINT64_C(0);
+    }
+    UNIT_EQUAL(supers, 0);
+}
+
 // What the arena says of every unit, and the sums it keeps.
 static void check_model(void)
 {
@@ -52,6 +84,7 @@ static void check_model(void)
     UNIT_EQUAL(hak_arena.super_bytes, supers * HAK_SUPER_BYTES);
     UNIT_EQUAL(hak_arena.free_bytes, is_free * HAK_UNIT_BYTES);
     UNIT_EQUAL(hak_arena.dirty_bytes, dirty * HAK_UNIT_BYTES);
+    check_queues();
 }
 
 // In huge pages the free neighbours become resident with a used unit.
@@ -182,6 +215,7 @@ static void random_steps(uint64_t seed)
     struct ht_random random = {seed};
     for (unsigned step = 0; step < 3000; step++) {
         one_random_step(&random);
+        hak_arena.tick += step % 3 == 0;
         check_model();
         if (run_count > 0) {
             check_lookup(&runs[ht_random_below(&random, run_count)], &random);

@@ -1,0 +1,135 @@
+// queues.c -- which superslab is next: to be given back from, to be unmapped, to put a run into. Everything that
+// changes one says so here, so that nobody has to look through all of them (see arena_locked.h).
+#include "base/bits.h"
+#include "meta/map.h"
+#include "slab/arena.h"
+#include "slab/arena_locked.h"
+#include "slab/gaps.h"
+
+void hak_queues_start(void)
+{
+    hak_list_start(&hak_arena.whole);
+    hak_list_start(&hak_arena.loads);
+    for (unsigned group = 0; group < HAK_ARMS; group++) {
+        hak_list_start(&hak_arena.tails[group]);
+        for (unsigned queue = 0; queue < HAK_DIRTY_QUEUES; queue++) {
+            hak_list_start(&hak_arena.dirty[group][queue]);
+        }
+    }
+}
+
+void hak_queues_add_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+{
+    hak_list_start(&super->whole_link);
+    hak_list_start(&super->dirty_link);
+    hak_list_start(&super->tail_link);
+    super->dirty_queue = HAK_DIRTY_NONE;
+}
+
+uint64_t hak_super_whole_units(const struct hak_super *super)
+{
+    if (!super->is_huge) {
+        return super->dirty_units;
+    }
+    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
+    const uint64_t whole = ((super->free_units & low) == low ? low : 0) |
+                           ((super->free_units & ~low) == ~low ? ~low : 0);
+    return super->dirty_units & whole;
+}
+
+static void dirty_append_locked(struct hak_super *super, enum hak_dirty_queue queue)
+    HAK_REQUIRES(&hak_arena.lock)
+{
+    hak_list_remove(&super->dirty_link);
+    hak_list_append(&hak_arena.dirty[hak_super_group(super)][queue], &super->dirty_link);
+    super->dirty_queue = (uint8_t)queue;
+}
+
+void hak_arena_note_dirty_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+{
+    super->dirty_tick = hak_load_relaxed(&hak_arena.tick);
+    hak_list_remove(&super->dirty_link);
+    super->dirty_queue = HAK_DIRTY_NONE;
+}
+
+// Each queue is in the order of dirty_tick, though all join it at its end: what becomes dirty now is the youngest, and
+// purge.c takes the oldest first, so that what it leaves of one is younger than what it has left of others.
+static void note_dirty_units_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+{
+    const unsigned queue = super->dirty_queue;
+    if (super->dirty_units == 0) {
+        hak_list_remove(&super->dirty_link);
+        super->dirty_queue = HAK_DIRTY_NONE;
+        return;
+    }
+    const bool has_whole = hak_super_whole_units(super) != 0;
+    if (queue == HAK_DIRTY_NONE) {
+        dirty_append_locked(super, has_whole ? HAK_DIRTY_WHOLE : HAK_DIRTY_PART);
+    } else if (queue == HAK_DIRTY_WHOLE && !has_whole) {
+        dirty_append_locked(super, HAK_DIRTY_REST); // purge.c has taken the others, of the oldest
+    } else if (queue != HAK_DIRTY_WHOLE && has_whole) {
+        // The rest of a huge page has come back while units of it were freed: a moment ago, that is now.
+        hak_arena_note_dirty_locked(super);
+        dirty_append_locked(super, HAK_DIRTY_WHOLE);
+    }
+}
+
+void hak_arena_note_units_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+{
+    const bool is_in_window = hak_map_slot(super->base) != UINT64_MAX;
+    hak_gaps_note(hak_map_slot_of(super->base), super->free_units, is_in_window);
+    const bool is_whole = super->free_units == ~UINT64_C(0);
+    if (is_whole != hak_list_is_linked(&super->whole_link)) {
+        if (is_whole) {
+            hak_list_append(&hak_arena.whole, &super->whole_link);
+            hak_arena.whole_count++;
+        } else {
+            hak_list_remove(&super->whole_link);
+            hak_arena.whole_count--;
+        }
+    }
+    note_dirty_units_locked(super);
+}
+
+void hak_super_note_tails_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+{
+    hak_list_remove(&super->tail_link);
+    if (super->tail_units != 0) {
+        super->tail_tick = hak_load_relaxed(&hak_arena.tick);
+        hak_list_append(&hak_arena.tails[hak_super_group(super)], &super->tail_link);
+    }
+}
+
+static struct hak_super *run_last_unit(const struct hak_slab *run, uint64_t *bit)
+{
+    char *last = run->base + (run->units - 1U) * HAK_UNIT_BYTES;
+    struct hak_super *super = hak_map_super(last);
+    *bit = UINT64_C(1) << ((size_t)(last - super->base) >> HAK_UNIT_LOG2);
+    return super;
+}
+
+void hak_run_note_tail_locked(const struct hak_slab *run, bool is_used)
+    HAK_REQUIRES(&hak_arena.lock)
+{
+    uint64_t bit;
+    struct hak_super *super = run_last_unit(run, &bit);
+    const size_t rest = hak_run_tail_bytes(run);
+    if (rest > run->bytes / 8 && (is_used || (super->written_units & bit) != 0)) {
+        super->tail_units |= bit;
+        hak_count(&hak_arena.tail_bytes, rest);
+        hak_super_note_tails_locked(super);
+    }
+}
+
+void hak_run_forget_tail_locked(const struct hak_slab *run) HAK_REQUIRES(&hak_arena.lock)
+{
+    uint64_t bit;
+    struct hak_super *super = run_last_unit(run, &bit);
+    if ((super->tail_units & bit) != 0) {
+        super->tail_units &= ~bit;
+        hak_count(&hak_arena.tail_bytes, (size_t)0 - hak_run_tail_bytes(run));
+        if (super->tail_units == 0) {
+            hak_list_remove(&super->tail_link);
+        }
+    }
+}

@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
+#include "meta/kept.h"
 #include "os/os.h"
 
 // Before the tables are there, every address leads to one entry that says "not ours".
@@ -91,7 +92,8 @@ bool hak_map_start(void)
     char *supers = units != NULL ? hak_os_map_guarded(supers_bytes) : NULL;
     if (supers == NULL) {
         if (units != NULL) {
-            hak_os_unmap((void *)units, sizeof *units << log2); // the next call tries again
+            // The next call tries again.
+            hak_kept_drop_plain((char *)units, sizeof *units << log2, false);
         }
         return false;
     }
@@ -262,14 +264,10 @@ static char *map_anywhere(size_t bytes)
     char *aligned = (char *)hak_align_up((uintptr_t)start, HAK_SUPER_BYTES);
     size_t before = (size_t)(aligned - start);
     size_t after = HAK_SUPER_BYTES - before;
-    if (before > 0) {
-        hak_os_unmap(start, before);
-    }
-    if (after > 0) {
-        hak_os_unmap(aligned + bytes, after);
-    }
+    hak_kept_drop_plain(start, before, false);
+    hak_kept_drop_plain(aligned + bytes, after, false);
     if (slot_find(hak_map_slot_of(aligned), false) != hak_map_slot_of(aligned)) {
-        hak_os_unmap(aligned, bytes);
+        hak_kept_drop_plain(aligned, bytes, false);
         return NULL;
     }
     return aligned;
@@ -277,22 +275,26 @@ static char *map_anywhere(size_t bytes)
 
 char *hak_map_take(size_t bytes)
 {
+    char *start = hak_kept_take(bytes);
+    if (start != NULL) {
+        return start;
+    }
     bool is_refused;
-    char *start = map_in_window(bytes, &is_refused);
+    start = map_in_window(bytes, &is_refused);
     if (start == NULL && !is_refused) {
         start = map_anywhere(bytes);
     }
     if (start == NULL) {
         return NULL;
     }
+    slots_set(hak_map_slot_of(start), slots_kept(start, bytes), true);
     if (!map_commit(hak_map_slot_of(start), slots_kept(start, bytes))) {
-        hak_os_unmap(start, bytes);
+        hak_map_drop(start, bytes);
         return NULL;
     }
     if (hak_map_slot(start) == UINT64_MAX) {
         hak_store_relaxed(&hak_map.covered_units, 0);
     }
-    slots_set(hak_map_slot_of(start), slots_kept(start, bytes), true);
     return start;
 }
 
@@ -307,7 +309,13 @@ bool hak_map_give(char *start, size_t bytes)
         return false;
     }
     hak_map_forget(start, bytes);
+    hak_kept_retry(1);
     return true;
+}
+
+void hak_map_drop(char *start, size_t bytes)
+{
+    hak_kept_drop_plain(start, bytes, true);
 }
 
 bool hak_map_resize(char *start, size_t old_bytes, size_t bytes)

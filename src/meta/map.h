@@ -145,6 +145,8 @@ HAK_INLINE struct hak_super *hak_map_super(const void *p)
 HAK_INTERNAL char *hak_map_take(size_t bytes);
 // Unmap them and free the slots. False (nothing changed) when the kernel refuses.
 HAK_INTERNAL bool hak_map_give(char *start, size_t bytes);
+// The same, now or, when the kernel refuses, later (kept.h): they are the caller's no longer.
+HAK_INTERNAL void hak_map_drop(char *start, size_t bytes);
 // Free the slots of a mapping whose pages have moved elsewhere: its addresses are gone already.
 HAK_INTERNAL void hak_map_forget(char *start, size_t bytes);
 // Keep the slots of a published mapping that grows or shrinks in place, and no others. False when

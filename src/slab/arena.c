@@ -86,11 +86,11 @@ static uint64_t arena_grow_locked(unsigned units) HAK_REQUIRES(&hak_arena.lock)
         return UINT64_MAX;
     }
     if (hak_harden_has_tags() && !hak_tags_map(base, bytes)) {
-        hak_map_give(base, bytes);
+        hak_map_drop(base, bytes);
         return UINT64_MAX;
     }
     if (count > 1 && hak_map_slot(base) == UINT64_MAX) {
-        hak_map_give(base, bytes); // outside our window only one at a time is known by its start
+        hak_map_drop(base, bytes); // outside our window only one at a time is known by its start
         return UINT64_MAX;
     }
     if (wants_huge || hak_arena.huge_pages == HAK_HUGE_ALWAYS) {
@@ -100,7 +100,7 @@ static uint64_t arena_grow_locked(unsigned units) HAK_REQUIRES(&hak_arena.lock)
     for (size_t done = 0; done < bytes; done += HAK_SUPER_BYTES) {
         struct hak_super *super = super_descriptor_locked();
         if (super == NULL) {
-            hak_map_give(base + done, bytes - done);
+            hak_map_drop(base + done, bytes - done);
             return UINT64_MAX;
         }
         super->base = base + done;

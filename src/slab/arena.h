@@ -14,6 +14,7 @@
 
 #include "base/arms.h"
 #include "base/list.h"
+#include "meta/kept.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "slab/slab.h"
@@ -35,6 +36,7 @@ struct hak_super {
     struct hak_list whole_link; // in that of the wholly free ones
     struct hak_list dirty_link; // in a queue of those with dirty units
     struct hak_list tail_link;  // in that of those with tails
+    struct hak_kept_range kept; // lone: when the kernel has refused to take it back
     uint64_t dirty_tick;        // when a unit last became dirty
     uint64_t tail_tick;         // when one did, or a tail was noted
     uint8_t dirty_queue;        // enum hak_dirty_queue: the one that dirty_link is in

@@ -1,6 +1,7 @@
 // lone.c -- a large block in a mapping of its own (see arena.h).
 #include "base/bits.h"
 #include "base/check.h"
+#include "meta/kept.h"
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/os.h"
@@ -32,6 +33,13 @@ static void lone_spare_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.l
     hak_arena.spare_lones = super;
 }
 
+// Its addresses have gone.
+static void lone_kept_ended(struct hak_kept_range *range)
+{
+    hak_lock_is_held(&hak_arena.lock);
+    lone_spare_locked(HAK_LIST_ITEM(range, struct hak_super, kept));
+}
+
 // Map with room to align beyond superslab size, and give the ends back.
 static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena.lock)
 {
@@ -44,19 +52,14 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
         return NULL;
     }
     if (hak_map_slot(start) == UINT64_MAX) {
-        hak_map_give(start, own + alignment); // known by its start alone, which has to go
+        hak_map_drop(start, own + alignment); // known by its start alone, which has to go
         return NULL;
     }
     char *aligned = (char *)hak_align_up((uintptr_t)start, alignment);
     char *end = start + own + alignment;
-    if (aligned > start && !hak_map_give(start, (size_t)(aligned - start))) {
-        hak_map_give(start, own + alignment);
-        return NULL;
-    }
-    hak_map_give(aligned + own, (size_t)(end - aligned - (ptrdiff_t)own));
-    if (own > bytes) {
-        hak_os_unmap(aligned + bytes, own - bytes);
-    }
+    hak_map_drop(start, (size_t)(aligned - start));
+    hak_map_drop(aligned + own, (size_t)(end - aligned - (ptrdiff_t)own));
+    hak_kept_drop_plain(aligned + bytes, own - bytes, false);
     return aligned;
 }
 
@@ -204,13 +207,9 @@ void hak_arena_unmap(struct hak_slab *lone)
     lone->state = HAK_SLAB_NONE;
     hak_list_remove(&super->all_link);
     hak_count(&hak_arena.lone_bytes, (size_t)0 - super->mapped_bytes);
-    if (hak_map_give(super->base, super->mapped_bytes)) {
-        lone_spare_locked(super);
-    } else {
-        // Out of mappings (max_map_count): splitting one is refused. The pages at least can
-        // go; the addresses stay ours and their slots in use.
-        hak_os_purge(super->base, super->mapped_bytes);
-    }
+    super->kept = (struct hak_kept_range){
+        .has_slots = true, .is_clean = !hak_arena_is_guarded(lone), .ended = lone_kept_ended};
+    hak_kept_drop(super->base, super->mapped_bytes, &super->kept);
     hak_lock_drop(&hak_arena.lock);
 }
 
@@ -238,7 +237,7 @@ static bool lone_move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES
         return false;
     }
     if (hak_os_remap(old_start, old_bytes, bytes, start) == NULL) {
-        hak_map_give(start, bytes); // also when nothing is mapped there any more
+        hak_map_drop(start, bytes); // also when nothing is mapped there any more
         return false;
     }
     lone_hide_locked(super);

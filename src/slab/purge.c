@@ -355,6 +355,10 @@ size_t hak_arena_trim(void)
         gone += super_unmap_locked(super) ? HAK_SUPER_BYTES : 0;
         hak_lock_pass(&hak_arena.lock);
     }
+    for (size_t tries = hak_kept.count; tries > 0 && hak_kept.count > 0; tries--) {
+        gone += hak_kept_retry(1);
+        hak_lock_pass(&hak_arena.lock);
+    }
     hak_lock_drop(&hak_arena.lock);
     return gone;
 }

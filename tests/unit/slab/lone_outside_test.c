@@ -62,6 +62,25 @@ static void alignments_beyond_superslabs_are_refused(void)
     UNIT_EQUAL(hak_arena.lone_bytes, 0);
 }
 
+// It was mapped with room to align; what is cut off may be refused, and goes later.
+static void refused_ends_go_later(void)
+{
+    const uint64_t used = slots_used();
+    const size_t mapped = hak_fake.mapped_bytes;
+    hak_fake.refuse_unmap = true;
+    struct hak_slab *lone = map(SUPER(3), 1);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(4));
+    UNIT_CHECK(hak_arena_map(HAK_MIB(5), HAK_MIB(32)) ==
+               NULL); // outside, so that it is dropped again
+    hak_fake.refuse_unmap = false;
+    hak_arena_trim();
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(3));
+    memset(lone->base, 1, SUPER(3));
+    hak_arena_unmap(lone);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
+    UNIT_EQUAL(slots_used(), used);
+}
+
 int main(void)
 {
     if (HAK_TSAN) {
@@ -75,5 +94,6 @@ int main(void)
     it_keeps_one_slot_and_all_its_bytes();
     all_its_addresses_are_known();
     alignments_beyond_superslabs_are_refused();
+    refused_ends_go_later();
     return 0;
 }

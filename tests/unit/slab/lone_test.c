@@ -123,14 +123,97 @@ static void a_refused_unmap_keeps_the_addresses(void)
     memset(base, 3, SUPER(2));
     hak_fake.refuse_unmap = true;
     hak_arena_unmap(lone);
-    hak_fake.refuse_unmap = false;
     UNIT_CHECK(slot_used(base) && slot_used(base + HAK_SUPER_BYTES));
     UNIT_CHECK(hak_slab_of(base) == NULL);
     UNIT_EQUAL(hak_arena.lone_bytes, 0);
     UNIT_EQUAL(base[0], 0);
+    // They serve who asks for as many, and for zeros.
+    struct hak_slab *longer = map(SUPER(3), 1);
+    UNIT_CHECK(longer->base != base);
+    const size_t maps = hak_fake.maps;
+    struct hak_slab *other = map(SUPER(2), 1);
+    UNIT_CHECK(other->base == base && base[SUPER(2) - 1] == 0);
+    UNIT_EQUAL(hak_fake.maps, maps);
+    check_known(other);
+    hak_fake.refuse_unmap = false;
+    hak_arena_unmap(other);
+    hak_arena_unmap(longer);
+}
+
+// Pages that were locked in memory are still there, and guards cannot be touched: those serve nobody.
+static void what_is_not_clean_serves_nobody(void)
+{
+    struct hak_slab *lone = map(SUPER(2), 1);
+    char *base = lone->base;
+    memset(base, 3, SUPER(2));
+    const size_t page = hak_os_page_bytes();
+    struct hak_slab *guarded = page < HAK_UNIT_BYTES ? hak_arena_map_guarded(HAK_KIB(64), 1) : NULL;
+    hak_fake.refuse_unmap = true;
+    hak_fake.refuse_purge = true;
+    hak_arena_unmap(lone);
+    hak_fake.refuse_purge = false;
     struct hak_slab *other = map(SUPER(2), 1);
     UNIT_CHECK(other->base != base);
+    if (guarded != NULL) {
+        hak_arena_unmap(guarded);
+        struct hak_slab *small = map(HAK_UNIT_BYTES + HAK_KIB(64) + page, 1);
+        memset(small->base, 1, small->bytes);
+        hak_fake.refuse_unmap = false;
+        hak_arena_unmap(small);
+    }
+    hak_fake.refuse_unmap = false;
     hak_arena_unmap(other);
+    hak_arena_trim();
+    UNIT_EQUAL(hak_kept.count, 0);
+}
+
+// What was refused goes when the kernel is willing again: with the next ones, or all of it with a trim.
+static void what_was_refused_goes_later(void)
+{
+    enum { LONES = 100 };
+    struct hak_slab *lones[LONES];
+    const size_t mapped = hak_fake.mapped_bytes;
+    for (unsigned trims = 0; trims < 2; trims++) {
+        for (unsigned i = 0; i < LONES; i++) {
+            lones[i] = map(SUPER(2) + i * HAK_UNIT_BYTES, 1);
+        }
+        hak_fake.refuse_unmap = true;
+        for (unsigned i = 1; i < LONES; i += 2) {
+            hak_arena_unmap(lones[i]);
+        }
+        hak_fake.refuse_unmap = false;
+        UNIT_EQUAL(hak_kept.count, LONES / 2);
+        size_t unmaps = hak_fake.unmaps;
+        hak_arena_unmap(lones[0]);
+        UNIT_CHECK(hak_fake.unmaps - unmaps <= 4); // not all at once: somebody waits
+        UNIT_CHECK(hak_kept.count < LONES / 2);
+        if (trims != 0) {
+            UNIT_CHECK(hak_arena_trim() > 0);
+            UNIT_EQUAL(hak_kept.count, 0);
+        }
+        for (unsigned i = 2; i < LONES; i += 2) {
+            hak_arena_unmap(lones[i]);
+        }
+        UNIT_EQUAL(hak_kept.count, 0);
+        UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
+    }
+}
+
+static void refused_ends_of_aligned_ones_go_later(void)
+{
+    const size_t mapped = hak_fake.mapped_bytes;
+    hak_map.next_slot = 1001; // no multiple of its alignment
+    hak_fake.refuse_unmap = true;
+    struct hak_slab *lone = map(HAK_MIB(5), HAK_MIB(64));
+    hak_fake.refuse_unmap = false;
+    UNIT_CHECK(hak_kept.count > 0);
+    memset(lone->base, 1, HAK_MIB(5));
+    check_known(lone);
+    hak_arena_trim();
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped + HAK_MIB(5));
+    UNIT_EQUAL(lone->base[HAK_MIB(5) - 1], 1);
+    hak_arena_unmap(lone);
+    UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
 }
 
 int main(void)
@@ -145,5 +228,8 @@ int main(void)
     moves_when_there_is_no_room();
     refusals_change_nothing();
     a_refused_unmap_keeps_the_addresses();
+    what_is_not_clean_serves_nobody();
+    what_was_refused_goes_later();
+    refused_ends_of_aligned_ones_go_later();
     return 0;
 }

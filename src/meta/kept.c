@@ -1,0 +1,120 @@
+// kept.c -- see kept.h.
+#include "meta/kept.h"
+
+#include "base/check.h"
+#include "meta/map.h"
+#include "meta/pool.h"
+#include "os/os.h"
+
+enum { RESERVE = 16, RETRIES = 2, LOOKS = 16 };
+
+struct hak_kept hak_kept;
+static struct hak_kept_range reserve[RESERVE];
+
+static void range_ended(struct hak_kept_range *range)
+{
+    range->start = NULL;
+    if (range < reserve || range >= reserve + RESERVE) {
+        hak_pool_give(range, sizeof *range);
+    }
+}
+
+static struct hak_kept_range *range_make(bool has_slots)
+{
+    struct hak_kept_range *range = hak_pool_take(sizeof *range);
+    for (unsigned i = 0; i < RESERVE && range == NULL; i++) {
+        range = reserve[i].start == NULL ? &reserve[i] : NULL;
+    }
+    if (range != NULL) {
+        *range =
+            (struct hak_kept_range){.has_slots = has_slots, .is_clean = true, .ended = range_ended};
+    }
+    return range;
+}
+
+static void remove_range(struct hak_kept_range *range)
+{
+    hak_list_remove(&range->link);
+    hak_kept.count--;
+    range->ended(range);
+}
+
+static void keep(char *start, size_t bytes, struct hak_kept_range *range)
+{
+    const bool is_purged = hak_os_purge(start, bytes);
+    if (range == NULL) {
+        return;
+    }
+    if (hak_kept.ranges.next == NULL) {
+        hak_list_start(&hak_kept.ranges);
+    }
+    range->start = start;
+    range->bytes = bytes;
+    range->is_clean &= is_purged;
+    hak_list_append(&hak_kept.ranges, &range->link);
+    hak_kept.count++;
+}
+
+void hak_kept_drop(char *start, size_t bytes, struct hak_kept_range *range)
+{
+    if (!hak_os_unmap(start, bytes)) {
+        keep(start, bytes, range);
+        return;
+    }
+    if (range->has_slots) {
+        hak_map_forget(start, bytes);
+    }
+    range->ended(range);
+    hak_kept_retry(RETRIES);
+}
+
+void hak_kept_drop_plain(char *start, size_t bytes, bool has_slots)
+{
+    if (bytes == 0) {
+        return;
+    }
+    if (!hak_os_unmap(start, bytes)) {
+        keep(start, bytes, range_make(has_slots));
+        return;
+    }
+    if (has_slots) {
+        hak_map_forget(start, bytes);
+    }
+    hak_kept_retry(RETRIES);
+}
+
+size_t hak_kept_retry(size_t tries)
+{
+    size_t gone = 0;
+    for (; tries > 0 && hak_kept.count > 0; tries--) {
+        struct hak_kept_range *range =
+            HAK_LIST_ITEM(hak_kept.ranges.next, struct hak_kept_range, link);
+        HAK_LOOK();
+        if (!hak_os_unmap(range->start, range->bytes)) {
+            hak_list_remove(&range->link);
+            hak_list_append(&hak_kept.ranges, &range->link);
+            continue;
+        }
+        gone += range->bytes;
+        if (range->has_slots) {
+            hak_map_forget(range->start, range->bytes);
+        }
+        remove_range(range);
+    }
+    return gone;
+}
+
+char *hak_kept_take(size_t bytes)
+{
+    struct hak_list *link = hak_kept.ranges.next;
+    for (unsigned looks = 0; looks < LOOKS && looks < hak_kept.count; looks++, link = link->next) {
+        struct hak_kept_range *range = HAK_LIST_ITEM(link, struct hak_kept_range, link);
+        HAK_LOOK();
+        if (range->bytes == bytes && range->has_slots && range->is_clean) {
+            char *start = range->start;
+            remove_range(range);
+            return start;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,46 @@
+// kept.h -- addresses that the kernel has not taken back when they were given.
+//
+// Layer     meta (may include: base, os)
+// Owns      hak_kept: the list of them.
+// Threads   the holder of the arena's lock.
+// Fails     never; see hak_kept_drop.
+//
+// A hole in a mapping makes two of one, which the kernel refuses to a process that has as many as it may have
+// (vm.max_map_count). That passes. So what was refused stays ours and its slots stay in use; its pages go at once. When
+// the kernel takes back something else, the oldest is offered again, and who asks for as many bytes gets it.
+#ifndef HAK_META_KEPT_H
+#define HAK_META_KEPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+#include "base/list.h"
+
+struct hak_kept_range {
+    struct hak_list link;
+    char *start;
+    size_t bytes;
+    bool has_slots; // of the map, which end with it
+    bool is_clean;  // plain memory that reads as zero
+    void (*ended)(struct hak_kept_range *range);
+};
+
+struct hak_kept {
+    struct hak_list ranges; // the next one to be tried first
+    size_t count;
+};
+HAK_INTERNAL extern struct hak_kept hak_kept;
+
+// Give addresses back, now or later. A range that is the caller's holds them if need be, until `ended` is called for
+// it; its `ended`, `has_slots` and `is_clean` (of plain memory) are set. Without one, its memory comes from the pool, or, when that
+// has none, from a small reserve; only beyond that the addresses are lost.
+HAK_INTERNAL void hak_kept_drop(char *start, size_t bytes, struct hak_kept_range *range);
+// The same for addresses without a range of the caller's.
+HAK_INTERNAL void hak_kept_drop_plain(char *start, size_t bytes, bool has_slots);
+// Offer so many again. Returns the bytes that went.
+HAK_INTERNAL size_t hak_kept_retry(size_t tries);
+// A range of just as many bytes, with its slots, which is no longer kept; or NULL.
+HAK_INTERNAL char *hak_kept_take(size_t bytes);
+
+#endif

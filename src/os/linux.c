@@ -169,48 +169,52 @@ bool hak_os_purge_lazily(void *start, size_t bytes)
     return counted(&hak_os_counts.purges, got == 0);
 }
 
-// True when all of it was given back. A kernel that does not know the call is not asked again.
-static bool purge_together(const struct hak_range *ranges, unsigned count)
+// Does the error say that the call will never work? Others pass: the table of files is full, or memory short.
+static bool is_lasting(long error)
 {
-    static _Atomic(bool) is_unknown;
+    return error == -ENOSYS || error == -EINVAL || error == -EPERM;
+}
+
+// Give back ranges with one call. Returns the bytes that were, or the error, negative.
+static long purge_together(const struct hak_range *ranges, unsigned count)
+{
     _Static_assert(sizeof(struct hak_range) == sizeof(struct iovec) &&
                        offsetof(struct hak_range, bytes) == offsetof(struct iovec, iov_len),
                    "what the kernel reads");
-    if (count < 2 || hak_load_relaxed(&is_unknown)) {
-        return false;
-    }
-    size_t bytes = 0;
-    for (unsigned i = 0; i < count; i++) {
-        bytes += ranges[i].bytes;
-    }
     const long self = hak_syscall(SYS_pidfd_open, hak_os_process_id(), 0, 0, 0, 0, 0);
     if (hak_call_failed(self)) {
-        hak_store_relaxed(&is_unknown, true);
-        return false;
+        return self;
     }
     const long got =
         hak_syscall(SYS_process_madvise, self, (long)ranges, count, MADV_DONTNEED, 0, 0);
     hak_syscall(SYS_close, self, 0, 0, 0, 0, 0);
-    if (hak_call_failed(got)) {
-        // Also for a first range that is locked in memory; then the calls one by one still say which.
-        hak_store_relaxed(&is_unknown, true);
-        return false;
-    }
-    if ((size_t)got != bytes) {
-        return false;
-    }
-    hak_add_relaxed(&hak_os_counts.purged_bytes, bytes);
-    return counted(&hak_os_counts.purges, true);
+    return got;
 }
 
+// A kernel that does not know the call is not asked again. It says EINVAL then, as for a first range that is locked in
+// memory: that one is refused alone, too.
 uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsigned count)
 {
-    if (purge_together(ranges, count)) {
-        return count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0);
+    static _Atomic(bool) is_unknown;
+    long got = 0;
+    if (count >= 2 && !hak_load_relaxed(&is_unknown)) {
+        size_t bytes = 0;
+        for (unsigned i = 0; i < count; i++) {
+            bytes += ranges[i].bytes;
+        }
+        got = purge_together(ranges, count);
+        if (got == (long)bytes) {
+            hak_add_relaxed(&hak_os_counts.purged_bytes, bytes);
+            counted(&hak_os_counts.purges, true);
+            return count < 64 ? (UINT64_C(1) << count) - 1 : ~UINT64_C(0);
+        }
     }
     uint64_t done = 0;
     for (unsigned i = 0; i < count; i++) {
         done |= (uint64_t)hak_os_purge(ranges[i].start, ranges[i].bytes) << i;
+    }
+    if (is_lasting(got) && (done & 1) != 0) {
+        hak_store_relaxed(&is_unknown, true);
     }
     return done;
 }

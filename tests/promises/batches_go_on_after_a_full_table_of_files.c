@@ -1,0 +1,81 @@
+// env: HAKMEM_BATCH_MADVISE=on HAKMEM_PURGER=0
+// native only
+// With option batch_madvise many ranges are given back by one system call, which needs a file for a moment. While
+// the table of files is full they go one by one, and together again when it is not.
+#include "../support/memory.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#ifndef SYS_process_madvise
+#    define SYS_process_madvise 440
+#endif
+
+enum { BLOCKS = 40, BYTES = 700 << 10 };
+
+static volatile sig_atomic_t calls;
+
+// In place of the system call, which then seems to have given back little.
+static void count_call(int signal_number)
+{
+    (void)signal_number;
+    calls++;
+}
+
+static void watch(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), // the system call's number
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_madvise, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+    signal(SIGSYS, count_call);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        HT_SKIP("no seccomp here: errno %d", errno);
+    }
+}
+
+// Calls made while each second block of some is given back.
+static int calls_of_a_trim(void)
+{
+    static char *blocks[BLOCKS];
+    const int before = calls;
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = malloc(BYTES);
+        HT_CHECK(blocks[i] != NULL, "no memory");
+        memset(blocks[i], 1, BYTES);
+    }
+    for (int i = 0; i < BLOCKS; i += 2) {
+        free(blocks[i]);
+    }
+    malloc_trim(0);
+    for (int i = 1; i < BLOCKS; i += 2) {
+        free(blocks[i]);
+    }
+    malloc_trim(0);
+    return calls - before;
+}
+
+int main(void)
+{
+    ht_start();
+    watch();
+    if (calls_of_a_trim() == 0) {
+        HT_SKIP("this kernel opens no file for a process");
+    }
+    struct rlimit limit;
+    HT_CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0, "no limit");
+    const struct rlimit none = {0, limit.rlim_max};
+    HT_CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0, "the table cannot be filled");
+    HT_CHECK(calls_of_a_trim() == 0, "it has found a file");
+    HT_CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0, "the table cannot be emptied");
+    HT_CHECK(calls_of_a_trim() > 0, "it has given up for good");
+    return 0;
+}

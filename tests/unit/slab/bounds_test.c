@@ -42,14 +42,16 @@ static void empty(void)
 
 // Each of these has a heap of so many superslabs, and returns what one operation looked at.
 
-// A block of 0.5 MiB among such, somewhere.
+// A block of 0.5 MiB among such, far behind the one before.
 static size_t looks_of_a_pair(unsigned supers)
 {
+    size_t before = 0;
     fill(supers, 8);
-    const unsigned i = run_count / 2;
-    const size_t before = hak_looks;
-    hak_arena_give(runs[i]);
-    runs[i] = take(8, 1);
+    for (unsigned i = 0; i < run_count; i += run_count - 1) {
+        before = hak_looks;
+        hak_arena_give(runs[i]);
+        runs[i] = take(8, 1);
+    }
     const size_t looks = hak_looks - before;
     empty();
     return looks;

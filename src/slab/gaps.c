@@ -45,13 +45,26 @@ bool hak_gaps_start(void)
     return nodes != NULL;
 }
 
+// A node as its place in a block: 1 would be the block's top, those below it are 2 and 3, and so on to the leaves.
+struct place {
+    struct node *block;
+    unsigned number;
+};
+
+static struct place place_of(unsigned height, uint64_t index)
+{
+    const unsigned log2 =
+        BAND_HEIGHTS - height % BAND_HEIGHTS; // so many nodes of this height in a block
+    const unsigned row = 1U << log2;
+    return (struct place){&bands[height / BAND_HEIGHTS][(index >> log2) * BLOCK_NODES],
+                          row | ((unsigned)index & (row - 1))};
+}
+
 static struct node *node_at(unsigned height, uint64_t index)
 {
     HAK_LOOK();
-    const unsigned log2 =
-        BAND_HEIGHTS - height % BAND_HEIGHTS; // so many nodes of this height in a block
-    const uint64_t in_block = (UINT64_C(1) << log2) | (index & ((UINT64_C(1) << log2) - 1));
-    return &bands[height / BAND_HEIGHTS][(index >> log2) * BLOCK_NODES + in_block];
+    const struct place place = place_of(height, index);
+    return &place.block[place.number];
 }
 
 // Units below a node.
@@ -66,33 +79,65 @@ static uint16_t most(unsigned a, unsigned b)
     return (uint16_t)(more < UINT16_MAX ? more : UINT16_MAX);
 }
 
-// The node above two that have `units` below them each.
-static struct node joined(const struct node *left, const struct node *right, unsigned units)
+// The node above two, `left` and the one behind it. False when it stays as it was.
+static bool join_insides(struct node *node, const struct node *left)
 {
-    const unsigned middle = left->tail != 0 ? left->tail + right->head : 0U;
-    return (struct node){
-        .inside = left->inside > right->inside ? left->inside : right->inside,
-        .start = left->start > right->start ? left->start : right->start,
-        .head = left->head == units ? most(units + right->head, 0) : left->head,
-        .tail = right->tail == units ? most(units + left->tail, 0) : right->tail,
-        .longest = most(middle, left->longest > right->longest ? left->longest : right->longest),
-    };
+    const struct node *right = left + 1;
+    const uint8_t inside = left->inside > right->inside ? left->inside : right->inside;
+    const uint8_t start = left->start > right->start ? left->start : right->start;
+    const bool is_new = inside != node->inside || start != node->start;
+    node->inside = inside;
+    node->start = start;
+    return is_new;
 }
 
-// The nodes above that one of `slot`, up to the first that stays as it was.
-static void climb(uint64_t slot, unsigned height)
+// The same of long rows. The two have `units` below them each.
+static bool join_rows(struct node *node, const struct node *left, unsigned units)
 {
-    for (unsigned above = height + 1; above <= top; above++) {
-        const uint64_t index = slot >> above;
-        const struct node now = joined(
-            node_at(above - 1, 2 * index), node_at(above - 1, 2 * index + 1), span(above - 1));
-        struct node *node = node_at(above, index);
-        if (now.inside == node->inside && now.start == node->start && now.head == node->head &&
-            now.tail == node->tail && now.longest == node->longest) {
-            return;
-        }
-        *node = now;
+    const struct node *right = left + 1;
+    const unsigned middle = left->tail != 0 ? left->tail + right->head : 0U;
+    const unsigned longest = left->longest > right->longest ? left->longest : right->longest;
+    const struct node now = {
+        .head = left->head == units ? most(units + right->head, 0) : left->head,
+        .tail = right->tail == units ? most(units + left->tail, 0) : right->tail,
+        .longest = most(middle, longest),
+    };
+    const bool is_new =
+        now.head != node->head || now.tail != node->tail || now.longest != node->longest;
+    node->head = now.head;
+    node->tail = now.tail;
+    node->longest = now.longest;
+    return is_new;
+}
+
+// The nodes above that one of `slot`, up to the first that stays as it was: their long rows, or all else.
+HAK_INLINE void climb(uint64_t slot, unsigned height, bool rows)
+{
+    bool is_new = true;
+    while (height < top && is_new) {
+        const struct place place = place_of(height, slot >> height);
+        unsigned number = place.number;
+        do {
+            const struct node *left = &place.block[number & ~1U];
+            number >>= 1;
+            struct node *node =
+                number > 1 ? &place.block[number] : node_at(height + 1, slot >> (height + 1));
+            is_new = rows ? join_rows(node, left, span(height)) : join_insides(node, left);
+            height++;
+            HAK_LOOK();
+        } while (is_new && number > 1 && height < top);
     }
+}
+
+static void climb_insides(uint64_t slot, unsigned height)
+{
+    climb(slot, height, false);
+}
+
+// Most changes are in the middle of a superslab.
+static void climb_rows(uint64_t slot, unsigned height)
+{
+    climb(slot, height, true);
 }
 
 static void reach(uint64_t slot)
@@ -105,7 +150,8 @@ static void reach(uint64_t slot)
         top++;
     }
     if (top > top_before) {
-        climb(before, top_before);
+        climb_insides(before, top_before);
+        climb_rows(before, top_before);
     }
 }
 
@@ -140,14 +186,21 @@ void hak_gaps_note(uint64_t slot, uint64_t free_units, bool joins)
     const unsigned head = used != 0 ? hak_lowest_bit(used) : HAK_SUPER_UNITS;
     const unsigned tail = used != 0 ? HAK_SUPER_UNITS - 1 - hak_highest_bit(used) : HAK_SUPER_UNITS;
     reach(slot);
-    *node_at(0, slot) = (struct node){
+    struct node *leaf = node_at(0, slot);
+    const struct node before = *leaf;
+    *leaf = (struct node){
         .inside = (uint8_t)longest_row(free_units),
         .start = (uint8_t)head,
         .head = (uint16_t)(joins ? head : 0),
         .tail = (uint16_t)(joins ? tail : 0),
         .longest = (uint16_t)(joins ? tail : 0),
     };
-    climb(slot, 0);
+    if (leaf->inside != before.inside || leaf->start != before.start) {
+        climb_insides(slot, 0);
+    }
+    if (leaf->head != before.head || leaf->tail != before.tail) {
+        climb_rows(slot, 0);
+    }
 }
 
 // A way through the tree from left to right: over all superslabs from a slot on, in nodes as large as can be.
@@ -173,25 +226,39 @@ static bool walk_next(struct walk *walk)
     return walk->height < top;
 }
 
-static unsigned row_of(const struct walk *walk, bool at_start)
+static unsigned row_of(const struct node *node, bool at_start)
 {
-    const struct node *node = node_at(walk->height, walk->index);
+    HAK_LOOK();
     return at_start ? node->start : node->inside;
+}
+
+// The first superslab below that node that has such a row, where there is one.
+static uint64_t leaf_below(struct walk walk, unsigned units, bool at_start)
+{
+    while (walk.height > 0) {
+        const struct place place = place_of(walk.height - 1, 2 * walk.index);
+        unsigned number = place.number;
+        for (;;) {
+            number += row_of(&place.block[number], at_start) < units;
+            walk.height--;
+            walk.index = 2 * walk.index + (number & 1);
+            if (number >= BLOCK_NODES / 2) {
+                break; // a leaf of the block
+            }
+            number *= 2;
+        }
+    }
+    return walk.index;
 }
 
 static uint64_t find(uint64_t slot, unsigned units, bool at_start)
 {
     struct walk walk;
     bool is_there = walk_begin(&walk, slot);
-    while (is_there && row_of(&walk, at_start) < units) {
+    while (is_there && row_of(node_at(walk.height, walk.index), at_start) < units) {
         is_there = walk_next(&walk);
     }
-    while (is_there && walk.height > 0) {
-        walk.height--;
-        walk.index *= 2;
-        walk.index += row_of(&walk, at_start) < units;
-    }
-    return is_there ? walk.index : UINT64_MAX;
+    return is_there ? leaf_below(walk, units, at_start) : UINT64_MAX;
 }
 
 uint64_t hak_gaps_find_inside(uint64_t slot, unsigned units)

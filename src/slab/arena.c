@@ -24,7 +24,6 @@ struct hak_arena hak_arena;
 bool hak_arena_start(void)
 {
     hak_list_start(&hak_arena.all);
-    hak_list_start(&hak_arena.outside);
     hak_queues_start();
     return hak_gaps_start();
 }

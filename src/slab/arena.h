@@ -31,7 +31,6 @@ struct hak_super {
     uint64_t purged_units;      // free units that were given back and not used since (arena lock)
     uint64_t tail_units;        // last units of runs in use that may be resident behind the user's
                                 // bytes                                   (arena lock)
-    struct hak_list link;       // lone: in the list of those outside; spare: not linked
     struct hak_list all_link;   // in the arena's list of everything
     struct hak_list whole_link; // in that of the wholly free ones
     struct hak_list dirty_link; // in a queue of those with dirty units
@@ -72,7 +71,6 @@ struct hak_arena {
     struct hak_list tails[HAK_ARMS]; // superslabs with tails, in the order of tail_tick
     struct hak_list loads;           // what is being given back without the lock (purge.c)
     uint64_t load_number;            // of the latest of these
-    struct hak_list outside;         // lone mappings that the map knows the start of only
     struct hak_super *spare_supers;  // descriptors to use again, linked by `base`
     struct hak_super *spare_lones;
     _Atomic(size_t) super_bytes;             // of superslabs mapped

@@ -36,6 +36,12 @@ HAK_INLINE unsigned hak_super_group(const struct hak_super *super)
     return (unsigned)((uintptr_t)super->base >> HAK_SUPER_LOG2) & 1;
 }
 
+// Mappings outside our window (outside.c). Before one is added there has to be room for it: false without memory.
+HAK_INTERNAL bool hak_outside_reserve_locked(void) HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL void hak_outside_add_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL void hak_outside_remove_locked(const struct hak_super *super)
+    HAK_REQUIRES(&hak_arena.lock);
+
 HAK_INLINE void hak_super_count_dirty(const struct hak_super *super, size_t bytes)
 {
     hak_count(&hak_arena.dirty_bytes, bytes);

@@ -78,7 +78,7 @@ static void lone_publish_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena
 {
     hak_map_publish(super->base, super->mapped_bytes, super);
     if (hak_map_slot(super->base) == UINT64_MAX) {
-        hak_list_push(&hak_arena.outside, &super->link);
+        hak_outside_add_locked(super);
     }
 }
 
@@ -86,20 +86,20 @@ static void lone_hide_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lo
 {
     hak_map_set_one(super->base, HAK_MAP_NOTHING);
     hak_map_publish(super->base, super->mapped_bytes, NULL);
-    hak_list_remove(&super->link);
+    if (hak_map_slot(super->base) == UINT64_MAX) {
+        hak_outside_remove_locked(super);
+    }
 }
 
-struct hak_super *hak_arena_find_outside(const void *p)
+// Addresses for a mapping, and room to note it, if that needs any; or NULL.
+static char *take_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena.lock)
 {
-    struct hak_super *found = NULL;
-    hak_lock_take(&hak_arena.lock);
-    struct hak_list *list = &hak_arena.outside;
-    for (struct hak_list *link = list->next; link != list && found == NULL; link = link->next) {
-        struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, link);
-        found = (uintptr_t)p - (uintptr_t)super->base < super->mapped_bytes ? super : NULL;
+    char *start = map_aligned_locked(bytes, alignment);
+    if (start != NULL && hak_map_slot(start) == UINT64_MAX && !hak_outside_reserve_locked()) {
+        hak_map_drop(start, bytes);
+        return NULL;
     }
-    hak_lock_drop(&hak_arena.lock);
-    return found;
+    return start;
 }
 
 static struct hak_slab *lone_map(size_t bytes, size_t alignment)
@@ -108,7 +108,7 @@ static struct hak_slab *lone_map(size_t bytes, size_t alignment)
     const bool may =
         hak_arena_has_room(bytes) && hak_pressure_allows(bytes) && hak_room_allows_locked(bytes);
     struct hak_super *super = may ? lone_make_locked() : NULL;
-    char *start = super != NULL ? map_aligned_locked(bytes, alignment) : NULL;
+    char *start = super != NULL ? take_locked(bytes, alignment) : NULL;
     if (start == NULL) {
         if (super != NULL) {
             lone_spare_locked(super);
@@ -123,7 +123,6 @@ static struct hak_slab *lone_map(size_t bytes, size_t alignment)
     super->made_at[0] = super->mapped_at;
     super->is_lone = true;
     hak_list_append(&hak_arena.all, &super->all_link);
-    hak_list_start(&super->link);
     hak_count(&hak_arena.lone_bytes, bytes);
     hak_arena_note_peak_locked();
     struct hak_slab *lone = &super->slabs[0];
@@ -232,7 +231,7 @@ static bool lone_move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES
 {
     char *old_start = super->base;
     const size_t old_bytes = super->mapped_bytes;
-    char *start = hak_map_take(bytes);
+    char *start = take_locked(bytes, 1);
     if (start == NULL) {
         return false;
     }

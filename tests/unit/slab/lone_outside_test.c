@@ -1,6 +1,7 @@
 // Where the kernel likes, outside our window, a mapping keeps one slot: that of its start.
 #include "lone.h"
 
+#include "base/check.h"
 #include "base/options.h"
 
 static uint64_t slots_used(void)
@@ -25,29 +26,60 @@ static void it_keeps_one_slot_and_all_its_bytes(void)
     UNIT_EQUAL(slots_used(), used);
 }
 
-// The map knows the start of each; the rest of a long one is found in a list.
+// The map knows the start of each; the rest of a long one is found by a search in order of address.
 static void all_its_addresses_are_known(void)
 {
-    struct hak_slab *lones[3];
-    for (unsigned i = 0; i < 3; i++) {
+    enum { LONES = 200, MOST_LOOKS = 20 };
+    static struct hak_slab *lones[LONES];
+    for (unsigned i = 0; i < LONES; i++) {
         lones[i] = map(SUPER(3), 1);
     }
     UNIT_CHECK(hak_arena_remap(lones[1], SUPER(2)));
     hak_fake.refuse_remap = true; // it moves
     UNIT_CHECK(hak_arena_remap(lones[2], SUPER(5)));
     hak_fake.refuse_remap = false;
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < LONES; i++) {
         for (size_t at = 0; at < lones[i]->bytes; at += HAK_UNIT_BYTES) {
+            const size_t looks = hak_looks;
             UNIT_CHECK(hak_slab_of(lones[i]->base + at) == lones[i]);
+            UNIT_CHECK(hak_looks - looks <= MOST_LOOKS);
         }
         UNIT_CHECK(hak_slab_of(lones[i]->base + lones[i]->bytes) != lones[i]);
     }
     char *base = lones[0]->base;
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < LONES; i++) {
         hak_arena_unmap(lones[i]);
     }
     UNIT_CHECK(hak_slab_of(base) == NULL && hak_slab_of(base + SUPER(2)) == NULL);
-    UNIT_CHECK(hak_list_is_empty(&hak_arena.outside));
+    UNIT_CHECK(hak_arena_find_outside(base + SUPER(2)) == NULL);
+}
+
+// The list of those that lie outside has to grow, and cannot.
+static void without_memory_for_the_list_nothing_changes(void)
+{
+    enum { LONES = 4000 };
+    static struct hak_slab *lones[LONES];
+    const size_t mapped = hak_fake.mapped_bytes;
+    const uint64_t used = slots_used();
+    unsigned count = 0;
+    while (count < LONES) {
+        hak_fake_fail_in(10, SIZE_MAX / 2); // eight hints and the mapping itself are granted
+        struct hak_slab *lone = hak_arena_map(SUPER(2), 1);
+        hak_fake.fail_times = 0;
+        if (lone == NULL) {
+            break;
+        }
+        lone->state = HAK_SLAB_LARGE;
+        lones[count++] = lone;
+    }
+    UNIT_CHECK(count > 0 && count < LONES);
+    UNIT_EQUAL(slots_used(), used + count);
+    UNIT_CHECK(hak_slab_of(lones[count - 1]->base + SUPER(2) - 1) == lones[count - 1]);
+    while (count > 0) {
+        hak_arena_unmap(lones[--count]);
+    }
+    UNIT_EQUAL(slots_used(), used);
+    UNIT_CHECK(hak_fake.mapped_bytes - mapped < HAK_MIB(16)); // descriptors
 }
 
 // With its ends cut off it would begin at another address than it is known by: refused, and
@@ -93,6 +125,7 @@ int main(void)
     hak_arena_unmap(map(SUPER(1), 1)); // what descriptors need is mapped now
     it_keeps_one_slot_and_all_its_bytes();
     all_its_addresses_are_known();
+    without_memory_for_the_list_nothing_changes();
     alignments_beyond_superslabs_are_refused();
     refused_ends_go_later();
     return 0;

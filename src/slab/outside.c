@@ -1,0 +1,78 @@
+// outside.c -- mappings of their own that lie outside our window, in order of address: the map knows the start of such a
+// one only (see arena_locked.h).
+#include <string.h>
+
+#include "base/check.h"
+#include "meta/pool.h"
+#include "slab/arena.h"
+#include "slab/arena_locked.h"
+
+enum { ROOM_LEAST = 64 };
+
+static struct hak_super **supers;
+static size_t count;
+static size_t room; // for so many
+
+bool hak_outside_reserve_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    if (count < room) {
+        return true;
+    }
+    const size_t more = room == 0 ? ROOM_LEAST : 2 * room;
+    struct hak_super **longer = hak_pool_take(more * sizeof *longer);
+    if (longer == NULL) {
+        return false;
+    }
+    if (room != 0) {
+        memcpy(longer, supers, count * sizeof *longer);
+        hak_pool_give(supers, room * sizeof *supers);
+    }
+    supers = longer;
+    room = more;
+    return true;
+}
+
+// How many begin at or before `p`.
+static size_t count_up_to(const char *p)
+{
+    size_t low = 0;
+    size_t high = count;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        HAK_LOOK();
+        if (supers[middle]->base <= p) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+void hak_outside_add_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+{
+    const size_t place = count_up_to(super->base);
+    memmove(&supers[place + 1], &supers[place], (count - place) * sizeof *supers);
+    supers[place] = super;
+    count++;
+}
+
+void hak_outside_remove_locked(const struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+{
+    const size_t behind = count_up_to(super->base);
+    memmove(&supers[behind - 1], &supers[behind], (count - behind) * sizeof *supers);
+    count--;
+}
+
+struct hak_super *hak_arena_find_outside(const void *p)
+{
+    struct hak_super *found = NULL;
+    hak_lock_take(&hak_arena.lock);
+    const size_t behind = count_up_to(p);
+    if (behind > 0 &&
+        (uintptr_t)p - (uintptr_t)supers[behind - 1]->base < supers[behind - 1]->mapped_bytes) {
+        found = supers[behind - 1];
+    }
+    hak_lock_drop(&hak_arena.lock);
+    return found;
+}

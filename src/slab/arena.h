@@ -62,6 +62,9 @@ enum hak_dirty_queue {
     HAK_DIRTY_NONE = HAK_DIRTY_QUEUES
 };
 
+// Loads that are waited for, at a time.
+enum { HAK_UNDER_WAY = 64 };
+
 struct hak_arena {
     struct hak_lock lock;
     struct hak_list all;   // superslabs and lone mappings
@@ -69,9 +72,14 @@ struct hak_arena {
     size_t whole_count;    // so many
     struct hak_list dirty[HAK_ARMS][HAK_DIRTY_QUEUES];
     struct hak_list tails[HAK_ARMS]; // superslabs with tails, in the order of tail_tick
-    struct hak_list loads;           // what is being given back without the lock (purge.c)
-    uint64_t load_number;            // of the latest of these
-    struct hak_super *spare_supers;  // descriptors to use again, linked by `base`
+    // What is being given back without the lock (purge.c): who does that for which load, or number 0. Not in the
+    // loads, which lie on their threads' stacks: a vfork child may be killed in the middle of one.
+    struct hak_under_way {
+        uint64_t number;
+        int thread;
+    } under_way[HAK_UNDER_WAY];
+    uint64_t load_number;           // of the latest load
+    struct hak_super *spare_supers; // descriptors to use again, linked by `base`
     struct hak_super *spare_lones;
     _Atomic(size_t) super_bytes;             // of superslabs mapped
     _Atomic(size_t) lone_bytes;              // of lone mappings

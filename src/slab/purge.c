@@ -114,9 +114,7 @@ static size_t purge_tails(const struct hak_purge_age ages[HAK_ARMS], size_t limi
 // What is given back together: rows of units of a few superslabs.
 enum { SUPERS_AT_A_TIME = 8, ROWS_PER_SUPER_MAX = HAK_SUPER_UNITS / 2 };
 struct load {
-    struct hak_list link; // in hak_arena.loads
     uint64_t number;
-    int thread; // who gives it back
     struct hak_super *supers[SUPERS_AT_A_TIME];
     uint64_t bits[SUPERS_AT_A_TIME]; // units that are to be given back
     uint64_t done[SUPERS_AT_A_TIME]; // those of them that were
@@ -153,6 +151,19 @@ static void load_take_locked(struct load *load, struct hak_super *super, uint64_
     load->count++;
 }
 
+// Where it says `before`, say `number`. When there is no room for one more, nobody waits for it.
+static void under_way_set_locked(uint64_t before, uint64_t number, int thread)
+    HAK_REQUIRES(&hak_arena.lock)
+{
+    for (unsigned i = 0; i < HAK_UNDER_WAY; i++) {
+        struct hak_under_way *place = &hak_arena.under_way[i];
+        if (place->number == before) {
+            *place = (struct hak_under_way){number, thread};
+            return;
+        }
+    }
+}
+
 // The oldest that are due, up to `limit` bytes.
 static void load_fill_locked(struct load *load,
                              const struct hak_purge_age ages[HAK_ARMS],
@@ -169,8 +180,7 @@ static void load_fill_locked(struct load *load,
     }
     if (load->count > 0) {
         load->number = ++hak_arena.load_number;
-        load->thread = hak_os_thread_id();
-        hak_list_append(&hak_arena.loads, &load->link);
+        under_way_set_locked(0, load->number, hak_os_thread_id());
     }
 }
 
@@ -192,7 +202,7 @@ static void load_purge(struct load *load)
 static size_t load_return_locked(struct load *load) HAK_REQUIRES(&hak_arena.lock)
 {
     size_t purged = 0;
-    hak_list_remove(&load->link);
+    under_way_set_locked(load->number, 0, 0);
     for (unsigned i = 0; i < load->count; i++) {
         struct hak_super *super = load->supers[i];
         const uint64_t done = load->done[i];
@@ -218,33 +228,37 @@ static void tell_return(void)
     }
 }
 
-// Is another thread giving back one of the loads up to that number? This one is in the middle of giving back one of its
-// own when a signal's handler calls.
-static bool is_under_way_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock)
+// The first load up to that number that another thread is giving back; 0: none. This one is in the middle of giving back
+// one of its own when a signal's handler calls.
+static uint64_t first_under_way_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock)
 {
     const int thread = hak_os_thread_id();
-    for (struct hak_list *link = hak_arena.loads.next; link != &hak_arena.loads;
-         link = link->next) {
-        const struct load *load = HAK_LIST_ITEM(link, struct load, link);
-        if (load->number > number) {
-            break; // they are in order
-        }
-        if (load->thread != thread) {
-            return true;
+    uint64_t first = 0;
+    for (unsigned i = 0; i < HAK_UNDER_WAY; i++) {
+        const struct hak_under_way *place = &hak_arena.under_way[i];
+        if (place->number - 1 < number && place->thread != thread &&
+            (first == 0 || place->number < first)) {
+            first = place->number;
         }
     }
-    return false;
+    return first;
 }
 
-// Who gives back holds no lock, and comes back when the kernel lets it. A time without end would only be one that ended in
-// the middle of it: a thread of a vfork child that was killed.
-enum { PURGE_WAIT_MS = 10, PURGE_WAITS_MAX = 500 };
+// Who gives back holds no lock, and comes back when it gets a processor. What does not come back in a minute was a
+// vfork child's that was killed: nobody waits for it again.
+enum { PURGE_WAIT_MS = 10, PURGE_WAITS_MAX = 6000 };
 
 void hak_arena_wait_for_purges(void)
 {
+    unsigned waits = 0;
+    uint64_t first;
     hak_lock_take(&hak_arena.lock);
     const uint64_t number = hak_arena.load_number;
-    for (unsigned waits = 0; waits < PURGE_WAITS_MAX && is_under_way_locked(number); waits++) {
+    while ((first = first_under_way_locked(number)) != 0) {
+        if (++waits > PURGE_WAITS_MAX) {
+            under_way_set_locked(first, 0, 0);
+            continue;
+        }
         const uint32_t seen = hak_load_relaxed(&hak_arena.returns);
         hak_lock_drop(&hak_arena.lock);
         hak_add_relaxed(&hak_arena.waiters, 1);
@@ -310,7 +324,9 @@ void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock)
     if (hak_arena.all.next == NULL) {
         return; // nothing was allocated yet
     }
-    hak_list_start(&hak_arena.loads);
+    for (unsigned i = 0; i < HAK_UNDER_WAY; i++) {
+        hak_arena.under_way[i] = (struct hak_under_way){0, 0};
+    }
     hak_store_relaxed(&hak_arena.waiters, 0);
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);

@@ -9,7 +9,6 @@
 void hak_queues_start(void)
 {
     hak_list_start(&hak_arena.whole);
-    hak_list_start(&hak_arena.loads);
     for (unsigned group = 0; group < HAK_ARMS; group++) {
         hak_list_start(&hak_arena.tails[group]);
         for (unsigned queue = 0; queue < HAK_DIRTY_QUEUES; queue++) {

@@ -273,21 +273,30 @@ static char *map_anywhere(size_t bytes)
     return aligned;
 }
 
+// Fresh addresses, and their slots.
+static char *map_fresh(size_t bytes)
+{
+    bool is_refused;
+    char *start = map_in_window(bytes, &is_refused);
+    if (start == NULL && !is_refused) {
+        start = map_anywhere(bytes);
+    }
+    if (start != NULL) {
+        slots_set(hak_map_slot_of(start), slots_kept(start, bytes), true);
+    }
+    return start;
+}
+
 char *hak_map_take(size_t bytes)
 {
     char *start = hak_kept_take(bytes);
-    if (start != NULL) {
-        return start;
-    }
-    bool is_refused;
-    start = map_in_window(bytes, &is_refused);
-    if (start == NULL && !is_refused) {
-        start = map_anywhere(bytes);
+    if (start == NULL) {
+        start = map_fresh(bytes);
     }
     if (start == NULL) {
         return NULL;
     }
-    slots_set(hak_map_slot_of(start), slots_kept(start, bytes), true);
+    // Also of kept ones: they may have been dropped because this was refused.
     if (!map_commit(hak_map_slot_of(start), slots_kept(start, bytes))) {
         hak_map_drop(start, bytes);
         return NULL;

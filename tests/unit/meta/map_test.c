@@ -142,6 +142,26 @@ static void a_refused_commit_loses_nothing(void)
     UNIT_CHECK(hak_map_give(start, HAK_SUPER_BYTES));
 }
 
+// What could be neither used nor given back is used only when its entries can be written.
+static void a_refused_commit_and_a_refused_unmap(void)
+{
+    hak_map.next_slot = 7 * PART_SLOTS;
+    hak_fake_fail_in(2, 1);
+    hak_fake.refuse_unmap = true;
+    UNIT_CHECK(hak_map_take(HAK_SUPER_BYTES) == NULL);
+    UNIT_EQUAL(slots_used(), 1);
+    const size_t commits = hak_fake.commits;
+    hak_fake_fail_in(1, 1);
+    UNIT_CHECK(hak_map_take(HAK_SUPER_BYTES) == NULL);
+    char *start = hak_map_take(HAK_SUPER_BYTES);
+    UNIT_CHECK(start == window_at(7 * PART_SLOTS));
+    UNIT_EQUAL(hak_fake.commits, commits + 2);
+    hak_map_set_one(start, HAK_MAP_NOTHING);
+    hak_fake.refuse_unmap = false;
+    UNIT_CHECK(hak_map_give(start, HAK_SUPER_BYTES));
+    UNIT_EQUAL(slots_used(), 0);
+}
+
 // A mapping never runs over the end of the table; behind it the search begins anew.
 static void the_end_of_the_window_is_not_crossed(void)
 {
@@ -233,6 +253,7 @@ int main(void)
     resizing_keeps_slots();
     mappings_across_parts_are_committed();
     a_refused_commit_loses_nothing();
+    a_refused_commit_and_a_refused_unmap();
     if (!HAK_TSAN) { // whose window lies where the kernel puts others' mappings
         the_end_of_the_window_is_not_crossed();
         entries_cover_the_window_while_all_is_in_it(true);

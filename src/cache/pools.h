@@ -8,10 +8,22 @@
 #ifndef HAK_CACHE_POOLS_H
 #define HAK_CACHE_POOLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/options.h"
 #include "meta/size_class.h"
+
+// Was a request ever served by a larger class than its own, as a pool was off or a rule wanted an alignment? Never false
+// again: the block may live for longer than what it was larger for.
+HAK_INTERNAL extern _Atomic(bool) hak_pools_went_above;
+
+HAK_INLINE void hak_pools_go_above(void)
+{
+    if (!hak_load_relaxed(&hak_pools_went_above)) {
+        hak_store_relaxed(&hak_pools_went_above, true);
+    }
+}
 
 // The class that serves what `size_class` is too good for, aligned as it is; HAK_SMALL_CLASSES: a large
 // block does.

@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/pools.h"
 #include "cache/thread.h"
 
 struct hak_sites hak_sites;
@@ -107,6 +108,7 @@ static size_t aligned_class(size_t size_class, unsigned ways)
 {
     const size_t mask = ((size_t)1 << HAK_WAYS_ALIGN_LOG2(ways)) - 1;
     while ((hak_classes[size_class].bytes & mask) != 0) {
+        hak_pools_go_above();
         size_class++; // the largest is a multiple of every alignment that a rule may ask for
     }
     return size_class;

@@ -153,16 +153,20 @@ void *hak_calloc(size_t count, size_t bytes)
     return HAK_LIKELY(block != NULL) ? memset(block, 0, total) : NULL;
 }
 
-// A block may be as large as its alignment, and twice as large as what realloc left of it; and any size
-// when the pool of its own size is off.
+// May a block of `usable` bytes have been given for so many? It may be as large as its alignment, and twice as large as what
+// realloc left of it. And one of up to a unit may be any small request's once one was ever served from above its class.
+static bool may_be_of(size_t usable, size_t bytes, size_t alignment)
+{
+    const size_t least = bytes > alignment ? bytes : alignment;
+    const bool is_large_enough = usable <= 128 || least >= usable / 2 - 8;
+    const bool is_from_above = hak_load_relaxed(&hak_pools_went_above) && usable <= HAK_UNIT_BYTES;
+    return bytes <= usable && (is_large_enough || is_from_above);
+}
+
 static void check_size(const void *block, size_t bytes, size_t alignment)
 {
     const size_t usable = hak_usable_size(block);
-    const size_t least = bytes > alignment ? bytes : alignment;
-    const bool has_pools =
-        hak_load_relaxed(&hak_options.tiny_pool) != 0 && hak_load_relaxed(&hak_options.pool) != 0;
-    if (block != NULL && usable != 0 &&
-        (bytes > usable || (has_pools && usable > 128 && least < usable / 2 - 8))) {
+    if (block != NULL && usable != 0 && !may_be_of(usable, bytes, alignment)) {
         hak_die_wrong_size(block, bytes, usable);
     }
 }

@@ -26,6 +26,7 @@
 #include "cache/cache.h"
 #include "cache/failure.h"
 #include "meta/size_class.h"
+#include "slab/arena.h"
 
 enum { HAK_GUARD_FRAMES = 16, HAK_GUARD_SLOTS = 511 };
 
@@ -43,8 +44,9 @@ struct hak_guard_call {
 
 struct hak_guard_slot {
     _Atomic(uint32_t) state; // enum hak_guard_state
-    char *block;
-    size_t bytes; // as asked for
+    bool is_open;            // free, but its page can be touched: the kernel refused to guard it
+    _Atomic(char *) block;   // the two are read by others while they may change
+    _Atomic(size_t) bytes;   // as asked for
     struct hak_guard_call allocated;
     struct hak_guard_call freed;
 };
@@ -73,12 +75,16 @@ HAK_INLINE bool hak_guard_is_due(struct hak_cache *cache)
     return true;
 }
 
-// A block, aligned as those of the class are; NULL: none.
+// A block, aligned as those of the class are, and as the request says; NULL: none.
 HAK_INTERNAL void *hak_guard_take(struct hak_request request, unsigned size_class);
 // Free it: dies with a report unless it is one in use. `site`: where the program's call returns to.
 HAK_INTERNAL void hak_guard_put(void *block, const void *site);
 // What was asked for; 0 when it is no block in use.
 HAK_INTERNAL size_t hak_guard_usable(const void *block);
+// Call `visit` with each block in use until it returns false; whether all were visited. With the arena's lock, which keeps
+// their pages as they are.
+HAK_INTERNAL bool hak_guard_visit(bool (*visit)(void *start, size_t bytes, void *argument),
+                                  void *argument) HAK_REQUIRES(&hak_arena.lock);
 
 // The slot whose block lies nearest; and what is said of a mistake: the kind, and what `offset` from the
 // block's start was touched.

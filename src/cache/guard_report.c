@@ -29,8 +29,9 @@ static void print_call(const char *what, const struct hak_guard_call *call)
 void hak_guard_report(const char *kind, const struct hak_guard_slot *slot, const char *p)
 {
     char line[LINE_BYTES];
-    const bool is_before = p < slot->block;
-    const size_t offset = (size_t)(is_before ? slot->block - p : p - slot->block);
+    const char *block = hak_load_relaxed(&slot->block);
+    const bool is_before = p < block;
+    const size_t offset = (size_t)(is_before ? block - p : p - block);
     const size_t length =
         hak_format(line,
                    sizeof line,
@@ -39,8 +40,8 @@ void hak_guard_report(const char *kind, const struct hak_guard_slot *slot, const
                    p,
                    offset,
                    is_before ? "before" : "behind",
-                   slot->block,
-                   slot->bytes);
+                   block,
+                   hak_load_relaxed(&slot->bytes));
     hak_os_print(line, length);
     print_call("allocated", &slot->allocated);
     if (slot->freed.frame_count != 0) {
@@ -98,8 +99,9 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     if (info->si_code > 0 && hak_guard_owns(p)) {
         const struct hak_guard_slot *slot = hak_guard_nearest(p);
         const bool is_live = hak_load_relaxed(&slot->state) == HAK_GUARD_LIVE;
-        const bool is_inside = p >= slot->block && p < slot->block + slot->bytes;
-        const char *kind = p < slot->block ? "underflow" : "overflow";
+        const char *block = hak_load_relaxed(&slot->block);
+        const bool is_inside = p >= block && p < block + hak_load_relaxed(&slot->bytes);
+        const char *kind = p < block ? "underflow" : "overflow";
         hak_guard_report(!is_live && is_inside ? "use after free" : kind, slot, p);
     }
     if (hak_harden_has_tags() && info->si_code == HAK_TAG_FAULT) {

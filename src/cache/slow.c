@@ -136,8 +136,13 @@ void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
     if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
         return hak_refuse(HAK_FAILURE_INJECTED, request);
     }
+    if (HAK_UNLIKELY(hak_site_has_rules())) {
+        ways = hak_site_ways(site);
+    }
     if (hak_guard_is_due(cache)) {
-        void *guarded = hak_guard_take(request, (unsigned)size_class);
+        void *guarded = hak_guard_take(
+            (struct hak_request){bytes, (size_t)1 << HAK_WAYS_ALIGN_LOG2(ways), site},
+            (unsigned)size_class);
         if (guarded != NULL) {
             return guarded;
         }
@@ -146,7 +151,6 @@ void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
         return malloc_large(cache, request, size_class);
     }
     if (HAK_UNLIKELY(hak_site_has_rules())) {
-        ways = hak_site_ways(site);
         cache = hak_site_cache(cache, &size_class, ways);
         hak_sampler_follow(cache);
         void *block = hak_cache_pop(cache, size_class); // of a companion

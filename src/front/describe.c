@@ -31,8 +31,8 @@ size_t hak_usable_size(const void *block)
 static void describe_guarded(const struct hak_guard_slot *slot, struct hak_block_info *info)
 {
     *info = (struct hak_block_info){.kind = HAK_BLOCK_SMALL,
-                                    .start = slot->block,
-                                    .bytes = slot->bytes,
+                                    .start = hak_load_relaxed(&slot->block),
+                                    .bytes = hak_load_relaxed(&slot->bytes),
                                     .is_free = hak_load_relaxed(&slot->state) != HAK_GUARD_LIVE};
 }
 

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "cache/cache.h"
 #include "cache/failure.h"
+#include "cache/guard.h"
 #include "cache/loot.h"
 #include "cache/sampler.h"
 #include "cache/thread.h"
@@ -102,7 +103,15 @@ static void add_cache(struct hak_figures *figures, struct hak_cache *cache)
     hak_waiting_in_parcels(cache, count_sent, figures);
 }
 
-static void walk_locked(struct hak_figures *figures)
+static bool add_guarded(void *start, size_t bytes, void *totals)
+{
+    (void)start;
+    ((struct hak_stats *)totals)->live_blocks++;
+    ((struct hak_stats *)totals)->live_bytes += bytes;
+    return true;
+}
+
+static void walk_locked(struct hak_figures *figures) HAK_REQUIRES(&hak_arena.lock)
 {
     if (hak_arena.all.next != NULL) { // the first allocation was made
         add_supers(figures);
@@ -113,6 +122,7 @@ static void walk_locked(struct hak_figures *figures)
     }
     add_cache(figures, &hak_orphans);
     add_cache(figures, &hak_cache_late);
+    hak_guard_visit(add_guarded, &figures->totals);
     figures->totals.metadata_bytes = hak_pool.mapped_bytes;
 }
 
@@ -163,6 +173,10 @@ static void count_all(struct hak_figures *figures)
     figures->failures = hak_load_relaxed(&hak_failures.count);
     figures->totals.mapped_bytes =
         hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+    if (hak_load_relaxed(&hak_guard.base) != NULL) { // where sampled blocks lie
+        figures->totals.mapped_bytes += HAK_SUPER_BYTES;
+        figures->peak_mapped_bytes += HAK_SUPER_BYTES;
+    }
     figures->totals.unit_free_bytes = hak_load_relaxed(&hak_arena.free_bytes);
     figures->totals.dirty_bytes = hak_load_relaxed(&hak_arena.dirty_bytes);
 }
@@ -176,6 +190,7 @@ void hak_figures_read(struct hak_figures *figures, unsigned patience_ms)
         figures->is_walked = hak_world_lock_within(patience_ms);
     }
     if (figures->is_walked) {
+        hak_lock_is_held(&hak_arena.lock);
         walk_locked(figures);
     }
     count_all(figures);

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "cache/cache.h"
+#include "cache/guard.h"
 #include "cache/thread.h"
 #include "cache/waiting.h"
 #include "hakmem/hakmem.h"
@@ -119,7 +120,7 @@ static bool visit_run(const struct visit *visit, const struct hak_slab *run)
     return true;
 }
 
-static bool visit_all_locked(const struct visit *visit)
+static bool visit_all_locked(const struct visit *visit) HAK_REQUIRES(&hak_arena.lock)
 {
     if (hak_arena.all.next == NULL) {
         return true; // nothing was allocated yet
@@ -134,7 +135,8 @@ static bool visit_all_locked(const struct visit *visit)
             }
         }
     }
-    return true;
+    // A heap's are never guarded.
+    return visit->heap != NULL || hak_guard_visit(visit->visit, visit->argument);
 }
 
 bool hak_visit_blocks(struct hak_heap *heap,
@@ -149,6 +151,7 @@ bool hak_visit_blocks(struct hak_heap *heap,
     hak_world_lock();
     bool done = table_fill(&visit.waiting);
     if (done) {
+        hak_lock_is_held(&hak_arena.lock);
         done = visit_all_locked(&visit);
         hak_os_unmap(visit.waiting.places, table_bytes(&visit.waiting));
     }

@@ -8,6 +8,7 @@
 #include "base/timing.h"
 #include "cache/cache.h"
 #include "cache/failure.h"
+#include "cache/guard.h"
 #include "cache/loot.h"
 #include "cache/sample.h"
 #include "cache/sampler.h"

@@ -169,7 +169,7 @@ void hak_os_seal(void *start, size_t bytes)
 bool hak_os_guard(void *start, size_t bytes)
 {
     check_pages(start, bytes);
-    return mprotect(start, bytes, PROT_NONE) == 0;
+    return !hak_fake.refuse_guard && mprotect(start, bytes, PROT_NONE) == 0;
 }
 
 bool hak_os_unguard(void *start, size_t bytes)

@@ -39,6 +39,7 @@ struct hak_fake {
     bool refuse_hints;      // a mapping may lie anywhere but where it was asked for
     bool refuse_unmap;
     bool refuse_purge;
+    bool refuse_guard;
     bool refuse_remap; // in place; moving works
     bool refuse_barrier;
     bool refuse_thread;

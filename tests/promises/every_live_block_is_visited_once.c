@@ -2,9 +2,8 @@
 // native only
 // hak_visit_blocks finds every block that the program holds, once, with its size, and nothing that is
 // free: blocks of several threads, of ended ones, of heaps, small and large, after many were freed by
-// whoever it was.
-#include "../support/api.h"
-
+// whoever it was; and those that lie between guards. As many are live as statistics say.
+#include "../support/options.h"
 #include "../support/random.h"
 
 #include <pthread.h>
@@ -23,6 +22,7 @@ static size_t held_count[THREADS];
 static struct held all[THREADS * HELD];
 static size_t all_count;
 static size_t unknown; // the C library's own, and the dynamic linker's
+static size_t visited;
 static pthread_barrier_t are_all_done;
 static pthread_barrier_t is_seen;
 static __typeof__(hak_heap_malloc) *allocate_from;
@@ -82,12 +82,14 @@ static void gather(unsigned first, unsigned last)
     }
     qsort(all, all_count, sizeof *all, by_start);
     unknown = 0;
+    visited = 0;
 }
 
 static bool see(void *block, size_t bytes, void *argument)
 {
     struct held *known = find((uintptr_t)block);
     (void)argument;
+    visited++;
     if (known == NULL) {
         unknown++;
         return true;
@@ -118,9 +120,27 @@ static bool stop_at_ten(void *block, size_t bytes, void *argument)
     return ++*(unsigned *)argument < 10;
 }
 
-int main(void)
+static void check_count(void)
 {
+    HT_API(hak_stats_read);
+    struct hak_stats stats;
+    api_hak_stats_read(&stats);
+    HT_CHECK(stats.live_blocks == visited,
+             "%zu blocks are live, and %zu were visited",
+             stats.live_blocks,
+             visited);
+}
+
+int main(int count_of_arguments, char **arguments)
+{
+    (void)arguments;
     ht_start();
+    if (count_of_arguments == 1) {
+        char one_in[] = "HAKMEM_GUARD_SAMPLE=1";
+        char *const settings[] = {one_in, NULL};
+        const char *said = ht_run_again("guarded", settings);
+        HT_CHECK(*said == '\0', "with guards: %s", said);
+    }
     HT_API(hak_visit_blocks);
     HT_API(hak_heap_create);
     HT_API(hak_heap_malloc);
@@ -145,6 +165,7 @@ int main(void)
     gather(0, THREADS - 1);
     HT_CHECK(api_hak_visit_blocks(NULL, see, NULL), "not all were visited");
     check_seen("the process", 200);
+    check_count();
 
     struct hak_heap *heap = api_hak_heap_create();
     struct ht_random random = {99};

@@ -32,6 +32,8 @@ structs! {
     Map, "hak_map": units unit_mask supers super_mask;
     Slab, "hak_slab": owner bitmap bytes free_blocks fresh units size_class state is_hardened;
     Harden, "hak_harden": sees_all;
+    Guard, "hak_guard": base slots;
+    GuardSlot, "hak_guard_slot": state block bytes;
     Super, "hak_super": base mapped_bytes free_units dirty_units purging_units all_link is_lone is_huge
         mapped_at made_at first slabs;
     Arena, "hak_arena": all super_bytes lone_bytes dirty_bytes free_bytes retaken_bytes peak_bytes clock;
@@ -69,6 +71,8 @@ pub struct Fields {
     pub map: Map,
     pub slab: Slab,
     pub harden: Harden,
+    pub guard: Guard,
+    pub guard_slot: GuardSlot,
     pub superslab: Super,
     pub arena: Arena,
     pub pool: Pool,
@@ -83,10 +87,12 @@ pub struct Fields {
     pub slab_counts: SlabCounts,
     pub os_counts: OsCounts,
     pub unit_log2: u32,
+    pub super_log2: u32,
     pub tag_log2: u32,
     pub map_kept: u64,
     pub slab_small: u64,
     pub slab_large: u64,
+    pub guard_live: u64,
     pub block_kinds: u64,
     pub block_free: u64,
     pub cache_dead: u64,
@@ -101,6 +107,8 @@ impl Fields {
             map: Map::find(control)?,
             slab: Slab::find(control)?,
             harden: Harden::find(control)?,
+            guard: Guard::find(control)?,
+            guard_slot: GuardSlot::find(control)?,
             superslab: Super::find(control)?,
             arena: Arena::find(control)?,
             pool: Pool::find(control)?,
@@ -115,10 +123,12 @@ impl Fields {
             slab_counts: SlabCounts::find(control)?,
             os_counts: OsCounts::find(control)?,
             unit_log2: log2("unit_log2")?,
+            super_log2: log2("super_log2")?,
             tag_log2: log2("tag_log2")?,
             map_kept: control.constant("map_kept")?,
             slab_small: control.constant("slab_small")?,
             slab_large: control.constant("slab_large")?,
+            guard_live: control.constant("guard_live")?,
             block_kinds: control.constant("block_kinds")?,
             block_free: control.constant("block_free")?,
             cache_dead: control.constant("cache_dead")?,

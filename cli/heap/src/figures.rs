@@ -105,7 +105,11 @@ impl Figures {
             release: heap.release.clone(),
             moved_blocks: heap.moved_blocks,
             totals: Totals {
-                mapped_bytes: heap.arena.super_bytes.saturating_add(heap.arena.lone_bytes),
+                mapped_bytes: heap
+                    .arena
+                    .super_bytes
+                    .saturating_add(heap.arena.lone_bytes)
+                    .saturating_add(heap.guard.bytes),
                 unit_free_bytes: heap.arena.free_bytes,
                 dirty_bytes: heap.arena.dirty_bytes,
                 metadata_bytes: heap.arena.pool_bytes,
@@ -115,7 +119,7 @@ impl Figures {
             counters: Counters {
                 os: heap.os,
                 retaken_bytes: heap.arena.retaken_bytes,
-                peak_mapped_bytes: heap.arena.peak_bytes,
+                peak_mapped_bytes: heap.arena.peak_bytes.saturating_add(heap.guard.bytes),
                 failures: heap.failures.count,
                 ..Counters::default()
             },
@@ -132,6 +136,7 @@ impl Figures {
         figures.add_classes();
         figures.add_caches();
         figures.add_supers(heap);
+        figures.add_guarded(heap);
         figures
     }
 
@@ -181,6 +186,13 @@ impl Figures {
                     Content::Small(_) => {}
                 }
             }
+        }
+    }
+
+    fn add_guarded(&mut self, heap: &Heap) {
+        for (_, bytes) in &heap.guard.blocks {
+            self.totals.live_blocks += 1;
+            self.totals.live_bytes = self.totals.live_bytes.saturating_add(*bytes);
         }
     }
 

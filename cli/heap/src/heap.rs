@@ -184,6 +184,16 @@ pub struct Arena {
     pub clock: u64,
 }
 
+/// Where option guard_sample puts blocks, each between pages that nobody can touch.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    pub base: u64,
+    /// 0: nowhere so far.
+    pub bytes: u64,
+    /// Those that the program holds: start, and what was asked for. By address.
+    pub blocks: Vec<(u64, u64)>,
+}
+
 #[derive(Clone, Debug)]
 pub struct Heap {
     pub release: String,
@@ -197,6 +207,7 @@ pub struct Heap {
     pub waiting: Vec<(u64, Waiting)>,
     /// Those of them that wait in two places.
     pub waiting_twice: Vec<u64>,
+    pub guard: Guard,
     pub arena: Arena,
     pub os: OsCounts,
     pub slab_counts: Vec<SlabCounts>,

@@ -43,6 +43,7 @@ pub fn describe(heap: &Heap, address: u64) -> Description {
         slab: None,
     };
     let Some(place) = heap.find(address) else {
+        describe_guarded(heap, address, &mut description);
         return description;
     };
     description.state = State::FreeUnit;
@@ -76,6 +77,19 @@ pub fn describe(heap: &Heap, address: u64) -> Description {
         }
     }
     description
+}
+
+/// An address of no superslab may lie where sampled blocks are.
+fn describe_guarded(heap: &Heap, address: u64, description: &mut Description) {
+    if address.wrapping_sub(heap.guard.base) >= heap.guard.bytes {
+        return;
+    }
+    let holds = |block: &&(u64, u64)| address.wrapping_sub(block.0) < block.1;
+    description.block = heap.guard.blocks.iter().find(holds).copied();
+    description.state = match description.block {
+        Some(_) => State::Live,
+        None => State::FreeUnit,
+    };
 }
 
 fn state_of(heap: &Heap, slab: &Slab, block: u64, index: u64) -> State {

@@ -127,10 +127,16 @@ impl Account {
         }
         for (start, bytes) in &heap.metadata {
             let start = start - start % pages.page_bytes;
-            let resident = pages.resident(start, *bytes);
-            let count = resident.iter().filter(|is_resident| **is_resident).count();
-            ledger.metadata += count as u64 * pages.page_bytes;
+            ledger.metadata += count_resident(&pages, start, *bytes);
             ours.push((start, *bytes));
+        }
+        if heap.guard.bytes > 0 {
+            let (start, bytes) = (heap.guard.base, heap.guard.bytes);
+            let count = count_resident(&pages, start, bytes);
+            let live: u64 = heap.guard.blocks.iter().map(|block| block.1).sum();
+            ledger.live += live.min(count);
+            ledger.rests += count - live.min(count);
+            ours.push((start, bytes));
         }
         ours.sort_unstable();
         let areas = read_areas(process.pid)?;
@@ -149,6 +155,12 @@ impl Account {
             moved_blocks: heap.moved_blocks,
         })
     }
+}
+
+fn count_resident(pages: &Pages, start: u64, bytes: u64) -> u64 {
+    let resident = pages.resident(start, bytes);
+    let count = resident.iter().filter(|is_resident| **is_resident).count();
+    count as u64 * pages.page_bytes
 }
 
 fn signed(bytes: u64) -> i64 {
@@ -281,11 +293,7 @@ fn add_others(ledger: &mut Ledger, areas: &[Counted], ours: &[(u64, u64)], pages
                 )
             })
             .filter(|(start, end)| start < end)
-            .map(|(start, end)| {
-                let resident = pages.resident(start, end - start);
-                resident.iter().filter(|is_resident| **is_resident).count() as u64
-                    * pages.page_bytes
-            })
+            .map(|(start, end)| count_resident(pages, start, end - start))
             .sum();
         let rest = area.resident_bytes.saturating_sub(in_ours);
         // Threads' stacks have a guard page below them.

@@ -8,7 +8,9 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::failures::Failures;
 use crate::fields::Fields;
-use crate::heap::{Arena, Cache, Class, Content, Heap, OsCounts, SlabCounts, Super, Waiting};
+use crate::heap::{
+    Arena, Cache, Class, Content, Guard, Heap, OsCounts, SlabCounts, Super, Waiting,
+};
 use crate::memory::Memory;
 use crate::options;
 use crate::timings;
@@ -80,6 +82,7 @@ impl Walk<'_> {
             caches: again,
             waiting,
             waiting_twice,
+            guard: self.guard()?,
             arena: self.arena()?,
             os: self.os_counts()?,
             slab_counts: self.slab_counts()?,
@@ -135,6 +138,26 @@ impl Walk<'_> {
             peak_bytes: arena.peak_bytes.number(&record),
             pool_bytes: self.fields.pool.mapped_bytes.number(&pool),
             clock: arena.clock.number(&record),
+        })
+    }
+
+    fn guard(&self) -> Result<Guard> {
+        let (guard, slot) = (&self.fields.guard, &self.fields.guard_slot);
+        let record = self.root("hak_guard", guard.size.min(METADATA_BYTES_MAX))?;
+        let base = guard.base.number(&record);
+        if base == 0 {
+            return Ok(Guard::default());
+        }
+        let mut blocks: Vec<(u64, u64)> = (0..guard.slots.count.min(METADATA_BYTES_MAX))
+            .map(|index| guard.slots.part(&record, index))
+            .filter(|part| slot.state.number(part) == self.fields.guard_live)
+            .map(|part| (slot.block.number(part), slot.bytes.number(part)))
+            .collect();
+        blocks.sort_unstable();
+        Ok(Guard {
+            base,
+            bytes: 1 << self.fields.super_log2,
+            blocks,
         })
     }
 

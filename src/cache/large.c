@@ -115,12 +115,12 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
     return slab->base;
 }
 
-// From this size on it pays to ask which pages are there at all: those that are not read as zero.
-#define ASK_MIN HAK_KIB(256)
+// From this size on it pays to look which pages are not zeros already: most that are, are not there at all.
+#define LOOK_MIN HAK_KIB(256)
 
 void *hak_large_clear(void *block, size_t bytes)
 {
-    if (bytes < ASK_MIN) {
+    if (bytes < LOOK_MIN) {
         return memset(block, 0, bytes);
     }
     hak_os_clear(block, bytes);

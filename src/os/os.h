@@ -75,8 +75,7 @@ HAK_INTERNAL uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsign
 // what they held, or zeros.
 HAK_INTERNAL bool hak_os_purge_lazily(void *start, size_t bytes);
 
-// Fill with zeros, leaving pages untouched that are not there and so read as zero already.
-// `start` is at a page boundary.
+// Fill with zeros, without writing to pages that are zeros: those that are not there stay so. `start` is at a page boundary.
 HAK_INTERNAL void hak_os_clear(void *start, size_t bytes);
 
 // Grow or shrink a mapping, moving it to `target`, whose own mapping it replaces, or in place when

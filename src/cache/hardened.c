@@ -336,49 +336,93 @@ void hak_hardened_end(struct hak_cache *cache)
     }
 }
 
-// All that it holds, into the slabs or on the way there.
-static void flush(struct hak_cache *self, struct hak_cache *cache, struct hak_hardened *hardened)
-    HAK_REQUIRES(&self->lock, &cache->lock)
+// A free block goes into its slab: the cache's, or another's that is not busy, as two caches' locks are taken against the
+// order of ranks. False: it has to stay where it is. Never by a parcel: there may be no memory for one, and what
+// stands in for it would be written into the block.
+static bool go_home(struct hak_cache *cache, char *block) HAK_REQUIRES(&cache->lock)
 {
-    const uint32_t next = hak_load_relaxed(&hardened->next);
-    for (; hardened->first != next;
-         hardened->first = (uint32_t)hak_quarantine_behind(hardened->first)) {
-        hak_inbox_route(self, cache, hardened->held[hardened->first].block);
+    if (hak_cache_owns_locked(cache, block)) {
+        hak_cache_put(cache, hak_slab_of(block), block);
+        return true;
     }
+    struct hak_cache *owner = hak_cache_owner_or_end(block);
+    if (!hak_lock_try(&owner->lock)) {
+        return false;
+    }
+    const bool is_owner = hak_cache_owns_locked(owner, block);
+    if (is_owner) {
+        hak_cache_put(owner, hak_slab_of(block), block);
+    }
+    hak_lock_drop(&owner->lock);
+    return is_owner;
+}
+
+// The same for those in quarantine. What has to stay moves to its end.
+static void quarantine_go_home(struct hak_cache *cache, struct hak_hardened *hardened)
+    HAK_REQUIRES(&cache->lock)
+{
+    uint32_t place = hak_load_relaxed(&hardened->next);
+    uint32_t first = place;
     hardened->bytes = 0;
-    while (hardened->stranger_count > 0) {
-        hak_inbox_route(self, cache, hardened->strangers[--hardened->stranger_count]);
-    }
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        struct hak_stock *stock = &hardened->stocks[size_class];
-        while (stock->count > 0) {
-            hak_inbox_route(self, cache, stock->blocks[--stock->count].block);
+    while (place != hardened->first) {
+        place = (place + HAK_QUARANTINE_BLOCKS - 1) % HAK_QUARANTINE_BLOCKS;
+        if (!go_home(cache, hardened->held[place].block)) {
+            first = (first + HAK_QUARANTINE_BLOCKS - 1) % HAK_QUARANTINE_BLOCKS;
+            hardened->held[first] = hardened->held[place];
+            hardened->kinds[first] = hardened->kinds[place];
+            hardened->bytes += hardened->stocks[hardened->kinds[first]].bytes;
         }
     }
+    hardened->first = first;
+}
+
+// All that it holds, into the slabs. False when some had to stay.
+static bool flush(struct hak_cache *cache, struct hak_hardened *hardened) HAK_REQUIRES(&cache->lock)
+{
+    quarantine_go_home(cache, hardened);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < hardened->stranger_count; i++) {
+        if (!go_home(cache, hardened->strangers[i])) {
+            hardened->strangers[left++] = hardened->strangers[i];
+        }
+    }
+    hardened->stranger_count = left;
+    bool is_empty = left == 0 && hardened->bytes == 0;
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        struct hak_stock *stock = &hardened->stocks[size_class];
+        left = 0;
+        for (uint32_t i = 0; i < stock->count; i++) {
+            if (!go_home(cache, stock->blocks[i].block)) {
+                stock->blocks[left++] = stock->blocks[i];
+            }
+        }
+        stock->count = left;
+        is_empty &= left == 0;
+    }
+    return is_empty;
 }
 
 void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
     if (hardened != NULL) {
-        flush(cache, cache, hardened);
+        flush(cache, hardened);
     }
 }
 
 // Steps take, look and put_back of quarantine.pml.
-void hak_hardened_empty(struct hak_cache *self, struct hak_cache *cache)
-    HAK_REQUIRES(&self->lock, &cache->lock)
+bool hak_hardened_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
     if (hardened == NULL) {
-        return;
+        return true;
     }
     hak_store_relaxed(&cache->hardened, NULL);
-    if (hak_os_barrier_all() &&
-        !hak_load_acquire(&cache->is_inside)) { // pairs with: hak_hardened_leave
-        flush(self, cache, hardened);
-    }
+    const bool is_empty = hak_os_barrier_all() &&
+                          !hak_load_acquire(&cache->is_inside) && // pairs with: hak_hardened_leave
+                          flush(cache, hardened);
     hak_store_release(&cache->hardened, hardened); // pairs with: hak_hardened_enter
+    return is_empty;
 }
 
 void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)

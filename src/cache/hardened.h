@@ -106,12 +106,11 @@ HAK_INTERNAL bool hak_hardened_hold(struct hak_cache *cache,
                                     bool has_lock);
 
 // The thread ends: the strangers go back. The owner, without the lock. And then, if nobody goes on with the
-// cache: all others, into their slabs or on their way there. With the lock.
+// cache: all others, into their slabs, but for those whose owner is busy. With the lock.
 HAK_INTERNAL void hak_hardened_end(struct hak_cache *cache);
 HAK_INTERNAL void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-// The thread sleeps, or memory is short: the same, unless it is inside. `self`: as for hak_steal_magazines.
-HAK_INTERNAL void hak_hardened_empty(struct hak_cache *self, struct hak_cache *cache)
-    HAK_REQUIRES(&self->lock, &cache->lock);
+// The thread sleeps, or memory is short: the same, unless it is inside. False when not all has gone.
+HAK_INTERNAL bool hak_hardened_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // The heap ends, and with it all its blocks. With the lock.
 HAK_INTERNAL void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 

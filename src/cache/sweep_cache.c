@@ -158,8 +158,9 @@ bool hak_sweep_cache(struct hak_cache *self,
         }
         hak_magazine_sleep(cache);
     }
-    if (all || cache->idle_ticks == how->idle_looks) {
-        hak_hardened_empty(self, cache);
+    if ((all || cache->idle_ticks == how->idle_looks) && !hak_hardened_empty(cache) &&
+        cache->idle_ticks > 0) {
+        cache->idle_ticks--; // once more
     }
     const bool are_empty = hak_steal_magazines(self, cache, all);
     const bool keeps_pages = sweep_classes_locked(cache, sleeps, how);

@@ -48,7 +48,9 @@ unsigned hak_site_ways_slow(uintptr_t address)
         const struct hak_site_rule *rule = &hak_sites.rules[i];
         ways = address - rule->start < rule->end - rule->start ? rule->ways : 0;
     }
-    hak_store_relaxed(hak_site_place(address), hak_site_key(address, count) | ways);
+    if (count != 0) {
+        hak_store_relaxed(hak_site_place(address), hak_site_key(address, count) | ways);
+    }
     return ways;
 }
 

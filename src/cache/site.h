@@ -61,20 +61,23 @@ HAK_INLINE bool hak_site_has_rules(void)
     return hak_load_relaxed(&hak_sites.count) != 0;
 }
 
-// What was found for a return address: the address, some bits of the number of rules that there were,
-// and the ways, in one word, so that it is read and written whole. Two addresses in one place take turns.
-enum { HAK_SITES_KNOWN = 1024, HAK_WAYS_BITS = 10, HAK_SITES_COUNT_BITS = 6 };
+// What was found for a return address: the address, the number of rules that there were, and the ways, in one word, so that
+// it is read and written whole. Two addresses in one place take turns; which of them it is the address tells without the bits
+// that the place does. Of the number, less one, and the ways nothing is lost, and nothing of 56 bits of an address.
+enum { HAK_SITES_KNOWN_LOG2 = 10, HAK_SITES_KNOWN = 1 << HAK_SITES_KNOWN_LOG2 };
+enum { HAK_WAYS_BITS = 10, HAK_SITES_COUNT_BITS = 8 };
+_Static_assert(HAK_SITE_RULES_MAX == 1 << HAK_SITES_COUNT_BITS, "as many numbers, from 1 on");
 HAK_INTERNAL extern _Atomic(uint64_t) hak_sites_known[HAK_SITES_KNOWN];
 
 HAK_INLINE uint64_t hak_site_key(uintptr_t address, uint32_t count)
 {
-    return (uint64_t)address << (HAK_WAYS_BITS + HAK_SITES_COUNT_BITS) |
-           (uint64_t)(count % (1U << HAK_SITES_COUNT_BITS)) << HAK_WAYS_BITS;
+    return (uint64_t)(address >> HAK_SITES_KNOWN_LOG2) << (HAK_WAYS_BITS + HAK_SITES_COUNT_BITS) |
+           (uint64_t)((count - 1) % (1U << HAK_SITES_COUNT_BITS)) << HAK_WAYS_BITS;
 }
 
 HAK_INLINE _Atomic(uint64_t) *hak_site_place(uintptr_t address)
 {
-    return &hak_sites_known[(address ^ address >> 10) % HAK_SITES_KNOWN];
+    return &hak_sites_known[(address ^ address >> HAK_SITES_KNOWN_LOG2) % HAK_SITES_KNOWN];
 }
 
 HAK_INTERNAL unsigned hak_site_ways_slow(uintptr_t address);

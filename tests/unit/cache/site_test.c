@@ -154,6 +154,36 @@ static void large_blocks_go_their_ways(void)
     give(again);
 }
 
+// However many rules came since its site was looked up last.
+static void a_new_rule_is_seen_at_once(void)
+{
+    enum { MORE = 128 };
+    static char more_code[MORE];
+    for (unsigned count = 1; count <= MORE; count *= 2) {
+        for (unsigned i = count / 2; i < count; i++) {
+            UNIT_EQUAL(hak_site_ways(&more_code[i]), 0);
+        }
+        for (unsigned i = count / 2; i < count; i++) {
+            rule(&more_code[i], 1, HAK_WAY_LONG);
+        }
+        for (unsigned i = count / 2; i < count; i++) {
+            UNIT_EQUAL(hak_site_ways(&more_code[i]), HAK_WAY_LONG);
+        }
+    }
+}
+
+// Two of them share a place of what is known.
+static void no_address_is_taken_for_another(void)
+{
+    const uintptr_t ruled = hak_sites.rules[0].start + 1;
+    for (unsigned bit = HAK_SITES_KNOWN_LOG2; bit < 47; bit++) {
+        const uintptr_t other = ruled ^ (uintptr_t)1 << bit ^
+                                (bit < 2 * HAK_SITES_KNOWN_LOG2 ? (uintptr_t)1 << (bit - 10) : 0);
+        UNIT_EQUAL(hak_site_ways((const void *)ruled), HAK_WAY_LONG);
+        UNIT_EQUAL(hak_site_ways((const void *)other), 0);
+    }
+}
+
 static void rules_are_bounded(void)
 {
     while (hak_sites.count < HAK_SITE_RULES_MAX) {
@@ -172,6 +202,8 @@ int main(void)
     blocks_are_freed_elsewhere_and_come_back();
     what_lasts_is_apart_also_when_its_thread_has_ended();
     large_blocks_go_their_ways();
+    no_address_is_taken_for_another();
+    a_new_rule_is_seen_at_once();
     rules_are_bounded();
     return 0;
 }

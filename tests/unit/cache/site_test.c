@@ -1,5 +1,6 @@
 // Allocations of a ruled site go its way, whoever frees them, and nothing is lost between a thread's caches.
 #include "cache/large.h"
+#include "cache/prewarm.h"
 #include "cache/site.h"
 #include "cache/sweep.h"
 #include "census.h"
@@ -68,6 +69,13 @@ static void lifetimes_share_no_slab(void)
     for (unsigned i = 0; i < COUNT + 2; i++) {
         give(held[i]);
     }
+    census_check(NULL, 0);
+    // Nothing is to be made ready for it here, which the next thread may find.
+    hak_lock_take(&hak_cache_self->lock);
+    hak_prewarm_cache(hak_cache_self);
+    hak_lock_drop(&hak_cache_self->lock);
+    UNIT_CHECK(hak_cache_self->magazines[CLASS].base == NULL);
+    UNIT_CHECK(hak_cache_self->magazines[OTHER].base != NULL);
     census_check(NULL, 0);
     // Another class is as before: fast.
     void *other = alloc(OTHER);

@@ -18,6 +18,7 @@
 #     // tsan                  a stress test that ThreadSanitizer can judge
 #     // not secure: why       a promise that mode secure does not keep
 #     // not tagged: why        a test that says something else, or nothing, with memory tags
+#     // linked too            a stress test or fuzzer that is also run with the archive linked in
 #     // secure too            a stress test that is also run in mode secure, under ThreadSanitizer too
 #     // pages: 16384 65536    also to be run with larger pages: on the faked system, or under qemu
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Run programs under random combinations of options: any combination has to work.
 
-    tools/run_random_options.py [--rounds N] [--seed N] BUILD
+    tools/run_random_options.py [--rounds N] [--seed N] [--seconds N] [--only NAME] BUILD
 
 The options and their ranges are those that the library itself describes (hak_option_describe). Each
-round draws a combination and runs every program under it, with the library preloaded. Seed 0 takes one
-from the clock; the seed and each combination are printed, so that a failure can be repeated.
+round draws a combination and runs every program under it, with the library preloaded; the modes come in
+turn. Where a program has one with the archive linked in, that is run as well. Seed 0 takes one from the
+clock; the seed and each combination are printed, so that a failure can be repeated.
 
 Exit code: 0 all programs passed, 1 one failed, 2 wrong usage.
 """
@@ -40,6 +41,7 @@ class Info(ctypes.Structure):
     ]
 
 
+# The last argument of each, its seed, is drawn.
 PROGRAMS = [
     ["stress_random_operations", "4", "10000", "1"],
     ["stress_blocks_freed_by_other_threads", "4", "10000", "1"],
@@ -47,7 +49,9 @@ PROGRAMS = [
     ["stress_thread_churn", "4", "200", "1"],
     ["stress_fork_storm", "4", "20", "1"],
     ["fuzz_random_programs", "20", "500", "1"],
+    ["fuzz_many_threads", "6", "12000", "1"],
 ]
+MOST_SECONDS = 600  # of one program
 # The programs have no use for being refused memory, and nobody reads the files.
 LEFT_OUT = {"limit_hard", "fail_at", "fail_rate"}
 TEXTS = {"ab": ["off", "ace=on|off", "decay_ms=10|1000", "magazine_bytes=4K|1M"]}
@@ -75,9 +79,45 @@ def value_of(option: Info, chance: random.Random) -> str:
     return str(min(max(chance.getrandbits(top) if top else 0, option.least), option.most))
 
 
-def combination(options: list[Info], chance: random.Random) -> str:
-    chosen = [one for one in options if chance.random() < 0.5]
-    return ",".join(f"{one.name.decode()}={value_of(one, chance)}" for one in chosen)
+def combination(options: list[Info], mode: str, chance: random.Random) -> str:
+    """A mode, and in two rounds of three half of the options."""
+    share = chance.choice([0.0, 0.5, 0.5])
+    chosen = [one for one in options if one.name != b"mode" and chance.random() < share]
+    return ",".join([f"mode={mode}", *(f"{one.name.decode()}={value_of(one, chance)}" for one in chosen)])
+
+
+def programs_of(build: Path, only: str, library: str) -> list[tuple[list[str], str]]:
+    """Each program with its arguments, and what to preload: nothing where the archive is linked in."""
+    found = []
+    for name, *rest in PROGRAMS:
+        if name.endswith(only):
+            found.append(([str(build / "tests" / name), *rest], library))
+            linked = build / "tests" / f"{name}_linked"
+            if linked.exists():
+                found.append(([str(linked), *rest], ""))
+    return found
+
+
+def run(program: list[str], preload: str, chosen: str) -> bool:
+    environment = {**os.environ, "LD_PRELOAD": preload, "HAKMEM_OPTIONS": chosen}
+    try:
+        done = subprocess.run(
+            program,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=MOST_SECONDS,
+            check=False,
+        )
+        status, said = done.returncode, done.stdout
+    except subprocess.TimeoutExpired as late:
+        status, said = -1, late.stdout or b""
+    if status in (0, 77):
+        return True
+    print(f"{' '.join(program)} ended with {status}:")
+    print(said.decode(errors="replace")[-3000:])
+    print(f"again: HAKMEM_OPTIONS='{chosen}' LD_PRELOAD={preload} {' '.join(program)}")
+    return False
 
 
 def main() -> int:
@@ -87,25 +127,27 @@ def main() -> int:
     parser.add_argument("build", type=Path, help="folder with the library and the tests")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=int, default=10**9, help="begin no round after so many")
+    parser.add_argument("--only", default="", help="the program whose name ends so")
     arguments = parser.parse_args()
+    end = time.monotonic() + arguments.seconds
     seed = arguments.seed or time.time_ns()
     chance = random.Random(seed)
-    library = str(arguments.build.resolve() / "libhakmem.so")
+    build = arguments.build.resolve()
+    library = str(build / "libhakmem.so")
     options = options_of(library)
-    programs = [[str(arguments.build.resolve() / "tests" / name), *rest] for name, *rest in PROGRAMS]
+    modes = next(one for one in options if one.name == b"mode").unit.decode().split("|")
+    programs = programs_of(build, arguments.only, library)
+    if not programs:
+        parser.error(f"there is no program {arguments.only}")
     print(f"seed {seed}, {len(options)} options", flush=True)
-    for _ in range(arguments.rounds):
-        chosen = combination(options, chance)
-        print(chosen or "(all defaults)", flush=True)
-        environment = {**os.environ, "LD_PRELOAD": library, "HAKMEM_OPTIONS": chosen}
-        for program in programs:
-            run = subprocess.run(
-                program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-            )
-            if run.returncode not in (0, 77):
-                print(f"{' '.join(program)} ended with {run.returncode}:")
-                print(run.stdout.decode(errors="replace")[-3000:])
-                print(f"again: HAKMEM_OPTIONS={chosen} LD_PRELOAD={library} {' '.join(program)}")
+    for number in range(arguments.rounds):
+        if time.monotonic() > end:
+            break
+        chosen = combination(options, modes[number % len(modes)], chance)
+        print(chosen, flush=True)
+        for program, preload in programs:
+            if not run([*program[:-1], str(chance.randint(1, 2**32))], preload, chosen):
                 return 1
     return 0
 

@@ -255,7 +255,7 @@ static void sweep_until_quiet(void)
     hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
     // A process's first barrier of this kind takes the kernel some 10 ms, in which the process cannot end: not
     // while we hold locks, and not at once, as many programs end when they have just freed much.
-    hak_os_barrier_all();
+    hak_os_barrier_prepare();
     bool is_first = true;
     while (quiet < quiet_ticks() && is_wanted()) {
         hak_lock_take(&hak_watch.lock);
@@ -395,7 +395,7 @@ size_t hak_sweep_everything(void)
     if (in_need != NULL && hak_load_relaxed(&hak_pressure.is_refused)) {
         in_need();
     }
-    hak_os_barrier_all(); // see sweeper_work
+    hak_os_barrier_prepare(); // see sweep_until_quiet
     hak_lock_take(&hak_watch.lock);
     sweep_pass_locked(true, true);
     // Blocks that were on their way to a cache swept before: once more.

@@ -226,7 +226,7 @@ static void report(size_t (*show)(const struct hak_figures *, char *, size_t),
     if (file == NULL) {
         hak_os_print(text, length);
     } else {
-        hak_os_append(file, text, length);
+        hak_os_append_or_say(file, text, length);
     }
     hak_pool_give(text, HAK_FIGURES_BYTES);
 }

@@ -120,6 +120,6 @@ void hak_module_visit_functions(const struct hak_module *module,
     if (image.bytes != NULL) {
         const struct wanted wanted = {name, module->base, visit, data};
         visit_symbols(&image, &wanted);
-        hak_os_unmap((void *)(uintptr_t)image.bytes, image.length);
+        hak_os_discard((void *)(uintptr_t)image.bytes, image.length);
     }
 }

@@ -217,7 +217,7 @@ void hak_site_rules_read(void)
         return;
     }
     take_text(path, text, length);
-    hak_os_unmap((void *)(uintptr_t)text, length);
+    hak_os_discard((void *)(uintptr_t)text, length);
 }
 
 bool hak_site_rule(const char *where, const char *ways)

@@ -153,7 +153,7 @@ bool hak_visit_blocks(struct hak_heap *heap,
     if (done) {
         hak_lock_is_held(&hak_arena.lock);
         done = visit_all_locked(&visit);
-        hak_os_unmap(visit.waiting.places, table_bytes(&visit.waiting));
+        hak_os_discard(visit.waiting.places, table_bytes(&visit.waiting));
     }
     hak_world_unlock();
     return done;

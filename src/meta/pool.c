@@ -122,7 +122,7 @@ void hak_pool_give(void *item, size_t bytes)
     size_t pages_bytes;
     char *pages = item_pages(item, rounded, &pages_bytes);
     if (rounded >= PURGE_MIN && pages_bytes > 0) {
-        hak_os_purge(pages, pages_bytes);
+        HAK_UNHEEDED(hak_os_purge(pages, pages_bytes)); // what takes it again writes or clears it
     }
     hak_lock_take(&hak_pool.lock);
     free_item->next = hak_pool.items[index];

@@ -445,6 +445,11 @@ bool hak_os_barrier_all(void)
     return !is_refused() && !hak_fake.refuse_barrier;
 }
 
+void hak_os_barrier_prepare(void)
+{
+    HAK_UNHEEDED(hak_os_barrier_all());
+}
+
 bool hak_os_start_thread(void (*work)(void))
 {
     hak_add_relaxed(&hak_fake.thread_starts, 1);
@@ -465,10 +470,11 @@ void hak_os_print(const char *text, size_t length)
 }
 
 // What is printed and what is appended to files is one text.
-void hak_os_append(const char *path, const char *text, size_t length)
+bool hak_os_append(const char *path, const char *text, size_t length)
 {
     (void)path;
     hak_os_print(text, length);
+    return true;
 }
 
 void hak_os_abort(void)

@@ -1,4 +1,5 @@
 // file.c -- files, as os.h has them, on Linux.
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -7,6 +8,16 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
+// A signal that comes before the first byte interrupts what may wait, as a pipe: then once more.
+static long read_some(long file, char *text, size_t bytes)
+{
+    long length;
+    do {
+        length = hak_syscall(SYS_read, file, (long)text, (long)bytes, 0, 0, 0);
+    } while (length == -EINTR);
+    return length;
+}
+
 size_t hak_os_read_file(const char *path, char *text, size_t bytes)
 {
     long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
@@ -14,8 +25,8 @@ size_t hak_os_read_file(const char *path, char *text, size_t bytes)
     if (hak_call_failed(file)) {
         return 0;
     }
-    long length = hak_syscall(SYS_read, file, (long)text, (long)bytes - 1, 0, 0, 0);
-    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    long length = read_some(file, text, bytes - 1);
+    hak_close(file);
     length = hak_call_failed(length) ? 0 : length;
     text[length] = '\0';
     return (size_t)length;
@@ -30,7 +41,7 @@ size_t hak_os_count_lines(const char *path)
         return 0;
     }
     for (;;) {
-        const long length = hak_syscall(SYS_read, file, (long)text, sizeof text, 0, 0, 0);
+        const long length = read_some(file, text, sizeof text);
         if (hak_call_failed(length) || length == 0) {
             break;
         }
@@ -38,7 +49,7 @@ size_t hak_os_count_lines(const char *path)
             lines += text[i] == '\n';
         }
     }
-    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    hak_close(file);
     return lines;
 }
 
@@ -53,7 +64,7 @@ const void *hak_os_map_file(const char *path, size_t *bytes)
     if (!hak_call_failed(length) && length > 0) {
         got = hak_syscall(SYS_mmap, 0, length, PROT_READ, MAP_PRIVATE, file, 0);
     }
-    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    hak_close(file);
     *bytes = (size_t)length;
     return hak_call_failed(got) ? NULL : (const void *)got;
 }
@@ -68,7 +79,7 @@ int hak_os_keep_file(const char *path)
         return -1;
     }
     const long kept = hak_syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, KEPT_LEAST, 0, 0, 0);
-    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    hak_close(file);
     return hak_call_failed(kept) ? -1 : (int)kept;
 }
 
@@ -80,29 +91,35 @@ size_t hak_os_read_kept(int file, char *text, size_t bytes)
     return got;
 }
 
-static void write_all(long file, const char *text, size_t length)
+static bool write_all(long file, const char *text, size_t length)
 {
     while (length > 0) {
         long written = hak_syscall(SYS_write, file, (long)text, (long)length, 0, 0, 0);
+        if (written == -EINTR) {
+            continue;
+        }
         if (hak_call_failed(written) || written == 0) {
-            return;
+            return false;
         }
         text += written;
         length -= (size_t)written;
     }
+    return true;
 }
 
 void hak_os_print(const char *text, size_t length)
 {
-    write_all(STDERR_FILENO, text, length);
+    HAK_UNHEEDED(write_all(STDERR_FILENO, text, length)); // whom should it be told?
 }
 
-void hak_os_append(const char *path, const char *text, size_t length)
+bool hak_os_append(const char *path, const char *text, size_t length)
 {
     const long flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
     const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, flags, 0666, 0, 0);
-    if (!hak_call_failed(file)) {
-        write_all(file, text, length);
-        hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    if (hak_call_failed(file)) {
+        return false;
     }
+    const bool is_done = write_all(file, text, length);
+    hak_close(file);
+    return is_done;
 }

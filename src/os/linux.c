@@ -98,7 +98,7 @@ void *hak_os_map_at(void *place, size_t bytes, bool *is_taken)
     *is_taken = got == -EEXIST;
     if (!hak_call_failed(got) && (void *)got != place) {
         *is_taken = true; // a kernel before 4.17 takes the flag for a mere hint
-        hak_os_unmap((void *)got, bytes);
+        hak_os_discard((void *)got, bytes);
         return NULL;
     }
     return mapped(got);
@@ -117,7 +117,8 @@ bool hak_os_commit(void *start, size_t bytes)
 
 void hak_os_seal(void *start, size_t bytes)
 {
-    hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_READ, 0, 0, 0);
+    HAK_UNHEEDED(
+        hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_READ, 0, 0, 0)); // see os.h
 }
 
 bool hak_os_guard(void *start, size_t bytes)
@@ -138,8 +139,9 @@ void *hak_os_map_guarded(size_t bytes)
     if (start == NULL) {
         return NULL;
     }
-    hak_os_guard(start, page);
-    hak_os_guard(start + page + bytes, page);
+    // Without them it is memory like any other.
+    HAK_UNHEEDED(hak_os_guard(start, page));
+    HAK_UNHEEDED(hak_os_guard(start + page + bytes, page));
     return start + page;
 }
 
@@ -150,6 +152,11 @@ bool hak_os_unmap(void *start, size_t bytes)
     hak_timing_end(HAK_TIMING_unmap, begin);
     HAK_PROBE2("hakmem", "unmap", (uintptr_t)start, bytes);
     return counted(&hak_os_counts.unmaps, got == 0);
+}
+
+void hak_os_discard(void *start, size_t bytes)
+{
+    HAK_UNHEEDED(hak_os_unmap(start, bytes) || hak_os_purge(start, bytes)); // what else could go?
 }
 
 bool hak_os_purge(void *start, size_t bytes)
@@ -187,7 +194,7 @@ static long purge_together(const struct hak_range *ranges, unsigned count)
     }
     const long got =
         hak_syscall(SYS_process_madvise, self, (long)ranges, count, MADV_DONTNEED, 0, 0);
-    hak_syscall(SYS_close, self, 0, 0, 0, 0, 0);
+    hak_close(self);
     return got;
 }
 
@@ -231,15 +238,15 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
 size_t hak_os_memory_bytes(void)
 {
     struct sysinfo machine = {0};
-    hak_syscall(SYS_sysinfo, (long)&machine, 0, 0, 0, 0, 0);
-    return machine.totalram != 0 ? machine.totalram * machine.mem_unit : SIZE_MAX;
+    const bool is_told = hak_syscall(SYS_sysinfo, (long)&machine, 0, 0, 0, 0, 0) == 0;
+    return is_told ? machine.totalram * machine.mem_unit : SIZE_MAX;
 }
 
 size_t hak_os_free_swap_bytes(void)
 {
     struct sysinfo machine = {0};
-    hak_syscall(SYS_sysinfo, (long)&machine, 0, 0, 0, 0, 0);
-    return machine.freeswap * machine.mem_unit;
+    const bool is_told = hak_syscall(SYS_sysinfo, (long)&machine, 0, 0, 0, 0, 0) == 0;
+    return is_told ? machine.freeswap * machine.mem_unit : 0;
 }
 
 unsigned hak_os_processors(void)
@@ -271,7 +278,9 @@ size_t hak_os_resident_bytes(void)
 void hak_os_usage(uint64_t *processor_ns, uint64_t *faults)
 {
     struct rusage usage = {.ru_minflt = 0};
-    hak_syscall(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0);
+    if (hak_syscall(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0) != 0) {
+        usage = (struct rusage){.ru_minflt = 0};
+    }
     const struct timeval *user = &usage.ru_utime;
     const struct timeval *system = &usage.ru_stime;
     *processor_ns = (uint64_t)(user->tv_sec + system->tv_sec) * 1000000000U +
@@ -312,7 +321,9 @@ bool hak_os_can_read(const void *address)
 static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now = {0, 0};
-    hak_syscall(SYS_clock_gettime, clock, (long)&now, 0, 0, 0, 0);
+    if (hak_syscall(SYS_clock_gettime, clock, (long)&now, 0, 0, 0, 0) != 0) {
+        return 0; // of a thread that has ended, or in a sandbox
+    }
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
@@ -365,8 +376,8 @@ bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults)
 size_t hak_os_address_limit(void)
 {
     struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-    hak_syscall(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0);
-    return limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX : (size_t)limit.rlim_cur;
+    const bool is_told = hak_syscall(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0) == 0;
+    return !is_told || limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX : (size_t)limit.rlim_cur;
 }
 
 uint64_t hak_os_random(void)
@@ -390,38 +401,64 @@ int hak_os_process_id(void)
     return (int)hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
+// Has the kernel refused to wake somebody? Then who waits looks again after a while by itself.
+static _Atomic(bool) is_wake_refused;
+
+// `bits`: which wake-ups are meant.
+static void wait_for(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms, uint32_t bits)
 {
     struct timespec limit = {ms / 1000, (long)(ms % 1000) * 1000000};
-    hak_syscall(SYS_futex,
-                (long)word,
-                FUTEX_WAIT_PRIVATE,
-                (long)expected,
-                ms != 0 ? (long)&limit : 0,
-                0,
-                0);
+    if (ms == 0) {
+        limit = (struct timespec){0, 1000000};
+    }
+    const bool is_limited = ms != 0 || hak_load_relaxed(&is_wake_refused);
+    // FUTEX_WAIT, whose limit is a time to wait; FUTEX_WAIT_BITSET's is a time of day.
+    const bool is_for_any = bits == FUTEX_BITSET_MATCH_ANY || is_limited;
+    const long how = (is_for_any ? FUTEX_WAIT : FUTEX_WAIT_BITSET) | FUTEX_PRIVATE_FLAG;
+    const long got = hak_syscall(SYS_futex,
+                                 (long)word,
+                                 how,
+                                 (long)expected,
+                                 is_limited ? (long)&limit : 0,
+                                 0,
+                                 (long)bits);
+    if (got != 0 && got != -EAGAIN && got != -EINTR && got != -ETIMEDOUT) {
+        // A sandbox: whoever waits in a loop would not leave its processor to the one that it waits for.
+        HAK_UNHEEDED(hak_syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&limit, 0, 0, 0));
+    }
+}
+
+// Whoever is not woken sleeps on, without a limit: where this is refused, it is tried again a few times.
+static void wake(_Atomic(uint32_t) *word, int most, uint32_t bits)
+{
+    enum { TRIES = 100 };
+    const long how = FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG;
+    for (unsigned i = 0; i < TRIES; i++) {
+        if (!hak_call_failed(hak_syscall(SYS_futex, (long)word, how, most, 0, 0, (long)bits))) {
+            return;
+        }
+        hak_store_relaxed(&is_wake_refused, true);
+    }
+}
+
+void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
+{
+    wait_for(word, expected, ms, FUTEX_BITSET_MATCH_ANY);
 }
 
 void hak_os_wake(_Atomic(uint32_t) *word)
 {
-    hak_syscall(SYS_futex, (long)word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
-}
-
-static long bit_of(uint32_t number)
-{
-    return (long)(UINT32_C(1) << number % 32);
+    wake(word, 1, FUTEX_BITSET_MATCH_ANY);
 }
 
 void hak_os_wait_numbered(_Atomic(uint32_t) *word, uint32_t expected, uint32_t number)
 {
-    const long how = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG;
-    hak_syscall(SYS_futex, (long)word, how, (long)expected, 0, 0, bit_of(number));
+    wait_for(word, expected, 0, UINT32_C(1) << number % 32);
 }
 
 void hak_os_wake_numbered(_Atomic(uint32_t) *word, uint32_t number)
 {
-    const long how = FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG;
-    hak_syscall(SYS_futex, (long)word, how, INT_MAX, 0, 0, bit_of(number));
+    wake(word, INT_MAX, UINT32_C(1) << number % 32);
 }
 
 bool hak_os_barrier_all(void)
@@ -435,6 +472,11 @@ bool hak_os_barrier_all(void)
            hak_syscall(number, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0;
 }
 
+void hak_os_barrier_prepare(void)
+{
+    HAK_UNHEEDED(hak_os_barrier_all()); // who needs one asks for it, and looks
+}
+
 // Not abort(): the C library finds the calling thread through the thread register, which
 // means nothing in our helper thread.
 void hak_os_abort(void)
@@ -442,10 +484,13 @@ void hak_os_abort(void)
     const uint64_t nothing = 0;
     const long process = hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
     const long thread = hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&nothing, 0, sizeof nothing, 0, 0);
-    hak_syscall(SYS_tgkill, process, thread, SIGABRT, 0, 0, 0);
+    // Whichever fails, the next ends the process, and the last needs no leave of the kernel.
+    HAK_UNHEEDED(
+        hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&nothing, 0, sizeof nothing, 0, 0));
+    HAK_UNHEEDED(hak_syscall(SYS_tgkill, process, thread, SIGABRT, 0, 0, 0));
     // A handler has returned, or it is ignored.
+    HAK_UNHEEDED(hak_syscall(SYS_tgkill, process, thread, SIGKILL, 0, 0, 0));
     for (;;) {
-        hak_syscall(SYS_tgkill, process, thread, SIGKILL, 0, 0, 0);
+        __builtin_trap();
     }
 }

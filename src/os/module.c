@@ -70,5 +70,5 @@ void hak_module_of(uintptr_t address, struct hak_module *module)
             is_found = line_has(line, address, module);
         }
     }
-    hak_syscall(SYS_close, file, 0, 0, 0, 0, 0);
+    hak_close(file);
 }

@@ -34,33 +34,38 @@ HAK_INTERNAL extern struct hak_os_counts hak_os_counts;
 HAK_INTERNAL size_t hak_os_page_bytes(void);
 
 // Map fresh zero pages, wherever the kernel likes. NULL when it refuses.
-HAK_INTERNAL void *hak_os_map(size_t bytes);
+HAK_INTERNAL HAK_MUST_USE void *hak_os_map(size_t bytes);
 // Map them exactly at `place`. NULL when the kernel refuses: `*is_taken` says that something else lies there, so
 // that another place may do; else there is no memory, or there are no such addresses.
-HAK_INTERNAL void *hak_os_map_at(void *place, size_t bytes, bool *is_taken);
+HAK_INTERNAL HAK_MUST_USE void *hak_os_map_at(void *place, size_t bytes, bool *is_taken);
 
 // Reserve `bytes` of addresses that read as zero, cost no commit and become
 // writable piece by piece with hak_os_commit. NULL when refused.
-HAK_INTERNAL void *hak_os_reserve(size_t bytes);
-HAK_INTERNAL bool hak_os_commit(void *start, size_t bytes);
-// Let nobody write there any more.
+HAK_INTERNAL HAK_MUST_USE void *hak_os_reserve(size_t bytes);
+HAK_INTERNAL HAK_MUST_USE bool hak_os_commit(void *start, size_t bytes);
+// Let nobody write there any more. Where the kernel refuses, it stays as it is: a protection that is missed, and
+// nothing else depends on it.
 HAK_INTERNAL void hak_os_seal(void *start, size_t bytes);
 
 // Let nobody touch them any more, or from now on again. False, and nothing changed, when the kernel refuses:
 // each border between the two takes one of its mappings.
-HAK_INTERNAL bool hak_os_guard(void *start, size_t bytes);
-HAK_INTERNAL bool hak_os_unguard(void *start, size_t bytes);
+HAK_INTERNAL HAK_MUST_USE bool hak_os_guard(void *start, size_t bytes);
+HAK_INTERNAL HAK_MUST_USE bool hak_os_unguard(void *start, size_t bytes);
 // As hak_os_map, anywhere, with a page before and a page behind that nobody can touch; or none, where the
 // kernel refuses those.
-HAK_INTERNAL void *hak_os_map_guarded(size_t bytes);
+HAK_INTERNAL HAK_MUST_USE void *hak_os_map_guarded(size_t bytes);
 
 // Give addresses back. False when the kernel refuses (max_map_count): the pages
 // are then still mapped and still ours.
-HAK_INTERNAL bool hak_os_unmap(void *start, size_t bytes);
+HAK_INTERNAL HAK_MUST_USE bool hak_os_unmap(void *start, size_t bytes);
+
+// The same for what is of no use any more, whatever the kernel says: where it refuses, the pages at least go, and the
+// addresses are lost.
+HAK_INTERNAL void hak_os_discard(void *start, size_t bytes);
 
 // Give pages back and keep the addresses; they read as zero afterwards.
 // False when the kernel refuses (locked pages): their content is then undefined.
-HAK_INTERNAL bool hak_os_purge(void *start, size_t bytes);
+HAK_INTERNAL HAK_MUST_USE bool hak_os_purge(void *start, size_t bytes);
 
 struct hak_range {
     void *start;
@@ -70,10 +75,11 @@ struct hak_range {
 // The same for up to 64 ranges, with one system call where the kernel has one for that (process_madvise on
 // oneself, Linux 6.13). Returns a bit for each range that was given back.
 enum { HAK_RANGES_MAX = 64 };
-HAK_INTERNAL uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsigned count);
+HAK_INTERNAL HAK_MUST_USE uint64_t hak_os_purge_ranges(const struct hak_range *ranges,
+                                                       unsigned count);
 // Let the kernel take the pages of a range when it needs some: until they are written again they hold
 // what they held, or zeros.
-HAK_INTERNAL bool hak_os_purge_lazily(void *start, size_t bytes);
+HAK_INTERNAL HAK_MUST_USE bool hak_os_purge_lazily(void *start, size_t bytes);
 
 // Fill with zeros, without writing to pages that are zeros: those that are not there stay so. `start` is at a page boundary.
 HAK_INTERNAL void hak_os_clear(void *start, size_t bytes);
@@ -81,7 +87,10 @@ HAK_INTERNAL void hak_os_clear(void *start, size_t bytes);
 // Grow or shrink a mapping, moving it to `target`, whose own mapping it replaces, or in place when
 // `target` is NULL. Returns the new start. NULL: nothing has changed, but the target's own mapping may
 // be gone.
-HAK_INTERNAL void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target);
+HAK_INTERNAL HAK_MUST_USE void *hak_os_remap(void *start,
+                                             size_t old_bytes,
+                                             size_t bytes,
+                                             void *target);
 
 // Read a file of the kernel's, at most `bytes` - 1 characters of it, and end it with a 0. Returns
 // its length; 0 when it cannot be read.
@@ -90,14 +99,14 @@ HAK_INTERNAL size_t hak_os_read_file(const char *path, char *text, size_t bytes)
 // Keep such a file open for the life of the process, to read it from its beginning time and again: two system
 // calls fewer than opening it, and a program that counts on the number of the next file that it opens is not
 // disturbed, if this is done before its main. -1 when it cannot be read.
-HAK_INTERNAL int hak_os_keep_file(const char *path);
+HAK_INTERNAL HAK_MUST_USE int hak_os_keep_file(const char *path);
 // As hak_os_read_file. The program may have closed it: whoever reads has to know the text when he sees it.
 HAK_INTERNAL size_t hak_os_read_kept(int file, char *text, size_t bytes);
 
 // How many lines such a file has.
 HAK_INTERNAL size_t hak_os_count_lines(const char *path);
 // Map a whole file for reading, or NULL when it cannot be read or is empty. hak_os_unmap ends it.
-HAK_INTERNAL const void *hak_os_map_file(const char *path, size_t *bytes);
+HAK_INTERNAL HAK_MUST_USE const void *hak_os_map_file(const char *path, size_t *bytes);
 
 // The machine's memory, SIZE_MAX when unknown; what of its swap space is free; and its processors that this
 // process may run on, at least 1.
@@ -108,11 +117,14 @@ HAK_INTERNAL unsigned hak_os_processors(void);
 // Bytes of this process that are resident; 0 when that cannot be read.
 HAK_INTERNAL size_t hak_os_resident_bytes(void);
 
-// Processor time of all its threads since the start, and page faults that needed no file read.
+// Processor time of all its threads since the start, and page faults that needed no file read. Less than before after
+// a fork, and 0 when the kernel does not tell.
 HAK_INTERNAL void hak_os_usage(uint64_t *processor_ns, uint64_t *faults);
 
 // The same of one of its threads, by the kernel's number of it. False when it has ended.
-HAK_INTERNAL bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults);
+HAK_INTERNAL HAK_MUST_USE bool hak_os_thread_usage(int thread,
+                                                   uint64_t *processor_ns,
+                                                   uint64_t *faults);
 
 enum hak_huge_pages { HAK_HUGE_NEVER, HAK_HUGE_MADVISE, HAK_HUGE_ALWAYS };
 
@@ -122,9 +134,9 @@ HAK_INTERNAL enum hak_huge_pages hak_os_huge_pages(void);
 HAK_INTERNAL void hak_os_want_huge(void *start, size_t bytes, bool wanted);
 
 // Can the 8 bytes at `address` be read without a fault?
-HAK_INTERNAL bool hak_os_can_read(const void *address);
+HAK_INTERNAL HAK_MUST_USE bool hak_os_can_read(const void *address);
 
-// Nanoseconds of a clock that never goes back.
+// Nanoseconds of a clock that never goes back. All clocks show 0 when the kernel does not tell.
 HAK_INTERNAL uint64_t hak_os_now_ns(void);
 // Processor time of the calling thread.
 HAK_INTERNAL uint64_t hak_os_thread_ns(void);
@@ -138,25 +150,31 @@ HAK_INTERNAL int hak_os_process_id(void);
 HAK_INTERNAL int hak_os_thread_id(void);
 
 // Sleep while *word == expected, at most `ms` milliseconds (0: no limit), until woken; and wake the one that has slept
-// on the word for the longest.
+// on the word for the longest. A wait may also end before its time, whatever the reason: who waits looks again. Where the
+// kernel refuses to wait for a word, it sleeps without one, a millisecond at most.
 HAK_INTERNAL void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms);
 HAK_INTERNAL void hak_os_wake(_Atomic(uint32_t) *word);
 // The same without a limit for those who have a number: wake all of that number modulo 32.
 HAK_INTERNAL void hak_os_wait_numbered(_Atomic(uint32_t) *word, uint32_t expected, uint32_t number);
 HAK_INTERNAL void hak_os_wake_numbered(_Atomic(uint32_t) *word, uint32_t number);
 
+// Do now what makes a process's first barrier take the kernel some 10 ms. A hint.
+HAK_INTERNAL void hak_os_barrier_prepare(void);
 // Make every running thread of the process pass a full memory barrier. False
 // when the kernel cannot do that.
-HAK_INTERNAL bool hak_os_barrier_all(void);
+HAK_INTERNAL HAK_MUST_USE bool hak_os_barrier_all(void);
 
 // Run `work` in a thread of its own, which the C library does not know of: no
 // errno, no thread-locals, no libc calls in it. All signals are blocked there. False when it
 // cannot be started.
-HAK_INTERNAL bool hak_os_start_thread(void (*work)(void));
+HAK_INTERNAL HAK_MUST_USE bool hak_os_start_thread(void (*work)(void));
 
-// Write to stderr, or to the end of a file that is made if need be; all of it, ignoring errors.
+// Write to stderr: all of it, as far as that takes it.
 HAK_INTERNAL void hak_os_print(const char *text, size_t length);
-HAK_INTERNAL void hak_os_append(const char *path, const char *text, size_t length);
+// Write to the end of a file that is made if need be. False when not all of it could be written.
+HAK_INTERNAL HAK_MUST_USE bool hak_os_append(const char *path, const char *text, size_t length);
+// The same, and say on stderr when not: the program was asked to keep it.
+HAK_INTERNAL void hak_os_append_or_say(const char *path, const char *text, size_t length);
 HAK_INTERNAL _Noreturn void hak_os_abort(void);
 
 #endif

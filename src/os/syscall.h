@@ -8,11 +8,13 @@
 #define HAK_OS_SYSCALL_H
 
 #include <stdbool.h>
+#include <sys/syscall.h>
 
 #include "base/compiler.h"
 
 #if defined(__x86_64__)
-HAK_INLINE long hak_syscall(long number, long a, long b, long c, long d, long e, long f)
+HAK_MUST_USE HAK_INLINE long hak_syscall(
+    long number, long a, long b, long c, long d, long e, long f)
 {
     register long r10 __asm__("r10") = d;
     register long r8 __asm__("r8") = e;
@@ -25,7 +27,8 @@ HAK_INLINE long hak_syscall(long number, long a, long b, long c, long d, long e,
     return result;
 }
 #elif defined(__aarch64__)
-HAK_INLINE long hak_syscall(long number, long a, long b, long c, long d, long e, long f)
+HAK_MUST_USE HAK_INLINE long hak_syscall(
+    long number, long a, long b, long c, long d, long e, long f)
 {
     register long x8 __asm__("x8") = number;
     register long x0 __asm__("x0") = a;
@@ -43,6 +46,13 @@ HAK_INLINE long hak_syscall(long number, long a, long b, long c, long d, long e,
 #else
 #    error "hakmem supports x86-64 and aarch64; add the system call of this processor here"
 #endif
+
+// Close a file. The kernel lets go of the number whatever it returns (close(2)), so nothing can be done about an
+// error: what was written is not ours to keep.
+HAK_INLINE void hak_close(long file)
+{
+    HAK_UNHEEDED(hak_syscall(SYS_close, file, 0, 0, 0, 0, 0));
+}
 
 // Is it one of the kernel's error numbers?
 HAK_INLINE bool hak_call_failed(long result)

@@ -135,13 +135,19 @@ bool hak_os_start_thread(void (*work)(void))
 #    endif
     uint64_t all = ~UINT64_C(0);
     uint64_t before = 0;
-    hak_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all, 0, 0);
-    long thread = clone_thread(top, thread_block);
-    hak_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before, 0, 0);
-    if (thread < 0) {
-        hak_os_unmap(stack, STACK_BYTES);
-        return false;
+    // A thread that takes signals would run the program's handlers without the C library's thread block.
+    bool is_started =
+        hak_syscall(
+            __NR_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof all, 0, 0) == 0;
+    if (is_started) {
+        is_started = clone_thread(top, thread_block) > 0;
+        // It fails for a bad address or an unknown request only, and then the call before failed as well.
+        HAK_UNHEEDED(
+            hak_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before, 0, 0));
     }
-    return true;
+    if (!is_started) {
+        hak_os_discard(stack, STACK_BYTES);
+    }
+    return is_started;
 }
 #endif

@@ -80,7 +80,7 @@ static void ledger_print(const char *why, const struct look *look)
     if (*file == '\0') {
         hak_os_print(ledger.text, length);
     } else {
-        hak_os_append(file, ledger.text, length);
+        hak_os_append_or_say(file, ledger.text, length);
     }
 }
 

@@ -69,5 +69,11 @@ int main(int count, char **arguments)
     const char *live = strstr(of_class, "\"live_blocks\":");
     HT_CHECK(live != NULL && atol(live + 14) >= BLOCKS, "in '%.200s'", of_class);
     unlink(path);
+    HT_CHECK(ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0, "cannot be emptied");
+    run("/proc/no/such/folder", file); // its stderr says so
+    read_all(file, text, sizeof text);
+    HT_CHECK(strcmp(text, "hakmem: /proc/no/such/folder cannot be written to\n") == 0,
+             "stderr has '%.60s'",
+             text);
     return 0;
 }

@@ -27,6 +27,10 @@ enum {
 static _Atomic(_Atomic(uint64_t) *) ht_leaves[HT_LEAVES];
 static _Atomic(size_t) ht_live_grains;
 
+// A test that has calls of the system's fail says so; then a request may be refused.
+static atomic_bool ht_may_be_refused;
+static _Atomic(size_t) ht_refusals;
+
 static inline _Atomic(uint64_t) *ht_leaf(size_t number)
 {
     const size_t bytes = HT_LEAF_WORDS * sizeof(uint64_t);
@@ -35,8 +39,15 @@ static inline _Atomic(uint64_t) *ht_leaf(size_t number)
     if (leaf != NULL) {
         return leaf;
     }
-    _Atomic(uint64_t) *made = mmap(
-        NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    _Atomic(uint64_t) *made;
+    do {
+        made = mmap(NULL,
+                    bytes,
+                    PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1,
+                    0);
+    } while ((void *)made == MAP_FAILED && atomic_load(&ht_may_be_refused));
     HT_CHECK((void *)made != MAP_FAILED, "no memory for the table of live blocks");
     if (atomic_compare_exchange_strong(&ht_leaves[number], &leaf, made)) {
         return made;
@@ -82,9 +93,20 @@ struct ht_block {
     atomic_int *owed; // of the heap it is from: how many of its blocks are with others
 };
 
+static inline bool ht_is_refused(const void *got)
+{
+    const bool is_refused = got == NULL && atomic_load(&ht_may_be_refused);
+    HT_CHECK(!is_refused || errno == ENOMEM, "refused with errno %d", errno);
+    atomic_fetch_add(&ht_refusals, is_refused);
+    return is_refused;
+}
+
 static inline void ht_block_hold(
     struct ht_block *block, void *got, size_t size, size_t alignment, uint64_t tag)
 {
+    if (ht_is_refused(got)) {
+        return;
+    }
     HT_CHECK(got != NULL, "no block of %zu, alignment %zu: errno %d", size, alignment, errno);
     block->live = malloc_usable_size(got);
     HT_CHECK(block->live >= size, "block of %zu: %zu usable", size, block->live);
@@ -110,8 +132,9 @@ static inline void ht_block_take_zeros(struct ht_block *block,
                                        size_t size,
                                        uint64_t tag)
 {
-    HT_CHECK(zeros != NULL, "calloc of %zu failed: errno %d", size, errno);
-    ht_check_zero(zeros, size);
+    if (zeros != NULL) {
+        ht_check_zero(zeros, size);
+    }
     ht_block_hold(block, zeros, size, 0, tag);
 }
 
@@ -133,7 +156,12 @@ static inline void ht_block_take(struct ht_block *block, struct ht_random *rando
         break;
     case 3: {
         const int error = posix_memalign(&got, alignment, size);
-        HT_CHECK(error == 0, "posix_memalign(%zu, %zu): error %d", alignment, size, error);
+        errno = error;
+        HT_CHECK(error == 0 || error == ENOMEM,
+                 "posix_memalign(%zu, %zu): error %d",
+                 alignment,
+                 size,
+                 error);
         ht_block_hold(block, got, size, alignment, tag);
         break;
     }
@@ -169,10 +197,9 @@ static inline void ht_block_drop(struct ht_block *block, struct ht_random *rando
     }
 }
 
-static inline void ht_block_resize(struct ht_block *block, struct ht_random *random)
+static inline void ht_block_resize_to(struct ht_block *block, size_t size)
 {
     const struct ht_slot before = block->slot;
-    const size_t size = 1 + ht_block_size(random);
     if (before.bytes == NULL) {
         return;
     }
@@ -180,9 +207,19 @@ static inline void ht_block_resize(struct ht_block *block, struct ht_random *ran
     ht_live_mark(before.bytes, block->live, false);
     struct ht_slot moved = before;
     moved.bytes = realloc(before.bytes, size);
+    if (ht_is_refused(moved.bytes)) {
+        ht_live_mark(before.bytes, block->live, true);
+        ht_slot_check(&before, before.size, "after a refused realloc");
+        return;
+    }
     HT_CHECK(moved.bytes != NULL, "realloc from %zu to %zu failed", before.size, size);
     ht_slot_check(&moved, size < before.size ? size : before.size, "after realloc");
     ht_block_hold(block, moved.bytes, size, 0, before.tag);
+}
+
+static inline void ht_block_resize(struct ht_block *block, struct ht_random *random)
+{
+    ht_block_resize_to(block, 1 + ht_block_size(random));
 }
 
 #endif

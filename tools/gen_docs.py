@@ -3,6 +3,7 @@
 
 docs/options.md       the options, from src/base/options.def
 docs/reliability.md   written by hand; the tests that it names have to be there
+docs/system-calls.md  the same, and its calls are those of src/os/
 docs/concurrency.md   its table of models, from tests/models/ and the comments in src/ that name their steps,
                       and that of ordered atomics, from the `// pairs with:` comments
 
@@ -272,11 +273,24 @@ def check_test_names(page: Path, tests: Path) -> None:
             raise DocsError(f"{page}: there is no test {name}")
 
 
+def check_calls(page: Path, system: Path) -> None:
+    """The first column of the tables of calls has each call that is made, and no other."""
+    before = page.read_text().split("## What is tried again")[0]
+    named = {name for row in re.findall(r"^\| (`[^|]*)\|", before, re.M) for name in re.findall(r"`(\w+)`", row)}
+    made = {name for path in system.glob("*.[ch]")
+            for name in re.findall(r"\b(?:SYS|__NR)_(\w+)", path.read_text())}
+    for name in sorted(named ^ made):
+        raise DocsError(f"{page}: {name} is " + ("not made" if name in named else "missing"))
+
+
 def pages(root: Path) -> dict[Path, str]:
     """What each generated file should hold."""
     src = root / "src"
     concurrency = root / "docs" / "concurrency.md"
-    check_test_names(root / "docs" / "reliability.md", root / "tests")
+    calls = root / "docs" / "system-calls.md"
+    for page in (root / "docs" / "reliability.md", calls):
+        check_test_names(page, root / "tests")
+    check_calls(calls, src / "os")
     return {
         root / "docs" / "options.md": options_page(src),
         concurrency: with_tables(concurrency, [models_table(root), pairs_table(src)]),

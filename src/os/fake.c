@@ -445,11 +445,6 @@ bool hak_os_barrier_all(void)
     return !is_refused() && !hak_fake.refuse_barrier;
 }
 
-void hak_os_barrier_prepare(void)
-{
-    HAK_UNHEEDED(hak_os_barrier_all());
-}
-
 bool hak_os_start_thread(void (*work)(void))
 {
     hak_add_relaxed(&hak_fake.thread_starts, 1);

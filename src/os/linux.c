@@ -154,11 +154,6 @@ bool hak_os_unmap(void *start, size_t bytes)
     return counted(&hak_os_counts.unmaps, got == 0);
 }
 
-void hak_os_discard(void *start, size_t bytes)
-{
-    HAK_UNHEEDED(hak_os_unmap(start, bytes) || hak_os_purge(start, bytes)); // what else could go?
-}
-
 bool hak_os_purge(void *start, size_t bytes)
 {
     const uint64_t begin = hak_timing_begin();
@@ -470,11 +465,6 @@ bool hak_os_barrier_all(void)
     // The first call of a process has to announce itself.
     return hak_syscall(number, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0 &&
            hak_syscall(number, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0;
-}
-
-void hak_os_barrier_prepare(void)
-{
-    HAK_UNHEEDED(hak_os_barrier_all()); // who needs one asks for it, and looks
 }
 
 // Not abort(): the C library finds the calling thread through the thread register, which

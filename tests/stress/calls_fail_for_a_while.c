@@ -3,9 +3,10 @@
 // linked too
 // timeout: 240
 //
-// Each system call that hakmem makes fails, with each error that it may have, while several threads work; then all
-// succeed again. A request may be refused meanwhile, with ENOMEM, and nothing else may be seen: no content changes,
-// no two blocks overlap (support/live.h). Afterwards no request is refused, and memory goes back. docs/system-calls.md has them.
+// Each system call that hakmem makes fails, with each error that it may have (docs/system-calls.md), while several
+// threads work; then all succeed again. A request may be refused meanwhile, with ENOMEM, and nothing else may be
+// seen: no content changes, no two blocks overlap (support/live.h). Afterwards no request is refused, and memory
+// goes back.
 //
 // One process for each call and error. Its first thread answers for the kernel (SECCOMP_RET_USER_NOTIF): the filter
 // is that of the threads that work, and of the sweeper that one of them starts. The calls of a program's start fail

@@ -410,13 +410,8 @@ static void wait_for(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms, ui
     // FUTEX_WAIT, whose limit is a time to wait; FUTEX_WAIT_BITSET's is a time of day.
     const bool is_for_any = bits == FUTEX_BITSET_MATCH_ANY || is_limited;
     const long how = (is_for_any ? FUTEX_WAIT : FUTEX_WAIT_BITSET) | FUTEX_PRIVATE_FLAG;
-    const long got = hak_syscall(SYS_futex,
-                                 (long)word,
-                                 how,
-                                 (long)expected,
-                                 is_limited ? (long)&limit : 0,
-                                 0,
-                                 (long)bits);
+    const long got = hak_syscall(
+        SYS_futex, (long)word, how, (long)expected, is_limited ? (long)&limit : 0, 0, (long)bits);
     if (got != 0 && got != -EAGAIN && got != -EINTR && got != -ETIMEDOUT) {
         // A sandbox: whoever waits in a loop would not leave its processor to the one that it waits for.
         HAK_UNHEEDED(hak_syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, (long)&limit, 0, 0, 0));

@@ -62,7 +62,8 @@ static struct hak_super *super_descriptor_locked(void) HAK_REQUIRES(&hak_arena.l
         hak_arena.spare_supers = (struct hak_super *)(void *)super->base;
         return super;
     }
-    return hak_pool_take(sizeof *super + HAK_SUPER_UNITS * sizeof super->slabs[0]);
+    return hak_pool_take(sizeof *super + HAK_SUPER_UNITS * sizeof super->slabs[0] +
+                         sizeof(struct hak_super_place));
 }
 
 // Map the superslabs for a run of `units`. The slot of the first; UINT64_MAX when not all could be had.

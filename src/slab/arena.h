@@ -22,23 +22,17 @@
 // A superslab, or a large block's own mapping (then with one descriptor and no units).
 struct hak_super {
     char *base;
-    size_t mapped_bytes;        // HAK_SUPER_BYTES, or those of the mapping
-    uint64_t free_units;        // a bit per unit that no run has       (arena lock)
-    uint64_t dirty_units;       // those of free_units that may be resident (arena lock)
-    uint64_t written_units;     // units that do not read as zero; with huge pages fewer than the
-                                // resident ones                           (arena lock)
-    uint64_t purging_units;     // units taken out by a purge that is under way (arena lock)
-    uint64_t purged_units;      // free units that were given back and not used since (arena lock)
-    uint64_t tail_units;        // last units of runs in use that may be resident behind the user's
-                                // bytes                                   (arena lock)
-    struct hak_list all_link;   // in the arena's list of everything
-    struct hak_list whole_link; // in that of the wholly free ones
-    struct hak_list dirty_link; // in a queue of those with dirty units
-    struct hak_list tail_link;  // in that of those with tails
-    struct hak_kept_range kept; // lone: when the kernel has refused to take it back
-    uint64_t dirty_tick;        // when a unit last became dirty
-    uint64_t tail_tick;         // when one did, or a tail was noted
-    uint8_t dirty_queue;        // enum hak_dirty_queue: the one that dirty_link is in
+    size_t mapped_bytes;      // HAK_SUPER_BYTES, or those of the mapping
+    uint64_t free_units;      // a bit per unit that no run has       (arena lock)
+    uint64_t dirty_units;     // those of free_units that may be resident (arena lock)
+    uint64_t written_units;   // units that do not read as zero; with huge pages fewer than the
+                              // resident ones                           (arena lock)
+    uint64_t purging_units;   // units taken out by a purge that is under way (arena lock)
+    uint64_t purged_units;    // free units that were given back and not used since (arena lock)
+    uint64_t tail_units;      // last units of runs in use that may be resident behind the user's
+                              // bytes                                   (arena lock)
+    struct hak_list all_link; // in the arena's list of everything
+    uint64_t dirty_tick;      // when a unit last became dirty
     _Atomic(struct hak_super *)
         span;         // the superslab in which the run begins that this one continues
     bool is_lone;     // a large block's own mapping
@@ -46,11 +40,32 @@ struct hak_super {
     bool is_huge_new; // and nobody has touched it since
     // For the first unit of each run when it was made, and when this was mapped, by hak_arena.clock. Nobody but
     // readers from outside wants to know (arena lock).
-    uint32_t made_at[HAK_SUPER_UNITS];
+    union {
+        uint32_t made_at[HAK_SUPER_UNITS];
+        struct hak_kept_range
+            kept; // of a lone one that has ended, when the kernel has refused to take it back
+    };
     uint32_t mapped_at;
     uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in
     struct hak_slab slabs[];        // by unit; one for a mapping of its own
 };
+
+// Where a superslab stands in the queues of the arena: behind its runs, as a mapping of its own is in none.
+struct hak_super_place {
+    struct hak_super *super;
+    struct hak_list whole_link; // in the list of those wholly free
+    struct hak_list dirty_link; // in a queue of those with dirty units
+    struct hak_list tail_link;  // in that of those with tails
+    uint64_t tail_tick;         // when a unit became dirty last, or a tail was noted
+    uint8_t dirty_queue;        // enum hak_dirty_queue: the one that dirty_link is in
+};
+
+HAK_INLINE struct hak_super_place *hak_super_place(const struct hak_super *super)
+{
+    return (struct hak_super_place *)(void *)&super->slabs[HAK_SUPER_UNITS];
+}
+
+#define HAK_SUPER_OF_LINK(link, member) (HAK_LIST_ITEM(link, struct hak_super_place, member)->super)
 
 // Superslabs with dirty units, in the order of dirty_tick: who gives back looks at the first ones only
 // (queues.c).

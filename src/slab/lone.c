@@ -17,6 +17,8 @@ static struct hak_super *lone_of(struct hak_slab *lone)
     return (struct hak_super *)(void *)((char *)lone - offsetof(struct hak_super, slabs));
 }
 
+_Static_assert(sizeof(struct hak_super) + sizeof(struct hak_slab) <= 512, "as the pool has it");
+
 static struct hak_super *lone_make_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     struct hak_super *super = hak_arena.spare_lones;

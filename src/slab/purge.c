@@ -31,7 +31,7 @@ static struct hak_super *arena_oldest_locked(const struct hak_purge_age ages[HAK
             if (hak_list_is_empty(list)) {
                 continue;
             }
-            struct hak_super *super = HAK_LIST_ITEM(list->next, struct hak_super, dirty_link);
+            struct hak_super *super = HAK_SUPER_OF_LINK(list->next, dirty_link);
             const bool is_due = tick - super->dirty_tick >= age;
             if (is_due && (oldest == NULL || super->dirty_tick < oldest->dirty_tick)) {
                 oldest = super;
@@ -65,9 +65,9 @@ static void gather_tails_locked(const struct hak_purge_age ages[HAK_ARMS], struc
     for (unsigned group = 0; group < HAK_ARMS; group++) {
         const struct hak_list *list = &hak_arena.tails[group];
         for (struct hak_list *link = list->next; link != list; link = link->next) {
-            const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, tail_link);
+            const struct hak_super *super = HAK_SUPER_OF_LINK(link, tail_link);
             HAK_LOOK();
-            if (tick - super->tail_tick < ages[group].part ||
+            if (tick - hak_super_place(super)->tail_tick < ages[group].part ||
                 !gather_tails_of_locked(super, tails)) {
                 break;
             }
@@ -344,8 +344,8 @@ static bool super_unmap_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.
     hak_map_publish(super->base, HAK_SUPER_BYTES, NULL);
     if (!hak_map_give(super->base, HAK_SUPER_BYTES)) {
         hak_map_publish(super->base, HAK_SUPER_BYTES, super);
-        hak_list_remove(&super->whole_link);
-        hak_list_append(&hak_arena.whole, &super->whole_link);
+        hak_list_remove(&hak_super_place(super)->whole_link);
+        hak_list_append(&hak_arena.whole, &hak_super_place(super)->whole_link);
         return false;
     }
     hak_super_count_dirty(super, (size_t)0 - dirty);
@@ -366,7 +366,7 @@ size_t hak_arena_trim(void)
     size_t gone = 0;
     hak_lock_take(&hak_arena.lock);
     for (size_t tries = hak_arena.whole_count; tries > 0 && hak_arena.whole_count > 0; tries--) {
-        struct hak_super *super = HAK_LIST_ITEM(hak_arena.whole.next, struct hak_super, whole_link);
+        struct hak_super *super = HAK_SUPER_OF_LINK(hak_arena.whole.next, whole_link);
         HAK_LOOK();
         gone += super_unmap_locked(super) ? HAK_SUPER_BYTES : 0;
         hak_lock_pass(&hak_arena.lock);

@@ -19,10 +19,11 @@ void hak_queues_start(void)
 
 void hak_queues_add_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
-    hak_list_start(&super->whole_link);
-    hak_list_start(&super->dirty_link);
-    hak_list_start(&super->tail_link);
-    super->dirty_queue = HAK_DIRTY_NONE;
+    hak_super_place(super)->super = super;
+    hak_list_start(&hak_super_place(super)->whole_link);
+    hak_list_start(&hak_super_place(super)->dirty_link);
+    hak_list_start(&hak_super_place(super)->tail_link);
+    hak_super_place(super)->dirty_queue = HAK_DIRTY_NONE;
 }
 
 uint64_t hak_super_whole_units(const struct hak_super *super)
@@ -39,26 +40,27 @@ uint64_t hak_super_whole_units(const struct hak_super *super)
 static void dirty_append_locked(struct hak_super *super, enum hak_dirty_queue queue)
     HAK_REQUIRES(&hak_arena.lock)
 {
-    hak_list_remove(&super->dirty_link);
-    hak_list_append(&hak_arena.dirty[hak_super_group(super)][queue], &super->dirty_link);
-    super->dirty_queue = (uint8_t)queue;
+    hak_list_remove(&hak_super_place(super)->dirty_link);
+    hak_list_append(&hak_arena.dirty[hak_super_group(super)][queue],
+                    &hak_super_place(super)->dirty_link);
+    hak_super_place(super)->dirty_queue = (uint8_t)queue;
 }
 
 void hak_arena_note_dirty_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     super->dirty_tick = hak_load_relaxed(&hak_arena.tick);
-    hak_list_remove(&super->dirty_link);
-    super->dirty_queue = HAK_DIRTY_NONE;
+    hak_list_remove(&hak_super_place(super)->dirty_link);
+    hak_super_place(super)->dirty_queue = HAK_DIRTY_NONE;
 }
 
 // Each queue is in the order of dirty_tick, though all join it at its end: what becomes dirty now is the youngest, and
 // purge.c takes the oldest first, so that what it leaves of one is younger than what it has left of others.
 static void note_dirty_units_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
-    const unsigned queue = super->dirty_queue;
+    const unsigned queue = hak_super_place(super)->dirty_queue;
     if (super->dirty_units == 0) {
-        hak_list_remove(&super->dirty_link);
-        super->dirty_queue = HAK_DIRTY_NONE;
+        hak_list_remove(&hak_super_place(super)->dirty_link);
+        hak_super_place(super)->dirty_queue = HAK_DIRTY_NONE;
         return;
     }
     const bool has_whole = hak_super_whole_units(super) != 0;
@@ -78,12 +80,12 @@ void hak_arena_note_units_locked(struct hak_super *super) HAK_REQUIRES(&hak_aren
     const bool is_in_window = hak_map_slot(super->base) != UINT64_MAX;
     hak_gaps_note(hak_map_slot_of(super->base), super->free_units, is_in_window);
     const bool is_whole = super->free_units == ~UINT64_C(0);
-    if (is_whole != hak_list_is_linked(&super->whole_link)) {
+    if (is_whole != hak_list_is_linked(&hak_super_place(super)->whole_link)) {
         if (is_whole) {
-            hak_list_append(&hak_arena.whole, &super->whole_link);
+            hak_list_append(&hak_arena.whole, &hak_super_place(super)->whole_link);
             hak_arena.whole_count++;
         } else {
-            hak_list_remove(&super->whole_link);
+            hak_list_remove(&hak_super_place(super)->whole_link);
             hak_arena.whole_count--;
         }
     }
@@ -92,10 +94,11 @@ void hak_arena_note_units_locked(struct hak_super *super) HAK_REQUIRES(&hak_aren
 
 void hak_super_note_tails_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
-    hak_list_remove(&super->tail_link);
+    hak_list_remove(&hak_super_place(super)->tail_link);
     if (super->tail_units != 0) {
-        super->tail_tick = hak_load_relaxed(&hak_arena.tick);
-        hak_list_append(&hak_arena.tails[hak_super_group(super)], &super->tail_link);
+        hak_super_place(super)->tail_tick = hak_load_relaxed(&hak_arena.tick);
+        hak_list_append(&hak_arena.tails[hak_super_group(super)],
+                        &hak_super_place(super)->tail_link);
     }
 }
 
@@ -128,7 +131,7 @@ void hak_run_forget_tail_locked(const struct hak_slab *run) HAK_REQUIRES(&hak_ar
         super->tail_units &= ~bit;
         hak_count(&hak_arena.tail_bytes, (size_t)0 - hak_run_tail_bytes(run));
         if (super->tail_units == 0) {
-            hak_list_remove(&super->tail_link);
+            hak_list_remove(&hak_super_place(super)->tail_link);
         }
     }
 }

@@ -39,9 +39,9 @@ static void check_queues(void)
         const struct hak_list *list = &hak_arena.dirty[0][0] + i;
         uint64_t tick = 0;
         for (struct hak_list *link = list->next; link != list; link = link->next) {
-            const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, dirty_link);
+            const struct hak_super *super = HAK_SUPER_OF_LINK(link, dirty_link);
             UNIT_CHECK(super->dirty_units != 0 && super->dirty_tick >= tick);
-            UNIT_EQUAL(super->dirty_queue, i % HAK_DIRTY_QUEUES);
+            UNIT_EQUAL(hak_super_place(super)->dirty_queue, i % HAK_DIRTY_QUEUES);
             UNIT_EQUAL((uintptr_t)super->base >> HAK_SUPER_LOG2 & 1, i / HAK_DIRTY_QUEUES);
             tick = super->dirty_tick;
             dirty += hak_count_bits(super->dirty_units) * HAK_UNIT_BYTES;
@@ -51,7 +51,7 @@ static void check_queues(void)
     UNIT_EQUAL(hak_arena.dirty_bytes, dirty);
     for (struct hak_list *link = hak_arena.whole.next; link != &hak_arena.whole;
          link = link->next) {
-        UNIT_EQUAL(HAK_LIST_ITEM(link, struct hak_super, whole_link)->free_units, ~UINT64_C(0));
+        UNIT_EQUAL(HAK_SUPER_OF_LINK(link, whole_link)->free_units, ~UINT64_C(0));
         supers++;
     }
     UNIT_EQUAL(hak_arena.whole_count, supers);

@@ -64,7 +64,7 @@ static void end(struct hak_cache *cache)
 {
     hak_cache_self = &hak_cache_late;
     hak_cache_end(cache);
-    hak_loot_break_up_dead(cache);
+    hak_loot_break_up_dead(cache, UINT_MAX);
 }
 
 static void they_go_home_without_memory(struct hak_cache *owner)

@@ -2,6 +2,8 @@
 #include "cache/thread.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/options.h"
 #include "cache/large.h"
@@ -185,6 +187,35 @@ static void too_many_dead_are_broken_up(void)
     hak_options.purger = 0;
 }
 
+// fork comes when a thread's cache has ended and is not yet among those that wait: the child has neither the thread nor
+// anybody else who would put it there.
+static void a_cache_that_was_ending_waits_in_the_child(void)
+{
+    become(main_thread);
+    struct hak_cache *thread = new_thread();
+    held[0] = alloc(CLASS);
+    thread->state = HAK_CACHE_DEAD;
+    thread->is_whole = true;
+    hak_registry.whole++;
+    become(main_thread);
+    const uint32_t whole = hak_registry.whole;
+    const pid_t child = fork();
+    UNIT_CHECK(child >= 0);
+    if (child == 0) {
+        const bool waits = hak_list_is_linked(&thread->dead_link) && hak_registry.whole == whole;
+        _exit(waits && hak_cache_make(HAK_ROLE_THREAD, thread) == thread ? 0 : 1);
+    }
+    int status = 1;
+    UNIT_CHECK(waitpid(child, &status, 0) == child);
+    UNIT_EQUAL(status, 0);
+    hak_registry.whole--;
+    become(thread);
+    give(held[0]);
+    held[0] = NULL;
+    hak_cache_end(thread);
+    become(main_thread);
+}
+
 static void what_a_thread_had_kept_or_not_sent_goes_with_it(void)
 {
     become(main_thread);
@@ -291,6 +322,7 @@ int main(void)
     who_frees_a_block_of_the_dead_takes_the_slab_over();
     who_begins_with_a_block_of_the_dead_gets_their_cache();
     too_many_dead_are_broken_up();
+    a_cache_that_was_ending_waits_in_the_child();
     what_a_thread_had_kept_or_not_sent_goes_with_it();
     late_frees_and_allocations_work();
     many_lives_leave_nothing();

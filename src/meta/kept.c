@@ -19,15 +19,15 @@ static void range_ended(struct hak_kept_range *range)
     }
 }
 
-static struct hak_kept_range *range_make(bool has_slots)
+static struct hak_kept_range *range_make(bool has_slots, bool is_clean)
 {
     struct hak_kept_range *range = hak_pool_take(sizeof *range);
     for (unsigned i = 0; i < RESERVE && range == NULL; i++) {
         range = reserve[i].start == NULL ? &reserve[i] : NULL;
     }
     if (range != NULL) {
-        *range =
-            (struct hak_kept_range){.has_slots = has_slots, .is_clean = true, .ended = range_ended};
+        *range = (struct hak_kept_range){
+            .has_slots = has_slots, .is_clean = is_clean, .ended = range_ended};
     }
     return range;
 }
@@ -68,19 +68,29 @@ void hak_kept_drop(char *start, size_t bytes, struct hak_kept_range *range)
     hak_kept_retry(RETRIES);
 }
 
-void hak_kept_drop_plain(char *start, size_t bytes, bool has_slots)
+static void drop(char *start, size_t bytes, bool has_slots, bool is_clean)
 {
     if (bytes == 0) {
         return;
     }
     if (!hak_os_unmap(start, bytes)) {
-        keep(start, bytes, range_make(has_slots));
+        keep(start, bytes, range_make(has_slots, is_clean));
         return;
     }
     if (has_slots) {
         hak_map_forget(start, bytes);
     }
     hak_kept_retry(RETRIES);
+}
+
+void hak_kept_drop_plain(char *start, size_t bytes, bool has_slots)
+{
+    drop(start, bytes, has_slots, true);
+}
+
+void hak_kept_drop_remains(char *start, size_t bytes)
+{
+    drop(start, bytes, true, false);
 }
 
 size_t hak_kept_retry(size_t tries)

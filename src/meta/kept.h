@@ -38,6 +38,9 @@ HAK_INTERNAL extern struct hak_kept hak_kept;
 HAK_INTERNAL void hak_kept_drop(char *start, size_t bytes, struct hak_kept_range *range);
 // The same for addresses without a range of the caller's.
 HAK_INTERNAL void hak_kept_drop_plain(char *start, size_t bytes, bool has_slots);
+// The same with their slots, where maybe nothing is mapped any more: they serve nobody. (An emulator says that it has
+// given back the pages of such addresses, so that cannot tell.)
+HAK_INTERNAL void hak_kept_drop_remains(char *start, size_t bytes);
 // Offer so many again. Returns the bytes that went.
 HAK_INTERNAL size_t hak_kept_retry(size_t tries);
 // A range of just as many bytes, with its slots, which is no longer kept; or NULL.

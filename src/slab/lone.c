@@ -238,7 +238,7 @@ static bool lone_move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES
         return false;
     }
     if (hak_os_remap(old_start, old_bytes, bytes, start) == NULL) {
-        hak_map_drop(start, bytes); // also when nothing is mapped there any more
+        hak_kept_drop_remains(start, bytes); // the kernel may have unmapped them before it refused
         return false;
     }
     lone_hide_locked(super);

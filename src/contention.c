@@ -124,5 +124,5 @@ __attribute__((destructor(102))) static void end(void)
     say_writes();
     length -= length > without ? 2 : 0;
     say("]}\n");
-    hak_os_append(file, line, length);
+    hak_os_append_or_say(file, line, length);
 }

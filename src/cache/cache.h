@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/compiler.h"
 #include "base/list.h"
 #include "cache/worth.h"
@@ -213,6 +214,12 @@ struct hak_cache {
     // At the end: the second half is touched only by a cache that samples.
     struct hak_magazine magazines[HAK_MAGAZINES];
 };
+
+// The next magazine that has an array, from `index` on; HAK_MAGAZINES behind the last. Under the cache's lock.
+HAK_INLINE unsigned hak_magazine_from(const struct hak_cache *cache, unsigned index)
+{
+    return hak_next_bit(cache->started, index, HAK_MAGAZINES);
+}
 
 // Which of two groups it belongs to while an option is on trial (base/arms.h): by turns.
 HAK_INLINE unsigned hak_cache_group(const struct hak_cache *cache)

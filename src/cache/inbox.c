@@ -7,7 +7,6 @@
 #include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/sampler.h"
-#include "cache/sweep.h"
 #include "cache/watch.h"
 #include "meta/pool.h"
 #include "slab/arena.h"
@@ -127,15 +126,15 @@ static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parce
     }
 }
 
-// Put all blocks of a parcel that are the owner's of the one at `first` into their slabs. False: its lock is not free.
+// Put all blocks of a parcel that are the owner's of the one at `first` into their slabs; none if its lock is not free.
 // Two caches' locks, against the order of ranks: the second by hak_lock_try.
-static bool parcel_put_locked(struct hak_cache *cache, struct hak_parcel *parcel, uint32_t first)
+static void parcel_put_locked(struct hak_cache *cache, struct hak_parcel *parcel, uint32_t first)
     HAK_REQUIRES(&cache->lock) HAK_UNPROVEN
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
     struct hak_cache *owner = hak_cache_owner_or_end(hak_place_load(&parcel->blocks[first]));
     if (owner != cache && !hak_lock_try(&owner->lock)) {
-        return false;
+        return;
     }
     for (uint32_t i = first; i < count; i++) {
         void *block = hak_place_load(&parcel->blocks[i]);
@@ -147,7 +146,6 @@ static bool parcel_put_locked(struct hak_cache *cache, struct hak_parcel *parcel
     if (owner != cache) {
         hak_lock_drop(&owner->lock);
     }
-    return true;
 }
 
 // A parcel with blocks of several owners, or with a few: into their slabs, one owner after another. What owners have whose

@@ -98,12 +98,6 @@ static void note_started(struct hak_cache *cache, unsigned index, bool is_starte
     *word = is_started ? *word | bit : *word & ~bit;
 }
 
-// The next magazine that has an array, from `index` on; HAK_MAGAZINES behind the last.
-static unsigned magazine_from(const struct hak_cache *cache, unsigned index)
-{
-    return hak_next_bit(cache->started, index, HAK_MAGAZINES);
-}
-
 static uint32_t magazine_held(const struct hak_cache *cache, unsigned index)
 {
     return (uint32_t)(hak_load_relaxed(&cache->top[index]) - cache->magazines[index].base) - 1;
@@ -220,8 +214,8 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     const size_t most = magazines_most(cache);
     const bool is_fixed = !has_ace(cache);
-    for (unsigned index = magazine_from(cache, 0); index < HAK_MAGAZINES;
-         index = magazine_from(cache, index + 1)) {
+    for (unsigned index = hak_magazine_from(cache, 0); index < HAK_MAGAZINES;
+         index = hak_magazine_from(cache, index + 1)) {
         const uint32_t slots = cache->magazines[index].slots;
         if ((slots > least_slots(index) && cache->magazine_bytes > most) ||
             (slots > fixed_slots(index) && is_fixed)) {
@@ -257,8 +251,8 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
         return false;
     }
     cache->tidied_at = used;
-    for (unsigned index = magazine_from(cache, 0); index < HAK_MAGAZINES;
-         index = magazine_from(cache, index + 1)) {
+    for (unsigned index = hak_magazine_from(cache, 0); index < HAK_MAGAZINES;
+         index = hak_magazine_from(cache, index + 1)) {
         struct hak_magazine *magazine = &cache->magazines[index];
         const bool has_moved = hak_load_relaxed(&cache->top[index]) != magazine->tidied_top;
         if (!magazine->is_used && !has_moved) {
@@ -419,16 +413,16 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
 
 void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    for (unsigned index = magazine_from(cache, 0); index < HAK_MAGAZINES;
-         index = magazine_from(cache, index + 1)) {
+    for (unsigned index = hak_magazine_from(cache, 0); index < HAK_MAGAZINES;
+         index = hak_magazine_from(cache, index + 1)) {
         magazine_empty(cache, index);
     }
 }
 
 void hak_magazine_forget_all(struct hak_cache *cache)
 {
-    for (unsigned index = magazine_from(cache, 0); index < HAK_MAGAZINES;
-         index = magazine_from(cache, index + 1)) {
+    for (unsigned index = hak_magazine_from(cache, 0); index < HAK_MAGAZINES;
+         index = hak_magazine_from(cache, index + 1)) {
         struct hak_magazine *magazine = &cache->magazines[index];
         magazine->fence = 0;
         magazine->bottom = 0;
@@ -438,8 +432,8 @@ void hak_magazine_forget_all(struct hak_cache *cache)
 
 void hak_magazine_end_all(struct hak_cache *cache)
 {
-    for (unsigned index = magazine_from(cache, 0); index < HAK_MAGAZINES;
-         index = magazine_from(cache, index + 1)) {
+    for (unsigned index = hak_magazine_from(cache, 0); index < HAK_MAGAZINES;
+         index = hak_magazine_from(cache, index + 1)) {
         magazine_end(cache, index);
     }
 }

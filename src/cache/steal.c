@@ -1,7 +1,6 @@
 // steal.c -- see steal.h.
 #include "cache/steal.h"
 
-#include "base/bits.h"
 #include "base/check.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
@@ -92,15 +91,10 @@ static void fence_judge(struct hak_cache *self,
     magazine->fence = 0;
 }
 
-// The next of the cache's magazines, from `index` on; HAK_MAGAZINES behind the last.
-static unsigned magazine_from(const struct hak_cache *cache, unsigned index)
-{
-    return hak_next_bit(cache->started, index, HAK_MAGAZINES);
-}
-
 static bool are_all_empty(const struct hak_cache *cache)
 {
-    for (unsigned i = magazine_from(cache, 0); i < HAK_MAGAZINES; i = magazine_from(cache, i + 1)) {
+    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_MAGAZINES;
+         i = hak_magazine_from(cache, i + 1)) {
         const struct hak_magazine *magazine = &cache->magazines[i];
         if (magazine->fence != 0 || magazine->idle_ticks < IDLE_LOOKS) {
             return false;
@@ -114,7 +108,8 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
     HAK_REQUIRES(&self->lock, &cache->lock)
 {
     bool any = false;
-    for (unsigned i = magazine_from(cache, 0); i < HAK_MAGAZINES; i = magazine_from(cache, i + 1)) {
+    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_MAGAZINES;
+         i = hak_magazine_from(cache, i + 1)) {
         any |= fence_put(cache, i, all);
     }
     if (!any) {
@@ -124,7 +119,8 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
         return false;
     }
     const hak_place *tops[HAK_MAGAZINES];
-    for (unsigned i = magazine_from(cache, 0); i < HAK_MAGAZINES; i = magazine_from(cache, i + 1)) {
+    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_MAGAZINES;
+         i = hak_magazine_from(cache, i + 1)) {
         tops[i] = hak_load_acquire(&cache->top[i]); // pairs with: hak_os_barrier_all
     }
     // Where a processor may show two stores in another order than they were made, the places are
@@ -132,7 +128,8 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
     if (!HAK_STORES_IN_ORDER && !hak_os_barrier_all()) {
         return false;
     }
-    for (unsigned i = magazine_from(cache, 0); i < HAK_MAGAZINES; i = magazine_from(cache, i + 1)) {
+    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_MAGAZINES;
+         i = hak_magazine_from(cache, i + 1)) {
         fence_judge(self, cache, i, tops[i]);
     }
     return are_all_empty(cache);

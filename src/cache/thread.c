@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
 #include "cache/fast_path.h"
@@ -175,7 +174,7 @@ void hak_cache_end(struct hak_cache *cache)
     hak_lock_take(&cache->lock);
     hak_inbox_post_all(cache);
     unsigned index = 0;
-    while ((index = hak_next_bit(cache->started, index, HAK_MAGAZINES)) < HAK_MAGAZINES) {
+    while ((index = hak_magazine_from(cache, index)) < HAK_MAGAZINES) {
         cache->magazines[hak_magazine_class(index++)].is_refilled = false;
     }
     hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);

@@ -1,7 +1,6 @@
 // watch.c -- see watch.h.
 #include "cache/watch.h"
 
-#include "base/bits.h"
 #include "cache/hardened.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
@@ -103,8 +102,7 @@ static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
                     hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&
                     hak_large_expire(cache, UINT64_MAX) == 0 && may_lie_down(cache);
     unsigned index = 0;
-    while (is_still &&
-           (index = hak_next_bit(cache->started, index, HAK_MAGAZINES)) < HAK_MAGAZINES) {
+    while (is_still && (index = hak_magazine_from(cache, index)) < HAK_MAGAZINES) {
         is_still = hak_load_relaxed(&cache->top[index]) == cache->magazines[index].seen_top;
         index++;
     }

@@ -63,6 +63,7 @@ const void *hak_os_map_file(const char *path, size_t *bytes)
     long got = -1;
     if (!hak_call_failed(length) && length > 0) {
         got = hak_syscall(SYS_mmap, 0, length, PROT_READ, MAP_PRIVATE, file, 0);
+        HAK_ADDRESSES_CAME();
     }
     hak_close(file);
     *bytes = (size_t)length;

@@ -34,6 +34,9 @@
 #endif
 
 struct hak_os_counts hak_os_counts;
+#if HAK_TSAN
+char hak_addresses;
+#endif
 #if HAK_DEBUG > 1
 _Atomic(uint64_t) hak_looks;
 #endif
@@ -76,6 +79,7 @@ static long map(void *place, size_t bytes, int protection, int extra_flags)
     const long flags = MAP_PRIVATE | MAP_ANONYMOUS | extra_flags;
     const uint64_t begin = hak_timing_begin();
     const long got = hak_syscall(SYS_mmap, (long)place, (long)bytes, protection, flags, -1, 0);
+    HAK_ADDRESSES_CAME();
     hak_timing_end(HAK_TIMING_map, begin);
     HAK_PROBE2("hakmem", "map", got, bytes);
     counted(&hak_os_counts.maps, noted(got, bytes));
@@ -148,6 +152,7 @@ void *hak_os_map_guarded(size_t bytes)
 bool hak_os_unmap(void *start, size_t bytes)
 {
     const uint64_t begin = hak_timing_begin();
+    HAK_ADDRESSES_GO();
     const long got = hak_syscall(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0);
     hak_timing_end(HAK_TIMING_unmap, begin);
     HAK_PROBE2("hakmem", "unmap", (uintptr_t)start, bytes);
@@ -224,8 +229,10 @@ uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsigned count)
 void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
 {
     const long flags = target != NULL ? MREMAP_MAYMOVE | MREMAP_FIXED : 0;
+    HAK_ADDRESSES_GO();
     long got =
         hak_syscall(SYS_mremap, (long)start, (long)old_bytes, (long)bytes, flags, (long)target, 0);
+    HAK_ADDRESSES_CAME();
     const size_t more = bytes > old_bytes ? bytes - old_bytes : 0;
     return counted(&hak_os_counts.remaps, noted(got, more)) ? (void *)got : NULL;
 }

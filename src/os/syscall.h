@@ -12,6 +12,10 @@
 
 #include "base/compiler.h"
 
+#if HAK_TSAN
+#    include <sanitizer/tsan_interface.h>
+#endif
+
 #if defined(__x86_64__)
 HAK_MUST_USE HAK_INLINE long hak_syscall(
     long number, long a, long b, long c, long d, long e, long f)
@@ -53,6 +57,17 @@ HAK_INLINE void hak_close(long file)
 {
     HAK_UNHEEDED(hak_syscall(SYS_close, file, 0, 0, 0, 0, 0));
 }
+
+// The kernel takes addresses back from one thread before it gives them to another. ThreadSanitizer does not
+// see our calls, and would judge what the first did there by what the second does: it has to be told.
+#if HAK_TSAN
+HAK_INTERNAL extern char hak_addresses;
+#    define HAK_ADDRESSES_GO()   __tsan_release(&hak_addresses)
+#    define HAK_ADDRESSES_CAME() __tsan_acquire(&hak_addresses)
+#else
+#    define HAK_ADDRESSES_GO()   ((void)0)
+#    define HAK_ADDRESSES_CAME() ((void)0)
+#endif
 
 // Is it one of the kernel's error numbers?
 HAK_INLINE bool hak_call_failed(long result)

@@ -53,6 +53,18 @@ static void say_lock(const char *name, const struct hak_lock_counts *counts)
 }
 
 // All caches together, and the one whose lock was held longest.
+static void add_counts(const struct hak_lock_counts *counts,
+                       struct hak_lock_counts *all,
+                       struct hak_lock_counts *busiest)
+{
+    all->takings += counts->takings;
+    all->contended += counts->contended;
+    all->held_cycles += counts->held_cycles;
+    all->long_takings += counts->long_takings;
+    all->long_cycles += counts->long_cycles;
+    *busiest = counts->held_cycles > busiest->held_cycles ? *counts : *busiest;
+}
+
 static void say_caches(void)
 {
     struct hak_lock_counts all = {0};
@@ -60,16 +72,21 @@ static void say_caches(void)
     const struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {
-        const struct hak_lock_counts *counts = &cache->lock.counts;
-        all.takings += counts->takings;
-        all.contended += counts->contended;
-        all.held_cycles += counts->held_cycles;
-        all.long_takings += counts->long_takings;
-        all.long_cycles += counts->long_cycles;
-        busiest = counts->held_cycles > busiest.held_cycles ? *counts : busiest;
+        add_counts(&cache->lock.counts, &all, &busiest);
     }
     say_lock("cache", &all);
     say_lock("busiest cache", &busiest);
+}
+
+static void say_shards(void)
+{
+    struct hak_lock_counts all = {0};
+    struct hak_lock_counts busiest = {0};
+    for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
+        add_counts(&hak_arena.shards[i].lock.counts, &all, &busiest);
+    }
+    say_lock("shard", &all);
+    say_lock("busiest shard", &busiest);
 }
 
 static void say_writes(void)
@@ -115,6 +132,7 @@ __attribute__((destructor(102))) static void end(void)
     say_lock("registry", &hak_registry.lock.counts);
     say_caches();
     say_lock("orphans", &hak_orphans.lock.counts);
+    say_shards();
     say_lock("arena", &hak_arena.lock.counts);
     say_lock("samples", &hak_samples.lock.counts);
     say_lock("pool", &hak_pool.lock.counts);

@@ -40,7 +40,8 @@ static struct hak_slab *large_make(size_t block_bytes, size_t alignment, bool is
     }
     const unsigned align_units =
         alignment > HAK_UNIT_BYTES ? (unsigned)(alignment >> HAK_UNIT_LOG2) : 1;
-    struct hak_slab *slab = hak_arena_take(block_bytes, align_units, HAK_SLAB_LARGE);
+    struct hak_slab *slab = hak_arena_take(
+        hak_arena_shard(hak_cache_self->tag), block_bytes, align_units, HAK_SLAB_LARGE);
     if (slab == NULL && block_bytes > HAK_SUPER_BYTES) {
         return hak_arena_map(block_bytes, alignment); // no superslabs in a row to be had
     }

@@ -28,9 +28,10 @@ static bool start_tables(void)
     }
     hak_lock_take(&hak_registry.lock);
     // A map that came up before memory ran out is kept.
-    const bool is_first = !hak_load_relaxed(&is_started) &&
-                          (hak_map.window != NULL || hak_map_start()) && hak_arena_start();
+    const bool is_first =
+        !hak_load_relaxed(&is_started) && (hak_map.window != NULL || hak_map_start());
     if (is_first) {
+        hak_arena_start();
         hak_thread_start();
         hak_sweep_start();
         hak_store_release(&is_started, true); // pairs with: start_tables

@@ -267,6 +267,14 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
         return &hak_orphans.lock;
     }
     if (lock == &hak_orphans.lock) {
+        return &hak_arena.shards[0].lock;
+    }
+    for (unsigned i = 0; i < hak_arena.shard_mask; i++) {
+        if (lock == &hak_arena.shards[i].lock) {
+            return &hak_arena.shards[i + 1].lock;
+        }
+    }
+    if (lock == &hak_arena.shards[hak_arena.shard_mask].lock) {
         return &hak_arena.lock;
     }
     if (lock == &hak_arena.lock) {
@@ -323,6 +331,9 @@ static void world_drop(bool is_child) HAK_UNPROVEN
     drop(&hak_pool.lock);
     drop(&hak_samples.lock);
     drop(&hak_arena.lock);
+    for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
+        drop(&hak_arena.shards[i].lock);
+    }
     drop(&hak_orphans.lock);
     drop(&hak_cache_late.lock);
     for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;

@@ -191,6 +191,7 @@ void hak_figures_read(struct hak_figures *figures, unsigned patience_ms)
     }
     if (figures->is_walked) {
         hak_lock_is_held(&hak_arena.lock);
+        hak_arena_tell_all();
         walk_locked(figures);
     }
     count_all(figures);

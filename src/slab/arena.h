@@ -3,7 +3,8 @@
 // Layer     slab (may include: base, os, meta)
 // Owns      every superslab, every mapping of a large block's own, which units are
 //           free and which of those have resident pages ("dirty").
-// Threads   any; one lock, rank "arena". Taken per slab or large block, not per block.
+// Threads   any. Superslabs belong to shards, each with a lock, rank "shard"; what is common to all has one, rank
+//           "arena". Taken per slab or large block, not per block.
 // Fails     NULL when the kernel refuses; what was free before is still free.
 #ifndef HAK_SLAB_ARENA_H
 #define HAK_SLAB_ARENA_H
@@ -17,29 +18,34 @@
 #include "meta/kept.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "slab/gaps.h"
 #include "slab/slab.h"
 
-// A superslab, or a large block's own mapping (then with one descriptor and no units).
+// A superslab, or a large block's own mapping (then with one descriptor and no units). "lock": its shard's; of a
+// large block's own mapping the arena's.
 struct hak_super {
     char *base;
     size_t mapped_bytes;      // HAK_SUPER_BYTES, or those of the mapping
-    uint64_t free_units;      // a bit per unit that no run has       (arena lock)
-    uint64_t dirty_units;     // those of free_units that may be resident (arena lock)
+    uint64_t free_units;      // a bit per unit that no run has       (lock)
+    uint64_t dirty_units;     // those of free_units that may be resident (lock)
     uint64_t written_units;   // units that do not read as zero; with huge pages fewer than the
-                              // resident ones                           (arena lock)
-    uint64_t purging_units;   // units taken out by a purge that is under way (arena lock)
-    uint64_t purged_units;    // free units that were given back and not used since (arena lock)
+                              // resident ones                           (lock)
+    uint64_t purging_units;   // units taken out by a purge that is under way (lock)
+    uint64_t purged_units;    // free units that were given back and not used since (lock)
     uint64_t tail_units;      // last units of runs in use that may be resident behind the user's
-                              // bytes                                   (arena lock)
-    struct hak_list all_link; // in the arena's list of everything
+                              // bytes                                   (lock)
+    struct hak_list all_link; // in the arena's list of everything (arena lock)
     uint64_t dirty_tick;      // when a unit last became dirty
     _Atomic(struct hak_super *)
-        span;         // the superslab in which the run begins that this one continues
+        span; // the superslab in which the run begins that this one continues
+    // The one it belongs to, by number; HAK_NO_SHARD when it is a lone one or not mapped. Changes under the locks of
+    // both shards; a run in it that is in use keeps it from changing.
+    _Atomic(uint8_t) shard;
     bool is_lone;     // a large block's own mapping
     bool is_huge;     // asked for huge pages: one touch makes 32 units resident
     bool is_huge_new; // and nobody has touched it since
     // For the first unit of each run when it was made, and when this was mapped, by hak_arena.clock. Nobody but
-    // readers from outside wants to know (arena lock).
+    // readers from outside wants to know (lock).
     union {
         uint32_t made_at[HAK_SUPER_UNITS];
         struct hak_kept_range
@@ -50,7 +56,7 @@ struct hak_super {
     struct hak_slab slabs[];        // by unit; one for a mapping of its own
 };
 
-// Where a superslab stands in the queues of the arena: behind its runs, as a mapping of its own is in none.
+// Where a superslab stands in the queues of its shard: behind its runs, as a mapping of its own is in none.
 struct hak_super_place {
     struct hak_super *super;
     struct hak_list whole_link; // in the list of those wholly free
@@ -77,16 +83,36 @@ enum hak_dirty_queue {
     HAK_DIRTY_NONE = HAK_DIRTY_QUEUES
 };
 
+// A part of the arena, with superslabs and a lock of its own. Each thread has its runs from one, by the number of its
+// cache, so that threads on many processors do not wait for each other. What is common to all, addresses above all, is
+// asked for when a superslab is missing (docs/decisions/0030-shards.md).
+enum { HAK_SHARDS_MAX = 64, HAK_NO_SHARD = 255 };
+struct hak_shard {
+    struct hak_lock lock;
+    uint8_t number;              // constant
+    struct hak_list whole;       // superslabs that are wholly free
+    _Atomic(size_t) whole_count; // so many; a hint for other shards
+    struct hak_list dirty[HAK_ARMS][HAK_DIRTY_QUEUES];
+    struct hak_list tails[HAK_ARMS]; // superslabs with tails, in the order of tail_tick
+    struct hak_gaps gaps;            // where free units are
+    size_t credit_bytes; // may be handed out before the control group is looked at (room.h)
+    // How far the sums in the arena are behind: see hak_shard_count.
+    struct hak_untold {
+        _Atomic(size_t) dirty_bytes;
+        _Atomic(size_t) waiting_bytes[HAK_ARMS];
+        _Atomic(size_t) tail_bytes;
+        _Atomic(size_t) free_bytes;
+        _Atomic(size_t) slab_bytes;
+        _Atomic(size_t) retaken_bytes;
+    } untold;
+} HAK_ALIGNED(HAK_CACHE_LINE);
+
 // Loads that are waited for, at a time.
 enum { HAK_UNDER_WAY = 64 };
 
 struct hak_arena {
     struct hak_lock lock;
-    struct hak_list all;   // superslabs and lone mappings
-    struct hak_list whole; // superslabs that are wholly free
-    size_t whole_count;    // so many
-    struct hak_list dirty[HAK_ARMS][HAK_DIRTY_QUEUES];
-    struct hak_list tails[HAK_ARMS]; // superslabs with tails, in the order of tail_tick
+    struct hak_list all; // superslabs and lone mappings
     // What is being given back without the lock (purge.c): who does that for which load, or number 0. Not in the
     // loads, which lie on their threads' stacks: a vfork child may be killed in the middle of one.
     struct hak_under_way {
@@ -96,24 +122,31 @@ struct hak_arena {
     uint64_t load_number;           // of the latest load
     struct hak_super *spare_supers; // descriptors to use again, linked by `base`
     struct hak_super *spare_lones;
-    _Atomic(size_t) super_bytes;             // of superslabs mapped
-    _Atomic(size_t) lone_bytes;              // of lone mappings
+    unsigned
+        shard_mask; // constant after the start: one less than there are shards, which is a power of two
+    size_t untold_most; // constant: a shard tells the sums when it is so far ahead; 0: at once
+    _Atomic(uint32_t) purge_hand; // the shard to give back from first
+    // Sums of the shards. With more than one they may be behind by untold_most for each.
     _Atomic(size_t) dirty_bytes;             // of free units that may be resident
     _Atomic(size_t) waiting_bytes[HAK_ARMS]; // the same by group (base/arms.h)
     _Atomic(size_t) tail_bytes;              // of tail units, behind the users' bytes
     _Atomic(size_t) free_bytes;              // of free units
     _Atomic(size_t) slab_bytes;              // of slabs, whatever is free in them
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
-    _Atomic(size_t) peak_bytes;    // most that super_bytes and lone_bytes were together
-    _Atomic(size_t) used_peak;     // most that was in use of superslabs since hak_arena_forget_peak
-    _Atomic(size_t) peak_before;   // the same of the time before that
-    _Atomic(size_t) peak_most;     // of what was in use lately, may wait when it is no longer
-    _Atomic(uint64_t) tick;        // the purger's clock
-    _Atomic(uint32_t) returns;     // counts loads that have been given back: slept on
-    _Atomic(uint32_t) waiters;     // threads that sleep there
-    _Atomic(uint32_t) clock; // tenths of a second, by the system's clock, when it was last read
-    _Atomic(bool) is_locked; // the kernel has refused the latest purge: pages locked in memory
-    enum hak_huge_pages huge_pages; // the kernel's setting, read with the first superslab
+    _Atomic(size_t) super_bytes;   // of superslabs mapped (arena lock)
+    _Atomic(size_t) lone_bytes;    // of lone mappings (arena lock)
+    _Atomic(size_t) peak_bytes;  // most that super_bytes and lone_bytes were together (arena lock)
+    _Atomic(size_t) used_peak;   // most that was in use of superslabs since hak_arena_forget_peak
+    _Atomic(size_t) peak_before; // the same of the time before that
+    _Atomic(size_t) peak_most;   // of what was in use lately, may wait when it is no longer
+    _Atomic(uint64_t) tick;      // the purger's clock
+    _Atomic(uint32_t) returns;   // counts loads that have been given back: slept on
+    _Atomic(uint32_t) waiters;   // threads that sleep there
+    _Atomic(uint32_t) clock;     // tenths of a second, by the system's clock, when it was last read
+    _Atomic(bool) is_locked;     // the kernel has refused the latest purge: pages locked in memory
+    _Atomic(unsigned)
+        huge_pages; // enum hak_huge_pages: the kernel's setting, read with the first superslab
+    struct hak_shard shards[HAK_SHARDS_MAX];
 };
 
 HAK_INTERNAL extern struct hak_arena hak_arena;
@@ -125,13 +158,21 @@ HAK_INLINE void hak_arena_read_clock(void)
     hak_store_relaxed(&hak_arena.clock, (uint32_t)(hak_os_now_ns() / 100000000));
 }
 
-// Once, when the map is there. False without memory.
-HAK_INTERNAL bool hak_arena_start(void);
+// Once, when the map is there.
+HAK_INTERNAL void hak_arena_start(void);
 
-// A run for `bytes` (at most HAK_LARGE_RUN_MAX; a long one may go on in the superslabs that follow),
+// The shard that an owner with that tag has its runs from.
+HAK_INLINE unsigned hak_arena_shard(uint32_t tag)
+{
+    return tag >> 8 & hak_arena.shard_mask;
+}
+
+// A run for `bytes` (at most HAK_LARGE_RUN_MAX; a long one may go on in the superslabs that follow) from that shard or,
+// when it cannot have one, from another,
 // aligned to `align_units` (a power of two, at most 64). In the descriptor are `bytes`, `state` (LARGE, or
 // NONE for who still has to make a slab of it), and in `zeroed` whether the pages are untouched.
-HAK_INTERNAL struct hak_slab *hak_arena_take(size_t bytes,
+HAK_INTERNAL struct hak_slab *hak_arena_take(unsigned shard,
+                                             size_t bytes,
                                              unsigned align_units,
                                              enum hak_slab_state state);
 HAK_INTERNAL void hak_arena_give(struct hak_slab *run);
@@ -178,8 +219,11 @@ HAK_INLINE size_t hak_arena_heap_bytes(void)
     return hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.dirty_bytes) +
            hak_load_relaxed(&hak_arena.lone_bytes);
 }
-// May it grow by as many? Not over option limit_hard.
+// May it grow by as many? Not over option limit_hard. To be sure that others do not grow meanwhile as well, hold the
+// arena's lock.
 HAK_INTERNAL bool hak_arena_has_room(size_t bytes);
+// The sums as they are: by the holder of all locks.
+HAK_INTERNAL void hak_arena_tell_all(void);
 
 // How many ticks ago the last free of a superslab must be.
 struct hak_purge_age {
@@ -187,7 +231,7 @@ struct hak_purge_age {
     uint64_t part;  // for those that are
 };
 
-// Give back dirty pages of that age, those that have waited longest first, until `limit` bytes are
+// Give back dirty pages of that age, in each shard those that have waited longest first, until `limit` bytes are
 // reached, and then tails. Returns the bytes given back.
 HAK_INTERNAL size_t hak_arena_purge(struct hak_purge_age age, size_t limit);
 // The same with an age for each group of superslabs (base/arms.h).

@@ -1,34 +1,68 @@
-// arena_locked.h -- what the files of the arena share; the caller holds its lock.
+// arena_locked.h -- what the files of the arena share; the caller holds the lock that each names.
 #ifndef HAK_SLAB_ARENA_LOCKED_H
 #define HAK_SLAB_ARENA_LOCKED_H
 
+#include "base/options.h"
 #include "slab/arena.h"
 
 // The free or dirty units of `super` have changed: it is found by these from now on.
-HAK_INTERNAL void hak_arena_note_units_locked(struct hak_super *super)
-    HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL void hak_arena_note_units_locked(struct hak_shard *shard, struct hak_super *super)
+    HAK_REQUIRES(&shard->lock);
 // Units of it become dirty now; to be followed by the above.
-HAK_INTERNAL void hak_arena_note_dirty_locked(struct hak_super *super)
-    HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL void hak_arena_note_dirty_locked(struct hak_super *super);
 // A descriptor is in no queue.
-HAK_INTERNAL void hak_queues_add_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock);
-HAK_INTERNAL void hak_queues_start(void);
+HAK_INTERNAL void hak_queues_add_locked(struct hak_super *super);
+HAK_INTERNAL void hak_queues_start(struct hak_shard *shard);
+// A superslab that is wholly free goes from one shard to another.
+HAK_INTERNAL void hak_queues_move_locked(struct hak_shard *from,
+                                         struct hak_shard *to,
+                                         struct hak_super *super)
+    HAK_REQUIRES(&from->lock, &to->lock);
 // The dirty units that may go first: all but parts of huge pages in use.
 HAK_INTERNAL uint64_t hak_super_whole_units(const struct hak_super *super);
 
 // A run ends with a unit, its user's bytes with a page. What earlier users of the last unit touched
 // stays resident for nothing, up to as much again as a block of 36 KiB: noted here, given back
 // when it has lasted (purge.c). `is_used`: its present user may have touched it.
-HAK_INTERNAL void hak_run_note_tail_locked(const struct hak_slab *run, bool is_used)
-    HAK_REQUIRES(&hak_arena.lock);
-HAK_INTERNAL void hak_run_forget_tail_locked(const struct hak_slab *run)
-    HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL void hak_run_note_tail_locked(struct hak_shard *shard,
+                                           const struct hak_slab *run,
+                                           bool is_used) HAK_REQUIRES(&shard->lock);
+HAK_INTERNAL void hak_run_forget_tail_locked(struct hak_shard *shard, const struct hak_slab *run)
+    HAK_REQUIRES(&shard->lock);
 // The tails of `super` have waited for nothing so far, or are gone.
-HAK_INTERNAL void hak_super_note_tails_locked(struct hak_super *super)
-    HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL void hak_super_note_tails_locked(struct hak_shard *shard, struct hak_super *super)
+    HAK_REQUIRES(&shard->lock);
 // Mark units free; `dirty` when their pages may be resident.
-HAK_INTERNAL void hak_arena_free_units_locked(struct hak_super *super, uint64_t bits, bool dirty)
-    HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL void hak_arena_free_units_locked(struct hak_shard *shard,
+                                              struct hak_super *super,
+                                              uint64_t bits,
+                                              bool dirty) HAK_REQUIRES(&shard->lock);
+
+// The shard of a superslab with a run in use, or whose shard's lock the caller holds; NULL for no superslab.
+HAK_INLINE struct hak_shard *hak_super_shard(const struct hak_super *super)
+{
+    const unsigned number = hak_load_relaxed(&super->shard);
+    return number != HAK_NO_SHARD ? &hak_arena.shards[number] : NULL;
+}
+
+// Add to a sum of all shards. The only shard does so under its lock; several tell it when they have much to tell, as
+// the word would else be written by all processors in turn.
+HAK_INLINE void hak_shard_tell(_Atomic(size_t) *untold, _Atomic(size_t) *sum, size_t bytes)
+{
+    const size_t most = hak_arena.untold_most;
+    if (HAK_LIKELY(most == 0)) {
+        hak_count(sum, bytes);
+        return;
+    }
+    const size_t now = hak_load_relaxed(untold) + bytes;
+    const bool is_enough = now + most > 2 * most;
+    if (is_enough) {
+        hak_add_relaxed(sum, now);
+    }
+    hak_store_relaxed(untold, is_enough ? 0 : now);
+}
+#define HAK_SHARD_COUNT(shard, sum, bytes) \
+    hak_shard_tell(&(shard)->untold.sum, &hak_arena.sum, (bytes))
 
 // Which of two groups it belongs to while an option is on trial (base/arms.h): by turns.
 HAK_INLINE unsigned hak_super_group(const struct hak_super *super)
@@ -42,11 +76,29 @@ HAK_INTERNAL void hak_outside_add_locked(struct hak_super *super) HAK_REQUIRES(&
 HAK_INTERNAL void hak_outside_remove_locked(const struct hak_super *super)
     HAK_REQUIRES(&hak_arena.lock);
 
-HAK_INLINE void hak_super_count_dirty(const struct hak_super *super, size_t bytes)
+HAK_INLINE void hak_super_count_dirty(struct hak_shard *shard,
+                                      const struct hak_super *super,
+                                      size_t bytes) HAK_REQUIRES(&shard->lock)
 {
-    hak_count(&hak_arena.dirty_bytes, bytes);
-    hak_count(&hak_arena.waiting_bytes[hak_super_group(super)], bytes);
+    HAK_SHARD_COUNT(shard, dirty_bytes, bytes);
+    HAK_SHARD_COUNT(shard, waiting_bytes[hak_super_group(super)], bytes);
 }
+
+// Is the heap limited to a size (option limit_hard)?
+HAK_INLINE bool hak_arena_is_limited(void)
+{
+    return HAK_UNLIKELY(hak_load_relaxed(&hak_options.limit_hard) != 0);
+}
+
+// Map the superslabs for a run of `units`. The slot of the first; UINT64_MAX when not all could be had.
+HAK_INTERNAL uint64_t hak_shard_grow_locked(struct hak_shard *shard, unsigned units)
+    HAK_REQUIRES(&shard->lock, &hak_arena.lock);
+// A gap for a run, in what there is or, if the shard may grow, in what is added for it.
+HAK_INTERNAL bool hak_shard_find_locked(struct hak_shard *shard,
+                                        unsigned units,
+                                        unsigned align_units,
+                                        bool may_grow,
+                                        struct hak_gap *gap) HAK_REQUIRES(&shard->lock);
 
 // Something was mapped for blocks.
 HAK_INTERNAL void hak_arena_note_peak_locked(void) HAK_REQUIRES(&hak_arena.lock);

@@ -8,7 +8,7 @@
 
 // What lies free in 2^height superslabs next to each other, the leaves being one each. All zeros where there are none.
 // Long rows are counted up to UINT16_MAX units, which is more than any run has.
-struct node {
+struct hak_gaps_node {
     uint8_t inside;   // the longest row inside a superslab
     uint8_t start;    // the longest at the beginning of one
     uint16_t head;    // the row at the beginning of all
@@ -18,14 +18,9 @@ struct node {
 
 // Nodes lie together by six heights: what a heap of 64 superslabs needs is a block of 1 KiB. The top of a block is a
 // leaf of one in the next band.
-enum { BAND_HEIGHTS = 6, BLOCK_NODES = 1 << (BAND_HEIGHTS + 1), BANDS = 4 };
+enum { BAND_HEIGHTS = 6, BLOCK_NODES = 1 << (BAND_HEIGHTS + 1), BANDS = HAK_GAPS_BANDS };
 
-static struct node *bands[BANDS];
-static uint64_t low; // superslabs lie in slots low … high - 1
-static uint64_t high;
-static unsigned top; // the height of the node above them all
-
-bool hak_gaps_start(void)
+bool hak_gaps_start(struct hak_gaps *gaps)
 {
     size_t blocks[BANDS];
     size_t all = 0;
@@ -33,37 +28,38 @@ bool hak_gaps_start(void)
         blocks[band] = (hak_map.super_mask >> (BAND_HEIGHTS * (band + 1))) + 1;
         all += blocks[band];
     }
-    const size_t bytes = all * BLOCK_NODES * sizeof(struct node);
-    struct node *nodes = hak_os_map(hak_align_up(bytes, hak_os_page_bytes()));
+    const size_t bytes = all * BLOCK_NODES * sizeof(struct hak_gaps_node);
+    struct hak_gaps_node *nodes = hak_os_map(hak_align_up(bytes, hak_os_page_bytes()));
     for (unsigned band = 0; band < BANDS && nodes != NULL; band++) {
-        bands[band] = nodes;
+        gaps->bands[band] = nodes;
         nodes += blocks[band] * BLOCK_NODES;
     }
-    low = hak_map.super_mask + 1;
-    high = 0;
-    top = 0;
+    gaps->low = hak_map.super_mask + 1;
+    gaps->high = 0;
+    gaps->top = 0;
+    gaps->changed = (struct hak_gaps_changed){0, 0, false, false};
     return nodes != NULL;
 }
 
 // A node as its place in a block: 1 would be the block's top, those below it are 2 and 3, and so on to the leaves.
 struct place {
-    struct node *block;
+    struct hak_gaps_node *block;
     unsigned number;
 };
 
-static struct place place_of(unsigned height, uint64_t index)
+static struct place place_of(const struct hak_gaps *gaps, unsigned height, uint64_t index)
 {
     const unsigned log2 =
         BAND_HEIGHTS - height % BAND_HEIGHTS; // so many nodes of this height in a block
     const unsigned row = 1U << log2;
-    return (struct place){&bands[height / BAND_HEIGHTS][(index >> log2) * BLOCK_NODES],
+    return (struct place){&gaps->bands[height / BAND_HEIGHTS][(index >> log2) * BLOCK_NODES],
                           row | ((unsigned)index & (row - 1))};
 }
 
-static struct node *node_at(unsigned height, uint64_t index)
+static struct hak_gaps_node *node_at(const struct hak_gaps *gaps, unsigned height, uint64_t index)
 {
     HAK_LOOK();
-    const struct place place = place_of(height, index);
+    const struct place place = place_of(gaps, height, index);
     return &place.block[place.number];
 }
 
@@ -80,9 +76,9 @@ static uint16_t most(unsigned a, unsigned b)
 }
 
 // The node above two, `left` and the one behind it. False when it stays as it was.
-static bool join_insides(struct node *node, const struct node *left)
+static bool join_insides(struct hak_gaps_node *node, const struct hak_gaps_node *left)
 {
-    const struct node *right = left + 1;
+    const struct hak_gaps_node *right = left + 1;
     const uint8_t inside = left->inside > right->inside ? left->inside : right->inside;
     const uint8_t start = left->start > right->start ? left->start : right->start;
     const bool is_new = inside != node->inside || start != node->start;
@@ -92,12 +88,12 @@ static bool join_insides(struct node *node, const struct node *left)
 }
 
 // The same of long rows. The two have `units` below them each.
-static bool join_rows(struct node *node, const struct node *left, unsigned units)
+static bool join_rows(struct hak_gaps_node *node, const struct hak_gaps_node *left, unsigned units)
 {
-    const struct node *right = left + 1;
+    const struct hak_gaps_node *right = left + 1;
     const unsigned middle = left->tail != 0 ? left->tail + right->head : 0U;
     const unsigned longest = left->longest > right->longest ? left->longest : right->longest;
-    const struct node now = {
+    const struct hak_gaps_node now = {
         .head = left->head == units ? most(units + right->head, 0) : left->head,
         .tail = right->tail == units ? most(units + left->tail, 0) : right->tail,
         .longest = most(middle, longest),
@@ -110,49 +106,58 @@ static bool join_rows(struct node *node, const struct node *left, unsigned units
     return is_new;
 }
 
-// The nodes above that one of `slot`, up to the first that stays as it was: their long rows, or all else.
-HAK_INLINE void climb(uint64_t slot, unsigned height, bool rows)
+// Set the nodes above `first` to `last`, which lie in one block, right, up to those that stay as they were: their long
+// rows, all else, or both.
+static void climb(const struct hak_gaps *gaps, unsigned height, struct hak_gaps_changed changed)
 {
-    bool is_new = true;
-    while (height < top && is_new) {
-        const struct place place = place_of(height, slot >> height);
-        unsigned number = place.number;
+    while (height < gaps->top && (changed.insides || changed.rows)) {
+        const struct place place = place_of(gaps, height, changed.first);
+        unsigned low = place.number;
+        unsigned high = low + (unsigned)(changed.last - changed.first);
         do {
-            const struct node *left = &place.block[number & ~1U];
-            number >>= 1;
-            struct node *node =
-                number > 1 ? &place.block[number] : node_at(height + 1, slot >> (height + 1));
-            is_new = rows ? join_rows(node, left, span(height)) : join_insides(node, left);
+            low >>= 1;
+            high >>= 1;
+            changed.first >>= 1;
+            changed.last >>= 1;
+            struct hak_gaps_node *nodes =
+                low > 1 ? &place.block[low] : node_at(gaps, height + 1, changed.first);
+            bool insides = false;
+            bool rows = false;
+            for (unsigned i = 0; i <= high - low; i++) {
+                const struct hak_gaps_node *left = &place.block[2 * (low + i)];
+                insides |= changed.insides && join_insides(&nodes[i], left);
+                rows |= changed.rows && join_rows(&nodes[i], left, span(height));
+                HAK_LOOK();
+            }
+            changed.insides = insides;
+            changed.rows = rows;
             height++;
-            HAK_LOOK();
-        } while (is_new && number > 1 && height < top);
+        } while (low > 1 && height < gaps->top && (changed.insides || changed.rows));
     }
 }
 
-static void climb_insides(uint64_t slot, unsigned height)
+static void settle(struct hak_gaps *gaps)
 {
-    climb(slot, height, false);
+    climb(gaps, 0, gaps->changed);
+    gaps->changed.insides = false;
+    gaps->changed.rows = false;
 }
 
-// Most changes are in the middle of a superslab.
-static void climb_rows(uint64_t slot, unsigned height)
+static void reach(struct hak_gaps *gaps, uint64_t slot)
 {
-    climb(slot, height, true);
-}
-
-static void reach(uint64_t slot)
-{
-    const uint64_t before = low;
-    const unsigned top_before = top;
-    low = slot < low ? slot : low;
-    high = slot >= high ? slot + 1 : high;
-    while (low >> top != (high - 1) >> top) {
-        top++;
+    const uint64_t before = gaps->low;
+    const unsigned top_before = gaps->top;
+    if (slot >= gaps->low && slot < gaps->high) {
+        return;
     }
-    if (top > top_before) {
-        climb_insides(before, top_before);
-        climb_rows(before, top_before);
+    settle(gaps);
+    gaps->low = slot < gaps->low ? slot : gaps->low;
+    gaps->high = slot >= gaps->high ? slot + 1 : gaps->high;
+    while (gaps->low >> gaps->top != (gaps->high - 1) >> gaps->top) {
+        gaps->top++;
     }
+    const uint64_t root = before >> top_before;
+    climb(gaps, top_before, (struct hak_gaps_changed){root, root, true, true});
 }
 
 static unsigned longest_row(uint64_t bits)
@@ -162,6 +167,9 @@ static unsigned longest_row(uint64_t bits)
     unsigned log2 = 0;
     if (bits == 0) {
         return 0;
+    }
+    if (((bits + (bits & -bits)) & bits) == 0) { // there is one row only
+        return hak_highest_bit(bits) - hak_lowest_bit(bits) + 1;
     }
     rows[0] = bits;
     while (log2 + 1 < LENGTHS_LOG2 && (rows[log2] & rows[log2] >> (1U << log2)) != 0) {
@@ -180,26 +188,46 @@ static unsigned longest_row(uint64_t bits)
     return length;
 }
 
-void hak_gaps_note(uint64_t slot, uint64_t free_units, bool joins)
+// Does `slot` climb together with those that have changed so far?
+static bool climbs_along(const struct hak_gaps_changed *changed, uint64_t slot)
+{
+    return (changed->insides || changed->rows) && slot + 1 >= changed->first &&
+           slot <= changed->last + 1 && slot >> BAND_HEIGHTS == changed->first >> BAND_HEIGHTS;
+}
+
+static void note_changed(struct hak_gaps *gaps, uint64_t slot, bool insides, bool rows)
+{
+    struct hak_gaps_changed *changed = &gaps->changed;
+    if (!climbs_along(changed, slot)) {
+        settle(gaps);
+        *changed = (struct hak_gaps_changed){slot, slot, insides, rows};
+        return;
+    }
+    changed->first = slot < changed->first ? slot : changed->first;
+    changed->last = slot > changed->last ? slot : changed->last;
+    changed->insides |= insides;
+    changed->rows |= rows;
+}
+
+void hak_gaps_note(struct hak_gaps *gaps, uint64_t slot, uint64_t free_units, bool joins)
 {
     const uint64_t used = ~free_units;
     const unsigned head = used != 0 ? hak_lowest_bit(used) : HAK_SUPER_UNITS;
     const unsigned tail = used != 0 ? HAK_SUPER_UNITS - 1 - hak_highest_bit(used) : HAK_SUPER_UNITS;
-    reach(slot);
-    struct node *leaf = node_at(0, slot);
-    const struct node before = *leaf;
-    *leaf = (struct node){
+    reach(gaps, slot);
+    struct hak_gaps_node *leaf = node_at(gaps, 0, slot);
+    const struct hak_gaps_node before = *leaf;
+    *leaf = (struct hak_gaps_node){
         .inside = (uint8_t)longest_row(free_units),
         .start = (uint8_t)head,
         .head = (uint16_t)(joins ? head : 0),
         .tail = (uint16_t)(joins ? tail : 0),
         .longest = (uint16_t)(joins ? tail : 0),
     };
-    if (leaf->inside != before.inside || leaf->start != before.start) {
-        climb_insides(slot, 0);
-    }
-    if (leaf->head != before.head || leaf->tail != before.tail) {
-        climb_rows(slot, 0);
+    const bool insides = leaf->inside != before.inside || leaf->start != before.start;
+    const bool rows = leaf->head != before.head || leaf->tail != before.tail;
+    if (insides || rows) {
+        note_changed(gaps, slot, insides, rows);
     }
 }
 
@@ -210,33 +238,37 @@ struct walk {
 };
 
 // False when there are none.
-static bool walk_begin(struct walk *walk, uint64_t slot)
+static bool walk_begin(const struct hak_gaps *gaps, struct walk *walk, uint64_t slot)
 {
-    *walk = slot > low ? (struct walk){0, slot} : (struct walk){top, low >> top};
-    return slot < high;
+    *walk = slot > gaps->low ? (struct walk){0, slot}
+                             : (struct walk){gaps->top, gaps->low >> gaps->top};
+    return slot < gaps->high;
 }
 
-static bool walk_next(struct walk *walk)
+static bool walk_next(const struct hak_gaps *gaps, struct walk *walk)
 {
-    while (walk->height < top && (walk->index & 1) != 0) {
+    while (walk->height < gaps->top && (walk->index & 1) != 0) {
         walk->index >>= 1;
         walk->height++;
     }
     walk->index++;
-    return walk->height < top;
+    return walk->height < gaps->top;
 }
 
-static unsigned row_of(const struct node *node, bool at_start)
+static unsigned row_of(const struct hak_gaps_node *node, bool at_start)
 {
     HAK_LOOK();
     return at_start ? node->start : node->inside;
 }
 
 // The first superslab below that node that has such a row, where there is one.
-static uint64_t leaf_below(struct walk walk, unsigned units, bool at_start)
+static uint64_t leaf_below(const struct hak_gaps *gaps,
+                           struct walk walk,
+                           unsigned units,
+                           bool at_start)
 {
     while (walk.height > 0) {
-        const struct place place = place_of(walk.height - 1, 2 * walk.index);
+        const struct place place = place_of(gaps, walk.height - 1, 2 * walk.index);
         unsigned number = place.number;
         for (;;) {
             number += row_of(&place.block[number], at_start) < units;
@@ -251,24 +283,25 @@ static uint64_t leaf_below(struct walk walk, unsigned units, bool at_start)
     return walk.index;
 }
 
-static uint64_t find(uint64_t slot, unsigned units, bool at_start)
+static uint64_t find(struct hak_gaps *gaps, uint64_t slot, unsigned units, bool at_start)
 {
+    settle(gaps);
     struct walk walk;
-    bool is_there = walk_begin(&walk, slot);
-    while (is_there && row_of(node_at(walk.height, walk.index), at_start) < units) {
-        is_there = walk_next(&walk);
+    bool is_there = walk_begin(gaps, &walk, slot);
+    while (is_there && row_of(node_at(gaps, walk.height, walk.index), at_start) < units) {
+        is_there = walk_next(gaps, &walk);
     }
-    return is_there ? leaf_below(walk, units, at_start) : UINT64_MAX;
+    return is_there ? leaf_below(gaps, walk, units, at_start) : UINT64_MAX;
 }
 
-uint64_t hak_gaps_find_inside(uint64_t slot, unsigned units)
+uint64_t hak_gaps_find_inside(struct hak_gaps *gaps, uint64_t slot, unsigned units)
 {
-    return find(slot, units, false);
+    return find(gaps, slot, units, false);
 }
 
-uint64_t hak_gaps_find_start(uint64_t slot, unsigned units)
+uint64_t hak_gaps_find_start(struct hak_gaps *gaps, uint64_t slot, unsigned units)
 {
-    return find(slot, units, true);
+    return find(gaps, slot, units, true);
 }
 
 // The place so many units before the beginning of a node.
@@ -279,91 +312,101 @@ static struct hak_gap place_before(unsigned height, uint64_t index, unsigned uni
 }
 
 // The first row of `units` below that node, where there is one.
-static struct hak_gap row_below(struct walk walk, unsigned units)
+static struct hak_gap row_below(const struct hak_gaps *gaps, struct walk walk, unsigned units)
 {
     while (walk.height > 0) {
         walk.height--;
         walk.index *= 2;
-        const struct node *left = node_at(walk.height, walk.index);
+        const struct hak_gaps_node *left = node_at(gaps, walk.height, walk.index);
         if (left->longest < units) {
             walk.index++;
-            const unsigned head = node_at(walk.height, walk.index)->head;
+            const unsigned head = node_at(gaps, walk.height, walk.index)->head;
             if (left->tail != 0 && left->tail + head >= units) {
                 return place_before(walk.height, walk.index, left->tail);
             }
         }
     }
-    return place_before(0, walk.index + 1, node_at(0, walk.index)->tail);
+    return place_before(0, walk.index + 1, node_at(gaps, 0, walk.index)->tail);
 }
 
 // The first row of `units` or more that reaches the end of the superslab that it begins in, `slot` or one behind it.
-static bool find_row(uint64_t slot, unsigned units, struct hak_gap *gap)
+static bool find_row(const struct hak_gaps *gaps,
+                     uint64_t slot,
+                     unsigned units,
+                     struct hak_gap *gap)
 {
     struct walk walk;
     unsigned open = 0; // units in a row that ends where the node begins
-    bool is_there = walk_begin(&walk, slot);
+    bool is_there = walk_begin(gaps, &walk, slot);
     while (is_there) {
-        const struct node *node = node_at(walk.height, walk.index);
+        const struct hak_gaps_node *node = node_at(gaps, walk.height, walk.index);
         if (open != 0 && open + node->head >= units) {
             *gap = place_before(walk.height, walk.index, open);
             return true;
         }
         if (node->longest >= units) {
-            *gap = row_below(walk, units);
+            *gap = row_below(gaps, walk, units);
             return true;
         }
         open = node->tail + (node->tail == span(walk.height) ? open : 0);
-        is_there = walk_next(&walk);
+        is_there = walk_next(gaps, &walk);
     }
     return false;
 }
 
 // Units of the row from that place on; those in superslabs up to `*end`, which is not wholly free.
-static unsigned row_from(struct hak_gap gap, uint64_t *end)
+static unsigned row_from(const struct hak_gaps *gaps, struct hak_gap gap, uint64_t *end)
 {
     unsigned units = HAK_SUPER_UNITS - gap.unit;
-    for (*end = gap.slot + 1; *end < high && node_at(0, *end)->head == HAK_SUPER_UNITS; ++*end) {
+    for (*end = gap.slot + 1; *end < gaps->high && node_at(gaps, 0, *end)->head == HAK_SUPER_UNITS;
+         ++*end) {
         units += HAK_SUPER_UNITS;
     }
-    return units + (*end < high ? node_at(0, *end)->head : 0U);
+    return units + (*end < gaps->high ? node_at(gaps, 0, *end)->head : 0U);
 }
 
 // The first place at a multiple of `align_units` from `gap` on: in this superslab or, if that is wholly free, in
 // the next.
-static bool align(struct hak_gap *gap, unsigned align_units)
+static bool align(const struct hak_gaps *gaps, struct hak_gap *gap, unsigned align_units)
 {
     gap->unit = (unsigned)hak_align_up(gap->unit, align_units);
     if (gap->unit == HAK_SUPER_UNITS) {
         *gap = (struct hak_gap){gap->slot + 1, 0};
-        return gap->slot < high && node_at(0, gap->slot)->head == HAK_SUPER_UNITS;
+        return gap->slot < gaps->high && node_at(gaps, 0, gap->slot)->head == HAK_SUPER_UNITS;
     }
     return true;
 }
 
-bool hak_gaps_find_across(
-    uint64_t slot, unsigned units, unsigned align_units, unsigned looks, struct hak_gap *gap)
+bool hak_gaps_find_across(struct hak_gaps *gaps,
+                          uint64_t slot,
+                          unsigned units,
+                          unsigned align_units,
+                          unsigned looks,
+                          struct hak_gap *gap)
 {
     uint64_t end = slot;
-    for (; looks > 0 && find_row(end, units, gap); looks--) {
+    settle(gaps);
+    for (; looks > 0 && find_row(gaps, end, units, gap); looks--) {
         if (align_units == 1) {
             return true;
         }
         const struct hak_gap row = *gap;
-        if (align(gap, align_units) && row_from(*gap, &end) >= units) {
+        if (align(gaps, gap, align_units) && row_from(gaps, *gap, &end) >= units) {
             return true;
         }
-        row_from(row, &end);
+        row_from(gaps, row, &end);
     }
-    return looks == 0 && find_row(end, units + align_units - 1, gap) && align(gap, align_units);
+    return looks == 0 && find_row(gaps, end, units + align_units - 1, gap) &&
+           align(gaps, gap, align_units);
 }
 
-unsigned hak_gaps_before(uint64_t slot)
+unsigned hak_gaps_before(const struct hak_gaps *gaps, uint64_t slot)
 {
     unsigned units = 0;
     unsigned tail = HAK_SUPER_UNITS;
-    while (slot > low && slot <= high && tail == HAK_SUPER_UNITS) {
+    while (slot > gaps->low && slot <= gaps->high && tail == HAK_SUPER_UNITS) {
         slot--;
-        tail = node_at(0, slot)->tail;
+        tail = node_at(gaps, 0, slot)->tail;
         units += tail;
     }
     return units;

@@ -1,10 +1,10 @@
 // gaps.h -- where free units are, in order of address.
 //
 // Layer     slab (may include: base, os, meta)
-// Owns      a tree over the slots of the map: eight bytes for each superslab, and as much above them. Of what lies
-//           below it a node knows the longest rows of free units, so that the first that is long enough is found in
-//           as many steps as the tree is high, whatever the size of the heap.
-// Threads   the holder of the arena's lock.
+// Owns      for each shard of the arena a tree over the slots of the map: eight bytes for each superslab, and as much
+//           above them. Of what lies below it a node knows the longest rows of free units, so that the first that is
+//           long enough is found in as many steps as the tree is high, whatever the size of the heap.
+// Threads   the holder of the shard's lock.
 //
 // The first gap that fits, by address, is taken: what is used gathers in front, and what lies
 // behind becomes free in long rows. (Wilson, Johnstone, Neely and Boles, "Dynamic storage
@@ -13,6 +13,7 @@
 #define HAK_SLAB_GAPS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -22,28 +23,57 @@ struct hak_gap {
     unsigned unit; // where in it
 };
 
+struct hak_gaps_node;
+enum { HAK_GAPS_BANDS = 4 };
+struct hak_gaps {
+    struct hak_gaps_node *bands[HAK_GAPS_BANDS]; // see gaps.c
+    uint64_t low;                                // superslabs lie in slots low … high - 1
+    uint64_t high;
+    unsigned top; // the height of the node above them all
+    // Superslabs next to each other that have changed since the nodes above them were set right, which is done before
+    // the next search: a long run changes many at once, and what is freed is often taken again. What changed of them
+    // is `inside` and `start`, or the rest of the node.
+    struct hak_gaps_changed {
+        uint64_t first;
+        uint64_t last;
+        bool insides;
+        bool rows;
+    } changed;
+};
+
 // So many rows that are long enough may begin at a place that the alignment does not allow before one is taken that
 // is longer by that. (Of alignments between a unit and a superslab the tree knows nothing.)
 enum { HAK_GAPS_LOOKS = 64 };
 
-// Once the map is there. False without memory.
-HAK_INTERNAL bool hak_gaps_start(void);
+// Before the first note, once the map is there. False without memory.
+HAK_INTERNAL bool hak_gaps_start(struct hak_gaps *gaps);
+HAK_INLINE bool hak_gaps_are_started(const struct hak_gaps *gaps)
+{
+    return gaps->bands[0] != NULL;
+}
 
 // The superslab in `slot` has these units free: a bit each. 0 also when it is no longer there. `joins`: its
 // addresses are next to those of the superslabs in the slots beside it.
-HAK_INTERNAL void hak_gaps_note(uint64_t slot, uint64_t free_units, bool joins);
+HAK_INTERNAL void hak_gaps_note(struct hak_gaps *gaps,
+                                uint64_t slot,
+                                uint64_t free_units,
+                                bool joins);
 
 // The next superslab, at or after `slot`, with `units` (1 to 64) free units in a row; UINT64_MAX when
 // there is none. The second with such a row at its beginning.
-HAK_INTERNAL uint64_t hak_gaps_find_inside(uint64_t slot, unsigned units);
-HAK_INTERNAL uint64_t hak_gaps_find_start(uint64_t slot, unsigned units);
+HAK_INTERNAL uint64_t hak_gaps_find_inside(struct hak_gaps *gaps, uint64_t slot, unsigned units);
+HAK_INTERNAL uint64_t hak_gaps_find_start(struct hak_gaps *gaps, uint64_t slot, unsigned units);
 // A row of `units` that begins, at or after `slot`, at a multiple of `align_units` and goes on in the following
 // superslabs, whose addresses are next to each other. False when there is none, or none that is long enough at any
 // place after so many looks.
-HAK_INTERNAL bool hak_gaps_find_across(
-    uint64_t slot, unsigned units, unsigned align_units, unsigned looks, struct hak_gap *gap);
+HAK_INTERNAL bool hak_gaps_find_across(struct hak_gaps *gaps,
+                                       uint64_t slot,
+                                       unsigned units,
+                                       unsigned align_units,
+                                       unsigned looks,
+                                       struct hak_gap *gap);
 // How long the row is that ends where `slot` begins. As many steps as it has superslabs: ask when none is long
 // enough for what is wanted.
-HAK_INTERNAL unsigned hak_gaps_before(uint64_t slot);
+HAK_INTERNAL unsigned hak_gaps_before(const struct hak_gaps *gaps, uint64_t slot);
 
 #endif

@@ -10,51 +10,56 @@ enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
 // So many times as long as a dear one has taken, none is asked for: they cost a hundredth of the time at most.
 enum { REST_TIMES = 100 };
 
-static uint64_t huge_rest_until; // arena lock: by hak_os_now_ns
+static _Atomic(uint64_t) huge_rest_until; // by hak_os_now_ns
 
 // Has one lately taken the kernel longer than the small ones?
-static bool are_dear_locked(void) HAK_REQUIRES(&hak_arena.lock)
+static bool are_dear(void)
 {
-    return huge_rest_until != 0 && hak_os_now_ns() < huge_rest_until;
+    const uint64_t until = hak_load_relaxed(&huge_rest_until);
+    return until != 0 && hak_os_now_ns() < until;
 }
 
-bool hak_huge_wanted_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock)
+bool hak_huge_wanted(bool for_one_block)
 {
     const uint64_t policy = hak_load_relaxed(&hak_options.thp);
-    if (hak_arena.huge_pages == HAK_HUGE_NEVER || policy != HUGE_AUTO) {
-        return hak_arena.huge_pages != HAK_HUGE_NEVER && policy == HUGE_ALWAYS;
+    const bool are_there = hak_load_relaxed(&hak_arena.huge_pages) != HAK_HUGE_NEVER;
+    if (!are_there || policy != HUGE_AUTO) {
+        return are_there && policy == HUGE_ALWAYS;
     }
-    const size_t mapped =
-        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
-    const size_t used = mapped - hak_load_relaxed(&hak_arena.free_bytes);
+    const size_t alone = hak_load_relaxed(&hak_arena.lone_bytes);
+    const size_t mapped = hak_load_relaxed(&hak_arena.super_bytes) + alone;
+    const size_t used = hak_arena_used_bytes() + alone;
     // New slabs may leave unused all that the heap grows by, a block only what is behind its end.
     const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 4 : 1);
     // Dense in units, unless all of it is for one block; then dense in pages, which costs system calls.
-    return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear_locked() &&
+    return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear() &&
            (hak_load_relaxed(&hak_options.deterministic) != 0 ||
             hak_os_resident_bytes() >= used / 4 * 3);
 }
 
-void hak_huge_decide_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+void hak_huge_decide_locked(struct hak_shard *shard, struct hak_super *super)
+    HAK_REQUIRES(&shard->lock)
 {
     if (super->free_units != ~UINT64_C(0) || super->dirty_units != 0 || super->is_huge_new) {
         return;
     }
-    if (super->is_huge && are_dear_locked()) {
-        hak_huge_end_locked(super);
-    } else if (!super->is_huge && hak_huge_wanted_locked(false)) {
+    if (super->is_huge && are_dear()) {
+        hak_huge_end_locked(shard, super);
+    } else if (!super->is_huge && hak_huge_wanted(false)) {
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
         super->is_huge = true;
     }
     super->is_huge_new = super->is_huge;
 }
 
-void hak_huge_end_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+void hak_huge_end_locked(struct hak_shard *shard, struct hak_super *super)
+    HAK_REQUIRES(&shard->lock)
 {
     if (super->is_huge) {
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, false);
         super->is_huge = false;
-        hak_arena_note_units_locked(super); // its dirty units are no longer parts of huge pages
+        hak_arena_note_units_locked(shard,
+                                    super); // its dirty units are no longer parts of huge pages
     }
 }
 
@@ -69,9 +74,7 @@ bool hak_huge_is_dear(char *page)
     *(volatile char *)page = 0;                // a read would get the kernel's page of zeros
     const uint64_t took = hak_os_thread_ns() - begin;
     if (took > dear_ns) {
-        hak_lock_take(&hak_arena.lock);
-        huge_rest_until = hak_os_now_ns() + REST_TIMES * took;
-        hak_lock_drop(&hak_arena.lock);
+        hak_store_relaxed(&huge_rest_until, hak_os_now_ns() + REST_TIMES * took);
     }
     return took > dear_ns;
 }

@@ -3,7 +3,7 @@
 //
 // Layer     slab (may include: base, os, meta)
 // Owns      what the latest dear one has cost.
-// Threads   any; what ends in _locked under the arena's lock, the touch of memory without it.
+// Threads   any; what ends in _locked under the lock of the superslab's shard, the touch of memory without one.
 #ifndef HAK_SLAB_HUGE_PAGES_H
 #define HAK_SLAB_HUGE_PAGES_H
 
@@ -13,13 +13,15 @@
 
 // Should memory that is mapped now ask for huge pages? Yes when the heap is large and dense: a
 // sparse one would pay for pages that it never touches.
-HAK_INTERNAL bool hak_huge_wanted_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL bool hak_huge_wanted(bool for_one_block);
 
 // A run is about to be put there. A superslab that is wholly free and untouched decides anew: it was mapped when
 // the heap was small, or huge pages have become dear since.
-HAK_INTERNAL void hak_huge_decide_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL void hak_huge_decide_locked(struct hak_shard *shard, struct hak_super *super)
+    HAK_REQUIRES(&shard->lock);
 // What it has not touched yet will be small pages.
-HAK_INTERNAL void hak_huge_end_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL void hak_huge_end_locked(struct hak_shard *shard, struct hak_super *super)
+    HAK_REQUIRES(&shard->lock);
 
 // Touch a page that reads as zero, the first one of memory that has just asked for huge pages, and that
 // nobody else knows yet. True when the kernel has not had one at hand, and the rest is better taken in

@@ -69,7 +69,7 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
 static bool lone_ask_for_huge_pages_locked(const struct hak_super *super)
     HAK_REQUIRES(&hak_arena.lock)
 {
-    const bool wants_huge = hak_huge_wanted_locked(true);
+    const bool wants_huge = hak_huge_wanted(true);
     if (wants_huge) {
         hak_os_want_huge(super->base, super->mapped_bytes, true);
     }
@@ -124,6 +124,7 @@ static struct hak_slab *lone_map(size_t bytes, size_t alignment)
     super->mapped_at = hak_load_relaxed(&hak_arena.clock);
     super->made_at[0] = super->mapped_at;
     super->is_lone = true;
+    hak_store_relaxed(&super->shard, HAK_NO_SHARD);
     hak_list_append(&hak_arena.all, &super->all_link);
     hak_count(&hak_arena.lone_bytes, bytes);
     hak_arena_note_peak_locked();

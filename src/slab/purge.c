@@ -18,14 +18,15 @@ static uint64_t super_due_units(const struct hak_super *super,
 }
 
 // The superslab with units that are due whose last free is the longest ago, or NULL.
-static struct hak_super *arena_oldest_locked(const struct hak_purge_age ages[HAK_ARMS])
-    HAK_REQUIRES(&hak_arena.lock)
+static struct hak_super *shard_oldest_locked(const struct hak_shard *shard,
+                                             const struct hak_purge_age ages[HAK_ARMS])
+    HAK_REQUIRES(&shard->lock)
 {
     const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
     struct hak_super *oldest = NULL;
     for (unsigned group = 0; group < HAK_ARMS; group++) {
         for (unsigned queue = 0; queue < HAK_DIRTY_QUEUES; queue++) {
-            const struct hak_list *list = &hak_arena.dirty[group][queue];
+            const struct hak_list *list = &shard->dirty[group][queue];
             const uint64_t age = queue == HAK_DIRTY_WHOLE ? ages[group].whole : ages[group].part;
             HAK_LOOK();
             if (hak_list_is_empty(list)) {
@@ -42,8 +43,7 @@ static struct hak_super *arena_oldest_locked(const struct hak_purge_age ages[HAK
 }
 
 // False when there is no room for more.
-static bool gather_tails_of_locked(const struct hak_super *super, struct hak_ranges *tails)
-    HAK_REQUIRES(&hak_arena.lock)
+static bool gather_tails_of(const struct hak_super *super, struct hak_ranges *tails)
 {
     for (uint64_t units = super->tail_units; units != 0; units &= units - 1) {
         const struct hak_slab *run =
@@ -58,17 +58,18 @@ static bool gather_tails_of_locked(const struct hak_super *super, struct hak_ran
 
 // Tails in superslabs in which for that long nothing was freed and no tail came to be, as many as are given
 // back together.
-static void gather_tails_locked(const struct hak_purge_age ages[HAK_ARMS], struct hak_ranges *tails)
-    HAK_REQUIRES(&hak_arena.lock)
+static void gather_tails_locked(const struct hak_shard *shard,
+                                const struct hak_purge_age ages[HAK_ARMS],
+                                struct hak_ranges *tails) HAK_REQUIRES(&shard->lock)
 {
     const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
     for (unsigned group = 0; group < HAK_ARMS; group++) {
-        const struct hak_list *list = &hak_arena.tails[group];
+        const struct hak_list *list = &shard->tails[group];
         for (struct hak_list *link = list->next; link != list; link = link->next) {
             const struct hak_super *super = HAK_SUPER_OF_LINK(link, tail_link);
             HAK_LOOK();
             if (tick - hak_super_place(super)->tail_tick < ages[group].part ||
-                !gather_tails_of_locked(super, tails)) {
+                !gather_tails_of(super, tails)) {
                 break;
             }
         }
@@ -76,11 +77,11 @@ static void gather_tails_locked(const struct hak_purge_age ages[HAK_ARMS], struc
 }
 
 // The system calls are made with the lock, for a few pages: the runs must not grow meanwhile.
-static size_t purge_tails_locked(const struct hak_purge_age ages[HAK_ARMS])
-    HAK_REQUIRES(&hak_arena.lock)
+static size_t purge_tails_locked(struct hak_shard *shard, const struct hak_purge_age ages[HAK_ARMS])
+    HAK_REQUIRES(&shard->lock)
 {
     struct hak_ranges tails = {.count = 0};
-    gather_tails_locked(ages, &tails);
+    gather_tails_locked(shard, ages, &tails);
     const struct hak_purged result = hak_ranges_purge(&tails);
     size_t purged = 0;
     for (unsigned i = 0; i < tails.count && result.is_tried; i++) {
@@ -91,29 +92,32 @@ static size_t purge_tails_locked(const struct hak_purge_age ages[HAK_ARMS])
         super->tail_units &= ~(is_done << unit);
         purged += is_done != 0 ? tail->bytes : 0;
         if (is_done == 0 || super->tail_units == 0) {
-            hak_super_note_tails_locked(super); // what was refused lets others go first
+            hak_super_note_tails_locked(shard, super); // what was refused lets others go first
         }
     }
-    hak_count(&hak_arena.tail_bytes, (size_t)0 - purged);
+    HAK_SHARD_COUNT(shard, tail_bytes, (size_t)0 - purged);
     return purged;
 }
 
-static size_t purge_tails(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
+static size_t purge_tails(struct hak_shard *shard,
+                          const struct hak_purge_age ages[HAK_ARMS],
+                          size_t limit)
 {
     size_t purged = 0;
     size_t latest = 1;
-    while (latest > 0 && purged < limit && hak_load_relaxed(&hak_arena.tail_bytes) != 0) {
-        hak_lock_take(&hak_arena.lock);
-        latest = purge_tails_locked(ages);
-        hak_lock_drop(&hak_arena.lock);
+    while (latest > 0 && purged < limit) {
+        hak_lock_take(&shard->lock);
+        latest = purge_tails_locked(shard, ages);
+        hak_lock_drop(&shard->lock);
         purged += latest;
     }
     return purged;
 }
 
-// What is given back together: rows of units of a few superslabs.
+// What is given back together: rows of units of a few superslabs of one shard.
 enum { SUPERS_AT_A_TIME = 8, ROWS_PER_SUPER_MAX = HAK_SUPER_UNITS / 2 };
 struct load {
+    struct hak_shard *shard;
     uint64_t number;
     struct hak_super *supers[SUPERS_AT_A_TIME];
     uint64_t bits[SUPERS_AT_A_TIME]; // units that are to be given back
@@ -126,16 +130,18 @@ struct load {
 };
 
 // Take `bits` out of what is free: nobody else sees them until load_return_locked.
-static void load_take_locked(struct load *load, struct hak_super *super, uint64_t bits)
-    HAK_REQUIRES(&hak_arena.lock)
+static void load_take_locked(struct hak_shard *shard,
+                             struct load *load,
+                             struct hak_super *super,
+                             uint64_t bits) HAK_REQUIRES(&shard->lock)
 {
     const size_t bytes = hak_count_bits(bits) * HAK_UNIT_BYTES;
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
     super->purging_units |= bits;
-    hak_super_count_dirty(super, (size_t)0 - bytes);
-    hak_count(&hak_arena.free_bytes, (size_t)0 - bytes);
-    hak_arena_note_units_locked(super);
+    hak_super_count_dirty(shard, super, (size_t)0 - bytes);
+    HAK_SHARD_COUNT(shard, free_bytes, (size_t)0 - bytes);
+    hak_arena_note_units_locked(shard, super);
     load->supers[load->count] = super;
     load->bits[load->count] = bits;
     load->done[load->count] = 0;
@@ -165,22 +171,25 @@ static void under_way_set_locked(uint64_t before, uint64_t number, int thread)
 }
 
 // The oldest that are due, up to `limit` bytes.
-static void load_fill_locked(struct load *load,
+static void load_fill_locked(struct hak_shard *shard,
+                             struct load *load,
                              const struct hak_purge_age ages[HAK_ARMS],
-                             size_t limit) HAK_REQUIRES(&hak_arena.lock)
+                             size_t limit) HAK_REQUIRES(&shard->lock)
 {
-    *load = (struct load){.count = 0};
+    *load = (struct load){.shard = shard};
     while (load->count < SUPERS_AT_A_TIME && load->bytes < limit &&
            load->rows.count + ROWS_PER_SUPER_MAX <= HAK_RANGES_MAX) {
-        struct hak_super *super = arena_oldest_locked(ages);
+        struct hak_super *super = shard_oldest_locked(shard, ages);
         if (super == NULL) {
             break;
         }
-        load_take_locked(load, super, super_due_units(super, ages));
+        load_take_locked(shard, load, super, super_due_units(super, ages));
     }
     if (load->count > 0) {
+        hak_lock_take(&hak_arena.lock);
         load->number = ++hak_arena.load_number;
         under_way_set_locked(0, load->number, hak_os_thread_id());
+        hak_lock_drop(&hak_arena.lock);
     }
 }
 
@@ -199,10 +208,13 @@ static void load_purge(struct load *load)
 }
 
 // Returns the bytes that were given back.
-static size_t load_return_locked(struct load *load) HAK_REQUIRES(&hak_arena.lock)
+static size_t load_return_locked(struct hak_shard *shard, struct load *load)
+    HAK_REQUIRES(&shard->lock)
 {
     size_t purged = 0;
+    hak_lock_take(&hak_arena.lock);
     under_way_set_locked(load->number, 0, 0);
+    hak_lock_drop(&hak_arena.lock);
     for (unsigned i = 0; i < load->count; i++) {
         struct hak_super *super = load->supers[i];
         const uint64_t done = load->done[i];
@@ -210,9 +222,9 @@ static size_t load_return_locked(struct load *load) HAK_REQUIRES(&hak_arena.lock
         super->purging_units &= ~load->bits[i];
         super->purged_units |= done;
         super->written_units &= ~(load->is_zeroed ? done : 0);
-        hak_arena_free_units_locked(super, done, false);
+        hak_arena_free_units_locked(shard, super, done, false);
         if (rest != 0) { // or those that wait for longer would seem to have come just now
-            hak_arena_free_units_locked(super, rest, true);
+            hak_arena_free_units_locked(shard, super, rest, true);
         }
         purged += hak_count_bits(done) * HAK_UNIT_BYTES;
     }
@@ -270,40 +282,61 @@ void hak_arena_wait_for_purges(void)
 }
 
 // The system calls are made without the lock: the units are taken out meanwhile. Returns the bytes that were given back.
-static size_t purge_load(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
+static size_t purge_load(struct hak_shard *shard,
+                         const struct hak_purge_age ages[HAK_ARMS],
+                         size_t limit)
 {
     struct load load;
-    hak_lock_take(&hak_arena.lock);
-    load_fill_locked(&load, ages, limit);
-    hak_lock_drop(&hak_arena.lock);
+    hak_lock_take(&shard->lock);
+    load_fill_locked(shard, &load, ages, limit);
+    hak_lock_drop(&shard->lock);
     if (load.count == 0) {
         return 0;
     }
     load_purge(&load);
-    hak_lock_take(&hak_arena.lock);
-    const size_t purged = load_return_locked(&load);
+    hak_lock_take(&shard->lock);
+    const size_t purged = load_return_locked(shard, &load);
+    hak_lock_drop(&shard->lock);
     hak_store_relaxed(&hak_arena.is_locked, purged == 0);
-    hak_lock_drop(&hak_arena.lock);
     tell_return();
     return purged;
 }
 
-static size_t purge_units(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
+static size_t purge_units(struct hak_shard *shard,
+                          const struct hak_purge_age ages[HAK_ARMS],
+                          size_t limit)
 {
     size_t purged = 0;
     size_t latest;
     do {
-        latest = purge_load(ages, limit - purged);
+        latest = purge_load(shard, ages, limit - purged);
         purged += latest;
         // None: there are no more, or they are locked in memory, and trying again would not end.
     } while (latest > 0 && purged < limit);
     return purged;
 }
 
+// Shard for shard, each time from another one on.
+static size_t purge_shards(size_t (*purge)(struct hak_shard *shard,
+                                           const struct hak_purge_age ages[HAK_ARMS],
+                                           size_t limit),
+                           const struct hak_purge_age ages[HAK_ARMS],
+                           size_t limit)
+{
+    const unsigned first = hak_load_relaxed(&hak_arena.purge_hand);
+    size_t purged = 0;
+    for (unsigned i = 0; i <= hak_arena.shard_mask && purged < limit; i++) {
+        struct hak_shard *shard = &hak_arena.shards[(first + i) & hak_arena.shard_mask];
+        purged += purge(shard, ages, limit - purged);
+    }
+    hak_store_relaxed(&hak_arena.purge_hand, first + 1);
+    return purged;
+}
+
 size_t hak_arena_purge_groups(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
 {
-    const size_t purged = purge_units(ages, limit);
-    return purged < limit ? purged + purge_tails(ages, limit - purged) : purged;
+    const size_t purged = purge_shards(purge_units, ages, limit);
+    return purged < limit ? purged + purge_shards(purge_tails, ages, limit - purged) : purged;
 }
 
 size_t hak_arena_purge(struct hak_purge_age age, size_t limit)
@@ -319,7 +352,8 @@ void hak_arena_waiting(size_t bytes[HAK_ARMS])
     }
 }
 
-void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock)
+// Unproven: the caller has all locks.
+void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
 {
     if (hak_arena.all.next == NULL) {
         return; // nothing was allocated yet
@@ -331,46 +365,63 @@ void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock)
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
         if (!super->is_lone && super->purging_units != 0) {
-            hak_arena_free_units_locked(super, super->purging_units, true);
+            hak_arena_free_units_locked(hak_super_shard(super), super, super->purging_units, true);
             super->purging_units = 0;
         }
     }
 }
 
 // False when the kernel refuses: then it is the last to be tried again.
-static bool super_unmap_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+static bool super_unmap_locked(struct hak_shard *shard, struct hak_super *super)
+    HAK_REQUIRES(&shard->lock, &hak_arena.lock)
 {
     const size_t dirty = hak_count_bits(super->dirty_units) * HAK_UNIT_BYTES;
     hak_map_publish(super->base, HAK_SUPER_BYTES, NULL);
     if (!hak_map_give(super->base, HAK_SUPER_BYTES)) {
         hak_map_publish(super->base, HAK_SUPER_BYTES, super);
         hak_list_remove(&hak_super_place(super)->whole_link);
-        hak_list_append(&hak_arena.whole, &hak_super_place(super)->whole_link);
+        hak_list_append(&shard->whole, &hak_super_place(super)->whole_link);
         return false;
     }
-    hak_super_count_dirty(super, (size_t)0 - dirty);
-    hak_count(&hak_arena.free_bytes, (size_t)0 - HAK_SUPER_BYTES);
+    hak_super_count_dirty(shard, super, (size_t)0 - dirty);
+    HAK_SHARD_COUNT(shard, free_bytes, (size_t)0 - HAK_SUPER_BYTES);
     hak_count(&hak_arena.super_bytes, (size_t)0 - HAK_SUPER_BYTES);
     hak_list_remove(&super->all_link);
     super->free_units = 0;
     super->dirty_units = 0;
-    hak_arena_note_units_locked(super);
+    hak_arena_note_units_locked(shard, super);
+    hak_store_relaxed(&super->shard, HAK_NO_SHARD);
     super->base = (char *)hak_arena.spare_supers;
     hak_arena.spare_supers = super;
     return true;
 }
 
-// One superslab a turn: others may wait for the lock.
+static size_t shard_trim(struct hak_shard *shard)
+{
+    size_t gone = 0;
+    hak_lock_take(&shard->lock);
+    for (size_t tries = hak_load_relaxed(&shard->whole_count);
+         tries > 0 && !hak_list_is_empty(&shard->whole);
+         tries--) {
+        struct hak_super *super = HAK_SUPER_OF_LINK(shard->whole.next, whole_link);
+        HAK_LOOK();
+        hak_lock_take(&hak_arena.lock);
+        gone += super_unmap_locked(shard, super) ? HAK_SUPER_BYTES : 0;
+        hak_lock_drop(&hak_arena.lock);
+        hak_lock_pass(&shard->lock);
+    }
+    hak_lock_drop(&shard->lock);
+    return gone;
+}
+
+// One superslab a turn: others may wait for the locks.
 size_t hak_arena_trim(void)
 {
     size_t gone = 0;
-    hak_lock_take(&hak_arena.lock);
-    for (size_t tries = hak_arena.whole_count; tries > 0 && hak_arena.whole_count > 0; tries--) {
-        struct hak_super *super = HAK_SUPER_OF_LINK(hak_arena.whole.next, whole_link);
-        HAK_LOOK();
-        gone += super_unmap_locked(super) ? HAK_SUPER_BYTES : 0;
-        hak_lock_pass(&hak_arena.lock);
+    for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
+        gone += shard_trim(&hak_arena.shards[i]);
     }
+    hak_lock_take(&hak_arena.lock);
     for (size_t tries = hak_kept.count; tries > 0 && hak_kept.count > 0; tries--) {
         gone += hak_kept_retry(1);
         hak_lock_pass(&hak_arena.lock);

@@ -24,7 +24,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-bool hak_room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+static bool room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
     if (hak_load_relaxed(&hak_options.limit_group) != AUTO ||
         hak_load_relaxed(&hak_options.deterministic) != 0) {
@@ -49,4 +49,29 @@ bool hak_room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
     const size_t credit = rest / CREDIT_PARTS;
     hak_room.credit_bytes = credit > CREDIT_LEAST ? credit : least(rest, CREDIT_LEAST);
     return true;
+}
+
+bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+{
+    if (HAK_UNLIKELY(bytes > hak_room.credit_bytes)) {
+        return room_look_locked(bytes);
+    }
+    hak_room.credit_bytes -= bytes;
+    return true;
+}
+
+// As much again as it has asked for, or a superslab: so that the others find some, too. All of it where nothing limits.
+bool hak_room_lend(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock)
+{
+    hak_lock_take(&hak_arena.lock);
+    const bool may = hak_room_allows_locked(bytes);
+    if (may) {
+        const size_t left = hak_room.credit_bytes;
+        const size_t more = left >= HAK_ROOM_UNLIMITED / 2 ? left / (2 * HAK_SHARDS_MAX)
+                                                           : least(left / 2, HAK_SUPER_BYTES);
+        hak_room.credit_bytes -= more;
+        shard->credit_bytes += more;
+    }
+    hak_lock_drop(&hak_arena.lock);
+    return may;
 }

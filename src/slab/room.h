@@ -2,7 +2,7 @@
 //
 // Layer     slab
 // Owns      hak_room.
-// Threads   the holder of the arena's lock.
+// Threads   the holder of the arena's lock; of a shard's credit the holder of its lock.
 // Fails     never; what cannot be read does not limit.
 //
 // The kernel refuses no memory beyond a control group's limit: it ends the process that touches it. So before
@@ -23,15 +23,17 @@ struct hak_room {
 };
 HAK_INTERNAL extern struct hak_room hak_room;
 
-HAK_INTERNAL bool hak_room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
-
 // May `bytes` become resident? No when the control group has no room for them, with option limit_group.
-HAK_INLINE bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+HAK_INTERNAL bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
+
+// The same for a shard, which has a credit of its own. Takes the arena's lock when that is used up.
+HAK_INTERNAL bool hak_room_lend(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock);
+HAK_INLINE bool hak_room_allows(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock)
 {
-    if (HAK_UNLIKELY(bytes > hak_room.credit_bytes)) {
-        return hak_room_look_locked(bytes);
+    if (HAK_UNLIKELY(bytes > shard->credit_bytes)) {
+        return hak_room_lend(shard, bytes);
     }
-    hak_room.credit_bytes -= bytes;
+    shard->credit_bytes -= bytes;
     return true;
 }
 

@@ -115,7 +115,8 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
         return NULL;
     }
     hak_arena_read_clock();
-    struct hak_slab *slab = hak_arena_take(info->units * HAK_UNIT_BYTES, 1, HAK_SLAB_NONE);
+    struct hak_slab *slab =
+        hak_arena_take(hak_arena_shard(tag), info->units * HAK_UNIT_BYTES, 1, HAK_SLAB_NONE);
     if (slab == NULL) {
         hak_pool_give(bitmap, bitmap_bytes(info, is_hardened));
         return NULL;

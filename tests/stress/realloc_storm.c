@@ -2,6 +2,7 @@
 // args in tsan: 16 800 1
 // args in secure: 16 2500 1
 // args in mte: 16 800 1
+// env: HAKMEM_ARENA_SHARDS=8
 // tsan
 // secure too
 //

@@ -2,6 +2,7 @@
 // args in tsan: 16 80 1
 // args in aarch64: 16 80 1
 // args in mte: 16 80 1
+// env: HAKMEM_ARENA_SHARDS=8
 // tsan
 // secure too
 //

@@ -13,7 +13,7 @@ static unsigned run_count;
 
 static struct hak_slab *take(unsigned units, unsigned align_units)
 {
-    struct hak_slab *run = hak_arena_take(units * HAK_UNIT_BYTES, align_units, HAK_SLAB_LARGE);
+    struct hak_slab *run = hak_arena_take(0, units * HAK_UNIT_BYTES, align_units, HAK_SLAB_LARGE);
     UNIT_CHECK(run != NULL);
     return run;
 }
@@ -141,7 +141,7 @@ static size_t looks_at_young_tails(unsigned supers)
     fill(supers, 64);
     for (unsigned i = 0; i < supers; i++) {
         hak_arena_give(runs[i]);
-        runs[i] = hak_arena_take(HAK_SUPER_BYTES - HAK_KIB(32), 1, HAK_SLAB_LARGE);
+        runs[i] = hak_arena_take(0, HAK_SUPER_BYTES - HAK_KIB(32), 1, HAK_SLAB_LARGE);
         UNIT_CHECK(hak_arena_resize(runs[i], HAK_KIB(36)));
     }
     UNIT_EQUAL(hak_arena.tail_bytes, supers * HAK_KIB(28));

@@ -9,6 +9,7 @@
 
 enum { FIRST_SLOT = 4090, SUPERS = 12, UNITS = SUPERS * HAK_SUPER_UNITS };
 
+static struct hak_gaps gaps;
 static struct hak_super *supers[SUPERS];
 static uint64_t free_units[SUPERS];
 static bool is_there[SUPERS];
@@ -31,7 +32,7 @@ static unsigned row_at(unsigned unit)
 
 static void note(unsigned index)
 {
-    hak_gaps_note(FIRST_SLOT + index, is_there[index] ? free_units[index] : 0, true);
+    hak_gaps_note(&gaps, FIRST_SLOT + index, is_there[index] ? free_units[index] : 0, true);
 }
 
 static void publish(unsigned index, bool there)
@@ -68,14 +69,14 @@ static void check_inside(unsigned units)
         expected =
             (row < left ? row : left) >= units ? FIRST_SLOT + unit / HAK_SUPER_UNITS : UINT64_MAX;
     }
-    UNIT_EQUAL(hak_gaps_find_inside(0, units), expected);
+    UNIT_EQUAL(hak_gaps_find_inside(&gaps, 0, units), expected);
 }
 
 // The first superslab from whose tail, rounded up to the alignment, a row is long enough.
 static void check_across(unsigned units, unsigned align_units)
 {
     struct hak_gap gap = {0, 0};
-    const bool found = hak_gaps_find_across(0, units, align_units, UINT_MAX, &gap);
+    const bool found = hak_gaps_find_across(&gaps, 0, units, align_units, UINT_MAX, &gap);
     for (unsigned super = 0; super < SUPERS; super++) {
         unsigned unit = HAK_SUPER_UNITS;
         while (unit > 0 && is_free(super * HAK_SUPER_UNITS + unit - 1)) {
@@ -98,7 +99,7 @@ static void check_before(unsigned super)
     while (length < super * HAK_SUPER_UNITS && is_free(super * HAK_SUPER_UNITS - length - 1)) {
         length++;
     }
-    UNIT_EQUAL(hak_gaps_before(FIRST_SLOT + super), length);
+    UNIT_EQUAL(hak_gaps_before(&gaps, FIRST_SLOT + super), length);
 }
 
 static void every_question_is_answered_as_by_a_look_at_all_units(uint64_t seed)
@@ -126,15 +127,15 @@ static void superslabs_elsewhere_are_not_joined(void)
     publish(3, true);
     publish(4, true);
     struct hak_gap gap;
-    UNIT_CHECK(hak_gaps_find_across(0, 128, 1, UINT_MAX, &gap));
-    hak_gaps_note(FIRST_SLOT + 4, ~UINT64_C(0), false); // the same slot, another address
-    UNIT_CHECK(!hak_gaps_find_across(0, 128, 1, UINT_MAX, &gap));
+    UNIT_CHECK(hak_gaps_find_across(&gaps, 0, 128, 1, UINT_MAX, &gap));
+    hak_gaps_note(&gaps, FIRST_SLOT + 4, ~UINT64_C(0), false); // the same slot, another address
+    UNIT_CHECK(!hak_gaps_find_across(&gaps, 0, 128, 1, UINT_MAX, &gap));
 }
 
 int main(void)
 {
     UNIT_CHECK(hak_map_start());
-    UNIT_CHECK(hak_gaps_start());
+    UNIT_CHECK(hak_gaps_start(&gaps));
     for (unsigned index = 0; index < SUPERS; index++) {
         supers[index] = hak_pool_take(sizeof *supers[index]);
     }

@@ -20,7 +20,7 @@ static void change(void *start, size_t bytes)
 // Pages that were given back so, while the option changed: do they read as zero?
 static bool are_zeroed(enum hak_free_policy before, enum hak_free_policy meanwhile)
 {
-    struct hak_slab *run = hak_arena_take(HAK_MIB(1), 1, HAK_SLAB_LARGE);
+    struct hak_slab *run = hak_arena_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(run != NULL);
     memset(run->base, 1, HAK_MIB(1));
     hak_arena_give(run);
@@ -29,7 +29,7 @@ static bool are_zeroed(enum hak_free_policy before, enum hak_free_policy meanwhi
     hak_fake.on_purge = change;
     UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX), HAK_MIB(1));
     hak_fake.on_purge = NULL;
-    run = hak_arena_take(HAK_MIB(1), 1, HAK_SLAB_LARGE);
+    run = hak_arena_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE);
     const bool zeroed = run->zeroed;
     hak_arena_give(run);
     hak_options.free_policy = HAK_FREE_NOW;

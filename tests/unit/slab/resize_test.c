@@ -7,7 +7,7 @@
 
 static struct hak_slab *take(unsigned units)
 {
-    struct hak_slab *run = hak_arena_take(units * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+    struct hak_slab *run = hak_arena_take(0, units * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
     UNIT_CHECK(run != NULL);
     return run;
 }

@@ -32,6 +32,7 @@ static bool allows(size_t bytes)
 static void forget(void)
 {
     hak_room.credit_bytes = 0;
+    hak_arena.shards[0].credit_bytes = 0;
 }
 
 // 32 MiB of a GiB are kept, a quarter of the rest is the credit.
@@ -90,24 +91,24 @@ static void runs_ask_for_what_is_not_resident(void)
 {
     set_used(HAK_MIB(100), 0);
     forget();
-    struct hak_slab *first = hak_arena_take(HAK_MIB(2), 1, HAK_SLAB_LARGE);
+    struct hak_slab *first = hak_arena_take(0, HAK_MIB(2), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(first != NULL);
     set_used(HAK_GIB(1), 0);
     forget();
-    UNIT_CHECK(hak_arena_take(HAK_MIB(1), 1, HAK_SLAB_LARGE) == NULL);
+    UNIT_CHECK(hak_arena_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE) == NULL);
     UNIT_CHECK(!hak_arena_resize(first, HAK_MIB(3)));
     UNIT_CHECK(hak_arena_map(HAK_MIB(8), 1) == NULL);
     hak_arena_give(first);
-    struct hak_slab *again = hak_arena_take(HAK_MIB(2), 1, HAK_SLAB_LARGE);
+    struct hak_slab *again = hak_arena_take(0, HAK_MIB(2), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(again != NULL); // its pages are there
     hak_arena_give(again);
     hak_options.limit_group = 1;
-    struct hak_slab *off = hak_arena_take(HAK_MIB(3), 1, HAK_SLAB_LARGE);
+    struct hak_slab *off = hak_arena_take(0, HAK_MIB(3), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(off != NULL);
     hak_arena_give(off);
     hak_options.limit_group = 0;
     hak_options.deterministic = 1;
-    off = hak_arena_take(HAK_MIB(4), 1, HAK_SLAB_LARGE);
+    off = hak_arena_take(0, HAK_MIB(4), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(off != NULL);
     hak_arena_give(off);
     hak_options.deterministic = 0;

@@ -1,0 +1,140 @@
+// find.c -- where a run is put: in the first gap by address (see gaps.h), and what is done when a shard has none.
+#include <limits.h>
+
+#include "base/bits.h"
+#include "meta/map.h"
+#include "slab/arena.h"
+#include "slab/arena_locked.h"
+
+// The units at multiples of `align_units`, as bits.
+static uint64_t aligned_bits(unsigned align_units)
+{
+    uint64_t bits = 0;
+    for (unsigned unit = 0; unit < HAK_SUPER_UNITS; unit += align_units) {
+        bits |= UINT64_C(1) << unit;
+    }
+    return bits;
+}
+
+// Where in `super` a run fits; resident pages before untouched ones. 64: nowhere.
+static unsigned super_find(const struct hak_super *super, unsigned units, uint64_t aligned)
+{
+    uint64_t starts = hak_bit_rows(super->dirty_units, units) & aligned;
+    if (starts == 0) {
+        starts = hak_bit_rows(super->free_units, units) & aligned;
+    }
+    return starts != 0 ? hak_lowest_bit(starts) : HAK_SUPER_UNITS;
+}
+
+static bool shard_find_inside_locked(struct hak_shard *shard,
+                                     uint64_t slot,
+                                     unsigned units,
+                                     unsigned align_units,
+                                     unsigned looks,
+                                     struct hak_gap *gap) HAK_REQUIRES(&shard->lock)
+{
+    const bool at_start = align_units == HAK_SUPER_UNITS;
+    const uint64_t aligned = align_units == 1 ? ~UINT64_C(0) : aligned_bits(align_units);
+    unsigned row = units;
+    do {
+        slot = at_start ? hak_gaps_find_start(&shard->gaps, slot, row)
+                        : hak_gaps_find_inside(&shard->gaps, slot, row);
+        if (slot == UINT64_MAX) {
+            return false;
+        }
+        gap->slot = slot;
+        gap->unit = super_find(hak_map_in_slot(slot), units, aligned);
+        slot++; // the row is long enough, but may begin at the wrong place
+        if (--looks == 0) {
+            row = units + align_units - 1;
+            row = row < HAK_SUPER_UNITS ? row : HAK_SUPER_UNITS;
+        }
+    } while (gap->unit == HAK_SUPER_UNITS);
+    return true;
+}
+
+// A run up to here does not go on from one superslab into the next: one that does takes longer to
+// find by an address in it.
+#define INSIDE_MAX 8
+
+// A gap for a run, in what the shard has from `slot` on. `looks`: see gaps.h.
+static bool shard_look_locked(struct hak_shard *shard,
+                              uint64_t slot,
+                              unsigned units,
+                              unsigned align_units,
+                              unsigned looks,
+                              struct hak_gap *gap) HAK_REQUIRES(&shard->lock)
+{
+    return (units <= HAK_SUPER_UNITS &&
+            shard_find_inside_locked(shard, slot, units, align_units, looks, gap)) ||
+           (units > INSIDE_MAX &&
+            hak_gaps_find_across(&shard->gaps, slot, units, align_units, looks, gap));
+}
+
+// A superslab that another shard has for nothing is used before one is mapped. Unproven: which lock it is.
+static bool shard_adopt_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->lock) HAK_UNPROVEN
+{
+    bool is_done = false;
+    for (unsigned i = 1; i <= hak_arena.shard_mask && !is_done; i++) {
+        struct hak_shard *other = &hak_arena.shards[(shard->number + i) & hak_arena.shard_mask];
+        if (hak_load_relaxed(&other->whole_count) == 0 || !hak_lock_try(&other->lock)) {
+            continue;
+        }
+        if (!hak_list_is_empty(&other->whole)) {
+            hak_queues_move_locked(other, shard, HAK_SUPER_OF_LINK(other->whole.next, whole_link));
+            is_done = true;
+        }
+        hak_lock_drop(&other->lock);
+    }
+    return is_done;
+}
+
+// A gap for a run in what is mapped for it.
+static bool shard_find_new_locked(struct hak_shard *shard,
+                                  unsigned units,
+                                  unsigned align_units,
+                                  struct hak_gap *gap) HAK_REQUIRES(&shard->lock, &hak_arena.lock)
+{
+    // What lies free before the place of the next mapping is a part of it, if it really comes there
+    // and the alignment allows it.
+    const unsigned before =
+        units > INSIDE_MAX ? hak_gaps_before(&shard->gaps, hak_map.next_slot) : 0;
+    const unsigned missing = before < units ? units - before : units;
+    uint64_t slot = hak_shard_grow_locked(shard, missing);
+    if (slot != UINT64_MAX) {
+        const uint64_t first = slot - (before + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
+        if (shard_look_locked(
+                shard, first < slot ? first : slot, units, align_units, UINT_MAX, gap)) {
+            return true;
+        }
+        slot = hak_shard_grow_locked(shard, units);
+    }
+    // Without memory every row that there is may be looked at.
+    return shard_look_locked(
+        shard, slot != UINT64_MAX ? slot : 0, units, align_units, UINT_MAX, gap);
+}
+
+bool hak_shard_find_locked(struct hak_shard *shard,
+                           unsigned units,
+                           unsigned align_units,
+                           bool may_grow,
+                           struct hak_gap *gap) HAK_REQUIRES(&shard->lock)
+{
+    if (!may_grow) {
+        return shard_look_locked(shard, 0, units, align_units, UINT_MAX, gap);
+    }
+    if (shard_look_locked(shard, 0, units, align_units, HAK_GAPS_LOOKS, gap)) {
+        return true;
+    }
+    if (!hak_gaps_are_started(&shard->gaps) && !hak_gaps_start(&shard->gaps)) {
+        return false;
+    }
+    if (units <= HAK_SUPER_UNITS && hak_arena.shard_mask != 0 && shard_adopt_locked(shard) &&
+        shard_look_locked(shard, 0, units, align_units, HAK_GAPS_LOOKS, gap)) {
+        return true;
+    }
+    hak_lock_take(&hak_arena.lock);
+    const bool is_found = shard_find_new_locked(shard, units, align_units, gap);
+    hak_lock_drop(&hak_arena.lock);
+    return is_found;
+}

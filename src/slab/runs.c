@@ -1,0 +1,365 @@
+// runs.c -- runs of units: what slabs and large blocks are made of (see arena.h).
+#include "base/arms.h"
+#include "base/bits.h"
+#include "base/options.h"
+#include "meta/map.h"
+#include "slab/arena.h"
+#include "slab/arena_locked.h"
+#include "slab/huge_pages.h"
+#include "slab/room.h"
+
+// The units that become resident with `bits`: those that share a huge page with them.
+static uint64_t super_touched_units(const struct hak_super *super, uint64_t bits)
+{
+    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
+    const uint64_t pages = ((bits & low) != 0 ? low : 0) | ((bits & ~low) != 0 ? ~low : 0);
+    return super->is_huge ? pages : bits;
+}
+
+// The free units that share a huge page with `bits` will be resident with them.
+static void super_dirty_neighbours_locked(struct hak_shard *shard,
+                                          struct hak_super *super,
+                                          uint64_t bits) HAK_REQUIRES(&shard->lock)
+{
+    const uint64_t more =
+        super->free_units & super_touched_units(super, bits) & ~super->dirty_units;
+    super->dirty_units |= more;
+    super->purged_units &= ~more;
+    hak_arena_note_dirty_locked(super);
+    hak_super_count_dirty(shard, super, hak_count_bits(more) * HAK_UNIT_BYTES);
+}
+
+static void super_use_locked(struct hak_shard *shard, struct hak_super *super, uint64_t bits)
+    HAK_REQUIRES(&shard->lock)
+{
+    const uint64_t dirty = super->dirty_units & bits;
+    const uint64_t again = super->purged_units & bits;
+    super->purged_units &= ~bits;
+    if (again != 0) {
+        const size_t bytes = hak_count_bits(again) * HAK_UNIT_BYTES;
+        HAK_SHARD_COUNT(shard, retaken_bytes, bytes);
+        hak_add_relaxed(&hak_arms.retaken_bytes[hak_super_group(super)], bytes);
+    }
+    super->free_units &= ~bits;
+    super->dirty_units &= ~bits;
+    hak_super_count_dirty(shard, super, (size_t)0 - hak_count_bits(dirty) * HAK_UNIT_BYTES);
+    if (super->is_huge) {
+        super_dirty_neighbours_locked(shard, super, bits);
+    }
+    HAK_SHARD_COUNT(shard, free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
+    const size_t used = hak_arena_used_bytes();
+    if (used > hak_load_relaxed(&hak_arena.used_peak)) {
+        hak_store_relaxed(&hak_arena.used_peak, used);
+    }
+    hak_arena_note_units_locked(shard, super);
+}
+
+void hak_arena_free_units_locked(struct hak_shard *shard,
+                                 struct hak_super *super,
+                                 uint64_t bits,
+                                 bool dirty) HAK_REQUIRES(&shard->lock)
+{
+    super->free_units |= bits;
+    if (dirty) {
+        super->dirty_units |= bits;
+        super->written_units |= bits;
+        hak_arena_note_dirty_locked(super);
+        hak_super_count_dirty(shard, super, hak_count_bits(bits) * HAK_UNIT_BYTES);
+        if (super->tail_units != 0) {
+            hak_super_note_tails_locked(shard, super);
+        }
+    }
+    HAK_SHARD_COUNT(shard, free_bytes, hak_count_bits(bits) * HAK_UNIT_BYTES);
+    hak_arena_note_units_locked(shard, super);
+}
+
+// The part of a run that lies in one superslab.
+struct part {
+    struct hak_super *super; // NULL when there is none of the shard at that address
+    uint64_t bits;
+};
+
+// The `index`-th part of `units` units from `unit` on, counted from the first of `head`, which may be
+// beyond it. False after the last.
+static bool run_part(const struct hak_shard *shard,
+                     struct hak_super *head,
+                     unsigned unit,
+                     unsigned units,
+                     unsigned index,
+                     struct part *part)
+{
+    const unsigned end = unit + units;
+    const unsigned number = unit / HAK_SUPER_UNITS + index; // of the superslab, from head on
+    const unsigned from = number * HAK_SUPER_UNITS;
+    const unsigned low = unit > from ? unit : from;
+    if (low >= end) {
+        return false;
+    }
+    const unsigned high = end < from + HAK_SUPER_UNITS ? end : from + HAK_SUPER_UNITS;
+    char *base = head->base + number * HAK_SUPER_BYTES;
+    struct hak_super *super = hak_map_super(base);
+    const bool is_ours = super != NULL && hak_load_relaxed(&super->shard) == shard->number;
+    part->super = is_ours && super->base == base ? super : NULL;
+    part->bits = hak_bit_range(low % HAK_SUPER_UNITS, high - low);
+    return true;
+}
+
+// May the pages of a free run be there? Those that are, are counted already.
+static bool run_has_room_locked(struct hak_shard *shard,
+                                struct hak_super *head,
+                                unsigned unit,
+                                unsigned units) HAK_REQUIRES(&shard->lock)
+{
+    size_t fresh = 0;
+    struct part part;
+    for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
+        const uint64_t touched = super_touched_units(part.super, part.bits);
+        fresh += hak_count_bits(part.super->free_units & touched & ~part.super->dirty_units);
+    }
+    return hak_room_allows(shard, fresh * HAK_UNIT_BYTES);
+}
+
+// Take the units out of what is free. True when none of them may be resident. `*huge`: the first page of those
+// that ask for huge pages and that nobody has touched since, or NULL.
+static bool run_use_locked(struct hak_shard *shard,
+                           struct hak_super *head,
+                           unsigned unit,
+                           unsigned units,
+                           char **huge) HAK_REQUIRES(&shard->lock)
+{
+    bool zeroed = true;
+    *huge = NULL;
+    struct part part;
+    for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
+        struct hak_super *super = part.super;
+        hak_huge_decide_locked(shard, super);
+        if (super->is_huge_new && *huge == NULL) {
+            *huge = super->base + hak_lowest_bit(part.bits) * HAK_UNIT_BYTES;
+        }
+        super->is_huge_new = false;
+        zeroed &= (super->written_units & part.bits) == 0;
+        super_use_locked(shard, super, part.bits);
+        if (super != head) {
+            hak_store_relaxed(&super->span, head);
+        }
+    }
+    return zeroed;
+}
+
+// Without the lock: see what `*huge` above costs. When it is dear, all of the run goes on with small pages.
+static void run_try_huge(struct hak_super *head, unsigned unit, unsigned units, char *huge)
+{
+    if (huge == NULL || !hak_huge_is_dear(huge)) {
+        return;
+    }
+    struct hak_shard *shard = hak_super_shard(head);
+    hak_lock_take(&shard->lock);
+    struct part part;
+    for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
+        hak_huge_end_locked(shard, part.super);
+    }
+    hak_lock_drop(&shard->lock);
+}
+
+static void run_free_locked(struct hak_shard *shard,
+                            struct hak_super *head,
+                            unsigned unit,
+                            unsigned units) HAK_REQUIRES(&shard->lock)
+{
+    struct part part;
+    for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
+        // A superslab of which the run keeps a part goes on being its span.
+        if (part.super != head && (part.bits & 1) != 0) {
+            hak_store_relaxed(&part.super->span, NULL);
+        }
+        hak_arena_free_units_locked(shard, part.super, part.bits, true);
+    }
+}
+
+static bool run_is_free_locked(const struct hak_shard *shard,
+                               struct hak_super *head,
+                               unsigned unit,
+                               unsigned units) HAK_REQUIRES(&shard->lock)
+{
+    struct part part;
+    for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
+        if (part.super == NULL || (part.super->free_units & part.bits) != part.bits) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Map the superslabs that are missing behind a run that wants to grow, if all before them is free and
+// the next mapping comes there anyway.
+static bool run_map_more_locked(struct hak_shard *shard,
+                                struct hak_super *head,
+                                unsigned unit,
+                                unsigned units) HAK_REQUIRES(&shard->lock)
+{
+    unsigned present = 0;
+    struct part part;
+    for (unsigned i = 0; run_part(shard, head, unit, units, i, &part) && part.super != NULL; i++) {
+        if ((part.super->free_units & part.bits) != part.bits) {
+            return false;
+        }
+        present += hak_count_bits(part.bits);
+    }
+    const char *missing = head->base + (unit + present) * HAK_UNIT_BYTES;
+    hak_lock_take(&hak_arena.lock);
+    const bool is_done = present < units && hak_map_slot(missing) == hak_map.next_slot &&
+                         hak_shard_grow_locked(shard, units - present) != UINT64_MAX;
+    hak_lock_drop(&hak_arena.lock);
+    return is_done;
+}
+
+static void super_name_run(struct hak_super *super, unsigned unit, unsigned units)
+{
+    for (unsigned i = unit; i < unit + units && i < HAK_SUPER_UNITS; i++) {
+        super->first[i] = (uint8_t)unit;
+    }
+}
+
+static struct hak_super *run_super(const struct hak_slab *run)
+{
+    return hak_map_super(run->base);
+}
+
+static unsigned run_unit(const struct hak_slab *run)
+{
+    return (unsigned)(run - run_super(run)->slabs);
+}
+
+static unsigned units_for(size_t bytes)
+{
+    return (unsigned)((bytes + HAK_UNIT_BYTES - 1) >> HAK_UNIT_LOG2);
+}
+
+// As run_use_locked, if the limit allows it: then others must not grow meanwhile. Unproven: the lock may not be needed.
+static bool run_take_locked(struct hak_shard *shard,
+                            struct hak_super *super,
+                            unsigned unit,
+                            unsigned units,
+                            bool *zeroed,
+                            char **huge) HAK_REQUIRES(&shard->lock) HAK_UNPROVEN
+{
+    const bool is_alone = hak_arena_is_limited();
+    if (is_alone) {
+        hak_lock_take(&hak_arena.lock);
+    }
+    const bool may = hak_arena_has_room(units * HAK_UNIT_BYTES);
+    if (may) {
+        *zeroed = run_use_locked(shard, super, unit, units, huge);
+    }
+    if (is_alone) {
+        hak_lock_drop(&hak_arena.lock);
+    }
+    return may;
+}
+
+static struct hak_slab *shard_take(struct hak_shard *shard,
+                                   size_t bytes,
+                                   unsigned align_units,
+                                   enum hak_slab_state state,
+                                   bool may_grow)
+{
+    const unsigned units = units_for(bytes);
+    struct hak_gap gap;
+    char *huge;
+    bool zeroed;
+    hak_lock_take(&shard->lock);
+    if (!hak_arena_has_room(units * HAK_UNIT_BYTES) ||
+        !hak_shard_find_locked(shard, units, align_units, may_grow, &gap) ||
+        !run_has_room_locked(shard, hak_map_in_slot(gap.slot), gap.unit, units) ||
+        !run_take_locked(shard, hak_map_in_slot(gap.slot), gap.unit, units, &zeroed, &huge)) {
+        hak_lock_drop(&shard->lock);
+        return NULL;
+    }
+    struct hak_super *super = hak_map_in_slot(gap.slot);
+    struct hak_slab *run = &super->slabs[gap.unit];
+    run->units = (uint16_t)units;
+    run->bytes = bytes;
+    run->size_class = HAK_SMALL_CLASSES; // no small one, unless it becomes a slab
+    run->base = super->base + gap.unit * HAK_UNIT_BYTES;
+    hak_list_start(&run->link);
+    super_name_run(super, gap.unit, units);
+    super->made_at[gap.unit] = hak_load_relaxed(&hak_arena.clock);
+    run->zeroed = zeroed;
+    hak_run_note_tail_locked(shard, run, false);
+    run->state = (uint8_t)state;
+    HAK_SHARD_COUNT(shard, slab_bytes, state == HAK_SLAB_NONE ? units * HAK_UNIT_BYTES : 0);
+    hak_lock_drop(&shard->lock);
+    run_try_huge(super, gap.unit, units, huge);
+    return run;
+}
+
+struct hak_slab *hak_arena_take(unsigned shard,
+                                size_t bytes,
+                                unsigned align_units,
+                                enum hak_slab_state state)
+{
+    struct hak_slab *run = shard_take(&hak_arena.shards[shard], bytes, align_units, state, true);
+    for (unsigned i = 1; run == NULL && i <= hak_arena.shard_mask; i++) {
+        struct hak_shard *other = &hak_arena.shards[(shard + i) & hak_arena.shard_mask];
+        run = shard_take(other, bytes, align_units, state, false);
+    }
+    return run;
+}
+
+void hak_arena_give(struct hak_slab *run)
+{
+    struct hak_super *super = run_super(run);
+    struct hak_shard *shard = hak_super_shard(super);
+    hak_lock_take(&shard->lock);
+    const size_t of_slab = run->state == HAK_SLAB_SMALL ? run->units * HAK_UNIT_BYTES : 0;
+    HAK_SHARD_COUNT(shard, slab_bytes, (size_t)0 - of_slab);
+    run->state = HAK_SLAB_NONE;
+    hak_run_forget_tail_locked(shard, run);
+    run_free_locked(shard, super, run_unit(run), run->units);
+    hak_lock_drop(&shard->lock);
+}
+
+// More units for a run, from its last one on. False when they are not to be had.
+static bool run_grow_locked(struct hak_shard *shard,
+                            struct hak_super *super,
+                            unsigned end,
+                            unsigned more,
+                            char **huge) HAK_REQUIRES(&shard->lock)
+{
+    bool zeroed;
+    return hak_arena_has_room(more * HAK_UNIT_BYTES) &&
+           (run_is_free_locked(shard, super, end, more) ||
+            (run_map_more_locked(shard, super, end, more) &&
+             run_is_free_locked(shard, super, end, more))) &&
+           run_has_room_locked(shard, super, end, more) &&
+           run_take_locked(shard, super, end, more, &zeroed, huge);
+}
+
+// Under the lock also when no unit changes hands: the tail must not be given back while the user
+// gets it.
+bool hak_arena_resize(struct hak_slab *run, size_t bytes)
+{
+    const unsigned units = units_for(bytes);
+    struct hak_super *super = run_super(run);
+    struct hak_shard *shard = hak_super_shard(super);
+    char *huge = NULL;
+    hak_lock_take(&shard->lock);
+    const unsigned unit = run_unit(run);
+    const unsigned before = run->units;
+    const unsigned more = units > before ? units - before : 0;
+    const bool done = more == 0 || run_grow_locked(shard, super, unit + before, more, &huge);
+    if (done) {
+        hak_run_forget_tail_locked(shard, run);
+        if (units < before) {
+            run_free_locked(shard, super, unit + units, before - units);
+        } else if (more > 0) {
+            super_name_run(super, unit, units);
+        }
+        run->units = (uint16_t)units;
+        run->bytes = bytes;
+        hak_run_note_tail_locked(shard, run, true);
+    }
+    hak_lock_drop(&shard->lock);
+    run_try_huge(super, unit + before, more, huge);
+    return done;
+}

@@ -95,7 +95,8 @@ struct hak_shard {
     struct hak_list dirty[HAK_ARMS][HAK_DIRTY_QUEUES];
     struct hak_list tails[HAK_ARMS]; // superslabs with tails, in the order of tail_tick
     struct hak_gaps gaps;            // where free units are
-    size_t credit_bytes; // may be handed out before the control group is looked at (room.h)
+    size_t credit_bytes; // may be handed out before the control group is looked at (room.h);
+    size_t lent_bytes;   // what it was at first
     // How far the sums in the arena are behind: see hak_shard_count.
     struct hak_untold {
         _Atomic(size_t) dirty_bytes;

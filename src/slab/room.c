@@ -12,6 +12,7 @@ enum {
         32, // of the limit: for what was handed out and is not touched yet, stacks, and the kernel
     BLOCK_PARTS = 8, // of the limit: more of one block is not taken for memory that will be touched
     CREDIT_PARTS = 4, // of the room: others in the group grow, too
+    LENT_PARTS = 16,  // of the limit, to all shards together
 };
 #define KEPT_MOST    HAK_MIB(64)
 #define CREDIT_LEAST HAK_KIB(256) // a look takes some 20 us
@@ -39,7 +40,8 @@ static bool room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
     hak_room.used_bytes = use.used_bytes;
     const size_t part = use.limit_bytes / BLOCK_PARTS;
     const size_t needed = least(bytes, part > HAK_SUPER_BYTES ? part : HAK_SUPER_BYTES);
-    const size_t taken = use.used_bytes + least(use.limit_bytes / KEPT_PARTS, KEPT_MOST) + needed;
+    const size_t taken = use.used_bytes + least(use.limit_bytes / KEPT_PARTS, KEPT_MOST) + needed +
+                         hak_room.lent_bytes;
     if (taken > use.limit_bytes) {
         hak_room.credit_bytes = 0;
         hak_refusal_note(HAK_REFUSED_BY_GROUP, bytes);
@@ -60,18 +62,29 @@ bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
     return true;
 }
 
-// As much again as it has asked for, or a superslab: so that the others find some, too. All of it where nothing limits.
+// What a shard may have beside what it asks for. Without a limit it never asks again.
+static size_t loan_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    const size_t left = hak_room.credit_bytes;
+    if (left >= HAK_ROOM_UNLIMITED / 2) {
+        return HAK_ROOM_UNLIMITED / (4 * HAK_SHARDS_MAX);
+    }
+    const size_t part = hak_room.limit_bytes / LENT_PARTS / (hak_arena.shard_mask + 1);
+    return least(left / 2, part > HAK_UNIT_BYTES ? part : HAK_UNIT_BYTES);
+}
+
 bool hak_room_lend(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock)
 {
     hak_lock_take(&hak_arena.lock);
+    hak_room.lent_bytes -= shard->lent_bytes;
+    shard->lent_bytes = 0;
     const bool may = hak_room_allows_locked(bytes);
     if (may) {
-        const size_t left = hak_room.credit_bytes;
-        const size_t more = left >= HAK_ROOM_UNLIMITED / 2 ? left / (2 * HAK_SHARDS_MAX)
-                                                           : least(left / 2, HAK_SUPER_BYTES);
-        hak_room.credit_bytes -= more;
-        shard->credit_bytes += more;
+        shard->lent_bytes = loan_locked();
+        hak_room.credit_bytes -= shard->lent_bytes;
+        hak_room.lent_bytes += shard->lent_bytes;
     }
+    shard->credit_bytes = shard->lent_bytes;
     hak_lock_drop(&hak_arena.lock);
     return may;
 }

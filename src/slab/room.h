@@ -18,6 +18,7 @@
 
 struct hak_room {
     size_t credit_bytes; // may be handed out until the group is looked at again
+    size_t lent_bytes;   // lent to shards, which may not have handed it out yet
     size_t limit_bytes;  // the group's, and what it used, when it was looked at last
     size_t used_bytes;
 };

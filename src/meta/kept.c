@@ -55,14 +55,23 @@ static void keep(char *start, size_t bytes, struct hak_kept_range *range)
     hak_kept.count++;
 }
 
-void hak_kept_drop(char *start, size_t bytes, struct hak_kept_range *range)
+// With their slots, which end with them. False, and nothing changed, when the kernel refuses.
+static bool unmap(char *start, size_t bytes, bool has_slots)
 {
     if (!hak_os_unmap(start, bytes)) {
+        return false;
+    }
+    if (has_slots) {
+        hak_map_forget(start, bytes);
+    }
+    return true;
+}
+
+void hak_kept_drop(char *start, size_t bytes, struct hak_kept_range *range)
+{
+    if (!unmap(start, bytes, range->has_slots)) {
         keep(start, bytes, range);
         return;
-    }
-    if (range->has_slots) {
-        hak_map_forget(start, bytes);
     }
     range->ended(range);
     hak_kept_retry(RETRIES);
@@ -73,12 +82,9 @@ static void drop(char *start, size_t bytes, bool has_slots, bool is_clean)
     if (bytes == 0) {
         return;
     }
-    if (!hak_os_unmap(start, bytes)) {
+    if (!unmap(start, bytes, has_slots)) {
         keep(start, bytes, range_make(has_slots, is_clean));
         return;
-    }
-    if (has_slots) {
-        hak_map_forget(start, bytes);
     }
     hak_kept_retry(RETRIES);
 }
@@ -100,15 +106,12 @@ size_t hak_kept_retry(size_t tries)
         struct hak_kept_range *range =
             HAK_LIST_ITEM(hak_kept.ranges.next, struct hak_kept_range, link);
         HAK_LOOK();
-        if (!hak_os_unmap(range->start, range->bytes)) {
+        if (!unmap(range->start, range->bytes, range->has_slots)) {
             hak_list_remove(&range->link);
             hak_list_append(&hak_kept.ranges, &range->link);
             continue;
         }
         gone += range->bytes;
-        if (range->has_slots) {
-            hak_map_forget(range->start, range->bytes);
-        }
         remove_range(range);
     }
     return gone;

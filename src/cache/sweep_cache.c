@@ -9,6 +9,7 @@
 #include "cache/magazine.h"
 #include "cache/slabs.h"
 #include "cache/steal.h"
+#include "slab/huge_pages.h"
 #include "slab/ranges.h"
 
 // Slabs whose pages are given back before the cache's owner, who may be waiting, gets its turn:
@@ -30,7 +31,7 @@ struct lot {
 };
 
 // Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time.
-static void keep_locked(struct hak_cache *cache, const struct lot *lot, uint64_t done)
+static void note_purged_locked(struct hak_cache *cache, const struct lot *lot, uint64_t done)
     HAK_REQUIRES(&cache->lock)
 {
     unsigned first = 0;
@@ -43,6 +44,8 @@ static void keep_locked(struct hak_cache *cache, const struct lot *lot, uint64_t
             hak_list_remove(&slab->link);
             hak_list_push(hak_cache_swept_slabs(cache, slab->size_class), &slab->link);
             cache->magazines[slab->size_class].keeps_pages = true;
+        } else {
+            hak_huge_note_holes(slab);
         }
     }
 }
@@ -74,7 +77,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
         lot.count += ranges.count > before;
     }
     hak_cache_note_spare(cache, size_class);
-    keep_locked(cache, &lot, hak_ranges_purge(&ranges).done);
+    note_purged_locked(cache, &lot, hak_ranges_purge(&ranges).done);
     return !hak_list_is_empty(slabs);
 }
 

@@ -38,6 +38,13 @@ HAK_INTERNAL void hak_arena_free_units_locked(struct hak_shard *shard,
                                               uint64_t bits,
                                               bool dirty) HAK_REQUIRES(&shard->lock);
 
+// The units of the two huge pages of a superslab, each if all of it is among `units`.
+HAK_INLINE uint64_t hak_units_of_whole_pages(uint64_t units)
+{
+    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
+    return ((units & low) == low ? low : 0) | ((units & ~low) == ~low ? ~low : 0);
+}
+
 // The shard of a superslab with a run in use, or whose shard's lock the caller holds; NULL for no superslab.
 HAK_INLINE struct hak_shard *hak_super_shard(const struct hak_super *super)
 {

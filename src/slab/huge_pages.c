@@ -2,6 +2,7 @@
 #include "slab/huge_pages.h"
 
 #include "base/options.h"
+#include "meta/map.h"
 #include "os/os.h"
 #include "slab/arena_locked.h"
 
@@ -61,6 +62,23 @@ void hak_huge_end_locked(struct hak_shard *shard, struct hak_super *super)
         hak_arena_note_units_locked(shard,
                                     super); // its dirty units are no longer parts of huge pages
     }
+}
+
+void hak_huge_note_holes_locked(struct hak_shard *shard, struct hak_super *super)
+    HAK_REQUIRES(&shard->lock)
+{
+    if (hak_load_relaxed(&hak_options.thp) == HUGE_AUTO) {
+        hak_huge_end_locked(shard, super);
+    }
+}
+
+void hak_huge_note_holes(const struct hak_slab *slab)
+{
+    struct hak_super *super = hak_map_super(slab->base);
+    struct hak_shard *shard = hak_super_shard(super);
+    hak_lock_take(&shard->lock);
+    hak_huge_note_holes_locked(shard, super);
+    hak_lock_drop(&shard->lock);
 }
 
 bool hak_huge_is_dear(char *page)

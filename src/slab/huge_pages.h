@@ -23,6 +23,13 @@ HAK_INTERNAL void hak_huge_decide_locked(struct hak_shard *shard, struct hak_sup
 HAK_INTERNAL void hak_huge_end_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock);
 
+// Pages of it were given back, and not all of a huge page: no huge pages any more, or the kernel would fill the holes when it
+// collapses what is left in the background (khugepaged, whose max_ptes_none allows 511 holes of 512 pages).
+HAK_INTERNAL void hak_huge_note_holes_locked(struct hak_shard *shard, struct hak_super *super)
+    HAK_REQUIRES(&shard->lock);
+// The same of the superslab of a slab, whose owner's lock the caller holds. Takes the shard's lock.
+HAK_INTERNAL void hak_huge_note_holes(const struct hak_slab *slab);
+
 // Touch a page that reads as zero, the first one of memory that has just asked for huge pages, and that
 // nobody else knows yet. True when the kernel has not had one at hand, and the rest is better taken in
 // small pages. Takes the lock.

@@ -5,6 +5,7 @@
 #include "os/os.h"
 #include "slab/arena.h"
 #include "slab/arena_locked.h"
+#include "slab/huge_pages.h"
 #include "slab/ranges.h"
 
 // The dirty units of `super` that have waited long enough. A part of a huge page has to wait for
@@ -223,6 +224,9 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
         super->purged_units |= done;
         super->written_units &= ~(load->is_zeroed ? done : 0);
         hak_arena_free_units_locked(shard, super, done, false);
+        if (super->is_huge && (done & ~hak_units_of_whole_pages(super->free_units)) != 0) {
+            hak_huge_note_holes_locked(shard, super);
+        }
         if (rest != 0) { // or those that wait for longer would seem to have come just now
             hak_arena_free_units_locked(shard, super, rest, true);
         }

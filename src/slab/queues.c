@@ -31,10 +31,7 @@ uint64_t hak_super_whole_units(const struct hak_super *super)
     if (!super->is_huge) {
         return super->dirty_units;
     }
-    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
-    const uint64_t whole = ((super->free_units & low) == low ? low : 0) |
-                           ((super->free_units & ~low) == ~low ? ~low : 0);
-    return super->dirty_units & whole;
+    return super->dirty_units & hak_units_of_whole_pages(super->free_units);
 }
 
 static void dirty_append_locked(struct hak_shard *shard,

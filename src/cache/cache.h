@@ -201,6 +201,9 @@ struct hak_cache {
     // For statistics, since the start, whosever the cache was. Written with the lock, read by anybody.
     struct hak_class_counts class_counts[HAK_SMALL_CLASSES];
     struct hak_cache_counts counts;
+    // owner: large blocks that were asked for and that BigCache did not have, by bin; the last: above all bins. Nobody reads
+    // those of hak_cache_late, which several threads may write at a time.
+    _Atomic(uint64_t) large_counts[HAK_LARGE_BINS + 1];
 
     // Parcels from others, newest first.
     //   written by   any thread       hak_parcel_send   CAS, release

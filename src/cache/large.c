@@ -27,8 +27,6 @@ static size_t large_block_bytes(size_t bytes)
     return bin < HAK_LARGE_BINS ? hak_large_bin_bytes(bin) : pages_bytes;
 }
 
-_Atomic(uint64_t) hak_large_counts[HAK_LARGE_BINS + 1];
-
 // Smaller ones hold no huge page.
 #define HUGE_LEAST HAK_MIB(2)
 
@@ -102,8 +100,6 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
     if (slab == NULL) {
         return NULL;
     }
-    const unsigned bin = hak_large_bin_of(slab->bytes);
-    hak_add_relaxed(&hak_large_counts[bin < HAK_LARGE_BINS ? bin : HAK_LARGE_BINS], 1);
     if (is_huge) {
         hak_os_want_huge(slab->base, block_bytes, true);
     }
@@ -205,6 +201,8 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
         block = large_again(request, bytes, ways, zeroed);
     }
     if (HAK_LIKELY(block != NULL)) {
+        const unsigned bin = hak_large_bin_of(bytes);
+        hak_count(&cache->large_counts[bin < HAK_LARGE_BINS ? bin : HAK_LARGE_BINS], 1);
         hak_sampler_large(block, request);
     }
     return block;

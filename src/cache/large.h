@@ -39,9 +39,6 @@ HAK_INTERNAL void *hak_large_resize(struct hak_slab *slab, size_t bytes);
 
 // It is about to be freed or resized: if it is a sample, it is one no longer. Who holds the block.
 HAK_INTERNAL void hak_large_forget_sample(struct hak_slab *slab);
-// Large blocks that were asked for and not just kept ready, by bin; the last: above all bins.
-HAK_INTERNAL extern _Atomic(uint64_t) hak_large_counts[HAK_LARGE_BINS + 1];
-
 // Make a block the heap's, and free all that still are. The second with the heap's lock.
 HAK_INTERNAL void hak_large_belongs(void *block, struct hak_cache *heap);
 HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);

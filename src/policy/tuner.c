@@ -3,7 +3,6 @@
 
 #include "base/bits.h"
 #include "base/timing.h"
-#include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
@@ -86,6 +85,7 @@ static void read_work(struct hak_counters *counters)
     *sizes = (struct hak_sizes){.batches = 0};
     counters->slow_calls = 0;
     counters->sent_parcels = 0;
+    uint64_t large_blocks = 0;
     struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {
@@ -97,13 +97,14 @@ static void read_work(struct hak_counters *counters)
             counters->slow_calls += hak_load_relaxed(&counts->spills);
         }
         counters->sent_parcels += hak_load_relaxed(&cache->counts.sent_parcels);
+        for (unsigned i = 0; i <= HAK_LARGE_BINS; i++) {
+            const uint64_t blocks = hak_load_relaxed(&cache->large_counts[i]);
+            sizes->blocks[HAK_SMALL_CLASSES + i] += blocks;
+            large_blocks += blocks;
+        }
     }
     counters->slow_calls += sizes->batches + counters->sent_parcels;
-    for (unsigned i = 0; i <= HAK_LARGE_BINS; i++) {
-        const uint64_t blocks = hak_load_relaxed(&hak_large_counts[i]);
-        sizes->blocks[HAK_SMALL_CLASSES + i] = blocks;
-        sizes->batches += blocks;
-    }
+    sizes->batches += large_blocks;
     counters->maps = hak_load_relaxed(&hak_os_counts.maps);
 }
 

@@ -77,6 +77,25 @@ static void what_needs_zeros_is_not_kept(void)
     UNIT_EQUAL(used_bytes(), 0);
 }
 
+// Where nobody else writes: in the cache of the thread that asks.
+static void each_cache_counts_what_it_asks_for(void)
+{
+    struct hak_cache *first = hak_cache_self;
+    struct hak_cache *second = new_thread();
+    const unsigned bin = hak_large_bin_of(HAK_KIB(100));
+    const uint64_t before = first->large_counts[bin];
+    void *block = hak_large_serve(second, (struct hak_request){HAK_KIB(100), 1, NULL}, NULL);
+    void *larger = hak_large_serve(second, (struct hak_request){HAK_MIB(5), 1, NULL}, NULL);
+    UNIT_EQUAL(second->large_counts[bin], 1);
+    UNIT_EQUAL(second->large_counts[HAK_LARGE_BINS], 1);
+    UNIT_EQUAL(first->large_counts[bin], before);
+    give(block);
+    give(larger);
+    hak_large_expire(second, 0);
+    UNIT_EQUAL(used_bytes(), 0);
+    become(first);
+}
+
 static void kept_blocks_expire_by_age(void)
 {
     hak_arena.tick = 1000;
@@ -233,6 +252,7 @@ int main(void)
     freed_blocks_are_kept_and_reused();
     the_later_block_takes_the_place();
     what_needs_zeros_is_not_kept();
+    each_cache_counts_what_it_asks_for();
     kept_blocks_expire_by_age();
     hak_sweep_everything();
     hak_options.purger = 1;

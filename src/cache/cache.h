@@ -112,6 +112,9 @@ struct hak_class_counts {
     _Atomic(uint64_t) returned_blocks; // that others sent back, a parcel counted as its first block
     _Atomic(uint64_t) spills;          // times that it was full and did not grow
     _Atomic(uint64_t) spilled_blocks;  // that it gave away, also when it was emptied unasked
+    // Slabs that were made for the cache, and those that it gave back to the arena: it may have got them from another.
+    _Atomic(uint64_t) made_slabs;
+    _Atomic(uint64_t) ended_slabs;
     // Of what was handed out while the cache sampled (hak_sampler_counted).
     _Atomic(uint64_t) drawn;  // blocks to all samples that were drawn, the next one included
     _Atomic(uint64_t) misses; // blocks that malloc's fast ways did not have, and samples

@@ -59,7 +59,7 @@ void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_requ
     return block;
 }
 
-static void slabs_end_locked(struct hak_list *slabs)
+static void slabs_end_locked(struct hak_cache *heap, struct hak_list *slabs)
 {
     while (!hak_list_is_empty(slabs)) {
         struct hak_slab *slab = HAK_LIST_ITEM(slabs->next, struct hak_slab, link);
@@ -68,7 +68,7 @@ static void slabs_end_locked(struct hak_list *slabs)
         if (slab->sampled_blocks != 0) {
             hak_sample_forget_slab(slab->base, slab->units * HAK_UNIT_BYTES);
         }
-        hak_slab_end(slab);
+        hak_cache_end_slab(heap, slab);
     }
 }
 
@@ -79,10 +79,10 @@ void hak_heap_end(struct hak_cache *heap)
     hak_magazine_forget_all(heap);
     hak_hardened_forget(heap);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        slabs_end_locked(hak_cache_slabs(heap, size_class));
-        slabs_end_locked(hak_cache_swept_slabs(heap, size_class));
+        slabs_end_locked(heap, hak_cache_slabs(heap, size_class));
+        slabs_end_locked(heap, hak_cache_swept_slabs(heap, size_class));
     }
-    slabs_end_locked(&heap->full);
+    slabs_end_locked(heap, &heap->full);
     hak_large_end_all(heap);
     hak_lock_drop(&heap->lock);
     hak_cache_end(heap);

@@ -79,6 +79,12 @@ static void slab_list_again(struct hak_cache *cache, struct hak_slab *slab)
     hak_watch_note(cache);
 }
 
+void hak_cache_end_slab(struct hak_cache *cache, struct hak_slab *slab)
+{
+    hak_count(&cache->class_counts[slab->size_class].ended_slabs, 1);
+    hak_slab_end(slab); // from here on somebody else's
+}
+
 // All its blocks have come back. At once, and also the last one: the magazine is what absorbs a swing, and the
 // pages stay resident in the arena, for any class. A hardened slab, whose blocks are all looked at when it ends,
 // only when others have blocks. True when it has ended.
@@ -92,7 +98,7 @@ static bool slab_retire(struct hak_cache *cache, struct hak_slab *slab)
     }
     hak_list_remove(&slab->link);
     hak_cache_note_spare(cache, slab->size_class);
-    hak_slab_end(slab); // from here on somebody else's
+    hak_cache_end_slab(cache, slab);
     return true;
 }
 
@@ -143,6 +149,16 @@ static void slab_list_if_full(struct hak_cache *cache, struct hak_slab *slab)
     }
 }
 
+// A new one. NULL without memory.
+static struct hak_slab *slab_make(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_slab *slab = hak_slab_make(cache, cache->tag, size_class);
+    if (slab != NULL) {
+        hak_count(&cache->class_counts[size_class].made_slabs, 1);
+    }
+    return slab;
+}
+
 // From ended threads, from caches that can spare one, or a new one. NULL without memory.
 static struct hak_slab *slab_from_elsewhere(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
@@ -157,7 +173,7 @@ static struct hak_slab *slab_from_elsewhere(struct hak_cache *cache, unsigned si
     }
     if (slab == NULL) {
         const uint64_t begin = hak_timing_begin();
-        slab = hak_slab_make(cache, cache->tag, size_class);
+        slab = slab_make(cache, size_class);
         hak_timing_end(HAK_TIMING_slab_make, begin);
     }
     return slab;
@@ -198,7 +214,7 @@ void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_class, bool *z
 {
     struct hak_slab *slab = slab_to_take_from(cache, size_class);
     if (slab == NULL) {
-        slab = hak_slab_make(cache, cache->tag, size_class);
+        slab = slab_make(cache, size_class);
         if (slab == NULL) {
             return NULL;
         }

@@ -66,7 +66,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
         const unsigned before = ranges.count;
         hak_list_remove(&slab->link);
         if (hak_slab_is_idle(slab)) {
-            hak_slab_end(slab); // a hardened one, which stayed as the only one
+            hak_cache_end_slab(cache, slab); // a hardened one, which stayed as the only one
             continue;
         }
         hak_slab_purge(slab, &ranges);

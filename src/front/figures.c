@@ -135,6 +135,8 @@ static void count_cache(struct hak_figures *figures, const struct hak_cache *cac
         of_class->spills += hak_load_relaxed(&counts->spills);
         of_class->refilled_blocks += hak_load_relaxed(&counts->refilled_blocks);
         of_class->spilled_blocks += hak_load_relaxed(&counts->spilled_blocks);
+        of_class->slabs_made += hak_load_relaxed(&counts->made_slabs);
+        of_class->slabs_ended += hak_load_relaxed(&counts->ended_slabs);
         of_class->counted_allocations += hak_sampler_counted(cache, size_class);
         of_class->counted_misses += hak_load_relaxed(&counts->misses);
     }
@@ -156,11 +158,6 @@ static void count_all(struct hak_figures *figures)
     }
     count_cache(figures, &hak_orphans);
     count_cache(figures, &hak_cache_late);
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        struct hak_class_figures *of_class = &figures->classes[size_class];
-        of_class->slabs_made = hak_load_relaxed(&hak_slab_counts[size_class].made);
-        of_class->slabs_ended = hak_load_relaxed(&hak_slab_counts[size_class].ended);
-    }
     figures->maps = hak_load_relaxed(&hak_os_counts.maps);
     figures->unmaps = hak_load_relaxed(&hak_os_counts.unmaps);
     figures->remaps = hak_load_relaxed(&hak_os_counts.remaps);

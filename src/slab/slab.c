@@ -15,8 +15,6 @@
 #include "slab/ranges.h"
 #include "slab/states.h"
 
-struct hak_slab_counts hak_slab_counts[HAK_SMALL_CLASSES];
-
 static size_t bitmap_words(const struct hak_class *info)
 {
     return (info->blocks + 63U) / 64;
@@ -136,7 +134,6 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
         slab_fill(slab);
     }
     hak_map_set(slab->base, info->units, tag | size_class);
-    hak_add_relaxed(&hak_slab_counts[size_class].made, 1);
     return slab;
 }
 
@@ -151,7 +148,6 @@ void hak_slab_end(struct hak_slab *slab)
     }
     hak_map_set(slab->base, slab->units, HAK_MAP_NOTHING);
     hak_pool_give(slab->bitmap, bitmap_bytes(&hak_classes[slab->size_class], slab->is_hardened));
-    hak_add_relaxed(&hak_slab_counts[slab->size_class].ended, 1);
     hak_arena_give(slab);
 }
 

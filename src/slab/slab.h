@@ -67,13 +67,6 @@ struct hak_slab {
     uint16_t sampled_blocks; // live blocks of it that were sampled (cache/sample.h)
 };
 
-// Slabs since the start, by class.
-struct hak_slab_counts {
-    _Atomic(uint64_t) made;
-    _Atomic(uint64_t) ended;
-};
-HAK_INTERNAL extern struct hak_slab_counts hak_slab_counts[HAK_SMALL_CLASSES];
-
 // The run that `p` lies in, as the map knows it; NULL when it is not ours. `p`
 // may point anywhere into it. The descriptor is stable while a block of it is live.
 HAK_INTERNAL struct hak_slab *hak_slab_of(const void *p);

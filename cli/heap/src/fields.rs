@@ -42,12 +42,12 @@ structs! {
     Magazine, "hak_magazine": base slots bottom fence fenced;
     Parcel, "hak_parcel": next count blocks;
     Outbox, "hak_outbox": parcel;
-    ClassCounts, "hak_class_counts": refills refilled_blocks spills spilled_blocks drawn misses;
+    ClassCounts, "hak_class_counts": refills refilled_blocks spills spilled_blocks made_slabs ended_slabs drawn
+        misses;
     CacheCounts, "hak_cache_counts": sent_parcels sent_blocks opened_parcels adopted_slabs;
     Cache, "hak_cache": top tag has_thread thread_id state outboxes pending inbox loose events next magazines
         class_counts counts gaps;
     Registry, "hak_registry": all;
-    SlabCounts, "hak_slab_counts": made ended;
     OsCounts, "hak_os_counts": maps unmaps remaps purges purged_bytes huge_advices refused;
     Timing, "hak_timing": cycles times;
     Samples, "hak_samples": other live peak peak_number dropped_samples taken timed_ns;
@@ -84,7 +84,6 @@ pub struct Fields {
     pub cache_counts: CacheCounts,
     pub cache: Cache,
     pub registry: Registry,
-    pub slab_counts: SlabCounts,
     pub os_counts: OsCounts,
     pub unit_log2: u32,
     pub super_log2: u32,
@@ -120,7 +119,6 @@ impl Fields {
             cache_counts: CacheCounts::find(control)?,
             cache: Cache::find(control)?,
             registry: Registry::find(control)?,
-            slab_counts: SlabCounts::find(control)?,
             os_counts: OsCounts::find(control)?,
             unit_log2: log2("unit_log2")?,
             super_log2: log2("super_log2")?,

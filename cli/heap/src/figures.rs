@@ -206,15 +206,11 @@ fn classes(heap: &Heap) -> Vec<ClassFigures> {
     let mut found: Vec<ClassFigures> = heap
         .classes
         .iter()
-        .zip(&heap.slab_counts)
-        .map(|(class, counts)| ClassFigures {
+        .map(|class| ClassFigures {
             bytes: class.bytes,
-            slabs_made: counts.made,
-            slabs_ended: counts.ended,
             ..ClassFigures::default()
         })
         .collect();
-    found.resize(heap.classes.len(), ClassFigures::default());
     for (run, slab) in heap.slabs() {
         let class = &mut found[slab.class];
         class.slabs += 1;
@@ -231,6 +227,8 @@ fn classes(heap: &Heap) -> Vec<ClassFigures> {
             class.refilled_blocks = class.refilled_blocks.wrapping_add(counts.refilled_blocks);
             class.spills = class.spills.wrapping_add(counts.spills);
             class.spilled_blocks = class.spilled_blocks.wrapping_add(counts.spilled_blocks);
+            class.slabs_made = class.slabs_made.wrapping_add(counts.made_slabs);
+            class.slabs_ended = class.slabs_ended.wrapping_add(counts.ended_slabs);
             class.counted_allocations =
                 (class.counted_allocations).wrapping_add(counts.counted_allocations);
             class.counted_misses = class.counted_misses.wrapping_add(counts.counted_misses);

@@ -137,14 +137,10 @@ pub struct ClassCounts {
     pub refilled_blocks: u64,
     pub spills: u64,
     pub spilled_blocks: u64,
+    pub made_slabs: u64,
+    pub ended_slabs: u64,
     pub counted_allocations: u64,
     pub counted_misses: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct SlabCounts {
-    pub made: u64,
-    pub ended: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -210,7 +206,6 @@ pub struct Heap {
     pub guard: Guard,
     pub arena: Arena,
     pub os: OsCounts,
-    pub slab_counts: Vec<SlabCounts>,
     pub options: Vec<Setting>,
     pub failures: Failures,
     pub timings: Vec<Timing>,

@@ -210,12 +210,12 @@ const CLASSES: [Metric<ClassFigures>; 12] = [
     ),
     counter(
         "class_slabs_made_total",
-        Field("hak_slab_counts", "made"),
+        Field("hak_class_counts", "made_slabs"),
         |c| c.slabs_made,
     ),
     counter(
         "class_slabs_ended_total",
-        Field("hak_slab_counts", "ended"),
+        Field("hak_class_counts", "ended_slabs"),
         |c| c.slabs_ended,
     ),
 ];

@@ -103,13 +103,13 @@ static void the_owner_refills_from_its_inbox(void)
     consume(0, 200);
     UNIT_EQUAL(waiting(producer), 183);
     become(producer);
-    const size_t made = hak_slab_counts[CLASS].made;
+    const size_t made = producer->class_counts[CLASS].made_slabs;
     for (unsigned i = 0; i < 183; i++) {
         held[i] = alloc(CLASS);
         census_check(held, MOST);
     }
     UNIT_EQUAL(waiting(producer), 0);
-    UNIT_EQUAL(hak_slab_counts[CLASS].made, made);
+    UNIT_EQUAL(producer->class_counts[CLASS].made_slabs, made);
     consume(0, 183);
     settle();
 }

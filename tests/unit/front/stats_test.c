@@ -5,7 +5,7 @@
 #include "front/figures.h"
 #include "meta/pool.h"
 
-enum { CLASS = 6, BLOCKS = 300, PARCEL = HAK_PARCEL_BLOCKS };
+enum { CLASS = 6, OTHER_CLASS = 20, BLOCKS = 300, PARCEL = HAK_PARCEL_BLOCKS };
 
 static struct hak_cache *owner;
 static struct hak_cache *other;
@@ -109,6 +109,30 @@ static void what_passes_is_counted(void)
     UNIT_EQUAL(of_class->slabs_made - of_class->slabs_ended, of_class->slabs);
 }
 
+// One cache had the slab cut, another gives it back.
+static void slabs_of_all_caches_are_added_up(void)
+{
+    struct hak_cache *maker = new_thread();
+    void *block = alloc(OTHER_CLASS);
+    hak_cache_end(maker);
+    hak_loot_break_up_dead(maker, UINT_MAX);
+    become(other);
+    void *mine = alloc(OTHER_CLASS);
+    UNIT_CHECK(hak_slab_of(mine) == hak_slab_of(block) && hak_slab_of(mine)->owner == other);
+    give(mine);
+    give(block);
+    hak_lock_take(&other->lock);
+    hak_magazine_flush_all(other);
+    hak_lock_drop(&other->lock);
+    UNIT_EQUAL(maker->class_counts[OTHER_CLASS].made_slabs, 1);
+    UNIT_EQUAL(other->class_counts[OTHER_CLASS].ended_slabs, 1);
+    struct hak_figures figures;
+    hak_figures_read(&figures, 0);
+    UNIT_EQUAL(figures.classes[OTHER_CLASS].slabs_made, 1);
+    UNIT_EQUAL(figures.classes[OTHER_CLASS].slabs_ended, 1);
+    become(owner);
+}
+
 int main(void)
 {
     other = new_thread();
@@ -120,6 +144,7 @@ int main(void)
     blocks_in_magazines();
     blocks_in_parcels();
     what_passes_is_counted();
+    slabs_of_all_caches_are_added_up();
     text_is_counted_and_cut();
     what_is_locked_is_not_waited_for();
     blocks_without_a_parcel();

@@ -71,6 +71,8 @@ impl Walk<'_> {
                 refilled_blocks: self.fields.class_counts.refilled_blocks.number(part),
                 spills: self.fields.class_counts.spills.number(part),
                 spilled_blocks: self.fields.class_counts.spilled_blocks.number(part),
+                made_slabs: self.fields.class_counts.made_slabs.number(part),
+                ended_slabs: self.fields.class_counts.ended_slabs.number(part),
                 counted_allocations: (self.fields.class_counts.drawn.number(part))
                     .saturating_sub(cache.gaps.number_at(record, index)),
                 counted_misses: self.fields.class_counts.misses.number(part),

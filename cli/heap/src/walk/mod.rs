@@ -8,9 +8,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::failures::Failures;
 use crate::fields::Fields;
-use crate::heap::{
-    Arena, Cache, Class, Content, Guard, Heap, OsCounts, SlabCounts, Super, Waiting,
-};
+use crate::heap::{Arena, Cache, Class, Content, Guard, Heap, OsCounts, Super, Waiting};
 use crate::memory::Memory;
 use crate::options;
 use crate::timings;
@@ -85,7 +83,6 @@ impl Walk<'_> {
             guard: self.guard()?,
             arena: self.arena()?,
             os: self.os_counts()?,
-            slab_counts: self.slab_counts()?,
             options: options::read(self.control, self.memory)?,
             failures: Failures::read_by(self.memory, self.control)?,
             timings: timings::read(self.control, self.memory)?,
@@ -173,18 +170,6 @@ impl Walk<'_> {
             huge_advices: counts.huge_advices.number(&record),
             refused: counts.refused.number(&record),
         })
-    }
-
-    fn slab_counts(&self) -> Result<Vec<SlabCounts>> {
-        let counts = &self.fields.slab_counts;
-        let table = self.root("hak_slab_counts", counts.size)?;
-        Ok(table
-            .chunks_exact(counts.size.max(1))
-            .map(|record| SlabCounts {
-                made: counts.made.number(record),
-                ended: counts.ended.number(record),
-            })
-            .collect())
     }
 
     /// The descriptors' mappings, and the two tables of the address map.

@@ -62,6 +62,7 @@ struct hak_magazine {
     bool flushed_last : 1;   // lock: the last slow event was a flush
     bool keeps_pages : 1;    // lock: of a swept slab the kernel did not take all pages
     _Atomic(bool) has_spare; // lock; others a hint: more than one slab has blocks to give
+    bool is_counted;         // lock: among the caches with spare slabs (slabs.c)
     struct hak_worth worth;  // lock: when it was last asked whether growing is worth it
     hak_place *tidied_top;   // lock: top when it was last tidied
     // The purger's notes about a magazine that nobody uses (steal.c).

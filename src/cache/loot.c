@@ -127,14 +127,19 @@ static struct hak_slab *spare_slab_of(struct hak_cache *owner,
 struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_slab *slab = NULL;
-    if (is_heap(cache) || !hak_cache_is_any_spare(size_class)) {
+    if (is_heap(cache) || !hak_cache_is_any_spare(cache, size_class)) {
         return NULL;
     }
+    const struct hak_cache *first = NULL;
     for (unsigned asked = 0; asked < ASKED && slab == NULL; asked++) {
         if (cache->asked_next == NULL) {
             cache->asked_next =
                 hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
         }
+        if (cache->asked_next == first) {
+            break; // once around
+        }
+        first = first != NULL ? first : cache->asked_next;
         slab = spare_slab_of(cache->asked_next, cache, size_class);
         cache->asked_next = cache->asked_next->next;
     }

@@ -45,12 +45,22 @@ void hak_cache_list_slab(struct hak_cache *cache, struct hak_slab *slab)
     hak_list_append(hak_slab_has_blocks(slab) ? list : &cache->full, &slab->link);
 }
 
-// By class, how many caches of threads have more than one slab with blocks to give.
+// By class, how many caches of threads have more than one slab with blocks to give, or had since the sweeper was there: a
+// heap whose threads all take and give back writes it with each tick, not with each slab.
 static _Atomic(uint32_t) spares[HAK_SMALL_CLASSES];
 
-bool hak_cache_is_any_spare(unsigned size_class)
+bool hak_cache_is_any_spare(const struct hak_cache *cache, unsigned size_class)
 {
-    return hak_load_relaxed(&spares[size_class]) != 0;
+    return hak_load_relaxed(&spares[size_class]) > cache->magazines[size_class].is_counted;
+}
+
+static void count_spare(struct hak_cache *cache, unsigned size_class, bool counts)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    if (magazine->is_counted != counts && cache->has_thread) { // nobody takes any from others
+        magazine->is_counted = counts;
+        hak_add_relaxed(&spares[size_class], counts ? 1U : 0U - 1U);
+    }
 }
 
 void hak_cache_note_spare(struct hak_cache *cache, unsigned size_class)
@@ -62,10 +72,15 @@ void hak_cache_note_spare(struct hak_cache *cache, unsigned size_class)
                          (!hak_list_is_empty(slabs) && !hak_list_is_empty(swept));
     if (has_two != hak_load_relaxed(has_spare)) {
         hak_store_relaxed(has_spare, has_two);
-        if (cache->has_thread) { // nobody takes any from others
-            hak_add_relaxed(&spares[size_class], has_two ? 1U : 0U - 1U);
+        if (has_two) {
+            count_spare(cache, size_class, true);
         }
     }
+}
+
+void hak_cache_count_spare(struct hak_cache *cache, unsigned size_class)
+{
+    count_spare(cache, size_class, hak_load_relaxed(&cache->magazines[size_class].has_spare));
 }
 
 // It had no blocks to give, or no pages, and now it has.

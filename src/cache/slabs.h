@@ -36,9 +36,11 @@ HAK_INTERNAL struct hak_slab *hak_cache_first_slab(struct hak_cache *cache, unsi
 HAK_INTERNAL void hak_cache_list_slab(struct hak_cache *cache, struct hak_slab *slab);
 // Give a slab of `cache`, which is in no list, back to the arena.
 HAK_INTERNAL void hak_cache_end_slab(struct hak_cache *cache, struct hak_slab *slab);
-// Note whether there is more than one of them. Any thread with the lock. And is there a cache of a thread that has more
-// than one? A hint, without a lock.
+// Note whether there is more than one of them. Any thread with the lock. And is there another cache of a thread that has more
+// than one, or had when the sweeper was last there? A hint; with the lock of `cache`.
 HAK_INTERNAL void hak_cache_note_spare(struct hak_cache *cache, unsigned size_class);
-HAK_INTERNAL bool hak_cache_is_any_spare(unsigned size_class);
+HAK_INTERNAL bool hak_cache_is_any_spare(const struct hak_cache *cache, unsigned size_class);
+// The sweeper is there: a cache that has no more than one is not counted any longer. With the lock.
+HAK_INTERNAL void hak_cache_count_spare(struct hak_cache *cache, unsigned size_class);
 
 #endif

@@ -127,6 +127,7 @@ static bool sweep_classes_locked(struct hak_cache *cache,
             sweep_class_locked(cache, size_class, how->tries_again);
         }
         keeps_pages |= magazine->keeps_pages;
+        hak_cache_count_spare(cache, size_class);
         size_class++;
     }
     return keeps_pages;

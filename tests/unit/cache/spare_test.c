@@ -100,6 +100,23 @@ static void what_another_can_spare_is_taken(void)
     all_is_given_back();
 }
 
+// One that has a slab to spare now and then is counted until the sweeper finds it without: what all threads share is not
+// written with each slab. Nobody asks for the sake of its own.
+static void who_had_slabs_to_spare_counts_until_the_next_sweep(void)
+{
+    first_has_free_blocks(10);
+    UNIT_CHECK(first->magazines[CLASS].has_spare);
+    UNIT_CHECK(hak_cache_is_any_spare(second, CLASS) && !hak_cache_is_any_spare(first, CLASS));
+    for (unsigned i = 0; i < SLABS * blocks; i++) {
+        give_if(i, true);
+    }
+    flush(first);
+    UNIT_CHECK(!first->magazines[CLASS].has_spare && hak_cache_is_any_spare(second, CLASS));
+    hak_sweep_everything();
+    UNIT_CHECK(!hak_cache_is_any_spare(second, CLASS));
+    all_is_given_back();
+}
+
 static void slabs_in_use_stay(void)
 {
     first_has_free_blocks(1);
@@ -185,6 +202,7 @@ int main(void)
     first = new_thread();
     second = new_thread();
     what_another_can_spare_is_taken();
+    who_had_slabs_to_spare_counts_until_the_next_sweep();
     slabs_in_use_stay();
     heaps_neither_ask_nor_are_asked();
     threads_take_from_each_other();

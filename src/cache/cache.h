@@ -173,7 +173,8 @@ struct hak_cache {
     _Atomic(uint32_t) state; // enum hak_cache_state; lock
     _Atomic(bool) is_whole;  // lock: dead, and not broken up since (loot.h)
     struct hak_outbox outboxes[HAK_OUTBOXES];
-    struct hak_parcel *spare_parcel; // lock
+    struct hak_parcel *spare_parcel; // lock: the first of the empty ones (parcels.h)
+    uint32_t spare_count;            // lock: so many
     struct hak_parcel *pending;      // lock: taken out of the inbox, not opened yet
     _Atomic(uint64_t) events;        // lock: slow paths entered; a purger compares
     uint64_t seen_events;            // purger

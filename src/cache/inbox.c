@@ -6,9 +6,9 @@
 #include "cache/fast_path.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/parcels.h"
 #include "cache/sampler.h"
 #include "cache/watch.h"
-#include "meta/pool.h"
 #include "slab/arena.h"
 #include "slab/misuse.h"
 #include "slab/put.h"
@@ -16,43 +16,6 @@
 static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
 {
     return &cache->outboxes[(tag >> 8) % HAK_OUTBOXES];
-}
-
-// Of parcels that are not the pool's, wherever they are.
-static _Atomic(size_t) parcel_bytes;
-
-// Are they more than a sixteenth of what they serve? A mebibyte may always be.
-static bool are_too_many(void)
-{
-    const size_t most = HAK_MIB(1) + hak_arena_used_bytes() / 16;
-    return hak_load_relaxed(&parcel_bytes) > most;
-}
-
-static struct hak_parcel *parcel_make_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    struct hak_parcel *parcel = cache->spare_parcel;
-    if (parcel == NULL) {
-        parcel = hak_pool_take(sizeof *parcel);
-        hak_add_relaxed(&parcel_bytes, parcel != NULL ? sizeof *parcel : 0);
-        return parcel;
-    }
-    cache->spare_parcel = parcel->next;
-    hak_store_relaxed(&parcel->count, 0);
-    parcel->bytes = 0;
-    return parcel;
-}
-
-// Keep a few for the next ones that this thread fills.
-static void parcel_end_locked(struct hak_cache *cache, struct hak_parcel *parcel)
-    HAK_REQUIRES(&cache->lock)
-{
-    if (cache->spare_parcel == NULL || cache->spare_parcel->next == NULL) {
-        parcel->next = cache->spare_parcel;
-        cache->spare_parcel = parcel;
-    } else {
-        hak_sub_relaxed(&parcel_bytes, sizeof *parcel);
-        hak_pool_give(parcel, sizeof *parcel);
-    }
 }
 
 // What the program has freed twice may have ended with the first free, and its memory may be
@@ -98,7 +61,7 @@ static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parce
 {
     struct hak_cache *owner = parcel_owner(parcel);
     if (owner == NULL) {
-        parcel_end_locked(cache, parcel);
+        hak_parcel_end(cache, parcel);
         return;
     }
     hak_count(&cache->counts.sent_parcels, 1);
@@ -116,7 +79,7 @@ static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parce
     // magazines if it does come. What is not its own comes back into the outboxes, whose parcels may be full with that:
     // nobody helps while it helps, so that this ends. Step help of parcels.pml.
     const size_t most = 16 * hak_load_relaxed(&hak_options.parcel_bytes);
-    const bool is_full = are_too_many();
+    const bool is_full = hak_parcels_are_too_many();
     if ((waiting > most || is_full) && owner != cache && !cache->is_helping &&
         hak_lock_try(&owner->lock)) {
         cache->is_helping = true;
@@ -205,7 +168,7 @@ static bool outbox_post_locked(struct hak_cache *cache, void *block, uint32_t en
     const uint32_t tag = HAK_MAP_TAG(entry);
     struct hak_outbox *outbox = outbox_for(cache, tag);
     if (outbox->parcel == NULL) {
-        outbox->parcel = parcel_make_locked(cache);
+        outbox->parcel = hak_parcel_make(cache);
         if (outbox->parcel == NULL) {
             return false;
         }
@@ -261,6 +224,7 @@ void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
         }
     }
     cache->is_helping = was_helping;
+    hak_parcels_keep_none(cache);
 }
 
 bool hak_outbox_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
@@ -292,6 +256,7 @@ void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
             }
         }
     }
+    hak_parcels_keep_none(cache);
 }
 
 void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block)
@@ -382,7 +347,7 @@ static void parcel_open_locked(struct hak_cache *self,
         const bool is_kept = keep && inbox_keep_locked(cache, hak_place_load(&parcel->blocks[i]));
         i += is_kept ? 1 : hak_inbox_route_row(self, cache, &parcel->blocks[i], count - i);
     }
-    parcel_end_locked(self, parcel);
+    hak_parcel_end(self, parcel);
 }
 
 static void inbox_lower_locked(struct hak_cache *self, struct hak_cache *cache, size_t bytes)

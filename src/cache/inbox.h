@@ -63,7 +63,7 @@ HAK_INLINE bool hak_inbox_add(struct hak_cache *cache, void *block, uint32_t ent
 
 // The same when that was not possible: `entry` has another owner's tag.
 HAK_INTERNAL void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry);
-// Hand over everything that waits in the outboxes. With the lock; the owner, or a purger
+// Hand over everything that waits in the outboxes, and keep no empty parcels. With the lock; the owner, or a purger
 // (`self`) for an owner that sleeps. And: does nothing wait there?
 HAK_INTERNAL void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 HAK_INTERNAL void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)

@@ -3,12 +3,16 @@
 
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/bits.h"
 #include "base/check.h"
 #include "os/os.h"
 
 struct pool_item {
     struct pool_item *next;
+    // Of the first one of a batch:
+    struct pool_item *next_batch;
+    uint32_t count;
 };
 
 struct hak_pool hak_pool;
@@ -89,28 +93,36 @@ static void item_clear(char *item, size_t bytes)
     memset(rest, 0, (size_t)(item + bytes - rest));
 }
 
-void *hak_pool_take(size_t bytes)
+// An item of 2^index bytes, all zeros if it is `fresh`. NULL without memory.
+static struct pool_item *pool_take_locked(unsigned index, bool *fresh) HAK_REQUIRES(&hak_pool.lock)
 {
-    size_t rounded = pool_round(bytes);
-    unsigned index = hak_highest_bit(rounded);
     HAK_ASSERT(index < sizeof hak_pool.items / sizeof hak_pool.items[0]);
-    hak_lock_take(&hak_pool.lock);
     struct pool_item *item = hak_pool.items[index];
+    *fresh = item == NULL;
     if (item != NULL) {
         hak_pool.items[index] = item->next;
-        hak_lock_drop(&hak_pool.lock);
-        item_clear((char *)item, rounded);
         return item;
     }
-    if (hak_pool.fresh_bytes < rounded && !pool_grow(&hak_pool, rounded)) {
-        hak_lock_drop(&hak_pool.lock);
+    const size_t bytes = (size_t)1 << index;
+    if (hak_pool.fresh_bytes < bytes && !pool_grow(&hak_pool, bytes)) {
         return NULL;
     }
     item = (struct pool_item *)(void *)hak_pool.fresh;
-    hak_pool.fresh += rounded;
-    hak_pool.fresh_bytes -= rounded;
+    hak_pool.fresh += bytes;
+    hak_pool.fresh_bytes -= bytes;
+    return item;
+}
+
+void *hak_pool_take(size_t bytes)
+{
+    const size_t rounded = pool_round(bytes);
+    bool fresh;
+    hak_lock_take(&hak_pool.lock);
+    struct pool_item *item = pool_take_locked(hak_highest_bit(rounded), &fresh);
     hak_lock_drop(&hak_pool.lock);
-    item->next = NULL; // shelved rests may have used it
+    if (item != NULL && !fresh) {
+        item_clear((char *)item, rounded);
+    }
     return item;
 }
 
@@ -127,5 +139,37 @@ void hak_pool_give(void *item, size_t bytes)
     hak_lock_take(&hak_pool.lock);
     free_item->next = hak_pool.items[index];
     hak_pool.items[index] = free_item;
+    hak_lock_drop(&hak_pool.lock);
+}
+
+void *hak_pool_shelf_take(struct hak_pool_shelf *shelf, uint32_t *count)
+{
+    bool fresh;
+    hak_lock_take(&hak_pool.lock);
+    struct pool_item *first = shelf->batches;
+    const bool is_batch = first != NULL;
+    if (is_batch) {
+        shelf->batches = first->next_batch;
+        *count = first->count;
+    } else {
+        first = pool_take_locked(hak_highest_bit(pool_round(shelf->item_bytes)), &fresh);
+        *count = first != NULL;
+    }
+    hak_count(&shelf->out_bytes, *count * shelf->item_bytes);
+    hak_lock_drop(&hak_pool.lock);
+    if (!is_batch && first != NULL) {
+        first->next = NULL;
+    }
+    return first;
+}
+
+void hak_pool_shelf_put(struct hak_pool_shelf *shelf, void *first, uint32_t count)
+{
+    struct pool_item *batch = first;
+    batch->count = count;
+    hak_lock_take(&hak_pool.lock);
+    batch->next_batch = shelf->batches;
+    shelf->batches = batch;
+    hak_count(&shelf->out_bytes, (size_t)0 - count * shelf->item_bytes);
     hak_lock_drop(&hak_pool.lock);
 }

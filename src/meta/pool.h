@@ -35,9 +35,23 @@ struct hak_pool {
 
 HAK_INTERNAL extern struct hak_pool hak_pool;
 
+// Items of one size that one thread takes and another gives, and of which each keeps some: a batch comes and goes with one
+// taking of the lock. What was given here stays for who takes here.
+struct hak_pool_shelf {
+    size_t item_bytes;         // constant
+    struct pool_item *batches; // lock
+    _Atomic(size_t) out_bytes; // lock; others a hint: of all items that do not lie here
+};
+
 // Zeroed memory of at least `bytes` (at most 32 MiB), aligned to a cache line.
 HAK_INTERNAL void *hak_pool_take(size_t bytes);
 // Give it back; `bytes` as taken.
 HAK_INTERNAL void hak_pool_give(void *item, size_t bytes);
+
+// A batch as it was given, not zeroed, or one new item: linked by their first words, the last one's NULL. Their number in
+// `count`. NULL without memory.
+HAK_INTERNAL void *hak_pool_shelf_take(struct hak_pool_shelf *shelf, uint32_t *count);
+// Give `count` of them back that are linked so.
+HAK_INTERNAL void hak_pool_shelf_put(struct hak_pool_shelf *shelf, void *first, uint32_t count);
 
 #endif

@@ -5,6 +5,8 @@
 #include "cache/direct.h"
 #include "cache/large.h"
 #include "cache/loot.h"
+#include "cache/parcels.h"
+#include "cache/sweep.h"
 #include "census.h"
 #include "meta/pool.h"
 
@@ -157,6 +159,69 @@ static size_t parcels_waiting(const struct hak_cache *cache)
     return count;
 }
 
+// How often the pool's lock was taken for parcels, as far as it shows: each batch changes one of both.
+static unsigned batches_passed(void)
+{
+    static const void *batches;
+    static size_t out_bytes;
+    const bool is_changed = batches != hak_parcels.batches || out_bytes != hak_parcels.out_bytes;
+    batches = hak_parcels.batches;
+    out_bytes = hak_parcels.out_bytes;
+    return is_changed;
+}
+
+// One thread only fills parcels, the other only opens them: what the one has left over goes to the other by the batch. And
+// neither hoards, nor keeps any when it is not in use.
+static void a_pair_takes_parcels_by_the_batch(void)
+{
+    enum { ROUNDS = 20 * HAK_PARCELS_TOGETHER, WARM = 4 * HAK_PARCELS_TOGETHER };
+    unsigned passed = 0;
+    for (unsigned round = 0; round < WARM + ROUNDS; round++) {
+        produce(CLASS, HAK_PARCEL_BLOCKS); // opens the latest one
+        passed += batches_passed() != 0 && round >= WARM;
+        consume(0, HAK_PARCEL_BLOCKS); // sends one
+        passed += batches_passed() != 0 && round >= WARM;
+        UNIT_CHECK(producer->spare_count < 2 * HAK_PARCELS_TOGETHER);
+    }
+    UNIT_CHECK(passed > 0 && passed <= 2 * ROUNDS / HAK_PARCELS_TOGETHER + 2);
+    UNIT_CHECK(consumer->counts.sent_parcels >= WARM + ROUNDS);
+    settle();
+    hak_sweep_everything();
+    UNIT_EQUAL(hak_parcels.out_bytes, 0);
+    UNIT_CHECK(producer->spare_parcel == NULL && consumer->spare_parcel == NULL);
+}
+
+// Small blocks of owners that do not come take more parcels than may wait: who sends one empties the inbox that it goes to.
+static void parcels_are_a_small_part_of_the_heap(void)
+{
+    enum { OWNERS = 4, EACH = 70000 };
+    static void *blocks[OWNERS * EACH];
+    struct hak_cache *owners[OWNERS];
+    for (unsigned i = 0; i < OWNERS; i++) {
+        owners[i] = new_thread();
+        for (unsigned j = 0; j < EACH; j++) {
+            blocks[i * EACH + j] = alloc(0);
+        }
+    }
+    const size_t slack = (HAK_OUTBOXES + 2 * HAK_PARCELS_TOGETHER) * sizeof(struct hak_parcel);
+    const size_t most = HAK_MIB(1) + hak_arena_used_bytes() / 16;
+    size_t largest = 0;
+    become(consumer);
+    for (unsigned i = 0; i < OWNERS * EACH; i++) {
+        give(blocks[i]);
+        largest = hak_parcels.out_bytes > largest ? hak_parcels.out_bytes : largest;
+    }
+    UNIT_CHECK(largest > most - slack && largest <= most + slack);
+    for (unsigned i = 0; i < OWNERS; i++) {
+        hak_cache_end(owners[i]);
+    }
+    become(producer);
+    settle();
+    hak_sweep_everything();
+    UNIT_EQUAL(hak_parcels.out_bytes, 0);
+    UNIT_EQUAL(census_out(), 0);
+}
+
 // Who frees for more owners than it has outboxes, one block of each in turn, hands over no parcel for each block: the
 // blocks are in their slabs, but for those of the last parcels.
 static void blocks_of_many_owners_take_few_parcels(void)
@@ -261,7 +326,12 @@ static void outboxes_of_several_owners_do_not_mix(void)
 
 static void exhaust_the_pool(void)
 {
+    uint32_t count;
     hak_fake.refuse_asks = true;
+    hak_parcels_keep_none(consumer);
+    while (hak_pool_shelf_take(&hak_parcels, &count) != NULL) {
+        continue;
+    }
     for (size_t bytes = HAK_MIB(2); bytes >= 64; bytes /= 2) {
         while (hak_pool_take(bytes) != NULL) {
             continue;
@@ -272,9 +342,6 @@ static void exhaust_the_pool(void)
 static void without_memory_blocks_travel_alone(void)
 {
     produce(CLASS, 100);
-    while (consumer->spare_parcel != NULL) {
-        consumer->spare_parcel = consumer->spare_parcel->next;
-    }
     exhaust_the_pool();
     consume(0, 100);
     UNIT_CHECK(producer->loose != NULL && producer->inbox == NULL);
@@ -395,6 +462,8 @@ int main(void)
     the_owner_refills_from_its_inbox();
     magazines_grow_by_what_comes_in_parcels();
     senders_lower_an_inbox_that_nobody_empties();
+    a_pair_takes_parcels_by_the_batch();
+    parcels_are_a_small_part_of_the_heap();
     outboxes_of_several_owners_do_not_mix();
     blocks_of_many_owners_take_few_parcels();
     an_owner_at_work_gets_a_parcel();

@@ -2,8 +2,8 @@
 #include <hakmem/hakmem.h>
 
 #include "../cache/census.h"
+#include "cache/parcels.h"
 #include "front/figures.h"
-#include "meta/pool.h"
 
 enum { CLASS = 6, OTHER_CLASS = 20, BLOCKS = 300, PARCEL = HAK_PARCEL_BLOCKS };
 
@@ -53,10 +53,8 @@ static void blocks_without_a_parcel(void)
     hak_lock_take(&other->lock);
     hak_inbox_post_all(other);
     hak_lock_drop(&other->lock);
-    while (other->spare_parcel != NULL) { // nothing to make a parcel of
-        other->spare_parcel = other->spare_parcel->next;
-    }
-    while (hak_pool_take(sizeof(struct hak_parcel)) != NULL) {
+    uint32_t count; // nothing to make a parcel of
+    while (hak_pool_shelf_take(&hak_parcels, &count) != NULL) {
         hak_fake.refuse_asks = true;
     }
     become(other);

@@ -60,6 +60,47 @@ static void items_are_used_again(void)
     UNIT_CHECK(hak_pool.mapped_bytes <= before + HAK_MIB(2)); // at most one chunk more
 }
 
+static void batches_come_back_as_they_were_given(void)
+{
+    enum { EACH = 5, BATCHES = 3 };
+    struct hak_pool_shelf shelf = {.item_bytes = 500};
+    void *firsts[BATCHES];
+    for (unsigned batch = 0; batch < BATCHES; batch++) {
+        void **first = NULL;
+        for (unsigned i = 0; i < EACH; i++) { // none was given: one at a time
+            uint32_t count = 0;
+            void **item = hak_pool_shelf_take(&shelf, &count);
+            UNIT_CHECK(item != NULL && *item == NULL && count == 1);
+            memset(item, 0xff, 500);
+            *item = first;
+            first = item;
+        }
+        firsts[batch] = first;
+    }
+    UNIT_EQUAL(shelf.out_bytes, (size_t)BATCHES * EACH * 500);
+    for (unsigned batch = 0; batch < BATCHES; batch++) {
+        hak_pool_shelf_put(&shelf, firsts[batch], EACH);
+    }
+    UNIT_EQUAL(shelf.out_bytes, 0);
+    for (unsigned batch = BATCHES; batch > 0; batch--) { // the latest first
+        uint32_t count = 0;
+        void **item = hak_pool_shelf_take(&shelf, &count);
+        UNIT_CHECK(item == firsts[batch - 1] && count == EACH);
+        for (; item != NULL; item = *item) {
+            count--;
+        }
+        UNIT_EQUAL(count, 0);
+    }
+    UNIT_EQUAL(shelf.out_bytes, (size_t)BATCHES * EACH * 500);
+    hak_fake.refuse_asks = true;
+    uint32_t count = 1;
+    while (hak_pool_shelf_take(&shelf, &count) != NULL) {
+        UNIT_EQUAL(count, 1);
+    }
+    UNIT_EQUAL(count, 0);
+    hak_fake.refuse_asks = false;
+}
+
 static void what_a_chunk_has_left_is_not_lost(void)
 {
     // More than any chunk has left, so that its rest is shelved …
@@ -105,6 +146,7 @@ int main(void)
     items_are_zeroed_aligned_and_apart();
     items_are_used_again();
     what_a_chunk_has_left_is_not_lost();
+    batches_come_back_as_they_were_given();
     without_memory_it_says_so_and_recovers();
     more_than_the_largest_dies();
     return 0;

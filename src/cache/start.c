@@ -32,12 +32,12 @@ static bool start_tables(void)
         !hak_load_relaxed(&is_started) && (hak_map.window != NULL || hak_map_start());
     if (is_first) {
         hak_arena_start();
-        hak_thread_start();
         hak_sweep_start();
         hak_store_release(&is_started, true); // pairs with: start_tables
     }
     hak_lock_drop(&hak_registry.lock);
     if (is_first) {
+        hak_thread_start();
         hak_fork_start();
         hak_sweep_wanted(0); // in case it is to stay
     }
@@ -91,6 +91,7 @@ void hak_stop_process(void)
 
 void hak_start_process(void)
 {
+    hak_thread_start(); // the program may take all keys before it allocates
     hak_fork_start();
     hak_harden_start();
     hak_guard_start();

@@ -373,7 +373,11 @@ static void fork_in_child(void)
 
 void hak_thread_start(void)
 {
-    thread_key_is_made = pthread_key_create(&thread_key, thread_end) == 0;
+    hak_lock_take(&hak_registry.lock);
+    if (!thread_key_is_made) {
+        thread_key_is_made = pthread_key_create(&thread_key, thread_end) == 0;
+    }
+    hak_lock_drop(&hak_registry.lock);
 }
 
 void hak_fork_start(void)

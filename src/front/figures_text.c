@@ -111,15 +111,12 @@ size_t hak_figures_json(const struct hak_figures *figures, char *start, size_t b
 // To the right of a column that is as wide as `title`, or as most numbers.
 static void add_column(struct text *text, const char *title, const char *value)
 {
-    static const char blanks[] = "                    ";
-    const size_t most = sizeof blanks - 1;
     const size_t title_width = strlen(title) + 2;
     const size_t width = title_width < 12 ? 12 : title_width;
-    const size_t length = strlen(value);
-    add(text,
-        "%s%s",
-        length < width && width <= most ? blanks + most - (width - length) : "",
-        value);
+    for (size_t i = strlen(value); i < width; i++) {
+        add(text, " ");
+    }
+    add(text, "%s", value);
 }
 
 static void add_number(struct text *text, const char *title, uint64_t value)

@@ -77,17 +77,31 @@ static void print_stats(void)
     hak_figures_print();
 }
 
-// The C library's document with our elements: <total type=… count=… size=…/>.
-static int print_xml(int options, FILE *stream)
+// Free blocks of a class that lie ready in caches are what the C library calls fast, all that is free beside them the rest.
+static size_t free_blocks(const struct hak_class_figures *of_class)
 {
-    struct hak_figures figures;
-    if (options != 0) {
-        return EINVAL;
-    }
-    hak_figures_read(&figures, 0);
-    fprintf(stream, "<malloc version=\"1\" allocator=\"hakmem %s\">\n", hak_version());
+    return of_class->cached_blocks + of_class->slab_free_blocks;
+}
+
+static void print_classes(const struct hak_figures *figures, FILE *stream)
+{
+    fprintf(stream, "<sizes>\n");
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        const struct hak_class_figures *of_class = &figures.classes[size_class];
+        const size_t count = free_blocks(&figures->classes[size_class]);
+        const unsigned bytes = hak_classes[size_class].bytes;
+        const unsigned below = size_class > 0 ? hak_classes[size_class - 1].bytes : 0;
+        if (count > 0) {
+            fprintf(stream,
+                    "  <size from=\"%u\" to=\"%u\" total=\"%zu\" count=\"%zu\"/>\n",
+                    below + 1,
+                    bytes,
+                    count * bytes,
+                    count);
+        }
+    }
+    fprintf(stream, "</sizes>\n");
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        const struct hak_class_figures *of_class = &figures->classes[size_class];
         if (of_class->slabs_made != 0) {
             fprintf(stream, "<class bytes=\"%u\"", (unsigned)hak_classes[size_class].bytes);
 #    define HAK_FIGURE(name) fprintf(stream, " %s=\"%" PRIu64 "\"", #name, of_class->name);
@@ -96,17 +110,64 @@ static int print_xml(int options, FILE *stream)
             fprintf(stream, "/>\n");
         }
     }
+}
+
+static void print_total(FILE *stream, const char *type, size_t count, size_t bytes)
+{
+    fprintf(stream, "<total type=\"%s\" count=\"%zu\" size=\"%zu\"/>\n", type, count, bytes);
+}
+
+static void print_element(FILE *stream, const char *name, const char *type, size_t bytes)
+{
+    fprintf(stream, "<%s type=\"%s\" size=\"%zu\"/>\n", name, type, bytes);
+}
+
+// What the C library's document has for its heap and once more for all of them: we have one.
+static void print_totals(const struct hak_figures *figures, bool is_all, FILE *stream)
+{
+    const struct hak_stats *totals = &figures->totals;
+    const size_t current = totals->mapped_bytes + totals->metadata_bytes;
+    size_t cached = 0;
+    size_t rest = totals->superslab_count;
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        cached += figures->classes[size_class].cached_blocks;
+        rest += figures->classes[size_class].slab_free_blocks;
+    }
+    print_total(stream, "fast", cached, totals->cached_bytes);
+    print_total(stream,
+                "rest",
+                rest,
+                totals->kept_bytes + totals->slab_free_bytes + totals->unit_free_bytes);
+    if (is_all) {
+        print_total(stream, "mmap", totals->mapping_count, 0); // their bytes are the heap's
+    }
+    print_element(stream, "system", "current", current);
+    print_element(stream, "system", "max", figures->peak_mapped_bytes + totals->metadata_bytes);
+    print_element(stream, "aspace", "total", current);
+    print_element(stream, "aspace", "mprotect", current);
+}
+
+// The C library's document, which programs and exporters read, with our elements beside its own.
+static int print_xml(int options, FILE *stream)
+{
+    struct hak_figures figures;
+    if (options != 0) {
+        return EINVAL;
+    }
+    hak_figures_read(&figures, 0);
+    fprintf(stream, "<malloc version=\"1\" allocator=\"hakmem %s\">\n", hak_version());
+    fprintf(stream, "<heap nr=\"0\">\n");
+    print_classes(&figures, stream);
+    print_totals(&figures, false, stream);
+    fprintf(stream, "</heap>\n");
 #    define HAK_FIGURE(name) fprintf(stream, "<%s>%zu</%s>\n", #name, figures.totals.name, #name);
     HAK_TOTALS(HAK_FIGURE)
 #    undef HAK_FIGURE
 #    define HAK_FIGURE(name) fprintf(stream, "<%s>%" PRIu64 "</%s>\n", #name, figures.name, #name);
     HAK_COUNTERS(HAK_FIGURE)
 #    undef HAK_FIGURE
-    fprintf(
-        stream,
-        "<system type=\"current\" size=\"%zu\"/>\n<system type=\"max\" size=\"%zu\"/>\n</malloc>\n",
-        figures.totals.mapped_bytes + figures.totals.metadata_bytes,
-        (size_t)figures.peak_mapped_bytes + figures.totals.metadata_bytes);
+    print_totals(&figures, true, stream);
+    fprintf(stream, "</malloc>\n");
     return ferror(stream) ? -1 : 0;
 }
 

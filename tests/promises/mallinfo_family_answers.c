@@ -48,6 +48,22 @@ static void check_malloc_info(void)
     fclose(stream);
     HT_CHECK(strncmp(text, "<malloc version=", 16) == 0, "malloc_info starts '%.40s'", text);
     HT_CHECK(strstr(text, "</malloc>") != NULL, "malloc_info's XML is not closed");
+    static const char *const elements[] = {"<heap nr=\"0\">",
+                                           "<size from=",
+                                           "<total type=\"fast\" count=",
+                                           "<total type=\"rest\" count=",
+                                           "<system type=\"current\" size=",
+                                           "<system type=\"max\" size=",
+                                           "<aspace type=\"total\" size="};
+    const char *behind = strstr(text, "</heap>");
+    HT_CHECK(behind != NULL, "malloc_info has no heap");
+    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
+        const char *first = strstr(text, elements[i]);
+        HT_CHECK(first != NULL && first < behind, "the heap of malloc_info has no %s", elements[i]);
+        HT_CHECK(i < 2 || strstr(behind, elements[i]) != NULL,
+                 "malloc_info has no %s for all",
+                 elements[i]);
+    }
     free(text);
 }
 
@@ -65,6 +81,9 @@ static void check_malloc_stats(void)
     char text[65536];
     ssize_t length = read(pipe_ends[0], text, sizeof text);
     HT_CHECK(length > 0, "malloc_stats printed nothing");
+    text[length < (ssize_t)sizeof text ? length : length - 1] = '\0';
+    HT_CHECK(strstr(text, "  counted_allocations  counted_misses\n") != NULL,
+             "malloc_stats has columns without a gap");
     close(pipe_ends[0]);
     close(saved);
 }

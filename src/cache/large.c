@@ -328,6 +328,7 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
         return bytes == slab->bytes ? slab->base : NULL;
     }
     const size_t block_bytes = large_block_bytes(bytes);
+    const bool shrinks = block_bytes < slab->bytes;
     if (block_bytes == slab->bytes) {
         return slab->base;
     }
@@ -341,5 +342,8 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
         }
     }
     hak_map_set_one(slab->base, large_entry(slab));
+    if (shrinks) {
+        hak_sweep_wanted(0);
+    }
     return slab->base;
 }

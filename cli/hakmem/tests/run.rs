@@ -106,6 +106,24 @@ fn what_was_preloaded_before_stays_behind_hakmem() {
 }
 
 #[test]
+fn a_path_that_cannot_be_preloaded_is_refused() {
+    let workshop = Workshop::open();
+    for name in ["lib other.so", "lib:other.so"] {
+        let other = workshop.allocator(name, &[]);
+        workshop
+            .hakmem(&[
+                "run",
+                "-a",
+                &format!("other={}", text(&other)),
+                "--",
+                "true",
+            ])
+            .ended_with(2)
+            .says("cannot be preloaded: ld.so ends a path in LD_PRELOAD at a space or a colon");
+    }
+}
+
+#[test]
 fn statistics_come_at_the_end_and_only_when_asked_for() {
     let workshop = Workshop::open();
     let program = workshop.program();

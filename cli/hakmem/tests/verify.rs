@@ -99,6 +99,19 @@ fn a_running_process_is_looked_into() {
 }
 
 #[test]
+fn a_copy_of_the_library_is_the_library() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("waits", WAITS, &[]);
+    let copy = workshop.path("libcopy.so");
+    std::fs::copy(library(), &copy).unwrap();
+    let process = Waiting::start(Command::new(&program).env("LD_PRELOAD", &copy));
+    workshop
+        .hakmem(&["verify", &process.pid()])
+        .ended_with(0)
+        .says("uses hakmem");
+}
+
+#[test]
 fn an_object_with_a_scope_of_its_own_is_named() {
     let workshop = Workshop::open();
     let source = "#include <stdlib.h>\nvoid *kept; void work(void) { kept = malloc(10); }\n";

@@ -121,10 +121,29 @@ impl Allocator {
         is_ours(&self.name)
     }
 
-    /// Whether a file that defines malloc is this allocator.
-    pub fn owns(&self, path: &Path) -> bool {
+    /// What stands in LD_PRELOAD for it. The dynamic linker takes spaces and colons there for separators,
+    /// and knows no way to quote them (ld.so(8)).
+    pub fn preload(&self) -> Result<Option<&Path>> {
+        let Some(library) = self.library.as_deref() else {
+            return Ok(None);
+        };
+        let bytes = library.as_os_str().as_encoded_bytes();
+        if bytes.iter().any(|byte| matches!(byte, b' ' | b':')) {
+            return Err(usage!(
+                "'{}' cannot be preloaded: ld.so ends a path in LD_PRELOAD at a space or a colon; move it, or name a copy or a \
+                 link elsewhere",
+                library.display()
+            ));
+        }
+        Ok(Some(library))
+    }
+
+    /// Whether a file that defines malloc is this allocator: the same file, or a copy of the same build.
+    pub fn owns(&self, path: &Path, build_id: Option<&String>) -> bool {
         match &self.library {
-            Some(library) => path == library,
+            Some(library) => {
+                path == library || build_id.is_some() && build_id == self.build_id.as_ref()
+            }
             None => path.file_name().is_some_and(|name| name == "libc.so.6"),
         }
     }

@@ -82,8 +82,8 @@ pub fn added_environment(
     allocator: &Allocator,
 ) -> Result<IndexMap<String, String>> {
     let mut added = allocator.environment.clone();
-    let preload = match &allocator.library {
-        Some(library) => Some(library.clone()),
+    let preload = match allocator.preload()? {
+        Some(library) => Some(library.to_path_buf()),
         None if workload.bundles_malloc => Some(allocator::libc_path()?),
         None => None,
     };

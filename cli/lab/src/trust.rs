@@ -13,7 +13,7 @@ pub fn contradiction(
     let foreign: Vec<String> = proof
         .owners()
         .into_iter()
-        .filter(|path| !allocator.owns(path))
+        .filter(|path| !allocator.owns(path, proof.build_ids.get(*path)))
         .map(|path| relative(&path.to_string_lossy()))
         .collect();
     let inside = proof.inside_program().filter(|_| {

@@ -272,7 +272,7 @@ fn run_once(
     command
         .env_remove("LD_PRELOAD")
         .envs(&allocator.environment);
-    if let Some(library) = &allocator.library {
+    if let Some(library) = allocator.preload()? {
         command.env("LD_PRELOAD", library);
     }
     let cannot = |error: io::Error| failed!("cannot start the replay: {error}");

@@ -229,7 +229,7 @@ fn linked_allocator(
     let plain = Allocator::of_system();
     // An allocator inside the program itself cannot be replaced: the proof refuses it later.
     Ok(owner
-        .filter(|path| !plain.owns(path) && **path != loaded.proof.program)
+        .filter(|path| !plain.owns(path, None) && **path != loaded.proof.program)
         .cloned())
 }
 

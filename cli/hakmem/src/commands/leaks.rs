@@ -101,7 +101,7 @@ fn run(arguments: &Arguments) -> Result<Run> {
         .split_first()
         .ok_or_else(|| usage!("no program"))?;
     let executable = Executable::find(name)?;
-    let mut environment = environment(&allocator);
+    let mut environment = environment(&allocator)?;
     environment.retain(|(name, _)| name != "HAKMEM_SAMPLE_BYTES");
     prove(&executable, words, &environment, &allocator)?;
     let every = arguments.every.to_string();

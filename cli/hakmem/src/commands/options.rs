@@ -67,7 +67,7 @@ impl Sample {
         command
             .args(["-c", "echo ready; read end"])
             .env_clear()
-            .envs(environment(&ours))
+            .envs(environment(&ours)?)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         if let Some(mode) = mode {

@@ -52,7 +52,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         library: Some(Places::find()?.recorder()?),
         ..Allocator::default()
     };
-    let environment = super::run::environment(&recorder);
+    let environment = super::run::environment(&recorder)?;
     let (name, words) = arguments
         .command
         .split_first()

@@ -59,7 +59,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     if let Some(obstacle) = executable.obstacle() {
         return Err(failed!("{shown} {}", obstacle.sentence()));
     }
-    let environment = environment(&allocator);
+    let environment = environment(&allocator)?;
     prove(&executable, words, &environment, &allocator)?;
     if arguments.stats {
         return run_with_stats(&executable.path, words, environment, &allocator);
@@ -102,7 +102,7 @@ pub fn prove(
 }
 
 /// The caller's environment, with the library before whatever else is preloaded.
-pub fn environment(allocator: &Allocator) -> Vec<(OsString, OsString)> {
+pub fn environment(allocator: &Allocator) -> Result<Vec<(OsString, OsString)>> {
     let mut environment: Vec<(OsString, OsString)> = env::vars_os().collect();
     let added = allocator
         .environment
@@ -112,8 +112,8 @@ pub fn environment(allocator: &Allocator) -> Vec<(OsString, OsString)> {
         environment.retain(|(known, _): &(OsString, OsString)| *known != name);
         environment.push((name, value));
     }
-    if let Some(library) = &allocator.library {
-        let mut preload = library.clone().into_os_string();
+    if let Some(library) = allocator.preload()? {
+        let mut preload = library.as_os_str().to_os_string();
         let others = environment.iter().find(|(name, _)| name == "LD_PRELOAD");
         if let Some((_, others)) = others.filter(|(_, value)| !value.is_empty()) {
             preload.push(":");
@@ -122,7 +122,7 @@ pub fn environment(allocator: &Allocator) -> Vec<(OsString, OsString)> {
         environment.retain(|(name, _)| name != "LD_PRELOAD");
         environment.push(("LD_PRELOAD".into(), preload));
     }
-    environment
+    Ok(environment)
 }
 
 /// A program on our own streams, watched to its end.

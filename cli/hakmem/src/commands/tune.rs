@@ -102,7 +102,7 @@ impl Program {
                 obstacle.sentence()
             ));
         }
-        let environment = environment(&allocator);
+        let environment = environment(&allocator)?;
         prove(&executable, words, &environment, &allocator)?;
         Ok(Program {
             path: executable.path.clone(),

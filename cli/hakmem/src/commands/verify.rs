@@ -122,7 +122,7 @@ fn program(arguments: &Arguments, expected: &Allocator) -> Result<Subject> {
         None => {}
     }
     let environment = if arguments.preload {
-        super::run::environment(expected)
+        super::run::environment(expected)?
     } else {
         env::vars_os().collect()
     };
@@ -353,7 +353,7 @@ fn owner(path: &Path, proof: &Proof, catalogue: &Catalogue) -> Owner {
 
 fn libc_version(path: &Path) -> Option<String> {
     let plain = Allocator::of_system();
-    plain.owns(path).then_some(plain.version)
+    plain.owns(path, None).then_some(plain.version)
 }
 
 /// Why it does not use the expected library.
@@ -406,8 +406,9 @@ fn advice(proof: &Proof, expected: &Allocator) -> Option<String> {
                 .into(),
         );
     }
-    let library = expected.library.as_deref()?;
-    (!owners.contains(library)).then(|| {
+    expected.library.as_deref()?;
+    let owns = |path: &&Path| expected.owns(path, proof.build_ids.get(*path));
+    (!owners.iter().any(owns)).then(|| {
         let choice = if expected.name == OURS {
             String::new()
         } else {

@@ -3,6 +3,7 @@
 #include "cache/start.h"
 #include "front/environment.h"
 #include "front/figures.h"
+#include "front/replaced.h"
 #include "front/site_rules.h"
 #include "policy/experiment.h"
 #include "policy/relief.h"
@@ -23,6 +24,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
     (void)argv;
     hak_environment_read(environment);
     hak_start_process();
+    hak_replaced_start();
     hak_site_rules_read();
     hak_relief_start();
     hak_tuner_start();

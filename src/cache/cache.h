@@ -249,6 +249,10 @@ HAK_INLINE bool hak_tag_is_heap(uint32_t tag)
 // The calling thread's cache. Never NULL: until a thread's first slow path it
 // points at `hak_cache_nobody`, whose magazines are all empty and full.
 HAK_INTERNAL extern HAK_TLS struct hak_cache *hak_cache_self;
+// The same for the C++ operators; `hak_cache_nobody` for good, so that they take their slow paths, in a program that has
+// operators of its own (front/replaced.h).
+HAK_INTERNAL extern HAK_TLS struct hak_cache *hak_cache_operators;
+HAK_INTERNAL void hak_cache_keep_operators_apart(void);
 HAK_INTERNAL extern struct hak_cache hak_cache_nobody; // before the first slow path
 HAK_INTERNAL extern struct hak_cache hak_cache_late;   // after the thread's cache has ended
 

@@ -58,6 +58,20 @@ struct hak_cache hak_cache_late = {
 };
 
 HAK_TLS struct hak_cache *hak_cache_self = &hak_cache_nobody;
+HAK_TLS struct hak_cache *hak_cache_operators = &hak_cache_nobody;
+static bool operators_are_apart; // written before the program's main
+
+void hak_cache_keep_operators_apart(void)
+{
+    operators_are_apart = true;
+    hak_cache_operators = &hak_cache_nobody;
+}
+
+static void become(struct hak_cache *cache)
+{
+    hak_cache_self = cache;
+    hak_cache_operators = operators_are_apart ? &hak_cache_nobody : cache;
+}
 
 static pthread_key_t thread_key;
 static bool thread_key_is_made;
@@ -212,7 +226,7 @@ static void thread_end(void *value)
         pthread_setspecific(thread_key, cache) == 0) {
         return;
     }
-    hak_cache_self = &hak_cache_late;
+    become(&hak_cache_late);
     for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
         struct hak_cache *companion = cache->companions[i];
         cache->companions[i] = NULL;
@@ -234,7 +248,7 @@ struct hak_cache *hak_cache_for_thread(const void *block)
     if (cache != NULL) {
         hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
         // First the cache: setting the key may allocate.
-        hak_cache_self = cache;
+        become(cache);
         if (thread_key_is_made) {
             pthread_setspecific(thread_key, cache);
         }

@@ -13,6 +13,7 @@
 #include "cache/start.h"
 #include "front/alloc.h"
 #include "front/override.h"
+#include "front/replaced.h"
 #include "hakmem/hakmem.h"
 #include "slab/misuse.h"
 
@@ -184,6 +185,10 @@ void hak_delete_slow(void *block, size_t bytes, size_t alignment)
 // sample, which costs the fast path nothing.
 static HAK_NOINLINE void free_sized_slow(void *block, size_t bytes, size_t alignment)
 {
+    if (HAK_UNLIKELY(hak_replaced)) {
+        hak_replaced_free(block);
+        return;
+    }
     check_size(block, bytes, alignment);
     hak_free_slow(block, hak_cache_self);
 }

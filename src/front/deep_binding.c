@@ -20,21 +20,9 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/compiler.h"
+#include "front/exports.h"
 #include "os/lock.h"
 #include "os/os.h"
-
-// What a library exports, as its dynamic section says; the table of hashes as GNU's linkers write it:
-// four numbers, a filter, a bucket for each remainder, and for each symbol its hash, whose last bit
-// ends a bucket.
-struct exports {
-    ElfW(Addr) base;
-    ElfW(Sym) * symbols;
-    const char *names;
-    const uint32_t *buckets;
-    const uint32_t *hashes; // of symbols[first]
-    uint32_t bucket_count;
-    uint32_t first;
-};
 
 // Some more than the names of the family.
 enum { REDIRECTED_MAX = 64 };
@@ -47,81 +35,33 @@ struct redirect {
 extern ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") HAK_INTERNAL;
 extern const char own_start[] __asm__("__ehdr_start") HAK_INTERNAL;
 
-// The dynamic linker has turned addresses in the file into addresses in memory, as a rule.
-static uintptr_t address_in(ElfW(Addr) base, ElfW(Addr) address)
-{
-    return address < base ? base + address : address;
-}
-
-static bool exports_read(struct exports *exports, ElfW(Addr) base, const ElfW(Dyn) * dynamic)
-{
-    const uint32_t *table = NULL;
-    *exports = (struct exports){.base = base};
-    for (; dynamic->d_tag != DT_NULL; dynamic++) {
-        const uintptr_t address = address_in(base, dynamic->d_un.d_ptr);
-        if (dynamic->d_tag == DT_SYMTAB) {
-            exports->symbols = (ElfW(Sym) *)address;
-        } else if (dynamic->d_tag == DT_STRTAB) {
-            exports->names = (const char *)address;
-        } else if (dynamic->d_tag == DT_GNU_HASH) {
-            table = (const uint32_t *)address;
-        }
-    }
-    if (exports->symbols == NULL || exports->names == NULL || table == NULL) {
-        return false;
-    }
-    const size_t filter_words = table[2] * (sizeof(ElfW(Addr)) / sizeof *table);
-    exports->bucket_count = table[0];
-    exports->first = table[1];
-    exports->buckets = table + 4 + filter_words;
-    exports->hashes = exports->buckets + exports->bucket_count;
-    return true;
-}
-
-// Is `index` the last symbol of its bucket?
-static bool is_last(const struct exports *exports, uint32_t index)
-{
-    return (exports->hashes[index - exports->first] & 1) != 0;
-}
-
 // Note every version of a name of the C library's.
 static void redirect_name(struct redirect *redirect,
-                          const struct exports *libc,
+                          const struct hak_exports *libc,
                           const char *name,
-                          uint32_t hash,
                           ElfW(Addr) to)
 {
-    uint32_t index = libc->buckets[hash % libc->bucket_count];
-    for (; index != 0 && redirect->count < REDIRECTED_MAX; index++) {
-        ElfW(Sym) *symbol = &libc->symbols[index];
-        if (strcmp(libc->names + symbol->st_name, name) == 0) {
-            redirect->from[redirect->count] = symbol;
-            redirect->to[redirect->count++] = to - libc->base;
-        }
-        if (is_last(libc, index)) {
-            return;
-        }
+    uint32_t index = 0;
+    while (redirect->count < REDIRECTED_MAX && (index = hak_exports_next(libc, name, index)) != 0) {
+        redirect->from[redirect->count] = &libc->symbols[index];
+        redirect->to[redirect->count++] = to - libc->base;
     }
 }
 
 // Every name that both export, but dlopen: ours has to find theirs.
 static void redirect_all(struct redirect *redirect,
-                         const struct exports *libc,
-                         const struct exports *own)
+                         const struct hak_exports *libc,
+                         const struct hak_exports *own)
 {
     for (uint32_t bucket = 0; bucket < own->bucket_count; bucket++) {
         uint32_t index = own->buckets[bucket];
         for (; index != 0; index++) {
             const char *name = own->names + own->symbols[index].st_name;
-            uint32_t hash = 5381;
-            for (const char *c = name; *c != '\0'; c++) {
-                hash = hash * 33 + (unsigned char)*c;
-            }
             if (strcmp(name, "dlopen") != 0) {
                 const ElfW(Addr) to = own->base + own->symbols[index].st_value;
-                redirect_name(redirect, libc, name, hash, to);
+                redirect_name(redirect, libc, name, to);
             }
-            if (is_last(own, index)) {
+            if (hak_exports_is_last(own, index)) {
                 break;
             }
         }
@@ -154,14 +94,14 @@ typedef void *open_function(const char *file, int mode);
 static bool lead_to_us(open_function *open)
 {
     struct link_map *map = NULL;
-    struct exports libc;
-    struct exports own;
+    struct hak_exports libc;
+    struct hak_exports own;
     struct redirect redirect;
     redirect.count = 0;
     void *handle = open(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
     if (handle == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 ||
-        !exports_read(&libc, map->l_addr, map->l_ld) ||
-        !exports_read(&own, (ElfW(Addr))own_start, own_dynamic)) {
+        !hak_exports_read(&libc, map->l_addr, map->l_ld) ||
+        !hak_exports_read(&own, (ElfW(Addr))own_start, own_dynamic)) {
         return false;
     }
     redirect_all(&redirect, &libc, &own);

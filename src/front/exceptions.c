@@ -1,8 +1,8 @@
 // exceptions.c -- see exceptions.h.
 //
 // What the Itanium C++ ABI (exception handling, levels I and II) asks of a compiler is written out
-// here for two cases. All that it needs comes from the program's own C++ library, through weak
-// references: C programs do not load one, and have nothing that throws.
+// here for two cases. All that it needs comes from the program's own C++ library (cxx_library.h): C programs do not load
+// one, and have nothing that throws.
 #include "front/exceptions.h"
 
 #ifndef HAK_NO_OVERRIDE
@@ -12,13 +12,13 @@
 #    include <stdint.h>
 #    include <unwind.h>
 
-extern void *allocate_exception(size_t bytes) __asm__("__cxa_allocate_exception")
+#    include "front/cxx_library.h"
+
+extern void *__cxa_allocate_exception(size_t bytes) __attribute__((weak));
+extern void __cxa_throw(void *exception, const void *type, void (*end)(void *))
     __attribute__((weak));
-extern void throw_exception(void *exception,
-                            const void *type,
-                            void (*end)(void *)) __asm__("__cxa_throw") __attribute__((weak));
-extern void *begin_catch(void *exception) __asm__("__cxa_begin_catch") __attribute__((weak));
-extern void end_catch(void) __asm__("__cxa_end_catch") __attribute__((weak));
+extern void *__cxa_begin_catch(void *exception) __attribute__((weak));
+extern void __cxa_end_catch(void) __attribute__((weak));
 extern __typeof__(_Unwind_SetGR) _Unwind_SetGR __attribute__((weak));
 extern __typeof__(_Unwind_SetIP) _Unwind_SetIP __attribute__((weak));
 
@@ -27,15 +27,50 @@ extern const char bad_alloc_type[] __asm__("_ZTISt9bad_alloc") __attribute__((we
 extern const void *const bad_alloc_virtual[] __asm__("_ZTVSt9bad_alloc") __attribute__((weak));
 extern void bad_alloc_end(void *exception) __asm__("_ZNSt9bad_allocD1Ev") __attribute__((weak));
 
+// What we use of the library; NULL where there is none.
+struct thrower {
+    __typeof__(__cxa_allocate_exception) *allocate;
+    __typeof__(__cxa_throw) *throw;
+    const char *type;
+    const void *const *virtual;
+    __typeof__(bad_alloc_end) *end;
+};
+
+struct catcher {
+    __typeof__(__cxa_begin_catch) *begin;
+    __typeof__(__cxa_end_catch) *end;
+    __typeof__(_Unwind_SetGR) *set_register;
+    __typeof__(_Unwind_SetIP) *set_place;
+};
+
+#    define FIND(member, linked, name) \
+        (*(const void **)&(member) = hak_cxx_symbol((const void *)(uintptr_t)(linked), (name)))
+
+static struct catcher catcher_find(void)
+{
+    struct catcher catcher;
+    FIND(catcher.begin, __cxa_begin_catch, "__cxa_begin_catch");
+    FIND(catcher.end, __cxa_end_catch, "__cxa_end_catch");
+    FIND(catcher.set_register, _Unwind_SetGR, "_Unwind_SetGR");
+    FIND(catcher.set_place, _Unwind_SetIP, "_Unwind_SetIP");
+    return catcher;
+}
+
 void hak_throw_bad_alloc(void)
 {
-    if (allocate_exception == NULL || throw_exception == NULL || bad_alloc_type == NULL ||
-        bad_alloc_virtual == NULL || bad_alloc_end == NULL) {
+    struct thrower thrower;
+    FIND(thrower.allocate, __cxa_allocate_exception, "__cxa_allocate_exception");
+    FIND(thrower.throw, __cxa_throw, "__cxa_throw");
+    FIND(thrower.type, bad_alloc_type, "_ZTISt9bad_alloc");
+    FIND(thrower.virtual, bad_alloc_virtual, "_ZTVSt9bad_alloc");
+    FIND(thrower.end, bad_alloc_end, "_ZNSt9bad_allocD1Ev");
+    if (thrower.allocate == NULL || thrower.throw == NULL || thrower.type == NULL ||
+        thrower.virtual == NULL || thrower.end == NULL) {
         return;
     }
-    const void **exception = allocate_exception(sizeof *exception);
-    *exception = &bad_alloc_virtual[2]; // behind the offset to the top and the type
-    throw_exception(exception, bad_alloc_type, bad_alloc_end);
+    const void **exception = thrower.allocate(sizeof *exception);
+    *exception = &thrower.virtual[2]; // behind the offset to the top and the type
+    thrower.throw(exception, thrower.type, thrower.end);
 }
 
 // The call, and where the unwinder comes back to with what was thrown in its first register for
@@ -108,8 +143,9 @@ __asm__(".text\n"
 
 void hak_catch_end(void *exception)
 {
-    begin_catch(exception);
-    end_catch();
+    const struct catcher catcher = catcher_find();
+    catcher.begin(exception);
+    catcher.end();
 }
 
 // What the unwinder asks of a frame: here every exception is caught. What is not an exception
@@ -128,15 +164,17 @@ _Unwind_Reason_Code hak_catch_personality(int version,
     if ((actions & _UA_SEARCH_PHASE) != 0) {
         return _URC_HANDLER_FOUND;
     }
-    _Unwind_SetGR(context, __builtin_eh_return_data_regno(0), (uintptr_t)exception);
-    _Unwind_SetIP(context, (uintptr_t)hak_catch_landing);
+    const struct catcher catcher = catcher_find();
+    catcher.set_register(context, __builtin_eh_return_data_regno(0), (uintptr_t)exception);
+    catcher.set_place(context, (uintptr_t)hak_catch_landing);
     return _URC_INSTALL_CONTEXT;
 }
 
 void *hak_catch(void *(*allocate)(const void *argument), const void *argument)
 {
-    const bool can_throw =
-        begin_catch != NULL && end_catch != NULL && _Unwind_SetGR != NULL && _Unwind_SetIP != NULL;
+    const struct catcher catcher = catcher_find();
+    const bool can_throw = catcher.begin != NULL && catcher.end != NULL &&
+                           catcher.set_register != NULL && catcher.set_place != NULL;
     return can_throw ? hak_catch_call(allocate, argument) : allocate(argument);
 }
 

@@ -10,19 +10,35 @@
 
 #    include <stdbool.h>
 #    include <stddef.h>
+#    include <stdint.h>
 
 #    include "base/bits.h"
 #    include "base/check.h"
 #    include "cache/failure.h"
 #    include "front/alloc.h"
+#    include "front/cxx_library.h"
 #    include "front/exceptions.h"
+#    include "front/operators.h"
+#    include "front/replaced.h"
 
 typedef void (*new_handler)(void);
-extern new_handler get_new_handler(void) __asm__("_ZSt15get_new_handlerv") __attribute__((weak));
+extern new_handler linked_get_new_handler(void) __asm__("_ZSt15get_new_handlerv")
+    __attribute__((weak));
+
+static new_handler get_new_handler(void)
+{
+    new_handler (*get)(void);
+    *(const void **)&get =
+        hak_cxx_symbol((const void *)(uintptr_t)linked_get_new_handler, "_ZSt15get_new_handlerv");
+    return get != NULL ? get() : NULL;
+}
 
 // One try: 16 and less is every block's alignment.
 HAK_INLINE void *new_once(size_t bytes, size_t alignment, const void *site)
 {
+    if (HAK_UNLIKELY(hak_replaced)) {
+        return hak_replaced_malloc(bytes, alignment);
+    }
     if (HAK_LIKELY(alignment <= 16)) {
         return hak_alloc(bytes, site);
     }
@@ -35,7 +51,7 @@ static void *new_with_handler(const void *argument)
     const struct hak_request *request = argument;
     void *block = NULL;
     while (block == NULL) {
-        new_handler handler = get_new_handler != NULL ? get_new_handler() : NULL;
+        const new_handler handler = get_new_handler();
         if (handler == NULL) {
             break;
         }
@@ -64,86 +80,150 @@ HAK_INLINE void *new_any(struct hak_request request, bool may_throw)
     return HAK_LIKELY(block != NULL) ? block : new_slow(request, may_throw);
 }
 
-static HAK_NOINLINE void *new_throwing(size_t bytes, size_t alignment)
+static HAK_NOINLINE void *new_throwing(size_t bytes, size_t alignment, enum hak_form form)
 {
+    if (HAK_UNLIKELY(hak_replaced) && form != HAK_FORM_BASE) {
+        return hak_replaced_new(bytes, alignment, form);
+    }
     return new_any((struct hak_request){bytes, alignment, HAK_SITE}, true);
 }
 
-static HAK_NOINLINE void *new_nothrow(size_t bytes, size_t alignment)
+// What the nothrow forms call in a program that replaces others.
+struct other_form {
+    size_t bytes;
+    size_t alignment;
+    enum hak_form form;
+};
+
+static void *new_by_other(const void *argument)
 {
+    const struct other_form *other = argument;
+    return hak_replaced_new(other->bytes, other->alignment, other->form);
+}
+
+static HAK_NOINLINE void *new_nothrow(size_t bytes, size_t alignment, enum hak_form form)
+{
+    if (HAK_UNLIKELY(hak_replaced)) {
+        return hak_catch(new_by_other, &(struct other_form){bytes, alignment, form});
+    }
     return new_any((struct hak_request){bytes, alignment, HAK_SITE}, false);
 }
 
 // Both calls are tail calls: what they take for their return address is the program's.
-HAK_INLINE void *new_block(size_t bytes, size_t alignment, bool may_throw)
+HAK_INLINE void *new_block(size_t bytes, size_t alignment, enum hak_form form)
 {
     void *block = NULL;
     if (HAK_LIKELY(bytes <= HAK_TINY_MAX && alignment <= 16)) {
-        block = hak_cache_pop(hak_cache_self, hak_tiny_class_of(bytes));
+        block = hak_cache_pop(hak_cache_operators, hak_tiny_class_of(bytes));
     }
     if (HAK_LIKELY(block != NULL)) {
         return block;
     }
-    return may_throw ? new_throwing(bytes, alignment) : new_nothrow(bytes, alignment);
+    return form <= HAK_FORM_ARRAY ? new_throwing(bytes, alignment, form)
+                                  : new_nothrow(bytes, alignment, form);
+}
+
+static HAK_NOINLINE void delete_slow(void *block, size_t alignment, enum hak_form form)
+{
+    if (HAK_UNLIKELY(hak_replaced)) {
+        hak_replaced_delete(block, alignment, form);
+    } else {
+        hak_free_slow(block, hak_cache_self);
+    }
+}
+
+static HAK_NOINLINE void delete_sized_slow(void *block,
+                                           size_t bytes,
+                                           size_t alignment,
+                                           enum hak_form form)
+{
+    if (HAK_UNLIKELY(hak_replaced)) {
+        hak_replaced_delete(block, alignment, form);
+    } else {
+        hak_delete_slow(block, bytes, alignment);
+    }
 }
 
 // name is the mangled one; std::align_val_t passes as size_t, std::nothrow_t by reference.
-#    define OPERATOR_NEW(name, parameters, bytes, alignment, may_throw) \
-        HAK_EXPORT void *name parameters;                               \
-        void *name parameters                                           \
-        {                                                               \
-            return new_block((bytes), (alignment), (may_throw));        \
+#    define OPERATOR_NEW(name, parameters, bytes, alignment, form) \
+        HAK_EXPORT void *name parameters;                          \
+        void *name parameters                                      \
+        {                                                          \
+            HAK_COUNT_CALL();                                      \
+            return new_block((bytes), (alignment), (form));        \
         }
-#    define OPERATOR_DELETE(name, parameters) \
-        HAK_EXPORT void name parameters;      \
-        void name parameters                  \
-        {                                     \
-            hak_free(block);                  \
+#    define OPERATOR_DELETE(name, parameters, alignment, form)               \
+        HAK_EXPORT void name parameters;                                     \
+        void name parameters                                                 \
+        {                                                                    \
+            HAK_COUNT_CALL();                                                \
+            if (HAK_UNLIKELY(!hak_cache_push(hak_cache_operators, block))) { \
+                delete_slow(block, (alignment), (form));                     \
+            }                                                                \
         }
-#    define OPERATOR_DELETE_SIZED(name, parameters, alignment)          \
-        HAK_EXPORT void name parameters;                                \
-        void name parameters                                            \
-        {                                                               \
-            if (HAK_UNLIKELY(!hak_cache_push(hak_cache_self, block))) { \
-                hak_delete_slow(block, bytes, (alignment));             \
-            }                                                           \
+#    define OPERATOR_DELETE_SIZED(name, parameters, alignment, form)         \
+        HAK_EXPORT void name parameters;                                     \
+        void name parameters                                                 \
+        {                                                                    \
+            HAK_COUNT_CALL();                                                \
+            if (HAK_UNLIKELY(!hak_cache_push(hak_cache_operators, block))) { \
+                delete_sized_slow(block, bytes, (alignment), (form));        \
+            }                                                                \
         }
 #    define IGNORED __attribute__((unused))
 
-OPERATOR_NEW(_Znwm, (size_t bytes), bytes, 1, true)
-OPERATOR_NEW(_Znam, (size_t bytes), bytes, 1, true)
-OPERATOR_NEW(_ZnwmRKSt9nothrow_t, (size_t bytes, IGNORED const void *tag), bytes, 1, false)
-OPERATOR_NEW(_ZnamRKSt9nothrow_t, (size_t bytes, IGNORED const void *tag), bytes, 1, false)
-OPERATOR_NEW(_ZnwmSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, true)
-OPERATOR_NEW(_ZnamSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, true)
+OPERATOR_NEW(_Znwm, (size_t bytes), bytes, 0, HAK_FORM_BASE)
+OPERATOR_NEW(_Znam, (size_t bytes), bytes, 0, HAK_FORM_ARRAY)
+OPERATOR_NEW(_ZnwmRKSt9nothrow_t, (size_t bytes, IGNORED const void *tag), bytes, 0, HAK_FORM_OTHER)
+OPERATOR_NEW(
+    _ZnamRKSt9nothrow_t, (size_t bytes, IGNORED const void *tag), bytes, 0, HAK_FORM_ARRAY_OTHER)
+OPERATOR_NEW(
+    _ZnwmSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, HAK_FORM_BASE)
+OPERATOR_NEW(
+    _ZnamSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, HAK_FORM_ARRAY)
 OPERATOR_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t,
              (size_t bytes, size_t alignment, IGNORED const void *tag),
              bytes,
              alignment,
-             false)
+             HAK_FORM_OTHER)
 OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t,
              (size_t bytes, size_t alignment, IGNORED const void *tag),
              bytes,
              alignment,
-             false)
+             HAK_FORM_ARRAY_OTHER)
 
-OPERATOR_DELETE(_ZdlPv, (void *block))
-OPERATOR_DELETE(_ZdaPv, (void *block))
-OPERATOR_DELETE_SIZED(_ZdlPvm, (void *block, size_t bytes), 1)
-OPERATOR_DELETE_SIZED(_ZdaPvm, (void *block, size_t bytes), 1)
-OPERATOR_DELETE(_ZdlPvRKSt9nothrow_t, (void *block, IGNORED const void *tag))
-OPERATOR_DELETE(_ZdaPvRKSt9nothrow_t, (void *block, IGNORED const void *tag))
-OPERATOR_DELETE(_ZdlPvSt11align_val_t, (void *block, IGNORED size_t alignment))
-OPERATOR_DELETE(_ZdaPvSt11align_val_t, (void *block, IGNORED size_t alignment))
+OPERATOR_DELETE(_ZdlPv, (void *block), 0, HAK_FORM_BASE)
+OPERATOR_DELETE(_ZdaPv, (void *block), 0, HAK_FORM_ARRAY)
+OPERATOR_DELETE_SIZED(_ZdlPvm, (void *block, size_t bytes), 0, HAK_FORM_OTHER)
+OPERATOR_DELETE_SIZED(_ZdaPvm, (void *block, size_t bytes), 0, HAK_FORM_ARRAY_OTHER)
+OPERATOR_DELETE(_ZdlPvRKSt9nothrow_t, (void *block, IGNORED const void *tag), 0, HAK_FORM_OTHER)
+OPERATOR_DELETE(_ZdaPvRKSt9nothrow_t,
+                (void *block, IGNORED const void *tag),
+                0,
+                HAK_FORM_ARRAY_OTHER)
+OPERATOR_DELETE(_ZdlPvSt11align_val_t, (void *block, size_t alignment), alignment, HAK_FORM_BASE)
+OPERATOR_DELETE(_ZdaPvSt11align_val_t, (void *block, size_t alignment), alignment, HAK_FORM_ARRAY)
 OPERATOR_DELETE_SIZED(_ZdlPvmSt11align_val_t,
                       (void *block, size_t bytes, size_t alignment),
-                      alignment)
+                      alignment,
+                      HAK_FORM_OTHER)
 OPERATOR_DELETE_SIZED(_ZdaPvmSt11align_val_t,
                       (void *block, size_t bytes, size_t alignment),
-                      alignment)
+                      alignment,
+                      HAK_FORM_ARRAY_OTHER)
 OPERATOR_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t,
-                (void *block, IGNORED size_t alignment, IGNORED const void *tag))
+                (void *block, size_t alignment, IGNORED const void *tag),
+                alignment,
+                HAK_FORM_OTHER)
 OPERATOR_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t,
-                (void *block, IGNORED size_t alignment, IGNORED const void *tag))
+                (void *block, size_t alignment, IGNORED const void *tag),
+                alignment,
+                HAK_FORM_ARRAY_OTHER)
+
+// Our own names for them, whoever answers to the others.
+#    define OWN_NAME(result, name, own, parameters) \
+        HAK_INTERNAL extern result own parameters __attribute__((alias(#name))) HAK_LIKE(name);
+HAK_BASE_OPERATORS(OWN_NAME)
+#    undef OWN_NAME
 
 #endif

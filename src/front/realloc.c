@@ -107,6 +107,4 @@ void *hak_reallocarray(void *block, size_t count, size_t bytes)
 }
 
 HAK_ALSO(void *, realloc, (void *, size_t), hak_realloc);
-HAK_ALSO(void *, reallocarray, (void *, size_t, size_t), hak_reallocarray);
 HAK_ALSO(void *, __libc_realloc, (void *, size_t), hak_realloc);
-HAK_ALSO(void *, __libc_reallocarray, (void *, size_t, size_t), hak_reallocarray);

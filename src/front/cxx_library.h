@@ -1,0 +1,14 @@
+// cxx_library.h -- the program's C++ library, if it has one.
+//
+// Layer     front
+// Threads   any. Takes the dynamic linker's locks: for slow ways only.
+#ifndef HAK_FRONT_CXX_LIBRARY_H
+#define HAK_FRONT_CXX_LIBRARY_H
+
+#include "base/compiler.h"
+
+// The address of `name` in it, or NULL. `linked` is that of a weak reference, which is NULL in a C program; but one may have
+// opened a library since that brought the C++ library along.
+HAK_INTERNAL const void *hak_cxx_symbol(const void *linked, const char *name);
+
+#endif

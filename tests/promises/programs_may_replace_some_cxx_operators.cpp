@@ -1,0 +1,110 @@
+// static too
+//
+// A program that replaces only the basic operators new and delete gets all blocks of the other forms from its own, and back, as the
+// standard says ([new.delete]): new[], nothrow, sized, and with an alignment.
+#include "../support/promise.h"
+
+#include <new>
+#include <string>
+#include <vector>
+
+#ifndef __clang__
+#    pragma GCC diagnostic ignored "-Wsized-deallocation" // which is what this is about
+#endif
+
+enum { HEAD = 64 }; // bytes before each block, which only the program knows of
+
+static long live, calls;
+
+static void *take(std::size_t bytes, std::size_t alignment)
+{
+    void *start = nullptr;
+    if (posix_memalign(&start, alignment, bytes + HEAD) != 0) {
+        throw std::bad_alloc();
+    }
+    char *block = static_cast<char *>(start) + HEAD;
+    memset(start, 0x5a, HEAD);
+    live++;
+    calls++;
+    return block;
+}
+
+static void give(void *block)
+{
+    if (block == nullptr) {
+        return;
+    }
+    unsigned char *start = static_cast<unsigned char *>(block) - HEAD;
+    HT_CHECK(start[0] == 0x5a && start[HEAD - 1] == 0x5a, "a block that is not the program's");
+    live--;
+    free(start);
+}
+
+void *operator new(std::size_t bytes)
+{
+    return take(bytes, HEAD);
+}
+
+void operator delete(void *block) noexcept
+{
+    give(block);
+}
+
+void *operator new(std::size_t bytes, std::align_val_t alignment)
+{
+    HT_CHECK(static_cast<std::size_t>(alignment) == HEAD, "another alignment");
+    return take(bytes, HEAD);
+}
+
+void operator delete(void *block, std::align_val_t) noexcept
+{
+    give(block);
+}
+
+struct Piece { // with a destructor, so that arrays know their length
+    long words[5];
+    ~Piece()
+    {
+        words[0] = 0;
+    }
+};
+
+struct alignas(HEAD) Aligned {
+    char bytes[HEAD];
+};
+
+template <typename T> static T *hide(T *block)
+{
+    return static_cast<T *>(ht_hide(block));
+}
+
+template <typename T> static void all_forms()
+{
+    delete hide(new T);
+    delete[] hide(new T[4]);
+    delete hide(new (std::nothrow) T);
+    delete[] hide(new (std::nothrow) T[4]);
+    HT_CHECK(live == 0, "%ld blocks are left", live);
+}
+
+int main()
+{
+    ht_start();
+    for (int i = 0; i < 100; i++) {
+        all_forms<int>();
+        all_forms<Piece>();
+        all_forms<Aligned>();
+    }
+    HT_CHECK(calls == 1200, "the program's operators were called %ld times", calls);
+    void *block = ht_hide(::operator new(100));
+    ::operator delete(block, std::nothrow);
+    block = ht_hide(::operator new[](100));
+    ::operator delete[](block, std::size_t(100));
+    std::vector<std::string> strings;
+    for (int i = 0; i < 100; i++) {
+        strings.push_back(std::string(50, 'x'));
+    }
+    strings = std::vector<std::string>();
+    HT_CHECK(live == 0, "%ld blocks are left", live);
+    return 0;
+}

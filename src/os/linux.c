@@ -469,19 +469,28 @@ bool hak_os_barrier_all(void)
            hak_syscall(number, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0;
 }
 
+static void raise_here(int signal)
+{
+    const long process = hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    const long thread = hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    // Whichever fails, the next one ends the process, and an instruction at the end needs no leave of the kernel.
+    HAK_UNHEEDED(hak_syscall(SYS_tgkill, process, thread, signal, 0, 0, 0));
+}
+
 // Not abort(): the C library finds the calling thread through the thread register, which
 // means nothing in our helper thread.
 void hak_os_abort(void)
 {
     const uint64_t nothing = 0;
-    const long process = hak_syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
-    const long thread = hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    // Whichever fails, the next ends the process, and the last needs no leave of the kernel.
+    const uint64_t standard[4] = {
+        0}; // the kernel's struct sigaction: the default action, no flags, an empty mask
     HAK_UNHEEDED(
         hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&nothing, 0, sizeof nothing, 0, 0));
-    HAK_UNHEEDED(hak_syscall(SYS_tgkill, process, thread, SIGABRT, 0, 0, 0));
-    // A handler has returned, or it is ignored.
-    HAK_UNHEEDED(hak_syscall(SYS_tgkill, process, thread, SIGKILL, 0, 0, 0));
+    raise_here(SIGABRT);
+    // A handler has returned, or it is ignored: the process ends by this signal all the same, with a core.
+    HAK_UNHEEDED(hak_syscall(SYS_rt_sigaction, SIGABRT, (long)standard, 0, sizeof nothing, 0, 0));
+    raise_here(SIGABRT);
+    raise_here(SIGKILL); // sandboxes may not know the call before
     for (;;) {
         __builtin_trap();
     }

@@ -121,7 +121,9 @@ static void check_list_locked(const struct hak_list *slabs)
 
 static void check_cache(struct hak_cache *cache)
 {
-    hak_lock_take(&cache->lock);
+    if (!hak_lock_try(&cache->lock)) {
+        return; // see hak_stop_process
+    }
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         check_list_locked(hak_cache_slabs(cache, size_class));
         check_list_locked(hak_cache_swept_slabs(cache, size_class));

@@ -269,7 +269,8 @@ void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *bloc
     }
     if (HAK_MAP_TAG(entry) == cache->tag) {
         hak_cache_put(cache, slab, block);
-    } else if (!outbox_post_locked(self, block, entry)) {
+    } else if (!hak_load_relaxed(&hak_cache_ends_nothing) &&
+               !outbox_post_locked(self, block, entry)) {
         inbox_push_loose(block);
     }
 }

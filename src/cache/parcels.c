@@ -1,6 +1,7 @@
 // parcels.c -- see parcels.h.
 #include "cache/parcels.h"
 
+#include "cache/slabs.h"
 #include "slab/arena.h"
 
 struct hak_pool_shelf hak_parcels = {.item_bytes = sizeof(struct hak_parcel)};
@@ -30,7 +31,8 @@ void hak_parcel_end(struct hak_cache *cache, struct hak_parcel *parcel) HAK_REQU
 {
     parcel->next = cache->spare_parcel;
     cache->spare_parcel = parcel;
-    if (++cache->spare_count < 2 * HAK_PARCELS_TOGETHER) {
+    if (++cache->spare_count < 2 * HAK_PARCELS_TOGETHER ||
+        hak_load_relaxed(&hak_cache_ends_nothing)) {
         return;
     }
     struct hak_parcel *last = parcel;

@@ -100,6 +100,8 @@ void hak_cache_end_slab(struct hak_cache *cache, struct hak_slab *slab)
     hak_slab_end(slab); // from here on somebody else's
 }
 
+_Atomic(bool) hak_cache_ends_nothing;
+
 // All its blocks have come back. At once, and also the last one: the magazine is what absorbs a swing, and the
 // pages stay resident in the arena, for any class. A hardened slab, whose blocks are all looked at when it ends,
 // only when others have blocks. True when it has ended.
@@ -109,6 +111,9 @@ static bool slab_retire(struct hak_cache *cache, struct hak_slab *slab)
     const struct hak_list *swept = hak_cache_swept_slabs(cache, slab->size_class);
     const bool is_only = slabs->next == &slab->link && slab->link.next == slabs;
     if (slab->is_hardened && is_only && hak_list_is_empty(swept)) {
+        return false;
+    }
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_cache_ends_nothing))) {
         return false;
     }
     hak_list_remove(&slab->link);

@@ -34,6 +34,9 @@ HAK_INTERNAL struct hak_list *hak_cache_swept_slabs(struct hak_cache *cache, uns
 HAK_INTERNAL struct hak_slab *hak_cache_first_slab(struct hak_cache *cache, unsigned size_class);
 // Put a slab that is in no list to the end of the one in which it belongs.
 HAK_INTERNAL void hak_cache_list_slab(struct hak_cache *cache, struct hak_slab *slab);
+// The process ends: slabs stay with their caches, empty parcels where they are, and the blocks of others in them as well, as who
+// ends a process waits for no lock.
+HAK_INTERNAL extern _Atomic(bool) hak_cache_ends_nothing;
 // Give a slab of `cache`, which is in no list, back to the arena.
 HAK_INTERNAL void hak_cache_end_slab(struct hak_cache *cache, struct hak_slab *slab);
 // Note whether there is more than one of them. Any thread with the lock. And is there another cache of a thread that has more

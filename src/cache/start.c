@@ -9,9 +9,9 @@
 #include "cache/direct.h"
 #include "cache/fast_path.h"
 #include "cache/guard.h"
+#include "cache/hardened.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
-#include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
@@ -63,29 +63,42 @@ void hak_start_direct(struct hak_cache *cache)
     hak_lock_drop(&cache->lock);
 }
 
-static void flush(struct hak_cache *cache)
+// Blocks are looked at when they come back into their slabs: those in magazines now, at the latest. A cache whose lock
+// is not free is left out: exit may have been called by a signal's handler in the middle of a call of ours.
+static void look_at(struct hak_cache *cache, bool is_own)
 {
-    hak_lock_take(&cache->lock);
-    hak_inbox_drain(cache, cache, HAK_INBOX_ALL);
-    hak_magazine_flush_all(cache);
+    if (!hak_lock_try(&cache->lock)) {
+        return;
+    }
+    const bool has_no_thread = hak_load_relaxed(&cache->is_whole);
+    if (is_own || has_no_thread) {
+        hak_inbox_drain(cache, cache, HAK_INBOX_ALL);
+        hak_magazine_flush_all(cache);
+    }
+    if (has_no_thread) {
+        hak_hardened_flush(cache);
+    }
     hak_lock_drop(&cache->lock);
 }
 
 void hak_stop_process(void)
 {
+    hak_store_relaxed(&hak_cache_ends_nothing, true);
     struct hak_cache *cache = hak_cache_self;
     if (cache != &hak_cache_nobody && !cache->is_direct) {
-        flush(cache);
+        look_at(cache, true);
         for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
             if (cache->companions[i] != NULL) {
-                flush(cache->companions[i]);
+                look_at(cache->companions[i], true);
             }
         }
     }
     if (hak_harden.sees_all) {
         hak_direct_check_all();
     }
-    while (hak_loot_break_up_some() > 0) { // what threads that have ended left in theirs
+    cache = hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    for (; cache != NULL; cache = cache->next) {
+        look_at(cache, false);
     }
 }
 

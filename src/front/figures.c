@@ -216,7 +216,7 @@ static void report(size_t (*show)(const struct hak_figures *, char *, size_t),
                    const struct hak_figures *figures,
                    const char *file)
 {
-    char *text = hak_pool_take(HAK_FIGURES_BYTES);
+    char *text = hak_os_map(HAK_FIGURES_BYTES);
     if (text == NULL) {
         return;
     }
@@ -226,14 +226,19 @@ static void report(size_t (*show)(const struct hak_figures *, char *, size_t),
     } else {
         hak_os_append_or_say(file, text, length);
     }
-    hak_pool_give(text, HAK_FIGURES_BYTES);
+    hak_os_discard(text, HAK_FIGURES_BYTES);
+}
+
+static void print(unsigned patience_ms)
+{
+    struct hak_figures figures;
+    hak_figures_read(&figures, patience_ms);
+    report(hak_figures_text, &figures, NULL);
 }
 
 void hak_figures_print(void)
 {
-    struct hak_figures figures;
-    hak_figures_read(&figures, 0);
-    report(hak_figures_text, &figures, NULL);
+    print(0);
 }
 
 void hak_figures_report(void)
@@ -243,7 +248,7 @@ void hak_figures_report(void)
         return;
     }
     if (*file == '\0') {
-        hak_figures_print();
+        print(100); // exit may have been called in the middle of a call of ours
     } else {
         struct hak_figures figures;
         hak_figures_read(&figures, 100);

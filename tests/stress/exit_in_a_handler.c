@@ -1,0 +1,57 @@
+// args: 1 300 1
+// args in aarch64: 1 60 1
+// args in mte: 1 10 1
+// secure too
+//
+// Processes whose handler of a timer's signal calls exit() in the middle of a call of malloc or free, as daemons' handlers of
+// SIGTERM do. The handler and what runs at exit allocate nothing. All end at once: nothing may be waited for that the
+// interrupted call holds.
+#include "../support/stress.h"
+
+#include <signal.h>
+#include <sys/time.h>
+
+enum { BLOCKS = 20000, PATIENCE_S = 20, FIRST_US = 500, STEP_US = 37 };
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+    exit(0);
+}
+
+_Noreturn static void allocate_until_exit(struct ht_random random, long us)
+{
+    static void *blocks[BLOCKS];
+    const struct itimerval when = {{0, 0}, {0, us}};
+    signal(SIGALRM, on_alarm);
+    setitimer(ITIMER_REAL, &when, NULL);
+    for (;;) {
+        const size_t slot = ht_random_below(&random, BLOCKS);
+        const size_t largest = ht_random_below(&random, 100) == 0 ? 200000 : 600;
+        free(blocks[slot]);
+        blocks[slot] = malloc(1 + ht_random_below(&random, largest));
+        HT_CHECK(blocks[slot] != NULL, "no block");
+        *(char *)blocks[slot] = 1;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct ht_stress stress = ht_stress_start(argc, argv);
+    for (size_t i = 0; i < stress.operations; i++) {
+        const pid_t child = fork();
+        HT_CHECK(child >= 0, "no child: errno %d", errno);
+        if (child == 0) {
+            allocate_until_exit((struct ht_random){stress.seed + i},
+                                FIRST_US + STEP_US * (long)(i % 200));
+        }
+        alarm(PATIENCE_S); // ends us, and the test
+        int status = 0;
+        HT_CHECK(waitpid(child, &status, 0) == child, "waitpid: errno %d", errno);
+        HT_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+                 "child %zu ended with %#x",
+                 i,
+                 (unsigned)status);
+    }
+    return 0;
+}

@@ -48,7 +48,7 @@ static void redirect_name(struct redirect *redirect,
     }
 }
 
-// Every name that both export, but dlopen: ours has to find theirs.
+// Every name that both export, but dlopen and dlmopen: ours have to find theirs.
 static void redirect_all(struct redirect *redirect,
                          const struct hak_exports *libc,
                          const struct hak_exports *own)
@@ -57,7 +57,7 @@ static void redirect_all(struct redirect *redirect,
         uint32_t index = own->buckets[bucket];
         for (; index != 0; index++) {
             const char *name = own->names + own->symbols[index].st_name;
-            if (strcmp(name, "dlopen") != 0) {
+            if (strcmp(name, "dlopen") != 0 && strcmp(name, "dlmopen") != 0) {
                 const ElfW(Addr) to = own->base + own->symbols[index].st_value;
                 redirect_name(redirect, libc, name, to);
             }
@@ -108,29 +108,38 @@ static bool lead_to_us(open_function *open)
     return redirect_write(&redirect);
 }
 
-// Not inlined: with variables that others have seen, its caller could not end in a jump.
-static HAK_NOINLINE bool is_led_to_us(open_function *open)
+// The mode to open with. Not inlined: with variables that others have seen, its caller could not end in a jump.
+static HAK_NOINLINE int mode_as_led(int mode)
 {
     static struct hak_lock lock;
     static bool is_done; // lock
+    open_function *open;
+    *(void **)&open = dlsym(RTLD_NEXT, "dlopen");
+    if ((mode & RTLD_DEEPBIND) == 0 || open == NULL) {
+        return mode;
+    }
     hak_lock_take(&lock);
     is_done = is_done || lead_to_us(open);
     const bool done = is_done;
     hak_lock_drop(&lock);
-    return done;
+    return done ? mode : mode & ~RTLD_DEEPBIND;
 }
 
-// It ends in a jump (src/CMakeLists.txt sees to it in every build): the dynamic linker looks at the address
+// Both end in a jump (src/CMakeLists.txt sees to it in every build): the dynamic linker looks at the address
 // that it would return to, to know whose search path and $ORIGIN count.
 HAK_EXPORT void *dlopen(const char *file, int mode)
 {
     open_function *open;
     *(void **)&open = dlsym(RTLD_NEXT, "dlopen");
-    if (open == NULL) {
-        return NULL;
-    }
-    if ((mode & RTLD_DEEPBIND) != 0 && !is_led_to_us(open)) {
-        mode &= ~RTLD_DEEPBIND;
-    }
-    return open(file, mode);
+    mode = mode_as_led(mode);
+    return open != NULL ? open(file, mode) : NULL;
+}
+
+// Another name space than the program's has a C library of its own.
+HAK_EXPORT void *dlmopen(Lmid_t space, const char *file, int mode)
+{
+    __typeof__(dlmopen) *open;
+    *(void **)&open = dlsym(RTLD_NEXT, "dlmopen");
+    mode = space == LM_ID_BASE ? mode_as_led(mode) : mode;
+    return open != NULL ? open(space, file, mode) : NULL;
 }

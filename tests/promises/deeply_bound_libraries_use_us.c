@@ -22,15 +22,19 @@ static const char *const names[] = {"malloc",
 
 enum { NAMES = sizeof names / sizeof *names };
 
-int main(void)
+static void *open_deeply(const char *name, bool in_space)
 {
-    ht_start();
+    const int mode = RTLD_NOW | RTLD_DEEPBIND;
+    return in_space ? dlmopen(LM_ID_BASE, name, mode) : dlopen(name, mode);
+}
+
+static void check(bool in_space)
+{
     void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
     HT_CHECK(libc != NULL, "no C library: %s", dlerror());
     void *length = dlsym(libc, "strlen");
     void *before = malloc(100);
-    if (dlopen("libz.so.1", RTLD_NOW | RTLD_DEEPBIND) == NULL &&
-        dlopen("libm.so.6", RTLD_NOW | RTLD_DEEPBIND) == NULL) {
+    if (open_deeply("libz.so.1", in_space) == NULL && open_deeply("libm.so.6", in_space) == NULL) {
         HT_SKIP("neither libz nor libm to be loaded");
     }
     for (size_t i = 0; i < NAMES; i++) {
@@ -44,5 +48,18 @@ int main(void)
     deep_free(before);
     void *own = dlopen("$ORIGIN/../libhakmem.so", RTLD_LAZY | RTLD_NOLOAD);
     HT_CHECK(own != NULL, "dlopen took the library for its caller: %s", dlerror());
+}
+
+int main(void)
+{
+    ht_start();
+    const pid_t child = fork(); // where nothing was opened deeply before
+    HT_CHECK(child >= 0, "no child: errno %d", errno);
+    if (child == 0) {
+        check(true);
+        _exit(0);
+    }
+    ht_wait_child(child, "the one that opens in a name space");
+    check(false);
     return 0;
 }

@@ -61,6 +61,9 @@ static void slots_set(uint64_t first, uint64_t count, bool used)
         const uint64_t left = 64 - first % 64;
         const uint64_t now = end - first < left ? end - first : left;
         const uint64_t bits = hak_bit_range((unsigned)(first % 64), (unsigned)now);
+        const uint64_t changed = used ? ~hak_map.slots[word] & bits : hak_map.slots[word] & bits;
+        const uint64_t slots = hak_count_bits(changed);
+        hak_map.used_slots = used ? hak_map.used_slots + slots : hak_map.used_slots - slots;
         hak_map.slots[word] = used ? hak_map.slots[word] | bits : hak_map.slots[word] & ~bits;
         bit_set(hak_map.used_words, word, hak_map.slots[word] != 0);
         bit_set(hak_map.full_words, word, hak_map.slots[word] == ~UINT64_C(0));
@@ -109,6 +112,7 @@ bool hak_map_start(void)
     // In the lower half, so that a heap grows for long before it has to wrap around.
     hak_map.next_slot = is_random ? hak_os_random() & (hak_map.super_mask >> 1) : 1;
     hak_map.missing_row = UINT64_MAX;
+    hak_map.outside_at = (uintptr_t)(hak_map.window + window_bytes()) >> HAK_SUPER_LOG2;
     slots_set(0, 1, true); // NULL leads to its entry, and must read "not ours"
     return true;
 }
@@ -273,11 +277,62 @@ static char *map_anywhere(size_t bytes)
     return aligned;
 }
 
+// Below the window's lowest place, and above what the kernel places top-down.
+#define OUTSIDE_LOW  (UINT64_C(1) << (40 - HAK_SUPER_LOG2))
+#define OUTSIDE_HIGH (UINT64_C(126) << (40 - HAK_SUPER_LOG2))
+enum { OUTSIDE_TRIES = 64 };
+
+// The next address outside of the window, in superslabs, at which `count` may lie, and whose own slot is free. 0: there is none.
+static uint64_t outside_next(uint64_t count)
+{
+    uint64_t at = hak_map.outside_at;
+    for (unsigned turns = 0; turns < 2 + OUTSIDE_TRIES; turns++) {
+        const uint64_t window = (uintptr_t)hak_map.window >> HAK_SUPER_LOG2;
+        const uint64_t slot = at & hak_map.super_mask;
+        const uint64_t free_slot = slot_find(slot, false);
+        at += free_slot - slot; // behind the last slot: the first of the next row
+        if (at < window + slot_count() && at + count > window) {
+            at = window + slot_count();
+        } else if (count > OUTSIDE_HIGH || at > OUTSIDE_HIGH - count) {
+            at = OUTSIDE_LOW;
+        } else if (free_slot < slot_count()) {
+            return at;
+        }
+    }
+    return 0;
+}
+
+// A mapping outside of the window keeps one slot only, that of its start.
+static char *map_outside(size_t bytes)
+{
+    const uint64_t count = slots_for(bytes);
+    bool is_taken = true;
+    for (unsigned attempt = 0; attempt < OUTSIDE_TRIES && is_taken; attempt++) {
+        const uint64_t at = outside_next(count);
+        if (at == 0) {
+            return NULL;
+        }
+        char *start = hak_os_map_at((char *)(uintptr_t)(at << HAK_SUPER_LOG2), bytes, &is_taken);
+        hak_map.outside_at = start != NULL || is_taken ? at + count : hak_map.outside_at;
+        if (start != NULL) {
+            return start;
+        }
+    }
+    return NULL;
+}
+
+// Large ones take an eighth of the window and leave the rest to superslabs. Outside each takes the slot of its start, so where
+// seven of eight slots are free there is room for seven eighths of all addresses.
+static bool is_for_window(size_t bytes)
+{
+    return bytes <= HAK_SUPER_BYTES || hak_map.used_slots + slots_for(bytes) <= slot_count() / 8;
+}
+
 // Fresh addresses, and their slots.
 static char *map_fresh(size_t bytes)
 {
-    bool is_refused;
-    char *start = map_in_window(bytes, &is_refused);
+    bool is_refused = false;
+    char *start = is_for_window(bytes) ? map_in_window(bytes, &is_refused) : map_outside(bytes);
     if (start == NULL && !is_refused) {
         start = map_anywhere(bytes);
     }

@@ -60,7 +60,9 @@ struct hak_map {
     uint64_t used_words[HAK_MAP_WORDS / 64];
     uint64_t full_words[HAK_MAP_WORDS / 64];
     uint64_t missing_row; // so many free slots in a row there are not
-    bool has_window;      // the kernel has mapped something there
+    uint64_t used_slots;
+    uint64_t outside_at; // the address, in superslabs, from which on map_outside tries next
+    bool has_window;     // the kernel has mapped something there
 };
 
 HAK_INTERNAL extern struct hak_map hak_map;

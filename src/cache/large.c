@@ -135,14 +135,15 @@ static void *large_ruled(size_t bytes, size_t alignment, unsigned ways, bool *ze
     return block;
 }
 
-// There is no memory for it: give back what all caches hold, and try once more.
-static HAK_COLD void *large_again(struct hak_request request,
-                                  size_t bytes,
-                                  unsigned ways,
-                                  bool *zeroed)
+// There was no memory for it since `mark`: give back what all caches hold, if that can help, and try once more.
+static HAK_COLD void *large_again(
+    struct hak_request request, size_t bytes, unsigned ways, bool *zeroed, uint64_t mark)
 {
+    if (hak_refusal_is_final(bytes)) {
+        return hak_refuse_memory(request, mark);
+    }
     hak_sweep_everything();
-    const uint64_t mark = hak_refusal_mark();
+    mark = hak_refusal_mark();
     void *block = large_ruled(bytes, request.alignment, ways, zeroed);
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
@@ -195,10 +196,11 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
     } else {
         ways |= HAK_WAY_UNKEPT; // the next calloc does not look for it in BigCache
     }
+    const uint64_t mark = hak_refusal_mark();
     void *block = large_ruled(bytes, request.alignment, ways, zeroed);
     hak_timing_end(HAK_TIMING_large_alloc, begin);
     if (HAK_UNLIKELY(block == NULL)) {
-        block = large_again(request, bytes, ways, zeroed);
+        block = large_again(request, bytes, ways, zeroed, mark);
     }
     if (HAK_LIKELY(block != NULL)) {
         const unsigned bin = hak_large_bin_of(bytes);

@@ -41,6 +41,19 @@ void hak_steal_unfence(struct hak_cache *cache, unsigned size_class)
     magazine->fence = 0;
 }
 
+// It holds one block or none, which a fence leaves to its owner.
+static bool is_too_low(const struct hak_magazine *magazine, const hak_place *top)
+{
+    return top - magazine->base - 2 <= (ptrdiff_t)magazine->bottom;
+}
+
+bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned index)
+    HAK_REQUIRES(&cache->lock)
+{
+    const struct hak_magazine *magazine = &cache->magazines[index];
+    return magazine->fence == 0 && is_too_low(magazine, hak_load_relaxed(&cache->top[index]));
+}
+
 // Step fence of steal.pml. True when a fence was put up or one is waiting.
 static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
 {
@@ -56,10 +69,10 @@ static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
     if (!all && magazine->idle_ticks < IDLE_LOOKS) {
         return false;
     }
-    const ptrdiff_t place = top - magazine->base - 2;
-    if (place <= (ptrdiff_t)magazine->bottom) {
-        return false; // one block or none
+    if (is_too_low(magazine, top)) {
+        return false;
     }
+    const ptrdiff_t place = top - magazine->base - 2;
     magazine->fence = (uint32_t)place;
     magazine->fenced =
         hak_swap_acq_rel(&magazine->base[place], NULL); // pairs with: hak_os_barrier_all

@@ -35,6 +35,10 @@
 HAK_INTERNAL bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all)
     HAK_REQUIRES(&self->lock, &cache->lock);
 
+// Is there nothing in a magazine that it would take with `all`?
+HAK_INTERNAL bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned index)
+    HAK_REQUIRES(&cache->lock);
+
 // The magazine looks empty to its owner: the block behind an undecided fence, or NULL.
 HAK_INTERNAL void *hak_steal_settle(struct hak_cache *cache, unsigned size_class);
 // The owner is about to move the magazine's blocks: remove an undecided fence.

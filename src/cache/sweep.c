@@ -162,6 +162,38 @@ static struct hak_sweep_found sweep_pass_locked(bool all, bool tries_again)
     return found;
 }
 
+// Has no cache anything that a pass over all would take from it? Those that are not watched have not.
+static bool are_all_bare(void)
+{
+    hak_lock_take(&hak_watch.lock);
+    bool are_bare = sweep_cache !=
+                    NULL; // who sweeps for the first time gets what it takes, while there is memory
+    struct hak_cache *cache = are_bare ? hak_watch_all() : NULL;
+    for (; cache != NULL && are_bare; cache = cache->watch_next) {
+        if (cache == sweep_cache) {
+            continue;
+        }
+        are_bare = hak_lock_try(&cache->lock); // else somebody is at work on it
+        if (are_bare) {
+            are_bare = hak_sweep_is_bare(cache);
+            hak_lock_drop(&cache->lock);
+        }
+    }
+    hak_lock_drop(&hak_watch.lock);
+    return are_bare;
+}
+
+// Take from the caches all that they have to give.
+static void strip_all(void)
+{
+    hak_os_barrier_prepare(); // see sweep_until_quiet
+    hak_lock_take(&hak_watch.lock);
+    sweep_pass_locked(true, true);
+    // Blocks that were on their way to a cache swept before: once more.
+    sweep_pass_locked(true, false);
+    hak_lock_drop(&hak_watch.lock);
+}
+
 // Dirty bytes beyond what may wait: the budget in bytes, and what the soft limit leaves.
 static size_t surplus_bytes(void)
 {
@@ -395,12 +427,9 @@ size_t hak_sweep_everything(void)
     if (in_need != NULL && hak_load_relaxed(&hak_pressure.is_refused)) {
         in_need();
     }
-    hak_os_barrier_prepare(); // see sweep_until_quiet
-    hak_lock_take(&hak_watch.lock);
-    sweep_pass_locked(true, true);
-    // Blocks that were on their way to a cache swept before: once more.
-    sweep_pass_locked(true, false);
-    hak_lock_drop(&hak_watch.lock);
+    if (!are_all_bare()) {
+        strip_all();
+    }
     const size_t purged = hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     hak_arena_wait_for_purges();
     const size_t trimmed = hak_arena_trim();

@@ -175,3 +175,29 @@ bool hak_sweep_cache(struct hak_cache *self,
     }
     return is_idle && are_empty && !keeps_pages && kept == 0;
 }
+
+// What a pass over all leaves: one block in a magazine, and slabs that were swept.
+static bool is_bare_class(struct hak_cache *cache, unsigned size_class)
+{
+    return hak_list_is_empty(hak_cache_slabs(cache, size_class)) &&
+           !cache->magazines[size_class].keeps_pages;
+}
+
+bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    bool is_bare = !hak_load_relaxed(&cache->is_whole) && cache->pending == NULL &&
+                   hak_load_relaxed(&cache->inbox) == NULL &&
+                   hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&
+                   hak_load_relaxed(&cache->hardened) == NULL &&
+                   hak_large_expire(cache, UINT64_MAX) == 0;
+    unsigned index = 0;
+    while (is_bare && (index = hak_magazine_from(cache, index)) < HAK_MAGAZINES) {
+        is_bare = hak_steal_has_taken_all(cache, index++);
+    }
+    unsigned size_class = 0;
+    while (is_bare && (size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
+                          HAK_SMALL_CLASSES) {
+        is_bare = is_bare_class(cache, size_class++);
+    }
+    return is_bare;
+}

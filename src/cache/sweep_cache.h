@@ -30,4 +30,7 @@ HAK_INTERNAL bool hak_sweep_cache(struct hak_cache *self,
                                   struct hak_sweep_found *found)
     HAK_REQUIRES(&self->lock, &cache->lock);
 
+// Has a pass over all nothing to take from it? Who is refused again and again would else pass over it each time.
+HAK_INTERNAL bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+
 #endif

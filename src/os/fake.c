@@ -24,6 +24,7 @@ struct hak_fake hak_fake = {
     .process_id = 1,
     .page_bytes = 4096,
     .address_limit = SIZE_MAX,
+    .data_limit = SIZE_MAX,
     .memory_bytes = SIZE_MAX,
     .processors = 1,
     .huge_pages = HAK_HUGE_NEVER,
@@ -327,6 +328,11 @@ size_t hak_os_memory_bytes(void)
     return hak_fake.memory_bytes;
 }
 
+size_t hak_os_memory_and_swap_bytes(void)
+{
+    return hak_fake.memory_bytes + hak_fake.swap_bytes;
+}
+
 size_t hak_os_free_swap_bytes(void)
 {
     return hak_fake.free_swap_bytes;
@@ -385,6 +391,11 @@ uint64_t hak_os_date_ns(void)
 size_t hak_os_address_limit(void)
 {
     return hak_fake.address_limit;
+}
+
+size_t hak_os_data_limit(void)
+{
+    return hak_fake.data_limit;
 }
 
 uint64_t hak_os_random(void)

@@ -52,7 +52,9 @@ struct hak_fake {
     size_t page_bytes;
     size_t resident_bytes;
     size_t address_limit;
+    size_t data_limit;
     size_t memory_bytes;
+    size_t swap_bytes;
     size_t free_swap_bytes;
     unsigned processors;
     const struct hak_fake_file *files;       // up to one without a path; NULL: there are none

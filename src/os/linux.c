@@ -13,7 +13,6 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -237,31 +236,6 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
     return counted(&hak_os_counts.remaps, noted(got, more)) ? (void *)got : NULL;
 }
 
-size_t hak_os_memory_bytes(void)
-{
-    struct sysinfo machine = {0};
-    const bool is_told = hak_syscall(SYS_sysinfo, (long)&machine, 0, 0, 0, 0, 0) == 0;
-    return is_told ? machine.totalram * machine.mem_unit : SIZE_MAX;
-}
-
-size_t hak_os_free_swap_bytes(void)
-{
-    struct sysinfo machine = {0};
-    const bool is_told = hak_syscall(SYS_sysinfo, (long)&machine, 0, 0, 0, 0, 0) == 0;
-    return is_told ? machine.freeswap * machine.mem_unit : 0;
-}
-
-unsigned hak_os_processors(void)
-{
-    uint64_t mask[128]; // the kernel refuses a shorter one than its own: 8,192 processors
-    const long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
-    unsigned count = 0;
-    for (long i = 0; i < bytes / (long)sizeof mask[0]; i++) {
-        count += hak_count_bits(mask[i]);
-    }
-    return count > 0 ? count : 1;
-}
-
 size_t hak_os_resident_bytes(void)
 {
     char text[64]; // pages: "total resident …"
@@ -373,13 +347,6 @@ bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults)
     const char *behind_name = strrchr(text, ')');
     *faults = behind_name != NULL ? number_in_line(behind_name, FAULTS) : 0;
     return *processor_ns != 0;
-}
-
-size_t hak_os_address_limit(void)
-{
-    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-    const bool is_told = hak_syscall(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)&limit, 0, 0) == 0;
-    return !is_told || limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX : (size_t)limit.rlim_cur;
 }
 
 uint64_t hak_os_random(void)

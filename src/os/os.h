@@ -7,7 +7,7 @@
 //           thread-local storage or stdio.
 // Fails     as each function says; never by abort.
 //
-// linux.c, file.c and thread.c implement it; fake.c implements it for unit tests, with a clock that a
+// linux.c, machine.c, file.c and thread.c implement it; fake.c implements it for unit tests, with a clock that a
 // test sets and memory that fails when told.
 #ifndef HAK_OS_OS_H
 #define HAK_OS_OS_H
@@ -108,9 +108,10 @@ HAK_INTERNAL size_t hak_os_count_lines(const char *path);
 // Map a whole file for reading, or NULL when it cannot be read or is empty. hak_os_unmap ends it.
 HAK_INTERNAL HAK_MUST_USE const void *hak_os_map_file(const char *path, size_t *bytes);
 
-// The machine's memory, SIZE_MAX when unknown; what of its swap space is free; and its processors that this
-// process may run on, at least 1.
+// The machine's memory, SIZE_MAX when unknown; that and its swap space; what of that space is free; and its processors
+// that this process may run on, at least 1.
 HAK_INTERNAL size_t hak_os_memory_bytes(void);
+HAK_INTERNAL size_t hak_os_memory_and_swap_bytes(void);
 HAK_INTERNAL size_t hak_os_free_swap_bytes(void);
 HAK_INTERNAL unsigned hak_os_processors(void);
 
@@ -142,8 +143,9 @@ HAK_INTERNAL uint64_t hak_os_now_ns(void);
 HAK_INTERNAL uint64_t hak_os_thread_ns(void);
 // Nanoseconds since 1970, as the clock on the wall.
 HAK_INTERNAL uint64_t hak_os_date_ns(void);
-// RLIMIT_AS of the process; SIZE_MAX when there is none.
+// RLIMIT_AS and RLIMIT_DATA of the process; SIZE_MAX when there is none.
 HAK_INTERNAL size_t hak_os_address_limit(void);
+HAK_INTERNAL size_t hak_os_data_limit(void);
 // 64 bits that an attacker and another process cannot guess; best effort.
 HAK_INTERNAL uint64_t hak_os_random(void);
 HAK_INTERNAL int hak_os_process_id(void);

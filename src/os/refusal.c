@@ -57,6 +57,11 @@ struct hak_refusal hak_refusal_since(uint64_t mark)
 
 enum { TEXT_BYTES = 2048 }; // on the stack: what is looked for stands further up in each file
 
+bool hak_refusal_is_final(size_t bytes)
+{
+    return bytes >> ADDRESS_LOG2 != 0 || bytes > hak_os_address_limit();
+}
+
 // The number behind `name`, in units of `unit` bytes. False when there is none, as for "unlimited".
 static bool number_behind(const char *text, const char *name, uint64_t unit, uint64_t *number)
 {
@@ -87,25 +92,32 @@ static bool is_beyond(struct hak_cause *cause, enum hak_limit limit, uint64_t us
     return true;
 }
 
-// The limits of the process: Documentation/filesystems/proc.rst has the fields.
+// The size of the process stands in a short file, and its limits need none: /proc/self/status and /proc/self/limits take
+// the kernel some 15 us each, and a program may ask again and again (Documentation/filesystems/proc.rst). What alone
+// exceeds a limit does so whatever is in use.
 static bool explain_by_limits(size_t bytes, struct hak_cause *cause)
 {
     char text[TEXT_BYTES];
-    uint64_t addresses = UINT64_MAX;
-    uint64_t data = UINT64_MAX;
-    uint64_t used_addresses = 0;
-    uint64_t used_data = 0;
-    hak_os_read_file("/proc/self/limits", text, sizeof text);
-    number_behind(text, "Max address space", 1, &addresses);
-    number_behind(text, "Max data size", 1, &data);
-    hak_os_read_file("/proc/self/status", text, sizeof text);
-    number_behind(text, "VmSize", 1024, &used_addresses);
-    number_behind(text, "VmData", 1024, &used_data);
-    if (addresses != 0 && used_addresses + bytes > addresses) {
-        return is_beyond(cause, HAK_LIMIT_AS, used_addresses, addresses);
+    const size_t addresses = hak_os_address_limit();
+    uint64_t used = 0;
+    if (bytes > addresses) {
+        return is_beyond(cause, HAK_LIMIT_AS, 0, addresses);
     }
-    return data != 0 && used_data + bytes > data &&
-           is_beyond(cause, HAK_LIMIT_DATA, used_data, data);
+    if (addresses != SIZE_MAX) {
+        hak_os_read_file("/proc/self/statm", text, sizeof text);
+        number_behind(text, "", hak_os_page_bytes(), &used);
+        if (used + bytes > addresses) {
+            return is_beyond(cause, HAK_LIMIT_AS, used, addresses);
+        }
+    }
+    const size_t data = hak_os_data_limit();
+    if (data != SIZE_MAX) {
+        used = 0;
+        hak_os_read_file("/proc/self/status", text, sizeof text);
+        number_behind(text, "VmData", 1024, &used);
+        return used + bytes > data && is_beyond(cause, HAK_LIMIT_DATA, used, data);
+    }
+    return false;
 }
 
 // Documentation/mm/overcommit-accounting.rst: 0 guesses, 1 allows all, 2 counts.
@@ -113,20 +125,17 @@ static bool explain_by_overcommit(size_t bytes, struct hak_cause *cause)
 {
     char text[TEXT_BYTES];
     uint64_t policy = 1;
-    uint64_t numbers[2] = {UINT64_MAX, 0};
+    uint64_t most = UINT64_MAX;
+    uint64_t used = 0;
     number_in_file("/proc/sys/vm/overcommit_memory", &policy);
-    if (policy == 1 || hak_os_read_file("/proc/meminfo", text, sizeof text) == 0) {
-        return false;
+    if (policy == 0) {
+        most = hak_os_memory_and_swap_bytes();
+        return bytes > most && is_beyond(cause, HAK_LIMIT_OVERCOMMIT, 0, most);
     }
-    if (policy == 2) {
-        return number_behind(text, "CommitLimit", 1024, &numbers[0]) &&
-               number_behind(text, "Committed_AS", 1024, &numbers[1]) &&
-               numbers[1] + bytes > numbers[0] &&
-               is_beyond(cause, HAK_LIMIT_COMMIT, numbers[1], numbers[0]);
-    }
-    return number_behind(text, "MemTotal", 1024, &numbers[0]) &&
-           number_behind(text, "SwapTotal", 1024, &numbers[1]) && bytes > numbers[0] + numbers[1] &&
-           is_beyond(cause, HAK_LIMIT_OVERCOMMIT, 0, numbers[0] + numbers[1]);
+    return policy == 2 && hak_os_read_file("/proc/meminfo", text, sizeof text) > 0 &&
+           number_behind(text, "CommitLimit", 1024, &most) &&
+           number_behind(text, "Committed_AS", 1024, &used) && used + bytes > most &&
+           is_beyond(cause, HAK_LIMIT_COMMIT, used, most);
 }
 
 // Counting takes some 10 ms when there are 65,530, so no more often than once a second.

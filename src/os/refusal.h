@@ -5,11 +5,12 @@
 // Fails     never; what cannot be read is not named.
 //
 // The kernel says ENOMEM for whatever is exhausted. So its decision is made once more, in the
-// kernel's own order (mm/mmap.c: do_mmap, may_expand_vm, __vm_enough_memory), from what /proc
-// tells at that moment. It allocates nothing, and costs some ten system calls.
+// kernel's own order (mm/mmap.c: do_mmap, may_expand_vm, __vm_enough_memory), from what it
+// tells at that moment. It allocates nothing, and reads no file that the kernel takes long to write.
 #ifndef HAK_OS_REFUSAL_H
 #define HAK_OS_REFUSAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,6 +53,8 @@ HAK_INTERNAL void hak_refusal_note(int error, size_t bytes);
 HAK_INTERNAL uint64_t hak_refusal_mark(void);
 // The latest refusal of the calling thread since then.
 HAK_INTERNAL struct hak_refusal hak_refusal_since(uint64_t mark);
+// Will a request for so many be refused whatever is given back? It is more than a process has addresses, or may have.
+HAK_INTERNAL bool hak_refusal_is_final(size_t bytes);
 HAK_INTERNAL struct hak_cause hak_refusal_explain(struct hak_refusal refusal);
 
 #endif

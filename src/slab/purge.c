@@ -248,12 +248,11 @@ static void tell_return(void)
 // one of its own when a signal's handler calls.
 static uint64_t first_under_way_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock)
 {
-    const int thread = hak_os_thread_id();
     uint64_t first = 0;
     for (unsigned i = 0; i < HAK_UNDER_WAY; i++) {
         const struct hak_under_way *place = &hak_arena.under_way[i];
-        if (place->number - 1 < number && place->thread != thread &&
-            (first == 0 || place->number < first)) {
+        if (place->number - 1 < number && (first == 0 || place->number < first) &&
+            place->thread != hak_os_thread_id()) {
             first = place->number;
         }
     }

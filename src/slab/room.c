@@ -58,7 +58,9 @@ bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
     if (HAK_UNLIKELY(bytes > hak_room.credit_bytes)) {
         return room_look_locked(bytes);
     }
-    hak_room.credit_bytes -= bytes;
+    if (hak_room.credit_bytes < HAK_ROOM_UNLIMITED / 2) {
+        hak_room.credit_bytes -= bytes;
+    } // or else what the kernel then refuses, again and again, would use it up
     return true;
 }
 

@@ -1,0 +1,62 @@
+// machine.c -- what the machine has and the process may have, as os.h has them, on Linux.
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+
+#include "base/bits.h"
+#include "os/os.h"
+#include "os/syscall.h"
+
+// In units of 0 bytes when the kernel does not tell.
+static struct sysinfo machine_now(void)
+{
+    struct sysinfo now = {.mem_unit = 0};
+    const bool is_told = hak_syscall(SYS_sysinfo, (long)&now, 0, 0, 0, 0, 0) == 0;
+    return is_told ? now : (struct sysinfo){.mem_unit = 0};
+}
+
+size_t hak_os_memory_bytes(void)
+{
+    const struct sysinfo now = machine_now();
+    return now.mem_unit != 0 ? now.totalram * now.mem_unit : SIZE_MAX;
+}
+
+size_t hak_os_memory_and_swap_bytes(void)
+{
+    const struct sysinfo now = machine_now();
+    return now.mem_unit != 0 ? (now.totalram + now.totalswap) * now.mem_unit : SIZE_MAX;
+}
+
+size_t hak_os_free_swap_bytes(void)
+{
+    const struct sysinfo now = machine_now();
+    return now.freeswap * now.mem_unit;
+}
+
+unsigned hak_os_processors(void)
+{
+    uint64_t mask[128]; // the kernel refuses a shorter one than its own: 8,192 processors
+    const long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
+    unsigned count = 0;
+    for (long i = 0; i < bytes / (long)sizeof mask[0]; i++) {
+        count += hak_count_bits(mask[i]);
+    }
+    return count > 0 ? count : 1;
+}
+
+static size_t limit_of(int resource)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    const bool is_told = hak_syscall(SYS_prlimit64, 0, resource, 0, (long)&limit, 0, 0) == 0;
+    return !is_told || limit.rlim_cur == RLIM_INFINITY ? SIZE_MAX : (size_t)limit.rlim_cur;
+}
+
+size_t hak_os_address_limit(void)
+{
+    return limit_of(RLIMIT_AS);
+}
+
+size_t hak_os_data_limit(void)
+{
+    return limit_of(RLIMIT_DATA);
+}

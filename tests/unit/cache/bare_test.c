@@ -1,0 +1,117 @@
+// Who is refused again, when nothing was freed since, passes over no cache and calls the kernel for none; whatever was freed
+// is taken, wherever it lies.
+#include "base/options.h"
+#include "cache/large.h"
+#include "cache/sweep.h"
+#include "cache/sweep_cache.h"
+#include "cache/watch.h"
+#include "held.h"
+
+enum { CLASS = 6, TAKEN = 200, FREED = 20 };
+
+static size_t calls_of_all(void)
+{
+    const size_t before = hak_fake.calls;
+    hak_sweep_everything();
+    return hak_fake.calls - before;
+}
+
+static bool is_bare(struct hak_cache *cache)
+{
+    hak_lock_take(&cache->lock);
+    const bool is_bare = hak_sweep_is_bare(cache);
+    hak_lock_drop(&cache->lock);
+    return is_bare;
+}
+
+static void nothing_is_left(void)
+{
+    for (struct hak_cache *cache = hak_registry.all; cache != NULL; cache = cache->next) {
+        UNIT_CHECK(cache->role == HAK_ROLE_HEAP || is_bare(cache));
+    }
+    UNIT_EQUAL(calls_of_all(), 0);
+    UNIT_EQUAL(calls_of_all(), 0);
+}
+
+static void what_a_thread_has_freed_is_taken(void)
+{
+    free_newest(FREED);
+    const size_t before = census_out();
+    UNIT_CHECK(!is_bare(hak_cache_self));
+    UNIT_CHECK(calls_of_all() > 0);
+    UNIT_CHECK(census_out() < before);
+    nothing_is_left();
+}
+
+// Also when as many blocks lie in the magazine as before, which are others.
+static void what_it_has_taken_and_freed_is_taken(void)
+{
+    take(CLASS, FREED);
+    free_newest(FREED - 1);
+    UNIT_CHECK(calls_of_all() > 0);
+    nothing_is_left();
+}
+
+static void what_others_have_freed_is_taken(void)
+{
+    struct hak_cache *owner = hak_cache_self;
+    new_thread();
+    free_newest(FREED); // into parcels
+    UNIT_CHECK(!is_bare(hak_cache_self));
+    UNIT_CHECK(calls_of_all() > 0);
+    calls_of_all(); // what is on its way arrives
+    nothing_is_left();
+    become(owner);
+}
+
+static void a_large_block_that_is_kept_is_taken(void)
+{
+    bool zeroed;
+    void *block = hak_large_alloc(HAK_MIB(2), 1, 0, &zeroed);
+    UNIT_CHECK(block != NULL && hak_large_keep(hak_cache_self, block));
+    hak_watch_note(hak_cache_self);
+    UNIT_CHECK(calls_of_all() > 0);
+    nothing_is_left();
+}
+
+static void a_thread_that_has_ended_is_taken_apart(void)
+{
+    struct hak_cache *owner = hak_cache_self;
+    struct hak_cache *other = new_thread();
+    take(CLASS + 1, FREED);
+    free_newest(FREED);
+    hak_cache_self = &hak_cache_late;
+    hak_options.purger = 1; // or its end takes it apart
+    hak_cache_end(other);
+    hak_options.purger = 0;
+    UNIT_CHECK(!is_bare(other));
+    UNIT_CHECK(calls_of_all() > 0);
+    nothing_is_left();
+    become(owner);
+}
+
+static void what_a_refill_has_left_is_taken(void)
+{
+    take(CLASS, 3); // more than the block that was left
+    UNIT_CHECK(!is_bare(hak_cache_self));
+    UNIT_CHECK(calls_of_all() > 0);
+    nothing_is_left();
+}
+
+int main(void)
+{
+    hak_options.purger = 0; // its thread would not run here
+    hak_start_process();
+    new_thread();
+    take(CLASS, TAKEN);
+    calls_of_all();
+    calls_of_all();
+    nothing_is_left();
+    what_a_thread_has_freed_is_taken();
+    what_it_has_taken_and_freed_is_taken();
+    what_others_have_freed_is_taken();
+    a_large_block_that_is_kept_is_taken();
+    a_thread_that_has_ended_is_taken_apart();
+    what_a_refill_has_left_is_taken();
+    return 0;
+}

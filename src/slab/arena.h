@@ -56,6 +56,9 @@ struct hak_super {
     struct hak_slab slabs[];        // by unit; one for a mapping of its own
 };
 
+// What is untouched of a unit is counted in these: the smallest pages.
+enum { HAK_CHUNK_BYTES = 4096, HAK_UNIT_CHUNKS = HAK_UNIT_BYTES / HAK_CHUNK_BYTES };
+
 // Where a superslab stands in the queues of its shard: behind its runs, as a mapping of its own is in none.
 struct hak_super_place {
     struct hak_super *super;
@@ -64,6 +67,10 @@ struct hak_super_place {
     struct hak_list tail_link;  // in that of those with tails
     uint64_t tail_tick;         // when a unit became dirty last, or a tail was noted
     uint8_t dirty_queue;        // enum hak_dirty_queue: the one that dirty_link is in
+    // At the end of each unit, chunks that nobody has touched since it came from the kernel, in use or not: a slab of
+    // which a page was used is not 64 KiB to give back. And a bit for each unit that has some.
+    uint8_t untouched[HAK_SUPER_UNITS];
+    uint64_t sparse_units;
 };
 
 HAK_INLINE struct hak_super_place *hak_super_place(const struct hak_super *super)
@@ -128,7 +135,7 @@ struct hak_arena {
     size_t untold_most; // constant: a shard tells the sums when it is so far ahead; 0: at once
     _Atomic(uint32_t) purge_hand; // the shard to give back from first
     // Sums of the shards. With more than one they may be behind by untold_most for each.
-    _Atomic(size_t) dirty_bytes;             // of free units that may be resident
+    _Atomic(size_t) dirty_bytes;             // of free units, what may be resident
     _Atomic(size_t) waiting_bytes[HAK_ARMS]; // the same by group (base/arms.h)
     _Atomic(size_t) tail_bytes;              // of tail units, behind the users' bytes
     _Atomic(size_t) free_bytes;              // of free units

@@ -83,6 +83,21 @@ HAK_INTERNAL void hak_outside_add_locked(struct hak_super *super) HAK_REQUIRES(&
 HAK_INTERNAL void hak_outside_remove_locked(const struct hak_super *super)
     HAK_REQUIRES(&hak_arena.lock);
 
+// What may be resident of these units, if nobody uses them.
+HAK_INLINE size_t hak_super_touched_bytes(const struct hak_super *super, uint64_t units)
+{
+    const struct hak_super_place *place = hak_super_place(super);
+    size_t bytes = hak_count_bits(units) * HAK_UNIT_BYTES;
+    for (uint64_t sparse = units & place->sparse_units; sparse != 0; sparse &= sparse - 1) {
+        bytes -= place->untouched[hak_lowest_bit(sparse)] * (size_t)HAK_CHUNK_BYTES;
+    }
+    return bytes;
+}
+
+// Somebody has touched the units, maybe all of them to the end; or they were given back. They are not dirty.
+HAK_INTERNAL void hak_super_note_touched_locked(struct hak_super *super, uint64_t units);
+HAK_INTERNAL void hak_super_note_untouched_locked(struct hak_super *super, uint64_t units);
+
 HAK_INLINE void hak_super_count_dirty(struct hak_shard *shard,
                                       const struct hak_super *super,
                                       size_t bytes) HAK_REQUIRES(&shard->lock)

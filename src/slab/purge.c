@@ -136,12 +136,12 @@ static void load_take_locked(struct hak_shard *shard,
                              struct hak_super *super,
                              uint64_t bits) HAK_REQUIRES(&shard->lock)
 {
-    const size_t bytes = hak_count_bits(bits) * HAK_UNIT_BYTES;
+    const size_t bytes = hak_super_touched_bytes(super, bits);
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
     super->purging_units |= bits;
     hak_super_count_dirty(shard, super, (size_t)0 - bytes);
-    HAK_SHARD_COUNT(shard, free_bytes, (size_t)0 - bytes);
+    HAK_SHARD_COUNT(shard, free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
     hak_arena_note_units_locked(shard, super);
     load->supers[load->count] = super;
     load->bits[load->count] = bits;
@@ -223,6 +223,8 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
         super->purging_units &= ~load->bits[i];
         super->purged_units |= done;
         super->written_units &= ~(load->is_zeroed ? done : 0);
+        purged += hak_super_touched_bytes(super, done);
+        hak_super_note_untouched_locked(super, done);
         hak_arena_free_units_locked(shard, super, done, false);
         if (super->is_huge && (done & ~hak_units_of_whole_pages(super->free_units)) != 0) {
             hak_huge_note_holes_locked(shard, super);
@@ -230,7 +232,6 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
         if (rest != 0) { // or those that wait for longer would seem to have come just now
             hak_arena_free_units_locked(shard, super, rest, true);
         }
-        purged += hak_count_bits(done) * HAK_UNIT_BYTES;
     }
     return purged;
 }
@@ -378,7 +379,7 @@ void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
 static bool super_unmap_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock, &hak_arena.lock)
 {
-    const size_t dirty = hak_count_bits(super->dirty_units) * HAK_UNIT_BYTES;
+    const size_t dirty = hak_super_touched_bytes(super, super->dirty_units);
     hak_map_publish(super->base, HAK_SUPER_BYTES, NULL);
     if (!hak_map_give(super->base, HAK_SUPER_BYTES)) {
         hak_map_publish(super->base, HAK_SUPER_BYTES, super);

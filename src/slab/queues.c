@@ -24,6 +24,21 @@ void hak_queues_add_locked(struct hak_super *super)
     hak_list_start(&hak_super_place(super)->dirty_link);
     hak_list_start(&hak_super_place(super)->tail_link);
     hak_super_place(super)->dirty_queue = HAK_DIRTY_NONE;
+    hak_super_note_untouched_locked(super, ~UINT64_C(0));
+}
+
+void hak_super_note_touched_locked(struct hak_super *super, uint64_t units)
+{
+    hak_super_place(super)->sparse_units &= ~units;
+}
+
+void hak_super_note_untouched_locked(struct hak_super *super, uint64_t units)
+{
+    struct hak_super_place *place = hak_super_place(super);
+    place->sparse_units |= units;
+    for (; units != 0; units &= units - 1) {
+        place->untouched[hak_lowest_bit(units)] = HAK_UNIT_CHUNKS;
+    }
 }
 
 uint64_t hak_super_whole_units(const struct hak_super *super)
@@ -98,7 +113,7 @@ void hak_queues_move_locked(struct hak_shard *from, struct hak_shard *to, struct
     HAK_REQUIRES(&from->lock, &to->lock)
 {
     const uint64_t dirty = super->dirty_units;
-    const size_t bytes = hak_count_bits(dirty) * HAK_UNIT_BYTES;
+    const size_t bytes = hak_super_touched_bytes(super, dirty);
     super->free_units = 0;
     super->dirty_units = 0;
     hak_arena_note_units_locked(from, super);

@@ -21,12 +21,15 @@ static void super_dirty_neighbours_locked(struct hak_shard *shard,
                                           struct hak_super *super,
                                           uint64_t bits) HAK_REQUIRES(&shard->lock)
 {
-    const uint64_t more =
-        super->free_units & super_touched_units(super, bits) & ~super->dirty_units;
+    const uint64_t touched = super_touched_units(super, bits);
+    const uint64_t more = super->free_units & touched & ~super->dirty_units;
+    const size_t before = hak_super_touched_bytes(super, super->dirty_units);
+    hak_super_note_touched_locked(super, touched);
     super->dirty_units |= more;
     super->purged_units &= ~more;
     hak_arena_note_dirty_locked(super);
-    hak_super_count_dirty(shard, super, hak_count_bits(more) * HAK_UNIT_BYTES);
+    hak_super_count_dirty(
+        shard, super, hak_super_touched_bytes(super, super->dirty_units) - before);
 }
 
 static void super_use_locked(struct hak_shard *shard, struct hak_super *super, uint64_t bits)
@@ -42,7 +45,7 @@ static void super_use_locked(struct hak_shard *shard, struct hak_super *super, u
     }
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
-    hak_super_count_dirty(shard, super, (size_t)0 - hak_count_bits(dirty) * HAK_UNIT_BYTES);
+    hak_super_count_dirty(shard, super, (size_t)0 - hak_super_touched_bytes(super, dirty));
     if (super->is_huge) {
         super_dirty_neighbours_locked(shard, super, bits);
     }
@@ -64,7 +67,7 @@ void hak_arena_free_units_locked(struct hak_shard *shard,
         super->dirty_units |= bits;
         super->written_units |= bits;
         hak_arena_note_dirty_locked(super);
-        hak_super_count_dirty(shard, super, hak_count_bits(bits) * HAK_UNIT_BYTES);
+        hak_super_count_dirty(shard, super, hak_super_touched_bytes(super, bits));
         if (super->tail_units != 0) {
             hak_super_note_tails_locked(shard, super);
         }
@@ -161,6 +164,7 @@ static void run_try_huge(struct hak_super *head, unsigned unit, unsigned units, 
     hak_lock_drop(&shard->lock);
 }
 
+// Its user may have touched all of it.
 static void run_free_locked(struct hak_shard *shard,
                             struct hak_super *head,
                             unsigned unit,
@@ -168,6 +172,7 @@ static void run_free_locked(struct hak_shard *shard,
 {
     struct part part;
     for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
+        hak_super_note_touched_locked(part.super, part.bits);
         // A superslab of which the run keeps a part goes on being its span.
         if (part.super != head && (part.bits & 1) != 0) {
             hak_store_relaxed(&part.super->span, NULL);
@@ -306,16 +311,57 @@ struct hak_slab *hak_arena_take(unsigned shard,
     return run;
 }
 
+// Of a slab's units, which lie in one superslab, those that may be resident. Blocks that it has never handed out were touched
+// by nobody since it was made, and what earlier users have touched of them is noted.
+static uint64_t slab_touch_locked(struct hak_super *super, const struct hak_slab *slab)
+{
+    struct hak_super_place *place = hak_super_place(super);
+    const unsigned unit = run_unit(slab);
+    const uint64_t units = hak_bit_range(unit, slab->units);
+    const size_t bytes = slab->fresh * (size_t)hak_classes[slab->size_class].bytes;
+    const size_t touched = hak_align_up(bytes, hak_os_page_bytes()) / HAK_CHUNK_BYTES;
+    uint64_t dirty = units & ~place->sparse_units;
+    for (uint64_t left = units & ~dirty; left != 0; left &= left - 1) {
+        const unsigned i = hak_lowest_bit(left);
+        const size_t before = (size_t)(i - unit) * HAK_UNIT_CHUNKS;
+        const size_t rest = touched > before ? touched - before : 0;
+        const size_t untouched = rest < HAK_UNIT_CHUNKS ? HAK_UNIT_CHUNKS - rest : 0;
+        if (untouched < place->untouched[i]) {
+            place->untouched[i] = (uint8_t)untouched;
+        }
+        dirty |= place->untouched[i] < HAK_UNIT_CHUNKS ? left & -left : 0;
+    }
+    return dirty;
+}
+
+static void slab_free_locked(struct hak_shard *shard,
+                             struct hak_super *super,
+                             const struct hak_slab *slab) HAK_REQUIRES(&shard->lock)
+{
+    const uint64_t dirty = slab_touch_locked(super, slab);
+    const uint64_t clean = hak_bit_range(run_unit(slab), slab->units) & ~dirty;
+    if (clean != 0) {
+        hak_arena_free_units_locked(shard, super, clean, false);
+    }
+    if (dirty != 0) {
+        hak_arena_free_units_locked(shard, super, dirty, true);
+    }
+}
+
 void hak_arena_give(struct hak_slab *run)
 {
     struct hak_super *super = run_super(run);
     struct hak_shard *shard = hak_super_shard(super);
     hak_lock_take(&shard->lock);
-    const size_t of_slab = run->state == HAK_SLAB_SMALL ? run->units * HAK_UNIT_BYTES : 0;
-    HAK_SHARD_COUNT(shard, slab_bytes, (size_t)0 - of_slab);
+    const bool is_slab = run->state == HAK_SLAB_SMALL;
+    HAK_SHARD_COUNT(shard, slab_bytes, (size_t)0 - (is_slab ? run->units * HAK_UNIT_BYTES : 0));
     run->state = HAK_SLAB_NONE;
     hak_run_forget_tail_locked(shard, run);
-    run_free_locked(shard, super, run_unit(run), run->units);
+    if (is_slab) {
+        slab_free_locked(shard, super, run);
+    } else {
+        run_free_locked(shard, super, run_unit(run), run->units);
+    }
     hak_lock_drop(&shard->lock);
 }
 

@@ -1,0 +1,46 @@
+// Threads that end together give back nothing themselves, when what they have used of their slabs fits into the budget: a
+// page of each, not all of its units.
+#include "base/options.h"
+#include "census.h"
+
+enum { THREADS = 64, CLASSES = 8 };
+
+static struct hak_cache *threads[THREADS];
+static void *blocks[THREADS][CLASSES];
+
+static void start_one(unsigned number)
+{
+    threads[number] = new_thread();
+    for (unsigned size_class = 0; size_class < CLASSES; size_class++) {
+        blocks[number][size_class] = alloc(size_class);
+        UNIT_CHECK(blocks[number][size_class] != NULL);
+    }
+}
+
+static void end_one(unsigned number)
+{
+    become(threads[number]);
+    for (unsigned size_class = 0; size_class < CLASSES; size_class++) {
+        give(blocks[number][size_class]);
+    }
+    hak_cache_self = &hak_cache_late;
+    hak_cache_end(threads[number]);
+}
+
+int main(void)
+{
+    hak_options.purger = 0; // so that each gives back at its end, and no peak counts
+    hak_options.dirty_bytes = HAK_MIB(8);
+    hak_start_process();
+    for (unsigned i = 0; i < THREADS; i++) {
+        start_one(i);
+    }
+    UNIT_CHECK(hak_arena_used_bytes() >= HAK_MIB(32));
+    for (unsigned i = 0; i < THREADS; i++) {
+        end_one(i);
+    }
+    UNIT_EQUAL(hak_arena_used_bytes(), 0);
+    UNIT_CHECK(hak_arena.dirty_bytes > 0 && hak_arena.dirty_bytes <= HAK_MIB(8));
+    UNIT_EQUAL(hak_fake.purges, 0);
+    return 0;
+}

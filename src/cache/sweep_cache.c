@@ -179,8 +179,9 @@ bool hak_sweep_cache(struct hak_cache *self,
 // What a pass over all leaves: one block in a magazine, and slabs that were swept.
 static bool is_bare_class(struct hak_cache *cache, unsigned size_class)
 {
-    return hak_list_is_empty(hak_cache_slabs(cache, size_class)) &&
-           !cache->magazines[size_class].keeps_pages;
+    const struct hak_magazine *magazine = &cache->magazines[size_class];
+    return hak_list_is_empty(hak_cache_slabs(cache, size_class)) && !magazine->keeps_pages &&
+           magazine->is_counted == hak_load_relaxed(&magazine->has_spare);
 }
 
 bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)

@@ -12,6 +12,7 @@
 #include "cache/sampler.h"
 #include "cache/site.h"
 #include "cache/steal.h"
+#include "cache/tidy.h"
 #include "meta/pool.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -225,29 +226,13 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     }
 }
 
-// A block in a magazine holds a whole slab, and its pages. So when a thread needs slabs and these have
-// grown, magazines that were not in use meanwhile give their blocks back: what they hold may be all that keeps
-// the last phase's slabs. (In use is also one whose top has moved: its slab would only end, and be made again where
-// no pages are.) And so does BigCache, whose blocks serve one size only. Growth of all slabs together: where as
-// many end as are made nothing is pinned, and what is given back only comes back elsewhere; large blocks that come
-// and go pin nothing either. By much: a thirty-second, at least half of a small heap.
-#define TIDY_LEAST HAK_KIB(768)
-#define TIDY_MOST  HAK_MIB(2) // unless the thirty-second is more
-
-static size_t tidy_step(size_t used)
-{
-    const size_t half = used / 2 > TIDY_LEAST ? used / 2 : TIDY_LEAST;
-    const size_t small = half < TIDY_MOST ? half : TIDY_MOST;
-    return used / 32 > small ? used / 32 : small;
-}
-
 bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     const size_t used = hak_load_relaxed(&hak_arena.slab_bytes);
     if (used < cache->tidied_at) {
         cache->tidied_at = used;
     }
-    if (used - cache->tidied_at < tidy_step(used) || cache->is_direct || !has_ace(cache)) {
+    if (used - cache->tidied_at < hak_tidy_step(used) || cache->is_direct || !has_ace(cache)) {
         return false;
     }
     cache->tidied_at = used;

@@ -199,11 +199,15 @@ static void free_own(struct hak_cache *cache, unsigned size_class, void *block)
     hak_sampler_follow(cache);
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
+    const size_t before = cache->returned_bytes;
     hak_magazine_spill(cache, hak_sampler_magazine(cache, size_class), block);
     const size_t returned = cache->returned_bytes; // may be all that is left of pages nobody uses
     hak_lock_drop(&cache->lock);
     hak_timing_end_for(HAK_TIMING_spill, begin, hak_cache_group(cache));
-    hak_sweep_wanted(returned);
+    if (returned / HAK_UNIT_BYTES !=
+        before / HAK_UNIT_BYTES) { // a thread may leave so much unnoticed
+        hak_sweep_wanted(returned);
+    }
 }
 
 static HAK_NOINLINE void free_unusual(void *block, uint32_t entry)

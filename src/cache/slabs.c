@@ -199,6 +199,12 @@ static struct hak_slab *slab_from_elsewhere(struct hak_cache *cache, unsigned si
     return slab;
 }
 
+static void note_taken(struct hak_cache *cache, unsigned size_class, unsigned count)
+{
+    const size_t bytes = count * (size_t)hak_classes[size_class].bytes;
+    cache->returned_bytes -= bytes < cache->returned_bytes ? bytes : cache->returned_bytes;
+}
+
 unsigned hak_cache_take_many(struct hak_cache *cache,
                              unsigned size_class,
                              void **blocks,
@@ -218,15 +224,30 @@ unsigned hak_cache_take_many(struct hak_cache *cache,
         slab_list_if_full(cache, slab);
     }
     hak_cache_note_spare(cache, size_class);
-    const size_t bytes = got * (size_t)hak_classes[size_class].bytes;
-    cache->returned_bytes -= bytes < cache->returned_bytes ? bytes : cache->returned_bytes;
+    note_taken(cache, size_class, got);
     return got;
 }
 
 void *hak_cache_take(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
-    void *block = NULL;
-    hak_cache_take_many(cache, size_class, &block, 1);
+    struct hak_slab *slab = slab_to_take_from(cache, size_class);
+    const bool is_new = slab == NULL;
+    if (is_new) {
+        slab = slab_from_elsewhere(cache, size_class);
+        if (slab == NULL) {
+            return NULL;
+        }
+        hak_list_push(hak_cache_slabs(cache, size_class), &slab->link);
+    }
+    void *block = slab->free_blocks == 0 ? hak_slab_take_fresh(slab) : NULL;
+    if (block == NULL) {
+        hak_slab_take(slab, &block, 1);
+    }
+    slab_list_if_full(cache, slab);
+    if (HAK_UNLIKELY(is_new || !hak_slab_has_blocks(slab))) {
+        hak_cache_note_spare(cache, size_class);
+    }
+    note_taken(cache, size_class, 1);
     return block;
 }
 

@@ -192,14 +192,17 @@ struct hak_cache {
     uint64_t started[(HAK_MAGAZINES + 63) / 64]; // lock: a bit for each magazine that has an array
     uint64_t
         listed[(HAK_SMALL_CLASSES + 63) / 64]; // lock: one for each class that has lists of slabs
-    size_t magazine_bytes;   // lock: of blocks that magazines may hold beyond the smallest
-    size_t counted_bytes;    // lock: of them, those that count in the budget of all
-    size_t tidied_at;        // lock: bytes of all slabs when it was last tidied, or fewest since
-    size_t returned_bytes;   // lock: that magazines gave their slabs since the last sweep, net
-    unsigned magazine_hand;  // lock: the class to look at next when one has to shrink
-    _Atomic(bool) has_slabs; // lock; the orphans only, a hint: they have some
-    struct hak_list full;    // lock: slabs of any class without blocks to give
-    struct hak_list larges;  // lock: a heap's large blocks in use
+    size_t magazine_bytes;  // lock: of blocks that magazines may hold beyond the smallest
+    size_t counted_bytes;   // lock: of them, those that count in the budget of all
+    size_t tidied_at;       // lock: bytes of all slabs when it was last tidied, or fewest since
+    size_t returned_bytes;  // lock: that magazines gave their slabs since the last sweep, net
+    unsigned magazine_hand; // lock: the class to look at next when one has to shrink
+    // lock: blocks allocated and freed without a magazine, of all classes and of each (seldom.h).
+    uint32_t seldom_calls;
+    uint8_t seldom_of_class[HAK_SMALL_CLASSES];
+    _Atomic(bool) has_slabs;            // lock; the orphans only, a hint: they have some
+    struct hak_list full;               // lock: slabs of any class without blocks to give
+    struct hak_list larges;             // lock: a heap's large blocks in use
     struct hak_hot hot[HAK_HOT_PLACES]; // BigCache: one for each doubling to 4 MiB
     struct hak_sampling *sampling;      // lock; NULL until it first samples
 

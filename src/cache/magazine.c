@@ -10,6 +10,7 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/sampler.h"
+#include "cache/seldom.h"
 #include "cache/site.h"
 #include "cache/steal.h"
 #include "cache/tidy.h"
@@ -307,6 +308,15 @@ static bool magazine_start(struct hak_cache *cache, unsigned index)
     return true;
 }
 
+// False when the class does without: companions serve it, it is seldom asked for, or there is no memory.
+HAK_INLINE bool magazine_start_if_due(struct hak_cache *cache, unsigned index)
+    HAK_REQUIRES(&cache->lock)
+{
+    const unsigned size_class = hak_magazine_class(index);
+    return !cache->magazines[size_class].is_ruled && !hak_seldom_asked(cache, size_class) &&
+           magazine_start(cache, index);
+}
+
 // Move the blocks above those that are gone from it down to where these were. There is no fence.
 static void magazine_drop_down(struct hak_cache *cache, unsigned index)
 {
@@ -320,26 +330,12 @@ static void magazine_drop_down(struct hak_cache *cache, unsigned index)
     hak_store_relaxed(&cache->top[index], magazine->base + held - gone + 1);
 }
 
-void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+// Apart, so that a class without a magazine does not pay for the array on the stack.
+static HAK_NOINLINE void *magazine_fill(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
 {
     const unsigned index = hak_sampler_magazine(cache, size_class);
-    struct hak_magazine *magazine = &cache->magazines[index];
-    struct hak_magazine *of_class = &cache->magazines[size_class];
-    HAK_ASSERT(hak_place_load(hak_load_relaxed(&cache->top[index]) - 1) == NULL);
-    if (magazine->base == NULL) {
-        if (of_class->is_ruled || !magazine_start(cache, index)) {
-            return hak_cache_take(cache, size_class);
-        }
-    } else {
-        void *block = hak_steal_settle(cache, index);
-        if (block != NULL) {
-            return block; // it only looked empty
-        }
-        magazine->bottom = 0;
-        hak_store_relaxed(&cache->top[index], magazine->base + 1);
-        magazine_note(cache, index, false);
-    }
-    of_class->is_refilled = true;
+    const struct hak_magazine *magazine = &cache->magazines[index];
     hak_count(&cache->class_counts[size_class].refills, 1);
     hak_inbox_refill(cache, index, (magazine->slots + 1) / 2);
     // Half, so that frees that follow find room. Parcels may have changed the magazine.
@@ -363,16 +359,32 @@ void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class) HAK_REQU
     return hak_place_load(top - 1);
 }
 
-void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
+void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+{
+    const unsigned index = hak_sampler_magazine(cache, size_class);
+    struct hak_magazine *magazine = &cache->magazines[index];
+    HAK_ASSERT(hak_place_load(hak_load_relaxed(&cache->top[index]) - 1) == NULL);
+    cache->magazines[size_class].is_refilled |= !cache->magazines[size_class].is_ruled;
+    if (magazine->base == NULL) {
+        if (!magazine_start_if_due(cache, index)) {
+            return hak_seldom_take(cache, size_class);
+        }
+    } else {
+        void *block = hak_steal_settle(cache, index);
+        if (block != NULL) {
+            return block; // it only looked empty
+        }
+        magazine->bottom = 0;
+        hak_store_relaxed(&cache->top[index], magazine->base + 1);
+        magazine_note(cache, index, false);
+    }
+    return magazine_fill(cache, size_class);
+}
+
+static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned index, void *block)
     HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[index];
-    // A class may be freed before it is ever allocated here: after a thread took over a cache.
-    const bool is_ruled = cache->magazines[hak_magazine_class(index)].is_ruled;
-    if (magazine->base == NULL && (is_ruled || !magazine_start(cache, index))) {
-        hak_inbox_route(cache, cache, block);
-        return;
-    }
     hak_steal_unfence(cache, index);
     uint32_t held = magazine_held(cache, index);
     if (magazine->bottom == 0 && held == magazine->slots) {
@@ -394,6 +406,17 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
     }
     hak_place_store(&magazine->base[held + 1], block);
     hak_store_relaxed(&cache->top[index], magazine->base + held + 2);
+}
+
+void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
+    HAK_REQUIRES(&cache->lock)
+{
+    // A class may be freed before it is ever allocated here: after a thread took over a cache.
+    if (cache->magazines[index].base == NULL && !magazine_start_if_due(cache, index)) {
+        hak_seldom_put(cache, hak_magazine_class(index), block);
+    } else {
+        magazine_spill(cache, index, block);
+    }
 }
 
 void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)

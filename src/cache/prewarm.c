@@ -4,6 +4,7 @@
 #include "cache/magazine.h"
 #include "cache/pools.h"
 #include "cache/sampler.h"
+#include "cache/seldom.h"
 #include "os/os.h"
 
 // Have the kernel give the pages of a block, whose content stays.
@@ -47,6 +48,7 @@ static bool prewarm_class(struct hak_cache *cache, unsigned size_class) HAK_REQU
 void hak_prewarm_cache(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     unsigned size_class = cache->is_direct ? HAK_SMALL_CLASSES : 0;
+    hak_seldom_end(cache);
     while (size_class < HAK_SMALL_CLASSES &&
            (!hak_pools_have(size_class) || prewarm_class(cache, size_class))) {
         size_class++;

@@ -7,6 +7,7 @@
 #include "cache/large.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/seldom.h"
 #include "cache/slabs.h"
 #include "cache/steal.h"
 #include "slab/huge_pages.h"
@@ -156,6 +157,9 @@ bool hak_sweep_cache(struct hak_cache *self,
         }
     }
     if (sleeps) {
+        if (hak_load_relaxed(&cache->state) == HAK_CACHE_DEAD) {
+            hak_seldom_renew(cache); // its next thread may do little
+        }
         hak_outbox_loot(self, cache);
         while (hak_inbox_drain(self, cache, HAK_INBOX_SOME)) {
             hak_lock_pass(&cache->lock);

@@ -14,6 +14,7 @@
 #include "cache/loot.h"
 #include "cache/prewarm.h"
 #include "cache/sample.h"
+#include "cache/seldom.h"
 #include "cache/site.h"
 #include "cache/start.h"
 #include "cache/steal.h"
@@ -100,6 +101,9 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     cache->role = (uint8_t)role;
     cache->tidied_at = hak_load_relaxed(&hak_arena.slab_bytes);
     cache->has_thread = role != HAK_ROLE_HEAP;
+    if (hak_seldom_is_never(cache)) {
+        hak_seldom_end(cache);
+    }
     cache->next = hak_load_relaxed(&hak_registry.all);
     hak_store_release(&hak_registry.all, cache); // pairs with: hak_sampler_kick
     hak_watch_note(cache);
@@ -187,9 +191,10 @@ void hak_cache_end(struct hak_cache *cache)
     hak_hardened_end(cache);
     hak_lock_take(&cache->lock);
     hak_inbox_post_all(cache);
-    unsigned index = 0;
-    while ((index = hak_magazine_from(cache, index)) < HAK_MAGAZINES) {
-        cache->magazines[hak_magazine_class(index++)].is_refilled = false;
+    unsigned size_class = 0;
+    while ((size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
+           HAK_SMALL_CLASSES) {
+        cache->magazines[size_class++].is_refilled = false;
     }
     hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
     hak_store_relaxed(&cache->is_whole, true);

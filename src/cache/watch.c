@@ -5,6 +5,7 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/sampler.h"
+#include "cache/seldom.h"
 #include "cache/sweep.h"
 #include "os/os.h"
 
@@ -39,6 +40,7 @@ void hak_watch_add(struct hak_cache *cache)
 void hak_watch_wake(struct hak_cache *cache)
 {
     hak_lock_take(&cache->lock);
+    hak_seldom_renew(cache); // of each class a block, which nobody else could take
     hak_store_relaxed(&cache->is_asleep, false);
     hak_store_relaxed(&cache->hit_tag,
                       cache->tag - (hak_sampler_every(cache) != 0 ? HAK_APART : 0));

@@ -11,6 +11,7 @@
 #include "cache/inbox.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/seldom.h"
 #include "cache/start.h"
 #include "cache/thread.h"
 #include "slab/arena.h"
@@ -125,11 +126,20 @@ static inline void become(struct hak_cache *cache)
     hak_cache_self = cache;
 }
 
-static inline struct hak_cache *new_thread(void)
+// A thread as it begins, without magazines (seldom.h).
+static inline struct hak_cache *new_quiet_thread(void)
 {
     hak_cache_self = &hak_cache_nobody;
     struct hak_cache *cache = hak_start_thread(NULL);
     UNIT_CHECK(cache != NULL && cache != &hak_cache_nobody);
+    return cache;
+}
+
+// One that gets a magazine for each class that it asks for.
+static inline struct hak_cache *new_thread(void)
+{
+    struct hak_cache *cache = new_quiet_thread();
+    hak_seldom_end(cache);
     return cache;
 }
 

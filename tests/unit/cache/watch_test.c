@@ -62,6 +62,10 @@ static void threads_that_ended_are_not_looked_at(void)
     become(main_thread);
     tick(TICKS);
     UNIT_CHECK(watched() <= ALWAYS);
+    for (unsigned i = 0; i < THREADS; i++) { // whoever has them next begins without magazines
+        UNIT_EQUAL(threads[i]->started[0], 0);
+        UNIT_EQUAL(threads[i]->seldom_calls, 0);
+    }
     // What is freed of theirs comes back, to the orphans.
     for (unsigned i = 0; i < THREADS; i++) {
         for (unsigned j = 0; j < EACH; j++) {
@@ -108,6 +112,34 @@ static void threads_that_sleep_wake_when_they_free(void)
     become(sleeper);
     hak_cache_end(sleeper);
     become(main_thread);
+}
+
+// Of each class one block of a sleeper's cannot be taken. When it wakes it gives them back itself, so they are gone when it
+// does little and sleeps again.
+static void threads_that_wake_begin_without_magazines(void)
+{
+    enum { CLASSES = 30 };
+    struct hak_cache *main_thread = hak_cache_self;
+    struct hak_cache *sleeper = new_thread();
+    void *kept = alloc(CLASS);
+    for (unsigned size_class = 0; size_class < CLASSES; size_class++) {
+        give(alloc(size_class));
+    }
+    become(main_thread);
+    tick(TICKS);
+    UNIT_CHECK(sleeper->is_asleep && sleeper->started[0] == (1U << CLASSES) - 1);
+    become(sleeper);
+    give(kept);
+    give(alloc(CLASS));
+    UNIT_EQUAL(sleeper->started[0], 0);
+    UNIT_CHECK(hak_list_is_empty(&sleeper->full));
+    for (unsigned size_class = 0; size_class < CLASSES; size_class++) {
+        UNIT_CHECK(hak_cache_first_slab(sleeper, size_class) == NULL);
+    }
+    census_check(NULL, 0);
+    hak_cache_end(sleeper);
+    become(main_thread);
+    tick(TICKS);
 }
 
 static void blocks_of_sleepers_that_others_free_come_home(void)
@@ -225,6 +257,7 @@ int main(void)
     start_sweeper();
     threads_that_ended_are_not_looked_at();
     threads_that_sleep_wake_when_they_free();
+    threads_that_wake_begin_without_magazines();
     blocks_of_sleepers_that_others_free_come_home();
     what_comes_while_it_lies_down_is_seen();
     slabs_are_swept_once();

@@ -20,6 +20,23 @@ static bool are_dear(void)
     return until != 0 && hak_os_now_ns() < until;
 }
 
+// Asking takes three system calls, and each superslab that comes into use would ask. So what the kernel has said is good for a
+// tick of the clock, as long as the heap is within a sixteenth as large.
+static bool are_pages_dense(size_t used)
+{
+    static _Atomic(size_t) asked_used, answer;
+    static _Atomic(uint32_t) asked_at;
+    const uint32_t clock = hak_load_relaxed(&hak_arena.clock);
+    const size_t before = hak_load_relaxed(&asked_used);
+    const size_t apart = used > before ? used - before : before - used;
+    if (apart > before / 16 || clock != hak_load_relaxed(&asked_at)) {
+        hak_store_relaxed(&answer, hak_os_resident_bytes());
+        hak_store_relaxed(&asked_used, used);
+        hak_store_relaxed(&asked_at, clock);
+    }
+    return hak_load_relaxed(&answer) >= used / 4 * 3;
+}
+
 bool hak_huge_wanted(bool for_one_block)
 {
     const uint64_t policy = hak_load_relaxed(&hak_options.thp);
@@ -32,10 +49,9 @@ bool hak_huge_wanted(bool for_one_block)
     const size_t used = hak_arena_used_bytes() + alone;
     // New slabs may leave unused all that the heap grows by, a block only what is behind its end.
     const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 4 : 1);
-    // Dense in units, unless all of it is for one block; then dense in pages, which costs system calls.
+    // Dense in units, unless all of it is for one block; then dense in pages.
     return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear() &&
-           (hak_load_relaxed(&hak_options.deterministic) != 0 ||
-            hak_os_resident_bytes() >= used / 4 * 3);
+           (hak_load_relaxed(&hak_options.deterministic) != 0 || are_pages_dense(used));
 }
 
 void hak_huge_decide_locked(struct hak_shard *shard, struct hak_super *super)

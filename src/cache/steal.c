@@ -54,6 +54,14 @@ bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned index)
     return magazine->fence == 0 && is_too_low(magazine, hak_load_relaxed(&cache->top[index]));
 }
 
+void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_MAGAZINES;
+         i = hak_magazine_from(cache, i + 1)) {
+        cache->magazines[i].seen_top = hak_load_relaxed(&cache->top[i]);
+    }
+}
+
 // Step fence of steal.pml. True when a fence was put up or one is waiting.
 static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
 {

@@ -39,6 +39,9 @@ HAK_INTERNAL bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *
 HAK_INTERNAL bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned index)
     HAK_REQUIRES(&cache->lock);
 
+// What lies in the magazines now is what was seen last.
+HAK_INTERNAL void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+
 // The magazine looks empty to its owner: the block behind an undecided fence, or NULL.
 HAK_INTERNAL void *hak_steal_settle(struct hak_cache *cache, unsigned size_class);
 // The owner is about to move the magazine's blocks: remove an undecided fence.

@@ -109,7 +109,8 @@ static void sweep_class_locked(struct hak_cache *cache, unsigned size_class, boo
     if (tries_again && cache->magazines[size_class].keeps_pages) {
         try_again_locked(cache, size_class);
     }
-    while (sweep_slabs_locked(cache, size_class)) {
+    while (!hak_list_is_empty(hak_cache_slabs(cache, size_class)) &&
+           sweep_slabs_locked(cache, size_class)) {
         hak_lock_pass(&cache->lock);
     }
 }
@@ -134,6 +135,41 @@ static bool sweep_classes_locked(struct hak_cache *cache,
     return keeps_pages;
 }
 
+// What a pass over all leaves: one block in a magazine, and slabs that were swept.
+static bool is_bare_class(struct hak_cache *cache, unsigned size_class)
+{
+    const struct hak_magazine *magazine = &cache->magazines[size_class];
+    return hak_list_is_empty(hak_cache_slabs(cache, size_class)) && !magazine->keeps_pages &&
+           magazine->is_counted == hak_load_relaxed(&magazine->has_spare);
+}
+
+bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    bool is_bare = !hak_load_relaxed(&cache->is_whole) && cache->pending == NULL &&
+                   hak_load_relaxed(&cache->inbox) == NULL &&
+                   hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&
+                   hak_load_relaxed(&cache->hardened) == NULL &&
+                   hak_large_expire(cache, UINT64_MAX) == 0;
+    unsigned index = 0;
+    while (is_bare && (index = hak_magazine_from(cache, index)) < HAK_MAGAZINES) {
+        is_bare = hak_steal_has_taken_all(cache, index++);
+    }
+    unsigned size_class = 0;
+    while (is_bare && (size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
+                          HAK_SMALL_CLASSES) {
+        is_bare = is_bare_class(cache, size_class++);
+    }
+    return is_bare;
+}
+
+// Of a thread that has ended, and nothing is left: nobody is at work there, so no second look is needed to say so. (The
+// orphans get slabs again and again.)
+static bool is_at_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    return hak_load_relaxed(&cache->state) == HAK_CACHE_DEAD && cache != &hak_orphans &&
+           hak_sweep_is_bare(cache);
+}
+
 bool hak_sweep_cache(struct hak_cache *self,
                      struct hak_cache *cache,
                      const struct hak_sweep_how *how,
@@ -145,6 +181,12 @@ bool hak_sweep_cache(struct hak_cache *self,
     cache->seen_events = events;
     found->returned_bytes += cache->returned_bytes;
     cache->returned_bytes = 0;
+    if (is_at_rest(cache)) {
+        hak_seldom_renew(cache); // its next thread may do little
+        hak_magazine_sleep(cache);
+        hak_steal_note_tops(cache);
+        return true;
+    }
     const bool is_idle = cache->idle_ticks >= how->idle_looks;
     const bool sleeps = all || is_idle;
     if (hak_load_relaxed(&cache->is_whole)) {
@@ -178,31 +220,4 @@ bool hak_sweep_cache(struct hak_cache *self,
         hak_loot_count();
     }
     return is_idle && are_empty && !keeps_pages && kept == 0;
-}
-
-// What a pass over all leaves: one block in a magazine, and slabs that were swept.
-static bool is_bare_class(struct hak_cache *cache, unsigned size_class)
-{
-    const struct hak_magazine *magazine = &cache->magazines[size_class];
-    return hak_list_is_empty(hak_cache_slabs(cache, size_class)) && !magazine->keeps_pages &&
-           magazine->is_counted == hak_load_relaxed(&magazine->has_spare);
-}
-
-bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    bool is_bare = !hak_load_relaxed(&cache->is_whole) && cache->pending == NULL &&
-                   hak_load_relaxed(&cache->inbox) == NULL &&
-                   hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&
-                   hak_load_relaxed(&cache->hardened) == NULL &&
-                   hak_large_expire(cache, UINT64_MAX) == 0;
-    unsigned index = 0;
-    while (is_bare && (index = hak_magazine_from(cache, index)) < HAK_MAGAZINES) {
-        is_bare = hak_steal_has_taken_all(cache, index++);
-    }
-    unsigned size_class = 0;
-    while (is_bare && (size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
-                          HAK_SMALL_CLASSES) {
-        is_bare = is_bare_class(cache, size_class++);
-    }
-    return is_bare;
 }

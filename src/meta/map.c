@@ -321,18 +321,21 @@ static char *map_outside(size_t bytes)
     return NULL;
 }
 
-// Large ones take an eighth of the window and leave the rest to superslabs. Outside each takes the slot of its start, so where
-// seven of eight slots are free there is room for seven eighths of all addresses.
-static bool is_for_window(size_t bytes)
+// Large ones take what is left of an eighth of the window, if it has a row that is long enough, and leave the rest to superslabs.
+// Outside each takes the slot of its start, so where seven of eight slots are free there is room for seven eighths of all
+// addresses. Not where a sanitizer has its shadow there.
+static bool is_for_outside(size_t bytes)
 {
-    return bytes <= HAK_SUPER_BYTES || hak_map.used_slots + slots_for(bytes) <= slot_count() / 8;
+    const uint64_t count = slots_for(bytes);
+    return count > 1 && (uintptr_t)hak_map.window != WINDOW_OF_SANITIZERS &&
+           (hak_map.used_slots + count > slot_count() / 8 || slots_choose(count) == slot_count());
 }
 
 // Fresh addresses, and their slots.
 static char *map_fresh(size_t bytes)
 {
     bool is_refused = false;
-    char *start = is_for_window(bytes) ? map_in_window(bytes, &is_refused) : map_outside(bytes);
+    char *start = is_for_outside(bytes) ? map_outside(bytes) : map_in_window(bytes, &is_refused);
     if (start == NULL && !is_refused) {
         start = map_anywhere(bytes);
     }

@@ -215,6 +215,39 @@ static void mappings_outside_the_window_work(void)
 
 static struct hak_super *const somebody = (struct hak_super *)&hak_fake;
 
+// Large ones take an eighth of the window, and then lie outside of it, where each keeps the slot of its start. These slots leave
+// no long row in the window, and yet there is room for one that is longer.
+static void large_mappings_have_room_outside_the_window(void)
+{
+    enum { EACH = 1024, COUNT = 350 };
+    static char *starts[COUNT];
+    const uint64_t before = slots_used();
+    uint64_t inside = 0;
+    for (unsigned i = 0; i < COUNT; i++) {
+        starts[i] = hak_map_take(SUPER(EACH));
+        UNIT_CHECK(starts[i] != NULL);
+        inside += hak_map_slot(starts[i]) != UINT64_MAX;
+    }
+    UNIT_CHECK(inside > 0 && inside <= (hak_map.super_mask + 1) / 8 / EACH);
+    UNIT_EQUAL(slots_used(), before + inside * EACH + (COUNT - inside));
+    UNIT_EQUAL(slots_used() + 1, hak_map.used_slots);
+    for (unsigned i = 0; i < inside; i += 2) {
+        UNIT_CHECK(hak_map_give(starts[i], SUPER(EACH)));
+    }
+    for (unsigned i = 0; i < inside; i += 2) {
+        starts[i] = hak_map_take(SUPER(5 * EACH));
+        UNIT_CHECK(starts[i] != NULL && hak_map_slot(starts[i]) == UINT64_MAX);
+    }
+    for (unsigned i = 0; i < inside; i += 2) {
+        UNIT_CHECK(hak_map_give(starts[i], SUPER(5 * EACH)));
+        starts[i] = NULL;
+    }
+    for (unsigned i = 0; i < COUNT; i++) {
+        UNIT_CHECK(starts[i] == NULL || hak_map_give(starts[i], SUPER(EACH)));
+    }
+    UNIT_EQUAL(slots_used(), before);
+}
+
 static void what_is_published_is_known_in_all_its_slots(void)
 {
     char *start = hak_map_take(SUPER(3) + hak_os_page_bytes());
@@ -259,6 +292,7 @@ int main(void)
         entries_cover_the_window_while_all_is_in_it(true);
         mappings_outside_the_window_work();
         entries_cover_the_window_while_all_is_in_it(false);
+        large_mappings_have_room_outside_the_window();
     }
     others_mappings_in_the_window_are_stepped_over();
     return 0;

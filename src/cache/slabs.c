@@ -199,6 +199,15 @@ static struct hak_slab *slab_from_elsewhere(struct hak_cache *cache, unsigned si
     return slab;
 }
 
+// To those that it takes from.
+static struct hak_slab *slab_add(struct hak_cache *cache, struct hak_slab *slab)
+{
+    if (slab != NULL) {
+        hak_list_push(hak_cache_slabs(cache, slab->size_class), &slab->link);
+    }
+    return slab;
+}
+
 static void note_taken(struct hak_cache *cache, unsigned size_class, unsigned count)
 {
     const size_t bytes = count * (size_t)hak_classes[size_class].bytes;
@@ -214,11 +223,10 @@ unsigned hak_cache_take_many(struct hak_cache *cache,
     while (got < count) {
         struct hak_slab *slab = slab_to_take_from(cache, size_class);
         if (slab == NULL) {
-            slab = got > 0 ? NULL : slab_from_elsewhere(cache, size_class);
+            slab = got > 0 ? NULL : slab_add(cache, slab_from_elsewhere(cache, size_class));
             if (slab == NULL) {
                 break;
             }
-            hak_list_push(hak_cache_slabs(cache, size_class), &slab->link);
         }
         got += hak_slab_take(slab, blocks + got, count - got);
         slab_list_if_full(cache, slab);
@@ -233,11 +241,10 @@ void *hak_cache_take(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(
     struct hak_slab *slab = slab_to_take_from(cache, size_class);
     const bool is_new = slab == NULL;
     if (is_new) {
-        slab = slab_from_elsewhere(cache, size_class);
+        slab = slab_add(cache, slab_from_elsewhere(cache, size_class));
         if (slab == NULL) {
             return NULL;
         }
-        hak_list_push(hak_cache_slabs(cache, size_class), &slab->link);
     }
     void *block = slab->free_blocks == 0 ? hak_slab_take_fresh(slab) : NULL;
     if (block == NULL) {
@@ -255,11 +262,10 @@ void *hak_cache_take_fresh(struct hak_cache *cache, unsigned size_class, bool *z
 {
     struct hak_slab *slab = slab_to_take_from(cache, size_class);
     if (slab == NULL) {
-        slab = slab_make(cache, size_class);
+        slab = slab_add(cache, slab_make(cache, size_class));
         if (slab == NULL) {
             return NULL;
         }
-        hak_list_push(hak_cache_slabs(cache, size_class), &slab->link);
     }
     void *block = slab->free_blocks == 0 ? hak_slab_take_fresh(slab) : NULL;
     *zeroed = slab->zeroed;

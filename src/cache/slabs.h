@@ -34,8 +34,8 @@ HAK_INTERNAL struct hak_list *hak_cache_swept_slabs(struct hak_cache *cache, uns
 HAK_INTERNAL struct hak_slab *hak_cache_first_slab(struct hak_cache *cache, unsigned size_class);
 // Put a slab that is in no list to the end of the one in which it belongs.
 HAK_INTERNAL void hak_cache_list_slab(struct hak_cache *cache, struct hak_slab *slab);
-// The process ends: slabs stay with their caches, empty parcels where they are, and the blocks of others in them as well, as who
-// ends a process waits for no lock.
+// The process ends, and who ends it waits for no lock: no slab ends any more, no empty parcel goes to the pool, and a block of
+// another owner is not sent on.
 HAK_INTERNAL extern _Atomic(bool) hak_cache_ends_nothing;
 // Give a slab of `cache`, which is in no list, back to the arena.
 HAK_INTERNAL void hak_cache_end_slab(struct hak_cache *cache, struct hak_slab *slab);

@@ -202,10 +202,11 @@ static void free_own(struct hak_cache *cache, unsigned size_class, void *block)
     const size_t before = cache->returned_bytes;
     hak_magazine_spill(cache, hak_sampler_magazine(cache, size_class), block);
     const size_t returned = cache->returned_bytes; // may be all that is left of pages nobody uses
+    const bool is_much =
+        returned / HAK_UNIT_BYTES != before / HAK_UNIT_BYTES; // since the last time
     hak_lock_drop(&cache->lock);
     hak_timing_end_for(HAK_TIMING_spill, begin, hak_cache_group(cache));
-    if (returned / HAK_UNIT_BYTES !=
-        before / HAK_UNIT_BYTES) { // a thread may leave so much unnoticed
+    if (is_much) {
         hak_sweep_wanted(returned);
     }
 }

@@ -41,7 +41,7 @@ HAK_INTERNAL void hak_world_lock(void);
 HAK_INTERNAL bool hak_world_lock_within(unsigned ms);
 HAK_INTERNAL void hak_world_unlock(void);
 
-// Once, before the first cache: make the key whose destructor ends a thread's cache.
+// Make the key whose destructor ends a thread's cache, if there is none yet: with the first cache, or before main.
 HAK_INTERNAL void hak_thread_start(void);
 // Early: ask for fork's hooks. They run in the order of registration, before fork in the reverse. Ours
 // must be the last to lock and the first to unlock, or another library's would allocate while

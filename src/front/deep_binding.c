@@ -113,13 +113,13 @@ static HAK_NOINLINE int mode_as_led(int mode)
 {
     static struct hak_lock lock;
     static bool is_done; // lock
-    open_function *open;
-    *(void **)&open = dlsym(RTLD_NEXT, "dlopen");
-    if ((mode & RTLD_DEEPBIND) == 0 || open == NULL) {
+    if ((mode & RTLD_DEEPBIND) == 0) {
         return mode;
     }
+    open_function *open;
+    *(void **)&open = dlsym(RTLD_NEXT, "dlopen");
     hak_lock_take(&lock);
-    is_done = is_done || lead_to_us(open);
+    is_done = is_done || (open != NULL && lead_to_us(open));
     const bool done = is_done;
     hak_lock_drop(&lock);
     return done ? mode : mode & ~RTLD_DEEPBIND;

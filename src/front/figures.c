@@ -229,16 +229,11 @@ static void report(size_t (*show)(const struct hak_figures *, char *, size_t),
     hak_os_discard(text, HAK_FIGURES_BYTES);
 }
 
-static void print(unsigned patience_ms)
-{
-    struct hak_figures figures;
-    hak_figures_read(&figures, patience_ms);
-    report(hak_figures_text, &figures, NULL);
-}
-
 void hak_figures_print(void)
 {
-    print(0);
+    struct hak_figures figures;
+    hak_figures_read(&figures, 0);
+    report(hak_figures_text, &figures, NULL);
 }
 
 void hak_figures_report(void)
@@ -247,11 +242,8 @@ void hak_figures_report(void)
     if (hak_load_relaxed(&hak_options.stats) == 0) {
         return;
     }
-    if (*file == '\0') {
-        print(100); // exit may have been called in the middle of a call of ours
-    } else {
-        struct hak_figures figures;
-        hak_figures_read(&figures, 100);
-        report(hak_figures_json, &figures, file);
-    }
+    const bool is_file = *file != '\0';
+    struct hak_figures figures;
+    hak_figures_read(&figures, 100); // exit may have been called in the middle of a call of ours
+    report(is_file ? hak_figures_json : hak_figures_text, &figures, is_file ? file : NULL);
 }

@@ -77,17 +77,12 @@ static void print_stats(void)
     hak_figures_print();
 }
 
-// Free blocks of a class that lie ready in caches are what the C library calls fast, all that is free beside them the rest.
-static size_t free_blocks(const struct hak_class_figures *of_class)
-{
-    return of_class->cached_blocks + of_class->slab_free_blocks;
-}
-
 static void print_classes(const struct hak_figures *figures, FILE *stream)
 {
     fprintf(stream, "<sizes>\n");
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        const size_t count = free_blocks(&figures->classes[size_class]);
+        const struct hak_class_figures *of_class = &figures->classes[size_class];
+        const size_t count = of_class->cached_blocks + of_class->slab_free_blocks;
         const unsigned bytes = hak_classes[size_class].bytes;
         const unsigned below = size_class > 0 ? hak_classes[size_class - 1].bytes : 0;
         if (count > 0) {
@@ -122,7 +117,8 @@ static void print_element(FILE *stream, const char *name, const char *type, size
     fprintf(stream, "<%s type=\"%s\" size=\"%zu\"/>\n", name, type, bytes);
 }
 
-// What the C library's document has for its heap and once more for all of them: we have one.
+// What the C library's document has for its heap and once more for all of them: we have one. Free blocks that lie ready in caches
+// are what it calls fast, and all that is free beside them the rest.
 static void print_totals(const struct hak_figures *figures, bool is_all, FILE *stream)
 {
     const struct hak_stats *totals = &figures->totals;

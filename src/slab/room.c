@@ -58,9 +58,10 @@ bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
     if (HAK_UNLIKELY(bytes > hak_room.credit_bytes)) {
         return room_look_locked(bytes);
     }
+    // Requests that the kernel then refuses, again and again, would use up the credit of a group without limit.
     if (hak_room.credit_bytes < HAK_ROOM_UNLIMITED / 2) {
         hak_room.credit_bytes -= bytes;
-    } // or else what the kernel then refuses, again and again, would use it up
+    }
     return true;
 }
 

@@ -59,13 +59,10 @@ static void print(const struct hak_failure *failure)
     if (failure->limit != HAK_LIMIT_UNKNOWN) {
         length += hak_format(line + length,
                              most - length,
-                             ": %s is %z",
+                             ": %s is %z, %z in use",
                              limit_names[failure->limit],
-                             (size_t)failure->limit_value);
-    }
-    if (failure->limit_use != 0) {
-        length +=
-            hak_format(line + length, most - length, ", %z in use", (size_t)failure->limit_use);
+                             (size_t)failure->limit_value,
+                             (size_t)failure->limit_use);
     }
     line[length++] = '\n';
     hak_os_print(line, length);

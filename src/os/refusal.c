@@ -93,16 +93,12 @@ static bool is_beyond(struct hak_cause *cause, enum hak_limit limit, uint64_t us
 }
 
 // The size of the process stands in a short file, and its limits need none: /proc/self/status and /proc/self/limits take
-// the kernel some 15 us each, and a program may ask again and again (Documentation/filesystems/proc.rst). What alone
-// exceeds a limit does so whatever is in use.
+// the kernel some 15 us each, and a program may ask again and again (Documentation/filesystems/proc.rst).
 static bool explain_by_limits(size_t bytes, struct hak_cause *cause)
 {
     char text[TEXT_BYTES];
     const size_t addresses = hak_os_address_limit();
     uint64_t used = 0;
-    if (bytes > addresses) {
-        return is_beyond(cause, HAK_LIMIT_AS, 0, addresses);
-    }
     if (addresses != SIZE_MAX) {
         hak_os_read_file("/proc/self/statm", text, sizeof text);
         number_behind(text, "", hak_os_page_bytes(), &used);

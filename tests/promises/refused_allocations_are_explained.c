@@ -65,10 +65,10 @@ static void limits_of_the_process(void)
     limit(RLIMIT_AS, HT_GIB);
     trace_begin();
     void *block = malloc(2 * HT_GIB);
-    expect(block, "malloc beyond RLIMIT_AS", "RLIMIT_AS is 1073741824");
+    expect(block, "malloc beyond RLIMIT_AS", "RLIMIT_AS is 1073741824, ");
     trace_begin();
     block = realloc(ht_hide(malloc(100)), 2 * HT_GIB);
-    expect(block, "realloc beyond RLIMIT_AS", "RLIMIT_AS is 1073741824");
+    expect(block, "realloc beyond RLIMIT_AS", "RLIMIT_AS is 1073741824, ");
     limit(RLIMIT_AS, 0);
     limit(RLIMIT_DATA, HT_GIB);
     trace_begin();

@@ -40,12 +40,12 @@ static void what_the_kernel_refuses_has_its_cause(void)
     static const struct hak_fake_file files[] = {
         {"/proc/self/statm", "4750 1000 500 10 0 2000 0\n"}, {NULL, NULL}};
     hak_fake.refuse_asks = true;
-    hak_fake.address_limit = 110000000;
+    hak_fake.address_limit = 20000000;
     hak_fake.files = files;
     expect(hak_malloc(HAK_MIB(100)), 4, HAK_FAILURE_MAP_FAIL, HAK_MIB(100));
     UNIT_EQUAL(latest()->error, ENOMEM);
     UNIT_EQUAL(latest()->limit, HAK_LIMIT_AS);
-    UNIT_EQUAL(latest()->limit_value, 110000000);
+    UNIT_EQUAL(latest()->limit_value, 20000000);
     UNIT_EQUAL(latest()->limit_use, 19000 * 1024);
     UNIT_CHECK(latest()->asked_bytes >= HAK_MIB(100));
     expect(hak_aligned_alloc(4096, HAK_MIB(9)), 5, HAK_FAILURE_MAP_FAIL, HAK_MIB(9));

@@ -54,10 +54,11 @@ static void a_limit_is_found_with_one_short_file(void)
     const size_t before = hak_fake.file_reads;
     expect(files, (struct hak_refusal){ENOMEM, 500000}, HAK_LIMIT_AS, 1500000, 1024000);
     UNIT_EQUAL(hak_fake.file_reads - before, 1);
-    expect(NULL, (struct hak_refusal){ENOMEM, 1500001}, HAK_LIMIT_AS, 1500000, 0);
+    expect(files, (struct hak_refusal){ENOMEM, 1500001}, HAK_LIMIT_AS, 1500000, 1024000);
+    UNIT_EQUAL(hak_fake.file_reads - before, 2);
     hak_fake.address_limit = SIZE_MAX;
     expect(files, (struct hak_refusal){ENOMEM, HAK_GIB(64)}, HAK_LIMIT_OVERCOMMIT, HAK_GIB(3), 0);
-    UNIT_EQUAL(hak_fake.file_reads - before, 2);
+    UNIT_EQUAL(hak_fake.file_reads - before, 3);
 }
 
 static void what_no_limit_allows_is_final(void)

@@ -14,6 +14,7 @@
 #     // native only           makes no sense under an emulator
 #     // tags only             makes no sense in a build without memory tags
 #     // static too            also to be linked with nothing shared at all
+#     // with C++              a program in C that opens a library in C++: not where no C++ compiler is
 #     // faked system          linked with the layers as the unit tests are (fuzzers)
 #     // tsan                  a stress test that ThreadSanitizer can judge
 #     // not secure: why       a promise that mode secure does not keep
@@ -145,6 +146,12 @@ function(hak_test_sources folder result)
         "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c" "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp")
     if(NOT HAK_HAVE_CXX)
         list(FILTER sources EXCLUDE REGEX "\\.cpp$")
+        foreach(source IN LISTS sources)
+            hak_marker("${source}" "with C\\+\\+" with_cxx)
+            if(with_cxx)
+                list(REMOVE_ITEM sources "${source}")
+            endif()
+        endforeach()
     endif()
     set(${result} "${sources}" PARENT_SCOPE)
 endfunction()

@@ -196,7 +196,9 @@ struct hak_cache {
     size_t counted_bytes;   // lock: of them, those that count in the budget of all
     size_t tidied_at;       // lock: bytes of all slabs when it was last tidied, or fewest since
     size_t returned_bytes;  // lock: that magazines gave their slabs since the last sweep, net
+    size_t scattered_bytes; // lock: that came back to slabs that go on, net
     unsigned magazine_hand; // lock: the class to look at next when one has to shrink
+    unsigned sweep_hand;    // lock: and to give pages back from next (sweep_cache.h)
     // lock: blocks allocated and freed without a magazine, of all classes and of each (seldom.h).
     uint32_t seldom_calls;
     uint8_t seldom_of_class[HAK_SMALL_CLASSES];

@@ -5,7 +5,8 @@
 #include "cache/inbox.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
-#include "cache/sweep.h"
+#include "cache/sweep_cache.h"
+#include "cache/sweeper.h"
 #include "cache/thread.h"
 #include "slab/misuse.h"
 #include "slab/states.h"
@@ -45,6 +46,9 @@ void hak_direct_put(struct hak_cache *cache, void *block)
         }
     } else {
         has_ended = hak_cache_put(owner, slab, block);
+    }
+    if (owner->is_direct) {
+        hak_sweep_if_due_locked(owner);
     }
     hak_lock_drop(&owner->lock);
     if (held.state != NULL) {

@@ -9,7 +9,8 @@
 #include "cache/inbox.h"
 #include "cache/site.h"
 #include "cache/slabs.h"
-#include "cache/sweep.h"
+#include "cache/sweep_cache.h"
+#include "cache/sweeper.h"
 #include "meta/pool.h"
 #include "slab/put.h"
 
@@ -216,6 +217,7 @@ void hak_hardened_leave_late(struct hak_hardened *hardened)
 {
     const bool has_ended = oldest_leave(hardened, false);
     hak_hardened_leave(hardened->cache);
+    hak_sweep_if_due(hardened->cache);
     if (has_ended) {
         hak_sweep_wanted(0);
     }

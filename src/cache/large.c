@@ -11,6 +11,7 @@
 #include "cache/sampler.h"
 #include "cache/site.h"
 #include "cache/sweep.h"
+#include "cache/sweeper.h"
 #include "cache/watch.h"
 #include "os/os.h"
 #include "os/refusal.h"

@@ -13,7 +13,7 @@
 
 #include "cache/cache.h"
 #include "cache/failure.h"
-#include "cache/sweep.h"
+#include "cache/sweeper.h"
 #include "cache/watch.h"
 #include "slab/arena.h"
 

@@ -7,7 +7,6 @@
 #include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/sampler.h"
-#include "cache/sweep.h"
 #include "cache/thread.h"
 #include "cache/watch.h"
 

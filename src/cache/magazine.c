@@ -150,6 +150,15 @@ static void magazine_empty(struct hak_cache *cache, unsigned index) HAK_REQUIRES
     hak_store_relaxed(&cache->top[index], magazine->base + 1);
 }
 
+void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+{
+    const unsigned index = hak_sampler_magazine(cache, size_class);
+    if (cache->magazines[index].slots > least_slots(index)) {
+        magazine_empty(cache, index);
+        magazine_resize(cache, index, least_slots(index));
+    }
+}
+
 // The budget is spent: back to its first size with a grown magazine that was not in use since the
 // hand last came by. False when all are.
 static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)

@@ -7,6 +7,10 @@
 
 #include "cache/slabs.h"
 
+// Put back what the class's magazine holds, and give it its first size.
+HAK_INTERNAL void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock);
+
 // Fill the empty magazine of a class and take one block from it. NULL without memory.
 HAK_INTERNAL void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);

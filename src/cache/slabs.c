@@ -4,7 +4,6 @@
 #include "base/timing.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
-#include "cache/sweep.h"
 #include "cache/watch.h"
 #include "slab/put.h"
 
@@ -100,6 +99,18 @@ void hak_cache_end_slab(struct hak_cache *cache, struct hak_slab *slab)
     hak_slab_end(slab); // from here on somebody else's
 }
 
+static void lower(size_t *bytes, size_t less)
+{
+    *bytes -= less < *bytes ? less : *bytes;
+}
+
+static void note_taken(struct hak_cache *cache, unsigned size_class, unsigned count)
+{
+    const size_t bytes = count * (size_t)hak_classes[size_class].bytes;
+    lower(&cache->returned_bytes, bytes);
+    lower(&cache->scattered_bytes, bytes);
+}
+
 _Atomic(bool) hak_cache_ends_nothing;
 
 // All its blocks have come back. At once, and also the last one: the magazine is what absorbs a swing, and the
@@ -118,6 +129,7 @@ static bool slab_retire(struct hak_cache *cache, struct hak_slab *slab)
     }
     hak_list_remove(&slab->link);
     hak_cache_note_spare(cache, slab->size_class);
+    lower(&cache->scattered_bytes, slab->units * HAK_UNIT_BYTES);
     hak_cache_end_slab(cache, slab);
     return true;
 }
@@ -135,6 +147,7 @@ bool hak_cache_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
 {
     const bool was_full = !hak_slab_has_blocks(slab);
     hak_slab_put(slab, block);
+    cache->scattered_bytes += hak_classes[slab->size_class].bytes;
     return slab_settle(cache, slab, was_full);
 }
 
@@ -145,6 +158,7 @@ unsigned hak_cache_put_row(struct hak_cache *cache,
 {
     const bool was_full = !hak_slab_has_blocks(slab);
     const unsigned done = hak_slab_put_row(slab, places, count);
+    cache->scattered_bytes += done * (size_t)hak_classes[slab->size_class].bytes;
     slab_settle(cache, slab, was_full);
     return done;
 }
@@ -206,12 +220,6 @@ static struct hak_slab *slab_add(struct hak_cache *cache, struct hak_slab *slab)
         hak_list_push(hak_cache_slabs(cache, slab->size_class), &slab->link);
     }
     return slab;
-}
-
-static void note_taken(struct hak_cache *cache, unsigned size_class, unsigned count)
-{
-    const size_t bytes = count * (size_t)hak_classes[size_class].bytes;
-    cache->returned_bytes -= bytes < cache->returned_bytes ? bytes : cache->returned_bytes;
 }
 
 unsigned hak_cache_take_many(struct hak_cache *cache,

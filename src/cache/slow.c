@@ -16,6 +16,8 @@
 #include "cache/site.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
+#include "cache/sweep_cache.h"
+#include "cache/sweeper.h"
 #include "cache/thread.h"
 #include "cache/watch.h"
 #include "os/refusal.h"
@@ -204,6 +206,7 @@ static void free_own(struct hak_cache *cache, unsigned size_class, void *block)
     const size_t returned = cache->returned_bytes; // may be all that is left of pages nobody uses
     const bool is_much =
         returned / HAK_UNIT_BYTES != before / HAK_UNIT_BYTES; // since the last time
+    hak_sweep_if_due_locked(cache);
     hak_lock_drop(&cache->lock);
     hak_timing_end_for(HAK_TIMING_spill, begin, hak_cache_group(cache));
     if (is_much) {

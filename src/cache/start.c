@@ -13,10 +13,11 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
-#include "cache/sweep.h"
+#include "cache/sweeper.h"
 #include "cache/thread.h"
 #include "os/os.h"
 #include "slab/arena.h"
+#include "slab/defaults.h"
 
 static _Atomic(bool) is_started;
 
@@ -32,14 +33,12 @@ static bool start_tables(void)
         !hak_load_relaxed(&is_started) && (hak_map.window != NULL || hak_map_start());
     if (is_first) {
         hak_arena_start();
-        hak_sweep_start();
         hak_store_release(&is_started, true); // pairs with: start_tables
     }
     hak_lock_drop(&hak_registry.lock);
     if (is_first) {
         hak_thread_start();
         hak_fork_start();
-        hak_sweep_wanted(0); // in case it is to stay
     }
     return hak_load_relaxed(&is_started);
 }
@@ -104,6 +103,8 @@ void hak_stop_process(void)
 
 void hak_start_process(void)
 {
+    hak_os_start();
+    hak_defaults_fit();
     hak_thread_start(); // the program may take all keys before it allocates
     hak_fork_start();
     hak_harden_start();

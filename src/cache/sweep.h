@@ -1,55 +1,50 @@
-// sweep.h -- memory that waits goes back, also when its thread sleeps.
+// sweep.h -- passes over the caches: memory that waits goes back, also when its thread sleeps.
 //
 // Layer     cache
 // Threads   any; one lock, rank "sweep", the first of all.
 //
-// The sweeper is a thread of our own (os/thread.c) that lives only while something waits:
-// it starts when a free makes enough memory idle and ends when that has gone back.
-// It takes a pass over the caches that it watches (watch.h) every HAK_TICK_MS: large blocks kept for longer
-// than the decay time, magazines and slabs that nobody used meanwhile, parcels that
-// wait for a sleeping owner, free units.
+// A pass goes over the caches that are watched (watch.h): large blocks kept for longer than the decay time, magazines and
+// slabs that nobody used meanwhile, parcels that wait for a sleeping owner. sweeper.h has who takes it when.
 #ifndef HAK_CACHE_SWEEP_H
 #define HAK_CACHE_SWEEP_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/atomic.h"
 #include "base/compiler.h"
 
 #define HAK_TICK_MS 100
 
-// 1: the sweeper's thread exists.
-HAK_INTERNAL extern _Atomic(uint32_t) hak_sweep_runs;
-
-// Something was freed that may have to go back: start the sweeper if it is worth it.
-// `kept_bytes`: a block that the caller's cache has just kept.
-HAK_INTERNAL void hak_sweep_wanted(size_t kept_bytes);
-
-// Call `work` in each tick from now on, with no lock held. `has_to_stay`: the sweeper then lives as long as the process, or
-// until option purger is off. When options are known, by two at most.
-HAK_INTERNAL void hak_sweep_call(void (*work)(void), bool has_to_stay);
-// Not any more: from the sweeper's thread, which may then end.
-HAK_INTERNAL void hak_sweep_call_no_more(void (*work)(void));
-// And this, with no lock held, when the heap was not allowed to grow (hak_pressure_allows), before all is given back.
-HAK_INTERNAL void hak_sweep_call_in_need(void (*work)(void));
-
-// What does not wait for the decay time any more; each includes those before it, which are less likely to be used
-// again soon.
-enum hak_hurry {
-    HAK_HURRY_NONE,
-    HAK_HURRY_FREE, // pages of free units: they wait for a tick
-    HAK_HURRY_KEPT, // and large blocks that caches keep
-    HAK_HURRY_IDLE, // and what caches and classes hold that were not used for a tick
+// What of a pass is taken together.
+struct hak_sweep_share {
+    unsigned caches; // that are visited
+    unsigned lots;   // of slabs whose pages are given back, some 100 us each
 };
-HAK_INTERNAL void hak_sweep_hurry(enum hak_hurry hurry);
+
+// What it found.
+struct hak_sweep_found {
+    size_t kept_bytes;     // in large blocks that stay, more or less
+    size_t returned_bytes; // that slabs got back since the last pass
+    bool has_more;         // of the pass is left
+};
+
+// So many ticks have passed (0: it is the same): take a share of a pass. `tries_again`: also pages that the kernel has not
+// taken before. One thread at a time.
+HAK_INTERNAL struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
+                                                   bool tries_again,
+                                                   struct hak_sweep_share share);
+
+// Does a large block wait in any cache, or is one to be broken up?
+HAK_INTERNAL bool hak_sweep_is_any_kept(void);
+
+// Call `work`, with no lock held, when the heap was not allowed to grow (hak_pressure_allows), before all is given back.
+HAK_INTERNAL void hak_sweep_call_in_need(void (*work)(void));
 
 // Give back, now, everything that can be given back. Returns the bytes that left this process.
 HAK_INTERNAL size_t hak_sweep_everything(void);
 
-// Once, with the first call of the process.
-HAK_INTERNAL void hak_sweep_start(void);
 // Around fork.
 HAK_INTERNAL void hak_sweep_lock(void);
 HAK_INTERNAL bool hak_sweep_lock_within(unsigned ms);

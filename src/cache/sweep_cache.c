@@ -10,12 +10,14 @@
 #include "cache/seldom.h"
 #include "cache/slabs.h"
 #include "cache/steal.h"
+#include "cache/sweeper.h"
+#include "slab/arena.h"
 #include "slab/huge_pages.h"
 #include "slab/ranges.h"
 
 // Slabs whose pages are given back before the cache's owner, who may be waiting, gets its turn:
 // some 100 µs of system calls. Or more when these would not be enough for one, at a page each.
-enum { SLABS_AT_A_TIME = 8, SLABS_MOST = HAK_UNIT_BYTES / 4096, SLABS_LOOKED_AT = 64 };
+enum { SLABS_AT_A_TIME = 8, SLABS_MOST = HAK_UNIT_BYTES / 4096, SLABS_LOOKED_AT = 32 };
 
 static bool is_load(unsigned size_class, unsigned slabs, const struct hak_ranges *ranges)
 {
@@ -51,9 +53,16 @@ static void note_purged_locked(struct hak_cache *cache, const struct lot *lot, u
     }
 }
 
-// Give back pages inside some of the class's slabs, and put these to those that were swept. False when
-// there are no more to do.
-static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
+// Has half of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
+static bool is_worth_it(const struct hak_slab *slab)
+{
+    const unsigned blocks = hak_classes[slab->size_class].blocks;
+    return slab->free_blocks - slab->purged_blocks >= (blocks - slab->purged_blocks) / 2;
+}
+
+// Give back pages inside some of the class's slabs, of those that are worth it or of all, and put these to those that were
+// swept. False when there are no more to do.
+static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class, bool all)
     HAK_REQUIRES(&cache->lock)
 {
     struct hak_list *slabs = hak_cache_slabs(cache, size_class);
@@ -70,7 +79,9 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class)
             hak_cache_end_slab(cache, slab); // a hardened one, which stayed as the only one
             continue;
         }
-        hak_slab_purge(slab, &ranges);
+        if (all || is_worth_it(slab)) {
+            hak_slab_purge(slab, &ranges);
+        }
         slab->is_swept = true;
         hak_list_append(swept, &slab->link);
         lot.slabs[lot.count] = slab;
@@ -100,25 +111,27 @@ static void try_again_locked(struct hak_cache *cache, unsigned size_class)
 }
 
 // The class is not in use here: let its slabs go, and pages inside them.
-static void sweep_class_locked(struct hak_cache *cache, unsigned size_class, bool tries_again)
-    HAK_REQUIRES(&cache->lock)
+static void sweep_class_locked(struct hak_cache *cache,
+                               unsigned size_class,
+                               struct hak_sweep_how *how) HAK_REQUIRES(&cache->lock)
 {
     if (hak_free_policy() == HAK_FREE_KEEP) {
         return;
     }
-    if (tries_again && cache->magazines[size_class].keeps_pages) {
+    if (how->tries_again && cache->magazines[size_class].keeps_pages) {
         try_again_locked(cache, size_class);
     }
-    while (!hak_list_is_empty(hak_cache_slabs(cache, size_class)) &&
-           sweep_slabs_locked(cache, size_class)) {
-        hak_lock_pass(&cache->lock);
+    while (how->lots > 0 && !hak_list_is_empty(hak_cache_slabs(cache, size_class))) {
+        how->lots--;
+        if (sweep_slabs_locked(cache, size_class, true)) {
+            hak_lock_pass(&cache->lock);
+        }
     }
 }
 
 // Give back what the cache's classes hold that are not in use. True when the kernel has not taken all of it.
-static bool sweep_classes_locked(struct hak_cache *cache,
-                                 bool sleeps,
-                                 const struct hak_sweep_how *how) HAK_REQUIRES(&cache->lock)
+static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct hak_sweep_how *how)
+    HAK_REQUIRES(&cache->lock)
 {
     bool keeps_pages = false;
     unsigned size_class = 0;
@@ -126,13 +139,52 @@ static bool sweep_classes_locked(struct hak_cache *cache,
            HAK_SMALL_CLASSES) {
         const struct hak_magazine *magazine = &cache->magazines[size_class];
         if (sleeps || magazine->idle_ticks >= how->idle_looks) {
-            sweep_class_locked(cache, size_class, how->tries_again);
+            sweep_class_locked(cache, size_class, how);
         }
         keeps_pages |= magazine->keeps_pages;
         hak_cache_count_spare(cache, size_class);
         size_class++;
     }
     return keeps_pages;
+}
+
+// A cache whose slabs have so much more than when they were looked at last.
+enum { PART_OF_HEAP = 128 };
+#define SCATTERED_LEAST HAK_MIB(1)
+
+static bool is_due(const struct hak_cache *cache)
+{
+    const size_t part = hak_arena_used_bytes() / PART_OF_HEAP;
+    return cache->scattered_bytes > (part > SCATTERED_LEAST ? part : SCATTERED_LEAST) &&
+           hak_free_policy() != HAK_FREE_KEEP && !hak_sweeper_is_there();
+}
+
+static void sweep_some_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    for (unsigned i = 0; i < HAK_SMALL_CLASSES; i++) {
+        const unsigned size_class = cache->sweep_hand;
+        const bool is_listed = (cache->listed[size_class / 64] >> (size_class % 64) & 1) != 0;
+        if (is_listed && !hak_list_is_empty(hak_cache_slabs(cache, size_class))) {
+            hak_magazine_shrink(cache, size_class); // each block in it keeps a page
+            sweep_slabs_locked(cache, size_class, false);
+            return;
+        }
+        cache->sweep_hand = (size_class + 1) % HAK_SMALL_CLASSES;
+    }
+}
+
+void hak_sweep_if_due(struct hak_cache *cache)
+{
+    hak_lock_take(&cache->lock);
+    hak_sweep_if_due_locked(cache);
+    hak_lock_drop(&cache->lock);
+}
+
+void hak_sweep_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    if (HAK_UNLIKELY(is_due(cache))) {
+        sweep_some_locked(cache);
+    }
 }
 
 // What a pass over all leaves: one block in a magazine, and slabs that were swept.
@@ -172,7 +224,7 @@ static bool is_at_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 
 bool hak_sweep_cache(struct hak_cache *self,
                      struct hak_cache *cache,
-                     const struct hak_sweep_how *how,
+                     struct hak_sweep_how *how,
                      struct hak_sweep_found *found) HAK_REQUIRES(&self->lock, &cache->lock)
 {
     const bool all = how->all;
@@ -194,7 +246,9 @@ bool hak_sweep_cache(struct hak_cache *self,
             found->kept_bytes++; // to be looked at again
             return false;
         }
-        while (hak_load_relaxed(&cache->is_whole) && !hak_loot_break_up(cache, HAK_LOOT_SOME)) {
+        while (how->lots > 0 && hak_load_relaxed(&cache->is_whole) &&
+               !hak_loot_break_up(cache, HAK_LOOT_SOME)) {
+            how->lots--;
             hak_lock_pass(&cache->lock); // it may have a thread again then
         }
     }

@@ -6,6 +6,7 @@
 #define HAK_CACHE_SWEEP_CACHE_H
 
 #include "cache/cache.h"
+#include "cache/sweep.h"
 
 // What a pass over the caches gives back.
 struct hak_sweep_how {
@@ -14,21 +15,21 @@ struct hak_sweep_how {
     uint64_t
         idle_looks; // looks without an event after which a cache, or a class of it, is not in use
     uint64_t kept_ticks; // how long a cache may keep a large block
-};
-
-// What it found, of all caches together.
-struct hak_sweep_found {
-    size_t kept_bytes;     // in large blocks that stay, more or less
-    size_t returned_bytes; // that slabs got back since the last pass
+    unsigned lots;       // that may still be given back: the rest is for the next pass
 };
 
 // One cache's share of a pass. `self`: a cache of the caller's, for blocks on their way to other owners. True when the
 // cache is not in use, and there is nothing left to give.
 HAK_INTERNAL bool hak_sweep_cache(struct hak_cache *self,
                                   struct hak_cache *cache,
-                                  const struct hak_sweep_how *how,
+                                  struct hak_sweep_how *how,
                                   struct hak_sweep_found *found)
     HAK_REQUIRES(&self->lock, &cache->lock);
+
+// Where nobody else does: give back pages inside some slabs, some 10 us, if many of their blocks have come back. Its thread,
+// or anyone if it has no magazines.
+HAK_INTERNAL void hak_sweep_if_due(struct hak_cache *cache);
+HAK_INTERNAL void hak_sweep_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 
 // Has a pass over all nothing to take from it? Who is refused again and again would else pass over it each time.
 HAK_INTERNAL bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);

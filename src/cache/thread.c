@@ -19,6 +19,7 @@
 #include "cache/start.h"
 #include "cache/steal.h"
 #include "cache/sweep.h"
+#include "cache/sweeper.h"
 #include "cache/watch.h"
 #include "meta/pool.h"
 #include "slab/arena.h"
@@ -168,8 +169,7 @@ static void registry_bury_locked(struct hak_cache *cache) HAK_REQUIRES(&hak_regi
 static struct hak_cache *registry_surplus_locked(enum hak_cache_role role)
     HAK_REQUIRES(&hak_registry.lock)
 {
-    static unsigned processors; // registry lock
-    processors = processors != 0 ? processors : hak_os_processors();
+    const unsigned processors = hak_os_processors();
     const struct hak_list *dead = &hak_registry.dead[role];
     unsigned whole = 0;
     for (struct hak_list *link = dead->next; link != dead; link = link->next) {
@@ -203,7 +203,7 @@ void hak_cache_end(struct hak_cache *cache)
     hak_watch_note(cache);
     hak_lock_take(&hak_registry.lock);
     registry_bury_locked(cache);
-    const bool has_sweeper = hak_load_relaxed(&hak_options.purger) != 0;
+    const bool has_sweeper = hak_sweeper_is_there();
     struct hak_cache *surplus = has_sweeper ? registry_surplus_locked(cache->role) : cache;
     hak_lock_drop(&hak_registry.lock);
     if (surplus != NULL) {
@@ -241,6 +241,7 @@ static void thread_end(void *value)
     }
     cache->frees_apart = cache->is_direct;
     hak_cache_end(cache);
+    hak_sweeper_thread_left();
 }
 
 struct hak_cache *hak_cache_for_thread(const void *block)
@@ -262,9 +263,15 @@ struct hak_cache *hak_cache_for_thread(const void *block)
             hak_prewarm_cache(cache);
             hak_lock_drop(&cache->lock);
         }
+        hak_sweeper_thread_came(block == NULL);
         hak_sweep_wanted(0);
     }
     return cache;
+}
+
+void hak_thread_without_cache(void)
+{
+    become(&hak_cache_late);
 }
 
 // All locks but the sweep's in the order of their ranks: the one behind `lock`, or the first. NULL after
@@ -388,6 +395,7 @@ void hak_world_unlock(void)
 static void fork_in_child(void)
 {
     world_drop(true);
+    hak_sweeper_start_if_hooked();
 }
 
 void hak_thread_start(void)

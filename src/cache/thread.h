@@ -49,4 +49,7 @@ HAK_INTERNAL void hak_thread_start(void);
 // comes first. Later calls do nothing.
 HAK_INTERNAL void hak_fork_start(void);
 
+// The calling thread never gets a cache of its own: the sweeper's.
+HAK_INTERNAL void hak_thread_without_cache(void);
+
 #endif

@@ -6,7 +6,7 @@
 #include "cache/large.h"
 #include "cache/sampler.h"
 #include "cache/seldom.h"
-#include "cache/sweep.h"
+#include "cache/sweeper.h"
 #include "os/os.h"
 
 struct hak_watch hak_watch;
@@ -55,20 +55,27 @@ void hak_watch_keep(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock)
     hak_watch.watched = cache;
 }
 
-struct hak_cache *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock)
+static void keep_all(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock)
 {
-    struct hak_cache *cache = hak_swap_acquire(&hak_watch.noted, NULL); // pairs with: hak_watch_add
     while (cache != NULL) {
         struct hak_cache *next = cache->watch_next;
         hak_watch_keep(cache);
         cache = next;
     }
+}
+
+struct hak_cache *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock)
+{
+    keep_all(hak_watch.rest);
+    hak_watch.rest = NULL;
+    keep_all(hak_swap_acquire(&hak_watch.noted, NULL)); // pairs with: hak_watch_add
     return hak_watch.watched;
 }
 
 void hak_watch_none_locked(void) HAK_REQUIRES(&hak_watch.lock)
 {
     hak_watch.watched = NULL;
+    hak_watch.rest = NULL;
     hak_store_relaxed(&hak_watch.noted, NULL);
     hak_store_relaxed(&hak_watch.count, 0);
 }

@@ -8,7 +8,7 @@
 #include "cache/large.h"
 #include "cache/pools.h"
 #include "cache/start.h"
-#include "cache/sweep.h"
+#include "cache/sweeper.h"
 #include "front/alloc.h"
 #include "hakmem/hakmem.h"
 

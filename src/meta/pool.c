@@ -45,7 +45,7 @@ static void pool_shelve_rest(struct hak_pool *pool)
 
 static bool pool_grow(struct hak_pool *pool, size_t bytes)
 {
-    size_t chunk = pool_chunk_bytes(pool->mapped_bytes);
+    size_t chunk = pool_chunk_bytes(hak_load_relaxed(&pool->mapped_bytes));
     chunk = chunk < bytes ? bytes : chunk;
     char *start = hak_os_map_guarded(chunk);
     if (start == NULL && chunk > bytes) {
@@ -58,7 +58,7 @@ static bool pool_grow(struct hak_pool *pool, size_t bytes)
     pool_shelve_rest(pool);
     pool->fresh = start;
     pool->fresh_bytes = chunk;
-    pool->mapped_bytes += chunk;
+    hak_count(&pool->mapped_bytes, chunk);
     if (pool->chunk_count < sizeof pool->chunks / sizeof pool->chunks[0]) {
         pool->chunks[pool->chunk_count] = (struct hak_pool_chunk){start, chunk};
     }

@@ -23,10 +23,10 @@ struct hak_pool_chunk {
 
 struct hak_pool {
     struct hak_lock lock;
-    char *fresh;                 // never handed out yet
-    size_t fresh_bytes;          // that many of them
-    size_t mapped_bytes;         // all chunks ever mapped
-    struct pool_item *items[26]; // free items of 2^index bytes
+    char *fresh;                  // never handed out yet
+    size_t fresh_bytes;           // that many of them
+    _Atomic(size_t) mapped_bytes; // all chunks ever mapped; others read it
+    struct pool_item *items[26];  // free items of 2^index bytes
     // For whoever asks what a page is. A gigabyte of descriptors, of which only what is used is
     // resident.
     uint32_t chunk_count; // of all; those beyond the room for them are not listed

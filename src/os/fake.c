@@ -338,27 +338,9 @@ size_t hak_os_free_swap_bytes(void)
     return hak_fake.free_swap_bytes;
 }
 
-unsigned hak_os_processors(void)
-{
-    return hak_fake.processors;
-}
-
 size_t hak_os_resident_bytes(void)
 {
     return hak_fake.resident_bytes;
-}
-
-void hak_os_usage(uint64_t *processor_ns, uint64_t *faults)
-{
-    *processor_ns = hak_fake.processor_ns;
-    *faults = 0;
-}
-
-bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults)
-{
-    (void)thread;
-    hak_os_usage(processor_ns, faults);
-    return true;
 }
 
 enum hak_huge_pages hak_os_huge_pages(void)
@@ -371,21 +353,6 @@ void hak_os_want_huge(void *start, size_t bytes, bool wanted)
     (void)start;
     (void)bytes;
     hak_add_relaxed(wanted ? &hak_fake.huge_asks : &hak_fake.huge_refusals, 1);
-}
-
-uint64_t hak_os_now_ns(void)
-{
-    return hak_load_relaxed(&hak_fake.now_ns);
-}
-
-uint64_t hak_os_thread_ns(void)
-{
-    return hak_add_relaxed(&hak_fake.thread_ns, hak_fake.touch_ns);
-}
-
-uint64_t hak_os_date_ns(void)
-{
-    return hak_load_relaxed(&hak_fake.now_ns);
 }
 
 size_t hak_os_address_limit(void)
@@ -403,19 +370,15 @@ uint64_t hak_os_random(void)
     return hak_fake.random;
 }
 
+bool hak_os_has_content(const void *word)
+{
+    (void)word;
+    return hak_fake.resident_bytes != 0;
+}
+
 bool hak_os_can_read(const void *address)
 {
     return address != NULL;
-}
-
-int hak_os_process_id(void)
-{
-    return hak_fake.process_id;
-}
-
-int hak_os_thread_id(void)
-{
-    return hak_fake.process_id;
 }
 
 // Time passes at once; whoever really waits for another thread looks again soon.
@@ -464,6 +427,11 @@ bool hak_os_start_thread(void (*work)(void))
     }
     hak_fake.work = work;
     return true;
+}
+
+void hak_os_join_thread(void)
+{
+    hak_fake.work = NULL;
 }
 
 void hak_os_print(const char *text, size_t length)

@@ -42,11 +42,11 @@ struct hak_fake {
     bool refuse_guard;
     bool refuse_remap; // in place; moving works
     bool refuse_barrier;
+    bool is_alone; // the process has one thread
     bool refuse_thread;
     uint64_t processor_ns;
     _Atomic(uint64_t) now_ns;
-    _Atomic(uint64_t) thread_ns;
-    uint64_t touch_ns; // more of it at each look
+    uint64_t touch_ns; // more of that at each look
     uint64_t random;
     int process_id;
     size_t page_bytes;

@@ -294,31 +294,6 @@ bool hak_os_can_read(const void *address)
     return hak_syscall(SYS_rt_sigprocmask, -1, (long)address, 0, 8, 0, 0) == -EINVAL;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec now = {0, 0};
-    if (hak_syscall(SYS_clock_gettime, clock, (long)&now, 0, 0, 0, 0) != 0) {
-        return 0; // of a thread that has ended, or in a sandbox
-    }
-    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
-// Not by the C library: our helper thread has no place for its errno.
-uint64_t hak_os_now_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
-uint64_t hak_os_thread_ns(void)
-{
-    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
-uint64_t hak_os_date_ns(void)
-{
-    return clock_ns(CLOCK_REALTIME);
-}
-
 // The number behind `spaces` spaces; 0 when there are not so many.
 static uint64_t number_in_line(const char *text, unsigned spaces)
 {
@@ -333,16 +308,14 @@ static uint64_t number_in_line(const char *text, unsigned spaces)
     return number;
 }
 
-// The kernel has a clock for each thread, whose number is made of the thread's: inverted, above three bits that
-// say that it is a thread's and counts what the scheduler counted. Faults it tells in a line of text only,
-// as the eighth figure behind the thread's name, which is in brackets and may have spaces.
+// The kernel tells a thread's faults in a line of text only, as the eighth figure behind the thread's name, which is in
+// brackets and may have spaces.
 bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults)
 {
-    enum { OF_A_THREAD = 4, BY_THE_SCHEDULER = 2, FAULTS = 8 };
+    enum { FAULTS = 8 };
     char path[64];
     char text[512];
-    const clockid_t clock = (clockid_t)(~(unsigned)thread << 3) | OF_A_THREAD | BY_THE_SCHEDULER;
-    *processor_ns = clock_ns(clock);
+    *processor_ns = hak_os_processor_ns(thread);
     hak_format(path, sizeof path, "/proc/self/task/%z/stat", (size_t)thread);
     hak_os_read_file(path, text, sizeof text);
     const char *behind_name = strrchr(text, ')');
@@ -359,11 +332,6 @@ uint64_t hak_os_random(void)
             hak_os_now_ns() ^ (uint64_t)(uintptr_t)&value; // early boot: clock and stack address
     }
     return value;
-}
-
-int hak_os_thread_id(void)
-{
-    return (int)hak_syscall(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
 int hak_os_process_id(void)
@@ -406,6 +374,13 @@ static void wake(_Atomic(uint32_t) *word, int most, uint32_t bits)
     }
 }
 
+// A requeue of nobody looks at the word first (futex(2), FUTEX_CMP_REQUEUE).
+bool hak_os_has_content(const void *word)
+{
+    const long how = FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG;
+    return hak_syscall(SYS_futex, (long)word, how, 0, 0, (long)word, 0) == -EAGAIN;
+}
+
 void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
 {
     wait_for(word, expected, ms, FUTEX_BITSET_MATCH_ANY);
@@ -426,15 +401,23 @@ void hak_os_wake_numbered(_Atomic(uint32_t) *word, uint32_t number)
     wake(word, INT_MAX, UINT32_C(1) << number % 32);
 }
 
-bool hak_os_barrier_all(void)
+// Written before the program's main.
+static bool has_barrier;
+
+// To register is cheap while there is one thread; later it takes the kernel some 10 ms, in which the process cannot end.
+void hak_os_start(void)
 {
     const long number = SYS_membarrier;
-    if (hak_syscall(number, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0) {
-        return true;
-    }
-    // The first call of a process has to announce itself.
-    return hak_syscall(number, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0 &&
-           hak_syscall(number, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0;
+    has_barrier =
+        hak_syscall(number, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0;
+    hak_os_find_clock();
+}
+
+bool hak_os_barrier_all(void)
+{
+    return hak_os_is_alone() ||
+           (has_barrier &&
+            hak_syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0);
 }
 
 static void raise_here(int signal)

@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 
+#include "base/atomic.h"
 #include "base/bits.h"
 #include "os/os.h"
 #include "os/syscall.h"
@@ -33,7 +34,7 @@ size_t hak_os_free_swap_bytes(void)
     return now.freeswap * now.mem_unit;
 }
 
-unsigned hak_os_processors(void)
+static unsigned processors_now(void)
 {
     uint64_t mask[128]; // the kernel refuses a shorter one than its own: 8,192 processors
     const long bytes = hak_syscall(SYS_sched_getaffinity, 0, sizeof mask, (long)mask, 0, 0, 0);
@@ -42,6 +43,18 @@ unsigned hak_os_processors(void)
         count += hak_count_bits(mask[i]);
     }
     return count > 0 ? count : 1;
+}
+
+// Asked once, before the program's main: it may forbid itself the call.
+unsigned hak_os_processors(void)
+{
+    static _Atomic(unsigned) known;
+    unsigned count = hak_load_relaxed(&known);
+    if (count == 0) {
+        count = processors_now();
+        hak_store_relaxed(&known, count);
+    }
+    return count;
 }
 
 static size_t limit_of(int resource)

@@ -7,7 +7,7 @@
 //           thread-local storage or stdio.
 // Fails     as each function says; never by abort.
 //
-// linux.c, machine.c, file.c and thread.c implement it; fake.c implements it for unit tests, with a clock that a
+// linux.c, clock.c, machine.c, file.c and thread.c implement it; fake.c implements it for unit tests, with a clock that a
 // test sets and memory that fails when told.
 #ifndef HAK_OS_OS_H
 #define HAK_OS_OS_H
@@ -29,6 +29,12 @@ struct hak_os_counts {
     _Atomic(uint64_t) refused; // of all these
 };
 HAK_INTERNAL extern struct hak_os_counts hak_os_counts;
+
+// Once, before the program's main, while it has one thread: what the kernel offers and may be asked for only then. Until
+// then, and where it never comes to that, the functions below do without.
+HAK_INTERNAL void hak_os_start(void);
+// Its parts.
+HAK_INTERNAL void hak_os_find_clock(void);
 
 // Bytes of a page: 4, 16 or 64 KiB, read from the kernel at run time.
 HAK_INTERNAL size_t hak_os_page_bytes(void);
@@ -137,10 +143,15 @@ HAK_INTERNAL void hak_os_want_huge(void *start, size_t bytes, bool wanted);
 // Can the 8 bytes at `address` be read without a fault?
 HAK_INTERNAL HAK_MUST_USE bool hak_os_can_read(const void *address);
 
+// Is the word there, and not zero? Without a fault, whatever the address.
+HAK_INTERNAL HAK_MUST_USE bool hak_os_has_content(const void *word);
+
 // Nanoseconds of a clock that never goes back. All clocks show 0 when the kernel does not tell.
 HAK_INTERNAL uint64_t hak_os_now_ns(void);
-// Processor time of the calling thread.
-HAK_INTERNAL uint64_t hak_os_thread_ns(void);
+// The same to some milliseconds, which costs less than ten nanoseconds.
+HAK_INTERNAL uint64_t hak_os_about_now_ns(void);
+// Processor time of a thread, by the kernel's number of it.
+HAK_INTERNAL uint64_t hak_os_processor_ns(int thread);
 // Nanoseconds since 1970, as the clock on the wall.
 HAK_INTERNAL uint64_t hak_os_date_ns(void);
 // RLIMIT_AS and RLIMIT_DATA of the process; SIZE_MAX when there is none.
@@ -149,7 +160,12 @@ HAK_INTERNAL size_t hak_os_data_limit(void);
 // 64 bits that an attacker and another process cannot guess; best effort.
 HAK_INTERNAL uint64_t hak_os_random(void);
 HAK_INTERNAL int hak_os_process_id(void);
+// The kernel's number of the calling thread.
 HAK_INTERNAL int hak_os_thread_id(void);
+// What no other thread has at the same time.
+HAK_INTERNAL uintptr_t hak_os_thread_mark(void);
+// Is the calling thread the only one, as far as the C library knows?
+HAK_INTERNAL bool hak_os_is_alone(void);
 
 // Sleep while *word == expected, at most `ms` milliseconds (0: no limit), until woken; and wake the one that has slept
 // on the word for the longest. A wait may also end before its time, whatever the reason: who waits looks again. Where the
@@ -160,16 +176,14 @@ HAK_INTERNAL void hak_os_wake(_Atomic(uint32_t) *word);
 HAK_INTERNAL void hak_os_wait_numbered(_Atomic(uint32_t) *word, uint32_t expected, uint32_t number);
 HAK_INTERNAL void hak_os_wake_numbered(_Atomic(uint32_t) *word, uint32_t number);
 
-// Do now what makes a process's first barrier take the kernel some 10 ms. A hint.
-HAK_INTERNAL void hak_os_barrier_prepare(void);
 // Make every running thread of the process pass a full memory barrier. False
 // when the kernel cannot do that.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_barrier_all(void);
 
-// Run `work` in a thread of its own, which the C library does not know of: no
-// errno, no thread-locals, no libc calls in it. All signals are blocked there. False when it
-// cannot be started.
+// Run `work` in a thread of its own, one at a time, in which all signals are blocked. False when it cannot be started. And
+// wait until it has ended.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_start_thread(void (*work)(void));
+HAK_INTERNAL void hak_os_join_thread(void);
 
 // Write to stderr: all of it, as far as that takes it.
 HAK_INTERNAL void hak_os_print(const char *text, size_t length);

@@ -15,7 +15,7 @@ enum { KEPT = 64 };
 static struct {
     _Atomic(uint64_t) number; // counted from 1
     _Atomic(size_t) bytes;
-    _Atomic(int) thread;
+    _Atomic(uintptr_t) thread;
     _Atomic(int) error;
 } refusals[KEPT];
 static _Atomic(uint64_t) refusal_count;
@@ -25,7 +25,7 @@ void hak_refusal_note(int error, size_t bytes)
     const uint64_t number = hak_add_relaxed(&refusal_count, 1) + 1;
     hak_store_relaxed(&refusals[number % KEPT].bytes, bytes);
     hak_store_relaxed(&refusals[number % KEPT].error, error);
-    hak_store_relaxed(&refusals[number % KEPT].thread, hak_os_thread_id());
+    hak_store_relaxed(&refusals[number % KEPT].thread, hak_os_thread_mark());
     hak_store_relaxed(&refusals[number % KEPT].number, number);
 }
 
@@ -36,7 +36,7 @@ uint64_t hak_refusal_mark(void)
 
 struct hak_refusal hak_refusal_since(uint64_t mark)
 {
-    const int thread = hak_os_thread_id();
+    const uintptr_t thread = hak_os_thread_mark();
     const uint64_t newest = hak_load_relaxed(&refusal_count);
     for (uint64_t number = newest; number > mark && newest - number < KEPT; number--) {
         if (hak_load_relaxed(&refusals[number % KEPT].number) == number &&

@@ -7,11 +7,6 @@ void hak_os_discard(void *start, size_t bytes)
     HAK_UNHEEDED(hak_os_unmap(start, bytes) || hak_os_purge(start, bytes)); // what else could go?
 }
 
-void hak_os_barrier_prepare(void)
-{
-    HAK_UNHEEDED(hak_os_barrier_all()); // who needs one asks for it, and looks
-}
-
 void hak_os_append_or_say(const char *path, const char *text, size_t length)
 {
     char line[256];

@@ -10,6 +10,7 @@
 #include "cache/sampler.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
+#include "cache/sweeper.h"
 #include "cache/thread.h"
 #include "front/options.h"
 #include "os/os.h"

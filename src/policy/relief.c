@@ -113,7 +113,7 @@ static void tick(void)
         ledger_write(now.is_near ? "group" : "stall", &now);
     }
     const bool is_all_due = hak_relief_next(&relief, now.is_near || is_stalled);
-    hak_sweep_hurry(relief.hurry);
+    hak_due_hurry(relief.hurry);
     if (is_all_due) {
         hak_sweep_everything();
     }

@@ -14,7 +14,9 @@
 #include <stdbool.h>
 
 #include "base/compiler.h"
+#include "cache/due.h"
 #include "cache/sweep.h"
+#include "cache/sweeper.h"
 
 enum {
     HAK_RELIEF_CALM_TICKS = 10,    // without shortage, for one step back

@@ -4,7 +4,7 @@
 #include "base/bits.h"
 #include "base/timing.h"
 #include "cache/magazine.h"
-#include "cache/sweep.h"
+#include "cache/sweeper.h"
 #include "cache/thread.h"
 #include "os/os.h"
 #include "policy/decisions.h"

@@ -176,10 +176,7 @@ uint64_t hak_shard_grow_locked(struct hak_shard *shard, unsigned units)
     HAK_REQUIRES(&shard->lock, &hak_arena.lock)
 {
     const size_t count = (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
-    if (hak_load_relaxed(&hak_arena.super_bytes) == 0) {
-        hak_store_relaxed(&hak_arena.huge_pages, (unsigned)hak_os_huge_pages());
-    }
-    const bool wants_huge = hak_huge_wanted(units >= HUGE_UNITS);
+    const bool wants_huge = hak_huge_wanted_locked(units >= HUGE_UNITS);
     char *base = arena_map_locked(count, wants_huge);
     for (size_t i = 0; base != NULL && i < count; i++) {
         if (!arena_add_locked(shard, base + i * HAK_SUPER_BYTES, wants_huge)) {

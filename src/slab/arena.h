@@ -125,13 +125,14 @@ struct hak_arena {
     // loads, which lie on their threads' stacks: a vfork child may be killed in the middle of one.
     struct hak_under_way {
         uint64_t number;
-        int thread;
+        uintptr_t thread; // its mark
     } under_way[HAK_UNDER_WAY];
     uint64_t load_number;           // of the latest load
     struct hak_super *spare_supers; // descriptors to use again, linked by `base`
     struct hak_super *spare_lones;
     unsigned
         shard_mask; // constant after the start: one less than there are shards, which is a power of two
+    size_t part_bytes;  // a sixteenth of the memory, before the program's main
     size_t untold_most; // constant: a shard tells the sums when it is so far ahead; 0: at once
     _Atomic(uint32_t) purge_hand; // the shard to give back from first
     // Sums of the shards. With more than one they may be behind by untold_most for each.
@@ -153,7 +154,7 @@ struct hak_arena {
     _Atomic(uint32_t) clock;     // tenths of a second, by the system's clock, when it was last read
     _Atomic(bool) is_locked;     // the kernel has refused the latest purge: pages locked in memory
     _Atomic(unsigned)
-        huge_pages; // enum hak_huge_pages: the kernel's setting, read with the first superslab
+        huge_pages; // enum hak_huge_pages: the kernel's setting, read before the program's main
     struct hak_shard shards[HAK_SHARDS_MAX];
 };
 

@@ -25,6 +25,14 @@ static void fit_down(_Atomic(uint64_t) *option, uint64_t value, uint64_t least)
     }
 }
 
+void hak_defaults_fit(void)
+{
+    hak_lock_take(&hak_arena.lock);
+    hak_store_relaxed(&hak_arena.huge_pages, (unsigned)hak_os_huge_pages());
+    hak_defaults_fit_locked();
+    hak_lock_drop(&hak_arena.lock);
+}
+
 void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     static bool is_done;
@@ -34,9 +42,12 @@ void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
     is_done = true;
     const struct hak_share share = hak_share_read();
     const uint64_t part = share.memory_bytes / PART_OF_MEMORY;
+    hak_arena.part_bytes = part;
     if (share.memory_used == 0) {
         hak_room.credit_bytes = HAK_ROOM_UNLIMITED; // no group limits it
         hak_store_relaxed(&hak_arena.peak_most, part);
+    } else {
+        hak_room_start_locked();
     }
     fit_down(&hak_options.dirty_bytes, part, DIRTY_LEAST);
     fit_down(&hak_options.magazine_bytes, part / share.processors, MAGAZINE_LEAST);

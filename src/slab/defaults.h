@@ -7,8 +7,9 @@
 
 #include "slab/arena.h"
 
-// Before the heap grows beyond its first superslab: until then, nothing that waits in it can be too
-// much, and most processes end without it. Reads the limits the first time, and never again.
+// Before the program's main, when the options are known; or before the heap grows beyond its first superslab, if that comes
+// first. Reads the limits the first time, and never again: the program may be in a sandbox by then.
+HAK_INTERNAL void hak_defaults_fit(void);
 HAK_INTERNAL void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock);
 
 #endif

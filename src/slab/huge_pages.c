@@ -20,38 +20,107 @@ static bool are_dear(void)
     return until != 0 && hak_os_now_ns() < until;
 }
 
-// Asking takes three system calls, and each superslab that comes into use would ask. So what the kernel has said is good for a
-// tick of the clock, as long as the heap is within a sixteenth as large.
-static bool are_pages_dense(size_t used)
+// Of what is looked at, the oldest and the newest.
+enum { LOOKS_AT_EACH_END = 8, PAGES_OF_EACH = 2, WORDS_OF_A_PAGE = 2 };
+
+// One in `count`: multiples of the golden ratio lie evenly (Knuth, The Art of Computer Programming 3, 6.4).
+static size_t next_of(size_t count)
 {
-    static _Atomic(size_t) asked_used, answer;
-    static _Atomic(uint32_t) asked_at;
-    const uint32_t clock = hak_load_relaxed(&hak_arena.clock);
-    const size_t before = hak_load_relaxed(&asked_used);
-    const size_t apart = used > before ? used - before : before - used;
-    if (apart > before / 16 || clock != hak_load_relaxed(&asked_at)) {
-        hak_store_relaxed(&answer, hak_os_resident_bytes());
-        hak_store_relaxed(&asked_used, used);
-        hak_store_relaxed(&asked_at, clock);
-    }
-    return hak_load_relaxed(&answer) >= used / 4 * 3;
+    static _Atomic(uint32_t) sequence;
+    const uint32_t now = hak_load_relaxed(&sequence) + UINT32_C(0x9E3779B9);
+    hak_store_relaxed(&sequence, now);
+    return (size_t)((uint64_t)now * count >> 32);
 }
 
-bool hak_huge_wanted(bool for_one_block)
+// Has one of its pages anything but zeros? The kernel looks: the program may have forbidden the page.
+static bool is_page_written(const struct hak_super *super)
 {
-    const uint64_t policy = hak_load_relaxed(&hak_options.thp);
-    const bool are_there = hak_load_relaxed(&hak_arena.huge_pages) != HAK_HUGE_NEVER;
-    if (!are_there || policy != HUGE_AUTO) {
-        return are_there && policy == HUGE_ALWAYS;
+    const size_t pages = super->mapped_bytes / HAK_CHUNK_BYTES;
+    const char *page = super->base + next_of(pages) * HAK_CHUNK_BYTES;
+    bool is_written = hak_os_has_content(page);
+    for (unsigned i = 1; i < WORDS_OF_A_PAGE && !is_written; i++) {
+        is_written = hak_os_has_content(page + 4 * next_of(HAK_CHUNK_BYTES / 4));
     }
+    return is_written;
+}
+
+static unsigned count_written_locked(const struct hak_list *link, bool forward, unsigned *pages)
+    HAK_REQUIRES(&hak_arena.lock)
+{
+    unsigned written = 0;
+    for (unsigned i = 0; i < LOOKS_AT_EACH_END && link != &hak_arena.all; i++) {
+        const struct hak_super *super = HAK_LIST_ITEM(link, const struct hak_super, all_link);
+        for (unsigned page = 0; page < PAGES_OF_EACH; page++) {
+            written += is_page_written(super);
+        }
+        *pages += PAGES_OF_EACH;
+        link = forward ? link->next : link->prev;
+    }
+    return written;
+}
+
+// Was the heap dense when it was looked at?
+static _Atomic(bool) are_pages_dense;
+
+// Do programs use what they have? What a program writes is mostly no zeros, and what it has not touched is nothing else; to
+// read how much is resident takes a file, which a sandbox may forbid. Looking takes some 10 us, and each superslab that is
+// mapped would look: so what was seen is good for a tick of the clock, as long as the heap is within a sixteenth as large.
+static void look_at_pages_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    static size_t looked_used = SIZE_MAX;
+    static uint32_t looked_at;
+    const size_t used = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.lone_bytes);
+    const uint32_t clock = hak_load_relaxed(&hak_arena.clock);
+    const size_t apart = used > looked_used ? used - looked_used : looked_used - used;
+    if (apart > looked_used / 16 || clock != looked_at) {
+        unsigned pages = 0;
+        const unsigned written = count_written_locked(hak_arena.all.next, true, &pages) +
+                                 count_written_locked(hak_arena.all.prev, false, &pages);
+        hak_store_relaxed(&are_pages_dense, written >= pages / 2);
+        looked_used = used;
+        looked_at = clock;
+    }
+}
+
+static bool are_possible(void)
+{
+    return hak_load_relaxed(&hak_arena.huge_pages) != HAK_HUGE_NEVER &&
+           hak_load_relaxed(&hak_options.thp) != HUGE_NEVER;
+}
+
+// Is it large, and dense in units; or, for one block, in pages alone? New slabs may leave unused all that the heap grows by,
+// a block only what is behind its end.
+static bool is_large(bool for_one_block)
+{
     const size_t alone = hak_load_relaxed(&hak_arena.lone_bytes);
     const size_t mapped = hak_load_relaxed(&hak_arena.super_bytes) + alone;
     const size_t used = hak_arena_used_bytes() + alone;
-    // New slabs may leave unused all that the heap grows by, a block only what is behind its end.
     const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 4 : 1);
-    // Dense in units, unless all of it is for one block; then dense in pages.
-    return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear() &&
-           (hak_load_relaxed(&hak_options.deterministic) != 0 || are_pages_dense(used));
+    return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear();
+}
+
+bool hak_huge_wanted_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock)
+{
+    if (!are_possible() || hak_load_relaxed(&hak_options.thp) == HUGE_ALWAYS) {
+        return are_possible();
+    }
+    if (!is_large(for_one_block)) {
+        return false;
+    }
+    if (hak_load_relaxed(&hak_options.deterministic) != 0) {
+        return true;
+    }
+    look_at_pages_locked();
+    return hak_load_relaxed(&are_pages_dense);
+}
+
+// The same of memory that is there already: as it was when the heap grew last.
+static bool is_wanted_again(void)
+{
+    return are_possible() &&
+           (hak_load_relaxed(&hak_options.thp) == HUGE_ALWAYS ||
+            (is_large(false) && (hak_load_relaxed(&hak_options.deterministic) != 0 ||
+                                 hak_load_relaxed(&are_pages_dense))));
 }
 
 void hak_huge_decide_locked(struct hak_shard *shard, struct hak_super *super)
@@ -62,7 +131,7 @@ void hak_huge_decide_locked(struct hak_shard *shard, struct hak_super *super)
     }
     if (super->is_huge && are_dear()) {
         hak_huge_end_locked(shard, super);
-    } else if (!super->is_huge && hak_huge_wanted(false)) {
+    } else if (!super->is_huge && is_wanted_again()) {
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
         super->is_huge = true;
     }
@@ -97,18 +166,24 @@ void hak_huge_note_holes(const struct hak_slab *slab)
     hak_lock_drop(&shard->lock);
 }
 
+// By the clock on the wall, as a thread's own takes a system call. A thread that waits for a processor meanwhile tells
+// nothing: so it takes two in a row.
 bool hak_huge_is_dear(char *page)
 {
+    static _Atomic(bool) was_dear;
     const uint64_t dear_ns = hak_load_relaxed(&hak_options.huge_dear_us) * 1000;
     if (dear_ns == 0 || hak_load_relaxed(&hak_options.thp) != HUGE_AUTO ||
         hak_load_relaxed(&hak_options.deterministic) != 0) {
         return false; // the user, or no clock, decides
     }
-    const uint64_t begin = hak_os_thread_ns(); // a thread that waits for a processor tells nothing
-    *(volatile char *)page = 0;                // a read would get the kernel's page of zeros
-    const uint64_t took = hak_os_thread_ns() - begin;
-    if (took > dear_ns) {
+    const uint64_t begin = hak_os_now_ns();
+    *(volatile char *)page = 0; // a read would get the kernel's page of zeros
+    const uint64_t took = hak_os_now_ns() - begin;
+    const bool is_dear = took > dear_ns;
+    const bool are_two = is_dear && hak_load_relaxed(&was_dear);
+    hak_store_relaxed(&was_dear, is_dear);
+    if (are_two) {
         hak_store_relaxed(&huge_rest_until, hak_os_now_ns() + REST_TIMES * took);
     }
-    return took > dear_ns;
+    return are_two;
 }

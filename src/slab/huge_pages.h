@@ -13,7 +13,7 @@
 
 // Should memory that is mapped now ask for huge pages? Yes when the heap is large and dense: a
 // sparse one would pay for pages that it never touches.
-HAK_INTERNAL bool hak_huge_wanted(bool for_one_block);
+HAK_INTERNAL bool hak_huge_wanted_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock);
 
 // A run is about to be put there. A superslab that is wholly free and untouched decides anew: it was mapped when
 // the heap was small, or huge pages have become dear since.

@@ -159,7 +159,7 @@ static void load_take_locked(struct hak_shard *shard,
 }
 
 // Where it says `before`, say `number`. When there is no room for one more, nobody waits for it.
-static void under_way_set_locked(uint64_t before, uint64_t number, int thread)
+static void under_way_set_locked(uint64_t before, uint64_t number, uintptr_t thread)
     HAK_REQUIRES(&hak_arena.lock)
 {
     for (unsigned i = 0; i < HAK_UNDER_WAY; i++) {
@@ -189,7 +189,7 @@ static void load_fill_locked(struct hak_shard *shard,
     if (load->count > 0) {
         hak_lock_take(&hak_arena.lock);
         load->number = ++hak_arena.load_number;
-        under_way_set_locked(0, load->number, hak_os_thread_id());
+        under_way_set_locked(0, load->number, hak_os_thread_mark());
         hak_lock_drop(&hak_arena.lock);
     }
 }
@@ -253,7 +253,7 @@ static uint64_t first_under_way_locked(uint64_t number) HAK_REQUIRES(&hak_arena.
     for (unsigned i = 0; i < HAK_UNDER_WAY; i++) {
         const struct hak_under_way *place = &hak_arena.under_way[i];
         if (place->number - 1 < number && (first == 0 || place->number < first) &&
-            place->thread != hak_os_thread_id()) {
+            place->thread != hak_os_thread_mark()) {
             first = place->number;
         }
     }

@@ -2,10 +2,11 @@
 #include "slab/room.h"
 
 #include "base/options.h"
+#include "meta/pool.h"
 #include "os/control_group.h"
 #include "os/refusal.h"
 
-enum { AUTO = 0 }; // option limit_group
+enum { OFF = 1, WATCH = 2 }; // option limit_group
 
 enum {
     KEPT_PARTS =
@@ -25,23 +26,64 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+// Of the heap, and what we keep beside it.
+static size_t ours(void)
+{
+    return hak_arena_heap_bytes() + hak_load_relaxed(&hak_pool.mapped_bytes);
+}
+
+void hak_room_start_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    hak_room.read = hak_group_use_read();
+    hak_room.read_heap = ours();
+    hak_room.is_read = true;
+}
+
+// The group as it was when its files were read, with what the heap has grown by since. That may be too much: of the heap
+// some is not resident.
+static struct hak_group_use use_by_heap_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    if (!hak_room.is_read) {
+        hak_room_start_locked();
+    }
+    struct hak_group_use use = hak_room.read;
+    const size_t heap = ours();
+    if (use.limit_bytes != SIZE_MAX && heap > hak_room.read_heap) {
+        use.used_bytes += least(heap - hak_room.read_heap, use.limit_bytes - use.used_bytes);
+    }
+    return use;
+}
+
+// What would be used with `bytes` more, and what has to stay free.
+static size_t taken_locked(struct hak_group_use use, size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+{
+    const size_t part = use.limit_bytes / BLOCK_PARTS;
+    const size_t needed = least(bytes, part > HAK_SUPER_BYTES ? part : HAK_SUPER_BYTES);
+    return use.used_bytes + least(use.limit_bytes / KEPT_PARTS, KEPT_MOST) + needed +
+           hak_room.lent_bytes;
+}
+
+// Files are read when more than half of the limit is used by the count of the heap: the program may be in a sandbox that lets
+// it read none; but that count knows nothing of others in the group, and of the kernel's own memory for us, which counts, too.
 static bool room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
-    if (hak_load_relaxed(&hak_options.limit_group) != AUTO ||
-        hak_load_relaxed(&hak_options.deterministic) != 0) {
+    const uint64_t policy = hak_load_relaxed(&hak_options.limit_group);
+    if (policy == OFF || hak_load_relaxed(&hak_options.deterministic) != 0) {
         return true;
     }
-    const struct hak_group_use use = hak_group_use_read();
+    struct hak_group_use use = use_by_heap_locked();
+    if (use.limit_bytes != SIZE_MAX &&
+        (policy == WATCH || taken_locked(use, bytes) > use.limit_bytes / 2)) {
+        hak_room_start_locked();
+        use = hak_room.read;
+    }
     if (use.limit_bytes == SIZE_MAX) {
         hak_room.credit_bytes = HAK_ROOM_UNLIMITED;
         return true;
     }
     hak_room.limit_bytes = use.limit_bytes;
     hak_room.used_bytes = use.used_bytes;
-    const size_t part = use.limit_bytes / BLOCK_PARTS;
-    const size_t needed = least(bytes, part > HAK_SUPER_BYTES ? part : HAK_SUPER_BYTES);
-    const size_t taken = use.used_bytes + least(use.limit_bytes / KEPT_PARTS, KEPT_MOST) + needed +
-                         hak_room.lent_bytes;
+    const size_t taken = taken_locked(use, bytes);
     if (taken > use.limit_bytes) {
         hak_room.credit_bytes = 0;
         hak_refusal_note(HAK_REFUSED_BY_GROUP, bytes);

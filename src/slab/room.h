@@ -11,6 +11,7 @@
 #define HAK_SLAB_ROOM_H
 
 #include "base/bits.h"
+#include "os/control_group.h"
 #include "slab/arena.h"
 
 // Nothing that a process hands out adds up to that.
@@ -21,8 +22,15 @@ struct hak_room {
     size_t lent_bytes;   // lent to shards, which may not have handed it out yet
     size_t limit_bytes;  // the group's, and what it used, when it was looked at last
     size_t used_bytes;
+    struct hak_group_use
+        read; // by the latest look at the group's files, the first of which is before the program's main
+    size_t read_heap; // the heap at that time
+    bool is_read;
 };
 HAK_INTERNAL extern struct hak_room hak_room;
+
+// Read the group's files.
+HAK_INTERNAL void hak_room_start_locked(void) HAK_REQUIRES(&hak_arena.lock);
 
 // May `bytes` become resident? No when the control group has no room for them, with option limit_group.
 HAK_INTERNAL bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);

@@ -1,6 +1,6 @@
-// Whether the sweeper runs: hak_large_keep, hak_sweep_wanted, sweeper_may_end (cache/large.h, cache/sweep.c).
+// Whether the sweeper is awake: hak_large_keep, hak_sweep_wanted, sweeper_may_sleep (cache/large.h, cache/sweeper.c).
 //
-// Two threads put blocks into BigCache; who finds no sweeper starts one. A sweeper takes what waits, and
+// Two threads put blocks into BigCache; who finds the sweeper asleep wakes it: each waking is a process here. It takes what waits, and
 // ends when it finds nothing. At the end nothing waits that no sweeper will come for, and there never
 // were two.
 //
@@ -43,9 +43,9 @@ proctype sweeper(byte me)
         }
         i = 0;
         at_work--;
-        store_release(RUNS, 0); // step says_end: first we say that we do not run
+        store_release(RUNS, 0); // step says_sleeps: first we say that we are not awake
 #ifndef NO_BARRIER
-        barrier_all(); // step may_end: both sides are in order, then the second look
+        barrier_all(); // step may_sleep: both sides are in order, then the second look
 #endif
         anything = false;
 #ifndef NO_SECOND_LOOK
@@ -63,7 +63,7 @@ proctype sweeper(byte me)
         :: else
         fi;
         none = 0;
-        cas_acquire(RUNS, none, 1, is_ours); // step goes_on: unless another was started
+        cas_acquire(RUNS, none, 1, is_ours); // step goes_on: unless somebody has woken us
         if
 #ifndef ENDS_UNASKED
         :: !is_ours -> break
@@ -88,7 +88,7 @@ proctype freer(byte me)
 #endif
     if
     :: looked == 0 ->
-        cas_acquire(RUNS, none, 1, is_ours); // step start: by one only
+        cas_acquire(RUNS, none, 1, is_ours); // step wake: by one only
         if
         :: is_ours ->
             atomic {

@@ -1,5 +1,5 @@
 // native only
-// env: HAKMEM_PURGER=0
+// env: HAKMEM_DIRTY_BYTES=64M
 // not secure: each large block has pages of its own there
 // A buffer that has to move before it can grow comes to one of few places, wherever the first gap is:
 // one that writes only here and there does not touch other pages each time.

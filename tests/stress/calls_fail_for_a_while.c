@@ -99,7 +99,6 @@ static const struct call calls[] = {
      false,
      {EMFILE, ENFILE, ENOMEM, ENOSYS}},
     {"membarrier", SYS_membarrier, ANY, 0, OFTEN, false, {EPERM, ENOSYS, EINVAL}},
-    {"clone", SYS_clone, ANY, 0, OFTEN, false, {EAGAIN, ENOMEM, EPERM, ENOSYS}},
     {"futex wait", SYS_futex, 1, FUTEX_WAIT_PRIVATE_, OFTEN, false, {EPERM, EINVAL, EINTR, ENOSYS}},
     {"openat", SYS_openat, ANY, 0, OFTEN, false, {EMFILE, ENFILE, ENOENT, EACCES}},
     {"read", SYS_read, ANY, 0, OFTEN "mode=research", false, {EIO, EAGAIN, EINTR}},
@@ -115,7 +114,6 @@ static const struct call calls[] = {
     {"prlimit64", SYS_prlimit64, ANY, 0, OFTEN, true, {EPERM}},
     {"membarrier", SYS_membarrier, ANY, 0, OFTEN, true, {ENOSYS}},
     {"mremap", SYS_mremap, ANY, 0, OFTEN, true, {ENOSYS}},
-    {"clone", SYS_clone, ANY, 0, OFTEN, true, {EPERM}},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 

@@ -101,10 +101,19 @@ static inline void ht_expect_rss(long limit_kib, long patience_ms, const char *w
              limit_kib);
 }
 
-// What may stay resident when `live` bytes are in use: a tenth and 4 MiB more.
+// In mode secure blocks wait in quarantine and in stocks, and each keeps its page resident.
+static inline long ht_held_back_kib(void)
+{
+    const char *mode = getenv("HAKMEM_MODE");
+    return mode != NULL && strcmp(mode, "secure") == 0 ? 24 * 1024 : 0;
+}
+
+// What may stay resident when `live` bytes are in use: 8 MiB or a sixteenth more, whichever is more.
 static inline long ht_fallen_kib(long baseline_kib, size_t live)
 {
-    return baseline_kib + (long)((live + live / 10 + 4 * HT_MIB) / HT_KIB);
+    const size_t part = live / 16;
+    const size_t more = part > 8 * HT_MIB ? part : 8 * HT_MIB;
+    return baseline_kib + (long)((live + more) / HT_KIB) + ht_held_back_kib();
 }
 
 static inline void ht_fill(void **blocks, size_t count, size_t size)

@@ -82,6 +82,7 @@ static void a_thread_that_has_ended_is_taken_apart(void)
     free_newest(FREED);
     hak_cache_self = &hak_cache_late;
     hak_options.purger = 1; // or its end takes it apart
+    census_have_sweeper();
     hak_cache_end(other);
     hak_options.purger = 0;
     UNIT_CHECK(!is_bare(other));

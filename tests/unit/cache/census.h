@@ -13,6 +13,7 @@
 #include "cache/magazine.h"
 #include "cache/seldom.h"
 #include "cache/start.h"
+#include "cache/sweeper.h"
 #include "cache/thread.h"
 #include "slab/arena.h"
 
@@ -151,6 +152,14 @@ static inline void *alloc(unsigned size_class)
 static inline void give(void *block)
 {
     hak_cache_free(hak_cache_self, block);
+}
+
+// The program has two threads, and so there is a sweeper, whose work the test does by hand.
+static inline void census_have_sweeper(void)
+{
+    hak_sweeper_thread_came(true);
+    hak_sweeper_thread_came(true);
+    UNIT_CHECK(hak_sweeper_is_there());
 }
 
 #endif

@@ -1,9 +1,8 @@
 // pages: 16384 65536
 // Heaps: all their blocks end with them, and only theirs.
 #include "cache/heap.h"
-
-#include "base/options.h"
 #include "cache/large.h"
+#include "cache/sweep.h"
 #include "census.h"
 
 enum { CLASS = 5, BLOCKS = 500 };

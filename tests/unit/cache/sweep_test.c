@@ -1,5 +1,7 @@
 // When there is a sweeper, and when it ends. Its thread is run by hand here.
+#include "cache/due.h"
 #include "cache/sweep.h"
+#include "cache/sweeper.h"
 
 #include "base/options.h"
 #include "cache/large.h"
@@ -13,29 +15,36 @@ static void free_megabytes(void)
     give(block);
 }
 
-// A vfork child has its parent's memory, but its threads are its own.
-static void only_the_heaps_own_process_starts_one(void)
+// It starts with the second thread, and is gone when the last but one has ended.
+static void two_threads_have_one(void)
 {
-    hak_fake.process_id++;
-    free_megabytes();
     UNIT_EQUAL(hak_fake.thread_starts, 0);
-    UNIT_EQUAL(hak_sweep_runs, 0);
-    hak_fake.process_id--;
-    free_megabytes();
+    hak_sweeper_thread_came(false); // in a free, where none can be started
+    UNIT_EQUAL(hak_fake.thread_starts, 0);
+    hak_sweeper_thread_came(true);
     UNIT_EQUAL(hak_fake.thread_starts, 1);
-    hak_fake.work();
+    hak_sweeper_thread_left();
+    UNIT_CHECK(hak_sweeper_is_there());
+    hak_sweeper_thread_left();
+    UNIT_CHECK(!hak_sweeper_is_there() && hak_fake.work == NULL);
+    hak_sweeper_thread_came(true);
+    UNIT_EQUAL(hak_fake.thread_starts, 2);
+    UNIT_EQUAL(hak_sweep_runs, 0); // it sleeps
+    free_megabytes();
+    UNIT_EQUAL(hak_sweep_runs, 1);
+    hak_sweeper_work();
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
     UNIT_EQUAL(hak_sweep_runs, 0);
 }
 
-static void a_forked_child_starts_its_own(void)
+static void a_forked_child_has_none(void)
 {
-    hak_fake.process_id++;
     hak_sweep_lock();
     hak_sweep_unlock(true);
-    free_megabytes();
-    UNIT_EQUAL(hak_fake.thread_starts, 2);
-    hak_fake.work();
+    UNIT_CHECK(!hak_sweeper_is_there());
+    const size_t starts = hak_fake.thread_starts;
+    hak_sweeper_thread_came(true);
+    UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
 }
 
 // While the sweeper ends, another thread has put a block and has seen before that somebody runs.
@@ -61,7 +70,7 @@ static void what_is_kept_at_the_end_is_given_back(bool refuse_barrier)
     hak_fake.on_barrier = refuse_barrier ? NULL : keep_at_the_end;
     hak_fake.on_wait = refuse_barrier ? keep_at_the_end : NULL;
     free_megabytes();
-    hak_fake.work();
+    hak_sweeper_work();
     UNIT_CHECK(was_kept_at_the_end);
     UNIT_EQUAL(hak_arena.super_bytes, hak_arena.free_bytes);
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
@@ -72,14 +81,14 @@ static void what_is_kept_at_the_end_is_given_back(bool refuse_barrier)
 }
 
 // What is put later than that finds that nobody runs.
-static void what_is_kept_after_the_end_starts_another(void)
+static void what_is_kept_after_the_end_wakes_it(void)
 {
-    const size_t starts = hak_fake.thread_starts;
     bool zeroed;
     void *block = hak_large_alloc(HAK_MIB(2), 1, 0, &zeroed);
+    UNIT_EQUAL(hak_sweep_runs, 0);
     UNIT_CHECK(block != NULL && hak_large_keep(hak_cache_self, block));
-    UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
-    hak_fake.work();
+    UNIT_EQUAL(hak_sweep_runs, 1);
+    hak_sweeper_work();
     UNIT_EQUAL(hak_arena.super_bytes, hak_arena.free_bytes);
 }
 
@@ -89,13 +98,13 @@ static void what_is_locked_in_memory_ends_it(void)
     const uint64_t tick = hak_arena.tick;
     hak_fake.refuse_purge = true;
     free_megabytes();
-    hak_fake.work();
+    hak_sweeper_work();
     UNIT_EQUAL(hak_sweep_runs, 0);
     UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(8));
     UNIT_CHECK(hak_arena.tick - tick < 100);
     hak_fake.refuse_purge = false;
     free_megabytes(); // and goes on when it is no longer locked
-    hak_fake.work();
+    hak_sweeper_work();
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
 }
 
@@ -109,38 +118,38 @@ static void switched_off_it_ends_at_once(void)
     free_megabytes();
     hak_fake.on_wait = switch_off;
     const uint64_t tick = hak_arena.tick;
-    hak_fake.work();
+    hak_sweeper_work();
     hak_fake.on_wait = NULL;
     UNIT_EQUAL(hak_arena.tick, tick);
     UNIT_EQUAL(hak_sweep_runs, 0);
     UNIT_CHECK(hak_arena.dirty_bytes > 0);
-    const size_t starts = hak_fake.thread_starts;
     free_megabytes();
-    UNIT_EQUAL(hak_fake.thread_starts, starts);
+    UNIT_EQUAL(hak_sweep_runs, 0);
     hak_options.purger = 1;
     hak_sweep_everything();
 }
 
-// Where no thread may be started it is not tried again with each free, but after a while, which doubles.
+// Where no thread may be started it is not tried again with each thread that comes.
 static void a_refused_start_is_not_tried_again_at_once(void)
 {
-    size_t starts = hak_fake.thread_starts;
+    enum { THREADS = 100, TRIES = 6 };
+    hak_sweeper_thread_left();
+    UNIT_CHECK(!hak_sweeper_is_there());
+    const size_t starts = hak_fake.thread_starts;
     hak_fake.refuse_thread = true;
-    for (uint64_t wait_ms = 100; wait_ms <= 1600; wait_ms *= 2) {
-        for (unsigned i = 0; i < 100; i++) {
-            free_megabytes();
-        }
-        UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
-        starts = hak_fake.thread_starts;
-        hak_fake.now_ns += (wait_ms - 1) * UINT64_C(1000000);
-        free_megabytes();
-        UNIT_EQUAL(hak_fake.thread_starts, starts);
-        hak_fake.now_ns += UINT64_C(2000000);
+    for (unsigned i = 0; i < THREADS; i++) {
+        hak_sweeper_thread_came(true);
     }
+    UNIT_EQUAL(hak_fake.thread_starts - starts, TRIES); // 1, 2, 4, 8 … threads apart
+    free_megabytes();                                   // whoever frees gives back meanwhile
+    UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(4));
     hak_fake.refuse_thread = false;
+    for (unsigned i = 0; i < THREADS; i++) {
+        hak_sweeper_thread_came(true);
+    }
+    UNIT_CHECK(hak_sweeper_is_there());
     free_megabytes();
-    UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
-    hak_fake.work();
+    hak_sweeper_work();
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
 }
 
@@ -155,12 +164,12 @@ static void end_after_some_ticks(void)
 static size_t waiting_after(uint64_t ticks, enum hak_hurry hurry)
 {
     ticks_left = ticks;
-    hak_sweep_hurry(hurry);
+    hak_due_hurry(hurry);
     hak_fake.on_wait = end_after_some_ticks;
-    hak_fake.work();
+    hak_sweeper_work();
     hak_fake.on_wait = NULL;
     hak_options.purger = 1;
-    hak_sweep_hurry(HAK_HURRY_NONE);
+    hak_due_hurry(HAK_HURRY_NONE);
     return hak_arena.dirty_bytes;
 }
 
@@ -200,7 +209,7 @@ static size_t waited_for(uint64_t ticks)
 {
     ticks_left = ticks;
     hak_fake.on_wait = note_what_waits;
-    hak_fake.work();
+    hak_sweeper_work();
     hak_fake.on_wait = NULL;
     hak_options.purger = 1;
     return waited_bytes;
@@ -210,7 +219,7 @@ static size_t waited_for(uint64_t ticks)
 static void what_was_in_use_lately_waits_beyond_the_budget(void)
 {
     hak_options.decay_ms = 3600000;
-    hak_options.dirty_bytes = HAK_MIB(4);
+    hak_option_choose(&hak_options.dirty_bytes, HAK_MIB(4), HAK_FROM_PROGRAM);
     free_megabytes();
     UNIT_EQUAL(waited_for(4), HAK_MIB(8));
     free_megabytes();
@@ -220,18 +229,18 @@ static void what_was_in_use_lately_waits_beyond_the_budget(void)
     free_megabytes();
     UNIT_EQUAL(hak_arena.dirty_bytes, HAK_MIB(4));
     hak_options.purger = 1;
-    hak_options.dirty_bytes = HAK_MIB(256);
+    hak_option_choose(&hak_options.dirty_bytes, HAK_MIB(256), HAK_FROM_PROGRAM);
     hak_options.decay_ms = 500;
 }
 
 int main(void)
 {
     new_thread();
-    only_the_heaps_own_process_starts_one();
-    a_forked_child_starts_its_own();
+    two_threads_have_one();
+    a_forked_child_has_none();
     what_is_kept_at_the_end_is_given_back(false);
     what_is_kept_at_the_end_is_given_back(true);
-    what_is_kept_after_the_end_starts_another();
+    what_is_kept_after_the_end_wakes_it();
     what_is_locked_in_memory_ends_it();
     switched_off_it_ends_at_once();
     a_refused_start_is_not_tried_again_at_once();

@@ -20,7 +20,7 @@ static void tick(uint64_t ticks)
 {
     ticks_left = ticks + 1; // the first wait comes before the first tick
     hak_fake.on_wait = end_after_some_ticks;
-    hak_fake.work();
+    hak_sweeper_work();
     hak_fake.on_wait = NULL;
     hak_options.purger = 1;
 }
@@ -40,7 +40,7 @@ static void start_sweeper(void)
     void *block = hak_large_alloc(HAK_MIB(8), 1, 0, &zeroed);
     UNIT_CHECK(block != NULL);
     give(block);
-    UNIT_CHECK(hak_fake.work != NULL);
+    UNIT_CHECK(hak_sweep_runs != 0);
 }
 
 // The main thread's, and the sweeper's own.
@@ -256,6 +256,7 @@ static void refused_pages_are_tried_again(void)
 int main(void)
 {
     new_thread();
+    census_have_sweeper();
     start_sweeper();
     threads_that_ended_are_not_looked_at();
     threads_that_sleep_wake_when_they_free();

@@ -11,6 +11,7 @@
 
 #include "base/options.h"
 #include "cache/sweep.h"
+#include "cache/sweeper.h"
 #include "cache/thread.h"
 #include "script.h"
 
@@ -19,13 +20,11 @@ enum { STEPS = 150, THREADS = 3, RANDOM_RUNS = 30 };
 static struct hak_cache *threads[THREADS] = {
     &hak_cache_nobody, &hak_cache_nobody, &hak_cache_nobody};
 
-// The sweeper's turn, if it was started.
+// The sweeper's turn, if it was woken.
 static void sweep(void)
 {
-    void (*work)(void) = hak_fake.work;
-    if (work != NULL) {
-        hak_fake.work = NULL;
-        work();
+    if (hak_sweep_runs != 0) {
+        hak_sweeper_work();
     }
 }
 

@@ -8,7 +8,7 @@
 
 #include "../unit.h"
 #include "base/options.h"
-#include "cache/sweep.h"
+#include "cache/sweeper.h"
 #include "meta/pool.h"
 #include "slab/arena.h"
 
@@ -98,11 +98,12 @@ int main(int argc, char **argv)
     UNIT_EQUAL(argc, 2);
     last_tick = strtoul(argv[1], NULL, 10);
     hak_free(hak_malloc(1));
+    hak_sweeper_thread_came(true); // a second one, so that there is a sweeper
     hak_arena.tick = UINT32_MAX - last_tick / 40;
     hak_fake.on_wait = live_on; // while the sweeper runs
     while (ticks + 1 < last_tick) {
         if (hak_sweep_runs != 0) {
-            hak_fake.work();
+            hak_sweeper_work();
         } else {
             live_on();
             hak_fake.now_ns += UINT64_C(100000000);

@@ -21,6 +21,8 @@ static void set_used(size_t bytes, size_t of_files)
     snprintf(statistics, sizeof statistics, "anon 1\nactive_file %zu\n", of_files);
 }
 
+enum { AUTO, OFF, WATCH }; // option limit_group
+
 static bool allows(size_t bytes)
 {
     hak_lock_take(&hak_arena.lock);
@@ -102,11 +104,11 @@ static void runs_ask_for_what_is_not_resident(void)
     struct hak_slab *again = hak_arena_take(0, HAK_MIB(2), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(again != NULL); // its pages are there
     hak_arena_give(again);
-    hak_options.limit_group = 1;
+    hak_options.limit_group = OFF;
     struct hak_slab *off = hak_arena_take(0, HAK_MIB(3), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(off != NULL);
     hak_arena_give(off);
-    hak_options.limit_group = 0;
+    hak_options.limit_group = WATCH;
     hak_options.deterministic = 1;
     off = hak_arena_take(0, HAK_MIB(4), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(off != NULL);
@@ -124,17 +126,44 @@ static void without_a_limit_nothing_is_read_again(void)
     UNIT_EQUAL(hak_fake.file_reads, reads);
 }
 
+// What the heap has grown by is added to what the group used; only when that is more than half of it are files read again.
+static void without_files_the_heap_is_counted(void)
+{
+    hak_options.limit_group = AUTO;
+    set_used(HAK_MIB(100), 0);
+    hak_lock_take(&hak_arena.lock);
+    hak_room_start_locked();
+    hak_lock_drop(&hak_arena.lock);
+    const size_t reads = hak_fake.file_reads;
+    struct hak_slab *block = hak_arena_map(HAK_MIB(300), 1);
+    UNIT_CHECK(block != NULL);
+    forget();
+    UNIT_CHECK(allows(HAK_MIB(80)));
+    UNIT_EQUAL(hak_room.used_bytes, HAK_MIB(400));
+    UNIT_EQUAL(hak_fake.file_reads, reads);
+    set_used(HAK_MIB(990), 0);
+    forget();
+    UNIT_CHECK(!allows(HAK_MIB(81)));
+    UNIT_CHECK(hak_fake.file_reads > reads);
+    UNIT_EQUAL(hak_room.used_bytes, HAK_MIB(990));
+    set_used(HAK_MIB(200), 0);
+    UNIT_CHECK(allows(HAK_MIB(81)));
+    hak_arena_unmap(block);
+}
+
 int main(void)
 {
     hak_fake.memory_bytes = HAK_GIB(16);
     hak_fake.files = files;
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
+    hak_options.limit_group = WATCH;
     a_look_gives_credit();
     a_full_group_refuses();
     file_pages_and_swap_are_room();
     a_long_block_counts_in_part();
     runs_ask_for_what_is_not_resident();
+    without_files_the_heap_is_counted();
     without_a_limit_nothing_is_read_again();
     return 0;
 }

@@ -96,7 +96,7 @@ static void what_the_kernel_does_not_take_still_waits(void)
 static void a_huge_page_is_all_there(void)
 {
     hak_arena_trim();
-    hak_fake.huge_pages = HAK_HUGE_MADVISE;
+    hak_arena.huge_pages = HAK_HUGE_MADVISE;
     hak_fake.resident_bytes = SIZE_MAX;
     hak_options.huge_start_bytes = 0;
     come_and_go(0, 1);

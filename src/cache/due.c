@@ -1,0 +1,186 @@
+// due.c -- see due.h.
+#include "cache/due.h"
+
+#include "base/arms.h"
+#include "base/atomic.h"
+#include "base/options.h"
+#include "cache/large.h"
+#include "cache/patience.h"
+#include "cache/sweep.h"
+#include "cache/sweeper.h"
+#include "os/os.h"
+#include "slab/arena.h"
+#include "slab/ranges.h"
+
+// Unless option dirty_bytes is set, as much as a 32nd of the heap may wait; with a thread that gives it back later,
+// so much.
+enum { PART_OF_HEAP = 32 };
+#define DIRTY_MOST HAK_MIB(256)
+
+static _Atomic(unsigned) due_hurry; // enum hak_hurry
+
+// What goes back together: no less than an eighth of the budget, so that pages that lie side by side go with one call.
+enum { PART_OF_BUDGET = 8 };
+
+static struct hak_patience patience; // hak_watch.lock
+
+// The kernel has not taken what it was given. Not to be tried again before that time (0: it has), and for how long that was.
+static _Atomic(uint64_t) refused_until_ns;
+static _Atomic(uint64_t) refused_ns;
+#define REFUSED_LEAST UINT64_C(100000000)
+#define REFUSED_MOST  (REFUSED_LEAST << 13)
+
+void hak_due_hurry(enum hak_hurry hurry)
+{
+    hak_store_relaxed(&due_hurry, (unsigned)hurry);
+}
+
+bool hak_due_hurries(enum hak_hurry what)
+{
+    return hak_load_relaxed(&due_hurry) >= (unsigned)what;
+}
+
+uint64_t hak_due_decay_ticks(void)
+{
+    return hak_load_relaxed(&hak_options.decay_ms) / HAK_TICK_MS;
+}
+
+// How long something waits for `ticks` that is given back for want of memory from `hurry` on.
+static uint64_t ticks_to_wait(enum hak_hurry hurry, uint64_t ticks)
+{
+    return hak_due_hurries(hurry) && ticks > 1 ? 1 : ticks;
+}
+
+// Of free pages, by the group of their superslab: in option free_policy=auto as long as experience says.
+static uint64_t free_ticks(unsigned group)
+{
+    const uint64_t decay = hak_arms_value(HAK_OPTION_IS_decay_ms, group) / HAK_TICK_MS;
+    const uint64_t ticks = ticks_to_wait(HAK_HURRY_FREE, decay);
+    return hak_free_policy() == HAK_FREE_PATIENTLY && !hak_due_hurries(HAK_HURRY_FREE)
+               ? ticks << patience.steps
+               : ticks;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+// What was in use lately and is no longer, to a part of the memory, which others need, too: a heap that grows and shrinks
+// again and again would else give back, and take with page faults, what is over the budget, and be no smaller at its peak.
+static size_t gone_lately(void)
+{
+    const size_t used = hak_arena_used_bytes();
+    const size_t peak = hak_arena_recent_peak();
+    return peak > used ? least(peak - used, hak_load_relaxed(&hak_arena.peak_most)) : 0;
+}
+
+size_t hak_due_budget(void)
+{
+    const size_t option = hak_load_relaxed(&hak_options.dirty_bytes);
+    const enum hak_option_source source = hak_option_source_of(&hak_options.dirty_bytes);
+    const bool is_set = source != HAK_FROM_DEFAULT && source != HAK_FROM_MACHINE;
+    if (hak_sweeper_is_there()) { // who sees that a peak is over
+        return (is_set ? option : least(DIRTY_MOST, hak_arena.part_bytes)) + gone_lately();
+    }
+    const size_t heap = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.lone_bytes);
+    const size_t part = heap / PART_OF_HEAP;
+    return (is_set || part < option ? option : part);
+}
+
+uint64_t hak_due_kept_ticks(size_t kept_bytes)
+{
+    const size_t waiting = kept_bytes + hak_load_relaxed(&hak_arena.dirty_bytes);
+    return waiting > hak_due_budget() ? 0 : ticks_to_wait(HAK_HURRY_KEPT, hak_due_decay_ticks());
+}
+
+// Dirty bytes beyond what may wait: the budget in bytes, of which caches use `kept_bytes`, and what the soft limit leaves.
+static size_t surplus_bytes(size_t kept_bytes)
+{
+    const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
+    const size_t most = hak_free_policy() == HAK_FREE_KEEP ? SIZE_MAX : hak_due_budget();
+    const size_t limit = hak_load_relaxed(&hak_options.limit_soft);
+    const size_t heap = hak_arena_heap_bytes();
+    const size_t over_limit = limit != 0 && heap > limit ? heap - limit : 0;
+    const size_t over_most = dirty + kept_bytes > most ? dirty + kept_bytes - most : 0;
+    const size_t over = over_limit > over_most ? over_limit : over_most;
+    return least(over, dirty);
+}
+
+size_t hak_due_waiting(void)
+{
+    return hak_free_policy() == HAK_FREE_KEEP
+               ? surplus_bytes(0)
+               : hak_load_relaxed(&hak_arena.dirty_bytes) + hak_load_relaxed(&hak_arena.tail_bytes);
+}
+
+static bool is_refused(void)
+{
+    const uint64_t until = hak_load_relaxed(&refused_until_ns);
+    return HAK_UNLIKELY(until != 0) && hak_os_about_now_ns() < until;
+}
+
+static uint32_t tries_so_far(void)
+{
+    return hak_load_relaxed(&hak_arena.returns);
+}
+
+// After a purge of `gone` bytes, before which there had been so many tries: it may have had nothing to do.
+static void note_purge(size_t gone, uint32_t tries_before)
+{
+    const uint64_t before = hak_load_relaxed(&refused_ns);
+    if (HAK_LIKELY(gone > 0 && before == 0) || tries_so_far() == tries_before) {
+        return;
+    }
+    const uint64_t longer = before == 0 ? REFUSED_LEAST : 2 * before;
+    const uint64_t wait = longer < REFUSED_MOST ? longer : REFUSED_MOST;
+    hak_store_relaxed(&refused_ns, gone > 0 ? 0 : wait);
+    hak_store_relaxed(&refused_until_ns, gone > 0 ? 0 : hak_os_about_now_ns() + wait);
+}
+
+static void trim_if_policy(size_t gone)
+{
+    if (gone > 0 && hak_free_policy() == HAK_FREE_AND_UNMAP) {
+        hak_arena_trim();
+    }
+}
+
+void hak_due_lower(size_t kept_bytes)
+{
+    const size_t surplus = surplus_bytes(kept_bytes);
+    if (HAK_LIKELY(surplus == 0) || is_refused()) {
+        return;
+    }
+    const size_t part = hak_due_budget() / PART_OF_BUDGET;
+    const size_t more = surplus > part ? surplus : part;
+    const uint32_t tries = tries_so_far();
+    // What is whole huge pages, or none, goes first.
+    size_t gone = hak_arena_purge((struct hak_purge_age){0, 2 * hak_due_decay_ticks()}, more);
+    if (gone < surplus) {
+        gone += hak_arena_purge((struct hak_purge_age){0, 0}, more - gone);
+    }
+    note_purge(gone, tries);
+    trim_if_policy(gone);
+}
+
+size_t hak_due_purge(size_t most)
+{
+    struct hak_purge_age due[HAK_ARMS];
+    if (is_refused()) {
+        return 0;
+    }
+    const uint32_t tries = tries_so_far();
+    for (unsigned group = 0; group < HAK_ARMS; group++) {
+        const uint64_t ticks = free_ticks(group);
+        due[group] = (struct hak_purge_age){ticks, 2 * ticks};
+    }
+    const size_t surplus = surplus_bytes(0);
+    size_t gone = hak_free_policy() != HAK_FREE_KEEP ? hak_arena_purge_groups(due, most) : 0;
+    if (surplus > gone) {
+        gone += hak_arena_purge((struct hak_purge_age){0, 0}, least(surplus - gone, most));
+    }
+    note_purge(gone, tries);
+    trim_if_policy(gone);
+    hak_patience_tick(&patience, gone, hak_load_relaxed(&hak_arena.retaken_bytes));
+    return gone;
+}

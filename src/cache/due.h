@@ -1,0 +1,48 @@
+// due.h -- how much free memory may wait, and for how long.
+//
+// Layer     cache
+// Threads   any, but where a lock is named.
+// Fails     never; what the kernel does not take waits, and is tried again after a pause that doubles.
+//
+// A budget in bytes may wait: what is over it goes back at once, by whoever frees, for nobody else may ever come. Within
+// the budget free pages wait for the decay time. docs/decisions/0033 has what that costs.
+#ifndef HAK_CACHE_DUE_H
+#define HAK_CACHE_DUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+// What does not wait for the decay time any more; each includes those before it, which are less likely to be used
+// again soon.
+enum hak_hurry {
+    HAK_HURRY_NONE,
+    HAK_HURRY_FREE, // pages of free units: they wait for a tick
+    HAK_HURRY_KEPT, // and large blocks that caches keep
+    HAK_HURRY_IDLE, // and what caches and classes hold that were not used for a tick
+};
+HAK_INTERNAL void hak_due_hurry(enum hak_hurry hurry);
+HAK_INTERNAL bool hak_due_hurries(enum hak_hurry what);
+
+HAK_INTERNAL uint64_t hak_due_decay_ticks(void);
+
+// How many bytes may wait.
+HAK_INTERNAL size_t hak_due_budget(void);
+
+// How long caches keep large blocks, `kept_bytes` together: not at all while these and what waits in the arena exceed
+// the budget.
+HAK_INTERNAL uint64_t hak_due_kept_ticks(size_t kept_bytes);
+
+// Dirty bytes that wait to be given back.
+HAK_INTERNAL size_t hak_due_waiting(void);
+
+// Give back at once what exceeds the budget, of which large blocks that the caller's cache keeps take `kept_bytes`.
+HAK_INTERNAL void hak_due_lower(size_t kept_bytes);
+
+// In a tick: give back what has waited for long enough, and what exceeds the budget, `most` bytes of each. Returns the
+// bytes. The holder of the right to tick (sweep.h).
+HAK_INTERNAL size_t hak_due_purge(size_t most);
+
+#endif

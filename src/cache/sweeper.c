@@ -1,0 +1,350 @@
+// sweeper.c -- see sweeper.h.
+#include "cache/sweeper.h"
+
+#include "base/atomic.h"
+#include "base/options.h"
+#include "cache/due.h"
+#include "cache/large.h"
+#include "cache/start.h"
+#include "cache/sweep.h"
+#include "cache/thread.h"
+#include "cache/watch.h"
+#include "os/os.h"
+#include "slab/arena.h"
+
+// As many ticks without anything to do, and the sweeper's thread ends.
+enum { QUIET_TICKS = 10 };
+// Given back in one tick at most. By the thread a gigabyte in 1.6 s, in steps of 64 KiB to 4 MiB; by a caller, who waits
+// meanwhile, what takes some 100 us, and the next caller goes on soon.
+#define TICK_PURGE_BYTES   HAK_MIB(64)
+#define CALLER_PURGE_BYTES HAK_MIB(2)
+#define TICK_NS            (HAK_TICK_MS * UINT64_C(1000000))
+#define SOON_NS            (TICK_NS / 10)
+// Pages that the kernel has not taken are tried again after a second, and then after twice as long as before each time.
+enum { AGAIN_LEAST = 10, AGAIN_MOST = 10 << 10 };
+
+static const struct hak_sweep_share all_at_once = {.caches = UINT_MAX, .lots = UINT_MAX};
+static const struct hak_sweep_share some = {.caches = 64, .lots = 4};
+
+typedef void (*sweep_hook)(void);
+
+enum { HOOKS = 2 };
+static _Atomic(sweep_hook) sweep_hooks[HOOKS]; // called in each tick, if not NULL
+static _Atomic(bool) sweep_stays[HOOKS];       // for that one, also when nothing waits
+
+_Atomic(uint32_t) hak_sweep_runs;
+static _Atomic(uint32_t) sweep_alarm; // slept on in a tick; 1: the thread is to end
+static struct hak_lock helper_lock;   // rank "helper", before all others
+static unsigned threads;              // helper_lock: of the program, that have a cache
+static _Atomic(bool) has_helper;      // helper_lock
+
+static _Atomic(uint64_t) caller_due_ns; // when a caller is to tick next
+static _Atomic(bool) is_ticking;        // somebody
+
+static bool has_hook(void)
+{
+    bool any = false;
+    for (unsigned i = 0; i < HOOKS; i++) {
+        any |= hak_load_relaxed(&sweep_hooks[i]) != NULL;
+    }
+    return any;
+}
+
+bool hak_sweeper_is_there(void)
+{
+    return hak_load_relaxed(&has_helper) && hak_load_relaxed(&hak_options.purger) != 0;
+}
+
+static bool is_to_end(void)
+{
+    return hak_load_relaxed(&sweep_alarm) != 0 || hak_load_relaxed(&hak_options.purger) == 0;
+}
+
+// What a thread's magazines and slabs hold that has stopped to work without having freed much. Nobody says that it has
+// stopped: so where many work, somebody has to look.
+#define SLEEPER_BYTES HAK_KIB(64)
+
+static bool many_may_sleep(void)
+{
+    const size_t bytes = hak_load_relaxed(&hak_watch.count) * SLEEPER_BYTES;
+    return bytes >= hak_load_relaxed(&hak_options.purge_start_bytes);
+}
+
+// Is there enough to give back, and does the kernel take it? What is locked in memory is tried once in
+// the life of a sweeper.
+static bool is_worth_waiting(void)
+{
+    return !hak_load_relaxed(&hak_arena.is_locked) &&
+           hak_due_waiting() >= hak_load_relaxed(&hak_options.purge_start_bytes);
+}
+
+// Ticks without anything to do after which the sweeper ends: with locked pages after it has tried.
+static uint64_t quiet_ticks(void)
+{
+    return QUIET_TICKS + (hak_load_relaxed(&hak_arena.is_locked) ? 2 * hak_due_decay_ticks() : 0);
+}
+
+static bool stays(void)
+{
+    bool any = false;
+    for (unsigned i = 0; i < HOOKS; i++) {
+        any |= hak_load_relaxed(&sweep_stays[i]);
+    }
+    return any;
+}
+
+static void call_hooks(void)
+{
+    for (unsigned i = 0; i < HOOKS; i++) {
+        const sweep_hook work = hak_load_relaxed(&sweep_hooks[i]);
+        if (work != NULL) {
+            work();
+        }
+    }
+}
+
+struct tick {
+    struct hak_sweep_found found;
+    size_t gone_bytes;
+};
+
+// One tick, by one thread at a time. False when another is at it.
+static bool take_tick(struct tick *tick,
+                      uint64_t ticks,
+                      bool tries_again,
+                      struct hak_sweep_share share,
+                      size_t purge_bytes)
+{
+    bool nobody = false;
+    if (!hak_cas_acquire(&is_ticking, &nobody, true)) { // pairs with: take_tick
+        return false;
+    }
+    tick->found = hak_sweep_tick(ticks, tries_again, share);
+    tick->gone_bytes = hak_due_purge(purge_bytes);
+    hak_store_release(&is_ticking, false); // pairs with: take_tick
+    return true;
+}
+
+// Give back until nothing has waited for a while, or the thread is to end.
+static void sweep_until_quiet(void)
+{
+    uint64_t quiet = 0;
+    hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
+    bool is_first = true;
+    while (quiet < quiet_ticks() && !is_to_end()) {
+        struct tick tick = {.gone_bytes = 0};
+        const bool is_mine = take_tick(&tick, 1, is_first, all_at_once, TICK_PURGE_BYTES);
+        is_first &= !is_mine;
+        call_hooks();
+        const bool goes_on =
+            tick.gone_bytes > 0 || tick.found.kept_bytes > 0 || many_may_sleep() || stays() ||
+            tick.found.returned_bytes >= hak_load_relaxed(&hak_options.purge_start_bytes);
+        quiet = goes_on || is_worth_waiting() ? 0 : quiet + 1;
+        hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
+    }
+}
+
+// Who frees first puts what may wait where we see it, then looks whether we are awake. We first say
+// that we are not, then look once more, with a barrier between that orders both sides: what is put
+// after our look finds us asleep. Steps says_sleeps, may_sleep and goes_on of sweeper.pml.
+static bool sweeper_may_sleep(void)
+{
+    hak_store_release(&hak_sweep_runs, 0); // pairs with: wake
+    if (!hak_os_barrier_all()) {
+        hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS); // as good: no store stays unseen for so long
+    }
+    uint32_t none = 0;
+    return is_to_end() || (!is_worth_waiting() && !hak_sweep_is_any_kept()) ||
+           !hak_cas_acquire(&hak_sweep_runs, &none, 1); // pairs with: sweeper_may_sleep
+}
+
+void hak_sweeper_work(void)
+{
+    do {
+        sweep_until_quiet();
+    } while (!sweeper_may_sleep());
+}
+
+static void helper_run(void)
+{
+    hak_thread_without_cache();
+    while (hak_load_relaxed(&sweep_alarm) == 0) {
+        if (hak_load_relaxed(&hak_sweep_runs) != 0) {
+            hak_sweeper_work();
+        } else {
+            hak_os_wait(&hak_sweep_runs, 0, 0);
+        }
+    }
+}
+
+// Something may have to go back: wake the thread if it is worth it. Step wake of sweeper.pml.
+static void wake(size_t kept_bytes)
+{
+    const size_t waiting = kept_bytes + hak_due_waiting();
+    const bool is_enough =
+        waiting >= hak_load_relaxed(&hak_options.purge_start_bytes) || many_may_sleep() || stays();
+    uint32_t none = 0;
+    if (is_enough && hak_load_relaxed(&hak_sweep_runs) == 0 &&
+        hak_cas_acquire(&hak_sweep_runs, &none, 1)) { // pairs with: sweeper_may_sleep
+        hak_os_wake(&hak_sweep_runs);
+    }
+}
+
+// Where no thread may be started, as in some sandboxes, or not now, it is tried again with every other thread that comes,
+// then with every fourth, and so on.
+static struct {
+    unsigned skips; // helper_lock
+    unsigned left;  // helper_lock
+} refused;
+
+static void note_start_locked(bool is_started) HAK_REQUIRES(&helper_lock)
+{
+    refused.skips = is_started ? 0 : 2 * refused.skips + 1;
+    refused.left = refused.skips;
+    hak_store_relaxed(&has_helper, is_started);
+}
+
+static void helper_start_locked(void) HAK_REQUIRES(&helper_lock)
+{
+    const unsigned least = has_hook() ? 0 : 2;
+    if (hak_load_relaxed(&has_helper) || threads < least ||
+        hak_load_relaxed(&hak_options.purger) == 0 ||
+        hak_load_relaxed(&hak_options.deterministic) != 0) {
+        return;
+    }
+    if (refused.left > 0) {
+        refused.left--;
+        return;
+    }
+    hak_store_relaxed(&sweep_alarm, 0);
+    hak_store_relaxed(&hak_sweep_runs, stays());
+    note_start_locked(hak_os_start_thread(helper_run));
+}
+
+// It is joined: when the program's last thread but one has ended, it has one task.
+static void helper_end_locked(void) HAK_REQUIRES(&helper_lock)
+{
+    hak_store_relaxed(&has_helper, false);
+    hak_store_relaxed(&sweep_alarm, 1);
+    hak_os_wake(&sweep_alarm);
+    hak_store_relaxed(&hak_sweep_runs, 1);
+    hak_os_wake(&hak_sweep_runs);
+    hak_os_join_thread();
+    hak_store_relaxed(&hak_sweep_runs, 0);
+}
+
+void hak_sweeper_thread_came(bool may_start)
+{
+    hak_lock_take(&helper_lock);
+    threads++;
+    if (may_start) {
+        helper_start_locked();
+    }
+    hak_lock_drop(&helper_lock);
+}
+
+void hak_sweeper_thread_left(void)
+{
+    hak_lock_take(&helper_lock);
+    threads--;
+    if (threads == 1 && hak_load_relaxed(&has_helper) && !has_hook()) {
+        helper_end_locked();
+    }
+    hak_lock_drop(&helper_lock);
+    hak_sweep_wanted(0);
+}
+
+// When pages that the kernel has not taken are to be tried again. is_ticking
+static struct {
+    uint64_t at_tick;
+    uint64_t pause_ticks;
+} again = {.pause_ticks = AGAIN_LEAST};
+
+static bool is_time_again(uint64_t tick)
+{
+    const bool is_time = tick >= again.at_tick;
+    if (is_time) {
+        again.at_tick = tick + again.pause_ticks;
+        again.pause_ticks *= again.pause_ticks < AGAIN_MOST ? 2 : 1;
+    }
+    return is_time;
+}
+
+static void tick_by_caller(void)
+{
+    const uint64_t now = hak_os_about_now_ns();
+    uint64_t due = hak_load_relaxed(&caller_due_ns);
+    if (HAK_LIKELY(now < due) || hak_load_relaxed(&hak_options.deterministic) != 0 ||
+        !hak_cas_relaxed(&caller_due_ns, &due, now + TICK_NS) || due == 0) {
+        return;
+    }
+    const uint64_t passed = now / TICK_NS - due / TICK_NS + 1;
+    struct tick tick = {.gone_bytes = 0};
+    if (take_tick(&tick, passed, is_time_again(now / TICK_NS), some, CALLER_PURGE_BYTES) &&
+        (tick.found.has_more || tick.gone_bytes >= CALLER_PURGE_BYTES)) {
+        hak_store_relaxed(&caller_due_ns, now + SOON_NS);
+    }
+}
+
+void hak_sweep_wanted(size_t kept_bytes)
+{
+    if (hak_sweeper_is_there()) {
+        hak_due_lower(0);
+        wake(kept_bytes);
+    } else {
+        hak_due_lower(hak_large_expire(hak_cache_self, UINT64_MAX));
+        tick_by_caller();
+    }
+}
+
+void hak_sweep_call(void (*work)(void), bool has_to_stay)
+{
+    const unsigned i = hak_load_relaxed(&sweep_hooks[0]) != NULL;
+    hak_store_relaxed(&sweep_hooks[i], work);
+    hak_store_relaxed(&sweep_stays[i], has_to_stay);
+    if (hak_start_thread(NULL) != NULL) { // it takes memory to start one
+        hak_sweeper_start_if_hooked();
+    }
+}
+
+void hak_sweeper_start_if_hooked(void)
+{
+    if (has_hook()) {
+        hak_lock_take(&helper_lock);
+        helper_start_locked();
+        hak_lock_drop(&helper_lock);
+    }
+}
+
+void hak_sweep_call_no_more(void (*work)(void))
+{
+    for (unsigned i = 0; i < HOOKS; i++) {
+        if (hak_load_relaxed(&sweep_hooks[i]) == work) {
+            hak_store_relaxed(&sweep_hooks[i], NULL);
+            hak_store_relaxed(&sweep_stays[i], false);
+        }
+    }
+}
+
+void hak_sweeper_lock(void) HAK_UNPROVEN
+{
+    hak_lock_take(&helper_lock);
+}
+
+bool hak_sweeper_lock_within(unsigned ms) HAK_UNPROVEN
+{
+    return hak_lock_take_within(&helper_lock, ms);
+}
+
+void hak_sweeper_unlock(bool is_child) HAK_UNPROVEN
+{
+    if (is_child) { // the threads stayed with the parent
+        threads = hak_cache_self != &hak_cache_nobody;
+        hak_store_relaxed(&has_helper, false);
+        hak_store_relaxed(&hak_sweep_runs, 0);
+        hak_store_relaxed(&is_ticking, false);
+        hak_lock_drop_in_child(&helper_lock);
+    } else {
+        hak_lock_drop(&helper_lock);
+    }
+}

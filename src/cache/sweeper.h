@@ -1,0 +1,51 @@
+// sweeper.h -- who gives free memory back when, without being asked.
+//
+// Layer     cache
+// Threads   any.
+//
+// In a program with one thread whoever frees: in the slow paths of free what is over the budget goes back at once (due.h),
+// and each HAK_TICK_MS one of them takes a part of a pass over the caches (sweep.h), some 100 us. A process that makes no
+// calls keeps what was within its budget.
+// A program with threads has one of ours beside its own, the sweeper, which takes the passes. It is a thread of the C
+// library's, so that changes of credentials reach it. It starts with the first malloc of the program's second thread, is
+// asleep while nothing waits, and is joined by the last thread but one when that ends. Options that watch something all the
+// time start it before the program's main.
+#ifndef HAK_CACHE_SWEEPER_H
+#define HAK_CACHE_SWEEPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+// 1: the sweeper is awake.
+HAK_INTERNAL extern _Atomic(uint32_t) hak_sweep_runs;
+
+HAK_INTERNAL bool hak_sweeper_is_there(void);
+
+// A thread of the program's has got a cache, or has lost it. `may_start`: no lock of the C library's is held that it takes
+// to start a thread, as one may be in a free.
+HAK_INTERNAL void hak_sweeper_thread_came(bool may_start);
+HAK_INTERNAL void hak_sweeper_thread_left(void);
+
+// What the sweeper does when it is woken, until nothing waits. Its thread.
+HAK_INTERNAL void hak_sweeper_work(void);
+
+// Something was freed that may have to go back. `kept_bytes`: a block that the caller's cache has just kept.
+HAK_INTERNAL void hak_sweep_wanted(size_t kept_bytes);
+
+// Call `work` in each tick of the sweeper's from now on, with no lock held. `has_to_stay`: it is then awake until the call
+// below. Before the program's main, when options are known, by two at most.
+HAK_INTERNAL void hak_sweep_call(void (*work)(void), bool has_to_stay);
+// Not any more: from the sweeper's thread.
+HAK_INTERNAL void hak_sweep_call_no_more(void (*work)(void));
+
+// Around fork; and afterwards in the child, with no lock held.
+HAK_INTERNAL void hak_sweeper_lock(void);
+HAK_INTERNAL bool hak_sweeper_lock_within(unsigned ms);
+HAK_INTERNAL void hak_sweeper_unlock(bool is_child);
+HAK_INTERNAL void hak_sweeper_start_if_hooked(void);
+
+#endif

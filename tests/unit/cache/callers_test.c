@@ -1,0 +1,115 @@
+// In a program with one thread whoever frees gives back: what is over the budget at once, what is old in the course of time.
+#include "cache/due.h"
+#include "cache/sweep.h"
+#include "cache/sweeper.h"
+
+#include "base/options.h"
+#include "cache/large.h"
+#include "census.h"
+
+#define MS UINT64_C(1000000)
+
+static void free_mib(size_t mib)
+{
+    bool zeroed;
+    void *block = hak_large_alloc(HAK_MIB(mib), 1, 0, &zeroed);
+    UNIT_CHECK(block != NULL);
+    give(block);
+}
+
+static void what_is_over_the_budget_goes_at_once(void)
+{
+    free_mib(64);
+    UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(4));
+    UNIT_EQUAL(hak_fake.thread_starts, 0);
+    free_mib(2); // BigCache keeps it
+    UNIT_CHECK(hak_large_expire(hak_cache_self, UINT64_MAX) > 0);
+    UNIT_CHECK(hak_arena.dirty_bytes + HAK_MIB(2) <= HAK_MIB(4));
+}
+
+// Of a large heap a 32nd may wait.
+static void a_large_heap_may_keep_more(void)
+{
+    bool zeroed;
+    void *block = hak_large_alloc(HAK_MIB(256), 1, 0, &zeroed);
+    UNIT_CHECK(block != NULL);
+    free_mib(64);
+    UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(8) && hak_arena.dirty_bytes > HAK_MIB(2));
+    give(block);
+    UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(4));
+}
+
+static void what_is_old_goes_with_a_later_free(void)
+{
+    free_mib(2);
+    free_mib(1);
+    const size_t purges = hak_fake.purges;
+    free_mib(1);
+    UNIT_EQUAL(hak_fake.purges, purges); // it is not time yet
+    for (unsigned i = 0; i < 30; i++) {
+        hak_fake.now_ns += 100 * MS;
+        hak_sweep_wanted(0);
+    }
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+    UNIT_EQUAL(hak_large_expire(hak_cache_self, UINT64_MAX), 0);
+}
+
+// What is locked in memory is not tried again with each free.
+static void a_refused_purge_is_tried_less_and_less(void)
+{
+    enum { FREES = 10000, TRIES = 7 * 16 }; // each of 16 superslabs
+    hak_fake.refuse_purge = true;
+    free_mib(64);
+    const size_t before = hak_fake.purges;
+    for (unsigned i = 0; i < FREES; i++) {
+        hak_fake.now_ns += MS;
+        hak_sweep_wanted(0);
+    }
+    UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(60));
+    UNIT_CHECK(hak_fake.purges - before <= TRIES);
+    hak_fake.refuse_purge = false;
+    hak_fake.now_ns += 20000 * MS;
+    free_mib(1);
+    UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(4));
+}
+
+// A tick visits some caches, and the next goes on there: each is looked at once in a pass.
+static void many_caches_share_the_ticks(void)
+{
+    enum { THREADS = 150 };
+    struct hak_cache *own = hak_cache_self;
+    hak_options.purger = 0;
+    struct hak_cache *others[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        others[i] = new_quiet_thread();
+    }
+    become(own);
+    unsigned passes = 0;
+    for (unsigned tick = 0; tick < 9; tick++) {
+        unsigned looked = 0;
+        for (unsigned i = 0; i < THREADS; i++) {
+            looked += others[i]->idle_ticks;
+        }
+        hak_fake.now_ns += 100 * MS;
+        hak_sweep_wanted(0);
+        unsigned now = 0;
+        for (unsigned i = 0; i < THREADS; i++) {
+            now += others[i]->idle_ticks;
+        }
+        UNIT_CHECK(now <= looked + 64);
+        passes += hak_watch.rest == NULL;
+    }
+    UNIT_CHECK(passes >= 2);
+}
+
+int main(void)
+{
+    new_thread();
+    hak_fake.memory_bytes = HAK_GIB(16);
+    what_is_over_the_budget_goes_at_once();
+    a_large_heap_may_keep_more();
+    what_is_old_goes_with_a_later_free();
+    a_refused_purge_is_tried_less_and_less();
+    many_caches_share_the_ticks();
+    return 0;
+}

@@ -1,9 +1,11 @@
 // lone.c -- a large block in a mapping of its own (see arena.h).
 #include "base/bits.h"
 #include "base/check.h"
+#include "base/options.h"
 #include "meta/kept.h"
 #include "meta/map.h"
 #include "meta/pool.h"
+#include "os/control_group.h"
 #include "os/os.h"
 #include "os/pressure.h"
 #include "slab/arena.h"
@@ -16,6 +18,13 @@ static struct hak_super *lone_of(struct hak_slab *lone)
 {
     return (struct hak_super *)(void *)((char *)lone - offsetof(struct hak_super, slabs));
 }
+
+enum {
+    MAPPINGS_USUAL = 65530, // that a process may have, if nobody has changed it
+    GUARDED_PARTS = 2,      // of them, for guarded blocks
+};
+static size_t guarded_mappings = MAPPINGS_USUAL / GUARDED_PARTS;
+static size_t guarded_count; // (arena lock)
 
 _Static_assert(sizeof(struct hak_super) + sizeof(struct hak_slab) <= 512, "as the pool has it");
 
@@ -154,12 +163,30 @@ struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
     return lone;
 }
 
+void hak_arena_guards_start(void)
+{
+    char text[32];
+    if (hak_load_relaxed(&hak_options.guard_large) != 0 &&
+        hak_os_read_file("/proc/sys/vm/max_map_count", text, sizeof text) > 0) {
+        guarded_mappings = hak_number_behind(text, "") / GUARDED_PARTS;
+    }
+}
+
+// Threads that ask at the same moment may make them a few more.
+static bool may_guard(void)
+{
+    hak_lock_take(&hak_arena.lock);
+    const bool may = guarded_count < guarded_mappings / (1 + hak_os_guard_mappings());
+    hak_lock_drop(&hak_arena.lock);
+    return may;
+}
+
 // Before the block a unit, so that it begins in one of its own.
 struct hak_slab *hak_arena_map_guarded(size_t bytes, size_t alignment)
 {
     const size_t page = hak_os_page_bytes();
     const size_t pages_bytes = hak_align_up(bytes, page);
-    struct hak_slab *lone = alignment <= HAK_UNIT_BYTES && page < HAK_UNIT_BYTES
+    struct hak_slab *lone = alignment <= HAK_UNIT_BYTES && page < HAK_UNIT_BYTES && may_guard()
                                 ? lone_map(HAK_UNIT_BYTES + pages_bytes + page, 1)
                                 : NULL;
     if (lone == NULL) {
@@ -174,6 +201,7 @@ struct hak_slab *hak_arena_map_guarded(size_t bytes, size_t alignment)
     hak_lock_take(&hak_arena.lock); // a visitor may look at it
     lone->base = pages + ((pages_bytes - bytes) & ~(alignment - 1));
     lone->bytes = bytes;
+    guarded_count++;
     hak_lock_drop(&hak_arena.lock);
     return lone;
 }
@@ -183,22 +211,29 @@ bool hak_arena_is_guarded(struct hak_slab *run)
     return run->units == 0 && run->base != lone_of(run)->base;
 }
 
-// They were zeros, as the kernel's pages are.
-void hak_arena_check_guarded(struct hak_slab *lone)
+static char *guard_behind(const char *end)
 {
-    const struct hak_super *super = lone_of(lone);
-    const char *pages = super->base + HAK_UNIT_BYTES;
-    const char *end = super->base + super->mapped_bytes - hak_os_page_bytes();
-    for (const char *c = pages; c < lone->base; c++) {
-        if (HAK_UNLIKELY(*c != 0)) {
-            hak_die_underflow(lone->base, lone->bytes, (size_t)(lone->base - c));
-        }
-    }
+    return (char *)hak_align_up((uintptr_t)end, hak_os_page_bytes());
+}
+
+// They were zeros, as the kernel's pages are.
+static void check_behind(const struct hak_slab *lone, const char *end)
+{
     for (const char *c = lone->base + lone->bytes; c < end; c++) {
         if (HAK_UNLIKELY(*c != 0)) {
             hak_die_overflow(lone->base, lone->bytes, (size_t)(c - lone->base));
         }
     }
+}
+
+void hak_arena_check_guarded(struct hak_slab *lone)
+{
+    for (const char *c = lone_of(lone)->base + HAK_UNIT_BYTES; c < lone->base; c++) {
+        if (HAK_UNLIKELY(*c != 0)) {
+            hak_die_underflow(lone->base, lone->bytes, (size_t)(lone->base - c));
+        }
+    }
+    check_behind(lone, guard_behind(lone->base + lone->bytes));
 }
 
 void hak_arena_unmap(struct hak_slab *lone)
@@ -209,6 +244,7 @@ void hak_arena_unmap(struct hak_slab *lone)
     lone->state = HAK_SLAB_NONE;
     hak_list_remove(&super->all_link);
     hak_count(&hak_arena.lone_bytes, (size_t)0 - super->mapped_bytes);
+    guarded_count -= hak_arena_is_guarded(lone);
     super->kept = (struct hak_kept_range){
         .has_slots = true, .is_clean = !hak_arena_is_guarded(lone), .ended = lone_kept_ended};
     hak_kept_drop(super->base, super->mapped_bytes, &super->kept);

@@ -216,6 +216,36 @@ static void refused_ends_of_aligned_ones_go_later(void)
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
 }
 
+static struct hak_slab *guarded(size_t bytes)
+{
+    struct hak_slab *lone = hak_arena_map_guarded(bytes, 1);
+    UNIT_CHECK(lone != NULL && lone->bytes == bytes && hak_arena_is_guarded(lone));
+    lone->state = HAK_SLAB_LARGE;
+    return lone;
+}
+
+static void guarded_ones_are_half_of_the_mappings(void)
+{
+    enum { MOST = 4 }; // 24 mappings: half of them, three for each
+    static const struct hak_fake_file files[] = {{"/proc/sys/vm/max_map_count", "24\n"},
+                                                 {NULL, NULL}};
+    struct hak_slab *lones[MOST];
+    hak_fake.files = files;
+    hak_options.guard_large = 1;
+    hak_arena_guards_start();
+    for (unsigned turn = 0; turn < 2; turn++) {
+        for (unsigned i = 0; i < MOST; i++) {
+            lones[i] = guarded(HAK_KIB(40));
+        }
+        UNIT_CHECK(hak_arena_map_guarded(HAK_KIB(40), 1) == NULL);
+        for (unsigned i = 0; i < MOST; i++) {
+            hak_arena_unmap(lones[i]);
+        }
+    }
+    hak_fake.files = NULL;
+    hak_options.guard_large = 0;
+}
+
 int main(void)
 {
     UNIT_CHECK(hak_map_start());
@@ -231,5 +261,8 @@ int main(void)
     what_is_not_clean_serves_nobody();
     what_was_refused_goes_later();
     refused_ends_of_aligned_ones_go_later();
+    if (hak_os_page_bytes() < HAK_UNIT_BYTES) {
+        guarded_ones_are_half_of_the_mappings();
+    }
     return 0;
 }

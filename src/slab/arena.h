@@ -196,6 +196,11 @@ HAK_INTERNAL struct hak_slab *hak_arena_map(size_t bytes, size_t alignment);
 HAK_INTERNAL struct hak_slab *hak_arena_map_guarded(size_t bytes, size_t alignment);
 // Read how many those are. Once, before the program's main.
 HAK_INTERNAL void hak_arena_guards_start(void);
+// Let it have `bytes`, with its start where it is and the guard at the next page. Die if what it gets, or what goes, was
+// written before. False, and nothing changed, when there is no room behind it.
+HAK_INTERNAL bool hak_arena_resize_guarded(struct hak_slab *lone, size_t bytes);
+// Keep addresses behind it, if that can be had, so that it can grow by an eighth.
+HAK_INTERNAL void hak_arena_leave_room(struct hak_slab *lone);
 // Is it such a one? Die if what lies between it and those addresses was written.
 HAK_INTERNAL bool hak_arena_is_guarded(struct hak_slab *run);
 HAK_INTERNAL void hak_arena_check_guarded(struct hak_slab *lone);

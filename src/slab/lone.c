@@ -1,4 +1,6 @@
 // lone.c -- a large block in a mapping of its own (see arena.h).
+#include <string.h>
+
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
@@ -22,6 +24,7 @@ static struct hak_super *lone_of(struct hak_slab *lone)
 enum {
     MAPPINGS_USUAL = 65530, // that a process may have, if nobody has changed it
     GUARDED_PARTS = 2,      // of them, for guarded blocks
+    GROWN_PARTS = 8,        // of a guarded block that grows, to grow into without another mapping
 };
 static size_t guarded_mappings = MAPPINGS_USUAL / GUARDED_PARTS;
 static size_t guarded_count; // (arena lock)
@@ -234,6 +237,98 @@ void hak_arena_check_guarded(struct hak_slab *lone)
         }
     }
     check_behind(lone, guard_behind(lone->base + lone->bytes));
+}
+
+// Let the guard behind a block become `more` longer where it lies: only the last of its mappings grows.
+static bool guard_grow_locked(struct hak_super *super, size_t more) HAK_REQUIRES(&hak_arena.lock)
+{
+    const size_t page = hak_os_page_bytes();
+    const size_t old_bytes = super->mapped_bytes;
+    char *end = super->base + old_bytes;
+    if (!hak_arena_has_room(more) || !hak_room_allows_locked(more) ||
+        !hak_map_resize(super->base, old_bytes, old_bytes + more)) {
+        return false;
+    }
+    if (hak_os_remap(end - page, page, page + more, NULL) == NULL) {
+        hak_map_resize(super->base, old_bytes + more, old_bytes);
+        return false;
+    }
+    if (!hak_os_guard(end, more)) {
+        hak_os_discard(end, more);
+        hak_map_resize(super->base, old_bytes + more, old_bytes);
+        return false;
+    }
+    super->mapped_bytes += more;
+    hak_count(&hak_arena.lone_bytes, more);
+    hak_arena_note_peak_locked();
+    return true;
+}
+
+static size_t guard_room(const struct hak_slab *lone, const char *end)
+{
+    return hak_align_up((size_t)(end - lone->base) / GROWN_PARTS, hak_os_page_bytes());
+}
+
+// Have the guard behind a block reach beyond `end`, with some to grow on if that can be had.
+static bool guard_stretch_locked(struct hak_slab *lone, const char *end)
+    HAK_REQUIRES(&hak_arena.lock)
+{
+    struct hak_super *super = lone_of(lone);
+    const char *last = super->base + super->mapped_bytes - hak_os_page_bytes();
+    if (end <= last) {
+        return true;
+    }
+    const size_t more = (size_t)(end - last);
+    return guard_grow_locked(super, more + guard_room(lone, end)) || guard_grow_locked(super, more);
+}
+
+void hak_arena_leave_room(struct hak_slab *lone)
+{
+    hak_lock_take(&hak_arena.lock);
+    guard_grow_locked(lone_of(lone), guard_room(lone, guard_behind(lone->base + lone->bytes)));
+    hak_lock_drop(&hak_arena.lock);
+}
+
+static bool guarded_grow(struct hak_slab *lone, size_t bytes)
+{
+    char *old_end = guard_behind(lone->base + lone->bytes);
+    char *end = guard_behind(lone->base + bytes);
+    check_behind(lone, end == old_end ? lone->base + bytes : old_end);
+    hak_lock_take(&hak_arena.lock);
+    const bool done = guard_stretch_locked(lone, end) &&
+                      (end == old_end || hak_os_unguard(old_end, (size_t)(end - old_end)));
+    lone->bytes = done ? bytes : lone->bytes;
+    hak_lock_drop(&hak_arena.lock);
+    return done;
+}
+
+// What goes is given back, so that it reads as zero when it comes again. Pages that are locked in memory stay what they are:
+// then the block is copied.
+static bool guarded_shrink(struct hak_slab *lone, size_t bytes)
+{
+    char *old_end = guard_behind(lone->base + lone->bytes);
+    char *end = guard_behind(lone->base + bytes);
+    const size_t less = (size_t)(old_end - end);
+    check_behind(lone, old_end);
+    if (less != 0) {
+        if (!hak_os_guard(end, less)) {
+            return false;
+        }
+        if (!hak_os_purge(end, less)) {
+            HAK_UNHEEDED(hak_os_unguard(end, less)); // it was open before: no new border
+            return false;
+        }
+    }
+    memset(lone->base + bytes, 0, (size_t)(end - lone->base) - bytes);
+    hak_lock_take(&hak_arena.lock); // a visitor may look at it
+    lone->bytes = bytes;
+    hak_lock_drop(&hak_arena.lock);
+    return true;
+}
+
+bool hak_arena_resize_guarded(struct hak_slab *lone, size_t bytes)
+{
+    return bytes >= lone->bytes ? guarded_grow(lone, bytes) : guarded_shrink(lone, bytes);
 }
 
 void hak_arena_unmap(struct hak_slab *lone)

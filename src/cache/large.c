@@ -142,7 +142,7 @@ static HAK_COLD void *large_again(
     if (hak_refusal_is_final(bytes)) {
         return hak_refuse_memory(request, mark);
     }
-    hak_sweep_everything();
+    hak_sweep_for_request(mark);
     mark = hak_refusal_mark();
     void *block = large_ruled(bytes, request.alignment, ways, zeroed);
     return block != NULL ? block : hak_refuse_memory(request, mark);

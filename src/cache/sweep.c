@@ -13,6 +13,7 @@
 #include "cache/watch.h"
 #include "os/os.h"
 #include "os/pressure.h"
+#include "os/refusal.h"
 #include "slab/arena.h"
 #include "slab/ranges.h"
 
@@ -421,7 +422,7 @@ void hak_sweep_hurry(enum hak_hurry hurry)
     hak_store_relaxed(&sweep_hurry, (unsigned)hurry);
 }
 
-size_t hak_sweep_everything(void)
+static size_t sweep_everything(bool with_pages)
 {
     const sweep_hook in_need = hak_load_relaxed(&sweep_in_need);
     if (in_need != NULL && hak_load_relaxed(&hak_pressure.is_refused)) {
@@ -430,7 +431,7 @@ size_t hak_sweep_everything(void)
     if (!are_all_bare()) {
         strip_all();
     }
-    const size_t purged = hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    const size_t purged = with_pages ? hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX) : 0;
     hak_arena_wait_for_purges();
     const size_t trimmed = hak_arena_trim();
     if (hak_pressure.is_watched) {
@@ -439,6 +440,16 @@ size_t hak_sweep_everything(void)
         hak_lock_drop(&hak_arena.lock);
     }
     return purged + trimmed;
+}
+
+size_t hak_sweep_everything(void)
+{
+    return sweep_everything(true);
+}
+
+void hak_sweep_for_request(uint64_t mark)
+{
+    sweep_everything(hak_refusal_since(mark).error <= 0);
 }
 
 // A vfork child runs in its parent's memory. A thread that it starts is its own, and ends when it

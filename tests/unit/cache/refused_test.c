@@ -1,13 +1,17 @@
 // What a refused request costs. Of what the kernel refuses, addresses, nobody has more because pages went: none are given back
-// then, and what a superslab is made of goes. When it is the control group that has no room, they go.
+// then, and what a superslab is made of goes. When it is the control group that has no room, they go. In the modes that look at
+// each block, who has done nothing since all was given back is passed over.
 #include <errno.h>
 
 #include "base/options.h"
+#include "cache/hardened.h"
 #include "cache/large.h"
 #include "cache/sweep.h"
 #include "cache/watch.h"
-#include "census.h"
+#include "held.h"
 #include "os/refusal.h"
+
+enum { CLASS = 6, BLOCKS = 300, THREADS = 10 };
 
 static size_t purged_for(int error)
 {
@@ -50,13 +54,56 @@ static void superslabs_go(void)
     UNIT_CHECK(hak_fake.mapped_bytes + HAK_MIB(12) <= mapped);
 }
 
+static size_t barriers_of_all(void)
+{
+    const size_t before = hak_fake.barriers;
+    hak_sweep_everything();
+    return hak_fake.barriers - before;
+}
+
+// Each thread holds something in its quarantine and its stocks, and then nothing.
+static void who_does_nothing_is_passed_over(void)
+{
+    struct hak_cache *threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        threads[i] = new_thread();
+        take(CLASS, BLOCKS);
+        free_newest(BLOCKS / 2);
+        UNIT_CHECK(!hak_hardened_is_bare(threads[i]));
+    }
+    barriers_of_all();
+    barriers_of_all(); // what was on its way to another
+    const size_t looked_at = hak_fake.calls;
+    UNIT_EQUAL(barriers_of_all(), 0);
+    UNIT_EQUAL(hak_fake.calls, looked_at);
+    // One of them goes on: by a block that it takes, or frees, whatever the place in the ring is.
+    become(threads[3]);
+    take(CLASS, 1);
+    UNIT_CHECK(!hak_hardened_is_bare(threads[3]) && hak_hardened_is_bare(threads[4]));
+    const size_t of_one = barriers_of_all();
+    UNIT_CHECK(of_one > 0 && of_one <= 8);
+    UNIT_EQUAL(barriers_of_all(), 0);
+    for (unsigned i = 0; i < HAK_QUARANTINE_BLOCKS; i++) {
+        take(CLASS + 1, 1);
+        free_newest(1);
+    }
+    UNIT_CHECK(!hak_hardened_is_bare(threads[3]));
+    UNIT_CHECK(barriers_of_all() > 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        UNIT_CHECK(hak_hardened_is_bare(threads[i]));
+    }
+}
+
 int main(void)
 {
     hak_options.purger = 0; // its thread would not run here
+    hak_option_choose(&hak_options.zero_on_free, 1, HAK_FROM_PROGRAM);
+    hak_option_choose(&hak_options.quarantine_bytes, 1 << 20, HAK_FROM_PROGRAM);
     hak_start_process();
     new_thread();
     hak_sweep_everything();
     pages_stay_when_addresses_are_missing();
     superslabs_go();
+    who_does_nothing_is_passed_over();
     return 0;
 }

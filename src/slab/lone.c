@@ -219,22 +219,36 @@ static char *guard_behind(const char *end)
     return (char *)hak_align_up((uintptr_t)end, hak_os_page_bytes());
 }
 
-// They were zeros, as the kernel's pages are.
+// What is not the block's was zeros, as the kernel's pages are. The first that was written; `end` if none was. Nearly a page
+// may have to be looked at, so by words.
+static const char *first_written(const char *start, const char *end)
+{
+    const char *c = start;
+    for (uint64_t word = 0; end - c >= (ptrdiff_t)sizeof word; c += sizeof word) {
+        memcpy(&word, c, sizeof word);
+        if (word != 0) {
+            break;
+        }
+    }
+    while (c < end && *c == 0) {
+        c++;
+    }
+    return c;
+}
+
 static void check_behind(const struct hak_slab *lone, const char *end)
 {
-    for (const char *c = lone->base + lone->bytes; c < end; c++) {
-        if (HAK_UNLIKELY(*c != 0)) {
-            hak_die_overflow(lone->base, lone->bytes, (size_t)(c - lone->base));
-        }
+    const char *written = first_written(lone->base + lone->bytes, end);
+    if (HAK_UNLIKELY(written < end)) {
+        hak_die_overflow(lone->base, lone->bytes, (size_t)(written - lone->base));
     }
 }
 
 void hak_arena_check_guarded(struct hak_slab *lone)
 {
-    for (const char *c = lone_of(lone)->base + HAK_UNIT_BYTES; c < lone->base; c++) {
-        if (HAK_UNLIKELY(*c != 0)) {
-            hak_die_underflow(lone->base, lone->bytes, (size_t)(lone->base - c));
-        }
+    const char *written = first_written(lone_of(lone)->base + HAK_UNIT_BYTES, lone->base);
+    if (HAK_UNLIKELY(written < lone->base)) {
+        hak_die_underflow(lone->base, lone->bytes, (size_t)(lone->base - written));
     }
     check_behind(lone, guard_behind(lone->base + lone->bytes));
 }

@@ -198,6 +198,7 @@ static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
     size_t bytes = hardened->bytes;
     const size_t enough = bytes > least + LEAVING_BYTES ? bytes - LEAVING_BYTES : least;
     bool has_ended = false;
+    hak_store_relaxed(&hardened->was_bare, false);
     while (bytes > enough) {
         const struct hak_held *oldest = &hardened->held[first];
         struct hak_stock *stock = &hardened->stocks[hardened->kinds[first]];
@@ -316,6 +317,7 @@ void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t b
         return take_one(cache, size_class, bytes);
     }
     struct hak_stock *stock = &hardened->stocks[size_class];
+    hak_store_relaxed(&hardened->was_bare, false);
     if (stock->count == 0) {
         void *blocks[STOCK_MOST / STOCK_PARTS];
         const unsigned got =
@@ -416,13 +418,17 @@ void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 bool hak_hardened_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
-    if (hardened == NULL) {
+    if (hak_hardened_is_bare(cache)) {
         return true;
     }
     hak_store_relaxed(&cache->hardened, NULL);
     const bool is_empty = hak_os_barrier_all() &&
                           !hak_load_acquire(&cache->is_inside) && // pairs with: hak_hardened_leave
                           flush(cache, hardened);
+    if (is_empty) {
+        hak_store_relaxed(&hardened->bare_next, hak_load_relaxed(&hardened->next));
+        hak_store_relaxed(&hardened->was_bare, true);
+    }
     hak_store_release(&cache->hardened, hardened); // pairs with: hak_hardened_enter
     return is_empty;
 }

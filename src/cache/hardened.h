@@ -38,6 +38,10 @@ struct hak_hardened {
     uint32_t first;
     _Atomic(uint32_t) next; // others read it, to see whether the thread is at work
     size_t bytes;
+    // It held nothing when `next` was this. Written by who may work on it, or is about to give it blocks (see
+    // hak_hardened_is_bare).
+    _Atomic(uint32_t) bare_next;
+    _Atomic(bool) was_bare;
     uint32_t stranger_count;
     char *strangers[HAK_STRANGERS];
     struct hak_stock stocks[HAK_STOCKS];
@@ -67,6 +71,18 @@ HAK_INLINE uint64_t hak_hardened_events(struct hak_cache *cache)
     const struct hak_hardened *hardened =
         hak_load_acquire(&cache->hardened); // pairs with: hak_hardened_empty
     return hardened != NULL ? hak_load_relaxed(&hardened->next) : 0;
+}
+
+// Does it hold nothing since it was emptied? Then blocks have neither come from the slabs nor been freed. (The ring that
+// `next` goes around in is full before it is where it was, and then the oldest leave.) A hint, but with the lock and while
+// its owner is not inside.
+HAK_INLINE bool hak_hardened_is_bare(struct hak_cache *cache)
+{
+    const struct hak_hardened *hardened =
+        hak_load_acquire(&cache->hardened); // pairs with: hak_hardened_empty
+    return hardened == NULL ||
+           (hak_load_relaxed(&hardened->was_bare) &&
+            hak_load_relaxed(&hardened->next) == hak_load_relaxed(&hardened->bare_next));
 }
 
 // The class for a request that would be of `size_class`: with room for what is put behind the block.

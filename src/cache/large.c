@@ -143,7 +143,7 @@ static HAK_COLD void *large_again(
     if (hak_refusal_is_final(bytes)) {
         return hak_refuse_memory(request, mark);
     }
-    hak_sweep_everything();
+    hak_sweep_for_request(mark);
     mark = hak_refusal_mark();
     void *block = large_ruled(bytes, request.alignment, ways, zeroed);
     return block != NULL ? block : hak_refuse_memory(request, mark);
@@ -328,7 +328,9 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
         return NULL;
     }
     if (HAK_UNLIKELY(hak_arena_is_guarded(slab))) {
-        return bytes == slab->bytes ? slab->base : NULL;
+        // Half of it may stay unused before the rest is worth a copy.
+        const bool done = bytes >= slab->bytes / 2 && hak_arena_resize_guarded(slab, bytes);
+        return done ? slab->base : NULL;
     }
     const size_t block_bytes = large_block_bytes(bytes);
     const bool shrinks = block_bytes < slab->bytes;
@@ -349,4 +351,12 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
         hak_sweep_wanted(0);
     }
     return slab->base;
+}
+
+void hak_large_leave_room(void *block)
+{
+    struct hak_slab *slab = hak_slab_of(block);
+    if (HAK_UNLIKELY(slab != NULL && slab->state == HAK_SLAB_LARGE && hak_arena_is_guarded(slab))) {
+        hak_arena_leave_room(slab);
+    }
 }

@@ -13,6 +13,7 @@
 #include "cache/watch.h"
 #include "os/os.h"
 #include "os/pressure.h"
+#include "os/refusal.h"
 #include "slab/arena.h"
 
 // Looks without an event after which a cache counts as asleep: 300 ms.
@@ -167,7 +168,7 @@ void hak_sweep_call_in_need(void (*work)(void))
     hak_store_relaxed(&sweep_in_need, work);
 }
 
-size_t hak_sweep_everything(void)
+static size_t sweep_everything(bool with_pages)
 {
     void (*const in_need)(void) = hak_load_relaxed(&sweep_in_need);
     if (in_need != NULL && hak_load_relaxed(&hak_pressure.is_refused)) {
@@ -176,7 +177,7 @@ size_t hak_sweep_everything(void)
     if (!are_all_bare()) {
         strip_all();
     }
-    const size_t purged = hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    const size_t purged = with_pages ? hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX) : 0;
     hak_arena_wait_for_purges();
     const size_t trimmed = hak_arena_trim();
     if (hak_pressure.is_watched) {
@@ -185,6 +186,16 @@ size_t hak_sweep_everything(void)
         hak_lock_drop(&hak_arena.lock);
     }
     return purged + trimmed;
+}
+
+size_t hak_sweep_everything(void)
+{
+    return sweep_everything(true);
+}
+
+void hak_sweep_for_request(uint64_t mark)
+{
+    sweep_everything(hak_refusal_since(mark).error <= 0);
 }
 
 // The next three are unproven: the lock is nothing that their callers know.

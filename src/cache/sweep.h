@@ -44,6 +44,9 @@ HAK_INTERNAL void hak_sweep_call_in_need(void (*work)(void));
 
 // Give back, now, everything that can be given back. Returns the bytes that left this process.
 HAK_INTERNAL size_t hak_sweep_everything(void);
+// The same for a request that was refused since `mark`. If it was the kernel that refused it, that is for addresses: it counts
+// those, resident or not, so the pages of others may stay.
+HAK_INTERNAL void hak_sweep_for_request(uint64_t mark);
 
 // Around fork.
 HAK_INTERNAL void hak_sweep_lock(void);

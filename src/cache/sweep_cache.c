@@ -200,8 +200,7 @@ bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     bool is_bare = !hak_load_relaxed(&cache->is_whole) && cache->pending == NULL &&
                    hak_load_relaxed(&cache->inbox) == NULL &&
                    hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&
-                   hak_load_relaxed(&cache->hardened) == NULL &&
-                   hak_large_expire(cache, UINT64_MAX) == 0;
+                   hak_hardened_is_bare(cache) && hak_large_expire(cache, UINT64_MAX) == 0;
     unsigned index = 0;
     while (is_bare && (index = hak_magazine_from(cache, index)) < HAK_MAGAZINES) {
         is_bare = hak_steal_has_taken_all(cache, index++);
@@ -241,6 +240,9 @@ bool hak_sweep_cache(struct hak_cache *self,
     }
     const bool is_idle = cache->idle_ticks >= how->idle_looks;
     const bool sleeps = all || is_idle;
+    if (all && cache != &hak_orphans && hak_sweep_is_bare(cache)) {
+        return is_idle;
+    }
     if (hak_load_relaxed(&cache->is_whole)) {
         if (!sleeps) {
             found->kept_bytes++; // to be looked at again

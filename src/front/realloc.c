@@ -64,7 +64,12 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
         return realloc_into(other, block, slab->bytes, bytes);
     }
     if (same == NULL) {
-        return realloc_by_copy(block, slab->bytes, bytes, site);
+        const bool will_grow = bytes > slab->bytes;
+        void *other = realloc_by_copy(block, slab->bytes, bytes, site);
+        if (other != NULL && will_grow) {
+            hak_large_leave_room(other);
+        }
+        return other;
     }
     hak_sampler_large(same, (struct hak_request){bytes, 1, site});
     return same;

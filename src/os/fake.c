@@ -179,6 +179,11 @@ bool hak_os_unguard(void *start, size_t bytes)
     return mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
+unsigned hak_os_guard_mappings(void)
+{
+    return 2;
+}
+
 void *hak_os_map_guarded(size_t bytes)
 {
     return hak_os_map(bytes); // what is asked for is counted

@@ -124,30 +124,6 @@ void hak_os_seal(void *start, size_t bytes)
         hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_READ, 0, 0, 0)); // see os.h
 }
 
-bool hak_os_guard(void *start, size_t bytes)
-{
-    return hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_NONE, 0, 0, 0) == 0;
-}
-
-bool hak_os_unguard(void *start, size_t bytes)
-{
-    const long protection = PROT_READ | PROT_WRITE;
-    return hak_syscall(SYS_mprotect, (long)start, (long)bytes, protection, 0, 0, 0) == 0;
-}
-
-void *hak_os_map_guarded(size_t bytes)
-{
-    const size_t page = hak_os_page_bytes();
-    char *start = hak_os_map(bytes + 2 * page);
-    if (start == NULL) {
-        return NULL;
-    }
-    // Without them it is memory like any other.
-    HAK_UNHEEDED(hak_os_guard(start, page));
-    HAK_UNHEEDED(hak_os_guard(start + page + bytes, page));
-    return start + page;
-}
-
 bool hak_os_unmap(void *start, size_t bytes)
 {
     const uint64_t begin = hak_timing_begin();

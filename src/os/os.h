@@ -7,7 +7,7 @@
 //           thread-local storage or stdio.
 // Fails     as each function says; never by abort.
 //
-// linux.c, clock.c, machine.c, file.c and thread.c implement it; fake.c implements it for unit tests, with a clock that a
+// linux.c, clock.c, guards.c, machine.c, file.c and thread.c implement it; fake.c implements it for unit tests, with a clock that a
 // test sets and memory that fails when told.
 #ifndef HAK_OS_OS_H
 #define HAK_OS_OS_H
@@ -53,10 +53,13 @@ HAK_INTERNAL HAK_MUST_USE bool hak_os_commit(void *start, size_t bytes);
 // nothing else depends on it.
 HAK_INTERNAL void hak_os_seal(void *start, size_t bytes);
 
-// Let nobody touch them any more, or from now on again. False, and nothing changed, when the kernel refuses:
-// each border between the two takes one of its mappings.
+// Let nobody touch them any more, or from now on again: then they read as zero, if they were given back before. False, and
+// nothing changed, when the kernel refuses. Where it has guard regions (Linux 6.13) they take none of its mappings;
+// elsewhere each border between the two kinds takes one.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_guard(void *start, size_t bytes);
 HAK_INTERNAL HAK_MUST_USE bool hak_os_unguard(void *start, size_t bytes);
+// So many mappings do two guards take, as far as is known: none, or two.
+HAK_INTERNAL unsigned hak_os_guard_mappings(void);
 // As hak_os_map, anywhere, with a page before and a page behind that nobody can touch; or none, where the
 // kernel refuses those.
 HAK_INTERNAL HAK_MUST_USE void *hak_os_map_guarded(size_t bytes);

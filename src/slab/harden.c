@@ -52,6 +52,7 @@ static void tags_start(void)
 void hak_harden_start(void)
 {
     tags_start();
+    hak_arena_guards_start();
     hak_harden.looks.zero = hak_load_relaxed(&hak_options.zero_on_free) != 0;
     hak_harden.looks.canaries = hak_load_relaxed(&hak_options.canaries) != 0;
     hak_harden.canary_bytes = hak_harden.looks.canaries ? HAK_CANARY_BYTES : 0;

@@ -346,6 +346,9 @@ static void slab_free_locked(struct hak_shard *shard,
     if (dirty != 0) {
         hak_arena_free_units_locked(shard, super, dirty, true);
     }
+    if (slab->zeroed) { // resident, and zeros
+        super->written_units &= ~hak_bit_range(run_unit(slab), slab->units);
+    }
 }
 
 void hak_arena_give(struct hak_slab *run)

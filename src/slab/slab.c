@@ -140,8 +140,10 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
 void hak_slab_end(struct hak_slab *slab)
 {
     HAK_ASSERT(hak_slab_is_idle(slab));
+    slab->zeroed = false;
     if (HAK_UNLIKELY(hak_slab_has_states(slab))) {
-        hak_states_check(slab); // the last look at them
+        // The last look at them. Nor has anybody written behind the last of them. (With a heap blocks end that are in use.)
+        slab->zeroed = hak_states_check(slab);
         if (hak_harden_has_tags()) {
             hak_states_untag(slab);
         }

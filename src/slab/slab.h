@@ -57,7 +57,8 @@ struct hak_slab {
     uint16_t units;         // of the run; 0: a mapping of its own
     uint8_t size_class;     // small
     uint8_t state;          // enum hak_slab_state
-    bool zeroed : 1;        // the pages were never touched since they came from the kernel
+    // The pages were never touched since they came from the kernel, or are known to be zeros as if they had not been.
+    bool zeroed : 1;
     bool
         is_swept : 1; // small: no block came back since its free pages were given back (cache/sweep.c)
     union {

@@ -57,7 +57,8 @@ static HAK_UNJUDGED bool looks_right(unsigned kind, const char *block, size_t by
     return kind == HAK_STATE_BUSY || !hak_harden.looks.zero || hak_canary_is_zero(block, bytes);
 }
 
-static void check_block(const hak_state *state, const char *block, size_t bytes)
+// Returns what it was.
+static unsigned check_block(const hak_state *state, const char *block, size_t bytes)
 {
     bool is_right = false;
     uint8_t before = 0;
@@ -72,22 +73,26 @@ static void check_block(const hak_state *state, const char *block, size_t bytes)
     } else if (HAK_UNLIKELY(!is_right)) {
         hak_harden_die_written(block, bytes);
     }
+    return hak_state_kind(before);
 }
 
-void hak_states_check(const struct hak_slab *slab)
+bool hak_states_check(const struct hak_slab *slab)
 {
     if (!hak_harden.looks.zero && !hak_harden.looks.canaries) {
-        return;
+        return false;
     }
     const struct hak_class *info = &hak_classes[slab->size_class];
     const hak_state *states = hak_slab_states(slab);
     if (hak_harden_has_tags()) {
         hak_tags_pass(true); // blocks get and lose theirs meanwhile
     }
+    bool are_zeros = hak_harden.looks.zero;
     for (size_t index = 0; index < info->blocks; index++) {
-        check_block(&states[index], slab->base + index * info->bytes, info->bytes);
+        are_zeros &= check_block(&states[index], slab->base + index * info->bytes, info->bytes) ==
+                     HAK_STATE_FREE;
     }
     if (hak_harden_has_tags()) {
         hak_tags_pass(false);
     }
+    return are_zeros;
 }

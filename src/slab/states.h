@@ -181,8 +181,9 @@ HAK_INLINE bool hak_states_resize(struct hak_held held, size_t bytes, size_t req
 
 // Of the 64 blocks that a word of the slab's bitmap is about, those with the program. With the lock.
 HAK_INTERNAL uint64_t hak_states_out(const struct hak_slab *slab, unsigned word);
-// Die when a block is not as it has to be. With the lock; blocks change meanwhile.
-HAK_INTERNAL void hak_states_check(const struct hak_slab *slab);
+// Die when a block is not as it has to be. With the lock; blocks change meanwhile. True when all are free and known to be
+// zeros.
+HAK_INTERNAL bool hak_states_check(const struct hak_slab *slab);
 
 // The slab ends: blocks of it that the program still has, as those of a heap, have no tag any more. With the lock.
 HAK_INLINE void hak_states_untag(const struct hak_slab *slab)

@@ -1,6 +1,5 @@
 // serial
 // native only
-// not secure: a large block lies against its guard and is copied when it grows
 // A block that grows to 1 GiB in steps of 1 % is moved, not copied, most of the
 // way: all the copies together write less than twice its final size.
 //

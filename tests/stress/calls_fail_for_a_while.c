@@ -17,14 +17,12 @@
 #include "../support/stress.h"
 
 #include "../support/live.h"
+#include "../support/older_kernel.h"
 
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #ifndef SYS_process_madvise
@@ -80,6 +78,20 @@ static const struct call calls[] = {
      2,
      MADV_HUGEPAGE,
      OFTEN "thp=always",
+     false,
+     {EINVAL, ENOMEM}},
+    {"madvise of guards",
+     SYS_madvise,
+     2,
+     HT_GUARD_INSTALL,
+     OFTEN "guard_large=on",
+     false,
+     {EINVAL, ENOMEM}},
+    {"madvise of no more guards",
+     SYS_madvise,
+     2,
+     HT_GUARD_REMOVE,
+     OFTEN "guard_large=on",
      false,
      {EINVAL, ENOMEM}},
     {"mprotect", SYS_mprotect, ANY, 0, OFTEN "guard_large=on", false, {ENOMEM, EACCES, EPERM}},
@@ -384,6 +396,8 @@ static void start_case(size_t number, int error)
         alarm(60);
         if (call->is_at_start) {
             fail_from_the_start(call, error);
+        } else if (call->number == SYS_mprotect) {
+            ht_become_older_kernel(); // on which guards are made by it
         }
         execl("/proc/self/exe",
               "calls_fail_for_a_while",

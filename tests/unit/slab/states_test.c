@@ -89,6 +89,38 @@ static void a_block_may_change_while_it_is_looked_at(void)
     hak_slab_end(slab);
 }
 
+// They are known to be zeros, whatever they were before: the next slab there need not be cleared again.
+static void what_ended_as_zeros_begins_as_zeros(void)
+{
+    struct hak_slab *run = hak_arena_take(0, HAK_KIB(512), 1, HAK_SLAB_LARGE);
+    memset(run->base, 1, HAK_KIB(512));
+    hak_arena_give(run);
+    for (unsigned turn = 0; turn < 3; turn++) {
+        struct hak_slab *slab = make();
+        const size_t bytes = hak_classes[slab->size_class].bytes;
+        UNIT_CHECK(slab->base >= run->base && slab->base < run->base + HAK_KIB(512));
+        UNIT_EQUAL(slab->zeroed, turn > 0);
+        for (size_t at = 0; at < slab->units * HAK_UNIT_BYTES; at++) {
+            UNIT_EQUAL(slab->base[at], 0);
+        }
+        hak_states_take(held_of(slab, turn), bytes, REQUEST, HAK_LOOKS_ALL);
+        memset(held_of(slab, turn).block, 1, REQUEST);
+        hak_states_give(held_of(slab, turn), bytes, HAK_LOOKS_ALL);
+        hak_slab_end(slab);
+    }
+    UNIT_CHECK(hak_arena.dirty_bytes > 0); // and are still to be given back
+    // Unless a block was in use to the end, as one of a heap may be.
+    struct hak_slab *slab = make();
+    const size_t bytes = hak_classes[slab->size_class].bytes;
+    char *block = held_of(slab, 1).block;
+    hak_states_take(held_of(slab, 1), bytes, REQUEST, HAK_LOOKS_ALL);
+    memset(block, 1, REQUEST);
+    hak_slab_end(slab);
+    slab = make();
+    UNIT_CHECK(!slab->zeroed && slab->base <= block && block[REQUEST - 1] == 0);
+    hak_slab_end(slab);
+}
+
 int main(int count, char **arguments)
 {
     changes = count > 1 ? strtoul(arguments[1], NULL, 10) : 10000;
@@ -99,5 +131,6 @@ int main(int count, char **arguments)
     hak_arena_start();
     what_was_written_is_found();
     a_block_may_change_while_it_is_looked_at();
+    what_ended_as_zeros_begins_as_zeros();
     return 0;
 }

@@ -1,0 +1,85 @@
+// guards.c -- memory that nobody can touch, as os.h has it, on Linux.
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/atomic.h"
+#include "os/os.h"
+#include "os/syscall.h"
+
+// Newer than the C library's headers on most systems: Linux 6.13.
+#ifndef MADV_GUARD_INSTALL
+#    define MADV_GUARD_INSTALL 102
+#    define MADV_GUARD_REMOVE  103
+#endif
+
+// Does the kernel know guard regions? They are kept in the page tables, and take none of its mappings.
+enum { UNKNOWN, KNOWN, MISSING };
+static _Atomic(unsigned) regions;
+// Some had to be protected all the same: it refuses them in memory that is locked.
+static _Atomic(bool) is_mixed;
+
+static bool advise(void *start, size_t bytes, int advice)
+{
+    return hak_syscall(SYS_madvise, (long)start, (long)bytes, advice, 0, 0, 0) == 0;
+}
+
+static bool protect(void *start, size_t bytes, int protection)
+{
+    return hak_syscall(SYS_mprotect, (long)start, (long)bytes, protection, 0, 0, 0) == 0;
+}
+
+// An emulator may say that it has done what it does not know: the first one is looked at. Whoever has made one has to be able
+// to remove it, whatever others were told at the same moment.
+static bool install(void *start, size_t bytes)
+{
+    const unsigned before = hak_load_relaxed(&regions);
+    if (before == MISSING) {
+        return false;
+    }
+    const bool done =
+        advise(start, bytes, MADV_GUARD_INSTALL) && (before == KNOWN || !hak_os_can_read(start));
+    unsigned unknown = UNKNOWN;
+    if (done) {
+        hak_store_relaxed(&regions, KNOWN);
+    } else {
+        hak_cas_relaxed(&regions, &unknown, MISSING);
+    }
+    return done;
+}
+
+bool hak_os_guard(void *start, size_t bytes)
+{
+    if (install(start, bytes)) {
+        return true;
+    }
+    hak_store_relaxed(&is_mixed, true);
+    return protect(start, bytes, PROT_NONE);
+}
+
+bool hak_os_unguard(void *start, size_t bytes)
+{
+    if (hak_load_relaxed(&regions) == KNOWN && !advise(start, bytes, MADV_GUARD_REMOVE)) {
+        return false;
+    }
+    return !hak_load_relaxed(&is_mixed) || protect(start, bytes, PROT_READ | PROT_WRITE);
+}
+
+unsigned hak_os_guard_mappings(void)
+{
+    return hak_load_relaxed(&is_mixed) ? 2 : 0;
+}
+
+// By protection: there are few of these, every process has them, and the table of mappings shows them.
+void *hak_os_map_guarded(size_t bytes)
+{
+    const size_t page = hak_os_page_bytes();
+    char *start = hak_os_map(bytes + 2 * page);
+    if (start == NULL) {
+        return NULL;
+    }
+    // Without them it is memory like any other.
+    HAK_UNHEEDED(protect(start, page, PROT_NONE));
+    HAK_UNHEEDED(protect(start + page + bytes, page, PROT_NONE));
+    return start + page;
+}

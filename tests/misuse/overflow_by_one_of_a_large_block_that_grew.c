@@ -1,0 +1,13 @@
+// expect: hakmem: overflow: byte 100101 of 0x[0-9a-f]+ was written, a block of 100101 bytes
+// env: HAKMEM_GUARD_LARGE=1
+//
+// It has grown where it lay, into a part of a page: what is left of that is looked at.
+#include "../support/misuse.h"
+
+int main(void)
+{
+    char *block = ht_hide(realloc(ht_block(100001), 100101));
+    block[100101] = 1;
+    ht_free(block);
+    _exit(0);
+}

@@ -1,0 +1,13 @@
+// expect: hakmem: overflow: byte 100101 of 0x[0-9a-f]+ was written, a block of 100101 bytes
+// env: HAKMEM_GUARD_LARGE=1
+//
+// What was written behind it is about to become a part of it: that is looked at first.
+#include "../support/misuse.h"
+
+int main(void)
+{
+    char *block = ht_hide(realloc(ht_block(100001), 100101));
+    block[100101] = 1;
+    ht_free(realloc(block, 100201));
+    _exit(0);
+}

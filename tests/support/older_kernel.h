@@ -1,0 +1,46 @@
+// older_kernel.h -- this process and those that it starts on a kernel without guard regions (before Linux 6.13).
+#ifndef HAK_TESTS_SUPPORT_OLDER_KERNEL_H
+#define HAK_TESTS_SUPPORT_OLDER_KERNEL_H
+
+#include "promise.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+// Advices to madvise that such a kernel does not know.
+enum { HT_GUARD_INSTALL = 102, HT_GUARD_REMOVE = 103 };
+
+static inline void ht_become_older_kernel(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, HT_GUARD_INSTALL, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        HT_SKIP("no seccomp here: errno %d", errno);
+    }
+}
+
+// Run `promise` here and, in a child, as there: before it has had any large block.
+static inline void ht_on_both_kernels(void (*promise)(void))
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        ht_become_older_kernel();
+        promise();
+        _exit(0);
+    }
+    ht_wait_child(child, "an older kernel");
+    promise();
+}
+
+#endif

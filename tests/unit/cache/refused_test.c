@@ -1,0 +1,109 @@
+// What a refused request costs. Of what the kernel refuses, addresses, nobody has more because pages went: none are given back
+// then, and what a superslab is made of goes. When it is the control group that has no room, they go. In the modes that look at
+// each block, who has done nothing since all was given back is passed over.
+#include <errno.h>
+
+#include "base/options.h"
+#include "cache/hardened.h"
+#include "cache/large.h"
+#include "cache/sweep.h"
+#include "cache/watch.h"
+#include "held.h"
+#include "os/refusal.h"
+
+enum { CLASS = 6, BLOCKS = 300, THREADS = 10 };
+
+static size_t purged_for(int error)
+{
+    const uint64_t mark = hak_refusal_mark();
+    const size_t before = hak_fake.purges;
+    hak_refusal_note(error, HAK_GIB(1));
+    hak_sweep_for_request(mark);
+    return hak_fake.purges - before;
+}
+
+// A run of 2 MiB whose pages are dirty, in a superslab where another is in use.
+static void leave_dirty(void)
+{
+    bool zeroed;
+    void *stays = hak_large_alloc(HAK_KIB(100), 1, 0, &zeroed);
+    void *goes = hak_large_alloc(HAK_MIB(2), 1, 0, &zeroed);
+    UNIT_CHECK(stays != NULL && goes != NULL);
+    memset(goes, 1, HAK_MIB(2));
+    hak_arena_give(hak_slab_of(goes));
+    UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(2));
+}
+
+static void pages_stay_when_addresses_are_missing(void)
+{
+    leave_dirty();
+    UNIT_EQUAL(purged_for(ENOMEM), 0);
+    UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(2));
+    UNIT_CHECK(purged_for(HAK_REFUSED_BY_GROUP) > 0);
+    UNIT_EQUAL(hak_arena.dirty_bytes, 0);
+}
+
+static void superslabs_go(void)
+{
+    bool zeroed;
+    void *block = hak_large_alloc(HAK_MIB(16), 1, 0, &zeroed);
+    UNIT_CHECK(block != NULL);
+    const size_t mapped = hak_fake.mapped_bytes;
+    hak_arena_give(hak_slab_of(block));
+    UNIT_EQUAL(purged_for(ENOMEM), 0);
+    UNIT_CHECK(hak_fake.mapped_bytes + HAK_MIB(12) <= mapped);
+}
+
+static size_t barriers_of_all(void)
+{
+    const size_t before = hak_fake.barriers;
+    hak_sweep_everything();
+    return hak_fake.barriers - before;
+}
+
+// Each thread holds something in its quarantine and its stocks, and then nothing.
+static void who_does_nothing_is_passed_over(void)
+{
+    struct hak_cache *threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        threads[i] = new_thread();
+        take(CLASS, BLOCKS);
+        free_newest(BLOCKS / 2);
+        UNIT_CHECK(!hak_hardened_is_bare(threads[i]));
+    }
+    barriers_of_all();
+    barriers_of_all(); // what was on its way to another
+    const size_t looked_at = hak_fake.calls;
+    UNIT_EQUAL(barriers_of_all(), 0);
+    UNIT_EQUAL(hak_fake.calls, looked_at);
+    // One of them goes on: by a block that it takes, or frees, whatever the place in the ring is.
+    become(threads[3]);
+    take(CLASS, 1);
+    UNIT_CHECK(!hak_hardened_is_bare(threads[3]) && hak_hardened_is_bare(threads[4]));
+    const size_t of_one = barriers_of_all();
+    UNIT_CHECK(of_one > 0 && of_one <= 8);
+    UNIT_EQUAL(barriers_of_all(), 0);
+    for (unsigned i = 0; i < HAK_QUARANTINE_BLOCKS; i++) {
+        take(CLASS + 1, 1);
+        free_newest(1);
+    }
+    UNIT_CHECK(!hak_hardened_is_bare(threads[3]));
+    UNIT_CHECK(barriers_of_all() > 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        UNIT_CHECK(hak_hardened_is_bare(threads[i]));
+    }
+}
+
+int main(void)
+{
+    hak_options.purger = 0; // its thread would not run here
+    hak_option_choose(&hak_options.zero_on_free, 1, HAK_FROM_PROGRAM);
+    hak_option_choose(&hak_options.quarantine_bytes, 1 << 20, HAK_FROM_PROGRAM);
+    hak_start_process();
+    new_thread();
+    hak_sweep_everything();
+    pages_stay_when_addresses_are_missing();
+    superslabs_go();
+    who_does_nothing_is_passed_over();
+    return 0;
+}

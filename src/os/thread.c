@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
+#include "os/heard.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -32,7 +33,20 @@ bool hak_os_start_thread(void (*work)(void))
     pthread_detach(thread);
     return true;
 }
+
+bool hak_thread_is_ours(void)
+{
+    return false; // the C library knows it
+}
 #else
+
+// What the second word of its thread block holds: in others the C library keeps a pointer or nothing there.
+static const char mark;
+
+bool hak_thread_is_ours(void)
+{
+    return HAK_THREAD_BLOCK()[1] == &mark;
+}
 
 // Deepest use measured is under 2 KiB; the rest is room for debug builds.
 enum { STACK_BYTES = 64 * 1024, THREAD_BLOCK_BYTES = 4096 };
@@ -122,6 +136,7 @@ bool hak_os_start_thread(void (*work)(void))
     // behind, the dynamic linker looks at its struct pthread, 2 KiB, when a call of ours is bound only now.
     void **thread_block = (void **)(void *)(stack + THREAD_BLOCK_BYTES);
     thread_block[0] = thread_block;
+    thread_block[1] = (void *)(uintptr_t)&mark;
     void **top = (void **)(void *)(stack + STACK_BYTES) - 4; // 16-byte aligned before the call
 #    if defined(__x86_64__)
     top -= 1; // the work is popped first, which aligns the stack

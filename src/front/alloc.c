@@ -213,7 +213,5 @@ HAK_ALSO(void, free, (void *), hak_free);
 HAK_ALSO(void, cfree, (void *), hak_free);
 HAK_ALSO(void, free_sized, (void *, size_t), hak_free_sized);
 HAK_ALSO(void, free_aligned_sized, (void *, size_t, size_t), hak_free_aligned_sized);
-HAK_ALSO(void *, __libc_malloc, (size_t), hak_malloc);
 HAK_ALSO(void *, __libc_calloc, (size_t, size_t), hak_calloc);
-HAK_ALSO(void, __libc_free, (void *), hak_free);
 HAK_ALSO(void, __libc_cfree, (void *), hak_free);

@@ -107,4 +107,3 @@ void *hak_reallocarray(void *block, size_t count, size_t bytes)
 }
 
 HAK_ALSO(void *, realloc, (void *, size_t), hak_realloc);
-HAK_ALSO(void *, __libc_realloc, (void *, size_t), hak_realloc);

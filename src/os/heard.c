@@ -9,17 +9,19 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-static bool is_started; // written before the program's main
+// Written before the program's main; NULL until then.
+static void *(*call_begin)(void);
+static void (*call_end)(void *before);
 
 #if defined(__x86_64__)
 static bool is_plain(uintptr_t function, long number)
 {
-    static const unsigned char landing[] = {0xF3, 0x0F, 0x1E, 0xFA}; // endbr64
-    const unsigned char *code = (const unsigned char *)function;
-    code += memcmp(code, landing, sizeof landing) == 0 ? sizeof landing : 0;
-    // mov $number, %eax; syscall
-    const unsigned char call[] = {0xB8, (unsigned char)number, 0, 0, 0, 0x0F, 0x05};
-    return memcmp(code, call, sizeof call) == 0;
+    uint64_t code; // mov $number, %eax; syscall: seven bytes
+    memcpy(&code, (const void *)function, sizeof code);
+    if ((uint32_t)code == 0xFA1E0FF3) { // endbr64
+        memcpy(&code, (const void *)(function + 4), sizeof code);
+    }
+    return code << 8 == (0x050F00000000B8 | (uint64_t)number << 8) << 8;
 }
 _Static_assert(SYS_munmap < 256 && SYS_madvise < 256 && SYS_mprotect < 256, "one byte of them");
 #elif defined(__aarch64__)
@@ -35,13 +37,14 @@ static bool is_plain(uintptr_t function, long number)
 // Whoever hears of one of them hears of all.
 bool hak_heard_has_listeners(void)
 {
-    return is_started &&
+    return call_begin != NULL &&
            !(is_plain((uintptr_t)munmap, SYS_munmap) && is_plain((uintptr_t)madvise, SYS_madvise));
 }
 
-void hak_heard_start(void)
+void hak_heard_start(void *(*begin)(void), void (*end)(void *))
 {
-    is_started = true;
+    call_begin = begin;
+    call_end = end;
 }
 
 // A C library whose functions do not begin in this way would seem to be listened to by somebody.
@@ -63,11 +66,22 @@ static enum way way_now(void)
     return is_known_library() ? NOT_HERE : BY_ITSELF;
 }
 
+struct call {
+    void *before;
+    int error;
+};
+
+static struct call begin(void)
+{
+    return (struct call){call_begin(), errno};
+}
+
 // What a function of the C library returned, as the kernel says it.
-static long result_of(long returned, int errno_before)
+static long end(struct call call, long returned)
 {
     const long result = returned != -1 ? returned : -errno;
-    errno = errno_before;
+    errno = call.error;
+    call_end(call.before);
     return result;
 }
 
@@ -75,8 +89,8 @@ long hak_heard_munmap(void *start, size_t bytes)
 {
     const enum way way = way_now();
     if (way == BY_THE_LIBRARY) {
-        const int before = errno;
-        return result_of(munmap(start, bytes), before);
+        const struct call call = begin();
+        return end(call, munmap(start, bytes));
     }
     return way == BY_ITSELF ? hak_syscall(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0)
                             : -EPERM;
@@ -86,8 +100,8 @@ long hak_heard_madvise(void *start, size_t bytes, int advice)
 {
     const enum way way = way_now();
     if (way == BY_THE_LIBRARY) {
-        const int before = errno;
-        return result_of(madvise(start, bytes, advice), before);
+        const struct call call = begin();
+        return end(call, madvise(start, bytes, advice));
     }
     return way == BY_ITSELF ? hak_syscall(SYS_madvise, (long)start, (long)bytes, advice, 0, 0, 0)
                             : -EPERM;
@@ -96,8 +110,8 @@ long hak_heard_madvise(void *start, size_t bytes, int advice)
 long hak_heard_mremap(void *start, size_t old_bytes, size_t bytes, int flags, void *target)
 {
     if (way_now() == BY_THE_LIBRARY) {
-        const int before = errno;
-        return result_of((long)mremap(start, old_bytes, bytes, flags, target), before);
+        const struct call call = begin();
+        return end(call, (long)mremap(start, old_bytes, bytes, flags, target));
     }
     return hak_syscall(
         SYS_mremap, (long)start, (long)old_bytes, (long)bytes, flags, (long)target, 0);

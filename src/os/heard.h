@@ -20,8 +20,9 @@
 
 #include "base/compiler.h"
 
-// Once, when all that the program was linked with can be called: from here on others are looked for.
-HAK_INTERNAL void hak_heard_start(void);
+// Once, when all that the program was linked with can be called: from here on others are looked for. `begin` and `end` are called
+// around each call of a function that is not ours; the second gets what the first returned.
+HAK_INTERNAL void hak_heard_start(void *(*begin)(void), void (*end)(void *));
 
 HAK_INTERNAL HAK_MUST_USE long hak_heard_munmap(void *start, size_t bytes);
 HAK_INTERNAL HAK_MUST_USE long hak_heard_madvise(void *start, size_t bytes, int advice);

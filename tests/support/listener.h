@@ -103,8 +103,10 @@ static unsigned lt_gone(void)
 
 static void lt_check(void)
 {
+    const unsigned before_all = lt_count;
     void *mapped = mmap(NULL, HT_MIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    HT_CHECK(munmap(mapped, HT_MIB) == 0 && lt_count == 1, "the program itself does not hear");
+    HT_CHECK(munmap(mapped, HT_MIB) == 0 && lt_count > before_all,
+             "the program itself does not hear");
 
     lt_fill_and_free();
     malloc_trim(0);
@@ -126,6 +128,8 @@ static void lt_check(void)
         free(ht_hide(malloc(100000)));
     }
     lt_gone();
+    free(grown);
+    free(in_the_way);
 }
 
 #endif

@@ -135,7 +135,7 @@ static void piece_give(uint32_t piece, unsigned log2)
     } while (!hak_cas_release(&lists[log2], &list, changed(list, piece)));
 }
 
-void *hak_nested_alloc(size_t bytes, size_t alignment)
+static void *alloc_own(size_t bytes, size_t alignment)
 {
     const size_t more = alignment > GRAIN ? alignment : 0;
     if (bytes > HAK_SUPER_BYTES || alignment > HAK_SUPER_BYTES || !is_ready()) {
@@ -151,6 +151,13 @@ void *hak_nested_alloc(size_t bytes, size_t alignment)
     void *block = (void *)(more == 0 ? first : hak_align_up(first, alignment));
     *header_of(block) = (struct header){bytes == 0 ? 1 : bytes, piece, log2};
     return block;
+}
+
+// What it is refused for is not looked into, as that takes locks.
+void *hak_nested_alloc(struct hak_request request)
+{
+    void *block = alloc_own(request.bytes, request.alignment);
+    return block != NULL ? block : hak_refuse(HAK_FAILURE_EXHAUSTION, request);
 }
 
 size_t hak_nested_usable(const void *block)
@@ -172,7 +179,7 @@ static void free_own(void *block)
 // Without memory to note it, a block stays in use for good.
 static void free_later(void *block)
 {
-    struct hak_nested_later *later = hak_nested_alloc(sizeof *later, 1);
+    struct hak_nested_later *later = alloc_own(sizeof *later, 1);
     if (later == NULL) {
         return;
     }

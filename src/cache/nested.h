@@ -3,7 +3,7 @@
 // Layer     cache (may include: base, os, meta, slab)
 // Owns      a small heap of its own: 4 MiB at the beginning of the map's window, whose map slot nobody else has.
 // Threads   any; no lock.
-// Fails     hak_nested_alloc returns NULL.
+// Fails     hak_nested_alloc returns NULL, with errno set.
 //
 // Who listens to munmap and madvise (os/heard.h) is called by us in the middle of our work: with locks held, and with the
 // thread's cache half changed. If it allocates or frees, that must touch neither. So the thread has no cache for the time of such a
@@ -21,6 +21,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "cache/failure.h"
 #include "meta/map.h"
 #include "meta/size_class.h"
 
@@ -31,7 +32,7 @@ HAK_INTERNAL extern HAK_TLS bool hak_is_nested;
 HAK_INTERNAL void *hak_nested_begin(void);
 HAK_INTERNAL void hak_nested_end(void *before);
 
-HAK_INTERNAL void *hak_nested_alloc(size_t bytes, size_t alignment);
+HAK_INTERNAL void *hak_nested_alloc(struct hak_request request);
 // Free a block of the small heap; or, inside, any block.
 HAK_INTERNAL void hak_nested_free(void *block);
 HAK_INTERNAL size_t hak_nested_usable(const void *block);

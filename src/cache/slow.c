@@ -111,10 +111,11 @@ static void *zero_if_ruled(void *block, size_t size_class, unsigned ways)
 // There is no cache. A block of the class is aligned as its size is.
 static HAK_COLD void *refuse_or_nest(struct hak_request request, size_t size_class)
 {
-    const size_t class_bytes = hak_classes[size_class].bytes;
-    void *block =
-        hak_is_nested ? hak_nested_alloc(request.bytes, class_bytes & -class_bytes) : NULL;
-    return block != NULL ? block : hak_refuse_memory(request, 0);
+    if (!hak_is_nested) {
+        return hak_refuse_memory(request, 0);
+    }
+    request.alignment = hak_classes[size_class].bytes & -hak_classes[size_class].bytes;
+    return hak_nested_alloc(request);
 }
 
 void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)

@@ -32,11 +32,10 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
     }
     struct hak_cache *cache = hak_front_cache();
     if (HAK_UNLIKELY(cache == NULL)) {
-        void *block = hak_is_nested ? hak_nested_alloc(bytes, alignment) : NULL;
         if (zeroed != NULL) {
             *zeroed = false;
         }
-        return block != NULL ? block : hak_refuse_memory(request, 0);
+        return hak_is_nested ? hak_nested_alloc(request) : hak_refuse_memory(request, 0);
     }
     if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
         return hak_refuse(HAK_FAILURE_INJECTED, request);

@@ -4,7 +4,7 @@
 // Owns      every system call the allocator makes.
 // Threads   any thread, at any time, also before the C library is ready and in a
 //           thread that the C library does not know: nothing here touches errno,
-//           thread-local storage or stdio.
+//           thread-local storage or stdio, but for functions of others that listen (heard.h).
 // Fails     as each function says; never by abort.
 //
 // linux.c, machine.c, file.c and thread.c implement it; fake.c implements it for unit tests, with a clock that a

@@ -1,10 +1,12 @@
 // hakmem.c -- the order things come up in; the only file that sees all layers.
 #include "hakmem/hakmem.h"
+#include "cache/nested.h"
 #include "cache/start.h"
 #include "front/environment.h"
 #include "front/figures.h"
 #include "front/replaced.h"
 #include "front/site_rules.h"
+#include "os/heard.h"
 #include "policy/experiment.h"
 #include "policy/relief.h"
 #include "policy/tuner.h"
@@ -23,6 +25,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
     (void)argc;
     (void)argv;
     hak_environment_read(environment);
+    hak_heard_start(hak_nested_begin, hak_nested_end);
     hak_start_process();
     hak_replaced_start();
     hak_site_rules_read();

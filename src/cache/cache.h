@@ -258,6 +258,8 @@ HAK_INTERNAL extern HAK_TLS struct hak_cache *hak_cache_self;
 // operators of its own (front/replaced.h).
 HAK_INTERNAL extern HAK_TLS struct hak_cache *hak_cache_operators;
 HAK_INTERNAL void hak_cache_keep_operators_apart(void);
+// From here on that is the calling thread's cache.
+HAK_INTERNAL void hak_cache_become(struct hak_cache *cache);
 HAK_INTERNAL extern struct hak_cache hak_cache_nobody; // before the first slow path
 HAK_INTERNAL extern struct hak_cache hak_cache_late;   // after the thread's cache has ended
 

@@ -10,6 +10,7 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/nested.h"
 #include "cache/pools.h"
 #include "cache/sample.h"
 #include "cache/sampler.h"
@@ -109,6 +110,16 @@ static void *zero_if_ruled(void *block, size_t size_class, unsigned ways)
                : block;
 }
 
+// There is no cache. A block of the class is aligned as its size is.
+static HAK_COLD void *refuse_or_nest(struct hak_request request, size_t size_class)
+{
+    if (!hak_is_nested) {
+        return hak_refuse_memory(request, 0);
+    }
+    request.alignment = hak_classes[size_class].bytes & -hak_classes[size_class].bytes;
+    return hak_nested_alloc(request);
+}
+
 void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
 {
     unsigned ways = 0;
@@ -117,9 +128,10 @@ void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
         cache = hak_start_thread(NULL);
         if (cache == NULL) {
-            return hak_refuse_memory(request, 0);
+            return refuse_or_nest(request, size_class);
         }
     }
+    hak_nested_settle();
     if (HAK_UNLIKELY(cache->magazines[size_class].is_ruled)) {
         void *block = hak_site_pop(cache, size_class, site);
         if (HAK_LIKELY(block != NULL)) {
@@ -234,6 +246,8 @@ static HAK_NOINLINE void free_unusual(void *block, uint32_t entry)
     hak_sampler_follow(cache);
     if (hak_guard_owns(block)) {
         hak_guard_put(block, HAK_SITE); // the program's call: all between are tail calls
+    } else if (hak_nested_owns(block)) {
+        hak_nested_free(block);
     } else if (!hak_map_is_small(entry)) {
         const uint64_t begin = hak_timing_begin();
         hak_large_free(hak_site_keeper(cache), block, entry);
@@ -283,7 +297,9 @@ void hak_free_direct(void *block)
 // All that is neither kept nor put into a parcel.
 static HAK_NOINLINE void free_seldom(void *block, struct hak_cache *cache, uint32_t entry)
 {
-    if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
+    if (HAK_UNLIKELY(cache == &hak_cache_nobody) && hak_is_nested) {
+        hak_nested_free(block);
+    } else if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
         free_in_sampled(block, cache, entry & ~HAK_MAP_SAMPLED);
     } else {
         free_unusual(block, entry);

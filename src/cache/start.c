@@ -13,6 +13,7 @@
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/nested.h"
 #include "cache/sweeper.h"
 #include "cache/thread.h"
 #include "os/os.h"
@@ -45,7 +46,7 @@ static bool start_tables(void)
 
 struct hak_cache *hak_start_thread(const void *block)
 {
-    return start_tables() ? hak_cache_for_thread(block) : NULL;
+    return start_tables() && !hak_is_nested ? hak_cache_for_thread(block) : NULL;
 }
 
 void hak_start_direct(struct hak_cache *cache)

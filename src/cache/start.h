@@ -10,7 +10,8 @@
 #include "slab/harden.h"
 
 // The calling thread's cache; the first call of the process also sets up the tables, and asks for the
-// ends of threads and for fork. NULL without memory: the next call tries again. `block`: what the
+// ends of threads and for fork. NULL without memory: the next call tries again; and inside of a call that gives back
+// (nested.h). `block`: what the
 // thread is about to free, or NULL.
 HAK_INTERNAL struct hak_cache *hak_start_thread(const void *block);
 // At the end of the program: put the free blocks of the calling thread, and of those that have ended,

@@ -69,7 +69,7 @@ void hak_cache_keep_operators_apart(void)
     hak_cache_operators = &hak_cache_nobody;
 }
 
-static void become(struct hak_cache *cache)
+void hak_cache_become(struct hak_cache *cache)
 {
     hak_cache_self = cache;
     hak_cache_operators = operators_are_apart ? &hak_cache_nobody : cache;
@@ -231,7 +231,7 @@ static void thread_end(void *value)
         pthread_setspecific(thread_key, cache) == 0) {
         return;
     }
-    become(&hak_cache_late);
+    hak_cache_become(&hak_cache_late);
     for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
         struct hak_cache *companion = cache->companions[i];
         cache->companions[i] = NULL;
@@ -254,7 +254,7 @@ struct hak_cache *hak_cache_for_thread(const void *block)
     if (cache != NULL) {
         hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
         // First the cache: setting the key may allocate.
-        become(cache);
+        hak_cache_become(cache);
         if (thread_key_is_made) {
             pthread_setspecific(thread_key, cache);
         }
@@ -271,7 +271,7 @@ struct hak_cache *hak_cache_for_thread(const void *block)
 
 void hak_thread_without_cache(void)
 {
-    become(&hak_cache_late);
+    hak_cache_become(&hak_cache_late);
 }
 
 // All locks but the sweep's in the order of their ranks: the one behind `lock`, or the first. NULL after

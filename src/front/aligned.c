@@ -63,7 +63,7 @@ int hak_posix_memalign(void **block, size_t alignment, size_t bytes)
     return 0;
 }
 
-static HAK_MAYBE_UNUSED void *hak_memalign(size_t alignment, size_t bytes)
+void *hak_memalign(size_t alignment, size_t bytes)
 {
     // As the C library's: what is no power of two is rounded up to one.
     if (alignment > (SIZE_MAX >> 1) + 1) {
@@ -93,6 +93,5 @@ HAK_ALSO(int, __posix_memalign, (void **, size_t, size_t), hak_posix_memalign);
 HAK_ALSO(void *, memalign, (size_t, size_t), hak_memalign);
 HAK_ALSO(void *, valloc, (size_t), hak_valloc);
 HAK_ALSO(void *, pvalloc, (size_t), hak_pvalloc);
-HAK_ALSO(void *, __libc_memalign, (size_t, size_t), hak_memalign);
 HAK_ALSO(void *, __libc_valloc, (size_t), hak_valloc);
 HAK_ALSO(void *, __libc_pvalloc, (size_t), hak_pvalloc);

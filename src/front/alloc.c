@@ -7,6 +7,7 @@
 #include "cache/fast_path.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/nested.h"
 #include "cache/pools.h"
 #include "cache/sampler.h"
 #include "cache/site.h"
@@ -31,7 +32,10 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
     }
     struct hak_cache *cache = hak_front_cache();
     if (HAK_UNLIKELY(cache == NULL)) {
-        return hak_refuse_memory(request, 0);
+        if (zeroed != NULL) {
+            *zeroed = false;
+        }
+        return hak_is_nested ? hak_nested_alloc(request) : hak_refuse_memory(request, 0);
     }
     if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
         return hak_refuse(HAK_FAILURE_INJECTED, request);
@@ -213,7 +217,5 @@ HAK_ALSO(void, free, (void *), hak_free);
 HAK_ALSO(void, cfree, (void *), hak_free);
 HAK_ALSO(void, free_sized, (void *, size_t), hak_free_sized);
 HAK_ALSO(void, free_aligned_sized, (void *, size_t, size_t), hak_free_aligned_sized);
-HAK_ALSO(void *, __libc_malloc, (size_t), hak_malloc);
 HAK_ALSO(void *, __libc_calloc, (size_t, size_t), hak_calloc);
-HAK_ALSO(void, __libc_free, (void *), hak_free);
 HAK_ALSO(void, __libc_cfree, (void *), hak_free);

@@ -30,6 +30,9 @@ HAK_INTERNAL void hak_delete_slow(void *block, size_t bytes, size_t alignment);
 // aligned_alloc, of a power of two, likewise.
 HAK_INTERNAL void *hak_alloc_aligned(size_t alignment, size_t bytes, const void *site);
 
+// As the C library's memalign.
+HAK_INTERNAL void *hak_memalign(size_t alignment, size_t bytes);
+
 // The smallest class whose blocks are at least `bytes` and aligned; HAK_SMALL_CLASSES: none.
 HAK_INTERNAL unsigned hak_aligned_class(size_t alignment, size_t bytes);
 

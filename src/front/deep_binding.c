@@ -1,6 +1,6 @@
 // deep_binding.c -- libraries that look for malloc in the C library first.
 //
-// Layer     front; in the shared library only
+// Layer     front
 // Threads   any.
 // Fails     by loading a library as if it had not been asked to bind deeply.
 //
@@ -10,6 +10,9 @@
 // Therefore the C library's table of symbols, as it is in memory, is made to lead to us before the first
 // such library is loaded. Nobody but the dynamic linker reads it: what was bound before, and the C
 // library's own calls, stay as they are.
+//
+// A program that the archive is linked into has these two functions as well, and what they need of the dynamic linker only if
+// that is there: a program without anything shared goes on to the C library by another of its names.
 #include <dlfcn.h>
 #include <gnu/lib-names.h>
 #include <link.h>
@@ -21,8 +24,17 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "front/exports.h"
+#include "hakmem/hakmem.h"
 #include "os/lock.h"
 #include "os/os.h"
+
+#ifndef HAK_NO_OVERRIDE
+
+extern __typeof__(dlsym) dlsym __attribute__((weak));
+extern __typeof__(dlinfo) dlinfo __attribute__((weak));
+// How the C library opens libraries of its own; in the archive libc.a only.
+extern void *__libc_dlopen_mode(const char *file, int mode) __attribute__((weak));
+#    define CALLED_BY_DLOPEN ((int)0x80000000) // what that has to be told
 
 // Some more than the names of the family.
 enum { REDIRECTED_MAX = 64 };
@@ -32,8 +44,39 @@ struct redirect {
     unsigned count;
 };
 
-extern ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") HAK_INTERNAL;
-extern const char own_start[] __asm__("__ehdr_start") HAK_INTERNAL;
+// Those of the family that the C library may have.
+static const char *const names[] = {
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "free",
+    "cfree",
+    "aligned_alloc",
+    "posix_memalign",
+    "memalign",
+    "valloc",
+    "pvalloc",
+    "malloc_usable_size",
+    "malloc_trim",
+    "malloc_info",
+    "malloc_stats",
+    "mallinfo",
+    "mallinfo2",
+    "mallopt",
+    "free_sized",
+    "free_aligned_sized",
+    "__libc_malloc",
+    "__libc_calloc",
+    "__libc_realloc",
+    "__libc_reallocarray",
+    "__libc_free",
+    "__libc_cfree",
+    "__libc_memalign",
+    "__libc_valloc",
+    "__libc_pvalloc",
+    "__posix_memalign",
+};
 
 // Note every version of a name of the C library's.
 static void redirect_name(struct redirect *redirect,
@@ -48,22 +91,13 @@ static void redirect_name(struct redirect *redirect,
     }
 }
 
-// Every name that both export, but dlopen and dlmopen: ours have to find theirs.
-static void redirect_all(struct redirect *redirect,
-                         const struct hak_exports *libc,
-                         const struct hak_exports *own)
+// As the program has them.
+static void redirect_all(struct redirect *redirect, const struct hak_exports *libc)
 {
-    for (uint32_t bucket = 0; bucket < own->bucket_count; bucket++) {
-        uint32_t index = own->buckets[bucket];
-        for (; index != 0; index++) {
-            const char *name = own->names + own->symbols[index].st_name;
-            if (strcmp(name, "dlopen") != 0 && strcmp(name, "dlmopen") != 0) {
-                const ElfW(Addr) to = own->base + own->symbols[index].st_value;
-                redirect_name(redirect, libc, name, to);
-            }
-            if (hak_exports_is_last(own, index)) {
-                break;
-            }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const ElfW(Addr) to = (ElfW(Addr))dlsym(RTLD_DEFAULT, names[i]);
+        if (to != 0) {
+            redirect_name(redirect, libc, names[i], to);
         }
     }
 }
@@ -95,17 +129,27 @@ static bool lead_to_us(open_function *open)
 {
     struct link_map *map = NULL;
     struct hak_exports libc;
-    struct hak_exports own;
     struct redirect redirect;
     redirect.count = 0;
     void *handle = open(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
-    if (handle == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 ||
-        !hak_exports_read(&libc, map->l_addr, map->l_ld) ||
-        !hak_exports_read(&own, (ElfW(Addr))own_start, own_dynamic)) {
+    if (handle == NULL || dlinfo == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 ||
+        !hak_exports_read(&libc, map->l_addr, map->l_ld)) {
         return false;
     }
-    redirect_all(&redirect, &libc, &own);
+    redirect_all(&redirect, &libc);
     return redirect_write(&redirect);
+}
+
+// The dynamic linker's function, or NULL.
+static void *next(const char *name)
+{
+    return dlsym != NULL ? dlsym(RTLD_NEXT, name) : NULL;
+}
+
+// Is malloc of this program ours? The archive may also be a part of a library that keeps it to itself.
+static bool is_programs_malloc(void)
+{
+    return dlsym != NULL && (uintptr_t)dlsym(RTLD_DEFAULT, "malloc") == (uintptr_t)hak_malloc;
 }
 
 // The mode to open with. Not inlined: with variables that others have seen, its caller could not end in a jump.
@@ -113,11 +157,11 @@ static HAK_NOINLINE int mode_as_led(int mode)
 {
     static struct hak_lock lock;
     static bool is_done; // lock
-    if ((mode & RTLD_DEEPBIND) == 0) {
+    if ((mode & RTLD_DEEPBIND) == 0 || !is_programs_malloc()) {
         return mode;
     }
     open_function *open;
-    *(void **)&open = dlsym(RTLD_NEXT, "dlopen");
+    *(void **)&open = next("dlopen");
     hak_lock_take(&lock);
     is_done = is_done || (open != NULL && lead_to_us(open));
     const bool done = is_done;
@@ -125,21 +169,32 @@ static HAK_NOINLINE int mode_as_led(int mode)
     return done ? mode : mode & ~RTLD_DEEPBIND;
 }
 
+// Without a dynamic linker.
+static void *open_alone(const char *file, int mode)
+{
+    return __libc_dlopen_mode != NULL ? __libc_dlopen_mode(file, mode | CALLED_BY_DLOPEN) : NULL;
+}
+
 // Both end in a jump (src/CMakeLists.txt sees to it in every build): the dynamic linker looks at the address
 // that it would return to, to know whose search path and $ORIGIN count.
 HAK_EXPORT void *dlopen(const char *file, int mode)
 {
     open_function *open;
-    *(void **)&open = dlsym(RTLD_NEXT, "dlopen");
+    *(void **)&open = next("dlopen");
     mode = mode_as_led(mode);
-    return open != NULL ? open(file, mode) : NULL;
+    return open != NULL ? open(file, mode) : open_alone(file, mode);
 }
 
 // Another name space than the program's has a C library of its own.
 HAK_EXPORT void *dlmopen(Lmid_t space, const char *file, int mode)
 {
     __typeof__(dlmopen) *open;
-    *(void **)&open = dlsym(RTLD_NEXT, "dlmopen");
-    mode = space == LM_ID_BASE ? mode_as_led(mode) : mode;
-    return open != NULL ? open(space, file, mode) : NULL;
+    *(void **)&open = next("dlmopen");
+    if (space != LM_ID_BASE) {
+        return open != NULL ? open(space, file, mode) : NULL;
+    }
+    mode = mode_as_led(mode);
+    return open != NULL ? open(space, file, mode) : open_alone(file, mode);
 }
+
+#endif

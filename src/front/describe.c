@@ -3,6 +3,7 @@
 #include "cache/direct.h"
 #include "cache/guard.h"
 #include "cache/inbox.h"
+#include "cache/nested.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
@@ -17,6 +18,9 @@ size_t hak_usable_size(const void *block)
     }
     if (hak_guard_owns(block)) {
         return hak_guard_usable(block);
+    }
+    if (hak_nested_owns(block)) {
+        return hak_nested_usable(block);
     }
     const struct hak_slab *slab = hak_slab_of(block);
     if (slab == NULL) {

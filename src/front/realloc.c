@@ -6,6 +6,7 @@
 #include "cache/failure.h"
 #include "cache/guard.h"
 #include "cache/large.h"
+#include "cache/nested.h"
 #include "cache/sampler.h"
 #include "cache/start.h"
 #include "front/alloc.h"
@@ -38,7 +39,9 @@ static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes, const 
 static void *realloc_direct(void *block, size_t block_bytes, size_t bytes, const void *site)
 {
     const size_t usable = hak_direct_usable(block, block_bytes);
-    return hak_direct_resize(block, bytes) ? block : realloc_by_copy(block, usable, bytes, site);
+    return !hak_is_nested && hak_direct_resize(block, bytes)
+               ? block
+               : realloc_by_copy(block, usable, bytes, site);
 }
 
 static void *realloc_large(void *block, size_t bytes, const void *site)
@@ -46,6 +49,9 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     if (hak_guard_owns(block)) {
         // One that is free is told about by the copy, or by the free.
         return realloc_by_copy(block, hak_guard_usable(block), bytes, site);
+    }
+    if (hak_nested_owns(block) || HAK_UNLIKELY(hak_is_nested)) {
+        return realloc_by_copy(block, hak_usable_size(block), bytes, site);
     }
     struct hak_slab *slab = hak_slab_of(block);
     if (slab == NULL && hak_slab_ended_bytes(block) != 0) {
@@ -112,4 +118,3 @@ void *hak_reallocarray(void *block, size_t count, size_t bytes)
 }
 
 HAK_ALSO(void *, realloc, (void *, size_t), hak_realloc);
-HAK_ALSO(void *, __libc_realloc, (void *, size_t), hak_realloc);

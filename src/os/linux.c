@@ -23,6 +23,7 @@
 #include "base/format.h"
 #include "base/probe.h"
 #include "base/timing.h"
+#include "os/heard.h"
 #include "os/os.h"
 #include "os/refusal.h"
 #include "os/syscall.h"
@@ -128,7 +129,7 @@ bool hak_os_unmap(void *start, size_t bytes)
 {
     const uint64_t begin = hak_timing_begin();
     HAK_ADDRESSES_GO();
-    const long got = hak_syscall(SYS_munmap, (long)start, (long)bytes, 0, 0, 0, 0);
+    const long got = hak_heard_munmap(start, bytes);
     hak_timing_end(HAK_TIMING_unmap, begin);
     HAK_PROBE2("hakmem", "unmap", (uintptr_t)start, bytes);
     return counted(&hak_os_counts.unmaps, got == 0);
@@ -137,7 +138,7 @@ bool hak_os_unmap(void *start, size_t bytes)
 bool hak_os_purge(void *start, size_t bytes)
 {
     const uint64_t begin = hak_timing_begin();
-    const long got = hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_DONTNEED, 0, 0, 0);
+    const long got = hak_heard_madvise(start, bytes, MADV_DONTNEED);
     hak_timing_end(HAK_TIMING_purge, begin);
     HAK_PROBE2("hakmem", "purge", (uintptr_t)start, bytes);
     hak_add_relaxed(&hak_os_counts.purged_bytes, got == 0 ? bytes : 0);
@@ -146,7 +147,7 @@ bool hak_os_purge(void *start, size_t bytes)
 
 bool hak_os_purge_lazily(void *start, size_t bytes)
 {
-    const long got = hak_syscall(SYS_madvise, (long)start, (long)bytes, MADV_FREE, 0, 0, 0);
+    const long got = hak_heard_madvise(start, bytes, MADV_FREE);
     hak_add_relaxed(&hak_os_counts.purged_bytes, got == 0 ? bytes : 0);
     return counted(&hak_os_counts.purges, got == 0);
 }
@@ -173,13 +174,13 @@ static long purge_together(const struct hak_range *ranges, unsigned count)
     return got;
 }
 
-// A kernel that does not know the call is not asked again. It says EINVAL then, as for a first range that is locked in
-// memory: that one is refused alone, too.
+// Who listens does not hear of the call for many. A kernel that does not know it is not asked again: it says EINVAL then, as
+// for a first range that is locked in memory, which is refused alone, too.
 uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsigned count)
 {
     static _Atomic(bool) is_unknown;
     long got = 0;
-    if (count >= 2 && !hak_load_relaxed(&is_unknown)) {
+    if (count >= 2 && !hak_load_relaxed(&is_unknown) && !hak_heard_has_listeners()) {
         size_t bytes = 0;
         for (unsigned i = 0; i < count; i++) {
             bytes += ranges[i].bytes;
@@ -203,10 +204,9 @@ uint64_t hak_os_purge_ranges(const struct hak_range *ranges, unsigned count)
 
 void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
 {
-    const long flags = target != NULL ? MREMAP_MAYMOVE | MREMAP_FIXED : 0;
+    const int flags = target != NULL ? MREMAP_MAYMOVE | MREMAP_FIXED : 0;
     HAK_ADDRESSES_GO();
-    long got =
-        hak_syscall(SYS_mremap, (long)start, (long)old_bytes, (long)bytes, flags, (long)target, 0);
+    const long got = hak_heard_mremap(start, old_bytes, bytes, flags, target);
     HAK_ADDRESSES_CAME();
     const size_t more = bytes > old_bytes ? bytes - old_bytes : 0;
     return counted(&hak_os_counts.remaps, noted(got, more)) ? (void *)got : NULL;

@@ -2,9 +2,8 @@
 //
 // Layer     os (may include: base)
 // Owns      every system call the allocator makes.
-// Threads   any thread, at any time, also before the C library is ready and in a
-//           thread that the C library does not know: nothing here touches errno,
-//           thread-local storage or stdio.
+// Threads   any thread, at any time, also before the C library is ready: nothing here touches errno,
+//           thread-local storage or stdio, but for functions of others that listen (heard.h).
 // Fails     as each function says; never by abort.
 //
 // linux.c, clock.c, guards.c, machine.c, file.c and thread.c implement it; fake.c implements it for unit tests, with a clock that a

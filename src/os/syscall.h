@@ -3,7 +3,7 @@
 // Layer     os; only files of this layer include it.
 //
 // libc's syscall() stores errno, which lives in thread-local storage: free() must
-// preserve it, and our helper thread has none. Returns the value, or -errno.
+// preserve it. Returns the value, or -errno.
 #ifndef HAK_OS_SYSCALL_H
 #define HAK_OS_SYSCALL_H
 

@@ -2,7 +2,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sys/mman.h>
 
 #include "base/atomic.h"
 #include "os/os.h"

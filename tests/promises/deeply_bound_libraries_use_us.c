@@ -1,4 +1,3 @@
-// preload only
 // A library that is loaded with RTLD_DEEPBIND, so that it looks for malloc in the
 // C library first, finds this allocator there, and the C library's other names
 // as ever. dlopen goes on looking where its caller says.
@@ -46,8 +45,10 @@ static void check(bool in_space)
     void (*deep_free)(void *);
     *(void **)(&deep_free) = dlsym(libc, "free");
     deep_free(before);
-    void *own = dlopen("$ORIGIN/../libhakmem.so", RTLD_LAZY | RTLD_NOLOAD);
-    HT_CHECK(own != NULL, "dlopen took the library for its caller: %s", dlerror());
+    if (strstr(ht_malloc_file(), "libhakmem") != NULL) {
+        void *own = dlopen("$ORIGIN/../libhakmem.so", RTLD_LAZY | RTLD_NOLOAD);
+        HT_CHECK(own != NULL, "dlopen took the library for its caller: %s", dlerror());
+    }
 }
 
 int main(void)

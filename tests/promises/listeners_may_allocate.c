@@ -1,0 +1,137 @@
+// sleeps
+// Who listens to munmap, madvise and mremap may allocate and free meanwhile: blocks that are kept beyond the call, blocks that the program
+// has allocated before, large ones, and by any of malloc's family.
+#include "../support/listener.h"
+
+#include <pthread.h>
+
+enum { KEPT = 3000 };
+
+static char *kept[KEPT];
+static unsigned kept_count;
+static char *of_the_program[KEPT];
+static unsigned given_count;
+
+static void allocate(void)
+{
+    static _Thread_local bool is_inside;
+    if (is_inside) {
+        return;
+    }
+    is_inside = true;
+    for (size_t size = 1; size < 300000; size = size * 3 + 5) {
+        char *block = malloc(size);
+        HT_CHECK(block != NULL && (uintptr_t)block % 16 == 0, "malloc(%zu) failed inside", size);
+        memset(block, 0x11, malloc_usable_size(block));
+        block = realloc(block, 2 * size);
+        HT_CHECK(block != NULL && block[size - 1] == 0x11, "realloc failed inside");
+        char *other = calloc(size, 1);
+        HT_CHECK(other != NULL && other[0] == 0 && other[size - 1] == 0, "calloc failed inside");
+        void *aligned = NULL;
+        HT_CHECK(posix_memalign(&aligned, 1024, size) == 0 && (uintptr_t)aligned % 1024 == 0,
+                 "posix_memalign failed inside");
+        memset(aligned, 0x22, size);
+        free(block);
+        free(other);
+        free(aligned);
+    }
+    if (kept_count < KEPT) {
+        kept[kept_count] = malloc(100);
+        HT_CHECK(kept[kept_count] != NULL, "malloc failed inside");
+        memset(kept[kept_count++], 0x33, 100);
+    }
+    if (given_count < KEPT) {
+        free(of_the_program[given_count++]);
+    }
+    is_inside = false;
+}
+
+static void allocate_and_free(void)
+{
+    void *blocks[20];
+    for (unsigned i = 0; i < 20; i++) {
+        blocks[i] = memset(malloc(100 + 100 * i), (int)i + 1, 100 + 100 * i);
+    }
+    for (unsigned i = 0; i < 20; i++) {
+        HT_CHECK(((char *)blocks[i])[99 + 100 * i] == (char)(i + 1), "a block has changed");
+        free(blocks[i]);
+    }
+}
+
+static void *give_back(void *unused)
+{
+    for (unsigned round = 0; round < 10; round++) {
+        void *small[1000];
+        void *large = memset(malloc(4 * HT_MIB), 1, 4 * HT_MIB);
+        for (unsigned i = 0; i < 1000; i++) {
+            small[i] = memset(malloc(3000), 2, 3000);
+        }
+        for (unsigned i = 0; i < 1000; i++) {
+            free(small[i]);
+        }
+        free(large);
+        malloc_trim(0);
+    }
+    return unused;
+}
+
+static void let_threads_give_back(void)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        HT_CHECK(pthread_create(&threads[i], NULL, give_back, NULL) == 0, "no thread");
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
+int munmap(void *start, size_t bytes)
+{
+    return lt_munmap(start, bytes);
+}
+
+int madvise(void *start, size_t bytes, int advice)
+{
+    return lt_madvise(start, bytes, advice);
+}
+
+void *mremap(void *start, size_t old_bytes, size_t bytes, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    void *target = va_arg(arguments, void *);
+    va_end(arguments);
+    return lt_mremap(start, old_bytes, bytes, flags, target);
+}
+
+int main(void)
+{
+    ht_start();
+    for (unsigned i = 0; i < KEPT; i++) {
+        const size_t size = i % 100 == 0 ? 200000 : 16 + i % 900;
+        of_the_program[i] = memset(malloc(size), 0x44, size);
+    }
+    lt_count = 0;
+    lt_also = allocate;
+    lt_check();
+    lt_also = allocate_and_free;
+    lt_count = 0;
+    let_threads_give_back();
+    lt_also = NULL;
+    HT_CHECK(kept_count > 0 && given_count > 0, "nothing was done inside");
+    for (unsigned i = 0; i < kept_count; i++) {
+        HT_CHECK(kept[i][0] == 0x33 && kept[i][99] == 0x33, "a block has changed");
+        kept[i] = realloc(kept[i], 1000);
+        HT_CHECK(kept[i][99] == 0x33, "realloc lost the contents");
+        free(kept[i]);
+    }
+    for (unsigned i = given_count; i < KEPT; i++) {
+        free(of_the_program[i]);
+    }
+    free(ht_hide(malloc(3 * HT_KIB)));
+    const size_t live = mallinfo2().uordblks;
+    HT_CHECK(ht_is_any() || live < HT_MIB, "what was freed inside is still in use: %zu", live);
+    return 0;
+}

@@ -8,6 +8,7 @@
 
 #include "cache/direct.h"
 #include "cache/fast_path.h"
+#include "cache/fork.h"
 #include "cache/guard.h"
 #include "cache/hardened.h"
 #include "cache/inbox.h"

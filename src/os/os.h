@@ -170,6 +170,8 @@ HAK_INTERNAL HAK_MUST_USE bool hak_os_barrier_all(void);
 // errno, no thread-locals, no libc calls in it. All signals are blocked there. False when it
 // cannot be started.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_start_thread(void (*work)(void));
+// Has the process no thread but this one? False when the kernel does not tell.
+HAK_INTERNAL bool hak_os_has_one_task(void);
 
 // Write to stderr: all of it, as far as that takes it.
 HAK_INTERNAL void hak_os_print(const char *text, size_t length);

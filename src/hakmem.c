@@ -1,5 +1,6 @@
 // hakmem.c -- the order things come up in; the only file that sees all layers.
 #include "hakmem/hakmem.h"
+#include "cache/dying.h"
 #include "cache/start.h"
 #include "front/environment.h"
 #include "front/figures.h"
@@ -22,6 +23,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 {
     (void)argc;
     (void)argv;
+    hak_dying_start();
     hak_environment_read(environment);
     hak_start_process();
     hak_replaced_start();

@@ -14,6 +14,7 @@
 
 #include "base/atomic.h"
 #include "cache/cache.h"
+#include "cache/dying.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
 #include "os/os.h"
@@ -63,7 +64,7 @@ static bool is_single(void)
 
 static void prepare(void)
 {
-    if (is_single() || !lock_all()) {
+    if (is_single() || hak_is_dying() || !lock_all()) {
         unlocked_forks++;
     }
 }

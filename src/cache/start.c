@@ -7,6 +7,7 @@
 #include "cache/start.h"
 
 #include "cache/direct.h"
+#include "cache/dying.h"
 #include "cache/fast_path.h"
 #include "cache/fork.h"
 #include "cache/guard.h"
@@ -47,7 +48,7 @@ static bool start_tables(void)
 
 struct hak_cache *hak_start_thread(const void *block)
 {
-    return start_tables() ? hak_cache_for_thread(block) : NULL;
+    return !hak_is_dying() && start_tables() ? hak_cache_for_thread(block) : NULL;
 }
 
 void hak_start_direct(struct hak_cache *cache)
@@ -84,6 +85,9 @@ static void look_at(struct hak_cache *cache, bool is_own)
 
 void hak_stop_process(void)
 {
+    if (hak_is_dying()) {
+        return;
+    }
     hak_store_relaxed(&hak_cache_ends_nothing, true);
     struct hak_cache *cache = hak_cache_self;
     if (cache != &hak_cache_nobody && !cache->is_direct) {

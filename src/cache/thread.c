@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/options.h"
+#include "cache/dying.h"
 #include "cache/fast_path.h"
 #include "cache/hardened.h"
 #include "cache/inbox.h"
@@ -222,6 +223,9 @@ void hak_cache_end(struct hak_cache *cache)
 static void thread_end(void *value)
 {
     struct hak_cache *cache = value;
+    if (hak_is_dying()) {
+        return;
+    }
     // A cache that was first needed by a destructor gets fewer rounds: it ends when one has passed
     // without anything happening.
     const uint64_t events = hak_load_relaxed(&cache->events);
@@ -360,7 +364,7 @@ static bool take_unless_own(struct hak_lock *lock, unsigned ms) HAK_UNPROVEN
     if (hak_lock_take_within(lock, ms)) {
         return true;
     }
-    const bool is_own = hak_os_has_one_task();
+    const bool is_own = hak_is_dying() || hak_os_has_one_task();
     if (!is_own) {
         hak_lock_take(lock);
     }

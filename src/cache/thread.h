@@ -41,7 +41,7 @@ HAK_INTERNAL void hak_world_lock(void);
 HAK_INTERNAL bool hak_world_lock_within(unsigned ms);
 HAK_INTERNAL void hak_world_unlock(void);
 // For fork, which may be called in the handler of a signal that has interrupted a call of ours: false, with nothing taken,
-// when the thread itself holds one of them and there is no other thread.
+// when the thread itself holds one of them and there is no other thread; or when the process is dying (dying.h).
 HAK_INTERNAL bool hak_world_lock_unless_own(void);
 // In the child: the threads that stayed with the parent have ended.
 HAK_INTERNAL void hak_world_unlock_in_child(void);

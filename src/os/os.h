@@ -170,6 +170,9 @@ HAK_INTERNAL HAK_MUST_USE bool hak_os_barrier_all(void);
 // errno, no thread-locals, no libc calls in it. All signals are blocked there. False when it
 // cannot be started.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_start_thread(void (*work)(void));
+// Whoever starts it says where its stack is. Is it the calling thread? When it has ended, the stack of another may lie there.
+HAK_INTERNAL void hak_os_note_helper(const void *stack, size_t bytes);
+HAK_INTERNAL bool hak_os_is_helper(void);
 // Has the process no thread but this one? False when the kernel does not tell.
 HAK_INTERNAL bool hak_os_has_one_task(void);
 

@@ -120,6 +120,7 @@ bool hak_os_start_thread(void (*work)(void))
     // The thread register must point at something: compilers read a stack canary
     // through it (x86-64: %fs:0x28) and the C library a pointer to itself (%fs:0). In front of it (aarch64) or
     // behind, the dynamic linker looks at its struct pthread, 2 KiB, when a call of ours is bound only now.
+    hak_os_note_helper(stack, STACK_BYTES);
     void **thread_block = (void **)(void *)(stack + THREAD_BLOCK_BYTES);
     thread_block[0] = thread_block;
     void **top = (void **)(void *)(stack + STACK_BYTES) - 4; // 16-byte aligned before the call

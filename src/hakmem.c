@@ -1,5 +1,6 @@
 // hakmem.c -- the order things come up in; the only file that sees all layers.
 #include "hakmem/hakmem.h"
+#include "cache/dying.h"
 #include "cache/nested.h"
 #include "cache/start.h"
 #include "front/environment.h"
@@ -24,6 +25,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 {
     (void)argc;
     (void)argv;
+    hak_dying_start();
     hak_environment_read(environment);
     hak_heard_start(hak_nested_begin, hak_nested_end);
     hak_start_process();

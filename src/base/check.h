@@ -13,6 +13,10 @@
 // Write "hakmem: ", the message and a newline to stderr with one system call and
 // abort. Allocates nothing, takes no lock. Format: see base/format.h.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_die(const char *format, ...);
+// The same when the program has been told already.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_end(void);
+// Called by the thread that found the mistake, before SIGABRT is raised. Set before main; NULL: nothing is called.
+HAK_INTERNAL void hak_before_end(void (*step)(void));
 
 #if HAK_DEBUG
 #    define HAK_STRING_(x) #x

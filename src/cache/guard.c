@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "meta/map.h"
 #include "os/os.h"
 #include "os/stack.h"
@@ -103,7 +104,7 @@ static _Noreturn void report_and_die(const char *kind,
                                      const char *p)
 {
     hak_guard_report(kind, slot, p);
-    hak_os_abort();
+    hak_end();
 }
 
 // Bytes of a slot's page that are no block's are zeros.

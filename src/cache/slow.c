@@ -3,6 +3,7 @@
 
 #include "base/timing.h"
 #include "cache/direct.h"
+#include "cache/dying.h"
 #include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/guard.h"
@@ -78,6 +79,12 @@ static HAK_COLD void *malloc_again(struct hak_cache *cache,
     return block != NULL ? malloc_sampled(block, request, every) : hak_refuse_memory(request, mark);
 }
 
+// Blocks of a class are as much aligned as their size.
+static size_t class_alignment(size_t size_class)
+{
+    return hak_classes[size_class].bytes & -hak_classes[size_class].bytes;
+}
+
 // All pools that have classes for it are off. It is aligned as a block of the class would be, for whose
 // alignment the class was chosen.
 static HAK_COLD void *malloc_large(struct hak_cache *cache,
@@ -86,7 +93,7 @@ static HAK_COLD void *malloc_large(struct hak_cache *cache,
 {
     void *block = hak_large_reuse(cache, hak_large_bin_of(HAK_SMALL_MAX + 1));
     if (block == NULL) {
-        request.alignment = hak_classes[size_class].bytes & -hak_classes[size_class].bytes;
+        request.alignment = class_alignment(size_class);
         return hak_large_serve(cache, request, NULL);
     }
     hak_sampler_large(block, request);
@@ -125,6 +132,9 @@ void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site)
     unsigned ways = 0;
     const struct hak_request request = {bytes, 1, site};
     struct hak_cache *cache = hak_cache_self;
+    if (hak_is_dying()) {
+        return hak_dying_take((struct hak_request){bytes, class_alignment(size_class), site});
+    }
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
         cache = hak_start_thread(NULL);
         if (cache == NULL) {
@@ -297,6 +307,9 @@ void hak_free_direct(void *block)
 // All that is neither kept nor put into a parcel.
 static HAK_NOINLINE void free_seldom(void *block, struct hak_cache *cache, uint32_t entry)
 {
+    if (hak_is_dying()) {
+        return;
+    }
     if (HAK_UNLIKELY(cache == &hak_cache_nobody) && hak_is_nested) {
         hak_nested_free(block);
     } else if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
@@ -321,6 +334,9 @@ HAK_INLINE void free_usual(void *block, struct hak_cache *cache)
 
 static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
 {
+    if (hak_is_dying()) {
+        return;
+    }
     hak_watch_follow(cache);
     struct hak_hardened *hardened = hak_hardened_enter(cache);
     if (hardened != NULL) {

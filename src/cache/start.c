@@ -7,7 +7,9 @@
 #include "cache/start.h"
 
 #include "cache/direct.h"
+#include "cache/dying.h"
 #include "cache/fast_path.h"
+#include "cache/fork.h"
 #include "cache/guard.h"
 #include "cache/hardened.h"
 #include "cache/inbox.h"
@@ -46,7 +48,8 @@ static bool start_tables(void)
 
 struct hak_cache *hak_start_thread(const void *block)
 {
-    return start_tables() && !hak_is_nested ? hak_cache_for_thread(block) : NULL;
+    const bool may = !hak_is_dying() && !hak_is_nested;
+    return may && start_tables() ? hak_cache_for_thread(block) : NULL;
 }
 
 void hak_start_direct(struct hak_cache *cache)
@@ -83,6 +86,9 @@ static void look_at(struct hak_cache *cache, bool is_own)
 
 void hak_stop_process(void)
 {
+    if (hak_is_dying()) {
+        return;
+    }
     hak_store_relaxed(&hak_cache_ends_nothing, true);
     struct hak_cache *cache = hak_cache_self;
     if (cache != &hak_cache_nobody && !cache->is_direct) {

@@ -198,31 +198,19 @@ void hak_sweep_for_request(uint64_t mark)
     sweep_everything(hak_refusal_since(mark).error <= 0);
 }
 
-// The next three are unproven: the lock is nothing that their callers know.
+// Unproven, as the next one: the locks are nothing that their callers know.
 void hak_sweep_lock(void) HAK_UNPROVEN
 {
-    hak_sweeper_lock();
+    hak_lock_take(&hak_sweeper_lock);
     hak_lock_take(&hak_watch.lock);
-}
-
-bool hak_sweep_lock_within(unsigned ms) HAK_UNPROVEN
-{
-    if (!hak_sweeper_lock_within(ms)) {
-        return false;
-    }
-    const bool has_both = hak_lock_take_within(&hak_watch.lock, ms);
-    if (!has_both) {
-        hak_sweeper_unlock(false);
-    }
-    return has_both;
 }
 
 void hak_sweep_unlock(bool is_child) HAK_UNPROVEN
 {
+    void (*drop)(struct hak_lock *) = is_child ? hak_lock_drop_in_child : hak_lock_drop;
     if (is_child) {
-        hak_lock_drop_in_child(&hak_watch.lock);
-    } else {
-        hak_lock_drop(&hak_watch.lock);
+        hak_sweeper_forked_locked();
     }
-    hak_sweeper_unlock(is_child);
+    drop(&hak_watch.lock);
+    drop(&hak_sweeper_lock);
 }

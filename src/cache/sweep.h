@@ -50,7 +50,6 @@ HAK_INTERNAL void hak_sweep_for_request(uint64_t mark);
 
 // Around fork.
 HAK_INTERNAL void hak_sweep_lock(void);
-HAK_INTERNAL bool hak_sweep_lock_within(unsigned ms);
 HAK_INTERNAL void hak_sweep_unlock(bool is_child);
 
 #endif

@@ -34,9 +34,10 @@ static _Atomic(bool) sweep_stays[HOOKS];       // for that one, also when nothin
 
 _Atomic(uint32_t) hak_sweep_runs;
 static _Atomic(uint32_t) sweep_alarm; // slept on in a tick; 1: the thread is to end
-static struct hak_lock helper_lock;   // rank "helper", before all others
-static unsigned threads;              // helper_lock: of the program, that have a cache
-static _Atomic(bool) has_helper;      // helper_lock
+struct hak_lock hak_sweeper_lock;
+static unsigned threads;         // the lock: of the program, that have a cache
+static bool is_adjusting;        // the lock: a thread is about to start the sweeper, or to end it
+static _Atomic(bool) has_helper; // the lock
 
 static _Atomic(uint64_t) caller_due_ns; // when a caller is to tick next
 static _Atomic(bool) is_ticking;        // somebody
@@ -193,38 +194,40 @@ static void wake(size_t kept_bytes)
 // Where no thread may be started, as in some sandboxes, or not now, it is tried again with every other thread that comes,
 // then with every fourth, and so on.
 static struct {
-    unsigned skips; // helper_lock
-    unsigned left;  // helper_lock
+    unsigned skips; // the lock
+    unsigned left;  // the lock
 } refused;
 
-static void note_start_locked(bool is_started) HAK_REQUIRES(&helper_lock)
+static bool is_refused_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
+{
+    const bool is_refused = refused.left > 0;
+    refused.left -= is_refused;
+    return is_refused;
+}
+
+static void note_start_locked(bool is_started) HAK_REQUIRES(&hak_sweeper_lock)
 {
     refused.skips = is_started ? 0 : 2 * refused.skips + 1;
     refused.left = refused.skips;
     hak_store_relaxed(&has_helper, is_started);
 }
 
-static void helper_start_locked(void) HAK_REQUIRES(&helper_lock)
+static bool is_wanted_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
 {
-    const unsigned least = has_hook() ? 0 : 2;
-    if (hak_load_relaxed(&has_helper) || threads < least ||
-        hak_load_relaxed(&hak_options.purger) == 0 ||
-        hak_load_relaxed(&hak_options.deterministic) != 0) {
-        return;
-    }
-    if (refused.left > 0) {
-        refused.left--;
-        return;
-    }
+    return (threads > 1 || has_hook()) && hak_load_relaxed(&hak_options.purger) != 0 &&
+           hak_load_relaxed(&hak_options.deterministic) == 0;
+}
+
+static bool helper_start(void)
+{
     hak_store_relaxed(&sweep_alarm, 0);
     hak_store_relaxed(&hak_sweep_runs, stays());
-    note_start_locked(hak_os_start_thread(helper_run));
+    return hak_os_start_thread(helper_run);
 }
 
 // It is joined: when the program's last thread but one has ended, it has one task.
-static void helper_end_locked(void) HAK_REQUIRES(&helper_lock)
+static void helper_end(void)
 {
-    hak_store_relaxed(&has_helper, false);
     hak_store_relaxed(&sweep_alarm, 1);
     hak_os_wake(&sweep_alarm);
     hak_store_relaxed(&hak_sweep_runs, 1);
@@ -233,24 +236,52 @@ static void helper_end_locked(void) HAK_REQUIRES(&helper_lock)
     hak_store_relaxed(&hak_sweep_runs, 0);
 }
 
+// One step towards what is wanted; true when there may be another. The C library starts and joins with locks of its own, whose
+// holders may call malloc: so ours is not held meanwhile, and whoever comes then leaves it to this thread to look again.
+static bool adjust(void)
+{
+    hak_lock_take(&hak_sweeper_lock);
+    const bool has = hak_load_relaxed(&has_helper);
+    const bool starts = !is_adjusting && !has && is_wanted_locked() && !is_refused_locked();
+    const bool ends = !is_adjusting && has && threads < 2 && !has_hook();
+    is_adjusting |= starts || ends;
+    hak_store_relaxed(&has_helper, has && !ends);
+    hak_lock_drop(&hak_sweeper_lock);
+    if (!starts && !ends) {
+        return false;
+    }
+    const bool is_started = starts && helper_start();
+    if (ends) {
+        helper_end();
+    }
+    hak_lock_take(&hak_sweeper_lock);
+    is_adjusting = false;
+    if (starts) {
+        note_start_locked(is_started);
+    }
+    hak_lock_drop(&hak_sweeper_lock);
+    return ends || is_started;
+}
+
+static void count_thread(unsigned more)
+{
+    hak_lock_take(&hak_sweeper_lock);
+    threads += more;
+    hak_lock_drop(&hak_sweeper_lock);
+}
+
 void hak_sweeper_thread_came(bool may_start)
 {
-    hak_lock_take(&helper_lock);
-    threads++;
-    if (may_start) {
-        helper_start_locked();
+    count_thread(1);
+    while (may_start && adjust()) {
     }
-    hak_lock_drop(&helper_lock);
 }
 
 void hak_sweeper_thread_left(void)
 {
-    hak_lock_take(&helper_lock);
-    threads--;
-    if (threads == 1 && hak_load_relaxed(&has_helper) && !has_hook()) {
-        helper_end_locked();
+    count_thread(0U - 1U);
+    while (adjust()) {
     }
-    hak_lock_drop(&helper_lock);
     hak_sweep_wanted(0);
 }
 
@@ -309,10 +340,7 @@ void hak_sweep_call(void (*work)(void), bool has_to_stay)
 
 void hak_sweeper_start_if_hooked(void)
 {
-    if (has_hook()) {
-        hak_lock_take(&helper_lock);
-        helper_start_locked();
-        hak_lock_drop(&helper_lock);
+    while (has_hook() && adjust()) {
     }
 }
 
@@ -326,25 +354,11 @@ void hak_sweep_call_no_more(void (*work)(void))
     }
 }
 
-void hak_sweeper_lock(void) HAK_UNPROVEN
+void hak_sweeper_forked_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
 {
-    hak_lock_take(&helper_lock);
-}
-
-bool hak_sweeper_lock_within(unsigned ms) HAK_UNPROVEN
-{
-    return hak_lock_take_within(&helper_lock, ms);
-}
-
-void hak_sweeper_unlock(bool is_child) HAK_UNPROVEN
-{
-    if (is_child) { // the threads stayed with the parent
-        threads = hak_cache_self != &hak_cache_nobody;
-        hak_store_relaxed(&has_helper, false);
-        hak_store_relaxed(&hak_sweep_runs, 0);
-        hak_store_relaxed(&is_ticking, false);
-        hak_lock_drop_in_child(&helper_lock);
-    } else {
-        hak_lock_drop(&helper_lock);
-    }
+    threads = hak_cache_self != &hak_cache_nobody;
+    is_adjusting = false;
+    hak_store_relaxed(&has_helper, false);
+    hak_store_relaxed(&hak_sweep_runs, 0);
+    hak_store_relaxed(&is_ticking, false);
 }

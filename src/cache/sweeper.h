@@ -19,6 +19,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "os/lock.h"
 
 // 1: the sweeper is awake.
 HAK_INTERNAL extern _Atomic(uint32_t) hak_sweep_runs;
@@ -42,10 +43,10 @@ HAK_INTERNAL void hak_sweep_call(void (*work)(void), bool has_to_stay);
 // Not any more: from the sweeper's thread.
 HAK_INTERNAL void hak_sweep_call_no_more(void (*work)(void));
 
-// Around fork; and afterwards in the child, with no lock held.
-HAK_INTERNAL void hak_sweeper_lock(void);
-HAK_INTERNAL bool hak_sweeper_lock_within(unsigned ms);
-HAK_INTERNAL void hak_sweeper_unlock(bool is_child);
+// Rank "helper", before all others: how many threads the program has, and the sweeper's thread.
+HAK_INTERNAL extern struct hak_lock hak_sweeper_lock;
+// After fork, in the child: the threads stayed with the parent. And then, with no lock held.
+HAK_INTERNAL void hak_sweeper_forked_locked(void) HAK_REQUIRES(&hak_sweeper_lock);
 HAK_INTERNAL void hak_sweeper_start_if_hooked(void);
 
 #endif

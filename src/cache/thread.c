@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/options.h"
+#include "cache/dying.h"
 #include "cache/fast_path.h"
 #include "cache/hardened.h"
 #include "cache/inbox.h"
@@ -222,6 +223,9 @@ void hak_cache_end(struct hak_cache *cache)
 static void thread_end(void *value)
 {
     struct hak_cache *cache = value;
+    if (hak_is_dying()) {
+        return;
+    }
     // A cache that was first needed by a destructor gets fewer rounds: it ends when one has passed
     // without anything happening.
     const uint64_t events = hak_load_relaxed(&cache->events);
@@ -312,8 +316,7 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
     return lock == &hak_pool.lock ? NULL : &hak_cache_late.lock;
 }
 
-// fork copies the memory as it is at one moment: no lock may be held then by a thread that
-// the child will not have. Unproven, as the next two: they are all locks, in a loop.
+// Unproven, as the next ones: they are all locks, in a loop.
 void hak_world_lock(void) HAK_UNPROVEN
 {
     struct hak_cache *cache = NULL;
@@ -324,24 +327,65 @@ void hak_world_lock(void) HAK_UNPROVEN
     }
 }
 
-bool hak_world_lock_within(unsigned ms) HAK_UNPROVEN
+// Drop those in front of `lock`, the registry's last: the list of caches stays as it is until then.
+static void world_drop_to(const struct hak_lock *lock) HAK_UNPROVEN
+{
+    struct hak_cache *cache = NULL;
+    struct hak_lock *taken = &hak_registry.lock;
+    if (lock != taken) {
+        while ((taken = world_next(taken, &cache)) != lock) {
+            hak_lock_drop(taken);
+        }
+        hak_lock_drop(&hak_registry.lock);
+    }
+    hak_lock_drop(&hak_watch.lock);
+    hak_lock_drop(&hak_sweeper_lock);
+}
+
+// False, with nothing taken, when one of them was not to be had in that way.
+static bool world_take(bool (*take)(struct hak_lock *, unsigned), unsigned ms) HAK_UNPROVEN
 {
     struct hak_cache *cache = NULL;
     struct hak_lock *lock = NULL;
-    if (!hak_sweep_lock_within(ms)) {
+    if (!take(&hak_sweeper_lock, ms)) {
         return false;
     }
-    while ((lock = world_next(lock, &cache)) != NULL && hak_lock_take_within(lock, ms)) {
+    if (!take(&hak_watch.lock, ms)) {
+        hak_lock_drop(&hak_sweeper_lock);
+        return false;
     }
-    if (lock == NULL) {
+    while ((lock = world_next(lock, &cache)) != NULL && take(lock, ms)) {
+    }
+    if (lock != NULL) {
+        world_drop_to(lock);
+    }
+    return lock == NULL;
+}
+
+bool hak_world_lock_within(unsigned ms)
+{
+    return world_take(hak_lock_take_within, ms);
+}
+
+// Few things that are done with a lock take so long.
+enum { OWN_AFTER_MS = 100 };
+
+// False: nobody else can hold it, so the calling thread does, in a call that a signal's handler has interrupted.
+static bool take_unless_own(struct hak_lock *lock, unsigned ms) HAK_UNPROVEN
+{
+    if (hak_lock_take_within(lock, ms)) {
         return true;
     }
-    struct hak_lock *taken = NULL;
-    while ((taken = world_next(taken, &cache)) != lock) {
-        hak_lock_drop(taken);
+    const bool is_own = hak_is_dying() || hak_os_has_one_task();
+    if (!is_own) {
+        hak_lock_take(lock);
     }
-    hak_sweep_unlock(false);
-    return false;
+    return !is_own;
+}
+
+bool hak_world_lock_unless_own(void)
+{
+    return world_take(take_unless_own, OWN_AFTER_MS);
 }
 
 static void world_drop(bool is_child) HAK_UNPROVEN
@@ -392,10 +436,9 @@ void hak_world_unlock(void)
     world_drop(false);
 }
 
-static void fork_in_child(void)
+void hak_world_unlock_in_child(void)
 {
     world_drop(true);
-    hak_sweeper_start_if_hooked();
 }
 
 void hak_thread_start(void)
@@ -405,13 +448,4 @@ void hak_thread_start(void)
         thread_key_is_made = pthread_key_create(&thread_key, thread_end) == 0;
     }
     hak_lock_drop(&hak_registry.lock);
-}
-
-void hak_fork_start(void)
-{
-    static _Atomic(bool) is_asked;
-    bool before = false;
-    if (hak_cas_relaxed(&is_asked, &before, true)) {
-        pthread_atfork(hak_world_lock, hak_world_unlock, fork_in_child);
-    }
 }

@@ -1,4 +1,4 @@
-// thread.h -- a cache's birth, its thread's end, and fork.
+// thread.h -- a cache's birth, its thread's end, and all locks at a time.
 //
 // Layer     cache
 // Owns      the registry of all caches.
@@ -40,14 +40,14 @@ HAK_INTERNAL void hak_world_lock(void);
 // The same, but false, with nothing taken, when one of them is not to be had for `ms` milliseconds.
 HAK_INTERNAL bool hak_world_lock_within(unsigned ms);
 HAK_INTERNAL void hak_world_unlock(void);
+// For fork, which may be called in the handler of a signal that has interrupted a call of ours: false, with nothing taken,
+// when the thread itself holds one of them and there is no other thread; or when the process is dying (dying.h).
+HAK_INTERNAL bool hak_world_lock_unless_own(void);
+// In the child: the threads that stayed with the parent have ended.
+HAK_INTERNAL void hak_world_unlock_in_child(void);
 
 // Make the key whose destructor ends a thread's cache, if there is none yet: with the first cache, or before main.
 HAK_INTERNAL void hak_thread_start(void);
-// Early: ask for fork's hooks. They run in the order of registration, before fork in the reverse. Ours
-// must be the last to lock and the first to unlock, or another library's would allocate while
-// everything is locked: so they are asked for by our constructor or the first allocation, whichever
-// comes first. Later calls do nothing.
-HAK_INTERNAL void hak_fork_start(void);
 
 // The calling thread never gets a cache of its own: the sweeper's.
 HAK_INTERNAL void hak_thread_without_cache(void);

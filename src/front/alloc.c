@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "cache/dying.h"
 #include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/large.h"
@@ -30,6 +31,12 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
     if (HAK_UNLIKELY(bytes > PTRDIFF_MAX || alignment > PTRDIFF_MAX)) {
         return hak_refuse(HAK_FAILURE_THRESHOLD, request);
     }
+    if (hak_is_dying()) {
+        if (zeroed != NULL) {
+            *zeroed = true;
+        }
+        return hak_dying_take(request);
+    }
     struct hak_cache *cache = hak_front_cache();
     if (HAK_UNLIKELY(cache == NULL)) {
         if (zeroed != NULL) {
@@ -55,7 +62,7 @@ HAK_INLINE bool take_kept(size_t bytes, void **block)
 // `kept`: what take_kept has left. A thread's BigCache may be a companion's, so that ruled sites come here, too.
 static HAK_NOINLINE void *malloc_large(size_t bytes, void *kept, const void *site)
 {
-    if (HAK_UNLIKELY(kept != NULL)) {
+    if (HAK_UNLIKELY(kept != NULL) && !hak_is_dying()) {
         return hak_sampler_take_kept(hak_cache_self, kept, bytes, site);
     }
     if (HAK_UNLIKELY(hak_site_has_rules()) && hak_front_cache() != NULL) {
@@ -121,7 +128,7 @@ HAK_MID_LINE void hak_free(void *block)
 static void *calloc_fresh(size_t size_class)
 {
     struct hak_cache *cache = hak_front_cache();
-    if (cache == NULL || cache->is_direct || hak_sampler_every(cache) != 0 ||
+    if (cache == NULL || hak_is_dying() || cache->is_direct || hak_sampler_every(cache) != 0 ||
         !hak_pools_have(size_class) || cache->magazines[size_class].is_ruled ||
         hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
         return NULL;

@@ -1,6 +1,7 @@
 // describe.c -- what an address is.
 #include "base/atomic.h"
 #include "cache/direct.h"
+#include "cache/dying.h"
 #include "cache/guard.h"
 #include "cache/inbox.h"
 #include "cache/nested.h"
@@ -24,7 +25,7 @@ size_t hak_usable_size(const void *block)
     }
     const struct hak_slab *slab = hak_slab_of(block);
     if (slab == NULL) {
-        return 0;
+        return hak_dying_bytes(block);
     }
     if (slab->state == HAK_SLAB_SMALL) {
         return hak_direct_usable(block, hak_classes[slab->size_class].bytes);
@@ -76,7 +77,7 @@ bool hak_describe(const void *address, struct hak_block_info *info)
     address = hak_tag_off(address);
     struct hak_slab *slab = hak_slab_of(address);
     *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
-    while (slab != NULL) {
+    while (slab != NULL && !hak_is_dying()) {
         struct hak_cache *owner = NULL;
         const bool is_small = slab->state == HAK_SLAB_SMALL;
         if (!is_small) {

@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "cache/cache.h"
+#include "cache/dying.h"
 #include "cache/failure.h"
 #include "cache/guard.h"
 #include "cache/loot.h"
@@ -180,8 +181,10 @@ static void count_all(struct hak_figures *figures)
 
 void hak_figures_read(struct hak_figures *figures, unsigned patience_ms)
 {
-    *figures = (struct hak_figures){.is_walked = true};
-    if (patience_ms == 0) {
+    *figures = (struct hak_figures){.is_walked = !hak_is_dying()};
+    if (!figures->is_walked) {
+        // Who holds the locks has ended.
+    } else if (patience_ms == 0) {
         hak_world_lock();
     } else {
         figures->is_walked = hak_world_lock_within(patience_ms);

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "cache/dying.h"
 #include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/heap.h"
@@ -19,9 +20,12 @@ static struct hak_cache *cache_of(struct hak_heap *heap)
 
 struct hak_heap *hak_heap_create(void)
 {
+    const struct hak_request request = {sizeof(struct hak_cache), HAK_CACHE_LINE, HAK_SITE};
+    if (hak_is_dying()) {
+        return hak_refuse(HAK_FAILURE_EXHAUSTION, request);
+    }
     struct hak_cache *cache = hak_start_thread(NULL) != NULL ? hak_heap_make() : NULL;
     if (cache == NULL) {
-        const struct hak_request request = {sizeof *cache, HAK_CACHE_LINE, HAK_SITE};
         return hak_refuse_memory(request, 0);
     }
     return (struct hak_heap *)(void *)cache;
@@ -29,7 +33,7 @@ struct hak_heap *hak_heap_create(void)
 
 void hak_heap_destroy(struct hak_heap *heap)
 {
-    if (heap != NULL) {
+    if (heap != NULL && !hak_is_dying()) {
         hak_heap_end(cache_of(heap));
         hak_sweep_wanted(0);
     }
@@ -39,6 +43,9 @@ void hak_heap_destroy(struct hak_heap *heap)
 static void *heap_alloc(
     struct hak_heap *heap, size_t alignment, size_t bytes, bool *zeroed, const void *site)
 {
+    if (hak_is_dying()) {
+        return hak_dying_take((struct hak_request){bytes, alignment, site});
+    }
     struct hak_cache *cache = cache_of(heap);
     const unsigned wanted = hak_aligned_class(alignment, bytes);
     const unsigned size_class = wanted < HAK_SMALL_CLASSES ? hak_pools_class(wanted) : wanted;

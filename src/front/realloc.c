@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cache/direct.h"
+#include "cache/dying.h"
 #include "cache/failure.h"
 #include "cache/guard.h"
 #include "cache/large.h"
@@ -31,6 +32,12 @@ static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes, const 
     return realloc_into(hak_alloc(bytes, site), block, old_bytes, bytes);
 }
 
+// Whatever it is, it stays where it is (dying.h).
+static HAK_COLD void *realloc_dying(void *block, size_t bytes, const void *site)
+{
+    return realloc_by_copy(block, hak_usable_size(block), bytes, site);
+}
+
 // A run from this size on that has to move to grow goes to a multiple of it. It will grow on, and the first gap by
 // address is another one each time; of these places there are few, so that the next run that grows
 // mostly comes to the same one, and to the pages that are there.
@@ -46,6 +53,9 @@ static void *realloc_direct(void *block, size_t block_bytes, size_t bytes, const
 
 static void *realloc_large(void *block, size_t bytes, const void *site)
 {
+    if (hak_is_dying()) {
+        return realloc_dying(block, bytes, site);
+    }
     if (hak_guard_owns(block)) {
         // One that is free is told about by the copy, or by the free.
         return realloc_by_copy(block, hak_guard_usable(block), bytes, site);
@@ -97,7 +107,7 @@ void *hak_realloc(void *block, size_t bytes)
     if (!hak_map_is_small(entry) || HAK_UNLIKELY(!is_ours)) {
         return realloc_large(block, bytes, HAK_SITE);
     }
-    if (HAK_UNLIKELY(hak_start_is_direct())) {
+    if (HAK_UNLIKELY(hak_start_is_direct()) && !hak_is_dying()) {
         return realloc_direct(block, hak_classes[size_class].bytes, bytes, HAK_SITE);
     }
     // Half of a block may stay unused before the rest is worth a copy.

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/options.h"
+#include "cache/dying.h"
 #include "cache/sweep.h"
 #include "front/figures.h"
 #include "front/override.h"
@@ -15,7 +16,7 @@
 
 size_t hak_trim(void)
 {
-    return hak_sweep_everything();
+    return hak_is_dying() ? 0 : hak_sweep_everything();
 }
 
 #ifndef HAK_NO_OVERRIDE

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "cache/cache.h"
+#include "cache/dying.h"
 #include "cache/guard.h"
 #include "cache/thread.h"
 #include "cache/waiting.h"
@@ -148,6 +149,9 @@ bool hak_visit_blocks(struct hak_heap *heap,
         .visit = visitor,
         .argument = argument,
     };
+    if (hak_is_dying()) {
+        return false;
+    }
     hak_world_lock();
     bool done = table_fill(&visit.waiting);
     if (done) {

@@ -1,9 +1,25 @@
 // die.c -- the one way to die.
 #include <stdarg.h>
+#include <stddef.h>
 
 #include "base/check.h"
 #include "base/format.h"
 #include "os/os.h"
+
+static void (*last_step)(void);
+
+void hak_before_end(void (*step)(void))
+{
+    last_step = step;
+}
+
+void hak_end(void)
+{
+    if (last_step != NULL) {
+        last_step();
+    }
+    hak_os_abort();
+}
 
 void hak_die(const char *format, ...)
 {
@@ -15,5 +31,5 @@ void hak_die(const char *format, ...)
     va_end(list);
     line[length++] = '\n';
     hak_os_print(line, length);
-    hak_os_abort();
+    hak_end();
 }

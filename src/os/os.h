@@ -186,6 +186,8 @@ HAK_INTERNAL HAK_MUST_USE bool hak_os_barrier_all(void);
 // wait until it has ended.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_start_thread(void (*work)(void));
 HAK_INTERNAL void hak_os_join_thread(void);
+// Has the process no thread but this one? False when the kernel does not tell.
+HAK_INTERNAL bool hak_os_has_one_task(void);
 
 // Write to stderr: all of it, as far as that takes it.
 HAK_INTERNAL void hak_os_print(const char *text, size_t length);

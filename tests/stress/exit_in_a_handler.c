@@ -1,14 +1,15 @@
-// args: 1 300 1
-// args in aarch64: 1 60 1
-// args in mte: 1 10 1
+// args: 3 400 1
+// args in aarch64: 3 80 1
+// args in mte: 3 12 1
 // secure too
 //
 // Processes whose handler of a timer's signal calls exit() in the middle of a call of malloc or free, as daemons' handlers of
 // SIGTERM do. The handler and what runs at exit allocate nothing. All end at once: nothing may be waited for that the
-// interrupted call holds.
+// interrupted call holds. Every fourth has threads that do the same, and any of them may be the one that is interrupted.
 #include "../support/stress.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 
 enum { BLOCKS = 20000, PATIENCE_S = 20, FIRST_US = 500, STEP_US = 37 };
@@ -19,20 +20,40 @@ static void on_alarm(int signal)
     exit(0);
 }
 
-_Noreturn static void allocate_until_exit(struct ht_random random, long us)
+_Noreturn static void allocate_until_exit(struct ht_random *random)
 {
-    static void *blocks[BLOCKS];
-    const struct itimerval when = {{0, 0}, {0, us}};
-    signal(SIGALRM, on_alarm);
-    setitimer(ITIMER_REAL, &when, NULL);
+    void **blocks = mmap(
+        NULL, BLOCKS * sizeof *blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    HT_CHECK(blocks != MAP_FAILED, "no memory");
     for (;;) {
-        const size_t slot = ht_random_below(&random, BLOCKS);
-        const size_t largest = ht_random_below(&random, 100) == 0 ? 200000 : 600;
+        const size_t slot = ht_random_below(random, BLOCKS);
+        const size_t largest = ht_random_below(random, 100) == 0 ? 200000 : 600;
         free(blocks[slot]);
-        blocks[slot] = malloc(1 + ht_random_below(&random, largest));
+        blocks[slot] = malloc(1 + ht_random_below(random, largest));
         HT_CHECK(blocks[slot] != NULL, "no block");
         *(char *)blocks[slot] = 1;
     }
+}
+
+static void *allocate_in_thread(void *worker)
+{
+    allocate_until_exit(&((struct ht_worker *)worker)->random);
+}
+
+_Noreturn static void live_until_exit(uint64_t seed, size_t threads, long us)
+{
+    static struct ht_worker workers[HT_MOST_THREADS];
+    const struct itimerval when = {{0, 0}, {0, us}};
+    for (size_t i = 0; i < threads; i++) {
+        workers[i].random.state = seed + i;
+    }
+    signal(SIGALRM, on_alarm);
+    for (size_t i = 1; i < threads; i++) {
+        HT_CHECK(pthread_create(&workers[i].thread, NULL, allocate_in_thread, &workers[i]) == 0,
+                 "no thread");
+    }
+    setitimer(ITIMER_REAL, &when, NULL);
+    allocate_until_exit(&workers[0].random);
 }
 
 int main(int argc, char **argv)
@@ -42,8 +63,9 @@ int main(int argc, char **argv)
         const pid_t child = fork();
         HT_CHECK(child >= 0, "no child: errno %d", errno);
         if (child == 0) {
-            allocate_until_exit((struct ht_random){stress.seed + i},
-                                FIRST_US + STEP_US * (long)(i % 200));
+            live_until_exit(stress.seed + i * 100,
+                            i % 4 == 3 ? stress.threads : 1,
+                            FIRST_US + STEP_US * (long)(i % 200));
         }
         alarm(PATIENCE_S); // ends us, and the test
         int status = 0;

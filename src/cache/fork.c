@@ -1,0 +1,97 @@
+// fork.c -- see fork.h.
+//
+// fork copies the memory as it is at one moment: no lock may be held then by a thread that the child will not have. So
+// whoever forks takes all locks before, and both sides drop them after.
+//
+// But where there is one thread only, none is taken. fork is called in handlers of signals, too, and such a handler may have
+// interrupted a call of ours that holds a lock: nobody would drop it before the handler returns. Nor is anything lost
+// in the child, whose handler returns as well, so that the interrupted call goes on there.
+#include "cache/fork.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/atomic.h"
+#include "cache/cache.h"
+#include "cache/dying.h"
+#include "cache/sweeper.h"
+#include "cache/thread.h"
+#include "os/os.h"
+
+// glibc's lock of its list of open files. Its fork takes it after the handlers have run, as its own malloc's locks come last:
+// a thread that flushes all files holds it and waits for a file, whose owner reads a long line and waits for us. So who
+// forks takes it before our locks, and once more in fork itself, as it counts. In the child it is set free, as fork does
+// where it has taken it.
+extern void _IO_list_lock(void) __attribute__((weak));
+extern void _IO_list_unlock(void) __attribute__((weak));
+extern void _IO_list_resetlock(void) __attribute__((weak));
+
+// Forks that this thread is in the middle of without having locked anything: more than one where a signal's handler
+// interrupts a fork, and forks.
+static HAK_TLS unsigned unlocked_forks;
+
+static bool files_are_locked; // the locks: is glibc's as well
+
+static bool lock_all(void)
+{
+    const bool has_files = _IO_list_lock != NULL && !hak_os_is_alone();
+    if (has_files) {
+        _IO_list_lock();
+    }
+    const bool is_locked = hak_world_lock_unless_own();
+    if (is_locked) {
+        files_are_locked = has_files;
+    } else if (has_files) {
+        _IO_list_unlock();
+    }
+    return is_locked;
+}
+
+static void prepare(void)
+{
+    if (hak_os_is_alone() || hak_is_dying() || !lock_all()) {
+        unlocked_forks++;
+    }
+}
+
+static bool was_unlocked(void)
+{
+    const bool was = unlocked_forks > 0;
+    unlocked_forks -= was;
+    return was;
+}
+
+static void go_on_in_parent(void)
+{
+    if (was_unlocked()) {
+        return;
+    }
+    const bool has_files = files_are_locked;
+    hak_world_unlock();
+    if (has_files) {
+        _IO_list_unlock();
+    }
+}
+
+static void go_on_in_child(void)
+{
+    if (was_unlocked()) {
+        hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
+        return;
+    }
+    hak_world_unlock_in_child();
+    if (files_are_locked) {
+        _IO_list_resetlock();
+    }
+    hak_sweeper_start_if_hooked();
+}
+
+void hak_fork_start(void)
+{
+    static _Atomic(bool) is_asked;
+    bool before = false;
+    if (hak_cas_relaxed(&is_asked, &before, true)) {
+        pthread_atfork(prepare, go_on_in_parent, go_on_in_child);
+    }
+}

@@ -1,0 +1,17 @@
+// fork.h -- what happens around fork.
+//
+// Layer     cache
+// Threads   whoever forks.
+// Fails     without memory for the C library's list of such hooks: then fork goes without us.
+#ifndef HAK_CACHE_FORK_H
+#define HAK_CACHE_FORK_H
+
+#include "base/compiler.h"
+
+// Early: ask for fork's hooks. They run in the order of registration, before fork in the reverse. Ours
+// must be the last to lock and the first to unlock, or another library's would allocate while
+// everything is locked: so they are asked for by our constructor or the first allocation, whichever
+// comes first. Later calls do nothing.
+HAK_INTERNAL void hak_fork_start(void);
+
+#endif

@@ -163,6 +163,13 @@ __extension__ typedef unsigned __int128 hak_wide;
 #    define HAK_TSAN 0
 #endif
 
+// Is this a build with ThreadSanitizer or AddressSanitizer?
+#if HAK_TSAN || defined(__SANITIZE_ADDRESS__)
+#    define HAK_IS_SANITIZED true
+#else
+#    define HAK_IS_SANITIZED false
+#endif
+
 // ThreadSanitizer does not look at what this function reads; the reason stands where it is used.
 #define HAK_UNJUDGED __attribute__((no_sanitize("thread")))
 

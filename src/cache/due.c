@@ -85,7 +85,7 @@ size_t hak_due_budget(void)
     }
     const size_t heap = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.lone_bytes);
     const size_t part = heap / PART_OF_HEAP;
-    return (is_set || part < option ? option : part);
+    return is_set || part < option ? option : part;
 }
 
 uint64_t hak_due_kept_ticks(size_t kept_bytes)

@@ -107,7 +107,7 @@ HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
         return false;
     }
     hak_large_put(hot, block, bin, entry);
-    hak_keep_order(); // see sweeper_may_end and hak_watch_judge
+    hak_keep_order(); // see sweeper_may_sleep and hak_watch_judge
     hak_watch_note(cache);
     if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs) && !hak_is_dying()) {
         hak_sweep_wanted(HAK_MIB(4)); // at most

@@ -12,7 +12,7 @@
 #include "os/os.h"
 #include "slab/arena.h"
 
-// As many ticks without anything to do, and the sweeper's thread ends.
+// As many ticks without anything to do, and the sweeper sleeps.
 enum { QUIET_TICKS = 10 };
 // Given back in one tick at most. By the thread a gigabyte in 1.6 s, in steps of 64 KiB to 4 MiB; by a caller, who waits
 // meanwhile, what takes some 100 us, and the next caller goes on soon.
@@ -71,15 +71,15 @@ static bool many_may_sleep(void)
     return bytes >= hak_load_relaxed(&hak_options.purge_start_bytes);
 }
 
-// Is there enough to give back, and does the kernel take it? What is locked in memory is tried once in
-// the life of a sweeper.
+// Is there enough to give back, and does the kernel take it? What is locked in memory is tried once each time that the sweeper
+// is woken.
 static bool is_worth_waiting(void)
 {
     return !hak_load_relaxed(&hak_arena.is_locked) &&
            hak_due_waiting() >= hak_load_relaxed(&hak_options.purge_start_bytes);
 }
 
-// Ticks without anything to do after which the sweeper ends: with locked pages after it has tried.
+// Ticks without anything to do after which the sweeper sleeps: with locked pages after it has tried.
 static uint64_t quiet_ticks(void)
 {
     return QUIET_TICKS + (hak_load_relaxed(&hak_arena.is_locked) ? 2 * hak_due_decay_ticks() : 0);

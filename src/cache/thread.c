@@ -246,6 +246,7 @@ static void thread_end(void *value)
     cache->frees_apart = cache->is_direct;
     hak_cache_end(cache);
     hak_sweeper_thread_left();
+    hak_os_thread_ends();
 }
 
 struct hak_cache *hak_cache_for_thread(const void *block)

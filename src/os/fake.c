@@ -434,6 +434,10 @@ bool hak_os_start_thread(void (*work)(void))
     return true;
 }
 
+void hak_os_thread_ends(void)
+{
+}
+
 void hak_os_join_thread(void)
 {
     hak_fake.work = NULL;

@@ -264,12 +264,6 @@ void hak_os_want_huge(void *start, size_t bytes, bool wanted)
     }
 }
 
-// The kernel reads the set of signals before it finds that there is no such thing to do with it.
-bool hak_os_can_read(const void *address)
-{
-    return hak_syscall(SYS_rt_sigprocmask, -1, (long)address, 0, 8, 0, 0) == -EINVAL;
-}
-
 // The number behind `spaces` spaces; 0 when there are not so many.
 static uint64_t number_in_line(const char *text, unsigned spaces)
 {
@@ -350,11 +344,24 @@ static void wake(_Atomic(uint32_t) *word, int most, uint32_t bits)
     }
 }
 
-// A requeue of nobody looks at the word first (futex(2), FUTEX_CMP_REQUEUE).
-bool hak_os_has_content(const void *word)
+// A requeue of nobody looks at the word first: 0 when it is zero, -EAGAIN when not, -EFAULT when it is not there (futex(2),
+// FUTEX_CMP_REQUEUE).
+static long look_at(const void *word)
 {
     const long how = FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG;
-    return hak_syscall(SYS_futex, (long)word, how, 0, 0, (long)word, 0) == -EAGAIN;
+    return hak_syscall(SYS_futex, (long)word, how, 0, 0, (long)word, 0);
+}
+
+bool hak_os_has_content(const void *word)
+{
+    return look_at(word) == -EAGAIN;
+}
+
+bool hak_os_can_read(const void *address)
+{
+    const long first = look_at(address);
+    const long second = look_at((const char *)address + 4);
+    return (first == 0 || first == -EAGAIN) && (second == 0 || second == -EAGAIN);
 }
 
 void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
@@ -387,6 +394,7 @@ void hak_os_start(void)
     has_barrier =
         hak_syscall(number, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0;
     hak_os_find_clock();
+    hak_os_find_threads();
 }
 
 bool hak_os_barrier_all(void)

@@ -34,6 +34,7 @@ HAK_INTERNAL extern struct hak_os_counts hak_os_counts;
 HAK_INTERNAL void hak_os_start(void);
 // Its parts.
 HAK_INTERNAL void hak_os_find_clock(void);
+HAK_INTERNAL void hak_os_find_threads(void);
 
 // Bytes of a page: 4, 16 or 64 KiB, read from the kernel at run time.
 HAK_INTERNAL size_t hak_os_page_bytes(void);
@@ -188,6 +189,10 @@ HAK_INTERNAL HAK_MUST_USE bool hak_os_start_thread(void (*work)(void));
 HAK_INTERNAL void hak_os_join_thread(void);
 // Has the process no thread but this one? False when the kernel does not tell.
 HAK_INTERNAL bool hak_os_has_one_task(void);
+
+// The calling thread ends: what it has written to, its stack, may be memory of ours next. For ThreadSanitizer, which sees
+// neither the C library unmap it nor us map it.
+HAK_INTERNAL void hak_os_thread_ends(void);
 
 // Write to stderr: all of it, as far as that takes it.
 HAK_INTERNAL void hak_os_print(const char *text, size_t length);

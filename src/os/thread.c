@@ -1,4 +1,5 @@
 // thread.c -- which thread is this, and a thread of our own.
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -7,13 +8,34 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
+// Written before the program's main.
+static bool may_call_library;
+static bool may_start_thread;
+
+// NULL in a static program, which has one.
+static const void *library_of(uintptr_t function)
+{
+    Dl_info info = {.dli_fbase = NULL};
+    return dladdr((const void *)function, &info) != 0 ? info.dli_fbase : NULL;
+}
+
+// Who has a pthread_create of his own, as sanitizers and profilers do, may not expect it in a thread's first malloc: ours
+// may be a call of his own, before he knows the thread. In a build with a sanitizer it is the tests' call.
+void hak_os_find_threads(void)
+{
+    may_call_library = true;
+    may_start_thread = HAK_IS_SANITIZED || library_of((uintptr_t)pthread_create) ==
+                                               library_of((uintptr_t)pthread_attr_setstacksize);
+}
+
 // The C library keeps the number, and tells it as the owner of a mutex that notes one: no system call, as a sandbox may
-// allow no more than malloc needs.
+// allow no more than malloc needs. Not before our constructor has run: the mutex's functions may be a sanitizer's, which
+// looks for the C library's itself at that time.
 int hak_os_thread_id(void)
 {
 #if defined(__GLIBC__)
     pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
-    if (pthread_mutex_lock(&mutex) == 0) {
+    if (may_call_library && pthread_mutex_lock(&mutex) == 0) {
         const int owner = mutex.__data.__owner;
         pthread_mutex_unlock(&mutex);
         return owner;
@@ -59,7 +81,7 @@ bool hak_os_start_thread(void (*work)(void))
     sigset_t all;
     sigset_t before;
     void *argument = (void *)(uintptr_t)work;
-    if (pthread_attr_init(&small) != 0) {
+    if (!may_start_thread || pthread_attr_init(&small) != 0) {
         return false;
     }
     // A handler of the program's belongs to its own threads.
@@ -76,4 +98,9 @@ bool hak_os_start_thread(void (*work)(void))
 void hak_os_join_thread(void)
 {
     pthread_join(helper, NULL);
+}
+
+void hak_os_thread_ends(void)
+{
+    HAK_ADDRESSES_GO();
 }

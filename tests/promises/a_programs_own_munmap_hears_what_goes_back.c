@@ -1,4 +1,5 @@
 // sleeps
+// not tagged: it compares addresses, which have tags there
 // A program, or a library that is preloaded, may define munmap, madvise and mremap itself, and hears of all memory that is given back.
 #include "../support/listener.h"
 

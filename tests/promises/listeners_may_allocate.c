@@ -1,4 +1,5 @@
 // sleeps
+// not tagged: it compares addresses, which have tags there
 // Who listens to munmap, madvise and mremap may allocate and free meanwhile: blocks that are kept beyond the call, blocks that the program
 // has allocated before, large ones, and by any of malloc's family.
 #include "../support/listener.h"

@@ -1,6 +1,5 @@
 // native only
 // static too
-// not secure: guards are probed for, and seeds are asked for
 // A worker with one thread that allows itself what malloc needs, mmap, munmap, mremap, madvise, mprotect and futex, and is
 // ended for all else, allocates and frees as it likes.
 #include "../support/memory.h"

@@ -1,4 +1,5 @@
 // sleeps
+// not tagged: it compares addresses, which have tags there
 // Who writes a jump over the first instructions of the C library's munmap, madvise and mremap, as UCX and libfabric do, hears of all
 // memory that is given back.
 #include "../support/listener.h"

@@ -1,4 +1,5 @@
 // sleeps
+// not tagged: it compares addresses, which have tags there
 // Who exchanges the addresses of munmap, madvise and mremap in the tables of all that is loaded, as UCX does where no
 // code may be written to, hears of all memory that is given back.
 #include "../support/listener.h"

@@ -118,7 +118,6 @@ static const struct call calls[] = {
     {"close", SYS_close, ANY, 0, OFTEN "batch_madvise=on", false, {EINTR, EIO}},
     {"clock_gettime", SYS_clock_gettime, ANY, 0, OFTEN "mode=research", false, {EPERM, EINVAL}},
     {"getrusage", SYS_getrusage, ANY, 0, OFTEN "elo=on", true, {EPERM}},
-    {"rt_sigprocmask", SYS_rt_sigprocmask, ANY, 0, OFTEN, false, {EPERM, EINVAL}},
     {"anything", ANY, ANY, 0, OFTEN "batch_madvise=on", false, {ENOMEM, EPERM, EINVAL}},
     {"sysinfo", SYS_sysinfo, ANY, 0, OFTEN, true, {EPERM}},
     {"getrandom", SYS_getrandom, ANY, 0, OFTEN, true, {EAGAIN, ENOSYS}},

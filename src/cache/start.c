@@ -110,8 +110,9 @@ void hak_stop_process(void)
 
 void hak_start_process(void)
 {
-    hak_os_start();
-    hak_defaults_fit();
+    if (hak_os_start()) {
+        hak_defaults_fit();
+    }
     hak_thread_start(); // the program may take all keys before it allocates
     hak_fork_start();
     hak_harden_start();

@@ -36,8 +36,9 @@ int hak_os_process_id(void)
     return hak_fake.process_id;
 }
 
-void hak_os_start(void)
+bool hak_os_start(void)
 {
+    return true;
 }
 
 uint64_t hak_os_processor_ns(int thread)

@@ -387,14 +387,22 @@ void hak_os_wake_numbered(_Atomic(uint32_t) *word, uint32_t number)
 // Written before the program's main.
 static bool has_barrier;
 
+// ThreadSanitizer's, in a program that was built with it: our constructor runs before that, and then its functions, which stand
+// for some of the C library's, cannot be called.
+extern void __tsan_init(void) __attribute__((weak));
+
 // To register is cheap while there is one thread; later it takes the kernel some 10 ms, in which the process cannot end.
-void hak_os_start(void)
+bool hak_os_start(void)
 {
     const long number = SYS_membarrier;
     has_barrier =
         hak_syscall(number, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0;
+    if (!HAK_IS_SANITIZED && __tsan_init != NULL) {
+        return false;
+    }
     hak_os_find_clock();
     hak_os_find_threads();
+    return true;
 }
 
 bool hak_os_barrier_all(void)

@@ -30,8 +30,9 @@ struct hak_os_counts {
 HAK_INTERNAL extern struct hak_os_counts hak_os_counts;
 
 // Once, before the program's main, while it has one thread: what the kernel offers and may be asked for only then. Until
-// then, and where it never comes to that, the functions below do without.
-HAK_INTERNAL void hak_os_start(void);
+// then, and where it never comes to that, the functions below do without. False when functions of the C library cannot be called
+// yet, as a sanitizer has its own in front of them.
+HAK_INTERNAL HAK_MUST_USE bool hak_os_start(void);
 // Its parts.
 HAK_INTERNAL void hak_os_find_clock(void);
 HAK_INTERNAL void hak_os_find_threads(void);

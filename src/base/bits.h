@@ -12,6 +12,11 @@
 #define HAK_MIB(n) ((size_t)(n) << 20)
 #define HAK_GIB(n) ((size_t)(n) << 30)
 
+HAK_INLINE size_t hak_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 HAK_INLINE size_t hak_align_up(size_t value, size_t alignment)
 {
     return (value + alignment - 1) & ~(alignment - 1);

@@ -3,8 +3,8 @@
 
 #include "base/arms.h"
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/options.h"
-#include "cache/large.h"
 #include "cache/patience.h"
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
@@ -61,18 +61,13 @@ static uint64_t free_ticks(unsigned group)
                : ticks;
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 // What was in use lately and is no longer, to a part of the memory, which others need, too: a heap that grows and shrinks
 // again and again would else give back, and take with page faults, what is over the budget, and be no smaller at its peak.
 static size_t gone_lately(void)
 {
     const size_t used = hak_arena_used_bytes();
     const size_t peak = hak_arena_recent_peak();
-    return peak > used ? least(peak - used, hak_load_relaxed(&hak_arena.peak_most)) : 0;
+    return peak > used ? hak_least(peak - used, hak_load_relaxed(&hak_arena.peak_most)) : 0;
 }
 
 size_t hak_due_budget(void)
@@ -81,7 +76,7 @@ size_t hak_due_budget(void)
     const enum hak_option_source source = hak_option_source_of(&hak_options.dirty_bytes);
     const bool is_set = source != HAK_FROM_DEFAULT && source != HAK_FROM_MACHINE;
     if (hak_sweeper_is_there()) { // who sees that a peak is over
-        return (is_set ? option : least(DIRTY_MOST, hak_arena.part_bytes)) + gone_lately();
+        return (is_set ? option : hak_least(DIRTY_MOST, hak_arena.part_bytes)) + gone_lately();
     }
     const size_t heap = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.lone_bytes);
     const size_t part = heap / PART_OF_HEAP;
@@ -104,7 +99,7 @@ static size_t surplus_bytes(size_t kept_bytes)
     const size_t over_limit = limit != 0 && heap > limit ? heap - limit : 0;
     const size_t over_most = dirty + kept_bytes > most ? dirty + kept_bytes - most : 0;
     const size_t over = over_limit > over_most ? over_limit : over_most;
-    return least(over, dirty);
+    return hak_least(over, dirty);
 }
 
 size_t hak_due_waiting(void)
@@ -177,7 +172,7 @@ size_t hak_due_purge(size_t most)
     const size_t surplus = surplus_bytes(0);
     size_t gone = hak_free_policy() != HAK_FREE_KEEP ? hak_arena_purge_groups(due, most) : 0;
     if (surplus > gone) {
-        gone += hak_arena_purge((struct hak_purge_age){0, 0}, least(surplus - gone, most));
+        gone += hak_arena_purge((struct hak_purge_age){0, 0}, hak_least(surplus - gone, most));
     }
     note_purge(gone, tries);
     trim_if_policy(gone);

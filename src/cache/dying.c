@@ -4,7 +4,6 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "cache/fast_path.h"
-#include "cache/sweep.h"
 #include "os/os.h"
 
 _Atomic(bool) hak_dying;
@@ -122,8 +121,7 @@ size_t hak_dying_bytes(const void *block)
 static void begin(void)
 {
     hak_store_relaxed(&hak_dying, true);
-    hak_cache_self = &hak_cache_nobody;
-    hak_cache_operators = &hak_cache_nobody;
+    hak_cache_become(&hak_cache_nobody);
 }
 
 void hak_dying_start(void)

@@ -175,6 +175,9 @@ static void sweep_some_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock
 
 void hak_sweep_if_due(struct hak_cache *cache)
 {
+    if (hak_sweeper_is_there()) {
+        return;
+    }
     hak_lock_take(&cache->lock);
     hak_sweep_if_due_locked(cache);
     hak_lock_drop(&cache->lock);

@@ -21,11 +21,6 @@ enum {
 // Nothing is looked at before the heap has a superslab.
 struct hak_room hak_room = {.credit_bytes = HAK_SUPER_BYTES};
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 // Of the heap, and what we keep beside it.
 static size_t ours(void)
 {
@@ -49,7 +44,7 @@ static struct hak_group_use use_by_heap_locked(void) HAK_REQUIRES(&hak_arena.loc
     struct hak_group_use use = hak_room.read;
     const size_t heap = ours();
     if (use.limit_bytes != SIZE_MAX && heap > hak_room.read_heap) {
-        use.used_bytes += least(heap - hak_room.read_heap, use.limit_bytes - use.used_bytes);
+        use.used_bytes += hak_least(heap - hak_room.read_heap, use.limit_bytes - use.used_bytes);
     }
     return use;
 }
@@ -58,8 +53,8 @@ static struct hak_group_use use_by_heap_locked(void) HAK_REQUIRES(&hak_arena.loc
 static size_t taken_locked(struct hak_group_use use, size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t part = use.limit_bytes / BLOCK_PARTS;
-    const size_t needed = least(bytes, part > HAK_SUPER_BYTES ? part : HAK_SUPER_BYTES);
-    return use.used_bytes + least(use.limit_bytes / KEPT_PARTS, KEPT_MOST) + needed +
+    const size_t needed = hak_least(bytes, part > HAK_SUPER_BYTES ? part : HAK_SUPER_BYTES);
+    return use.used_bytes + hak_least(use.limit_bytes / KEPT_PARTS, KEPT_MOST) + needed +
            hak_room.lent_bytes;
 }
 
@@ -91,7 +86,7 @@ static bool room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
     }
     const size_t rest = use.limit_bytes - taken;
     const size_t credit = rest / CREDIT_PARTS;
-    hak_room.credit_bytes = credit > CREDIT_LEAST ? credit : least(rest, CREDIT_LEAST);
+    hak_room.credit_bytes = credit > CREDIT_LEAST ? credit : hak_least(rest, CREDIT_LEAST);
     return true;
 }
 
@@ -115,7 +110,7 @@ static size_t loan_locked(void) HAK_REQUIRES(&hak_arena.lock)
         return HAK_ROOM_UNLIMITED / (4 * HAK_SHARDS_MAX);
     }
     const size_t part = hak_room.limit_bytes / LENT_PARTS / (hak_arena.shard_mask + 1);
-    return least(left / 2, part > HAK_UNIT_BYTES ? part : HAK_UNIT_BYTES);
+    return hak_least(left / 2, part > HAK_UNIT_BYTES ? part : HAK_UNIT_BYTES);
 }
 
 bool hak_room_lend(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock)

@@ -2,7 +2,7 @@
 // not tagged: it compares addresses, which have tags there
 // Who listens to munmap, madvise and mremap may allocate and free meanwhile: blocks that are kept beyond the call, blocks that the program
 // has allocated before, large ones, and by any of malloc's family.
-#include "../support/listener.h"
+#include "../support/own_munmap.h"
 
 #include <pthread.h>
 
@@ -86,25 +86,6 @@ static void let_threads_give_back(void)
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
-}
-
-int munmap(void *start, size_t bytes)
-{
-    return lt_munmap(start, bytes);
-}
-
-int madvise(void *start, size_t bytes, int advice)
-{
-    return lt_madvise(start, bytes, advice);
-}
-
-void *mremap(void *start, size_t old_bytes, size_t bytes, int flags, ...)
-{
-    va_list arguments;
-    va_start(arguments, flags);
-    void *target = va_arg(arguments, void *);
-    va_end(arguments);
-    return lt_mremap(start, old_bytes, bytes, flags, target);
 }
 
 int main(void)

@@ -85,9 +85,6 @@ void hak_arena_tell_all(void)
     }
 }
 
-// What is mapped for a run of so many units is mostly that run's: 2 MiB, a huge page.
-enum { HUGE_UNITS = 32 };
-
 void hak_arena_note_peak_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t mapped =
@@ -176,7 +173,7 @@ uint64_t hak_shard_grow_locked(struct hak_shard *shard, unsigned units)
     HAK_REQUIRES(&shard->lock, &hak_arena.lock)
 {
     const size_t count = (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
-    const bool wants_huge = hak_huge_wanted_locked(units >= HUGE_UNITS);
+    const bool wants_huge = hak_huge_wanted_locked(units * HAK_UNIT_BYTES);
     char *base = arena_map_locked(count, wants_huge);
     for (size_t i = 0; base != NULL && i < count; i++) {
         if (!arena_add_locked(shard, base + i * HAK_SUPER_BYTES, wants_huge)) {

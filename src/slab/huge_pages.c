@@ -88,10 +88,14 @@ static bool are_possible(void)
            hak_load_relaxed(&hak_options.thp) != HUGE_NEVER;
 }
 
+// What is mapped for a run of a huge page is mostly that run's.
+#define HUGE_BYTES HAK_MIB(2)
+
 // Is it large, and dense in units; or, for one block, in pages alone? New slabs may leave unused all that the heap grows by,
 // a block only what is behind its end.
-static bool is_large(bool for_one_block)
+static bool is_large(size_t bytes)
 {
+    const bool for_one_block = bytes >= HUGE_BYTES;
     const size_t alone = hak_load_relaxed(&hak_arena.lone_bytes);
     const size_t mapped = hak_load_relaxed(&hak_arena.super_bytes) + alone;
     const size_t used = hak_arena_used_bytes() + alone;
@@ -99,12 +103,12 @@ static bool is_large(bool for_one_block)
     return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear();
 }
 
-bool hak_huge_wanted_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock)
+bool hak_huge_wanted_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
     if (!are_possible() || hak_load_relaxed(&hak_options.thp) == HUGE_ALWAYS) {
         return are_possible();
     }
-    if (!is_large(for_one_block)) {
+    if (!is_large(bytes)) {
         return false;
     }
     if (hak_load_relaxed(&hak_options.deterministic) != 0) {
@@ -115,15 +119,15 @@ bool hak_huge_wanted_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock)
 }
 
 // The same of memory that is there already: as it was when the heap grew last.
-static bool is_wanted_again(void)
+static bool is_wanted_again(size_t bytes)
 {
     return are_possible() &&
            (hak_load_relaxed(&hak_options.thp) == HUGE_ALWAYS ||
-            (is_large(false) && (hak_load_relaxed(&hak_options.deterministic) != 0 ||
+            (is_large(bytes) && (hak_load_relaxed(&hak_options.deterministic) != 0 ||
                                  hak_load_relaxed(&are_pages_dense))));
 }
 
-void hak_huge_decide_locked(struct hak_shard *shard, struct hak_super *super)
+void hak_huge_decide_locked(struct hak_shard *shard, struct hak_super *super, size_t bytes)
     HAK_REQUIRES(&shard->lock)
 {
     if (super->free_units != ~UINT64_C(0) || super->dirty_units != 0 || super->is_huge_new) {
@@ -131,7 +135,7 @@ void hak_huge_decide_locked(struct hak_shard *shard, struct hak_super *super)
     }
     if (super->is_huge && are_dear()) {
         hak_huge_end_locked(shard, super);
-    } else if (!super->is_huge && is_wanted_again()) {
+    } else if (!super->is_huge && is_wanted_again(bytes)) {
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
         super->is_huge = true;
     }

@@ -11,14 +11,15 @@
 
 #include "slab/arena.h"
 
-// Should memory that is mapped now ask for huge pages? Yes when the heap is large and dense: a
+// Should memory that is mapped now for a run of `bytes` ask for huge pages? Yes when the heap is large and dense: a
 // sparse one would pay for pages that it never touches.
-HAK_INTERNAL bool hak_huge_wanted_locked(bool for_one_block) HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL bool hak_huge_wanted_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
 
-// A run is about to be put there. A superslab that is wholly free and untouched decides anew: it was mapped when
+// A run of `bytes` is about to be put there. A superslab that is wholly free and untouched decides anew: it was mapped when
 // the heap was small, or huge pages have become dear since.
-HAK_INTERNAL void hak_huge_decide_locked(struct hak_shard *shard, struct hak_super *super)
-    HAK_REQUIRES(&shard->lock);
+HAK_INTERNAL void hak_huge_decide_locked(struct hak_shard *shard,
+                                         struct hak_super *super,
+                                         size_t bytes) HAK_REQUIRES(&shard->lock);
 // What it has not touched yet will be small pages.
 HAK_INTERNAL void hak_huge_end_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock);

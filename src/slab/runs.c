@@ -135,7 +135,7 @@ static bool run_use_locked(struct hak_shard *shard,
     struct part part;
     for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
         struct hak_super *super = part.super;
-        hak_huge_decide_locked(shard, super);
+        hak_huge_decide_locked(shard, super, units * HAK_UNIT_BYTES);
         if (super->is_huge_new && *huge == NULL) {
             *huge = super->base + hak_lowest_bit(part.bits) * HAK_UNIT_BYTES;
         }

@@ -19,10 +19,13 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     UNIT_EQUAL(hak_fake.huge_asks, 1);
     UNIT_EQUAL(hak_arena.dirty_bytes, 31 * HAK_UNIT_BYTES); // its huge page
     hak_options.huge_start_bytes = HAK_MIB(32);
+    take(16, 16);
+    UNIT_EQUAL(hak_fake.huge_asks,
+               1); // too small for slabs, not for blocks of a huge page and more
     take(64, 64);
-    UNIT_EQUAL(hak_fake.huge_asks, 1); // too small for slabs, not for a block over superslabs
-    take(65, 1);
     UNIT_EQUAL(hak_fake.huge_asks, 2);
+    take(65, 1);
+    UNIT_EQUAL(hak_fake.huge_asks, 3);
     check_model();
     random_steps(99);
     hak_arena.huge_pages = HAK_HUGE_NEVER;

@@ -192,24 +192,38 @@ static void wake(size_t kept_bytes)
 }
 
 // Where no thread may be started, as in some sandboxes, or not now, it is tried again with every other thread that comes,
-// then with every fourth, and so on.
+// then with every fourth, and so on. So it is where one did not live for long, in a program that has one thread after the
+// other beside its first: each would cost it two starts for one. Where several work at once it is wanted all the same.
+#define LONG_LIFE_NS (10 * TICK_NS)
+enum { SEVERAL = 4 };
 static struct {
-    unsigned skips; // the lock
-    unsigned left;  // the lock
-} refused;
+    unsigned skips;      // the lock
+    unsigned left;       // the lock
+    bool is_refused;     // the lock: the last could not be started
+    uint64_t started_ns; // the lock: when that was
+} starts;
 
-static bool is_refused_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
+static bool is_skipped_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
 {
-    const bool is_refused = refused.left > 0;
-    refused.left -= is_refused;
-    return is_refused;
+    const bool is_skipped = starts.left > 0 && (starts.is_refused || threads < SEVERAL);
+    starts.left -= is_skipped;
+    return is_skipped;
 }
 
 static void note_start_locked(bool is_started) HAK_REQUIRES(&hak_sweeper_lock)
 {
-    refused.skips = is_started ? 0 : 2 * refused.skips + 1;
-    refused.left = refused.skips;
+    starts.is_refused = !is_started;
+    starts.started_ns = hak_os_now_ns();
+    starts.skips = is_started ? starts.skips : 2 * starts.skips + 1;
+    starts.left = is_started ? 0 : starts.skips;
     hak_store_relaxed(&has_helper, is_started);
+}
+
+static void note_end_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
+{
+    const bool was_short = hak_os_now_ns() - starts.started_ns < LONG_LIFE_NS;
+    starts.skips = was_short ? 2 * starts.skips + 1 : 0;
+    starts.left = starts.skips;
 }
 
 static bool is_wanted_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
@@ -242,25 +256,27 @@ static bool adjust(void)
 {
     hak_lock_take(&hak_sweeper_lock);
     const bool has = hak_load_relaxed(&has_helper);
-    const bool starts = !is_adjusting && !has && is_wanted_locked() && !is_refused_locked();
-    const bool ends = !is_adjusting && has && threads < 2 && !has_hook();
-    is_adjusting |= starts || ends;
-    hak_store_relaxed(&has_helper, has && !ends);
+    const bool is_starting = !is_adjusting && !has && is_wanted_locked() && !is_skipped_locked();
+    const bool is_ending = !is_adjusting && has && threads < 2 && !has_hook();
+    is_adjusting |= is_starting || is_ending;
+    hak_store_relaxed(&has_helper, has && !is_ending);
     hak_lock_drop(&hak_sweeper_lock);
-    if (!starts && !ends) {
+    if (!is_starting && !is_ending) {
         return false;
     }
-    const bool is_started = starts && helper_start();
-    if (ends) {
+    const bool is_started = is_starting && helper_start();
+    if (is_ending) {
         helper_end();
     }
     hak_lock_take(&hak_sweeper_lock);
     is_adjusting = false;
-    if (starts) {
+    if (is_starting) {
         note_start_locked(is_started);
+    } else {
+        note_end_locked();
     }
     hak_lock_drop(&hak_sweeper_lock);
-    return ends || is_started;
+    return is_ending || is_started;
 }
 
 static void count_thread(unsigned more)

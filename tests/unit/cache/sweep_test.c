@@ -7,6 +7,8 @@
 #include "cache/large.h"
 #include "census.h"
 
+#define MS UINT64_C(1000000)
+
 static void free_megabytes(void)
 {
     bool zeroed;
@@ -25,6 +27,7 @@ static void two_threads_have_one(void)
     UNIT_EQUAL(hak_fake.thread_starts, 1);
     hak_sweeper_thread_left();
     UNIT_CHECK(hak_sweeper_is_there());
+    hak_fake.now_ns += 1001 * MS;
     hak_sweeper_thread_left();
     UNIT_CHECK(!hak_sweeper_is_there() && hak_fake.work == NULL);
     hak_sweeper_thread_came(true);
@@ -35,6 +38,29 @@ static void two_threads_have_one(void)
     hak_sweeper_work();
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
     UNIT_EQUAL(hak_sweep_runs, 0);
+}
+
+// Threads that come one after the other: where it did not live for long, not each has it started.
+static void short_lives_are_fewer_and_fewer(void)
+{
+    hak_sweeper_thread_left();
+    const size_t starts = hak_fake.thread_starts;
+    for (unsigned i = 0; i < 1000; i++) {
+        hak_sweeper_thread_came(true);
+        hak_sweeper_thread_left();
+    }
+    UNIT_CHECK(hak_fake.thread_starts >= starts + 4 && hak_fake.thread_starts <= starts + 12);
+    UNIT_CHECK(!hak_sweeper_is_there());
+    for (unsigned i = 0; i < 3; i++) {
+        hak_sweeper_thread_came(true);
+    }
+    UNIT_CHECK(hak_sweeper_is_there()); // several at once
+    hak_fake.now_ns += 1001 * MS;
+    for (unsigned i = 0; i < 3; i++) {
+        hak_sweeper_thread_left();
+    }
+    hak_sweeper_thread_came(true);
+    UNIT_CHECK(hak_sweeper_is_there()); // the last one has lived for long
 }
 
 static void a_forked_child_has_none(void)
@@ -237,6 +263,7 @@ int main(void)
 {
     new_thread();
     two_threads_have_one();
+    short_lives_are_fewer_and_fewer();
     a_forked_child_has_none();
     what_is_kept_at_the_end_is_given_back(false);
     what_is_kept_at_the_end_is_given_back(true);

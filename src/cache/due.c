@@ -8,13 +8,14 @@
 #include "cache/patience.h"
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
+#include "cache/swings.h"
 #include "os/os.h"
 #include "slab/arena.h"
 #include "slab/ranges.h"
 
-// Unless option dirty_bytes is set, as much as a 32nd of the heap may wait; with a thread that gives it back later,
+// Unless option dirty_bytes is set, as much as a 64th of the heap may wait; with a thread that gives it back later,
 // so much.
-enum { PART_OF_HEAP = 32 };
+enum { PART_OF_HEAP = 64 };
 #define DIRTY_MOST HAK_MIB(256)
 
 static _Atomic(unsigned) due_hurry; // enum hak_hurry
@@ -23,6 +24,14 @@ static _Atomic(unsigned) due_hurry; // enum hak_hurry
 enum { PART_OF_BUDGET = 8 };
 
 static struct hak_patience patience; // hak_watch.lock
+
+// What a program has earned that has one thread and swings.
+static struct {
+    _Atomic(bool) is_busy; // whose holder alone may touch the next two; who finds it busy leaves it
+    struct hak_swings swings;
+    uint64_t faded_at;      // tick
+    _Atomic(size_t) earned; // bytes more than the budget; any thread may read it
+} swing;
 
 // The kernel has not taken what it was given. Not to be tried again before that time (0: it has), and for how long that was.
 static _Atomic(uint64_t) refused_until_ns;
@@ -70,17 +79,63 @@ static size_t gone_lately(void)
     return peak > used ? hak_least(peak - used, hak_load_relaxed(&hak_arena.peak_most)) : 0;
 }
 
+static bool swing_enter(void)
+{
+    bool nobody = false;
+    return hak_cas_acquire(&swing.is_busy, &nobody, true); // pairs with: swing_leave
+}
+
+static void swing_leave(void)
+{
+    hak_store_release(&swing.is_busy, false); // pairs with: swing_enter
+}
+
+static void swing_note(size_t gone)
+{
+    if (gone > 0 && !hak_sweeper_is_there() && swing_enter()) {
+        const size_t retaken = hak_load_relaxed(&hak_arena.retaken_bytes);
+        hak_add_relaxed(&swing.earned, hak_swings_gone(&swing.swings, gone, retaken));
+        swing_leave();
+    }
+}
+
+// Who has made no call for longer than free memory may wait has kept it for nothing: it has to be earned anew.
+static void swing_tick(void)
+{
+    if (swing_enter()) {
+        const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
+        const uint64_t passed = tick - swing.faded_at;
+        swing.faded_at = tick;
+        hak_swings_fade(&swing.swings, passed);
+        if (passed > hak_due_decay_ticks()) {
+            hak_store_relaxed(&swing.earned, 0);
+        }
+        swing_leave();
+    }
+}
+
+// By whoever runs the program.
+static bool is_budget_set(void)
+{
+    const enum hak_option_source source = hak_option_source_of(&hak_options.dirty_bytes);
+    return source != HAK_FROM_DEFAULT && source != HAK_FROM_MACHINE;
+}
+
+size_t hak_due_earned(void)
+{
+    return is_budget_set() ? 0 : hak_load_relaxed(&swing.earned);
+}
+
 size_t hak_due_budget(void)
 {
     const size_t option = hak_load_relaxed(&hak_options.dirty_bytes);
-    const enum hak_option_source source = hak_option_source_of(&hak_options.dirty_bytes);
-    const bool is_set = source != HAK_FROM_DEFAULT && source != HAK_FROM_MACHINE;
+    const bool is_set = is_budget_set();
     if (hak_sweeper_is_there()) { // who sees that a peak is over
         return (is_set ? option : hak_least(DIRTY_MOST, hak_arena.part_bytes)) + gone_lately();
     }
     const size_t heap = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.lone_bytes);
     const size_t part = heap / PART_OF_HEAP;
-    return is_set || part < option ? option : part;
+    return (is_set || part < option ? option : part) + hak_due_earned();
 }
 
 uint64_t hak_due_kept_ticks(size_t kept_bytes)
@@ -155,6 +210,7 @@ void hak_due_lower(size_t kept_bytes)
         gone += hak_arena_purge((struct hak_purge_age){0, 0}, more - gone);
     }
     note_purge(gone, tries);
+    swing_note(gone);
     trim_if_policy(gone);
 }
 
@@ -164,6 +220,7 @@ size_t hak_due_purge(size_t most)
     if (is_refused()) {
         return 0;
     }
+    swing_tick();
     const uint32_t tries = tries_so_far();
     for (unsigned group = 0; group < HAK_ARMS; group++) {
         const uint64_t ticks = free_ticks(group);
@@ -175,6 +232,7 @@ size_t hak_due_purge(size_t most)
         gone += hak_arena_purge((struct hak_purge_age){0, 0}, hak_least(surplus - gone, most));
     }
     note_purge(gone, tries);
+    swing_note(gone);
     trim_if_policy(gone);
     hak_patience_tick(&patience, gone, hak_load_relaxed(&hak_arena.retaken_bytes));
     return gone;

@@ -28,6 +28,9 @@ HAK_INTERNAL bool hak_due_hurries(enum hak_hurry what);
 
 HAK_INTERNAL uint64_t hak_due_decay_ticks(void);
 
+// How many bytes a program with one thread may keep besides, as it swings (swings.h).
+HAK_INTERNAL size_t hak_due_earned(void);
+
 // How many bytes may wait.
 HAK_INTERNAL size_t hak_due_budget(void);
 

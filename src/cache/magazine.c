@@ -159,10 +159,7 @@ void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class) HAK_REQUI
     }
 }
 
-// The budget is spent: back to its first size with a grown magazine that was not in use since the
-// hand last came by. False when all are.
-static bool magazine_shrink_one(struct hak_cache *cache, unsigned growing)
-    HAK_REQUIRES(&cache->lock)
+bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned looks = 0; looks < 2 * HAK_MAGAZINES; looks++) {
         const unsigned index = cache->magazine_hand;
@@ -198,7 +195,7 @@ static void magazine_grow(struct hak_cache *cache, unsigned index) HAK_REQUIRES(
     const size_t more = grown_by(index, slots) - grown_by(index, magazine->slots);
     const size_t most = magazines_most(cache);
     while (more <= most && !may_grow(cache, more, most)) {
-        if (!magazine_shrink_one(cache, index)) {
+        if (!hak_magazine_shrink_one(cache, index)) {
             return;
         }
     }

@@ -11,6 +11,11 @@
 HAK_INTERNAL void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 
+// The same with a grown one that was not in use since the hand last came by, and is not that of index `growing`. False
+// when all are.
+HAK_INTERNAL bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing)
+    HAK_REQUIRES(&cache->lock);
+
 // Fill the empty magazine of a class and take one block from it. NULL without memory.
 HAK_INTERNAL void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);

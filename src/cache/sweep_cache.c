@@ -2,6 +2,7 @@
 #include "cache/sweep_cache.h"
 
 #include "base/bits.h"
+#include "cache/due.h"
 #include "cache/hardened.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
@@ -33,6 +34,15 @@ struct lot {
     unsigned count;
 };
 
+// It lies in front of those that were swept, until the next try.
+static void put_off_locked(struct hak_cache *cache, struct hak_slab *slab)
+    HAK_REQUIRES(&cache->lock)
+{
+    hak_list_remove(&slab->link);
+    hak_list_push(hak_cache_swept_slabs(cache, slab->size_class), &slab->link);
+    cache->magazines[slab->size_class].keeps_pages = true;
+}
+
 // Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time.
 static void note_purged_locked(struct hak_cache *cache, const struct lot *lot, uint64_t done)
     HAK_REQUIRES(&cache->lock)
@@ -44,20 +54,18 @@ static void note_purged_locked(struct hak_cache *cache, const struct lot *lot, u
         first = lot->ends[i];
         if ((done & its) != its) {
             hak_slab_keeps_pages(slab);
-            hak_list_remove(&slab->link);
-            hak_list_push(hak_cache_swept_slabs(cache, slab->size_class), &slab->link);
-            cache->magazines[slab->size_class].keeps_pages = true;
+            put_off_locked(cache, slab);
         } else {
             hak_huge_note_holes(slab);
         }
     }
 }
 
-// Has half of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
+// Has a third of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
 static bool is_worth_it(const struct hak_slab *slab)
 {
     const unsigned blocks = hak_classes[slab->size_class].blocks;
-    return slab->free_blocks - slab->purged_blocks >= (blocks - slab->purged_blocks) / 2;
+    return slab->free_blocks - slab->purged_blocks >= (blocks - slab->purged_blocks) / 3;
 }
 
 // Give back pages inside some of the class's slabs, of those that are worth it or of all, and put these to those that were
@@ -84,6 +92,9 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class, boo
         }
         slab->is_swept = true;
         hak_list_append(swept, &slab->link);
+        if (hak_slab_wants_purge(slab)) {
+            put_off_locked(cache, slab);
+        }
         lot.slabs[lot.count] = slab;
         lot.ends[lot.count] = ranges.count;
         lot.count += ranges.count > before;
@@ -149,13 +160,14 @@ static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct ha
 }
 
 // A cache whose slabs have so much more than when they were looked at last.
-enum { PART_OF_HEAP = 128 };
-#define SCATTERED_LEAST HAK_MIB(1)
+enum { PART_OF_HEAP = 64 };
+#define SCATTERED_LEAST HAK_MIB(3)
 
 static bool is_due(const struct hak_cache *cache)
 {
     const size_t part = hak_arena_used_bytes() / PART_OF_HEAP;
-    return cache->scattered_bytes > (part > SCATTERED_LEAST ? part : SCATTERED_LEAST) &&
+    const size_t least = part > SCATTERED_LEAST ? part : SCATTERED_LEAST;
+    return cache->scattered_bytes > least + hak_due_earned() &&
            hak_free_policy() != HAK_FREE_KEEP && !hak_sweeper_is_there();
 }
 
@@ -173,6 +185,15 @@ static void sweep_some_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock
     }
 }
 
+// A heap that is half of what it was lately has no use for magazines that grew with it.
+#define MAGAZINES_LEAST HAK_MIB(2)
+
+static bool magazines_are_due(const struct hak_cache *cache)
+{
+    return cache->magazine_bytes > MAGAZINES_LEAST && !hak_sweeper_is_there() &&
+           hak_arena_used_bytes() < hak_arena_recent_peak() / 2;
+}
+
 void hak_sweep_if_due(struct hak_cache *cache)
 {
     if (hak_sweeper_is_there()) {
@@ -187,6 +208,9 @@ void hak_sweep_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     if (HAK_UNLIKELY(is_due(cache))) {
         sweep_some_locked(cache);
+    }
+    if (HAK_UNLIKELY(magazines_are_due(cache))) {
+        hak_magazine_shrink_one(cache, HAK_MAGAZINES);
     }
 }
 

@@ -27,11 +27,11 @@ static void what_is_over_the_budget_goes_at_once(void)
     UNIT_CHECK(hak_arena.dirty_bytes + HAK_MIB(2) <= HAK_MIB(4));
 }
 
-// Of a large heap a 32nd may wait.
+// Of a large heap a 64th may wait.
 static void a_large_heap_may_keep_more(void)
 {
     bool zeroed;
-    void *block = hak_large_alloc(HAK_MIB(256), 1, 0, &zeroed);
+    void *block = hak_large_alloc(HAK_MIB(512), 1, 0, &zeroed);
     UNIT_CHECK(block != NULL);
     free_mib(64);
     UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(8) && hak_arena.dirty_bytes > HAK_MIB(2));
@@ -52,6 +52,30 @@ static void what_is_old_goes_with_a_later_free(void)
     }
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
     UNIT_EQUAL(hak_large_expire(hak_cache_self, UINT64_MAX), 0);
+}
+
+// Until the program has made no call for longer than free memory may wait.
+static void what_it_takes_again_and_again_stays(void)
+{
+    hak_fake.now_ns += 100000 * MS; // what went before is forgotten
+    hak_sweep_wanted(0);
+    for (unsigned i = 0; i < 15; i++) {
+        free_mib(64);
+        UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(4));
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        free_mib(64);
+    }
+    UNIT_CHECK(hak_due_earned() >= HAK_MIB(60));
+    const size_t purges = hak_fake.purges;
+    free_mib(64);
+    UNIT_EQUAL(hak_fake.purges, purges);
+    UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(60));
+    hak_fake.now_ns += 1000 * MS;
+    hak_sweep_wanted(0);
+    UNIT_EQUAL(hak_due_earned(), 0);
+    free_mib(1);
+    UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(4));
 }
 
 // What is locked in memory is not tried again with each free.
@@ -109,6 +133,7 @@ int main(void)
     what_is_over_the_budget_goes_at_once();
     a_large_heap_may_keep_more();
     what_is_old_goes_with_a_later_free();
+    what_it_takes_again_and_again_stays();
     a_refused_purge_is_tried_less_and_less();
     many_caches_share_the_ticks();
     return 0;

@@ -61,11 +61,11 @@ static void note_purged_locked(struct hak_cache *cache, const struct lot *lot, u
     }
 }
 
-// Has a third of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
+// Has a quarter of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
 static bool is_worth_it(const struct hak_slab *slab)
 {
     const unsigned blocks = hak_classes[slab->size_class].blocks;
-    return slab->free_blocks - slab->purged_blocks >= (blocks - slab->purged_blocks) / 3;
+    return slab->free_blocks - slab->purged_blocks >= (blocks - slab->purged_blocks) / 4;
 }
 
 // Give back pages inside some of the class's slabs, of those that are worth it or of all, and put these to those that were

@@ -71,6 +71,9 @@ struct hak_super_place {
     // which a page was used is not 64 KiB to give back. And a bit for each unit that has some.
     uint8_t untouched[HAK_SUPER_UNITS];
     uint64_t sparse_units;
+    // Of a unit in a slab, a bit for each chunk that the slab has given back. The lock of the slab's owner; they count as
+    // long as its purged_blocks is not 0.
+    uint16_t purged_chunks[HAK_SUPER_UNITS];
 };
 
 HAK_INLINE struct hak_super_place *hak_super_place(const struct hak_super *super)

@@ -232,6 +232,7 @@ void *hak_slab_take_fresh(struct hak_slab *slab)
     if (slab->fresh == info->blocks) {
         return NULL;
     }
+    slab->purged_blocks = 0;
     return slab->base + slab->fresh++ * (size_t)info->bytes;
 }
 
@@ -310,13 +311,29 @@ static bool slab_has_all(const struct hak_slab *slab, size_t first, size_t last)
     return true;
 }
 
+// Its page at `start` is to be given back: false when it was before, and nobody took a block since.
+static bool slab_note_purged(uint16_t *chunks, size_t start, size_t page)
+{
+    const unsigned unit = (unsigned)(start / HAK_UNIT_BYTES);
+    const unsigned first = (unsigned)(start % HAK_UNIT_BYTES / HAK_CHUNK_BYTES);
+    const uint16_t bits = (uint16_t)hak_bit_range(first, (unsigned)(page / HAK_CHUNK_BYTES));
+    const bool is_new = (chunks[unit] & bits) == 0;
+    chunks[unit] |= bits;
+    return is_new;
+}
+
 void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
 {
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const size_t page = hak_os_page_bytes();
     const size_t touched = hak_align_up(slab->fresh * bytes, page);
+    struct hak_super *super = hak_map_super(slab->base);
+    uint16_t *chunks = hak_super_place(super)->purged_chunks + (slab - super->slabs);
     if (!hak_slab_wants_purge(slab)) {
         return;
+    }
+    if (slab->purged_blocks == 0) {
+        memset(chunks, 0, slab->units * sizeof *chunks);
     }
     slab->purged_blocks = (uint16_t)slab->free_blocks;
     if (HAK_UNLIKELY(hak_slab_has_states(slab))) {
@@ -324,7 +341,8 @@ void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
     }
     for (size_t start = 0; start < touched;) {
         size_t end = start;
-        while (end < touched && slab_has_all(slab, end / bytes, (end + page - 1) / bytes)) {
+        while (end < touched && slab_has_all(slab, end / bytes, (end + page - 1) / bytes) &&
+               slab_note_purged(chunks, end, page)) {
             end += page;
         }
         if (end > start) {

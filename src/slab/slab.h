@@ -51,12 +51,13 @@ struct hak_slab {
         uint64_t summary;   // small: a bit per word of bitmap
         uint64_t kept_tick; // large, kept: when it was freed
     };
-    uint32_t free_blocks;   // small
-    uint16_t fresh;         // small: index of the first block never handed out
-    uint16_t purged_blocks; // small: free_blocks when its free pages were last given back
-    uint16_t units;         // of the run; 0: a mapping of its own
-    uint8_t size_class;     // small
-    uint8_t state;          // enum hak_slab_state
+    uint32_t free_blocks; // small
+    uint16_t fresh;       // small: index of the first block never handed out
+    uint16_t
+        purged_blocks; // small: free_blocks when its free pages were last given back; 0: since then some were taken
+    uint16_t units;     // of the run; 0: a mapping of its own
+    uint8_t size_class; // small
+    uint8_t state;      // enum hak_slab_state
     // The pages were never touched since they came from the kernel, or are known to be zeros as if they had not been.
     bool zeroed : 1;
     bool
@@ -127,8 +128,8 @@ HAK_INLINE bool hak_slab_wants_purge(const struct hak_slab *slab)
 // Every other page of a unit: what is free in it is no more ranges than that.
 enum { HAK_SLAB_RANGES_OF_UNIT = HAK_UNIT_BYTES / 4096 / 2 };
 
-// Put the pages that lie wholly in free blocks into `ranges`, where there is room for those of its units. They are to be
-// given back before anybody takes blocks of it, or the slab told that they were not.
+// Put the pages that lie wholly in free blocks, and were not given back before, into `ranges`, where there is room for those
+// of its units. They are to be given back before anybody takes blocks of it, or the slab told that they were not.
 HAK_INTERNAL void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges);
 HAK_INLINE void hak_slab_keeps_pages(struct hak_slab *slab)
 {

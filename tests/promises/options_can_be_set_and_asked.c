@@ -32,7 +32,7 @@ static void check_option(const char *name, uint64_t value, const char *source)
 static int see_environment(void)
 {
     check_option("decay_ms", 2048, "environment");
-    check_option("dirty_bytes", 4 * HT_MIB, "default");
+    check_option("dirty_bytes", 2 * HT_MIB, "default");
     check_option("check", 0, "default");
     check_option("parcel_bytes", 65536, "default");
     return 0;
@@ -78,7 +78,7 @@ static void check_environment(void)
     static char *const settings[] = {decay, dirty, check, parcel, name, mode, list, NULL};
     static const char *const complaints[] = {
         ("hakmem: HAKMEM_DIRTY_BYTES=lots is not a number from 0 to 1099511627776; using "
-         "4194304\n"),
+         "2097152\n"),
         "hakmem: HAKMEM_CHECK=2 is neither on nor off; using off\n",
         "hakmem: HAKMEM_PARCEL_BYTES=1Mx is not a number from 64 to 16777216; using 65536\n",
         "hakmem: HAKMEM_DEKAY_MS is no option, the nearest one is HAKMEM_DECAY_MS; ",

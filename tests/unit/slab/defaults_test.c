@@ -24,12 +24,12 @@ int main(void)
         &hak_options.magazine_bytes, HAK_MIB(16), HAK_FROM_PROGRAM); // what is the default anyway
     struct hak_slab *first = hak_arena_take(0, HAK_SUPER_BYTES, 1, HAK_SLAB_LARGE);
     UNIT_EQUAL(hak_fake.file_reads, 0);
-    UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(4));
+    UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(2));
 
     struct hak_slab *second = hak_arena_take(0, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
     const size_t reads = hak_fake.file_reads;
     UNIT_CHECK(reads > 0);
-    UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(4));
+    UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(2));
     UNIT_EQUAL(hak_arena.peak_most, 0);
     UNIT_EQUAL(hak_options.magazine_bytes, HAK_MIB(16));
     UNIT_EQUAL(hak_options.huge_start_bytes, HAK_GIB(1024));

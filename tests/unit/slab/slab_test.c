@@ -203,7 +203,14 @@ static void pages_of_free_blocks_go_back(void)
             UNIT_EQUAL(block[b], 0xab);
         }
         hak_slab_put(slab, slab->base + left[i] * bytes);
+        const size_t first = left[i] * bytes / page;
+        const size_t last = ((left[i] + 1) * bytes - 1) / page;
+        const bool is_shared = i == 0 && last == left[1] * bytes / page;
+        UNIT_EQUAL(purged_bytes(slab), (last + 1 - first - is_shared) * page); // no page twice
     }
+    UNIT_EQUAL(hak_slab_take(slab, all, 1), 1); // anew: its page is there again
+    hak_slab_put(slab, all[0]);
+    UNIT_EQUAL(purged_bytes(slab), pages * page);
     end(slab);
 }
 

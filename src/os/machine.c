@@ -16,16 +16,25 @@ static struct sysinfo machine_now(void)
     return is_told ? now : (struct sysinfo){.mem_unit = 0};
 }
 
+// Asked once, before the program's main: it may forbid itself the call.
+static _Atomic(size_t) memory_bytes;
+static _Atomic(size_t) swap_bytes;
+
 size_t hak_os_memory_bytes(void)
 {
-    const struct sysinfo now = machine_now();
-    return now.mem_unit != 0 ? now.totalram * now.mem_unit : SIZE_MAX;
+    if (hak_load_relaxed(&memory_bytes) == 0) {
+        const struct sysinfo now = machine_now();
+        hak_store_relaxed(&swap_bytes, now.totalswap * now.mem_unit);
+        hak_store_relaxed(&memory_bytes,
+                          now.mem_unit != 0 ? now.totalram * now.mem_unit : SIZE_MAX);
+    }
+    return hak_load_relaxed(&memory_bytes);
 }
 
 size_t hak_os_memory_and_swap_bytes(void)
 {
-    const struct sysinfo now = machine_now();
-    return now.mem_unit != 0 ? (now.totalram + now.totalswap) * now.mem_unit : SIZE_MAX;
+    const size_t memory = hak_os_memory_bytes();
+    return memory != SIZE_MAX ? memory + hak_load_relaxed(&swap_bytes) : SIZE_MAX;
 }
 
 size_t hak_os_free_swap_bytes(void)
@@ -45,7 +54,7 @@ static unsigned processors_now(void)
     return count > 0 ? count : 1;
 }
 
-// Asked once, before the program's main: it may forbid itself the call.
+// As above.
 unsigned hak_os_processors(void)
 {
     static _Atomic(unsigned) known;

@@ -61,8 +61,7 @@ enum { TEXT_BYTES = 2048 }; // on the stack: what is looked for stands further u
 // there it is RLIMIT_AS that has refused, of which the rest of a heap that fits into memory is a small part.
 bool hak_refusal_is_final(size_t bytes)
 {
-    return bytes >> ADDRESS_LOG2 != 0 || bytes > hak_os_address_limit() ||
-           bytes > hak_os_memory_and_swap_bytes();
+    return bytes >> ADDRESS_LOG2 != 0 || bytes > hak_os_memory_and_swap_bytes();
 }
 
 // The number behind `name`, in units of `unit` bytes. False when there is none, as for "unlimited".

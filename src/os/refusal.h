@@ -53,8 +53,8 @@ HAK_INTERNAL void hak_refusal_note(int error, size_t bytes);
 HAK_INTERNAL uint64_t hak_refusal_mark(void);
 // The latest refusal of the calling thread since then.
 HAK_INTERNAL struct hak_refusal hak_refusal_since(uint64_t mark);
-// Will a request for so many be refused whatever is given back? It is more than a process has addresses, or may have, or
-// than the machine has memory.
+// Will a request for so many be refused whatever is given back? It is more than a process has addresses, or than the machine
+// had memory and swap space when the process began.
 HAK_INTERNAL bool hak_refusal_is_final(size_t bytes);
 HAK_INTERNAL struct hak_cause hak_refusal_explain(struct hak_refusal refusal);
 

@@ -1,5 +1,6 @@
 // thread.c -- which thread is this, and a thread of our own.
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -81,6 +82,7 @@ bool hak_os_start_thread(void (*work)(void))
     sigset_t all;
     sigset_t before;
     void *argument = (void *)(uintptr_t)work;
+    const int saved = errno;
     if (!may_start_thread || pthread_attr_init(&small) != 0) {
         return false;
     }
@@ -92,6 +94,7 @@ bool hak_os_start_thread(void (*work)(void))
                             pthread_create(&helper, NULL, run_work, argument) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&small);
+    errno = saved; // that of a malloc which succeeds
     return is_started;
 }
 

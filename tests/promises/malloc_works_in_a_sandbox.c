@@ -75,6 +75,11 @@ int main(void)
             }
             free(calloc(1, 40 * HT_MIB));
         }
+        // Refused, by the kernel and because of the size.
+        if (malloc(ht_hide_size((size_t)1 << 46)) != NULL ||
+            malloc(ht_hide_size((size_t)1 << 50)) != NULL) {
+            _exit(1);
+        }
         _exit(0);
     }
     ht_wait_child(child, "the worker");

@@ -41,6 +41,7 @@ fn greedy(workshop: &Workshop, times: &str) -> Waiting {
     let program = workshop.compile("greedy", GREEDY, &["-O1"]);
     let mut command = Command::new(&program);
     command.arg(times).env("LD_PRELOAD", library());
+    command.env("HAKMEM_TRACE_FAILURES", "1"); // names the limit
     Waiting::start(&mut command)
 }
 

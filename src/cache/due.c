@@ -114,6 +114,13 @@ static void swing_tick(void)
     }
 }
 
+void hak_due_forked(void)
+{
+    swing.swings = (struct hak_swings){.retaken_at = hak_load_relaxed(&hak_arena.retaken_bytes)};
+    hak_store_relaxed(&swing.earned, 0);
+    swing_leave();
+}
+
 // By whoever runs the program.
 static bool is_budget_set(void)
 {

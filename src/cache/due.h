@@ -31,6 +31,9 @@ HAK_INTERNAL uint64_t hak_due_decay_ticks(void);
 // How many bytes a program with one thread may keep besides, as it swings (swings.h).
 HAK_INTERNAL size_t hak_due_earned(void);
 
+// In the child of a fork, whose parent had other threads: one of them may have been at it.
+HAK_INTERNAL void hak_due_forked(void);
+
 // How many bytes may wait.
 HAK_INTERNAL size_t hak_due_budget(void);
 

@@ -46,6 +46,11 @@ static bool start_tables(void)
     return hak_load_relaxed(&is_started);
 }
 
+bool hak_start_is_done(void)
+{
+    return hak_load_acquire(&is_started); // pairs with: start_tables
+}
+
 struct hak_cache *hak_start_thread(const void *block)
 {
     const bool may = !hak_is_dying() && !hak_is_nested;

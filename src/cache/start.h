@@ -19,6 +19,8 @@ HAK_INTERNAL struct hak_cache *hak_start_thread(const void *block);
 HAK_INTERNAL void hak_stop_process(void);
 // Once, as early as the options of the environment are known.
 HAK_INTERNAL void hak_start_process(void);
+// Has anything been allocated? Before that there is no heap. Any thread.
+HAK_INTERNAL bool hak_start_is_done(void);
 // Must every call be seen, so that caches keep no magazines? As option check, the injector
 // and most of what hardens blocks want it.
 HAK_INLINE bool hak_start_is_direct(void)

@@ -377,4 +377,5 @@ void hak_sweeper_forked_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
     hak_store_relaxed(&has_helper, false);
     hak_store_relaxed(&hak_sweep_runs, 0);
     hak_store_relaxed(&is_ticking, false);
+    hak_due_forked();
 }

@@ -257,9 +257,9 @@ struct hak_cache *hak_cache_for_thread(const void *block)
     }
     cache = hak_cache_make(HAK_ROLE_THREAD, hak_cache_owner_of(block));
     if (cache != NULL) {
-        hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
-        // First the cache: setting the key may allocate.
+        // First the cache: the C library's functions may be the program's own, which allocate.
         hak_cache_become(cache);
+        hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
         if (thread_key_is_made) {
             pthread_setspecific(thread_key, cache);
         }

@@ -31,6 +31,7 @@
 #ifndef HAK_NO_OVERRIDE
 
 extern __typeof__(dlsym) dlsym __attribute__((weak));
+extern __typeof__(dlvsym) dlvsym __attribute__((weak));
 extern __typeof__(dlinfo) dlinfo __attribute__((weak));
 // How the C library opens libraries of its own; in the archive libc.a only.
 extern void *__libc_dlopen_mode(const char *file, int mode) __attribute__((weak));
@@ -140,10 +141,23 @@ static bool lead_to_us(open_function *open)
     return redirect_write(&redirect);
 }
 
-// The dynamic linker's function, or NULL.
-static void *next(const char *name)
+// The names by which only this file's own functions are known.
+static __typeof__(dlopen) own_dlopen __attribute__((alias("dlopen"), nothrow));
+static __typeof__(dlmopen) own_dlmopen __attribute__((alias("dlmopen"), nothrow));
+
+// Since when they are the C library's: in it (2.34), or on the processors that it was brought to before.
+static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.3.4"};
+
+// The dynamic linker's function, or NULL. A dlsym in front of the C library's asks in its own name, and finds `own`, which
+// comes next behind it: then by version.
+static void *next(const char *name, uintptr_t own)
 {
-    return dlsym != NULL ? dlsym(RTLD_NEXT, name) : NULL;
+    void *found = dlsym != NULL ? dlsym(RTLD_NEXT, name) : NULL;
+    for (size_t i = 0; (uintptr_t)found == own && i < sizeof versions / sizeof *versions; i++) {
+        void *versioned = dlvsym != NULL ? dlvsym(RTLD_NEXT, name, versions[i]) : NULL;
+        found = versioned != NULL ? versioned : found;
+    }
+    return (uintptr_t)found != own ? found : NULL;
 }
 
 // Is malloc of this program ours? The archive may also be a part of a library that keeps it to itself.
@@ -161,7 +175,7 @@ static HAK_NOINLINE int mode_as_led(int mode)
         return mode;
     }
     open_function *open;
-    *(void **)&open = next("dlopen");
+    *(void **)&open = next("dlopen", (uintptr_t)own_dlopen);
     hak_lock_take(&lock);
     is_done = is_done || (open != NULL && lead_to_us(open));
     const bool done = is_done;
@@ -180,7 +194,7 @@ static void *open_alone(const char *file, int mode)
 HAK_EXPORT void *dlopen(const char *file, int mode)
 {
     open_function *open;
-    *(void **)&open = next("dlopen");
+    *(void **)&open = next("dlopen", (uintptr_t)own_dlopen);
     mode = mode_as_led(mode);
     return open != NULL ? open(file, mode) : open_alone(file, mode);
 }
@@ -189,7 +203,7 @@ HAK_EXPORT void *dlopen(const char *file, int mode)
 HAK_EXPORT void *dlmopen(Lmid_t space, const char *file, int mode)
 {
     __typeof__(dlmopen) *open;
-    *(void **)&open = next("dlmopen");
+    *(void **)&open = next("dlmopen", (uintptr_t)own_dlmopen);
     if (space != LM_ID_BASE) {
         return open != NULL ? open(space, file, mode) : NULL;
     }

@@ -9,6 +9,7 @@
 
 #include "base/options.h"
 #include "cache/dying.h"
+#include "cache/start.h"
 #include "cache/sweep.h"
 #include "front/figures.h"
 #include "front/override.h"
@@ -16,7 +17,7 @@
 
 size_t hak_trim(void)
 {
-    return hak_is_dying() ? 0 : hak_sweep_everything();
+    return hak_start_is_done() && !hak_is_dying() ? hak_sweep_everything() : 0;
 }
 
 #ifndef HAK_NO_OVERRIDE

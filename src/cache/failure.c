@@ -175,11 +175,10 @@ void *hak_refuse_memory(struct hak_request request, uint64_t mark)
     if (refusal.error == HAK_REFUSED_BY_GROUP) {
         return refuse_for_group(request);
     }
-    struct hak_cause cause = {HAK_LIMIT_UNKNOWN, 0, 0};
-    if (hak_load_relaxed(&hak_options.trace_failures) !=
-        0) { // it takes calls that a sandbox may forbid
-        cause = hak_refusal_explain(refusal);
-        cause = cause.limit != HAK_LIMIT_UNKNOWN ? cause : group_cause(refusal.bytes);
+    const bool may_look = hak_load_relaxed(&hak_options.trace_failures) != 0;
+    struct hak_cause cause = hak_refusal_explain(refusal, may_look);
+    if (cause.limit == HAK_LIMIT_UNKNOWN && may_look) {
+        cause = group_cause(refusal.bytes);
     }
     struct hak_failure failure = failure_of(HAK_FAILURE_MAP_FAIL, request);
     failure.error = (uint32_t)refusal.error;

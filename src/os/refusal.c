@@ -160,19 +160,24 @@ static bool explain_by_mappings(struct hak_cause *cause)
     return count + 2 >= most && is_beyond(cause, HAK_LIMIT_MAPPINGS, count, most);
 }
 
-struct hak_cause hak_refusal_explain(struct hak_refusal refusal)
+static void explain_by_locked(struct hak_cause *cause)
+{
+    char text[TEXT_BYTES];
+    hak_os_read_file("/proc/self/limits", text, sizeof text);
+    number_behind(text, "Max locked memory", 1, &cause->value);
+    hak_os_read_file("/proc/self/status", text, sizeof text);
+    number_behind(text, "VmLck", 1024, &cause->use);
+    cause->limit = HAK_LIMIT_MEMLOCK;
+}
+
+struct hak_cause hak_refusal_explain(struct hak_refusal refusal, bool may_look)
 {
     struct hak_cause cause = {HAK_LIMIT_UNKNOWN, 0, 0};
-    if (refusal.error == EAGAIN) {
-        char text[TEXT_BYTES];
-        hak_os_read_file("/proc/self/limits", text, sizeof text);
-        number_behind(text, "Max locked memory", 1, &cause.value);
-        hak_os_read_file("/proc/self/status", text, sizeof text);
-        number_behind(text, "VmLck", 1024, &cause.use);
-        cause.limit = HAK_LIMIT_MEMLOCK;
-    } else if (refusal.error == ENOMEM && refusal.bytes >> ADDRESS_LOG2 != 0) {
+    if (refusal.error == ENOMEM && refusal.bytes >> ADDRESS_LOG2 != 0) {
         is_beyond(&cause, HAK_LIMIT_ADDRESSES, 0, UINT64_C(1) << ADDRESS_LOG2);
-    } else if (refusal.error == ENOMEM && !explain_by_limits(refusal.bytes, &cause) &&
+    } else if (may_look && refusal.error == EAGAIN) {
+        explain_by_locked(&cause);
+    } else if (may_look && refusal.error == ENOMEM && !explain_by_limits(refusal.bytes, &cause) &&
                !explain_by_overcommit(refusal.bytes, &cause)) {
         explain_by_mappings(&cause);
     }

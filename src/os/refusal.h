@@ -56,6 +56,7 @@ HAK_INTERNAL struct hak_refusal hak_refusal_since(uint64_t mark);
 // Will a request for so many be refused whatever is given back? It is more than a process has addresses, or than the machine
 // had memory and swap space when the process began.
 HAK_INTERNAL bool hak_refusal_is_final(size_t bytes);
-HAK_INTERNAL struct hak_cause hak_refusal_explain(struct hak_refusal refusal);
+// The limit that was exhausted. Most take calls to find out, which a sandbox may forbid: if it may look.
+HAK_INTERNAL struct hak_cause hak_refusal_explain(struct hak_refusal refusal, bool may_look);
 
 #endif

@@ -42,7 +42,7 @@ fn a_process_is_asked_who_set_what() {
     let all: Value = serde_json::from_str(&said.ended_with(0).output).unwrap();
     for (name, value, source) in [
         ("mode", 3, "environment"),
-        ("dirty_bytes", 4 << 20, "mode"),
+        ("dirty_bytes", 2 << 20, "mode"),
         ("parcel_bytes", 4096, "HAKMEM_OPTIONS"),
         ("stats", 0, "HAKMEM_OPTIONS"),
         ("decay_ms", 77, "program"),

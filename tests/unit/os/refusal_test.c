@@ -22,7 +22,7 @@ static void expect(const struct hak_fake_file *files,
 {
     hak_fake.files = files;
     hak_fake.now_ns += UINT64_C(2000000000); // mappings are counted once a second
-    const struct hak_cause cause = hak_refusal_explain(refusal);
+    const struct hak_cause cause = hak_refusal_explain(refusal, true);
     UNIT_EQUAL(cause.limit, limit);
     UNIT_EQUAL(cause.value, value);
     UNIT_EQUAL(cause.use, use);
@@ -73,7 +73,7 @@ static void what_no_process_has_addresses_for_is_named(void)
 {
     hak_fake.files = NULL;
     const struct hak_refusal refusal = {ENOMEM, (size_t)1 << 50};
-    UNIT_EQUAL(hak_refusal_explain(refusal).limit, HAK_LIMIT_ADDRESSES);
+    UNIT_EQUAL(hak_refusal_explain(refusal, false).limit, HAK_LIMIT_ADDRESSES);
 }
 
 static void overcommit_is_explained_as_the_kernel_decides_it(void)

@@ -17,7 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   hakmem failures 4711
   hakmem failures --core core.4711
-  HAKMEM_TRACE_FAILURES=1 hakmem run -- program     a line on stderr for each, and which limit it was
+  HAKMEM_TRACE_FAILURES=1 hakmem run -- program     a line for each, with the limit that it was
 
 docs/failures.md says what to do about each limit.";
 

@@ -1,4 +1,5 @@
 // not tagged: takes longest under qemu; stress/realloc_storm does the same
+// env: HAKMEM_DIRTY_BYTES=2M
 //
 // realloc keeps the bytes that fit, whichever size classes it crosses, growing
 // and shrinking, and a shrunk block gives its pages back.
@@ -48,6 +49,7 @@ int main(void)
         size = to;
     }
     free(block);
+    // With dirty_bytes set nothing is left to a program because it swings.
     long before = ht_rss_kib();
     block = resize(NULL, 0, 64 * HT_MIB);
     block = resize(block, 64 * HT_MIB, 100);

@@ -81,7 +81,7 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
 static bool lone_ask_for_huge_pages_locked(const struct hak_super *super)
     HAK_REQUIRES(&hak_arena.lock)
 {
-    const bool wants_huge = hak_huge_wanted_locked(true);
+    const bool wants_huge = hak_huge_wanted_locked(super->mapped_bytes);
     if (wants_huge) {
         hak_os_want_huge(super->base, super->mapped_bytes, true);
     }

@@ -26,6 +26,10 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     UNIT_EQUAL(hak_fake.huge_asks, 2);
     take(65, 1);
     UNIT_EQUAL(hak_fake.huge_asks, 3);
+    struct hak_slab *lone = hak_arena_map(HAK_MIB(6), 1);
+    UNIT_CHECK(lone != NULL);
+    UNIT_EQUAL(hak_fake.huge_asks, 4); // nor for one in a mapping of its own
+    hak_arena_unmap(lone);
     check_model();
     random_steps(99);
     hak_arena.huge_pages = HAK_HUGE_NEVER;

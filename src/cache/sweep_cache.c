@@ -92,7 +92,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class, boo
         }
         slab->is_swept = true;
         hak_list_append(swept, &slab->link);
-        if (hak_slab_wants_purge(slab)) {
+        if (hak_slab_wants_purge(slab)) { // it was not worth it
             put_off_locked(cache, slab);
         }
         lot.slabs[lot.count] = slab;

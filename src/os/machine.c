@@ -54,7 +54,7 @@ static unsigned processors_now(void)
     return count > 0 ? count : 1;
 }
 
-// As above.
+// Asked once, as memory_bytes.
 unsigned hak_os_processors(void)
 {
     static _Atomic(unsigned) known;

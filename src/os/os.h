@@ -118,8 +118,8 @@ HAK_INTERNAL size_t hak_os_count_lines(const char *path);
 // Map a whole file for reading, or NULL when it cannot be read or is empty. hak_os_unmap ends it.
 HAK_INTERNAL HAK_MUST_USE const void *hak_os_map_file(const char *path, size_t *bytes);
 
-// The machine's memory at the first call, SIZE_MAX when unknown; that and its swap space then; what of that space is free; and its processors
-// that this process may run on, at least 1.
+// The machine's memory, SIZE_MAX when unknown, and that with its swap space, both at the first call; what of that space is free
+// now; and its processors that this process may run on, at least 1, at the first call.
 HAK_INTERNAL size_t hak_os_memory_bytes(void);
 HAK_INTERNAL size_t hak_os_memory_and_swap_bytes(void);
 HAK_INTERNAL size_t hak_os_free_swap_bytes(void);

@@ -35,7 +35,9 @@ struct hak_swings {
 // may stay.
 HAK_INLINE size_t hak_swings_gone(struct hak_swings *swings, size_t gone, size_t retaken)
 {
-    const int64_t again = (int64_t)(retaken - swings->retaken_at);
+    // What a sweeper gave back was not noted, and does not count.
+    const int64_t taken = (int64_t)(retaken - swings->retaken_at);
+    const int64_t again = taken < swings->away_bytes ? taken : swings->away_bytes;
     const int64_t lowest = swings->away_bytes - again;
     swings->retaken_at = retaken;
     swings->again_bytes += again;

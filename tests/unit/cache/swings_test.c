@@ -45,6 +45,16 @@ static void in_steps_as_at_once(void)
     UNIT_EQUAL(hak_swings_gone(&swings, HAK_MIB(1), retaken), HAK_MIB(100));
 }
 
+// A sweeper that was there for a while gave back 1,000 MiB, which nobody noted here.
+static void what_others_gave_back_does_not_count(void)
+{
+    swings = (struct hak_swings){.retaken_at = retaken};
+    swing_times(HAK_MIB(100), 2);
+    retaken += HAK_MIB(1000);
+    UNIT_EQUAL(swing_times(HAK_MIB(100), HAK_SWINGS - 2), 0);
+    UNIT_EQUAL(swing(HAK_MIB(100)), HAK_MIB(100));
+}
+
 static void what_does_not_come_again_earns_nothing(void)
 {
     swings = (struct hak_swings){.retaken_at = retaken};
@@ -74,6 +84,7 @@ int main(void)
 {
     after_sixteen_times_it_stays();
     in_steps_as_at_once();
+    what_others_gave_back_does_not_count();
     what_does_not_come_again_earns_nothing();
     slow_swings_earn_nothing();
     return 0;

@@ -18,6 +18,10 @@
 enum { PART_OF_HEAP = 64 };
 #define DIRTY_MOST HAK_MIB(256)
 
+// A heap that is no larger than this with all that waits gives nothing back before its time. With what describes it, that
+// is within what an idle process may keep, 8 MiB (docs/decisions/0033).
+#define SMALL_HEAP HAK_MIB(6)
+
 static _Atomic(unsigned) due_hurry; // enum hak_hurry
 
 // What goes back together: no less than an eighth of the budget, so that pages that lie side by side go with one call.
@@ -141,8 +145,13 @@ size_t hak_due_budget(void)
         return (is_set ? option : hak_least(DIRTY_MOST, hak_arena.part_bytes)) + gone_lately();
     }
     const size_t heap = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.lone_bytes);
+    if (is_set) {
+        return option;
+    }
     const size_t part = heap / PART_OF_HEAP;
-    return (is_set || part < option ? option : part) + hak_due_earned();
+    const size_t room = heap < SMALL_HEAP ? SMALL_HEAP - heap : 0;
+    const size_t most = part > room ? part : room;
+    return (most > option ? most : option) + hak_due_earned();
 }
 
 uint64_t hak_due_kept_ticks(size_t kept_bytes)

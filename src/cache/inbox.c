@@ -54,6 +54,24 @@ static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
 static void inbox_lower_locked(struct hak_cache *self, struct hak_cache *cache, size_t bytes)
     HAK_REQUIRES(&self->lock, &cache->lock);
 
+// An owner that does not come to empty its inbox, or `cache` itself, which only frees: do some of it. What is left the owner
+// takes straight into its magazines if it does come. What is not its own comes back into the outboxes, whose parcels may be
+// full with that: nobody helps while it helps, so that this ends. Step help of parcels.pml. Unproven: one lock or two, the
+// second against the order of ranks, by hak_lock_try.
+static void inbox_help(struct hak_cache *cache, struct hak_cache *owner, size_t bytes)
+    HAK_REQUIRES(&cache->lock) HAK_UNPROVEN
+{
+    if (cache->is_helping || (owner != cache && !hak_lock_try(&owner->lock))) {
+        return;
+    }
+    cache->is_helping = true;
+    inbox_lower_locked(cache, owner, bytes);
+    cache->is_helping = false;
+    if (owner != cache) {
+        hak_lock_drop(&owner->lock);
+    }
+}
+
 // Push a parcel onto its owner's inbox. The owner may have changed since it was begun, and there may be blocks of others:
 // the receiver sends on what is not its own. Step send of parcels.pml, step send_locked of outbox.pml.
 static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parcel)
@@ -75,17 +93,10 @@ static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parce
     } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: inbox_next_locked
     hak_keep_order(); // see hak_watch_judge
     hak_watch_note(owner);
-    // An owner that does not come to empty its inbox: do some of it for it. What is left it takes straight into its
-    // magazines if it does come. What is not its own comes back into the outboxes, whose parcels may be full with that:
-    // nobody helps while it helps, so that this ends. Step help of parcels.pml.
     const size_t most = 16 * hak_load_relaxed(&hak_options.parcel_bytes);
     const bool is_full = hak_parcels_are_too_many();
-    if ((waiting > most || is_full) && owner != cache && !cache->is_helping &&
-        hak_lock_try(&owner->lock)) {
-        cache->is_helping = true;
-        inbox_lower_locked(cache, owner, is_full ? 0 : most - most / 8);
-        cache->is_helping = false;
-        hak_lock_drop(&owner->lock);
+    if (waiting > most || is_full) {
+        inbox_help(cache, owner, is_full ? 0 : most - most / 8);
     }
 }
 
@@ -195,22 +206,25 @@ static void put_at_home(void *block)
     hak_lock_drop(&owner->lock);
 }
 
-void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry)
+bool hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry)
 {
     bool posted = true;
     const uint32_t tag = HAK_MAP_TAG(entry);
     if (hak_tag_is_heap(tag)) {
         put_at_home(block);
-        return;
+        return false;
     }
     hak_lock_take(&cache->lock);
+    const uint64_t sent = hak_load_relaxed(&cache->counts.sent_parcels);
     if (outbox_for(cache, tag)->tag == tag || !hak_loot_adopt(cache, block, HAK_MAP_CLASS(entry))) {
         posted = outbox_post_locked(cache, block, entry);
     }
+    const bool has_sent = hak_load_relaxed(&cache->counts.sent_parcels) != sent;
     hak_lock_drop(&cache->lock);
     if (!posted) {
         inbox_push_loose(block);
     }
+    return has_sent;
 }
 
 // Without helping: that could fill an outbox again which was passed already.
@@ -269,6 +283,8 @@ void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *bloc
     }
     if (HAK_MAP_TAG(entry) == cache->tag) {
         hak_cache_put(cache, slab, block);
+    } else if (HAK_MAP_TAG(entry) == self->tag) { // the slab was taken over meanwhile
+        hak_cache_put(self, slab, block);
     } else if (!hak_load_relaxed(&hak_cache_ends_nothing) &&
                !outbox_post_locked(self, block, entry)) {
         inbox_push_loose(block);

@@ -61,8 +61,9 @@ HAK_INLINE bool hak_inbox_add(struct hak_cache *cache, void *block, uint32_t ent
     return true;
 }
 
-// The same when that was not possible: `entry` has another owner's tag.
-HAK_INTERNAL void hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry);
+// The same when that was not possible: `entry` has another owner's tag. True when a parcel has gone: there may be something
+// to give back.
+HAK_INTERNAL bool hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry);
 // Hand over everything that waits in the outboxes, and keep no empty parcels. With the lock; the owner, or a purger
 // (`self`) for an owner that sleeps. And: does nothing wait there?
 HAK_INTERNAL void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);

@@ -268,8 +268,11 @@ static HAK_NOINLINE void free_unusual(void *block, uint32_t entry)
         free_own(own, size_class, block);
     } else {
         const uint64_t begin = hak_timing_begin();
-        hak_inbox_post(cache, block, entry);
+        const bool has_sent = hak_inbox_post(cache, block, entry);
         hak_timing_end(HAK_TIMING_parcel, begin);
+        if (has_sent) {
+            hak_sweep_wanted(0);
+        }
     }
 }
 

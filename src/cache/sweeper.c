@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "cache/due.h"
 #include "cache/large.h"
+#include "cache/loot.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/thread.h"
@@ -248,6 +249,9 @@ static void helper_end(void)
     hak_os_wake(&hak_sweep_runs);
     hak_os_join_thread();
     hak_store_relaxed(&hak_sweep_runs, 0);
+    while (hak_loot_break_up_some() >
+           0) { // caches of ended threads, which it would have looked after
+    }
 }
 
 // One step towards what is wanted; true when there may be another. The C library starts and joins with locks of its own, whose

@@ -166,11 +166,11 @@ static void registry_bury_locked(struct hak_cache *cache) HAK_REQUIRES(&hak_regi
 
 // More whole caches than can be in use at a time are not worth their memory: the first one beyond
 // that, counted from the one that died last; NULL when there is none. Those behind it have waited
-// for longer, and the sweeper looks after them.
+// for longer, and the sweeper looks after them. Without a sweeper one waits for the next of a line of threads.
 static struct hak_cache *registry_surplus_locked(enum hak_cache_role role)
     HAK_REQUIRES(&hak_registry.lock)
 {
-    const unsigned processors = hak_os_processors();
+    const unsigned most = hak_sweeper_is_there() ? hak_os_processors() : 1;
     const struct hak_list *dead = &hak_registry.dead[role];
     unsigned whole = 0;
     for (struct hak_list *link = dead->next; link != dead; link = link->next) {
@@ -178,7 +178,7 @@ static struct hak_cache *registry_surplus_locked(enum hak_cache_role role)
         if (!hak_load_relaxed(&cache->is_whole)) {
             return NULL;
         }
-        if (++whole > processors) {
+        if (++whole > most) {
             return cache;
         }
     }
@@ -205,7 +205,7 @@ void hak_cache_end(struct hak_cache *cache)
     hak_lock_take(&hak_registry.lock);
     registry_bury_locked(cache);
     const bool has_sweeper = hak_sweeper_is_there();
-    struct hak_cache *surplus = has_sweeper ? registry_surplus_locked(cache->role) : cache;
+    struct hak_cache *surplus = registry_surplus_locked(cache->role);
     hak_lock_drop(&hak_registry.lock);
     if (surplus != NULL) {
         hak_loot_break_up_dead(surplus, has_sweeper ? HAK_LOOT_SOME : UINT_MAX);

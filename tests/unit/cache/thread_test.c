@@ -34,11 +34,14 @@ static void give_all(unsigned from, unsigned to)
 
 static void slabs_of_the_dead_are_orphans(void)
 {
+    struct hak_cache *other = new_thread();
     struct hak_cache *thread = new_thread();
     take_all();
     give_all(0, 100);
     hak_cache_end(thread);
     UNIT_EQUAL(thread->state, HAK_CACHE_DEAD);
+    UNIT_CHECK(hak_slab_of(held[100])->owner == thread); // for the next thread
+    hak_cache_end(other);                                // but one such is enough
     become(main_thread);
     for (unsigned i = 100; i < BLOCKS; i++) {
         UNIT_CHECK(hak_slab_of(held[i])->owner == &hak_orphans);
@@ -226,12 +229,15 @@ static void what_a_thread_had_kept_or_not_sent_goes_with_it(void)
     take_all();
     bool zeroed;
     void *large = hak_large_alloc(HAK_KIB(50), 1, 0, &zeroed);
+    struct hak_cache *other = new_thread();
     struct hak_cache *thread = new_thread();
     give(large);
     give_all(0, 20); // less than a parcel
     hak_cache_end(thread);
-    UNIT_CHECK(hak_slab_of(large) == NULL);
     UNIT_CHECK(main_thread->inbox != NULL);
+    UNIT_CHECK(hak_slab_of(large) != NULL); // for the next thread
+    hak_cache_end(other);                   // but one such is enough
+    UNIT_CHECK(hak_slab_of(large) == NULL);
     become(main_thread);
     census_check(held, BLOCKS);
     give_all(20, BLOCKS);

@@ -29,6 +29,10 @@ fn main() -> ExitCode {
             .copied()
             .or(payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("unknown");
+        if let Some(reason) = what.strip_prefix("failed printing to stdout: ") {
+            eprintln!("hakmem: cannot write to standard output: {reason}");
+            return;
+        }
         eprintln!("hakmem: a mistake in hakmem itself{place}: {what}; please report it");
     }));
     let done = std::panic::catch_unwind(|| commands::execute(cli::Cli::parse().command));

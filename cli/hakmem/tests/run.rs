@@ -5,7 +5,7 @@ mod support;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use support::{Workshop, answer, library, text};
 
 /// Prints which file its malloc is in.
@@ -223,4 +223,52 @@ fn what_cannot_be_started_is_said_in_one_line() {
     workshop
         .hakmem(&["run", "--", text(&script)])
         .is_one_line(2, &line);
+}
+
+/// It sets 32 and 33 itself when a thread starts.
+const OF_THE_C_LIBRARY: u64 = 3 << 31;
+
+/// As under nohup, or in a service that ignores SIGPIPE.
+#[test]
+fn the_program_finds_the_signals_that_we_found() {
+    let workshop = Workshop::open();
+    let hakmem = env!("CARGO_BIN_EXE_hakmem");
+    let ways = [
+        "exec".to_string(),
+        format!("exec {hakmem} run --"),
+        format!("exec {hakmem} run --stats --"),
+        format!("exec {hakmem} record -o trace --"),
+    ];
+    let found = ways.map(|way| {
+        let line =
+            format!("trap '' PIPE HUP TERM XFSZ; {way} grep -E '^Sig(Blk|Ign)' /proc/self/status");
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", &line])
+            .current_dir(workshop.folder())
+            .env("HOME", workshop.folder())
+            .env_remove("LD_PRELOAD");
+        let lines = answer(shell).output;
+        let signals = |name| {
+            let line = lines.lines().find_map(|line| line.strip_prefix(name));
+            u64::from_str_radix(line.unwrap(), 16).unwrap() & !OF_THE_C_LIBRARY
+        };
+        (signals("SigBlk:\t"), signals("SigIgn:\t"))
+    });
+    assert_eq!(found[0].1 & 0x100_5001, 0x100_5001);
+    for other in &found[1..] {
+        assert_eq!(*other, found[0]);
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_said_in_one_line() {
+    let workshop = Workshop::open();
+    let mut command = workshop.command(&["options"]);
+    command.stdout(std::fs::File::create("/dev/full").unwrap());
+    let said = answer(command);
+    said.is_one_line(
+        1,
+        "cannot write to standard output: No space left on device (os error 28)",
+    );
 }

@@ -12,7 +12,7 @@ use crate::control_group::Group;
 use crate::error::Result;
 use crate::tree::{Start, Tree};
 use crate::watch::{self, Timeline, Watched};
-use crate::{failed, usage};
+use crate::{failed, inherited, usage};
 use nix::fcntl::OFlag;
 use nix::libc;
 use nix::sys::signal::Signal;
@@ -278,12 +278,7 @@ impl PreparedCommand<'_> {
             if self.request.has_own_group {
                 libc::setpgid(0, 0);
             }
-            let mut none: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&raw mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-            libc::signal(libc::SIGINT, libc::SIG_DFL);
-            libc::signal(libc::SIGTERM, libc::SIG_DFL);
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            inherited::restore();
             let files = [
                 &self.request.input,
                 &self.request.output,

@@ -13,6 +13,7 @@ pub mod executable;
 pub mod family;
 pub mod fingerprint;
 pub mod history;
+pub mod inherited;
 pub mod interrupt;
 pub mod launch;
 pub mod machine;

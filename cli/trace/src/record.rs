@@ -5,6 +5,7 @@ use crate::collector::{Collector, now};
 use crate::format::{Beginning, Ending, Reason, Tag};
 use crate::writer::Writer;
 use hakmem_lab::error::Result;
+use hakmem_lab::inherited::{self, WithInheritedSignals};
 use hakmem_lab::usage;
 use std::ffi::OsString;
 use std::io;
@@ -123,6 +124,7 @@ fn launch(options: &Options, channel: &Channel) -> Result<Child> {
                 .map(|(name, value)| (name, value)),
         )
         .env("HAKMEM_RECORD", channel.path())
+        .with_inherited_signals()
         .spawn()
         .map_err(|error| usage!("cannot run {}: {error}", program.to_string_lossy()))
 }
@@ -201,7 +203,9 @@ struct Watch;
 
 impl Watch {
     fn begin() -> Watch {
-        for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let all = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
+        // What is ignored, as under nohup, is so for the program as well, and for the trace of it.
+        for number in all.filter(|number| !inherited::is_ignored(*number)) {
             // SAFETY: the handler only stores to atomics.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();

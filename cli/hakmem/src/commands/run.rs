@@ -6,6 +6,7 @@ use clap::Args;
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS};
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
+use hakmem_lab::inherited::WithInheritedSignals;
 use hakmem_lab::launch::{Request, Run, Running};
 use hakmem_lab::places::Places;
 use hakmem_lab::process::Blind;
@@ -69,6 +70,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         .args(words)
         .env_clear()
         .envs(environment)
+        .with_inherited_signals()
         .exec();
     Err(usage!("cannot run {shown}: {error}"))
 }

@@ -1,0 +1,96 @@
+//! What this process was started with, for the programs that it starts: which signals are ignored, and which blocked.
+//!
+//! Rust's runtime ignores SIGPIPE, and we handle signals of our own. A program under `nohup`, or one whose starter ignores
+//! SIGPIPE, has to find what it would find without us. So it is noted before the runtime begins.
+
+use nix::libc;
+use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Those that a part of this command changes.
+const SIGNALS: [libc::c_int; 5] = [
+    libc::SIGPIPE,
+    libc::SIGXFSZ,
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+];
+
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+static BLOCKED: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: the C library calls what this section points to, once, before main.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = note;
+
+extern "C" fn note() {
+    let mut ignored = 0;
+    let mut blocked = 0;
+    // SAFETY: system calls that fill in values of our own.
+    unsafe {
+        let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, std::ptr::null(), mask.as_mut_ptr());
+        for signal in 1..=64 {
+            let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+            if libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
+                && action.assume_init_ref().sa_sigaction == libc::SIG_IGN
+            {
+                ignored |= 1 << (signal - 1);
+            }
+            if libc::sigismember(mask.as_ptr(), signal) == 1 {
+                blocked |= 1 << (signal - 1);
+            }
+        }
+    }
+    IGNORED.store(ignored, Ordering::Relaxed);
+    BLOCKED.store(blocked, Ordering::Relaxed);
+}
+
+/// Was it ignored when this process began?
+pub fn is_ignored(signal: libc::c_int) -> bool {
+    IGNORED.load(Ordering::Relaxed) >> (signal - 1) & 1 != 0
+}
+
+/// Commands whose program finds the signals as this process found them.
+pub trait WithInheritedSignals {
+    fn with_inherited_signals(&mut self) -> &mut Self;
+}
+
+impl WithInheritedSignals for Command {
+    fn with_inherited_signals(&mut self) -> &mut Self {
+        // SAFETY: what it calls after the fork are system calls only.
+        unsafe {
+            self.pre_exec(|| {
+                restore();
+                Ok(())
+            })
+        }
+    }
+}
+
+/// In a child that is about to become a program. Only system calls: it may be called after a fork.
+pub fn restore() {
+    // SAFETY: no memory but values of our own is touched.
+    unsafe {
+        for signal in SIGNALS {
+            let action = if is_ignored(signal) {
+                libc::SIG_IGN
+            } else {
+                libc::SIG_DFL
+            };
+            libc::signal(signal, action);
+        }
+        let blocked = BLOCKED.load(Ordering::Relaxed);
+        let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
+        libc::sigemptyset(mask.as_mut_ptr());
+        for signal in 1..=64 {
+            if blocked >> (signal - 1) & 1 != 0 {
+                libc::sigaddset(mask.as_mut_ptr(), signal);
+            }
+        }
+        libc::sigprocmask(libc::SIG_SETMASK, mask.as_ptr(), std::ptr::null_mut());
+    }
+}

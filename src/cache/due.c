@@ -149,7 +149,8 @@ size_t hak_due_budget(void)
         return option;
     }
     const size_t part = heap / PART_OF_HEAP;
-    const size_t room = heap < SMALL_HEAP ? SMALL_HEAP - heap : 0;
+    const size_t small = hak_least(SMALL_HEAP, hak_arena.part_bytes);
+    const size_t room = heap < small ? small - heap : 0;
     const size_t most = part > room ? part : room;
     return (most > option ? most : option) + hak_due_earned();
 }

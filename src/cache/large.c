@@ -338,7 +338,7 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
         return slab->base;
     }
     if (slab->units == 0) {
-        if (block_bytes <= HAK_LONE_SHRUNK_MIN || !hak_arena_remap(slab, block_bytes)) {
+        if (block_bytes <= HAK_LONE_MOVED_MIN || !hak_arena_remap(slab, block_bytes)) {
             return NULL;
         }
     } else {

@@ -43,6 +43,12 @@ static HAK_COLD void *realloc_dying(void *block, size_t bytes, const void *site)
 // mostly comes to the same one, and to the pages that are there.
 #define GROWN_MIN HAK_KIB(256)
 
+// Aligned to more than a superslab, it lies in none.
+static size_t grown_alignment(size_t bytes)
+{
+    return bytes > HAK_LONE_MOVED_MIN ? 2 * HAK_SUPER_BYTES : GROWN_MIN;
+}
+
 static void *realloc_direct(void *block, size_t block_bytes, size_t bytes, const void *site)
 {
     const size_t usable = hak_direct_usable(block, block_bytes);
@@ -76,7 +82,7 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     hak_large_forget_sample(slab);
     void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(slab, bytes) : NULL;
     if (same == NULL && slab->units > 0 && bytes > slab->bytes && bytes >= GROWN_MIN) {
-        void *other = hak_alloc_large(bytes, GROWN_MIN, NULL, site);
+        void *other = hak_alloc_large(bytes, grown_alignment(bytes), NULL, site);
         return realloc_into(other, block, slab->bytes, bytes);
     }
     if (same == NULL) {

@@ -29,8 +29,8 @@
 #define HAK_LARGE_BINS    56 // 36 KiB to 4 MiB: sizes of which the latest freed block is kept
 #define HAK_HOT_PLACES    7  // one per doubling of them
 #define HAK_LARGE_RUN_MAX HAK_MIB(512) // a run of units up to here, mapped alone above
-// A block in a mapping of its own, whose pages can move, stays there while realloc leaves it more.
-#define HAK_LONE_SHRUNK_MIN HAK_MIB(32)
+// One that realloc has to move gets a mapping of its own, whose pages can move, from here on, and keeps it while it is longer.
+#define HAK_LONE_MOVED_MIN HAK_MIB(4)
 
 struct hak_class {
     uint64_t reciprocal;   // ceil(2^40 / bytes): divides any offset in a slab exactly

@@ -1,7 +1,8 @@
 // serial
 // native only
 // A block that grows to 1 GiB in steps of 1 % is moved, not copied, most of the
-// way: all the copies together write less than twice its final size.
+// way: all the copies together write less than twice its final size. So it is with
+// several that grow in turn, each in the others' way.
 //
 // Without huge pages each page is resident after one fault, whoever writes to
 // it first: the program, once for each page, or a copy into fresh memory.
@@ -17,6 +18,39 @@ static size_t faults(void)
     return (size_t)usage.ru_minflt;
 }
 
+static size_t written_since(size_t before)
+{
+    return (faults() - before) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void several_in_turn(void)
+{
+    enum { BLOCKS = 8 };
+    const size_t step = 64 * HT_KIB;
+    const size_t final = 48 * HT_MIB;
+    unsigned char *blocks[BLOCKS] = {NULL};
+    const size_t before = faults();
+    for (size_t size = step; size <= final; size += step) {
+        for (size_t i = 0; i < BLOCKS; i++) {
+            blocks[i] = realloc(blocks[i], size);
+            HT_CHECK(blocks[i] != NULL, "realloc to %zu failed", size);
+            memset(blocks[i] + size - step, (int)i + 1, step);
+        }
+    }
+    const size_t written = written_since(before);
+    for (size_t i = 0; i < BLOCKS; i++) {
+        for (size_t at = 0; at < final; at += 512) {
+            HT_CHECK(blocks[i][at] == i + 1, "byte %zu of block %zu was lost", at, i);
+        }
+        free(blocks[i]);
+    }
+    HT_CHECK(written <= 3 * BLOCKS * final,
+             "%zu MiB of pages written for %d blocks of %zu",
+             written / HT_MIB,
+             BLOCKS,
+             final / HT_MIB);
+}
+
 int main(void)
 {
     ht_start();
@@ -24,7 +58,7 @@ int main(void)
     if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) {
         HT_SKIP("huge pages cannot be switched off");
     }
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    several_in_turn();
     size_t before = faults();
     size_t size = 4096;
     unsigned char *block = malloc(size);
@@ -38,7 +72,7 @@ int main(void)
         memset(block + size, 1, larger - size);
         size = larger;
     }
-    size_t written = (faults() - before) * page;
+    size_t written = written_since(before);
     for (size_t i = 0; i < size; i += 512) {
         HT_CHECK(block[i] == 1, "byte %zu was lost on the way", i);
     }

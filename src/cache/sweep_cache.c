@@ -171,17 +171,28 @@ static bool is_due(const struct hak_cache *cache)
            hak_free_policy() != HAK_FREE_KEEP && !hak_sweeper_is_there();
 }
 
+// The first class from that one on, around, with slabs to look at; HAK_SMALL_CLASSES: none has.
+static unsigned class_to_sweep(struct hak_cache *cache, unsigned from) HAK_REQUIRES(&cache->lock)
+{
+    for (unsigned to = HAK_SMALL_CLASSES; to != 0; to = from, from = 0) {
+        unsigned size_class = from;
+        while ((size_class = hak_next_bit(cache->listed, size_class, to)) < to) {
+            if (!hak_list_is_empty(&cache->magazines[size_class].slabs)) {
+                return size_class;
+            }
+            size_class++;
+        }
+    }
+    return HAK_SMALL_CLASSES;
+}
+
 static void sweep_some_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    for (unsigned i = 0; i < HAK_SMALL_CLASSES; i++) {
-        const unsigned size_class = cache->sweep_hand;
-        const bool is_listed = (cache->listed[size_class / 64] >> (size_class % 64) & 1) != 0;
-        if (is_listed && !hak_list_is_empty(hak_cache_slabs(cache, size_class))) {
-            hak_magazine_shrink(cache, size_class); // each block in it keeps a page
-            sweep_slabs_locked(cache, size_class, false);
-            return;
-        }
-        cache->sweep_hand = (size_class + 1) % HAK_SMALL_CLASSES;
+    const unsigned size_class = class_to_sweep(cache, cache->sweep_hand);
+    if (size_class < HAK_SMALL_CLASSES) {
+        cache->sweep_hand = size_class;
+        hak_magazine_shrink(cache, size_class); // each block in it keeps a page
+        sweep_slabs_locked(cache, size_class, false);
     }
 }
 

@@ -301,25 +301,35 @@ void hak_slab_die_of(const struct hak_slab *slab, const void *block)
 }
 
 // Are all blocks from index `first` to `last` in the slab (or never handed out)?
-static bool slab_has_all(const struct hak_slab *slab, size_t first, size_t last)
+static bool slab_has_all(const struct hak_slab *slab, unsigned first, unsigned last)
 {
-    for (size_t index = first; index <= last && index < slab->fresh; index++) {
-        if ((slab->bitmap[index / 64] & (UINT64_C(1) << (index % 64))) == 0) {
+    const unsigned end = last < slab->fresh ? last + 1 : slab->fresh;
+    while (first < end) {
+        const unsigned left = 64 - first % 64;
+        const unsigned count = end - first < left ? end - first : left;
+        const uint64_t bits = hak_bit_range(first % 64, count);
+        if ((slab->bitmap[first / 64] & bits) != bits) {
             return false;
         }
+        first += count;
     }
     return true;
 }
 
-// Its page at `start` is to be given back: false when it was before, and nobody took a block since.
-static bool slab_note_purged(uint16_t *chunks, size_t start, size_t page)
+// Is its page at `start` to be given back? Not when it was before, and nobody took a block since. Noted as given back.
+static bool slab_page_goes(const struct hak_slab *slab, uint16_t *chunks, size_t start, size_t page)
 {
+    const struct hak_class *info = &hak_classes[slab->size_class];
     const unsigned unit = (unsigned)(start / HAK_UNIT_BYTES);
-    const unsigned first = (unsigned)(start % HAK_UNIT_BYTES / HAK_CHUNK_BYTES);
-    const uint16_t bits = (uint16_t)hak_bit_range(first, (unsigned)(page / HAK_CHUNK_BYTES));
-    const bool is_new = (chunks[unit] & bits) == 0;
+    const unsigned chunk = (unsigned)(start % HAK_UNIT_BYTES / HAK_CHUNK_BYTES);
+    const uint16_t bits = (uint16_t)hak_bit_range(chunk, (unsigned)(page / HAK_CHUNK_BYTES));
+    if ((chunks[unit] & bits) != 0 || !slab_has_all(slab,
+                                                    hak_class_index(info, start),
+                                                    hak_class_index(info, start + page - 1))) {
+        return false;
+    }
     chunks[unit] |= bits;
-    return is_new;
+    return true;
 }
 
 void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
@@ -341,8 +351,7 @@ void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
     }
     for (size_t start = 0; start < touched;) {
         size_t end = start;
-        while (end < touched && slab_has_all(slab, end / bytes, (end + page - 1) / bytes) &&
-               slab_note_purged(chunks, end, page)) {
+        while (end < touched && slab_page_goes(slab, chunks, end, page)) {
             end += page;
         }
         if (end > start) {

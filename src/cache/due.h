@@ -34,7 +34,7 @@ HAK_INTERNAL size_t hak_due_earned(void);
 // In the child of a fork, whose parent had other threads: one of them may have been at it.
 HAK_INTERNAL void hak_due_forked(void);
 
-// How many bytes may wait.
+// How many bytes may wait: of free units, and as many inside slabs.
 HAK_INTERNAL size_t hak_due_budget(void);
 
 // How long caches keep large blocks, `kept_bytes` together: not at all while these and what waits in the arena exceed

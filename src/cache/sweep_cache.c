@@ -159,16 +159,14 @@ static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct ha
     return keeps_pages;
 }
 
-// A cache whose slabs have so much more than when they were looked at last.
-enum { PART_OF_HEAP = 64 };
+// What has come back to slabs that go on may wait as free units do, and no less than so much of it.
 #define SCATTERED_LEAST HAK_MIB(3)
 
 static bool is_due(const struct hak_cache *cache)
 {
-    const size_t part = hak_arena_used_bytes() / PART_OF_HEAP;
-    const size_t least = part > SCATTERED_LEAST ? part : SCATTERED_LEAST;
-    return cache->scattered_bytes > least + hak_due_earned() &&
-           hak_free_policy() != HAK_FREE_KEEP && !hak_sweeper_is_there();
+    return HAK_UNLIKELY(cache->scattered_bytes > SCATTERED_LEAST) &&
+           cache->scattered_bytes > hak_due_budget() && hak_free_policy() != HAK_FREE_KEEP &&
+           !hak_sweeper_is_there();
 }
 
 // The first class from that one on, around, with slabs to look at; HAK_SMALL_CLASSES: none has.

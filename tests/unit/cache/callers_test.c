@@ -80,6 +80,38 @@ static void what_it_takes_again_and_again_stays(void)
     UNIT_CHECK(hak_arena.dirty_bytes <= WAITS);
 }
 
+// Blocks of 1,024 bytes, all but one in sixteen freed: what comes back to slabs that go on. How many purges that takes.
+static size_t purges_of_scattered(void)
+{
+    enum { CLASS = 31, BLOCKS = 20000 };
+    static void *blocks[BLOCKS];
+    UNIT_EQUAL(hak_classes[CLASS].bytes, 1024);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        blocks[i] = alloc(CLASS);
+    }
+    const size_t before = hak_fake.purges;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        if (i % 16 != 0) {
+            give(blocks[i]);
+        }
+    }
+    const size_t purges = hak_fake.purges - before;
+    for (unsigned i = 0; i < BLOCKS; i += 16) {
+        give(blocks[i]);
+    }
+    return purges;
+}
+
+static void what_may_wait_waits_inside_slabs_too(void)
+{
+    UNIT_CHECK(purges_of_scattered() > 0);
+    hak_option_choose(&hak_options.dirty_bytes, HAK_GIB(1), HAK_FROM_MODE);
+    UNIT_EQUAL(purges_of_scattered(), 0);
+    hak_option_choose(&hak_options.dirty_bytes, HAK_MIB(2), HAK_FROM_MODE);
+    hak_sweep_wanted(0);
+    UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(2));
+}
+
 // What is locked in memory is not tried again with each free.
 static void a_refused_purge_is_tried_less_and_less(void)
 {
@@ -138,5 +170,7 @@ int main(void)
     what_it_takes_again_and_again_stays();
     a_refused_purge_is_tried_less_and_less();
     many_caches_share_the_ticks();
+    hak_options.purger = 1;
+    what_may_wait_waits_inside_slabs_too();
     return 0;
 }

@@ -442,11 +442,24 @@ void hak_world_unlock_in_child(void)
     world_drop(true);
 }
 
+// With no lock of ours: the function may be a tool's, which allocates.
 void hak_thread_start(void)
 {
+    pthread_key_t key;
     hak_lock_take(&hak_registry.lock);
-    if (!thread_key_is_made) {
-        thread_key_is_made = pthread_key_create(&thread_key, thread_end) == 0;
+    const bool is_made = thread_key_is_made;
+    hak_lock_drop(&hak_registry.lock);
+    if (is_made || pthread_key_create(&key, thread_end) != 0) {
+        return;
+    }
+    hak_lock_take(&hak_registry.lock);
+    const bool is_second = thread_key_is_made; // another thread was faster
+    if (!is_second) {
+        thread_key = key;
+        thread_key_is_made = true;
     }
     hak_lock_drop(&hak_registry.lock);
+    if (is_second) {
+        pthread_key_delete(key);
+    }
 }

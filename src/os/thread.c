@@ -98,9 +98,13 @@ bool hak_os_start_thread(void (*work)(void))
     return is_started;
 }
 
+// Whoever is to be cancelled is not, in the middle of this: its caller has more to do.
 void hak_os_join_thread(void)
 {
+    int before = PTHREAD_CANCEL_ENABLE;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     pthread_join(helper, NULL);
+    pthread_setcancelstate(before, NULL);
 }
 
 void hak_os_thread_ends(void)

@@ -1,5 +1,6 @@
 // preload only
-// Tools put functions of their own in front of the C library's, which allocate: here of locks, as profilers have. And one in
+// its names for all
+// Tools put functions of their own in front of the C library's, which allocate: here of locks and of thread keys, as profilers have. And one in
 // front of dlsym, which finds us where it looks for dlopen in our name.
 #include "../support/promise.h"
 
@@ -10,6 +11,8 @@
 static __typeof__(dlsym) *real_dlsym;
 static __typeof__(pthread_mutex_lock) *real_lock;
 static __typeof__(pthread_mutex_unlock) *real_unlock;
+static __typeof__(pthread_key_create) *real_key_create;
+static __typeof__(pthread_setspecific) *real_setspecific;
 static atomic_size_t calls;
 
 static void find(void)
@@ -21,6 +24,8 @@ static void find(void)
     HT_CHECK(real_dlsym != NULL, "no dlsym");
     *(void **)&real_lock = real_dlsym(RTLD_NEXT, "pthread_mutex_lock");
     *(void **)&real_unlock = real_dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+    *(void **)&real_key_create = real_dlsym(RTLD_NEXT, "pthread_key_create");
+    *(void **)&real_setspecific = real_dlsym(RTLD_NEXT, "pthread_setspecific");
 }
 
 static void note(void)
@@ -53,6 +58,25 @@ __attribute__((visibility("default"))) int pthread_mutex_unlock(pthread_mutex_t 
         find();
     }
     return real_unlock(mutex);
+}
+
+__attribute__((visibility("default"))) int pthread_key_create(pthread_key_t *key,
+                                                              void (*end)(void *))
+{
+    note();
+    if (real_key_create == NULL) {
+        find();
+    }
+    return real_key_create(key, end);
+}
+
+__attribute__((visibility("default"))) int pthread_setspecific(pthread_key_t key, const void *value)
+{
+    note();
+    if (real_setspecific == NULL) {
+        find();
+    }
+    return real_setspecific(key, value);
 }
 
 static void *work(void *unused)

@@ -142,14 +142,15 @@ size_t hak_due_budget(void)
     const size_t option = hak_load_relaxed(&hak_options.dirty_bytes);
     const bool is_set = is_budget_set();
     if (hak_sweeper_is_there()) { // who sees that a peak is over
-        return (is_set ? option : hak_least(DIRTY_MOST, hak_arena.part_bytes)) + gone_lately();
+        return (is_set ? option : hak_least(DIRTY_MOST, hak_load_relaxed(&hak_arena.part_bytes))) +
+               gone_lately();
     }
     const size_t heap = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.lone_bytes);
     if (is_set) {
         return option;
     }
     const size_t part = heap / PART_OF_HEAP;
-    const size_t small = hak_least(SMALL_HEAP, hak_arena.part_bytes);
+    const size_t small = hak_least(SMALL_HEAP, hak_load_relaxed(&hak_arena.part_bytes));
     const size_t room = heap < small ? small - heap : 0;
     const size_t most = part > room ? part : room;
     return (most > option ? most : option) + hak_due_earned();

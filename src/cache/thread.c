@@ -249,13 +249,30 @@ static void thread_end(void *value)
     hak_os_thread_ends();
 }
 
+// Who begins with a free may be a thread that ends: destructors of keys free in the last round, when ours is not called any more,
+// and the C library behind all of them. A cache made then would never end. So the first frees go without one, straight into
+// their slabs or by a parcel of hak_cache_late, as those after a cache's end; unless the block is a dead cache's, whose thread this
+// one follows.
+enum { FREES_WITHOUT_CACHE = 1024 };
+static HAK_TLS uint32_t frees_without_cache;
+
+static bool does_without_cache(const void *block, const struct hak_cache *owner)
+{
+    const bool follows = owner != NULL && hak_load_relaxed(&owner->state) == HAK_CACHE_DEAD;
+    return block != NULL && !follows && frees_without_cache++ < FREES_WITHOUT_CACHE;
+}
+
 struct hak_cache *hak_cache_for_thread(const void *block)
 {
     struct hak_cache *cache = hak_cache_self;
+    struct hak_cache *owner = hak_cache_owner_of(block);
     if (cache != &hak_cache_nobody) {
         return cache;
     }
-    cache = hak_cache_make(HAK_ROLE_THREAD, hak_cache_owner_of(block));
+    if (does_without_cache(block, owner)) {
+        return &hak_cache_late;
+    }
+    cache = hak_cache_make(HAK_ROLE_THREAD, owner);
     if (cache != NULL) {
         // First the cache: the C library's functions may be the program's own, which allocate.
         hak_cache_become(cache);

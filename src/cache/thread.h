@@ -25,9 +25,9 @@ struct hak_registry {
 HAK_INTERNAL extern struct hak_registry hak_registry;
 
 // The calling thread's own cache, made or taken over now if it has none yet. After the
-// thread's cache has ended: &hak_cache_late. NULL without memory. `block`: what the thread is about
-// to free, or NULL. A thread that begins with freeing what a dead one has left goes on with that
-// one's data, and so with its cache.
+// thread's cache has ended, and for the first frees of one that begins with them: &hak_cache_late.
+// NULL without memory. `block`: what the thread is about to free, or NULL. A thread that begins with
+// freeing what a dead one has left goes on with that one's data, and so with its cache.
 HAK_INTERNAL struct hak_cache *hak_cache_for_thread(const void *block);
 // A cache of that role, or NULL without memory. `wanted`: that one, if it is dead.
 HAK_INTERNAL struct hak_cache *hak_cache_make(enum hak_cache_role role, struct hak_cache *wanted);

@@ -135,7 +135,7 @@ struct hak_arena {
     struct hak_super *spare_lones;
     unsigned
         shard_mask; // constant after the start: one less than there are shards, which is a power of two
-    size_t part_bytes;  // a sixteenth of the memory, before the program's main
+    _Atomic(size_t) part_bytes; // a sixteenth of the memory, before the program's main
     size_t untold_most; // constant: a shard tells the sums when it is so far ahead; 0: at once
     _Atomic(uint32_t) purge_hand; // the shard to give back from first
     // Sums of the shards. With more than one they may be behind by untold_most for each.

@@ -42,7 +42,7 @@ void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
     is_done = true;
     const struct hak_share share = hak_share_read();
     const uint64_t part = share.memory_bytes / PART_OF_MEMORY;
-    hak_arena.part_bytes = part;
+    hak_store_relaxed(&hak_arena.part_bytes, part);
     if (share.memory_used == 0) {
         hak_room.credit_bytes = HAK_ROOM_UNLIMITED; // no group limits it
         hak_store_relaxed(&hak_arena.peak_most, part);

@@ -1,3 +1,4 @@
+// native only
 // not secure: blocks wait in quarantine
 // A thread's first call is a free in a destructor of a key, in the last of the rounds, when no other destructor is called any
 // more: nothing of ours stays for it, neither memory nor a task.

@@ -145,15 +145,15 @@ size_t hak_due_budget(void)
         return (is_set ? option : hak_least(DIRTY_MOST, hak_load_relaxed(&hak_arena.part_bytes))) +
                gone_lately();
     }
-    const size_t heap = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.lone_bytes);
     if (is_set) {
         return option;
     }
+    const size_t heap = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.lone_bytes);
     const size_t part = heap / PART_OF_HEAP;
     const size_t small = hak_least(SMALL_HEAP, hak_load_relaxed(&hak_arena.part_bytes));
     const size_t room = heap < small ? small - heap : 0;
     const size_t most = part > room ? part : room;
-    return (most > option ? most : option) + hak_due_earned();
+    return (most > option ? most : option) + hak_load_relaxed(&swing.earned);
 }
 
 uint64_t hak_due_kept_ticks(size_t kept_bytes)

@@ -249,8 +249,8 @@ static void helper_end(void)
     hak_os_wake(&hak_sweep_runs);
     hak_os_join_thread();
     hak_store_relaxed(&hak_sweep_runs, 0);
-    while (hak_loot_break_up_some() >
-           0) { // caches of ended threads, which it would have looked after
+    // Caches of ended threads, which it would have looked after.
+    while (hak_loot_break_up_some() > 0) {
     }
 }
 

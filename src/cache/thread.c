@@ -167,10 +167,10 @@ static void registry_bury_locked(struct hak_cache *cache) HAK_REQUIRES(&hak_regi
 // More whole caches than can be in use at a time are not worth their memory: the first one beyond
 // that, counted from the one that died last; NULL when there is none. Those behind it have waited
 // for longer, and the sweeper looks after them. Without a sweeper one waits for the next of a line of threads.
-static struct hak_cache *registry_surplus_locked(enum hak_cache_role role)
+static struct hak_cache *registry_surplus_locked(enum hak_cache_role role, bool has_sweeper)
     HAK_REQUIRES(&hak_registry.lock)
 {
-    const unsigned most = hak_sweeper_is_there() ? hak_os_processors() : 1;
+    const unsigned most = has_sweeper ? hak_os_processors() : 1;
     const struct hak_list *dead = &hak_registry.dead[role];
     unsigned whole = 0;
     for (struct hak_list *link = dead->next; link != dead; link = link->next) {
@@ -205,7 +205,7 @@ void hak_cache_end(struct hak_cache *cache)
     hak_lock_take(&hak_registry.lock);
     registry_bury_locked(cache);
     const bool has_sweeper = hak_sweeper_is_there();
-    struct hak_cache *surplus = registry_surplus_locked(cache->role);
+    struct hak_cache *surplus = registry_surplus_locked(cache->role, has_sweeper);
     hak_lock_drop(&hak_registry.lock);
     if (surplus != NULL) {
         hak_loot_break_up_dead(surplus, has_sweeper ? HAK_LOOT_SOME : UINT_MAX);
@@ -265,10 +265,10 @@ static bool does_without_cache(const void *block, const struct hak_cache *owner)
 struct hak_cache *hak_cache_for_thread(const void *block)
 {
     struct hak_cache *cache = hak_cache_self;
-    struct hak_cache *owner = hak_cache_owner_of(block);
     if (cache != &hak_cache_nobody) {
         return cache;
     }
+    struct hak_cache *owner = hak_cache_owner_of(block);
     if (does_without_cache(block, owner)) {
         return &hak_cache_late;
     }

@@ -58,13 +58,15 @@ struct hak_magazine {
     uint8_t swings;          // lock: times that a refill followed a flush or the reverse
     bool is_used : 1;        // lock: had a slow event since somebody last looked
     bool is_refilled : 1;    // lock: its thread allocates blocks of this class
-    bool is_ruled : 1;       // owner: the class is served by companions (site.h)
     bool flushed_last : 1;   // lock: the last slow event was a flush
     bool keeps_pages : 1;    // lock: of a swept slab the kernel did not take all pages
     _Atomic(bool) has_spare; // lock; others a hint: more than one slab has blocks to give
     bool is_counted;         // lock: among the caches with spare slabs (slabs.c)
-    struct hak_worth worth;  // lock: when it was last asked whether growing is worth it
-    hak_place *tidied_top;   // lock: top when it was last tidied
+    // Owner, with the lock to write: the class is served by companions (site.h). A byte of its own: others write
+    // those above.
+    bool is_ruled;
+    struct hak_worth worth; // lock: when it was last asked whether growing is worth it
+    hak_place *tidied_top;  // lock: top when it was last tidied
     // The purger's notes about a magazine that nobody uses (steal.c).
     uint8_t idle_ticks;  // lock
     uint32_t fence;      // lock: place where a NULL was put and not yet judged; 0: none

@@ -11,7 +11,7 @@
 #include "cache/sweep.h"
 #include "census.h"
 
-enum { CLASS = 6, BLOCKS = 300, THREADS = 4, ROUNDS = 60 };
+enum { CLASS = 6, LARGER = 30, BLOCKS = 300, THREADS = 4, ROUNDS = 60 };
 
 static void *held[BLOCKS];
 static struct hak_cache *main_thread;
@@ -259,6 +259,59 @@ static void late_frees_and_allocations_work(void)
     hak_sweep_everything();
 }
 
+// Two threads at once: nothing but the orphans' lock orders them, so ThreadSanitizer sees each look without it.
+static pthread_barrier_t both;
+
+static void *take_over(void *cache)
+{
+    become(cache);
+    pthread_barrier_wait(&both);
+    hak_lock_take(&hak_cache_self->lock);
+    struct hak_slab *slab = hak_loot_slab(hak_cache_self, LARGER);
+    UNIT_CHECK(slab != NULL);
+    hak_cache_list_slab(hak_cache_self, slab);
+    hak_lock_drop(&hak_cache_self->lock);
+    return slab;
+}
+
+static void two_take_over_slabs_at_once(void)
+{
+    struct hak_cache *thread = new_thread();
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        held[i] = alloc(LARGER);
+    }
+    for (unsigned i = 0; i < BLOCKS; i += 2) {
+        give_all(i, i + 1);
+    }
+    hak_cache_end(thread);
+    while (hak_loot_break_up_some() > 0) {
+        continue;
+    }
+    struct hak_cache *takers[2] = {new_thread(), new_thread()};
+    pthread_t threads[2];
+    void *taken[2];
+    UNIT_EQUAL(pthread_barrier_init(&both, NULL, 2), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        UNIT_EQUAL(pthread_create(&threads[i], NULL, take_over, takers[i]), 0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        UNIT_EQUAL(pthread_join(threads[i], &taken[i]), 0);
+    }
+    pthread_barrier_destroy(&both);
+    UNIT_CHECK(taken[0] != taken[1]);
+    become(main_thread);
+    census_check(held, BLOCKS);
+    for (unsigned i = 1; i < BLOCKS; i += 2) {
+        give_all(i, i + 1);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        become(takers[i]);
+        hak_cache_end(takers[i]);
+    }
+    become(main_thread);
+    hak_sweep_everything();
+}
+
 // Real threads: each passes blocks on to the next one and ends. Whatever was written is still there.
 static void *_Atomic box[THREADS];
 
@@ -335,6 +388,7 @@ int main(void)
     a_cache_that_was_ending_waits_in_the_child();
     what_a_thread_had_kept_or_not_sent_goes_with_it();
     late_frees_and_allocations_work();
+    two_take_over_slabs_at_once();
     many_lives_leave_nothing();
     hak_options.purger = 1;
     many_lives_leave_nothing();

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 // A file that defines HAK_IS_WIDE before it includes anything is for processors that have vectors of 32 bytes, and
-// must not be called on others: its functions, of which those that are not inline say HAK_WIDEST, make use of them.
+// must not be called on others (cpu.h): its functions, of which those that are not inline say HAK_WIDEST, make use of them.
 #if defined(HAK_IS_WIDE) && defined(__x86_64__)
 #    define HAK_WIDEST       __attribute__((target("avx2")))
 #    define HAK_VECTOR_BYTES 32
@@ -15,12 +15,6 @@ typedef long long hak_quad __attribute__((vector_size(32)));
 #    define HAK_WIDEST
 #    define HAK_VECTOR_BYTES      16
 #    define HAK_VECTOR_IS_ZERO(v) (((v)[0] | (v)[1]) == 0)
-#endif
-// May files that define HAK_IS_WIDE be called?
-#if defined(__x86_64__)
-#    define HAK_CPU_IS_WIDE() (__builtin_cpu_init(), __builtin_cpu_supports("avx2") != 0)
-#else
-#    define HAK_CPU_IS_WIDE() true
 #endif
 
 #define HAK_LIKELY(x)   __builtin_expect(!!(x), 1)

@@ -2,6 +2,7 @@
 #include "slab/harden.h"
 
 #include "base/atomic.h"
+#include "base/cpu.h"
 #include "base/options.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -58,7 +59,7 @@ void hak_harden_start(void)
     hak_harden.canary_bytes = hak_harden.looks.canaries ? HAK_CANARY_BYTES : 0;
     hak_harden.random_order = hak_load_relaxed(&hak_options.random_order) != 0;
     hak_harden.is_secure = hak_harden.looks.zero && hak_harden.looks.canaries &&
-                           hak_harden.random_order && HAK_CPU_IS_WIDE();
+                           hak_harden.random_order && hak_cpu_is_wide();
     hak_harden.usual_bytes = hak_harden.is_secure ? HAK_CANARY_CLEAR_MAX : 0;
     hak_harden.quarantine_bytes = hak_load_relaxed(&hak_options.quarantine_bytes);
     hak_harden.quarantine_limit =

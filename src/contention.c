@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "cache/loot.h"
 #include "cache/sample.h"
+#include "cache/sweeper.h"
 #include "cache/thread.h"
 #include "cache/watch.h"
 #include "meta/pool.h"
@@ -107,6 +108,8 @@ __attribute__((constructor(102))) static void begin(void)
     began.process = hak_os_process_id();
     began.ns = hak_os_now_ns();
     began.cycles = HAK_CYCLES();
+    // With as many threads as the tables are about there is a sweeper: count one that does nothing.
+    hak_sweeper_thread_came(false);
 }
 
 // Before the caches are emptied, which is no work of the program's.

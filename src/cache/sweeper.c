@@ -131,10 +131,12 @@ static bool take_tick(struct tick *tick,
 static void sweep_until_quiet(void)
 {
     uint64_t quiet = 0;
+    hak_arena_tell(true);
     hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
     bool is_first = true;
     while (quiet < quiet_ticks() && !is_to_end()) {
         struct tick tick = {.gone_bytes = 0};
+        hak_arena_tell(true);
         const bool is_mine = take_tick(&tick, 1, is_first, all_at_once, TICK_PURGE_BYTES);
         is_first &= !is_mine;
         call_hooks();
@@ -148,10 +150,11 @@ static void sweep_until_quiet(void)
 
 // Who frees first puts what may wait where we see it, then looks whether we are awake. We first say
 // that we are not, then look once more, with a barrier between that orders both sides: what is put
-// after our look finds us asleep. Steps says_sleeps, may_sleep and goes_on of sweeper.pml.
+// after our look finds us asleep. What shards have not told is part of what waits, so they tell it from now on. Steps says_sleeps, may_sleep and goes_on of sweeper.pml.
 static bool sweeper_may_sleep(void)
 {
     hak_store_release(&hak_sweep_runs, 0); // pairs with: wake
+    hak_arena_tell(false);
     if (!hak_os_barrier_all()) {
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS); // as good: no store stays unseen for so long
     }

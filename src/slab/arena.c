@@ -34,8 +34,8 @@ static unsigned shards_wanted(void)
     return count;
 }
 
-// What a shard may keep to itself of what the sums should say.
-#define UNTOLD_MOST HAK_MIB(1)
+// What a shard may keep to itself of what the sums should say, and all together: half of a sixteenth of the memory.
+#define UNTOLD_MOST HAK_MIB(32)
 
 void hak_arena_start(void)
 {
@@ -46,7 +46,6 @@ void hak_arena_start(void)
         hak_queues_start(&hak_arena.shards[i]);
     }
     hak_arena.shard_mask = shards - 1;
-    hak_arena.untold_most = shards > 1 ? UNTOLD_MOST : 0;
 }
 
 // What the sums do not know yet is added: a limit is a limit.
@@ -57,7 +56,7 @@ bool hak_arena_has_room(size_t bytes)
     }
     const size_t limit = hak_load_relaxed(&hak_options.limit_hard);
     size_t heap = hak_arena_heap_bytes();
-    for (unsigned i = 0; i <= hak_arena.shard_mask && hak_arena.untold_most != 0; i++) {
+    for (unsigned i = 0; hak_arena.shard_mask != 0 && i <= hak_arena.shard_mask; i++) {
         const struct hak_untold *untold = &hak_arena.shards[i].untold;
         heap += hak_load_relaxed(&untold->dirty_bytes) - hak_load_relaxed(&untold->free_bytes);
     }
@@ -70,18 +69,46 @@ static void tell(_Atomic(size_t) *untold, _Atomic(size_t) *sum)
     hak_store_relaxed(untold, 0);
 }
 
+static void shard_tell_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->lock)
+{
+    struct hak_untold *untold = &shard->untold;
+    tell(&untold->dirty_bytes, &hak_arena.dirty_bytes);
+    for (unsigned group = 0; group < HAK_ARMS; group++) {
+        tell(&untold->waiting_bytes[group], &hak_arena.waiting_bytes[group]);
+    }
+    tell(&untold->tail_bytes, &hak_arena.tail_bytes);
+    tell(&untold->free_bytes, &hak_arena.free_bytes);
+    tell(&untold->slab_bytes, &hak_arena.slab_bytes);
+    tell(&untold->retaken_bytes, &hak_arena.retaken_bytes);
+}
+
 void hak_arena_tell_all(void)
 {
     for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
-        struct hak_untold *untold = &hak_arena.shards[i].untold;
-        tell(&untold->dirty_bytes, &hak_arena.dirty_bytes);
-        for (unsigned group = 0; group < HAK_ARMS; group++) {
-            tell(&untold->waiting_bytes[group], &hak_arena.waiting_bytes[group]);
-        }
-        tell(&untold->tail_bytes, &hak_arena.tail_bytes);
-        tell(&untold->free_bytes, &hak_arena.free_bytes);
-        tell(&untold->slab_bytes, &hak_arena.slab_bytes);
-        tell(&untold->retaken_bytes, &hak_arena.retaken_bytes);
+        hak_lock_is_held(&hak_arena.shards[i].lock);
+        shard_tell_locked(&hak_arena.shards[i]);
+    }
+}
+
+static size_t untold_most(void)
+{
+    const bool is_limited = hak_load_relaxed(&hak_options.limit_soft) != 0;
+    const size_t part = hak_load_relaxed(&hak_arena.part_bytes) / (2 * (hak_arena.shard_mask + 1));
+    return is_limited ? 0 : hak_least(part, UNTOLD_MOST);
+}
+
+// Who has a shard's lock after us knows what we have said; who had it before has told us.
+void hak_arena_tell(bool may_be_late)
+{
+    if (hak_arena.shard_mask == 0) {
+        return;
+    }
+    hak_store_relaxed(&hak_arena.untold_most, may_be_late ? untold_most() : 0);
+    for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
+        struct hak_shard *shard = &hak_arena.shards[i];
+        hak_lock_take(&shard->lock);
+        shard_tell_locked(shard);
+        hak_lock_drop(&shard->lock);
     }
 }
 

@@ -135,10 +135,10 @@ struct hak_arena {
     struct hak_super *spare_lones;
     unsigned
         shard_mask; // constant after the start: one less than there are shards, which is a power of two
-    _Atomic(size_t) part_bytes; // a sixteenth of the memory, before the program's main
-    size_t untold_most; // constant: a shard tells the sums when it is so far ahead; 0: at once
+    _Atomic(size_t) part_bytes;   // a sixteenth of the memory, before the program's main
+    _Atomic(size_t) untold_most;  // a shard tells the sums when it is so far ahead
     _Atomic(uint32_t) purge_hand; // the shard to give back from first
-    // Sums of the shards. With more than one they may be behind by untold_most for each.
+    // Sums of the shards. With more than one they may be behind by untold_most for each (hak_arena_tell).
     _Atomic(size_t) dirty_bytes;             // of free units, what may be resident
     _Atomic(size_t) waiting_bytes[HAK_ARMS]; // the same by group (base/arms.h)
     _Atomic(size_t) tail_bytes;              // of tail units, behind the users' bytes
@@ -242,7 +242,10 @@ HAK_INLINE size_t hak_arena_heap_bytes(void)
 // May it grow by as many? Not over option limit_hard. To be sure that others do not grow meanwhile as well, hold the
 // arena's lock.
 HAK_INTERNAL bool hak_arena_has_room(size_t bytes);
-// The sums as they are: by the holder of all locks.
+// Make the sums what they should be. `may_be_late`: from then on they may be behind, until the next call, which is to come soon;
+// else they are exact. At the start they are. By one thread at a time, with no lock of a shard's.
+HAK_INTERNAL void hak_arena_tell(bool may_be_late);
+// The same by the holder of all locks: now.
 HAK_INTERNAL void hak_arena_tell_all(void);
 
 // How many ticks ago the last free of a superslab must be.

@@ -52,15 +52,15 @@ HAK_INLINE struct hak_shard *hak_super_shard(const struct hak_super *super)
     return number != HAK_NO_SHARD ? &hak_arena.shards[number] : NULL;
 }
 
-// Add to a sum of all shards. The only shard does so under its lock; several tell it when they have much to tell, as
-// the word would else be written by all processors in turn.
+// Add to a sum of all shards. The only shard does so under its lock. Of several each tells it at once, or, while the sweeper is
+// awake, when it has much to tell: all processors would write the word in turn.
 HAK_INLINE void hak_shard_tell(_Atomic(size_t) *untold, _Atomic(size_t) *sum, size_t bytes)
 {
-    const size_t most = hak_arena.untold_most;
-    if (HAK_LIKELY(most == 0)) {
+    if (HAK_LIKELY(hak_arena.shard_mask == 0)) {
         hak_count(sum, bytes);
         return;
     }
+    const size_t most = hak_load_relaxed(&hak_arena.untold_most);
     const size_t now = hak_load_relaxed(untold) + bytes;
     const bool is_enough = now + most > 2 * most;
     if (is_enough) {

@@ -345,9 +345,20 @@ bool hak_arena_resize_guarded(struct hak_slab *lone, size_t bytes)
     return bytes >= lone->bytes ? guarded_grow(lone, bytes) : guarded_shrink(lone, bytes);
 }
 
+// What was touched takes the kernel up to 0.1 ms for each mebibyte: not under our lock, and with pauses, as others that map or
+// unmap wait for the kernel's. Pages that are locked in memory are refused, and go when the mapping goes.
+static void lone_purge(const struct hak_super *super)
+{
+    const size_t step = HAK_MIB(16);
+    for (size_t done = 0; done < super->mapped_bytes; done += step) {
+        HAK_UNHEEDED(hak_os_purge(super->base + done, hak_least(step, super->mapped_bytes - done)));
+    }
+}
+
 void hak_arena_unmap(struct hak_slab *lone)
 {
     struct hak_super *super = lone_of(lone);
+    lone_purge(super);
     hak_lock_take(&hak_arena.lock);
     lone_hide_locked(super);
     lone->state = HAK_SLAB_NONE;

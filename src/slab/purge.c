@@ -366,6 +366,8 @@ void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
         hak_arena.under_way[i] = (struct hak_under_way){0, 0};
     }
     hak_store_relaxed(&hak_arena.waiters, 0);
+    hak_store_relaxed(&hak_arena.untold_most, 0); // the sweeper stayed with the parent
+    hak_arena_tell_all();
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
         if (!super->is_lone && super->purging_units != 0) {

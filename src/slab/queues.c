@@ -118,10 +118,12 @@ void hak_queues_move_locked(struct hak_shard *from, struct hak_shard *to, struct
     super->dirty_units = 0;
     hak_arena_note_units_locked(from, super);
     hak_super_count_dirty(from, super, (size_t)0 - bytes);
+    HAK_SHARD_COUNT(from, free_bytes, (size_t)0 - HAK_SUPER_BYTES);
     hak_store_relaxed(&super->shard, to->number);
     super->free_units = ~UINT64_C(0);
     super->dirty_units = dirty;
     hak_super_count_dirty(to, super, bytes);
+    HAK_SHARD_COUNT(to, free_bytes, HAK_SUPER_BYTES);
     hak_arena_note_dirty_locked(super);
     hak_arena_note_units_locked(to, super);
 }

@@ -141,6 +141,28 @@ static void a_refused_unmap_keeps_the_addresses(void)
 }
 
 // Pages that were locked in memory are still there, and guards cannot be touched: those serve nobody.
+static size_t purged_without_lock;
+
+static void look_at_lock(void *start, size_t bytes)
+{
+    (void)start;
+    UNIT_CHECK(bytes <= HAK_MIB(16));
+    if (hak_lock_try(&hak_arena.lock)) {
+        hak_lock_drop(&hak_arena.lock);
+        purged_without_lock += bytes;
+    }
+}
+
+// As long as there are pages to give back, others get what they ask for.
+static void pages_go_without_the_lock(void)
+{
+    struct hak_slab *lone = hak_arena_map(HAK_MIB(600), 1);
+    hak_fake.on_purge = look_at_lock;
+    hak_arena_unmap(lone);
+    hak_fake.on_purge = NULL;
+    UNIT_EQUAL(purged_without_lock, HAK_MIB(600));
+}
+
 static void what_is_not_clean_serves_nobody(void)
 {
     struct hak_slab *lone = map(SUPER(2), 1);
@@ -307,6 +329,7 @@ int main(void)
     moves_when_there_is_no_room();
     refusals_change_nothing();
     a_refused_unmap_keeps_the_addresses();
+    pages_go_without_the_lock();
     what_is_not_clean_serves_nobody();
     what_was_refused_goes_later();
     refused_ends_of_aligned_ones_go_later();

@@ -43,6 +43,39 @@ static void a_limit_is_a_limit_for_all_shards(void)
     }
 }
 
+// A shard that takes and gives does not write the sums, unless it comes far ahead; and what it has not told is told.
+static void sums_may_be_late(void)
+{
+    enum { STEPS = 1000, UNITS = 16 };
+    hak_arena_tell(false);
+    struct hak_slab *held = hak_arena_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+    const size_t free_bytes = hak_arena.free_bytes;
+    hak_arena.part_bytes = HAK_MIB(128); // a shard may be 16 MiB ahead
+    hak_arena_tell(true);
+    for (unsigned i = 0; i < STEPS; i++) {
+        hak_arena_give(hak_arena_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE));
+        UNIT_EQUAL(hak_arena.free_bytes, free_bytes);
+    }
+    hak_arena_give(held);
+    UNIT_EQUAL(hak_arena.free_bytes, free_bytes);
+    hak_options.limit_soft = HAK_MIB(1);
+    hak_arena_tell(true);
+    UNIT_EQUAL(hak_arena.untold_most, 0); // as the limit goes by the sums
+    hak_options.limit_soft = 0;
+    UNIT_EQUAL(hak_arena.free_bytes, free_bytes + UNITS * HAK_UNIT_BYTES);
+    hak_arena_tell(true);
+    struct hak_slab *taken[16];
+    for (unsigned i = 0; i < 16; i++) {
+        taken[i] = hak_arena_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+    }
+    hak_arena_tell(false);
+    UNIT_EQUAL(hak_arena_used_bytes(), 16 * UNITS * HAK_UNIT_BYTES);
+    for (unsigned i = 0; i < 16; i++) {
+        hak_arena_give(taken[i]);
+        UNIT_EQUAL(hak_arena_used_bytes(), (15 - i) * UNITS * HAK_UNIT_BYTES);
+    }
+}
+
 int main(void)
 {
     UNIT_CHECK(hak_map_start());
@@ -52,8 +85,12 @@ int main(void)
     hak_options.huge_start_bytes = SIZE_MAX;
     shards_help_each_other();
     for (uint64_t seed = 1; seed <= 5; seed++) {
+        hak_arena.part_bytes = HAK_MIB(64);
+        hak_arena_tell(seed % 2 == 1);
         random_steps(seed);
     }
+    hak_arena_tell(true);
     a_limit_is_a_limit_for_all_shards();
+    sums_may_be_late();
     return 0;
 }

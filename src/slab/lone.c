@@ -349,9 +349,10 @@ bool hak_arena_resize_guarded(struct hak_slab *lone, size_t bytes)
 // unmap wait for the kernel's. Pages that are locked in memory are refused, and go when the mapping goes.
 static void lone_purge(const struct hak_super *super)
 {
-    const size_t step = HAK_MIB(16);
-    for (size_t done = 0; done < super->mapped_bytes; done += step) {
-        HAK_UNHEEDED(hak_os_purge(super->base + done, hak_least(step, super->mapped_bytes - done)));
+    const size_t step =
+        HAK_MIB(16); // what is left may take 2 ms, and one call more is not worth it
+    for (size_t rest = super->mapped_bytes; rest > step; rest -= step) {
+        HAK_UNHEEDED(hak_os_purge(super->base + rest - step, step));
     }
 }
 

@@ -65,7 +65,7 @@ static void take_file(const char *path, enum hak_option_source source)
     const size_t length = hak_os_read_file(path, text, sizeof text);
     if (length == 0 || length == sizeof text - 1) {
         complain(length == 0
-                     ? "this file of options cannot be read, or is empty: "
+                     ? "this file of options cannot be read, is empty, or is a pipe that nobody writes: "
                      : "this file of options is longer than 8,190 characters and was not read: ",
                  path);
         return;

@@ -8,19 +8,39 @@
 #include "os/os.h"
 #include "os/syscall.h"
 
-// A signal that comes before the first byte interrupts what may wait, as a pipe: then once more.
+// To open a named pipe waits for who opens its other end, which may be nobody: so it is not waited for.
+static long open_file(const char *path, long flags)
+{
+    return hak_syscall(
+        SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC | O_NONBLOCK, 0666, 0, 0);
+}
+
+// From here on it is waited for: of a pipe, the other end is open. `flags` as it was opened with.
+static void let_wait(long file, long flags)
+{
+    HAK_UNHEEDED(hak_syscall(SYS_fcntl, file, F_SETFL, flags, 0, 0, 0)); // then EAGAIN ends it
+}
+
+// A signal that comes before the first byte interrupts what may wait, as a pipe: then once more. A pipe
+// that somebody has open to write, and that is empty so far, is waited for.
 static long read_some(long file, char *text, size_t bytes)
 {
     long length;
+    bool has_waited = false;
     do {
         length = hak_syscall(SYS_read, file, (long)text, (long)bytes, 0, 0, 0);
+        if (length == -EAGAIN && !has_waited) {
+            has_waited = true;
+            let_wait(file, O_RDONLY);
+            length = -EINTR;
+        }
     } while (length == -EINTR);
     return length;
 }
 
 size_t hak_os_read_file(const char *path, char *text, size_t bytes)
 {
-    long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    const long file = open_file(path, O_RDONLY);
     text[0] = '\0';
     if (hak_call_failed(file)) {
         return 0;
@@ -36,7 +56,7 @@ size_t hak_os_count_lines(const char *path)
 {
     char text[1024];
     size_t lines = 0;
-    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    const long file = open_file(path, O_RDONLY);
     if (hak_call_failed(file)) {
         return 0;
     }
@@ -55,7 +75,7 @@ size_t hak_os_count_lines(const char *path)
 
 const void *hak_os_map_file(const char *path, size_t *bytes)
 {
-    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    const long file = open_file(path, O_RDONLY);
     if (hak_call_failed(file)) {
         return NULL;
     }
@@ -75,7 +95,7 @@ enum { KEPT_LEAST = 256 };
 
 int hak_os_keep_file(const char *path)
 {
-    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    const long file = open_file(path, O_RDONLY);
     if (hak_call_failed(file)) {
         return -1;
     }
@@ -115,11 +135,11 @@ void hak_os_print(const char *text, size_t length)
 
 bool hak_os_append(const char *path, const char *text, size_t length)
 {
-    const long flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
-    const long file = hak_syscall(SYS_openat, AT_FDCWD, (long)path, flags, 0666, 0, 0);
+    const long file = open_file(path, O_WRONLY | O_CREAT | O_APPEND);
     if (hak_call_failed(file)) {
-        return false;
+        return false; // also a pipe that nobody reads
     }
+    let_wait(file, O_WRONLY | O_APPEND);
     const bool is_done = write_all(file, text, length);
     hak_close(file);
     return is_done;

@@ -103,7 +103,7 @@ HAK_INTERNAL HAK_MUST_USE void *hak_os_remap(void *start,
                                              void *target);
 
 // Read a file of the kernel's, at most `bytes` - 1 characters of it, and end it with a 0. Returns
-// its length; 0 when it cannot be read.
+// its length; 0 when it cannot be read, which a pipe that nobody writes cannot.
 HAK_INTERNAL size_t hak_os_read_file(const char *path, char *text, size_t bytes);
 
 // Keep such a file open for the life of the process, to read it from its beginning time and again: two system

@@ -3,9 +3,11 @@
 // An option is set by the mode, a file, a list, its variable in the environment, or by name while the
 // program runs; the later overrules the earlier. What makes no sense is refused, in one line on stderr
 // where it comes from outside, and the default stays.
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../support/options.h"
@@ -110,6 +112,51 @@ static void check_sources(void)
     unlink(file);
 }
 
+// A pipe has a name as a file has: one that nobody writes holds no program up, one that somebody does is read.
+static void check_pipes(void)
+{
+    char folder[] = "/tmp/hakmem-pipe-XXXXXX";
+    HT_CHECK(mkdtemp(folder) != NULL, "no folder");
+    char pipe[64];
+    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+    HT_CHECK(mkfifo(pipe, 0600) == 0, "no pipe");
+    char config[96];
+    snprintf(config, sizeof config, "HAKMEM_CONFIG=%s", pipe);
+    char rules[96];
+    snprintf(rules, sizeof rules, "HAKMEM_SITE_RULES=%s", pipe);
+    char stats[96];
+    snprintf(stats, sizeof stats, "HAKMEM_STATS=%s", pipe);
+    char *const settings[] = {config, rules, stats, NULL};
+    char complaints[3][192];
+    const char *const lines[] = {complaints[0], complaints[1], complaints[2], NULL};
+    snprintf(complaints[0],
+             sizeof complaints[0],
+             "hakmem: this file of options cannot be read, is empty, or is a pipe that nobody writes: %s\n",
+             pipe);
+    snprintf(complaints[1],
+             sizeof complaints[1],
+             "hakmem: the site rules %s cannot be read, or are empty; going on without\n",
+             pipe);
+    snprintf(complaints[2], sizeof complaints[2], "hakmem: %s cannot be written to\n", pipe);
+    check_lines(ht_run_again("nothing", settings), lines);
+
+    const int end = open(pipe, O_RDWR | O_CLOEXEC);
+    const pid_t writer = fork();
+    if (writer == 0) {
+        static const char text[] = "no=1\n";
+        usleep(200000); // the program waits meanwhile
+        _exit(write(end, text, strlen(text)) != (ssize_t)strlen(text));
+    }
+    char *const written[] = {config, NULL};
+    snprintf(complaints[0], sizeof complaints[0], "hakmem: %s:1: no is no option", pipe);
+    const char *const read[] = {complaints[0], NULL};
+    check_lines(ht_run_again("nothing", written), read);
+    ht_wait_child(writer, "who writes the pipe");
+    close(end);
+    unlink(pipe);
+    rmdir(folder);
+}
+
 static void check_at_run_time(void)
 {
     HT_API(hak_option_set);
@@ -126,11 +173,15 @@ static void check_at_run_time(void)
 int main(int count, char **arguments)
 {
     ht_start();
+    if (count > 1 && strcmp(arguments[1], "nothing") == 0) {
+        return 0;
+    }
     if (count > 1) {
         return strcmp(arguments[1], "see") == 0 ? see_environment() : see_sources();
     }
     check_environment();
     check_sources();
+    check_pipes();
     check_at_run_time();
     return 0;
 }

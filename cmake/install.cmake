@@ -18,5 +18,12 @@ install(FILES "${PROJECT_BINARY_DIR}/objects/hakmemConfig.cmake"
     "${PROJECT_BINARY_DIR}/objects/hakmemConfigVersion.cmake" DESTINATION "${package_dir}")
 
 file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/hakmem.pc.in" "${PROJECT_BINARY_DIR}/objects/hakmem.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/objects/hakmem.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+# The documents, laid out as in the sources: their links to each other lead somewhere, and what help, man
+# pages and the header name, as docs/options.md, is there.
+install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE
+    DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs contrib DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -29,6 +29,20 @@ expect_pages() {
     done
 }
 
+# Whatever an installed text names by docs/ or contrib/ is installed too.
+expect_documents() {
+    local name named
+    named=$({ cat "$prefix"/include/hakmem/*.h "$prefix"/share/doc/hakmem/docs/options.md
+        find "$prefix/share/man" -type f -exec cat {} + 2>/dev/null
+        "$prefix/bin/hakmem" options --explain 2>/dev/null; } |
+        grep -oE '\b(docs|contrib)/[a-z/-]+\.[a-z]+' | sort -u)
+    [ -n "$named" ] || { echo "no document is named" >&2; exit 1; }
+    for name in $named; do
+        [ -s "$prefix/share/doc/hakmem/$name" ] ||
+            { echo "$name is named, and not installed" >&2; exit 1; }
+    done
+}
+
 by_cmake() {
     cmake -S "$here" -B "$root/cmake" -DCMAKE_PREFIX_PATH="$prefix" >"$root/log" 2>&1 &&
         cmake --build "$root/cmake" >>"$root/log" 2>&1 || { cat "$root/log" >&2; exit 1; }
@@ -42,6 +56,11 @@ by_pkg_config() {
     read -ra flags <<<"$(pkg-config --cflags --libs hakmem)"
     cc -D_GNU_SOURCE "$here/consumer.c" -o "$root/by_name" "${flags[@]}"
     LD_LIBRARY_PATH=$libraries "$root/by_name" libhakmem.so.1
+    cc -D_GNU_SOURCE "$here/consumer.c" -o "$root/by_path" "${flags[@]}" \
+        "$(pkg-config --variable=rpath hakmem)"
+    "$root/by_path" libhakmem.so.1
+    [[ $(pkg-config --variable=archive hakmem) != *//* ]] ||
+        { echo "the archive's path has two slashes" >&2; exit 1; }
 
     read -ra flags <<<"$(pkg-config --cflags hakmem)"
     cc -D_GNU_SOURCE "${flags[@]}" "$here/consumer.c" -o "$root/by_archive" \
@@ -51,5 +70,6 @@ by_pkg_config() {
 
 expect_soname
 expect_pages
+expect_documents
 by_cmake
 by_pkg_config

@@ -4,7 +4,9 @@ use crate::commands::{
     bench, compare, core, diff, explain, export, failures, generate, leaks, ledger, map, options,
     peers, profile, record, replay, report, run, stats, top, trace, tune, verify, why,
 };
-use clap::{Parser, Subcommand};
+use crate::documents;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,6 +16,7 @@ Examples:
   hakmem record -- ./server               every allocation, into trace.hkt
   hakmem replay trace.hkt --all           that trace through every allocator
 
+Documents, as docs/options.md: in share/doc/hakmem beside the installed bin, or in the sources.
 Exit codes: 0 done; 1 failed, or the answer is no; 2 wrong usage. `run` and `record` end as their program does.";
 
 #[derive(Parser)]
@@ -54,10 +57,59 @@ pub enum Command {
     Generate(generate::Arguments),
 }
 
+/// What was asked for; the process ends here for `--help`, and for what cannot be understood.
+pub fn parse() -> Cli {
+    let mut command = documents::with_help(Cli::command(), &documents::located);
+    let words = without_help_for_help(&command, std::env::args_os().collect());
+    let matches = command.clone().get_matches_from(words);
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+}
+
+/// `help --help` is `help help`, and `help run --help` is `help run`: what follows `help` are names of
+/// commands, and clap would look for one that is called `--help`.
+fn without_help_for_help(command: &clap::Command, mut words: Vec<OsString>) -> Vec<OsString> {
+    let mut at = command;
+    let mut help = 1;
+    while let Some(below) = words.get(help).and_then(|word| at.find_subcommand(word)) {
+        at = below;
+        help += 1;
+    }
+    if at.has_subcommands() && words.get(help).is_some_and(|word| word == "help") {
+        let asks = |word: &OsString| word == "--help" || word == "-h";
+        let mut named = words.split_off(help + 1);
+        named.retain(|word| !asks(word));
+        if named.is_empty() {
+            named.push("help".into());
+        }
+        words.extend(named);
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+
+    #[test]
+    fn help_has_help() {
+        let helped = |line: &str| {
+            let words = line.split(' ').map(OsString::from).collect();
+            let words = without_help_for_help(&Cli::command(), words);
+            words.join(std::ffi::OsStr::new(" ")).into_string().unwrap()
+        };
+        assert_eq!(helped("hakmem help --help"), "hakmem help help");
+        assert_eq!(helped("hakmem help run -h"), "hakmem help run");
+        assert_eq!(helped("hakmem trace help --help"), "hakmem trace help help");
+        assert_eq!(helped("hakmem trace help sizes"), "hakmem trace help sizes");
+        for same in [
+            "hakmem",
+            "hakmem run help --help",
+            "hakmem run --help",
+            "hakmem --help",
+        ] {
+            assert_eq!(helped(same), same);
+        }
+    }
 
     #[test]
     fn every_command_has_examples() {

@@ -2,6 +2,8 @@
 
 mod cli;
 mod commands;
+mod documents;
+mod manual;
 mod output;
 mod page;
 mod picture;
@@ -11,7 +13,6 @@ mod signals;
 mod target;
 mod top;
 
-use clap::Parser;
 use nix::libc;
 use std::process::ExitCode;
 
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
         }
         eprintln!("hakmem: a mistake in hakmem itself{place}: {what}; please report it");
     }));
-    let done = std::panic::catch_unwind(|| commands::execute(cli::Cli::parse().command));
+    let done = std::panic::catch_unwind(|| commands::execute(cli::parse().command));
     match done {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => {

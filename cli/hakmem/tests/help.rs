@@ -4,9 +4,10 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 19] = [
-    "run", "verify", "compare", "top", "stats", "ledger", "map", "core", "failures", "export",
-    "bench", "record", "replay", "trace", "report", "peers", "options", "tune", "explain",
+const COMMANDS: [&str; 23] = [
+    "run", "verify", "compare", "top", "stats", "profile", "leaks", "why", "diff", "ledger", "map",
+    "core", "options", "explain", "failures", "export", "bench", "record", "replay", "trace",
+    "tune", "report", "peers",
 ];
 
 fn help(arguments: &[&str]) -> String {
@@ -37,14 +38,53 @@ fn every_command_has_examples_a_page_and_completions() {
         let page =
             std::fs::read_to_string(workshop.path(&format!("pages/hakmem-{name}.1"))).unwrap();
         assert!(
-            page.contains(".SH OPTIONS") && page.contains("Examples:"),
+            page.contains(".SH OPTIONS") && page.contains(".SH EXAMPLES\n.EX\n"),
             "{name}"
+        );
+        assert!(
+            !page.contains("help(1)"),
+            "{name}: a page that there is not"
         );
     }
     for file in ["hakmem.bash", "_hakmem", "hakmem.fish"] {
         let text = std::fs::read_to_string(workshop.path("pages").join(file)).unwrap();
         assert!(text.contains("ignore-output"), "{file}");
     }
+}
+
+#[test]
+fn help_has_help_too() {
+    let workshop = Workshop::open();
+    let of_help = workshop
+        .hakmem(&["help", "help"])
+        .ended_with(0)
+        .output
+        .clone();
+    let asked = workshop.hakmem(&["help", "--help"]);
+    assert_eq!(asked.ended_with(0).output, of_help);
+    let of_run = workshop.hakmem(&["help", "run", "--help"]);
+    assert!(of_run.ended_with(0).output.contains("Usage: hakmem run"));
+    let nested = workshop.hakmem(&["trace", "help", "--help"]);
+    nested.ended_with(0);
+}
+
+#[test]
+fn installed_documents_are_named_by_their_paths() {
+    let workshop = Workshop::open();
+    let documents = workshop.path("share/doc/hakmem");
+    std::fs::create_dir_all(documents.join("docs")).unwrap();
+    let folder = documents.canonicalize().unwrap();
+    let mut told = workshop
+        .installed(&["profile", "--help"])
+        .output
+        .replace('\n', "");
+    told.retain(|letter| letter != ' ');
+    let path = format!("{}/docs/profiling.md", folder.display());
+    assert!(told.contains(&path), "{told}");
+    let page = workshop.hakmem(&["generate", "pages"]);
+    page.ended_with(0);
+    let page = std::fs::read_to_string(workshop.path("pages/hakmem-profile.1")).unwrap();
+    assert!(page.contains("share/doc/hakmem/docs/profiling.md") && page.contains(".SH DOCUMENTS"));
 }
 
 #[test]

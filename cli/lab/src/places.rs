@@ -83,6 +83,15 @@ impl Places {
         self.find_built(REPORT_PAGE, &["../share/hakmem"])
     }
 
+    /// Where the documents are installed; None in a checkout, where they are called as in every text.
+    pub fn documents(&self) -> Option<PathBuf> {
+        let installed = self.binary_folder.join("../share/doc/hakmem");
+        let is_installed = self.root.is_none() && installed.join("docs").is_dir();
+        is_installed
+            .then(|| installed.canonicalize().ok())
+            .flatten()
+    }
+
     fn find_library(&self, name: &str) -> Result<PathBuf> {
         self.find_built(name, &["../lib", "../lib64"])
     }

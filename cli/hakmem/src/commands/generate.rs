@@ -2,6 +2,7 @@
 //! `--help`. The build calls it; users do not see it.
 
 use crate::cli::Cli;
+use crate::{documents, manual};
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 use hakmem_lab::error::Result;
@@ -26,25 +27,25 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         clap_complete::generate_to(shell, &mut command, "hakmem", &arguments.folder)
             .map_err(explain)?;
     }
-    pages(command, &arguments.folder).map_err(explain)?;
+    let placed = |help: &str| documents::placed(help, manual::DOCUMENTS);
+    let mut command = without_help(documents::with_help(Cli::command(), &placed));
+    command.build();
+    pages(&command, &arguments.folder).map_err(explain)?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// The same commands; the pages of `help` are those of all the others.
+fn without_help(command: Command) -> Command {
+    let command = command.disable_help_subcommand(true);
+    command.mut_subcommands(without_help)
+}
+
 /// A page for a command and for each below it.
-fn pages(command: Command, folder: &Path) -> std::io::Result<()> {
-    if command.is_hide_set() || command.get_name() == "help" {
-        return Ok(());
+fn pages(command: &Command, folder: &Path) -> std::io::Result<()> {
+    for below in manual::visible(command) {
+        pages(below, folder)?;
     }
-    for below in command.get_subcommands() {
-        pages(below.clone(), folder)?;
-    }
-    let name = command
-        .get_display_name()
-        .unwrap_or(command.get_name())
-        .to_string();
     let mut page = Vec::new();
-    clap_mangen::Man::new(command)
-        .title(&name)
-        .render(&mut page)?;
-    fs::write(folder.join(format!("{name}.1")), page)
+    manual::page(command, &mut page)?;
+    fs::write(folder.join(format!("{}.1", manual::name_of(command))), page)
 }

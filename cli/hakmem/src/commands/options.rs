@@ -1,6 +1,7 @@
 //! `hakmem options`: what may be set, what is in force, and who set it.
 
 use super::run::environment;
+use crate::documents::located;
 use crate::output::{print_json, terminal};
 use crate::target::{Opened, Target, open_process};
 use clap::Args;
@@ -124,7 +125,7 @@ fn text(settings: &[Setting], explain: bool, form: Form) -> String {
     if explain {
         for setting in settings {
             let name = form.strong(&setting.name);
-            text += &format!("\n{name}\n  {}\n", setting.help);
+            text += &format!("\n{name}\n  {}\n", located(&setting.help));
         }
     }
     text

@@ -10,6 +10,17 @@ const COMMANDS: [&str; 23] = [
     "tune", "report", "peers",
 ];
 
+/// Prints its arguments.
+const WORDS: &str = r#"
+#include <stdio.h>
+int main(int count, char **words)
+{
+    for (int i = 1; i < count; i++)
+        puts(words[i]);
+    return 0;
+}
+"#;
+
 fn help(arguments: &[&str]) -> String {
     let workshop = Workshop::open();
     let mut command = workshop.command(arguments);
@@ -85,6 +96,29 @@ fn installed_documents_are_named_by_their_paths() {
     page.ended_with(0);
     let page = std::fs::read_to_string(workshop.path("pages/hakmem-profile.1")).unwrap();
     assert!(page.contains("share/doc/hakmem/docs/profiling.md") && page.contains(".SH DOCUMENTS"));
+}
+
+/// Options of ours end where the program begins.
+#[test]
+fn a_program_needs_no_dashes_before_it() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("words", WORDS, &[]);
+    let program = support::text(&program);
+    for dashes in [&[][..], &["--"]] {
+        let words = [dashes, &[program, "-l", "--stats", "--", "-a", "last"]].concat();
+        let run = workshop.hakmem(&[&["run"], &words[..]].concat());
+        let expected = "-l\n--stats\n--\n-a\nlast\n";
+        assert_eq!(run.ended_with(0).output, expected, "{words:?}");
+    }
+    let recorded = workshop.hakmem(&["record", "-o", "words.hkt", program, "-o", "x"]);
+    assert_eq!(recorded.ended_with(0).output, "-o\nx\n");
+    workshop
+        .hakmem(&["leaks", "--exit", program, "one"])
+        .ended_with(0);
+    workshop
+        .hakmem(&["leaks", "ls"])
+        .ended_with(2)
+        .says("'hakmem leaks --exit -- ls' runs that program");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const USAGE: &str = "\
-hakmem compare [OPTIONS] -- PROGRAM [ARGUMENT]...
+hakmem compare [OPTIONS] [--] PROGRAM [ARGUMENT]...
        hakmem compare [OPTIONS] --server COMMAND --client COMMAND --ready PORT|SOCKET";
 
 const EXAMPLES: &str = "\
@@ -41,7 +41,7 @@ const RUNS_MAX: u32 = 100;
 pub struct Arguments {
     /// The program and its arguments
     #[arg(
-        last = true,
+        trailing_var_arg = true,
         value_name = "PROGRAM",
         required_unless_present = "server"
     )]

@@ -34,16 +34,20 @@ only blocks are known that were sampled: docs/profiling.md.";
 
 /// Show what is still allocated, by call stack and age: of a process, of a core dump, or at a program's end
 #[derive(Args)]
-#[command(after_help = EXAMPLES, override_usage = "hakmem leaks [OPTIONS] PID\n       hakmem leaks [OPTIONS] --core FILE\n       hakmem leaks [OPTIONS] --exit -- PROGRAM [ARGUMENT]...")]
+#[command(after_help = EXAMPLES, override_usage = "hakmem leaks [OPTIONS] PID\n       hakmem leaks [OPTIONS] --core FILE\n       hakmem leaks [OPTIONS] --exit [--] PROGRAM [ARGUMENT]...")]
 pub struct Arguments {
-    /// The number of a process
-    #[arg(required_unless_present_any = ["core", "exit"], conflicts_with_all = ["core", "exit"])]
-    pid: Option<i32>,
+    /// The number of a process; with --exit a program and its arguments
+    #[arg(
+        required_unless_present = "core",
+        conflicts_with = "core",
+        value_name = "PID|PROGRAM"
+    )]
+    subject: Vec<OsString>,
     /// A core dump instead of a process
     #[arg(long, value_name = "FILE", conflicts_with = "exit")]
     core: Option<PathBuf>,
     /// Run a program, and look at its end
-    #[arg(long, requires = "command")]
+    #[arg(long)]
     exit: bool,
     /// With --exit: one sample in so many bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1)]
@@ -57,18 +61,36 @@ pub struct Arguments {
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
-    /// With --exit: the program and its arguments
-    #[arg(last = true, value_name = "PROGRAM", requires = "exit")]
-    command: Vec<OsString>,
+}
+
+impl Arguments {
+    /// Without --exit.
+    fn target(&self) -> Result<Target> {
+        let pid = match self.subject.as_slice() {
+            [word] => word.to_str().and_then(|word| word.parse().ok()),
+            _ => None,
+        };
+        if pid.is_none() && !self.subject.is_empty() {
+            let words: Vec<String> = self
+                .subject
+                .iter()
+                .map(|word| word.display().to_string())
+                .collect();
+            let words = words.join(" ");
+            return Err(usage!(
+                "{words} is no number of a process; 'hakmem leaks --exit -- {words}' runs that program"
+            ));
+        }
+        Ok(Target {
+            pid,
+            core: self.core.clone(),
+        })
+    }
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.exit {
-        let target = Target {
-            pid: arguments.pid,
-            core: arguments.core.clone(),
-        };
-        report(arguments, &snapshot(&target.open()?)?)?;
+        report(arguments, &snapshot(&arguments.target()?.open()?)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let run = run(arguments)?;
@@ -97,7 +119,7 @@ fn last_moment(profile: &Profile) -> Option<u64> {
 fn run(arguments: &Arguments) -> Result<Run> {
     let allocator = Allocator::ours(&Places::find()?)?;
     let (name, words) = arguments
-        .command
+        .subject
         .split_first()
         .ok_or_else(|| usage!("no program"))?;
     let executable = Executable::find(name)?;

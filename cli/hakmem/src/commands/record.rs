@@ -24,7 +24,7 @@ a second one ends the recording alone. The exit code is the program's.";
 
 /// Record every allocation of a program, under whichever allocator, into a trace
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "hakmem record [OPTIONS] [--] PROGRAM [ARGUMENT]...")]
 pub struct Arguments {
     /// The trace to write
     #[arg(short, long, value_name = "FILE", default_value = "trace.hkt")]
@@ -41,7 +41,7 @@ pub struct Arguments {
     stacks: u32,
 
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM [ARGUMENT]...")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 

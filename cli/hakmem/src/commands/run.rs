@@ -33,7 +33,7 @@ a shell when a signal ends it; 1 refused, 2 wrong usage.";
 
 /// Run a program, and all that it starts, under hakmem
 #[derive(Args)]
-#[command(after_help = EXAMPLES, override_usage = "hakmem run [OPTIONS] -- PROGRAM [ARGUMENT]...")]
+#[command(after_help = EXAMPLES, override_usage = "hakmem run [OPTIONS] [--] PROGRAM [ARGUMENT]...")]
 pub struct Arguments {
     /// Another allocator from 'hakmem peers list', or NAME=LIBRARY
     #[arg(short, long, value_name = "NAME", default_value = OURS)]
@@ -42,7 +42,7 @@ pub struct Arguments {
     #[arg(long)]
     stats: bool,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
 }
 

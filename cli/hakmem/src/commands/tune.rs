@@ -27,7 +27,7 @@ unless it is out. What the program prints is thrown away.";
 
 /// Find the options that suit a program best, in a tournament over repeated runs
 #[derive(Args)]
-#[command(after_help = EXAMPLES, override_usage = "hakmem tune [OPTIONS] -- PROGRAM [ARGUMENT]...\n       hakmem tune --explain FILE")]
+#[command(after_help = EXAMPLES, override_usage = "hakmem tune [OPTIONS] [--] PROGRAM [ARGUMENT]...\n       hakmem tune --explain FILE")]
 pub struct Arguments {
     /// Laps at most: in each, every strategy that is still in the race plays one run
     #[arg(short, long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..))]
@@ -40,7 +40,7 @@ pub struct Arguments {
     explain: Option<PathBuf>,
     /// The program and its arguments
     #[arg(
-        last = true,
+        trailing_var_arg = true,
         required_unless_present = "explain",
         value_name = "PROGRAM"
     )]

@@ -26,4 +26,21 @@ install(FILES "${PROJECT_BINARY_DIR}/objects/hakmem.pc" DESTINATION "${CMAKE_INS
 # pages and the header name, as docs/options.md, is there.
 install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE
     DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(DIRECTORY docs contrib DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs contrib DESTINATION "${CMAKE_INSTALL_DOCDIR}" PATTERN man3 EXCLUDE)
+
+# The pages of the C API, and for each other function that a page is about a line that leads there.
+file(GLOB api_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man3/*.3")
+set(page_links "${PROJECT_BINARY_DIR}/objects/man3")
+file(REMOVE_RECURSE "${page_links}")
+foreach(page IN LISTS api_pages)
+    get_filename_component(page_name "${page}" NAME)
+    file(STRINGS "${page}" named REGEX "^hak[a-z_, ]* \\\\- " LIMIT_COUNT 1)
+    string(REGEX MATCHALL "hak_[a-z_]+" functions "${named}")
+    foreach(function IN LISTS functions)
+        if(NOT "${function}.3" STREQUAL page_name)
+            file(WRITE "${page_links}/${function}.3" ".so man3/${page_name}\n")
+        endif()
+    endforeach()
+endforeach()
+install(FILES ${api_pages} DESTINATION "${CMAKE_INSTALL_MANDIR}/man3")
+install(DIRECTORY "${page_links}/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man3")

@@ -6,6 +6,7 @@ docs/reliability.md   written by hand; the tests that it names have to be there
 docs/system-calls.md  the same, and its calls are those of src/os/
 docs/concurrency.md   its table of models, from tests/models/ and the comments in src/ that name their steps,
                       and that of ordered atomics, from the `// pairs with:` comments
+docs/man3/            the man pages of the C API, from the comments of include/hakmem/hakmem.h (api_pages.py)
 
     tools/gen_docs.py            write what is out of date
     tools/gen_docs.py --check    write nothing; fail when something is out of date
@@ -22,6 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import api_pages
 import check_atomics
 import run_model
 
@@ -291,7 +293,10 @@ def pages(root: Path) -> dict[Path, str]:
     for page in (root / "docs" / "reliability.md", calls):
         check_test_names(page, root / "tests")
     check_calls(calls, src / "os")
+    header = (root / "include" / "hakmem" / "hakmem.h").read_text()
+    manual = api_pages.pages(header, (root / "README.md").read_text())
     return {
+        **{root / "docs" / "man3" / name: text for name, text in manual.items()},
         root / "docs" / "options.md": options_page(src),
         concurrency: with_tables(concurrency, [models_table(root), pairs_table(src)]),
     }
@@ -318,9 +323,12 @@ def main() -> int:
         else:
             path.write_text(wanted[path])
             print(f"{where}: written")
-    if not stale:
+    old = [path for path in (arguments.root / "docs" / "man3").glob("*.3") if path not in wanted]
+    for path in old:
+        print(f"{path.relative_to(arguments.root)}: nothing makes it any more; remove it")
+    if not stale and not old:
         print("docs: ok")
-    return 1 if stale and arguments.check else 0
+    return 1 if old or (stale and arguments.check) else 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
 //
 // All functions may be called from any thread at any time, except in a signal
 // handler that has interrupted one of them. None throws. Sizes are bytes.
+//
+// The documents that are named here are installed in share/doc/hakmem.
 #ifndef HAKMEM_HAKMEM_H
 #define HAKMEM_HAKMEM_H
 
@@ -105,7 +107,7 @@ HAKMEM_API bool hak_visit_blocks(struct hak_heap *heap,
                                  bool (*visit)(void *start, size_t bytes, void *argument),
                                  void *argument);
 
-// ---- giving back, looking in, options ----
+// ---- giving back, looking in ----
 
 // Give back to the system, now, whatever can be given back, of all threads. Returns bytes.
 HAKMEM_API size_t hak_trim(void);
@@ -152,7 +154,8 @@ HAKMEM_API void hak_profile_stop(void);
 // read, or the rules are too many. Reads the files of the program and its libraries: not for a busy loop.
 HAKMEM_API bool hak_site_rule(const char *where, const char *ways);
 
-// ---- options: docs/options.md has them all ----
+// ---- options ----
+// docs/options.md has them all.
 
 // The value of an option, false when there is none of that name.
 HAKMEM_API bool hak_option_get(const char *name, uint64_t *value);
@@ -165,9 +168,9 @@ struct hak_option_info {
     const char *kind; // "switch", "number", "choice", "file"
     const char *unit; // of a number; the words of a choice, separated by |
     const char *help; // a sentence or two
-    const char *
-        source; // of its value: "default", "mode", "machine", "learner", "config file", "HAKMEM_OPTIONS",
-                // "environment", "program"
+    // Of its value: "default", "mode", "machine", "learner", "config file", "HAKMEM_OPTIONS", "environment",
+    // "program".
+    const char *source;
     const char *file; // named for a "file"; "" otherwise
     uint64_t value;
     uint64_t initial; // the default

@@ -19,6 +19,17 @@ expect_soname() {
         { echo "the soname is not libhakmem.so.1" >&2; exit 1; }
 }
 
+# The C API's pages: one for each function, if only a line that leads to its group's.
+expect_api_pages() {
+    local name page=$prefix/share/man/man3
+    for name in hakmem $(grep -oE '\bhak_[a-z_]+\(' "$prefix/include/hakmem/hakmem.h" | tr -d '('); do
+        [ -s "$page/$name.3" ] || { echo "man 3 $name is not installed" >&2; exit 1; }
+        read -r request target <"$page/$name.3"
+        [ "$request" != .so ] || grep -q "\b$name\b" "$prefix/share/man/$target" ||
+            { echo "man 3 $name leads to $target, which does not name it" >&2; exit 1; }
+    done
+}
+
 # The command line's pages and completions; without cargo there is none.
 expect_pages() {
     [ -x "$prefix/bin/hakmem" ] || return 0
@@ -69,6 +80,7 @@ by_pkg_config() {
 }
 
 expect_soname
+expect_api_pages
 expect_pages
 expect_documents
 by_cmake

@@ -64,10 +64,11 @@ static void take_file(const char *path, enum hak_option_source source)
     const struct hak_setting setting = {source, place};
     const size_t length = hak_os_read_file(path, text, sizeof text);
     if (length == 0 || length == sizeof text - 1) {
-        complain(length == 0
-                     ? "this file of options cannot be read, is empty, or is a pipe that nobody writes: "
-                     : "this file of options is longer than 8,190 characters and was not read: ",
-                 path);
+        complain(
+            length == 0
+                ? "this file of options cannot be read, is empty, or is a pipe that nobody writes: "
+                : "this file of options is longer than 8,190 characters and was not read: ",
+            path);
         return;
     }
     size_t number = 1;

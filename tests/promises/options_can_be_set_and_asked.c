@@ -131,7 +131,8 @@ static void check_pipes(void)
     const char *const lines[] = {complaints[0], complaints[1], complaints[2], NULL};
     snprintf(complaints[0],
              sizeof complaints[0],
-             "hakmem: this file of options cannot be read, is empty, or is a pipe that nobody writes: %s\n",
+             "hakmem: this file of options cannot be read, is empty, or is a pipe that nobody "
+             "writes: %s\n",
              pipe);
     snprintf(complaints[1],
              sizeof complaints[1],

@@ -36,7 +36,9 @@ structs! {
     GuardSlot, "hak_guard_slot": state block bytes;
     Super, "hak_super": base mapped_bytes free_units dirty_units purging_units all_link is_lone is_huge
         mapped_at made_at first slabs;
-    Arena, "hak_arena": all super_bytes lone_bytes dirty_bytes free_bytes retaken_bytes peak_bytes clock;
+    Arena, "hak_arena": all super_bytes lone_bytes dirty_bytes free_bytes retaken_bytes peak_bytes clock shards;
+    Shard, "hak_shard": untold;
+    Untold, "hak_untold": dirty_bytes free_bytes retaken_bytes;
     Pool, "hak_pool": mapped_bytes chunks chunk_count;
     Chunk, "hak_pool_chunk": start bytes;
     Magazine, "hak_magazine": base slots bottom fence fenced;
@@ -75,6 +77,8 @@ pub struct Fields {
     pub guard_slot: GuardSlot,
     pub superslab: Super,
     pub arena: Arena,
+    pub shard: Shard,
+    pub untold: Untold,
     pub pool: Pool,
     pub chunk: Chunk,
     pub magazine: Magazine,
@@ -110,6 +114,8 @@ impl Fields {
             guard_slot: GuardSlot::find(control)?,
             superslab: Super::find(control)?,
             arena: Arena::find(control)?,
+            shard: Shard::find(control)?,
+            untold: Untold::find(control)?,
             pool: Pool::find(control)?,
             chunk: Chunk::find(control)?,
             magazine: Magazine::find(control)?,

@@ -197,6 +197,58 @@ fn a_program_that_goes_on_is_read_all_the_same() {
     }
 }
 
+/// One word is another.
+struct Patched {
+    process: LiveProcess,
+    address: u64,
+    value: u64,
+}
+
+impl Memory for Patched {
+    fn read(&self, address: u64, target: &mut [u8]) -> bool {
+        let is_read = self.process.read(address, target);
+        let at = self.address.wrapping_sub(address) as usize;
+        if let Some(word) = target.get_mut(at..at.saturating_add(8)) {
+            word.copy_from_slice(&self.value.to_le_bytes());
+        }
+        is_read
+    }
+
+    fn data_areas(&self) -> Vec<Range<u64>> {
+        self.process.data_areas()
+    }
+
+    fn explain(&self, address: u64) -> Error {
+        self.process.explain(address)
+    }
+}
+
+#[test]
+fn what_shards_have_not_added_to_the_sums_is_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Running::start(folder.path(), &[]);
+    let process = program.open();
+    let control = Control::find(&process).unwrap();
+    let free_bytes = Heap::read_by(&process, &control).unwrap().arena.free_bytes;
+    let shards = control.field("hak_arena", "shards").unwrap();
+    let address = control.root("hak_arena").unwrap().address
+        + (shards.offset + 3 * shards.bytes) as u64
+        + control.field("hak_shard", "untold").unwrap().offset as u64
+        + control.field("hak_untold", "free_bytes").unwrap().offset as u64;
+    for change in [4096_i64, -4096] {
+        let memory = Patched {
+            process: program.open(),
+            address,
+            value: change as u64,
+        };
+        let heap = Heap::read_by(&memory, &control).unwrap();
+        assert_eq!(
+            heap.arena.free_bytes,
+            free_bytes.wrapping_add(change as u64)
+        );
+    }
+}
+
 #[test]
 fn every_place_of_a_block_is_found() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@
 mod caches;
 mod supers;
 
-use crate::control::Control;
+use crate::control::{Control, Field};
 use crate::error::{Error, Result};
 use crate::failures::Failures;
 use crate::fields::Fields;
@@ -18,6 +18,7 @@ use std::collections::HashMap;
 const CLASSES_MAX: usize = 255;
 const METADATA_BYTES_MAX: usize = 1 << 20;
 const DOUBTS_MAX: usize = 20;
+const SHARDS_MAX: usize = 256;
 
 impl Heap {
     pub fn read(memory: &dyn Memory) -> Result<Heap> {
@@ -126,12 +127,20 @@ impl Walk<'_> {
         let arena = &self.fields.arena;
         let record = self.root("hak_arena", arena.size)?;
         let pool = self.root("hak_pool", self.fields.pool.size)?;
+        let untold = &self.fields.untold;
+        // A sum, and what shards have not added to it yet.
+        let with_untold = |sum: Field, part: Field| {
+            (0..arena.shards.count.min(SHARDS_MAX)).fold(sum.number(&record), |total, index| {
+                let shard = arena.shards.part(&record, index);
+                total.wrapping_add(part.number(self.fields.shard.untold.part(shard, 0)))
+            })
+        };
         Ok(Arena {
             super_bytes: arena.super_bytes.number(&record),
             lone_bytes: arena.lone_bytes.number(&record),
-            dirty_bytes: arena.dirty_bytes.number(&record),
-            free_bytes: arena.free_bytes.number(&record),
-            retaken_bytes: arena.retaken_bytes.number(&record),
+            dirty_bytes: with_untold(arena.dirty_bytes, untold.dirty_bytes),
+            free_bytes: with_untold(arena.free_bytes, untold.free_bytes),
+            retaken_bytes: with_untold(arena.retaken_bytes, untold.retaken_bytes),
             peak_bytes: arena.peak_bytes.number(&record),
             pool_bytes: self.fields.pool.mapped_bytes.number(&pool),
             clock: arena.clock.number(&record),

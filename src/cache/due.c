@@ -27,7 +27,7 @@ static _Atomic(unsigned) due_hurry; // enum hak_hurry
 // What goes back together: no less than an eighth of the budget, so that pages that lie side by side go with one call.
 enum { PART_OF_BUDGET = 8 };
 
-static struct hak_patience patience; // hak_watch.lock
+static struct hak_patience patience; // whoever ticks
 
 // What a program has earned that has one thread and swings.
 static struct {

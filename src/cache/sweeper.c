@@ -110,21 +110,27 @@ struct tick {
     size_t gone_bytes;
 };
 
-// One tick, by one thread at a time. False when another is at it.
-static bool take_tick(struct tick *tick,
-                      uint64_t ticks,
-                      bool tries_again,
-                      struct hak_sweep_share share,
-                      size_t purge_bytes)
+// One thread at a time ticks. False when another is at it.
+static bool tick_enter(void)
 {
     bool nobody = false;
-    if (!hak_cas_acquire(&is_ticking, &nobody, true)) { // pairs with: take_tick
-        return false;
-    }
-    tick->found = hak_sweep_tick(ticks, tries_again, share);
-    tick->gone_bytes = hak_due_purge(purge_bytes);
-    hak_store_release(&is_ticking, false); // pairs with: take_tick
-    return true;
+    return hak_cas_acquire(&is_ticking, &nobody, true); // pairs with: tick_leave
+}
+
+static void tick_leave(void)
+{
+    hak_store_release(&is_ticking, false); // pairs with: tick_enter
+}
+
+static struct tick take_tick(uint64_t ticks,
+                             bool tries_again,
+                             struct hak_sweep_share share,
+                             size_t purge_bytes)
+{
+    struct tick tick;
+    tick.found = hak_sweep_tick(ticks, tries_again, share);
+    tick.gone_bytes = hak_due_purge(purge_bytes);
+    return tick;
 }
 
 // Give back until nothing has waited for a while, or the thread is to end.
@@ -137,8 +143,11 @@ static void sweep_until_quiet(void)
     while (quiet < quiet_ticks() && !is_to_end()) {
         struct tick tick = {.gone_bytes = 0};
         hak_arena_tell(true);
-        const bool is_mine = take_tick(&tick, 1, is_first, all_at_once, TICK_PURGE_BYTES);
-        is_first &= !is_mine;
+        if (tick_enter()) {
+            tick = take_tick(1, is_first, all_at_once, TICK_PURGE_BYTES);
+            tick_leave();
+            is_first = false;
+        }
         call_hooks();
         const bool goes_on =
             tick.gone_bytes > 0 || tick.found.kept_bytes > 0 || many_may_sleep() || stays() ||
@@ -308,7 +317,7 @@ void hak_sweeper_thread_left(void)
     hak_sweep_wanted(0);
 }
 
-// When pages that the kernel has not taken are to be tried again. is_ticking
+// When pages that the kernel has not taken are to be tried again. Whoever ticks.
 static struct {
     uint64_t at_tick;
     uint64_t pause_ticks;
@@ -332,10 +341,14 @@ static void tick_by_caller(void)
         !hak_cas_relaxed(&caller_due_ns, &due, now + TICK_NS) || due == 0) {
         return;
     }
+    if (!tick_enter()) {
+        return;
+    }
     const uint64_t passed = now / TICK_NS - due / TICK_NS + 1;
-    struct tick tick = {.gone_bytes = 0};
-    if (take_tick(&tick, passed, is_time_again(now / TICK_NS), some, CALLER_PURGE_BYTES) &&
-        (tick.found.has_more || tick.gone_bytes >= CALLER_PURGE_BYTES)) {
+    const struct tick tick =
+        take_tick(passed, is_time_again(now / TICK_NS), some, CALLER_PURGE_BYTES);
+    tick_leave();
+    if (tick.found.has_more || tick.gone_bytes >= CALLER_PURGE_BYTES) {
         hak_store_relaxed(&caller_due_ns, now + SOON_NS);
     }
 }

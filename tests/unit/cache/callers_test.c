@@ -3,6 +3,8 @@
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
 
+#include <pthread.h>
+
 #include "base/options.h"
 #include "cache/large.h"
 #include "census.h"
@@ -160,6 +162,43 @@ static void many_caches_share_the_ticks(void)
     UNIT_CHECK(passes >= 2);
 }
 
+// Callers tick in turn, and nothing but that orders them here: ThreadSanitizer sees what one writes outside of its turn.
+static _Atomic(unsigned) turn;
+
+struct caller {
+    unsigned turn;
+    struct hak_cache *cache;
+    pthread_t thread;
+};
+
+static void *tick_in_turn(void *argument)
+{
+    const struct caller *caller = argument;
+    become(caller->cache);
+    while (hak_load_relaxed(&turn) != caller->turn) {
+        continue;
+    }
+    hak_add_relaxed(&hak_fake.now_ns, 200000 * MS);
+    hak_sweep_wanted(0);
+    hak_add_relaxed(&turn, 1);
+    return NULL;
+}
+
+static void callers_take_turns(void)
+{
+    struct hak_cache *own = hak_cache_self;
+    struct caller callers[2] = {{.turn = 0, .cache = new_thread()},
+                                {.turn = 1, .cache = new_thread()}};
+    become(own);
+    for (unsigned i = 0; i < 2; i++) {
+        UNIT_EQUAL(pthread_create(&callers[i].thread, NULL, tick_in_turn, &callers[i]), 0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        UNIT_EQUAL(pthread_join(callers[i].thread, NULL), 0);
+    }
+    UNIT_EQUAL(turn, 2);
+}
+
 int main(void)
 {
     new_thread();
@@ -170,6 +209,7 @@ int main(void)
     what_it_takes_again_and_again_stays();
     a_refused_purge_is_tried_less_and_less();
     many_caches_share_the_ticks();
+    callers_take_turns();
     hak_options.purger = 1;
     what_may_wait_waits_inside_slabs_too();
     return 0;

@@ -1,6 +1,7 @@
 //! A core dump: what the kernel, or gdb's gcore, has written down of a process.
 
 use crate::error::{Error, Result};
+use crate::input;
 use crate::memory::{MappedFile, Memory};
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -67,7 +68,7 @@ impl CoreFile {
             path: path.to_path_buf(),
             why,
         };
-        let file = File::open(path).map_err(|error| no_core(error.to_string()))?;
+        let file = input::open(path).map_err(|error| no_core(error.to_string()))?;
         let bytes = file
             .metadata()
             .map_err(|error| no_core(error.to_string()))?

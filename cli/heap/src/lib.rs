@@ -14,6 +14,7 @@ pub mod failures;
 mod fields;
 pub mod figures;
 pub mod heap;
+pub mod input;
 pub mod judge;
 pub mod ledger;
 pub mod live;

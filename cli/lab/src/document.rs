@@ -5,10 +5,9 @@
 
 use crate::error::Result;
 use crate::machine::Machine;
-use crate::{usage, whole_file};
+use crate::{input, usage, whole_file};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::path::Path;
 
 pub const FORMAT: u32 = 2;
@@ -151,8 +150,13 @@ pub struct Refused {
 
 impl Document {
     pub fn load(path: &Path) -> Result<Document> {
-        let text = fs::read(path).map_err(|error| usage!("{}: {error}", path.display()))?;
-        let found: serde_json::Value = serde_json::from_slice(&text).map_err(|error| {
+        let text = input::read(path).map_err(|error| usage!("{}: {error}", path.display()))?;
+        Document::parse(path, &text)
+    }
+
+    /// What was read from `path`.
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Document> {
+        let found: serde_json::Value = serde_json::from_slice(text).map_err(|error| {
             usage!(
                 "{} is no result file: {error}; bench and compare --export write one",
                 path.display()

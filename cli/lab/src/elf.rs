@@ -50,7 +50,7 @@ const OTHER_EXPORTS: [&str; 3] = ["hak_version", "_dl_debug_state", "_r_debug"];
 
 impl ElfFile {
     pub fn read(path: &Path) -> Result<ElfFile, Unreadable> {
-        let file = File::open(path).map_err(|error| Unreadable(error.to_string()))?;
+        let file = crate::input::open(path).map_err(|error| Unreadable(error.to_string()))?;
         let cache = ReadCache::new(file);
         read_file(&cache).map_err(|error| match error {
             ReadError::Kind(text) => Unreadable(text.to_string()),

@@ -180,7 +180,7 @@ fn follow_interpreters(script: &Path) -> Result<PathBuf> {
 /// What follows `#!`, or None for a file that does not begin so.
 fn first_line(path: &Path) -> Result<Option<String>> {
     let mut start = Vec::new();
-    fs::File::open(path)
+    crate::input::open(path)
         .and_then(|file| file.take(256).read_to_end(&mut start))
         .map_err(|error| usage!("{}: {error}", path.display()))?;
     let Some(rest) = start.strip_prefix(b"#!") else {

@@ -32,3 +32,5 @@ pub mod trust;
 pub mod watch;
 pub mod whole_file;
 pub mod workload;
+
+pub use hakmem_heap::input;

@@ -4,7 +4,7 @@ use crate::codec::{self, ChunkHead, Decoder, get};
 use crate::event::Event;
 use crate::format::{self, Beginning, Ending, FILE_HEAD_BYTES, Modules, Process, Tag};
 use hakmem_lab::error::Result;
-use hakmem_lab::{failed, usage};
+use hakmem_lab::{failed, input, usage};
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -49,7 +49,7 @@ enum Found {
 
 impl Reader {
     pub fn open(path: &Path) -> Result<Reader> {
-        let file = File::open(path)
+        let file = input::open(path)
             .map_err(|error| usage!("cannot open the trace {}: {error}", path.display()))?;
         let bytes = file
             .metadata()

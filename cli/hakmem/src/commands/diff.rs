@@ -7,7 +7,7 @@ use crate::profile::{Site, Snapshot};
 use clap::Args;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table};
-use hakmem_lab::usage;
+use hakmem_lab::{input, usage};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|error| usage!("cannot read {}: {error}", path.display()))
+    input::read_to_string(path).map_err(|error| usage!("cannot read {}: {error}", path.display()))
 }
 
 fn json(text: &str, path: &Path) -> Result<Value> {

@@ -10,7 +10,7 @@ use hakmem_heap::heap::Heap;
 use hakmem_heap::ledger::Account;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
-use hakmem_lab::{failed, usage};
+use hakmem_lab::{failed, input, usage};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -70,7 +70,7 @@ impl Moment {
     }
 
     pub fn load(path: &Path) -> Result<Moment> {
-        let text = std::fs::read_to_string(path)
+        let text = input::read_to_string(path)
             .map_err(|error| usage!("cannot read {}: {error}", path.display()))?;
         let moment: Option<Moment> = serde_json::from_str(&text).ok();
         moment

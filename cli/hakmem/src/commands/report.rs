@@ -6,13 +6,13 @@ use clap::Args;
 use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
 use hakmem_lab::places::Places;
-use hakmem_lab::usage;
+use hakmem_lab::{input, usage};
 use hakmem_trace::analysis::{analyse, choose_process};
 use hakmem_trace::format;
 use hakmem_trace::reader::Reader;
 use hakmem_trace::replay::{KIND, ReplayDocument};
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,11 +37,15 @@ pub struct Arguments {
 
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let Arguments { sources, output } = arguments;
-    if let ([source], None) = (&sources[..], &output.html) {
-        if !source.is_dir() && !is_for_page(source) {
-            output.print(&Document::load(source)?)?;
-            return Ok(ExitCode::SUCCESS);
-        }
+    let mut contents = Vec::new();
+    for source in &sources {
+        contents.push(Content::read(source)?);
+    }
+    if let ([source], [Content::Other(text)], None) = (&sources[..], &contents[..], &output.html)
+        && !is_replay(text)
+    {
+        output.print(&Document::parse(source, text)?)?;
+        return Ok(ExitCode::SUCCESS);
     }
     if output.has_form() {
         return Err(usage!(
@@ -50,14 +54,16 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         ));
     }
     let mut page = Page::open(&Places::find()?)?;
-    for source in &sources {
-        if source.is_dir() {
+    for (source, content) in sources.iter().zip(&contents) {
+        if let Content::Folder = content {
             for file in files_below(source)? {
-                if let Err(error) = add(&mut page, &file) {
+                let added =
+                    Content::read(&file).and_then(|content| add(&mut page, &file, &content));
+                if let Err(error) = added {
                     eprintln!("hakmem: left out: {error}");
                 }
             }
-        } else if !add(&mut page, source)? {
+        } else if !add(&mut page, source, content)? {
             return Err(usage!(
                 "{} is neither a result nor a trace",
                 source.display()
@@ -73,19 +79,39 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Traces and replays, which have no tables here.
-fn is_for_page(path: &Path) -> bool {
-    is_trace(path)
-        || fs::read_to_string(path)
-            .ok()
-            .and_then(|text| serde_json::from_str::<Value>(&text).ok())
-            .is_some_and(|value| value["kind"] == KIND)
+/// What a name stands for. It may be a pipe, and is read once.
+enum Content {
+    Folder,
+    /// To be opened as one: it may be large.
+    Trace,
+    Other(Vec<u8>),
 }
 
-fn is_trace(path: &Path) -> bool {
-    let mut start = [0; format::MAGIC.len()];
-    File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok())
-        && start == format::MAGIC
+impl Content {
+    fn read(path: &Path) -> Result<Content> {
+        if path.is_dir() {
+            return Ok(Content::Folder);
+        }
+        let cannot = |error| usage!("cannot read {}: {error}", path.display());
+        let mut stream = input::open_stream(path).map_err(cannot)?;
+        let mut start = Vec::new();
+        let length = format::MAGIC.len() as u64;
+        stream
+            .by_ref()
+            .take(length)
+            .read_to_end(&mut start)
+            .map_err(cannot)?;
+        if start == format::MAGIC {
+            return Ok(Content::Trace);
+        }
+        start.extend(input::read_rest(stream).map_err(cannot)?);
+        Ok(Content::Other(start))
+    }
+}
+
+/// Replays have no tables here.
+fn is_replay(text: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(text).is_ok_and(|value| value["kind"] == KIND)
 }
 
 /// Results and traces in a folder and those in it, oldest name first.
@@ -108,9 +134,9 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Put what a file has to show onto the page. False: it is something else.
-fn add(page: &mut Page, path: &Path) -> Result<bool> {
+fn add(page: &mut Page, path: &Path, content: &Content) -> Result<bool> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if is_trace(path) {
+    let Content::Other(text) = content else {
         let reader = Reader::open(path)?;
         if let Some(warning) = &reader.warning {
             eprintln!("hakmem: warning: {warning}");
@@ -118,16 +144,14 @@ fn add(page: &mut Page, path: &Path) -> Result<bool> {
         let analysis = analyse(&reader, choose_process(&reader, None)?)?;
         page.add_trace(&name, &reader.beginning.command, &analysis);
         return Ok(true);
-    }
-    let text = fs::read_to_string(path)
-        .map_err(|error| usage!("cannot read {}: {error}", path.display()))?;
-    let Ok(value) = serde_json::from_str::<Value>(&text) else {
+    };
+    let Ok(value) = serde_json::from_slice::<Value>(text) else {
         return Ok(false);
     };
     if value["kind"] == KIND {
         page.add_replay(&name, &ReplayDocument::from_json(path, value)?);
     } else if value["samples"].is_array() {
-        page.add_comparison(&name, &Document::load(path)?);
+        page.add_comparison(&name, &Document::parse(path, text)?);
     } else {
         return Ok(false);
     }

@@ -8,7 +8,7 @@ use hakmem_lab::executable::Executable;
 use hakmem_lab::launch::{End, Request, Run, Running};
 use hakmem_lab::places::Places;
 use hakmem_lab::tournament::{self, Race, Strategy};
-use hakmem_lab::{failed, machine, usage};
+use hakmem_lab::{failed, input, machine, usage};
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -49,7 +49,7 @@ pub struct Arguments {
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.explain {
-        let text = fs::read_to_string(path)
+        let text = input::read_to_string(path)
             .map_err(|error| failed!("cannot read {}: {error}", path.display()))?;
         print!("{}", tournament::evidence(&text)?);
         return Ok(ExitCode::SUCCESS);

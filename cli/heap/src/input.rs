@@ -1,0 +1,149 @@
+//! Files that somebody names, to be read. To open a pipe waits for who writes it, which may be nobody; and what
+//! is no file at all may have no end.
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::fs::{File, FileType, OpenOptions};
+use std::io::{self, Cursor, ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+/// How long a pipe is waited for that nobody has open to write.
+const PATIENCE_MS: u16 = 1000;
+/// What is read of anything that is read as a whole.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// A file to be read at any place: an ordinary one.
+pub fn open(path: &Path) -> io::Result<File> {
+    let (file, kind) = open_at_once(path)?;
+    if !kind.is_file() {
+        return Err(io::Error::other(format!(
+            "it is {}, and no regular file",
+            name(kind)
+        )));
+    }
+    Ok(file)
+}
+
+/// Anything that can be read from its beginning to its end, a pipe that somebody writes included, as `<(…)` of a
+/// shell is.
+pub fn open_stream(path: &Path) -> io::Result<impl Read> {
+    let (mut file, kind) = open_at_once(path)?;
+    if kind.is_dir() {
+        return Err(io::Error::other("it is a folder"));
+    }
+    let start = if kind.is_fifo() {
+        start_of_pipe(&mut file)?
+    } else {
+        Vec::new()
+    };
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
+    Ok(Cursor::new(start).chain(file))
+}
+
+/// Such a thing as a whole.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_rest(open_stream(path)?)
+}
+
+/// What is left of one.
+pub fn read_rest(stream: impl Read) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    stream.take(BYTES_MAX + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > BYTES_MAX {
+        return Err(io::Error::other("it has more than 1 GiB"));
+    }
+    Ok(content)
+}
+
+pub fn read_to_string(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path)?)
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
+}
+
+/// Without waiting, for anything.
+fn open_at_once(path: &Path) -> io::Result<(File, FileType)> {
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(path)?;
+    let kind = file.metadata()?.file_type();
+    Ok((file, kind))
+}
+
+/// Its first bytes if there are any yet; an error when nobody writes it.
+fn start_of_pipe(file: &mut File) -> io::Result<Vec<u8>> {
+    // Ready as well when somebody wrote nothing and has closed it again.
+    let is_ready = {
+        let mut wanted = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
+        poll(&mut wanted, PollTimeout::from(PATIENCE_MS))? > 0
+    };
+    let mut start = vec![0; 4096];
+    match file.read(&mut start) {
+        Ok(0) if !is_ready => Err(io::Error::other("it is a pipe that nobody writes")),
+        Ok(count) => {
+            start.truncate(count);
+            Ok(start)
+        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(Vec::new()), // somebody will
+        Err(error) => Err(error),
+    }
+}
+
+fn name(kind: FileType) -> &'static str {
+    if kind.is_dir() {
+        "a folder"
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_char_device() || kind.is_block_device() {
+        "a device"
+    } else {
+        "something else"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::stat::Mode;
+    use std::time::{Duration, Instant};
+
+    fn pipe(folder: &tempfile::TempDir) -> std::path::PathBuf {
+        let path = folder.path().join("pipe");
+        nix::unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_writes_is_not_waited_for_and_one_that_somebody_writes_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = pipe(&folder);
+        let error = read(&path).unwrap_err();
+        assert_eq!(error.to_string(), "it is a pipe that nobody writes");
+        let at = path.clone();
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            let mut file = OpenOptions::new().write(true).open(at).unwrap();
+            for part in ["one ", "two"] {
+                io::Write::write_all(&mut file, part.as_bytes()).unwrap();
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
+        assert_eq!(read_to_string(&path).unwrap(), "one two");
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn a_pipe_is_no_file_to_be_read_at_any_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = pipe(&folder);
+        let begin = Instant::now();
+        let error = open(&path).unwrap_err();
+        assert_eq!(error.to_string(), "it is a pipe, and no regular file");
+        assert!(begin.elapsed() < Duration::from_millis(500));
+        let error = open(folder.path()).unwrap_err();
+        assert_eq!(error.to_string(), "it is a folder, and no regular file");
+    }
+}

@@ -1,5 +1,8 @@
 //! `hakmem`: run, verify and compare memory allocators on any program.
 
+#[macro_use]
+mod say;
+
 mod cli;
 mod commands;
 mod documents;
@@ -13,6 +16,7 @@ mod signals;
 mod target;
 mod top;
 
+use hakmem_lab::error::Error;
 use nix::libc;
 use std::process::ExitCode;
 
@@ -30,19 +34,21 @@ fn main() -> ExitCode {
             .copied()
             .or(payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("unknown");
-        if let Some(reason) = what.strip_prefix("failed printing to stdout: ") {
-            eprintln!("hakmem: cannot write to standard output: {reason}");
-            return;
-        }
         eprintln!("hakmem: a mistake in hakmem itself{place}: {what}; please report it");
     }));
     let done = std::panic::catch_unwind(|| commands::execute(cli::parse().command));
-    match done {
+    let code = match done {
         Ok(Ok(code)) => code,
-        Ok(Err(error)) => {
-            eprintln!("hakmem: {error}");
-            ExitCode::from(error.exit_code())
-        }
+        Ok(Err(error)) => fail(&error),
         Err(_) => ExitCode::FAILURE,
+    };
+    match say::finish() {
+        Ok(()) => code,
+        Err(error) => fail(&error),
     }
+}
+
+fn fail(error: &Error) -> ExitCode {
+    eprintln!("hakmem: {error}");
+    ExitCode::from(error.exit_code())
 }

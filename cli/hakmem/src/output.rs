@@ -5,9 +5,10 @@ use clap::Args;
 use console::Term;
 use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
+use hakmem_lab::failed;
 use hakmem_lab::places::Places;
 use hakmem_lab::render::{self, Form};
-use hakmem_lab::{failed, whole_file};
+use hakmem_lab::whole_file::Planned;
 use std::path::PathBuf;
 
 /// In a pipe nothing is left out.
@@ -65,13 +66,16 @@ impl Output {
 
     /// The page to write, looked for before anything is measured.
     pub fn page(&self, places: &Places) -> Result<Option<Page>> {
-        self.html.as_ref().map(|_| Page::open(places)).transpose()
+        self.html
+            .as_ref()
+            .map(|path| Page::open(places, path))
+            .transpose()
     }
 
     pub fn write_page(&self, page: Option<Page>, name: &str, shown: &impl Shown) -> Result<()> {
-        if let (Some(mut page), Some(path)) = (page, &self.html) {
+        if let Some(mut page) = page {
             shown.put_on(&mut page, name);
-            page.write(path)?;
+            page.write()?;
         }
         Ok(())
     }
@@ -114,7 +118,17 @@ pub fn terminal() -> Form {
     }
 }
 
-/// Write a result to the file that the user named.
-pub fn export(shown: &impl Shown, path: Option<&PathBuf>) -> Result<()> {
-    path.map_or(Ok(()), |path| whole_file::replace(path, &shown.json()?))
+/// The file that the user named for something, looked at before the work for it begins.
+pub fn planned(path: Option<&PathBuf>) -> Result<Option<Planned>> {
+    path.map(|path| Planned::at(path)).transpose()
+}
+
+/// The same for the whole result, in folders that are made for it.
+pub fn planned_export(path: Option<&PathBuf>) -> Result<Option<Planned>> {
+    path.map(|path| Planned::in_new_folders(path)).transpose()
+}
+
+/// Write a result there.
+pub fn export(shown: &impl Shown, file: Option<Planned>) -> Result<()> {
+    file.map_or(Ok(()), |file| file.write(shown.json()?))
 }

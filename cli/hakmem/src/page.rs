@@ -2,8 +2,9 @@
 
 use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
+use hakmem_lab::failed;
 use hakmem_lab::places::Places;
-use hakmem_lab::{failed, whole_file};
+use hakmem_lab::whole_file::Planned;
 use hakmem_trace::analysis::Analysis;
 use hakmem_trace::replay::{KIND, ReplayDocument};
 use serde_json::{Value, json};
@@ -13,16 +14,20 @@ use std::path::Path;
 const PLACE: &str = "/*DATA*/";
 
 pub struct Page {
+    file: Planned,
     template: String,
     parts: Vec<Value>,
 }
 
 impl Page {
-    pub fn open(places: &Places) -> Result<Page> {
+    /// To be written to a file that can be written to.
+    pub fn open(places: &Places, file: &Path) -> Result<Page> {
+        let file = Planned::in_new_folders(file)?;
         let path = places.report_page()?;
         let template = fs::read_to_string(&path)
             .map_err(|error| failed!("cannot read {}: {error}", path.display()))?;
         Ok(Page {
+            file,
             template,
             parts: Vec::new(),
         })
@@ -48,12 +53,13 @@ impl Page {
         );
     }
 
-    pub fn write(&self, path: &Path) -> Result<()> {
+    pub fn write(self) -> Result<()> {
         // In a script element only `</` could end the data.
         let data = json!({ "parts": self.parts })
             .to_string()
             .replace("</", "<\\/");
-        whole_file::replace(path, &self.template.replacen(PLACE, &data, 1))?;
+        let path = self.file.path().to_path_buf();
+        self.file.write(self.template.replacen(PLACE, &data, 1))?;
         eprintln!("hakmem: the page is {}", path.display());
         Ok(())
     }

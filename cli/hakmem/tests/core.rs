@@ -257,7 +257,10 @@ fn the_picture_shows_each_unit() {
         .says("▓▓");
     workshop
         .hakmem(&["map", &pid, "--svg", "no/such/folder"])
-        .is_one_line(1, "no/such/folder: No such file or directory (os error 2)");
+        .is_one_line(
+            2,
+            "cannot write no/such/folder: No such file or directory (os error 2)",
+        );
 }
 
 #[test]

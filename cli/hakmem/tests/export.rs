@@ -96,8 +96,8 @@ fn a_file_that_cannot_be_written_is_named() {
         "/no/such/folder/a.prom",
     ];
     workshop.hakmem(&arguments).is_one_line(
-        1,
-        "/no/such/folder/a.prom: No such file or directory (os error 2)",
+        2,
+        "cannot write /no/such/folder/a.prom: No such file or directory (os error 2)",
     );
 }
 

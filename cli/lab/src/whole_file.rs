@@ -1,21 +1,75 @@
-//! Results are written whole, or what was there is kept.
+//! Results are written whole, or what was there is kept. Where they go is looked at before the work begins, and
+//! what cannot be written after it is kept elsewhere.
 
 use crate::error::{Error, Result};
 use crate::{failed, usage};
-use std::fs::{self, File};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use std::env;
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::NamedTempFile;
+
+/// How long a pipe is waited for that nobody has open to read.
+const PATIENCE: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_millis(20);
+
+/// A file that a result will be written to, and that can be written to now.
+#[derive(Debug)]
+pub struct Planned {
+    path: PathBuf,
+    to: To,
+}
+
+#[derive(Debug)]
+enum To {
+    /// Replaced in one step.
+    File,
+    /// Written where it is: its folder takes no new file.
+    InPlace,
+    /// Not a file: a pipe or a device, open from now on.
+    Open(File),
+}
+
+impl Planned {
+    /// Whoever measures calls this before, so that no work is done for nothing.
+    pub fn at(path: &Path) -> Result<Planned> {
+        let to = look(path).map_err(|error| refused(path, &error))?;
+        Ok(Planned {
+            path: path.to_path_buf(),
+            to,
+        })
+    }
+
+    /// The same; folders that it needs are made.
+    pub fn in_new_folders(path: &Path) -> Result<Planned> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|error| refused(path, &error))?;
+        }
+        Planned::at(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What finds no room there is kept in another folder, and the error says where.
+    pub fn write(self, content: impl AsRef<[u8]>) -> Result<()> {
+        let content = content.as_ref();
+        let written = match self.to {
+            To::File => replace_file(&self.path, |mut file| file.write_all(content)),
+            To::InPlace => fs::write(&self.path, content),
+            To::Open(mut file) => file.write_all(content),
+        };
+        written.map_err(|error| kept_elsewhere(&self.path, &error, content))
+    }
+}
 
 /// Replace a file in one step; folders that it needs are made.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
-    if path.metadata().is_ok_and(|status| !status.is_file()) {
-        // A pipe or a device is written to, not replaced.
-        return fs::write(path, text).map_err(|error| unwritten(path, &error));
-    }
-    replace_by(path, |mut file| {
-        file.write_all(text.as_bytes())
-            .map_err(|error| unwritten(path, &error))
-    })
+    Planned::in_new_folders(path)?.write(text)
 }
 
 /// The same, with something that writes into the file it is given.
@@ -23,32 +77,32 @@ pub fn replace_by<T>(path: &Path, write: impl FnOnce(File) -> Result<T>) -> Resu
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| unwritten(path, &error))?;
     }
-    let mut temporary = path.as_os_str().to_os_string();
-    temporary.push(".new");
-    let temporary = PathBuf::from(temporary);
-    let written = File::create(&temporary)
-        .map_err(|error| unwritten(path, &error))
-        .and_then(write)
-        .and_then(|answer| {
-            fs::rename(&temporary, path)
-                .map_err(|error| unwritten(path, &error))
-                .map(|()| answer)
-        });
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    let beside = beside(path).map_err(|error| unwritten(path, &error))?;
+    let file = beside.reopen().map_err(|error| unwritten(path, &error))?;
+    let answer = write(file)?;
+    let kept = beside.persist(path);
+    kept.map_err(|error| unwritten(path, &error.error))?;
+    Ok(answer)
 }
 
-/// For what is too large to be lost by a mistyped name.
+/// For what is too large to be lost by a mistyped name, and is written as it comes.
 pub fn refuse_existing(path: &Path) -> Result<()> {
-    if path.exists() {
-        return Err(usage!(
+    match path.metadata() {
+        Ok(status) if status.is_file() => Err(usage!(
             "{} exists: remove it, or name another file",
             path.display()
-        ));
+        )),
+        Ok(status) => Err(usage!(
+            "{} is {}, and no file can be made there: name another one",
+            path.display(),
+            if status.is_dir() {
+                "a folder"
+            } else {
+                "a device or a pipe"
+            }
+        )),
+        Err(_) => Ok(()),
     }
-    Ok(())
 }
 
 /// Why there is no file at `path`, or no new one.
@@ -61,5 +115,166 @@ pub fn unwritten(path: &Path, error: &io::Error) -> Error {
             )
         }
         _ => failed!("{}: {error}", path.display()),
+    }
+}
+
+/// Write down elsewhere what found no room; where that is.
+pub fn keep(content: &[u8]) -> Option<PathBuf> {
+    [env::temp_dir(), PathBuf::from(".")]
+        .iter()
+        .find_map(|folder| {
+            let mut file = tempfile::Builder::new()
+                .prefix("hakmem-kept-")
+                .tempfile_in(folder)
+                .ok()?;
+            file.write_all(content).ok()?;
+            Some(file.keep().ok()?.1)
+        })
+}
+
+fn kept_elsewhere(path: &Path, error: &io::Error, content: &[u8]) -> Error {
+    match keep(content) {
+        Some(kept) => failed!(
+            "cannot write {}: {error}; it is kept in {}",
+            path.display(),
+            kept.display()
+        ),
+        None => failed!(
+            "cannot write {}: {error}; and {} has no room for it either",
+            path.display(),
+            env::temp_dir().display()
+        ),
+    }
+}
+
+fn refused(path: &Path, error: &io::Error) -> Error {
+    usage!("cannot write {}: {error}", path.display())
+}
+
+/// Can it be written to, and how?
+fn look(path: &Path) -> io::Result<To> {
+    let Ok(status) = path.metadata() else {
+        return beside(path).map(|_| To::File);
+    };
+    if status.is_dir() {
+        return Err(io::Error::other("it is a folder"));
+    }
+    if !status.is_file() {
+        let mut file = open_at_once(path)?;
+        // A device that is always full says so without a byte as well.
+        match file.write(&[]) {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
+            _ => {}
+        }
+        fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
+        return Ok(To::Open(file));
+    }
+    OpenOptions::new().write(true).open(path)?;
+    Ok(match beside(path) {
+        Ok(_) => To::File,
+        Err(_) => To::InPlace,
+    })
+}
+
+/// A pipe is open when somebody reads it.
+fn open_at_once(path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let mut waited = Duration::ZERO;
+    loop {
+        let opened = OpenOptions::new()
+            .write(true)
+            .custom_flags(flags.bits())
+            .open(path);
+        match opened {
+            Err(error) if error.raw_os_error() == Some(nix::libc::ENXIO) => {
+                if waited >= PATIENCE {
+                    return Err(io::Error::other("it is a pipe that nobody reads"));
+                }
+            }
+            other => return other,
+        }
+        std::thread::sleep(STEP);
+        waited += STEP;
+    }
+}
+
+/// A file in the same folder that goes again by itself, with the permissions that a new one has.
+fn beside(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    tempfile::Builder::new()
+        .prefix(".hakmem-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(plain)
+}
+
+/// The error without the path of that file, which nobody knows.
+fn plain(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    let why = text.split(" at path ").next().unwrap_or_default();
+    io::Error::new(error.kind(), why)
+}
+
+fn replace_file(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    // A link stays one.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let beside = beside(&target)?;
+    write(beside.as_file())?;
+    if let Ok(status) = target.metadata() {
+        beside.as_file().set_permissions(status.permissions())?;
+    }
+    beside.persist(&target).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_said_before_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |path: &Path| Planned::at(path).unwrap_err().to_string();
+        let missing = folder.path().join("no/file");
+        assert_eq!(
+            said(&missing),
+            format!(
+                "cannot write {}: No such file or directory (os error 2)",
+                missing.display()
+            )
+        );
+        assert!(said(folder.path()).ends_with("it is a folder"));
+        assert!(said(Path::new("/dev/full")).contains("No space left on device"));
+        drop(Planned::at(&folder.path().join("file")).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_is_replaced_through_its_link_with_its_permissions() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        Planned::at(&link).unwrap().write("new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert!(link.is_symlink());
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_kept_elsewhere() {
+        let planned = Planned {
+            path: "/dev/full".into(),
+            to: To::InPlace,
+        };
+        let said = planned.write("measured").unwrap_err().to_string();
+        let kept = said.rsplit("it is kept in ").next().unwrap();
+        assert_eq!(fs::read(kept).unwrap(), b"measured", "{said}");
+        fs::remove_file(kept).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 use super::options::Sample;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::say;
 use clap::Args;
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS, is_ours};
 use hakmem_lab::campaign::{self, Campaign, Outcome};
@@ -12,6 +13,7 @@ use hakmem_lab::error::Result;
 use hakmem_lab::meter::LinuxMeter;
 use hakmem_lab::places::Places;
 use hakmem_lab::render::MINIMAL;
+use hakmem_lab::whole_file::Planned;
 use hakmem_lab::workload::Workload;
 use hakmem_lab::{failed, history, interrupt, machine, usage};
 use std::collections::BTreeSet;
@@ -210,6 +212,7 @@ fn measure(
     before: Option<history::Past>,
 ) -> Result<ExitCode> {
     let page = arguments.output.page(places)?;
+    Planned::in_new_folders(path)?;
     interrupt::install();
     let mut progress = Progress::new(Some(path.to_path_buf()), workloads.len());
     let relative = places.clone();
@@ -219,11 +222,13 @@ fn measure(
     let document = campaign.document;
     progress.finish();
     // What is there when it is stopped is on disk.
-    document.store(path)?;
-    arguments.output.print(&document)?;
+    say::keep();
+    let stored = document.store(path);
     let shown = places.relative(&path.to_string_lossy());
+    let paged = arguments.output.write_page(page, &shown, &document);
+    arguments.output.print(&document)?;
+    stored.and(paged)?;
     eprintln!("result: {shown}");
-    arguments.output.write_page(page, &shown, &document)?;
     if outcome? == Outcome::Interrupted {
         return Err(failed!(
             "stopped; go on with: hakmem bench --resume {shown}"

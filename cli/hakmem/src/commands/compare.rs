@@ -2,6 +2,7 @@
 
 use crate::output::{self, Output};
 use crate::progress::Progress;
+use crate::say;
 use clap::Args;
 use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue};
 use hakmem_lab::campaign::{self, Campaign, Outcome};
@@ -101,6 +102,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     document.notes = notes;
 
     let page = arguments.output.page(&places)?;
+    let file = output::planned_export(arguments.export.as_ref())?;
     interrupt::install();
     let mut progress = Progress::new(None, 1);
     let relative = places.clone();
@@ -116,10 +118,12 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let document = campaign.document;
     progress.finish();
     if !document.samples.is_empty() || !document.refused.is_empty() {
-        arguments.output.print(&document)?;
-        output::export(&document, arguments.export.as_ref())?;
+        say::keep();
+        let exported = output::export(&document, file);
         let name = document.variants.keys().next().map_or("", String::as_str);
-        arguments.output.write_page(page, name, &document)?;
+        let paged = arguments.output.write_page(page, name, &document);
+        arguments.output.print(&document)?;
+        exported.and(paged)?;
     }
     match outcome? {
         Outcome::Interrupted => Err(failed!("stopped; what was finished is above")),

@@ -7,6 +7,7 @@ use hakmem_heap::figures::Figures;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::metrics::{self, Subject};
 use hakmem_lab::error::Result;
+use hakmem_lab::whole_file::Planned;
 use hakmem_lab::{failed, usage};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -105,10 +106,7 @@ fn ended(pid: i32) -> ExitCode {
 
 /// Whoever reads the file finds the old content or the new, never a part.
 fn store(path: &Path, text: &str) -> Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let done = std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path));
-    done.map_err(|error| failed!("{}: {error}", path.display()))
+    Planned::at(path)?.write(text)
 }
 
 fn serve(pid: i32, address: SocketAddr) -> Result<()> {

@@ -3,7 +3,7 @@
 use super::diff::{profiles, signed};
 use super::ledger::rows;
 use super::stats::bytes;
-use crate::profile::{self, Snapshot};
+use crate::profile::Snapshot;
 use crate::target::{Opened, told};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
@@ -78,9 +78,9 @@ impl Moment {
             .ok_or_else(|| usage!("{} was not written by 'hakmem why --save'", path.display()))
     }
 
-    pub fn save(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string(self).map_err(|error| failed!("{error}"))?;
-        profile::write(path, text.as_bytes())
+    /// As `load` reads it.
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|error| failed!("{error}"))
     }
 
     /// What has changed since.

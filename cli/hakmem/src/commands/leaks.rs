@@ -3,8 +3,9 @@
 use super::profile::{ROWS, off, place, snapshot};
 use super::run::{environment, prove, request};
 use super::stats::bytes;
-use crate::output::{print_json, terminal};
+use crate::output::{self, print_json, terminal};
 use crate::profile::{Snapshot, View};
+use crate::say;
 use crate::signals;
 use crate::target::Target;
 use clap::Args;
@@ -15,6 +16,7 @@ use hakmem_lab::executable::Executable;
 use hakmem_lab::launch::{Run, Running};
 use hakmem_lab::places::Places;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
+use hakmem_lab::whole_file::Planned;
 use hakmem_lab::{failed, usage};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -89,8 +91,9 @@ impl Arguments {
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    let to_save = output::planned(arguments.save.as_ref())?;
     if !arguments.exit {
-        report(arguments, &snapshot(&arguments.target()?.open()?)?)?;
+        report(arguments, &snapshot(&arguments.target()?.open()?)?, to_save)?;
         return Ok(ExitCode::SUCCESS);
     }
     let run = run(arguments)?;
@@ -107,7 +110,8 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let mut snapshot = Snapshot::of(profile, &mut names, title, last_moment(profile));
     snapshot.every = arguments.every;
     eprint!("{}", if arguments.json { "" } else { "\n" });
-    report(arguments, &snapshot)?;
+    say::keep();
+    report(arguments, &snapshot, to_save)?;
     Ok(signals::end_as(run.end))
 }
 
@@ -135,16 +139,14 @@ fn run(arguments: &Arguments) -> Result<Run> {
     running.wait()
 }
 
-fn report(arguments: &Arguments, snapshot: &Snapshot) -> Result<()> {
-    if let Some(path) = &arguments.save {
-        snapshot.save(path)?;
-    }
+fn report(arguments: &Arguments, snapshot: &Snapshot, to_save: Option<Planned>) -> Result<()> {
+    let saved = to_save.map_or(Ok(()), |file| file.write(snapshot.to_json()?));
     if arguments.json {
         print_json(snapshot)?;
     } else {
         print!("{}", text(snapshot, arguments.older, terminal()));
     }
-    Ok(())
+    saved
 }
 
 fn text(snapshot: &Snapshot, older: f64, form: Form) -> String {

@@ -2,7 +2,7 @@
 
 use super::profile::now_ns;
 use super::stats::bytes;
-use crate::output::terminal;
+use crate::output::{self, terminal};
 use crate::picture::{self, By, View};
 use crate::target::{Opened, Target};
 use clap::Args;
@@ -10,7 +10,7 @@ use console::Term;
 use hakmem_heap::figures::Figures;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -48,6 +48,12 @@ pub struct Arguments {
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.target.open()?;
+    let [to_svg, to_png, to_html] = [
+        output::planned(arguments.svg.as_ref())?,
+        output::planned(arguments.png.as_ref())?,
+        output::planned(arguments.html.as_ref())?,
+    ];
+    let is_for_screen = to_svg.is_none() && to_png.is_none() && to_html.is_none();
     let heap = opened.heap()?;
     let totals = Figures::of(&heap).totals;
     let summary = format!(
@@ -68,20 +74,18 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         now: now(&opened).max(heap.arena.clock),
         owners: picture::owner_names(&heap, &thread_name),
     };
-    if let Some(path) = &arguments.svg {
-        store(path, picture::svg::draw(&view, &title, &summary))?;
+    if let Some(file) = to_svg {
+        file.write(picture::svg::draw(&view, &title, &summary))?;
     }
-    if let Some(path) = &arguments.png {
-        let image = picture::png::draw(&view, &title, &summary);
-        store(
-            path,
-            image.map_err(|error| failed!("{}: {error}", path.display()))?,
-        )?;
+    if let Some(file) = to_png {
+        let image = picture::png::draw(&view, &title, &summary)
+            .map_err(|error| failed!("{}: {error}", file.path().display()))?;
+        file.write(image)?;
     }
-    if let Some(path) = &arguments.html {
-        store(path, picture::html::draw(&view, &title, &summary)?)?;
+    if let Some(file) = to_html {
+        file.write(picture::html::draw(&view, &title, &summary)?)?;
     }
-    if arguments.svg.is_none() && arguments.png.is_none() && arguments.html.is_none() {
+    if is_for_screen {
         let form = terminal();
         let screen = Term::stdout();
         let is_limited = screen.is_term() && !arguments.all;
@@ -100,8 +104,4 @@ fn now(opened: &Opened) -> u64 {
     let live = matches!(opened, Opened::Live(_));
     let now = now_ns().filter(|_| live);
     now.map_or(0, |now| now / 100_000_000)
-}
-
-fn store(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
-    std::fs::write(path, content).map_err(|error| failed!("{}: {error}", path.display()))
 }

@@ -1,8 +1,9 @@
 //! `hakmem profile`: who allocates, in a running process or in a core dump, from samples.
 
 use super::stats::bytes;
-use crate::output::{print_json, terminal};
-use crate::profile::{Snapshot, View, flame, is_plumbing, pprof, write};
+use crate::output::{self, print_json, terminal};
+use crate::profile::{Snapshot, View, flame, is_plumbing, pprof};
+use crate::say;
 use crate::target::{Opened, Target};
 use clap::Args;
 use hakmem_heap::profile::{Profile, Refused, set_sampling};
@@ -68,6 +69,11 @@ pub struct Arguments {
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.target.open()?;
+    let [to_pprof, to_graph, to_save] = [
+        output::planned(arguments.pprof.as_ref())?,
+        output::planned(arguments.flamegraph.as_ref())?,
+        output::planned(arguments.save.as_ref())?,
+    ];
     let before = opened.profile()?;
     let is_on = before.every != 0;
     let seconds = match (arguments.seconds, is_on, &opened) {
@@ -91,20 +97,18 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         _ if seconds.is_some() => View::Allocated,
         _ => View::Live,
     };
-    if let Some(path) = &arguments.pprof {
-        write(path, &pprof::encode(&snapshot))?;
-    }
-    if let Some(path) = &arguments.flamegraph {
-        write(path, flame::draw(&snapshot, view).as_bytes())?;
-    }
-    if let Some(path) = &arguments.save {
-        snapshot.save(path)?;
-    }
+    say::keep();
+    let files = [
+        to_pprof.map(|file| file.write(pprof::encode(&snapshot))),
+        to_graph.map(|file| file.write(flame::draw(&snapshot, view))),
+        to_save.map(|file| file.write(snapshot.to_json()?)),
+    ];
     if arguments.json {
         print_json(&snapshot)?;
     } else {
         print!("{}", text(&snapshot, view, terminal()));
     }
+    files.into_iter().flatten().collect::<Result<()>>()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,6 +2,7 @@
 
 use crate::output::{self, Output, Shown};
 use crate::page::Page;
+use crate::say;
 use clap::Args;
 use hakmem_lab::allocator::{BASELINE, Catalogue, OURS};
 use hakmem_lab::error::Result;
@@ -100,6 +101,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
             .map_err(|error| failed!("cannot find this command's own path: {error}"))?,
     };
     let page = arguments.output.page(&places)?;
+    let file = output::planned_export(arguments.export.as_ref())?;
     interrupt::install();
     let bar = ProgressBar::new_spinner();
     let document = replay(&options, |line| match line.strip_prefix("warning") {
@@ -114,9 +116,11 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         document: &document,
         baseline: &baseline,
     };
+    say::keep();
+    let exported = output::export(&shown, file);
+    let paged = arguments.output.write_page(page, &document.trace, &shown);
     arguments.output.print(&shown)?;
-    output::export(&shown, arguments.export.as_ref())?;
-    arguments.output.write_page(page, &document.trace, &shown)?;
+    exported.and(paged)?;
     for refused in &document.refused {
         eprintln!("hakmem: {}: refused: {}", refused.allocator, refused.reason);
     }

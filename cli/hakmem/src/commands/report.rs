@@ -53,7 +53,8 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
              a page"
         ));
     }
-    let mut page = Page::open(&Places::find()?)?;
+    let file = output.html.unwrap_or_else(|| "report.html".into());
+    let mut page = Page::open(&Places::find()?, &file)?;
     for (source, content) in sources.iter().zip(&contents) {
         if let Content::Folder = content {
             for file in files_below(source)? {
@@ -75,7 +76,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
             "there are no results and no traces in what was given"
         ));
     }
-    page.write(&output.html.unwrap_or_else(|| "report.html".into()))?;
+    page.write()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! `hakmem top`: the heap of a running process, as it changes.
 
+use crate::say;
 use crate::target::open_process;
 use crate::top::processes::{Found, Search};
 use crate::top::screen::{self, Choice};
@@ -11,7 +12,6 @@ use hakmem_lab::error::Result;
 use hakmem_lab::{failed, usage};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -66,10 +66,7 @@ fn print_lines(pid: i32, delay: Duration, count: Option<u64>) -> Result<ExitCode
             break;
         }
         println!("{}", plain::line(&watched));
-        std::io::stdout()
-            .flush()
-            .map_err(|error| failed!("{error}"))?;
-        left -= 1;
+        left = if say::is_broken() { 0 } else { left - 1 };
     }
     Ok(ExitCode::SUCCESS)
 }

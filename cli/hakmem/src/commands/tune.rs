@@ -1,6 +1,7 @@
 //! `hakmem tune`: which options suit a program best, by a tournament over repeated runs.
 
 use crate::commands::run::{environment, prove};
+use crate::say;
 use clap::Args;
 use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
@@ -8,10 +9,11 @@ use hakmem_lab::executable::Executable;
 use hakmem_lab::launch::{End, Request, Run, Running};
 use hakmem_lab::places::Places;
 use hakmem_lab::tournament::{self, Race, Strategy};
+use hakmem_lab::whole_file::Planned;
 use hakmem_lab::{failed, input, machine, usage};
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -54,6 +56,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         print!("{}", tournament::evidence(&text)?);
         return Ok(ExitCode::SUCCESS);
     }
+    let file = Planned::at(&arguments.output)?;
     let program = Program::new(&arguments.command)?;
     let mut race = Race::new(tournament::strategies());
     let mut is_over = false;
@@ -74,11 +77,12 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let described = machine::describe();
     let about = format!("{}, {}", machine::timestamp(), described.cpu);
     let profile = race.profile(&words.join(" "), &about);
-    fs::write(&arguments.output, &profile)
-        .map_err(|error| failed!("cannot write {}: {error}", arguments.output.display()))?;
+    say::keep();
+    let written = file.write(profile);
     print!("{}", race.table());
     let winner = &race.runners[race.winner()].strategy;
     println!("\n{}: {}", winner.name, winner.help);
+    written?;
     println!("written: {}", arguments.output.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,8 @@ use super::growth::Moment;
 use super::leaks::age;
 use super::profile::{ROWS, place, snapshot};
 use super::stats::bytes;
-use crate::output::{print_json, terminal};
+use crate::output::{self, print_json, terminal};
+use crate::say;
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::heap::{Content, Heap};
@@ -82,6 +83,7 @@ struct Sparse {
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.target.open()?;
+    let to_save = output::planned(arguments.save.as_ref())?;
     let earlier = match (&arguments.since, arguments.seconds) {
         (Some(path), _) => Some(Moment::load(path)?),
         (None, Some(seconds)) => {
@@ -100,15 +102,15 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let heap = opened.heap()?;
     if earlier.is_some() || arguments.save.is_some() {
         let moment = Moment::of(&opened, &heap, named.clone())?;
-        if let Some(path) = &arguments.save {
-            moment.save(path)?;
-        }
+        say::keep();
+        let saved = to_save.map_or(Ok(()), |file| file.write(moment.to_json()?));
         if let Some(before) = earlier {
             if arguments.json {
                 print_json(&json!({ "before": before, "after": moment }))?;
             } else {
                 print!("{}", moment.text(&before, terminal()));
             }
+            saved?;
             return Ok(ExitCode::SUCCESS);
         }
     }

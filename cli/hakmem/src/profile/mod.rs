@@ -5,11 +5,10 @@ pub mod pprof;
 
 use hakmem_heap::profile::{Profile, Sums};
 use hakmem_lab::error::Result;
-use hakmem_lab::{failed, usage};
+use hakmem_lab::failed;
 use hakmem_trace::symbols::Names;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::path::Path;
 
 /// What a saved profile says of itself, and says first.
 const KIND: &str = "hakmem profile";
@@ -162,9 +161,9 @@ impl Snapshot {
         sites
     }
 
-    pub fn save(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string(self).map_err(|error| failed!("{error}"))?;
-        write(path, text.as_bytes())
+    /// As 'hakmem diff' reads it.
+    pub fn to_json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|error| failed!("{error}"))
     }
 
     /// None: a file of JSON, but no profile.
@@ -172,10 +171,6 @@ impl Snapshot {
         let snapshot: Snapshot = serde_json::from_str(text).ok()?;
         (snapshot.kind == KIND).then_some(snapshot)
     }
-}
-
-pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    std::fs::write(path, bytes).map_err(|error| usage!("cannot write {}: {error}", path.display()))
 }
 
 /// A function of the malloc family, and what C++ and Rust have in front of it: of no interest as the place

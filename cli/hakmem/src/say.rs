@@ -1,0 +1,111 @@
+//! What is printed. When standard output takes nothing more, as on a full disk, the command goes on, says so at
+//! its end, and keeps what was measured in a file. Where standard error goes is nobody's mistake.
+
+use hakmem_lab::error::Result;
+use hakmem_lab::{failed, whole_file};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::fmt::Arguments;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::{Mutex, PoisonError};
+
+/// In place of the standard library's, which end the command in the middle.
+macro_rules! print {
+    ($($part:tt)*) => { $crate::say::out(format_args!($($part)*)) };
+}
+
+macro_rules! println {
+    () => { $crate::say::out(format_args!("\n")) };
+    ($($part:tt)*) => { $crate::say::out(format_args!("{}\n", format_args!($($part)*))) };
+}
+
+macro_rules! eprint {
+    ($($part:tt)*) => { $crate::say::aside(format_args!($($part)*)) };
+}
+
+macro_rules! eprintln {
+    ($($part:tt)*) => { $crate::say::aside(format_args!("{}\n", format_args!($($part)*))) };
+}
+
+struct Output {
+    /// Of what there would be no second time.
+    is_precious: bool,
+    /// Why nothing more can be written.
+    broken: Option<Errno>,
+    rest: Vec<u8>,
+}
+
+static OUTPUT: Mutex<Output> = Mutex::new(Output {
+    is_precious: false,
+    broken: None,
+    rest: Vec::new(),
+});
+
+fn with<T>(work: impl FnOnce(&mut Output) -> T) -> T {
+    work(&mut OUTPUT.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// From now on what is printed is the result of work, and is not lost.
+pub fn keep() {
+    with(|output| output.is_precious = true);
+}
+
+pub fn out(text: Arguments) {
+    let text = text.to_string();
+    with(|output| {
+        if output.broken.is_none() {
+            output.broken = write_all(text.as_bytes()).err();
+        }
+        if output.broken.is_some() && output.is_precious {
+            output.rest.extend(text.bytes());
+        }
+    });
+}
+
+pub fn aside(text: Arguments) {
+    let _ = io::stderr().write_all(text.to_string().as_bytes());
+}
+
+/// Nothing more can be printed: what has no other end should end.
+pub fn is_broken() -> bool {
+    with(|output| output.broken.is_some())
+}
+
+/// At a command's end: was all of it printed?
+pub fn finish() -> Result<()> {
+    with(|output| {
+        let Some(error) = output.broken else {
+            return Ok(());
+        };
+        let error = io::Error::from(error);
+        let rest = std::mem::take(&mut output.rest);
+        let kept = (!rest.is_empty())
+            .then(|| whole_file::keep(&rest))
+            .flatten();
+        Err(match kept {
+            Some(kept) => failed!(
+                "cannot write to standard output: {error}; the result is kept in {}",
+                kept.display()
+            ),
+            None => failed!("cannot write to standard output: {error}"),
+        })
+    })
+}
+
+fn write_all(mut text: &[u8]) -> std::result::Result<(), Errno> {
+    let out = io::stdout();
+    while !text.is_empty() {
+        match nix::unistd::write(out.as_fd(), text) {
+            Ok(count) => text = &text[count..],
+            Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => {
+                // Somebody has made it one that does not wait.
+                let mut wanted = [PollFd::new(out.as_fd(), PollFlags::POLLOUT)];
+                poll(&mut wanted, PollTimeout::NONE)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! Where results go is looked at before the work for them begins; what cannot be written after it is kept, and
+//! said in one line.
+
+mod support;
+
+use std::fs::{File, read_to_string};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Workshop, answer, library, text};
+
+/// Allocates all the time, under hakmem.
+const BUSY: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+    for (;;) {
+        for (int i = 0; i < 1000; i++) {
+            free(malloc(1000));
+        }
+        usleep(1000);
+    }
+}
+"#;
+
+struct Busy(Child);
+
+impl Busy {
+    fn start(workshop: &Workshop) -> Busy {
+        let program = workshop.compile("busy", BUSY, &[]);
+        let child = Command::new(program)
+            .env("LD_PRELOAD", library())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        Busy(child)
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_said_before_anything_is_looked_at() {
+    let workshop = Workshop::open();
+    let busy = Busy::start(&workshop);
+    let pid = busy.pid();
+    let missing = "cannot write no/file: No such file or directory (os error 2)";
+    let begin = Instant::now();
+    for option in ["--pprof", "--flamegraph", "--save"] {
+        workshop
+            .hakmem(&["profile", &pid, "--seconds", "60", option, "no/file"])
+            .is_one_line(2, missing);
+    }
+    workshop
+        .hakmem(&["why", &pid, "--seconds", "60", "--save", "no/file"])
+        .is_one_line(2, missing);
+    for option in ["--svg", "--png", "--html"] {
+        workshop
+            .hakmem(&["map", &pid, option, "no/file"])
+            .is_one_line(2, missing);
+    }
+    workshop
+        .hakmem(&["tune", "-o", "no/file", "--", "true"])
+        .is_one_line(2, missing);
+    workshop
+        .hakmem(&["profile", &pid, "--seconds", "60", "--save", "/dev/full"])
+        .is_one_line(
+            2,
+            "cannot write /dev/full: No space left on device (os error 28)",
+        );
+    assert!(begin.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn no_program_is_run_for_a_file_that_cannot_be_written() {
+    let workshop = Workshop::open();
+    let shell = ["--", "sh", "-c", "echo ran >ran"];
+    for arguments in [
+        &["leaks", "--exit", "--save", "no/file"][..],
+        &["record", "-o", "no/file"],
+        &["record", "-o", "."],
+        &["record", "-o", "/dev/full"],
+        &["compare", "-n", "1", "--export", "/dev/full"],
+        &["compare", "-n", "1", "--html", "."],
+    ] {
+        let said = workshop.hakmem(&[arguments, &shell].concat());
+        assert!(
+            said.code == Some(1) || said.code == Some(2),
+            "{arguments:?}"
+        );
+        assert_eq!(said.errors.lines().count(), 1, "{}", said.errors);
+        assert!(!workshop.path("ran").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_was_measured_is_kept_when_nobody_takes_it() {
+    let workshop = Workshop::open();
+    let busy = Busy::start(&workshop);
+    let mut command = workshop.command(&["profile", &busy.pid(), "--seconds", "1"]);
+    command
+        .env("TMPDIR", workshop.folder())
+        .stdout(File::create("/dev/full").unwrap());
+    let said = answer(command);
+    said.ended_with(1)
+        .says("cannot write to standard output: No space left on device (os error 28)");
+    let kept = said.errors.trim().rsplit("kept in ").next().unwrap();
+    assert!(read_to_string(kept).unwrap().contains("allocated by"));
+}
+
+#[test]
+fn a_disk_that_fills_meanwhile_costs_no_result() {
+    let workshop = Workshop::open();
+    let busy = Busy::start(&workshop);
+    // A file may have no byte there: as a disk that is full by then.
+    let line = format!(
+        "ulimit -f 0; exec {} profile {} --seconds 1 --save result.json",
+        env!("CARGO_BIN_EXE_hakmem"),
+        busy.pid()
+    );
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("trap '' XFSZ; {line}")])
+        .current_dir(workshop.folder())
+        .env("TMPDIR", workshop.folder());
+    let said = answer(command);
+    said.ended_with(1)
+        .says("allocated by")
+        .says("cannot write result.json: File too large");
+}
+
+#[test]
+fn a_page_that_finds_no_room_is_kept_and_the_table_is_printed_all_the_same() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    // Small enough for the table, and too small for the page.
+    let mut command = workshop.command(&[
+        "compare",
+        "-n",
+        "1",
+        "-a",
+        "glibc",
+        "--html",
+        "small/page.html",
+        "--",
+        text(&program),
+    ]);
+    command.env("TMPDIR", workshop.folder());
+    let small = workshop.path("small");
+    std::fs::create_dir(&small).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=8k", "none"])
+        .arg(&small)
+        .stderr(Stdio::null())
+        .status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        return; // only root may
+    }
+    let said = answer(command);
+    let _ = Command::new("umount").arg(&small).status();
+    said.ended_with(1)
+        .says("cannot write small/page.html: No space left on device")
+        .says("glibc");
+    let kept = said.errors.trim().rsplit("kept in ").next().unwrap();
+    assert!(read_to_string(kept).unwrap().contains("<html"));
+}
+
+#[test]
+fn standard_error_that_takes_nothing_is_no_mistake() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    let full = || Stdio::from(File::create("/dev/full").unwrap());
+    let mut command = workshop.command(&["compare", "-n", "1", "--", text(&program)]);
+    command.stderr(full());
+    answer(command).says("hakmem");
+    let mut command = workshop.command(&["stats", "0"]);
+    command.stderr(full()).stdout(full());
+    assert_eq!(answer(command).code, Some(2));
+}

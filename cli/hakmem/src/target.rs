@@ -42,10 +42,33 @@ impl Target {
 
     pub fn open_if_named(&self) -> Result<Option<Opened>> {
         Ok(match (&self.core, self.pid) {
-            (Some(path), _) => Some(Opened::Core(Box::new(open_core(path)?))),
+            (Some(path), _) => {
+                let core = open_core(path)?;
+                warn_of_cut(&core)?;
+                Some(Opened::Core(Box::new(core)))
+            }
             (None, Some(pid)) => Some(Opened::Live(open_process(pid)?)),
             (None, None) => None,
         })
+    }
+}
+
+/// A dump that was cut is looked into as far as it goes, and that is said.
+fn warn_of_cut(core: &CoreFile) -> Result<()> {
+    if let Some(cut) = core.cut() {
+        Control::find(core).map_err(|error| told_of_core(&error, core))?;
+        eprintln!("hakmem: warning: {}: {cut}", core.path.display());
+    }
+    Ok(())
+}
+
+fn told_of_core(error: &Error, core: &CoreFile) -> hakmem_lab::error::Error {
+    let path = core.path.display();
+    match (error, core.cut()) {
+        (Error::NotHakmem | Error::NotInCore { .. }, Some(cut)) => failed!(
+            "{path}: {cut}, and hakmem's tables are not in what is there; 'hakmem core {path}' shows that"
+        ),
+        _ => told(error, &path.to_string(), None),
     }
 }
 
@@ -73,7 +96,7 @@ pub fn read_process(process: &LiveProcess) -> Result<Heap> {
 }
 
 pub fn read_core(core: &CoreFile) -> Result<Heap> {
-    Heap::read(core).map_err(|error| told(&error, &core.path.display().to_string(), None))
+    Heap::read(core).map_err(|error| told_of_core(&error, core))
 }
 
 impl Opened {
@@ -83,8 +106,9 @@ impl Opened {
                 let pid = process.pid;
                 told(&error, &format!("process {pid}"), Some(pid))
             }),
-            Opened::Core(core) => Failures::read(core.as_ref())
-                .map_err(|error| told(&error, &core.path.display().to_string(), None)),
+            Opened::Core(core) => {
+                Failures::read(core.as_ref()).map_err(|error| told_of_core(&error, core))
+            }
         }
     }
 
@@ -117,17 +141,19 @@ impl Opened {
         &self,
         question: fn(&Control, &dyn Memory) -> hakmem_heap::error::Result<T>,
     ) -> Result<T> {
-        let (memory, subject, pid): (&dyn Memory, _, _) = match self {
-            Opened::Live(process) => (
-                process,
-                format!("process {}", process.pid),
-                Some(process.pid),
-            ),
-            Opened::Core(core) => (core.as_ref(), core.path.display().to_string(), None),
+        let memory: &dyn Memory = match self {
+            Opened::Live(process) => process,
+            Opened::Core(core) => core.as_ref(),
         };
         Control::find(memory)
             .and_then(|control| question(&control, memory))
-            .map_err(|error| told(&error, &subject, pid))
+            .map_err(|error| match self {
+                Opened::Live(process) => {
+                    let pid = process.pid;
+                    told(&error, &format!("process {pid}"), Some(pid))
+                }
+                Opened::Core(core) => told_of_core(&error, core),
+            })
     }
 
     /// "process 4711: redis-server *:6379"

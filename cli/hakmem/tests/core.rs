@@ -146,19 +146,32 @@ fn a_dump_that_was_cut_says_so() {
     let path = workshop.path("dump");
     dump(&known.process.pid(), &path, |_, _| {});
     let bytes = std::fs::read(&path).unwrap();
-    for part in [3, 10, 30, 60, 90] {
-        std::fs::write(&path, &bytes[..bytes.len() / 100 * part]).unwrap();
-        let answer = workshop.hakmem(&["core", "dump"]);
-        let lines = answer.errors.lines().count();
-        assert!(
-            lines <= 1 && !answer.errors.contains("a mistake in hakmem"),
-            "{}",
-            answer.errors
-        );
-        if lines == 0 {
-            answer.says("the dump was cut short");
+    let parts = [0, 40, 64, 500, 3000, 20_000].into_iter();
+    let percents = [3, 10, 30, 60, 90].map(|part| bytes.len() / 100 * part);
+    for length in parts.chain(percents).chain([bytes.len() - 4096]) {
+        std::fs::write(&path, &bytes[..length]).unwrap();
+        for arguments in [
+            &["core", "dump"][..],
+            &["stats", "--core", "dump"],
+            &["leaks", "--core", "dump"],
+            &["why", "--core", "dump"],
+            &["map", "--core", "dump"],
+            &["profile", "--core", "dump"],
+            &["failures", "--core", "dump"],
+        ] {
+            let answer = workshop.hakmem(arguments);
+            answer.says("cut short");
+            let errors = &answer.errors;
+            assert!(errors.lines().count() <= 1, "{errors}");
+            assert!(!errors.contains("a mistake in hakmem"), "{errors}");
         }
     }
+    // What there is, is shown all the same.
+    std::fs::write(&path, &bytes[..bytes.len() / 100]).unwrap();
+    workshop
+        .hakmem(&["core", "dump"])
+        .ended_with(1)
+        .says("hakmem's tables are not in what is there");
 }
 
 #[test]

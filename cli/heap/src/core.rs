@@ -5,7 +5,7 @@ use crate::input;
 use crate::memory::{MappedFile, Memory};
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Endianness, ReadCache};
+use object::{Endianness, ReadCache, ReadRef};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -58,8 +58,9 @@ pub struct CoreFile {
     segments: Vec<Segment>,
     pub mapped_files: Vec<MappedFile>,
     pub story: Story,
-    /// The file is shorter than it says.
-    pub is_cut: bool,
+    /// What the file has, and what it had if nothing had cut it.
+    pub bytes: u64,
+    pub whole_bytes: u64,
 }
 
 impl CoreFile {
@@ -83,25 +84,50 @@ impl CoreFile {
             segments: Vec::new(),
             mapped_files: Vec::new(),
             story: Story::default(),
-            is_cut: false,
+            bytes,
+            whole_bytes: bytes,
         };
-        core.parse(&cache, bytes).map_err(no_core)?;
+        core.parse(&cache).map_err(no_core)?;
         Ok(core)
     }
 
-    fn parse(&mut self, data: &ReadCache<File>, bytes: u64) -> std::result::Result<(), String> {
+    /// "it has 20,480 of 103,424 bytes: it was cut short, by ulimit -c or a full disk"
+    pub fn cut(&self) -> Option<String> {
+        let Self {
+            bytes, whole_bytes, ..
+        } = self;
+        (bytes < whole_bytes).then(|| {
+            format!(
+                "it has {bytes} of {whole_bytes} bytes: it was cut short, by ulimit -c or a full disk"
+            )
+        })
+    }
+
+    fn parse(&mut self, data: &ReadCache<File>) -> std::result::Result<(), String> {
+        let bytes = self.bytes;
+        let too_short = || format!("its {bytes} bytes are not even a head: it was cut short");
+        if bytes == 0 {
+            return Err("it is empty: it was cut short, by a full disk or a limit".into());
+        }
         let damaged = |error: object::Error| error.to_string();
-        let header = Header::parse(data).map_err(|_| "not an ELF file for 64 bits".to_string())?;
+        let header = Header::parse(data).map_err(|_| match data.read_bytes_at(0, 4) {
+            Ok(b"\x7fELF") if bytes < size_of::<Header>() as u64 => too_short(),
+            _ => "not an ELF file for 64 bits".to_string(),
+        })?;
         let endian = header.endian().map_err(damaged)?;
         if header.e_type(endian) != elf::ET_CORE {
             return Err("an ELF file of another kind".into());
         }
+        let table_bytes = u64::from(header.e_phentsize(endian)) * u64::from(header.e_phnum(endian));
+        if header.e_phoff(endian).saturating_add(table_bytes) > bytes {
+            return Err(too_short());
+        }
         let headers = header.program_headers(endian, data).map_err(damaged)?;
         for one in headers.iter().take(SEGMENTS_MAX) {
+            let end = one.p_offset(endian).saturating_add(one.p_filesz(endian));
+            self.whole_bytes = self.whole_bytes.max(end);
             match one.p_type(endian) {
                 elf::PT_LOAD => {
-                    let end = one.p_offset(endian).saturating_add(one.p_filesz(endian));
-                    self.is_cut |= end > bytes;
                     let flags = one.p_flags(endian);
                     self.segments.push(Segment {
                         start: one.p_vaddr(endian),
@@ -265,7 +291,7 @@ impl Memory for CoreFile {
     }
 
     fn explain(&self, address: u64) -> Error {
-        if self.is_cut || self.had(address) {
+        if self.cut().is_some() || self.had(address) {
             return Error::NotInCore {
                 path: self.path.clone(),
                 address,

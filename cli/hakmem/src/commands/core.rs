@@ -11,6 +11,7 @@ use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::judge::{self, Description, State};
 use hakmem_lab::error::Result;
+use hakmem_lab::failed;
 use hakmem_lab::launch::signal_name;
 use hakmem_lab::render::{Form, Tone};
 use hakmem_trace::symbols::Names;
@@ -58,7 +59,11 @@ fn address(text: &str) -> std::result::Result<u64, String> {
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let core = open_core(&arguments.file)?;
-    let heap = read_core(&core)?;
+    let heap = match read_core(&core) {
+        Ok(heap) => heap,
+        Err(_) if core.cut().is_some() => return without_heap(&core, arguments.json),
+        Err(error) => return Err(error),
+    };
     let damage = judge::damage(&heap);
     let asked = subjects(&core, &heap, &arguments.addresses);
     let mut names = names(core.mapped_files.clone());
@@ -75,6 +80,46 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
+    })
+}
+
+/// What is left of a dump that was cut before hakmem's tables.
+fn without_heap(core: &CoreFile, is_json: bool) -> Result<ExitCode> {
+    if is_json {
+        print_json(&story_json(core))?;
+    } else {
+        let lines = head(core, terminal());
+        println!("{}", lines.join("\n"));
+    }
+    Err(failed!(
+        "{}: hakmem's tables are not in what is there, so nothing is known of the heap",
+        core.path.display()
+    ))
+}
+
+/// What is known of the program without its memory.
+fn head(core: &CoreFile, form: Form) -> Vec<String> {
+    let story = &core.story;
+    let program = if story.command_line.is_empty() {
+        &story.program
+    } else {
+        &story.command_line
+    };
+    let mut lines = vec![
+        form.strong(&format!("{}: {program}", core.path.display())),
+        death(core),
+    ];
+    lines.extend(core.cut().map(|line| form.toned(&line, Tone::Bad)));
+    lines
+}
+
+fn story_json(core: &CoreFile) -> serde_json::Value {
+    json!({
+        "program": core.story.program,
+        "command_line": core.story.command_line,
+        "signal": core.story.signal,
+        "fault_address": core.story.fault_address.map(|address| format!("{address:#x}")),
+        "is_cut": core.cut().is_some(),
     })
 }
 
@@ -183,6 +228,9 @@ fn sentence(subject: &Subject, core: &CoreFile, owners: &dyn Fn(u64) -> String) 
 /// A dump that gcore has written has the signal that stopped the process for it.
 fn death(core: &CoreFile) -> String {
     let story = &core.story;
+    if story.threads.is_empty() && core.cut().is_some() {
+        return "how it ended is in the part that is missing".into();
+    }
     let signal = story.signal.and_then(|signal| i32::try_from(signal).ok());
     let by = signal
         .filter(|signal| ![0, Signal::SIGSTOP as i32].contains(signal))
@@ -203,28 +251,15 @@ fn text(core: &CoreFile, heap: &Heap, asked: &[Subject], damage: &[String], form
         let index = heap.caches.iter().position(|cache| cache.number == number);
         index.map_or(format!("cache {number}"), |index| names[index].clone())
     };
-    let story = &core.story;
-    let program = if story.command_line.is_empty() {
-        &story.program
-    } else {
-        &story.command_line
-    };
-    let mut lines = vec![
-        form.strong(&format!("{}: {program}", core.path.display())),
-        death(core),
-        format!(
-            "hakmem {}: {} live in {} blocks, of {} mapped; {} caches",
-            heap.release,
-            bytes(totals.live_bytes),
-            totals.live_blocks,
-            bytes(totals.mapped_bytes),
-            totals.cache_count
-        ),
-    ];
-    if core.is_cut {
-        let line = "the file is shorter than it says: the dump was cut short";
-        lines.push(form.toned(line, Tone::Bad));
-    }
+    let mut lines = head(core, form);
+    lines.push(format!(
+        "hakmem {}: {} live in {} blocks, of {} mapped; {} caches",
+        heap.release,
+        bytes(totals.live_bytes),
+        totals.live_blocks,
+        bytes(totals.mapped_bytes),
+        totals.cache_count
+    ));
     if !asked.is_empty() {
         lines.push(String::new());
     }
@@ -285,16 +320,11 @@ fn as_json(
             })
         })
         .collect();
-    json!({
-        "program": core.story.program,
-        "command_line": core.story.command_line,
-        "signal": core.story.signal,
-        "fault_address": core.story.fault_address.map(|address| format!("{address:#x}")),
-        "is_cut": core.is_cut,
-        "release": heap.release,
-        "totals": Figures::of(heap).totals,
-        "pointers": pointers,
-        "damage": damage,
-        "failures": failures::as_json(&heap.failures, names),
-    })
+    let mut value = story_json(core);
+    value["release"] = json!(heap.release);
+    value["totals"] = json!(Figures::of(heap).totals);
+    value["pointers"] = json!(pointers);
+    value["damage"] = json!(damage);
+    value["failures"] = failures::as_json(&heap.failures, names);
+    value
 }

@@ -6,6 +6,7 @@ mod say;
 mod cli;
 mod commands;
 mod documents;
+mod frames;
 mod manual;
 mod output;
 mod page;

@@ -7,12 +7,13 @@ use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use hakmem_lab::places::Places;
+use hakmem_lab::render::text::UNLIMITED;
 use hakmem_lab::render::{self, Form};
 use hakmem_lab::whole_file::Planned;
 use std::path::PathBuf;
 
-/// In a pipe nothing is left out.
-const UNLIMITED: usize = 1000;
+/// A terminal that does not say how wide it is.
+const USUAL_WIDTH: usize = 80;
 
 /// A result that can be written in every form.
 pub trait Shown {
@@ -88,7 +89,7 @@ impl Output {
         } else if self.markdown {
             shown.tables(Form::Markdown)
         } else {
-            shown.tables(terminal())
+            terminal().shown(&shown.tables(terminal()))
         };
         print!("{text}");
         Ok(())
@@ -103,6 +104,12 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
     Ok(())
 }
 
+/// Whether text can be written over what is there already: not on a teletype, nor in an editor's window.
+pub fn is_screen(terminal: &Term) -> bool {
+    let kind = std::env::var_os("TERM").unwrap_or_default();
+    terminal.is_term() && !kind.is_empty() && kind != "dumb"
+}
+
 /// The form that suits standard output.
 pub fn terminal() -> Form {
     let terminal = Term::stdout();
@@ -114,8 +121,16 @@ pub fn terminal() -> Form {
     }
     Form::Text {
         colour: console::colors_enabled(),
-        width: usize::from(terminal.size().1),
+        width: match terminal.size().1 {
+            0 => USUAL_WIDTH,
+            columns => usize::from(columns),
+        },
     }
+}
+
+/// Text for people, on standard output, as wide as that is.
+pub fn show(text: &str) {
+    print!("{}", terminal().shown(text));
 }
 
 /// The file that the user named for something, looked at before the work for it begins.

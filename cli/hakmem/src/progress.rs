@@ -1,10 +1,22 @@
 //! How far a measurement is, on standard error.
 
+use crate::output::is_screen;
+use console::Term;
 use hakmem_lab::campaign::{Observer, Position};
 use hakmem_lab::document::{Document, Refused};
 use hakmem_lab::error::Result;
+use hakmem_lab::render::text::is_ascii;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::path::PathBuf;
+
+/// Nothing but its messages where standard error is no screen.
+pub fn target() -> ProgressDrawTarget {
+    if is_screen(&Term::stderr()) {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    }
+}
 
 pub struct Progress {
     bar: ProgressBar,
@@ -15,11 +27,10 @@ pub struct Progress {
 
 impl Progress {
     pub fn new(file: Option<PathBuf>, variants: usize) -> Progress {
-        // Nothing but its messages when standard error is no terminal.
-        let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(Some(1), target());
         let template = "{bar:24.green/dim} {pos}/{len} runs  {msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("━━╌"));
+            bar.set_style(style.progress_chars(if is_ascii() { "##-" } else { "━━╌" }));
         }
         Progress {
             bar,

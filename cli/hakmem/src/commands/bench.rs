@@ -1,7 +1,7 @@
 //! `hakmem bench`: the project's own workloads under all allocators.
 
 use super::options::Sample;
-use crate::output::Output;
+use crate::output::{Output, show};
 use crate::progress::Progress;
 use crate::say;
 use clap::Args;
@@ -237,10 +237,8 @@ fn measure(
     let mut is_good = has_what_counts(&document);
     if let Some(before) = before {
         let changes = history::compare(&before.document, &document);
-        print!(
-            "\n{}",
-            history::text(&changes, &places.relative(&before.path.to_string_lossy()))
-        );
+        let text = history::text(&changes, &places.relative(&before.path.to_string_lossy()));
+        show(&format!("\n{text}"));
         is_good &= !changes.iter().any(history::Change::is_worse);
     }
     Ok(if is_good {
@@ -262,9 +260,12 @@ fn has_what_counts(document: &Document) -> bool {
 
 fn print_plan(workloads: &[Workload], allocators: &[Allocator]) {
     let names: Vec<&str> = allocators.iter().map(|one| one.name.as_str()).collect();
-    println!("allocators: {}", names.join(", "));
+    show(&format!("allocators: {}\n", names.join(", ")));
     for one in workloads {
-        println!("{:<28} {:<14} {}", one.name, one.group, one.about);
+        show(&format!(
+            "{:<28} {:<14} {}\n",
+            one.name, one.group, one.about
+        ));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::failures;
 use super::stats::bytes;
-use crate::output::{print_json, terminal};
+use crate::output::{print_json, show, terminal};
 use crate::picture::owner_names;
 use crate::target::{names, open_core, read_core};
 use clap::Args;
@@ -70,10 +70,10 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         print_json(&as_json(&core, &heap, &asked, &damage, &mut names))?;
     } else {
-        print!("{}", text(&core, &heap, &asked, &damage, terminal()));
+        show(&text(&core, &heap, &asked, &damage, terminal()));
         if heap.failures.count > 0 {
             let table = failures::text(&heap.failures, FAILURES_MAX, &mut names, terminal());
-            print!("\nallocations that were refused:\n{table}");
+            show(&format!("\nallocations that were refused:\n{table}"));
         }
     }
     Ok(if damage.is_empty() {

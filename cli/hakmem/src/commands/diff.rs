@@ -1,8 +1,9 @@
 //! `hakmem diff`: what has grown between two moments.
 
-use super::profile::{ROWS, place};
+use super::profile::ROWS;
 use super::stats::bytes;
-use crate::output::terminal;
+use crate::frames;
+use crate::output::{show, terminal};
 use crate::profile::{Site, Snapshot};
 use clap::Args;
 use hakmem_lab::error::Result;
@@ -48,7 +49,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
             ));
         }
     };
-    print!("{text}");
+    show(&text);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -120,7 +121,7 @@ pub fn profiles(before: &Snapshot, after: &Snapshot, form: Form) -> String {
                 "exact".into()
             }),
             Cell::new(format!("{blocks:+.0}")),
-            Cell::new(place(&new.frames, 3)),
+            Cell::fitting(frames::place(&new.frames)),
         ]);
     }
     if rows.is_empty() {

@@ -2,7 +2,7 @@
 //! learner have decided there.
 
 use super::failures::time_of_day;
-use crate::output::{print_json, terminal};
+use crate::output::{print_json, show, terminal};
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::decisions::{self, Decision, Decisions};
@@ -54,15 +54,15 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         }))?;
     } else {
         let form = terminal();
-        println!("{}\n", form.strong(&opened.title()));
-        print!(
-            "{}",
-            settings_text(&settings, &decisions, arguments.all, form)
-        );
-        print!("{}", effects_text(&effects, form));
-        print!("{}", contradictions_text(&contradictions, form));
-        print!("{}", decisions_text(&decisions, &settings, form));
-        print!("{}", hints_text(&hints, &settings));
+        let parts = [
+            format!("{}\n\n", form.strong(&opened.title())),
+            settings_text(&settings, &decisions, arguments.all, form),
+            effects_text(&effects, form),
+            contradictions_text(&contradictions, form),
+            decisions_text(&decisions, &settings, form),
+            hints_text(&hints, &settings),
+        ];
+        show(&parts.concat());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,12 +1,13 @@
 //! `hakmem failures`: why allocations of a process, or of one that has died, were refused.
 
 use super::stats::bytes;
-use crate::output::{print_json, terminal};
+use crate::frames;
+use crate::output::{print_json, show, terminal};
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::failures::{Failure, Failures};
 use hakmem_lab::error::Result;
-use hakmem_lab::render::{Cell, Form, Table, Tone};
+use hakmem_lab::render::{Cell, Form, Table};
 use hakmem_trace::symbols::Names;
 use nix::errno::Errno;
 use nix::libc;
@@ -40,8 +41,8 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         print_json(&as_json(&failures, &mut names))?;
     } else {
         let form = terminal();
-        println!("{}\n", form.strong(&opened.title()));
-        print!("{}", text(&failures, usize::MAX, &mut names, form));
+        let table = text(&failures, usize::MAX, &mut names, form);
+        show(&format!("{}\n\n{table}", form.strong(&opened.title())));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -78,10 +79,7 @@ pub fn text(failures: &Failures, most: usize, names: &mut Names, form: Form) -> 
             }),
             Cell::new(failure.thread_id.to_string()),
             Cell::new(why(failure)),
-            Cell::toned(
-                format!("{:#x} {}", failure.site, names.of(failure.site).join(" < ")),
-                Tone::Faint,
-            ),
+            Cell::fitting(called_at(failure.site, &names.of(failure.site))),
         ]);
     }
     let before = failures.count.saturating_sub(shown as u64);
@@ -91,6 +89,15 @@ pub fn text(failures: &Failures, most: usize, names: &mut Names, form: Form) -> 
         String::new()
     };
     format!("{}\n{rest}", table.render(form))
+}
+
+/// "0x7f3a main (a.c:12)", in ever shorter forms.
+fn called_at(site: u64, names: &[String]) -> Vec<String> {
+    let places = frames::place(names);
+    places
+        .iter()
+        .map(|place| format!("{site:#x} {place}"))
+        .collect()
 }
 
 /// What no block can have is most likely a negative number, or a product that is too large.

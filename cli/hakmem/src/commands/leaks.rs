@@ -1,9 +1,10 @@
 //! `hakmem leaks`: what is still allocated, by call stack and age.
 
-use super::profile::{ROWS, off, place, snapshot};
+use super::profile::{ROWS, off, snapshot};
 use super::run::{environment, prove, request};
 use super::stats::bytes;
-use crate::output::{self, print_json, terminal};
+use crate::frames;
+use crate::output::{self, print_json, show, terminal};
 use crate::profile::{Snapshot, View};
 use crate::say;
 use crate::signals;
@@ -76,7 +77,7 @@ impl Arguments {
             let words: Vec<String> = self
                 .subject
                 .iter()
-                .map(|word| word.display().to_string())
+                .map(|word| word.to_string_lossy().into_owned())
                 .collect();
             let words = words.join(" ");
             return Err(usage!(
@@ -144,7 +145,7 @@ fn report(arguments: &Arguments, snapshot: &Snapshot, to_save: Option<Planned>) 
     if arguments.json {
         print_json(snapshot)?;
     } else {
-        print!("{}", text(snapshot, arguments.older, terminal()));
+        show(&text(snapshot, arguments.older, terminal()));
     }
     saved
 }
@@ -176,7 +177,7 @@ fn text(snapshot: &Snapshot, older: f64, form: Form) -> String {
             Cell::new(format!("{:.0}", site.live.blocks)),
             Cell::new(age(site.oldest_s)),
             Cell::new(age(site.newest_s)),
-            Cell::new(place(&site.frames, 3)),
+            Cell::fitting(frames::place(&site.frames)),
         ]);
     }
     lines.push(table.render(form));

@@ -1,7 +1,7 @@
 //! `hakmem ledger`: a process's resident memory, explained to the last page.
 
 use super::stats::bytes;
-use crate::output::{print_json, terminal};
+use crate::output::{print_json, show, terminal};
 use crate::target::{Opened, open_process, read_process};
 use clap::Args;
 use hakmem_heap::heap::Heap;
@@ -49,7 +49,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         print_json(&explained)?;
     } else {
-        print!("{}", text(&Opened::Live(process), &explained, terminal()));
+        show(&text(&Opened::Live(process), &explained, terminal()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use super::profile::now_ns;
 use super::stats::bytes;
-use crate::output::{self, terminal};
+use crate::output::{self, show, terminal};
 use crate::picture::{self, By, View};
 use crate::target::{Opened, Target};
 use clap::Args;
@@ -93,8 +93,8 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
             .saturating_sub(OTHER_LINES)
             .max(5);
         let lines = if is_limited { rows } else { usize::MAX };
-        println!("{}\n{summary}\n", form.strong(&title));
-        print!("{}", picture::terminal::draw(&view, form, lines));
+        let picture = picture::terminal::draw(&view, form, lines);
+        show(&format!("{}\n{summary}\n\n{picture}", form.strong(&title)));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use super::run::environment;
 use crate::documents::located;
-use crate::output::{print_json, terminal};
+use crate::output::{print_json, show, terminal};
 use crate::target::{Opened, Target, open_process};
 use clap::Args;
 use hakmem_heap::options::Setting;
@@ -51,7 +51,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         print_json(&settings)?;
     } else {
-        print!("{}", text(&settings, arguments.explain, terminal()));
+        show(&text(&settings, arguments.explain, terminal()));
     }
     Ok(ExitCode::SUCCESS)
 }

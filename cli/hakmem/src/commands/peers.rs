@@ -1,6 +1,6 @@
 //! `hakmem peers`: the other allocators.
 
-use crate::output::terminal;
+use crate::output::{show, terminal};
 use clap::{Args, Subcommand};
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS, file_sha256};
 use hakmem_lab::error::Result;
@@ -186,20 +186,20 @@ fn list(places: &Places) -> Result<()> {
             Cell::toned(&one.compiler, Tone::Faint),
         ]);
     }
-    println!("{}", table.render(form));
+    show(&(table.render(form) + "\n"));
     let there = |name: &&str| catalogue.all().iter().any(|one| one.name == **name);
     let missing: Vec<&str> = build::known_names()
         .into_iter()
         .filter(|name| !there(name))
         .collect();
     if !missing.is_empty() {
-        println!(
-            "\nnot built: {} ('hakmem peers install' does)",
+        show(&format!(
+            "\nnot built: {} ('hakmem peers install' does)\n",
             missing.join(", ")
-        );
+        ));
     }
     for line in &catalogue.left_out {
-        println!("{}", form.toned(line, Tone::Bad));
+        show(&(form.toned(line, Tone::Bad) + "\n"));
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
 //! `hakmem profile`: who allocates, in a running process or in a core dump, from samples.
 
 use super::stats::bytes;
-use crate::output::{self, print_json, terminal};
-use crate::profile::{Snapshot, View, flame, is_plumbing, pprof};
+use crate::frames;
+use crate::output::{self, print_json, show, terminal};
+use crate::profile::{Snapshot, View, flame, pprof};
 use crate::say;
 use crate::target::{Opened, Target};
 use clap::Args;
@@ -106,7 +107,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         print_json(&snapshot)?;
     } else {
-        print!("{}", text(&snapshot, view, terminal()));
+        show(&text(&snapshot, view, terminal()));
     }
     files.into_iter().flatten().collect::<Result<()>>()?;
     Ok(ExitCode::SUCCESS)
@@ -184,21 +185,6 @@ pub fn off(bytes: f64, off: f64) -> String {
     format!("± {:.0} %", (100.0 * off / bytes).min(999.0))
 }
 
-/// The innermost functions of a stack in a line, without the malloc family.
-pub fn place(frames: &[String], most: usize) -> String {
-    let own: Vec<&str> = frames
-        .iter()
-        .map(String::as_str)
-        .skip_while(|frame| is_plumbing(frame))
-        .take(most)
-        .collect();
-    if own.is_empty() {
-        frames.first().map_or("(unknown)".into(), Clone::clone)
-    } else {
-        own.join(" < ")
-    }
-}
-
 /// Sites in a table; what comes behind is one line.
 pub const ROWS: usize = 30;
 
@@ -245,7 +231,7 @@ fn text(snapshot: &Snapshot, view: View, form: Form) -> String {
             Cell::toned(off(sums.bytes, off_by), Tone::Faint),
             Cell::new(format!("{:.1} %", 100.0 * sums.bytes / total.bytes)),
             Cell::new(format!("{:.0}", sums.blocks)),
-            Cell::new(place(&site.frames, 3)),
+            Cell::fitting(frames::place(&site.frames)),
         ]);
     }
     lines.push(table.render(form));

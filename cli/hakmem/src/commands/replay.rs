@@ -2,6 +2,7 @@
 
 use crate::output::{self, Output, Shown};
 use crate::page::Page;
+use crate::progress;
 use crate::say;
 use clap::Args;
 use hakmem_lab::allocator::{BASELINE, Catalogue, OURS};
@@ -103,7 +104,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let page = arguments.output.page(&places)?;
     let file = output::planned_export(arguments.export.as_ref())?;
     interrupt::install();
-    let bar = ProgressBar::new_spinner();
+    let bar = ProgressBar::with_draw_target(None, progress::target());
     let document = replay(&options, |line| match line.strip_prefix("warning") {
         Some(_) => bar.suspend(|| eprintln!("hakmem: {line}")),
         None => {

@@ -1,6 +1,6 @@
 //! `hakmem stats`: the heap of a process or of a core dump, as numbers.
 
-use crate::output::{print_json, terminal};
+use crate::output::{print_json, show, terminal};
 use crate::target::{Opened, Target};
 use clap::Args;
 use hakmem_heap::figures::{CacheFigures, ClassFigures, Figures};
@@ -35,7 +35,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         print_json(&figures)?;
     } else {
-        print!("{}", text(&opened, &figures, terminal()));
+        show(&text(&opened, &figures, terminal()));
     }
     Ok(ExitCode::SUCCESS)
 }

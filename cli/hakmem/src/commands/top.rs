@@ -1,5 +1,6 @@
 //! `hakmem top`: the heap of a running process, as it changes.
 
+use crate::output::{is_screen, show, terminal};
 use crate::say;
 use crate::target::open_process;
 use crate::top::processes::{Found, Search};
@@ -9,6 +10,7 @@ use crate::top::{Watched, plain};
 use clap::Args;
 use console::Term;
 use hakmem_lab::error::Result;
+use hakmem_lab::render::text::is_ascii;
 use hakmem_lab::{failed, usage};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -21,8 +23,8 @@ Examples:
   hakmem top 4711
   hakmem top 4711 -n 60 > log    a line each second, for a minute
 
-Looking costs the process nothing: it is neither stopped nor written to. In a pipe, or with -n,
-plain lines are printed.";
+Looking costs the process nothing: it is neither stopped nor written to. In a pipe, with -n, and
+where TERM is not set or dumb, plain lines are printed.";
 
 /// Watch the heap of a running process: classes, caches, rates, what the policies do
 #[derive(Args)]
@@ -43,7 +45,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         return Err(usage!("--delay is a number of seconds from 0.05 to 3600"));
     }
     let delay = Duration::from_secs_f64(arguments.delay);
-    let is_screen = Term::stdout().is_term() && arguments.lines.is_none();
+    let is_screen = is_screen(&Term::stdout()) && arguments.lines.is_none();
     match arguments.pid {
         Some(pid) if is_screen => {
             let watched = Watched::begin(pid)?;
@@ -58,14 +60,15 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
 /// Until it ends, which is no mistake of anybody's.
 fn print_lines(pid: i32, delay: Duration, count: Option<u64>) -> Result<ExitCode> {
     let mut watched = Watched::begin(pid)?;
-    println!("{}", plain::HEAD);
+    let room = terminal().width().unwrap_or(usize::MAX);
+    println!("{}", plain::head(room));
     let mut left = count.unwrap_or(u64::MAX);
     while left > 0 {
         std::thread::sleep(delay);
         if watched.advance().is_err() && open_process(pid).is_err() {
             break;
         }
-        println!("{}", plain::line(&watched));
+        println!("{}", plain::line(&watched, room));
         left = if say::is_broken() { 0 } else { left - 1 };
     }
     Ok(ExitCode::SUCCESS)
@@ -73,14 +76,14 @@ fn print_lines(pid: i32, delay: Duration, count: Option<u64>) -> Result<ExitCode
 
 fn print_processes() -> Result<ExitCode> {
     for one in Search::default().run() {
-        println!(
-            "{} {} live, {} mapped, hakmem {}: {}",
+        show(&format!(
+            "{} {} live, {} mapped, hakmem {}: {}\n",
             one.pid,
             super::stats::bytes(one.live_bytes),
             super::stats::bytes(one.mapped_bytes),
             one.release,
             one.command_line
-        );
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -108,7 +111,7 @@ fn on_screen(watched: Option<Watched>, delay: Duration) -> Result<ExitCode> {
     let ended = shown.run(&mut terminal, delay);
     ratatui::restore();
     if let Some(line) = ended? {
-        println!("{line}");
+        show(&(line + "\n"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -124,9 +127,14 @@ impl Shown {
                     return Ok(Some(line));
                 }
             }
-            let drawn = terminal.draw(|frame| match &self.watched {
-                Some(watched) => screen::draw(frame, watched, &mut self.choice),
-                None => screen::draw_processes(frame, &self.found, &mut self.choice),
+            let drawn = terminal.draw(|frame| {
+                match &self.watched {
+                    Some(watched) => screen::draw(frame, watched, &mut self.choice),
+                    None => screen::draw_processes(frame, &self.found, &mut self.choice),
+                }
+                if is_ascii() {
+                    screen::make_ascii(frame.buffer_mut());
+                }
             });
             drawn.map_err(|error| failed!("{error}"))?;
             let wait = next.saturating_duration_since(Instant::now());

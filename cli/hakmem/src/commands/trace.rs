@@ -1,5 +1,6 @@
 //! `hakmem trace`: what a trace tells, without running anything.
 
+use crate::frames;
 use crate::output::{self, print_json};
 use clap::{Args, Subcommand, ValueEnum};
 use hakmem_lab::error::Result;
@@ -22,6 +23,9 @@ Examples:
   hakmem trace lifetimes trace.hkt --process 2
   hakmem trace top-sites trace.hkt --by live      # of a trace recorded with --stacks
   hakmem trace export --parquet events.parquet trace.hkt";
+
+/// Before each function of a stack.
+const INDENT: &str = "    ";
 
 /// Processes that `info` lists; a build starts thousands.
 const PROCESSES_MAX: usize = 20;
@@ -83,6 +87,10 @@ struct TopSites {
     /// How many
     #[arg(short = 'n', long, value_name = "NUMBER", default_value = "10")]
     count: usize,
+
+    /// Whole stacks, with each name as the compiler wrote it
+    #[arg(long)]
+    full: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -140,7 +148,7 @@ fn show(source: &Source, print: fn(&Analysis)) -> Result<()> {
     if source.json {
         return print_json(&analysis);
     }
-    println!("process {process}: {}\n", analysis.program);
+    line(&format!("process {process}: {}\n", analysis.program));
     print(&analysis);
     Ok(())
 }
@@ -159,8 +167,13 @@ fn add_row<const COLUMNS: usize>(table: &mut Table, row: [String; COLUMNS]) {
     table.row(row.into_iter().map(Cell::new).collect());
 }
 
+/// A line, or several, for people.
+fn line(text: &str) {
+    output::show(&format!("{text}\n"));
+}
+
 fn print_table(table: &Table) {
-    println!("{}", table.render(output::terminal()));
+    line(&table.render(output::terminal()));
 }
 
 fn bytes(bytes: u64) -> String {
@@ -216,7 +229,7 @@ fn info(source: &Source) -> Result<()> {
         }));
     }
     print_head(&reader);
-    println!();
+    line("");
     print_processes(&analyses);
     print_oddities(&analyses);
     Ok(())
@@ -269,12 +282,12 @@ fn print_processes(analyses: &[Analysis]) {
 
 fn print_head(reader: &Reader) {
     let each = reader.bytes as f64 / reader.events().max(1) as f64;
-    println!("command  {}", reader.beginning.command.join(" "));
-    println!(
+    line(&format!("command  {}", reader.beginning.command.join(" ")));
+    line(&format!(
         "trace    {} events, {} ({each:.2} bytes an event)",
         count(reader.events()),
         bytes(reader.bytes)
-    );
+    ));
     let Some(ending) = &reader.ending else {
         return;
     };
@@ -288,13 +301,16 @@ fn print_head(reader: &Reader) {
     let code = ending
         .exit_code
         .map_or(String::new(), |code| format!("; exit code {code}"));
-    println!("recorded {:.3} s, {end}{code}", reader.seconds(ending.end));
+    line(&format!(
+        "recorded {:.3} s, {end}{code}",
+        reader.seconds(ending.end)
+    ));
     if ending.events_missed + ending.processes_missed > 0 {
-        println!(
+        line(&format!(
             "missing  {} events, {} processes",
             count(ending.events_missed),
             count(ending.processes_missed)
-        );
+        ));
     }
 }
 
@@ -312,7 +328,7 @@ fn print_oddities(analyses: &[Analysis]) {
         ),
     ];
     for (number, what) in lines.iter().filter(|(number, _)| *number > 0) {
-        println!("{} {what}", count(*number));
+        line(&format!("{} {what}", count(*number)));
     }
 }
 
@@ -345,7 +361,7 @@ fn sizes(analysis: &Analysis) {
         );
     }
     print_table(&classes);
-    println!("\nmost frequent:");
+    line("\nmost frequent:");
     let mut top = table(&["size", "blocks", "of all"]);
     for &(size, blocks) in &analysis.top_sizes {
         add_row(&mut top, [count(size), count(blocks), percent(blocks, all)]);
@@ -416,8 +432,9 @@ fn top_sites(question: &TopSites) -> Result<()> {
             .collect();
         return print_json(&sites);
     }
+    let form = output::terminal();
     for site in &sites {
-        println!(
+        line(&format!(
             "{} in {} block{}; live at the end {} in {}; at most {}",
             bytes(site.bytes),
             count(site.count),
@@ -425,11 +442,22 @@ fn top_sites(question: &TopSites) -> Result<()> {
             bytes(site.live_bytes),
             count(site.live_blocks),
             bytes(site.live_bytes_peak)
-        );
-        for frame in symbols.stack(site.stack) {
-            println!("    {frame}");
-        }
-        println!();
+        ));
+        let frames = symbols.stack(site.stack);
+        let room = form
+            .width()
+            .unwrap_or(usize::MAX)
+            .saturating_sub(INDENT.len());
+        let frames = if question.full {
+            frames
+        } else {
+            frames::stack(&frames, room)
+        };
+        let frames: Vec<String> = frames
+            .iter()
+            .map(|one| format!("{INDENT}{one}\n"))
+            .collect();
+        line(&frames.concat());
     }
     Ok(())
 }

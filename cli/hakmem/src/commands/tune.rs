@@ -1,6 +1,7 @@
 //! `hakmem tune`: which options suit a program best, by a tournament over repeated runs.
 
 use crate::commands::run::{environment, prove};
+use crate::output::show;
 use crate::say;
 use clap::Args;
 use hakmem_lab::allocator::Allocator;
@@ -53,7 +54,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.explain {
         let text = input::read_to_string(path)
             .map_err(|error| failed!("cannot read {}: {error}", path.display()))?;
-        print!("{}", tournament::evidence(&text)?);
+        show(&tournament::evidence(&text)?);
         return Ok(ExitCode::SUCCESS);
     }
     let file = Planned::at(&arguments.output)?;
@@ -79,11 +80,11 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let profile = race.profile(&words.join(" "), &about);
     say::keep();
     let written = file.write(profile);
-    print!("{}", race.table());
+    show(&race.table());
     let winner = &race.runners[race.winner()].strategy;
-    println!("\n{}: {}", winner.name, winner.help);
+    show(&format!("\n{}: {}\n", winner.name, winner.help));
     written?;
-    println!("written: {}", arguments.output.display());
+    show(&format!("written: {}\n", arguments.output.display()));
     Ok(ExitCode::SUCCESS)
 }
 

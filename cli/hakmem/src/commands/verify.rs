@@ -1,6 +1,6 @@
 //! `hakmem verify`: which allocator a program or a process really uses.
 
-use crate::output::{print_json, terminal};
+use crate::output::{print_json, show, terminal};
 use clap::Args;
 use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue, OURS};
 use hakmem_lab::control::Blocks;
@@ -63,7 +63,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     if arguments.json {
         print_json(&findings)?;
     } else {
-        print!("{}", findings.text(terminal()));
+        show(&findings.text(terminal()));
     }
     Ok(if findings.refusal.is_none() {
         ExitCode::SUCCESS
@@ -229,7 +229,7 @@ impl Findings {
                         "{}: {} goes to {}",
                         object.display(),
                         family::shown(name),
-                        show(target)
+                        target_name(target)
                     )
                 })
                 .collect(),
@@ -437,7 +437,7 @@ fn recognised(proof: &Proof, expected: &Allocator) -> String {
     }
 }
 
-fn show(target: &Target) -> String {
+fn target_name(target: &Target) -> String {
     match target {
         Target::File(path) => path.display().to_string(),
         Target::Anonymous => "code that no file was mapped for".into(),
@@ -453,7 +453,7 @@ fn objects(proof: &Proof) -> IndexMap<String, IndexMap<String, String>> {
             let targets = bindings
                 .targets
                 .iter()
-                .map(|(name, target)| (family::shown(name).to_string(), show(target)))
+                .map(|(name, target)| (family::shown(name).to_string(), target_name(target)))
                 .collect();
             (bindings.object.display().to_string(), targets)
         })

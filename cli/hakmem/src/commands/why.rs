@@ -3,9 +3,10 @@
 use super::failures;
 use super::growth::Moment;
 use super::leaks::age;
-use super::profile::{ROWS, place, snapshot};
+use super::profile::{ROWS, snapshot};
 use super::stats::bytes;
-use crate::output::{self, print_json, terminal};
+use crate::frames;
+use crate::output::{self, print_json, show, terminal};
 use crate::say;
 use crate::target::Target;
 use clap::Args;
@@ -108,7 +109,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
             if arguments.json {
                 print_json(&json!({ "before": before, "after": moment }))?;
             } else {
-                print!("{}", moment.text(&before, terminal()));
+                show(&moment.text(&before, terminal()));
             }
             saved?;
             return Ok(ExitCode::SUCCESS);
@@ -132,13 +133,13 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         let value = json!({ "title": opened.title(), "sparse": sparse, "pins": pins, "failures": failures });
         print_json(&value)?;
     } else {
-        print!(
-            "{}",
-            text(&opened.title(), sparse, &pins, arguments.sparse, terminal())
-        );
+        let title = opened.title();
+        show(&text(&title, sparse, &pins, arguments.sparse, terminal()));
         if heap.failures.count > 0 {
             let refused = failures::text(&heap.failures, FAILURES, &mut names, terminal());
-            print!("\nallocations that were refused, the latest:\n\n{refused}");
+            show(&format!(
+                "\nallocations that were refused, the latest:\n\n{refused}"
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -209,7 +210,7 @@ fn text(title: &str, sparse: Sparse, pins: &[Pin], percent: f64, form: Form) -> 
             Cell::toned(format!("± {off:.0} %"), Tone::Faint),
             Cell::new(format!("{:.0}", pin.blocks)),
             Cell::new(age(pin.oldest_s)),
-            Cell::new(place(&pin.frames, 3)),
+            Cell::fitting(frames::place(&pin.frames)),
         ]);
     }
     lines.push(String::new());

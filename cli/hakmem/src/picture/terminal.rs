@@ -65,6 +65,22 @@ fn legend(view: &View, form: Form) -> String {
     )
 }
 
+/// Beside the characters of a line: where the superslab is, and how much of it is live.
+const MARGIN: usize = 7;
+const FIGURES: usize = 16;
+
+/// So many characters of a superslab in a line: all, or as much as there is room for.
+fn columns(form: Form, cells: usize) -> usize {
+    let Some(width) = form.width() else {
+        return cells;
+    };
+    let mut columns = cells;
+    while columns > 8 && MARGIN + columns + FIGURES > width {
+        columns = columns.div_ceil(2);
+    }
+    columns
+}
+
 /// At most `lines` superslabs; the fullest are no better than others, so the first by address.
 pub fn draw(view: &View, form: Form, lines: usize) -> String {
     let heap = view.heap;
@@ -72,7 +88,10 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
     let Some(first) = heap.supers.iter().find(|one| !one.is_lone) else {
         return text + "nothing was allocated so far\n";
     };
-    text.push_str(&format!("  from {:#x}{:>57}  age\n", first.base, "live"));
+    let columns = columns(form, cells(heap, first).len());
+    let from = format!("  from {:#x}", first.base);
+    let room = (MARGIN + columns + 6).saturating_sub(from.len());
+    text.push_str(&format!("{from}{:>room$}  age\n", "live"));
     let mut previous = first.base;
     for superslab in heap.supers.iter().filter(|one| !one.is_lone).take(lines) {
         if superslab.base - previous > superslab.bytes {
@@ -80,14 +99,20 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
         }
         previous = superslab.base;
         let cells = cells(heap, superslab);
+        let mut rows = cells.chunks(columns);
+        let first_row = rows.next().unwrap_or_default();
         text.push_str(&format!(
             "{:>6} {}{:>4.0} % {:>7}{}\n",
             format!("+{}M", (superslab.base - first.base) >> 20),
-            painted(&cells, view, form),
+            painted(first_row, view, form),
             live_share(&cells) * 100.0,
             age(view.age(superslab.mapped_at)),
             if superslab.is_huge { " H" } else { "" },
         ));
+        for row in rows {
+            let margin = " ".repeat(MARGIN);
+            text.push_str(&format!("{margin}{}\n", painted(row, view, form)));
+        }
     }
     let superslabs = heap.supers.iter().filter(|one| !one.is_lone).count();
     if superslabs > lines {

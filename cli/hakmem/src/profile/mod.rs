@@ -172,20 +172,3 @@ impl Snapshot {
         (snapshot.kind == KIND).then_some(snapshot)
     }
 }
-
-/// A function of the malloc family, and what C++ and Rust have in front of it: of no interest as the place
-/// of an allocation.
-pub fn is_plumbing(frame: &str) -> bool {
-    const NAMES: [&str; 9] = [
-        "malloc (",
-        "calloc (",
-        "realloc (",
-        "operator new",
-        "__gnu_cxx::",
-        "std::",
-        "alloc::",
-        "core::",
-        "__rust_alloc",
-    ];
-    NAMES.iter().any(|name| frame.starts_with(name))
-}

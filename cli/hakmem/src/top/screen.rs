@@ -4,9 +4,11 @@ use super::processes::Found;
 use super::table::{Rows, View, processes, rows};
 use super::{Watched, short};
 use crate::commands::stats::bytes;
+use hakmem_lab::render::text::in_ascii;
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style, Stylize};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Sparkline};
 use std::collections::VecDeque;
@@ -51,6 +53,16 @@ impl Choice {
         }
     }
 
+    /// Without colours text has no other marks either: some terminals that cannot show colours show these
+    /// as colours.
+    fn marked(&self, mark: Modifier) -> Style {
+        if self.has_colour {
+            Style::new().add_modifier(mark)
+        } else {
+            Style::new()
+        }
+    }
+
     fn list(&self) -> usize {
         View::ALL
             .iter()
@@ -78,6 +90,16 @@ impl Choice {
     pub fn next_view(&mut self, step: usize) {
         self.view = View::ALL[(self.list() + step) % View::ALL.len()];
         self.first_row = 0;
+    }
+}
+
+/// Each place in a character that every terminal has.
+pub fn make_ascii(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if !cell.symbol().is_ascii() {
+            let written = in_ascii(cell.symbol());
+            cell.set_char(written.chars().next().unwrap_or(' '));
+        }
     }
 }
 
@@ -148,7 +170,8 @@ pub fn draw_processes(frame: &mut Frame, found: &[Found], choice: &mut Choice) {
         1 => "1 process runs under hakmem".to_string(),
         count => format!("{count} processes run under hakmem"),
     };
-    frame.render_widget(Paragraph::new(Line::from(text).bold()), title);
+    let text = Line::styled(text, choice.marked(Modifier::BOLD));
+    frame.render_widget(Paragraph::new(text), title);
     let rows = chosen_processes(found, choice);
     choice.selected = choice.selected.min(rows.rows.len().saturating_sub(1));
     draw_table(
@@ -181,7 +204,7 @@ fn draw_title(frame: &mut Frame, area: Rect, watched: &Watched, choice: &Choice)
     let title: String = watched.title.chars().take(room).collect();
     let padding = " ".repeat(room - title.chars().count());
     let line = Line::from(vec![
-        Span::from(title).bold(),
+        Span::styled(title, choice.marked(Modifier::BOLD)),
         Span::from(padding),
         Span::from(right),
     ]);
@@ -301,11 +324,14 @@ fn draw_rates(frame: &mut Frame, area: Rect, watched: &Watched) {
 fn draw_tabs(frame: &mut Frame, area: Rect, choice: &Choice) {
     let mut spans = Vec::new();
     for (number, view) in View::ALL.into_iter().enumerate() {
-        let text = format!(" {} {} ", number + 1, view.title());
-        let style = if view == choice.view {
-            Style::new().add_modifier(Modifier::REVERSED)
-        } else {
-            Style::new()
+        let is_chosen = view == choice.view;
+        let (text, style) = match (is_chosen, choice.has_colour) {
+            (true, false) => (format!("[{} {}]", number + 1, view.title()), Style::new()),
+            (true, true) => (
+                format!(" {} {} ", number + 1, view.title()),
+                choice.marked(Modifier::REVERSED),
+            ),
+            (false, _) => (format!(" {} {} ", number + 1, view.title()), Style::new()),
         };
         spans.push(Span::styled(text, style));
         spans.push(Span::from(" "));
@@ -349,7 +375,7 @@ fn draw_table(
             (*title).to_string()
         }
     });
-    let head = Style::new().add_modifier(Modifier::UNDERLINED);
+    let head = choice.marked(Modifier::UNDERLINED);
     let mut lines = vec![Line::styled(line(&mut titles), head)];
     let room = usize::from(area.height).saturating_sub(1);
     let last_first = rows.rows.len().saturating_sub(room);
@@ -359,12 +385,11 @@ fn draw_table(
     };
     for (index, row) in rows.rows.iter().enumerate().skip(first).take(room) {
         let text = line(&mut row.iter().map(|cell| cell.text.clone()));
-        let style = if selected == Some(index) {
-            Style::new().add_modifier(Modifier::REVERSED)
-        } else {
-            Style::new()
-        };
-        lines.push(Line::styled(text, style));
+        lines.push(match (selected == Some(index), choice.has_colour) {
+            (false, _) => Line::from(text),
+            (true, true) => Line::styled(text, choice.marked(Modifier::REVERSED)),
+            (true, false) => Line::from(format!("> {text}")),
+        });
     }
     frame.render_widget(Paragraph::new(lines), area);
 }
@@ -391,7 +416,10 @@ fn draw_foot(frame: &mut Frame, area: Rect, choice: &Choice, keys: &str) {
     } else {
         keys.to_string()
     };
-    frame.render_widget(Paragraph::new(text).add_modifier(Modifier::DIM), area);
+    frame.render_widget(
+        Paragraph::new(text).style(choice.marked(Modifier::DIM)),
+        area,
+    );
 }
 
 fn draw_help(frame: &mut Frame, rows: &Rows) {

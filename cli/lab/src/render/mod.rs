@@ -6,6 +6,7 @@ mod csv;
 mod features;
 mod number;
 mod table;
+pub mod text;
 
 pub use csv::{csv, field};
 pub use features::MINIMAL;

@@ -1,5 +1,7 @@
 //! Rows and columns, for a terminal of a given width or in Markdown.
 
+use super::text::{LINE_IN_A_PIPE, UNLIMITED, cut, in_locale, width_of, wrapped};
+
 /// Where the text goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -35,26 +37,70 @@ impl Form {
     pub fn strong(self, text: &str) -> String {
         self.toned(text, Tone::Strong)
     }
+
+    /// How long lines may be: None in Markdown.
+    pub fn width(self) -> Option<usize> {
+        match self {
+            Form::Text { width, .. } if width >= UNLIMITED => Some(LINE_IN_A_PIPE),
+            Form::Text { width, .. } => Some(width),
+            Form::Markdown => None,
+        }
+    }
+
+    /// A whole text as it can be shown: in the locale's characters, long lines on several.
+    pub fn shown(self, text: &str) -> String {
+        match self {
+            Form::Text { width, .. } if width < UNLIMITED => wrapped(&in_locale(text), width),
+            Form::Text { .. } => in_locale(text),
+            Form::Markdown => text.to_string(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     pub text: String,
     pub tone: Tone,
+    /// What can stand there where there is less room, ever shorter.
+    shorter: Vec<String>,
 }
 
 impl Cell {
     pub fn new(text: impl Into<String>) -> Cell {
-        Cell {
-            text: text.into(),
-            tone: Tone::Plain,
-        }
+        Cell::toned(text, Tone::Plain)
     }
 
     pub fn toned(text: impl Into<String>, tone: Tone) -> Cell {
         Cell {
             text: text.into(),
             tone,
+            shorter: Vec::new(),
+        }
+    }
+
+    /// One of several forms of the same, the longest first.
+    pub fn fitting(forms: Vec<String>) -> Cell {
+        let mut forms = forms.into_iter();
+        Cell {
+            text: forms.next().unwrap_or_default(),
+            tone: Tone::Plain,
+            shorter: forms.collect(),
+        }
+    }
+
+    /// The form that says most in so many places, or what there is room for of the shortest.
+    fn in_width(&self, width: usize) -> String {
+        let mut forms = std::iter::once(&self.text).chain(&self.shorter);
+        let fits = forms.find(|form| width_of(form) <= width);
+        fits.cloned()
+            .unwrap_or_else(|| cut(self.shorter.last().unwrap_or(&self.text), width))
+    }
+
+    fn in_locale(&self) -> Cell {
+        Cell {
+            text: in_locale(&self.text),
+            tone: self.tone,
+            shorter: self.shorter.iter().map(|form| in_locale(form)).collect(),
         }
     }
 }
@@ -74,6 +120,17 @@ pub struct Table {
 
 /// Between columns.
 const GAP: usize = 2;
+/// So much of a cell that can be shorter is worth more than a column that could be done without.
+const FITTING_LEAST: usize = 24;
+/// So much of any other text.
+const TEXT_LEAST: usize = 8;
+
+/// A column that is shown, in this many places.
+#[derive(Clone, Copy)]
+struct Shown {
+    column: usize,
+    width: usize,
+}
 
 impl Table {
     pub fn text_column(&mut self, title: &str, dispensable: u8) {
@@ -100,14 +157,31 @@ impl Table {
     pub fn render(&self, form: Form) -> String {
         match form {
             Form::Markdown => self.markdown(),
-            Form::Text { width, .. } => self.text(form, &self.fitting(width)),
+            Form::Text { width, .. } => {
+                let table = self.in_locale();
+                table.text(form, &table.layout(width))
+            }
+        }
+    }
+
+    fn in_locale(&self) -> Table {
+        let columns = self.columns.iter().map(|column| Column {
+            title: in_locale(&column.title),
+            ..*column
+        });
+        let rows = self.rows.iter();
+        Table {
+            columns: columns.collect(),
+            rows: rows
+                .map(|row| row.iter().map(Cell::in_locale).collect())
+                .collect(),
         }
     }
 
     fn width_of(&self, column: usize) -> usize {
-        let cells = self.rows.iter().map(|row| row[column].text.chars().count());
+        let cells = self.rows.iter().map(|row| width_of(&row[column].text));
         cells
-            .chain([self.columns[column].title.chars().count()])
+            .chain([width_of(&self.columns[column].title)])
             .max()
             .unwrap_or(0)
     }
@@ -118,38 +192,86 @@ impl Table {
         self.columns[column].dispensable == 0 || !self.rows.iter().all(is_empty)
     }
 
-    /// The columns that there is room for.
-    fn fitting(&self, width: usize) -> Vec<usize> {
-        let mut kept: Vec<usize> = (0..self.columns.len())
-            .filter(|column| self.says_something(*column))
+    /// Whether its cells have shorter forms.
+    fn is_fitting(&self, column: usize) -> bool {
+        self.rows.iter().any(|row| !row[column].shorter.is_empty())
+    }
+
+    /// The columns that there is room for, and how much of it each one has. A line is never longer.
+    fn layout(&self, width: usize) -> Vec<Shown> {
+        let columns = (0..self.columns.len()).filter(|column| self.says_something(*column));
+        let mut shown: Vec<Shown> = columns
+            .map(|column| Shown {
+                column,
+                width: self.width_of(column),
+            })
             .collect();
+        if width >= UNLIMITED {
+            self.narrow(&mut shown, LINE_IN_A_PIPE, FITTING_LEAST, |column| {
+                self.is_fitting(column)
+            });
+            return shown;
+        }
+        self.drop_what_is_missed_least(&mut shown, width);
+        self.narrow(&mut shown, width, TEXT_LEAST, |column| {
+            self.is_fitting(column)
+        });
+        self.narrow(&mut shown, width, TEXT_LEAST, |column| {
+            !self.columns[column].is_number
+        });
+        while shown.len() > 1 && line_width(&shown) > width {
+            shown.pop();
+        }
+        self.narrow(&mut shown, width, 0, |_| true);
+        shown
+    }
+
+    fn drop_what_is_missed_least(&self, shown: &mut Vec<Shown>, width: usize) {
         loop {
-            let needed: usize = kept.iter().map(|column| self.width_of(*column) + GAP).sum();
-            let first_to_go = kept
+            let needed = |one: &Shown| match self.is_fitting(one.column) {
+                true => one.width.min(FITTING_LEAST),
+                false => one.width,
+            };
+            let needed: usize = shown.iter().map(|one| needed(one) + GAP).sum();
+            let first_to_go = shown
                 .iter()
-                .map(|column| self.columns[*column].dispensable)
+                .map(|one| self.columns[one.column].dispensable)
                 .max()
                 .unwrap_or(0);
             if needed <= width + GAP || first_to_go == 0 {
-                return kept;
+                return;
             }
             // Those that are missed alike go together: half a row of peers would mislead.
-            kept.retain(|column| self.columns[*column].dispensable != first_to_go);
+            shown.retain(|one| self.columns[one.column].dispensable != first_to_go);
         }
     }
 
-    fn text(&self, form: Form, kept: &[usize]) -> String {
-        let widths: Vec<usize> = kept.iter().map(|column| self.width_of(*column)).collect();
-        let line = |cells: &dyn Fn(usize) -> Cell| {
-            let padded: Vec<String> = kept
+    /// Take from the widest of these columns what is too much, but leave them some room.
+    fn narrow(&self, shown: &mut [Shown], width: usize, least: usize, may: impl Fn(usize) -> bool) {
+        let mut too_much = line_width(shown).saturating_sub(width);
+        while too_much > 0 {
+            let candidates = shown
+                .iter_mut()
+                .filter(|one| one.width > least && may(one.column));
+            let Some(widest) = candidates.max_by_key(|one| one.width) else {
+                return;
+            };
+            widest.width -= 1;
+            too_much -= 1;
+        }
+    }
+
+    fn text(&self, form: Form, shown: &[Shown]) -> String {
+        let line = |cells: &dyn Fn(Shown) -> Cell| {
+            let padded: Vec<String> = shown
                 .iter()
-                .zip(&widths)
-                .map(|(column, width)| {
-                    let Cell { text, tone } = cells(*column);
+                .map(|one| {
+                    let cell = cells(*one);
+                    let text = cell.in_width(one.width);
                     // Padded first: colour takes no room.
-                    let padding = " ".repeat(width - text.chars().count());
-                    let text = form.toned(&text, tone);
-                    if self.columns[*column].is_number {
+                    let padding = " ".repeat(one.width.saturating_sub(width_of(&text)));
+                    let text = form.toned(&text, cell.tone);
+                    if self.columns[one.column].is_number {
                         format!("{padding}{text}")
                     } else {
                         format!("{text}{padding}")
@@ -158,14 +280,15 @@ impl Table {
                 .collect();
             padded.join(&" ".repeat(GAP)).trim_end().to_string()
         };
+        let rule = in_locale("─");
         let mut lines = vec![
-            line(&|column| Cell::new(&self.columns[column].title)),
-            line(&|column| Cell::toned("─".repeat(self.width_of(column)), Tone::Faint)),
+            line(&|one| Cell::new(&self.columns[one.column].title)),
+            line(&|one| Cell::toned(rule.repeat(one.width), Tone::Faint)),
         ];
         lines.extend(
             self.rows
                 .iter()
-                .map(|row| line(&|column| row[column].clone())),
+                .map(|row| line(&|one| row[one.column].clone())),
         );
         lines.join("\n")
     }
@@ -193,6 +316,12 @@ impl Table {
         );
         lines.join("\n")
     }
+}
+
+/// With the gaps between the columns.
+fn line_width(shown: &[Shown]) -> usize {
+    let columns: usize = shown.iter().map(|one| one.width + GAP).sum();
+    columns.saturating_sub(GAP)
 }
 
 #[cfg(test)]
@@ -237,6 +366,46 @@ mod tests {
             width: 20,
         });
         assert!(!text.contains("faults") && text.contains("another  10.5 s"));
+    }
+
+    fn of_width(width: usize) -> Form {
+        Form::Text {
+            colour: false,
+            width,
+        }
+    }
+
+    #[test]
+    fn no_line_is_longer_than_the_screen() {
+        let mut table = example();
+        table.text_column("allocated by", 0);
+        let forms = ["x".repeat(500), "y".repeat(60), "a short form".into()];
+        table.rows[0].push(Cell::fitting(forms.to_vec()));
+        table.rows[1].push(Cell::new("漢".repeat(300)));
+        for width in 1..120 {
+            let text = table.render(of_width(width));
+            let widest = text.lines().map(width_of).max().unwrap();
+            assert!(widest <= width, "{widest} of {width}:\n{text}");
+        }
+        assert!(table.render(of_width(120)).contains(&"y".repeat(60)));
+        assert!(table.render(of_width(60)).contains("a short form"));
+        assert!(
+            table
+                .render(of_width(45))
+                .starts_with("name       time  allocated by\n")
+        );
+    }
+
+    #[test]
+    fn in_a_pipe_no_column_is_left_out() {
+        let mut table = Table::default();
+        table.number_column("blocks", 3);
+        table.text_column("allocated by", 0);
+        let forms = ["x".repeat(5000), "y".repeat(150), "z".into()];
+        table.row(vec![Cell::new("1"), Cell::fitting(forms.to_vec())]);
+        let text = table.render(of_width(UNLIMITED));
+        assert!(text.contains("blocks") && text.contains(&"y".repeat(150)));
+        assert!(text.lines().all(|line| width_of(line) <= LINE_IN_A_PIPE));
     }
 
     #[test]

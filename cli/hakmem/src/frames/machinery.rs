@@ -1,0 +1,299 @@
+//! Which functions are of no interest as the place of an allocation: those that allocate for others. Languages
+//! have a dozen of them between a program's own line and malloc, the same ones at every place.
+
+/// What a frame is to somebody who looks for the place of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Of the program, or of a library of whose functions nothing is known here.
+    Own,
+    /// A language's or the C library's part in an allocation.
+    Machinery,
+    /// What was there before the program's first line: of a process or of a thread.
+    Beginning,
+}
+
+/// Functions of C, and how languages call it.
+const ALLOCATING: [&str; 50] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "reallocarray",
+    "aligned_alloc",
+    "memalign",
+    "posix_memalign",
+    "valloc",
+    "pvalloc",
+    "hak_malloc",
+    "hak_calloc",
+    "hak_realloc",
+    "hak_reallocarray",
+    "hak_aligned_alloc",
+    "hak_posix_memalign",
+    "hak_heap_malloc",
+    "hak_heap_calloc",
+    "hak_heap_aligned_alloc",
+    "strdup",
+    "strndup",
+    "wcsdup",
+    "asprintf",
+    "vasprintf",
+    "getline",
+    "getdelim",
+    "xmalloc",
+    "xcalloc",
+    "xrealloc",
+    "xzalloc",
+    "xstrdup",
+    "xstrndup",
+    "xmemdup",
+    "g_malloc",
+    "g_malloc0",
+    "g_malloc_n",
+    "g_malloc0_n",
+    "g_realloc",
+    "g_realloc_n",
+    "g_try_malloc",
+    "g_slice_alloc",
+    "g_slice_alloc0",
+    "g_strdup",
+    "g_strndup",
+    "g_strdup_printf",
+    "g_memdup2",
+    "PyMem_Malloc",
+    "PyMem_RawMalloc",
+    "PyObject_Malloc",
+    "crosscall2",
+    "operator new",
+];
+
+/// What names of machinery begin with: C++ (the Itanium names are those that stayed as they are), Rust's
+/// glue, cgo, Swift.
+const BEGINNINGS_OF_NAMES: [&str; 20] = [
+    "operator new",
+    "__gnu_cxx::",
+    "_ZSt",
+    "_ZNSt",
+    "_ZNKSt",
+    "_ZN9__gnu_cxx",
+    "_M_",
+    "_S_",
+    "_IO_",
+    "_cgo_",
+    "x_cgo_",
+    "_PyMem_",
+    "_PyObject_Malloc",
+    "_PyObject_Realloc",
+    "swift::",
+    "swift_",
+    "_swift_",
+    "Swift.",
+    "$ss",
+    "$sS",
+];
+
+/// Namespaces and crates that allocate for others. Rust's names may begin with `<`.
+const LIBRARIES: [&str; 7] = [
+    "std",
+    "alloc",
+    "core",
+    "hashbrown",
+    "__gnu_cxx",
+    "__rustc",
+    "allocator_api2",
+];
+
+/// Files of the C++ library whose functions debug information may call by their last name alone.
+const HEADERS: [&str; 32] = [
+    "alloc_traits.h",
+    "allocator.h",
+    "basic_string.h",
+    "basic_string.tcc",
+    "deque.tcc",
+    "forward_list.h",
+    "functional",
+    "functional_hash.h",
+    "future",
+    "hashtable.h",
+    "hashtable_policy.h",
+    "invoke.h",
+    "list.tcc",
+    "move.h",
+    "new_allocator.h",
+    "node_handle.h",
+    "ptr_traits.h",
+    "shared_ptr.h",
+    "shared_ptr_atomic.h",
+    "shared_ptr_base.h",
+    "sstream",
+    "std_function.h",
+    "std_thread.h",
+    "streambuf",
+    "string_conversions.h",
+    "thread",
+    "tuple",
+    "unique_ptr.h",
+    "unordered_map.h",
+    "unordered_set.h",
+    "variant",
+    "vector.tcc",
+];
+
+/// Libraries that are languages' and the system's own: for frames without a name.
+const MODULES: [&str; 9] = [
+    "libhakmem",
+    "libstdc++.so",
+    "libc++.so",
+    "libc++abi.so",
+    "libgcc_s.so",
+    "libc.so",
+    "libpthread.so",
+    "ld-linux",
+    "libswiftCore.so",
+];
+
+const BEFORE_THE_PROGRAM: [&str; 16] = [
+    "_start",
+    "__libc_start_main",
+    "__libc_start_call_main",
+    "__libc_start_main_impl",
+    "__libc_csu_init",
+    "start_thread",
+    "clone",
+    "clone3",
+    "__clone",
+    "__clone3",
+    "call_init",
+    "_dl_init",
+    "_dl_start_user",
+    "__static_initialization_and_destruction_0",
+    "runtime.goexit",
+    "runtime.main",
+];
+
+/// `name`: the function's, without what it returns; empty where there is none. `place`: its source file and
+/// line, or the library that it is in.
+pub fn role(name: &str, place: &str) -> Role {
+    let base = name
+        .split(['<', '(', '['])
+        .next()
+        .unwrap_or_default()
+        .trim_end();
+    if BEFORE_THE_PROGRAM.contains(&base)
+        || name.starts_with("std::rt::")
+        || name.starts_with("_GLOBAL__sub_I_")
+    {
+        return Role::Beginning;
+    }
+    let file = place.split(':').next().unwrap_or_default();
+    let is_machinery = ALLOCATING.contains(&base)
+        || BEGINNINGS_OF_NAMES
+            .iter()
+            .any(|begin| name.starts_with(begin))
+        || is_of_language(name)
+        || is_reserved(name)
+        || is_cgo(name)
+        || HEADERS.contains(&file)
+        || file.starts_with("stl_")
+        || MODULES.iter().any(|module| place.starts_with(module));
+    if is_machinery {
+        Role::Machinery
+    } else {
+        Role::Own
+    }
+}
+
+/// The C standard leaves names with two underscores to the language's own parts.
+fn is_reserved(name: &str) -> bool {
+    name.starts_with("__")
+}
+
+/// Go: the runtime, and the functions that cgo makes for calls of C.
+fn is_cgo(name: &str) -> bool {
+    name.starts_with("runtime.")
+        || name.starts_with("runtime/")
+        || name.contains("._Cfunc_")
+        || name.contains("._C2func_")
+}
+
+/// "std::vector<…>::push_back", "<alloc::vec::Vec<T> as core::clone::Clone>::clone". What a program
+/// implements for a type of a language, or of a trait of a language for its own type, is the program's.
+fn is_of_language(name: &str) -> bool {
+    let library = |path: &str| {
+        let path = path.trim_start_matches(['<', '&', '*', '[', '(']);
+        let path = path.strip_prefix("mut ").unwrap_or(path);
+        let path = path.strip_prefix("dyn ").unwrap_or(path);
+        match path.split_once("::") {
+            Some((first, _)) => LIBRARIES.contains(&first),
+            // "u8", "T", "fn()": of no crate.
+            None => true,
+        }
+    };
+    if !name.starts_with('<') {
+        return name.contains("::") && library(name);
+    }
+    match name[1..].split_once(" as ") {
+        Some((own, interface)) => library(own) && library(interface),
+        None => library(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_allocate_for_programs() {
+        for (name, place) in [
+            ("malloc", "libhakmem.so.1.0.0"),
+            ("operator new", "new_op.cc:50"),
+            ("std::__new_allocator<int>::allocate", "new_allocator.h:137"),
+            (
+                "_ZSt11make_sharedISt6vectorIiSaIiEEJRS2_EE",
+                "shared_ptr.h:1010",
+            ),
+            ("operator()", "std_thread.h:259"),
+            ("_M_run", "std_thread.h:210"),
+            ("", "libstdc++.so.6.0.30+0xd44a2"),
+            ("alloc::alloc::alloc", "alloc.rs:95"),
+            (
+                "<alloc::alloc::Global as core::alloc::Allocator>::allocate",
+                "alloc.rs:429",
+            ),
+            (
+                "<u8 as alloc::vec::spec_from_elem::SpecFromElem>::from_elem",
+                "spec_from_elem.rs:53",
+            ),
+            (
+                "<&dyn core::ops::function::Fn<(), Output = i32> as core::ops::function::FnOnce<()>>::call_once",
+                "function.rs:287",
+            ),
+            ("__rust_try", "r"),
+            ("main._Cfunc__CMalloc", "_cgo_gotypes.go:50"),
+            ("runtime.asmcgocall", "asm_amd64.s:923"),
+            ("swift_allocObject", "libswiftCore.so"),
+        ] {
+            assert_eq!(role(name, place), Role::Machinery, "{name} ({place})");
+        }
+    }
+
+    #[test]
+    fn what_a_program_implements_is_its_own() {
+        for (name, place) in [
+            ("main", "m.cpp:15"),
+            ("app::Cache<std::string>::put", "m.cpp:11"),
+            ("<r::Square<i32> as r::Shape>::name", "r.rs:3"),
+            ("<r::Square<i32> as core::clone::Clone>::clone", "r.rs:3"),
+            ("<alloc::vec::Vec<u8> as r::Shape>::name", "r.rs:3"),
+            ("main.main", "main.go:12"),
+            ("_PyEval_EvalFrameDefault", "ceval.c:900"),
+            ("", "program+0x1234"),
+            ("stdout_of", "program"),
+        ] {
+            assert_eq!(role(name, place), Role::Own, "{name} ({place})");
+        }
+        assert_eq!(
+            role("__libc_start_main_impl", "libc-start.c:360"),
+            Role::Beginning
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! Call stacks for people: which of a stack's functions say where an allocation was made, and how they are
+//! called where there is little room.
+
+mod machinery;
+mod name;
+
+use machinery::{Role, role};
+use name::{Length, write};
+
+/// Callers of the program's innermost function that are shown.
+const CALLERS: usize = 2;
+/// Between a function and its caller.
+const CALLED_BY: &str = " < ";
+
+/// "main (m.cpp:15)", "malloc (libc.so.6)", "program+0x1234".
+#[derive(Clone, Copy, Debug)]
+struct Frame<'stack> {
+    /// Empty where only the file is known.
+    name: &'stack str,
+    place: &'stack str,
+}
+
+impl<'stack> Frame<'stack> {
+    fn of(text: &'stack str) -> Frame<'stack> {
+        let split = text
+            .strip_suffix(')')
+            .and_then(|text| text.rsplit_once(" ("));
+        match split {
+            Some((name, place)) => Frame { name, place },
+            None => Frame {
+                name: "",
+                place: text,
+            },
+        }
+    }
+
+    fn role(self) -> Role {
+        role(&write(self.name, Length::Name), self.place)
+    }
+
+    fn text(self, length: Length) -> String {
+        if self.name.is_empty() {
+            return self.place.to_string();
+        }
+        format!("{} ({})", write(self.name, length), self.place)
+    }
+}
+
+/// The place of an allocation in a line, from the form that says most to the one that needs least room.
+/// All of them begin with the program's innermost own function, or with what that called to allocate.
+pub fn place(frames: &[String]) -> Vec<String> {
+    let frames: Vec<Frame> = frames.iter().map(|text| Frame::of(text)).collect();
+    if frames.is_empty() {
+        return vec!["(unknown)".into()];
+    }
+    let roles: Vec<Role> = frames.iter().map(|frame| frame.role()).collect();
+    let mut own: Vec<Frame> = frames
+        .iter()
+        .zip(&roles)
+        .filter(|(_, role)| **role == Role::Own)
+        .map(|(frame, _)| *frame)
+        .collect();
+    let innermost = roles.iter().position(|role| *role == Role::Own);
+    // What the program called, of the machinery: the one function of it that its source names.
+    let called = innermost
+        .and_then(|own| own.checked_sub(1))
+        .map(|index| frames[index])
+        .filter(|frame| is_in_source(frame.name));
+    if own.is_empty() {
+        // No function of the program: the library's that asked for memory, and who called that.
+        let asked = |frame: &&Frame| {
+            !frame.name.starts_with("malloc") && !frame.place.starts_with("libhakmem")
+        };
+        own = frames.iter().filter(asked).copied().collect();
+    }
+    let own = if own.is_empty() { &frames[..1] } else { &own };
+    let mut forms = Vec::new();
+    let mut add = |length, called: Option<&Frame>, most: usize| {
+        let called = called.map(|frame| write(frame.name, length));
+        let own = own.iter().take(most).map(|frame| frame.text(length));
+        let line: Vec<String> = called.into_iter().chain(own).collect();
+        forms.push(line.join(CALLED_BY));
+    };
+    let called = called.as_ref();
+    for length in [Length::Whole, Length::Name, Length::Bare, Length::Short] {
+        add(length, called, 1 + CALLERS);
+    }
+    for callers in (0..CALLERS).rev() {
+        add(Length::Bare, called, 1 + callers);
+        add(Length::Short, called, 1 + callers);
+    }
+    for length in [Length::Name, Length::Bare, Length::Short] {
+        add(length, None, 1);
+    }
+    forms.dedup();
+    forms
+}
+
+/// Whether sources call a function by this name: not what only a library's own functions call.
+fn is_in_source(name: &str) -> bool {
+    let short = write(name, Length::Short);
+    let last = short.rsplit("::").next().unwrap_or_default();
+    !last.is_empty() && !last.starts_with('_') && !last.starts_with('{')
+}
+
+/// A whole stack, a line a function, with what allocates for others in a line of its own.
+pub fn stack(frames: &[String], width: usize) -> Vec<String> {
+    let frames: Vec<Frame> = frames.iter().map(|text| Frame::of(text)).collect();
+    let roles: Vec<Role> = frames.iter().map(|frame| frame.role()).collect();
+    let has_own = roles.contains(&Role::Own);
+    let mut lines = Vec::new();
+    let mut folded = 0;
+    for (index, frame) in frames.iter().enumerate() {
+        let is_last_of_run = roles.get(index + 1) == Some(&Role::Own);
+        let is_seen =
+            roles[index] == Role::Own || !has_own || (is_last_of_run && is_in_source(frame.name));
+        if !is_seen {
+            folded += 1;
+            continue;
+        }
+        lines.extend(fold(&mut folded));
+        lines.push(fitted(*frame, width));
+    }
+    lines.extend(fold(&mut folded));
+    lines
+}
+
+fn fold(count: &mut usize) -> Option<String> {
+    let functions = if *count == 1 { "function" } else { "functions" };
+    let line = (*count > 0).then(|| format!("… {count} {functions} of the language or the system"));
+    *count = 0;
+    line
+}
+
+/// A function in at most so many characters, if it can be.
+fn fitted(frame: Frame, width: usize) -> String {
+    let forms =
+        [Length::Whole, Length::Name, Length::Bare, Length::Short].map(|length| frame.text(length));
+    let fits = forms.iter().find(|form| form.chars().count() <= width);
+    fits.unwrap_or(&forms[3]).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack_of(text: &str) -> Vec<String> {
+        text.lines().map(|line| line.trim().to_string()).collect()
+    }
+
+    #[test]
+    fn the_programs_own_function_is_always_there() {
+        let frames = stack_of(
+            "alloc::alloc::alloc (alloc.rs:95)
+            alloc::raw_vec::RawVec<T,A>::reserve (mod.rs:340)
+            alloc::vec::Vec<T,A>::extend_trusted (mod.rs:3997)
+            <alloc::vec::Vec<T,A> as core::iter::traits::collect::Extend<T>>::extend (mod.rs:3933)
+            r::inner::Store::add (r.rs:4)
+            core::ops::function::FnOnce::call_once (function.rs:250)
+            r::main (r.rs:6)
+            std::rt::lang_start::{{closure}} (rt.rs:206)
+            main (r)
+            _start (r)",
+        );
+        let forms = place(&frames);
+        assert_eq!(
+            forms[0],
+            "<alloc::vec::Vec<T, A> as core::iter::traits::collect::Extend<T>>::extend \
+             < r::inner::Store::add (r.rs:4) < r::main (r.rs:6) < main (r)"
+        );
+        assert_eq!(forms.last().unwrap(), "Store::add (r.rs:4)");
+        assert!(
+            forms
+                .iter()
+                .all(|form| form.contains("Store::add (r.rs:4)"))
+        );
+        assert_eq!(
+            stack(&frames, 90),
+            [
+                "… 3 functions of the language or the system",
+                "<alloc::vec::Vec<T, A> as core::iter::traits::collect::Extend<T>>::extend (mod.rs:3933)",
+                "r::inner::Store::add (r.rs:4)",
+                "core::ops::function::FnOnce::call_once (function.rs:250)",
+                "r::main (r.rs:6)",
+                "… 1 function of the language or the system",
+                "main (r)",
+                "… 1 function of the language or the system",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_stack_without_a_function_of_the_program_says_what_it_has() {
+        let frames = stack_of(
+            "libstdc++.so.6.0.30+0xa57b9
+            call_init (dl-init.c:74)
+            _dl_init (dl-init.c:121)",
+        );
+        assert_eq!(
+            place(&frames)[0],
+            "libstdc++.so.6.0.30+0xa57b9 < call_init (dl-init.c:74) < _dl_init (dl-init.c:121)"
+        );
+        assert_eq!(
+            place(&stack_of("malloc (libhakmem.so.1)"))[0],
+            "malloc (libhakmem.so.1)"
+        );
+        assert_eq!(place(&[]), ["(unknown)"]);
+    }
+}

@@ -1,0 +1,498 @@
+//! A function's name as a person would write it, in one of several lengths.
+//!
+//! Compilers write out what sources leave out: each default argument of a template, the allocator of each
+//! container, the type that is returned. A name is read into a tree of its brackets, and written again
+//! without them. What is no such name stays as it is.
+
+/// How much of a name is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Length {
+    /// All but default arguments and allocators.
+    Whole,
+    /// Without parameters and what is returned.
+    Name,
+    /// With `<…>` in place of the arguments of templates.
+    Bare,
+    /// The last two parts of that: a class and its function, say.
+    Short,
+}
+
+/// Arguments that a container has unless somebody says otherwise.
+const DEFAULTS: [&str; 12] = [
+    "std::allocator",
+    "std::char_traits",
+    "std::less",
+    "std::hash",
+    "std::equal_to",
+    "std::default_delete",
+    "(__gnu_cxx::_Lock_policy)",
+    "alloc::alloc::Global",
+    "std::alloc::Global",
+    "std::hash::random::RandomState",
+    "std::collections::hash::map::RandomState",
+    "std::pmr::polymorphic_allocator",
+];
+
+/// Versions of a library's names that no source mentions.
+const INLINE_NAMESPACES: [&str; 4] = ["__cxx11::", "__1::", "__ndk1::", "[abi:cxx11]"];
+
+/// Longest first: what follows `operator`.
+const OPERATORS: [&str; 41] = [
+    "<=>", "<<=", ">>=", "->*", "()", "[]", "<<", ">>", "<=", ">=", "->", "==", "!=", "&&", "||",
+    "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<", ">", "+", "-", "*", "/", "%",
+    "&", "|", "^", "~", "!", "=", ",", "new[]", "delete[]",
+];
+
+/// More brackets in brackets than any name has.
+const DEPTH_MAX: usize = 200;
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    /// `operator` and what it is called: no bracket, no space that means anything.
+    Operator(String),
+    List(char, Vec<Vec<Piece>>),
+}
+
+/// The name, in this length.
+pub fn write(name: &str, length: Length) -> String {
+    let mut parser = Parser { rest: name };
+    let Some(pieces) = parser.pieces(None, 0) else {
+        return name.to_string();
+    };
+    let written = match length {
+        Length::Whole => all(&pieces, length),
+        _ => all(of_function(&pieces), length),
+    };
+    let written = written.trim();
+    if length == Length::Short {
+        return last_parts(written).to_string();
+    }
+    written.to_string()
+}
+
+struct Parser<'name> {
+    rest: &'name str,
+}
+
+impl Parser<'_> {
+    /// What is between two brackets, or commas of a list; None for what is no name.
+    fn pieces(&mut self, closing: Option<char>, depth: usize) -> Option<Vec<Piece>> {
+        let mut found = Vec::new();
+        let mut text = String::new();
+        while let Some(letter) = self.rest.chars().next() {
+            if Some(letter) == closing || (letter == ',' && closing.is_some()) {
+                break;
+            }
+            if let Some(operator) = self.operator(&text) {
+                found.push(Piece::Text(std::mem::take(&mut text)));
+                found.push(Piece::Operator(operator));
+                continue;
+            }
+            if self.rest.starts_with("->") {
+                text += "->";
+                self.rest = &self.rest[2..];
+                continue;
+            }
+            self.rest = &self.rest[letter.len_utf8()..];
+            match letter {
+                '<' | '(' | '{' => {
+                    found.push(Piece::Text(std::mem::take(&mut text)));
+                    found.push(self.list(letter, depth + 1)?);
+                }
+                '>' | ')' | '}' => return None,
+                _ => text.push(letter),
+            }
+        }
+        found.push(Piece::Text(text));
+        Some(found)
+    }
+
+    fn list(&mut self, opening: char, depth: usize) -> Option<Piece> {
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        let closing = closing(opening);
+        let mut items = Vec::new();
+        loop {
+            items.push(self.pieces(Some(closing), depth)?);
+            let end = self.rest.chars().next()?;
+            self.rest = &self.rest[end.len_utf8()..];
+            if end == closing {
+                return Some(Piece::List(opening, items));
+            }
+        }
+    }
+
+    /// "operator<<", where that begins here.
+    fn operator(&mut self, before: &str) -> Option<String> {
+        let rest = self.rest.strip_prefix("operator")?;
+        if before.ends_with(|letter: char| letter.is_alphanumeric() || letter == '_') {
+            return None;
+        }
+        let name = rest.trim_start();
+        let symbol = OPERATORS.iter().find(|symbol| name.starts_with(**symbol));
+        let bytes = match symbol {
+            Some(symbol) => rest.len() - name.len() + symbol.len(),
+            // A conversion: "operator bool".
+            None if rest.starts_with(' ') => rest.find(['(', '<', ',', '>']).unwrap_or(rest.len()),
+            None => return None,
+        };
+        let behind = &rest[bytes..];
+        self.rest = behind
+            .strip_prefix(' ')
+            .filter(|behind| behind.starts_with('<'))
+            .unwrap_or(behind);
+        Some(format!("operator{}", &rest[..bytes]))
+    }
+}
+
+fn closing(opening: char) -> char {
+    match opening {
+        '<' => '>',
+        '(' => ')',
+        _ => '}',
+    }
+}
+
+/// The function's own name: without what stands before and after it, which is what it returns, its
+/// parameters, and "const".
+fn of_function(pieces: &[Piece]) -> &[Piece] {
+    let ends = |index: usize| match pieces.get(index + 1) {
+        Some(Piece::Text(text)) => text.is_empty() || text.starts_with([' ', '[', '.']),
+        other => other.is_none(),
+    };
+    let parameters = (1..pieces.len()).rev().find(|&index| {
+        matches!(pieces[index], Piece::List('(', _))
+            && ends(index)
+            && !is_part_of_name(&pieces[..index])
+    });
+    &pieces[..parameters.unwrap_or(pieces.len())]
+}
+
+/// Whether a round bracket behind this is no list of parameters: "(anonymous namespace)" and Go's "(*T)".
+fn is_part_of_name(before: &[Piece]) -> bool {
+    let mut written = before.iter().rev();
+    match (written.next(), before.len()) {
+        (Some(Piece::Text(text)), 1) => text.is_empty() || text.ends_with([':', '.', ' ']),
+        (Some(Piece::Text(text)), _) => text.ends_with([':', '.', ' ']),
+        _ => false,
+    }
+}
+
+fn all(pieces: &[Piece], length: Length) -> String {
+    let mut out = String::new();
+    let mut begin = 0;
+    for (index, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Text(text) => {
+                if length > Length::Whole {
+                    // What is returned stands before the last blank.
+                    begin = text.rfind(' ').map_or(begin, |at| out.len() + at + 1);
+                }
+                out += text;
+            }
+            Piece::Operator(text) => out += text,
+            Piece::List(opening, items) => {
+                put_list(&mut out, *opening, items, length, &pieces[..index])
+            }
+        }
+    }
+    without_inline_namespaces(&out[begin.min(out.len())..])
+}
+
+/// Everything that a list has, at any length: of a type, nothing is returned.
+fn inner(items: &[Vec<Piece>], length: Length) -> Vec<String> {
+    let written = items.iter().map(|item| {
+        let mut out = String::new();
+        for (index, piece) in item.iter().enumerate() {
+            match piece {
+                Piece::Text(text) | Piece::Operator(text) => out += text,
+                Piece::List(opening, items) => {
+                    put_list(&mut out, *opening, items, length, &item[..index])
+                }
+            }
+        }
+        without_inline_namespaces(out.trim())
+    });
+    written.filter(|item| !item.is_empty()).collect()
+}
+
+fn put_list(
+    out: &mut String,
+    opening: char,
+    items: &[Vec<Piece>],
+    length: Length,
+    before: &[Piece],
+) {
+    match opening {
+        '<' => put_arguments(out, items, length),
+        // What a lambda takes says little of where it is.
+        '(' if length > Length::Whole && !is_part_of_name(before) => {}
+        _ => {
+            let items = inner(items, length).join(", ");
+            *out += &format!("{opening}{items}{}", closing(opening));
+        }
+    }
+}
+
+fn put_arguments(out: &mut String, items: &[Vec<Piece>], length: Length) {
+    let is_type = out.is_empty() || out.ends_with([' ', '&', '*', '(', ',']);
+    let mut items = inner(items, length);
+    if is_type {
+        // Rust: the type that a function belongs to, which needs brackets only beside a trait.
+        let text = match length {
+            Length::Short => last_of_each(&items.join(", ")),
+            _ => items.join(", "),
+        };
+        *out += &if text.contains(" as ") || out.ends_with([' ', '&', '*']) {
+            format!("<{text}>")
+        } else {
+            text
+        };
+        return;
+    }
+    let is_lambda = |item: &String| item.starts_with("lambda");
+    if items.first().is_some_and(is_lambda) {
+        *out += &format!("<{}>", items.join(", "));
+        return;
+    }
+    let is_default = |item: &String| DEFAULTS.iter().any(|name| item.starts_with(name));
+    let first = usize::from(items.len() > 1);
+    while items.len() > first && items.last().is_some_and(is_default) {
+        items.pop();
+    }
+    if put_string(out, &items) || items.is_empty() {
+        return;
+    }
+    if length >= Length::Bare {
+        // "collect::<…>" is "collect<…>".
+        out.truncate(out.trim_end_matches("::").len());
+        *out += "<…>";
+    } else {
+        *out += &format!("<{}>", items.join(", "));
+    }
+}
+
+/// `std::basic_string<char>` is `std::string`, and so on.
+fn put_string(out: &mut String, items: &[String]) -> bool {
+    let Some(at) = out.rfind("basic_") else {
+        return false;
+    };
+    let begins = out[..at].ends_with("::");
+    let is_whole = out[at..]
+        .chars()
+        .all(|letter| letter.is_alphanumeric() || letter == '_');
+    let wide = match items {
+        [one] if one == "char" => "",
+        [one] if one == "wchar_t" => "w",
+        _ => return false,
+    };
+    if begins && is_whole {
+        out.replace_range(at..at + "basic_".len(), wide);
+    }
+    begins && is_whole
+}
+
+fn without_inline_namespaces(text: &str) -> String {
+    let mut text = text.to_string();
+    for name in INLINE_NAMESPACES {
+        text = text.replace(name, "");
+    }
+    text
+}
+
+/// The last two parts of a path; Go's are divided by dots, behind the last slash.
+fn last_parts(name: &str) -> &str {
+    let outside = outside_of_brackets(name);
+    let colons: Vec<usize> = name
+        .match_indices("::")
+        .map(|(at, _)| at)
+        .filter(|at| outside[*at])
+        .collect();
+    if let [.., before, _] = colons.as_slice() {
+        return &name[before + 2..];
+    }
+    if colons.is_empty() {
+        let slash = name
+            .rfind('/')
+            .filter(|at| outside[*at] && name[*at..].contains('.'));
+        return slash.map_or(name, |at| &name[at + 1..]);
+    }
+    name
+}
+
+/// "<Vec<…> as Extend<…>>": of a type and its trait the last part each.
+fn last_of_each(text: &str) -> String {
+    let last = |path: &str| {
+        let outside = outside_of_brackets(path);
+        let colons = path.match_indices("::").map(|(at, _)| at);
+        let last = colons.filter(|at| outside[*at]).last();
+        last.map_or(path, |at| &path[at + 2..]).to_string()
+    };
+    match text.split_once(" as ") {
+        Some((own, interface)) => format!("{} as {}", last(own), last(interface)),
+        None => text.to_string(),
+    }
+}
+
+fn outside_of_brackets(name: &str) -> Vec<bool> {
+    let mut depth = 0_i32;
+    let mut outside = Vec::with_capacity(name.len());
+    let mut before = 0;
+    for byte in name.bytes() {
+        match byte {
+            b'<' | b'(' | b'{' => depth += 1,
+            b'>' if before == b'-' => {}
+            b'>' | b')' | b'}' => depth -= 1,
+            _ => {}
+        }
+        before = byte;
+        outside.push(depth <= 0);
+    }
+    outside
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(name: &str) -> [String; 4] {
+        [Length::Whole, Length::Name, Length::Bare, Length::Short].map(|length| write(name, length))
+    }
+
+    const STRING: &str =
+        "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+
+    #[test]
+    fn templates_are_written_as_in_the_source() {
+        let name = "STRING& std::vector<STRING, std::allocator<STRING > >::emplace_back<STRING >(STRING&&)"
+            .replace("STRING", STRING);
+        assert_eq!(
+            lengths(&name),
+            [
+                "std::string& std::vector<std::string>::emplace_back<std::string>(std::string&&)",
+                "std::vector<std::string>::emplace_back<std::string>",
+                "std::vector<…>::emplace_back<…>",
+                "vector<…>::emplace_back<…>",
+            ]
+        );
+        let map = "std::map<STRING, std::vector<STRING, std::allocator<STRING > >, std::less<STRING >, \
+            std::allocator<std::pair<STRING const, std::vector<STRING, std::allocator<STRING > > > > >::operator[](STRING const&)"
+            .replace("STRING", STRING);
+        assert_eq!(
+            lengths(&map)[..2],
+            [
+                "std::map<std::string, std::vector<std::string>>::operator[](std::string const&)",
+                "std::map<std::string, std::vector<std::string>>::operator[]",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_returned_is_no_part_of_a_name() {
+        for (name, short) in [
+            (
+                "void std::_Construct<int, int&>(int*, int&)",
+                "std::_Construct<…>",
+            ),
+            ("Wide* make_wide<Wide>(int)", "make_wide<…>"),
+            (
+                "outer::Maker::operator()[abi:cxx11](int) const",
+                "Maker::operator()",
+            ),
+            ("operator new(unsigned long)", "operator new"),
+            (
+                "operator new[](unsigned long, std::nothrow_t const&)",
+                "operator new[]",
+            ),
+            ("app::Flag::operator bool() const", "Flag::operator bool"),
+            (
+                "std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char const*)",
+                "std::operator<<",
+            ),
+            ("(anonymous namespace)::pool::pool()", "pool::pool"),
+            (
+                "app::(anonymous namespace)::hidden(int)",
+                "(anonymous namespace)::hidden",
+            ),
+            (
+                "main::{lambda(int)#1}::operator()(int) const",
+                "{lambda#1}::operator()",
+            ),
+            ("main()::<lambda(int)>", "main::<lambda>"),
+            ("f(void (*)(int), char)", "f"),
+            ("unsigned long hash<int>(int) [clone .isra.0]", "hash<…>"),
+        ] {
+            assert_eq!(write(name, Length::Short), short, "{name}");
+        }
+    }
+
+    #[test]
+    fn rust_and_go_have_their_own_brackets() {
+        for (name, bare, short) in [
+            (
+                "<alloc::vec::Vec<u8>>::with_capacity",
+                "alloc::vec::Vec<…>::with_capacity",
+                "Vec<…>::with_capacity",
+            ),
+            (
+                "<r::Square<i32> as r::Shape>::name",
+                "<r::Square<…> as r::Shape>::name",
+                "<Square<…> as Shape>::name",
+            ),
+            (
+                "alloc::vec::Vec<T,A>::reserve",
+                "alloc::vec::Vec<…>::reserve",
+                "Vec<…>::reserve",
+            ),
+            (
+                "r::rust_site::{{closure}}",
+                "r::rust_site::{{closure}}",
+                "rust_site::{{closure}}",
+            ),
+            (
+                "core::iter::collect::<alloc::vec::Vec<u8>>",
+                "core::iter::collect<…>",
+                "iter::collect<…>",
+            ),
+            (
+                "<fn(u8) -> u8 as core::ops::function::FnOnce<()>>::call_once",
+                "<fn -> u8 as core::ops::function::FnOnce<…>>::call_once",
+                "<fn -> u8 as FnOnce<…>>::call_once",
+            ),
+            (
+                "github.com/someone/thing/store.(*Store).Add",
+                "github.com/someone/thing/store.(*Store).Add",
+                "store.(*Store).Add",
+            ),
+            ("main.main.func1", "main.main.func1", "main.main.func1"),
+        ] {
+            assert_eq!(write(name, Length::Bare), bare, "{name}");
+            assert_eq!(write(name, Length::Short), short, "{name}");
+        }
+        let map = "<std::collections::hash::map::HashMap<alloc::string::String, u8, std::hash::random::RandomState>>::entry";
+        assert_eq!(
+            write(map, Length::Name),
+            "std::collections::hash::map::HashMap<alloc::string::String, u8>::entry"
+        );
+    }
+
+    #[test]
+    fn what_is_no_name_stays() {
+        for name in [
+            "a<b",
+            "a>b",
+            "(((",
+            "",
+            "program+0x1234",
+            "{",
+            "f(",
+            "…<é>)",
+        ] {
+            assert_eq!(write(name, Length::Short), name);
+        }
+        let deep = "f<".repeat(5000);
+        assert_eq!(write(&deep, Length::Whole), deep);
+    }
+}

@@ -1,0 +1,251 @@
+//! What is printed fits the screen that it is printed on, and has nothing in it that the screen cannot show.
+
+mod support;
+
+use std::process::{Command, Stdio};
+use support::waiting::Waiting;
+use support::{Workshop, library, text};
+
+/// Names that fill several lines of any screen, when they are written out.
+const LONG: &str = r#"
+#include <map>
+#include <string>
+#include <unistd.h>
+#include <vector>
+std::map<std::string, std::vector<std::string>> kept;
+int main()
+{
+    for (int i = 0; i < 100; i++)
+        kept["a key that is too long to be kept inside the string " + std::to_string(i)].push_back(std::string(100, 'x'));
+    _exit(0);
+}
+"#;
+
+/// Small blocks of many classes, a large one, and a refused one.
+const READY: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *kept[1000];
+int main(void)
+{
+    for (int i = 0; i < 1000; i++)
+        kept[i] = malloc(10 + i * 7);
+    kept[0] = malloc(8 << 20);
+    kept[1] = malloc((size_t)1 << 50);
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+/// What a command prints on a terminal of this width, as it is sent there.
+fn on_terminal(columns: usize, environment: &[(&str, &str)], words: &[&str]) -> String {
+    let line = format!(
+        "stty rows 24 cols {columns}; exec {} {}",
+        env!("CARGO_BIN_EXE_hakmem"),
+        words.join(" ")
+    );
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]);
+    for name in ["NO_COLOR", "CLICOLOR", "LC_ALL", "LC_CTYPE", "LANG", "TERM"] {
+        command.env_remove(name);
+    }
+    command.envs(environment.iter().copied());
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Without what a terminal does not show.
+fn seen(sent: &str) -> String {
+    let mut text = String::new();
+    let mut rest = sent;
+    while let Some(at) = rest.find('\x1b') {
+        text += &rest[..at];
+        let end = rest[at..].find(|letter: char| letter.is_ascii_alphabetic());
+        rest = end.map_or("", |end| &rest[at + end + 1..]);
+    }
+    (text + rest).replace('\r', "")
+}
+
+fn widest(text: &str) -> usize {
+    text.lines()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or(0)
+}
+
+fn start(workshop: &Workshop) -> Waiting {
+    let program = workshop.compile("fits", READY, &[]);
+    let mut command = Command::new(&program);
+    command
+        .env("LD_PRELOAD", library())
+        .env("HAKMEM_SAMPLE_BYTES", "1");
+    Waiting::start(&mut command)
+}
+
+fn long_names(workshop: &Workshop) -> String {
+    workshop.write("long.cpp", LONG);
+    let made = Command::new("c++")
+        .args(["-g", "-O1", "-o", "long", "long.cpp"])
+        .current_dir(workshop.folder())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    text(&workshop.path("long")).to_string()
+}
+
+#[test]
+fn names_of_templates_fit() {
+    let workshop = Workshop::open();
+    let program = long_names(&workshop);
+    for columns in [20, 40, 80, 200] {
+        let sent = on_terminal(
+            columns,
+            &[("TERM", "xterm")],
+            &["leaks", "--exit", "--", &program],
+        );
+        let text = seen(&sent);
+        let table: Vec<&str> = text.lines().filter(|line| !line.contains('/')).collect();
+        assert!(widest(&table.join("\n")) <= columns, "{columns}:\n{text}");
+        assert!(
+            text.contains("main (") || columns == 20,
+            "{columns}:\n{text}"
+        );
+        assert!(
+            text.contains("map<…>::operator[]") || columns != 80,
+            "{columns}:\n{text}"
+        );
+    }
+    let piped = workshop.hakmem(&["leaks", "--exit", "--", &program]);
+    let output = &piped.ended_with(0).output;
+    assert!(output.contains("blocks") && output.contains("main ("));
+    assert!(output.contains("std::vector<std::string>::push_back"));
+    assert!(widest(output) <= 200, "{output}");
+    // Everything that the compiler wrote.
+    let whole = workshop.hakmem(&["leaks", "--exit", "--json", "--", &program]);
+    whole
+        .ended_with(0)
+        .says("std::allocator<std::__cxx11::basic_string");
+}
+
+#[test]
+fn stacks_of_a_trace_fit() {
+    let workshop = Workshop::open();
+    let program = long_names(&workshop);
+    let trace = workshop.path("long.hkt");
+    let trace = text(&trace);
+    let recorded = workshop.hakmem(&["record", "--stacks=20", "-o", trace, &program]);
+    recorded.ended_with(0);
+    let text = seen(&on_terminal(
+        80,
+        &[("TERM", "xterm")],
+        &["trace", "top-sites", trace],
+    ));
+    assert!(widest(&text) <= 80, "{text}");
+    assert!(text.contains("    main (long.cpp:"), "{text}");
+    assert!(text.contains("of the language or the system"), "{text}");
+    let whole = workshop.hakmem(&["trace", "top-sites", "--full", trace]);
+    whole
+        .ended_with(0)
+        .says("std::allocator_traits<std::allocator<std::__cxx11");
+}
+
+#[test]
+fn every_table_fits() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let pid = process.pid();
+    for command in [
+        "stats", "ledger", "map", "options", "explain", "failures", "leaks", "profile", "why",
+    ] {
+        for columns in [20, 40, 80, 200] {
+            let sent = on_terminal(columns, &[("TERM", "xterm")], &[command, &pid]);
+            let text = seen(&sent);
+            // A word that is longer than the screen is no table: a path, say.
+            let long = text
+                .lines()
+                .find(|line| line.chars().count() > columns && line.trim().contains(' '));
+            assert!(long.is_none(), "{command}, {columns}: {long:?}\n{text}");
+            assert!(text.lines().count() > 2, "{command}, {columns}:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn where_there_is_no_screen_there_is_plain_text() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let pid = process.pid();
+    for command in [
+        vec!["stats", &pid],
+        vec!["leaks", &pid],
+        vec!["top", &pid, "-d", "0.1", "-n", "2"],
+        vec!["--help"],
+    ] {
+        for environment in [&[][..], &[("TERM", "dumb")]] {
+            let sent = on_terminal(80, environment, &command);
+            assert!(
+                !sent.contains('\x1b'),
+                "{command:?}, {environment:?}: {sent:?}"
+            );
+        }
+    }
+    // Without -n, top ends with the process.
+    let program = workshop.compile(
+        "short",
+        "#include <unistd.h>\nint main(void) { return sleep(2); }",
+        &[],
+    );
+    let mut short = Command::new(program)
+        .env("LD_PRELOAD", library())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let number = short.id().to_string();
+    let sent = on_terminal(80, &[("TERM", "dumb")], &["top", &number, "-d", "0.1"]);
+    assert!(
+        !sent.contains('\x1b') && sent.contains("resident"),
+        "{sent:?}"
+    );
+    assert!(widest(&seen(&sent)) <= 80, "{sent}");
+    short.wait().unwrap();
+}
+
+#[test]
+fn a_c_locale_gets_ascii() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let pid = process.pid();
+    for command in ["stats", "map", "leaks", "ledger", "why", "options"] {
+        for locale in [("LC_ALL", "C"), ("LANG", "POSIX")] {
+            let sent = on_terminal(80, &[("TERM", "xterm"), locale], &[command, &pid]);
+            assert!(sent.is_ascii(), "{command}: {sent}");
+            assert!(widest(&seen(&sent)) <= 80, "{command}: {sent}");
+        }
+        let sent = on_terminal(
+            80,
+            &[("TERM", "xterm"), ("LC_ALL", "C.UTF-8")],
+            &[command, &pid],
+        );
+        assert!(!sent.is_ascii(), "{command}: {sent}");
+    }
+}
+
+#[test]
+fn no_color_is_no_colour() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let pid = process.pid();
+    for command in ["stats", "map", "leaks"] {
+        let sent = on_terminal(
+            80,
+            &[("TERM", "xterm"), ("NO_COLOR", "1")],
+            &[command, &pid],
+        );
+        assert!(!sent.contains('\x1b'), "{command}: {sent:?}");
+        let sent = on_terminal(80, &[("TERM", "xterm")], &[command, &pid]);
+        assert!(sent.contains('\x1b'), "{command}: {sent:?}");
+    }
+}

@@ -1,0 +1,179 @@
+//! Text for a screen of a given width, and for one that knows nothing but ASCII.
+
+use std::sync::LazyLock;
+use unicode_width::UnicodeWidthChar;
+
+/// The width of what is no terminal: nothing is left out, and only what could be without end is made short.
+pub const UNLIMITED: usize = 1000;
+/// As long as lines are then, where something in them can be made shorter.
+pub const LINE_IN_A_PIPE: usize = 200;
+
+/// Whether the caller's locale says that its characters are not UTF-8's: by the first of these variables that
+/// is set. Where none is, nobody has said so.
+static IS_ASCII: LazyLock<bool> = LazyLock::new(|| {
+    let said = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .filter_map(|name| std::env::var(name).ok())
+        .find(|value| !value.is_empty());
+    said.is_some_and(|locale| is_ascii_locale(&locale))
+});
+
+fn is_ascii_locale(locale: &str) -> bool {
+    if locale == "C" || locale == "POSIX" {
+        return true;
+    }
+    let locale = locale.split('@').next().unwrap_or_default();
+    let codeset = locale.split_once('.').map(|(_, codeset)| codeset);
+    codeset
+        .is_some_and(|codeset| !matches!(codeset.to_ascii_lowercase().as_str(), "utf-8" | "utf8"))
+}
+
+pub fn is_ascii() -> bool {
+    *IS_ASCII
+}
+
+/// The same text in characters that the locale has.
+pub fn in_locale(text: &str) -> String {
+    if is_ascii() {
+        in_ascii(text)
+    } else {
+        text.to_string()
+    }
+}
+
+pub fn in_ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            _ if letter.is_ascii() => out.push(letter),
+            '─' | '━' | '–' | '╌' | '┄' => out.push('-'),
+            '│' | '▏' => out.push('|'),
+            '┌' | '┐' | '└' | '┘' => out.push('+'),
+            '↑' => out.push('^'),
+            '↓' => out.push('v'),
+            '…' => out.push_str("..."),
+            '±' => out.push_str("+-"),
+            'µ' => out.push('u'),
+            '×' => out.push('x'),
+            '≤' => out.push_str("<="),
+            '≥' => out.push_str(">="),
+            '→' => out.push_str("->"),
+            '←' => out.push_str("<-"),
+            // Eighths of a place, and shades.
+            '▁'..='▇' => out.extend(char::from_digit(letter as u32 - '▁' as u32 + 1, 10)),
+            '█' | '■' => out.push('#'),
+            '▓' => out.push('@'),
+            '▒' => out.push('%'),
+            '░' => out.push(':'),
+            '·' => out.push('.'),
+            '•' => out.push('*'),
+            '²' => out.push('2'),
+            other => out.extend(other.escape_unicode()),
+        }
+    }
+    out
+}
+
+/// How many places of a screen it takes: colours take none, some characters two.
+pub fn width_of(text: &str) -> usize {
+    let mut is_colour = false;
+    let mut width = 0;
+    for letter in text.chars() {
+        match letter {
+            '\x1b' => is_colour = true,
+            'm' if is_colour => is_colour = false,
+            _ if is_colour => {}
+            _ => width += letter.width().unwrap_or(0),
+        }
+    }
+    width
+}
+
+/// At most so many places of a text without colours, the last for a sign that there was more.
+pub fn cut(text: &str, width: usize) -> String {
+    if width_of(text) <= width {
+        return text.to_string();
+    }
+    let sign = in_locale("…");
+    let sign = if width_of(&sign) > width { "." } else { &sign };
+    let room = width.saturating_sub(width_of(sign));
+    let mut used = 0;
+    let kept = text.chars().take_while(|letter| {
+        used += letter.width().unwrap_or(0);
+        used <= room
+    });
+    let mut kept: String = kept.collect();
+    if width > 0 {
+        kept.push_str(sign);
+    }
+    kept
+}
+
+/// Lines that are longer than the screen continue below their beginning. A word is never cut.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        if width_of(line) <= width {
+            lines.push(line.to_string());
+            continue;
+        }
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let margin = " ".repeat(indent.min(width / 2));
+        let mut current = margin.clone();
+        for word in line.split(' ').filter(|word| !word.is_empty()) {
+            let is_first = current.len() == margin.len();
+            if !is_first && width_of(&current) + 1 + width_of(word) > width {
+                lines.push(std::mem::replace(&mut current, margin.clone()));
+            } else if !is_first {
+                current.push(' ');
+            }
+            current.push_str(word);
+        }
+        lines.push(current);
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locale_says_which_characters_there_are() {
+        for ascii in ["C", "POSIX", "de_DE.ISO-8859-1", "de_DE.ISO-8859-15@euro"] {
+            assert!(is_ascii_locale(ascii), "{ascii}");
+        }
+        for utf8 in [
+            "C.UTF-8",
+            "C.utf8",
+            "de_DE.UTF-8",
+            "en_US",
+            "de_DE@euro",
+            "en_US.utf8",
+        ] {
+            assert!(!is_ascii_locale(utf8), "{utf8}");
+        }
+        assert_eq!(in_ascii("± 8 % ─ <…> é"), "+- 8 % - <...> \\u{e9}");
+        assert_eq!(in_ascii("▁▂▃▄▅▆▇█▓▒░·"), "1234567#@%:.");
+    }
+
+    #[test]
+    fn long_lines_continue_below_their_beginning() {
+        assert_eq!(
+            wrapped("  one two three\nfour", 10),
+            "  one two\n  three\nfour"
+        );
+        assert_eq!(wrapped("aninseparableword b", 5), "aninseparableword\nb");
+        let coloured = wrapped("\x1b[2mone two\x1b[0m three", 8);
+        assert_eq!(coloured, "\x1b[2mone two\x1b[0m\nthree");
+    }
+
+    #[test]
+    fn what_is_cut_shows_that_it_is() {
+        assert_eq!(cut("abcdef", 6), "abcdef");
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("漢字漢字", 4), "漢…");
+        assert_eq!(cut("abc", 1), "…");
+        assert_eq!(cut("abc", 0), "");
+    }
+}

@@ -267,3 +267,53 @@ fn what_has_changed_is_told_by_the_size_of_blocks() {
     let of_64 = ["classes.64", "B.live_blocks", "1000", "1500", "+500"];
     assert!(lines.iter().any(|line| line == &of_64), "{lines:?}");
 }
+
+/// Before WAITS: as many threads as a server has, with a block each.
+const THREADS: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static pthread_barrier_t all;
+static void *keep(void *argument)
+{
+    void *volatile block = malloc((size_t)argument * 100 + 5000);
+    pthread_barrier_wait(&all);
+    pause();
+    return block;
+}
+__attribute__((constructor)) static void begin(void)
+{
+    pthread_t thread;
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 << 10);
+    pthread_barrier_init(&all, NULL, 101);
+    for (size_t i = 0; i < 100; i++)
+        pthread_create(&thread, &small, keep, (void *)i);
+    pthread_barrier_wait(&all);
+}
+"#;
+
+#[test]
+fn many_threads_are_a_few_lines_and_a_sum() {
+    let workshop = Workshop::open();
+    let source = format!("{THREADS}{WAITS}");
+    let program = workshop.compile("threads", &source, &["-pthread"]);
+    let process = Waiting::start(Command::new(&program).env("LD_PRELOAD", library()));
+    let short = workshop.hakmem(&["stats", &process.pid()]);
+    let lines = |text: &str| {
+        let mut table = text
+            .lines()
+            .skip_while(|line| !line.starts_with("cache of"));
+        table.by_ref().take_while(|line| !line.is_empty()).count()
+    };
+    let text = &short.ended_with(0).output;
+    // Title, rule, twenty caches, the others, and a line on --all.
+    assert_eq!(lines(text), 24, "{text}");
+    let others = text.lines().find(|line| line.contains(" others ")).unwrap();
+    let sum: u64 = others.split_whitespace().nth(2).unwrap().parse().unwrap();
+    assert!(sum > 60, "{others}");
+    short.says("of threads that run; --all has a line for each");
+    let whole = workshop.hakmem(&["stats", "--all", &process.pid()]);
+    assert!(lines(&whole.ended_with(0).output) > 100, "{}", whole.output);
+}

@@ -7,6 +7,7 @@ use hakmem_heap::figures::{CacheFigures, ClassFigures, Figures};
 use hakmem_heap::heap::Owner;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table, Tone, memory};
+use std::cmp::Reverse;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -14,6 +15,7 @@ Examples:
   hakmem stats 4711
   hakmem stats $(pidof redis-server) --json | jq .live_bytes
   hakmem stats --core core.4711
+  hakmem stats 4711 --all                         a line for each of thousands of threads
 
 The process is read, not stopped and not written to: it notices nothing. docs/statistics.md
 explains every figure.";
@@ -24,10 +26,16 @@ explains every figure.";
 pub struct Arguments {
     #[command(flatten)]
     target: Target,
+    /// A line for each cache, of however many threads
+    #[arg(long)]
+    all: bool,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
 }
+
+/// Caches with a line of their own, unless --all asks for the others.
+const CACHES: usize = 20;
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.target.open()?;
@@ -35,7 +43,8 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         print_json(&figures)?;
     } else {
-        show(&text(&opened, &figures, terminal()));
+        let most = if arguments.all { usize::MAX } else { CACHES };
+        show(&text(&opened, &figures, most, terminal()));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -48,7 +57,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-fn text(opened: &Opened, figures: &Figures, form: Form) -> String {
+fn text(opened: &Opened, figures: &Figures, most_caches: usize, form: Form) -> String {
     let mut parts = vec![
         format!(
             "{}\nhakmem {}",
@@ -57,7 +66,7 @@ fn text(opened: &Opened, figures: &Figures, form: Form) -> String {
         ),
         totals(figures, form),
         classes(figures, form),
-        caches(opened, figures, form),
+        caches(opened, figures, most_caches, form),
         timings(figures, form),
         counters(figures),
     ];
@@ -214,7 +223,18 @@ pub fn owner_name(opened: &Opened, cache: &CacheFigures) -> String {
     }
 }
 
-fn caches(opened: &Opened, figures: &Figures, form: Form) -> String {
+/// At most so many of them, those with the most in blocks; of the others the sums.
+fn caches(opened: &Opened, figures: &Figures, most: usize, form: Form) -> String {
+    let is_used = |cache: &&CacheFigures| cache.slow_events > 0 || cache.slabs > 0;
+    let mut shown: Vec<&CacheFigures> = figures.caches.iter().filter(is_used).collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let mut others = Vec::new();
+    if shown.len() > most {
+        shown.sort_by_key(|cache| Reverse(cache.out_bytes + cache.cached_bytes));
+        others = shown.split_off(most);
+    }
     let mut table = Table::default();
     table.text_column("cache of", 0);
     table.number_column("slabs", 0);
@@ -225,29 +245,44 @@ fn caches(opened: &Opened, figures: &Figures, form: Form) -> String {
     table.number_column("spills", 2);
     table.number_column("parcels sent", 3);
     table.number_column("opened", 3);
-    let mut rows = 0;
-    for cache in &figures.caches {
-        if cache.slow_events == 0 && cache.slabs == 0 {
-            continue;
-        }
-        rows += 1;
-        table.row(vec![
-            Cell::new(owner_name(opened, cache)),
-            Cell::new(cache.slabs.to_string()),
-            Cell::new(bytes(cache.out_bytes)),
-            Cell::new(bytes(cache.cached_bytes)),
-            Cell::new(bytes(cache.slab_free_bytes)),
-            Cell::new(cache.refills.to_string()),
-            Cell::new(cache.spills.to_string()),
-            Cell::new(cache.counts.sent_parcels.to_string()),
-            Cell::new(cache.counts.opened_parcels.to_string()),
-        ]);
+    for cache in &shown {
+        table.row(cache_row(owner_name(opened, cache), &[*cache]));
     }
-    if rows == 0 {
+    if !others.is_empty() {
+        table.row(cache_row(format!("{} others", others.len()), &others));
+    }
+    let all = if others.is_empty() {
         String::new()
     } else {
-        table.render(form)
-    }
+        let threads = figures
+            .caches
+            .iter()
+            .filter(|cache| matches!(cache.kind, Owner::Thread) && !cache.is_dead);
+        let line = format!(
+            "{} caches, {} of them of threads that run; --all has a line for each",
+            shown.len() + others.len(),
+            threads.count()
+        );
+        format!("\n{}", form.toned(&line, Tone::Faint))
+    };
+    table.render(form) + &all
+}
+
+/// One cache, or several together.
+fn cache_row(name: String, caches: &[&CacheFigures]) -> Vec<Cell> {
+    let sum =
+        |figure: fn(&CacheFigures) -> u64| caches.iter().map(|cache| figure(cache)).sum::<u64>();
+    vec![
+        Cell::new(name),
+        Cell::new(sum(|cache| cache.slabs).to_string()),
+        Cell::new(bytes(sum(|cache| cache.out_bytes))),
+        Cell::new(bytes(sum(|cache| cache.cached_bytes))),
+        Cell::new(bytes(sum(|cache| cache.slab_free_bytes))),
+        Cell::new(sum(|cache| cache.refills).to_string()),
+        Cell::new(sum(|cache| cache.spills).to_string()),
+        Cell::new(sum(|cache| cache.counts.sent_parcels).to_string()),
+        Cell::new(sum(|cache| cache.counts.opened_parcels).to_string()),
+    ]
 }
 
 /// A power of two in words: "4 Ki".

@@ -123,6 +123,11 @@ fn names_of_templates_fit() {
     assert!(output.contains("blocks") && output.contains("main ("));
     assert!(output.contains("std::vector<std::string>::push_back"));
     assert!(widest(output) <= 200, "{output}");
+    // What libstdc++ keeps is no leak of the program's.
+    assert!(!output.contains("libstdc++.so"), "{output}");
+    piped.says("libstdc++'s memory for exceptions); --all shows it");
+    let all = workshop.hakmem(&["leaks", "--exit", "--all", "--", &program]);
+    all.ended_with(0).says("71.0 KiB").says("libstdc++.so");
     // Everything that the compiler wrote.
     let whole = workshop.hakmem(&["leaks", "--exit", "--json", "--", &program]);
     whole
@@ -146,6 +151,19 @@ fn stacks_of_a_trace_fit() {
     assert!(widest(&text) <= 80, "{text}");
     assert!(text.contains("    main (long.cpp:"), "{text}");
     assert!(text.contains("of the language or the system"), "{text}");
+    let pool = |words: &[&str]| {
+        let live = [
+            &["trace", "top-sites", "-n", "20", "--by", "live", trace],
+            words,
+        ]
+        .concat();
+        workshop
+            .hakmem(&live)
+            .ended_with(0)
+            .output
+            .contains("libstdc++.so")
+    };
+    assert!(!pool(&[]) && pool(&["--all"]));
     let whole = workshop.hakmem(&["trace", "top-sites", "--full", trace]);
     whole
         .ended_with(0)

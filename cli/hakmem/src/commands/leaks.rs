@@ -5,12 +5,12 @@ use super::run::{environment, prove, request};
 use super::stats::bytes;
 use crate::frames;
 use crate::output::{self, print_json, show, terminal};
-use crate::profile::{Snapshot, View};
+use crate::profile::{Site, Snapshot, View};
 use crate::say;
 use crate::signals;
 use crate::target::Target;
 use clap::Args;
-use hakmem_heap::profile::Profile;
+use hakmem_heap::profile::{Profile, Sums};
 use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
@@ -58,6 +58,9 @@ pub struct Arguments {
     /// Leave out what is younger than so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     older: f64,
+    /// Also what languages and the C library keep until a process ends
+    #[arg(long)]
+    all: bool,
     /// Write it for 'hakmem diff'
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -145,22 +148,32 @@ fn report(arguments: &Arguments, snapshot: &Snapshot, to_save: Option<Planned>) 
     if arguments.json {
         print_json(snapshot)?;
     } else {
-        show(&text(snapshot, arguments.older, terminal()));
+        show(&text(snapshot, arguments.older, arguments.all, terminal()));
     }
     saved
 }
 
-fn text(snapshot: &Snapshot, older: f64, form: Form) -> String {
+fn text(snapshot: &Snapshot, older: f64, all: bool, form: Form) -> String {
     let mut lines = vec![form.strong(&snapshot.title), String::new()];
     let mut sites = snapshot.sorted(View::Live);
     sites.retain(|site| site.oldest_s >= older);
+    let hidden: Vec<&Site> = if all {
+        Vec::new()
+    } else {
+        let (hidden, shown) = sites.into_iter().partition(|site| site.known.is_some());
+        sites = shown;
+        hidden
+    };
     if sites.is_empty() {
         lines.push(if snapshot.samples_taken == 0 {
             "no allocation was sampled: start it with HAKMEM_SAMPLE_BYTES=524288, or see 'hakmem profile'"
                 .into()
-        } else {
+        } else if hidden.is_empty() {
             format!("none of {} samples is still allocated", snapshot.samples_taken)
+        } else {
+            "nothing of the program's own is still allocated".into()
         });
+        lines.extend(not_shown(&hidden, form));
         return lines.join("\n") + "\n";
     }
     let mut table = Table::default();
@@ -190,7 +203,28 @@ fn text(snapshot: &Snapshot, older: f64, form: Form) -> String {
         bytes(total.bytes as u64),
         total.blocks
     ));
+    lines.extend(not_shown(&hidden, form));
     lines.join("\n") + "\n"
+}
+
+/// "not shown: 71.0 KiB in 1 block: libstdc++'s memory for exceptions; --all shows it"
+fn not_shown(hidden: &[&Site], form: Form) -> Option<String> {
+    let mut names: Vec<&str> = hidden
+        .iter()
+        .filter_map(|site| site.known.as_deref())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut sums = Sums::default();
+    hidden.iter().for_each(|site| sums.add(&site.live));
+    let blocks = if sums.blocks < 1.5 { "block" } else { "blocks" };
+    let line = format!(
+        "of that not shown, as it is kept until the end of any such program: {} in {:.0} {blocks} ({}); --all shows it",
+        bytes(sums.bytes as u64),
+        sums.blocks,
+        names.join(", ")
+    );
+    (!hidden.is_empty()).then(|| form.toned(&line, Tone::Faint))
 }
 
 /// "3.2 s", "5 min", "2 h"

@@ -88,6 +88,10 @@ struct TopSites {
     #[arg(short = 'n', long, value_name = "NUMBER", default_value = "10")]
     count: usize,
 
+    /// With --by live: also what languages and the C library keep until a process ends
+    #[arg(long)]
+    all: bool,
+
     /// Whole stacks, with each name as the compiler wrote it
     #[arg(long)]
     full: bool,
@@ -423,8 +427,17 @@ fn top_sites(question: &TopSites) -> Result<()> {
         By::Peak => site.live_bytes_peak,
     };
     sites.sort_by_key(|site| (Reverse(key(site)), site.stack));
-    sites.truncate(question.count);
     let mut symbols = Symbols::of(&reader, process)?;
+    if matches!(question.by, By::Live) && !question.all {
+        let mut left = question.count;
+        sites.retain(|site| {
+            let is_shown = left > 0
+                && frames::known(&symbols.stack(site.stack), site.live_blocks as f64).is_none();
+            left -= usize::from(is_shown);
+            is_shown
+        });
+    }
+    sites.truncate(question.count);
     if question.source.json {
         let sites: Vec<_> = sites
             .iter()

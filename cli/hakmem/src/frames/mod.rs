@@ -1,9 +1,11 @@
 //! Call stacks for people: which of a stack's functions say where an allocation was made, and how they are
 //! called where there is little room.
 
+mod known;
 mod machinery;
 mod name;
 
+pub use known::known;
 use machinery::{Role, role};
 use name::{Length, write};
 
@@ -34,8 +36,21 @@ impl<'stack> Frame<'stack> {
         }
     }
 
+    /// Without what it takes and returns.
+    fn own_name(self) -> String {
+        write(self.name, Length::Name)
+    }
+
     fn role(self) -> Role {
-        role(&write(self.name, Length::Name), self.place)
+        role(&self.own_name(), self.place)
+    }
+
+    fn is_beginning(self) -> bool {
+        self.role() == Role::Beginning
+    }
+
+    fn is_of_linker(self) -> bool {
+        self.place.starts_with("ld-linux")
     }
 
     fn text(self, length: Length) -> String {

@@ -3,6 +3,7 @@
 pub mod flame;
 pub mod pprof;
 
+use crate::frames;
 use hakmem_heap::profile::{Profile, Sums};
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
@@ -26,6 +27,9 @@ pub struct Site {
     /// Seconds since the first and the last of the live ones were allocated.
     pub oldest_s: f64,
     pub newest_s: f64,
+    /// What a language or the C library keeps there until the end: nobody's leak.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<String>,
     #[serde(skip)]
     pub addresses: Vec<u64>,
 }
@@ -111,6 +115,7 @@ impl Snapshot {
         for site in &mut sites {
             site.live_off = 2.0 * site.live_off.sqrt();
             site.newest_s = site.newest_s.min(site.oldest_s);
+            site.known = frames::known(&site.frames, site.live.blocks).map(String::from);
         }
         sites.retain(|site| site.allocated.samples > 0 || site.live.samples > 0);
         Snapshot {

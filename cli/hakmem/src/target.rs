@@ -7,13 +7,12 @@ use hakmem_heap::error::Error;
 use hakmem_heap::failures::Failures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
-use hakmem_heap::memory::{MappedFile, Memory};
+use hakmem_heap::memory::Memory;
 use hakmem_heap::options::{self, Feature, Setting};
 use hakmem_lab::error::Result;
 use hakmem_lab::proof::Proof;
 use hakmem_lab::{elf, failed, usage};
-use hakmem_trace::format::Module;
-use hakmem_trace::symbols::Names;
+use hakmem_trace::symbols::{Names, Sources};
 use std::path::{Path, PathBuf};
 
 /// A process that changes while it is read may look damaged for a moment.
@@ -115,8 +114,14 @@ impl Opened {
     /// Names for addresses of code.
     pub fn names(&self) -> Names {
         match self {
-            Opened::Live(process) => names(process.mapped_files()),
-            Opened::Core(core) => names(core.mapped_files.clone()),
+            Opened::Live(process) => {
+                let sources = Sources {
+                    process: Some(process.pid),
+                    as_of: None,
+                };
+                Names::new(process.code(), sources)
+            }
+            Opened::Core(core) => names_of_core(core),
         }
     }
 
@@ -173,15 +178,14 @@ impl Opened {
     }
 }
 
-/// Names for addresses of code in these files.
-pub fn names(files: Vec<MappedFile>) -> Names {
-    let modules = files.into_iter().map(|file| Module {
-        start: file.range.start,
-        end: file.range.end,
-        offset: file.offset,
-        path: file.path,
-    });
-    Names::new(modules.collect())
+/// Names for addresses of code of a program that has left a core dump.
+pub fn names_of_core(core: &CoreFile) -> Names {
+    let written = std::fs::metadata(&core.path).and_then(|data| data.modified());
+    let sources = Sources {
+        process: None,
+        as_of: written.ok(),
+    };
+    Names::new(core.code(), sources)
 }
 
 /// One line on what went wrong with `subject`.

@@ -1,8 +1,10 @@
 //! A core dump: what the kernel, or gdb's gcore, has written down of a process.
 
+use crate::code::{self, Code};
 use crate::error::{Error, Result};
 use crate::input;
 use crate::memory::{MappedFile, Memory};
+use crate::shown::shown;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, ReadRef};
@@ -56,7 +58,7 @@ pub struct CoreFile {
     file: File,
     /// By address.
     segments: Vec<Segment>,
-    pub mapped_files: Vec<MappedFile>,
+    mapped_files: Vec<MappedFile>,
     pub story: Story,
     /// What the file has, and what it had if nothing had cut it.
     pub bytes: u64,
@@ -203,6 +205,11 @@ impl CoreFile {
         (address - segment.start < segment.memory_bytes).then_some(segment)
     }
 
+    /// What the process had mapped of files.
+    pub fn code(&self) -> Vec<Code> {
+        code::mapped_now(&self.mapped_files, self)
+    }
+
     /// Was there anything at the address, be it in the file or not?
     pub fn had(&self, address: u64) -> bool {
         self.segment_at(address).is_some()
@@ -212,9 +219,7 @@ impl CoreFile {
 fn text(content: &[u8], range: Range<usize>) -> String {
     let bytes = content.get(range).unwrap_or_default();
     let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
-    let text = String::from_utf8_lossy(&bytes[..end]);
-    let text: String = text.chars().filter(|c| !c.is_control()).collect();
-    text.trim_end().to_string()
+    shown(bytes[..end].trim_ascii_end())
 }
 
 fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
@@ -235,7 +240,7 @@ fn parse_files(note: &[u8]) -> Option<Vec<MappedFile>> {
         files.push(MappedFile {
             range: start..end.max(start),
             offset: u64_at(note, at + 16)?.saturating_mul(unit),
-            path: String::from_utf8_lossy(paths.next().unwrap_or_default()).into_owned(),
+            path: paths.next().unwrap_or_default().to_vec(),
         });
     }
     Some(files)

@@ -301,8 +301,8 @@ fn add_others(ledger: &mut Ledger, areas: &[Counted], ours: &[(u64, u64)], pages
         let has_guard = before.is_some_and(|before| {
             !before.is_accessible && before.range.end == area.range.start && before.name.is_empty()
         });
-        let is_stack = area.name.starts_with("[stack") || (area.name.is_empty() && has_guard);
-        if area.name.starts_with('/') || area.name.starts_with("[v") {
+        let is_stack = area.name.starts_with(b"[stack") || (area.name.is_empty() && has_guard);
+        if area.name.starts_with(b"/") || area.name.starts_with(b"[v") {
             ledger.files += rest;
         } else if is_stack && in_ours == 0 {
             ledger.stacks += rest;

@@ -5,6 +5,7 @@
 //! older or newer than the library that it looks at. What is read may change meanwhile, and may be
 //! damaged: every walk is bounded, and every figure says what it is worth.
 
+pub mod code;
 pub mod control;
 pub mod core;
 pub mod decisions;
@@ -23,5 +24,6 @@ pub mod metrics;
 pub mod options;
 pub mod profile;
 pub mod resident;
+pub mod shown;
 pub mod timings;
 mod walk;

@@ -1,12 +1,15 @@
 //! A process that runs.
 
+use crate::code::{self, Code};
 use crate::error::{Error, Result};
-use crate::memory::{MappedFile, Memory, Wanted};
+use crate::memory::{Memory, Wanted};
+use crate::shown::shown;
 use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::ops::Range;
+use std::os::unix::ffi::OsStringExt;
 
 /// What one system call takes.
 const PLACES_MAX: usize = 1024;
@@ -21,7 +24,7 @@ pub struct Area {
     /// Where in the file it begins.
     pub offset: u64,
     /// A file's path, or a name in brackets; empty for plain memory.
-    pub name: String,
+    pub name: Vec<u8>,
 }
 
 pub struct LiveProcess {
@@ -70,28 +73,26 @@ impl LiveProcess {
     /// What its thread is called; None when there is none of that number.
     pub fn thread_name(&self, thread: u64) -> Option<String> {
         let path = format!("/proc/{}/task/{thread}/comm", self.pid);
-        let name = std::fs::read_to_string(path).ok()?;
-        Some(name.trim_end().to_string())
+        let name = std::fs::read(path).ok()?;
+        Some(shown(name.strip_suffix(b"\n").unwrap_or(&name)))
     }
 
-    pub fn mapped_files(&self) -> Vec<MappedFile> {
-        let files = self.areas.iter().filter(|area| area.name.starts_with('/'));
-        files
-            .map(|area| MappedFile {
-                range: area.range.clone(),
-                offset: area.offset,
-                path: area.name.clone(),
-            })
-            .collect()
+    /// What it has mapped of files.
+    pub fn code(&self) -> Vec<Code> {
+        code::mapped_now(&code::of_files(&self.areas), self)
     }
 
     /// What it was started as, cut to a line.
     pub fn command_line(&self) -> String {
-        let bytes = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
-        let line: String = text.chars().filter(|c| !c.is_control()).take(200).collect();
-        line.trim_end().to_string()
+        command_line(&std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default())
     }
+}
+
+/// Of words that each end with a zero: a line for people.
+pub fn command_line(words: &[u8]) -> String {
+    let words = words.strip_suffix(b"\0").unwrap_or(words);
+    let words: Vec<String> = words.split(|byte| *byte == 0).map(shown).collect();
+    words.join(" ").chars().take(200).collect()
 }
 
 fn place(address: u64, bytes: usize) -> RemoteIoVec {
@@ -138,7 +139,7 @@ impl Memory for LiveProcess {
     fn data_areas(&self) -> Vec<Range<u64>> {
         let mut found = Vec::new();
         for (index, area) in self.areas.iter().enumerate() {
-            if !area.is_writable || !area.name.starts_with('/') {
+            if !area.is_writable || !area.name.starts_with(b"/") {
                 continue;
             }
             let before = index.checked_sub(1).map(|before| &self.areas[before]);
@@ -167,27 +168,64 @@ fn read_areas(pid: i32) -> Result<Vec<Area>> {
         ErrorKind::PermissionDenied => Error::Forbidden(pid),
         _ => Error::Gone(pid),
     })?;
-    let text = String::from_utf8_lossy(&text);
-    Ok(text.lines().filter_map(parse_area).collect())
+    let mut areas = parse_areas(&text);
+    for area in &mut areas {
+        if memchr::memmem::find(&area.name, NEWLINE).is_some() {
+            area.name = exact_name(pid, area);
+        }
+    }
+    Ok(areas)
+}
+
+/// How the kernel writes the one character that it escapes; a file may have that in its name as well.
+const NEWLINE: &[u8] = br"\012";
+
+fn exact_name(pid: i32, area: &Area) -> Vec<u8> {
+    let Range { start, end } = area.range;
+    match std::fs::read_link(format!("/proc/{pid}/map_files/{start:x}-{end:x}")) {
+        Ok(name) => name.into_os_string().into_vec(),
+        Err(_) => with_newlines(&area.name),
+    }
+}
+
+/// A name as the kernel writes it, as it is.
+pub fn with_newlines(name: &[u8]) -> Vec<u8> {
+    let mut exact = Vec::new();
+    let mut rest = name;
+    while let Some(at) = memchr::memmem::find(rest, NEWLINE) {
+        exact.extend(&rest[..at]);
+        exact.push(b'\n');
+        rest = &rest[at + NEWLINE.len()..];
+    }
+    exact.extend(rest);
+    exact
+}
+
+/// What /proc/PID/maps says, with names as the kernel writes them.
+pub fn parse_areas(text: &[u8]) -> Vec<Area> {
+    let lines = text.split(|byte| *byte == b'\n');
+    lines.filter_map(parse_area).collect()
 }
 
 /// "7f00-7f01 r-xp 00000000 08:01 1234   /path with blanks"
-pub fn parse_area(line: &str) -> Option<Area> {
-    let (range, rest) = line.split_once(' ')?;
-    let (start, end) = range.split_once('-')?;
+pub fn parse_area(line: &[u8]) -> Option<Area> {
+    let mut words = line.splitn(6, |byte| *byte == b' ');
+    let mut word = || std::str::from_utf8(words.next()?).ok();
+    let (start, end) = word()?.split_once('-')?;
+    let permissions = word()?.as_bytes();
     // "Rss:   12 kB" and the like, of another file of the kernel's.
-    let permissions = rest.as_bytes();
     if !matches!(permissions.first(), Some(b'r' | b'-')) {
         return None;
     }
-    let name = rest.splitn(5, ' ').nth(4).unwrap_or_default().trim_start();
+    let offset = u64::from_str_radix(word()?, 16).ok()?;
+    let name = words.nth(2).unwrap_or_default().trim_ascii_start();
     Some(Area {
         range: u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?,
         is_readable: permissions.first() == Some(&b'r'),
         is_writable: permissions.get(1) == Some(&b'w'),
         is_executable: permissions.get(2) == Some(&b'x'),
-        offset: u64::from_str_radix(rest.split(' ').nth(1)?, 16).ok()?,
-        name: name.to_string(),
+        offset,
+        name: name.to_vec(),
     })
 }
 
@@ -197,16 +235,17 @@ mod tests {
 
     #[test]
     fn a_line_of_the_kernels_is_read() {
-        let area = parse_area("1000-3000 r-xp 00005000 08:01 1234    /a b/c").unwrap();
+        let area = parse_area(b"1000-3000 r-xp 00005000 08:01 1234    /a b/\xff").unwrap();
         assert_eq!(area.range, 0x1000..0x3000);
         assert!(area.is_executable && !area.is_writable);
-        assert_eq!(area.name, "/a b/c");
+        assert_eq!(area.name, b"/a b/\xff");
         assert_eq!(area.offset, 0x5000);
         assert_eq!(
-            parse_area("1000-3000 rw-p 00000000 00:00 0").unwrap().name,
-            ""
+            parse_area(b"1000-3000 rw-p 00000000 00:00 0").unwrap().name,
+            b""
         );
-        assert!(parse_area("nonsense").is_none());
+        assert!(parse_area(b"nonsense").is_none());
+        assert_eq!(with_newlines(br"/a\012b\012"), b"/a\nb\n");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct MappedFile {
     pub range: Range<u64>,
     /// Where in the file it begins.
     pub offset: u64,
-    pub path: String,
+    pub path: Vec<u8>,
 }
 
 pub trait Memory {

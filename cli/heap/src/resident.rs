@@ -18,7 +18,7 @@ pub struct Counted {
     pub range: Range<u64>,
     pub is_writable: bool,
     pub is_accessible: bool,
-    pub name: String,
+    pub name: Vec<u8>,
     pub resident_bytes: u64,
     pub swapped_bytes: u64,
     pub lazily_freed_bytes: u64,
@@ -31,12 +31,12 @@ pub fn read_areas(pid: i32) -> Result<Vec<Counted>> {
         ErrorKind::PermissionDenied => Error::Forbidden(pid),
         _ => Error::Gone(pid),
     })?;
-    Ok(parse_areas(&String::from_utf8_lossy(&text)))
+    Ok(parse_areas(&text))
 }
 
-fn parse_areas(text: &str) -> Vec<Counted> {
+fn parse_areas(text: &[u8]) -> Vec<Counted> {
     let mut areas: Vec<Counted> = Vec::new();
-    for line in text.lines() {
+    for line in text.split(|byte| *byte == b'\n') {
         if let Some(area) = crate::live::parse_area(line) {
             areas.push(Counted {
                 range: area.range,
@@ -45,7 +45,7 @@ fn parse_areas(text: &str) -> Vec<Counted> {
                 name: area.name,
                 ..Counted::default()
             });
-        } else if let (Some(area), Some((name, rest))) = (areas.last_mut(), line.split_once(':')) {
+        } else if let (Some(area), Some((name, rest))) = (areas.last_mut(), figure(line)) {
             let kib = rest.trim().trim_end_matches(" kB").parse().unwrap_or(0_u64);
             let target = match name {
                 "Rss" => &mut area.resident_bytes,
@@ -58,6 +58,11 @@ fn parse_areas(text: &str) -> Vec<Counted> {
         }
     }
     areas
+}
+
+/// "Rss:   12 kB"
+fn figure(line: &[u8]) -> Option<(&str, &str)> {
+    std::str::from_utf8(line).ok()?.split_once(':')
 }
 
 /// A process's own table of pages.
@@ -110,7 +115,8 @@ mod tests {
 
     #[test]
     fn the_kernels_figures_are_read() {
-        let text = "1000-3000 rw-p 00000000 00:00 0    [stack]\nRss:     12 kB\nLazyFree:   4 kB\n\
+        let text =
+            b"1000-3000 rw-p 00000000 00:00 0    [stack]\nRss:     12 kB\nLazyFree:   4 kB\n\
                     VmFlags: rd wr\n3000-4000 ---p 00000000 00:00 0\nRss: 0 kB\n";
         let areas = parse_areas(text);
         assert_eq!(areas.len(), 2);

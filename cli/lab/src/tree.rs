@@ -2,10 +2,10 @@
 
 use crate::process::Blind;
 use crate::proof::Proof;
+use hakmem_heap::code::Code;
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
-use hakmem_heap::memory::MappedFile;
 use hakmem_heap::profile::Profile;
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub struct ExitReport {
     pub heap: Option<Figures>,
     /// Its profile, and the files that its code came from, likewise.
     pub profile: Option<Profile>,
-    pub files: Vec<MappedFile>,
+    pub code: Vec<Code>,
 }
 
 #[derive(Debug, Default)]
@@ -126,7 +126,7 @@ impl Tree {
             if let Ok(process) = LiveProcess::open(pid) {
                 report.heap = Heap::read(&process).ok().map(|heap| Figures::of(&heap));
                 report.profile = Profile::read(&process).ok();
-                report.files = process.mapped_files();
+                report.code = process.code();
             }
         }
     }

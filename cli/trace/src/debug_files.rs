@@ -1,8 +1,12 @@
 //! Where the names of a stripped file's functions are: in a file beside it or below /usr/lib/debug, as
 //! distributions pack them, found by build id or by the name in .gnu_debuglink.
 
+use crate::code_files::by_build_id;
+use crate::debuginfod;
 use object::{Object, ReadCache, ReadRef};
+use std::ffi::OsStr;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Where debuggers look.
@@ -15,55 +19,69 @@ pub struct DebugFile {
     pub shared: Option<PathBuf>,
 }
 
+/// Where such files are looked for.
+pub struct Places<'a> {
+    /// The file itself, as it is opened.
+    pub path: &'a Path,
+    /// The path by which the program knows it.
+    pub named: &'a Path,
+    /// Folders like `ROOT`.
+    pub roots: &'a [PathBuf],
+}
+
 impl DebugFile {
-    /// Of the file `file`, which lies at `path`; None when it has its own information, or none is to be found.
+    /// Of the file `file`; None when it has its own information, or none is to be found.
     pub fn of<'data, R: ReadRef<'data>>(
-        path: &Path,
         file: &object::File<'data, R>,
-        root: &Path,
+        places: &Places,
     ) -> Option<DebugFile> {
         if file.section_by_name(".debug_info").is_some() {
-            let shared = shared(path, file, root)?;
+            let shared = shared(places.path, file, places.roots)?;
             return Some(DebugFile {
-                path: path.into(),
+                path: places.path.into(),
                 shared: Some(shared),
             });
         }
         let build_id = file.build_id().ok().flatten();
-        let by_id = build_id.and_then(|id| Some(root.join(by_build_id(id)?)));
+        let by_id = build_id.map(|id| by_build_id(id, ".debug"));
+        let by_id = by_id.iter();
+        let by_id = by_id.flat_map(|name| places.roots.iter().map(move |root| root.join(name)));
         let by_name = file.gnu_debuglink().ok().flatten();
-        let by_name = by_name.map_or(Vec::new(), |(name, _)| linked(path, name, root));
-        by_id.into_iter().chain(by_name).find_map(|candidate| {
+        let by_name = by_name.map_or(Vec::new(), |(name, _)| linked(name, places));
+        let kept = by_id.chain(by_name);
+        let served = std::iter::once_with(|| debuginfod::find(build_id?));
+        kept.chain(served.flatten()).find_map(|candidate| {
             let cache = ReadCache::new(File::open(&candidate).ok()?);
             let found = object::File::parse(&cache).ok()?;
             // Of another release it would give wrong names.
             let is_of_it = build_id.is_some() && found.build_id().ok().flatten() == build_id
                 || build_id.is_none() && has_sum(&candidate, file);
             is_of_it.then(|| DebugFile {
-                shared: shared(&candidate, &found, root),
+                shared: shared(&candidate, &found, places.roots),
                 path: candidate.clone(),
             })
         })
     }
 }
 
-/// ".build-id/ab/cdef.debug"
-fn by_build_id(id: &[u8]) -> Option<PathBuf> {
-    let (first, rest) = id.split_first()?;
-    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some(format!(".build-id/{first:02x}/{rest}.debug").into())
-}
-
 /// Where a name in .gnu_debuglink may be meant to lie.
-fn linked(path: &Path, name: &[u8], root: &Path) -> Vec<PathBuf> {
-    let (Some(folder), Ok(name)) = (path.parent(), std::str::from_utf8(name)) else {
+fn linked(name: &[u8], places: &Places) -> Vec<PathBuf> {
+    let name = Path::new(OsStr::from_bytes(name));
+    let (Some(folder), Some(named)) = (places.path.parent(), places.named.parent()) else {
         return Vec::new();
     };
-    let below = folder.strip_prefix("/").unwrap_or(folder);
-    [folder.into(), folder.join(".debug"), root.join(below)]
-        .iter()
-        .map(|folder: &PathBuf| folder.join(name))
-        .filter(|candidate| candidate != path)
+    let below = named.strip_prefix("/").unwrap_or(named);
+    let near = [
+        folder.into(),
+        folder.join(".debug"),
+        named.into(),
+        named.join(".debug"),
+    ];
+    let far = places.roots.iter().map(|root| root.join(below));
+    near.into_iter()
+        .chain(far)
+        .map(|folder: PathBuf| folder.join(name))
+        .filter(|candidate| candidate != places.path)
         .collect()
 }
 
@@ -80,12 +98,17 @@ fn has_sum<'data, R: ReadRef<'data>>(candidate: &Path, file: &object::File<'data
 fn shared<'data, R: ReadRef<'data>>(
     path: &Path,
     file: &object::File<'data, R>,
-    root: &Path,
+    roots: &[PathBuf],
 ) -> Option<PathBuf> {
     let (name, id) = file.gnu_debugaltlink().ok().flatten()?;
-    let named = path.parent()?.join(std::str::from_utf8(name).ok()?);
-    let by_id = root.join(by_build_id(id)?);
-    [named, by_id].into_iter().find(|path| path.is_file())
+    let named = path.parent()?.join(OsStr::from_bytes(name));
+    let by_id = roots
+        .iter()
+        .map(|root| root.join(by_build_id(id, ".debug")));
+    std::iter::once(named)
+        .chain(by_id)
+        .find(|path| path.is_file())
+        .or_else(|| debuginfod::find(id))
 }
 
 #[cfg(test)]
@@ -95,7 +118,12 @@ mod tests {
 
     fn found(program: &Path, root: &Path) -> Option<DebugFile> {
         let cache = ReadCache::new(File::open(program).unwrap());
-        DebugFile::of(program, &object::File::parse(&cache).unwrap(), root)
+        let places = Places {
+            path: program,
+            named: program,
+            roots: &[root.into()],
+        };
+        DebugFile::of(&object::File::parse(&cache).unwrap(), &places)
     }
 
     /// False: the machine has not what it takes.

@@ -1,5 +1,6 @@
 //! The file around the chunks: `docs/trace-format.md`.
 
+use hakmem_heap::code::Code;
 use serde::{Deserialize, Serialize};
 
 pub const MAGIC: [u8; 8] = *b"HAKTRACE";
@@ -106,6 +107,17 @@ pub struct Module {
     /// Where in the file `start` lies.
     pub offset: u64,
     pub path: String,
+}
+
+impl Module {
+    pub fn code(self) -> Code {
+        Code {
+            range: self.start..self.end,
+            offset: Some(self.offset),
+            path: self.path.into_bytes(),
+            ..Code::default()
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,12 +2,15 @@
 
 pub mod analysis;
 pub mod channel;
+mod code_files;
 pub mod codec;
 pub mod collector;
 mod debug_files;
+mod debuginfod;
 pub mod event;
 pub mod export;
 pub mod format;
+mod functions;
 mod futex;
 pub mod histogram;
 pub mod order;

@@ -3,6 +3,7 @@
 use crate::codec::{self, ChunkHead, Decoder, get};
 use crate::event::Event;
 use crate::format::{self, Beginning, Ending, FILE_HEAD_BYTES, Modules, Process, Tag};
+use hakmem_heap::code::Code;
 use hakmem_lab::error::Result;
 use hakmem_lab::{failed, input, usage};
 use serde::de::DeserializeOwned;
@@ -316,16 +317,16 @@ impl Reader {
     }
 
     /// What a process had mapped, newest last.
-    pub fn modules(&self, process: u32) -> Result<Vec<format::Module>> {
-        let mut modules = Vec::new();
+    pub fn code(&self, process: u32) -> Result<Vec<Code>> {
+        let mut code = Vec::new();
         for &offset in &self.modules {
             let contents = self.record(offset, Tag::Modules)?;
             let record: Modules = self.json(offset, &contents)?;
             if record.process == process {
-                modules.extend(record.modules);
+                code.extend(record.modules.into_iter().map(format::Module::code));
             }
         }
-        Ok(modules)
+        Ok(code)
     }
 }
 

@@ -1,25 +1,31 @@
 //! What return addresses are called.
 
-use crate::debug_files::{DebugFile, ROOT};
-use crate::format::Module;
+use crate::code_files::{self, Found, Missing, file_name};
+use crate::functions::Functions;
 use crate::reader::Reader;
-use addr2line::Loader;
+use hakmem_heap::code::{Code, Identity};
 use hakmem_lab::error::Result;
-use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 use rustc_hash::FxHashMap;
-use std::fs::File;
-use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+pub use crate::code_files::Sources;
 
 /// Names the stacks of one recorded process.
 pub struct Symbols {
-    names: Names,
+    pub names: Names,
     stacks: FxHashMap<u32, Vec<u64>>,
 }
 
 impl Symbols {
     pub fn of(reader: &Reader, process: u32) -> Result<Symbols> {
+        let started = Duration::from_secs(reader.beginning.started);
+        let sources = Sources {
+            process: None,
+            as_of: SystemTime::UNIX_EPOCH.checked_add(started),
+        };
         Ok(Symbols {
-            names: Names::new(reader.modules(process)?),
+            names: Names::new(reader.code(process)?, sources),
             stacks: reader.stacks(process)?.into_iter().collect(),
         })
     }
@@ -34,20 +40,29 @@ impl Symbols {
     }
 }
 
-/// Names the return addresses of one process, from the files that are mapped into it.
+/// Names the return addresses of one process, from the files that were mapped into it: from those, or not at all.
 pub struct Names {
-    modules: Vec<Module>,
-    /// By path.
-    files: FxHashMap<String, Code>,
+    code: Vec<Code>,
+    sources: Sources,
+    files: FxHashMap<(Vec<u8>, Identity), Rc<std::result::Result<Known, Missing>>>,
     names: FxHashMap<u64, Vec<String>>,
+    notes: Vec<String>,
+}
+
+/// A file whose functions are known.
+struct Known {
+    functions: Functions,
+    is_debug_only: bool,
 }
 
 impl Names {
-    pub fn new(modules: Vec<Module>) -> Names {
+    pub fn new(code: Vec<Code>, sources: Sources) -> Names {
         Names {
-            modules,
+            code,
+            sources,
             files: FxHashMap::default(),
             names: FxHashMap::default(),
+            notes: Vec::new(),
         }
     }
 
@@ -64,191 +79,49 @@ impl Names {
         names
     }
 
+    /// Why some of the addresses that were asked for have no names: a sentence a file.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     fn look_up(&mut self, address: u64) -> Option<Vec<String>> {
         // The newest mapping of the address counts.
-        let module = self
-            .modules
-            .iter()
-            .rev()
-            .find(|module| (module.start..module.end).contains(&address))?;
-        let in_file = address - module.start + module.offset;
-        let code = self
-            .files
-            .entry(module.path.clone())
-            .or_insert_with(|| Code::read(Path::new(&module.path)));
-        Some(code.describe(in_file))
-    }
-}
-
-/// A file with code, as far as it can be read; it may be gone.
-struct Code {
-    name: String,
-    loader: Option<Loader>,
-    /// Where the program headers put what lies in the file: offset, bytes, address.
-    segments: Vec<(u64, u64, u64)>,
-    /// By address.
-    functions: Vec<Function>,
-}
-
-struct Function {
-    address: u64,
-    bytes: u64,
-    name: String,
-}
-
-impl Code {
-    fn read(path: &Path) -> Code {
-        let mut code = Code {
-            name: path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned(),
-            loader: None,
-            segments: Vec::new(),
-            functions: Vec::new(),
-        };
-        let Ok(file) = File::open(path) else {
-            return code;
-        };
-        let cache = ReadCache::new(file);
-        let Ok(file) = object::File::parse(&cache) else {
-            return code;
-        };
-        let segments = file.segments().map(|segment| {
-            let (offset, bytes) = segment.file_range();
-            (offset, bytes, segment.address())
-        });
-        code.segments = segments.collect();
-        let debug = DebugFile::of(path, &file, Path::new(ROOT));
-        code.loader = match &debug {
-            Some(debug) => Loader::new_with_sup(&debug.path, debug.shared.as_ref()).ok(),
-            None => Loader::new(path).ok(),
-        };
-        code.add_functions(&file);
-        if let Some(other) = debug.and_then(|debug| File::open(debug.path).ok()) {
-            let cache = ReadCache::new(other);
-            if let Ok(other) = object::File::parse(&cache) {
-                code.add_functions(&other);
-            }
-        }
-        code.functions.sort_by_key(|function| function.address);
-        code
-    }
-
-    fn add_functions<'data, R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>) {
-        let symbols = file.symbols().chain(file.dynamic_symbols());
-        self.functions
-            .extend(symbols.filter_map(|symbol| function(&symbol)));
-    }
-
-    fn describe(&self, in_file: u64) -> Vec<String> {
-        let segment = self
-            .segments
-            .iter()
-            .find(|(offset, bytes, _)| (*offset..offset + bytes).contains(&in_file));
-        let names = segment.map_or(Vec::new(), |(offset, _, address)| {
-            self.names(in_file - offset + address)
-        });
-        if names.is_empty() {
-            vec![format!("{}+{in_file:#x}", self.name)]
-        } else {
-            names
-        }
-    }
-
-    /// The functions that are there, and where: their source line, or their file.
-    fn names(&self, address: u64) -> Vec<String> {
-        let mut names = Vec::new();
-        let frames = self.loader.as_ref().map(|one| one.find_frames(address));
-        if let Some(Ok(mut frames)) = frames {
-            while let Ok(Some(frame)) = frames.next() {
-                let name = frame
-                    .function
-                    .as_ref()
-                    .and_then(|name| name.demangle().ok());
-                if let Some(name) = name {
-                    let place = frame.location.and_then(|location| {
-                        let source = Path::new(location.file?).file_name()?.to_string_lossy();
-                        Some(format!("{source}:{}", location.line?))
-                    });
-                    names.push(format!("{name} ({})", place.unwrap_or(self.name.clone())));
+        let code = self.code.iter().rev();
+        let code = code.clone().find(|code| code.range.contains(&address))?;
+        let code = code.clone();
+        let known = self.file(&code);
+        let names = match known.as_ref() {
+            Ok(known) => known.functions.at(address, &code, known.is_debug_only),
+            Err(missing) => {
+                let note = missing.text(&code);
+                if !self.notes.contains(&note) {
+                    self.notes.push(note);
                 }
+                Vec::new()
             }
-        }
-        if names.is_empty() {
-            names.extend(self.function_at(address).map(|function| {
-                let name = addr2line::demangle_auto(function.name.as_str().into(), None);
-                format!("{name} ({})", self.name)
-            }));
-        }
-        names
-    }
-
-    /// The function that has the address in it. One that only precedes it, as the last exported function
-    /// before a stripped one does, would be a wrong name.
-    fn function_at(&self, address: u64) -> Option<&Function> {
-        let behind = self
-            .functions
-            .partition_point(|function| function.address <= address);
-        let first = behind.checked_sub(1)?;
-        let function = &self.functions[first];
-        (address - function.address < function.bytes).then_some(function)
-    }
-}
-
-fn function<'data>(symbol: &impl ObjectSymbol<'data>) -> Option<Function> {
-    (symbol.is_definition() && symbol.kind() == SymbolKind::Text).then_some(Function {
-        address: symbol.address(),
-        bytes: symbol.size(),
-        name: symbol.name().ok()?.to_string(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_behind_a_function_has_not_its_name() {
-        let code = Code {
-            name: "program".into(),
-            loader: None,
-            segments: vec![(0x1000, 0x1000, 0x5000)],
-            functions: vec![Function {
-                address: 0x5100,
-                bytes: 0x20,
-                name: "known".into(),
-            }],
         };
-        assert_eq!(code.describe(0x1100), ["known (program)"]);
-        assert_eq!(code.describe(0x111f), ["known (program)"]);
-        assert_eq!(code.describe(0x1120), ["program+0x1120"]);
-        assert_eq!(code.describe(0x10ff), ["program+0x10ff"]);
-        assert_eq!(code.describe(0x9000), ["program+0x9000"]);
+        if names.is_empty() {
+            let at = address - code.range.start + code.offset.unwrap_or(0);
+            return Some(vec![format!("{}+{at:#x}", file_name(&code.path))]);
+        }
+        Some(names)
     }
 
-    #[test]
-    fn a_function_of_this_test_has_its_name() {
-        let own = Code::read(&std::env::current_exe().unwrap());
-        let known = own
-            .functions
-            .iter()
-            .find(|function| {
-                function
-                    .name
-                    .contains("a_function_of_this_test_has_its_name")
-            })
-            .unwrap();
-        let (offset, _, start) = own
-            .segments
-            .iter()
-            .find(|(_, bytes, start)| (*start..start + bytes).contains(&known.address))
-            .unwrap();
-        let names = own.describe(known.address - start + offset);
-        assert!(
-            names.last().unwrap().contains("a_function_of_this_test"),
-            "{names:?}"
-        );
+    fn file(&mut self, code: &Code) -> Rc<std::result::Result<Known, Missing>> {
+        let key = (code.path.clone(), code.identity.clone());
+        if let Some(known) = self.files.get(&key) {
+            return known.clone();
+        }
+        let known = code_files::find(code, &self.sources).map(|found| {
+            let Found { is_debug_only, .. } = found;
+            let name = file_name(&code.path);
+            Known {
+                functions: Functions::read(&found, code, &self.sources, name),
+                is_debug_only,
+            }
+        });
+        let known = Rc::new(known);
+        self.files.insert(key, known.clone());
+        known
     }
 }

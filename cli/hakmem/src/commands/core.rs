@@ -4,7 +4,8 @@ use super::failures;
 use super::stats::bytes;
 use crate::output::{print_json, show, terminal};
 use crate::picture::owner_names;
-use crate::target::{names, open_core, read_core};
+use crate::profile::notes;
+use crate::target::{names_of_core, open_core, read_core};
 use clap::Args;
 use hakmem_heap::core::{CoreFile, Thread};
 use hakmem_heap::figures::Figures;
@@ -59,6 +60,7 @@ fn address(text: &str) -> std::result::Result<u64, String> {
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let core = open_core(&arguments.file)?;
+    let mut names = names_of_core(&core);
     let heap = match read_core(&core) {
         Ok(heap) => heap,
         Err(_) if core.cut().is_some() => return without_heap(&core, arguments.json),
@@ -66,14 +68,16 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     };
     let damage = judge::damage(&heap);
     let asked = subjects(&core, &heap, &arguments.addresses);
-    let mut names = names(core.mapped_files.clone());
     if arguments.json {
         print_json(&as_json(&core, &heap, &asked, &damage, &mut names))?;
     } else {
         show(&text(&core, &heap, &asked, &damage, terminal()));
         if heap.failures.count > 0 {
             let table = failures::text(&heap.failures, FAILURES_MAX, &mut names, terminal());
-            show(&format!("\nallocations that were refused:\n{table}"));
+            show(&format!(
+                "\nallocations that were refused:\n{table}{}",
+                notes(names.notes())
+            ));
         }
     }
     Ok(if damage.is_empty() {

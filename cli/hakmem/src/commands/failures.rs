@@ -3,6 +3,7 @@
 use super::stats::bytes;
 use crate::frames;
 use crate::output::{print_json, show, terminal};
+use crate::profile::notes;
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::failures::{Failure, Failures};
@@ -43,6 +44,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         let form = terminal();
         let table = text(&failures, usize::MAX, &mut names, form);
         show(&format!("{}\n\n{table}", form.strong(&opened.title())));
+        show(&notes(names.notes()));
     }
     Ok(ExitCode::SUCCESS)
 }

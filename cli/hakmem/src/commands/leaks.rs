@@ -5,7 +5,7 @@ use super::run::{environment, prove, request};
 use super::stats::bytes;
 use crate::frames;
 use crate::output::{self, print_json, show, terminal};
-use crate::profile::{Site, Snapshot, View};
+use crate::profile::{Site, Snapshot, View, notes};
 use crate::say;
 use crate::signals;
 use crate::target::Target;
@@ -19,6 +19,7 @@ use hakmem_lab::places::Places;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::whole_file::Planned;
 use hakmem_lab::{failed, usage};
+use hakmem_trace::symbols::{Names, Sources};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -109,7 +110,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let (report_of, profile) = of_largest.ok_or_else(|| {
         failed!("the program's end was not seen: it was killed, or uses another allocator")
     })?;
-    let mut names = crate::target::names(report_of.files.clone());
+    let mut names = Names::new(report_of.code.clone(), Sources::default());
     let title = format!("{} at its end", report_of.program.display());
     let mut snapshot = Snapshot::of(profile, &mut names, title, last_moment(profile));
     snapshot.every = arguments.every;
@@ -149,6 +150,7 @@ fn report(arguments: &Arguments, snapshot: &Snapshot, to_save: Option<Planned>) 
         print_json(snapshot)?;
     } else {
         show(&text(snapshot, arguments.older, arguments.all, terminal()));
+        show(&notes(&snapshot.notes));
     }
     saved
 }

@@ -3,7 +3,7 @@
 use super::stats::bytes;
 use crate::frames;
 use crate::output::{self, print_json, show, terminal};
-use crate::profile::{Snapshot, View, flame, pprof};
+use crate::profile::{Snapshot, View, flame, notes, pprof};
 use crate::say;
 use crate::target::{Opened, Target};
 use clap::Args;
@@ -108,6 +108,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         print_json(&snapshot)?;
     } else {
         show(&text(&snapshot, view, terminal()));
+        show(&notes(&snapshot.notes));
     }
     files.into_iter().flatten().collect::<Result<()>>()?;
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 
 use crate::frames;
 use crate::output::{self, print_json};
+use crate::profile::notes;
 use clap::{Args, Subcommand, ValueEnum};
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Table};
@@ -472,5 +473,6 @@ fn top_sites(question: &TopSites) -> Result<()> {
             .collect();
         line(&frames.concat());
     }
+    print!("{}", notes(symbols.names.notes()));
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::profile::{ROWS, snapshot};
 use super::stats::bytes;
 use crate::frames;
 use crate::output::{self, print_json, show, terminal};
+use crate::profile::notes;
 use crate::say;
 use crate::target::Target;
 use clap::Args;
@@ -110,6 +111,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
                 print_json(&json!({ "before": before, "after": moment }))?;
             } else {
                 show(&moment.text(&before, terminal()));
+                show(&notes(&named.notes));
             }
             saved?;
             return Ok(ExitCode::SUCCESS);
@@ -130,7 +132,8 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     pins.sort_by(|a, b| b.pinned_bytes.total_cmp(&a.pinned_bytes));
     if arguments.json {
         let failures = failures::as_json(&heap.failures, &mut names);
-        let value = json!({ "title": opened.title(), "sparse": sparse, "pins": pins, "failures": failures });
+        let value = json!({ "title": opened.title(), "sparse": sparse, "pins": pins, "failures": failures,
+            "notes": names.notes() });
         print_json(&value)?;
     } else {
         let title = opened.title();
@@ -141,6 +144,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
                 "\nallocations that were refused, the latest:\n\n{refused}"
             ));
         }
+        show(&notes(names.notes()));
     }
     Ok(ExitCode::SUCCESS)
 }

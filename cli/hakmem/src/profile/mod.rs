@@ -46,6 +46,9 @@ pub struct Snapshot {
     pub samples_dropped: u64,
     pub spent_ms: f64,
     pub sites: Vec<Site>,
+    /// Why some frames have no names: a sentence a file.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// Which of a site's sums is asked for.
@@ -127,6 +130,7 @@ impl Snapshot {
             samples_dropped: profile.dropped,
             spent_ms: profile.spent_ns as f64 / 1e6,
             sites,
+            notes: names.notes().to_vec(),
         }
     }
 
@@ -176,4 +180,19 @@ impl Snapshot {
         let snapshot: Snapshot = serde_json::from_str(text).ok()?;
         (snapshot.kind == KIND).then_some(snapshot)
     }
+}
+
+/// What is printed of reasons why names are missing.
+const NOTES: usize = 5;
+
+/// Why some frames have no names; nothing, if all have.
+pub fn notes(notes: &[String]) -> String {
+    let mut text = String::new();
+    for note in notes.iter().take(NOTES) {
+        text += &format!("\n{note}");
+    }
+    if notes.len() > NOTES {
+        text += &format!("\nand none from {} files more", notes.len() - NOTES);
+    }
+    if text.is_empty() { text } else { text + "\n" }
 }

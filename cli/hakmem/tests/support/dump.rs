@@ -33,8 +33,8 @@ fn areas(pid: &str) -> Vec<Area> {
 }
 
 /// What the kernel keeps: what was written to, which is what can be, and before it in the same file what
-/// could be until it was relocated.
-fn kept(areas: &[Area]) -> Vec<&Area> {
+/// could be until it was relocated; and the first page of each program and library.
+fn kept(areas: &[Area]) -> Vec<(&Area, u64)> {
     let is_kept = |index: &usize| {
         let area = &areas[*index];
         let behind = areas.get(index + 1);
@@ -43,9 +43,15 @@ fn kept(areas: &[Area]) -> Vec<&Area> {
         });
         area.is_writable || (is_relocated && area.line.contains(" r--p "))
     };
+    let bytes = |index: usize| {
+        let area = &areas[index];
+        let is_head = area.offset == 0 && area.file.starts_with('/');
+        let all = area.end - area.start;
+        let kept = is_kept(&index).then_some(all);
+        kept.or(is_head.then_some(all.min(4096)))
+    };
     (0..areas.len())
-        .filter(is_kept)
-        .map(|index| &areas[index])
+        .filter_map(|index| Some((&areas[index], bytes(index)?)))
         .collect()
 }
 
@@ -101,8 +107,8 @@ pub fn dump(pid: &str, path: &Path, mut change: impl FnMut(u64, &mut Vec<u8>)) {
     offset += notes.len() as u64;
     let memory = File::open(format!("/proc/{pid}/mem")).unwrap();
     let mut contents = Vec::new();
-    for area in kept {
-        let mut bytes = vec![0; usize::try_from(area.end - area.start).unwrap()];
+    for (area, bytes) in kept {
+        let mut bytes = vec![0; usize::try_from(bytes).unwrap()];
         let mut done = 0;
         while done < bytes.len() {
             // Behind the end of a file there is nothing.

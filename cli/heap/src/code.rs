@@ -1,0 +1,168 @@
+//! Which file code is of: what the process says of the files that it had mapped, and how a file is known again.
+
+use crate::live::Area;
+use crate::memory::{MappedFile, Memory};
+use serde::Serialize;
+use std::collections::HashMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// What of a file tells it from others.
+pub const HEAD_BYTES: usize = 4096;
+/// Longer ones are nobody's.
+const BUILD_ID_MAX: usize = 64;
+
+/// What tells one build of a file from another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub enum Identity {
+    BuildId(Vec<u8>),
+    /// Of a file without one in its first bytes: a hash of these.
+    Head(u64),
+    /// Nothing of it can be read.
+    #[default]
+    Unknown,
+}
+
+impl Identity {
+    /// By a file's first bytes, in the file or where it is mapped.
+    pub fn of_head(head: &[u8; HEAD_BYTES]) -> Identity {
+        match build_id(head) {
+            Some(id) => Identity::BuildId(id.to_vec()),
+            None => Identity::Head(hash(head)),
+        }
+    }
+
+    pub fn of_file(file: &File) -> Identity {
+        let mut head = [0; HEAD_BYTES];
+        let mut length = 0;
+        while length < HEAD_BYTES {
+            match file.read_at(&mut head[length..], length as u64) {
+                Ok(0) => break, // behind a file's end its page is zeros, also in memory
+                Ok(count) => length += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return Identity::Unknown,
+            }
+        }
+        match length {
+            0 => Identity::Unknown,
+            _ => Identity::of_head(&head),
+        }
+    }
+
+    /// Of the file that is mapped at `start` from its beginning on.
+    pub fn in_memory(memory: &dyn Memory, start: u64) -> Identity {
+        let mut head = [0; HEAD_BYTES];
+        if memory.read(start, &mut head) {
+            Identity::of_head(&head)
+        } else {
+            Identity::Unknown
+        }
+    }
+
+    pub fn build_id(&self) -> Option<&[u8]> {
+        match self {
+            Identity::BuildId(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+/// As `os/code.c` computes it.
+fn hash(head: &[u8; HEAD_BYTES]) -> u64 {
+    head.chunks_exact(8).fold(0, |hash: u64, word| {
+        let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+        let mixed = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed ^ mixed >> 32
+    })
+}
+
+fn word(head: &[u8], at: usize, bytes: usize) -> Option<usize> {
+    let mut value = [0; 8];
+    value[..bytes].copy_from_slice(head.get(at..at.checked_add(bytes)?)?);
+    usize::try_from(u64::from_le_bytes(value)).ok()
+}
+
+/// In a note (PT_NOTE, "GNU", NT_GNU_BUILD_ID) that lies in the first bytes of a 64-bit ELF file. The C side
+/// looks in the same way, so both say the same of every file.
+fn build_id(head: &[u8]) -> Option<&[u8]> {
+    const PT_NOTE: usize = 4;
+    const NT_GNU_BUILD_ID: usize = 3;
+    if !head.starts_with(b"\x7fELF\x02\x01") || word(head, 54, 2)? != 56 {
+        return None;
+    }
+    let (table, count) = (word(head, 32, 8)?, word(head, 56, 2)?);
+    for index in 0..count {
+        let at = table.checked_add(index * 56)?;
+        if word(head, at, 4)? != PT_NOTE {
+            continue;
+        }
+        let mut note = word(head, at.checked_add(8)?, 8)?;
+        let end = note.checked_add(word(head, at.checked_add(32)?, 8)?)?;
+        while note.checked_add(16)? <= end.min(HEAD_BYTES) {
+            let (name, bytes) = (word(head, note, 4)?, word(head, note + 4, 4)?);
+            let contents = note + 12 + name.next_multiple_of(4);
+            let is_it = word(head, note + 8, 4)? == NT_GNU_BUILD_ID
+                && head.get(note + 12..note + 12 + name) == Some(b"GNU\0");
+            if is_it && (1..=BUILD_ID_MAX).contains(&bytes) {
+                return head.get(contents..contents + bytes);
+            }
+            note = contents.checked_add(bytes.next_multiple_of(4))?;
+        }
+    }
+    None
+}
+
+/// Code that was mapped from a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Code {
+    /// The process's number for it; 0: what is mapped now.
+    pub number: u16,
+    pub range: Range<u64>,
+    /// Where the file's beginning is mapped.
+    pub base: Option<u64>,
+    /// Where in the file the range begins; None: the range is all that was mapped of the file.
+    pub offset: Option<u64>,
+    pub path: Vec<u8>,
+    pub identity: Identity,
+}
+
+/// What is mapped now. The identities are those of where each file's beginning is mapped.
+pub fn mapped_now(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
+    let mut begins: HashMap<u64, Identity> = HashMap::new();
+    let mut begin: Option<&MappedFile> = None;
+    let mut found = Vec::new();
+    for file in files {
+        if file.offset == 0 {
+            begin = Some(file);
+        }
+        let base = begin.filter(|begin| begin.path == file.path);
+        let base = base.map(|begin| begin.range.start);
+        let identity = base.map_or(Identity::Unknown, |base| {
+            let identity = begins.entry(base);
+            let identity = identity.or_insert_with(|| Identity::in_memory(memory, base));
+            identity.clone()
+        });
+        found.push(Code {
+            number: 0,
+            range: file.range.clone(),
+            base,
+            offset: Some(file.offset),
+            path: file.path.clone(),
+            identity,
+        });
+    }
+    found
+}
+
+/// Of the areas of a process, those of files.
+pub fn of_files(areas: &[Area]) -> Vec<MappedFile> {
+    let files = areas.iter().filter(|area| area.name.starts_with(b"/"));
+    files
+        .map(|area| MappedFile {
+            range: area.range.clone(),
+            offset: area.offset,
+            path: area.name.clone(),
+        })
+        .collect()
+}

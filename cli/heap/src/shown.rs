@@ -1,0 +1,49 @@
+//! Names for people. What comes from outside is bytes, and may have anything in it.
+
+use std::fmt::Write;
+
+/// A name in one line: what is no text, or would do something to a terminal, is written as in C.
+pub fn shown(name: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in name.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\n' => text.push_str("\\n"),
+                '\t' => text.push_str("\\t"),
+                '\r' => text.push_str("\\r"),
+                '\\' => text.push_str("\\\\"),
+                _ if character.is_ascii_control() => {
+                    let _ = write!(text, "\\x{:02x}", character as u32);
+                }
+                _ if character.is_control() || turns_lines(character) => {
+                    let _ = write!(text, "\\u{{{:x}}}", character as u32);
+                }
+                _ => text.push(character),
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+/// Changes the order or the end of a line, without being seen.
+fn turns_lines(character: char) -> bool {
+    matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_text_is_written_as_in_c() {
+        assert_eq!(shown("ünï code".as_bytes()), "ünï code");
+        assert_eq!(
+            shown(b"a\nb\x1b[31m\xff\xfe\\"),
+            "a\\nb\\x1b[31m\\xff\\xfe\\\\"
+        );
+        assert_eq!(shown("\u{85}\u{202e}x".as_bytes()), "\\u{85}\\u{202e}x");
+    }
+}

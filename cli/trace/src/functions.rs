@@ -1,0 +1,219 @@
+//! The functions of a file, by address.
+
+use crate::code_files::{Found, Sources};
+use crate::debug_files::{DebugFile, Places, ROOT};
+use addr2line::Loader;
+use hakmem_heap::code::Code;
+use hakmem_heap::shown::shown;
+use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What pages are multiples of; those of some processors are larger, and their files are made for that.
+const PAGE_MASK: u64 = !4095;
+
+/// A file with code, as far as it can be read.
+#[derive(Default)]
+pub struct Functions {
+    /// Of the file, for people.
+    name: String,
+    loader: Option<Loader>,
+    /// Where the program headers put what lies in the file: offset, bytes, address.
+    segments: Vec<(u64, u64, u64)>,
+    /// By address.
+    all: Vec<Function>,
+}
+
+struct Function {
+    address: u64,
+    bytes: u64,
+    name: Vec<u8>,
+}
+
+impl Functions {
+    /// Of a file that is that of `code`.
+    pub fn read(found: &Found, code: &Code, sources: &Sources, name: String) -> Functions {
+        let mut functions = Functions {
+            name,
+            ..Functions::default()
+        };
+        let Ok(file) = File::open(&found.path) else {
+            return functions;
+        };
+        let cache = ReadCache::new(file);
+        let Ok(file) = object::File::parse(&cache) else {
+            return functions;
+        };
+        let segments = file.segments().map(|segment| {
+            let (offset, bytes) = segment.file_range();
+            (offset, bytes, segment.address())
+        });
+        functions.segments = segments.collect();
+        let places = Places {
+            path: &found.path,
+            named: Path::new(OsStr::from_bytes(&code.path)),
+            roots: &roots(sources),
+        };
+        let debug = DebugFile::of(&file, &places);
+        functions.loader = match &debug {
+            Some(debug) => Loader::new_with_sup(&debug.path, debug.shared.as_ref()).ok(),
+            None => Loader::new(&found.path).ok(),
+        };
+        functions.add(&file);
+        if let Some(other) = debug.and_then(|debug| File::open(debug.path).ok()) {
+            let cache = ReadCache::new(other);
+            if let Ok(other) = object::File::parse(&cache) {
+                functions.add(&other);
+            }
+        }
+        functions.all.sort_by_key(|function| function.address);
+        functions
+    }
+
+    fn add<'data, R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>) {
+        let symbols = file.symbols().chain(file.dynamic_symbols());
+        self.all
+            .extend(symbols.filter_map(|symbol| function(&symbol)));
+    }
+
+    /// What lies at an address of the process: the function, behind those that were inlined there. Empty: nothing
+    /// is known of it.
+    pub fn at(&self, address: u64, code: &Code, is_debug_only: bool) -> Vec<String> {
+        let by_offset = code.offset.filter(|_| !is_debug_only).and_then(|offset| {
+            let in_file = address - code.range.start + offset;
+            let mut segments = self.segments.iter();
+            let is_in = |&&(offset, bytes, _): &&(u64, u64, u64)| {
+                in_file.checked_sub(offset).is_some_and(|at| at < bytes)
+            };
+            let (offset, _, start) = segments.find(is_in)?;
+            Some(in_file - offset + start)
+        });
+        let by_base = code.base.filter(|_| code.offset.is_none() || is_debug_only);
+        let by_base = by_base.and_then(|base| {
+            let first = self.segments.iter().map(|(_, _, address)| *address).min()?;
+            Some(address - base + (first & PAGE_MASK))
+        });
+        by_offset
+            .or(by_base)
+            .map_or(Vec::new(), |address| self.names(address))
+    }
+
+    /// The functions that are there, and where: their source line, or their file.
+    fn names(&self, address: u64) -> Vec<String> {
+        let mut names = Vec::new();
+        let frames = self.loader.as_ref().map(|one| one.find_frames(address));
+        if let Some(Ok(mut frames)) = frames {
+            while let Ok(Some(frame)) = frames.next() {
+                let name = frame
+                    .function
+                    .as_ref()
+                    .and_then(|name| name.demangle().ok());
+                if let Some(name) = name {
+                    let place = frame.location.and_then(|location| {
+                        let source = Path::new(location.file?).file_name()?;
+                        Some(format!("{}:{}", shown(source.as_bytes()), location.line?))
+                    });
+                    let name = shown(name.as_bytes());
+                    names.push(format!("{name} ({})", place.unwrap_or(self.name.clone())));
+                }
+            }
+        }
+        if names.is_empty() {
+            names.extend(self.function_at(address).map(|function| {
+                let name = match std::str::from_utf8(&function.name) {
+                    Ok(name) => shown(addr2line::demangle_auto(name.into(), None).as_bytes()),
+                    Err(_) => shown(&function.name),
+                };
+                format!("{name} ({})", self.name)
+            }));
+        }
+        names
+    }
+
+    /// The function that has the address in it. One that only precedes it, as the last exported function
+    /// before a stripped one does, would be a wrong name.
+    fn function_at(&self, address: u64) -> Option<&Function> {
+        let behind = self
+            .all
+            .partition_point(|function| function.address <= address);
+        let first = behind.checked_sub(1)?;
+        let function = &self.all[first];
+        (address - function.address < function.bytes).then_some(function)
+    }
+}
+
+/// Those of a process may be other ones than ours.
+fn roots(sources: &Sources) -> Vec<PathBuf> {
+    let inside = sources
+        .process
+        .map(|pid| format!("/proc/{pid}/root{ROOT}").into());
+    inside.into_iter().chain([PathBuf::from(ROOT)]).collect()
+}
+
+fn function<'data>(symbol: &impl ObjectSymbol<'data>) -> Option<Function> {
+    (symbol.is_definition() && symbol.kind() == SymbolKind::Text).then_some(Function {
+        address: symbol.address(),
+        bytes: symbol.size(),
+        name: symbol.name_bytes().ok()?.to_vec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(offset: Option<u64>) -> Code {
+        Code {
+            range: 0x7000_1000..0x7000_9000,
+            base: Some(0x7000_0000),
+            offset,
+            ..Code::default()
+        }
+    }
+
+    #[test]
+    fn an_address_behind_a_function_has_not_its_name() {
+        let functions = Functions {
+            name: "program".into(),
+            segments: vec![(0x1000, 0x1000, 0x5000)],
+            all: vec![Function {
+                address: 0x5100,
+                bytes: 0x20,
+                name: b"known".into(),
+            }],
+            ..Functions::default()
+        };
+        let at = |in_file: u64| functions.at(0x7000_0000 + in_file, &code(Some(0x1000)), false);
+        assert_eq!(at(0x1100), ["known (program)"]);
+        assert_eq!(at(0x111f), ["known (program)"]);
+        for nothing in [0x1120, 0x10ff, 0x8fff] {
+            assert_eq!(at(nothing), [""; 0]);
+        }
+        // The first segment lies where the file's beginning is mapped.
+        let in_all = |address: u64| functions.at(0x7000_0000 + address, &code(None), false);
+        assert_eq!(in_all(0x100), ["known (program)"]);
+        assert_eq!(in_all(0x120), [""; 0]);
+    }
+
+    #[test]
+    fn a_function_of_this_test_has_its_name() {
+        let path = std::env::current_exe().unwrap();
+        let found = Found {
+            path,
+            is_debug_only: false,
+        };
+        let own = Functions::read(&found, &Code::default(), &Sources::default(), "test".into());
+        let is_it = |function: &&Function| {
+            let name = b"a_function_of_this_test_has_its_name";
+            function.name.windows(name.len()).any(|part| part == name)
+        };
+        let known = own.all.iter().find(is_it).unwrap();
+        let names = own.names(known.address);
+        assert!(
+            names.last().unwrap().contains("a_function_of_this_test"),
+            "{names:?}"
+        );
+    }
+}

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/probe.h"
 #include "meta/map.h"
+#include "os/code.h"
 #include "os/control_group.h"
 #include "os/os.h"
 #include "os/refusal.h"
@@ -102,6 +103,7 @@ static void note(struct hak_failure *failure)
         place->error = failure->error;
         place->kind = failure->kind;
         place->limit = failure->limit;
+        place->place = failure->place;
         hak_store_release(&place->number, number); // pairs with: place_take
     }
     HAK_PROBE3("hakmem", "failure", failure->kind, failure->bytes, (uintptr_t)failure->site);
@@ -113,11 +115,13 @@ static void note(struct hak_failure *failure)
 
 static struct hak_failure failure_of(enum hak_failure_kind kind, struct hak_request request)
 {
+    struct hak_code_hint hint = {0};
     return (struct hak_failure){
         .kind = kind,
         .bytes = request.bytes,
         .alignment = request.alignment,
         .site = request.site,
+        .place = hak_code_place((uintptr_t)request.site, &hint),
     };
 }
 

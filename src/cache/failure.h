@@ -44,9 +44,10 @@ struct hak_failure {
     uint64_t limit_value;
     uint64_t limit_use;
     uint32_t thread_id;
-    uint32_t error; // the kernel's, or 0
-    uint32_t kind;  // enum hak_failure_kind
-    uint32_t limit; // enum hak_limit
+    uint32_t error;  // the kernel's, or 0
+    uint32_t kind;   // enum hak_failure_kind
+    uint32_t limit;  // enum hak_limit
+    uintptr_t place; // of the site (os/code.h)
 };
 
 enum { HAK_FAILURES_KEPT = 64 };

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "meta/map.h"
+#include "os/code.h"
 #include "os/os.h"
 #include "os/stack.h"
 #include "slab/arena.h"
@@ -48,14 +49,14 @@ static void note_call(struct hak_guard_call *call, const void *site)
     uintptr_t frames[2 * HAK_GUARD_FRAMES];
     const unsigned count = hak_stack_walk(frames, 2 * HAK_GUARD_FRAMES);
     unsigned first = 0;
-    while (first < count && frames[first] != (uintptr_t)site) {
+    while (first < count && HAK_PLACE_ADDRESS(frames[first]) != (uintptr_t)site) {
         first++;
     }
     call->thread_id = hak_os_thread_id();
     call->frame_count = 1;
     call->frames[0] = (uintptr_t)site;
     for (unsigned i = first + 1; i < count && call->frame_count < HAK_GUARD_FRAMES; i++) {
-        call->frames[call->frame_count++] = frames[i];
+        call->frames[call->frame_count++] = HAK_PLACE_ADDRESS(frames[i]);
     }
 }
 

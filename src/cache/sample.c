@@ -7,6 +7,7 @@
 #include "cache/inbox.h"
 #include "meta/map.h"
 #include "meta/pool.h"
+#include "os/code.h"
 #include "os/os.h"
 #include "os/stack.h"
 #include "os/tags.h"
@@ -209,11 +210,12 @@ static unsigned walk_from(const void *site, uintptr_t *frames)
     uintptr_t walked[HAK_SAMPLE_FRAMES + OWN_MAX];
     const unsigned count = hak_stack_walk(walked, HAK_SAMPLE_FRAMES + OWN_MAX);
     unsigned own = 0;
-    while (own < count && walked[own] != (uintptr_t)site) {
+    while (own < count && HAK_PLACE_ADDRESS(walked[own]) != (uintptr_t)site) {
         own++;
     }
     if (own == count) {
-        frames[0] = (uintptr_t)site;
+        struct hak_code_hint hint = {0};
+        frames[0] = hak_code_place((uintptr_t)site, &hint);
         return 1;
     }
     const unsigned rest = count - own;

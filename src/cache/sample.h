@@ -49,7 +49,8 @@ struct hak_sample_stack {
     struct hak_sample_sums peak; // live when `peak_number` of all was the number of the peak
     uint64_t peak_number;
     uint32_t frame_count;
-    uintptr_t frames[HAK_SAMPLE_FRAMES]; // where the calls return to, innermost first
+    uintptr_t
+        frames[HAK_SAMPLE_FRAMES]; // places (os/code.h) where the calls return to, innermost first
 };
 
 // A sampled block that is live. With the lock.

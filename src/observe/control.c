@@ -17,6 +17,7 @@
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "meta/size_class.h"
+#include "os/code.h"
 #include "os/os.h"
 #include "os/refusal.h"
 #include "policy/decisions.h"

@@ -344,26 +344,6 @@ static void wake(_Atomic(uint32_t) *word, int most, uint32_t bits)
     }
 }
 
-// A requeue of nobody looks at the word first: 0 when it is zero, -EAGAIN when not, -EFAULT when it is not there (futex(2),
-// FUTEX_CMP_REQUEUE).
-static long look_at(const void *word)
-{
-    const long how = FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG;
-    return hak_syscall(SYS_futex, (long)word, how, 0, 0, (long)word, 0);
-}
-
-bool hak_os_has_content(const void *word)
-{
-    return look_at(word) == -EAGAIN;
-}
-
-bool hak_os_can_read(const void *address)
-{
-    const long first = look_at(address);
-    const long second = look_at((const char *)address + 4);
-    return (first == 0 || first == -EAGAIN) && (second == 0 || second == -EAGAIN);
-}
-
 void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
 {
     wait_for(word, expected, ms, FUTEX_BITSET_MATCH_ANY);

@@ -8,67 +8,115 @@
 
 #include "os/syscall.h"
 
-static uintptr_t hexadecimal(const char **text)
+// A file that is read a character at a time.
+struct stream {
+    long file;
+    long got;
+    long at;
+    char text[512];
+};
+
+enum { END = -1 };
+
+static int next(struct stream *stream)
+{
+    if (stream->at >= stream->got) {
+        stream->at = 0;
+        stream->got =
+            hak_syscall(SYS_read, stream->file, (long)stream->text, sizeof stream->text, 0, 0, 0);
+    }
+    return stream->got > 0 ? (unsigned char)stream->text[stream->at++] : END;
+}
+
+// A hexadecimal number, and the character behind it.
+static uintptr_t take_number(struct stream *stream, int *behind)
 {
     uintptr_t value = 0;
-    for (;; (*text)++) {
-        const char c = **text;
+    for (;;) {
+        const int c = next(stream);
         if (c >= '0' && c <= '9') {
             value = value << 4 | (uintptr_t)(c - '0');
         } else if (c >= 'a' && c <= 'f') {
             value = value << 4 | (uintptr_t)(c - 'a' + 10);
         } else {
+            *behind = c;
             return value;
         }
     }
 }
 
-// "start-end rights offset device inode   path"
-static bool line_has(const char *line, uintptr_t address, struct hak_module *module)
+static int skip_to(struct stream *stream, char wanted)
 {
-    const uintptr_t start = hexadecimal(&line);
-    line++;
-    const uintptr_t end = hexadecimal(&line);
-    if (address < start || address >= end || strlen(line) < 6) {
+    int c;
+    do {
+        c = next(stream);
+    } while (c != wanted && c != '\n' && c != END);
+    return c;
+}
+
+struct mapping {
+    uintptr_t start;
+    uintptr_t end;
+    uintptr_t offset;
+    size_t path_bytes; // of its path, of which as much was stored as there was room for
+};
+
+// "start-end rights offset device inode   path"
+static bool take_line(
+    struct stream *stream, uintptr_t address, struct mapping *mapping, char *path, size_t room)
+{
+    int c;
+    mapping->start = take_number(stream, &c);
+    mapping->end = c == '-' ? take_number(stream, &c) : 0;
+    c = skip_to(stream, ' '); // the rights
+    mapping->offset = c == ' ' ? take_number(stream, &c) : 0;
+    c = c == ' ' ? skip_to(stream, ' ') : c; // the device
+    c = c == ' ' ? skip_to(stream, ' ') : c; // the inode
+    while (c == ' ') {
+        c = next(stream);
+    }
+    mapping->path_bytes = 0;
+    const bool is_it = address >= mapping->start && address < mapping->end;
+    const bool has_path = is_it && c == '/';
+    for (; c != '\n' && c != END; c = next(stream)) {
+        if (has_path && mapping->path_bytes < room) {
+            path[mapping->path_bytes] = (char)c;
+        }
+        mapping->path_bytes += has_path;
+    }
+    return is_it;
+}
+
+static bool find(uintptr_t address, struct mapping *mapping, char *path, size_t room)
+{
+    struct stream stream = {0};
+    stream.file =
+        hak_syscall(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    if (stream.file < 0) {
         return false;
     }
-    line += 6;
-    const uintptr_t offset = hexadecimal(&line);
-    const char *path = strchr(line, '/');
-    if (path != NULL) {
-        const size_t length = strlen(path);
-        const size_t kept = length < sizeof module->path ? length : sizeof module->path - 1;
-        memcpy(module->path, path, kept);
-        module->path[kept] = '\0';
-        module->offset = address - start + offset;
-    }
-    return true;
+    bool is_found = false;
+    do {
+        is_found = take_line(&stream, address, mapping, path, room);
+    } while (!is_found && stream.got > 0);
+    hak_close(stream.file);
+    return is_found && mapping->path_bytes > 0;
+}
+
+size_t hak_module_path(uintptr_t address, char *path, size_t bytes)
+{
+    struct mapping mapping;
+    return find(address, &mapping, path, bytes) ? mapping.path_bytes : 0;
 }
 
 void hak_module_of(uintptr_t address, struct hak_module *module)
 {
-    char line[512];
-    char text[1024];
-    size_t length = 0;
+    struct mapping mapping;
+    const size_t room = sizeof module->path - 1;
     *module = (struct hak_module){.path = "?", .offset = address};
-    const long file =
-        hak_syscall(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-    if (file < 0) {
-        return;
+    if (find(address, &mapping, module->path, room)) {
+        const size_t length = mapping.path_bytes < room ? mapping.path_bytes : room;
+        module->path[length] = '\0';
+        module->offset = address - mapping.start + mapping.offset;
     }
-    bool is_found = false;
-    long got;
-    while (!is_found && (got = hak_syscall(SYS_read, file, (long)text, sizeof text, 0, 0, 0)) > 0) {
-        for (long i = 0; i < got && !is_found; i++) {
-            if (text[i] != '\n') {
-                line[length] = text[i];
-                length += length < sizeof line - 1;
-                continue;
-            }
-            line[length] = '\0';
-            length = 0;
-            is_found = line_has(line, address, module);
-        }
-    }
-    hak_close(file);
 }

@@ -4,24 +4,26 @@
 #include <stdbool.h>
 
 #include "base/atomic.h"
+#include "os/code.h"
 #include "os/frame_table.h"
 #include "os/os.h"
 
-// Where a walk is: in the frame of a function that has called and will go on at `next`.
+// Where a walk is: in the frame of a function that has called and will go on at `next`, which is a place.
 struct walk {
     uintptr_t next;
     uintptr_t stack;
     uintptr_t pointer;
     uintptr_t readable; // the page that was probed last
+    struct hak_code_hint code;
 };
 
-// A stack that is walked for the second time needs no table: the rule of each return address is
-// kept in one word, beside another from which the address can be told. Two threads that write a slot at the
+// A stack that is walked for the second time needs no table: the rule of each place is kept in
+// one word, beside another from which the place can be told. Two threads that write a slot at the
 // same time leave words that do not fit together, which reads as nothing.
 enum { KNOWN_LOG2 = 12 };
 struct known {
     _Atomic(uint64_t) rule;
-    _Atomic(uint64_t) check; // rule ^ address
+    _Atomic(uint64_t) check; // rule ^ place
 };
 static struct known known[1U << KNOWN_LOG2];
 
@@ -46,20 +48,20 @@ static struct hak_frame_rule rule_unpack(uint64_t word)
     };
 }
 
-static struct hak_frame_rule rule_of(uintptr_t address)
+static struct hak_frame_rule rule_of(uintptr_t place)
 {
-    struct known *slot = &known[(address * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - KNOWN_LOG2)];
+    struct known *slot = &known[(place * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - KNOWN_LOG2)];
     const uint64_t word = hak_load_relaxed(&slot->rule);
-    if ((hak_load_relaxed(&slot->check) ^ word) == address) {
+    if ((hak_load_relaxed(&slot->check) ^ word) == place) {
         return rule_unpack(word);
     }
-    const struct hak_frame_rule rule = hak_frame_rule_of(address);
+    const struct hak_frame_rule rule = hak_frame_rule_of(HAK_PLACE_ADDRESS(place));
     const uint64_t packed = rule_pack(rule);
     const struct hak_frame_rule same = rule_unpack(packed);
     if (same.offset == rule.offset && same.return_offset == rule.return_offset &&
         same.pointer_offset == rule.pointer_offset) {
         hak_store_relaxed(&slot->rule, packed);
-        hak_store_relaxed(&slot->check, packed ^ address);
+        hak_store_relaxed(&slot->check, packed ^ place);
     }
     return rule;
 }
@@ -88,9 +90,6 @@ static const struct hak_frame_rule by_pointer = {
 // No frame is longer; what claims to be is no frame.
 #define FRAME_MAX (UINT64_C(1) << 30)
 
-// Processors that sign return addresses do so in the bits that no address of a program has.
-#define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
-
 static bool walk_up(struct walk *walk)
 {
     struct hak_frame_rule rule = rule_of(walk->next);
@@ -115,10 +114,12 @@ static bool walk_up(struct walk *walk)
         (rule.pointer_offset != 0 && !read_word(walk, saved, &pointer))) {
         return false;
     }
-    walk->next = next & ADDRESS_MASK;
+    // Processors that sign return addresses do so in the bits that no address of a program has.
+    next = HAK_PLACE_ADDRESS(next);
+    walk->next = next != 0 ? hak_code_place(next, &walk->code) : 0;
     walk->stack = end;
     walk->pointer = pointer;
-    return walk->next != 0;
+    return next != 0;
 }
 
 // With a frame of its own, at whose foot the caller's frame pointer lies.
@@ -126,11 +127,12 @@ HAK_NOINLINE unsigned hak_stack_walk(uintptr_t *frames, unsigned most)
 {
     const uintptr_t *own = __builtin_frame_address(0);
     struct walk walk = {
-        .next = (uintptr_t)__builtin_return_address(0) & ADDRESS_MASK,
+        .next = HAK_PLACE_ADDRESS(__builtin_return_address(0)),
         .stack = (uintptr_t)__builtin_dwarf_cfa(),
         .pointer = *own,
         .readable = (uintptr_t)own & PAGE_MASK,
     };
+    walk.next = hak_code_place(walk.next, &walk.code);
     unsigned count = 0;
     while (count < most && walk_up(&walk)) {
         frames[count++] = walk.next;

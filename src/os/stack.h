@@ -21,7 +21,7 @@
 
 #include "base/compiler.h"
 
-// Fill in return addresses, those of the caller's callers, innermost first. Returns how many.
+// Fill in the places (os/code.h) of return addresses, those of the caller's callers, innermost first. Returns how many.
 HAK_INTERNAL unsigned hak_stack_walk(uintptr_t *frames, unsigned most);
 
 #endif

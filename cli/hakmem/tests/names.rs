@@ -119,3 +119,104 @@ fn a_file_of_another_mount_namespace_is_not_mixed_up() {
         assert!(!answer.output.contains("new_function"));
     }
 }
+
+/// Loads each library named, has it allocate five blocks, and unloads it: the next one lies where it lay.
+const HOST: &str = r#"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char **arguments)
+{
+    void *place = NULL;
+    for (int i = 1; i < count; i++) {
+        void *library = dlopen(arguments[i], RTLD_NOW);
+        void (*run)(void) = (void (*)(void))dlsym(library, "run");
+        if (place != NULL && place != (void *)run) {
+            puts("elsewhere");
+        }
+        place = (void *)run;
+        run();
+        dlclose(library);
+    }
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+fn plugin(workshop: &Workshop, name: &str, function: &str, bytes: &str, more: &[&str]) {
+    let source = r#"
+#include <stdlib.h>
+#include <string.h>
+__attribute__((noinline)) static void FUNCTION(void)
+{
+    void *volatile block = malloc(BYTES);
+    memset(block, 1, BYTES);
+}
+void run(void)
+{
+    for (int i = 0; i < 5; i++) {
+        FUNCTION();
+    }
+}
+"#;
+    let defined = [format!("-DFUNCTION={function}"), format!("-DBYTES={bytes}")];
+    let defined: Vec<&str> = defined.iter().map(String::as_str).collect();
+    let shared = ["-g", "-shared", "-fPIC"];
+    workshop.compile(name, source, &[&shared[..], &defined, more].concat());
+}
+
+/// With and without a build id, of the same path and of two.
+#[test]
+fn what_was_unloaded_keeps_its_names_and_its_blocks() {
+    for id in ["-Wl,--build-id=sha1", "-Wl,--build-id=none"] {
+        let workshop = Workshop::open();
+        let host = workshop.compile("host", HOST, &["-ldl"]);
+        plugin(&workshop, "alpha.so", "alpha_makes", "3000", &[id]);
+        plugin(&workshop, "beta.so", "beta_makes", "5000", &[id]);
+        let mut command = sampled(&host);
+        command.current_dir(workshop.folder());
+        command.args(["./alpha.so", "./beta.so", "./alpha.so"]);
+        let process = Waiting::start(&mut command);
+        let core = workshop.path("core");
+        dump::dump(&process.pid(), &core, |_, _| {});
+        for of in [
+            &["leaks", &process.pid()][..],
+            &["leaks", "--core", text(&core)],
+        ] {
+            let answer = workshop.hakmem(of);
+            answer.ended_with(0);
+            let line = |name: &str| {
+                let mut lines = answer.output.lines();
+                let found = lines.find(|line| line.contains(name));
+                found
+                    .unwrap_or_else(|| panic!("no {name} in {}", answer.output))
+                    .to_string()
+            };
+            // Ten blocks of 3,000 bytes and five of 5,000.
+            assert!(line("alpha_makes (alpha.so.c:").contains("29.3 KiB"));
+            assert!(line("beta_makes (beta.so.c:").contains("24.4 KiB"));
+        }
+    }
+}
+
+#[test]
+fn another_build_of_an_unloaded_library_gives_no_names() {
+    let workshop = Workshop::open();
+    let host = workshop.compile("host", HOST, &["-ldl"]);
+    plugin(&workshop, "alpha.so", "alpha_makes", "3000", &[]);
+    let mut command = sampled(&host);
+    let process = Waiting::start(command.arg(workshop.path("alpha.so")));
+    std::fs::remove_file(workshop.path("alpha.so")).unwrap();
+    let leaks = ["leaks", &process.pid()];
+    workshop
+        .hakmem(&leaks)
+        .says("alpha.so+0x")
+        .says("alpha.so: it is gone");
+    plugin(&workshop, "alpha.so", "others", "3000", &[]);
+    let answer = workshop.hakmem(&leaks);
+    answer.says("alpha.so+0x").says("is there now");
+    assert!(!answer.output.contains("others"), "{}", answer.output);
+}

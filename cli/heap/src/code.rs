@@ -1,6 +1,9 @@
 //! Which file code is of: what the process says of the files that it had mapped, and how a file is known again.
 
-use crate::live::Area;
+use crate::control::Control;
+use crate::error::Result;
+use crate::fields::{Code as Table, CodeObject as Object};
+use crate::live::{Area, with_newlines};
 use crate::memory::{MappedFile, Memory};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -68,13 +71,20 @@ impl Identity {
     }
 }
 
+fn mix(hash: u64, word: u64) -> u64 {
+    let mixed = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ mixed >> 32
+}
+
 /// As `os/code.c` computes it.
 fn hash(head: &[u8; HEAD_BYTES]) -> u64 {
-    head.chunks_exact(8).fold(0, |hash: u64, word| {
+    let mut lanes = [0; 4];
+    for (index, word) in head.chunks_exact(8).enumerate() {
         let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-        let mixed = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        mixed ^ mixed >> 32
-    })
+        lanes[index % 4] = mix(lanes[index % 4], word);
+    }
+    let [first, rest @ ..] = lanes;
+    rest.into_iter().fold(first, mix)
 }
 
 fn word(head: &[u8], at: usize, bytes: usize) -> Option<usize> {
@@ -116,7 +126,7 @@ fn build_id(head: &[u8]) -> Option<&[u8]> {
 /// Code that was mapped from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Code {
-    /// The process's number for it; 0: what is mapped now.
+    /// The process's number for it; 0: what is mapped when somebody asks.
     pub number: u16,
     pub range: Range<u64>,
     /// Where the file's beginning is mapped.
@@ -127,8 +137,82 @@ pub struct Code {
     pub identity: Identity,
 }
 
-/// What is mapped now. The identities are those of where each file's beginning is mapped.
-pub fn mapped_now(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
+/// A place is an address with, from this bit on, the number of what was mapped there.
+const PLACE_LOG2: u32 = 48;
+
+/// What a place says of the file that its address was of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// What is mapped when somebody asks.
+    Untold,
+    /// That of this number.
+    Of(u16),
+    /// Of no file.
+    Nobody,
+    /// The process has seen too many files to remember this one.
+    Forgotten,
+}
+
+pub fn address_of(place: u64) -> u64 {
+    place & ((1 << PLACE_LOG2) - 1)
+}
+
+pub fn whose(place: u64) -> Whose {
+    match (place >> PLACE_LOG2) as u16 {
+        0 => Whose::Untold,
+        0xFFFE => Whose::Nobody,
+        0xFFFF => Whose::Forgotten,
+        number => Whose::Of(number),
+    }
+}
+
+/// Limits on what is believed of a process that may be damaged.
+const OBJECTS_MAX: usize = 1 << 16;
+const PATH_MAX: usize = 1 << 13;
+
+/// What the process has seen itself, by its numbers: also what is mapped no more.
+pub fn seen(control: &Control, memory: &dyn Memory) -> Result<Vec<Code>> {
+    let (all, one) = (Table::find(control)?, Object::find(control)?);
+    let root = control.root("hak_code")?;
+    let begun = memory.read_vec(root.address, all.objects.offset)?;
+    let count = usize::try_from(all.count.number(&begun)).unwrap_or(0);
+    // The first is none.
+    let count = (count + 1).min(all.objects.count).min(OBJECTS_MAX);
+    let first = root.address + all.objects.offset as u64;
+    let records = memory.read_vec(first, count * one.size)?;
+    let records = records.chunks_exact(one.size).enumerate().skip(1);
+    let codes = records.map(|(number, record)| {
+        let range = one.start.number(record)..one.end.number(record);
+        let bytes = usize::try_from(one.path_bytes.number(record)).unwrap_or(0);
+        let path = memory.read_vec(one.path.number(record), bytes.min(PATH_MAX));
+        let id = (0..one.id.count.min(one.id_bytes.number(record) as usize))
+            .map(|index| one.id.number_at(record, index) as u8);
+        Code {
+            number: number as u16,
+            base: Some(range.start),
+            range,
+            offset: None,
+            path: with_newlines(&path.unwrap_or_default()),
+            identity: match control.word("code_", one.kind.number(record)) {
+                Some("build_id") => Identity::BuildId(id.collect()),
+                Some("hash") => Identity::Head(one.head_hash.number(record)),
+                _ => Identity::Unknown,
+            },
+        }
+    });
+    Ok(codes.collect())
+}
+
+/// What is mapped now, and what the process has seen itself.
+pub fn all(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
+    let seen = Control::find(memory).and_then(|control| seen(&control, memory));
+    let mut all = mapped_now(files, memory);
+    all.extend(seen.unwrap_or_default());
+    all
+}
+
+/// The identities are those of where each file's beginning is mapped.
+fn mapped_now(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
     let mut begins: HashMap<u64, Identity> = HashMap::new();
     let mut begin: Option<&MappedFile> = None;
     let mut found = Vec::new();

@@ -205,9 +205,9 @@ impl CoreFile {
         (address - segment.start < segment.memory_bytes).then_some(segment)
     }
 
-    /// What the process had mapped of files.
+    /// What the process had mapped of files, and what it has seen itself, if it used hakmem.
     pub fn code(&self) -> Vec<Code> {
-        code::mapped_now(&self.mapped_files, self)
+        code::all(&self.mapped_files, self)
     }
 
     /// Was there anything at the address, be it in the file or not?

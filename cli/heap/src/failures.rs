@@ -28,6 +28,9 @@ pub struct Failure {
     pub alignment: u64,
     /// Where the program's call returns to.
     pub site: u64,
+    /// And of which file that was.
+    #[serde(skip)]
+    pub place: u64,
     /// "threshold", "exhaustion", "map_fail" or "injected"; what this release does not know is a number.
     pub kind: String,
     /// The kernel's, 0 when it was not asked, and how much it was asked for.
@@ -73,6 +76,7 @@ fn failure(control: &Control, fields: &FailureFields, part: &[u8]) -> Failure {
         bytes: fields.bytes.number(part),
         alignment: fields.alignment.number(part),
         site: fields.site.number(part),
+        place: fields.place.number(part),
         kind: control
             .word("failure_", kind)
             .map_or(kind.to_string(), str::to_string),

@@ -58,9 +58,11 @@ structs! {
     Sample, "hak_sample": next address bytes every block_bytes time_ns stack;
     SampleBucket, "hak_sample_bucket": first;
     StackBucket, "hak_sample_stack_bucket": first;
+    Code, "hak_code": count objects;
+    CodeObject, "hak_code_object": start end path path_bytes kind head_hash id_bytes id;
     Failures, "hak_failures": count latest;
     Failure, "hak_failure": number date_ns bytes alignment site asked_bytes limit_value limit_use thread_id
-        error kind limit;
+        error kind limit place;
     Decisions, "hak_decisions": count running latest;
     Decision, "hak_decision": number date_ns kind verdict option values games difference_ppm low_ppm high_ppm costs;
     Round, "hak_round": processor_ns allocator_ns faults;

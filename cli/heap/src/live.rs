@@ -77,9 +77,9 @@ impl LiveProcess {
         Some(shown(name.strip_suffix(b"\n").unwrap_or(&name)))
     }
 
-    /// What it has mapped of files.
+    /// What it has mapped of files, and what it has seen itself, if it uses hakmem.
     pub fn code(&self) -> Vec<Code> {
-        code::mapped_now(&code::of_files(&self.areas), self)
+        code::all(&code::of_files(&self.areas), self)
     }
 
     /// What it was started as, cut to a line.

@@ -52,7 +52,7 @@ impl Sums {
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
     pub address: u64,
-    /// Where the calls return to, the innermost first.
+    /// Places where the calls return to, the innermost first.
     pub frames: Vec<u64>,
     pub allocated: Sums,
     pub live: Sums,

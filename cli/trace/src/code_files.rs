@@ -86,7 +86,9 @@ pub fn file_name(path: &[u8]) -> String {
 
 pub fn find(code: &Code, sources: &Sources) -> Result<Found, Missing> {
     let mut missing = Missing::Gone;
-    for path in candidates(code, sources) {
+    let named = by_name(code, sources);
+    let others = others(code, sources);
+    for (index, path) in named.iter().chain(&others).cloned().enumerate() {
         match check(&path, code, sources) {
             Ok(()) => {
                 return Ok(Found {
@@ -95,7 +97,7 @@ pub fn find(code: &Code, sources: &Sources) -> Result<Found, Missing> {
                 });
             }
             // The first that says more than that it is not there.
-            Err(why) if missing == Missing::Gone => missing = why,
+            Err(why) if index < named.len() && missing == Missing::Gone => missing = why,
             Err(_) => {}
         }
     }
@@ -137,8 +139,8 @@ fn has_build_id(file: &File, id: &[u8]) -> bool {
     parsed.is_ok_and(|parsed| parsed.build_id().ok().flatten() == Some(id))
 }
 
-/// In the order in which they are tried: those beside which debuggers find more come first.
-fn candidates(code: &Code, sources: &Sources) -> Vec<PathBuf> {
+/// Where a file of that path lies. Debuggers find more beside it than beside the other ways to it.
+fn by_name(code: &Code, sources: &Sources) -> Vec<PathBuf> {
     let mut names = vec![code.path.as_slice()];
     if code.path.ends_with(DELETED) {
         names.push(undeleted(&code.path));
@@ -155,13 +157,21 @@ fn candidates(code: &Code, sources: &Sources) -> Vec<PathBuf> {
             path.push(OsStr::from_bytes(name));
             found.push(path.into());
         }
-        found.push(format!("/proc/{pid}/exe").into());
-        found.extend(mapped_file(pid, code));
     }
     // A name that is not whole leads anywhere: then the file has to be known.
     let may_be_there = |name: &&[u8]| name.starts_with(b"/") || code.identity != Identity::Unknown;
     let plain = names.into_iter().filter(may_be_there);
     found.extend(plain.map(|name| PathBuf::from(OsString::from_vec(name.to_vec()))));
+    found
+}
+
+/// Where it may lie without its name. Of another file there nothing is said.
+fn others(code: &Code, sources: &Sources) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    if let Some(pid) = sources.process {
+        found.push(format!("/proc/{pid}/exe").into());
+        found.extend(mapped_file(pid, code));
+    }
     if let Some(id) = code.identity.build_id() {
         found.push(Path::new(ROOT).join(by_build_id(id, "")));
     }

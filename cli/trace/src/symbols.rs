@@ -3,7 +3,7 @@
 use crate::code_files::{self, Found, Missing, file_name};
 use crate::functions::Functions;
 use crate::reader::Reader;
-use hakmem_heap::code::{Code, Identity};
+use hakmem_heap::code::{self, Code, Identity, Whose};
 use hakmem_lab::error::Result;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -19,7 +19,8 @@ pub struct Symbols {
 
 impl Symbols {
     pub fn of(reader: &Reader, process: u32) -> Result<Symbols> {
-        let started = Duration::from_secs(reader.beginning.started);
+        // The second in which it began is over one later.
+        let started = Duration::from_secs(reader.beginning.started + 1);
         let sources = Sources {
             process: None,
             as_of: SystemTime::UNIX_EPOCH.checked_add(started),
@@ -44,10 +45,13 @@ impl Symbols {
 pub struct Names {
     code: Vec<Code>,
     sources: Sources,
-    files: FxHashMap<(Vec<u8>, Identity), Rc<std::result::Result<Known, Missing>>>,
+    /// By path and identity.
+    files: FxHashMap<(Vec<u8>, Identity), Rc<Looked>>,
     names: FxHashMap<u64, Vec<String>>,
     notes: Vec<String>,
 }
+
+type Looked = std::result::Result<Known, Missing>;
 
 /// A file whose functions are known.
 struct Known {
@@ -66,16 +70,30 @@ impl Names {
         }
     }
 
-    /// The function that a return address is in, behind those that the compiler inlined there.
-    pub fn of(&mut self, address: u64) -> Vec<String> {
-        if let Some(names) = self.names.get(&address) {
+    /// The function that a return address is in, behind those that the compiler inlined there. By place.
+    pub fn of(&mut self, place: u64) -> Vec<String> {
+        if let Some(names) = self.names.get(&place) {
             return names.clone();
         }
+        let address = code::address_of(place);
         // A return address is behind its call, and may be behind the function's end.
-        let names = self
-            .look_up(address.saturating_sub(1))
-            .unwrap_or_else(|| vec![format!("{address:#x}")]);
-        self.names.insert(address, names.clone());
+        let inside = address.saturating_sub(1);
+        let names = match code::whose(place) {
+            // The newest mapping of the address counts.
+            Whose::Untold => self.look_up(inside, |code| {
+                code.number == 0 && code.range.contains(&inside)
+            }),
+            Whose::Of(number) => self.look_up(inside, |code| code.number == number),
+            Whose::Nobody => Some(vec![format!("{address:#x} (of no file)")]),
+            Whose::Forgotten => {
+                self.note(
+                    "no names from some files: the process has loaded too many to tell all".into(),
+                );
+                None
+            }
+        };
+        let names = names.unwrap_or_else(|| vec![format!("{address:#x}")]);
+        self.names.insert(place, names.clone());
         names
     }
 
@@ -84,30 +102,30 @@ impl Names {
         &self.notes
     }
 
-    fn look_up(&mut self, address: u64) -> Option<Vec<String>> {
-        // The newest mapping of the address counts.
-        let code = self.code.iter().rev();
-        let code = code.clone().find(|code| code.range.contains(&address))?;
-        let code = code.clone();
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    fn look_up(&mut self, address: u64, is_it: impl Fn(&Code) -> bool) -> Option<Vec<String>> {
+        let code = self.code.iter().rev().find(|code| is_it(code))?.clone();
         let known = self.file(&code);
         let names = match known.as_ref() {
             Ok(known) => known.functions.at(address, &code, known.is_debug_only),
             Err(missing) => {
-                let note = missing.text(&code);
-                if !self.notes.contains(&note) {
-                    self.notes.push(note);
-                }
+                self.note(missing.text(&code));
                 Vec::new()
             }
         };
         if names.is_empty() {
-            let at = address - code.range.start + code.offset.unwrap_or(0);
+            let at = address.wrapping_sub(code.range.start) + code.offset.unwrap_or(0);
             return Some(vec![format!("{}+{at:#x}", file_name(&code.path))]);
         }
         Some(names)
     }
 
-    fn file(&mut self, code: &Code) -> Rc<std::result::Result<Known, Missing>> {
+    fn file(&mut self, code: &Code) -> Rc<Looked> {
         let key = (code.path.clone(), code.identity.clone());
         if let Some(known) = self.files.get(&key) {
             return known.clone();

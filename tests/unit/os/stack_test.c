@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../unit.h"
+#include "os/code.h"
 
 enum { MOST = 64 };
 
@@ -18,6 +19,9 @@ static int unwound_count;
 __attribute__((noinline)) static int look(void)
 {
     walked_count = hak_stack_walk(walked, MOST);
+    for (unsigned i = 0; i < walked_count; i++) {
+        walked[i] = HAK_PLACE_ADDRESS(walked[i]);
+    }
     unwound_count = backtrace(unwound, MOST);
     return 1;
 }

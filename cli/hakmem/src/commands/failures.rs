@@ -52,7 +52,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
 pub fn as_json(failures: &Failures, names: &mut Names) -> serde_json::Value {
     let latest = failures.latest.iter().map(|failure| {
         let mut object = json!(failure);
-        object["site_names"] = json!(names.of(failure.site));
+        object["site_names"] = json!(names.of(failure.place));
         object
     });
     json!({ "count": failures.count, "latest": latest.collect::<Vec<_>>() })
@@ -81,7 +81,7 @@ pub fn text(failures: &Failures, most: usize, names: &mut Names, form: Form) -> 
             }),
             Cell::new(failure.thread_id.to_string()),
             Cell::new(why(failure)),
-            Cell::fitting(called_at(failure.site, &names.of(failure.site))),
+            Cell::fitting(called_at(failure.site, &names.of(failure.place))),
         ]);
     }
     let before = failures.count.saturating_sub(shown as u64);

@@ -1,0 +1,229 @@
+// code.c -- see code.h.
+#include "os/code.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "os/module.h"
+#include "os/os.h"
+
+struct hak_code hak_code;
+
+// By where the object begins: the number of the newest entry.
+enum { BUCKETS_LOG2 = 8 };
+static _Atomic(uint32_t) buckets[1U << BUCKETS_LOG2];
+
+static _Atomic(uint32_t) *bucket_of(uintptr_t start)
+{
+    return &buckets[(start * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - BUCKETS_LOG2)];
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 32;
+}
+
+// Each fourth word for itself, as one multiplication would wait for the other.
+static uint64_t head_hash(const void *head)
+{
+    enum { LANES = 4 };
+    uint64_t lanes[LANES] = {0};
+    for (size_t i = 0; i < HAK_CODE_HEAD_BYTES; i += sizeof lanes) {
+        uint64_t words[LANES];
+        memcpy(words, (const char *)head + i, sizeof words);
+        for (unsigned lane = 0; lane < LANES; lane++) {
+            lanes[lane] = mix(lanes[lane], words[lane]);
+        }
+    }
+    return mix(mix(mix(lanes[0], lanes[1]), lanes[2]), lanes[3]);
+}
+
+// A number in the head; beyond its end 0.
+static uint64_t head_number(const char *head, uint64_t at, unsigned bytes)
+{
+    uint64_t value = 0;
+    if (at <= HAK_CODE_HEAD_BYTES - bytes) {
+        memcpy(&value, head + at, bytes);
+    }
+    return value;
+}
+
+// The build id among the notes from `note` to `end`, if it lies in the head whole. Its length, or 0.
+static uint32_t id_among(const char *head, uint64_t note, uint64_t end, uint32_t *offset)
+{
+    end = end < HAK_CODE_HEAD_BYTES ? end : HAK_CODE_HEAD_BYTES;
+    while (note < end && end - note >= 16) {
+        const uint64_t name = head_number(head, note, 4);
+        const uint64_t bytes = head_number(head, note + 4, 4);
+        const uint64_t content = note + 12 + (name + 3) / 4 * 4;
+        if (head_number(head, note + 8, 4) == NT_GNU_BUILD_ID && name == 4 &&
+            memcmp(head + note + 12, "GNU", 4) == 0 && bytes > 0 && bytes <= HAK_CODE_ID_MAX) {
+            *offset = (uint32_t)content;
+            return content + bytes <= HAK_CODE_HEAD_BYTES ? (uint32_t)bytes : 0;
+        }
+        note = content + (bytes + 3) / 4 * 4;
+    }
+    return 0;
+}
+
+// As cli/heap/src/code.rs looks for it in the file.
+static uint32_t find_id(const char *head, uint32_t *offset)
+{
+    const uint64_t table = head_number(head, offsetof(Elf64_Ehdr, e_phoff), 8);
+    const uint64_t count = head_number(head, offsetof(Elf64_Ehdr, e_phnum), 2);
+    if (memcmp(head, ELFMAG "\2\1", 6) != 0 || table > HAK_CODE_HEAD_BYTES ||
+        head_number(head, offsetof(Elf64_Ehdr, e_phentsize), 2) != sizeof(Elf64_Phdr)) {
+        return 0;
+    }
+    uint32_t bytes = 0;
+    for (uint64_t i = 0; i < count && bytes == 0; i++) {
+        const uint64_t at = table + i * sizeof(Elf64_Phdr);
+        if (head_number(head, at, 4) == PT_NOTE) {
+            const uint64_t note = head_number(head, at + offsetof(Elf64_Phdr, p_offset), 8);
+            const uint64_t size = head_number(head, at + offsetof(Elf64_Phdr, p_filesz), 8);
+            bytes = id_among(head, note, note + size, offset);
+        }
+    }
+    return bytes;
+}
+
+static void note_identity(struct hak_code_object *object)
+{
+    const char *head = (const char *)object->start;
+    if (object->end - object->start < HAK_CODE_HEAD_BYTES || !hak_os_can_read(head)) {
+        return;
+    }
+    object->id_bytes = find_id(head, &object->id_offset);
+    object->kind = object->id_bytes > 0 ? HAK_CODE_BUILD_ID : HAK_CODE_HASH;
+    if (object->kind == HAK_CODE_BUILD_ID) {
+        memcpy(object->id, head + object->id_offset, object->id_bytes);
+    } else {
+        object->head_hash = head_hash(head);
+    }
+}
+
+// Is it, still or again, what is loaded from `start` to `end`? An object's first page can be read: the
+// dynamic linker has read it.
+static bool is_loaded(const struct hak_code_object *object, uintptr_t start, uintptr_t end)
+{
+    if (object->start != start || object->end != end) {
+        return false;
+    }
+    switch (object->kind) {
+    case HAK_CODE_BUILD_ID:
+        return memcmp((const char *)start + object->id_offset, object->id, object->id_bytes) == 0;
+    case HAK_CODE_HASH:
+        return head_hash((const void *)start) == object->head_hash;
+    default:
+        return true;
+    }
+}
+
+static void note_path(struct hak_code_object *object, const char *name)
+{
+    char text[256];
+    size_t length = hak_module_path(object->start, text, sizeof text);
+    const bool is_mapped = length > 0;
+    length = is_mapped ? length : strlen(name);
+    const uint32_t at = hak_add_relaxed(&hak_code.text_bytes, (uint32_t)length);
+    if (length > HAK_CODE_TEXT_BYTES || at > HAK_CODE_TEXT_BYTES - length) {
+        hak_sub_relaxed(&hak_code.text_bytes, (uint32_t)length);
+        return;
+    }
+    if (!is_mapped) {
+        memcpy(hak_code.text + at, name, length);
+    } else if (length <= sizeof text) {
+        memcpy(hak_code.text + at, text, length);
+    } else if (hak_module_path(object->start, hak_code.text + at, length) != length) {
+        return; // it was renamed between the two looks
+    }
+    object->path = hak_code.text + at;
+    object->path_bytes = (uint32_t)length;
+}
+
+static uint32_t look_for(uint32_t number, uintptr_t start, uintptr_t end)
+{
+    while (number != 0 && !is_loaded(&hak_code.objects[number], start, end)) {
+        number = hak_code.objects[number].next;
+    }
+    return number;
+}
+
+// The number of what is loaded from `start` to `end`. Two threads that see it for the first time may give it two.
+static uint32_t number_of(uintptr_t start, uintptr_t end, const char *name)
+{
+    _Atomic(uint32_t) *bucket = bucket_of(start);
+    uint32_t first = hak_load_acquire(bucket); // pairs with: number_of
+    uint32_t number = look_for(first, start, end);
+    if (number != 0) {
+        return number;
+    }
+    if (hak_load_relaxed(&hak_code.count) >= HAK_CODE_OBJECTS - 1) {
+        return HAK_CODE_MANY;
+    }
+    number = hak_add_relaxed(&hak_code.count, 1) + 1;
+    if (number >= HAK_CODE_OBJECTS) {
+        hak_sub_relaxed(&hak_code.count, 1);
+        return HAK_CODE_MANY;
+    }
+    struct hak_code_object *object = &hak_code.objects[number];
+    object->start = start;
+    object->end = end;
+    note_identity(object);
+    note_path(object, name);
+    do {
+        object->next = first;
+    } while (!hak_cas_release(bucket, &first, number)); // pairs with: number_of
+    return number;
+}
+
+// The C library's way to ask without a lock came with glibc 2.35.
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+#    pragma weak _dl_find_object
+
+static uintptr_t number_at(uintptr_t address, struct hak_code_hint *hint)
+{
+    struct dl_find_object found;
+    if (_dl_find_object == NULL) {
+        return HAK_CODE_UNTOLD;
+    }
+    if (_dl_find_object((void *)address, &found) != 0) {
+        return HAK_CODE_OF_NONE;
+    }
+    const uintptr_t start = (uintptr_t)found.dlfo_map_start;
+    const uintptr_t end = (uintptr_t)found.dlfo_map_end;
+    const unsigned index = hint->next++ % HAK_CODE_HINTS;
+    hint->last[index].start = start;
+    hint->last[index].end = end;
+    hint->last[index].number = number_of(start, end, found.dlfo_link_map->l_name);
+    return hint->last[index].number;
+}
+#else
+static uintptr_t number_at(uintptr_t address, struct hak_code_hint *hint)
+{
+    (void)address;
+    (void)hint;
+    return HAK_CODE_UNTOLD;
+}
+#endif
+
+static uintptr_t number_with(uintptr_t address, struct hak_code_hint *hint)
+{
+    for (unsigned i = 0; i < HAK_CODE_HINTS; i++) {
+        const uintptr_t start = hint->last[i].start;
+        if (address - start < hint->last[i].end - start) {
+            return hint->last[i].number;
+        }
+    }
+    return number_at(address, hint);
+}
+
+uintptr_t hak_code_place(uintptr_t return_address, struct hak_code_hint *hint)
+{
+    // Of the call: it may be the last of its object.
+    return return_address | number_with(return_address - 1, hint) << HAK_CODE_SHIFT;
+}

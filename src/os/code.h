@@ -1,0 +1,75 @@
+// code.h -- which file the code at an address is of, and was.
+//
+// Layer     os (may include: base)
+// Owns      hak_code: an entry for each build of a loaded object that was seen at an address. Entries stay.
+// Threads   any, also in a signal handler: no lock, no allocation.
+// Fails     with a number that says that nothing is known.
+//
+// Whoever names an address later has to know what was mapped there when it was noted: a library may have been
+// unloaded since, and another one loaded at its place. So what is noted is a place: the address, with
+// the number of the object's entry above it. That an object is the same as before is seen by what its file
+// has in memory: its build id, or without one its first bytes. docs/decisions/0038 says why.
+#ifndef HAK_OS_CODE_H
+#define HAK_OS_CODE_H
+
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+enum {
+    HAK_CODE_SHIFT = 48, // no address of a program has bits from here on
+    HAK_CODE_OBJECTS = 1 << 10,
+    HAK_CODE_TEXT_BYTES = 1 << 18,
+    HAK_CODE_HEAD_BYTES = 4096, // what of a file tells it from others
+    HAK_CODE_ID_MAX = 64,
+};
+
+// Numbers that are no entry's.
+enum {
+    HAK_CODE_UNTOLD = 0,       // the dynamic linker does not say: what is mapped when somebody asks
+    HAK_CODE_OF_NONE = 0xFFFE, // of no loaded object: made at run time, as a rule
+    HAK_CODE_MANY = 0xFFFF,    // the table is full
+};
+
+#define HAK_PLACE_ADDRESS(place) ((uintptr_t)(place) & ((UINT64_C(1) << HAK_CODE_SHIFT) - 1))
+
+enum hak_code_kind { HAK_CODE_UNKNOWN, HAK_CODE_BUILD_ID, HAK_CODE_HASH };
+
+// Constant once it is in its bucket.
+struct hak_code_object {
+    uintptr_t start;
+    uintptr_t end;
+    const char *path; // as in /proc/self/maps; not ended by 0
+    uint32_t path_bytes;
+    uint32_t kind;      // enum hak_code_kind
+    uint64_t head_hash; // of the first HAK_CODE_HEAD_BYTES
+    uint32_t id_bytes;
+    uint32_t id_offset; // from `start`
+    uint8_t id[HAK_CODE_ID_MAX];
+    uint32_t next; // in its bucket; 0: none
+};
+
+struct hak_code {
+    _Atomic(uint32_t) count; // of entries that were begun
+    _Atomic(uint32_t) text_bytes;
+    struct hak_code_object objects[HAK_CODE_OBJECTS]; // the first is none
+    char text[HAK_CODE_TEXT_BYTES];
+};
+HAK_INTERNAL extern struct hak_code hak_code;
+
+// The objects that were found last: most frames of a stack are of a few. Zeros at first.
+enum { HAK_CODE_HINTS = 4 };
+struct hak_code_hint {
+    struct {
+        uintptr_t start;
+        uintptr_t end;
+        uintptr_t number;
+    } last[HAK_CODE_HINTS];
+    unsigned next; // to be overwritten
+};
+
+// The place of a return address.
+HAK_INTERNAL uintptr_t hak_code_place(uintptr_t return_address, struct hak_code_hint *hint);
+
+#endif

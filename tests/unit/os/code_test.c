@@ -1,0 +1,49 @@
+// A place says which loaded object an address was of: by range, path and identity, the same one each time, and that
+// what was made at run time is of none.
+#include "os/code.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../unit.h"
+
+static uintptr_t number_of(uintptr_t place)
+{
+    return place >> HAK_CODE_SHIFT;
+}
+
+static void check_object(uintptr_t place, const char *ending)
+{
+    const struct hak_code_object *object = &hak_code.objects[number_of(place)];
+    const size_t length = strlen(ending);
+    UNIT_CHECK(object->start < HAK_PLACE_ADDRESS(place) && HAK_PLACE_ADDRESS(place) < object->end);
+    UNIT_CHECK(object->path_bytes > length && object->path[0] == '/');
+    UNIT_CHECK(memcmp(object->path + object->path_bytes - length, ending, length) == 0);
+    UNIT_CHECK(object->kind == HAK_CODE_BUILD_ID || object->kind == HAK_CODE_HASH);
+    UNIT_CHECK((object->kind == HAK_CODE_BUILD_ID) == (object->id_bytes > 0));
+    UNIT_CHECK((object->kind == HAK_CODE_HASH) == (object->head_hash != 0));
+}
+
+int main(void)
+{
+    struct hak_code_hint hint = {0};
+    const uintptr_t own = (uintptr_t)&check_object + 1;
+    const uintptr_t place = hak_code_place(own, &hint);
+    UNIT_EQUAL(HAK_PLACE_ADDRESS(place), own);
+    if (number_of(place) == HAK_CODE_UNTOLD) {
+        return 77; // a C library that does not say
+    }
+    check_object(place, "code_test");
+
+    struct hak_code_hint other = {0};
+    UNIT_EQUAL(hak_code_place(own, &other), place);
+    UNIT_EQUAL(hak_code_place(own + 1, &hint), place + 1);
+    const uint32_t count = hak_load_relaxed(&hak_code.count);
+
+    void *made = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    UNIT_CHECK(made != MAP_FAILED);
+    UNIT_EQUAL(number_of(hak_code_place((uintptr_t)made + 16, &hint)), HAK_CODE_OF_NONE);
+    UNIT_EQUAL(hak_load_relaxed(&hak_code.count), count);
+    return 0;
+}

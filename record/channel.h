@@ -15,7 +15,7 @@
 #include "base/compiler.h"
 
 #define CHANNEL_MAGIC   UINT64_C(0x314e414843524b48) // "HKRCHAN1"
-#define CHANNEL_VERSION 3
+#define CHANNEL_VERSION 4
 
 #define CHANNEL_PROCESSES 1024 // live at one time
 #define CHANNEL_RINGS     512
@@ -81,8 +81,15 @@ enum event_kind {
     EVENT_SIZE = 16, // second word: a size that has no room in the event
     EVENT_STACK,     // address: the number of the call stack
     EVENT_THREAD,    // address: the number of the thread, in a ring of several
-    EVENT_NEW_STACK, // address: its number; alignment: its frames, which follow, two a pair of words
+    EVENT_NEW_STACK, // address: its number; alignment: its frames, places, which follow, two a pair of words
+    // By itself: a file that stacks are of (os/code.h).
+    EVENT_CODE, // address: its number; second word: how many words follow
 };
+
+// What follows EVENT_CODE: start, end, hash of the file's head, kind and length of the build id and of the path in 16,
+// 16 and 32 bits, the build id, the path; each of the last two fills its last word with zeros.
+#define CODE_WORDS      4
+#define CODE_PATH_BYTES 8192 // longer ones are left out
 
 // An event is one word if it has no time of its own, but that of the event before, and little to say:
 //
@@ -110,6 +117,16 @@ struct long_event {
 // While a process has one thread, time puts no events in order. To ask for it costs more than to write
 // an event, and so only the first of this many is asked for that come fast.
 #define BURST_EVENTS 32
+
+HAK_INLINE uint64_t first_word(enum event_kind kind, uint64_t address, unsigned alignment_log2)
+{
+    return (address & 0xffffffffffff) | (uint64_t)alignment_log2 << 48 | (uint64_t)kind << 56;
+}
+
+HAK_INLINE uint64_t second_word(uint64_t bytes, uint64_t time)
+{
+    return bytes | time >> EVENT_TIME_SHIFT << EVENT_SIZE_BITS;
+}
 
 _Static_assert(sizeof(struct process_entry) == 256, "as cli/trace/src/channel.rs has it");
 _Static_assert(sizeof(struct ring) == 192, "as cli/trace/src/channel.rs has it");

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "codes.h"
 #include "next.h"
 #include "stacks.h"
 
@@ -125,14 +126,14 @@ static struct channel *open_channel(const char *path)
         return NULL;
     }
     struct channel *opened = memory;
-    if (opened->magic != CHANNEL_MAGIC || opened->version != CHANNEL_VERSION) {
-        munmap(memory, CHANNEL_BYTES);
-        return NULL;
+    if (opened->magic == CHANNEL_MAGIC && opened->version == CHANNEL_VERSION) {
+        return opened;
     }
-    return opened;
+    munmap(memory, CHANNEL_BYTES);
+    return NULL;
 }
 
-// The page that a forked child finds zeroed.
+// A forked child finds it zeroed.
 static struct process *map_process(void)
 {
     const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -230,7 +231,7 @@ static void introduce_process_locked(void)
         hak_store_release(&entry->state, PROCESS_LIVE); // pairs with: the collector's look
         wake_collector();
         if (with_stacks) {
-            // The collector has to see what is mapped here, before this process can have ended.
+            // The collector has to open the files of this process before it can have ended.
             sleep_while(&entry->state, PROCESS_LIVE, 1000);
             hak_stacks_reset();
         }
@@ -278,9 +279,9 @@ static void introduce(struct recorder *self)
     }
     self->endings = 0;
     self->time = 0;
-    const bool is_recorded = self->process != UINT32_MAX;
-    use_ring(self, is_recorded ? take_ring(self->thread) : NULL);
-    if (is_recorded) {
+    use_ring(self, NULL);
+    if (self->process != UINT32_MAX) {
+        use_ring(self, take_ring(self->thread));
         pthread_setspecific(ending, self);
     }
 }
@@ -321,18 +322,8 @@ static bool wait_for_room(const struct recorder *recorder, unsigned count)
     }
 }
 
-// Look again when another quarter of the ring is full: the collector may sleep.
+// Look again when another quarter of it is full: the collector may sleep.
 #define QUARTER (RING_WORDS / 4)
-
-static uint64_t first_word(enum event_kind kind, uint64_t address, unsigned alignment_log2)
-{
-    return (address & 0xffffffffffff) | (uint64_t)alignment_log2 << 48 | (uint64_t)kind << 56;
-}
-
-static uint64_t second_word(uint64_t bytes, uint64_t time)
-{
-    return bytes | time >> EVENT_TIME_SHIFT << EVENT_SIZE_BITS;
-}
 
 // There has to be room.
 static void write_event(struct recorder *recorder, struct long_event event)
@@ -368,25 +359,62 @@ static void write_events(struct recorder *recorder, const struct long_event *eve
     }
 }
 
+static bool has_shared_ring_locked(void)
+{
+    struct recorder *shared = &hak_process->shared;
+    if (shared->ring == NULL) {
+        use_ring(shared, take_ring(0));
+    }
+    return shared->ring != NULL;
+}
+
 static void write_shared(struct recorder *self, struct long_event *events, unsigned count)
 {
     // The first event of each group was left for the thread's name.
     events[0] = (struct long_event){.first = first_word(EVENT_THREAD, self->thread, 0)};
     lock_process();
-    struct recorder *shared = &hak_process->shared;
-    if (shared->ring == NULL) {
-        use_ring(shared, take_ring(0));
-    }
-    if (shared->ring != NULL) {
-        write_events(shared, events, count);
+    if (has_shared_ring_locked()) {
+        write_events(&hak_process->shared, events, count);
     } else {
         hak_add_relaxed(&channel->events_missed, 1);
     }
     unlock_process();
 }
 
+static void put_word(void *data, uint64_t word)
+{
+    struct recorder *recorder = data;
+    recorder->words[recorder->head++ % RING_WORDS] = word;
+}
+
+static void write_code(struct recorder *recorder, uint32_t number)
+{
+    if (wait_for_room(recorder, hak_code_words(number))) {
+        hak_code_tell(number, put_word, recorder);
+        publish(recorder);
+        recorder->room_until = 0;
+    }
+}
+
+// The files that a stack is of and that the collector does not know yet.
+static void write_codes(struct recorder *self, const uintptr_t *frames, unsigned frame_count)
+{
+    for (unsigned i = 0; i < frame_count; i++) {
+        const uint32_t number = hak_code_untold(frames[i]);
+        if (number != 0 && self->ring != NULL) {
+            write_code(self, number);
+        } else if (number != 0 && self->process != UINT32_MAX) {
+            lock_process();
+            if (has_shared_ring_locked()) {
+                write_code(&hak_process->shared, number);
+            }
+            unlock_process();
+        }
+    }
+}
+
 // The events that precede one with a stack.
-static unsigned add_stack(struct long_event *events)
+static unsigned add_stack(struct recorder *self, struct long_event *events)
 {
     uintptr_t frames[HAK_STACK_FRAMES_MAX];
     unsigned frame_count = 0;
@@ -394,6 +422,7 @@ static unsigned add_stack(struct long_event *events)
     const uint32_t number = hak_stack_number(frames, &frame_count, &is_new);
     unsigned count = 0;
     if (is_new) {
+        write_codes(self, frames, frame_count);
         events[count++].first = first_word(EVENT_NEW_STACK, number, frame_count);
         for (unsigned i = 0; i < frame_count; i += 2) {
             events[count].first = frames[i];
@@ -431,7 +460,7 @@ static void record_slow(enum event_kind kind,
     struct long_event events[GROUP_EVENTS] = {0};
     unsigned count = 1;
     if (with_stacks && kind != EVENT_FREE && kind != EVENT_REALLOC_FROM) {
-        count += add_stack(events + count);
+        count += add_stack(self, events + count);
     }
     uint64_t size = bytes;
     if (bytes >= EVENT_SIZE_MAX) {

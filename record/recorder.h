@@ -16,6 +16,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "channel.h"
+#include "os/code.h"
 
 // What a thread knows of itself.
 struct recorder {
@@ -51,6 +52,8 @@ struct process {
     // What every event compares: it changes with the number, and when there is a second thread.
     _Atomic(uint32_t) standing;
     struct recorder shared; // the ring of threads that have none
+    // By their numbers, a bit: the collector has been told of the file (codes.h).
+    _Atomic(uint64_t) told[HAK_CODE_OBJECTS / 64];
 };
 
 HAK_INTERNAL extern HAK_TLS struct recorder hak_recorder;

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/atomic.h"
+#include "os/code.h"
 
 #define STACKS_LOG2 16
 #define SLOTS       (UINT64_C(2) << STACKS_LOG2)
@@ -80,8 +81,9 @@ uint32_t hak_stack_number(uintptr_t *frames, unsigned *frame_count, bool *is_new
         first++;
     }
     unsigned count = 0;
+    struct hak_code_hint hint = {0};
     for (int i = first; i < found && count < frames_wanted; i++) {
-        frames[count++] = (uintptr_t)walked[i];
+        frames[count++] = hak_code_place(HAK_PLACE_ADDRESS(walked[i]), &hint);
     }
     *frame_count = count;
     const uint64_t hash = hash_of(frames, count);

@@ -157,7 +157,7 @@ __attribute__((noinline)) static void FUNCTION(void)
 }
 void run(void)
 {
-    for (int i = 0; i < 5; i++) {
+    for (volatile int i = 0; i < 5; i++) {
         FUNCTION();
     }
 }
@@ -219,4 +219,75 @@ fn another_build_of_an_unloaded_library_gives_no_names() {
     let answer = workshop.hakmem(&leaks);
     answer.says("alpha.so+0x").says("is there now");
     assert!(!answer.output.contains("others"), "{}", answer.output);
+}
+
+fn top_sites(workshop: &Workshop) -> String {
+    let answer = workshop.hakmem(&["trace", "top-sites", "trace.hkt"]);
+    answer.ended_with(0);
+    answer.output
+}
+
+/// The block's size, and the function that it was asked for in.
+fn is_site(sites: &str, size: &str, function: &str) -> bool {
+    let mut parts = sites.split("\n\n");
+    parts.any(|part| part.starts_with(size) && part.contains(&format!("    {function} (")))
+}
+
+#[test]
+fn a_trace_names_what_was_unloaded() {
+    let workshop = Workshop::open();
+    let host = workshop.compile("host", HOST, &["-ldl"]);
+    plugin(&workshop, "alpha.so", "alpha_makes", "3000", &[]);
+    plugin(
+        &workshop,
+        "beta.so",
+        "beta_makes",
+        "5000",
+        &["-Wl,--build-id=none"],
+    );
+    let files = ["./alpha.so", "./beta.so", "./alpha.so"];
+    let record = ["record", "--stacks", "-o", "trace.hkt", "--", text(&host)];
+    workshop
+        .hakmem(&[&record[..], &files].concat())
+        .ended_with(0);
+    let sites = top_sites(&workshop);
+    assert!(
+        is_site(&sites, "29.3 KiB in 10 blocks", "alpha_makes"),
+        "{sites}"
+    );
+    assert!(
+        is_site(&sites, "24.4 KiB in 5 blocks", "beta_makes"),
+        "{sites}"
+    );
+    // Of files that were changed afterwards, nothing is told.
+    plugin(&workshop, "alpha.so", "others", "3000", &[]);
+    let answer = workshop.hakmem(&["trace", "top-sites", "trace.hkt"]);
+    answer
+        .says("alpha.so+0x")
+        .says("is there now")
+        .says("beta_makes");
+    assert!(!answer.output.contains("others"), "{}", answer.output);
+}
+
+/// Removes its own file.
+#[test]
+fn a_trace_keeps_names_of_what_is_gone_when_it_ends() {
+    let workshop = Workshop::open();
+    let source = KEEPER.replace(
+        "int main(void)\n{",
+        "int main(int count, char **names)\n{\n    unlink(names[0]);",
+    );
+    let program = workshop.compile("program", &source, &["-g", "-DNAME=old_function"]);
+    let record = [
+        "record",
+        "--stacks",
+        "-o",
+        "trace.hkt",
+        "--",
+        text(&program),
+    ];
+    workshop.hakmem(&record).ended_with(0);
+    assert!(!program.exists());
+    let sites = top_sites(&workshop);
+    assert!(is_site(&sites, "65.1 KiB", "old_function"), "{sites}");
 }

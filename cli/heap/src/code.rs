@@ -138,7 +138,7 @@ pub struct Code {
 }
 
 /// A place is an address with, from this bit on, the number of what was mapped there.
-const PLACE_LOG2: u32 = 48;
+pub const PLACE_LOG2: u32 = 48;
 
 /// What a place says of the file that its address was of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +212,7 @@ pub fn all(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
 }
 
 /// The identities are those of where each file's beginning is mapped.
-fn mapped_now(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
+pub fn mapped_now(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
     let mut begins: HashMap<u64, Identity> = HashMap::new();
     let mut begin: Option<&MappedFile> = None;
     let mut found = Vec::new();

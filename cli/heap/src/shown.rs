@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-/// A name in one line: what is no text, or would do something to a terminal, is written as in C.
+/// A name in one line: what is no text, or would do something to a terminal, is written as in C. Backslashes
+/// stay, so that what is shown already does not change.
 pub fn shown(name: &[u8]) -> String {
     let mut text = String::new();
     for chunk in name.utf8_chunks() {
@@ -11,7 +12,6 @@ pub fn shown(name: &[u8]) -> String {
                 '\n' => text.push_str("\\n"),
                 '\t' => text.push_str("\\t"),
                 '\r' => text.push_str("\\r"),
-                '\\' => text.push_str("\\\\"),
                 _ if character.is_ascii_control() => {
                     let _ = write!(text, "\\x{:02x}", character as u32);
                 }

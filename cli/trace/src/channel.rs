@@ -1,20 +1,22 @@
 //! The memory that recorded programs share with the collector: the layout of `record/channel.h`.
 
 use crate::event::Event;
-use crate::words::{Extra, NewStack, Words, short_event};
+use crate::words::{Extra, News, Words, short_event};
 #[cfg(test)]
 use crate::{event::Kind, words};
+use hakmem_heap::shown::shown;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::MetadataExt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 const MAGIC: u64 = 0x314e_4148_4352_4b48;
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const PROCESSES: usize = 1024;
 const RINGS: usize = 512;
 pub const RING_WORDS: usize = 65536;
@@ -59,13 +61,14 @@ pub struct ProcessEntry {
 }
 
 impl ProcessEntry {
+    /// For people.
     pub fn program(&self) -> String {
         let end = self
             .program
             .iter()
             .position(|&byte| byte == 0)
             .unwrap_or(PROGRAM_CHARS);
-        String::from_utf8_lossy(&self.program[..end]).into_owned()
+        shown(&self.program[..end])
     }
 }
 
@@ -202,8 +205,8 @@ impl Channel {
         head.0.load(Ordering::Acquire) // pairs with: write_events in recorder.c
     }
 
-    /// Take what a ring holds up to `end`, in order, and make room: each event with its thread, and the call
-    /// stacks that are new. `now` is the time in the events' units, `last` that of the event before, and then
+    /// Take what a ring holds up to `end`, in order, and make room: each event with its thread, and the news: call
+    /// stacks, and the files that they are of. `now` is the time in the events' units, `last` that of the event before, and then
     /// of the last one.
     pub fn take(
         &self,
@@ -211,7 +214,7 @@ impl Channel {
         end: u64,
         now: u64,
         last: &mut u64,
-        stacks: &mut Vec<NewStack>,
+        news: &mut News,
         mut visitor: impl Visitor,
     ) {
         let Ring { thread, tail, .. } = &self.rings()[ring];
@@ -230,7 +233,12 @@ impl Channel {
                 }
                 let mut extra = Extra::of(*thread);
                 if words.long(index).kind().is_none() {
-                    (index, extra) = words.extra(index, end, extra, stacks);
+                    if let Some((code, next)) = words.code(index, end) {
+                        news.codes.push(code);
+                        index = next;
+                        continue;
+                    }
+                    (index, extra) = words.extra(index, end, extra, news);
                 }
                 let long = words.long(index);
                 index += 2;
@@ -257,6 +265,11 @@ impl Channel {
     /// Give a closed ring, which has been emptied, to the next thread.
     pub fn release(&self, ring: usize) {
         self.rings()[ring].state.store(RING_FREE, Ordering::Release); // pairs with: take_ring
+    }
+
+    /// The number by which the kernel knows the shared memory, as it stands in /proc/PID/maps.
+    pub fn inode(&self) -> u64 {
+        self.file.metadata().map_or(0, |data| data.ino())
     }
 
     /// Wait until a program has work, or for as long as said.

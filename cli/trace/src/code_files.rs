@@ -84,23 +84,33 @@ pub fn file_name(path: &[u8]) -> String {
     shown(name.unwrap_or_default())
 }
 
-pub fn find(code: &Code, sources: &Sources) -> Result<Found, Missing> {
+/// The file that was mapped.
+pub fn find_mapped(code: &Code, sources: &Sources) -> Result<PathBuf, Missing> {
     let mut missing = Missing::Gone;
     let named = by_name(code, sources);
     let others = others(code, sources);
-    for (index, path) in named.iter().chain(&others).cloned().enumerate() {
-        match check(&path, code, sources) {
-            Ok(()) => {
-                return Ok(Found {
-                    path,
-                    is_debug_only: false,
-                });
-            }
+    for (index, path) in named.iter().chain(&others).enumerate() {
+        match check(path, code, sources) {
+            Ok(()) => return Ok(path.clone()),
             // The first that says more than that it is not there.
             Err(why) if index < named.len() && missing == Missing::Gone => missing = why,
             Err(_) => {}
         }
     }
+    Err(missing)
+}
+
+/// That, or the debugging information of it.
+pub fn find(code: &Code, sources: &Sources) -> Result<Found, Missing> {
+    let missing = match find_mapped(code, sources) {
+        Ok(path) => {
+            return Ok(Found {
+                path,
+                is_debug_only: false,
+            });
+        }
+        Err(missing) => missing,
+    };
     let Some(id) = code.identity.build_id() else {
         return Err(missing);
     };

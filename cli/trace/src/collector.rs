@@ -3,9 +3,14 @@
 use crate::channel::{self, Channel, TIME_SHIFT, Visitor, clock};
 use crate::codec::{CHUNK_EVENTS, Encoder, Pen};
 use crate::event::Event;
-use crate::format::{Module, Modules, Process, Reason, Tag};
-use crate::words::NewStack;
+use crate::format::{Module, Modules, Named, Process, Reason, Tag};
+use crate::kept_files::KeptFiles;
+use crate::outer_pid::outer_pid;
+use crate::words::News;
 use crate::writer::{Writer, Written};
+use hakmem_heap::code::{self, Code, Whose};
+use hakmem_heap::live::LiveProcess;
+use hakmem_heap::shown::shown;
 use hakmem_lab::error::Result;
 use std::collections::HashMap;
 use std::fs;
@@ -23,10 +28,12 @@ const _: () = assert!(channel::RING_WORDS <= CHUNK_EVENTS);
 
 /// A program that introduced itself.
 struct Known {
+    /// Its own number for itself, which in a namespace of its own is not ours.
     id: i32,
+    pid: Option<i32>,
     number: u32,
-    /// Addresses that a module is known for; only with stacks.
-    modules: Vec<(u64, u64)>,
+    /// What was mapped when somebody looked last, where its C library does not say what a stack is of.
+    mapped: Vec<Code>,
 }
 
 pub struct Collector<'a> {
@@ -40,7 +47,8 @@ pub struct Collector<'a> {
     encoder: Encoder,
     /// For rings that several threads share.
     encoders: HashMap<u32, Encoder>,
-    stacks: Vec<NewStack>,
+    news: News,
+    files: KeptFiles,
     /// The time of the last event of each ring.
     times: Vec<u64>,
     pub processes: u64,
@@ -70,7 +78,8 @@ impl<'a> Collector<'a> {
             looked: Instant::now(),
             encoder: Encoder::new(0, 0),
             encoders: HashMap::new(),
-            stacks: Vec::new(),
+            news: News::default(),
+            files: KeptFiles::default(),
             times: vec![0; channel.rings().len()],
             processes: 0,
             stopped: None,
@@ -152,8 +161,10 @@ impl<'a> Collector<'a> {
                 continue;
             }
             has_worked = true;
-            self.bury_id(process.id)?; // an exec
-            let command = fs::read(format!("/proc/{}/cmdline", process.id)).unwrap_or_default();
+            let pid = self.pid_of(process.id);
+            self.bury_pid(pid)?; // an exec
+            let command = pid.map(|pid| fs::read(format!("/proc/{pid}/cmdline")));
+            let command = command.and_then(|command| command.ok()).unwrap_or_default();
             let command = command
                 .split(|&byte| byte == 0)
                 .filter(|part| !part.is_empty());
@@ -164,9 +175,7 @@ impl<'a> Collector<'a> {
                     parent: process.parent,
                     id: process.id,
                     program: process.program(),
-                    command: command
-                        .map(|part| String::from_utf8_lossy(part).into())
-                        .collect(),
+                    command: command.map(shown).collect(),
                     start: process.start >> TIME_SHIFT,
                 },
             )?;
@@ -174,12 +183,15 @@ impl<'a> Collector<'a> {
             self.processes += 1;
             let known = Known {
                 id: process.id,
+                pid,
                 number: process.number,
-                modules: Vec::new(),
+                mapped: Vec::new(),
             };
             self.known.insert(entry, known);
             if channel.with_stacks() {
-                self.look_at_modules(entry)?;
+                // It waits meanwhile, so they are there still.
+                let codes = pid.map_or(Vec::new(), mapped);
+                codes.iter().for_each(|code| self.files.keep(pid, code));
             }
             process
                 .state
@@ -194,15 +206,21 @@ impl<'a> Collector<'a> {
         let dead: Vec<usize> = self
             .known
             .iter()
-            .filter(|(_, known)| !is_alive(known.id))
+            .filter(|(_, known)| !is_alive(known.pid.unwrap_or(known.id)))
             .map(|(&entry, _)| entry)
             .collect();
         dead.into_iter()
             .try_for_each(|entry| self.bury_entry(entry))
     }
 
-    fn bury_id(&mut self, id: i32) -> Result<()> {
-        match self.known.iter().find(|(_, known)| known.id == id) {
+    /// The number by which we know a process that calls itself `id`.
+    fn pid_of(&self, id: i32) -> Option<i32> {
+        outer_pid(id, self.channel.inode())
+    }
+
+    fn bury_pid(&mut self, pid: Option<i32>) -> Result<()> {
+        let is_it = |known: &Known| pid.is_some() && known.pid == pid;
+        match self.known.iter().find(|(_, known)| is_it(known)) {
             Some((&entry, _)) => self.bury_entry(entry),
             None => Ok(()),
         }
@@ -231,7 +249,7 @@ impl<'a> Collector<'a> {
         if self.stopped.is_some() {
             let last = &mut self.times[index];
             self.channel
-                .take(index, end, 0, last, &mut Vec::new(), |_, _| ());
+                .take(index, end, 0, last, &mut News::default(), |_, _| ());
             return Ok(());
         }
         if ring.thread == 0 {
@@ -267,12 +285,12 @@ impl<'a> Collector<'a> {
         let Collector {
             channel,
             encoder,
-            stacks,
+            news,
             times,
             ..
         } = self;
-        channel.take(index, end, now(), &mut times[index], stacks, encoder.pen());
-        self.write_stacks(process)
+        channel.take(index, end, now(), &mut times[index], news, encoder.pen());
+        self.write_news(process)
     }
 
     /// Write what was gathered of one thread. The disk may turn out to be full.
@@ -291,7 +309,7 @@ impl<'a> Collector<'a> {
         let Collector {
             channel,
             encoders,
-            stacks,
+            news,
             times,
             ..
         } = self;
@@ -300,7 +318,7 @@ impl<'a> Collector<'a> {
             end,
             now(),
             &mut times[index],
-            stacks,
+            news,
             |thread, event| {
                 encoders
                     .entry(thread)
@@ -308,7 +326,7 @@ impl<'a> Collector<'a> {
                     .push(event);
             },
         );
-        self.write_stacks(process)?;
+        self.write_news(process)?;
         for (_, mut encoder) in std::mem::take(&mut self.encoders) {
             let written = self.writer.chunk(&mut encoder)?;
             self.note(written);
@@ -316,67 +334,74 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    fn write_stacks(&mut self, process: u32) -> Result<()> {
-        if self.stacks.is_empty() {
+    fn write_news(&mut self, process: u32) -> Result<()> {
+        let News { stacks, codes } = std::mem::take(&mut self.news);
+        let entry = self.known.iter().find(|(_, known)| known.number == process);
+        let (entry, pid) = entry.map_or((None, None), |(entry, known)| (Some(*entry), known.pid));
+        for code in codes {
+            self.files.keep(pid, &code);
+            self.files.note_code(process, code.clone());
+            self.write_modules(process, vec![code.into()])?;
+        }
+        if stacks.is_empty() {
             return Ok(());
         }
-        let stacks = std::mem::take(&mut self.stacks);
-        let entry = self.known.iter().find(|(_, known)| known.number == process);
-        if let Some((&entry, known)) = entry {
-            let is_known = |frame: &u64| {
-                known
-                    .modules
-                    .iter()
-                    .any(|(start, end)| (start..end).contains(&frame))
-            };
-            if !stacks.iter().flat_map(|(_, frames)| frames).all(is_known) {
-                self.look_at_modules(entry)?; // a library was opened since
-            }
+        let places = stacks.iter().flat_map(|(_, places)| places);
+        if let Some(entry) = entry.filter(|_| places.clone().any(|place| is_untold(*place))) {
+            self.look_at_mappings(entry)?;
         }
+        self.files.note_places(process, places.copied());
         let written = self.writer.stacks(process, &stacks)?;
         self.note(written);
         Ok(())
     }
 
+    fn write_modules(&mut self, process: u32, modules: Vec<Module>) -> Result<()> {
+        let written = self
+            .writer
+            .json(Tag::Modules, &Modules { process, modules })?;
+        self.note(written);
+        Ok(())
+    }
+
     /// Write down what a program has mapped that was not there before.
-    fn look_at_modules(&mut self, entry: usize) -> Result<()> {
+    fn look_at_mappings(&mut self, entry: usize) -> Result<()> {
         let Some(known) = self.known.get_mut(&entry) else {
             return Ok(());
         };
-        let maps = fs::read_to_string(format!("/proc/{}/maps", known.id)).unwrap_or_default();
-        let modules: Vec<Module> = maps
-            .lines()
-            .filter_map(parse_mapping)
-            .filter(|module| !known.modules.contains(&(module.start, module.end)))
+        let mapped = known.pid.map_or(Vec::new(), mapped);
+        let new: Vec<Code> = mapped
+            .iter()
+            .filter(|code| !known.mapped.contains(code))
+            .cloned()
             .collect();
-        known
-            .modules
-            .extend(modules.iter().map(|module| (module.start, module.end)));
-        if modules.is_empty() {
-            return Ok(());
+        let number = known.number;
+        known.mapped = mapped;
+        match new.is_empty() {
+            true => Ok(()),
+            false => self.write_modules(number, new.into_iter().map(Module::from).collect()),
         }
-        let record = Modules {
-            process: known.number,
-            modules,
-        };
-        let written = self.writer.json(Tag::Modules, &record)?;
-        self.note(written);
+    }
+
+    /// Names of what can be named now and not afterwards.
+    pub fn write_names(&mut self) -> Result<()> {
+        for (process, names) in self.files.names() {
+            let written = self.writer.json(Tag::Names, &Named { process, names })?;
+            self.note(written);
+        }
         Ok(())
     }
 }
 
-/// A line of /proc/PID/maps, when it is code from a file.
-fn parse_mapping(line: &str) -> Option<Module> {
-    let mut parts = line.split_whitespace();
-    let (start, end) = parts.next()?.split_once('-')?;
-    let is_code = parts.next()?.contains('x');
-    let offset = u64::from_str_radix(parts.next()?, 16).ok()?;
-    let path = parts.nth(2)?;
-    (is_code && path.starts_with('/')).then_some(Module {
-        start: u64::from_str_radix(start, 16).ok()?,
-        end: u64::from_str_radix(end, 16).ok()?,
-        offset,
-        path: path.to_string(),
+fn is_untold(place: u64) -> bool {
+    code::whose(place) == Whose::Untold
+}
+
+/// What a process has mapped of files.
+fn mapped(pid: i32) -> Vec<Code> {
+    let process = LiveProcess::open(pid);
+    process.map_or(Vec::new(), |process| {
+        code::mapped_now(&code::of_files(&process.areas), &process)
     })
 }
 
@@ -396,30 +421,6 @@ mod tests {
     use crate::codec::Decoder;
     use crate::format::Ending;
     use crate::reader::Reader;
-
-    #[test]
-    fn code_from_files_is_a_module() {
-        let line = "7f00-8000 r-xp 00001000 fe:00 123    /usr/lib/libx.so";
-        let module = parse_mapping(line).unwrap();
-        assert_eq!(
-            (module.start, module.end, module.offset),
-            (0x7f00, 0x8000, 0x1000)
-        );
-        assert_eq!(module.path, "/usr/lib/libx.so");
-    }
-
-    #[test]
-    fn data_and_the_kernels_own_pages_are_no_modules() {
-        assert_eq!(
-            parse_mapping("7f00-8000 rw-p 00001000 fe:00 123 /usr/lib/libx.so"),
-            None
-        );
-        assert_eq!(
-            parse_mapping("7f00-8000 r-xp 00000000 00:00 0 [vdso]"),
-            None
-        );
-        assert_eq!(parse_mapping("7f00-8000 r-xp 00000000 00:00 0"), None);
-    }
 
     /// A thread that has ended frees once more, in a ring that was there before its own.
     #[test]

@@ -1,11 +1,12 @@
 //! The file around the chunks: `docs/trace-format.md`.
 
-use hakmem_heap::code::Code;
+use hakmem_heap::code::{Code, Identity};
+use hakmem_heap::shown::shown;
 use serde::{Deserialize, Serialize};
 
 pub const MAGIC: [u8; 8] = *b"HAKTRACE";
-/// Version 1 gave every event a time of its own, and is read as well.
-pub const VERSION: u32 = 2;
+/// Version 1 gave every event a time of its own, and 2 had addresses in place of places; both are read as well.
+pub const VERSION: u32 = 3;
 pub const FILE_HEAD_BYTES: u64 = 16;
 pub const RECORD_HEAD_BYTES: usize = 12;
 pub const TRAILER_BYTES: u64 = 16;
@@ -31,10 +32,12 @@ pub enum Tag {
     End,
     /// Where the chunks are.
     Index,
+    /// JSON, `Named`.
+    Names,
 }
 
 impl Tag {
-    const NAMES: [(Tag, [u8; 4]); 7] = [
+    const NAMES: [(Tag, [u8; 4]); 8] = [
         (Tag::Begin, *b"BEGN"),
         (Tag::Process, *b"PROC"),
         (Tag::Events, *b"EVTS"),
@@ -42,6 +45,7 @@ impl Tag {
         (Tag::Modules, *b"MODS"),
         (Tag::End, *b"ENDS"),
         (Tag::Index, *b"INDX"),
+        (Tag::Names, *b"NAMS"),
     ];
 
     pub fn name(self) -> [u8; 4] {
@@ -99,25 +103,130 @@ pub struct Process {
     pub start: u64,
 }
 
+impl Beginning {
+    pub fn for_people(mut self) -> Beginning {
+        self.command = shown_all(&self.command);
+        self
+    }
+}
+
+impl Process {
+    pub fn for_people(mut self) -> Process {
+        self.program = shown(self.program.as_bytes());
+        self.command = shown_all(&self.command);
+        self
+    }
+}
+
+fn shown_all(words: &[String]) -> Vec<String> {
+    words.iter().map(|word| shown(word.as_bytes())).collect()
+}
+
+/// A path as it is: a text, or if it is none, bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Name {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Default for Name {
+    fn default() -> Name {
+        Name::Text(String::new())
+    }
+}
+
+impl From<Vec<u8>> for Name {
+    fn from(bytes: Vec<u8>) -> Name {
+        String::from_utf8(bytes).map_or_else(|error| Name::Bytes(error.into_bytes()), Name::Text)
+    }
+}
+
+impl From<Name> for Vec<u8> {
+    fn from(name: Name) -> Vec<u8> {
+        match name {
+            Name::Text(text) => text.into_bytes(),
+            Name::Bytes(bytes) => bytes,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Module {
+    /// The number that places have; 0: of what was mapped when it was written.
+    pub number: u16,
     pub start: u64,
     pub end: u64,
-    /// Where in the file `start` lies.
-    pub offset: u64,
-    pub path: String,
+    /// Where the file's beginning was mapped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<u64>,
+    /// Where in the file `start` lies; without it, `start` to `end` is all that was mapped of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    pub path: Name,
+    /// Hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
+    /// A hash of the file's first bytes, when it has no build id there; hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
 }
 
-impl Module {
-    pub fn code(self) -> Code {
-        Code {
-            range: self.start..self.end,
-            offset: Some(self.offset),
-            path: self.path.into_bytes(),
-            ..Code::default()
+impl From<Code> for Module {
+    fn from(code: Code) -> Module {
+        Module {
+            number: code.number,
+            start: code.range.start,
+            end: code.range.end,
+            base: code.base,
+            offset: code.offset,
+            path: code.path.into(),
+            build_id: code.identity.build_id().map(hexadecimal),
+            head: match code.identity {
+                Identity::Head(hash) => Some(format!("{hash:016x}")),
+                _ => None,
+            },
         }
     }
+}
+
+impl From<Module> for Code {
+    fn from(module: Module) -> Code {
+        let build_id = module.build_id.as_deref().and_then(from_hexadecimal);
+        let head = module
+            .head
+            .and_then(|hash| u64::from_str_radix(&hash, 16).ok());
+        Code {
+            number: module.number,
+            range: module.start..module.end.max(module.start),
+            base: module.base,
+            offset: module.offset,
+            path: module.path.into(),
+            identity: match (build_id, head) {
+                (Some(id), _) => Identity::BuildId(id),
+                (None, Some(hash)) => Identity::Head(hash),
+                (None, None) => Identity::Unknown,
+            },
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let digits = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    (0..text.len()).step_by(2).map(digits).collect()
+}
+
+/// Names that could not be found any more after the recording: of places, the innermost function first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Named {
+    pub process: u32,
+    pub names: Vec<(u64, Vec<String>)>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

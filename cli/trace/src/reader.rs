@@ -2,8 +2,8 @@
 
 use crate::codec::{self, ChunkHead, Decoder, get};
 use crate::event::Event;
-use crate::format::{self, Beginning, Ending, FILE_HEAD_BYTES, Modules, Process, Tag};
-use hakmem_heap::code::Code;
+use crate::format::{self, Beginning, Ending, FILE_HEAD_BYTES, Modules, Named, Process, Tag};
+use hakmem_heap::code::{self, Code};
 use hakmem_lab::error::Result;
 use hakmem_lab::{failed, input, usage};
 use serde::de::DeserializeOwned;
@@ -33,8 +33,10 @@ pub struct Reader {
     pub ending: Option<Ending>,
     /// A line for the user, when not all is there.
     pub warning: Option<String>,
+    version: u32,
     stacks: Vec<u64>,
     modules: Vec<u64>,
+    names: Vec<u64>,
 }
 
 /// How far a scan without an index came.
@@ -65,8 +67,10 @@ impl Reader {
             chunks: Vec::new(),
             ending: None,
             warning: None,
+            version: 0,
             stacks: Vec::new(),
             modules: Vec::new(),
+            names: Vec::new(),
         };
         reader.check_head()?;
         match reader.index_offset() {
@@ -99,7 +103,7 @@ impl Reader {
             .unwrap_or(1e9)
     }
 
-    fn check_head(&self) -> Result<()> {
+    fn check_head(&mut self) -> Result<()> {
         let path = self.path.display();
         let mut head = [0; FILE_HEAD_BYTES as usize];
         self.file
@@ -115,6 +119,7 @@ impl Reader {
                 format::VERSION
             ));
         }
+        self.version = version;
         Ok(())
     }
 
@@ -185,13 +190,17 @@ impl Reader {
     /// Take note of a record that is not a chunk.
     fn note(&mut self, offset: u64, tag: Tag, contents: &[u8]) -> Result<()> {
         match tag {
-            Tag::Begin => self.beginning = self.json(offset, contents)?,
+            Tag::Begin => {
+                let beginning: Beginning = self.json(offset, contents)?;
+                self.beginning = beginning.for_people();
+            }
             Tag::Process => {
-                let process = self.json(offset, contents)?;
-                self.processes.push(process);
+                let process: Process = self.json(offset, contents)?;
+                self.processes.push(process.for_people());
             }
             Tag::Stacks => self.stacks.push(offset),
             Tag::Modules => self.modules.push(offset),
+            Tag::Names => self.names.push(offset),
             Tag::End => self.ending = Some(self.json(offset, contents)?),
             Tag::Events | Tag::Index => {}
         }
@@ -305,12 +314,12 @@ impl Reader {
             .ok_or_else(|| self.damaged(chunk.offset, "a chunk that cannot be understood"))
     }
 
-    /// The call stacks of a process: pairs of number and return addresses, innermost first.
+    /// The call stacks of a process: pairs of number and places, innermost first.
     pub fn stacks(&self, process: u32) -> Result<Vec<(u32, Vec<u64>)>> {
         let mut stacks = Vec::new();
         for &offset in &self.stacks {
             let contents = self.record(offset, Tag::Stacks)?;
-            parse_stacks(&contents, process, &mut stacks)
+            parse_stacks(&contents, process, self.version >= 3, &mut stacks)
                 .ok_or_else(|| self.damaged(offset, "stacks that cannot be understood"))?;
         }
         Ok(stacks)
@@ -323,16 +332,30 @@ impl Reader {
             let contents = self.record(offset, Tag::Modules)?;
             let record: Modules = self.json(offset, &contents)?;
             if record.process == process {
-                code.extend(record.modules.into_iter().map(format::Module::code));
+                code.extend(record.modules.into_iter().map(Code::from));
             }
         }
         Ok(code)
+    }
+
+    /// Names that were found when the recording ended, by place.
+    pub fn names(&self, process: u32) -> Result<Vec<(u64, Vec<String>)>> {
+        let mut names = Vec::new();
+        for &offset in &self.names {
+            let contents = self.record(offset, Tag::Names)?;
+            let record: Named = self.json(offset, &contents)?;
+            if record.process == process {
+                names.extend(record.names);
+            }
+        }
+        Ok(names)
     }
 }
 
 fn parse_stacks(
     mut contents: &[u8],
     process: u32,
+    has_places: bool,
     stacks: &mut Vec<(u32, Vec<u64>)>,
 ) -> Option<()> {
     if get(&mut contents)? != u64::from(process) {
@@ -341,7 +364,11 @@ fn parse_stacks(
     for _ in 0..get(&mut contents)? {
         let number = get(&mut contents)?.try_into().ok()?;
         let count = get(&mut contents)?;
-        let frames: Option<Vec<u64>> = (0..count.min(255)).map(|_| get(&mut contents)).collect();
+        let mut frame = || {
+            let number = if has_places { get(&mut contents)? } else { 0 };
+            Some(number << code::PLACE_LOG2 | code::address_of(get(&mut contents)?))
+        };
+        let frames: Option<Vec<u64>> = (0..count.min(255)).map(|_| frame()).collect();
         stacks.push((number, frames?));
     }
     Some(())

@@ -4,11 +4,13 @@ use crate::channel::{Channel, TIME_SHIFT, clock::Calibration};
 use crate::collector::{Collector, now};
 use crate::format::{Beginning, Ending, Reason, Tag};
 use crate::writer::Writer;
+use hakmem_heap::shown::shown;
 use hakmem_lab::error::Result;
 use hakmem_lab::inherited::{self, WithInheritedSignals};
 use hakmem_lab::usage;
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
@@ -62,7 +64,7 @@ pub fn record(options: &Options) -> Result<Recorded> {
             command: options
                 .command
                 .iter()
-                .map(|part| part.to_string_lossy().into())
+                .map(|part| shown(part.as_bytes()))
                 .collect(),
             started: seconds.as_secs(),
             units_per_second: units(&calibration),
@@ -77,6 +79,7 @@ pub fn record(options: &Options) -> Result<Recorded> {
     })?;
     let status = collect(&mut collector, child, &watch)?;
     collector.write_chunk()?;
+    collector.write_names()?;
     let processes = collector.processes;
     let head = channel.head();
     let ending = Ending {

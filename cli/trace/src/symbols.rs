@@ -26,7 +26,10 @@ impl Symbols {
             as_of: SystemTime::UNIX_EPOCH.checked_add(started),
         };
         Ok(Symbols {
-            names: Names::new(reader.code(process)?, sources),
+            names: Names {
+                names: reader.names(process)?.into_iter().collect(),
+                ..Names::new(reader.code(process)?, sources)
+            },
             stacks: reader.stacks(process)?.into_iter().collect(),
         })
     }

@@ -2,6 +2,8 @@
 
 use crate::channel::RING_WORDS;
 use crate::event::{Event, Kind};
+use hakmem_heap::code::{Code, Identity};
+use hakmem_heap::live::with_newlines;
 
 const TIME_BITS: u32 = 40;
 pub const SIZE_BITS: u32 = 24;
@@ -14,9 +16,21 @@ const EXTRA_SIZE: u8 = 16;
 const EXTRA_STACK: u8 = 17;
 pub const EXTRA_THREAD: u8 = 18;
 const EXTRA_NEW_STACK: u8 = 19;
+const CODE: u8 = 20;
+/// The kinds of identity, as `os/code.h` numbers them.
+const BY_BUILD_ID: u64 = 1;
+const BY_HASH: u64 = 2;
 
-/// A call stack's number, and its return addresses.
+/// A call stack's number, and its return addresses, which are places.
 pub type NewStack = (u32, Vec<u64>);
+
+/// What a process tells of itself beside its events.
+#[derive(Default)]
+pub struct News {
+    pub stacks: Vec<NewStack>,
+    /// Files that stacks are of.
+    pub codes: Vec<Code>,
+}
 
 /// An event, or what precedes it, that takes two words.
 #[derive(Clone, Copy)]
@@ -79,6 +93,21 @@ impl Words {
         }
     }
 
+    /// The file that the words at `index` tell of, and where the next event is; None: they tell of none.
+    #[cold]
+    pub fn code(self, index: u64, end: u64) -> Option<(Code, u64)> {
+        let head = self.long(index);
+        if head.number() != CODE {
+            return None;
+        }
+        let next = index + 2 + head.second;
+        if next > end || head.second < 4 {
+            return Some((Code::default(), end)); // damaged
+        }
+        let content: Vec<u64> = (index + 2..next).map(|at| self.at(at)).collect();
+        Some((code(head.address() as u16, &content), next))
+    }
+
     /// What precedes the long event at `index`, and where that is.
     #[cold]
     pub fn extra(
@@ -86,7 +115,7 @@ impl Words {
         mut index: u64,
         end: u64,
         mut extra: Extra,
-        stacks: &mut Vec<NewStack>,
+        news: &mut News,
     ) -> (u64, Extra) {
         while index < end {
             let long = self.long(index);
@@ -97,7 +126,7 @@ impl Words {
                 EXTRA_NEW_STACK => {
                     let count = u64::from(long.alignment_log2());
                     let frames = (0..count).map(|frame| self.at(index + 2 + frame)).collect();
-                    stacks.push((long.address() as u32, frames));
+                    news.stacks.push((long.address() as u32, frames));
                     index += count.next_multiple_of(2);
                 }
                 _ => break,
@@ -105,6 +134,32 @@ impl Words {
             index += 2;
         }
         (index, extra)
+    }
+}
+
+fn code(number: u16, content: &[u64]) -> Code {
+    let (start, end, head_hash, lengths) = (content[0], content[1], content[2], content[3]);
+    let bytes: Vec<u8> = content[4..]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    let (id, path) = (lengths >> 16 & 0xffff, lengths >> 32);
+    let part = |from: u64, length: u64| {
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let end = from.saturating_add(usize::try_from(length).unwrap_or(usize::MAX));
+        bytes.get(from..end).unwrap_or_default().to_vec()
+    };
+    Code {
+        number,
+        range: start..end,
+        base: Some(start),
+        offset: None,
+        path: with_newlines(&part(id.next_multiple_of(8), path)),
+        identity: match lengths & 0xffff {
+            BY_BUILD_ID => Identity::BuildId(part(0, id)),
+            BY_HASH => Identity::Head(head_hash),
+            _ => Identity::Unknown,
+        },
     }
 }
 

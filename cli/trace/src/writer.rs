@@ -2,6 +2,7 @@
 
 use crate::codec::{Encoder, put};
 use crate::format::{self, Ending, FILE_HEAD_BYTES, Tag};
+use hakmem_heap::code;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use serde::Serialize;
@@ -111,7 +112,10 @@ impl Writer {
         for (number, frames) in stacks {
             put(&mut contents, (*number).into());
             put(&mut contents, frames.len() as u64);
-            frames.iter().for_each(|&frame| put(&mut contents, frame));
+            for place in frames {
+                put(&mut contents, place >> code::PLACE_LOG2);
+                put(&mut contents, code::address_of(*place));
+            }
         }
         self.other(Tag::Stacks, &contents)
     }

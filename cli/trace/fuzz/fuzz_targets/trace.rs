@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
     processes.dedup();
     for process in processes {
         let _ = reader.stacks(process);
-        let _ = reader.modules(process);
+        let _ = reader.code(process);
         if let Ok(mut ordered) = Ordered::new(&reader, process) {
             while let Ok(Some(_)) = ordered.step() {}
         }

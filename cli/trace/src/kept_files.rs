@@ -1,0 +1,105 @@
+//! Files that recorded code is of, kept open until the recording ends: a file that is gone or another by then gives its
+//! names to the trace.
+
+use crate::code_files::{self, Found, Sources, file_name};
+use crate::functions::Functions;
+use hakmem_heap::code::{self, Code, Identity, Whose};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+/// Descriptors that this may take: processes have 1,024 as a rule.
+const FILES_MAX: usize = 512;
+
+#[derive(Default)]
+pub struct KeptFiles {
+    files: HashMap<Identity, File>,
+    /// Of each recorded process, by its numbers.
+    codes: BTreeMap<u32, HashMap<u16, Code>>,
+    places: BTreeMap<u32, BTreeSet<u64>>,
+}
+
+impl KeptFiles {
+    /// A file of the process that the kernel knows as `pid`; None: it is gone, or nobody knows.
+    pub fn keep(&mut self, pid: Option<i32>, code: &Code) {
+        let is_full = self.files.len() >= FILES_MAX;
+        if code.identity == Identity::Unknown || is_full || self.files.contains_key(&code.identity)
+        {
+            return;
+        }
+        let sources = Sources {
+            process: pid,
+            as_of: None,
+        };
+        let found = code_files::find_mapped(code, &sources).ok();
+        if let Some(file) = found.and_then(|path| File::open(path).ok()) {
+            self.files.insert(code.identity.clone(), file);
+        }
+    }
+
+    pub fn note_code(&mut self, process: u32, code: Code) {
+        self.codes
+            .entry(process)
+            .or_default()
+            .insert(code.number, code);
+    }
+
+    pub fn note_places(&mut self, process: u32, places: impl Iterator<Item = u64>) {
+        self.places.entry(process).or_default().extend(places);
+    }
+
+    /// By process, names of the places whose files cannot be found any more.
+    pub fn names(&self) -> Vec<(u32, Vec<(u64, Vec<String>)>)> {
+        let mut lost: HashMap<&Identity, Option<Functions>> = HashMap::new();
+        let mut all = Vec::new();
+        for (process, places) in &self.places {
+            let Some(codes) = self.codes.get(process) else {
+                continue;
+            };
+            let mut named = Vec::new();
+            for &place in places {
+                let Whose::Of(number) = code::whose(place) else {
+                    continue;
+                };
+                let Some(code) = codes.get(&number) else {
+                    continue;
+                };
+                let functions = lost
+                    .entry(&code.identity)
+                    .or_insert_with(|| self.lost(code));
+                let inside = code::address_of(place).saturating_sub(1);
+                let names = functions
+                    .as_ref()
+                    .map(|functions| functions.at(inside, code, false));
+                named.extend(
+                    names
+                        .filter(|names| !names.is_empty())
+                        .map(|names| (place, names)),
+                );
+            }
+            if !named.is_empty() {
+                all.push((*process, named));
+            }
+        }
+        all
+    }
+
+    /// The functions of a file that is open here and can be found nowhere else.
+    fn lost(&self, code: &Code) -> Option<Functions> {
+        let file = self.files.get(&code.identity)?;
+        let sources = Sources::default();
+        if code_files::find_mapped(code, &sources).is_ok() {
+            return None;
+        }
+        let found = Found {
+            path: format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
+            is_debug_only: false,
+        };
+        Some(Functions::read(
+            &found,
+            code,
+            &sources,
+            file_name(&code.path),
+        ))
+    }
+}

@@ -115,7 +115,7 @@ static void note(struct hak_failure *failure)
 
 static struct hak_failure failure_of(enum hak_failure_kind kind, struct hak_request request)
 {
-    struct hak_code_hint hint = {0};
+    struct hak_code_hint hint = {.is_quiet = true};
     return (struct hak_failure){
         .kind = kind,
         .bytes = request.bytes,

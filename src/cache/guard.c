@@ -47,7 +47,7 @@ static bool has_addresses(void)
 static void note_call(struct hak_guard_call *call, const void *site)
 {
     uintptr_t frames[2 * HAK_GUARD_FRAMES];
-    const unsigned count = hak_stack_walk(frames, 2 * HAK_GUARD_FRAMES);
+    const unsigned count = hak_stack_walk(frames, 2 * HAK_GUARD_FRAMES, true);
     unsigned first = 0;
     while (first < count && HAK_PLACE_ADDRESS(frames[first]) != (uintptr_t)site) {
         first++;

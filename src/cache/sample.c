@@ -208,7 +208,7 @@ static unsigned walk_from(const void *site, uintptr_t *frames)
 {
     enum { OWN_MAX = 12 };
     uintptr_t walked[HAK_SAMPLE_FRAMES + OWN_MAX];
-    const unsigned count = hak_stack_walk(walked, HAK_SAMPLE_FRAMES + OWN_MAX);
+    const unsigned count = hak_stack_walk(walked, HAK_SAMPLE_FRAMES + OWN_MAX, false);
     unsigned own = 0;
     while (own < count && HAK_PLACE_ADDRESS(walked[own]) != (uintptr_t)site) {
         own++;

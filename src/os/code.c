@@ -6,6 +6,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "os/module.h"
 #include "os/os.h"
@@ -123,10 +124,15 @@ static bool is_loaded(const struct hak_code_object *object, uintptr_t start, uin
     }
 }
 
-static void note_path(struct hak_code_object *object, const char *name)
+// As the kernel has it. Else as the dynamic linker has it, which for the program itself is not at all: then as it was started.
+static void note_path(struct hak_code_object *object, const char *name, bool is_quiet)
 {
     char text[256];
-    size_t length = hak_module_path(object->start, text, sizeof text);
+    size_t length = is_quiet ? 0 : hak_module_path(object->start, text, sizeof text);
+    if (*name == '\0') {
+        const char *started_as = (const char *)getauxval(AT_EXECFN);
+        name = started_as != NULL ? started_as : name;
+    }
     const bool is_mapped = length > 0;
     length = is_mapped ? length : strlen(name);
     const uint32_t at = hak_add_relaxed(&hak_code.text_bytes, (uint32_t)length);
@@ -154,7 +160,7 @@ static uint32_t look_for(uint32_t number, uintptr_t start, uintptr_t end)
 }
 
 // The number of what is loaded from `start` to `end`. Two threads that see it for the first time may give it two.
-static uint32_t number_of(uintptr_t start, uintptr_t end, const char *name)
+static uint32_t number_of(uintptr_t start, uintptr_t end, const char *name, bool is_quiet)
 {
     _Atomic(uint32_t) *bucket = bucket_of(start);
     uint32_t first = hak_load_acquire(bucket); // pairs with: number_of
@@ -174,7 +180,7 @@ static uint32_t number_of(uintptr_t start, uintptr_t end, const char *name)
     object->start = start;
     object->end = end;
     note_identity(object);
-    note_path(object, name);
+    note_path(object, name, is_quiet);
     do {
         object->next = first;
     } while (!hak_cas_release(bucket, &first, number)); // pairs with: number_of
@@ -199,7 +205,7 @@ static uintptr_t number_at(uintptr_t address, struct hak_code_hint *hint)
     const unsigned index = hint->next++ % HAK_CODE_HINTS;
     hint->last[index].start = start;
     hint->last[index].end = end;
-    hint->last[index].number = number_of(start, end, found.dlfo_link_map->l_name);
+    hint->last[index].number = number_of(start, end, found.dlfo_link_map->l_name, hint->is_quiet);
     return hint->last[index].number;
 }
 #else

@@ -12,6 +12,7 @@
 #ifndef HAK_OS_CODE_H
 #define HAK_OS_CODE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
@@ -67,6 +68,7 @@ struct hak_code_hint {
         uintptr_t number;
     } last[HAK_CODE_HINTS];
     unsigned next; // to be overwritten
+    bool is_quiet; // no file is read for an entry: the caller may be in a sandbox
 };
 
 // The place of a return address.

@@ -123,7 +123,7 @@ static bool walk_up(struct walk *walk)
 }
 
 // With a frame of its own, at whose foot the caller's frame pointer lies.
-HAK_NOINLINE unsigned hak_stack_walk(uintptr_t *frames, unsigned most)
+HAK_NOINLINE unsigned hak_stack_walk(uintptr_t *frames, unsigned most, bool is_quiet)
 {
     const uintptr_t *own = __builtin_frame_address(0);
     struct walk walk = {
@@ -131,6 +131,7 @@ HAK_NOINLINE unsigned hak_stack_walk(uintptr_t *frames, unsigned most)
         .stack = (uintptr_t)__builtin_dwarf_cfa(),
         .pointer = *own,
         .readable = (uintptr_t)own & PAGE_MASK,
+        .code = {.is_quiet = is_quiet},
     };
     walk.next = hak_code_place(walk.next, &walk.code);
     unsigned count = 0;

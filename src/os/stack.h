@@ -16,12 +16,14 @@
 #ifndef HAK_OS_STACK_H
 #define HAK_OS_STACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
 
-// Fill in the places (os/code.h) of return addresses, those of the caller's callers, innermost first. Returns how many.
-HAK_INTERNAL unsigned hak_stack_walk(uintptr_t *frames, unsigned most);
+// Fill in the places (os/code.h) of return addresses, those of the caller's callers, innermost first. Returns how many. `is_quiet`: no
+// file is read, as the program may be in a sandbox.
+HAK_INTERNAL unsigned hak_stack_walk(uintptr_t *frames, unsigned most, bool is_quiet);
 
 #endif

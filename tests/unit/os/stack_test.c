@@ -18,7 +18,7 @@ static int unwound_count;
 
 __attribute__((noinline)) static int look(void)
 {
-    walked_count = hak_stack_walk(walked, MOST);
+    walked_count = hak_stack_walk(walked, MOST, false);
     for (unsigned i = 0; i < walked_count; i++) {
         walked[i] = HAK_PLACE_ADDRESS(walked[i]);
     }
@@ -79,6 +79,6 @@ int main(void)
     UNIT_CHECK(walked_count > 9);
     with_odd_frame(5000); // from what is known by now
     check_same();
-    UNIT_EQUAL(hak_stack_walk(walked, 0), 0);
+    UNIT_EQUAL(hak_stack_walk(walked, 0, false), 0);
     return 0;
 }

@@ -99,7 +99,8 @@ impl Control {
                 }
             }
         }
-        Err(other.unwrap_or(Error::NotHakmem))
+        // A process that ends while it is searched has nothing in it, hakmem neither.
+        Err(memory.lost().or(other).unwrap_or(Error::NotHakmem))
     }
 
     /// None when it is only a copy of one, or looks like one by chance.

@@ -154,6 +154,19 @@ impl Memory for LiveProcess {
         found
     }
 
+    fn lost(&self) -> Option<Error> {
+        let first = self.areas.first()?;
+        match self.try_read(first.range.start) {
+            Err(Errno::ESRCH) => Some(Error::Gone(self.pid)),
+            // Its memory goes before its number does.
+            Err(_) => match read_areas(self.pid) {
+                Ok(areas) if !areas.is_empty() => None,
+                _ => Some(Error::Gone(self.pid)),
+            },
+            Ok(_) => None,
+        }
+    }
+
     fn explain(&self, address: u64) -> Error {
         match read_areas(self.pid) {
             Err(error) => error,
@@ -232,6 +245,7 @@ pub fn parse_area(line: &[u8]) -> Option<Area> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::Control;
 
     #[test]
     fn a_line_of_the_kernels_is_read() {
@@ -264,6 +278,26 @@ mod tests {
         let read: Vec<bool> = wanted.iter().map(|one| one.is_read).collect();
         assert_eq!(read, [true, false, true, false, true]);
         assert_eq!(targets[4], here);
+    }
+
+    #[test]
+    fn a_process_that_ends_meanwhile_is_gone() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let process = LiveProcess::open(pid).unwrap();
+        assert_eq!(process.lost(), None);
+        child.kill().unwrap();
+        // As long as nobody has waited for it, its number is there, and nothing else.
+        let find = || Control::find(&process).map(|control| control.release);
+        while find() == Err(Error::NotHakmem) {
+            std::thread::yield_now();
+        }
+        assert_eq!(find(), Err(Error::Gone(pid)));
+        child.wait().unwrap();
+        assert_eq!(find(), Err(Error::Gone(pid)));
     }
 
     #[test]

@@ -47,6 +47,11 @@ pub trait Memory {
     /// Why `address`, which should be there, cannot be read.
     fn explain(&self, address: u64) -> Error;
 
+    /// Why nothing can be read any more of what there was when this was opened: a process may end.
+    fn lost(&self) -> Option<Error> {
+        None
+    }
+
     fn read_u64(&self, address: u64) -> Option<u64> {
         let mut bytes = [0; 8];
         self.read(address, &mut bytes)

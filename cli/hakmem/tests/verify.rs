@@ -283,7 +283,8 @@ fn hakmem_is_known_where_it_is_linked_in() {
         workshop
             .hakmem(&["verify", text(&program)])
             .ended_with(0)
-            .says("uses hakmem, which is linked into it");
+            .says("uses hakmem, which is linked into it")
+            .says("which is         hakmem 1.0.0\n");
     }
     let line = "is statically linked with hakmem inside, so nothing can be preloaded; start it without this";
     let program = workshop.path("ours");

@@ -103,6 +103,18 @@ impl Control {
         Err(memory.lost().or(other).unwrap_or(Error::NotHakmem))
     }
 
+    /// The release of the hakmem that is linked into a program, by the bytes of the program's file.
+    pub fn release_in(file: &[u8]) -> Option<String> {
+        let places = memmem::find_iter(file, &MAGIC).filter(|place| place % ALIGNMENT == 0);
+        let mut blocks = places.filter_map(|place| {
+            let block = &file[place..];
+            let bytes = number(block, at::BYTES)? as usize;
+            let is_one = number(block, at::VERSION) == Some(VERSION);
+            Control::parse(block.get(..bytes).filter(|_| is_one)?)
+        });
+        blocks.next().map(|control| control.release)
+    }
+
     /// None when it is only a copy of one, or looks like one by chance.
     fn read(memory: &dyn Memory, address: u64) -> Result<Option<Control>> {
         let mut head = [0; at::END];

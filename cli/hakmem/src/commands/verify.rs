@@ -2,6 +2,7 @@
 
 use crate::output::{print_json, show, terminal};
 use clap::Args;
+use hakmem_heap::control::Control;
 use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue, OURS};
 use hakmem_lab::control::Blocks;
 use hakmem_lab::error::Result;
@@ -346,9 +347,16 @@ fn owner(path: &Path, proof: &Proof, catalogue: &Catalogue) -> Owner {
         version: known
             .map(|one| one.version.clone())
             .or_else(|| blocks.map(|blocks| blocks.release.clone()))
+            .or_else(|| linked_release(path))
             .or_else(|| libc_version(path)),
         build_id: proof.build_ids.get(path).cloned(),
     }
+}
+
+/// The release of the hakmem inside a program that has not run.
+fn linked_release(path: &Path) -> Option<String> {
+    let file = inside(path).contains(OURS).then(|| fs::read(path).ok())??;
+    Control::release_in(&file)
 }
 
 fn libc_version(path: &Path) -> Option<String> {

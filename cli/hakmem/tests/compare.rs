@@ -190,7 +190,9 @@ fn output_that_differs_is_said_before_any_number() {
 fn an_exit_code_that_differs_is_refused_and_one_that_does_not_is_no_failure() {
     let workshop = Workshop::open();
     let fails = workshop.script("fails", "#!/bin/sh\nexit 4\n");
-    compare(&workshop, &["-a", "hakmem,glibc"], &[text(&fails)]).ended_with(0);
+    compare(&workshop, &["-a", "hakmem,glibc"], &[text(&fails)])
+        .ended_with(0)
+        .says("fails ends with exit code 4 without preload, too");
     let differs = workshop.script("differs", "#!/bin/sh\ntest -z \"$LD_PRELOAD\"\n");
     let answer = compare(&workshop, &["-a", "hakmem,glibc"], &[text(&differs)]);
     answer

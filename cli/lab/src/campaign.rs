@@ -197,6 +197,13 @@ impl<'a> Campaign<'a> {
             let stop = match self.meter.measure(workload, &plain) {
                 Ok(first) => match self.meter.measure(workload, &plain) {
                     Ok(second) if first.answer == second.answer => {
+                        if let Some((_, end)) = first.answer.split_once(", ") {
+                            self.note(format!(
+                                "{} ends with {end} without preload, too: if that is a failure, \
+                                 what is measured is how it fails",
+                                workload.name
+                            ));
+                        }
                         return Ok(Some(Some(first.answer)));
                     }
                     Ok(_) if workload.judge == Judge::Reference => {

@@ -19,6 +19,12 @@ Examples:
 Documents, as docs/options.md: in share/doc/hakmem beside the installed bin, or in the sources.
 Exit codes: 0 done; 1 failed, or the answer is no; 2 wrong usage. `run` and `record` end as their program does.";
 
+const EXAMPLES_OF_HELP: &str = "\
+Examples:
+  hakmem help run                 as 'hakmem run --help'
+  hakmem help trace top-sites
+  man hakmem-run                  the same as a page, where the man pages are installed";
+
 #[derive(Parser)]
 #[command(name = "hakmem", version, about, after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Cli {
@@ -61,6 +67,9 @@ pub enum Command {
 pub fn parse() -> Cli {
     let mut command = documents::with_help(Cli::command(), &documents::located);
     let words = without_help_for_help(&command, std::env::args_os().collect());
+    // The command `help` is clap's own: it is there once all is built.
+    command.build();
+    command = command.mut_subcommand("help", |help| help.after_help(EXAMPLES_OF_HELP));
     let matches = command.clone().get_matches_from(words);
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
 }

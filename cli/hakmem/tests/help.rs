@@ -66,6 +66,8 @@ fn every_command_has_examples_a_page_and_completions() {
 #[test]
 fn help_has_help_too() {
     let workshop = Workshop::open();
+    // Each --help has an example.
+    workshop.hakmem(&["help", "--help"]).says("hakmem help run");
     let of_help = workshop
         .hakmem(&["help", "help"])
         .ended_with(0)

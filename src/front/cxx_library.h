@@ -7,8 +7,8 @@
 
 #include "base/compiler.h"
 
-// The address of `name` in it, or NULL. `linked` is that of a weak reference, which is NULL in a C program; but one may have
-// opened a library since that brought the C++ library along.
-HAK_INTERNAL const void *hak_cxx_symbol(const void *linked, const char *name);
+// The address of `name` in the one that the code at `site` was linked with, else in any, or NULL. `linked` is that of a weak
+// reference, which is NULL in a C program; but one may have opened libraries since, each of which brought a C++ library along.
+HAK_INTERNAL const void *hak_cxx_symbol(const void *linked, const char *name, const void *site);
 
 #endif

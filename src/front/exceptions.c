@@ -43,27 +43,29 @@ struct catcher {
     __typeof__(_Unwind_SetIP) *set_place;
 };
 
-#    define FIND(member, linked, name) \
-        (*(const void **)&(member) = hak_cxx_symbol((const void *)(uintptr_t)(linked), (name)))
+#    define FIND(member, linked, name, site) \
+        (*(const void **)&(member) =         \
+             hak_cxx_symbol((const void *)(uintptr_t)(linked), (name), (site)))
 
-static struct catcher catcher_find(void)
+// Of several C++ libraries and unwinders in a program each has to be asked for its own.
+static struct catcher catcher_find(const void *site)
 {
     struct catcher catcher;
-    FIND(catcher.begin, __cxa_begin_catch, "__cxa_begin_catch");
-    FIND(catcher.end, __cxa_end_catch, "__cxa_end_catch");
-    FIND(catcher.set_register, _Unwind_SetGR, "_Unwind_SetGR");
-    FIND(catcher.set_place, _Unwind_SetIP, "_Unwind_SetIP");
+    FIND(catcher.begin, __cxa_begin_catch, "__cxa_begin_catch", site);
+    FIND(catcher.end, __cxa_end_catch, "__cxa_end_catch", site);
+    FIND(catcher.set_register, _Unwind_SetGR, "_Unwind_SetGR", site);
+    FIND(catcher.set_place, _Unwind_SetIP, "_Unwind_SetIP", site);
     return catcher;
 }
 
-void hak_throw_bad_alloc(void)
+void hak_throw_bad_alloc(const void *site)
 {
     struct thrower thrower;
-    FIND(thrower.allocate, __cxa_allocate_exception, "__cxa_allocate_exception");
-    FIND(thrower.throw, __cxa_throw, "__cxa_throw");
-    FIND(thrower.type, bad_alloc_type, "_ZTISt9bad_alloc");
-    FIND(thrower.virtual, bad_alloc_virtual, "_ZTVSt9bad_alloc");
-    FIND(thrower.end, bad_alloc_end, "_ZNSt9bad_allocD1Ev");
+    FIND(thrower.allocate, __cxa_allocate_exception, "__cxa_allocate_exception", site);
+    FIND(thrower.throw, __cxa_throw, "__cxa_throw", site);
+    FIND(thrower.type, bad_alloc_type, "_ZTISt9bad_alloc", site);
+    FIND(thrower.virtual, bad_alloc_virtual, "_ZTVSt9bad_alloc", site);
+    FIND(thrower.end, bad_alloc_end, "_ZNSt9bad_allocD1Ev", site);
     if (thrower.allocate == NULL || thrower.throw == NULL || thrower.type == NULL ||
         thrower.virtual == NULL || thrower.end == NULL) {
         return;
@@ -143,7 +145,9 @@ __asm__(".text\n"
 
 void hak_catch_end(void *exception)
 {
-    const struct catcher catcher = catcher_find();
+    const struct _Unwind_Exception *header = exception;
+    const struct catcher catcher =
+        catcher_find((const void *)(uintptr_t)header->exception_cleanup); // whoever has thrown it
     catcher.begin(exception);
     catcher.end();
 }
@@ -164,7 +168,7 @@ _Unwind_Reason_Code hak_catch_personality(int version,
     if ((actions & _UA_SEARCH_PHASE) != 0) {
         return _URC_HANDLER_FOUND;
     }
-    const struct catcher catcher = catcher_find();
+    const struct catcher catcher = catcher_find(__builtin_return_address(0)); // the unwinder
     catcher.set_register(context, __builtin_eh_return_data_regno(0), (uintptr_t)exception);
     catcher.set_place(context, (uintptr_t)hak_catch_landing);
     return _URC_INSTALL_CONTEXT;
@@ -172,7 +176,7 @@ _Unwind_Reason_Code hak_catch_personality(int version,
 
 void *hak_catch(void *(*allocate)(const void *argument), const void *argument)
 {
-    const struct catcher catcher = catcher_find();
+    const struct catcher catcher = catcher_find(NULL); // is there any?
     const bool can_throw = catcher.begin != NULL && catcher.end != NULL &&
                            catcher.set_register != NULL && catcher.set_place != NULL;
     return can_throw ? hak_catch_call(allocate, argument) : allocate(argument);

@@ -25,11 +25,11 @@ typedef void (*new_handler)(void);
 extern new_handler linked_get_new_handler(void) __asm__("_ZSt15get_new_handlerv")
     __attribute__((weak));
 
-static new_handler get_new_handler(void)
+static new_handler get_new_handler(const void *site)
 {
     new_handler (*get)(void);
-    *(const void **)&get =
-        hak_cxx_symbol((const void *)(uintptr_t)linked_get_new_handler, "_ZSt15get_new_handlerv");
+    *(const void **)&get = hak_cxx_symbol(
+        (const void *)(uintptr_t)linked_get_new_handler, "_ZSt15get_new_handlerv", site);
     return get != NULL ? get() : NULL;
 }
 
@@ -51,7 +51,7 @@ static void *new_with_handler(const void *argument)
     const struct hak_request *request = argument;
     void *block = NULL;
     while (block == NULL) {
-        const new_handler handler = get_new_handler();
+        const new_handler handler = get_new_handler(request->site);
         if (handler == NULL) {
             break;
         }
@@ -68,7 +68,7 @@ static HAK_COLD void *new_slow(struct hak_request request, bool may_throw)
     }
     void *block = new_with_handler(&request);
     if (block == NULL) {
-        hak_throw_bad_alloc();
+        hak_throw_bad_alloc(request.site);
         hak_die("out of memory: operator new of %z bytes", request.bytes);
     }
     return block;

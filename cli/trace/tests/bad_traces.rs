@@ -100,11 +100,11 @@ fn a_newer_version_is_refused() {
     let path = folder.path().join("trace");
     write(&path, &some_threads(), 50);
     let mut bytes = fs::read(&path).unwrap();
-    bytes[8] = 3;
+    bytes[8] = 4;
     fs::write(&path, &bytes).unwrap();
     let line = read(&path).unwrap_err();
     assert!(
-        line.contains("has trace format 3; this hakmem reads up to 2"),
+        line.contains("has trace format 4; this hakmem reads up to 3"),
         "{line}"
     );
 }

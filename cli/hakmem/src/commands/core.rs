@@ -74,10 +74,8 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         show(&text(&core, &heap, &asked, &damage, terminal()));
         if heap.failures.count > 0 {
             let table = failures::text(&heap.failures, FAILURES_MAX, &mut names, terminal());
-            show(&format!(
-                "\nallocations that were refused:\n{table}{}",
-                notes(names.notes())
-            ));
+            show(&format!("\nallocations that were refused:\n{table}"));
+            show(&notes(names.notes()));
         }
     }
     Ok(if damage.is_empty() {

@@ -473,6 +473,6 @@ fn top_sites(question: &TopSites) -> Result<()> {
             .collect();
         line(&frames.concat());
     }
-    print!("{}", notes(symbols.names.notes()));
+    output::show(&notes(symbols.names.notes()));
     Ok(())
 }

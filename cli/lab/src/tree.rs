@@ -154,6 +154,13 @@ impl Tree {
             .filter_map(|tracee| Some((tracee, tracee.exit.as_ref()?)))
     }
 
+    /// All processes, also those whose end nobody saw.
+    pub fn processes(&self) -> impl Iterator<Item = &Tracee> {
+        self.tracees
+            .iter()
+            .filter(|tracee| !tracee.is_thread && !tracee.borrows_memory)
+    }
+
     pub fn was_examined(&self, pid: i32) -> bool {
         self.reports().any(|(tracee, _)| tracee.pid == pid)
     }

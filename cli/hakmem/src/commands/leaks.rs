@@ -5,23 +5,25 @@ use super::run::{environment, prove, request};
 use super::stats::bytes;
 use crate::frames;
 use crate::output::{self, print_json, show, terminal};
-use crate::profile::{Site, Snapshot, View, notes};
+use crate::profile::{Part, Site, Snapshot, View, notes};
 use crate::say;
 use crate::signals;
 use crate::target::Target;
 use clap::Args;
-use hakmem_heap::profile::{Profile, Sums};
+use hakmem_heap::profile::Sums;
 use hakmem_lab::allocator::Allocator;
-use hakmem_lab::error::Result;
+use hakmem_lab::error::{Error, Result};
 use hakmem_lab::executable::Executable;
 use hakmem_lab::launch::{Run, Running};
 use hakmem_lab::places::Places;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
+use hakmem_lab::tree::Tree;
+use hakmem_lab::trust;
 use hakmem_lab::whole_file::Planned;
 use hakmem_lab::{failed, usage};
 use hakmem_trace::symbols::{Names, Sources};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -35,6 +37,9 @@ Examples:
 What lives is not what leaks: look for old blocks of which there are more and more. With --exit
 each allocation is looked at, unless --every says otherwise, which is slow; of a process that runs
 only blocks are known that were sampled: docs/profiling.md.";
+
+/// Processes that are listed; a build starts thousands.
+const PROCESSES_MAX: usize = 20;
 
 /// Show what is still allocated, by call stack and age: of a process, of a core dump, or at a program's end
 #[derive(Args)]
@@ -53,6 +58,9 @@ pub struct Arguments {
     /// Run a program, and look at its end
     #[arg(long)]
     exit: bool,
+    /// With --exit: of this process only, by its number in the list; by default the sum of all
+    #[arg(long, value_name = "NUMBER", requires = "exit")]
+    process: Option<usize>,
     /// With --exit: one sample in so many bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1)]
     every: u64,
@@ -102,27 +110,67 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let run = run(arguments)?;
-    let of_largest = run
-        .tree
-        .reports()
-        .filter_map(|(_, report)| Some((report, report.profile.as_ref()?)))
-        .max_by_key(|(report, _)| report.peak_kib);
-    let (report_of, profile) = of_largest.ok_or_else(|| {
-        failed!("the program's end was not seen: it was killed, or uses another allocator")
-    })?;
-    let mut names = Names::new(report_of.code.clone(), Sources::default());
-    let title = format!("{} at its end", report_of.program.display());
-    let mut snapshot = Snapshot::of(profile, &mut names, title, last_moment(profile));
-    snapshot.every = arguments.every;
+    let snapshot = at_end(arguments, &run.tree)?;
     eprint!("{}", if arguments.json { "" } else { "\n" });
     say::keep();
     report(arguments, &snapshot, to_save)?;
     Ok(signals::end_as(run.end))
 }
 
-/// Ages count from the last allocation that was sampled.
-fn last_moment(profile: &Profile) -> Option<u64> {
-    profile.samples.iter().map(|sample| sample.time_ns).max()
+/// What the process that was asked for has left, or all together.
+fn at_end(arguments: &Arguments, tree: &Tree) -> Result<Snapshot> {
+    let mut parts = Vec::new();
+    let mut sum: Option<Snapshot> = None;
+    for (index, process) in tree.processes().enumerate() {
+        let number = index + 1;
+        let report = process.exit.as_ref();
+        let program = report.map_or("(unknown)".into(), |report| {
+            report.program.display().to_string()
+        });
+        let is_wanted = arguments.process.is_none_or(|wanted| wanted == number);
+        let seen = report.and_then(|report| Some((report, report.profile.as_ref()?)));
+        let snapshot = seen.map(|(report, profile)| {
+            let mut names = Names::new(report.code.clone(), Sources::default());
+            let title = format!("{program} at its end");
+            // Ages count from the last allocation that was sampled.
+            let last = profile.samples.iter().map(|sample| sample.time_ns).max();
+            Snapshot::of(profile, &mut names, title, last)
+        });
+        parts.push(Part {
+            process: number,
+            pid: process.pid,
+            program,
+            live: snapshot.as_ref().map(|one| one.total(View::Live)),
+        });
+        match (&mut sum, snapshot.filter(|_| is_wanted)) {
+            (Some(sum), Some(one)) => sum.add(one),
+            (None, one) => sum = one,
+            (Some(_), None) => {}
+        }
+    }
+    let mut sum = sum.ok_or_else(|| unseen(arguments.process, parts.len()))?;
+    sum.every = arguments.every;
+    match arguments.process.and_then(|number| parts.get(number - 1)) {
+        Some(part) => sum.title = format!("process {}, {}", part.pid, sum.title),
+        None if parts.len() > 1 => {
+            sum.title = format!("{}, and its children at theirs", sum.title);
+            sum.processes = parts;
+        }
+        None => {}
+    }
+    Ok(sum)
+}
+
+fn unseen(process: Option<usize>, count: usize) -> Error {
+    match process {
+        Some(number) if !(1..=count).contains(&number) => {
+            usage!("there was no process {number}: {count} ran; without --process they are listed")
+        }
+        Some(number) => failed!(
+            "the end of process {number} was not seen: it was killed, or uses another allocator"
+        ),
+        None => failed!("the program's end was not seen: it was killed, or uses another allocator"),
+    }
 }
 
 fn run(arguments: &Arguments) -> Result<Run> {
@@ -157,6 +205,9 @@ fn report(arguments: &Arguments, snapshot: &Snapshot, to_save: Option<Planned>) 
 
 fn text(snapshot: &Snapshot, older: f64, all: bool, form: Form) -> String {
     let mut lines = vec![form.strong(&snapshot.title), String::new()];
+    if !snapshot.processes.is_empty() {
+        lines.push(processes(&snapshot.processes, form));
+    }
     let mut sites = snapshot.sorted(View::Live);
     sites.retain(|site| site.oldest_s >= older);
     let hidden: Vec<&Site> = if all {
@@ -227,6 +278,61 @@ fn not_shown(hidden: &[&Site], form: Form) -> Option<String> {
         names.join(", ")
     );
     (!hidden.is_empty()).then(|| form.toned(&line, Tone::Faint))
+}
+
+/// Each process with what it has left: those that left most, in the order in which they started.
+fn processes(parts: &[Part], form: Form) -> String {
+    let left = |part: &Part| part.live.map_or(-1.0, |live| live.bytes);
+    let mut largest: Vec<&Part> = parts.iter().collect();
+    largest.sort_by(|a, b| left(b).total_cmp(&left(a)));
+    let others = largest.split_off(largest.len().min(PROCESSES_MAX));
+    largest.sort_by_key(|part| part.process);
+    let mut table = Table::default();
+    table.number_column("process", 0);
+    table.number_column("id", 0);
+    table.number_column("bytes", 0);
+    table.number_column("blocks", 0);
+    table.text_column("program", 0);
+    let mut sum = Sums::default();
+    parts
+        .iter()
+        .filter_map(|part| part.live.as_ref())
+        .for_each(|live| sum.add(live));
+    for part in largest {
+        let cells = match &part.live {
+            Some(live) => [bytes(live.bytes as u64), format!("{:.0}", live.blocks)],
+            None => ["not seen".into(), String::new()],
+        };
+        let [size, blocks] = cells.map(Cell::new);
+        table.row(vec![
+            Cell::new(part.process.to_string()),
+            Cell::new(part.pid.to_string()),
+            size,
+            blocks,
+            Cell::new(trust::file_name(Path::new(&part.program))),
+        ]);
+    }
+    table.row(vec![
+        Cell::new("all"),
+        Cell::new(String::new()),
+        Cell::new(bytes(sum.bytes as u64)),
+        Cell::new(format!("{:.0}", sum.blocks)),
+        Cell::new(String::new()),
+    ]);
+    let mut text = table.render(form);
+    if !others.is_empty() {
+        let bytes_of_others: f64 = others.iter().map(|part| left(part).max(0.0)).sum();
+        text += &format!(
+            "\nand {} processes more with {}; --json has them all",
+            others.len(),
+            bytes(bytes_of_others as u64)
+        );
+    }
+    if parts.iter().any(|part| part.live.is_none()) {
+        text += "\nnot seen: killed from outside, or with another allocator";
+    }
+    text + "\n\nall of them together; --process NUMBER shows one alone. What a process had when it forked counts in \
+            both.\n"
 }
 
 /// "3.2 s", "5 min", "2 h"

@@ -49,6 +49,20 @@ pub struct Snapshot {
     /// Why some frames have no names: a sentence a file.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Of what is the sum of several processes: each of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<Part>,
+}
+
+/// One of several processes, in the order in which they started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// From 1.
+    pub process: usize,
+    pub pid: i32,
+    pub program: String,
+    /// None: its memory was not seen at its end, or is another allocator's.
+    pub live: Option<Sums>,
 }
 
 /// Which of a site's sums is asked for.
@@ -131,6 +145,7 @@ impl Snapshot {
             spent_ms: profile.spent_ns as f64 / 1e6,
             sites,
             notes: names.notes().to_vec(),
+            processes: Vec::new(),
         }
     }
 
@@ -151,6 +166,39 @@ impl Snapshot {
         self.samples_taken = self.samples_taken.saturating_sub(before.taken);
         self.spent_ms -= before.spent_ns as f64 / 1e6;
         self
+    }
+
+    /// Add another process's: what was allocated at call stacks of the same names is one site.
+    pub fn add(&mut self, other: Snapshot) {
+        let known: HashMap<Vec<String>, usize> = self
+            .sites
+            .iter()
+            .enumerate()
+            .map(|(index, site)| (site.frames.clone(), index))
+            .collect();
+        for site in other.sites {
+            let Some(index) = known.get(&site.frames) else {
+                self.sites.push(site);
+                continue;
+            };
+            let mine = &mut self.sites[*index];
+            mine.allocated.add(&site.allocated);
+            mine.peak.add(&site.peak);
+            mine.live_off = mine.live_off.hypot(site.live_off);
+            if mine.live.samples == 0 {
+                (mine.oldest_s, mine.newest_s) = (site.oldest_s, site.newest_s);
+            } else if site.live.samples > 0 {
+                mine.oldest_s = mine.oldest_s.max(site.oldest_s);
+                mine.newest_s = mine.newest_s.min(site.newest_s);
+            }
+            mine.live.add(&site.live);
+        }
+        self.samples_taken += other.samples_taken;
+        self.samples_dropped += other.samples_dropped;
+        self.spent_ms += other.spent_ms;
+        let is_new = |note: &String| !self.notes.contains(note);
+        let more: Vec<String> = other.notes.into_iter().filter(is_new).collect();
+        self.notes.extend(more);
     }
 
     /// All sites together.

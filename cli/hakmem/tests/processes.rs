@@ -1,0 +1,67 @@
+//! Programs of several processes: every view says which one it shows, and shows all of them.
+
+mod support;
+
+use serde_json::Value;
+use support::{Workshop, text};
+
+/// Four children that leave 100 to 400 blocks of 1 KiB and end in four ways.
+const FAMILY: &str = r#"
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    for (int i = 0; i < 4; i++) {
+        if (fork() == 0) {
+            for (int k = 0; k < 100 * (i + 1); k++) {
+                *(volatile char *)malloc(1024) = 1;
+            }
+            if (i == 0) _exit(0);
+            if (i == 1) exit(0);
+            if (i == 2) abort();
+            kill(getpid(), SIGKILL);
+        }
+    }
+    while (wait(0) > 0) {
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn leaks_at_the_end_are_those_of_all_processes() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("family", FAMILY, &[]);
+    let leaks = |more: &[&str]| {
+        let last = ["--exit", "--", text(&program)];
+        workshop.hakmem(&[&["leaks"], more, &last].concat())
+    };
+    let said: Value = serde_json::from_str(&leaks(&["--json"]).ended_with(0).output).unwrap();
+    let processes = said["processes"].as_array().unwrap();
+    let mut blocks: Vec<f64> = processes
+        .iter()
+        .map(|one| one["live"]["blocks"].as_f64().unwrap())
+        .collect();
+    blocks.sort_by(f64::total_cmp);
+    assert_eq!(blocks, [0.0, 100.0, 200.0, 300.0, 400.0]);
+    assert_eq!(said["sites"][0]["live"]["blocks"], 1000.0);
+    leaks(&[])
+        .ended_with(0)
+        .says("family at its end, and its children at theirs")
+        .says("1000 KiB in about 1000 blocks are still allocated");
+    leaks(&["--process", "1"])
+        .ended_with(0)
+        .says("no allocation was sampled");
+    leaks(&["--process", "6"]).says("there was no process 6: 5 ran");
+}
+
+#[test]
+fn a_process_whose_heap_was_not_seen_is_named() {
+    let workshop = Workshop::open();
+    let said = workshop.hakmem(&["leaks", "--exit", "--", "sh", "-c", "env -i ls; true"]);
+    said.ended_with(0).says("not seen");
+    let line = said.output.lines().find(|line| line.contains("not seen"));
+    assert!(line.unwrap().ends_with("ls"), "{}", said.output);
+}

@@ -58,6 +58,39 @@ fn leaks_at_the_end_are_those_of_all_processes() {
 }
 
 #[test]
+fn every_view_of_a_trace_says_which_process_and_has_the_sum() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("family", FAMILY, &["-g"]);
+    workshop
+        .hakmem(&["record", "--stacks=4", "--", text(&program)])
+        .ended_with(0);
+    let trace = |question: &str, more: &[&str]| {
+        let arguments = [&["trace", question, "trace.hkt"], more].concat();
+        workshop.hakmem(&arguments)
+    };
+    trace("info", &[]).ended_with(0).says("all 4 ");
+    for question in ["sizes", "lifetimes", "top-sites"] {
+        let one = trace(question, &[]);
+        one.ended_with(0)
+            .says("of 4 processes that with the most events; --process all is their sum")
+            .says("/family");
+        trace(question, &["--process", "all"])
+            .ended_with(0)
+            .says("all 4 processes together")
+            .says("1,000");
+    }
+    let sites = trace("top-sites", &["--process", "all", "--json"]);
+    let sites: Value = serde_json::from_str(&sites.output).unwrap();
+    assert_eq!(sites[0]["site"]["count"], 1000);
+    assert_eq!(sites[0]["processes"].as_array().unwrap().len(), 4);
+    let sizes = trace("sizes", &["--process", "all", "--json"]);
+    let sizes: Value = serde_json::from_str(&sizes.output).unwrap();
+    assert_eq!(sizes["process"], "all");
+    assert_eq!(sizes["top_sizes"][0], serde_json::json!([1024, 1000]));
+    trace("sizes", &["--process", "some"]).ended_with(2);
+}
+
+#[test]
 fn a_process_whose_heap_was_not_seen_is_named() {
     let workshop = Workshop::open();
     let said = workshop.hakmem(&["leaks", "--exit", "--", "sh", "-c", "env -i ls; true"]);

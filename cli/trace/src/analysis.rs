@@ -101,17 +101,100 @@ pub struct Analysis {
     pub curve: Vec<Moment>,
     #[serde(skip)]
     pub sites: Vec<Site>,
+    /// All sizes, as `top_sizes` has the first of them.
+    #[serde(skip)]
+    all_sizes: FxHashMap<u64, u64>,
 }
 
-/// The process that was meant: the one asked for, or the one with the most events.
-pub fn choose_process(reader: &Reader, wanted: Option<u32>) -> Result<u32> {
+impl Calls {
+    fn add(&mut self, other: &Calls) {
+        let Calls {
+            malloc,
+            calloc,
+            aligned,
+            realloc,
+            free,
+            failed,
+            foreign_free,
+            implied_free,
+        } = other;
+        self.malloc += malloc;
+        self.calloc += calloc;
+        self.aligned += aligned;
+        self.realloc += realloc;
+        self.free += free;
+        self.failed += failed;
+        self.foreign_free += foreign_free;
+        self.implied_free += implied_free;
+    }
+}
+
+impl Analysis {
+    /// Add another process's figures. Peaks are added too: at most so much was live at one time. Call sites and the
+    /// curve are each process's own, and the sum has none.
+    pub fn add(&mut self, other: Analysis) {
+        self.threads += other.threads;
+        self.seconds = self.seconds.max(other.seconds);
+        self.calls.add(&other.calls);
+        self.allocated_bytes += other.allocated_bytes;
+        self.live_bytes_peak += other.live_bytes_peak;
+        self.live_blocks_peak += other.live_blocks_peak;
+        self.live_bytes_end += other.live_bytes_end;
+        self.live_blocks_end += other.live_blocks_end;
+        for class in other.sizes {
+            match self.sizes.iter_mut().find(|mine| mine.from == class.from) {
+                Some(mine) => {
+                    mine.count += class.count;
+                    mine.bytes += class.bytes;
+                    mine.live_blocks += class.live_blocks;
+                    mine.live_blocks_peak += class.live_blocks_peak;
+                }
+                None => self.sizes.push(class),
+            }
+        }
+        self.sizes.sort_by_key(|class| class.from);
+        for (mine, more) in self.lifetimes.iter_mut().zip(other.lifetimes) {
+            mine.count += more.count;
+            mine.bytes += more.bytes;
+            mine.freed_by_another_thread += more.freed_by_another_thread;
+        }
+        for (size, count) in other.all_sizes {
+            *self.all_sizes.entry(size).or_default() += count;
+        }
+        self.note_top_sizes();
+        self.sites.clear();
+        self.curve.clear();
+    }
+
+    fn note_top_sizes(&mut self) {
+        self.top_sizes = self
+            .all_sizes
+            .iter()
+            .map(|(&size, &count)| (size, count))
+            .collect();
+        self.top_sizes
+            .sort_by_key(|&(size, count)| (std::cmp::Reverse(count), size));
+        self.top_sizes.truncate(TOP_SIZES);
+    }
+}
+
+/// Processes that have events, and how many.
+pub fn processes_with_events(reader: &Reader) -> Vec<(u32, u64)> {
     let mut events: FxHashMap<u32, u64> = FxHashMap::default();
     for chunk in &reader.chunks {
         *events.entry(chunk.head.process).or_default() += u64::from(chunk.head.count);
     }
+    let mut processes: Vec<(u32, u64)> = events.into_iter().collect();
+    processes.sort_unstable();
+    processes
+}
+
+/// The process that was meant: the one asked for, or the one with the most events.
+pub fn choose_process(reader: &Reader, wanted: Option<u32>) -> Result<u32> {
+    let events = processes_with_events(reader);
     let path = reader.path().display();
     match wanted {
-        Some(number) if events.contains_key(&number) => Ok(number),
+        Some(number) if events.iter().any(|(known, _)| *known == number) => Ok(number),
         Some(number) => Err(usage!(
             "{path} has no events of process {number}: hakmem trace info lists its processes"
         )),
@@ -323,11 +406,8 @@ impl Pass<'_> {
         result.live_bytes_end = ordered.live_bytes;
         result.live_blocks_end = ordered.live_blocks;
         result.sizes.retain(|class| class.count > 0);
-        result.top_sizes = self.exact.into_iter().collect();
-        result
-            .top_sizes
-            .sort_by_key(|&(size, count)| (std::cmp::Reverse(count), size));
-        result.top_sizes.truncate(TOP_SIZES);
+        result.all_sizes = self.exact;
+        result.note_top_sizes();
         result.sites = self.sites.into_values().collect();
         result
             .sites

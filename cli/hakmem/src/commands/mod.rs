@@ -21,6 +21,7 @@ pub mod report;
 pub mod run;
 pub mod stats;
 pub mod top;
+mod top_sites;
 pub mod trace;
 pub mod tune;
 pub mod verify;

@@ -1,17 +1,15 @@
 //! `hakmem trace`: what a trace tells, without running anything.
 
-use crate::frames;
+use super::top_sites::{TopSites, Which, choose, parse_process, top_sites};
 use crate::output::{self, print_json};
-use crate::profile::notes;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Table};
-use hakmem_lab::{failed, interrupt, whole_file};
-use hakmem_trace::analysis::{self, Analysis, Calls, Site, analyse};
+use hakmem_lab::{interrupt, whole_file};
+use hakmem_trace::analysis::{self, Analysis, Calls, analyse};
 use hakmem_trace::export::to_parquet;
 use hakmem_trace::format::Reason;
 use hakmem_trace::reader::Reader;
-use hakmem_trace::symbols::Symbols;
 use serde_json::json;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -24,9 +22,6 @@ Examples:
   hakmem trace lifetimes trace.hkt --process 2
   hakmem trace top-sites trace.hkt --by live      # of a trace recorded with --stacks
   hakmem trace export --parquet events.parquet trace.hkt";
-
-/// Before each function of a stack.
-const INDENT: &str = "    ";
 
 /// Processes that `info` lists; a build starts thousands.
 const PROCESSES_MAX: usize = 20;
@@ -63,51 +58,17 @@ enum Question {
 }
 
 #[derive(Args)]
-struct Source {
+pub struct Source {
     /// The trace
-    trace: PathBuf,
+    pub trace: PathBuf,
 
-    /// Of this process only; by default that with the most events
-    #[arg(long, value_name = "NUMBER")]
-    process: Option<u32>,
+    /// Of this process, or the sum of all; by default that with the most events
+    #[arg(long, value_name = "NUMBER|all", value_parser = parse_process)]
+    pub process: Option<Which>,
 
     /// Print JSON
     #[arg(long)]
-    json: bool,
-}
-
-#[derive(Args)]
-struct TopSites {
-    #[command(flatten)]
-    source: Source,
-
-    /// Sort by this
-    #[arg(long, value_enum, default_value = "bytes")]
-    by: By,
-
-    /// How many
-    #[arg(short = 'n', long, value_name = "NUMBER", default_value = "10")]
-    count: usize,
-
-    /// With --by live: also what languages and the C library keep until a process ends
-    #[arg(long)]
-    all: bool,
-
-    /// Whole stacks, with each name as the compiler wrote it
-    #[arg(long)]
-    full: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum By {
-    /// Bytes allocated
-    Bytes,
-    /// Blocks allocated
-    Count,
-    /// Bytes live at the end
-    Live,
-    /// Most bytes live at one time
-    Peak,
+    pub json: bool,
 }
 
 #[derive(Args)]
@@ -138,7 +99,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
 }
 
 /// A trace that was cut off is read as far as it goes, and that is said.
-fn open(path: &Path) -> Result<Reader> {
+pub fn open(path: &Path) -> Result<Reader> {
     let reader = Reader::open(path)?;
     if let Some(warning) = &reader.warning {
         eprintln!("hakmem: warning: {warning}");
@@ -148,12 +109,20 @@ fn open(path: &Path) -> Result<Reader> {
 
 fn show(source: &Source, print: fn(&Analysis)) -> Result<()> {
     let reader = open(&source.trace)?;
-    let process = analysis::choose_process(&reader, source.process)?;
-    let analysis = analyse(&reader, process)?;
-    if source.json {
-        return print_json(&analysis);
+    let (processes, which) = choose(&reader, source.process)?;
+    let mut analysis = analyse(&reader, processes[0])?;
+    for process in &processes[1..] {
+        analysis.add(analyse(&reader, *process)?);
     }
-    line(&format!("process {process}: {}\n", analysis.program));
+    if source.json {
+        let mut value = json!(analysis);
+        if processes.len() > 1 {
+            value["process"] = json!("all");
+            value["program"] = json!(null);
+        }
+        return print_json(&value);
+    }
+    line(&format!("{which}\n"));
     print(&analysis);
     Ok(())
 }
@@ -173,7 +142,7 @@ fn add_row<const COLUMNS: usize>(table: &mut Table, row: [String; COLUMNS]) {
 }
 
 /// A line, or several, for people.
-fn line(text: &str) {
+pub fn line(text: &str) {
     output::show(&format!("{text}\n"));
 }
 
@@ -181,7 +150,7 @@ fn print_table(table: &Table) {
     line(&table.render(output::terminal()));
 }
 
-fn bytes(bytes: u64) -> String {
+pub fn bytes(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
     let mut unit = 0;
@@ -196,7 +165,7 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
-fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (position, digit) in digits.chars().enumerate() {
@@ -215,8 +184,8 @@ fn percent(part: u64, whole: u64) -> String {
 fn info(source: &Source) -> Result<()> {
     let reader = open(&source.trace)?;
     let processes = match source.process {
-        Some(number) => vec![analysis::choose_process(&reader, Some(number))?],
-        None => reader
+        Some(Which::One(number)) => vec![analysis::choose_process(&reader, Some(number))?],
+        Some(Which::All) | None => reader
             .processes
             .iter()
             .map(|process| process.process)
@@ -271,6 +240,26 @@ fn print_processes(analyses: &[Analysis]) {
                 count(calls.realloc),
                 bytes(one.live_bytes_peak),
                 bytes(one.live_bytes_end),
+            ],
+        );
+    }
+    if let [first, rest @ ..] = analyses
+        && !rest.is_empty()
+    {
+        let mut sum = first.clone();
+        rest.iter().for_each(|one| sum.add(one.clone()));
+        let calls = &sum.calls;
+        add_row(
+            &mut processes,
+            [
+                format!("all {}", analyses.len()),
+                sum.threads.to_string(),
+                String::new(),
+                count(calls.malloc + calls.calloc + calls.aligned),
+                count(calls.free),
+                count(calls.realloc),
+                String::new(),
+                bytes(sum.live_bytes_end),
             ],
         );
     }
@@ -409,70 +398,4 @@ fn lifetimes(analysis: &Analysis) {
         );
     }
     print_table(&classes);
-}
-
-fn top_sites(question: &TopSites) -> Result<()> {
-    let reader = open(&question.source.trace)?;
-    let process = analysis::choose_process(&reader, question.source.process)?;
-    let mut sites = analyse(&reader, process)?.sites;
-    if sites.is_empty() {
-        return Err(failed!(
-            "{} has no call stacks: record it with hakmem record --stacks",
-            question.source.trace.display()
-        ));
-    }
-    let key = |site: &Site| match question.by {
-        By::Bytes => site.bytes,
-        By::Count => site.count,
-        By::Live => site.live_bytes,
-        By::Peak => site.live_bytes_peak,
-    };
-    sites.sort_by_key(|site| (Reverse(key(site)), site.stack));
-    let mut symbols = Symbols::of(&reader, process)?;
-    if matches!(question.by, By::Live) && !question.all {
-        let mut left = question.count;
-        sites.retain(|site| {
-            let is_shown = left > 0
-                && frames::known(&symbols.stack(site.stack), site.live_blocks as f64).is_none();
-            left -= usize::from(is_shown);
-            is_shown
-        });
-    }
-    sites.truncate(question.count);
-    if question.source.json {
-        let sites: Vec<_> = sites
-            .iter()
-            .map(|site| json!({"site": site, "frames": symbols.stack(site.stack)}))
-            .collect();
-        return print_json(&sites);
-    }
-    let form = output::terminal();
-    for site in &sites {
-        line(&format!(
-            "{} in {} block{}; live at the end {} in {}; at most {}",
-            bytes(site.bytes),
-            count(site.count),
-            if site.count == 1 { "" } else { "s" },
-            bytes(site.live_bytes),
-            count(site.live_blocks),
-            bytes(site.live_bytes_peak)
-        ));
-        let frames = symbols.stack(site.stack);
-        let room = form
-            .width()
-            .unwrap_or(usize::MAX)
-            .saturating_sub(INDENT.len());
-        let frames = if question.full {
-            frames
-        } else {
-            frames::stack(&frames, room)
-        };
-        let frames: Vec<String> = frames
-            .iter()
-            .map(|one| format!("{INDENT}{one}\n"))
-            .collect();
-        line(&frames.concat());
-    }
-    output::show(&notes(symbols.names.notes()));
-    Ok(())
 }

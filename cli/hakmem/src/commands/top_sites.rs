@@ -1,0 +1,206 @@
+//! `hakmem trace top-sites`: which call sites allocate most; and of which process a view is.
+
+use super::trace::{Source, bytes, count, line, open};
+use crate::frames;
+use crate::output::{self, print_json};
+use crate::profile::notes;
+use clap::{Args, ValueEnum};
+use hakmem_lab::error::Result;
+use hakmem_lab::failed;
+use hakmem_trace::analysis::{self, Site, analyse};
+use hakmem_trace::reader::Reader;
+use hakmem_trace::symbols::Symbols;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+#[derive(Args)]
+pub struct TopSites {
+    #[command(flatten)]
+    source: Source,
+
+    /// Sort by this
+    #[arg(long, value_enum, default_value = "bytes")]
+    by: By,
+
+    /// How many
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value = "10")]
+    count: usize,
+
+    /// With --by live: also what languages and the C library keep until a process ends
+    #[arg(long)]
+    all: bool,
+
+    /// Whole stacks, with each name as the compiler wrote it
+    #[arg(long)]
+    full: bool,
+}
+
+/// Before each function of a stack.
+const INDENT: &str = "    ";
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// Bytes allocated
+    Bytes,
+    /// Blocks allocated
+    Count,
+    /// Bytes live at the end
+    Live,
+    /// Most bytes live at one time
+    Peak,
+}
+
+/// Which process is asked about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    All,
+    One(u32),
+}
+
+pub fn parse_process(text: &str) -> std::result::Result<Which, String> {
+    if text == "all" {
+        return Ok(Which::All);
+    }
+    text.parse()
+        .map(Which::One)
+        .map_err(|_| "a process's number, or 'all'; 'hakmem trace info' lists them".into())
+}
+
+/// The processes that are meant, and a line that says which these are.
+pub fn choose(reader: &Reader, wanted: Option<Which>) -> Result<(Vec<u32>, String)> {
+    let with_events = analysis::processes_with_events(reader);
+    let all = with_events.len();
+    let one = match wanted {
+        Some(Which::All) if all > 1 => {
+            let numbers = with_events.into_iter().map(|(number, _)| number).collect();
+            let command = reader.beginning.command.join(" ");
+            return Ok((numbers, format!("all {all} processes together: {command}")));
+        }
+        Some(Which::One(number)) => Some(number),
+        _ => None,
+    };
+    let number = analysis::choose_process(reader, one)?;
+    let known = reader
+        .processes
+        .iter()
+        .find(|known| known.process == number);
+    let mut line = format!("process {number}");
+    if let Some(known) = known {
+        line += &format!(" ({}): {}", known.id, known.program);
+    }
+    if wanted.is_none() && all > 1 {
+        line +=
+            &format!("\nof {all} processes that with the most events; --process all is their sum");
+    }
+    Ok((vec![number], line))
+}
+
+pub fn top_sites(question: &TopSites) -> Result<()> {
+    let reader = open(&question.source.trace)?;
+    let (processes, which) = choose(&reader, question.source.process)?;
+    let mut sites = Vec::new();
+    let mut unnamed = Vec::new();
+    for process in processes {
+        add_sites(&mut sites, &mut unnamed, &reader, process)?;
+    }
+    if sites.is_empty() {
+        return Err(failed!(
+            "{} has no call stacks: record it with hakmem record --stacks",
+            question.source.trace.display()
+        ));
+    }
+    let key = |named: &Named| match question.by {
+        By::Bytes => named.site.bytes,
+        By::Count => named.site.count,
+        By::Live => named.site.live_bytes,
+        By::Peak => named.site.live_bytes_peak,
+    };
+    sites.sort_by_key(|named| Reverse(key(named)));
+    if matches!(question.by, By::Live) && !question.all {
+        sites.retain(|named| frames::known(&named.frames, named.site.live_blocks as f64).is_none());
+    }
+    sites.truncate(question.count);
+    if question.source.json {
+        return print_json(&sites);
+    }
+    line(&format!("{which}\n"));
+    let form = output::terminal();
+    let room = form
+        .width()
+        .unwrap_or(usize::MAX)
+        .saturating_sub(INDENT.len());
+    for Named { site, frames, .. } in &sites {
+        line(&format!(
+            "{} in {} block{}; live at the end {} in {}; at most {}",
+            bytes(site.bytes),
+            count(site.count),
+            if site.count == 1 { "" } else { "s" },
+            bytes(site.live_bytes),
+            count(site.live_blocks),
+            bytes(site.live_bytes_peak)
+        ));
+        let frames = if question.full {
+            frames.clone()
+        } else {
+            frames::stack(frames, room)
+        };
+        let frames: Vec<String> = frames
+            .iter()
+            .map(|one| format!("{INDENT}{one}\n"))
+            .collect();
+        line(&frames.concat());
+    }
+    output::show(&notes(&unnamed));
+    Ok(())
+}
+
+/// A call site with its names.
+#[derive(Serialize)]
+struct Named {
+    site: Site,
+    frames: Vec<String>,
+    /// In which it was seen.
+    processes: Vec<u32>,
+}
+
+/// Add a process's sites: a stack of the same names is one site. And why some frames have no names.
+fn add_sites(
+    all: &mut Vec<Named>,
+    unnamed: &mut Vec<String>,
+    reader: &Reader,
+    process: u32,
+) -> Result<()> {
+    let mut symbols = Symbols::of(reader, process)?;
+    let known: HashMap<Vec<String>, usize> = all
+        .iter()
+        .enumerate()
+        .map(|(index, named)| (named.frames.clone(), index))
+        .collect();
+    for site in analyse(reader, process)?.sites {
+        let frames = symbols.stack(site.stack);
+        match known.get(&frames) {
+            Some(index) => {
+                let named = &mut all[*index];
+                named.site.count += site.count;
+                named.site.bytes += site.bytes;
+                named.site.live_blocks += site.live_blocks;
+                named.site.live_bytes += site.live_bytes;
+                named.site.live_bytes_peak += site.live_bytes_peak;
+                named.processes.push(process);
+                named.processes.dedup();
+            }
+            None => all.push(Named {
+                site,
+                frames,
+                processes: vec![process],
+            }),
+        }
+    }
+    for note in symbols.names.notes() {
+        if !unnamed.contains(note) {
+            unnamed.push(note.clone());
+        }
+    }
+    Ok(())
+}

@@ -12,6 +12,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const INDEX_BYTES_MAX: usize = 1 << 30;
+/// Of a record's name, and of what is searched for one at a time.
+const NAME_BYTES: usize = 4;
+const WINDOW_BYTES: usize = 1 << 16;
 
 /// A chunk in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,12 @@ pub struct Reader {
     stacks: Vec<u64>,
     modules: Vec<u64>,
     names: Vec<u64>,
+}
+
+/// What a scan could not read.
+struct Damage {
+    places: u64,
+    bytes: u64,
 }
 
 /// How far a scan without an index came.
@@ -72,12 +81,27 @@ impl Reader {
             modules: Vec::new(),
             names: Vec::new(),
         };
-        reader.check_head()?;
-        match reader.index_offset() {
-            Some(offset) => reader.read_index(offset)?,
-            None => reader.scan()?,
+        let is_head_whole = reader.check_head()?;
+        let is_whole = match reader.index_offset() {
+            Some(offset) if is_head_whole => reader.read_index(offset).is_ok(),
+            _ => false,
+        };
+        if !is_whole {
+            reader.forget();
+            reader.scan(is_head_whole)?;
         }
         Ok(reader)
+    }
+
+    /// What was read in vain.
+    fn forget(&mut self) {
+        self.beginning = Beginning::default();
+        self.processes.clear();
+        self.chunks.clear();
+        self.ending = None;
+        self.stacks.clear();
+        self.modules.clear();
+        self.names.clear();
     }
 
     pub fn path(&self) -> &Path {
@@ -103,14 +127,15 @@ impl Reader {
             .unwrap_or(1e9)
     }
 
-    fn check_head(&mut self) -> Result<()> {
+    /// False: it is damaged, but the first record is where it should be.
+    fn check_head(&mut self) -> Result<bool> {
         let path = self.path.display();
         let mut head = [0; FILE_HEAD_BYTES as usize];
-        self.file
-            .read_exact_at(&mut head, 0)
-            .ok()
-            .filter(|()| head[..8] == format::MAGIC)
-            .ok_or_else(|| usage!("{path} is no trace: record one with hakmem record"))?;
+        let is_read = self.file.read_exact_at(&mut head, 0).is_ok();
+        let is_whole = is_read && head[..8] == format::MAGIC;
+        if !is_whole && !(is_read && self.is_record(FILE_HEAD_BYTES, Tag::Begin)) {
+            return Err(usage!("{path} is no trace: record one with hakmem record"));
+        }
         let version = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
         if !(1..=format::VERSION).contains(&version) {
             return Err(usage!(
@@ -120,7 +145,11 @@ impl Reader {
             ));
         }
         self.version = version;
-        Ok(())
+        Ok(is_whole)
+    }
+
+    fn is_record(&self, offset: u64, wanted: Tag) -> bool {
+        matches!(self.find(offset), Ok(Found::Record { tag: Some(tag), .. }) if tag == wanted)
     }
 
     fn damaged(&self, offset: u64, how: &str) -> hakmem_lab::error::Error {
@@ -223,6 +252,13 @@ impl Reader {
                 Found::End => return Err(self.damaged(at, "the record is cut off")),
             }
         }
+        // Whoever reads chunks later finds no damage then.
+        for chunk in &self.chunks {
+            let contents = self.record(chunk.offset, Tag::Events)?;
+            if codec::read_head(&contents) != Some(chunk.head) {
+                return Err(self.damaged(chunk.offset, "another chunk than the index says"));
+            }
+        }
         Ok(())
     }
 
@@ -259,39 +295,135 @@ impl Reader {
         Some(others)
     }
 
-    /// Without an index: the recording was cut off. Everything up to there is read.
-    fn scan(&mut self) -> Result<()> {
+    /// Without an index, or with damage: all records that there are, also behind what cannot be read.
+    fn scan(&mut self, is_head_whole: bool) -> Result<()> {
         let mut offset = FILE_HEAD_BYTES;
-        while let Found::Record {
-            tag,
-            contents,
-            next,
-        } = self.find(offset)?
-        {
+        let mut damage = Damage {
+            places: u64::from(!is_head_whole),
+            bytes: 0,
+        };
+        loop {
+            let (tag, contents, next) = match self.find(offset) {
+                Ok(Found::Record {
+                    tag,
+                    contents,
+                    next,
+                }) => (tag, contents, next),
+                // A length that is damaged may lead beyond the end.
+                _ => match self.next_record(offset + 1) {
+                    Some(found) => {
+                        damage.places += 1;
+                        damage.bytes += found - offset;
+                        offset = found;
+                        continue;
+                    }
+                    None => {
+                        // Behind the end there is the index, and nothing else.
+                        let is_damaged = self.ending.is_some() && offset < self.bytes;
+                        damage.places += u64::from(is_damaged);
+                        break;
+                    }
+                },
+            };
             match tag {
                 Some(Tag::Events) => {
                     let head = codec::read_head(&contents)
                         .ok_or_else(|| self.damaged(offset, "a chunk that is none"))?;
                     self.chunks.push(Chunk { offset, head });
                 }
-                Some(Tag::Index) => break, // the last one
+                Some(Tag::Index) => {
+                    // The last one, and what is behind it is of a known length.
+                    let is_end = damage.places == 0 && next + format::TRAILER_BYTES == self.bytes;
+                    damage.places += u64::from(is_end && self.index_offset() != Some(offset));
+                    offset = next;
+                    break;
+                }
                 Some(tag) => self.note(offset, tag, &contents)?,
                 None => {}
             }
             offset = next;
         }
+        self.fill_in();
+        self.warn(offset, &damage);
+        Ok(())
+    }
+
+    /// Where the next record begins that is whole.
+    fn next_record(&self, from: u64) -> Option<u64> {
+        let mut window = vec![0; WINDOW_BYTES];
+        let mut at = from;
+        while at < self.bytes {
+            let count = self.file.read_at(&mut window, at).ok()?;
+            if count < NAME_BYTES {
+                return None;
+            }
+            let names = window[..count].windows(NAME_BYTES).enumerate();
+            for (index, name) in names {
+                let is_name = name
+                    .try_into()
+                    .is_ok_and(|name| Tag::from_name(name).is_some());
+                let offset = at + index as u64;
+                if is_name && matches!(self.find(offset), Ok(Found::Record { .. })) {
+                    return Some(offset);
+                }
+            }
+            // A name may begin in the last bytes.
+            at += (count - NAME_BYTES + 1) as u64;
+        }
+        None
+    }
+
+    /// What records that are lost would have said, as far as others tell it.
+    fn fill_in(&mut self) {
+        if self.beginning == Beginning::default() {
+            let first = self.chunks.iter().map(|chunk| chunk.head.first).min();
+            self.beginning.start = first.unwrap_or(0);
+        }
+        for chunk in &self.chunks {
+            let number = chunk.head.process;
+            if !self.processes.iter().any(|known| known.process == number) {
+                self.processes.push(Process {
+                    process: number,
+                    program: "(unknown)".into(),
+                    start: chunk.head.first,
+                    ..Process::default()
+                });
+            }
+        }
+    }
+
+    fn warn(&mut self, offset: u64, damage: &Damage) {
+        let (path, events) = (self.path.display(), self.events());
+        let mut parts = Vec::new();
+        if damage.places > 0 {
+            let places = if damage.places == 1 {
+                "one place".into()
+            } else {
+                format!("{} places", damage.places)
+            };
+            let lost = self.ending.as_ref().map_or_else(
+                || format!("{} bytes there are lost", damage.bytes),
+                |ending| {
+                    let lost = ending.events.saturating_sub(events);
+                    format!("{lost} of {} events are lost", ending.events)
+                },
+            );
+            parts.push(format!(
+                "is damaged in {places}, and {lost}: copy it again from where it was recorded"
+            ));
+        }
         if self.ending.is_none() {
             let last = self.chunks.iter().map(|chunk| chunk.head.last).max();
             let seconds = last.map_or(0.0, |last| self.seconds(last));
-            self.warning = Some(format!(
-                "{} was cut off at byte {offset} of {}: it has the first {} events, {seconds:.3} s, \
+            parts.push(format!(
+                "was cut off at byte {offset} of {}: it has the first {events} events, {seconds:.3} s, \
                  and what followed is lost",
-                self.path.display(),
-                self.bytes,
-                self.events()
+                self.bytes
             ));
         }
-        Ok(())
+        if !parts.is_empty() {
+            self.warning = Some(format!("{path} {}", parts.join("; it ")));
+        }
     }
 
     /// Since the beginning of the recording.

@@ -76,10 +76,47 @@ fn a_byte_changed_is_noticed() {
         changed[at] ^= 0x41;
         fs::write(&path, &changed).unwrap();
         match read(&path) {
-            Ok(part) => assert!(is_prefix(&part, &whole), "byte {at}"),
-            Err(line) => assert_eq!(line.lines().count(), 1, "byte {at}: {line}"),
+            Ok(part) => {
+                assert!(is_part(&part, &whole), "byte {at}");
+                let events: usize = part.values().map(Vec::len).sum();
+                assert!(events >= 800 - 50, "byte {at}: more than a chunk is lost");
+                let warning = Reader::open(&path).unwrap().warning.unwrap_or_default();
+                let is_unused = (12..16).contains(&at);
+                assert!(is_unused || warning.contains("is damaged"), "byte {at}");
+            }
+            // Of another version nothing is known.
+            Err(line) => assert!((8..12).contains(&at), "byte {at}: {line}"),
         }
     }
+}
+
+/// What is there, in order, with holes.
+fn is_part(part: &Threads, whole: &Threads) -> bool {
+    part.iter().all(|(thread, events)| {
+        let mut rest = whole[thread].iter();
+        events.iter().all(|event| rest.any(|other| other == event))
+    })
+}
+
+#[test]
+fn a_hole_costs_what_was_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let whole = some_threads();
+    write(&path, &whole, 50);
+    let bytes = fs::read(&path).unwrap();
+    let third = bytes.len() / 3;
+    let mut changed = bytes.clone();
+    changed[third..third + 64].fill(0);
+    // And a piece that is not there at all.
+    changed.drain(2 * third..2 * third + 10);
+    fs::write(&path, &changed).unwrap();
+    let part = read(&path).unwrap();
+    assert!(is_part(&part, &whole));
+    let events: usize = part.values().map(Vec::len).sum();
+    assert!((800 - 4 * 50..800).contains(&events), "{events}");
+    let warning = Reader::open(&path).unwrap().warning.unwrap();
+    assert!(warning.contains("is damaged in 2 places"), "{warning}");
 }
 
 /// Version 2 only adds events without a time of their own.

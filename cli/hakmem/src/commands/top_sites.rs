@@ -178,7 +178,10 @@ fn add_sites(
         .map(|(index, named)| (named.frames.clone(), index))
         .collect();
     for site in analyse(reader, process)?.sites {
-        let frames = symbols.stack(site.stack);
+        let mut frames = symbols.stack(site.stack);
+        if frames.is_empty() {
+            frames.push("(its call stack is not in the trace)".into());
+        }
         match known.get(&frames) {
             Some(index) => {
                 let named = &mut all[*index];

@@ -5,6 +5,7 @@
 
 #include "base/probe.h"
 #include "cache/inbox.h"
+#include "cache/sampler.h"
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/code.h"
@@ -224,6 +225,14 @@ static unsigned walk_from(const void *site, uintptr_t *frames)
     return kept;
 }
 
+// Nobody reads any more, and the tool that did has not switched sampling off: it was killed.
+static HAK_COLD void end_lease(void)
+{
+    hak_store_relaxed(&hak_samples.lease_ns, 0);
+    hak_store_relaxed(&hak_options.sample_bytes, 0);
+    hak_sampler_kick();
+}
+
 HAK_NOINLINE void hak_sample_take(void *block, struct hak_request request, size_t every)
 {
     uintptr_t frames[HAK_SAMPLE_FRAMES];
@@ -238,6 +247,10 @@ HAK_NOINLINE void hak_sample_take(void *block, struct hak_request request, size_
         .time_ns = hak_os_now_ns(),
         .thread_id = hak_load_relaxed(&hak_cache_self->thread_id),
     };
+    const uint64_t lease = hak_load_relaxed(&hak_samples.lease_ns);
+    if (HAK_UNLIKELY(lease != 0 && sample.time_ns > lease)) {
+        end_lease();
+    }
     const unsigned frame_count = walk_from(request.site, frames);
     if (record(&sample, frames, frame_count)) {
         mark(block);

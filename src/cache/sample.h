@@ -77,6 +77,8 @@ struct hak_samples {
     uint64_t dropped_samples;
     uint64_t taken;    // samples ever, the dropped ones included
     uint64_t timed_ns; // what each HAK_SAMPLES_TIMED-th of them took
+    // Until when the tool that has switched sampling on wants samples; it moves that on while it lives. 0: no tool has.
+    _Atomic(uint64_t) lease_ns;
 };
 
 HAK_INTERNAL extern struct hak_samples hak_samples;

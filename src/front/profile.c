@@ -1,4 +1,5 @@
 // profile.c -- switching the sampling of allocations on and off (cache/sampler.h).
+#include "cache/sample.h"
 #include "cache/sampler.h"
 #include "hakmem/hakmem.h"
 
@@ -7,6 +8,7 @@ bool hak_profile_start(size_t sample_bytes)
     if (sample_bytes == 0 || !hak_option_set("sample_bytes", sample_bytes)) {
         return false;
     }
+    hak_store_relaxed(&hak_samples.lease_ns, 0); // no tool's any more
     hak_sampler_kick();
     return true;
 }

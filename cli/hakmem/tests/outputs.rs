@@ -174,6 +174,33 @@ fn a_page_that_finds_no_room_is_kept_and_the_table_is_printed_all_the_same() {
     assert!(read_to_string(kept).unwrap().contains("<html"));
 }
 
+/// Ten seconds, which nobody renews.
+#[test]
+fn sampling_ends_when_who_switched_it_on_is_killed() {
+    let workshop = Workshop::open();
+    let busy = Busy::start(&workshop);
+    let pid = busy.pid();
+    let sample_bytes = || {
+        let said = workshop.hakmem(&["options", &pid]).output;
+        let line = said.lines().find(|line| line.starts_with("sample_bytes"));
+        let words = line.unwrap().split_whitespace();
+        words.skip(1).next().unwrap().to_string()
+    };
+    let mut command = workshop.command(&["profile", &pid, "--seconds", "60"]);
+    let mut profile = command.stdout(Stdio::null()).spawn().unwrap();
+    let begin = Instant::now();
+    while sample_bytes() != "512K" {
+        assert!(begin.elapsed() < Duration::from_secs(30), "never on");
+    }
+    profile.kill().unwrap();
+    profile.wait().unwrap();
+    let begin = Instant::now();
+    while sample_bytes() != "0" {
+        assert!(begin.elapsed() < Duration::from_secs(30), "still on");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
 #[test]
 fn standard_error_that_takes_nothing_is_no_mistake() {
     let workshop = Workshop::open();

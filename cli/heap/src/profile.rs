@@ -267,17 +267,65 @@ impl From<Error> for Refused {
     }
 }
 
-/// Have a process sample one in so many bytes; 0: none. This writes the option, and into each cache that
-/// has a thread one number which makes its next free look at the option.
-pub fn set_sampling(process: &LiveProcess, every: u64) -> std::result::Result<(), Refused> {
-    let control = Control::find(process)?;
-    if option(&control, process, "remote")? == 0 {
-        return Err(Refused::ByOption);
+/// For how long a process samples when nobody asks it to go on.
+const LEASE_NS: u64 = 10_000_000_000;
+
+/// A process that samples because we want it to.
+pub struct Sampling<'a> {
+    process: &'a LiveProcess,
+    control: Control,
+    every: u64,
+}
+
+impl Sampling<'_> {
+    /// Have a process sample one in so many bytes. This writes the option, until when it holds, and into each cache
+    /// that has a thread one number which makes its next free look at the option.
+    pub fn begin(
+        process: &LiveProcess,
+        every: u64,
+        now_ns: u64,
+    ) -> std::result::Result<Sampling<'_>, Refused> {
+        let control = Control::find(process)?;
+        if option(&control, process, "remote")? == 0 {
+            return Err(Refused::ByOption);
+        }
+        let sampling = Sampling {
+            process,
+            control,
+            every,
+        };
+        sampling.renew(now_ns)?;
+        sampling.set(every)?;
+        Ok(sampling)
     }
-    let address = option_address(&control, "sample_bytes")?;
-    process.write(address, &every.to_le_bytes())?;
-    wake_caches(process, &control, every != 0)?;
-    Ok(())
+
+    /// Go on: who is killed does not say so, and then the process ends it by itself.
+    pub fn renew(&self, now_ns: u64) -> Result<()> {
+        self.set_lease(now_ns.saturating_add(LEASE_NS))
+    }
+
+    /// False: it had ended before, since it was not asked to go on in time.
+    pub fn end(self) -> Result<bool> {
+        let was_on = option(&self.control, self.process, "sample_bytes")? == self.every;
+        self.set(0)?;
+        self.set_lease(0)?;
+        Ok(was_on)
+    }
+
+    fn set(&self, every: u64) -> Result<()> {
+        let address = option_address(&self.control, "sample_bytes")?;
+        self.process.write(address, &every.to_le_bytes())?;
+        wake_caches(self.process, &self.control, every != 0)
+    }
+
+    /// A library that is older has none.
+    fn set_lease(&self, until_ns: u64) -> Result<()> {
+        let Ok(field) = self.control.field("hak_samples", "lease_ns") else {
+            return Ok(());
+        };
+        let address = self.control.root("hak_samples")?.address + field.offset as u64;
+        self.process.write(address, &until_ns.to_le_bytes())
+    }
 }
 
 fn wake_caches(process: &LiveProcess, control: &Control, samples: bool) -> Result<()> {

@@ -371,6 +371,27 @@ static void kept_large_blocks_are_sampled(void)
     hak_sampler_follow(hak_cache_self);
 }
 
+// A tool that was killed does not switch sampling off: the first sample after its time does.
+static void sampling_ends_with_its_lease(void)
+{
+    sample_from_now_on(EVERY);
+    hak_store_relaxed(&hak_samples.lease_ns, hak_os_now_ns() + 1000);
+    while (hak_samples.sample_count == 0) {
+        take(8);
+    }
+    UNIT_CHECK(hak_load_relaxed(&hak_options.sample_bytes) == EVERY);
+    give_all();
+    hak_add_relaxed(&hak_fake.now_ns, 2000);
+    const uint64_t before = hak_samples.taken;
+    for (unsigned i = 0; i < HELD_MOST; i++) {
+        take(8);
+    }
+    UNIT_CHECK(hak_load_relaxed(&hak_options.sample_bytes) == 0);
+    UNIT_CHECK(hak_samples.taken - before <= 2);
+    UNIT_CHECK(hak_load_relaxed(&hak_samples.lease_ns) == 0);
+    give_all();
+}
+
 int main(void)
 {
     hak_store_relaxed(&hak_options.sample_rate, 0); // the clock stands: any number is too many
@@ -390,5 +411,6 @@ int main(void)
     blocks_stay_in_their_order();
     blocks_from_others_find_the_magazine();
     kept_large_blocks_are_sampled();
+    sampling_ends_with_its_lease();
     return 0;
 }

@@ -7,7 +7,7 @@ use crate::profile::{Snapshot, View, flame, notes, pprof};
 use crate::say;
 use crate::target::{Opened, Target};
 use clap::Args;
-use hakmem_heap::profile::{Profile, Refused, set_sampling};
+use hakmem_heap::profile::{Profile, Refused, Sampling};
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::{failed, usage};
@@ -32,6 +32,8 @@ profiles to Parca or Pyroscope.";
 /// Sampled unless somebody says otherwise.
 pub const EVERY: u64 = 512 << 10;
 const SECONDS: f64 = 10.0;
+/// Well before the process ends sampling by itself.
+const RENEW_AFTER: Duration = Duration::from_secs(1);
 
 /// Show which calls allocate how much, by call stack
 #[derive(Args)]
@@ -130,7 +132,7 @@ pub fn now_ns() -> Option<u64> {
     Some(u64::try_from(Duration::from(now).as_nanos()).unwrap_or(0))
 }
 
-/// Sample for a while. Whatever ends us meanwhile, Ctrl-C included, sampling is off again after it.
+/// Sample for a while. Whatever ends us meanwhile, sampling is off again after it: at once, and after SIGKILL in 10 s.
 fn look(
     process: &hakmem_heap::live::LiveProcess,
     seconds: f64,
@@ -146,36 +148,49 @@ fn look(
         .into_iter()
         .collect();
     let _ = ends.thread_block();
-    let switch = |every: u64| match set_sampling(process, every) {
-        Err(Refused::ByOption) => Err(failed!(
+    let refused = |refused: Refused| match refused {
+        Refused::ByOption => failed!(
             "process {} allows no tool to switch sampling on (HAKMEM_REMOTE=0): \
              start it with HAKMEM_SAMPLE_BYTES={EVERY}",
             process.pid
-        )),
-        Err(Refused::For(error)) => Err(failed!("process {}: {error}", process.pid)),
-        Ok(()) => Ok(()),
+        ),
+        Refused::For(error) => failed!("process {}: {error}", process.pid),
     };
+    let now = || now_ns().unwrap_or(0);
     let begin = Instant::now();
-    if !is_on {
-        switch(every)?;
+    let end = begin + Duration::from_secs_f64(seconds);
+    if is_on {
+        wait(&ends, end.saturating_duration_since(Instant::now()));
+        return Ok(begin.elapsed().as_secs_f64());
     }
-    wait(&ends, Duration::from_secs_f64(seconds));
-    if !is_on {
-        switch(0)?;
+    let sampling = Sampling::begin(process, every, now()).map_err(refused)?;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if wait(&ends, left.min(RENEW_AFTER)) || left.is_zero() {
+            break;
+        }
+        if let Err(error) = sampling.renew(now()) {
+            return Err(refused(error.into()));
+        }
+    }
+    if !sampling.end().map_err(|error| refused(error.into()))? {
+        eprintln!(
+            "hakmem: warning: process {} had ended sampling before, as nobody asked it to go on for 10 s: \
+             this command was stopped meanwhile",
+            process.pid
+        );
     }
     Ok(begin.elapsed().as_secs_f64())
 }
 
-/// Until one of the signals comes, or the time is over.
-fn wait(signals: &SigSet, time: Duration) {
+/// Until one of the signals comes, which is true then, or the time is over.
+fn wait(signals: &SigSet, time: Duration) -> bool {
     let limit = nix::libc::timespec {
         tv_sec: time.as_secs() as i64,
         tv_nsec: i64::from(time.subsec_nanos()),
     };
     // SAFETY: the set and the time are ours and live as long as the call; what came is not asked for.
-    unsafe {
-        nix::libc::sigtimedwait(signals.as_ref(), std::ptr::null_mut(), &raw const limit);
-    }
+    unsafe { nix::libc::sigtimedwait(signals.as_ref(), std::ptr::null_mut(), &raw const limit) > 0 }
 }
 
 /// "12.3 MiB ± 8 %"

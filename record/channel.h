@@ -19,8 +19,10 @@
 
 #define CHANNEL_PROCESSES 1024 // live at one time
 #define CHANNEL_RINGS     512
-#define RING_WORDS        65536 // 512 KiB a ring: a millisecond of the fastest program
-#define PROGRAM_CHARS     224
+// The last of them are for threads that find no other: a process's share one.
+#define CHANNEL_SHARED_RINGS 32
+#define RING_WORDS           65536 // 512 KiB a ring: a millisecond of the fastest program
+#define PROGRAM_CHARS        224
 
 // Where the parts lie in the mapping.
 #define CHANNEL_PROCESSES_AT UINT64_C(4096)

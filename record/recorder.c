@@ -245,9 +245,11 @@ static void introduce_process_locked(void)
     hak_store_release(&hak_process->number, own_number); // pairs with: introduce
 }
 
+// For a thread, or for several: 0.
 static struct ring *take_ring(uint32_t thread)
 {
-    for (unsigned i = 0; i < CHANNEL_RINGS; i++) {
+    const unsigned end = thread != 0 ? CHANNEL_RINGS - CHANNEL_SHARED_RINGS : CHANNEL_RINGS;
+    for (unsigned i = 0; i < end; i++) {
         struct ring *ring = &rings()[i];
         uint32_t expected = RING_FREE;
         if (hak_load_relaxed(&ring->state) == RING_FREE &&

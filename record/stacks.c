@@ -37,7 +37,7 @@ static int note_own_addresses(struct dl_phdr_info *info, size_t size, void *insi
 
 bool hak_stacks_start(unsigned frames)
 {
-    frames_wanted = frames < HAK_STACK_FRAMES_MAX ? frames : HAK_STACK_FRAMES_MAX;
+    frames_wanted = frames + 1 < HAK_STACK_FRAMES_MAX ? frames + 1 : HAK_STACK_FRAMES_MAX;
     void *memory = mmap(NULL,
                         SLOTS * sizeof *slots,
                         PROT_READ | PROT_WRITE,

@@ -11,8 +11,10 @@
 
 #include "base/compiler.h"
 
-#define HAK_STACK_FRAMES_MAX 32
+// One more than can be asked for: with it a reader sees that there were more.
+#define HAK_STACK_FRAMES_MAX 33
 
+// Keeps so many frames of each stack, and one more where there are more.
 HAK_INTERNAL bool hak_stacks_start(unsigned frames);
 // In a forked child: its numbers begin anew, as those of every process.
 HAK_INTERNAL void hak_stacks_reset(void);

@@ -98,3 +98,76 @@ fn a_process_whose_heap_was_not_seen_is_named() {
     let line = said.output.lines().find(|line| line.contains("not seen"));
     assert!(line.unwrap().ends_with("ls"), "{}", said.output);
 }
+
+/// 700 threads at a time, and a block from 50 calls deep.
+const CROWD: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+enum { THREADS = 700 };
+static pthread_barrier_t barrier;
+static void *deep(int more)
+{
+    volatile char here[16];
+    here[0] = more;
+    void *block = more ? deep(more - 1) : malloc(77);
+    here[1] = 1;
+    return block;
+}
+static void *work(void *unused)
+{
+    void *blocks[4];
+    for (int i = 0; i < 4; i++) blocks[i] = malloc(100);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 4; i++) free(blocks[i]);
+    pthread_barrier_wait(&barrier);
+    return unused;
+}
+int main(void)
+{
+    static pthread_t threads[THREADS];
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 65536);
+    pthread_barrier_init(&barrier, 0, THREADS);
+    for (int i = 0; i < THREADS; i++) {
+        if (pthread_create(&threads[i], &small, work, 0)) abort();
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], 0);
+    free(deep(50));
+    return 0;
+}
+"#;
+
+#[test]
+fn more_threads_than_there_are_rings_are_all_recorded_and_stacks_that_go_on_say_so() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("crowd", CROWD, &["-O0", "-g", "-pthread"]);
+    workshop
+        .hakmem(&["record", "--stacks=8", "--", text(&program)])
+        .ended_with(0);
+    workshop
+        .hakmem(&["trace", "info", "trace.hkt"])
+        .ended_with(0)
+        .says(" s, whole; exit code 0")
+        .says("701");
+    let sites = workshop.hakmem(&["trace", "top-sites", "trace.hkt", "-n", "100", "--json"]);
+    let sites: Value = serde_json::from_str(&sites.output).unwrap();
+    let frames_of = |bytes: u64| {
+        let sites = sites.as_array().unwrap().iter();
+        let mut found = sites.filter(|site| site["site"]["bytes"] == bytes);
+        found.next().unwrap()["frames"].as_array().unwrap().clone()
+    };
+    let of_threads = frames_of(700 * 400);
+    assert!(of_threads[0].as_str().unwrap().starts_with("work "));
+    assert!(
+        !of_threads
+            .last()
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .starts_with('…')
+    );
+    let deep = frames_of(77);
+    assert_eq!(deep.len(), 9);
+    assert_eq!(deep[8], "… (more callers: 8 frames were recorded)");
+}

@@ -54,6 +54,8 @@ pub struct Stack {
     pub address: u64,
     /// Places where the calls return to, the innermost first.
     pub frames: Vec<u64>,
+    /// As many as are kept: there may have been more.
+    pub is_cut: bool,
     pub allocated: Sums,
     pub live: Sums,
     pub peak: Sums,
@@ -212,6 +214,7 @@ impl Reader<'_> {
         Stack {
             address,
             frames: frames.chunks_exact(8).map(le_u64).collect(),
+            is_cut: most > 0 && bytes == most * 8,
             allocated: self.sums(self.stack.allocated.part(record, 0)),
             live,
             peak: if has_changed {

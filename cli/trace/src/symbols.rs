@@ -15,6 +15,8 @@ pub use crate::code_files::Sources;
 pub struct Symbols {
     pub names: Names,
     stacks: FxHashMap<u32, Vec<u64>>,
+    /// Frames that were asked for; a stack with more of them went on.
+    most: usize,
 }
 
 impl Symbols {
@@ -31,16 +33,26 @@ impl Symbols {
                 ..Names::new(reader.code(process)?, sources)
             },
             stacks: reader.stacks(process)?.into_iter().collect(),
+            most: reader.beginning.stack_frames as usize,
         })
     }
 
     /// The frames of a stack, innermost first, those included that the compiler inlined.
     pub fn stack(&mut self, number: u32) -> Vec<String> {
-        let frames = self.stacks.get(&number).cloned().unwrap_or_default();
-        frames
+        let mut frames = self.stacks.get(&number).cloned().unwrap_or_default();
+        let goes_on = self.most > 0 && frames.len() > self.most;
+        frames.truncate(if goes_on { self.most } else { frames.len() });
+        let mut names: Vec<String> = frames
             .into_iter()
             .flat_map(|frame| self.names.of(frame))
-            .collect()
+            .collect();
+        if goes_on {
+            names.push(format!(
+                "… (more callers: {} frames were recorded)",
+                self.most
+            ));
+        }
+        names
     }
 }
 

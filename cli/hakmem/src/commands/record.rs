@@ -114,7 +114,8 @@ fn report(recorded: &Recorded, options: &Options) {
     }
     if ending.events_missed > 0 || ending.processes_missed > 0 {
         eprintln!(
-            "hakmem: missing: {} events of threads beyond 511, {} processes beyond 1,024 at a time",
+            "hakmem: not whole: {} events of threads that found no room and {} processes beyond 1,024 at a time \
+             are missing",
             ending.events_missed, ending.processes_missed
         );
     }

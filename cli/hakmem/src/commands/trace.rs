@@ -285,7 +285,9 @@ fn print_head(reader: &Reader) {
     let Some(ending) = &reader.ending else {
         return;
     };
+    let missing = ending.events_missed + ending.processes_missed;
     let end = match ending.reason {
+        Reason::Ended if missing > 0 => "not whole: see what is missing".to_string(),
         Reason::Ended => "whole".to_string(),
         Reason::Limit => "ends at --limit, before the program did".to_string(),
         Reason::DiskFull => "ends where the disk was full, before the program did".to_string(),
@@ -299,9 +301,9 @@ fn print_head(reader: &Reader) {
         "recorded {:.3} s, {end}{code}",
         reader.seconds(ending.end)
     ));
-    if ending.events_missed + ending.processes_missed > 0 {
+    if missing > 0 {
         line(&format!(
-            "missing  {} events, {} processes",
+            "missing  {} events of threads that found no room, {} processes beyond 1,024 at a time",
             count(ending.events_missed),
             count(ending.processes_missed)
         ));

@@ -105,7 +105,14 @@ impl Snapshot {
         let mut by_name: HashMap<Vec<String>, usize> = HashMap::new();
         let mut site_of_stack = Vec::new();
         for stack in &profile.stacks {
-            let frames: Vec<String> = stack.frames.iter().flat_map(|at| names.of(*at)).collect();
+            let mut frames: Vec<String> =
+                stack.frames.iter().flat_map(|at| names.of(*at)).collect();
+            if stack.is_cut {
+                frames.push(format!(
+                    "… (more callers: {} frames are kept)",
+                    stack.frames.len()
+                ));
+            }
             let index = *by_name.entry(frames.clone()).or_insert_with(|| {
                 sites.push(Site {
                     frames,

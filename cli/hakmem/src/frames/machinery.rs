@@ -13,7 +13,7 @@ pub enum Role {
 }
 
 /// Functions of C, and how languages call it.
-const ALLOCATING: [&str; 50] = [
+const ALLOCATING: [&str; 53] = [
     "malloc",
     "calloc",
     "realloc",
@@ -63,12 +63,15 @@ const ALLOCATING: [&str; 50] = [
     "PyMem_RawMalloc",
     "PyObject_Malloc",
     "crosscall2",
+    "allocate_dtv",
+    "allocate_stack",
+    "pthread_create",
     "operator new",
 ];
 
 /// What names of machinery begin with: C++ (the Itanium names are those that stayed as they are), Rust's
 /// glue, cgo, Swift.
-const BEGINNINGS_OF_NAMES: [&str; 20] = [
+const BEGINNINGS_OF_NAMES: [&str; 21] = [
     "operator new",
     "__gnu_cxx::",
     "_ZSt",
@@ -78,6 +81,7 @@ const BEGINNINGS_OF_NAMES: [&str; 20] = [
     "_M_",
     "_S_",
     "_IO_",
+    "_dl_",
     "_cgo_",
     "x_cgo_",
     "_PyMem_",
@@ -271,6 +275,7 @@ mod tests {
             ("main._Cfunc__CMalloc", "_cgo_gotypes.go:50"),
             ("runtime.asmcgocall", "asm_amd64.s:923"),
             ("swift_allocObject", "libswiftCore.so"),
+            ("allocate_dtv", "dl-tls.c:401"),
         ] {
             assert_eq!(role(name, place), Role::Machinery, "{name} ({place})");
         }

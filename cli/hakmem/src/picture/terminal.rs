@@ -81,6 +81,12 @@ fn columns(form: Form, cells: usize) -> usize {
     columns
 }
 
+/// Whether there is room for figures beside so many characters.
+fn has_figures(form: Form, columns: usize) -> bool {
+    form.width()
+        .is_none_or(|width| MARGIN + columns + FIGURES <= width)
+}
+
 /// At most `lines` superslabs; the fullest are no better than others, so the first by address.
 pub fn draw(view: &View, form: Form, lines: usize) -> String {
     let heap = view.heap;
@@ -89,9 +95,12 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
         return text + "nothing was allocated so far\n";
     };
     let columns = columns(form, cells(heap, first).len());
+    let has_figures = has_figures(form, columns);
     let from = format!("  from {:#x}", first.base);
-    let room = (MARGIN + columns + 6).saturating_sub(from.len());
-    text.push_str(&format!("{from}{:>room$}  age\n", "live"));
+    match (MARGIN + columns + 6).checked_sub(from.len() + "live".len()) {
+        Some(gap) if has_figures => text.push_str(&format!("{from}{}live  age\n", " ".repeat(gap))),
+        _ => text.push_str(&(from + "\n")),
+    }
     let mut previous = first.base;
     for superslab in heap.supers.iter().filter(|one| !one.is_lone).take(lines) {
         if superslab.base - previous > superslab.bytes {
@@ -101,13 +110,17 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
         let cells = cells(heap, superslab);
         let mut rows = cells.chunks(columns);
         let first_row = rows.next().unwrap_or_default();
-        text.push_str(&format!(
-            "{:>6} {}{:>4.0} % {:>7}{}\n",
-            format!("+{}M", (superslab.base - first.base) >> 20),
-            painted(first_row, view, form),
+        let figures = format!(
+            "{:>4.0} % {:>7}{}",
             live_share(&cells) * 100.0,
             age(view.age(superslab.mapped_at)),
             if superslab.is_huge { " H" } else { "" },
+        );
+        text.push_str(&format!(
+            "{:>6} {}{}\n",
+            format!("+{}M", (superslab.base - first.base) >> 20),
+            painted(first_row, view, form),
+            if has_figures { &figures } else { "" },
         ));
         for row in rows {
             let margin = " ".repeat(MARGIN);

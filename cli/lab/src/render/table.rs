@@ -61,7 +61,8 @@ impl Form {
 pub struct Cell {
     pub text: String,
     pub tone: Tone,
-    /// What can stand there where there is less room, ever shorter.
+    /// It is what the row is about, and has other forms for less room, ever shorter.
+    is_fitting: bool,
     shorter: Vec<String>,
 }
 
@@ -74,6 +75,7 @@ impl Cell {
         Cell {
             text: text.into(),
             tone,
+            is_fitting: false,
             shorter: Vec::new(),
         }
     }
@@ -84,6 +86,7 @@ impl Cell {
         Cell {
             text: forms.next().unwrap_or_default(),
             tone: Tone::Plain,
+            is_fitting: true,
             shorter: forms.collect(),
         }
     }
@@ -100,6 +103,7 @@ impl Cell {
         Cell {
             text: in_locale(&self.text),
             tone: self.tone,
+            is_fitting: self.is_fitting,
             shorter: self.shorter.iter().map(|form| in_locale(form)).collect(),
         }
     }
@@ -194,7 +198,7 @@ impl Table {
 
     /// Whether its cells have shorter forms.
     fn is_fitting(&self, column: usize) -> bool {
-        self.rows.iter().any(|row| !row[column].shorter.is_empty())
+        self.rows.iter().any(|row| row[column].is_fitting)
     }
 
     /// The columns that there is room for, and how much of it each one has. A line is never longer.
@@ -213,15 +217,13 @@ impl Table {
             return shown;
         }
         self.drop_what_is_missed_least(&mut shown, width);
+        self.drop_what_has_no_room(&mut shown, width);
         self.narrow(&mut shown, width, TEXT_LEAST, |column| {
             self.is_fitting(column)
         });
         self.narrow(&mut shown, width, TEXT_LEAST, |column| {
             !self.columns[column].is_number
         });
-        while shown.len() > 1 && line_width(&shown) > width {
-            shown.pop();
-        }
         self.narrow(&mut shown, width, 0, |_| true);
         shown
     }
@@ -243,6 +245,20 @@ impl Table {
             }
             // Those that are missed alike go together: half a row of peers would mislead.
             shown.retain(|one| self.columns[one.column].dispensable != first_to_go);
+        }
+    }
+
+    /// Where even short texts have no room, from the right; but never the first column, and one whose cells
+    /// have shorter forms only after all others: it is what the row is about.
+    fn drop_what_has_no_room(&self, shown: &mut Vec<Shown>, width: usize) {
+        let least = |one: &Shown| match self.columns[one.column].is_number {
+            true => one.width,
+            false => one.width.min(TEXT_LEAST),
+        };
+        let needed = |shown: &[Shown]| shown.iter().map(|one| least(one) + GAP).sum::<usize>();
+        while shown.len() > 1 && needed(shown) > width + GAP {
+            let plain = shown.iter().rposition(|one| !self.is_fitting(one.column));
+            shown.remove(plain.filter(|index| *index > 0).unwrap_or(shown.len() - 1));
         }
     }
 
@@ -394,6 +410,9 @@ mod tests {
                 .render(of_width(45))
                 .starts_with("name       time  allocated by\n")
         );
+        // What the rows are about goes last, also where it is short already.
+        table.rows[0][3] = Cell::fitting(vec!["a short form".into()]);
+        assert!(table.render(of_width(18)).contains("  a short"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::commands::{
 };
 use crate::documents;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use hakmem_lab::render::text::in_locale;
 use std::ffi::OsString;
 
 const EXAMPLES: &str = "\
@@ -65,7 +66,8 @@ pub enum Command {
 
 /// What was asked for; the process ends here for `--help`, and for what cannot be understood.
 pub fn parse() -> Cli {
-    let mut command = documents::with_help(Cli::command(), &documents::located);
+    let shown = |help: &str| in_locale(&documents::located(help));
+    let mut command = documents::with_help(Cli::command(), &shown);
     let words = without_help_for_help(&command, std::env::args_os().collect());
     // The command `help` is clap's own: it is there once all is built.
     command.build();

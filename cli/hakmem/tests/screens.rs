@@ -236,6 +236,10 @@ fn a_c_locale_gets_ascii() {
     let workshop = Workshop::open();
     let process = start(&workshop);
     let pid = process.pid();
+    for command in ["profile", "why", "leaks", "map", "diff"] {
+        let sent = on_terminal(80, &[("LC_ALL", "C")], &[command, "--help"]);
+        assert!(sent.is_ascii(), "{command} --help: {sent}");
+    }
     for command in ["stats", "map", "leaks", "ledger", "why", "options"] {
         for locale in [("LC_ALL", "C"), ("LANG", "POSIX")] {
             let sent = on_terminal(80, &[("TERM", "xterm"), locale], &[command, &pid]);

@@ -41,7 +41,15 @@ impl<'stack> Frame<'stack> {
         write(self.name, Length::Name)
     }
 
+    /// The mark behind a stack that went on: "… (more callers: 64 frames are kept)".
+    fn is_mark(self) -> bool {
+        self.name == "…"
+    }
+
     fn role(self) -> Role {
+        if self.is_mark() {
+            return Role::Beginning;
+        }
         role(&self.own_name(), self.place)
     }
 
@@ -86,7 +94,10 @@ pub fn place(frames: &[String]) -> Vec<String> {
         let asked = |frame: &&Frame| {
             !frame.name.starts_with("malloc") && !frame.place.starts_with("libhakmem")
         };
-        own = frames.iter().filter(asked).copied().collect();
+        let inner = frames.iter().filter(asked).filter(|frame| !frame.is_mark());
+        let mark = frames.last().filter(|frame| frame.is_mark());
+        let room = 1 + CALLERS - usize::from(mark.is_some());
+        own = inner.take(room).chain(mark).copied().collect();
     }
     let own = if own.is_empty() { &frames[..1] } else { &own };
     let mut forms = Vec::new();
@@ -127,8 +138,10 @@ pub fn stack(frames: &[String], width: usize) -> Vec<String> {
     let mut folded = 0;
     for (index, frame) in frames.iter().enumerate() {
         let is_last_of_run = roles.get(index + 1) == Some(&Role::Own);
-        let is_seen =
-            roles[index] == Role::Own || !has_own || (is_last_of_run && is_in_source(frame.name));
+        let is_seen = roles[index] == Role::Own
+            || !has_own
+            || frame.is_mark()
+            || (is_last_of_run && is_in_source(frame.name));
         if !is_seen {
             folded += 1;
             continue;
@@ -202,6 +215,23 @@ mod tests {
                 "… 1 function of the language or the system",
             ]
         );
+    }
+
+    /// Where the program's own function may be among the callers that were not kept, that is seen.
+    #[test]
+    fn the_mark_of_a_stack_that_went_on_stays() {
+        let mut frames = stack_of(
+            "std::a::f (a.h:1)
+            std::b::g (b.h:1)
+            std::c::h (c.h:1)
+            … (more callers: 3 frames are kept)",
+        );
+        let line = "std::a::f (a.h:1) < std::b::g (b.h:1) < … (more callers: 3 frames are kept)";
+        assert_eq!(place(&frames)[0], line);
+        assert_eq!(stack(&frames, 80).len(), 4);
+        frames.insert(3, "main (a.cpp:1)".into());
+        assert_eq!(place(&frames)[0], "std::c::h < main (a.cpp:1)");
+        assert_eq!(stack(&frames, 80).last(), frames.last());
     }
 
     #[test]

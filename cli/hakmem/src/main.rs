@@ -17,6 +17,7 @@ mod signals;
 mod target;
 mod top;
 
+use hakmem_heap::shown::shown;
 use hakmem_lab::error::Error;
 use nix::libc;
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
 }
 
 fn fail(error: &Error) -> ExitCode {
-    eprintln!("hakmem: {error}");
+    // Names in it are as their owners chose them.
+    eprintln!("hakmem: {}", shown(error.to_string().as_bytes()));
     ExitCode::from(error.exit_code())
 }

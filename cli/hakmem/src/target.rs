@@ -9,6 +9,7 @@ use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
 use hakmem_heap::options::{self, Feature, Setting};
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::proof::Proof;
 use hakmem_lab::{elf, failed, usage};
@@ -56,13 +57,13 @@ impl Target {
 fn warn_of_cut(core: &CoreFile) -> Result<()> {
     if let Some(cut) = core.cut() {
         Control::find(core).map_err(|error| told_of_core(&error, core))?;
-        eprintln!("hakmem: warning: {}: {cut}", core.path.display());
+        eprintln!("hakmem: warning: {}: {cut}", core.path.shown());
     }
     Ok(())
 }
 
 fn told_of_core(error: &Error, core: &CoreFile) -> hakmem_lab::error::Error {
-    let path = core.path.display();
+    let path = core.path.shown();
     match (error, core.cut()) {
         (Error::NotHakmem | Error::NotInCore { .. }, Some(cut)) => failed!(
             "{path}: {cut}, and hakmem's tables are not in what is there; 'hakmem core {path}' shows that"
@@ -76,7 +77,7 @@ pub fn open_process(pid: i32) -> Result<LiveProcess> {
 }
 
 pub fn open_core(path: &Path) -> Result<CoreFile> {
-    CoreFile::open(path).map_err(|error| told(&error, &path.display().to_string(), None))
+    CoreFile::open(path).map_err(|error| told(&error, &path.shown(), None))
 }
 
 /// The heap of a process as it is now.
@@ -172,7 +173,7 @@ impl Opened {
                 } else {
                     line
                 };
-                format!("{}: {program}", core.path.display())
+                format!("{}: {program}", core.path.shown())
             }
         }
     }
@@ -214,8 +215,8 @@ fn used_instead(pid: i32) -> Option<String> {
         .flat_map(|file| file.allocators.iter().copied())
         .collect();
     Some(if names.is_empty() {
-        owner.display().to_string()
+        owner.shown()
     } else {
-        format!("{} ({})", owner.display(), names.join(" and "))
+        format!("{} ({})", owner.shown(), names.join(" and "))
     })
 }

@@ -3,10 +3,12 @@
 
 mod support;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use support::waiting::Waiting;
-use support::{Workshop, dump, library, text};
+use support::{Answer, Workshop, dump, library, text};
 
 /// Keeps one block of 66,666 bytes that function NAME has allocated, and waits.
 const KEEPER: &str = r#"
@@ -290,4 +292,54 @@ fn a_trace_keeps_names_of_what_is_gone_when_it_ends() {
     assert!(!program.exists());
     let sites = top_sites(&workshop);
     assert!(is_site(&sites, "65.1 KiB", "old_function"), "{sites}");
+}
+
+/// Names that a file may have, and what of them a screen must not get raw.
+const ODD: [&[u8]; 7] = [
+    b"two words",
+    b"new\nline",
+    b"esc\x1b[31mred",
+    b"bad\xff\xfebyte",
+    b"quote\"back\\slash",
+    b"back\\012slash",
+    b"x (deleted)",
+];
+
+fn is_clean(answer: &Answer) {
+    let is_raw = |c: char| c.is_control() && c != '\n';
+    assert!(!answer.output.contains(is_raw), "{:?}", answer.output);
+    assert!(!answer.errors.contains(is_raw), "{:?}", answer.errors);
+}
+
+#[test]
+fn odd_names_are_as_good_as_others() {
+    let workshop = Workshop::open();
+    let plain = workshop.compile("plain", KEEPER, &["-g", "-DNAME=odd_site"]);
+    for (number, name) in ODD.iter().enumerate() {
+        let folder = workshop.path(&number.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        let trace = format!("{number}.hkt");
+        let program = folder.join(OsStr::from_bytes(name));
+        std::fs::copy(&plain, &program).unwrap();
+        let run = |arguments: &[&str]| {
+            let mut command = workshop.command(arguments);
+            command.arg("--").arg(&program).stdin(Stdio::null());
+            let answer = support::answer(command);
+            answer.ended_with(0);
+            is_clean(&answer);
+            answer
+        };
+        run(&["record", "--stacks", "-o", &trace]);
+        let sites = workshop.hakmem(&["trace", "top-sites", &trace]);
+        is_clean(sites.ended_with(0).says("odd_site (plain.c:"));
+        is_clean(workshop.hakmem(&["trace", "info", &trace]).ended_with(0));
+        run(&["leaks", "--exit"]).says("odd_site (plain.c:");
+        run(&["compare", "-a", "glibc,hakmem", "--runs", "1"]);
+        let process = Waiting::start(&mut sampled(&program));
+        let answer = workshop.hakmem(&["profile", &process.pid(), "--live"]);
+        is_clean(answer.ended_with(0).says("odd_site (plain.c:"));
+        is_clean(workshop.hakmem(&["verify", &process.pid()]).ended_with(0));
+        let json = workshop.hakmem(&["leaks", &process.pid(), "--json"]);
+        let _: serde_json::Value = serde_json::from_str(&json.output).unwrap();
+    }
 }

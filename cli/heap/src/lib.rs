@@ -6,6 +6,7 @@
 //! damaged: every walk is bounded, and every figure says what it is worth.
 
 pub mod code;
+pub mod code_files;
 pub mod control;
 pub mod core;
 pub mod decisions;

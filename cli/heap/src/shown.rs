@@ -1,6 +1,8 @@
 //! Names for people. What comes from outside is bytes, and may have anything in it.
 
 use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// A name in one line: what is no text, or would do something to a terminal, is written as in C. Backslashes
 /// stay, so that what is shown already does not change.
@@ -26,6 +28,17 @@ pub fn shown(name: &[u8]) -> String {
         }
     }
     text
+}
+
+/// Paths for people.
+pub trait ShownPath {
+    fn shown(&self) -> String;
+}
+
+impl<P: AsRef<Path>> ShownPath for P {
+    fn shown(&self) -> String {
+        shown(self.as_ref().as_os_str().as_bytes())
+    }
 }
 
 /// Changes the order or the end of a line, without being seen.

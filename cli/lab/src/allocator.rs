@@ -16,9 +16,12 @@ use crate::fingerprint;
 use crate::peers::Manifest;
 use crate::places::Places;
 use crate::{failed, usage};
+use hakmem_heap::live::parse_areas;
 use indexmap::IndexMap;
 use sha2::{Digest, Sha256};
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 pub const OURS: &str = "hakmem";
@@ -195,18 +198,12 @@ fn glibc_version() -> String {
 /// The file of the C library that programs run with. Preloading it gives a program that is linked
 /// with another allocator the C library's malloc back.
 pub fn libc_path() -> Result<PathBuf> {
-    let maps = procfs::process::Process::myself()
-        .and_then(|process| process.maps())
+    let maps = fs::read("/proc/self/maps")
         .map_err(|error| failed!("cannot read own mappings: {error}"))?;
-    maps.iter()
-        .find_map(|mapping| match &mapping.pathname {
-            procfs::process::MMapPath::Path(path)
-                if path.file_name().is_some_and(|name| name == "libc.so.6") =>
-            {
-                Some(path.clone())
-            }
-            _ => None,
-        })
+    parse_areas(&maps)
+        .into_iter()
+        .find(|area| area.name.ends_with(b"/libc.so.6"))
+        .map(|area| PathBuf::from(OsString::from_vec(area.name)))
         .ok_or_else(|| failed!("this command runs without libc.so.6"))
 }
 

@@ -11,7 +11,9 @@ use crate::error::Result;
 use crate::meter::{self, Meter, Stop};
 use crate::summary;
 use crate::workload::{Judge, Workload};
+use hakmem_heap::shown::ShownPath;
 use indexmap::IndexMap;
+use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 /// How long rounds may go on that nobody has asked for, and after how many of them it is seen whether
@@ -384,6 +386,7 @@ pub fn describe(
             },
         );
     }
+    let texts = |words: &[OsString]| words.iter().map(ShownPath::shown).collect::<Vec<_>>();
     for one in workloads {
         let mut commands = IndexMap::new();
         for allocator in allocators {
@@ -397,8 +400,8 @@ pub fn describe(
                 about: one.about.clone(),
                 group: one.group.clone(),
                 threads: one.threads,
-                program: relative(&one.program.to_string_lossy()),
-                args: relative_all(&one.arguments),
+                program: relative(&one.program.shown()),
+                args: relative_all(&texts(&one.arguments)),
                 answer: match &one.judge {
                     Judge::Answer(answer) => Some(answer.clone()),
                     Judge::Reference | Judge::EndOnly => None,

@@ -7,6 +7,7 @@ use crate::usage;
 use crate::workload::{Judge, Ready, Server, Workload};
 use indexmap::IndexMap;
 use serde::Deserialize;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -237,7 +238,11 @@ impl Variant {
         }
         Ok(Workload {
             program: folders.root.join("build/bench").join(&workload.program),
-            arguments: arguments.ok_or("it has no arguments of this size")?,
+            arguments: arguments
+                .ok_or("it has no arguments of this size")?
+                .into_iter()
+                .map(OsString::from)
+                .collect(),
             judge: Judge::Answer(answer.ok_or("it has no answer of this size")?),
             group,
             ..workload
@@ -256,7 +261,11 @@ impl Variant {
         let stdin = folders.fill(&sized(quick, self.stdin, self.quick_stdin));
         let drive = folders.fill_commands(&sized(quick, self.drive, self.quick_drive));
         Workload {
-            arguments: folders.fill_all(&sized(quick, self.args, self.quick_args)),
+            arguments: folders
+                .fill_all(&sized(quick, self.args, self.quick_args))
+                .into_iter()
+                .map(OsString::from)
+                .collect(),
             environment,
             own_environment,
             folder: folders.scratch.clone(),

@@ -17,11 +17,14 @@ use crate::trust::{contradiction, file_name, is_libc};
 use crate::usage;
 use crate::watch;
 use crate::workload::{Judge, Ready, Server, Workload};
+use hakmem_heap::shown::shown;
 use indexmap::IndexMap;
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -104,12 +107,22 @@ pub fn shown_command(workload: &Workload, allocator: &Allocator) -> Result<Strin
         .iter()
         .map(|(name, value)| format!("{name}={}", quoted(value)))
         .collect();
-    words.push(quoted(&workload.program.to_string_lossy()));
-    words.extend(workload.arguments.iter().map(|word| quoted(word)));
+    words.push(quoted_bytes(workload.program.as_os_str()));
+    words.extend(workload.arguments.iter().map(|word| quoted_bytes(word)));
     if let Some(stdin) = &workload.stdin {
-        words.push(format!("< {}", quoted(&stdin.to_string_lossy())));
+        words.push(format!("< {}", quoted_bytes(stdin.as_os_str())));
     }
     Ok(words.join(" "))
+}
+
+/// The same of what may be no text: as bash takes it.
+fn quoted_bytes(word: &OsStr) -> String {
+    let shown = shown(word.as_bytes());
+    if word.to_str() == Some(&shown) {
+        quoted(&shown)
+    } else {
+        format!("$'{}'", shown.replace('\'', "\\'"))
+    }
 }
 
 /// As a shell takes it for one word.
@@ -302,7 +315,7 @@ fn request(
     let copy = |file: &File| file.try_clone().map_err(|error| crate::failed!("{error}"));
     Ok(Request {
         program: workload.program.clone(),
-        arguments: workload.arguments.iter().map(Into::into).collect(),
+        arguments: workload.arguments.clone(),
         environment: environment
             .into_iter()
             .map(|(name, value)| (name.into(), value.into()))

@@ -3,10 +3,16 @@
 //! process says may be out of date by the time it is looked at.
 
 use crate::elf::{self, ElfFile};
-use procfs::process::{MMPermissions, MMapPath, MemoryMap};
+use hakmem_heap::code::{self, Code};
+use hakmem_heap::code_files::{Missing, Sources, find_mapped};
+use hakmem_heap::error::Error;
+use hakmem_heap::live::{Area, LiveProcess};
+use hakmem_heap::shown::shown;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,7 +65,8 @@ pub struct Object {
 pub struct Process {
     pub pid: i32,
     memory: File,
-    mappings: Vec<MemoryMap>,
+    mappings: Vec<Area>,
+    files: Vec<Code>,
     /// In the order in which names are looked up; the program first.
     pub objects: Vec<Object>,
 }
@@ -68,10 +75,12 @@ impl Process {
     /// Its memory, without a list of objects: a statically linked program has none.
     pub fn open_memory(pid: i32) -> Result<Process, Blind> {
         let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| blind(&error))?;
+        let live = open_live(pid)?;
         Ok(Process {
             pid,
             memory,
-            mappings: read_mappings(pid)?,
+            files: code::mapped_now(&code::of_files(&live.areas), &live),
+            mappings: live.areas,
             objects: Vec::new(),
         })
     }
@@ -102,18 +111,14 @@ impl Process {
     }
 
     /// What is mapped at an address.
-    pub fn mapping_at(&self, address: u64) -> Option<&MemoryMap> {
-        self.mappings
-            .iter()
-            .find(|mapping| (mapping.address.0..mapping.address.1).contains(&address))
+    pub fn mapping_at(&self, address: u64) -> Option<&Area> {
+        let mut mappings = self.mappings.iter();
+        mappings.find(|mapping| mapping.range.contains(&address))
     }
 
     /// The file that is mapped at an address.
     pub fn file_at(&self, address: u64) -> Option<&Path> {
-        match &self.mapping_at(address)?.pathname {
-            MMapPath::Path(path) => Some(path),
-            _ => None,
-        }
+        path_of(self.mapping_at(address)?)
     }
 
     /// The object that the file at `path` was loaded as.
@@ -125,27 +130,22 @@ impl Process {
     pub fn places_of_pointers(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut behind_object = false;
         self.mappings.iter().filter_map(move |mapping| {
-            let writable = mapping
-                .perms
-                .contains(MMPermissions::READ | MMPermissions::WRITE);
-            let wanted = match &mapping.pathname {
-                MMapPath::Path(_) | MMapPath::Stack => true,
-                // What follows an object's data is the part of it that starts as zeros.
-                MMapPath::Anonymous => behind_object,
-                _ => false,
-            };
-            behind_object = matches!(mapping.pathname, MMapPath::Path(_)) && writable;
-            (writable && wanted).then_some(mapping.address)
+            let writable = mapping.is_readable && mapping.is_writable;
+            let is_of_file = path_of(mapping).is_some();
+            // What follows an object's data is the part of it that starts as zeros.
+            let wanted = is_of_file
+                || mapping.name.starts_with(b"[stack")
+                || mapping.name.is_empty() && behind_object;
+            behind_object = is_of_file && writable;
+            (writable && wanted).then_some((mapping.range.start, mapping.range.end))
         })
     }
 
     /// The heap that grows by moving the break: the C library's, if it has given out anything.
     pub fn break_heap(&self) -> Option<(u64, u64)> {
-        let is_heap = |mapping: &&MemoryMap| mapping.pathname == MMapPath::Heap;
-        self.mappings
-            .iter()
-            .find(is_heap)
-            .map(|mapping| mapping.address)
+        let is_heap = |mapping: &&Area| mapping.name == b"[heap]";
+        let heap = self.mappings.iter().find(is_heap)?;
+        Some((heap.range.start, heap.range.end))
     }
 
     /// The offset between the dynamic linker's file and memory; None in a process without one.
@@ -159,13 +159,10 @@ impl Process {
 
     /// The dynamic linker's file, which the kernel has mapped at `base`.
     pub fn linker_path(pid: i32, base: u64) -> Result<PathBuf, Blind> {
-        let mapping = read_mappings(pid)?
-            .into_iter()
-            .find(|mapping| mapping.address.0 == base);
-        match mapping.map(|mapping| mapping.pathname) {
-            Some(MMapPath::Path(path)) => Ok(path),
-            _ => Err(Blind::Other("its dynamic linker cannot be found".into())),
-        }
+        let areas = open_live(pid)?.areas;
+        let linker = areas.iter().find(|area| area.range.start == base);
+        let path = linker.and_then(path_of).map(Path::to_path_buf);
+        path.ok_or_else(|| Blind::Other("its dynamic linker cannot be found".into()))
     }
 
     fn dynamic_section(&self) -> Result<u64, Blind> {
@@ -231,14 +228,12 @@ impl Process {
                 return Err(unreadable());
             }
             // By address, not by name: the name may be relative or a symbolic link.
-            let Some(mapping) = self.mapping_at(dynamic) else {
-                continue;
-            };
-            let MMapPath::Path(path) = &mapping.pathname else {
+            let mut files = self.files.iter();
+            let Some(code) = files.find(|code| code.range.contains(&dynamic)) else {
                 continue; // the kernel's own object has no file
             };
-            let (path, inode) = (path.clone(), mapping.inode);
-            let file = self.read_object(&path, inode)?;
+            let path = PathBuf::from(OsStr::from_bytes(&code.path));
+            let file = self.read_object(code)?;
             self.objects.push(Object { base, path, file });
         }
         if self.objects.is_empty() {
@@ -249,27 +244,32 @@ impl Process {
         Ok(())
     }
 
-    fn read_object(&self, path: &Path, inode: u64) -> Result<Arc<ElfFile>, Blind> {
-        let is_mapped = |path: &Path| path.metadata().is_ok_and(|status| status.ino() == inode);
-        // A process in a container sees other files under the same names.
-        let inside = PathBuf::from(format!("/proc/{}/root{}", self.pid, path.display()));
-        let found = [path, &inside]
-            .into_iter()
-            .find(|path| is_mapped(path))
-            .ok_or_else(|| Blind::Other(format!("{} was replaced while it ran", path.display())))?;
-        elf::read_cached(found)
-            .map_err(|error| Blind::Other(format!("{}: {}", path.display(), error.0)))
+    fn read_object(&self, code: &Code) -> Result<Arc<ElfFile>, Blind> {
+        let sources = Sources {
+            process: Some(self.pid),
+            as_of: None,
+        };
+        let path = shown(&code.path);
+        let found = find_mapped(code, &sources).map_err(|missing| match missing {
+            Missing::Unreadable(error) => Blind::Other(format!("{path} cannot be read: {error}")),
+            _ => Blind::Other(format!("{path} was replaced while it ran")),
+        })?;
+        elf::read_cached(&found).map_err(|error| Blind::Other(format!("{path}: {}", error.0)))
     }
 }
 
-fn read_mappings(pid: i32) -> Result<Vec<MemoryMap>, Blind> {
-    let maps = procfs::process::Process::new(pid)
-        .and_then(|process| process.maps())
-        .map_err(|error| blind_of_procfs(&error))?;
-    if maps.0.is_empty() {
-        return Err(Blind::Gone); // a zombie, or a thread of the kernel
-    }
-    Ok(maps.0)
+/// Of the file that is mapped there, if it is one.
+fn path_of(area: &Area) -> Option<&Path> {
+    let is_file = area.name.starts_with(b"/");
+    is_file.then(|| Path::new(OsStr::from_bytes(&area.name)))
+}
+
+fn open_live(pid: i32) -> Result<LiveProcess, Blind> {
+    LiveProcess::open(pid).map_err(|error| match error {
+        Error::Gone(_) => Blind::Gone, // a zombie, or a thread of the kernel, included
+        Error::Forbidden(_) => Blind::Forbidden,
+        other => Blind::Other(format!("it cannot be read: {other}")),
+    })
 }
 
 fn auxiliary(pid: i32) -> Result<std::collections::HashMap<u64, u64>, Blind> {

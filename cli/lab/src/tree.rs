@@ -7,6 +7,8 @@ use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::profile::Profile;
+use procfs::FromRead;
+use procfs::process::{Stat, Status};
 use std::path::PathBuf;
 
 /// What the exit stop of a process showed, when its memory was still there.
@@ -198,13 +200,19 @@ pub enum Start {
     Clone,
 }
 
+/// What the kernel says of a process; its name need not be a text, and is of no interest here.
+fn told<T: FromRead>(pid: i32, file: &str) -> Option<T> {
+    let bytes = std::fs::read(format!("/proc/{pid}/{file}")).ok()?;
+    T::from_read(String::from_utf8_lossy(&bytes).as_bytes()).ok()
+}
+
 fn thread_group(pid: i32) -> Option<i32> {
-    Some(procfs::process::Process::new(pid).ok()?.status().ok()?.tgid)
+    Some(told::<Status>(pid, "status")?.tgid)
 }
 
 /// None for a process that has lost its memory already.
 fn read_status(pid: i32, is_thread: &mut bool) -> Option<ExitReport> {
-    let status = procfs::process::Process::new(pid).ok()?.status().ok()?;
+    let status = told::<Status>(pid, "status")?;
     *is_thread = status.tgid != pid;
     Some(ExitReport {
         peak_kib: status.vmhwm?,
@@ -215,7 +223,5 @@ fn read_status(pid: i32, is_thread: &mut bool) -> Option<ExitReport> {
 
 /// Page faults of children that a process has waited for betray them.
 fn had_children(pid: i32) -> bool {
-    procfs::process::Process::new(pid)
-        .and_then(|process| process.stat())
-        .is_ok_and(|stat| stat.cminflt > 0)
+    told::<Stat>(pid, "stat").is_some_and(|stat| stat.cminflt > 0)
 }

@@ -1,6 +1,7 @@
 //! What is run: one program in one way, and how its result is judged.
 
 use indexmap::IndexMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ pub struct Workload {
     pub group: String,
     pub threads: u32,
     pub program: PathBuf,
-    pub arguments: Vec<String>,
+    pub arguments: Vec<OsString>,
     /// The environment before what the allocator needs is added.
     pub environment: IndexMap<String, String>,
     /// What of it belongs to the workload and is worth recording.

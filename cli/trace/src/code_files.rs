@@ -1,103 +1,16 @@
-//! Finds the file that code was mapped from: that one, or none.
+//! Finds the file that code was mapped from, or the debugging information of that one.
 
-use crate::debug_files::ROOT;
 use crate::debuginfod;
-use hakmem_heap::code::{Code, Identity};
-use hakmem_heap::shown::shown;
-use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
+use hakmem_heap::code::Code;
+use hakmem_heap::code_files::{Missing, ROOT, Sources, by_build_id, find_mapped};
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
-
-/// Where files are looked for.
-#[derive(Clone, Debug, Default)]
-pub struct Sources {
-    /// The process that has, or had, the code.
-    pub process: Option<i32>,
-    /// When the code was seen: of what cannot be told from another build, a file that is younger is not believed.
-    pub as_of: Option<SystemTime>,
-}
 
 /// A file that was found.
 pub struct Found {
     pub path: PathBuf,
     /// It has names only, and not the code.
     pub is_debug_only: bool,
-}
-
-/// Why there is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Missing {
-    Gone,
-    /// Another build lies there.
-    Other {
-        wanted: Identity,
-        there: Identity,
-    },
-    /// It may be another build: it was written to after the code was seen.
-    Younger,
-    Unreadable(String),
-}
-
-impl Missing {
-    /// A sentence on the file of `code`.
-    pub fn text(&self, code: &Code) -> String {
-        let path = shown(undeleted(&code.path));
-        let why = match self {
-            Missing::Gone => "it is gone".into(),
-            Missing::Other { wanted, there } => match (wanted.build_id(), there.build_id()) {
-                (Some(wanted), Some(there)) => format!(
-                    "build {} was mapped, and build {} is there now",
-                    hexadecimal(wanted),
-                    hexadecimal(there)
-                ),
-                _ => "another file is there now".into(),
-            },
-            Missing::Younger => "it was changed later".into(),
-            Missing::Unreadable(error) => format!("it cannot be read: {error}"),
-        };
-        format!("no names from {path}: {why}")
-    }
-}
-
-/// The first half of a build id is enough to tell two apart.
-fn hexadecimal(id: &[u8]) -> String {
-    id.iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-/// What the kernel appends to the path of a file that is no more, a name may end with as well.
-const DELETED: &[u8] = b" (deleted)";
-
-fn undeleted(path: &[u8]) -> &[u8] {
-    path.strip_suffix(DELETED).unwrap_or(path)
-}
-
-/// Of its file, without folders, for people.
-pub fn file_name(path: &[u8]) -> String {
-    let name = undeleted(path).rsplit(|byte| *byte == b'/').next();
-    shown(name.unwrap_or_default())
-}
-
-/// The file that was mapped.
-pub fn find_mapped(code: &Code, sources: &Sources) -> Result<PathBuf, Missing> {
-    let mut missing = Missing::Gone;
-    let named = by_name(code, sources);
-    let others = others(code, sources);
-    for (index, path) in named.iter().chain(&others).enumerate() {
-        match check(path, code, sources) {
-            Ok(()) => return Ok(path.clone()),
-            // The first that says more than that it is not there.
-            Err(why) if index < named.len() && missing == Missing::Gone => missing = why,
-            Err(_) => {}
-        }
-    }
-    Err(missing)
 }
 
 /// That, or the debugging information of it.
@@ -128,17 +41,6 @@ pub fn find(code: &Code, sources: &Sources) -> Result<Found, Missing> {
     }
 }
 
-/// ".build-id/ab/cdef.debug"
-pub fn by_build_id(id: &[u8], ending: &str) -> PathBuf {
-    let (first, rest) = id.split_at(id.len().min(1));
-    let text = |part: &[u8]| {
-        part.iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
-    };
-    format!(".build-id/{}/{}{ending}", text(first), text(rest)).into()
-}
-
 fn has_build_id(file: &File, id: &[u8]) -> bool {
     use object::Object;
     let Ok(copy) = file.try_clone() else {
@@ -147,158 +49,4 @@ fn has_build_id(file: &File, id: &[u8]) -> bool {
     let cache = object::ReadCache::new(copy);
     let parsed = object::File::parse(&cache);
     parsed.is_ok_and(|parsed| parsed.build_id().ok().flatten() == Some(id))
-}
-
-/// Where a file of that path lies. Debuggers find more beside it than beside the other ways to it.
-fn by_name(code: &Code, sources: &Sources) -> Vec<PathBuf> {
-    let mut names = vec![code.path.as_slice()];
-    if code.path.ends_with(DELETED) {
-        names.push(undeleted(&code.path));
-    }
-    let mut found: Vec<PathBuf> = Vec::new();
-    if let Some(pid) = sources.process {
-        for name in &names {
-            let folder = if name.starts_with(b"/") {
-                "root"
-            } else {
-                "cwd/"
-            };
-            let mut path = OsString::from(format!("/proc/{pid}/{folder}"));
-            path.push(OsStr::from_bytes(name));
-            found.push(path.into());
-        }
-    }
-    // A name that is not whole leads anywhere: then the file has to be known.
-    let may_be_there = |name: &&[u8]| name.starts_with(b"/") || code.identity != Identity::Unknown;
-    let plain = names.into_iter().filter(may_be_there);
-    found.extend(plain.map(|name| PathBuf::from(OsString::from_vec(name.to_vec()))));
-    found
-}
-
-/// Where it may lie without its name. Of another file there nothing is said.
-fn others(code: &Code, sources: &Sources) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = Vec::new();
-    if let Some(pid) = sources.process {
-        found.push(format!("/proc/{pid}/exe").into());
-        found.extend(mapped_file(pid, code));
-    }
-    if let Some(id) = code.identity.build_id() {
-        found.push(Path::new(ROOT).join(by_build_id(id, "")));
-    }
-    found
-}
-
-/// The kernel's own way to a file that is mapped, also when it has no name any more.
-fn mapped_file(pid: i32, code: &Code) -> Option<PathBuf> {
-    let folder = format!("/proc/{pid}/map_files");
-    let begins = format!("{:x}-", code.base.unwrap_or(code.range.start));
-    let entries = std::fs::read_dir(folder).ok()?;
-    let mut names = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    names.find(|path| {
-        let name = path.file_name().unwrap_or_default();
-        name.as_bytes().starts_with(begins.as_bytes())
-    })
-}
-
-fn check(path: &Path, code: &Code, sources: &Sources) -> Result<(), Missing> {
-    let file = open(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => Missing::Gone,
-        _ => Missing::Unreadable(error.to_string()),
-    })?;
-    let there = Identity::of_file(&file);
-    if code.identity != Identity::Unknown {
-        return if there == code.identity {
-            Ok(())
-        } else {
-            Err(Missing::Other {
-                wanted: code.identity.clone(),
-                there,
-            })
-        };
-    }
-    // Whatever else is mapped, the program's own file is not this one.
-    if path.ends_with("exe") && path.starts_with("/proc") {
-        return Err(Missing::Gone);
-    }
-    let changed = file.metadata().and_then(|data| data.modified()).ok();
-    match (changed, sources.as_of) {
-        (Some(changed), Some(seen)) if changed > seen => Err(Missing::Younger),
-        _ => Ok(()),
-    }
-}
-
-/// Without waiting for whoever writes into a pipe of that name.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let file = options
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::from(ErrorKind::NotFound))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn code(path: &Path) -> Code {
-        Code {
-            range: 0x1000..0x2000,
-            base: Some(0x1000),
-            path: path.as_os_str().as_bytes().to_vec(),
-            identity: Identity::of_file(&File::open(path).unwrap()),
-            ..Code::default()
-        }
-    }
-
-    fn write(path: &Path, build: &[u8]) {
-        std::fs::write(path, build).unwrap();
-    }
-
-    #[test]
-    fn another_file_at_the_path_is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a b\nc");
-        write(&path, b"one build");
-        let code = code(&path);
-        let sources = Sources::default();
-        assert_eq!(find(&code, &sources).unwrap().path, path);
-        write(&path, b"another build");
-        let why = find(&code, &sources).err().unwrap();
-        assert!(matches!(why, Missing::Other { .. }));
-        assert!(
-            why.text(&code)
-                .ends_with("a b\\nc: another file is there now")
-        );
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(find(&code, &sources).err(), Some(Missing::Gone));
-    }
-
-    #[test]
-    fn a_file_may_be_called_deleted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x (deleted)");
-        write(&path, b"one build");
-        let mut code = code(&path);
-        assert_eq!(find(&code, &Sources::default()).unwrap().path, path);
-        code.path.extend(DELETED); // as the kernel shows it when it was removed, and came again
-        assert_eq!(find(&code, &Sources::default()).unwrap().path, path);
-    }
-
-    #[test]
-    fn what_cannot_be_compared_has_to_be_older() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("program");
-        write(&path, b"one build");
-        let mut code = code(&path);
-        code.identity = Identity::Unknown;
-        let mut sources = Sources::default();
-        assert!(find(&code, &sources).is_ok());
-        sources.as_of = Some(SystemTime::UNIX_EPOCH);
-        assert_eq!(find(&code, &sources).err(), Some(Missing::Younger));
-    }
 }

@@ -407,7 +407,8 @@ fn mapped(pid: i32) -> Vec<Code> {
 
 /// Zombies are dead.
 fn is_alive(id: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&fs::read(format!("/proc/{id}/stat")).unwrap_or_default())
+        .into_owned();
     let state = stat
         .rsplit(')')
         .next()

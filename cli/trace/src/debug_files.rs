@@ -1,16 +1,13 @@
 //! Where the names of a stripped file's functions are: in a file beside it or below /usr/lib/debug, as
 //! distributions pack them, found by build id or by the name in .gnu_debuglink.
 
-use crate::code_files::by_build_id;
 use crate::debuginfod;
+use hakmem_heap::code_files::by_build_id;
 use object::{Object, ReadCache, ReadRef};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// Where debuggers look.
-pub const ROOT: &str = "/usr/lib/debug";
 
 /// A file with debugging information, and the one with what several such files share, if it needs one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +22,7 @@ pub struct Places<'a> {
     pub path: &'a Path,
     /// The path by which the program knows it.
     pub named: &'a Path,
-    /// Folders like `ROOT`.
+    /// Folders like /usr/lib/debug.
     pub roots: &'a [PathBuf],
 }
 

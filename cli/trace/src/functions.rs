@@ -1,9 +1,10 @@
 //! The functions of a file, by address.
 
-use crate::code_files::{Found, Sources};
-use crate::debug_files::{DebugFile, Places, ROOT};
+use crate::code_files::Found;
+use crate::debug_files::{DebugFile, Places};
 use addr2line::Loader;
 use hakmem_heap::code::Code;
+use hakmem_heap::code_files::{ROOT, Sources};
 use hakmem_heap::shown::shown;
 use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 use std::ffi::OsStr;

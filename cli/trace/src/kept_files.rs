@@ -1,9 +1,10 @@
 //! Files that recorded code is of, kept open until the recording ends: a file that is gone or another by then gives its
 //! names to the trace.
 
-use crate::code_files::{self, Found, Sources, file_name};
+use crate::code_files::Found;
 use crate::functions::Functions;
 use hakmem_heap::code::{self, Code, Identity, Whose};
+use hakmem_heap::code_files::{Sources, file_name, find_mapped};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -31,7 +32,7 @@ impl KeptFiles {
             process: pid,
             as_of: None,
         };
-        let found = code_files::find_mapped(code, &sources).ok();
+        let found = find_mapped(code, &sources).ok();
         if let Some(file) = found.and_then(|path| File::open(path).ok()) {
             self.files.insert(code.identity.clone(), file);
         }
@@ -88,7 +89,7 @@ impl KeptFiles {
     fn lost(&self, code: &Code) -> Option<Functions> {
         let file = self.files.get(&code.identity)?;
         let sources = Sources::default();
-        if code_files::find_mapped(code, &sources).is_ok() {
+        if find_mapped(code, &sources).is_ok() {
             return None;
         }
         let found = Found {

@@ -1,15 +1,16 @@
 //! What return addresses are called.
 
-use crate::code_files::{self, Found, Missing, file_name};
+use crate::code_files::{self, Found};
 use crate::functions::Functions;
 use crate::reader::Reader;
 use hakmem_heap::code::{self, Code, Identity, Whose};
+use hakmem_heap::code_files::{Missing, file_name};
 use hakmem_lab::error::Result;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
-pub use crate::code_files::Sources;
+pub use hakmem_heap::code_files::Sources;
 
 /// Names the stacks of one recorded process.
 pub struct Symbols {

@@ -4,6 +4,7 @@ use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::say;
 use clap::Args;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue};
 use hakmem_lab::campaign::{self, Campaign, Outcome};
 use hakmem_lab::document::{Document, FORMAT, Settings};
@@ -15,7 +16,7 @@ use hakmem_lab::workload::{Judge, Ready, Server, Workload};
 use hakmem_lab::{failed, interrupt, machine, probe, usage};
 use indexmap::IndexMap;
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -46,7 +47,7 @@ pub struct Arguments {
         value_name = "PROGRAM",
         required_unless_present = "server"
     )]
-    command: Vec<String>,
+    command: Vec<OsString>,
     /// Allocators: names from 'hakmem peers list', or NAME=LIBRARY, each with +SETTING=VALUE
     #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
     allocators: Vec<String>,
@@ -136,30 +137,29 @@ fn workload(arguments: &Arguments, notes: &mut Vec<String>) -> Result<Workload> 
     let words = match &arguments.server.server {
         Some(line) => shlex::split(line)
             .filter(|words| !words.is_empty())
-            .ok_or_else(|| usage!("--server '{line}' is no command"))?,
+            .ok_or_else(|| usage!("--server '{line}' is no command"))?
+            .into_iter()
+            .map(OsString::from)
+            .collect(),
         None => arguments.command.clone(),
     };
-    let executable = Executable::find(OsStr::new(&words[0]))?;
+    let executable = Executable::find(&words[0])?;
     if let Some(obstacle) = executable.obstacle() {
         return Err(failed!(
             "{} {}",
-            executable.path.display(),
+            executable.path.shown(),
             obstacle.sentence()
         ));
     }
     let folder = env::current_dir().map_err(|error| failed!("the current folder: {error}"))?;
     let environment = own_environment(notes);
     let program = absolute(&executable.path, &folder);
-    let name = program
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = program.file_name().unwrap_or_default().shown();
     let bundles_malloc = linked_allocator(&executable, &words[1..], &environment)?
         .inspect(|library| {
             notes.push(format!(
                 "{name} is linked with {}: for {BASELINE} the C library is preloaded",
-                library.display()
+                library.shown()
             ));
         })
         .is_some();
@@ -215,20 +215,20 @@ fn own_environment(notes: &mut Vec<String>) -> IndexMap<String, String> {
 /// The library, other than the C library, that a program is linked with for its malloc.
 fn linked_allocator(
     executable: &Executable,
-    arguments: &[String],
+    arguments: &[OsString],
     environment: &IndexMap<String, String>,
 ) -> Result<Option<PathBuf>> {
     let words: Vec<OsString> = if executable.is_script() {
         Vec::new()
     } else {
-        arguments.iter().map(OsString::from).collect()
+        arguments.to_vec()
     };
     let variables = environment
         .iter()
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
     let loaded = probe::load(&executable.binary, &words, variables)?
-        .map_err(|blind| failed!("{}: {blind}", executable.path.display()))?;
+        .map_err(|blind| failed!("{}: {blind}", executable.path.shown()))?;
     let owner = loaded.proof.definers.get("malloc");
     let plain = Allocator::of_system();
     // An allocator inside the program itself cannot be replaced: the proof refuses it later.

@@ -11,6 +11,7 @@ use hakmem_heap::core::{CoreFile, Thread};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::judge::{self, Description, State};
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use hakmem_lab::launch::signal_name;
@@ -95,7 +96,7 @@ fn without_heap(core: &CoreFile, is_json: bool) -> Result<ExitCode> {
     }
     Err(failed!(
         "{}: hakmem's tables are not in what is there, so nothing is known of the heap",
-        core.path.display()
+        core.path.shown()
     ))
 }
 
@@ -108,7 +109,7 @@ fn head(core: &CoreFile, form: Form) -> Vec<String> {
         &story.command_line
     };
     let mut lines = vec![
-        form.strong(&format!("{}: {program}", core.path.display())),
+        form.strong(&format!("{}: {program}", core.path.shown())),
         death(core),
     ];
     lines.extend(core.cut().map(|line| form.toned(&line, Tone::Bad)));

@@ -84,12 +84,17 @@ fn read(pid: i32) -> Result<String> {
 
 /// As ps shows it.
 fn program(process: &LiveProcess) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
+    let name = String::from_utf8_lossy(
+        &std::fs::read(format!("/proc/{}/comm", process.pid)).unwrap_or_default(),
+    )
+    .into_owned();
     name.trim_end().to_string()
 }
 
 fn resident_bytes(pid: i32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let text =
+        String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default())
+            .into_owned();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let words = line.and_then(|rest| rest.split_whitespace().next());
     words.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024

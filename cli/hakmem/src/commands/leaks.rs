@@ -11,6 +11,7 @@ use crate::signals;
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::profile::Sums;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::{Error, Result};
 use hakmem_lab::executable::Executable;
@@ -124,9 +125,7 @@ fn at_end(arguments: &Arguments, tree: &Tree) -> Result<Snapshot> {
     for (index, process) in tree.processes().enumerate() {
         let number = index + 1;
         let report = process.exit.as_ref();
-        let program = report.map_or("(unknown)".into(), |report| {
-            report.program.display().to_string()
-        });
+        let program = report.map_or("(unknown)".into(), |report| report.program.shown());
         let is_wanted = arguments.process.is_none_or(|wanted| wanted == number);
         let seen = report.and_then(|report| Some((report, report.profile.as_ref()?)));
         let snapshot = seen.map(|(report, profile)| {

@@ -1,6 +1,7 @@
 //! `hakmem record`: every allocation of a program, into a trace.
 
 use clap::Args;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
@@ -61,7 +62,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     if let Some(obstacle) = executable.obstacle() {
         return Err(failed!(
             "{} {}: it cannot be recorded",
-            executable.path.display(),
+            executable.path.shown(),
             obstacle.reason()
         ));
     }
@@ -96,7 +97,7 @@ fn report(recorded: &Recorded, options: &Options) {
     eprintln!(
         "hakmem: {events} events of {processes} process{} in {}: {bytes} bytes, {each:.2} an event",
         if *processes == 1 { "" } else { "es" },
-        options.output.display()
+        options.output.shown()
     );
     if *processes == 0 {
         eprintln!("hakmem: no process asked for memory, or none that did had the recorder");
@@ -107,7 +108,7 @@ fn report(recorded: &Recorded, options: &Options) {
         ),
         Reason::DiskFull => eprintln!(
             "hakmem: no room left for {}; the trace is whole up to there, and the rest is not in it",
-            options.output.display()
+            options.output.shown()
         ),
         Reason::Stopped => eprintln!("hakmem: stopped before the program had ended"),
         Reason::Ended | Reason::Unknown => {}

@@ -3,6 +3,7 @@
 use crate::commands::stats::bytes;
 use crate::signals;
 use clap::Args;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS};
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
@@ -56,7 +57,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         .split_first()
         .ok_or_else(|| usage!("no program"))?;
     let executable = Executable::find(name)?;
-    let shown = executable.path.display().to_string();
+    let shown = executable.path.shown();
     if let Some(obstacle) = executable.obstacle() {
         return Err(failed!("{shown} {}", obstacle.sentence()));
     }
@@ -82,7 +83,7 @@ pub fn prove(
     environment: &[(OsString, OsString)],
     allocator: &Allocator,
 ) -> Result<()> {
-    let shown = executable.path.display();
+    let shown = executable.path.shown();
     // Of a script it is the interpreter that asks for memory.
     let probed = if executable.is_script() { &[] } else { words };
     match probe::load(&executable.binary, probed, environment.to_vec()) {
@@ -197,7 +198,7 @@ fn print_stats(program: &Path, run: &Run, allocator: &Allocator) {
             None => Some(": it could not be examined".into()),
         };
         match reason {
-            Some(reason) => eprintln!("  not proved  {} {reason}", report.program.display()),
+            Some(reason) => eprintln!("  not proved  {} {reason}", report.program.shown()),
             None => proved += 1,
         }
     }

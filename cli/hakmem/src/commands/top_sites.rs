@@ -5,6 +5,7 @@ use crate::frames;
 use crate::output::{self, print_json};
 use crate::profile::notes;
 use clap::{Args, ValueEnum};
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use hakmem_trace::analysis::{self, Site, analyse};
@@ -107,7 +108,7 @@ pub fn top_sites(question: &TopSites) -> Result<()> {
     if sites.is_empty() {
         return Err(failed!(
             "{} has no call stacks: record it with hakmem record --stacks",
-            question.source.trace.display()
+            question.source.trace.shown()
         ));
     }
     let key = |named: &Named| match question.by {

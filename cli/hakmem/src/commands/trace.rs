@@ -3,6 +3,7 @@
 use super::top_sites::{TopSites, Which, choose, parse_process, top_sites};
 use crate::output::{self, print_json};
 use clap::{Args, Subcommand};
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Table};
 use hakmem_lab::{interrupt, whole_file};
@@ -92,7 +93,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
             whole_file::refuse_existing(&question.parquet)?;
             interrupt::install();
             let rows = to_parquet(&reader, &question.parquet)?;
-            eprintln!("hakmem: {rows} rows in {}", question.parquet.display());
+            eprintln!("hakmem: {rows} rows in {}", question.parquet.shown());
         }
     }
     Ok(ExitCode::SUCCESS)

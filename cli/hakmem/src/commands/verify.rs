@@ -3,6 +3,7 @@
 use crate::output::{print_json, show, terminal};
 use clap::Args;
 use hakmem_heap::control::Control;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue, OURS};
 use hakmem_lab::control::Blocks;
 use hakmem_lab::error::Result;
@@ -109,7 +110,7 @@ fn program(arguments: &Arguments, expected: &Allocator) -> Result<Subject> {
         .split_first()
         .ok_or_else(|| usage!("no program"))?;
     let executable = Executable::find(name)?;
-    let shown = executable.path.display().to_string();
+    let shown = executable.path.shown();
     match executable.obstacle() {
         Some(Obstacle::Static(_)) => {
             return Ok(Subject {
@@ -228,7 +229,7 @@ impl Findings {
                 .map(|(object, name, target)| {
                     format!(
                         "{}: {} goes to {}",
-                        object.display(),
+                        object.shown(),
                         family::shown(name),
                         target_name(target)
                     )
@@ -237,9 +238,7 @@ impl Findings {
             bundled: proof
                 .bundled
                 .iter()
-                .map(|(path, names)| {
-                    format!("{} has {} inside", path.display(), names.join(" and "))
-                })
+                .map(|(path, names)| format!("{} has {} inside", path.shown(), names.join(" and ")))
                 .collect(),
             objects: objects(proof),
             known_pointers: proof.blocks.as_ref().map(|blocks| blocks.known),
@@ -267,7 +266,7 @@ impl Findings {
         lines.extend(self.advice.iter().map(|advice| format!("  {advice}")));
         lines.push(String::new());
         for owner in &self.owners {
-            lines.push(format!("  malloc is in     {}", owner.path.display()));
+            lines.push(format!("  malloc is in     {}", owner.path.shown()));
             if !owner.is.is_empty() {
                 let version = owner.version.as_deref().unwrap_or_default();
                 let line = format!("  which is         {} {version}", owner.is.join(" and "));
@@ -296,7 +295,7 @@ impl Findings {
             let mut files: Vec<String> = self
                 .fallen_through
                 .values()
-                .map(|path| path.display().to_string())
+                .map(|path| path.shown())
                 .collect();
             files.dedup();
             lines.push(format!(
@@ -447,7 +446,7 @@ fn recognised(proof: &Proof, expected: &Allocator) -> String {
 
 fn target_name(target: &Target) -> String {
     match target {
-        Target::File(path) => path.display().to_string(),
+        Target::File(path) => path.shown(),
         Target::Anonymous => "code that no file was mapped for".into(),
         Target::NotBoundYet => "(not called yet)".into(),
     }
@@ -463,7 +462,7 @@ fn objects(proof: &Proof) -> IndexMap<String, IndexMap<String, String>> {
                 .iter()
                 .map(|(name, target)| (family::shown(name).to_string(), target_name(target)))
                 .collect();
-            (bindings.object.display().to_string(), targets)
+            (bindings.object.shown(), targets)
         })
         .collect()
 }

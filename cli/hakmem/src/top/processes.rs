@@ -48,7 +48,9 @@ impl Search {
 }
 
 fn start_time(pid: i32) -> String {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let text =
+        String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default())
+            .into_owned();
     // Behind the name, which may have blanks in it.
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     rest.split(' ').nth(20).unwrap_or_default().to_string()

@@ -378,6 +378,8 @@ mod tests {
                 .unwrap()
                 .arguments[1]
                 .clone()
+                .into_string()
+                .unwrap()
         };
         assert!(git(false).ends_with("build/real/repo.git"));
         assert!(git(true).ends_with("build/real/small.git"));

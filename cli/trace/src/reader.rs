@@ -2,14 +2,15 @@
 
 use crate::codec::{self, ChunkHead, Decoder, get};
 use crate::event::Event;
-use crate::format::{self, Beginning, Ending, FILE_HEAD_BYTES, Modules, Named, Process, Tag};
-use hakmem_heap::code::{self, Code};
+use crate::format::{self, Beginning, Ending, FILE_HEAD_BYTES, Process, Tag};
 use hakmem_lab::error::Result;
 use hakmem_lab::{failed, input, usage};
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+mod stacks;
 
 const INDEX_BYTES_MAX: usize = 1 << 30;
 /// Of a record's name, and of what is searched for one at a time.
@@ -133,7 +134,7 @@ impl Reader {
         let mut head = [0; FILE_HEAD_BYTES as usize];
         let is_read = self.file.read_exact_at(&mut head, 0).is_ok();
         let is_whole = is_read && head[..8] == format::MAGIC;
-        if !is_whole && !(is_read && self.is_record(FILE_HEAD_BYTES, Tag::Begin)) {
+        if !(is_whole || is_read && self.is_record(FILE_HEAD_BYTES, Tag::Begin)) {
             return Err(usage!("{path} is no trace: record one with hakmem record"));
         }
         let version = u32::from_le_bytes([head[8], head[9], head[10], head[11]]);
@@ -445,63 +446,4 @@ impl Reader {
             .map(|_| ())
             .ok_or_else(|| self.damaged(chunk.offset, "a chunk that cannot be understood"))
     }
-
-    /// The call stacks of a process: pairs of number and places, innermost first.
-    pub fn stacks(&self, process: u32) -> Result<Vec<(u32, Vec<u64>)>> {
-        let mut stacks = Vec::new();
-        for &offset in &self.stacks {
-            let contents = self.record(offset, Tag::Stacks)?;
-            parse_stacks(&contents, process, self.version >= 3, &mut stacks)
-                .ok_or_else(|| self.damaged(offset, "stacks that cannot be understood"))?;
-        }
-        Ok(stacks)
-    }
-
-    /// What a process had mapped, newest last.
-    pub fn code(&self, process: u32) -> Result<Vec<Code>> {
-        let mut code = Vec::new();
-        for &offset in &self.modules {
-            let contents = self.record(offset, Tag::Modules)?;
-            let record: Modules = self.json(offset, &contents)?;
-            if record.process == process {
-                code.extend(record.modules.into_iter().map(Code::from));
-            }
-        }
-        Ok(code)
-    }
-
-    /// Names that were found when the recording ended, by place.
-    pub fn names(&self, process: u32) -> Result<Vec<(u64, Vec<String>)>> {
-        let mut names = Vec::new();
-        for &offset in &self.names {
-            let contents = self.record(offset, Tag::Names)?;
-            let record: Named = self.json(offset, &contents)?;
-            if record.process == process {
-                names.extend(record.names);
-            }
-        }
-        Ok(names)
-    }
-}
-
-fn parse_stacks(
-    mut contents: &[u8],
-    process: u32,
-    has_places: bool,
-    stacks: &mut Vec<(u32, Vec<u64>)>,
-) -> Option<()> {
-    if get(&mut contents)? != u64::from(process) {
-        return Some(());
-    }
-    for _ in 0..get(&mut contents)? {
-        let number = get(&mut contents)?.try_into().ok()?;
-        let count = get(&mut contents)?;
-        let mut frame = || {
-            let number = if has_places { get(&mut contents)? } else { 0 };
-            Some(number << code::PLACE_LOG2 | code::address_of(get(&mut contents)?))
-        };
-        let frames: Option<Vec<u64>> = (0..count.min(255)).map(|_| frame()).collect();
-        stacks.push((number, frames?));
-    }
-    Some(())
 }

@@ -184,7 +184,7 @@ fn sampling_ends_when_who_switched_it_on_is_killed() {
         let said = workshop.hakmem(&["options", &pid]).output;
         let line = said.lines().find(|line| line.starts_with("sample_bytes"));
         let words = line.unwrap().split_whitespace();
-        words.skip(1).next().unwrap().to_string()
+        words.collect::<Vec<_>>()[1].to_string()
     };
     let mut command = workshop.command(&["profile", &pid, "--seconds", "60"]);
     let mut profile = command.stdout(Stdio::null()).spawn().unwrap();

@@ -171,3 +171,56 @@ fn more_threads_than_there_are_rings_are_all_recorded_and_stacks_that_go_on_say_
     assert_eq!(deep.len(), 9);
     assert_eq!(deep[8], "… (more callers: 8 frames were recorded)");
 }
+
+/// Long enough to be seen.
+const SLOW: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+    free(malloc(10));
+    usleep(300000);
+    return 0;
+}
+"#;
+
+#[test]
+fn processes_that_the_recorder_is_not_in_are_named() {
+    let workshop = Workshop::open();
+    workshop.compile("slow", SLOW, &[]);
+    workshop.compile("still", SLOW, &["-static"]);
+    let namespace = "unshare -pf --mount-proc ./slow";
+    for (line, name, why) in [
+        ("./still; true", "/still, ", "is statically linked"),
+        (
+            "env -i ./slow; true",
+            "/slow, ",
+            "without the recorder's environment",
+        ),
+        (
+            namespace,
+            "/slow, ",
+            "has a root or a PID namespace of its own",
+        ),
+    ] {
+        let _ = std::fs::remove_file(workshop.path("trace.hkt"));
+        let said = workshop.hakmem(&["record", "--", "sh", "-c", line]);
+        if said.errors.contains("unshare failed") {
+            continue; // only root may
+        }
+        let info = workshop.hakmem(&["trace", "info", "trace.hkt"]);
+        info.says("not whole: see what is missing");
+        said.says("not recorded: process ");
+        for text in [&said.errors, &info.output] {
+            let lines: Vec<&str> = text.lines().filter(|line| line.contains(why)).collect();
+            assert!(lines.len() == 1 && lines[0].contains(name), "{text}");
+        }
+    }
+    let _ = std::fs::remove_file(workshop.path("trace.hkt"));
+    workshop
+        .hakmem(&["record", "--", "sh", "-c", "./slow; true"])
+        .ended_with(0);
+    workshop
+        .hakmem(&["trace", "info", "trace.hkt"])
+        .says(", whole; exit code 0");
+}

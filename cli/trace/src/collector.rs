@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::format::{Module, Modules, Named, Process, Reason, Tag};
 use crate::kept_files::KeptFiles;
 use crate::outer_pid::outer_pid;
+use crate::witness::Witness;
 use crate::words::News;
 use crate::writer::{Writer, Written};
 use hakmem_heap::code::{self, Code, Whose};
@@ -52,6 +53,7 @@ pub struct Collector<'a> {
     /// The time of the last event of each ring.
     times: Vec<u64>,
     pub processes: u64,
+    pub witness: Witness,
     /// Why nothing more is written.
     pub stopped: Option<Reason>,
 }
@@ -82,6 +84,7 @@ impl<'a> Collector<'a> {
             files: KeptFiles::default(),
             times: vec![0; channel.rings().len()],
             processes: 0,
+            witness: Witness::new(&channel.path()),
             stopped: None,
         }
     }
@@ -94,6 +97,7 @@ impl<'a> Collector<'a> {
     /// One round: whatever there is to do. Sleeps when that was nothing.
     pub fn round(&mut self) -> Result<()> {
         let mut has_worked = self.greet()?;
+        self.witness.look();
         let is_late = self.flushed.elapsed() >= FLUSH_AFTER;
         if self.looked.elapsed() >= LOOK_FOR_DEAD_EVERY {
             self.bury()?;
@@ -163,6 +167,8 @@ impl<'a> Collector<'a> {
             has_worked = true;
             let pid = self.pid_of(process.id);
             self.bury_pid(pid)?; // an exec
+            let id = pid.unwrap_or(process.id);
+            self.witness.introduce(id, &process.program());
             let command = pid.map(|pid| fs::read(format!("/proc/{pid}/cmdline")));
             let command = command.and_then(|command| command.ok()).unwrap_or_default();
             let command = command
@@ -173,7 +179,7 @@ impl<'a> Collector<'a> {
                 &Process {
                     process: process.number,
                     parent: process.parent,
-                    id: process.id,
+                    id,
                     program: process.program(),
                     command: command.map(shown).collect(),
                     start: process.start >> TIME_SHIFT,

@@ -253,6 +253,16 @@ pub enum Reason {
     Unknown,
 }
 
+/// A process of which nothing is known but that it ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Unseen {
+    pub id: i32,
+    pub program: String,
+    /// "is statically linked …"
+    pub why: String,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ending {
@@ -261,6 +271,8 @@ pub struct Ending {
     /// Events known to be missing.
     pub events_missed: u64,
     pub processes_missed: u64,
+    /// Processes that ran, and that the recorder was not in.
+    pub unseen: Vec<Unseen>,
     pub units_per_second: f64,
     pub end: u64,
     /// Of the program: what it returned, or 128 and the signal that killed it.

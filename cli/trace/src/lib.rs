@@ -25,5 +25,6 @@ pub mod replay;
 pub mod replayer;
 mod slots;
 pub mod symbols;
+mod witness;
 mod words;
 pub mod writer;

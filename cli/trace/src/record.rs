@@ -81,12 +81,14 @@ pub fn record(options: &Options) -> Result<Recorded> {
     collector.write_chunk()?;
     collector.write_names()?;
     let processes = collector.processes;
+    let unseen = collector.witness.unseen();
     let head = channel.head();
     let ending = Ending {
         reason: collector.stopped.unwrap_or(Reason::Ended),
         events: 0,
         events_missed: head.events_missed.load(Ordering::Relaxed),
         processes_missed: head.processes_missed.load(Ordering::Relaxed).into(),
+        unseen,
         units_per_second: units(&calibration),
         end: now(),
         exit_code: status.map(|status| exit_code(status).into()),

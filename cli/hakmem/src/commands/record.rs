@@ -99,8 +99,20 @@ fn report(recorded: &Recorded, options: &Options) {
         if *processes == 1 { "" } else { "es" },
         options.output.shown()
     );
-    if *processes == 0 {
-        eprintln!("hakmem: no process asked for memory, or none that did had the recorder");
+    if *processes == 0 && ending.unseen.is_empty() {
+        eprintln!("hakmem: no process asked for memory");
+    }
+    for one in ending.unseen.iter().take(UNSEEN_MAX) {
+        eprintln!(
+            "hakmem: not recorded: process {}, {}, {}",
+            one.id,
+            one.program.escape_debug(),
+            one.why
+        );
+    }
+    if ending.unseen.len() > UNSEEN_MAX {
+        let more = ending.unseen.len() - UNSEEN_MAX;
+        eprintln!("hakmem: and {more} processes more; 'hakmem trace info --json' lists them");
     }
     match ending.reason {
         Reason::Limit => eprintln!(
@@ -121,6 +133,9 @@ fn report(recorded: &Recorded, options: &Options) {
         );
     }
 }
+
+/// Processes that are named when the recorder was not in them.
+const UNSEEN_MAX: usize = 10;
 
 fn parse_size(text: &str) -> std::result::Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());

@@ -286,7 +286,8 @@ fn print_head(reader: &Reader) {
     let Some(ending) = &reader.ending else {
         return;
     };
-    let missing = ending.events_missed + ending.processes_missed;
+    let unseen = ending.unseen.len() as u64;
+    let missing = ending.events_missed + ending.processes_missed + unseen;
     let end = match ending.reason {
         Reason::Ended if missing > 0 => "not whole: see what is missing".to_string(),
         Reason::Ended => "whole".to_string(),
@@ -302,7 +303,21 @@ fn print_head(reader: &Reader) {
         "recorded {:.3} s, {end}{code}",
         reader.seconds(ending.end)
     ));
-    if missing > 0 {
+    for one in ending.unseen.iter().take(PROCESSES_MAX) {
+        line(&format!(
+            "missing  process {}, {}, {}",
+            one.id,
+            one.program.escape_debug(),
+            one.why
+        ));
+    }
+    if ending.unseen.len() > PROCESSES_MAX {
+        let more = ending.unseen.len() - PROCESSES_MAX;
+        line(&format!(
+            "missing  {more} processes more; --json has them all"
+        ));
+    }
+    if missing > unseen {
         line(&format!(
             "missing  {} events of threads that found no room, {} processes beyond 1,024 at a time",
             count(ending.events_missed),

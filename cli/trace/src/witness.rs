@@ -1,0 +1,183 @@
+//! The processes below this one, as /proc shows them: those that the recorder is not in are named in the trace.
+//! A process that lives for less than some milliseconds may be missed.
+
+use crate::format::Unseen;
+use hakmem_lab::executable::Executable;
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const LOOK_EVERY: Duration = Duration::from_millis(3);
+/// After so long a program has loaded what it preloads.
+const LOADED_AFTER: Duration = Duration::from_millis(50);
+const UNSEEN_MAX: usize = 1000;
+
+/// A program that a process runs: its number, when it began, and the file.
+type Key = (i32, String, PathBuf);
+
+struct Seen {
+    first: Instant,
+    last: Instant,
+    has_environment: bool,
+    has_library: bool,
+    has_channel: bool,
+    is_elsewhere: bool,
+}
+
+pub struct Witness {
+    /// "HAKMEM_RECORD=/proc/4711/fd/5"
+    setting: Vec<u8>,
+    own: PathBuf,
+    own_namespace: PathBuf,
+    own_root: PathBuf,
+    seen: HashMap<Key, Seen>,
+    /// By number and program: those that have introduced themselves.
+    introduced: HashSet<(i32, PathBuf)>,
+    looked: Instant,
+}
+
+fn link(id: &str, name: &str) -> PathBuf {
+    fs::read_link(format!("/proc/{id}/{name}")).unwrap_or_default()
+}
+
+impl Witness {
+    pub fn new(channel: &str) -> Witness {
+        Witness {
+            setting: format!("HAKMEM_RECORD={channel}").into_bytes(),
+            own: link("self", "exe"),
+            own_namespace: link("self", "ns/pid"),
+            own_root: link("self", "root"),
+            seen: HashMap::new(),
+            introduced: HashSet::new(),
+            looked: Instant::now(),
+        }
+    }
+
+    /// What runs now, if it is time to look again.
+    pub fn look(&mut self) {
+        if self.looked.elapsed() < LOOK_EVERY {
+            return;
+        }
+        self.looked = Instant::now();
+        for id in descendants() {
+            self.look_at(id);
+        }
+    }
+
+    fn look_at(&mut self, id: i32) {
+        let text = id.to_string();
+        let program = link(&text, "exe");
+        // Before its exec a child is a copy of this process; a zombie has no program.
+        if program == self.own || program.as_os_str().is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let key = (id, began(id), program);
+        let seen = self.seen.entry(key).or_insert_with(|| Seen {
+            first: now,
+            last: now,
+            has_environment: true,
+            has_library: false,
+            has_channel: false,
+            is_elsewhere: false,
+        });
+        seen.last = now;
+        if seen.has_channel {
+            return; // it has all that it takes
+        }
+        if let Ok(environment) = fs::read(format!("/proc/{id}/environ"))
+            && !environment.is_empty() | (now - seen.first > LOADED_AFTER)
+        {
+            let setting = &self.setting;
+            seen.has_environment = environment
+                .split(|byte| *byte == 0)
+                .any(|one| one == setting.as_slice());
+        }
+        let maps = fs::read(format!("/proc/{id}/maps")).unwrap_or_default();
+        let maps = String::from_utf8_lossy(&maps);
+        seen.has_library |= maps.contains("libhakmem_record.so");
+        seen.has_channel |= maps.contains("/memfd:hakmem-record");
+        seen.is_elsewhere |=
+            link(&text, "ns/pid") != self.own_namespace || link(&text, "root") != self.own_root;
+    }
+
+    /// A process has introduced itself; `id` is the number that it has here.
+    pub fn introduce(&mut self, id: i32, program: &str) {
+        self.introduced.insert((id, PathBuf::from(program)));
+    }
+
+    /// Those that were seen to run, and that the recorder was not in.
+    pub fn unseen(&self) -> Vec<Unseen> {
+        let mut unseen: Vec<Unseen> = self
+            .seen
+            .iter()
+            .filter(|((id, _, program), _)| !self.introduced.contains(&(*id, program.clone())))
+            .filter_map(|((id, _, program), seen)| {
+                Some(Unseen {
+                    id: *id,
+                    program: program.to_string_lossy().into_owned(),
+                    why: why(program, seen)?,
+                })
+            })
+            .collect();
+        unseen.sort_by_key(|one| one.id);
+        unseen.truncate(UNSEEN_MAX);
+        unseen
+    }
+}
+
+/// None: it may have asked for no memory.
+fn why(program: &Path, seen: &Seen) -> Option<String> {
+    let obstacle = Executable::find(program.as_os_str())
+        .ok()
+        .and_then(|found| found.obstacle());
+    if let Some(obstacle) = obstacle {
+        return Some(obstacle.reason());
+    }
+    if !seen.has_environment {
+        return Some("was started without the recorder's environment".into());
+    }
+    if seen.has_channel || !seen.has_library && seen.last - seen.first < LOADED_AFTER {
+        return None;
+    }
+    if seen.is_elsewhere {
+        return Some("has a root or a PID namespace of its own".into());
+    }
+    (!seen.has_library).then(|| "did not load the recorder".into())
+}
+
+/// All processes below this one.
+fn descendants() -> Vec<i32> {
+    let mut found = children(std::process::id() as i32);
+    let mut next = 0;
+    while next < found.len() {
+        let more = children(found[next]);
+        found.extend(more);
+        next += 1;
+    }
+    found
+}
+
+fn children(id: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{id}/task")) else {
+        return Vec::new();
+    };
+    let texts = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    texts
+        .flat_map(|text| {
+            let ids = text.split_whitespace().filter_map(|id| id.parse().ok());
+            ids.collect::<Vec<i32>>()
+        })
+        .collect()
+}
+
+/// When a process began, as the kernel writes it: with it a number that is given again is another process.
+fn began(id: i32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    let rest = stat.rsplit(')').next().unwrap_or_default();
+    let field = rest.split_whitespace().nth(19);
+    field.unwrap_or_default().to_string()
+}

@@ -12,6 +12,9 @@ use std::os::fd::AsRawFd;
 /// Descriptors that this may take: processes have 1,024 as a rule.
 const FILES_MAX: usize = 512;
 
+/// A place, and its functions, the innermost first.
+pub type PlaceNames = (u64, Vec<String>);
+
 #[derive(Default)]
 pub struct KeptFiles {
     files: HashMap<Identity, File>,
@@ -50,7 +53,7 @@ impl KeptFiles {
     }
 
     /// By process, names of the places whose files cannot be found any more.
-    pub fn names(&self) -> Vec<(u32, Vec<(u64, Vec<String>)>)> {
+    pub fn names(&self) -> Vec<(u32, Vec<PlaceNames>)> {
         let mut lost: HashMap<&Identity, Option<Functions>> = HashMap::new();
         let mut all = Vec::new();
         for (process, places) in &self.places {

@@ -113,7 +113,7 @@ fn a_trace_that_was_cut_off_is_used_as_far_as_it_goes_and_that_is_said() {
         let answer = workshop.hakmem(arguments);
         answer
             .ended_with(2)
-            .says("newer.hkt has trace format 9; this hakmem reads up to 2");
+            .says("newer.hkt has trace format 9; this hakmem reads up to 3");
         assert_eq!(answer.errors.lines().count(), 1);
     }
 }

@@ -249,12 +249,20 @@ static void expect_report(size_t mistake, size_t number)
     ht_expect_said(text, " free: ");
 }
 
+// Nobody may jump into another thread's frames: there it is the thread that trims that finds the mistake.
+static bool is_allowed(size_t mistake, size_t number)
+{
+    return mistakes[mistake] != free_twice_and_trim || reports[number] != jump_out;
+}
+
 int main(void)
 {
     ht_start();
     for (size_t mistake = 0; mistake < MISTAKES; mistake++) {
         for (size_t number = 0; number < REPORTS; number++) {
-            expect_report(mistake, number);
+            if (is_allowed(mistake, number)) {
+                expect_report(mistake, number);
+            }
         }
     }
     return 0;

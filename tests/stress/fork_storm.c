@@ -22,9 +22,14 @@ static struct crew crews[HT_MOST_THREADS];
 // gcc 12's AddressSanitizer does not take its own allocator's locks around fork, and every thread
 // uses that allocator when it starts and when it ends: a child forked at such a moment would hang
 // in the start of its own thread, with any malloc. So there no thread starts or ends while others
-// fork; elsewhere they may.
+// fork, nor does the sweeper, which starts with a thread's first malloc; elsewhere they may.
 #ifdef __SANITIZE_ADDRESS__
-#    define STAY_TOGETHER() ht_meet()
+#    define STAY_TOGETHER()                                   \
+        do {                                                  \
+            free(ht_hide(malloc(1)));                         \
+            ht_meet();                                        \
+            ht_sleep_ms(100); /* the sweeper is on its way */ \
+        } while (0)
 #else
 #    define STAY_TOGETHER() ((void)0)
 #endif

@@ -2,6 +2,7 @@
 // what was made at run time is of none.
 #include "os/code.h"
 
+#include <gnu/libc-version.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,7 +44,7 @@ int main(void)
 
     // As the dynamic linker calls it, when no file may be read.
     struct hak_code_hint quiet = {.is_quiet = true};
-    check_object(hak_code_place((uintptr_t)&abort + 1, &quiet), "libc.so.6");
+    check_object(hak_code_place((uintptr_t)&gnu_get_libc_version + 1, &quiet), "libc.so.6");
     UNIT_EQUAL(hak_load_relaxed(&hak_code.count), count + 1);
 
     void *made = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

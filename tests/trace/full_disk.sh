@@ -39,12 +39,17 @@ TMPDIR=$PWD fails "cannot write the plan of the replay to $PWD: No space left on
 [ -z "$(ls)" ] || { echo "left behind: $(ls)" >&2; exit 1; }
 
 dd if=/dev/zero of=filled bs=4096 2>/dev/null || true
-fails "result.json: the disk is full" \
-    "$hakmem" replay "$work/trace.hkt" -n 1 -a glibc --export result.json
+# What was measured is kept in another folder, which the line names.
+keeps() {
+    fails "cannot write result.json: No space left on device (os error 28); it is kept in $work/hakmem-kept-" "$@"
+    grep -q '"format"' "$work"/hakmem-kept-*
+    rm "$work"/hakmem-kept-*
+}
+export TMPDIR=$work
+keeps "$hakmem" replay "$work/trace.hkt" -n 1 -a glibc --export result.json
 grep -q '^glibc' "$work/output" # the table is printed all the same
-fails "result.json: the disk is full" "$hakmem" compare -n 1 -a glibc --export result.json -- true
+keeps "$hakmem" compare -n 1 -a glibc --export result.json -- true
 grep -q '^glibc' "$work/output"
-fails "result.json: the disk is full" \
-    "$hakmem" bench --quick -w tiny-16 -n 1 -a glibc --export result.json
+keeps "$hakmem" bench --quick -w tiny-16 -n 1 -a glibc --export result.json
 [ "$(ls)" = filled ] || { echo "left behind: $(ls)" >&2; exit 1; }
 echo "six commands, one line each"

@@ -3,6 +3,7 @@
 use hakmem_heap::code::{Code, Identity};
 use hakmem_heap::shown::shown;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 pub const MAGIC: [u8; 8] = *b"HAKTRACE";
 /// Version 1 gave every event a time of its own, and 2 had addresses in place of places; both are read as well.
@@ -261,6 +262,13 @@ pub struct Unseen {
     pub program: String,
     /// "is statically linked …"
     pub why: String,
+}
+
+impl fmt::Display for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let (id, program, why) = (self.id, self.program.escape_debug(), &self.why);
+        write!(f, "process {id}, {program}, {why}")
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -103,12 +103,7 @@ fn report(recorded: &Recorded, options: &Options) {
         eprintln!("hakmem: no process asked for memory");
     }
     for one in ending.unseen.iter().take(UNSEEN_MAX) {
-        eprintln!(
-            "hakmem: not recorded: process {}, {}, {}",
-            one.id,
-            one.program.escape_debug(),
-            one.why
-        );
+        eprintln!("hakmem: not recorded: {one}");
     }
     if ending.unseen.len() > UNSEEN_MAX {
         let more = ending.unseen.len() - UNSEEN_MAX;

@@ -304,12 +304,7 @@ fn print_head(reader: &Reader) {
         reader.seconds(ending.end)
     ));
     for one in ending.unseen.iter().take(PROCESSES_MAX) {
-        line(&format!(
-            "missing  process {}, {}, {}",
-            one.id,
-            one.program.escape_debug(),
-            one.why
-        ));
+        line(&format!("missing  {one}"));
     }
     if ending.unseen.len() > PROCESSES_MAX {
         let more = ending.unseen.len() - PROCESSES_MAX;

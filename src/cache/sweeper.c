@@ -159,7 +159,8 @@ static void sweep_until_quiet(void)
 
 // Who frees first puts what may wait where we see it, then looks whether we are awake. We first say
 // that we are not, then look once more, with a barrier between that orders both sides: what is put
-// after our look finds us asleep. What shards have not told is part of what waits, so they tell it from now on. Steps says_sleeps, may_sleep and goes_on of sweeper.pml.
+// after our look finds us asleep. What shards have not told is part of what waits, so they tell it from now on. Steps
+// says_sleeps, may_sleep and goes_on of sweeper.pml.
 static bool sweeper_may_sleep(void)
 {
     hak_store_release(&hak_sweep_runs, 0); // pairs with: wake

@@ -5,6 +5,7 @@ use crate::commands::{
     peers, profile, record, replay, report, run, stats, top, trace, tune, verify, why,
 };
 use crate::documents;
+use crate::output::has_screen;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use hakmem_lab::render::text::in_locale;
 use std::ffi::OsString;
@@ -68,6 +69,10 @@ pub enum Command {
 pub fn parse() -> Cli {
     let shown = |help: &str| in_locale(&documents::located(help));
     let mut command = documents::with_help(Cli::command(), &shown);
+    if !has_screen() {
+        // Where the variable `CI` is set, clap would colour for any terminal.
+        command = command.color(clap::ColorChoice::Never);
+    }
     let words = without_help_for_help(&command, std::env::args_os().collect());
     // The command `help` is clap's own: it is there once all is built.
     command.build();

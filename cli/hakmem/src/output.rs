@@ -106,8 +106,13 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<()> {
 
 /// Whether text can be written over what is there already: not on a teletype, nor in an editor's window.
 pub fn is_screen(terminal: &Term) -> bool {
+    terminal.is_term() && has_screen()
+}
+
+/// Whether the kind of terminal that the user has is one with a screen.
+pub fn has_screen() -> bool {
     let kind = std::env::var_os("TERM").unwrap_or_default();
-    terminal.is_term() && !kind.is_empty() && kind != "dumb"
+    !kind.is_empty() && kind != "dumb"
 }
 
 /// The form that suits standard output.

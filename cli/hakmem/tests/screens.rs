@@ -49,7 +49,9 @@ fn on_terminal(columns: usize, environment: &[(&str, &str)], words: &[&str]) -> 
     );
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]);
-    for name in ["NO_COLOR", "CLICOLOR", "LC_ALL", "LC_CTYPE", "LANG", "TERM"] {
+    for name in [
+        "CI", "NO_COLOR", "CLICOLOR", "LC_ALL", "LC_CTYPE", "LANG", "TERM",
+    ] {
         command.env_remove(name);
     }
     command.envs(environment.iter().copied());
@@ -202,7 +204,7 @@ fn where_there_is_no_screen_there_is_plain_text() {
         vec!["top", &pid, "-d", "0.1", "-n", "2"],
         vec!["--help"],
     ] {
-        for environment in [&[][..], &[("TERM", "dumb")]] {
+        for environment in [&[][..], &[("TERM", "dumb")], &[("CI", "true")]] {
             let sent = on_terminal(80, environment, &command);
             assert!(
                 !sent.contains('\x1b'),

@@ -41,6 +41,6 @@ if(HAKMEM_TESTS)
     add_dependencies(cli_tests cli) # not both at a time: cargo locks its folder
     add_test(NAME cli COMMAND "${HAK_CARGO}" test ${cargo_arguments} --no-fail-fast)
     # The longest test, which often waits: others run beside it, and it does not come last.
-    set_tests_properties(cli PROPERTIES LABELS cli TIMEOUT 300 COST 1000
+    set_tests_properties(cli PROPERTIES LABELS cli TIMEOUT 900 COST 1000
         ENVIRONMENT "HAKMEM_BUILD=${PROJECT_BINARY_DIR}")
 endif()

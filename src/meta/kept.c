@@ -67,11 +67,14 @@ static bool unmap(char *start, size_t bytes, bool has_slots)
     return true;
 }
 
-void hak_kept_drop(char *start, size_t bytes, struct hak_kept_range *range)
+void hak_kept_note(char *start, size_t bytes, struct hak_kept_range *range, bool is_gone)
 {
-    if (!unmap(start, bytes, range->has_slots)) {
+    if (!is_gone) {
         keep(start, bytes, range);
         return;
+    }
+    if (range->has_slots) {
+        hak_map_forget(start, bytes);
     }
     range->ended(range);
     hak_kept_retry(RETRIES);

@@ -3,7 +3,7 @@
 // Layer     meta (may include: base, os)
 // Owns      hak_kept: the list of them.
 // Threads   the holder of the arena's lock.
-// Fails     never; see hak_kept_drop.
+// Fails     never; see hak_kept_drop_plain.
 //
 // A hole in a mapping makes two of one, which the kernel refuses to a process that has as many as it may have
 // (vm.max_map_count). That passes. So what was refused stays ours and its slots stay in use; its pages go at once. When
@@ -32,12 +32,15 @@ struct hak_kept {
 };
 HAK_INTERNAL extern struct hak_kept hak_kept;
 
-// Give addresses back, now or later. A range that is the caller's holds them if need be, until `ended` is called for
-// it; its `ended`, `has_slots` and `is_clean` (of plain memory) are set. Without one, its memory comes from the pool, or, when that
-// has none, from a small reserve; only beyond that the addresses are lost.
-HAK_INTERNAL void hak_kept_drop(char *start, size_t bytes, struct hak_kept_range *range);
-// The same for addresses without a range of the caller's.
+// Give addresses back, now or later. What holds them if need be comes from the pool, or, when that has none, from a small
+// reserve; only beyond that the addresses are lost.
 HAK_INTERNAL void hak_kept_drop_plain(char *start, size_t bytes, bool has_slots);
+// The caller has given some back, or the kernel has refused (`is_gone`). Its own range holds them if need be, until `ended` is
+// called for it; its `ended`, `has_slots` and `is_clean` (of plain memory) are set.
+HAK_INTERNAL void hak_kept_note(char *start,
+                                size_t bytes,
+                                struct hak_kept_range *range,
+                                bool is_gone);
 // The same with their slots, where maybe nothing is mapped any more: they serve nobody. (An emulator says that it has
 // given back the pages of such addresses, so that cannot tell.)
 HAK_INTERNAL void hak_kept_drop_remains(char *start, size_t bytes);

@@ -208,6 +208,9 @@ bool hak_os_unmap(void *start, size_t bytes)
         return true;
     }
     check_pages(start, bytes);
+    if (hak_fake.on_unmap != NULL) {
+        hak_fake.on_unmap(start, bytes);
+    }
     if (is_refused() || hak_fake.refuse_unmap || munmap(start, bytes) != 0) {
         return false;
     }

@@ -64,6 +64,7 @@ struct hak_fake {
     enum hak_huge_pages huge_pages;
     void (*on_barrier)(void); // what other threads do until they pass the barrier
     void (*on_purge)(void *start, size_t bytes);
+    void (*on_unmap)(void *start, size_t bytes);
     void (*on_wait)(void);
     jmp_buf *death; // where to go instead of aborting
 

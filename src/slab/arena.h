@@ -131,6 +131,7 @@ struct hak_arena {
         uintptr_t thread; // its mark
     } under_way[HAK_UNDER_WAY];
     uint64_t load_number;           // of the latest load
+    size_t leaving_bytes;           // of lone_bytes, what is being unmapped
     struct hak_super *spare_supers; // descriptors to use again, linked by `base`
     struct hak_super *spare_lones;
     unsigned

@@ -122,6 +122,12 @@ HAK_INTERNAL bool hak_shard_find_locked(struct hak_shard *shard,
                                         bool may_grow,
                                         struct hak_gap *gap) HAK_REQUIRES(&shard->lock);
 
+// Memory goes back from here on, without our lock: who is about to be refused waits for it. Its number; the second to be
+// followed by the third, without a lock.
+HAK_INTERNAL uint64_t hak_under_way_begin_locked(void) HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL void hak_under_way_end_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL void hak_under_way_tell(void);
+
 // Something was mapped for blocks.
 HAK_INTERNAL void hak_arena_note_peak_locked(void) HAK_REQUIRES(&hak_arena.lock);
 

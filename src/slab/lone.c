@@ -345,8 +345,8 @@ bool hak_arena_resize_guarded(struct hak_slab *lone, size_t bytes)
     return bytes >= lone->bytes ? guarded_grow(lone, bytes) : guarded_shrink(lone, bytes);
 }
 
-// What was touched takes the kernel up to 0.1 ms for each mebibyte: not under our lock, and with pauses, as others that map or
-// unmap wait for the kernel's. Pages that are locked in memory are refused, and go when the mapping goes.
+// What was touched takes the kernel up to 0.1 ms for each mebibyte: with pauses, as others that map or unmap wait for the
+// kernel's lock. Pages that are locked in memory are refused, and go when the mapping goes.
 static void lone_purge(const struct hak_super *super)
 {
     const size_t step =
@@ -356,20 +356,36 @@ static void lone_purge(const struct hak_super *super)
     }
 }
 
-void hak_arena_unmap(struct hak_slab *lone)
+// From here on nobody finds it. Its addresses stay ours. Returns the number of what is under way.
+static uint64_t lone_leave(struct hak_slab *lone)
 {
     struct hak_super *super = lone_of(lone);
-    lone_purge(super);
     hak_lock_take(&hak_arena.lock);
     lone_hide_locked(super);
     lone->state = HAK_SLAB_NONE;
     hak_list_remove(&super->all_link);
-    hak_count(&hak_arena.lone_bytes, (size_t)0 - super->mapped_bytes);
     guarded_count -= hak_arena_is_guarded(lone);
+    hak_arena.leaving_bytes += super->mapped_bytes;
+    const uint64_t number = hak_under_way_begin_locked();
+    hak_lock_drop(&hak_arena.lock);
+    return number;
+}
+
+void hak_arena_unmap(struct hak_slab *lone)
+{
+    struct hak_super *super = lone_of(lone);
+    lone_purge(super);
+    const uint64_t number = lone_leave(lone);
+    const bool is_gone = hak_os_unmap(super->base, super->mapped_bytes);
+    hak_lock_take(&hak_arena.lock);
+    hak_arena.leaving_bytes -= super->mapped_bytes;
+    hak_count(&hak_arena.lone_bytes, (size_t)0 - super->mapped_bytes);
     super->kept = (struct hak_kept_range){
         .has_slots = true, .is_clean = !hak_arena_is_guarded(lone), .ended = lone_kept_ended};
-    hak_kept_drop(super->base, super->mapped_bytes, &super->kept);
+    hak_kept_note(super->base, super->mapped_bytes, &super->kept, is_gone);
+    hak_under_way_end_locked(number);
     hak_lock_drop(&hak_arena.lock);
+    hak_under_way_tell();
 }
 
 // Grow or shrink where it lies.

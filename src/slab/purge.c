@@ -171,6 +171,18 @@ static void under_way_set_locked(uint64_t before, uint64_t number, uintptr_t thr
     }
 }
 
+uint64_t hak_under_way_begin_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    hak_arena.load_number++;
+    under_way_set_locked(0, hak_arena.load_number, hak_os_thread_mark());
+    return hak_arena.load_number;
+}
+
+void hak_under_way_end_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock)
+{
+    under_way_set_locked(number, 0, 0);
+}
+
 // The oldest that are due, up to `limit` bytes.
 static void load_fill_locked(struct hak_shard *shard,
                              struct load *load,
@@ -188,8 +200,7 @@ static void load_fill_locked(struct hak_shard *shard,
     }
     if (load->count > 0) {
         hak_lock_take(&hak_arena.lock);
-        load->number = ++hak_arena.load_number;
-        under_way_set_locked(0, load->number, hak_os_thread_mark());
+        load->number = hak_under_way_begin_locked();
         hak_lock_drop(&hak_arena.lock);
     }
 }
@@ -214,7 +225,7 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
 {
     size_t purged = 0;
     hak_lock_take(&hak_arena.lock);
-    under_way_set_locked(load->number, 0, 0);
+    hak_under_way_end_locked(load->number);
     hak_lock_drop(&hak_arena.lock);
     for (unsigned i = 0; i < load->count; i++) {
         struct hak_super *super = load->supers[i];
@@ -236,8 +247,7 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
     return purged;
 }
 
-// Tell those who wait in hak_arena_wait_for_purges.
-static void tell_return(void)
+void hak_under_way_tell(void)
 {
     hak_add_relaxed(&hak_arena.returns, 1);
     if (hak_load_relaxed(&hak_arena.waiters) != 0) {
@@ -302,7 +312,7 @@ static size_t purge_load(struct hak_shard *shard,
     const size_t purged = load_return_locked(shard, &load);
     hak_lock_drop(&shard->lock);
     hak_store_relaxed(&hak_arena.is_locked, purged == 0);
-    tell_return();
+    hak_under_way_tell();
     return purged;
 }
 
@@ -366,6 +376,8 @@ void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
         hak_arena.under_way[i] = (struct hak_under_way){0, 0};
     }
     hak_store_relaxed(&hak_arena.waiters, 0);
+    hak_count(&hak_arena.lone_bytes, (size_t)0 - hak_arena.leaving_bytes);
+    hak_arena.leaving_bytes = 0;
     hak_store_relaxed(&hak_arena.untold_most, 0); // the sweeper stayed with the parent
     hak_arena_tell_all();
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {

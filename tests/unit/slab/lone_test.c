@@ -140,8 +140,8 @@ static void a_refused_unmap_keeps_the_addresses(void)
     hak_arena_unmap(longer);
 }
 
-// Pages that were locked in memory are still there, and guards cannot be touched: those serve nobody.
 static size_t purged_without_lock;
+static size_t unmapped_without_lock;
 
 static void look_at_lock(void *start, size_t bytes)
 {
@@ -151,6 +151,47 @@ static void look_at_lock(void *start, size_t bytes)
         hak_lock_drop(&hak_arena.lock);
         purged_without_lock += bytes;
     }
+}
+
+// It counts until it is gone, and who is about to be refused can wait for it.
+static void look_at_leaving(void *start, size_t bytes)
+{
+    UNIT_CHECK(hak_lock_try(&hak_arena.lock));
+    UNIT_CHECK(hak_slab_of(start) == NULL && slot_used(start));
+    UNIT_CHECK(hak_arena.lone_bytes == bytes && hak_arena.leaving_bytes == bytes);
+    UNIT_EQUAL(hak_arena.under_way[0].number, hak_arena.load_number);
+    hak_lock_drop(&hak_arena.lock);
+    unmapped_without_lock += bytes;
+}
+
+// A child of fork has nobody who goes on with it.
+static void fork_meanwhile(void *start, size_t bytes)
+{
+    (void)start;
+    const size_t leaving = hak_arena.leaving_bytes;
+    UNIT_EQUAL(leaving, bytes);
+    hak_arena_forked_locked();
+    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+    hak_arena.leaving_bytes = leaving; // as it is in the parent
+    hak_arena.lone_bytes = leaving;
+}
+
+static void a_mapping_goes_without_the_lock(void)
+{
+    struct hak_slab *lone = map(SUPER(2), 1);
+    char *base = lone->base;
+    hak_fake.on_unmap = look_at_leaving;
+    hak_arena_unmap(lone);
+    UNIT_EQUAL(unmapped_without_lock, SUPER(2));
+    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+    UNIT_EQUAL(hak_arena.leaving_bytes, 0);
+    UNIT_CHECK(!slot_used(base));
+    UNIT_EQUAL(hak_arena.under_way[0].number, 0);
+    lone = map(SUPER(2), 1);
+    hak_fake.on_unmap = fork_meanwhile;
+    hak_arena_unmap(lone);
+    hak_fake.on_unmap = NULL;
+    UNIT_EQUAL(hak_arena.lone_bytes, 0);
 }
 
 // As long as there are pages to give back, others get what they ask for.
@@ -163,6 +204,7 @@ static void pages_go_without_the_lock(void)
     UNIT_EQUAL(purged_without_lock, HAK_MIB(600 / 16 * 16));
 }
 
+// Pages that were locked in memory are still there, and guards cannot be touched: those serve nobody.
 static void what_is_not_clean_serves_nobody(void)
 {
     struct hak_slab *lone = map(SUPER(2), 1);
@@ -330,6 +372,7 @@ int main(void)
     refusals_change_nothing();
     a_refused_unmap_keeps_the_addresses();
     pages_go_without_the_lock();
+    a_mapping_goes_without_the_lock();
     what_is_not_clean_serves_nobody();
     what_was_refused_goes_later();
     refused_ends_of_aligned_ones_go_later();

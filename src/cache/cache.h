@@ -38,14 +38,8 @@ typedef _Atomic(void *) hak_place;
 
 HAK_INTERNAL extern hak_place hak_nothing[2];
 
-// A cache has one magazine for each class: at the class's number, or, while it samples, HAK_APART further on
-// (sampler.h).
-enum { HAK_APART = HAK_SMALL_CLASSES, HAK_MAGAZINES = 2 * HAK_SMALL_CLASSES };
-
-HAK_INLINE unsigned hak_magazine_class(unsigned magazine)
-{
-    return magazine < HAK_APART ? magazine : magazine - HAK_APART;
-}
+// The top of a class's magazine is at the class's number, or, while the cache samples, HAK_APART further on (sampler.h).
+enum { HAK_APART = HAK_SMALL_CLASSES, HAK_TOPS = 2 * HAK_SMALL_CLASSES };
 
 struct hak_magazine {
     hak_place *base; // lock; NULL until the class is first used
@@ -148,8 +142,8 @@ enum hak_cache_role {
 enum { HAK_COMPANIONS = HAK_CACHE_ROLES - HAK_ROLE_REST };
 
 struct hak_cache {
-    _Atomic(hak_place *) top[HAK_MAGAZINES]; // owner writes; a purger reads
-    // What free subtracts from an entry to get a magazine: tag, or HAK_APART less. Whoever wants
+    _Atomic(hak_place *) top[HAK_TOPS]; // owner writes; a purger reads
+    // What free subtracts from an entry to get the number of a top: tag, or HAK_APART less. Whoever wants
     // the cache to sample sets it; the owner sets it right in its next slow path (sampler.h).
     _Atomic(uint32_t) hit_tag;
     uint32_t tag; // constant: id << 8, and HAK_TAG_HEAP for one that is no thread's
@@ -190,8 +184,10 @@ struct hak_cache {
     _Atomic(int) thread_id;          // owner: the kernel's number of the thread that had it last
     struct hak_cache *asked_next;    // lock: whom to ask next for a slab (loot.h)
 
-    uint64_t unguarded;                          // owner: requests since one got a guard (guard.h)
-    uint64_t started[(HAK_MAGAZINES + 63) / 64]; // lock: a bit for each magazine that has an array
+    uint64_t unguarded; // owner: requests since one got a guard (guard.h)
+    uint32_t apart;     // owner, with the lock to write: where its tops are, 0 or HAK_APART
+    uint64_t started[(HAK_SMALL_CLASSES + 63) /
+                     64]; // lock: a bit for each class whose magazine has an array
     uint64_t
         listed[(HAK_SMALL_CLASSES + 63) / 64]; // lock: one for each class that has lists of slabs
     size_t magazine_bytes;  // lock: of blocks that magazines may hold beyond the smallest
@@ -226,14 +222,30 @@ struct hak_cache {
         loose;                   // as inbox: blocks freed when there was no memory for a parcel
     _Atomic(size_t) inbox_bytes; // in parcels; a hint
 
-    // At the end: the second half is touched only by a cache that samples.
-    struct hak_magazine magazines[HAK_MAGAZINES];
+    struct hak_magazine magazines[HAK_SMALL_CLASSES];
 };
 
-// The next magazine that has an array, from `index` on; HAK_MAGAZINES behind the last. Under the cache's lock.
-HAK_INLINE unsigned hak_magazine_from(const struct hak_cache *cache, unsigned index)
+// The next class whose magazine has an array, from `size_class` on; HAK_SMALL_CLASSES behind the last. Under the cache's lock.
+HAK_INLINE unsigned hak_magazine_from(const struct hak_cache *cache, unsigned size_class)
 {
-    return hak_next_bit(cache->started, index, HAK_MAGAZINES);
+    return hak_next_bit(cache->started, size_class, HAK_SMALL_CLASSES);
+}
+
+// The number of the class's top. The owner or the lock.
+HAK_INLINE unsigned hak_top_of(const struct hak_cache *cache, unsigned size_class)
+{
+    return cache->apart + size_class;
+}
+
+// The top itself, for slow paths: likewise.
+HAK_INLINE hak_place *hak_magazine_top(const struct hak_cache *cache, unsigned size_class)
+{
+    return hak_load_relaxed(&cache->top[hak_top_of(cache, size_class)]);
+}
+
+HAK_INLINE void hak_magazine_set_top(struct hak_cache *cache, unsigned size_class, hak_place *top)
+{
+    hak_store_relaxed(&cache->top[hak_top_of(cache, size_class)], top);
 }
 
 // Which of two groups it belongs to while an option is on trial (base/arms.h): by turns.

@@ -44,14 +44,14 @@ HAK_INTERNAL void hak_free_slow(void *block, struct hak_cache *cache); // the th
 HAK_INTERNAL void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site);
 HAK_INTERNAL void hak_free_direct(void *block);
 
-// The block at the top of a magazine, or NULL. Step malloc of steal.pml.
-HAK_INLINE void *hak_cache_pop(struct hak_cache *cache, size_t size_class)
+// The block at a top (hak_top_of), or NULL. Step malloc of steal.pml.
+HAK_INLINE void *hak_cache_pop(struct hak_cache *cache, size_t top_number)
 {
-    hak_place *top = hak_peek(&cache->top[size_class]);
+    hak_place *top = hak_peek(&cache->top[top_number]);
     void *block = hak_place_load(top - 1);
     HAK_FORGET(block);
     if (HAK_LIKELY(block != NULL)) {
-        hak_poke(&cache->top[size_class], top - 1);
+        hak_poke(&cache->top[top_number], top - 1);
     }
     return block;
 }
@@ -95,14 +95,14 @@ HAK_INLINE void *hak_cache_alloc_for(struct hak_cache *cache,
     return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow_for(bytes, size_class, cache, site);
 }
 
-// Put a block into a magazine, if there is one of that number and room in it. Step free of steal.pml.
-HAK_INLINE bool hak_cache_push_into(struct hak_cache *cache, uint32_t magazine, void *block)
+// Put a block at a top, if there is one of that number and room in the magazine. Step free of steal.pml.
+HAK_INLINE bool hak_cache_push_into(struct hak_cache *cache, uint32_t top_number, void *block)
 {
-    if (HAK_LIKELY(magazine < HAK_MAGAZINES)) {
-        hak_place *top = hak_peek(&cache->top[magazine]);
+    if (HAK_LIKELY(top_number < HAK_TOPS)) {
+        hak_place *top = hak_peek(&cache->top[top_number]);
         if (HAK_LIKELY(!hak_place_is_end(top))) {
             hak_place_store(top, block);
-            hak_poke(&cache->top[magazine], top + 1);
+            hak_poke(&cache->top[top_number], top + 1);
             return true;
         }
     }
@@ -110,7 +110,7 @@ HAK_INLINE bool hak_cache_push_into(struct hak_cache *cache, uint32_t magazine, 
 }
 
 // Put a block into its magazine, if it is the thread's own and there is room. One compare answers "mine,
-// small, and into which magazine": a unit's entry less our tag is below HAK_MAGAZINES for nothing else, as
+// small, and into which magazine": a unit's entry less our tag is below HAK_TOPS for nothing else, as
 // the entries of other owners are further away.
 HAK_INLINE bool hak_cache_push(struct hak_cache *cache, void *block)
 {

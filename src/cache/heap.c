@@ -26,10 +26,10 @@ static void *heap_try(struct hak_cache *heap, size_t bytes, unsigned size_class)
     hak_lock_take(&heap->lock);
     hak_count(&heap->events, 1);
     hak_watch_note(heap);
-    hak_place *top = hak_load_relaxed(&heap->top[size_class]);
+    hak_place *top = hak_magazine_top(heap, size_class);
     void *block = hak_place_load(top - 1);
     if (block != NULL) {
-        hak_store_relaxed(&heap->top[size_class], top - 1);
+        hak_magazine_set_top(heap, size_class, top - 1);
     } else {
         block = heap->is_direct ? hak_direct_take(heap, size_class, bytes)
                                 : hak_magazine_refill(heap, size_class);

@@ -333,9 +333,8 @@ static bool inbox_keep_locked(struct hak_cache *cache, void *block) HAK_REQUIRES
     if (size_class >= HAK_SMALL_CLASSES) {
         return false;
     }
-    const unsigned magazine = hak_sampler_magazine(cache, size_class);
-    if (!hak_cache_push_into(cache, magazine, block)) {
-        hak_magazine_spill(cache, magazine, block);
+    if (!hak_cache_push_into(cache, hak_top_of(cache, size_class), block)) {
+        hak_magazine_spill(cache, size_class, block);
     }
     return true;
 }
@@ -377,14 +376,14 @@ static void inbox_lower_locked(struct hak_cache *self, struct hak_cache *cache, 
     }
 }
 
-void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t blocks)
+void hak_inbox_refill(struct hak_cache *cache, unsigned size_class, uint32_t blocks)
     HAK_REQUIRES(&cache->lock)
 {
     if (HAK_UNLIKELY(hak_load_relaxed(&cache->loose) != NULL)) {
         hak_inbox_drain(cache, cache, HAK_INBOX_ALL); // blocks from a time without memory
     }
     struct hak_parcel *parcel;
-    while (hak_load_relaxed(&cache->top[magazine]) - cache->magazines[magazine].base <= blocks &&
+    while (hak_magazine_top(cache, size_class) - cache->magazines[size_class].base <= blocks &&
            (parcel = inbox_next_locked(cache)) != NULL) {
         parcel_open_locked(cache, cache, parcel, true);
     }

@@ -75,8 +75,8 @@ HAK_INTERNAL bool hak_outbox_is_empty(const struct hak_cache *cache) HAK_REQUIRE
 enum { HAK_INBOX_ALL = INT_MAX, HAK_INBOX_SOME = 8, HAK_INBOX_MANY = 64 };
 HAK_INTERNAL bool hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache, int parcels)
     HAK_REQUIRES(&self->lock, &cache->lock);
-// Open parcels, blocks into the magazines, until `magazine` has `blocks` more. The owner, with the lock.
-HAK_INTERNAL void hak_inbox_refill(struct hak_cache *cache, unsigned magazine, uint32_t blocks)
+// Open parcels, blocks into the magazines, until that of the class has `blocks` more. The owner, with the lock.
+HAK_INTERNAL void hak_inbox_refill(struct hak_cache *cache, unsigned size_class, uint32_t blocks)
     HAK_REQUIRES(&cache->lock);
 // Put `block` into its slab if `cache` owns it, else send it to its owner through `self`. Both locked.
 HAK_INTERNAL void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block)

@@ -168,7 +168,7 @@ bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
     if (is_taken) {
         struct hak_list *slabs = hak_cache_slabs(cache, size_class);
         hak_list_push(hak_slab_has_blocks(slab) ? slabs : &cache->full, &slab->link);
-        hak_magazine_spill(cache, hak_sampler_magazine(cache, size_class), block);
+        hak_magazine_spill(cache, size_class, block);
     }
     return is_taken;
 }

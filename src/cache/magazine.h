@@ -11,7 +11,7 @@
 HAK_INTERNAL void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 
-// The same with a grown one that was not in use since the hand last came by, and is not that of index `growing`. False
+// The same with a grown one that was not in use since the hand last came by, and is not that of class `growing`. False
 // when all are.
 HAK_INTERNAL bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing)
     HAK_REQUIRES(&cache->lock);
@@ -19,14 +19,14 @@ HAK_INTERNAL bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned grow
 // Fill the empty magazine of a class and take one block from it. NULL without memory.
 HAK_INTERNAL void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
-// Make room in a full magazine and put `block` into it. `index`: which (HAK_APART).
-HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned index, void *block)
+// Make room in the full magazine of a class and put `block` into it.
+HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
     HAK_REQUIRES(&cache->lock);
 // Put every block of every magazine back to where it belongs.
 HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Do without magazines from now on; they are empty.
 HAK_INTERNAL void hak_magazine_end_all(struct hak_cache *cache);
-// A cache begins to sample (sampler.h): its magazines become those that only free finds; and back again. The owner,
+// A cache begins to sample (sampler.h): only free finds its magazines from then on; and back again. The owner,
 // with the lock.
 HAK_INTERNAL void hak_magazine_set_apart(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 HAK_INTERNAL void hak_magazine_set_back(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);

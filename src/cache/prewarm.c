@@ -20,22 +20,21 @@ static void block_touch(char *block, size_t bytes)
 // False without memory. A class that companions serve (site.h) has no magazine here, and needs none.
 static bool prewarm_class(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
-    const unsigned index = hak_sampler_magazine(cache, size_class);
     if (cache->magazines[size_class].is_ruled) {
         return true;
     }
-    if (hak_place_load(hak_load_relaxed(&cache->top[index]) - 1) == NULL) {
+    if (hak_place_load(hak_magazine_top(cache, size_class) - 1) == NULL) {
         void *block = hak_magazine_refill(cache, size_class);
         if (block == NULL) {
             return false;
         }
-        hak_magazine_spill(cache, index, block); // it fits: it has just come out
+        hak_magazine_spill(cache, size_class, block); // it fits: it has just come out
     }
-    const struct hak_magazine *magazine = &cache->magazines[index];
+    const struct hak_magazine *magazine = &cache->magazines[size_class];
     if (magazine->base == NULL) {
         return false; // there was memory for a block, and not for the magazine
     }
-    hak_place *top = hak_load_relaxed(&cache->top[index]);
+    hak_place *top = hak_magazine_top(cache, size_class);
     for (hak_place *place = top - 1; place > magazine->base + magazine->bottom; place--) {
         void *block = hak_place_load(place);
         if (block != NULL) { // a thief's fence

@@ -9,7 +9,7 @@
 // the chance b / sample_bytes, each block for itself. So it is known in advance how many blocks of a
 // class are handed out until the next sample, and somebody has to count them.
 //
-// malloc's fast path has no instruction for that. So while a cache samples, its magazines are elsewhere: HAK_APART
+// malloc's fast path has no instruction for that. So while a cache samples, the tops of its magazines are elsewhere: HAK_APART
 // places further on, where malloc does not look. It finds nothing, and then takes the block from
 // there and counts (hak_cache_pop_counted): ten instructions more, and every block comes from the top of its magazine, as it
 // would without sampling. free looks where `hit_tag` says, which it subtracts from an entry to get the class, and
@@ -68,12 +68,6 @@ HAK_INLINE void hak_sampler_follow(struct hak_cache *cache)
     if (HAK_UNLIKELY((!is_as_wanted || is_paced) && !cache->is_direct)) {
         hak_sampler_follow_slow(cache);
     }
-}
-
-// Where the magazine of a class is. The owner or the lock.
-HAK_INLINE unsigned hak_sampler_magazine(const struct hak_cache *cache, unsigned size_class)
-{
-    return size_class + (hak_sampler_every(cache) != 0 ? HAK_APART : 0);
 }
 
 // A block of the class was taken in another way: is it a sample? Draws the distance to the next, if so. With the lock.

@@ -46,7 +46,7 @@ static void *malloc_locked(struct hak_cache *cache,
     } else {
         *every = hak_sampler_every(cache);
         // There may be blocks: the next one is a sample, or the cache was an earlier thread's.
-        block = hak_cache_pop(cache, hak_sampler_magazine(cache, size_class));
+        block = hak_cache_pop(cache, hak_top_of(cache, size_class));
         if (block == NULL) {
             block = hak_magazine_refill(cache, size_class);
         }
@@ -224,7 +224,7 @@ static void free_own(struct hak_cache *cache, unsigned size_class, void *block)
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
     const size_t before = cache->returned_bytes;
-    hak_magazine_spill(cache, hak_sampler_magazine(cache, size_class), block);
+    hak_magazine_spill(cache, size_class, block);
     const size_t returned = cache->returned_bytes; // may be all that is left of pages nobody uses
     const bool is_much =
         returned / HAK_UNIT_BYTES != before / HAK_UNIT_BYTES; // since the last time
@@ -281,9 +281,9 @@ static HAK_NOINLINE void free_unusual(void *block, uint32_t entry)
 static HAK_NOINLINE void free_in_sampled(void *block, struct hak_cache *cache, uint32_t entry)
 {
     hak_sample_end(block);
-    const uint32_t magazine = entry - hak_cache_hit_tag(cache);
-    const bool is_done = magazine < HAK_MAGAZINES ? hak_cache_push_into(cache, magazine, block)
-                                                  : hak_inbox_add(cache, block, entry);
+    const uint32_t top_number = entry - hak_cache_hit_tag(cache);
+    const bool is_done = top_number < HAK_TOPS ? hak_cache_push_into(cache, top_number, block)
+                                               : hak_inbox_add(cache, block, entry);
     if (!is_done) {
         free_unusual(block, entry);
     }

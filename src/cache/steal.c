@@ -23,9 +23,9 @@ void *hak_steal_settle(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     void *block = NULL;
-    if (magazine->fence != 0 && fence_stands(magazine, hak_load_relaxed(&cache->top[size_class]))) {
+    if (magazine->fence != 0 && fence_stands(magazine, hak_magazine_top(cache, size_class))) {
         block = magazine->fenced;
-        hak_store_relaxed(&cache->top[size_class], magazine->base + magazine->fence);
+        hak_magazine_set_top(cache, size_class, magazine->base + magazine->fence);
     }
     magazine->fence = 0;
     return block;
@@ -35,7 +35,7 @@ void *hak_steal_settle(struct hak_cache *cache, unsigned size_class)
 void hak_steal_unfence(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    if (magazine->fence != 0 && fence_stands(magazine, hak_load_relaxed(&cache->top[size_class]))) {
+    if (magazine->fence != 0 && fence_stands(magazine, hak_magazine_top(cache, size_class))) {
         hak_place_store(&magazine->base[magazine->fence], magazine->fenced);
     }
     magazine->fence = 0;
@@ -47,18 +47,18 @@ static bool is_too_low(const struct hak_magazine *magazine, const hak_place *top
     return top - magazine->base - 2 <= (ptrdiff_t)magazine->bottom;
 }
 
-bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned index)
+bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
-    const struct hak_magazine *magazine = &cache->magazines[index];
-    return magazine->fence == 0 && is_too_low(magazine, hak_load_relaxed(&cache->top[index]));
+    const struct hak_magazine *magazine = &cache->magazines[size_class];
+    return magazine->fence == 0 && is_too_low(magazine, hak_magazine_top(cache, size_class));
 }
 
 void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_MAGAZINES;
+    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
          i = hak_magazine_from(cache, i + 1)) {
-        cache->magazines[i].seen_top = hak_load_relaxed(&cache->top[i]);
+        cache->magazines[i].seen_top = hak_magazine_top(cache, i);
     }
 }
 
@@ -66,7 +66,8 @@ void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    hak_place *top = hak_load_acquire(&cache->top[size_class]); // pairs with: hak_os_barrier_all
+    hak_place *top = hak_load_acquire(
+        &cache->top[hak_top_of(cache, size_class)]); // pairs with: hak_os_barrier_all
     const bool moved = top != magazine->seen_top;
     magazine->seen_top = top;
     magazine->idle_ticks =
@@ -114,7 +115,7 @@ static void fence_judge(struct hak_cache *self,
 
 static bool are_all_empty(const struct hak_cache *cache)
 {
-    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_MAGAZINES;
+    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
          i = hak_magazine_from(cache, i + 1)) {
         const struct hak_magazine *magazine = &cache->magazines[i];
         if (magazine->fence != 0 || magazine->idle_ticks < IDLE_LOOKS) {
@@ -129,7 +130,7 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
     HAK_REQUIRES(&self->lock, &cache->lock)
 {
     bool any = false;
-    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_MAGAZINES;
+    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
          i = hak_magazine_from(cache, i + 1)) {
         any |= fence_put(cache, i, all);
     }
@@ -139,17 +140,18 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
     if (!hak_os_barrier_all()) { // without it every fence stays undecided
         return false;
     }
-    const hak_place *tops[HAK_MAGAZINES];
-    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_MAGAZINES;
+    const hak_place *tops[HAK_SMALL_CLASSES];
+    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
          i = hak_magazine_from(cache, i + 1)) {
-        tops[i] = hak_load_acquire(&cache->top[i]); // pairs with: hak_os_barrier_all
+        tops[i] =
+            hak_load_acquire(&cache->top[hak_top_of(cache, i)]); // pairs with: hak_os_barrier_all
     }
     // Where a processor may show two stores in another order than they were made, the places are
     // read after a second barrier.
     if (!HAK_STORES_IN_ORDER && !hak_os_barrier_all()) {
         return false;
     }
-    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_MAGAZINES;
+    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
          i = hak_magazine_from(cache, i + 1)) {
         fence_judge(self, cache, i, tops[i]);
     }

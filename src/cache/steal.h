@@ -36,7 +36,7 @@ HAK_INTERNAL bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *
     HAK_REQUIRES(&self->lock, &cache->lock);
 
 // Is there nothing in a magazine that it would take with `all`?
-HAK_INTERNAL bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned index)
+HAK_INTERNAL bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 
 // What lies in the magazines now is what was seen last.

@@ -219,7 +219,7 @@ void hak_sweep_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
         sweep_some_locked(cache);
     }
     if (HAK_UNLIKELY(magazines_are_due(cache))) {
-        hak_magazine_shrink_one(cache, HAK_MAGAZINES);
+        hak_magazine_shrink_one(cache, HAK_SMALL_CLASSES);
     }
 }
 
@@ -237,11 +237,11 @@ bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
                    hak_load_relaxed(&cache->inbox) == NULL &&
                    hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&
                    hak_hardened_is_bare(cache) && hak_large_expire(cache, UINT64_MAX) == 0;
-    unsigned index = 0;
-    while (is_bare && (index = hak_magazine_from(cache, index)) < HAK_MAGAZINES) {
-        is_bare = hak_steal_has_taken_all(cache, index++);
-    }
     unsigned size_class = 0;
+    while (is_bare && (size_class = hak_magazine_from(cache, size_class)) < HAK_SMALL_CLASSES) {
+        is_bare = hak_steal_has_taken_all(cache, size_class++);
+    }
+    size_class = 0;
     while (is_bare && (size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
                           HAK_SMALL_CLASSES) {
         is_bare = is_bare_class(cache, size_class++);

@@ -87,8 +87,8 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     if (cache == NULL) {
         return NULL;
     }
-    for (unsigned magazine = 0; magazine < HAK_MAGAZINES; magazine++) {
-        hak_store_relaxed(&cache->top[magazine], NOTHING);
+    for (unsigned top = 0; top < HAK_TOPS; top++) {
+        hak_store_relaxed(&cache->top[top], NOTHING);
     }
     cache->is_direct = hak_start_is_direct();
     cache->frees_apart = cache->is_direct;

@@ -45,7 +45,7 @@ static void see_magazine(struct hak_cache *cache,
                          void *context)
 {
     const struct hak_magazine *magazine = &cache->magazines[size_class];
-    const hak_place *top = hak_load_relaxed(&cache->top[size_class]);
+    const hak_place *top = hak_magazine_top(cache, size_class);
     if (magazine->base == NULL) {
         return;
     }
@@ -62,8 +62,8 @@ static void see_magazine(struct hak_cache *cache,
 
 static void see_cache(struct hak_cache *cache, hak_waiting_sight *see, void *context)
 {
-    for (unsigned index = 0; index < HAK_MAGAZINES; index++) {
-        see_magazine(cache, index, see, context);
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        see_magazine(cache, size_class, see, context);
     }
     hak_waiting_in_parcels(cache, see, context);
 }

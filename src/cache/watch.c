@@ -42,8 +42,7 @@ void hak_watch_wake(struct hak_cache *cache)
     hak_lock_take(&cache->lock);
     hak_seldom_renew(cache); // of each class a block, which nobody else could take
     hak_store_relaxed(&cache->is_asleep, false);
-    hak_store_relaxed(&cache->hit_tag,
-                      cache->tag - (hak_sampler_every(cache) != 0 ? HAK_APART : 0));
+    hak_store_relaxed(&cache->hit_tag, cache->tag - cache->apart);
     hak_lock_drop(&cache->lock);
     hak_watch_note(cache);
     hak_sweep_wanted(0);
@@ -110,10 +109,10 @@ static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
                     hak_load_relaxed(&cache->inbox) == NULL &&
                     hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&
                     hak_large_expire(cache, UINT64_MAX) == 0 && may_lie_down(cache);
-    unsigned index = 0;
-    while (is_still && (index = hak_magazine_from(cache, index)) < HAK_MAGAZINES) {
-        is_still = hak_load_relaxed(&cache->top[index]) == cache->magazines[index].seen_top;
-        index++;
+    unsigned size_class = 0;
+    while (is_still && (size_class = hak_magazine_from(cache, size_class)) < HAK_SMALL_CLASSES) {
+        is_still = hak_magazine_top(cache, size_class) == cache->magazines[size_class].seen_top;
+        size_class++;
     }
     return is_still;
 }

@@ -92,13 +92,12 @@ static void count_sent(void *figures, const void *block)
 
 static void add_cache(struct hak_figures *figures, struct hak_cache *cache)
 {
-    for (unsigned i = 0; i < HAK_MAGAZINES; i++) {
-        const struct hak_magazine *magazine = &cache->magazines[i];
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        const struct hak_magazine *magazine = &cache->magazines[size_class];
         if (magazine->base != NULL) {
-            const hak_place *top = hak_load_relaxed(&cache->top[i]);
-            count_cached(figures,
-                         hak_magazine_class(i),
-                         (size_t)(top - magazine->base) - 1 - magazine->bottom);
+            const hak_place *top = hak_magazine_top(cache, size_class);
+            count_cached(
+                figures, size_class, (size_t)(top - magazine->base) - 1 - magazine->bottom);
         }
     }
     hak_waiting_in_parcels(cache, count_sent, figures);

@@ -47,7 +47,7 @@ structs! {
     ClassCounts, "hak_class_counts": refills refilled_blocks spills spilled_blocks made_slabs ended_slabs drawn
         misses;
     CacheCounts, "hak_cache_counts": sent_parcels sent_blocks opened_parcels adopted_slabs;
-    Cache, "hak_cache": top tag has_thread thread_id state outboxes pending inbox loose events next magazines
+    Cache, "hak_cache": top apart tag has_thread thread_id state outboxes pending inbox loose events next magazines
         class_counts counts gaps;
     Registry, "hak_registry": all;
     OsCounts, "hak_os_counts": maps unmaps remaps purges purged_bytes huge_advices refused;

@@ -336,7 +336,7 @@ fn wake_caches(process: &LiveProcess, control: &Control, samples: bool) -> Resul
     let hit_tag = control.field("hak_cache", "hit_tag")?;
     let is_direct = control.field("hak_cache", "is_direct")?;
     let less = if samples {
-        control.constant("magazines_freed_to")?
+        control.constant("tops_apart")?
     } else {
         0
     };

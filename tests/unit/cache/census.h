@@ -46,7 +46,7 @@ static inline void census_magazine(struct census *census,
                                    unsigned size_class)
 {
     const struct hak_magazine *magazine = &cache->magazines[size_class];
-    const hak_place *top = cache->top[size_class];
+    const hak_place *top = hak_magazine_top(cache, size_class);
     for (hak_place *place = magazine->base + magazine->bottom + 1; place < top; place++) {
         if (*place != NULL) {
             census_note(census, *place);
@@ -59,9 +59,9 @@ static inline void census_magazine(struct census *census,
 
 static inline void census_cache(struct census *census, struct hak_cache *cache)
 {
-    for (unsigned magazine = 0; magazine < HAK_MAGAZINES; magazine++) {
-        if (cache->magazines[magazine].base != NULL) {
-            census_magazine(census, cache, magazine);
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        if (cache->magazines[size_class].base != NULL) {
+            census_magazine(census, cache, size_class);
         }
     }
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {

@@ -332,7 +332,7 @@ static void blocks_from_others_find_the_magazine(void)
         become(first);
         sample_from_now_on(to_samples == 0 ? EVERY : 0);
         hak_lock_take(&first->lock);
-        hak_inbox_refill(first, hak_sampler_magazine(first, SIZE_CLASS), BLOCKS);
+        hak_inbox_refill(first, SIZE_CLASS, BLOCKS);
         hak_lock_drop(&first->lock);
         census_check(held, held_count);
         hak_sampler_follow(first);

@@ -8,8 +8,7 @@ enum { CLASS = 3, CLASSES = 40, A_SLAB = 1 << 10 };
 
 static unsigned magazines_of(const struct hak_cache *cache)
 {
-    return hak_count_bits(cache->started[0]) + hak_count_bits(cache->started[1]) +
-           hak_count_bits(cache->started[2]);
+    return hak_count_bits(cache->started[0]) + hak_count_bits(cache->started[1]);
 }
 
 // Bytes of slabs that are there, whosever they are.

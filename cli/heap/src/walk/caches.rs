@@ -90,12 +90,7 @@ impl Walk<'_> {
             is_dead: cache.state.number(record) == self.fields.cache_dead,
             events: cache.events.number(record),
             held: (0..classes.len())
-                .map(|class| {
-                    let held = self.magazines_of(class, classes);
-                    held.filter_map(|one| self.magazine(record, one))
-                        .map(|(_, count)| count)
-                        .sum()
-                })
+                .map(|class| self.magazine(record, class).map_or(0, |(_, count)| count))
                 .collect(),
             counts: CacheCounts {
                 sent_parcels: self.fields.cache_counts.sent_parcels.number(counts),
@@ -107,19 +102,17 @@ impl Walk<'_> {
         }
     }
 
-    /// A class has one magazine, and one more in a cache that samples.
-    fn magazines_of(&self, class: usize, classes: &[Class]) -> impl Iterator<Item = usize> {
-        (class..self.fields.cache.magazines.count).step_by(classes.len())
-    }
-
-    /// Where the places of a magazine that hold blocks begin, and how many they are.
-    fn magazine(&self, record: &[u8], one: usize) -> Option<(u64, u64)> {
+    /// Where the places of a class's magazine that hold blocks begin, and how many they are.
+    fn magazine(&self, record: &[u8], class: usize) -> Option<(u64, u64)> {
         let magazine = &self.fields.magazine;
-        let part = self.fields.cache.magazines.part(record, one);
+        let part = self.fields.cache.magazines.part(record, class);
         let base = magazine.base.number(part);
         let bottom = magazine.bottom.number(part);
         let slots = magazine.slots.number(part);
-        let top = self.fields.cache.top.number_at(record, one);
+        let apart = usize::try_from(self.fields.cache.apart.number(record)).ok()?;
+        let number = apart.checked_add(class)?;
+        let tops = &self.fields.cache.top;
+        let top = (number < tops.count).then(|| tops.number_at(record, number))?;
         let places = top.checked_sub(base)? / 8;
         let is_sane = base != 0 && slots <= MAGAZINE_SLOTS_MAX && places <= slots + 1;
         let count = places.checked_sub(1)?.checked_sub(bottom)?;

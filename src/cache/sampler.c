@@ -97,7 +97,7 @@ static void pace_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_sampling *sampling = cache->sampling;
     const uint64_t rate = hak_load_relaxed(&hak_options.sample_rate);
-    const uint64_t now = hak_os_now_ns();
+    const uint64_t now = hak_os_about_now_ns();
     const double allowed = (double)(now - sampling->since_ns) * (double)rate / 1e9;
     const double taken = sampling->taken;
     double every = (double)sampling->every;
@@ -187,7 +187,7 @@ static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&ca
 {
     cache->sampling->wanted = every;
     cache->sampling->every = every;
-    cache->sampling->since_ns = hak_os_now_ns();
+    cache->sampling->since_ns = hak_os_about_now_ns();
     cache->sampling->taken = 0;
     hak_magazine_set_apart(cache);
     draw_all_locked(cache);

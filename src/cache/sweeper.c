@@ -227,7 +227,7 @@ static bool is_skipped_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
 static void note_start_locked(bool is_started) HAK_REQUIRES(&hak_sweeper_lock)
 {
     starts.is_refused = !is_started;
-    starts.started_ns = hak_os_now_ns();
+    starts.started_ns = hak_os_about_now_ns();
     starts.skips = is_started ? starts.skips : 2 * starts.skips + 1;
     starts.left = is_started ? 0 : starts.skips;
     hak_store_relaxed(&has_helper, is_started);
@@ -235,7 +235,7 @@ static void note_start_locked(bool is_started) HAK_REQUIRES(&hak_sweeper_lock)
 
 static void note_end_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
 {
-    const bool was_short = hak_os_now_ns() - starts.started_ns < LONG_LIFE_NS;
+    const bool was_short = hak_os_about_now_ns() - starts.started_ns < LONG_LIFE_NS;
     starts.skips = was_short ? 2 * starts.skips + 1 : 0;
     starts.left = starts.skips;
 }

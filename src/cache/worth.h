@@ -6,7 +6,7 @@
 // A magazine that swings between full and empty would save, were it longer, at best what its refills and
 // spills have cost since it was last asked about: a part of the time that has passed. What it may hold more is
 // a part of the heap. Many magazines that swing in turn, each once in a while, save little, and each
-// would keep what the next one needs.
+// would keep what the next one needs. The clock goes on by ticks: what was saved since the last one is compared with a whole one.
 #ifndef HAK_CACHE_WORTH_H
 #define HAK_CACHE_WORTH_H
 
@@ -15,13 +15,14 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "os/os.h"
 
 // What a block that goes to its slab and comes back costs, and a refill with its spill: eight times what
 // they take where all of it is in the processor's caches. So a part of the time counts as much as eight
 // times that part of the memory.
 enum { HAK_WORTH_BLOCK_NS = 80, HAK_WORTH_REFILL_NS = 800 };
 
-// When a magazine was last asked about.
+// When a magazine was last asked about, and the clock went on or it was worth it.
 struct hak_worth {
     uint64_t at_ns;
     uint64_t cost_ns; // what its refills had cost until then
@@ -41,10 +42,15 @@ HAK_INLINE bool hak_worth_ask(struct hak_worth *last, struct hak_worth_question 
 {
     const uint64_t cost_ns =
         HAK_WORTH_BLOCK_NS * question.refilled_blocks + HAK_WORTH_REFILL_NS * question.refills;
-    const uint64_t elapsed_ns = question.now_ns - last->at_ns;
+    const bool goes_on = question.now_ns != last->at_ns;
+    const uint64_t elapsed_ns = goes_on ? question.now_ns - last->at_ns : HAK_OS_TICK_NS;
     const uint64_t saved_ns = cost_ns - last->cost_ns;
-    *last = (struct hak_worth){question.now_ns, cost_ns};
-    return saved_ns != 0 && elapsed_ns / saved_ns <= question.heap_bytes / question.more_bytes;
+    const bool is_worth =
+        saved_ns != 0 && elapsed_ns / saved_ns <= question.heap_bytes / question.more_bytes;
+    if (goes_on || is_worth) {
+        *last = (struct hak_worth){question.now_ns, cost_ns};
+    }
+    return is_worth;
 }
 
 #endif

@@ -112,7 +112,7 @@ uint64_t hak_os_about_now_ns(void)
 
 uint64_t hak_os_date_ns(void)
 {
-    return clock_ns(CLOCK_REALTIME);
+    return clock_ns(CLOCK_REALTIME_COARSE);
 }
 
 uint64_t hak_os_processor_ns(int thread)

@@ -23,7 +23,7 @@ bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults)
 
 uint64_t hak_os_now_ns(void)
 {
-    return hak_add_relaxed(&hak_fake.now_ns, hak_fake.touch_ns);
+    return hak_load_relaxed(&hak_fake.now_ns);
 }
 
 uint64_t hak_os_date_ns(void)
@@ -49,7 +49,7 @@ uint64_t hak_os_processor_ns(int thread)
 
 uint64_t hak_os_about_now_ns(void)
 {
-    return hak_load_relaxed(&hak_fake.now_ns);
+    return hak_add_relaxed(&hak_fake.now_ns, hak_fake.touch_ns);
 }
 
 uintptr_t hak_os_thread_mark(void)

@@ -150,13 +150,15 @@ HAK_INTERNAL HAK_MUST_USE bool hak_os_can_read(const void *address);
 // Is the word there, and not zero? Without a fault, whatever the address.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_has_content(const void *word);
 
-// Nanoseconds of a clock that never goes back. All clocks show 0 when the kernel does not tell.
+// Nanoseconds of a clock that never goes back. All clocks show 0 when the kernel does not tell. The first asks the processor,
+// which a program may have forbidden (PR_SET_TSC): it is for what an option switches on. The second reads what the kernel
+// wrote at its last tick, HAK_OS_TICK_NS ago at most on most systems, 10 ms on some; it costs less than ten nanoseconds.
+#define HAK_OS_TICK_NS UINT64_C(4000000)
 HAK_INTERNAL uint64_t hak_os_now_ns(void);
-// The same to some milliseconds, which costs less than ten nanoseconds.
 HAK_INTERNAL uint64_t hak_os_about_now_ns(void);
 // Processor time of a thread, by the kernel's number of it.
 HAK_INTERNAL uint64_t hak_os_processor_ns(int thread);
-// Nanoseconds since 1970, as the clock on the wall.
+// Nanoseconds since 1970, as the clock on the wall, at the last tick.
 HAK_INTERNAL uint64_t hak_os_date_ns(void);
 // RLIMIT_AS and RLIMIT_DATA of the process; SIZE_MAX when there is none.
 HAK_INTERNAL size_t hak_os_address_limit(void);

@@ -141,7 +141,7 @@ static uint64_t mapping_count(void)
 {
     static _Atomic(uint64_t) counted_ns;
     static _Atomic(uint64_t) count;
-    const uint64_t now = hak_os_now_ns();
+    const uint64_t now = hak_os_about_now_ns();
     const uint64_t before = hak_load_relaxed(&counted_ns);
     if (before == 0 || now - before > UINT64_C(1000000000)) {
         hak_store_relaxed(&count, hak_os_count_lines("/proc/self/maps"));

@@ -47,7 +47,7 @@ static struct look look_now(void)
     struct look look = {.is_near = hak_pressure_is_near(0), .stalls = hak_pressure_stalls()};
     look.used_bytes = hak_pressure.used_bytes;
     hak_lock_drop(&hak_arena.lock);
-    look.ns = hak_os_now_ns();
+    look.ns = hak_os_about_now_ns();
     return look;
 }
 

@@ -168,7 +168,7 @@ HAK_INTERNAL extern struct hak_arena hak_arena;
 // what is noted of one may be earlier than it was.
 HAK_INLINE void hak_arena_read_clock(void)
 {
-    hak_store_relaxed(&hak_arena.clock, (uint32_t)(hak_os_now_ns() / 100000000));
+    hak_store_relaxed(&hak_arena.clock, (uint32_t)(hak_os_about_now_ns() / 100000000));
 }
 
 // Once, when the map is there.

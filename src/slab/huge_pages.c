@@ -11,13 +11,13 @@ enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
 // So many times as long as a dear one has taken, none is asked for: they cost a hundredth of the time at most.
 enum { REST_TIMES = 100 };
 
-static _Atomic(uint64_t) huge_rest_until; // by hak_os_now_ns
+static _Atomic(uint64_t) huge_rest_until; // by hak_os_about_now_ns
 
 // Has one lately taken the kernel longer than the small ones?
 static bool are_dear(void)
 {
     const uint64_t until = hak_load_relaxed(&huge_rest_until);
-    return until != 0 && hak_os_now_ns() < until;
+    return until != 0 && hak_os_about_now_ns() < until;
 }
 
 // Of what is looked at, the oldest and the newest.
@@ -170,24 +170,29 @@ void hak_huge_note_holes(const struct hak_slab *slab)
     hak_lock_drop(&shard->lock);
 }
 
-// By the clock on the wall, as a thread's own takes a system call. A thread that waits for a processor meanwhile tells
-// nothing: so it takes two in a row.
+// By the clock on the wall, as a thread's own takes a system call; and by the one that goes on by ticks. So of what one has
+// taken it tells none, or a tick or more, which is right in the mean: what counts is that of the latest eight or so. One
+// whose thread waited for a processor meanwhile does not count for more than four times the limit, so that it takes three.
+enum { MEAN_OF = 8, COUNTS_FOR = 4 };
+
 bool hak_huge_is_dear(char *page)
 {
-    static _Atomic(bool) was_dear;
+    static _Atomic(uint64_t) mean_ns; // at most the limit
     const uint64_t dear_ns = hak_load_relaxed(&hak_options.huge_dear_us) * 1000;
     if (dear_ns == 0 || hak_load_relaxed(&hak_options.thp) != HUGE_AUTO ||
         hak_load_relaxed(&hak_options.deterministic) != 0) {
         return false; // the user, or no clock, decides
     }
-    const uint64_t begin = hak_os_now_ns();
+    const uint64_t begin = hak_os_about_now_ns();
     *(volatile char *)page = 0; // a read would get the kernel's page of zeros
-    const uint64_t took = hak_os_now_ns() - begin;
-    const bool is_dear = took > dear_ns;
-    const bool are_two = is_dear && hak_load_relaxed(&was_dear);
-    hak_store_relaxed(&was_dear, is_dear);
-    if (are_two) {
-        hak_store_relaxed(&huge_rest_until, hak_os_now_ns() + REST_TIMES * took);
+    const uint64_t end = hak_os_about_now_ns();
+    const uint64_t took = end - begin;
+    const uint64_t counted = took < COUNTS_FOR * dear_ns ? took : COUNTS_FOR * dear_ns;
+    const uint64_t mean = ((MEAN_OF - 1) * hak_load_relaxed(&mean_ns) + counted) / MEAN_OF;
+    const bool is_dear = mean > dear_ns;
+    hak_store_relaxed(&mean_ns, is_dear ? dear_ns : mean);
+    if (is_dear) {
+        hak_store_relaxed(&huge_rest_until, end + REST_TIMES * took);
     }
-    return are_two;
+    return is_dear;
 }

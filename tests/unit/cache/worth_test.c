@@ -6,8 +6,8 @@
 
 enum { PERIODS = 10 };
 
-// Swings of `blocks` blocks, one each `period_ns`, half a magazine of `slots` a refill: how often is it worth
-// `more_bytes` of a heap of 16 MiB?
+// Swings of `blocks` blocks, one each `period_ns` by a clock with ticks, half a magazine of `slots` a refill: how often is it
+// worth `more_bytes` of a heap of 16 MiB?
 static unsigned times_worth(uint64_t period_ns, uint64_t blocks, uint64_t slots, size_t more_bytes)
 {
     struct hak_worth last = {0};
@@ -18,8 +18,8 @@ static unsigned times_worth(uint64_t period_ns, uint64_t blocks, uint64_t slots,
     };
     (void)hak_worth_ask(&last, question);
     unsigned times = 0;
-    for (unsigned i = 0; i < PERIODS; i++) {
-        question.now_ns += period_ns;
+    for (unsigned i = 1; i <= PERIODS; i++) {
+        question.now_ns = 1000000000 + i * period_ns / HAK_OS_TICK_NS * HAK_OS_TICK_NS;
         question.refilled_blocks += blocks;
         question.refills += blocks / (slots / 2);
         times += hak_worth_ask(&last, question);
@@ -30,7 +30,14 @@ static unsigned times_worth(uint64_t period_ns, uint64_t blocks, uint64_t slots,
 static void swings_without_a_pause_are_worth_it(void)
 {
     UNIT_EQUAL(times_worth(150000, 5000, 64, HAK_KIB(64)), PERIODS);
-    UNIT_EQUAL(times_worth(200000, 2000, 512, HAK_MIB(1)), PERIODS);
+    UNIT_EQUAL(times_worth(200000, 8000, 512, HAK_MIB(1)), PERIODS);
+}
+
+// What one saves is too little for a whole tick of the clock, what several of them save is enough.
+static void what_swings_save_in_a_tick_is_counted_together(void)
+{
+    UNIT_EQUAL(times_worth(200000, 2000, 512, HAK_MIB(1)), PERIODS / 2);
+    UNIT_EQUAL(times_worth(400000, 200, 512, HAK_MIB(1)), 0);
 }
 
 static void swings_once_in_a_while_are_not(void)
@@ -55,6 +62,7 @@ static void without_refills_it_is_not(void)
 int main(void)
 {
     swings_without_a_pause_are_worth_it();
+    what_swings_save_in_a_tick_is_counted_together();
     swings_once_in_a_while_are_not();
     what_it_holds_counts();
     without_refills_it_is_not();

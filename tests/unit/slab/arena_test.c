@@ -52,29 +52,30 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     const size_t refused = hak_fake.huge_refusals;
     take_asking(2, 2);
     UNIT_EQUAL(hak_fake.huge_refusals, refused);
-    hak_fake.touch_ns = 1000 * hak_options.huge_dear_us + 1;
-    take_asking(1, 1);
+    const uint64_t dear_ns = 4000 * hak_options.huge_dear_us;
+    hak_fake.touch_ns = dear_ns;
+    take_asking(2, 2);
     UNIT_EQUAL(hak_fake.huge_refusals, refused); // it may be chance
     take_asking(1, 1);
     hak_fake.touch_ns = 0;
     UNIT_EQUAL(hak_fake.huge_refusals, refused + 1); // the one that was dear: its other half
     UNIT_CHECK(!hak_map_super(runs[run_count - 1].slab->base)->is_huge);
     take_asking(2, 0);
-    hak_fake.now_ns += 98 * (1000 * hak_options.huge_dear_us + 1);
+    hak_fake.now_ns += 98 * dear_ns;
     take_asking(2, 0);
-    hak_fake.now_ns += 2 * (1000 * hak_options.huge_dear_us + 1);
-    take_asking(2, 2);
+    hak_fake.now_ns += 2 * dear_ns;
+    take_asking(6, 6);
     check_model();
     // One that is taken again after it was given back decides anew.
     const unsigned last = run_count - 1;
     struct hak_super *super = hak_map_super(runs[last].slab->base);
     UNIT_CHECK(super->is_huge);
-    hak_fake.touch_ns = 1000 * hak_options.huge_dear_us + 1;
+    hak_fake.touch_ns = dear_ns;
     take_asking(1, 1);
     hak_fake.touch_ns = 0;
     give(last);
     purge_all();
-    hak_fake.touch_ns = 1000 * hak_options.huge_dear_us + 1;
+    hak_fake.touch_ns = dear_ns;
     take_asking(1, 0);
     hak_fake.touch_ns = 0;
     UNIT_EQUAL(hak_fake.huge_refusals, refused + 2);
@@ -86,6 +87,29 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     take_asking(2, 2);
     hak_fake.touch_ns = 0;
     UNIT_EQUAL(hak_fake.huge_refusals, refused + 2);
+    give_all();
+    hak_options.huge_dear_us = 1000;
+    hak_arena.huge_pages = HAK_HUGE_NEVER;
+}
+
+// The clock goes on by ticks: an eighth of those that take half of the limit find one between their beginning and their end,
+// and half of those that take twice as much.
+static void what_huge_pages_take_is_right_in_the_mean(void)
+{
+    hak_arena.huge_pages = HAK_HUGE_MADVISE;
+    const uint64_t tick_ns = 4000 * hak_options.huge_dear_us;
+    const size_t refused = hak_fake.huge_refusals;
+    for (unsigned i = 1; i <= 64; i++) {
+        hak_fake.touch_ns = i % 8 == 0 ? tick_ns : 0;
+        take_asking(1, 1);
+    }
+    UNIT_EQUAL(hak_fake.huge_refusals, refused);
+    for (unsigned i = 1; i <= 64 && hak_fake.huge_refusals == refused; i++) {
+        hak_fake.touch_ns = i % 2 == 0 ? tick_ns : 0;
+        take_asking(1, 1);
+    }
+    UNIT_EQUAL(hak_fake.huge_refusals, refused + 1);
+    hak_fake.touch_ns = 0;
     give_all();
     hak_arena.huge_pages = HAK_HUGE_NEVER;
 }
@@ -257,5 +281,6 @@ int main(void)
     without_memory_nothing_changes();
     huge_pages_are_asked_for_when_the_heap_is_dense();
     dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time();
+    what_huge_pages_take_is_right_in_the_mean();
     return 0;
 }

@@ -322,6 +322,20 @@ void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
     hak_sweep_wanted(kept_bytes);
 }
 
+// Where addresses or memory are missing, what all caches hold goes back, as for a new block, which would need twice as many.
+static bool large_remap(struct hak_slab *slab, size_t bytes)
+{
+    const uint64_t mark = hak_refusal_mark();
+    if (hak_arena_remap(slab, bytes)) {
+        return true;
+    }
+    if (hak_refusal_since(mark).error == 0 || hak_refusal_is_final(bytes)) {
+        return false;
+    }
+    hak_sweep_for_request(mark);
+    return hak_arena_remap(slab, bytes);
+}
+
 void *hak_large_resize(struct hak_slab *slab, size_t bytes)
 {
     if (bytes <= HAK_SMALL_MAX) {
@@ -338,11 +352,11 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
         return slab->base;
     }
     if (slab->units == 0) {
-        if (block_bytes <= HAK_LONE_MOVED_MIN || !hak_arena_remap(slab, block_bytes)) {
+        if (block_bytes <= HAK_LONE_MOVED_MIN || !large_remap(slab, block_bytes)) {
             return NULL;
         }
     } else {
-        if (block_bytes > HAK_LARGE_RUN_MAX || !hak_arena_resize(slab, block_bytes)) {
+        if (block_bytes > HAK_LARGE_RUN_GROWN || !hak_arena_resize(slab, block_bytes)) {
             return NULL;
         }
     }

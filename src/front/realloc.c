@@ -17,13 +17,26 @@
 #include "slab/misuse.h"
 #include "slab/slab.h"
 
-// `other`, which is NULL without memory, takes the place of `block`.
+// Of a block that was just made: has it pages of its own, which nobody has touched? Such long ones are never kept.
+static bool is_fresh(const void *block, size_t bytes)
+{
+    const struct hak_slab *slab = bytes > HAK_LONE_MOVED_MIN ? hak_slab_of(block) : NULL;
+    return slab != NULL && slab->state == HAK_SLAB_LARGE && slab->units == 0;
+}
+
+// `other`, which is NULL without memory, takes the place of `block`. Pages that nobody has written to stay so.
 static void *realloc_into(void *other, void *block, size_t old_bytes, size_t bytes)
 {
-    if (other != NULL) {
-        memcpy(other, block, old_bytes < bytes ? old_bytes : bytes);
-        hak_free(block);
+    const size_t kept_bytes = old_bytes < bytes ? old_bytes : bytes;
+    if (other == NULL) {
+        return NULL;
     }
+    if (is_fresh(other, bytes)) {
+        hak_os_copy(other, block, kept_bytes);
+    } else {
+        memcpy(other, block, kept_bytes);
+    }
+    hak_free(block);
     return other;
 }
 

@@ -365,6 +365,20 @@ char *hak_map_take(size_t bytes)
     return start;
 }
 
+// Shorter ones may as well move: what that takes for a moment is not much. Free addresses count towards no limit.
+enum { LONG_SLOTS = 16, ROOM_TIMES = 3 };
+
+void hak_map_leave_room(const char *start, size_t bytes)
+{
+    const uint64_t slot = hak_map_slot(start);
+    const uint64_t count = slots_for(bytes);
+    const uint64_t room = ROOM_TIMES * count;
+    if (slot != UINT64_MAX && count >= LONG_SLOTS && hak_map.next_slot == slot + count &&
+        hak_map.next_slot + room < slot_count()) {
+        hak_map.next_slot += room;
+    }
+}
+
 void hak_map_forget(char *start, size_t bytes)
 {
     slots_set(hak_map_slot_of(start), slots_kept(start, bytes), false);

@@ -149,6 +149,8 @@ HAK_INTERNAL char *hak_map_take(size_t bytes);
 HAK_INTERNAL bool hak_map_give(char *start, size_t bytes);
 // The same, now or, when the kernel refuses, later (kept.h): they are the caller's no longer.
 HAK_INTERNAL void hak_map_drop(char *start, size_t bytes);
+// What is mapped next shall not lie right behind it, if it is long: so it may become four times as long where it is.
+HAK_INTERNAL void hak_map_leave_room(const char *start, size_t bytes);
 // Free the slots of a mapping whose pages have moved elsewhere: its addresses are gone already.
 HAK_INTERNAL void hak_map_forget(char *start, size_t bytes);
 // Keep the slots of a published mapping that grows or shrinks in place, and no others. False when

@@ -23,12 +23,13 @@
 #define HAK_SUPER_LOG2  22
 #define HAK_SUPER_UNITS 64 // one bit each in a word
 
-#define HAK_TINY_MAX      1024
-#define HAK_SMALL_MAX     HAK_KIB(32)
-#define HAK_SMALL_CLASSES 72
-#define HAK_LARGE_BINS    56 // 36 KiB to 4 MiB: sizes of which the latest freed block is kept
-#define HAK_HOT_PLACES    7  // one per doubling of them
-#define HAK_LARGE_RUN_MAX HAK_MIB(512) // a run of units up to here, mapped alone above
+#define HAK_TINY_MAX        1024
+#define HAK_SMALL_MAX       HAK_KIB(32)
+#define HAK_SMALL_CLASSES   72
+#define HAK_LARGE_BINS      56 // 36 KiB to 4 MiB: sizes of which the latest freed block is kept
+#define HAK_HOT_PLACES      7  // one per doubling of them
+#define HAK_LARGE_RUN_MAX   HAK_MIB(512) // a run of units up to here, mapped alone above
+#define HAK_LARGE_RUN_GROWN (UINT16_MAX * HAK_UNIT_BYTES) // so far it may grow where it lies
 // One that realloc has to move gets a mapping of its own, whose pages can move, from here on, and keeps it while it is longer.
 #define HAK_LONE_MOVED_MIN HAK_MIB(4)
 

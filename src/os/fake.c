@@ -253,6 +253,11 @@ void hak_os_clear(void *start, size_t bytes)
     memset(start, 0, bytes);
 }
 
+void hak_os_copy(void *target, const void *source, size_t bytes)
+{
+    memcpy(target, source, bytes);
+}
+
 void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
 {
     const int saved = errno;

@@ -93,6 +93,8 @@ HAK_INTERNAL HAK_MUST_USE bool hak_os_purge_lazily(void *start, size_t bytes);
 
 // Fill with zeros, without writing to pages that are zeros: those that are not there stay so. `start` is at a page boundary.
 HAK_INTERNAL void hak_os_clear(void *start, size_t bytes);
+// Copy to where all reads as zero, and write nothing there that is zeros.
+HAK_INTERNAL void hak_os_copy(void *target, const void *source, size_t bytes);
 
 // Grow or shrink a mapping, moving it to `target`, whose own mapping it replaces, or in place when
 // `target` is NULL. Returns the new start. NULL: nothing has changed, but the target's own mapping may

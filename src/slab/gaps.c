@@ -7,7 +7,7 @@
 #include "os/os.h"
 
 // What lies free in 2^height superslabs next to each other, the leaves being one each. All zeros where there are none.
-// Long rows are counted up to UINT16_MAX units, which is more than any run has.
+// Long rows are counted up to UINT16_MAX units, which is as many as a run may have.
 struct hak_gaps_node {
     uint8_t inside;   // the longest row inside a superslab
     uint8_t start;    // the longest at the beginning of one

@@ -113,6 +113,9 @@ static char *take_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena
         hak_map_drop(start, bytes);
         return NULL;
     }
+    if (start != NULL) {
+        hak_map_leave_room(start, bytes);
+    }
     return start;
 }
 

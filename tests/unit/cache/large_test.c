@@ -191,7 +191,7 @@ static void resizing_keeps_the_map_right(void)
     UNIT_EQUAL(hak_map_entry(block), HAK_MAP_LARGE(0));
     UNIT_EQUAL(used_bytes(), HAK_UNIT_BYTES);
     UNIT_CHECK(hak_large_resize(slab, HAK_SMALL_MAX) == NULL);
-    UNIT_CHECK(hak_large_resize(slab, HAK_LARGE_RUN_MAX + 1) == NULL);
+    UNIT_CHECK(hak_large_resize(slab, HAK_LARGE_RUN_GROWN + 1) == NULL);
     UNIT_EQUAL(slab->bytes, HAK_KIB(36));
     give(block);
     hak_large_expire(hak_cache_self, 0);

@@ -108,6 +108,24 @@ static void resizing_keeps_slots(void)
 }
 
 // Every entry of a mapping that lies across two parts of the table can be written.
+static void long_mappings_have_room_behind_them(void)
+{
+    const size_t bytes = 16 * HAK_SUPER_BYTES;
+    char *first = hak_map_take(bytes);
+    hak_map_leave_room(first, bytes);
+    char *next = hak_map_take(HAK_SUPER_BYTES);
+    UNIT_CHECK(next == first + 4 * bytes);
+    hak_map_leave_room(next, HAK_SUPER_BYTES);
+    char *last = hak_map_take(bytes);
+    UNIT_CHECK(last == next + HAK_SUPER_BYTES);
+    UNIT_CHECK(hak_map_resize(first, bytes, 4 * bytes) && hak_map_resize(first, 4 * bytes, bytes));
+    hak_map_leave_room(first, bytes); // something has come behind it since
+    char *behind = hak_map_take(HAK_SUPER_BYTES);
+    UNIT_CHECK(behind == last + bytes);
+    UNIT_CHECK(hak_map_give(first, bytes) && hak_map_give(next, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_map_give(last, bytes) && hak_map_give(behind, HAK_SUPER_BYTES));
+}
+
 static void mappings_across_parts_are_committed(void)
 {
     hak_map.next_slot = PART_SLOTS - 1;
@@ -284,6 +302,7 @@ int main(void)
     taken_and_given_slots_are_counted();
     what_is_published_is_known_in_all_its_slots();
     resizing_keeps_slots();
+    long_mappings_have_room_behind_them();
     mappings_across_parts_are_committed();
     a_refused_commit_loses_nothing();
     a_refused_commit_and_a_refused_unmap();

@@ -241,13 +241,31 @@ fn pprof_reads_what_is_written_for_it() {
     match go {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout);
-            assert!(
-                text.contains("Type: inuse_space") && text.contains("keep_large"),
-                "{text}"
-            );
+            for part in ["Type: inuse_space", "keep_large", "File: keeper"] {
+                assert!(text.contains(part), "{text}");
+            }
         }
         Err(_) => eprintln!("skipped: go is not installed"),
     }
+}
+
+/// Two calls on one line are one site of two stacks.
+#[test]
+fn what_was_allocated_before_the_look_is_not_in_it() {
+    let workshop = Workshop::open();
+    let source = KEEPER.replace(
+        "malloc(5000);",
+        "malloc(5000); void *volatile other = malloc(6000);",
+    );
+    let program = workshop.compile("keeper", &source, &["-g"]);
+    let mut command = Command::new(program);
+    command.arg("50").env("LD_PRELOAD", library());
+    let process = Waiting::start(command.env("HAKMEM_SAMPLE_BYTES", "1"));
+    let profile = ["profile", &process.pid(), "--json", "--seconds"];
+    let answer = workshop.hakmem(&[&profile[..], &["0"]].concat());
+    let said: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+    assert_eq!(site(&said, "keep_large")["allocated"]["samples"], 0);
+    assert_eq!(site(&said, "keep_large")["live"]["blocks"], 100.0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Finds the file that code was mapped from: that one, or none.
 
 use crate::code::{Code, Identity};
-use crate::shown::shown;
+use crate::shown::{hexadecimal, shown};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -45,8 +45,8 @@ impl Missing {
             Missing::Other { wanted, there } => match (wanted.build_id(), there.build_id()) {
                 (Some(wanted), Some(there)) => format!(
                     "build {} was mapped, and build {} is there now",
-                    hexadecimal(wanted),
-                    hexadecimal(there)
+                    short(wanted),
+                    short(there)
                 ),
                 _ => "another file is there now".into(),
             },
@@ -58,11 +58,8 @@ impl Missing {
 }
 
 /// The first half of a build id is enough to tell two apart.
-fn hexadecimal(id: &[u8]) -> String {
-    id.iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+fn short(id: &[u8]) -> String {
+    hexadecimal(&id[..id.len().min(8)])
 }
 
 /// What the kernel appends to the path of a file that is no more, a name may end with as well.
@@ -97,12 +94,12 @@ pub fn find_mapped(code: &Code, sources: &Sources) -> Result<PathBuf, Missing> {
 /// ".build-id/ab/cdef.debug"
 pub fn by_build_id(id: &[u8], ending: &str) -> PathBuf {
     let (first, rest) = id.split_at(id.len().min(1));
-    let text = |part: &[u8]| {
-        part.iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>()
-    };
-    format!(".build-id/{}/{}{ending}", text(first), text(rest)).into()
+    format!(
+        ".build-id/{}/{}{ending}",
+        hexadecimal(first),
+        hexadecimal(rest)
+    )
+    .into()
 }
 
 /// Where a file of that path lies. Debuggers find more beside it than beside the other ways to it.

@@ -41,6 +41,11 @@ impl<P: AsRef<Path>> ShownPath for P {
     }
 }
 
+/// "0aff"
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Changes the order or the end of a line, without being seen.
 fn turns_lines(character: char) -> bool {
     matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')

@@ -3,6 +3,7 @@
 //! The client itself (debuginfod-find, of elfutils) knows servers, proxies and its cache; it is asked only where the user
 //! has named servers, and not for long.
 
+use hakmem_heap::shown::hexadecimal;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
@@ -21,7 +22,7 @@ const KIND: &str = "debuginfo";
 
 /// The file with the debugging information of the one with that build id.
 pub fn find(build_id: &[u8]) -> Option<PathBuf> {
-    let id: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = hexadecimal(build_id);
     if id.is_empty() {
         return None;
     }

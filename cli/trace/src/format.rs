@@ -1,7 +1,7 @@
 //! The file around the chunks: `docs/trace-format.md`.
 
 use hakmem_heap::code::{Code, Identity};
-use hakmem_heap::shown::shown;
+use hakmem_heap::shown::{hexadecimal, shown};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -211,10 +211,6 @@ impl From<Module> for Code {
             },
         }
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {

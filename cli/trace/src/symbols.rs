@@ -2,6 +2,7 @@
 
 use crate::code_files::{self, Found};
 use crate::functions::Functions;
+use crate::kept_files::PlaceNames;
 use crate::reader::Reader;
 use hakmem_heap::code::{self, Code, Identity, Whose};
 use hakmem_heap::code_files::{Missing, file_name};
@@ -30,7 +31,7 @@ impl Symbols {
         };
         Ok(Symbols {
             names: Names {
-                names: reader.names(process)?.into_iter().collect(),
+                places: reader.names(process)?.into_iter().map(named).collect(),
                 ..Names::new(reader.code(process)?, sources)
             },
             stacks: reader.stacks(process)?.into_iter().collect(),
@@ -63,8 +64,31 @@ pub struct Names {
     sources: Sources,
     /// By path and identity.
     files: FxHashMap<(Vec<u8>, Identity), Rc<Looked>>,
-    names: FxHashMap<u64, Vec<String>>,
+    places: FxHashMap<u64, Rc<Place>>,
     notes: Vec<String>,
+}
+
+/// What is known of a place.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// Of the call there, not of where it returns to.
+    pub address: u64,
+    /// The function, behind those that the compiler inlined there; else what there is instead of names.
+    pub frames: Vec<String>,
+    pub has_names: bool,
+    /// What was mapped there.
+    pub code: Option<Code>,
+}
+
+/// A place whose names are in the trace.
+fn named((place, frames): PlaceNames) -> (u64, Rc<Place>) {
+    let known = Place {
+        address: code::address_of(place).saturating_sub(1),
+        frames,
+        has_names: true,
+        code: None,
+    };
+    (place, Rc::new(known))
 }
 
 type Looked = std::result::Result<Known, Missing>;
@@ -81,36 +105,47 @@ impl Names {
             code,
             sources,
             files: FxHashMap::default(),
-            names: FxHashMap::default(),
+            places: FxHashMap::default(),
             notes: Vec::new(),
         }
     }
 
     /// The function that a return address is in, behind those that the compiler inlined there. By place.
     pub fn of(&mut self, place: u64) -> Vec<String> {
-        if let Some(names) = self.names.get(&place) {
-            return names.clone();
+        self.place(place).frames.clone()
+    }
+
+    pub fn place(&mut self, place: u64) -> Rc<Place> {
+        if let Some(known) = self.places.get(&place) {
+            return known.clone();
         }
         let address = code::address_of(place);
         // A return address is behind its call, and may be behind the function's end.
         let inside = address.saturating_sub(1);
-        let names = match code::whose(place) {
+        let mut known = match code::whose(place) {
             // The newest mapping of the address counts.
             Whose::Untold => self.look_up(inside, |code| {
                 code.number == 0 && code.range.contains(&inside)
             }),
             Whose::Of(number) => self.look_up(inside, |code| code.number == number),
-            Whose::Nobody => Some(vec![format!("{address:#x} (of no file)")]),
+            Whose::Nobody => Place {
+                frames: vec![format!("{address:#x} (of no file)")],
+                ..Place::default()
+            },
             Whose::Forgotten => {
                 self.note(
                     "no names from some files: the process has loaded too many to tell all".into(),
                 );
-                None
+                Place::default()
             }
         };
-        let names = names.unwrap_or_else(|| vec![format!("{address:#x}")]);
-        self.names.insert(place, names.clone());
-        names
+        known.address = inside;
+        if known.frames.is_empty() {
+            known.frames.push(format!("{address:#x}"));
+        }
+        let known = Rc::new(known);
+        self.places.insert(place, known.clone());
+        known
     }
 
     /// Why some of the addresses that were asked for have no names: a sentence a file.
@@ -124,21 +159,41 @@ impl Names {
         }
     }
 
-    fn look_up(&mut self, address: u64, is_it: impl Fn(&Code) -> bool) -> Option<Vec<String>> {
-        let code = self.code.iter().rev().find(|code| is_it(code))?.clone();
+    fn look_up(&mut self, address: u64, is_it: impl Fn(&Code) -> bool) -> Place {
+        let Some(code) = self.code.iter().rev().find(|code| is_it(code)).cloned() else {
+            return Place::default();
+        };
         let known = self.file(&code);
-        let names = match known.as_ref() {
+        let mut frames = match known.as_ref() {
             Ok(known) => known.functions.at(address, &code, known.is_debug_only),
             Err(missing) => {
                 self.note(missing.text(&code));
                 Vec::new()
             }
         };
-        if names.is_empty() {
+        let has_names = !frames.is_empty();
+        if !has_names {
             let at = address.wrapping_sub(code.range.start) + code.offset.unwrap_or(0);
-            return Some(vec![format!("{}+{at:#x}", file_name(&code.path))]);
+            frames.push(format!("{}+{at:#x}", file_name(&code.path)));
         }
-        Some(names)
+        Place {
+            address,
+            frames,
+            has_names,
+            code: Some(self.mapped(address, code)),
+        }
+    }
+
+    /// The part of a file that is mapped at the address, where that is known: a process's own numbers are of whole files.
+    fn mapped(&self, address: u64, whole: Code) -> Code {
+        let is_part = |code: &&Code| {
+            code.number == 0
+                && code.range.contains(&address)
+                && code.identity == whole.identity
+                && code.base == whole.base
+        };
+        let part = self.code.iter().rev().find(is_part).cloned();
+        part.unwrap_or(whole)
     }
 
     fn file(&mut self, code: &Code) -> Rc<Looked> {

@@ -7,9 +7,10 @@ use crate::frames;
 use hakmem_heap::profile::{Profile, Sums};
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
-use hakmem_trace::symbols::Names;
+use hakmem_trace::symbols::{Names, Place};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// What a saved profile says of itself, and says first.
 const KIND: &str = "hakmem profile";
@@ -30,8 +31,20 @@ pub struct Site {
     /// What a language or the C library keeps there until the end: nobody's leak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
+    /// What the site is the sum of.
     #[serde(skip)]
-    pub addresses: Vec<u64>,
+    pub stacks: Vec<Stack>,
+}
+
+/// All that was allocated at one call stack.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    /// The innermost first.
+    pub places: Vec<Rc<Place>>,
+    pub allocated: Sums,
+    pub live: Sums,
+    /// As they were noted.
+    addresses: Vec<u64>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -105,22 +118,30 @@ impl Snapshot {
         let mut by_name: HashMap<Vec<String>, usize> = HashMap::new();
         let mut site_of_stack = Vec::new();
         for stack in &profile.stacks {
-            let mut frames: Vec<String> =
-                stack.frames.iter().flat_map(|at| names.of(*at)).collect();
+            let mut places: Vec<Rc<Place>> =
+                stack.frames.iter().map(|at| names.place(*at)).collect();
             if stack.is_cut {
-                frames.push(format!(
-                    "… (more callers: {} frames are kept)",
-                    stack.frames.len()
-                ));
+                let mark = format!("… (more callers: {} frames are kept)", stack.frames.len());
+                places.push(Rc::new(Place {
+                    frames: vec![mark],
+                    ..Place::default()
+                }));
             }
+            let frames = places.iter().flat_map(|place| place.frames.clone());
+            let frames: Vec<String> = frames.collect();
             let index = *by_name.entry(frames.clone()).or_insert_with(|| {
                 sites.push(Site {
                     frames,
-                    addresses: stack.frames.clone(),
                     newest_s: f64::MAX,
                     ..Site::default()
                 });
                 sites.len() - 1
+            });
+            sites[index].stacks.push(Stack {
+                places,
+                allocated: stack.allocated,
+                live: stack.live,
+                addresses: stack.frames.clone(),
             });
             sites[index].allocated.add(&stack.allocated);
             sites[index].live.add(&stack.live);
@@ -166,8 +187,12 @@ impl Snapshot {
                 .add(&stack.allocated);
         }
         for site in &mut self.sites {
-            if let Some(sums) = known.get(site.addresses.as_slice()) {
-                site.allocated = site.allocated.since(sums);
+            site.allocated = Sums::default();
+            for stack in &mut site.stacks {
+                if let Some(sums) = known.get(stack.addresses.as_slice()) {
+                    stack.allocated = stack.allocated.since(sums);
+                }
+                site.allocated.add(&stack.allocated);
             }
         }
         self.samples_taken = self.samples_taken.saturating_sub(before.taken);
@@ -199,6 +224,7 @@ impl Snapshot {
                 mine.newest_s = mine.newest_s.min(site.newest_s);
             }
             mine.live.add(&site.live);
+            mine.stacks.extend(site.stacks);
         }
         self.samples_taken += other.samples_taken;
         self.samples_dropped += other.samples_dropped;

@@ -4,14 +4,19 @@
 use super::Snapshot;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use hakmem_heap::code::Code;
+use hakmem_heap::shown::{hexadecimal, shown};
+use hakmem_trace::symbols::Place;
 use std::collections::HashMap;
 use std::io::Write;
+use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Numbers of fields.
 mod field {
     pub const SAMPLE_TYPE: u64 = 1;
     pub const SAMPLE: u64 = 2;
+    pub const MAPPING: u64 = 3;
     pub const LOCATION: u64 = 4;
     pub const FUNCTION: u64 = 5;
     pub const TEXT: u64 = 6;
@@ -100,28 +105,22 @@ pub fn encode(snapshot: &Snapshot) -> Vec<u8> {
         let part = value_type(&mut texts, kind, unit);
         profile.part(field::SAMPLE_TYPE, &part);
     }
-    let mut functions: HashMap<&str, u64> = HashMap::new();
-    for site in &snapshot.sites {
-        let mut places = Vec::new();
-        for frame in &site.frames {
-            let next = functions.len() as u64 + 1;
-            let number = *functions.entry(frame).or_insert(next);
-            if number == next {
-                add_function(&mut profile, &mut texts, number, frame);
-            }
-            places.push(number);
-        }
+    let stacks = || snapshot.sites.iter().flat_map(|site| &site.stacks);
+    let mut places = Places::of(stacks().flat_map(|stack| &stack.places));
+    for stack in stacks().filter(|stack| stack.allocated.samples + stack.live.samples > 0) {
         let mut sample = Message::default();
-        sample.numbers(1, places.into_iter());
+        let numbers = stack.places.iter().map(|place| places.location(place));
+        sample.numbers(1, numbers);
         let values = [
-            site.allocated.blocks,
-            site.allocated.bytes,
-            site.live.blocks,
-            site.live.bytes,
+            stack.allocated.blocks,
+            stack.allocated.bytes,
+            stack.live.blocks,
+            stack.live.bytes,
         ];
         sample.numbers(2, values.iter().map(|value| value.round() as u64));
         profile.part(field::SAMPLE, &sample);
     }
+    places.write(&mut profile, &mut texts);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     profile.number(field::TIME_NS, now.map_or(0, |now| now.as_nanos() as u64));
     profile.number(field::DURATION_NS, (snapshot.seconds * 1e9) as u64);
@@ -135,33 +134,132 @@ pub fn encode(snapshot: &Snapshot) -> Vec<u8> {
     compress(&profile.0)
 }
 
-/// A function, and the one place in it that we speak of, under the same number. "name (file.c:12)" has its
-/// line apart.
-fn add_function(profile: &mut Message, texts: &mut Texts, number: u64, frame: &str) {
-    let (name, place) = match frame
-        .strip_suffix(')')
-        .and_then(|text| text.rsplit_once(" ("))
-    {
-        Some((name, place)) => (name, place),
-        None => (frame, ""),
+/// What was mapped, and the places in it. Everything is numbered from 1.
+struct Places<'a> {
+    mapped: Vec<Mapped<'a>>,
+    locations: Vec<&'a Place>,
+    numbers: HashMap<*const Place, u64>,
+}
+
+/// What its places tell of a file.
+struct Mapped<'a> {
+    code: &'a Code,
+    has_functions: bool,
+    has_lines: bool,
+    has_inlined: bool,
+}
+
+impl<'a> Places<'a> {
+    /// In the order of addresses: the first one is taken for the program's own file, which lies below its libraries.
+    fn of(all: impl Iterator<Item = &'a Rc<Place>>) -> Places<'a> {
+        let mut places = Places {
+            mapped: Vec::new(),
+            locations: Vec::new(),
+            numbers: HashMap::new(),
+        };
+        for place in all {
+            let next = places.locations.len() as u64 + 1;
+            if *places.numbers.entry(Rc::as_ptr(place)).or_insert(next) == next {
+                places.locations.push(place);
+                places.map(place);
+            }
+        }
+        places.mapped.sort_by_key(|mapped| mapped.code.range.start);
+        places
+    }
+
+    fn map(&mut self, place: &'a Place) {
+        let Some(code) = &place.code else {
+            return;
+        };
+        let has_lines = place.frames.iter().all(|frame| parts(frame).2 > 0);
+        let has_inlined = place.frames.len() > 1;
+        match self.mapped.iter_mut().find(|known| known.code == code) {
+            Some(known) => {
+                known.has_functions &= place.has_names;
+                known.has_lines &= has_lines;
+                known.has_inlined |= has_inlined;
+            }
+            None => self.mapped.push(Mapped {
+                code,
+                has_functions: place.has_names,
+                has_lines,
+                has_inlined,
+            }),
+        }
+    }
+
+    fn location(&self, place: &Rc<Place>) -> u64 {
+        self.numbers.get(&Rc::as_ptr(place)).copied().unwrap_or(0)
+    }
+
+    fn write(&mut self, profile: &mut Message, texts: &mut Texts) {
+        for (number, mapped) in (1..).zip(&self.mapped) {
+            profile.part(field::MAPPING, &mapping(texts, number, mapped));
+        }
+        let mut functions: HashMap<(&str, &str), u64> = HashMap::new();
+        for (number, place) in (1..).zip(&self.locations) {
+            let mut location = Message::default();
+            location.number(1, number);
+            let mut mapped = (1..).zip(&self.mapped);
+            let whose = mapped.find(|(_, mapped)| Some(mapped.code) == place.code.as_ref());
+            location.number(2, whose.map_or(0, |(number, _)| number));
+            location.number(3, place.address);
+            for frame in &place.frames {
+                let (name, file, line) = parts(frame);
+                let next = functions.len() as u64 + 1;
+                let number = *functions.entry((name, file)).or_insert(next);
+                if number == next {
+                    profile.part(field::FUNCTION, &function(texts, number, name, file));
+                }
+                let mut at = Message::default();
+                at.number(1, number);
+                at.number(2, line);
+                location.part(4, &at);
+            }
+            profile.part(field::LOCATION, &location);
+        }
+    }
+}
+
+/// What is said to be there, tools do not look for; so all of its places have to have it.
+fn mapping(texts: &mut Texts, number: u64, mapped: &Mapped) -> Message {
+    let code = mapped.code;
+    let id = code.identity.build_id().map(hexadecimal);
+    let mut message = Message::default();
+    message.number(1, number);
+    message.number(2, code.range.start);
+    message.number(3, code.range.end);
+    message.number(4, code.offset.unwrap_or(0));
+    message.number(5, texts.place(&shown(&code.path)));
+    message.number(6, id.map_or(0, |id| texts.place(&id)));
+    message.number(7, mapped.has_functions.into());
+    message.number(8, (mapped.has_functions && mapped.has_lines).into());
+    message.number(9, (mapped.has_functions && mapped.has_lines).into());
+    message.number(10, (mapped.has_functions && mapped.has_inlined).into());
+    message
+}
+
+fn function(texts: &mut Texts, number: u64, name: &str, file: &str) -> Message {
+    let mut message = Message::default();
+    message.number(1, number);
+    message.number(2, texts.place(name));
+    message.number(3, texts.place(name));
+    message.number(4, texts.place(file));
+    message
+}
+
+/// The function, its file and the line, of "name (file.c:12)"; "name (library.so)" has no line.
+fn parts(frame: &str) -> (&str, &str, u64) {
+    let parts = frame.strip_suffix(')');
+    let Some((name, place)) = parts.and_then(|text| text.rsplit_once(" (")) else {
+        return (frame, "", 0);
     };
-    let (file, line) = match place.rsplit_once(':') {
-        Some((file, line)) => (file, line.parse().unwrap_or(0)),
-        None => (place, 0),
-    };
-    let mut function = Message::default();
-    function.number(1, number);
-    function.number(2, texts.place(name));
-    function.number(3, texts.place(name));
-    function.number(4, texts.place(file));
-    profile.part(field::FUNCTION, &function);
-    let mut at = Message::default();
-    at.number(1, number);
-    at.number(2, line);
-    let mut location = Message::default();
-    location.number(1, number);
-    location.part(4, &at);
-    profile.part(field::LOCATION, &location);
+    let line = place.rsplit_once(':');
+    match line.and_then(|(file, line)| Some((file, line.parse().ok()?))) {
+        Some((file, line)) => (name, file, line),
+        None => (name, place, 0),
+    }
 }
 
 fn compress(bytes: &[u8]) -> Vec<u8> {
@@ -184,6 +282,13 @@ mod tests {
         message.number(3, 0); // as good as absent
         message.bytes(4, b"ab");
         assert_eq!(message.0, [8, 1, 16, 0xAC, 2, 0x22, 2, b'a', b'b']);
+    }
+
+    #[test]
+    fn a_function_has_its_line_apart() {
+        assert_eq!(parts("f(int) (a.c:12)"), ("f(int)", "a.c", 12));
+        assert_eq!(parts("f (lib:3.so)"), ("f", "lib:3.so", 0));
+        assert_eq!(parts("lib.so+0x12"), ("lib.so+0x12", "", 0));
     }
 
     #[test]

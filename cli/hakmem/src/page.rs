@@ -42,15 +42,23 @@ impl Page {
             .push(json!({ "kind": "comparison", "name": name, "document": document }));
     }
 
+    /// One of several processes, and then each of them.
     pub fn add_replay(&mut self, name: &str, document: &ReplayDocument) {
-        self.parts
-            .push(json!({ "kind": KIND, "name": name, "document": document }));
+        let mut value = json!({ "kind": KIND, "name": name, "document": document });
+        if !document.parts.is_empty() {
+            value["document"]["parts"] = json!(document.parts.len());
+        }
+        self.parts.push(value);
+        for part in &document.parts {
+            self.add_replay(&format!("{name}, process {}", part.process), part);
+        }
     }
 
-    pub fn add_trace(&mut self, name: &str, command: &[String], analysis: &Analysis) {
-        self.parts.push(
-            json!({ "kind": "trace", "name": name, "command": command, "analysis": analysis }),
-        );
+    /// `whose`: a line that says which process, or how many.
+    pub fn add_trace(&mut self, name: &str, command: &[String], whose: &str, analysis: &Analysis) {
+        self.parts.push(json!({
+            "kind": "trace", "name": name, "command": command, "whose": whose, "analysis": analysis,
+        }));
     }
 
     pub fn write(self) -> Result<()> {

@@ -224,3 +224,59 @@ fn processes_that_the_recorder_is_not_in_are_named() {
         .hakmem(&["trace", "info", "trace.hkt"])
         .says(", whole; exit code 0");
 }
+
+#[test]
+fn a_trace_is_replayed_and_reported_for_each_process_and_as_a_sum() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("family", FAMILY, &[]);
+    workshop
+        .hakmem(&["record", "--", text(&program)])
+        .ended_with(0);
+    let replay = |more: &[&str]| {
+        let first = ["replay", "trace.hkt", "-n", "1", "-a", "glibc"];
+        workshop.hakmem(&[&first[..], more].concat())
+    };
+    replay(&[])
+        .ended_with(0)
+        .says("/family\nof 4 processes that with the most events; --process all is their sum");
+    replay(&["--process", "all"])
+        .ended_with(0)
+        .says("family: 1000 operations of 4 threads")
+        .says("all 4 processes together");
+    let sum = replay(&["--process", "all", "--json"]);
+    let sum: Value = serde_json::from_str(&sum.ended_with(0).output).unwrap();
+    let parts = sum["parts"].as_array().unwrap();
+    let operations = |of: &Value| of["operations"].as_u64().unwrap();
+    assert_eq!(parts.len(), 4);
+    assert_eq!(operations(&sum), parts.iter().map(operations).sum::<u64>());
+    workshop
+        .hakmem(&["report", "trace.hkt", "--html", "page.html"])
+        .ended_with(0);
+    let page = std::fs::read_to_string(workshop.path("page.html")).unwrap();
+    assert!(page.contains("all 4 processes together"));
+    for number in 1..=4 {
+        assert!(page.contains(&format!("\"trace.hkt, process {number}\"")));
+        assert!(page.contains(&format!("\"process {number} (")));
+    }
+}
+
+#[test]
+fn statistics_at_the_end_are_of_each_process_and_of_all() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("family", FAMILY, &[]);
+    let said = workshop.hakmem(&["run", "--stats", "--", text(&program)]);
+    said.ended_with(0)
+        .says("live at the end in 1000 blocks")
+        .says("as sums over 5 processes");
+    for blocks in [100, 200, 300, 400] {
+        said.says(&format!("in {blocks} blocks; at most"));
+    }
+    let many = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do /bin/echo; done";
+    let stats = |option: &str| workshop.hakmem(&["run", option, "--", "sh", "-c", many]);
+    stats("--stats")
+        .says("as sums over 13 processes")
+        .says("and 3 smaller processes; --stats=all shows them");
+    let all = stats("--stats=all");
+    let lines = all.errors.lines().filter(|line| line.ends_with(": echo"));
+    assert_eq!(lines.count(), 12, "{}", all.errors);
+}

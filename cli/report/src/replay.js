@@ -22,6 +22,9 @@ export function replaySection({ name, document: result }) {
             `${result.command.join(" ").slice(0, 200)} · ${count(result.operations)} operations · ` +
                 `${plural(result.threads, "thread")} · at most ${bytes(result.live_bytes_peak)} live · touching: ${result.touch}`,
         ),
+        about(result.parts
+            ? `${result.parts} processes, replayed one after the other: times and memory are sums`
+            : `process ${result.process}, ${result.program}`),
         about(`${result.started} · ${machine(result.machine)}`),
         ...result.refused.map((one) =>
             element("p", { class: "warning" }, `${one.allocator} was refused: ${one.reason}`)),
@@ -76,6 +79,9 @@ function summary(result, names, runsOf, overhead, end) {
 }
 
 function memory(result, names, runsOf) {
+    if (result.parts) {
+        return about("Each process has a curve of its own, below.");
+    }
     if (result.live.length < 2) {
         return about("The trace is so short that memory was read once: the table has it.");
     }

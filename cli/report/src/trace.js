@@ -5,7 +5,7 @@ import { bytes, count, percent, plural, round, seconds } from "./format.js";
 import { bars, curves } from "./plots.js";
 import { table } from "./table.js";
 
-export function traceSection({ name, analysis, command }) {
+export function traceSection({ name, analysis, command, whose }) {
     const calls = Object.entries(analysis.calls).filter(([, number]) => number > 0);
     const blocks = analysis.lifetimes.reduce((sum, one) => sum + one.count, 0);
     const sizeNames = analysis.sizes.map((one) => (one.to === 0 ? "0" : `≤ ${round(bytes(one.to))}`));
@@ -17,17 +17,20 @@ export function traceSection({ name, analysis, command }) {
     return [
         element("h2", {}, name),
         about(
-            `${command.join(" ").slice(0, 200)} · process ${analysis.process}, ${analysis.program} · ` +
+            `${command.join(" ").slice(0, 200)} · ${whose} · ` +
                 `${plural(analysis.threads, "thread")} · ${seconds(analysis.seconds)}`,
         ),
         about(calls.map(([call, number]) => `${count(number)} ${call.replaceAll("_", " ")}`).join(" · ")),
-        element(
-            "div",
-            { class: "plots wide" },
-            curves("Live bytes", `at most ${bytes(analysis.live_bytes_peak)}`,
-                [{ name: "live", dashed: false, points: curve("live_bytes") }],
-                { x: { name: "time", label: "time", format: seconds }, y: { format: bytes } }),
-        ),
+        analysis.curve.length === 0
+            ? about(`At most ${bytes(analysis.live_bytes_peak)} live, as the sum of what was each process's own peak; ` +
+                `${bytes(analysis.live_bytes_end)} live at their ends.`)
+            : element(
+                "div",
+                { class: "plots wide" },
+                curves("Live bytes", `at most ${bytes(analysis.live_bytes_peak)}`,
+                    [{ name: "live", dashed: false, points: curve("live_bytes") }],
+                    { x: { name: "time", label: "time", format: seconds }, y: { format: bytes } }),
+            ),
         element(
             "div",
             { class: "plots" },

@@ -22,6 +22,7 @@ pub mod plan;
 pub mod reader;
 pub mod record;
 pub mod replay;
+mod replay_sum;
 pub mod replayer;
 mod slots;
 pub mod symbols;

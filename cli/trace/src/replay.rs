@@ -1,6 +1,5 @@
 //! Replays a trace under several allocators in turn, each in processes of its own.
 
-use crate::analysis;
 use crate::histogram::{quantile, value_of};
 use crate::plan::{self, Plan};
 use crate::reader::Reader;
@@ -29,7 +28,6 @@ const POLL: Duration = Duration::from_millis(10);
 
 pub struct Options {
     pub trace: PathBuf,
-    pub process: Option<u32>,
     pub allocators: Vec<Allocator>,
     pub runs: u32,
     pub touch: Touch,
@@ -46,7 +44,11 @@ pub struct ReplayDocument {
     pub machine: Machine,
     pub trace: String,
     pub command: Vec<String>,
+    /// Its number; 0: all of them, and `parts` has each.
     pub process: u32,
+    /// The number that the system had given it.
+    #[serde(default)]
+    pub pid: i32,
     pub program: String,
     pub threads: usize,
     pub operations: u64,
@@ -62,6 +64,8 @@ pub struct ReplayDocument {
     pub clock_ns: f64,
     pub latencies: Vec<LatencyCurve>,
     pub refused: Vec<Refused>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<ReplayDocument>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -150,17 +154,17 @@ fn nameless_file() -> Result<(File, PathBuf)> {
     Ok((file, name.into()))
 }
 
-/// Replay; `progress` hears of each run before it begins.
-pub fn replay(options: &Options, mut progress: impl FnMut(&str)) -> Result<ReplayDocument> {
-    let reader = Reader::open(&options.trace)?;
-    if let Some(warning) = &reader.warning {
-        progress(&format!("warning: {warning}"));
-    }
-    let process = analysis::choose_process(&reader, options.process)?;
+/// Replay a process; `progress` hears of each run before it begins.
+pub fn replay(
+    options: &Options,
+    reader: &Reader,
+    process: u32,
+    mut progress: impl FnMut(&str),
+) -> Result<ReplayDocument> {
     let (file, operations) = nameless_file()?;
     progress("putting the events in order");
-    let plan = plan::make(&reader, process, &file)?;
-    let mut document = begin(options, &reader, &plan);
+    let plan = plan::make(reader, process, &file)?;
+    let mut document = begin(options, reader, &plan);
     let turns = turns(options);
     for (round, allocator, latencies) in turns {
         let is_refused = document
@@ -228,6 +232,8 @@ fn begin(options: &Options, reader: &Reader, plan: &Plan) -> ReplayDocument {
         build_id: allocator.build_id.clone(),
         environment: allocator.environment.clone(),
     };
+    let mut all = reader.processes.iter();
+    let known = all.find(|known| known.process == plan.process);
     ReplayDocument {
         format: FORMAT,
         kind: KIND.into(),
@@ -236,6 +242,7 @@ fn begin(options: &Options, reader: &Reader, plan: &Plan) -> ReplayDocument {
         trace: options.trace.to_string_lossy().into_owned(),
         command: reader.beginning.command.clone(),
         process: plan.process,
+        pid: known.map_or(0, |known| known.id),
         program: plan.program.clone(),
         threads: plan.threads,
         operations: plan.operations,

@@ -1,5 +1,7 @@
 //! `hakmem replay`: a trace through several allocators.
 
+use crate::commands::top_sites::{Which, choose, parse_process};
+use crate::commands::trace;
 use crate::output::{self, Output, Shown};
 use crate::page::Page;
 use crate::progress;
@@ -51,9 +53,9 @@ pub struct Arguments {
     /// What ratios are against
     #[arg(short, long, value_name = "NAME", default_value = BASELINE)]
     baseline: String,
-    /// Of this process only; by default that with the most events
-    #[arg(long, value_name = "NUMBER")]
-    process: Option<u32>,
+    /// Of this process, or of all, one after the other; by default that with the most events
+    #[arg(long, value_name = "NUMBER|all", value_parser = parse_process)]
+    process: Option<Which>,
     /// Runs of each, besides the one that measures latencies
     #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -94,28 +96,39 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let baseline = catalogue.choose_baseline(&arguments.baseline, &mut allocators)?;
     let options = Options {
         trace: arguments.trace,
-        process: arguments.process,
         allocators,
         runs: arguments.runs,
         touch: arguments.touch,
         own_path: env::current_exe()
             .map_err(|error| failed!("cannot find this command's own path: {error}"))?,
     };
+    let reader = trace::open(&options.trace)?;
+    let (processes, which) = choose(&reader, arguments.process)?;
     let page = arguments.output.page(&places)?;
     let file = output::planned_export(arguments.export.as_ref())?;
     interrupt::install();
     let bar = ProgressBar::with_draw_target(None, progress::target());
-    let document = replay(&options, |line| match line.strip_prefix("warning") {
-        Some(_) => bar.suspend(|| eprintln!("hakmem: {line}")),
-        None => {
-            bar.set_message(line.to_string());
+    let mut parts = Vec::new();
+    for process in &processes {
+        let of = match processes.len() {
+            1 => String::new(),
+            _ => format!("process {process}: "),
+        };
+        parts.push(replay(&options, &reader, *process, |line| {
+            bar.set_message(format!("{of}{line}"));
             bar.tick();
-        }
-    })?;
+        })?);
+    }
+    let document = match parts.len() {
+        1 => parts.pop(),
+        _ => ReplayDocument::sum(parts),
+    };
+    let document = document.ok_or_else(|| failed!("no process was replayed"))?;
     bar.finish_and_clear();
     let shown = Replayed {
         document: &document,
         baseline: &baseline,
+        which: &which,
     };
     say::keep();
     let exported = output::export(&shown, file);
@@ -154,6 +167,8 @@ pub fn execute_inside(arguments: InsideArguments) -> Result<ExitCode> {
 struct Replayed<'a> {
     document: &'a ReplayDocument,
     baseline: &'a str,
+    /// The processes that it is of.
+    which: &'a str,
 }
 
 impl Shown for Replayed<'_> {
@@ -162,8 +177,9 @@ impl Shown for Replayed<'_> {
             return String::new();
         }
         format!(
-            "{}\n\n{}\n\n{}\n",
+            "{}\n{}\n\n{}\n\n{}\n",
             heading(self.document),
+            self.which,
             table(self.document, self.baseline).render(form),
             legend(self.document, self.baseline)
         )
@@ -263,9 +279,13 @@ fn legend(document: &ReplayDocument, baseline: &str) -> String {
         0 => String::new(),
         calls => format!("\n{calls} allocations got no memory"),
     };
+    let sums = match document.parts.len() {
+        0 => "",
+        _ => ", as sums",
+    };
     format!(
         "time: median of {runs} run{plural}; ratio: against {baseline}, {certainty}. peak, end: resident \
-         memory beyond\nwhat was there before. overhead: resident over live memory, on average.{clock}{failed}"
+         memory beyond\nwhat was there before{sums}. overhead: resident over live memory, on average.{clock}{failed}"
     )
 }
 

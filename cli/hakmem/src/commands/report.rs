@@ -1,5 +1,6 @@
 //! `hakmem report`: the tables of a result made again, or results and traces as one page.
 
+use crate::commands::top_sites::{Which, choose};
 use crate::output::Output;
 use crate::page::Page;
 use clap::Args;
@@ -7,11 +8,12 @@ use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
 use hakmem_lab::places::Places;
 use hakmem_lab::{input, usage};
-use hakmem_trace::analysis::{analyse, choose_process};
+use hakmem_trace::analysis::{analyse, processes_with_events};
 use hakmem_trace::format;
 use hakmem_trace::reader::Reader;
 use hakmem_trace::replay::{KIND, ReplayDocument};
 use serde_json::Value;
+use std::cmp::Reverse;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -142,8 +144,7 @@ fn add(page: &mut Page, path: &Path, content: &Content) -> Result<bool> {
         if let Some(warning) = &reader.warning {
             eprintln!("hakmem: warning: {warning}");
         }
-        let analysis = analyse(&reader, choose_process(&reader, None)?)?;
-        page.add_trace(&name, &reader.beginning.command, &analysis);
+        add_trace(page, &name, &reader)?;
         return Ok(true);
     };
     let Ok(value) = serde_json::from_slice::<Value>(text) else {
@@ -157,4 +158,43 @@ fn add(page: &mut Page, path: &Path, content: &Content) -> Result<bool> {
         return Ok(false);
     }
     Ok(true)
+}
+
+/// Processes that a page has each for itself; a build starts thousands.
+const PROCESSES_MAX: usize = 10;
+
+/// The only process, or the sum of all and then those with the most events.
+fn add_trace(page: &mut Page, name: &str, reader: &Reader) -> Result<()> {
+    let (processes, whose) = choose(reader, Some(Which::All))?;
+    let command = &reader.beginning.command;
+    let mut sum = analyse(reader, processes[0])?;
+    if processes.len() == 1 {
+        page.add_trace(name, command, &whose, &sum);
+        return Ok(());
+    }
+    for process in &processes[1..] {
+        sum.add(analyse(reader, *process)?);
+    }
+    let left_out = processes.len().saturating_sub(PROCESSES_MAX);
+    let whose = match left_out {
+        0 => format!("all {} processes together", processes.len()),
+        _ => format!(
+            "all {} processes together; {left_out} of them have no part here, 'hakmem trace info' lists them",
+            processes.len()
+        ),
+    };
+    page.add_trace(name, command, &whose, &sum);
+    let mut each = processes_with_events(reader);
+    each.sort_by_key(|(process, events)| (Reverse(*events), *process));
+    for (process, _) in each.into_iter().take(PROCESSES_MAX) {
+        let (_, whose) = choose(reader, Some(Which::One(process)))?;
+        let analysis = analyse(reader, process)?;
+        page.add_trace(
+            &format!("{name}, process {process}"),
+            command,
+            &whose,
+            &analysis,
+        );
+    }
+    Ok(())
 }

@@ -2,7 +2,8 @@
 
 use crate::commands::stats::bytes;
 use crate::signals;
-use clap::Args;
+use clap::{Args, ValueEnum};
+use hakmem_heap::figures::Figures;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS};
 use hakmem_lab::error::Result;
@@ -12,8 +13,10 @@ use hakmem_lab::launch::{Request, Run, Running};
 use hakmem_lab::places::Places;
 use hakmem_lab::process::Blind;
 use hakmem_lab::render::{duration, memory};
+use hakmem_lab::tree::ExitReport;
 use hakmem_lab::trust;
 use hakmem_lab::{failed, probe, usage};
+use std::cmp::Reverse;
 use std::env;
 use std::ffi::OsString;
 use std::fs::File;
@@ -39,12 +42,21 @@ pub struct Arguments {
     /// Another allocator from 'hakmem peers list', or NAME=LIBRARY
     #[arg(short, long, value_name = "NAME", default_value = OURS)]
     allocator: String,
-    /// Say at the end, on standard error, what the program used, and prove its allocator again
-    #[arg(long)]
-    stats: bool,
+    /// Say at the end, on standard error, what the program used, and prove its allocator again;
+    /// each process has a line with =all, and else the ten largest
+    #[arg(long, value_enum, value_name = "all", hide_possible_values = true, num_args = 0..=1, default_missing_value = "most",
+        require_equals = true)]
+    stats: Option<Stats>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
+}
+
+/// Of several processes, those that have a line.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Stats {
+    Most,
+    All,
 }
 
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {
@@ -63,8 +75,9 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     }
     let environment = environment(&allocator)?;
     prove(&executable, words, &environment, &allocator)?;
-    if arguments.stats {
-        return run_with_stats(&executable.path, words, environment, &allocator);
+    if let Some(stats) = arguments.stats {
+        let is_whole = stats == Stats::All;
+        return run_with_stats(&executable.path, words, environment, &allocator, is_whole);
     }
     let error = Command::new(&executable.path)
         .arg0(name)
@@ -161,17 +174,18 @@ fn run_with_stats(
     words: &[OsString],
     environment: Vec<(OsString, OsString)>,
     allocator: &Allocator,
+    is_whole: bool,
 ) -> Result<ExitCode> {
     let request = request(program, words, environment, allocator.is_ours())?;
     signals::hold();
     let running = Running::start(request)?;
     signals::pass_on_to(running.pid);
     let run = running.wait()?;
-    print_stats(program, &run, allocator);
+    print_stats(program, &run, allocator, is_whole);
     Ok(signals::end_as(run.end))
 }
 
-fn print_stats(program: &Path, run: &Run, allocator: &Allocator) {
+fn print_stats(program: &Path, run: &Run, allocator: &Allocator, is_whole: bool) {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     eprintln!("hakmem: {name} took {}", duration(run.wall_s));
     eprintln!(
@@ -185,7 +199,7 @@ fn print_stats(program: &Path, run: &Run, allocator: &Allocator) {
         run.minor_faults + run.major_faults,
         run.major_faults
     );
-    print_heap(run);
+    print_heap(run, is_whole);
     let mut proved = 0;
     let mut pointers = 0;
     for (_, report) in run.tree.reports() {
@@ -218,36 +232,58 @@ fn print_stats(program: &Path, run: &Run, allocator: &Allocator) {
     );
 }
 
-/// What hakmem did for the largest process.
-fn print_heap(run: &Run) {
-    let heaps = run
-        .tree
-        .reports()
-        .filter_map(|(_, report)| Some((report, report.heap.as_ref()?)));
-    let Some((report, heap)) = heaps.max_by_key(|(report, _)| report.peak_kib) else {
+/// Processes that have a line each.
+const PROCESSES_MAX: usize = 10;
+
+/// What hakmem did, for each process and for all.
+fn print_heap(run: &Run, is_whole: bool) {
+    let heaps = run.tree.reports();
+    let mut heaps: Vec<(i32, &ExitReport, &Figures)> = heaps
+        .filter_map(|(tracee, report)| Some((tracee.pid, report, report.heap.as_ref()?)))
+        .collect();
+    if heaps.is_empty() {
         return;
+    }
+    let sum = |of: fn(&Figures) -> u64| heaps.iter().map(|(.., heap)| of(heap)).sum::<u64>();
+    let whose = match heaps.len() {
+        1 => String::new(),
+        count => format!(", as sums over {count} processes"),
     };
-    let whose = if run.tree.reports().count() == 1 {
-        String::new()
-    } else {
-        format!(
-            " (of {}, the largest process)",
-            trust::file_name(&report.program)
-        )
-    };
-    let (counters, os) = (&heap.counters, &heap.counters.os);
     eprintln!(
         "  heap        {} live at the end in {} blocks; at most {} mapped{whose}",
-        bytes(heap.totals.live_bytes),
-        heap.totals.live_blocks,
-        bytes(counters.peak_mapped_bytes)
+        bytes(sum(|heap| heap.totals.live_bytes)),
+        sum(|heap| heap.totals.live_blocks),
+        bytes(sum(|heap| heap.counters.peak_mapped_bytes))
     );
     eprintln!(
         "  hakmem      {} calls past the fast path, {} blocks handed to other threads; {} system calls, \
          {} given back",
-        counters.slow_events,
-        counters.caches.sent_blocks,
-        os.maps + os.unmaps + os.remaps + os.purges + os.huge_advices,
-        bytes(os.purged_bytes)
+        sum(|heap| heap.counters.slow_events),
+        sum(|heap| heap.counters.caches.sent_blocks),
+        sum(|heap| {
+            let os = &heap.counters.os;
+            os.maps + os.unmaps + os.remaps + os.purges + os.huge_advices
+        }),
+        bytes(sum(|heap| heap.counters.os.purged_bytes))
     );
+    if heaps.len() == 1 {
+        return;
+    }
+    heaps.sort_by_key(|(.., heap)| Reverse(heap.counters.peak_mapped_bytes));
+    let shown = if is_whole { heaps.len() } else { PROCESSES_MAX };
+    for (pid, report, heap) in heaps.iter().take(shown) {
+        eprintln!(
+            "  {pid:<10}  {} live at the end in {} blocks; at most {} mapped: {}",
+            bytes(heap.totals.live_bytes),
+            heap.totals.live_blocks,
+            bytes(heap.counters.peak_mapped_bytes),
+            trust::file_name(&report.program)
+        );
+    }
+    if heaps.len() > shown {
+        eprintln!(
+            "              and {} smaller processes; --stats=all shows them",
+            heaps.len() - shown
+        );
+    }
 }

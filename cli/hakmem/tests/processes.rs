@@ -3,6 +3,7 @@
 mod support;
 
 use serde_json::Value;
+use std::process::Command;
 use support::{Workshop, text};
 
 /// Four children that leave 100 to 400 blocks of 1 KiB and end in four ways.
@@ -223,6 +224,43 @@ fn processes_that_the_recorder_is_not_in_are_named() {
     workshop
         .hakmem(&["trace", "info", "trace.hkt"])
         .says(", whole; exit code 0");
+}
+
+/// Where nobody may make a PID namespace, there is nothing to try.
+#[test]
+fn numbers_of_another_pid_namespace_are_not_believed() {
+    let workshop = Workshop::open();
+    let inside = |mount: &[&str], command: &[&str]| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["-rpf"]).args(mount);
+        unshare.arg(env!("CARGO_BIN_EXE_hakmem")).args(command);
+        support::answer(unshare)
+    };
+    let may_be = Command::new("unshare").args(["-rpf", "true"]).status();
+    if !may_be.is_ok_and(|status| status.success()) {
+        eprintln!("left out: no PID namespaces here");
+        return;
+    }
+    let run = ["run", "--", "echo", "said"];
+    let foreign = "/proc is not that of this PID namespace: mount it here";
+    let said = inside(&[], &run);
+    said.ended_with(0).says("not proved: ").says(foreign);
+    assert_eq!(said.output, "said\n");
+    let said = inside(&["--mount-proc"], &run);
+    assert_eq!((said.output.as_str(), said.errors.as_str()), ("said\n", ""));
+    let trace = workshop.path("trace.hkt");
+    for command in [
+        &["record", "-o", text(&trace), "--", "echo", "said"][..],
+        &["leaks", "--exit", "--", "echo", "said"],
+        &["run", "--stats", "--", "echo", "said"],
+        &["stats", "1"],
+        &["profile", "1"],
+    ] {
+        let said = inside(&[], command);
+        said.ended_with(1).says(foreign);
+        assert_eq!(said.output, "", "{command:?}");
+    }
+    assert!(!trace.exists());
 }
 
 #[test]

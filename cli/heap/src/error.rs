@@ -9,6 +9,8 @@ pub enum Error {
     Gone(i32),
     /// The kernel does not let us read it.
     Forbidden(i32),
+    /// Numbers of processes are other ones in /proc than for us.
+    ForeignProc,
     /// No control block: another allocator, or none.
     NotHakmem,
     /// A control block in a form that is not ours.
@@ -35,6 +37,10 @@ impl fmt::Display for Error {
                 formatter,
                 "process {pid} may not be read: it is another user's, or \
                  /proc/sys/kernel/yama/ptrace_scope forbids it; try as root"
+            ),
+            Error::ForeignProc => formatter.write_str(
+                "/proc is not that of this PID namespace: mount it here (mount -t proc proc /proc; \
+                 unshare has --mount-proc for it)",
             ),
             Error::NotHakmem => formatter.write_str("hakmem is not in it"),
             Error::OtherVersion { found, known } => write!(

@@ -32,8 +32,16 @@ pub struct LiveProcess {
     pub areas: Vec<Area>,
 }
 
+/// In a PID namespace with the /proc of another one, each number there is another process's.
+pub fn check_proc() -> Result<()> {
+    let own = std::fs::read_link("/proc/self").ok();
+    let is_own = own.is_some_and(|own| own.as_os_str() == std::process::id().to_string().as_str());
+    is_own.then_some(()).ok_or(Error::ForeignProc)
+}
+
 impl LiveProcess {
     pub fn open(pid: i32) -> Result<LiveProcess> {
+        check_proc()?;
         let process = LiveProcess {
             pid,
             areas: read_areas(pid)?,

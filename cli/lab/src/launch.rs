@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::tree::{Start, Tree};
 use crate::watch::{self, Timeline, Watched};
 use crate::{failed, inherited, usage};
+use hakmem_heap::live::check_proc;
 use nix::fcntl::OFlag;
 use nix::libc;
 use nix::sys::signal::Signal;
@@ -189,6 +190,7 @@ pub fn start_error(report: OwnedFd) -> Option<std::io::Error> {
 }
 
 pub fn fork_command(request: &Request) -> Result<Started> {
+    check_proc().map_err(|error| failed!("{error}"))?;
     let command = PreparedCommand::new(request)?;
     let pipe = || nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|error| failed!("no pipe: {error}"));
     let (gate_out, gate_in) = pipe()?;

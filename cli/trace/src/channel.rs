@@ -4,6 +4,7 @@ use crate::event::Event;
 use crate::words::{Extra, News, Words, short_event};
 #[cfg(test)]
 use crate::{event::Kind, words};
+use hakmem_heap::live::check_proc;
 use hakmem_heap::shown::shown;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
@@ -116,6 +117,8 @@ unsafe impl Send for Channel {}
 impl Channel {
     /// Of events that come within `burst_ticks` not each has to have a time.
     pub fn create(stack_frames: u32, burst_ticks: u64) -> Result<Channel> {
+        // The program opens the channel by a name in /proc.
+        check_proc().map_err(|error| failed!("{error}"))?;
         // SAFETY: a system call with a constant name.
         let number = unsafe { libc::memfd_create(c"hakmem-record".as_ptr(), libc::MFD_CLOEXEC) };
         if number < 0 {

@@ -4,6 +4,7 @@ use crate::histogram::{quantile, value_of};
 use crate::plan::{self, Plan};
 use crate::reader::Reader;
 use crate::replayer::{Replayed, SIZE_LIMITS, Task, Touch};
+use hakmem_heap::live::check_proc;
 use hakmem_lab::allocator::{Allocator, libc_path};
 use hakmem_lab::document::AllocatorRecord;
 use hakmem_lab::error::Result;
@@ -161,6 +162,7 @@ pub fn replay(
     process: u32,
     mut progress: impl FnMut(&str),
 ) -> Result<ReplayDocument> {
+    check_proc().map_err(|error| failed!("{error}"))?;
     let (file, operations) = nameless_file()?;
     progress("putting the events in order");
     let plan = plan::make(reader, process, &file)?;

@@ -5,10 +5,12 @@ use crate::commands::{
     peers, profile, record, replay, report, run, stats, top, trace, tune, verify, why,
 };
 use crate::documents;
-use crate::output::has_screen;
+use crate::output;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use hakmem_lab::render::text::in_locale;
+use hakmem_heap::shown::{ShownPath, shown};
+use hakmem_lab::render::Form;
 use std::ffi::OsString;
+use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,20 +67,56 @@ pub enum Command {
     Generate(generate::Arguments),
 }
 
-/// What was asked for; the process ends here for `--help`, and for what cannot be understood.
-pub fn parse() -> Cli {
-    let shown = |help: &str| in_locale(&documents::located(help));
-    let mut command = documents::with_help(Cli::command(), &shown);
-    if !has_screen() {
-        // Where the variable `CI` is set, clap would colour for any terminal.
-        command = command.color(clap::ColorChoice::Never);
+/// Below this many columns an option and what it does stand below each other.
+const NARROW: usize = 60;
+
+/// What was asked for. Where that is help, or cannot be understood, all is said, and the exit code is left.
+pub fn parse() -> Result<Cli, ExitCode> {
+    let mut command = documents::with_help(Cli::command(), &documents::located);
+    if output::terminal()
+        .width()
+        .is_some_and(|width| width < NARROW)
+    {
+        command = command.next_line_help(true);
     }
     let words = without_help_for_help(&command, std::env::args_os().collect());
     // The command `help` is clap's own: it is there once all is built.
     command.build();
     command = command.mut_subcommand("help", |help| help.after_help(EXAMPLES_OF_HELP));
-    let matches = command.clone().get_matches_from(words);
-    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+    let matches = command.clone().try_get_matches_from(words);
+    let parsed = matches.and_then(|matches| {
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    });
+    parsed.map_err(|error| told(&error))
+}
+
+/// Help or an error of clap's, as wide as where it goes. What it repeats of the words that were given may be anything.
+fn told(error: &clap::Error) -> ExitCode {
+    let form = if error.use_stderr() {
+        output::terminal_of_errors()
+    } else {
+        output::terminal()
+    };
+    let styled = error.render();
+    let is_safe = std::env::args_os().all(|word| word.to_str() == Some(&word.shown()));
+    let text = match form {
+        Form::Text { colour: true, .. } if is_safe => styled.ansi().to_string(),
+        _ => styled
+            .to_string()
+            .split_inclusive('\n')
+            .map(|line| match line.strip_suffix('\n') {
+                Some(line) => shown(line.as_bytes()) + "\n",
+                None => shown(line.as_bytes()),
+            })
+            .collect(),
+    };
+    let text = form.shown(&text);
+    if error.use_stderr() {
+        eprint!("{text}");
+    } else {
+        print!("{text}");
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
 }
 
 /// `help --help` is `help help`, and `help run --help` is `help run`: what follows `help` are names of

@@ -38,7 +38,10 @@ fn main() -> ExitCode {
             .unwrap_or("unknown");
         eprintln!("hakmem: a mistake in hakmem itself{place}: {what}; please report it");
     }));
-    let done = std::panic::catch_unwind(|| commands::execute(cli::parse().command));
+    let done = std::panic::catch_unwind(|| match cli::parse() {
+        Ok(asked) => commands::execute(asked.command),
+        Err(told) => Ok(told),
+    });
     let code = match done {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => fail(&error),

@@ -117,7 +117,15 @@ pub fn has_screen() -> bool {
 
 /// The form that suits standard output.
 pub fn terminal() -> Form {
-    let terminal = Term::stdout();
+    form_of(&Term::stdout(), console::colors_enabled())
+}
+
+/// The form that suits standard error.
+pub fn terminal_of_errors() -> Form {
+    form_of(&Term::stderr(), console::colors_enabled_stderr())
+}
+
+fn form_of(terminal: &Term, colour: bool) -> Form {
     if !terminal.is_term() {
         return Form::Text {
             colour: false,
@@ -125,7 +133,7 @@ pub fn terminal() -> Form {
         };
     }
     Form::Text {
-        colour: console::colors_enabled(),
+        colour,
         width: match terminal.size().1 {
             0 => USUAL_WIDTH,
             columns => usize::from(columns),

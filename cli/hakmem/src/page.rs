@@ -1,5 +1,6 @@
 //! The page with plots, which needs no network: what the build bundled (cli/report/), with data put in.
 
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
@@ -25,7 +26,7 @@ impl Page {
         let file = Planned::in_new_folders(file)?;
         let path = places.report_page()?;
         let template = fs::read_to_string(&path)
-            .map_err(|error| failed!("cannot read {}: {error}", path.display()))?;
+            .map_err(|error| failed!("cannot read {}: {error}", path.shown()))?;
         Ok(Page {
             file,
             template,
@@ -68,7 +69,7 @@ impl Page {
             .replace("</", "<\\/");
         let path = self.file.path().to_path_buf();
         self.file.write(self.template.replacen(PLACE, &data, 1))?;
-        eprintln!("hakmem: the page is {}", path.display());
+        eprintln!("hakmem: the page is {}", path.shown());
         Ok(())
     }
 }

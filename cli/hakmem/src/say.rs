@@ -1,8 +1,9 @@
 //! What is printed. When standard output takes nothing more, as on a full disk, the command goes on, says so at
 //! its end, and keeps what was measured in a file. Where standard error goes is nobody's mistake.
 
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
-use hakmem_lab::{failed, whole_file};
+use hakmem_lab::{failed, inherited, whole_file};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fmt::Arguments;
@@ -86,7 +87,7 @@ pub fn finish() -> Result<()> {
         Err(match kept {
             Some(kept) => failed!(
                 "cannot write to standard output: {error}; the result is kept in {}",
-                kept.display()
+                kept.shown()
             ),
             None => failed!("cannot write to standard output: {error}"),
         })
@@ -94,6 +95,9 @@ pub fn finish() -> Result<()> {
 }
 
 fn write_all(mut text: &[u8]) -> std::result::Result<(), Errno> {
+    if inherited::is_closed(nix::libc::STDOUT_FILENO) {
+        return Err(Errno::EBADF);
+    }
     let out = io::stdout();
     while !text.is_empty() {
         match nix::unistd::write(out.as_fd(), text) {

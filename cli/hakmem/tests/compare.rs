@@ -388,3 +388,42 @@ fn what_takes_no_result_is_said_before_the_work() {
     let line = "cannot write /dev/full: No space left on device (os error 28)";
     answer.is_one_line(2, line);
 }
+
+#[test]
+fn variables_and_paths_that_are_no_text_reach_the_program() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let workshop = Workshop::open();
+    let library = workshop.allocator("other.so", &[]);
+    let folder = workshop.path("odd").join(OsStr::from_bytes(b"f\xff"));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy(&library, folder.join("other.so")).unwrap();
+    let mut command = workshop.command(&[
+        "compare",
+        "-n",
+        "1",
+        "-a",
+        "glibc,hakmem",
+        "--export",
+        "result.json",
+        "--",
+        "sh",
+        "-c",
+        "test \"$ODD\" = \"$(printf 'a\\376')\" && echo is there",
+    ]);
+    command
+        .env("ODD", OsStr::from_bytes(b"a\xfe"))
+        .env("LD_PRELOAD", folder.join("other.so"));
+    let said = answer(command);
+    said.ended_with(0)
+        .says("LD_PRELOAD is set here; it is not passed on");
+    let kept = std::fs::read_to_string(workshop.path("result.json")).unwrap();
+    assert!(kept.contains(r"a\\xfe"), "{kept}");
+
+    let mut command = workshop.command(&["run", "--", "sh", "-c", "echo $LD_PRELOAD; echo $ODD"]);
+    command
+        .env("ODD", OsStr::from_bytes(b"a\xfe"))
+        .env("LD_PRELOAD", folder.join("other.so"));
+    let output = command.output().unwrap().stdout;
+    assert!(output.ends_with(b"/odd/f\xff/other.so\na\xfe\n"));
+}

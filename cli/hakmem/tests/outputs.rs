@@ -117,6 +117,34 @@ fn what_was_measured_is_kept_when_nobody_takes_it() {
     assert!(read_to_string(kept).unwrap().contains("allocated by"));
 }
 
+/// A program finds the stream closed, as without us.
+#[test]
+fn a_closed_output_is_an_error_like_any_other() {
+    let workshop = Workshop::open();
+    let closed = |words: &str| {
+        let line = format!("exec {} {words} >&-", env!("CARGO_BIN_EXE_hakmem"));
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", &line])
+            .current_dir(workshop.folder())
+            .env("TMPDIR", workshop.folder());
+        answer(command)
+    };
+    for command in ["options", "--help", "--version", "run --help"] {
+        closed(command).is_one_line(
+            1,
+            "cannot write to standard output: Bad file descriptor (os error 9)",
+        );
+    }
+    let kept = closed("compare -n 1 -a glibc -- true");
+    let kept = kept.errors.trim().rsplit("kept in ").next().unwrap();
+    assert!(read_to_string(kept).unwrap().contains("glibc"));
+    for command in ["run", "record"] {
+        let said = closed(&format!("{command} -- bash -c 'echo hi'"));
+        said.ended_with(1).says("Bad file descriptor");
+    }
+}
+
 #[test]
 fn a_disk_that_fills_meanwhile_costs_no_result() {
     let workshop = Workshop::open();

@@ -1,5 +1,6 @@
 //! Why a heap cannot be read: one line each, that says what, where, and what to do.
 
+use crate::shown::ShownPath;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -53,13 +54,13 @@ impl fmt::Display for Error {
                 "its hakmem {release} has no {name}: use the command of the same release"
             ),
             Error::NoCore { path, why } => {
-                write!(formatter, "{} is no core dump: {why}", path.display())
+                write!(formatter, "{} is no core dump: {why}", path.shown())
             }
             Error::NotInCore { path, address } => write!(
                 formatter,
                 "{} lacks the memory at {address:#x}, where hakmem's tables are: it was cut short, or \
                  /proc/PID/coredump_filter was without bit 0 (anonymous memory)",
-                path.display()
+                path.shown()
             ),
             Error::Damaged(what) => write!(formatter, "its metadata is damaged: {what}"),
         }

@@ -17,6 +17,7 @@ use crate::peers::Manifest;
 use crate::places::Places;
 use crate::{failed, usage};
 use hakmem_heap::live::parse_areas;
+use hakmem_heap::shown::ShownPath;
 use indexmap::IndexMap;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -81,11 +82,11 @@ impl Allocator {
     pub fn from_library(name: &str, path: &Path, version: &str) -> Result<Allocator> {
         let library = path
             .canonicalize()
-            .map_err(|error| usage!("{}: {error}", path.display()))?;
+            .map_err(|error| usage!("{}: {error}", path.shown()))?;
         let file = elf::read_cached(&library)
-            .map_err(|error| usage!("{} is no shared library: {}", path.display(), error.0))?;
+            .map_err(|error| usage!("{} is no shared library: {}", path.shown(), error.0))?;
         if file.machine != crate::executable::own_machine() {
-            return Err(usage!("{} is for another kind of machine", path.display()));
+            return Err(usage!("{} is for another kind of machine", path.shown()));
         }
         let missing: Vec<&str> = family::CORE
             .into_iter()
@@ -94,7 +95,7 @@ impl Allocator {
         if !missing.is_empty() {
             return Err(usage!(
                 "{} cannot replace malloc: it does not define {}",
-                path.display(),
+                path.shown(),
                 missing.join(", ")
             ));
         }
@@ -102,12 +103,12 @@ impl Allocator {
         if fingerprint::contradicts(name, &found) {
             return Err(usage!(
                 "{} is called {name}, but it is {}",
-                path.display(),
+                path.shown(),
                 found.join(" and ")
             ));
         }
         if name == OURS && !found.contains(&OURS) {
-            return Err(usage!("{} is called hakmem, but it is not", path.display()));
+            return Err(usage!("{} is called hakmem, but it is not", path.shown()));
         }
         Ok(Allocator {
             name: name.into(),
@@ -135,7 +136,7 @@ impl Allocator {
             return Err(usage!(
                 "'{}' cannot be preloaded: ld.so ends a path in LD_PRELOAD at a space or a colon; move it, or name a copy or a \
                  link elsewhere",
-                library.display()
+                library.shown()
             ));
         }
         Ok(Some(library))
@@ -162,7 +163,7 @@ impl Allocator {
         Err(failed!(
             "{} ({}) has changed since the measurement began: its figures would be of two allocators",
             self.name,
-            library.display()
+            library.shown()
         ))
     }
 
@@ -185,7 +186,7 @@ pub fn is_ours(name: &str) -> bool {
 }
 
 pub fn file_sha256(path: &Path) -> Result<String> {
-    let content = fs::read(path).map_err(|error| failed!("{}: {error}", path.display()))?;
+    let content = fs::read(path).map_err(|error| failed!("{}: {error}", path.shown()))?;
     Ok(elf::hexadecimal(&Sha256::digest(&content)))
 }
 
@@ -327,11 +328,7 @@ fn in_system() -> impl Iterator<Item = (&'static str, &'static str, PathBuf)> {
 /// "2" of libjemalloc.so.2, resolved as far as the link goes: all that a file says of itself.
 fn soname_version(path: &Path) -> String {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    let name = real
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = real.file_name().unwrap_or_default().shown();
     name.split_once(".so.").map_or_else(
         || "installed".into(),
         |(_, version)| format!("so.{version}"),

@@ -373,7 +373,7 @@ pub fn describe(
         let shown = one
             .shown_library
             .as_ref()
-            .map(|path| relative(&path.to_string_lossy()));
+            .map(|path| relative(&path.shown()));
         document.allocators.insert(
             one.name.clone(),
             AllocatorRecord {

@@ -3,6 +3,7 @@
 
 use crate::document::LATENCY;
 use crate::error::Result;
+use crate::meter;
 use crate::usage;
 use crate::workload::{Judge, Ready, Server, Workload};
 use indexmap::IndexMap;
@@ -104,17 +105,15 @@ impl Folders {
     }
 
     /// Nothing of the user's environment may change a result.
-    fn environment(&self) -> IndexMap<String, String> {
-        let home = self.scratch.to_string_lossy().into_owned();
-        [
+    fn environment(&self) -> IndexMap<OsString, OsString> {
+        let fixed = [
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
             ("LC_ALL", "C"),
-            ("HOME", &home),
             ("TZ", "UTC"),
-        ]
-        .into_iter()
-        .map(|(name, value)| (name.to_string(), value.to_string()))
-        .collect()
+        ];
+        let fixed = fixed.map(|(name, value)| (name.into(), value.into()));
+        let home = ("HOME".into(), self.scratch.clone().into_os_string());
+        fixed.into_iter().chain([home]).collect()
     }
 }
 
@@ -257,7 +256,7 @@ impl Variant {
             .map(|(name, value)| (name.clone(), folders.fill(value)))
             .collect();
         let mut environment = workload.environment;
-        environment.extend(own_environment.clone());
+        environment.extend(meter::as_bytes(&own_environment));
         let stdin = folders.fill(&sized(quick, self.stdin, self.quick_stdin));
         let drive = folders.fill_commands(&sized(quick, self.drive, self.quick_drive));
         Workload {

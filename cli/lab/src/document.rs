@@ -6,6 +6,7 @@
 use crate::error::Result;
 use crate::machine::Machine;
 use crate::{input, usage, whole_file};
+use hakmem_heap::shown::ShownPath;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -150,7 +151,7 @@ pub struct Refused {
 
 impl Document {
     pub fn load(path: &Path) -> Result<Document> {
-        let text = input::read(path).map_err(|error| usage!("{}: {error}", path.display()))?;
+        let text = input::read(path).map_err(|error| usage!("{}: {error}", path.shown()))?;
         Document::parse(path, &text)
     }
 
@@ -159,7 +160,7 @@ impl Document {
         let found: serde_json::Value = serde_json::from_slice(text).map_err(|error| {
             usage!(
                 "{} is no result file: {error}; bench and compare --export write one",
-                path.display()
+                path.shown()
             )
         })?;
         match found.get("format").and_then(serde_json::Value::as_u64) {
@@ -167,18 +168,18 @@ impl Document {
             Some(other) => {
                 return Err(usage!(
                     "{} is a result file of format {other}, and this hakmem reads up to {FORMAT}",
-                    path.display()
+                    path.shown()
                 ));
             }
             None => {
                 return Err(usage!(
                     "{} is no result file; bench and compare --export write one",
-                    path.display()
+                    path.shown()
                 ));
             }
         }
         serde_json::from_value(found)
-            .map_err(|error| usage!("{} is damaged: {error}", path.display()))
+            .map_err(|error| usage!("{} is damaged: {error}", path.shown()))
     }
 
     /// One sample a line: to commit, and to compare by eye.

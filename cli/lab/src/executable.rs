@@ -4,6 +4,7 @@ use crate::allocator::OURS;
 use crate::elf::{self, ElfFile};
 use crate::error::Result;
 use crate::usage;
+use hakmem_heap::shown::ShownPath;
 use nix::libc;
 use object::elf as numbers;
 use std::ffi::{CString, OsStr};
@@ -87,12 +88,12 @@ impl Executable {
             if error.0.contains("32 bits") {
                 return Ok(Arc::new(ElfFile::default()));
             }
-            Err(usage!("{} is not a program: {}", binary.display(), error.0))
+            Err(usage!("{} is not a program: {}", binary.shown(), error.0))
         })?;
         if file.is_library {
             return Err(usage!(
                 "{} is a shared library, not a program",
-                binary.display()
+                binary.shown()
             ));
         }
         Ok(Executable { path, binary, file })
@@ -104,9 +105,9 @@ impl Executable {
 
     /// Its path, and for a script what runs it.
     pub fn title(&self) -> String {
-        let path = self.path.display();
+        let path = self.path.shown();
         if self.is_script() {
-            format!("{path}, run by {}", self.binary.display())
+            format!("{path}, run by {}", self.binary.shown())
         } else {
             path.to_string()
         }
@@ -136,16 +137,16 @@ fn find_in_path(name: &OsStr) -> Result<PathBuf> {
     std::env::split_paths(&path)
         .map(|folder| folder.join(given))
         .find(|candidate| check_file(candidate).is_ok())
-        .ok_or_else(|| usage!("there is no program '{}' in PATH", given.display()))
+        .ok_or_else(|| usage!("there is no program '{}' in PATH", given.shown()))
 }
 
 fn check_file(path: &Path) -> Result<()> {
-    let status = fs::metadata(path).map_err(|error| usage!("{}: {error}", path.display()))?;
+    let status = fs::metadata(path).map_err(|error| usage!("{}: {error}", path.shown()))?;
     if !status.is_file() {
-        return Err(usage!("{} is not a file", path.display()));
+        return Err(usage!("{} is not a file", path.shown()));
     }
     if status.mode() & 0o111 == 0 {
-        return Err(usage!("{} is not executable (chmod +x)", path.display()));
+        return Err(usage!("{} is not executable (chmod +x)", path.shown()));
     }
     Ok(())
 }
@@ -166,14 +167,14 @@ fn follow_interpreters(script: &Path) -> Result<PathBuf> {
         if !path.is_file() {
             return Err(usage!(
                 "{}: its interpreter {} is missing",
-                script.display(),
-                path.display()
+                script.shown(),
+                path.shown()
             ));
         }
     }
     Err(usage!(
         "{}: too many interpreters, one after the other",
-        script.display()
+        script.shown()
     ))
 }
 
@@ -182,7 +183,7 @@ fn first_line(path: &Path) -> Result<Option<String>> {
     let mut start = Vec::new();
     crate::input::open(path)
         .and_then(|file| file.take(256).read_to_end(&mut start))
-        .map_err(|error| usage!("{}: {error}", path.display()))?;
+        .map_err(|error| usage!("{}: {error}", path.shown()))?;
     let Some(rest) = start.strip_prefix(b"#!") else {
         return Ok(None);
     };

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::statistics::{self, Difference, Ratio};
 use crate::summary::{self, Metric};
 use crate::usage;
+use hakmem_heap::shown::ShownPath;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -86,7 +87,7 @@ pub fn last(document: &Document, path: &Path) -> Result<Past> {
     found.pop().ok_or_else(|| {
         usage!(
             "{} has no earlier result of these workloads to compare with",
-            folder.display()
+            folder.shown()
         )
     })
 }

@@ -1,7 +1,9 @@
-//! What this process was started with, for the programs that it starts: which signals are ignored, and which blocked.
+//! What this process was started with, for the programs that it starts: which signals are ignored, which blocked, and
+//! which standard streams are closed.
 //!
-//! Rust's runtime ignores SIGPIPE, and we handle signals of our own. A program under `nohup`, or one whose starter ignores
-//! SIGPIPE, has to find what it would find without us. So it is noted before the runtime begins.
+//! Rust's runtime ignores SIGPIPE and opens /dev/null in place of closed streams, and we handle signals of our own. A
+//! program under `nohup`, or one whose starter ignores SIGPIPE, has to find what it would find without us. So it is noted
+//! before the runtime begins.
 
 use nix::libc;
 use std::mem::MaybeUninit;
@@ -20,6 +22,7 @@ const SIGNALS: [libc::c_int; 5] = [
 
 static IGNORED: AtomicU64 = AtomicU64::new(0);
 static BLOCKED: AtomicU64 = AtomicU64::new(0);
+static CLOSED: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: the C library calls what this section points to, once, before main.
 #[used]
@@ -29,6 +32,7 @@ static AT_START: extern "C" fn() = note;
 extern "C" fn note() {
     let mut ignored = 0;
     let mut blocked = 0;
+    let mut closed = 0;
     // SAFETY: system calls that fill in values of our own.
     unsafe {
         let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
@@ -44,7 +48,13 @@ extern "C" fn note() {
                 blocked |= 1 << (signal - 1);
             }
         }
+        for stream in 0..3 {
+            if libc::fcntl(stream, libc::F_GETFD) < 0 {
+                closed |= 1 << stream;
+            }
+        }
     }
+    CLOSED.store(closed, Ordering::Relaxed);
     IGNORED.store(ignored, Ordering::Relaxed);
     BLOCKED.store(blocked, Ordering::Relaxed);
 }
@@ -54,17 +64,36 @@ pub fn is_ignored(signal: libc::c_int) -> bool {
     IGNORED.load(Ordering::Relaxed) >> (signal - 1) & 1 != 0
 }
 
-/// Commands whose program finds the signals as this process found them.
-pub trait WithInheritedSignals {
-    fn with_inherited_signals(&mut self) -> &mut Self;
+/// Was this standard stream closed when this process began? Then it is /dev/null by now.
+pub fn is_closed(stream: libc::c_int) -> bool {
+    CLOSED.load(Ordering::Relaxed) >> stream & 1 != 0
 }
 
-impl WithInheritedSignals for Command {
+/// Commands whose program finds the signals as this process found them.
+pub trait WithInherited {
+    fn with_inherited_signals(&mut self) -> &mut Self;
+    /// For one that gets our standard streams.
+    fn with_inherited_streams(&mut self) -> &mut Self;
+}
+
+impl WithInherited for Command {
     fn with_inherited_signals(&mut self) -> &mut Self {
         // SAFETY: what it calls after the fork are system calls only.
         unsafe {
             self.pre_exec(|| {
                 restore();
+                Ok(())
+            })
+        }
+    }
+
+    fn with_inherited_streams(&mut self) -> &mut Self {
+        // SAFETY: what it calls after the fork are system calls only.
+        unsafe {
+            self.pre_exec(|| {
+                for stream in (0..3).filter(|stream| is_closed(*stream)) {
+                    libc::close(stream);
+                }
                 Ok(())
             })
         }

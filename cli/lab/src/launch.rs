@@ -14,6 +14,7 @@ use crate::tree::{Start, Tree};
 use crate::watch::{self, Timeline, Watched};
 use crate::{failed, inherited, usage};
 use hakmem_heap::live::check_proc;
+use hakmem_heap::shown::ShownPath;
 use nix::fcntl::OFlag;
 use nix::libc;
 use nix::sys::signal::Signal;
@@ -344,7 +345,7 @@ fn trace(request: &Request, watched: &Arc<Watched>, sender: &mpsc::Sender<i32>) 
     tracer.follow(sender);
     let timeline = watcher.join().unwrap_or_default();
     if let Some(error) = start_error(report) {
-        return Err(usage!("cannot run {}: {error}", request.program.display()));
+        return Err(usage!("cannot run {}: {error}", request.program.shown()));
     }
     tracer.finish(timeline, group.and_then(|group| group.peak_kib()))
 }
@@ -445,7 +446,7 @@ impl Tracer<'_> {
         let Some((ended, status, usage)) = self.root_ended else {
             return Err(failed!(
                 "{} was lost from sight",
-                self.request.program.display()
+                self.request.program.shown()
             ));
         };
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;

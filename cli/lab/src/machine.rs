@@ -1,8 +1,10 @@
 //! What a result says about where and when it was made, and what went on there meanwhile.
 
+use hakmem_heap::shown::ShownPath;
 use indexmap::IndexMap;
 use nix::libc;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -252,7 +254,7 @@ pub fn timestamp() -> String {
 
 /// The caller's environment as it may be written down: what looks like a secret is left out.
 pub fn shown_environment<'a>(
-    environment: impl IntoIterator<Item = (&'a str, &'a str)>,
+    environment: impl IntoIterator<Item = (&'a OsString, &'a OsString)>,
 ) -> IndexMap<String, String> {
     const SECRET: [&str; 9] = [
         "KEY",
@@ -268,11 +270,16 @@ pub fn shown_environment<'a>(
     let mut shown: IndexMap<String, String> = environment
         .into_iter()
         .map(|(name, value)| {
+            let (name, value) = (name.shown(), value.shown());
             let upper = name.to_uppercase();
             let is_secret = SECRET.iter().any(|part| upper.contains(part))
                 || (value.contains("://") && value.contains('@'));
-            let value = if is_secret { "(not recorded)" } else { value };
-            (name.to_string(), value.to_string())
+            let value = if is_secret {
+                "(not recorded)".into()
+            } else {
+                value
+            };
+            (name, value)
         })
         .collect();
     shown.sort_keys();
@@ -301,11 +308,13 @@ mod tests {
 
     #[test]
     fn secrets_are_not_written_down() {
-        let shown = shown_environment([
+        let variables = [
             ("GITHUB_TOKEN", "abc"),
             ("DATABASE", "postgres://me:pass@host/db"),
             ("LANG", "C"),
-        ]);
+        ]
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let shown = shown_environment(variables.iter().map(|(name, value)| (name, value)));
         assert_eq!(shown["GITHUB_TOKEN"], "(not recorded)");
         assert_eq!(shown["DATABASE"], "(not recorded)");
         assert_eq!(shown["LANG"], "C");

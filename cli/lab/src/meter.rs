@@ -17,10 +17,10 @@ use crate::trust::{contradiction, file_name, is_libc};
 use crate::usage;
 use crate::watch;
 use crate::workload::{Judge, Ready, Server, Workload};
-use hakmem_heap::shown::shown;
+use hakmem_heap::shown::{ShownPath, shown};
 use indexmap::IndexMap;
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -83,29 +83,38 @@ impl LinuxMeter {
 pub fn added_environment(
     workload: &Workload,
     allocator: &Allocator,
-) -> Result<IndexMap<String, String>> {
-    let mut added = allocator.environment.clone();
+) -> Result<IndexMap<OsString, OsString>> {
+    let mut added = as_bytes(&allocator.environment);
     let preload = match allocator.preload()? {
         Some(library) => Some(library.to_path_buf()),
         None if workload.bundles_malloc => Some(allocator::libc_path()?),
         None => None,
     };
     if let Some(path) = preload {
-        added.insert("LD_PRELOAD".into(), path.to_string_lossy().into_owned());
+        added.insert("LD_PRELOAD".into(), path.into_os_string());
     }
     Ok(added)
 }
 
+/// Variables that are text, beside those that need not be.
+pub fn as_bytes(environment: &IndexMap<String, String>) -> IndexMap<OsString, OsString> {
+    let variables = environment.iter();
+    variables
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
+}
+
 /// The run as a line for a shell, for whoever wants to repeat it.
 pub fn shown_command(workload: &Workload, allocator: &Allocator) -> Result<String> {
-    let mut added = workload.own_environment.clone();
+    let mut added = as_bytes(&workload.own_environment);
     added.extend(added_environment(workload, allocator)?);
-    if let (Some(path), Some(preload)) = (&allocator.shown_library, added.get_mut("LD_PRELOAD")) {
-        *preload = path.to_string_lossy().into_owned();
+    let preload = added.get_mut(OsStr::new("LD_PRELOAD"));
+    if let (Some(path), Some(preload)) = (&allocator.shown_library, preload) {
+        *preload = path.clone().into_os_string();
     }
     let mut words: Vec<String> = added
         .iter()
-        .map(|(name, value)| format!("{name}={}", quoted(value)))
+        .map(|(name, value)| format!("{}={}", name.shown(), quoted_bytes(value)))
         .collect();
     words.push(quoted_bytes(workload.program.as_os_str()));
     words.extend(workload.arguments.iter().map(|word| quoted_bytes(word)));
@@ -267,7 +276,7 @@ impl LinuxMeter {
                 return Err(Stop::Refused(format!("{program} {reason}")));
             }
             for owner in proof.owners() {
-                let shown = (self.relative)(&owner.to_string_lossy());
+                let shown = (self.relative)(&owner.shown());
                 if !owners.contains(&shown) {
                     owners.push(shown);
                 }
@@ -297,7 +306,7 @@ fn temporary() -> Result<File> {
     tempfile::tempfile().map_err(|error| {
         crate::failed!(
             "no temporary file in {}: {error}",
-            std::env::temp_dir().display()
+            std::env::temp_dir().shown()
         )
     })
 }
@@ -309,19 +318,16 @@ fn request(
     errors: &File,
 ) -> Result<Request> {
     let mut environment = workload.environment.clone();
-    environment.shift_remove("LD_PRELOAD");
+    environment.shift_remove(OsStr::new("LD_PRELOAD"));
     environment.extend(added_environment(workload, allocator)?);
     let input = workload.stdin.as_deref().unwrap_or(Path::new("/dev/null"));
     let copy = |file: &File| file.try_clone().map_err(|error| crate::failed!("{error}"));
     Ok(Request {
         program: workload.program.clone(),
         arguments: workload.arguments.clone(),
-        environment: environment
-            .into_iter()
-            .map(|(name, value)| (name.into(), value.into()))
-            .collect(),
+        environment: environment.into_iter().collect(),
         folder: workload.folder.clone(),
-        input: File::open(input).map_err(|error| usage!("{}: {error}", input.display()))?,
+        input: File::open(input).map_err(|error| usage!("{}: {error}", input.shown()))?,
         output: copy(output)?,
         errors: copy(errors)?,
         timeout: workload.timeout,
@@ -336,7 +342,7 @@ fn prepare(workload: &Workload) -> std::result::Result<(), Stop> {
     if let Some(scratch) = &workload.scratch {
         let _ = fs::remove_dir_all(scratch);
         fs::create_dir_all(scratch)
-            .map_err(|error| crate::failed!("{}: {error}", scratch.display()))?;
+            .map_err(|error| crate::failed!("{}: {error}", scratch.shown()))?;
     }
     run_unmeasured(workload, &workload.prepare, "preparation").map(|_| ())
 }

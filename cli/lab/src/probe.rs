@@ -11,6 +11,7 @@ use crate::launch::{self, Request};
 use crate::process::{Blind, Process};
 use crate::proof::Proof;
 use crate::{failed, usage};
+use hakmem_heap::shown::ShownPath;
 use nix::libc;
 use registers::Registers;
 use std::ffi::OsString;
@@ -77,7 +78,7 @@ pub fn load(
     let loaded = examine(&mut tracee);
     drop(tracee);
     if let Some(error) = launch::start_error(started.report) {
-        return Err(usage!("cannot run {}: {error}", program.display()));
+        return Err(usage!("cannot run {}: {error}", program.shown()));
     }
     let said = loaded.map_err(|blind| match blind {
         Blind::Gone => Blind::Other(format!("it could not be loaded{}", last_line(&mut errors))),

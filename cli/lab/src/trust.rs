@@ -2,6 +2,7 @@
 
 use crate::allocator::Allocator;
 use crate::proof::Proof;
+use hakmem_heap::shown::ShownPath;
 use std::path::Path;
 
 /// Why a process says that it had another allocator than the one asked for.
@@ -14,7 +15,7 @@ pub fn contradiction(
         .owners()
         .into_iter()
         .filter(|path| !allocator.owns(path, proof.build_ids.get(*path)))
-        .map(|path| relative(&path.to_string_lossy()))
+        .map(|path| relative(&path.shown()))
         .collect();
     let inside = proof.inside_program().filter(|_| {
         // hakmem itself, linked in, is what was asked for only when it was.
@@ -46,10 +47,7 @@ pub fn is_libc(path: &Path) -> bool {
 }
 
 pub fn file_name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or(path.as_os_str())
-        .to_string_lossy()
-        .into_owned()
+    path.file_name().unwrap_or(path.as_os_str()).shown()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::{failed, usage};
+use hakmem_heap::shown::ShownPath;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::env;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -90,11 +91,11 @@ pub fn refuse_existing(path: &Path) -> Result<()> {
     match path.metadata() {
         Ok(status) if status.is_file() => Err(usage!(
             "{} exists: remove it, or name another file",
-            path.display()
+            path.shown()
         )),
         Ok(status) => Err(usage!(
             "{} is {}, and no file can be made there: name another one",
-            path.display(),
+            path.shown(),
             if status.is_dir() {
                 "a folder"
             } else {
@@ -111,10 +112,10 @@ pub fn unwritten(path: &Path, error: &io::Error) -> Error {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             failed!(
                 "{}: the disk is full; what is there already is kept",
-                path.display()
+                path.shown()
             )
         }
-        _ => failed!("{}: {error}", path.display()),
+        _ => failed!("{}: {error}", path.shown()),
     }
 }
 
@@ -136,19 +137,19 @@ fn kept_elsewhere(path: &Path, error: &io::Error, content: &[u8]) -> Error {
     match keep(content) {
         Some(kept) => failed!(
             "cannot write {}: {error}; it is kept in {}",
-            path.display(),
-            kept.display()
+            path.shown(),
+            kept.shown()
         ),
         None => failed!(
             "cannot write {}: {error}; and {} has no room for it either",
-            path.display(),
-            env::temp_dir().display()
+            path.shown(),
+            env::temp_dir().shown()
         ),
     }
 }
 
 fn refused(path: &Path, error: &io::Error) -> Error {
-    usage!("cannot write {}: {error}", path.display())
+    usage!("cannot write {}: {error}", path.shown())
 }
 
 /// Can it be written to, and how?

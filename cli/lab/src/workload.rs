@@ -44,7 +44,7 @@ pub struct Workload {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     /// The environment before what the allocator needs is added.
-    pub environment: IndexMap<String, String>,
+    pub environment: IndexMap<OsString, OsString>,
     /// What of it belongs to the workload and is worth recording.
     pub own_environment: IndexMap<String, String>,
     pub folder: PathBuf,

@@ -2,6 +2,7 @@
 
 use crate::order::{Block, Ordered, Step, What};
 use crate::reader::Reader;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::usage;
 use rustc_hash::FxHashMap;
@@ -192,7 +193,7 @@ pub fn processes_with_events(reader: &Reader) -> Vec<(u32, u64)> {
 /// The process that was meant: the one asked for, or the one with the most events.
 pub fn choose_process(reader: &Reader, wanted: Option<u32>) -> Result<u32> {
     let events = processes_with_events(reader);
-    let path = reader.path().display();
+    let path = reader.path().shown();
     match wanted {
         Some(number) if events.iter().any(|(known, _)| *known == number) => Ok(number),
         Some(number) => Err(usage!(

@@ -2,6 +2,7 @@
 
 use crate::order::{Ordered, Step, What};
 use crate::reader::Reader;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::{Error, Result};
 use hakmem_lab::{failed, interrupt, whole_file};
 use parquet::basic::{Compression, ZstdLevel};
@@ -82,7 +83,7 @@ fn write_rows(reader: &Reader, path: &Path, file: File) -> Result<u64> {
             );
             count += 1;
             if interrupt::requested() {
-                return Err(failed!("stopped; {} is not written", path.display()));
+                return Err(failed!("stopped; {} is not written", path.shown()));
             }
             if rows.time.len() == ROWS_A_GROUP {
                 rows.write(&mut writer).map_err(cannot)?;
@@ -100,7 +101,7 @@ fn unwritten(path: &Path, error: ParquetError) -> Error {
     {
         return whole_file::unwritten(path, inner);
     }
-    failed!("cannot write {}: {error}", path.display())
+    failed!("cannot write {}: {error}", path.shown())
 }
 
 fn name(what: What) -> &'static str {

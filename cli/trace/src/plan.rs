@@ -8,6 +8,7 @@
 
 use crate::order::{Ordered, Step, What};
 use crate::reader::Reader;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::{Error, Result};
 use hakmem_lab::{failed, interrupt, usage};
 use rustc_hash::FxHashMap;
@@ -205,7 +206,7 @@ pub fn make(reader: &Reader, process: u32, file: &File) -> Result<Plan> {
     if maker.plan.operations == 0 {
         return Err(usage!(
             "process {process} of {} has nothing to replay",
-            reader.path().display()
+            reader.path().shown()
         ));
     }
     Ok(maker.plan)
@@ -214,7 +215,7 @@ pub fn make(reader: &Reader, process: u32, file: &File) -> Result<Plan> {
 pub fn unwritten(error: std::io::Error) -> Error {
     failed!(
         "cannot write the plan of the replay to {}: {error}; TMPDIR names another folder",
-        std::env::temp_dir().display()
+        std::env::temp_dir().shown()
     )
 }
 

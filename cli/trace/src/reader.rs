@@ -3,6 +3,7 @@
 use crate::codec::{self, ChunkHead, Decoder, get};
 use crate::event::Event;
 use crate::format::{self, Beginning, Ending, FILE_HEAD_BYTES, Process, Tag};
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::{failed, input, usage};
 use serde::de::DeserializeOwned;
@@ -63,10 +64,10 @@ enum Found {
 impl Reader {
     pub fn open(path: &Path) -> Result<Reader> {
         let file = input::open(path)
-            .map_err(|error| usage!("cannot open the trace {}: {error}", path.display()))?;
+            .map_err(|error| usage!("cannot open the trace {}: {error}", path.shown()))?;
         let bytes = file
             .metadata()
-            .map_err(|error| usage!("cannot read {}: {error}", path.display()))?
+            .map_err(|error| usage!("cannot read {}: {error}", path.shown()))?
             .len();
         let mut reader = Reader {
             path: path.to_path_buf(),
@@ -130,7 +131,7 @@ impl Reader {
 
     /// False: it is damaged, but the first record is where it should be.
     fn check_head(&mut self) -> Result<bool> {
-        let path = self.path.display();
+        let path = self.path.shown();
         let mut head = [0; FILE_HEAD_BYTES as usize];
         let is_read = self.file.read_exact_at(&mut head, 0).is_ok();
         let is_whole = is_read && head[..8] == format::MAGIC;
@@ -156,7 +157,7 @@ impl Reader {
     fn damaged(&self, offset: u64, how: &str) -> hakmem_lab::error::Error {
         failed!(
             "{} is damaged at byte {offset} ({how}): copy it again from where it was recorded",
-            self.path.display()
+            self.path.shown()
         )
     }
 
@@ -189,7 +190,7 @@ impl Reader {
         let mut contents = vec![0; count];
         self.file
             .read_exact_at(&mut contents, contents_at)
-            .map_err(|error| failed!("cannot read {}: {error}", self.path.display()))?;
+            .map_err(|error| failed!("cannot read {}: {error}", self.path.shown()))?;
         if format::checksum(name, length, &contents) == sum {
             return Ok(Found::Record {
                 tag: Tag::from_name(name),
@@ -394,7 +395,7 @@ impl Reader {
     }
 
     fn warn(&mut self, offset: u64, damage: &Damage) {
-        let (path, events) = (self.path.display(), self.events());
+        let (path, events) = (self.path.shown(), self.events());
         let mut parts = Vec::new();
         if damage.places > 0 {
             let places = if damage.places == 1 {

@@ -6,7 +6,7 @@ use crate::format::{Beginning, Ending, Reason, Tag};
 use crate::writer::Writer;
 use hakmem_heap::shown::shown;
 use hakmem_lab::error::Result;
-use hakmem_lab::inherited::{self, WithInheritedSignals};
+use hakmem_lab::inherited::{self, WithInherited};
 use hakmem_lab::usage;
 use std::ffi::OsString;
 use std::io;
@@ -130,6 +130,7 @@ fn launch(options: &Options, channel: &Channel) -> Result<Child> {
         )
         .env("HAKMEM_RECORD", channel.path())
         .with_inherited_signals()
+        .with_inherited_streams()
         .spawn()
         .map_err(|error| usage!("cannot run {}: {error}", program.to_string_lossy()))
 }

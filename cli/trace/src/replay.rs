@@ -5,6 +5,7 @@ use crate::plan::{self, Plan};
 use crate::reader::Reader;
 use crate::replayer::{Replayed, SIZE_LIMITS, Task, Touch};
 use hakmem_heap::live::check_proc;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, libc_path};
 use hakmem_lab::document::AllocatorRecord;
 use hakmem_lab::error::Result;
@@ -120,7 +121,7 @@ impl Run {
 impl ReplayDocument {
     /// As `hakmem replay --export` has written it to `path`.
     pub fn from_json(path: &Path, value: serde_json::Value) -> Result<ReplayDocument> {
-        let path = path.display();
+        let path = path.shown();
         match value["format"].as_u64() {
             Some(format) if format == u64::from(FORMAT) => {}
             Some(other) => {
@@ -227,7 +228,7 @@ fn begin(options: &Options, reader: &Reader, plan: &Plan) -> ReplayDocument {
             .shown_library
             .as_ref()
             .or(allocator.library.as_ref())
-            .map(|path| path.to_string_lossy().into_owned()),
+            .map(|path| path.shown()),
         version: allocator.version.clone(),
         compiler: allocator.compiler.clone(),
         sha256: allocator.sha256.clone(),
@@ -241,7 +242,7 @@ fn begin(options: &Options, reader: &Reader, plan: &Plan) -> ReplayDocument {
         kind: KIND.into(),
         started: machine::timestamp(),
         machine: machine::describe(),
-        trace: options.trace.to_string_lossy().into_owned(),
+        trace: options.trace.shown(),
         command: reader.beginning.command.clone(),
         process: plan.process,
         pid: known.map_or(0, |known| known.id),
@@ -353,7 +354,7 @@ fn check_owner(allocator: &Allocator, replayed: &Replayed) -> Result<()> {
         return Err(failed!(
             "malloc was {}'s, not {}'s",
             replayed.owner,
-            expected.display()
+            expected.shown()
         ));
     }
     if allocator.is_ours() && replayed.owned_by_hakmem != Some(true) {

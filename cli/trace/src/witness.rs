@@ -2,6 +2,7 @@
 //! A process that lives for less than some milliseconds may be missed.
 
 use crate::format::Unseen;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::executable::Executable;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -116,7 +117,7 @@ impl Witness {
             .filter_map(|((id, _, program), seen)| {
                 Some(Unseen {
                     id: *id,
-                    program: program.to_string_lossy().into_owned(),
+                    program: program.shown(),
                     why: why(program, seen)?,
                 })
             })

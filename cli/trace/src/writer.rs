@@ -3,6 +3,7 @@
 use crate::codec::{Encoder, put};
 use crate::format::{self, Ending, FILE_HEAD_BYTES, Tag};
 use hakmem_heap::code;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use serde::Serialize;
@@ -47,7 +48,7 @@ pub enum Written {
 impl Writer {
     /// Begin a trace; an existing file of that name is replaced.
     pub fn create(path: &Path, limit: Option<u64>) -> Result<Writer> {
-        let cannot = |error: io::Error| failed!("cannot write {}: {error}", path.display());
+        let cannot = |error: io::Error| failed!("cannot write {}: {error}", path.shown());
         let mut file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -158,7 +159,7 @@ impl Writer {
                 self.cut(self.length)?;
                 Ok(Written::DiskFull)
             }
-            Err(error) => Err(failed!("cannot write {}: {error}", self.path.display())),
+            Err(error) => Err(failed!("cannot write {}: {error}", self.path.shown())),
         }
     }
 
@@ -167,7 +168,7 @@ impl Writer {
         self.file
             .set_len(length)
             .and_then(|()| self.file.seek(io::SeekFrom::Start(length)))
-            .map_err(|error| failed!("cannot shorten {}: {error}", self.path.display()))?;
+            .map_err(|error| failed!("cannot shorten {}: {error}", self.path.shown()))?;
         self.length = length;
         Ok(())
     }
@@ -181,12 +182,12 @@ impl Writer {
             let tail = self.tail(&ending)?;
             if self.append(&tail)? == Written::Yes {
                 let cannot =
-                    |error| failed!("cannot write {} to the disk: {error}", self.path.display());
+                    |error| failed!("cannot write {} to the disk: {error}", self.path.shown());
                 self.file.sync_all().map_err(cannot)?;
                 return Ok(events - self.events);
             }
             let Some(last) = self.chunks.pop() else {
-                return Err(failed!("{}: the disk is full", self.path.display()));
+                return Err(failed!("{}: the disk is full", self.path.shown()));
             };
             self.events -= u64::from(last.head.count);
             self.others.retain(|(_, offset)| *offset < last.offset);

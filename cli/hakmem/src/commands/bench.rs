@@ -5,6 +5,7 @@ use crate::output::{Output, show};
 use crate::progress::Progress;
 use crate::say;
 use clap::Args;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS, is_ours};
 use hakmem_lab::campaign::{self, Campaign, Outcome};
 use hakmem_lab::declared::{self, Selection};
@@ -224,7 +225,7 @@ fn measure(
     // What is there when it is stopped is on disk.
     say::keep();
     let stored = document.store(path);
-    let shown = places.relative(&path.to_string_lossy());
+    let shown = places.relative(&path.shown());
     let paged = arguments.output.write_page(page, &shown, &document);
     arguments.output.print(&document)?;
     stored.and(paged)?;
@@ -237,7 +238,7 @@ fn measure(
     let mut is_good = has_what_counts(&document);
     if let Some(before) = before {
         let changes = history::compare(&before.document, &document);
-        let text = history::text(&changes, &places.relative(&before.path.to_string_lossy()));
+        let text = history::text(&changes, &places.relative(&before.path.shown()));
         show(&format!("\n{text}"));
         is_good &= !changes.iter().any(history::Change::is_worse);
     }
@@ -275,7 +276,7 @@ fn make_ready(root: &Path, real: bool, workloads: &mut Vec<Workload>) -> Result<
     let missing: BTreeSet<String> = workloads
         .iter()
         .filter(|one| !one.program.is_file())
-        .map(|one| one.program.display().to_string())
+        .map(|one| one.program.shown())
         .collect();
     if !real {
         return match missing.first() {
@@ -292,7 +293,7 @@ fn make_ready(root: &Path, real: bool, workloads: &mut Vec<Workload>) -> Result<
     let script = root.join("bench/real/make_inputs.py");
     let done = Command::new(&script)
         .output()
-        .map_err(|error| failed!("{}: {error}", script.display()))?;
+        .map_err(|error| failed!("{}: {error}", script.shown()))?;
     if !done.status.success() {
         let text = String::from_utf8_lossy(&done.stderr);
         let last = text.trim().lines().next_back().unwrap_or("no message");
@@ -347,7 +348,7 @@ fn with_copy_of_ours(allocators: Vec<Allocator>, places: &Places) -> Result<Vec<
                 return Ok(one);
             };
             let copy = copy_path(places, &one.sha256)?;
-            let explain = |error: std::io::Error| failed!("{}: {error}", copy.display());
+            let explain = |error: std::io::Error| failed!("{}: {error}", copy.shown());
             if !hakmem_lab::allocator::file_sha256(&copy).is_ok_and(|found| found == one.sha256) {
                 std::fs::create_dir_all(copy.parent().unwrap_or(Path::new("/")))
                     .map_err(explain)?;
@@ -399,7 +400,7 @@ fn same_as_before(
             if !copy.is_file() {
                 return Err(usage!(
                     "{} is gone: the library that the file is about",
-                    copy.display()
+                    copy.shown()
                 ));
             }
             same.push(Allocator {

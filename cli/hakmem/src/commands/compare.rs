@@ -16,7 +16,7 @@ use hakmem_lab::workload::{Judge, Ready, Server, Workload};
 use hakmem_lab::{failed, interrupt, machine, probe, usage};
 use indexmap::IndexMap;
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -196,17 +196,16 @@ fn absolute(path: &Path, folder: &Path) -> PathBuf {
 }
 
 /// The caller's environment, without what would preload anything.
-fn own_environment(notes: &mut Vec<String>) -> IndexMap<String, String> {
-    let mut environment: IndexMap<String, String> = env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
+fn own_environment(notes: &mut Vec<String>) -> IndexMap<OsString, OsString> {
+    let mut environment: IndexMap<OsString, OsString> = env::vars_os().collect();
     if environment
-        .shift_remove("LD_PRELOAD")
+        .shift_remove(OsStr::new("LD_PRELOAD"))
         .is_some_and(|text| !text.is_empty())
     {
         notes.push("LD_PRELOAD is set here; it is not passed on".into());
     }
-    for name in environment.keys().filter(|name| machine::is_tuning(name)) {
+    let names = environment.keys().map(ShownPath::shown);
+    for name in names.filter(|name| machine::is_tuning(name)) {
         notes.push(format!("{name} is set here, and goes to every run"));
     }
     environment
@@ -216,7 +215,7 @@ fn own_environment(notes: &mut Vec<String>) -> IndexMap<String, String> {
 fn linked_allocator(
     executable: &Executable,
     arguments: &[OsString],
-    environment: &IndexMap<String, String>,
+    environment: &IndexMap<OsString, OsString>,
 ) -> Result<Option<PathBuf>> {
     let words: Vec<OsString> = if executable.is_script() {
         Vec::new()
@@ -225,7 +224,7 @@ fn linked_allocator(
     };
     let variables = environment
         .iter()
-        .map(|(name, value)| (name.into(), value.into()))
+        .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let loaded = probe::load(&executable.binary, &words, variables)?
         .map_err(|blind| failed!("{}: {blind}", executable.path.shown()))?;
@@ -269,10 +268,7 @@ fn new_document(
     workload: &Workload,
     places: &Places,
 ) -> Result<Document> {
-    let caller = workload
-        .environment
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let caller = workload.environment.iter();
     let mut document = Document {
         format: FORMAT,
         label: "compare".into(),

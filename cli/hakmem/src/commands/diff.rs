@@ -6,6 +6,7 @@ use crate::frames;
 use crate::output::{show, terminal};
 use crate::profile::{Site, Snapshot};
 use clap::Args;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table};
 use hakmem_lab::{input, usage};
@@ -54,7 +55,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    input::read_to_string(path).map_err(|error| usage!("cannot read {}: {error}", path.display()))
+    input::read_to_string(path).map_err(|error| usage!("cannot read {}: {error}", path.shown()))
 }
 
 fn json(text: &str, path: &Path) -> Result<Value> {
@@ -62,7 +63,7 @@ fn json(text: &str, path: &Path) -> Result<Value> {
     value.filter(Value::is_object).ok_or_else(|| {
         usage!(
             "{} is neither a profile (profile --save) nor an output of 'stats --json'",
-            path.display()
+            path.shown()
         )
     })
 }

@@ -5,6 +5,7 @@ use crate::cli::Cli;
 use crate::{documents, manual};
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use std::fs;
@@ -19,7 +20,7 @@ pub struct Arguments {
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
-    let explain = |error| failed!("{}: {error}", arguments.folder.display());
+    let explain = |error| failed!("{}: {error}", arguments.folder.shown());
     fs::create_dir_all(&arguments.folder).map_err(explain)?;
     let mut command = Cli::command();
     command.build();

@@ -8,6 +8,7 @@ use crate::target::{Opened, told};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::ledger::Account;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::{failed, input, usage};
@@ -71,11 +72,11 @@ impl Moment {
 
     pub fn load(path: &Path) -> Result<Moment> {
         let text = input::read_to_string(path)
-            .map_err(|error| usage!("cannot read {}: {error}", path.display()))?;
+            .map_err(|error| usage!("cannot read {}: {error}", path.shown()))?;
         let moment: Option<Moment> = serde_json::from_str(&text).ok();
         moment
             .filter(|moment| moment.kind == KIND)
-            .ok_or_else(|| usage!("{} was not written by 'hakmem why --save'", path.display()))
+            .ok_or_else(|| usage!("{} was not written by 'hakmem why --save'", path.shown()))
     }
 
     /// As `load` reads it.

@@ -87,11 +87,7 @@ impl Arguments {
             _ => None,
         };
         if pid.is_none() && !self.subject.is_empty() {
-            let words: Vec<String> = self
-                .subject
-                .iter()
-                .map(|word| word.to_string_lossy().into_owned())
-                .collect();
+            let words: Vec<String> = self.subject.iter().map(|word| word.shown()).collect();
             let words = words.join(" ");
             return Err(usage!(
                 "{words} is no number of a process; 'hakmem leaks --exit -- {words}' runs that program"

@@ -8,6 +8,7 @@ use crate::target::{Opened, Target};
 use clap::Args;
 use console::Term;
 use hakmem_heap::figures::Figures;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use std::path::PathBuf;
@@ -79,7 +80,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     }
     if let Some(file) = to_png {
         let image = picture::png::draw(&view, &title, &summary)
-            .map_err(|error| failed!("{}: {error}", file.path().display()))?;
+            .map_err(|error| failed!("{}: {error}", file.path().shown()))?;
         file.write(image)?;
     }
     if let Some(file) = to_html {

@@ -2,6 +2,7 @@
 
 use crate::output::{show, terminal};
 use clap::{Args, Subcommand};
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS, file_sha256};
 use hakmem_lab::error::Result;
 use hakmem_lab::peers::build::{self, Listener};
@@ -170,7 +171,7 @@ fn list(places: &Places) -> Result<()> {
             .library
             .as_ref()
             .map_or("the C library's own".into(), |path| {
-                places.relative(&path.to_string_lossy())
+                places.relative(&path.shown())
             });
         let needs: Vec<String> = one
             .environment

@@ -4,6 +4,7 @@ use crate::commands::top_sites::{Which, choose};
 use crate::output::Output;
 use crate::page::Page;
 use clap::Args;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
 use hakmem_lab::places::Places;
@@ -67,10 +68,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
                 }
             }
         } else if !add(&mut page, source, content)? {
-            return Err(usage!(
-                "{} is neither a result nor a trace",
-                source.display()
-            ));
+            return Err(usage!("{} is neither a result nor a trace", source.shown()));
         }
     }
     if page.is_empty() {
@@ -95,7 +93,7 @@ impl Content {
         if path.is_dir() {
             return Ok(Content::Folder);
         }
-        let cannot = |error| usage!("cannot read {}: {error}", path.display());
+        let cannot = |error| usage!("cannot read {}: {error}", path.shown());
         let mut stream = input::open_stream(path).map_err(cannot)?;
         let mut start = Vec::new();
         let length = format::MAGIC.len() as u64;
@@ -119,7 +117,7 @@ fn is_replay(text: &[u8]) -> bool {
 
 /// Results and traces in a folder and those in it, oldest name first.
 fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
-    let cannot = |error| usage!("cannot read {}: {error}", folder.display());
+    let cannot = |error| usage!("cannot read {}: {error}", folder.shown());
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(cannot)? {
         let path = entry.map_err(cannot)?.path();
@@ -138,7 +136,7 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Put what a file has to show onto the page. False: it is something else.
 fn add(page: &mut Page, path: &Path, content: &Content) -> Result<bool> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = path.file_name().unwrap_or_default().shown();
     let Content::Other(text) = content else {
         let reader = Reader::open(path)?;
         if let Some(warning) = &reader.warning {

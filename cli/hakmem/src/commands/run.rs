@@ -1,6 +1,7 @@
 //! `hakmem run`: a program under hakmem.
 
 use crate::commands::stats::bytes;
+use crate::output::terminal_of_errors;
 use crate::signals;
 use clap::{Args, ValueEnum};
 use hakmem_heap::figures::Figures;
@@ -8,7 +9,7 @@ use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS};
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
-use hakmem_lab::inherited::WithInheritedSignals;
+use hakmem_lab::inherited::WithInherited;
 use hakmem_lab::launch::{Request, Run, Running};
 use hakmem_lab::places::Places;
 use hakmem_lab::process::Blind;
@@ -85,6 +86,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         .env_clear()
         .envs(environment)
         .with_inherited_signals()
+        .with_inherited_streams()
         .exec();
     Err(usage!("cannot run {shown}: {error}"))
 }
@@ -186,20 +188,21 @@ fn run_with_stats(
 }
 
 fn print_stats(program: &Path, run: &Run, allocator: &Allocator, is_whole: bool) {
-    let name = program.file_name().unwrap_or_default().to_string_lossy();
-    eprintln!("hakmem: {name} took {}", duration(run.wall_s));
-    eprintln!(
+    let name = trust::file_name(program);
+    let mut lines = Vec::new();
+    lines.push(format!("hakmem: {name} took {}", duration(run.wall_s)));
+    lines.push(format!(
         "  processor   {} in the program, {} in the kernel",
         duration(run.user_s),
         duration(run.sys_s)
-    );
-    eprintln!(
+    ));
+    lines.push(format!(
         "  memory      peak {}, {} page faults, {} of them read from disk",
         memory(run.tree.tree_peak_kib() as f64),
         run.minor_faults + run.major_faults,
         run.major_faults
-    );
-    print_heap(run, is_whole);
+    ));
+    add_heap(&mut lines, run, is_whole);
     let mut proved = 0;
     let mut pointers = 0;
     for (_, report) in run.tree.reports() {
@@ -212,7 +215,7 @@ fn print_stats(program: &Path, run: &Run, allocator: &Allocator, is_whole: bool)
             None => Some(": it could not be examined".into()),
         };
         match reason {
-            Some(reason) => eprintln!("  not proved  {} {reason}", report.program.shown()),
+            Some(reason) => lines.push(format!("  not proved  {} {reason}", report.program.shown())),
             None => proved += 1,
         }
     }
@@ -226,17 +229,18 @@ fn print_stats(program: &Path, run: &Run, allocator: &Allocator, is_whole: bool)
     } else {
         String::new()
     };
-    eprintln!(
+    lines.push(format!(
         "  allocator   {} {} in {processes}{known}",
         allocator.name, allocator.version
-    );
+    ));
+    eprintln!("{}", terminal_of_errors().shown(&lines.join("\n")));
 }
 
 /// Processes that have a line each.
 const PROCESSES_MAX: usize = 10;
 
 /// What hakmem did, for each process and for all.
-fn print_heap(run: &Run, is_whole: bool) {
+fn add_heap(lines: &mut Vec<String>, run: &Run, is_whole: bool) {
     let heaps = run.tree.reports();
     let mut heaps: Vec<(i32, &ExitReport, &Figures)> = heaps
         .filter_map(|(tracee, report)| Some((tracee.pid, report, report.heap.as_ref()?)))
@@ -249,13 +253,13 @@ fn print_heap(run: &Run, is_whole: bool) {
         1 => String::new(),
         count => format!(", as sums over {count} processes"),
     };
-    eprintln!(
+    lines.push(format!(
         "  heap        {} live at the end in {} blocks; at most {} mapped{whose}",
         bytes(sum(|heap| heap.totals.live_bytes)),
         sum(|heap| heap.totals.live_blocks),
         bytes(sum(|heap| heap.counters.peak_mapped_bytes))
-    );
-    eprintln!(
+    ));
+    lines.push(format!(
         "  hakmem      {} calls past the fast path, {} blocks handed to other threads; {} system calls, \
          {} given back",
         sum(|heap| heap.counters.slow_events),
@@ -265,25 +269,25 @@ fn print_heap(run: &Run, is_whole: bool) {
             os.maps + os.unmaps + os.remaps + os.purges + os.huge_advices
         }),
         bytes(sum(|heap| heap.counters.os.purged_bytes))
-    );
+    ));
     if heaps.len() == 1 {
         return;
     }
     heaps.sort_by_key(|(.., heap)| Reverse(heap.counters.peak_mapped_bytes));
     let shown = if is_whole { heaps.len() } else { PROCESSES_MAX };
     for (pid, report, heap) in heaps.iter().take(shown) {
-        eprintln!(
+        lines.push(format!(
             "  {pid:<10}  {} live at the end in {} blocks; at most {} mapped: {}",
             bytes(heap.totals.live_bytes),
             heap.totals.live_blocks,
             bytes(heap.counters.peak_mapped_bytes),
             trust::file_name(&report.program)
-        );
+        ));
     }
     if heaps.len() > shown {
-        eprintln!(
+        lines.push(format!(
             "              and {} smaller processes; --stats=all shows them",
             heaps.len() - shown
-        );
+        ));
     }
 }

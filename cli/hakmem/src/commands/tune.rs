@@ -4,6 +4,7 @@ use crate::commands::run::{environment, prove};
 use crate::output::show;
 use crate::say;
 use clap::Args;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
@@ -53,7 +54,7 @@ pub struct Arguments {
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.explain {
         let text = input::read_to_string(path)
-            .map_err(|error| failed!("cannot read {}: {error}", path.display()))?;
+            .map_err(|error| failed!("cannot read {}: {error}", path.shown()))?;
         show(&tournament::evidence(&text)?);
         return Ok(ExitCode::SUCCESS);
     }
@@ -70,11 +71,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         }
         is_over = race.note(&scores);
     }
-    let words: Vec<String> = arguments
-        .command
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words: Vec<String> = arguments.command.iter().map(|word| word.shown()).collect();
     let described = machine::describe();
     let about = format!("{}, {}", machine::timestamp(), described.cpu);
     let profile = race.profile(&words.join(" "), &about);
@@ -84,7 +81,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let winner = &race.runners[race.winner()].strategy;
     show(&format!("\n{}: {}\n", winner.name, winner.help));
     written?;
-    show(&format!("written: {}\n", arguments.output.display()));
+    show(&format!("written: {}\n", arguments.output.shown()));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -103,7 +100,7 @@ impl Program {
         if let Some(obstacle) = executable.obstacle() {
             return Err(failed!(
                 "{} {}",
-                executable.path.display(),
+                executable.path.shown(),
                 obstacle.sentence()
             ));
         }

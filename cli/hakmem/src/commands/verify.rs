@@ -56,7 +56,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let expected = catalogue
         .choose(std::slice::from_ref(&arguments.expect))?
         .remove(0);
-    let name = arguments.subject[0].to_string_lossy().into_owned();
+    let name = arguments.subject[0].shown();
     let subject = match name.parse::<i32>() {
         Ok(pid) if arguments.subject.len() == 1 => process(pid)?,
         _ => program(&arguments, &expected)?,

@@ -5,6 +5,7 @@ mod recipes;
 
 use crate::error::Result;
 use crate::failed;
+use hakmem_heap::shown::ShownPath;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -44,11 +45,11 @@ impl Manifest {
         if !path.exists() {
             return Ok(Manifest::default());
         }
-        let text = fs::read(&path).map_err(|error| failed!("{}: {error}", path.display()))?;
+        let text = fs::read(&path).map_err(|error| failed!("{}: {error}", path.shown()))?;
         let peers = serde_json::from_slice(&text).map_err(|error| {
             failed!(
                 "{}: {error}; delete it and run 'hakmem peers install'",
-                path.display()
+                path.shown()
             )
         })?;
         Ok(Manifest { peers })
@@ -58,10 +59,10 @@ impl Manifest {
         let path = folder.join(FILE);
         let temporary = folder.join("peers.json.new");
         let text = serde_json::to_string_pretty(&self.peers)
-            .map_err(|error| failed!("{}: {error}", path.display()))?;
+            .map_err(|error| failed!("{}: {error}", path.shown()))?;
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&temporary, text + "\n"))
             .and_then(|()| fs::rename(&temporary, &path))
-            .map_err(|error| failed!("{}: {error}", path.display()))
+            .map_err(|error| failed!("{}: {error}", path.shown()))
     }
 }

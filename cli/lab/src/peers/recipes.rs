@@ -7,6 +7,7 @@
 use super::build::{Compilers, Job};
 use crate::error::Result;
 use crate::failed;
+use hakmem_heap::shown::ShownPath;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -177,7 +178,7 @@ fn tcmalloc(job: &Job) -> Result<()> {
     // Its Bazel build is not usable offline; the crate's own file list is complete but for the file
     // that defines malloc, in place of which it has a bridge.
     let list = job.sources.join("build.rs");
-    let text = fs::read_to_string(&list).map_err(|error| failed!("{}: {error}", list.display()))?;
+    let text = fs::read_to_string(&list).map_err(|error| failed!("{}: {error}", list.shown()))?;
     let mut sources: Vec<&str> = text
         .split('"')
         .filter(|name| {

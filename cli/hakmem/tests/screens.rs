@@ -179,18 +179,42 @@ fn every_table_fits() {
     let pid = process.pid();
     for command in [
         "stats", "ledger", "map", "options", "explain", "failures", "leaks", "profile", "why",
+        "verify",
     ] {
-        for columns in [20, 40, 80, 200] {
-            let sent = on_terminal(columns, &[("TERM", "xterm")], &[command, &pid]);
-            let text = seen(&sent);
-            // A word that is longer than the screen is no table: a path, say.
-            let long = text
-                .lines()
-                .find(|line| line.chars().count() > columns && line.trim().contains(' '));
-            assert!(long.is_none(), "{command}, {columns}: {long:?}\n{text}");
-            assert!(text.lines().count() > 2, "{command}, {columns}:\n{text}");
+        for columns in [20, 30, 40, 80, 200] {
+            fits(columns, &[command, &pid]);
         }
     }
+    // Who asked is what the lines are about.
+    let refused = fits(80, &["failures", &pid]);
+    assert!(refused.contains("main (fits"), "{refused}");
+}
+
+/// No line of several words is longer than the screen. A word that is longer is no table: a path, say.
+fn fits(columns: usize, words: &[&str]) -> String {
+    let text = seen(&on_terminal(columns, &[("TERM", "xterm")], words));
+    let long = text
+        .lines()
+        .find(|line| line.chars().count() > columns && line.trim().contains(' '));
+    assert!(long.is_none(), "{words:?}, {columns}: {long:?}\n{text}");
+    assert!(text.lines().count() > 2, "{words:?}, {columns}:\n{text}");
+    text
+}
+
+#[test]
+fn help_usage_and_what_a_run_took_fit() {
+    for columns in [20, 30, 80, 200] {
+        fits(columns, &["--help"]);
+        fits(columns, &["compare", "--help"]);
+        fits(columns, &["trace", "top-sites", "--help"]);
+        fits(columns, &["verify", "--what"]);
+        fits(columns, &["leaks", "--exit"]);
+        let said = fits(columns, &["run", "--stats", "--", "true"]);
+        assert!(said.contains("its address map") || columns < 80, "{said}");
+    }
+    // What is repeated of the words that were given does nothing to the screen.
+    let sent = on_terminal(80, &[("TERM", "xterm")], &["$'\\e]0;title\\a\\e[7m'"]);
+    assert!(sent.contains("unrecognized") && !sent.contains("\x1b]") && !sent.contains('\x07'));
 }
 
 #[test]

@@ -64,12 +64,12 @@ pub fn text(failures: &Failures, most: usize, names: &mut Names, form: Form) -> 
         return "no allocation was refused\n".into();
     }
     let mut table = Table::default();
-    table.text_column("when", 0);
+    table.text_column("when", 1);
     table.number_column("bytes", 0);
     table.number_column("aligned", 3);
     table.text_column("thread", 2);
     table.text_column("why", 0);
-    table.text_column("called at", 1);
+    table.text_column("called at", 0);
     let shown = failures.latest.len().min(most);
     for failure in &failures.latest[failures.latest.len() - shown..] {
         table.row(vec![
@@ -80,7 +80,7 @@ pub fn text(failures: &Failures, most: usize, names: &mut Names, form: Form) -> 
                 alignment => bytes(alignment),
             }),
             Cell::new(failure.thread_id.to_string()),
-            Cell::new(why(failure)),
+            Cell::fitting(why(failure)),
             Cell::fitting(called_at(failure.site, &names.of(failure.place))),
         ]);
     }
@@ -96,10 +96,8 @@ pub fn text(failures: &Failures, most: usize, names: &mut Names, form: Form) -> 
 /// "0x7f3a main (a.c:12)", in ever shorter forms.
 fn called_at(site: u64, names: &[String]) -> Vec<String> {
     let places = frames::place(names);
-    places
-        .iter()
-        .map(|place| format!("{site:#x} {place}"))
-        .collect()
+    let with_address = places.first().map(|place| format!("{site:#x} {place}"));
+    with_address.into_iter().chain(places).collect()
 }
 
 /// What no block can have is most likely a negative number, or a product that is too large.
@@ -111,17 +109,20 @@ fn size(count: u64) -> String {
     }
 }
 
-/// "MapFail ENOMEM: RLIMIT_AS is 512 MiB, 500 MiB in use"
-fn why(failure: &Failure) -> String {
+/// "MapFail ENOMEM: RLIMIT_AS is 512 MiB, 500 MiB in use", in ever shorter forms.
+fn why(failure: &Failure) -> Vec<String> {
     let kind = match failure.kind.as_str() {
-        "threshold" => "Threshold: no size class takes it".into(),
+        "threshold" => {
+            let whole = "Threshold: no size class takes it".to_string();
+            return vec![whole, "no size class takes it".into(), "Threshold".into()];
+        }
         "exhaustion" => "Exhaustion".into(),
         "map_fail" => format!("MapFail {}", error_name(failure.error)),
         "injected" => "Injected".into(),
         other => other.to_string(),
     };
     let Some(limit) = &failure.limit else {
-        return kind;
+        return vec![kind];
     };
     let figure = |value: u64| {
         if limit == "mappings" {
@@ -134,11 +135,14 @@ fn why(failure: &Failure) -> String {
         0 => String::new(),
         used => format!(", {} in use", figure(used)),
     };
-    format!(
-        "{kind}: {} is {}{used}",
-        limit_name(limit),
-        figure(failure.limit_value)
-    )
+    let name = limit_name(limit);
+    let is = format!("{name} is {}", figure(failure.limit_value));
+    vec![
+        format!("{kind}: {is}{used}"),
+        format!("{is}{used}"),
+        is,
+        name.into(),
+    ]
 }
 
 fn limit_name(limit: &str) -> &str {

@@ -225,7 +225,27 @@ impl Table {
             !self.columns[column].is_number
         });
         self.narrow(&mut shown, width, 0, |_| true);
+        self.hand_on(&mut shown, width);
         shown
+    }
+
+    /// What a column's shorter forms leave of its room goes to those that had to be short as well, from the left.
+    fn hand_on(&self, shown: &mut [Shown], width: usize) {
+        let used = |column: usize, room: usize| {
+            let cells = self.rows.iter().map(|row| row[column].in_width(room));
+            let widest = cells.map(|text| width_of(&text)).max().unwrap_or(0);
+            widest.max(width_of(&self.columns[column].title)).min(room)
+        };
+        for one in shown.iter_mut().filter(|one| self.is_fitting(one.column)) {
+            one.width = used(one.column, one.width);
+        }
+        for index in 0..shown.len() {
+            let one = shown[index];
+            if self.is_fitting(one.column) {
+                let spare = width.saturating_sub(line_width(shown));
+                shown[index].width = used(one.column, one.width + spare);
+            }
+        }
     }
 
     fn drop_what_is_missed_least(&self, shown: &mut Vec<Shown>, width: usize) {
@@ -405,6 +425,16 @@ mod tests {
         }
         assert!(table.render(of_width(120)).contains(&"y".repeat(60)));
         assert!(table.render(of_width(60)).contains("a short form"));
+        // Room that one column has no use for goes to the others.
+        let mut two = Table::default();
+        two.text_column("why", 0);
+        two.text_column("where", 0);
+        let forms = |long: usize, short: usize| vec!["w".repeat(long), "w".repeat(short)];
+        two.row(vec![
+            Cell::fitting(forms(50, 34)),
+            Cell::fitting(forms(50, 8)),
+        ]);
+        assert!(two.render(of_width(50)).contains(&"w".repeat(34)));
         assert!(
             table
                 .render(of_width(45))

@@ -295,13 +295,14 @@ fn a_trace_keeps_names_of_what_is_gone_when_it_ends() {
 }
 
 /// Names that a file may have, and what of them a screen must not get raw.
-const ODD: [&[u8]; 6] = [
+const ODD: [&[u8]; 7] = [
     b"two words",
     b"new\nline",
     b"esc\x1b[31mred",
     b"bad\xff\xfebyte",
     b"quote\"back\\slash",
     b"x (deleted)",
+    b"not\\012new", // as the kernel writes a newline
 ];
 
 fn is_clean(answer: &Answer) {
@@ -338,6 +339,15 @@ fn odd_names_are_as_good_as_others() {
         let answer = workshop.hakmem(&["profile", &process.pid(), "--live"]);
         is_clean(answer.ended_with(0).says("odd_site (plain.c:"));
         is_clean(workshop.hakmem(&["verify", &process.pid()]).ended_with(0));
+        let exported = workshop.hakmem(&["export", "--prometheus", &process.pid()]);
+        is_clean(exported.ended_with(0));
+        // What makes dumps here knows text only.
+        if std::str::from_utf8(name).is_ok() {
+            let core = workshop.path(&format!("{number}.core"));
+            dump::dump(&process.pid(), &core, |_, _| {});
+            let dumped = workshop.hakmem(&["leaks", "--core", text(&core)]);
+            is_clean(dumped.ended_with(0).says("odd_site (plain.c:"));
+        }
         let json = workshop.hakmem(&["leaks", &process.pid(), "--json"]);
         let _: serde_json::Value = serde_json::from_str(&json.output).unwrap();
     }

@@ -7,8 +7,10 @@ use crate::live::{Area, with_newlines};
 use crate::memory::{MappedFile, Memory};
 use serde::Serialize;
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
 /// What of a file tells it from others.
@@ -170,7 +172,7 @@ pub fn whose(place: u64) -> Whose {
 const OBJECTS_MAX: usize = 1 << 16;
 const PATH_MAX: usize = 1 << 13;
 
-/// What the process has seen itself, by its numbers: also what is mapped no more.
+/// What the process has seen itself, by its numbers: also what is mapped no more. Paths are as the kernel writes them.
 pub fn seen(control: &Control, memory: &dyn Memory) -> Result<Vec<Code>> {
     let (all, one) = (Table::find(control)?, Object::find(control)?);
     let root = control.root("hak_code")?;
@@ -192,7 +194,7 @@ pub fn seen(control: &Control, memory: &dyn Memory) -> Result<Vec<Code>> {
             base: Some(range.start),
             range,
             offset: None,
-            path: with_newlines(&path.unwrap_or_default()),
+            path: path.unwrap_or_default(),
             identity: match control.word("code_", one.kind.number(record)) {
                 Some("build_id") => Identity::BuildId(id.collect()),
                 Some("hash") => Identity::Head(one.head_hash.number(record)),
@@ -207,8 +209,31 @@ pub fn seen(control: &Control, memory: &dyn Memory) -> Result<Vec<Code>> {
 pub fn all(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
     let seen = Control::find(memory).and_then(|control| seen(&control, memory));
     let mut all = mapped_now(files, memory);
-    all.extend(seen.unwrap_or_default());
+    let mut seen = seen.unwrap_or_default();
+    for code in &mut seen {
+        let is_exact = files.iter().any(|file| file.path == code.path);
+        code.path = exact_path(&code.path, &code.identity, is_exact);
+    }
+    all.extend(seen);
     all
+}
+
+/// The path of a file that the kernel has written: `\012` in it is a newline, or these characters themselves. The
+/// file tells, if it is there; else what is known already.
+pub fn exact_path(written: &[u8], identity: &Identity, is_exact: bool) -> Vec<u8> {
+    let with_newlines = with_newlines(written);
+    if with_newlines == written {
+        return with_newlines;
+    }
+    let is_it = |path: &[u8]| {
+        let file = File::open(OsStr::from_bytes(path));
+        file.is_ok_and(|file| Identity::of_file(&file) == *identity)
+    };
+    if !is_it(&with_newlines) && (is_exact || is_it(written)) {
+        written.to_vec()
+    } else {
+        with_newlines
+    }
 }
 
 /// The identities are those of where each file's beginning is mapped.

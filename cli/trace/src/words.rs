@@ -2,8 +2,7 @@
 
 use crate::channel::RING_WORDS;
 use crate::event::{Event, Kind};
-use hakmem_heap::code::{Code, Identity};
-use hakmem_heap::live::with_newlines;
+use hakmem_heap::code::{Code, Identity, exact_path};
 
 const TIME_BITS: u32 = 40;
 pub const SIZE_BITS: u32 = 24;
@@ -149,17 +148,18 @@ fn code(number: u16, content: &[u64]) -> Code {
         let end = from.saturating_add(usize::try_from(length).unwrap_or(usize::MAX));
         bytes.get(from..end).unwrap_or_default().to_vec()
     };
+    let identity = match lengths & 0xffff {
+        BY_BUILD_ID => Identity::BuildId(part(0, id)),
+        BY_HASH => Identity::Head(head_hash),
+        _ => Identity::Unknown,
+    };
     Code {
         number,
         range: start..end,
         base: Some(start),
         offset: None,
-        path: with_newlines(&part(id.next_multiple_of(8), path)),
-        identity: match lengths & 0xffff {
-            BY_BUILD_ID => Identity::BuildId(part(0, id)),
-            BY_HASH => Identity::Head(head_hash),
-            _ => Identity::Unknown,
-        },
+        path: exact_path(&part(id.next_multiple_of(8), path), &identity, false),
+        identity,
     }
 }
 

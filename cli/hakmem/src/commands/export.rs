@@ -6,6 +6,7 @@ use hakmem_heap::control::Control;
 use hakmem_heap::figures::Figures;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::metrics::{self, Subject};
+use hakmem_heap::shown::shown;
 use hakmem_lab::error::Result;
 use hakmem_lab::whole_file::Planned;
 use hakmem_lab::{failed, usage};
@@ -84,11 +85,8 @@ fn read(pid: i32) -> Result<String> {
 
 /// As ps shows it.
 fn program(process: &LiveProcess) -> String {
-    let name = String::from_utf8_lossy(
-        &std::fs::read(format!("/proc/{}/comm", process.pid)).unwrap_or_default(),
-    )
-    .into_owned();
-    name.trim_end().to_string()
+    let name = std::fs::read(format!("/proc/{}/comm", process.pid)).unwrap_or_default();
+    shown(name.strip_suffix(b"\n").unwrap_or(&name))
 }
 
 fn resident_bytes(pid: i32) -> u64 {

@@ -318,3 +318,19 @@ fn statistics_at_the_end_are_of_each_process_and_of_all() {
     let lines = all.errors.lines().filter(|line| line.ends_with(": echo"));
     assert_eq!(lines.count(), 12, "{}", all.errors);
 }
+
+#[test]
+fn a_process_that_asked_for_no_memory_is_named_too() {
+    let workshop = Workshop::open();
+    let quiet = SLOW.replace("free(malloc(10));", "");
+    workshop.compile("quiet", &quiet, &[]);
+    workshop
+        .hakmem(&["record", "--", "sh", "-c", "./quiet; true"])
+        .ended_with(0);
+    let info = workshop.hakmem(&["trace", "info", "trace.hkt"]);
+    info.says(", whole; exit code 0");
+    let mut lines = info.output.lines();
+    let named = lines.find(|line| line.starts_with("no calls process "));
+    let named = named.unwrap_or_else(|| panic!("{}", info.output));
+    assert!(named.ends_with("/quiet, asked for no memory"), "{named}");
+}

@@ -262,7 +262,7 @@ pub struct Unseen {
 
 impl fmt::Display for Unseen {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let (id, program, why) = (self.id, self.program.escape_debug(), &self.why);
+        let (id, program, why) = (self.id, shown(self.program.as_bytes()), &self.why);
         write!(f, "process {id}, {program}, {why}")
     }
 }
@@ -277,6 +277,8 @@ pub struct Ending {
     pub processes_missed: u64,
     /// Processes that ran, and that the recorder was not in.
     pub unseen: Vec<Unseen>,
+    /// Processes that ran with the recorder in them, and made no call.
+    pub quiet: Vec<Unseen>,
     pub units_per_second: f64,
     pub end: u64,
     /// Of the program: what it returned, or 128 and the signal that killed it.

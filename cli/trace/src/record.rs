@@ -82,6 +82,7 @@ pub fn record(options: &Options) -> Result<Recorded> {
     collector.write_names()?;
     let processes = collector.processes;
     let unseen = collector.witness.unseen();
+    let quiet = collector.witness.quiet();
     let head = channel.head();
     let ending = Ending {
         reason: collector.stopped.unwrap_or(Reason::Ended),
@@ -89,6 +90,7 @@ pub fn record(options: &Options) -> Result<Recorded> {
         events_missed: head.events_missed.load(Ordering::Relaxed),
         processes_missed: head.processes_missed.load(Ordering::Relaxed).into(),
         unseen,
+        quiet,
         units_per_second: units(&calibration),
         end: now(),
         exit_code: status.map(|status| exit_code(status).into()),

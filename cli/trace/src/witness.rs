@@ -110,21 +110,42 @@ impl Witness {
 
     /// Those that were seen to run, and that the recorder was not in.
     pub fn unseen(&self) -> Vec<Unseen> {
-        let mut unseen: Vec<Unseen> = self
+        self.listed(|(_, _, program), seen| why(program, seen))
+    }
+
+    /// Those that were seen to run with the recorder, and that made no call.
+    pub fn quiet(&self) -> Vec<Unseen> {
+        self.listed(|(id, began, program), seen| {
+            // Between fork and exec there is no program of its own.
+            let is_before_exec = self.seen.iter().any(|(other, later)| {
+                (other.0, &other.1) == (*id, began) && later.first > seen.first
+            });
+            if is_before_exec || why(program, seen).is_some() {
+                return None;
+            }
+            Some(match seen.has_library || seen.has_channel {
+                true => "asked for no memory".into(),
+                false => "asked for no memory, as far as could be seen of so short a life".into(),
+            })
+        })
+    }
+
+    fn listed(&self, why: impl Fn(&Key, &Seen) -> Option<String>) -> Vec<Unseen> {
+        let mut listed: Vec<Unseen> = self
             .seen
             .iter()
             .filter(|((id, _, program), _)| !self.introduced.contains(&(*id, program.clone())))
-            .filter_map(|((id, _, program), seen)| {
+            .filter_map(|(key, seen)| {
                 Some(Unseen {
-                    id: *id,
-                    program: program.shown(),
-                    why: why(program, seen)?,
+                    id: key.0,
+                    program: key.2.shown(),
+                    why: why(key, seen)?,
                 })
             })
             .collect();
-        unseen.sort_by_key(|one| one.id);
-        unseen.truncate(UNSEEN_MAX);
-        unseen
+        listed.sort_by_key(|one| one.id);
+        listed.truncate(UNSEEN_MAX);
+        listed
     }
 }
 

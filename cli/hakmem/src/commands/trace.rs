@@ -204,6 +204,9 @@ fn info(source: &Source) -> Result<()> {
         }));
     }
     print_head(&reader);
+    if analyses.is_empty() {
+        return Ok(());
+    }
     line("");
     print_processes(&analyses);
     print_oddities(&analyses);
@@ -233,7 +236,7 @@ fn print_processes(analyses: &[Analysis]) {
         add_row(
             &mut processes,
             [
-                format!("{} {}", one.process, name.to_string_lossy()),
+                format!("{} {}", one.process, name.shown()),
                 one.threads.to_string(),
                 format!("{:.3}", one.seconds),
                 count(calls.malloc + calls.calloc + calls.aligned),
@@ -310,6 +313,15 @@ fn print_head(reader: &Reader) {
         let more = ending.unseen.len() - PROCESSES_MAX;
         line(&format!(
             "missing  {more} processes more; --json has them all"
+        ));
+    }
+    for one in ending.quiet.iter().take(PROCESSES_MAX) {
+        line(&format!("no calls {one}"));
+    }
+    if ending.quiet.len() > PROCESSES_MAX {
+        let more = ending.quiet.len() - PROCESSES_MAX;
+        line(&format!(
+            "no calls {more} processes more; --json has them all"
         ));
     }
     if missing > unseen {

@@ -8,6 +8,7 @@ use crate::machine::Machine;
 use crate::{input, usage, whole_file};
 use hakmem_heap::shown::ShownPath;
 use indexmap::IndexMap;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -149,6 +150,19 @@ pub struct Refused {
     pub reason: String,
 }
 
+/// JSON that ends in the middle: what it is matters less than that.
+pub fn refuse_cut(path: &Path, text: &[u8]) -> Result<()> {
+    match serde_json::from_slice::<IgnoredAny>(text) {
+        _ if text.is_empty() => Err(usage!("{} is empty", path.shown())),
+        Err(error) if error.is_eof() => Err(usage!(
+            "{} was cut short: it ends in the middle, in line {}",
+            path.shown(),
+            error.line()
+        )),
+        _ => Ok(()),
+    }
+}
+
 impl Document {
     pub fn load(path: &Path) -> Result<Document> {
         let text = input::read(path).map_err(|error| usage!("{}: {error}", path.shown()))?;
@@ -157,6 +171,7 @@ impl Document {
 
     /// What was read from `path`.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Document> {
+        refuse_cut(path, text)?;
         let found: serde_json::Value = serde_json::from_slice(text).map_err(|error| {
             usage!(
                 "{} is no result file: {error}; bench and compare --export write one",

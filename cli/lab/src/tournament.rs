@@ -263,22 +263,28 @@ impl Race {
         for (option, value) in &winner.strategy.settings {
             let _ = writeln!(text, "{option} = {value}");
         }
-        text
+        text + END
     }
 }
 
-/// The evidence of a profile: its comments.
-pub fn evidence(profile: &str) -> Result<String> {
+/// The last line of a profile: where it is missing, more may be.
+const END: &str = "# end\n";
+
+/// The evidence of a profile: its comments; and whether it is all that was written.
+pub fn evidence(profile: &str) -> Result<(String, bool)> {
     if !profile.starts_with("# hakmem tune") {
         return Err(failed!("this is no profile that 'hakmem tune' has written"));
     }
-    Ok(profile
+    let whole = profile.strip_suffix(END);
+    let text = whole
+        .unwrap_or(profile)
         .lines()
         .map(|line| {
             line.strip_prefix('#')
                 .map_or(line, |text| text.strip_prefix(' ').unwrap_or(text))
         })
-        .fold(String::new(), |text, line| text + line + "\n"))
+        .fold(String::new(), |text, line| text + line + "\n");
+    Ok((text, whole.is_some()))
 }
 
 fn mean(numbers: &[f64]) -> f64 {
@@ -348,7 +354,13 @@ mod tests {
         let profile = race.profile("./program", "a machine");
         let (option, value) = &race.runners[5].strategy.settings[0];
         assert!(profile.contains(&format!("\n{option} = {value}\n")));
-        assert!(evidence(&profile).unwrap().contains("rating"));
+        let (text, is_whole) = evidence(&profile).unwrap();
+        assert!(text.contains("rating") && is_whole);
+        // Cut anywhere it is not whole.
+        for end in 20..profile.len() {
+            let cut = evidence(&String::from_utf8_lossy(&profile.as_bytes()[..end]));
+            assert!(!cut.unwrap().1);
+        }
         assert!(evidence("decay_ms = 5\n").is_err());
     }
 

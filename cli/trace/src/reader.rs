@@ -134,6 +134,9 @@ impl Reader {
         let path = self.path.shown();
         let mut head = [0; FILE_HEAD_BYTES as usize];
         let is_read = self.file.read_exact_at(&mut head, 0).is_ok();
+        if self.bytes == 0 {
+            return Err(usage!("{path} is empty: nothing was recorded into it"));
+        }
         let is_whole = is_read && head[..8] == format::MAGIC;
         if !(is_whole || is_read && self.is_record(FILE_HEAD_BYTES, Tag::Begin)) {
             return Err(usage!("{path} is no trace: record one with hakmem record"));

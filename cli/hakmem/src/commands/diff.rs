@@ -7,6 +7,7 @@ use crate::output::{show, terminal};
 use crate::profile::{Site, Snapshot};
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
+use hakmem_lab::document::refuse_cut;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table};
 use hakmem_lab::{input, usage};
@@ -55,7 +56,10 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    input::read_to_string(path).map_err(|error| usage!("cannot read {}: {error}", path.shown()))
+    let text = input::read_to_string(path)
+        .map_err(|error| usage!("cannot read {}: {error}", path.shown()))?;
+    refuse_cut(path, text.as_bytes())?;
+    Ok(text)
 }
 
 fn json(text: &str, path: &Path) -> Result<Value> {

@@ -9,6 +9,7 @@ use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::ledger::Account;
 use hakmem_heap::shown::ShownPath;
+use hakmem_lab::document::refuse_cut;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::{failed, input, usage};
@@ -73,6 +74,7 @@ impl Moment {
     pub fn load(path: &Path) -> Result<Moment> {
         let text = input::read_to_string(path)
             .map_err(|error| usage!("cannot read {}: {error}", path.shown()))?;
+        refuse_cut(path, text.as_bytes())?;
         let moment: Option<Moment> = serde_json::from_str(&text).ok();
         moment
             .filter(|moment| moment.kind == KIND)

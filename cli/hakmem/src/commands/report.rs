@@ -5,7 +5,7 @@ use crate::output::Output;
 use crate::page::Page;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
-use hakmem_lab::document::Document;
+use hakmem_lab::document::{Document, refuse_cut};
 use hakmem_lab::error::Result;
 use hakmem_lab::places::Places;
 use hakmem_lab::{input, usage};
@@ -145,6 +145,7 @@ fn add(page: &mut Page, path: &Path, content: &Content) -> Result<bool> {
         add_trace(page, &name, &reader)?;
         return Ok(true);
     };
+    refuse_cut(path, text)?;
     let Ok(value) = serde_json::from_slice::<Value>(text) else {
         return Ok(false);
     };

@@ -55,7 +55,14 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.explain {
         let text = input::read_to_string(path)
             .map_err(|error| failed!("cannot read {}: {error}", path.shown()))?;
-        show(&tournament::evidence(&text)?);
+        let (evidence, is_whole) = tournament::evidence(&text)?;
+        show(&evidence);
+        if !is_whole {
+            eprintln!(
+                "hakmem: warning: {} was cut short, or is of an older version: its last line is not '# end'",
+                path.shown()
+            );
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let file = Planned::at(&arguments.output)?;

@@ -156,6 +156,17 @@ pub fn planned_export(path: Option<&PathBuf>) -> Result<Option<Planned>> {
     path.map(|path| Planned::in_new_folders(path)).transpose()
 }
 
+/// Were all of these files written? The line names each that was not, and where its content is kept instead.
+pub fn all_written(files: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+    let failed = files.into_iter().filter_map(Result::err);
+    let lines: Vec<String> = failed.map(|error| error.to_string()).collect();
+    if lines.is_empty() {
+        Ok(())
+    } else {
+        Err(failed!("{}", lines.join("; ")))
+    }
+}
+
 /// Write a result there.
 pub fn export(shown: &impl Shown, file: Option<Planned>) -> Result<()> {
     file.map_or(Ok(()), |file| file.write(shown.json()?))

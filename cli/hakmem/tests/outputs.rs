@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs::{File, read_to_string};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Workshop, answer, library, text};
@@ -166,40 +167,100 @@ fn a_disk_that_fills_meanwhile_costs_no_result() {
         .says("cannot write result.json: File too large");
 }
 
+/// A folder on a disk that is full, if this user may mount one.
+struct Small(PathBuf);
+
+impl Small {
+    fn mount(workshop: &Workshop) -> Option<Small> {
+        let folder = workshop.path("small");
+        std::fs::create_dir(&folder).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=4k", "none"])
+            .arg(&folder)
+            .stderr(Stdio::null())
+            .status();
+        if !mounted.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        std::fs::write(folder.join("all"), [0; 4096]).unwrap();
+        Some(Small(folder))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// Each is kept elsewhere, the line says where, and tables are printed all the same.
 #[test]
-fn a_page_that_finds_no_room_is_kept_and_the_table_is_printed_all_the_same() {
+fn what_finds_no_room_is_kept() {
     let workshop = Workshop::open();
     let program = workshop.program();
-    // Small enough for the table, and too small for the page.
-    let mut command = workshop.command(&[
-        "compare",
-        "-n",
-        "1",
-        "-a",
-        "glibc",
-        "--html",
-        "small/page.html",
-        "--",
-        text(&program),
-    ]);
-    command.env("TMPDIR", workshop.folder());
-    let small = workshop.path("small");
-    std::fs::create_dir(&small).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=8k", "none"])
-        .arg(&small)
-        .stderr(Stdio::null())
-        .status();
-    if !mounted.is_ok_and(|status| status.success()) {
+    let busy = Busy::start(&workshop);
+    let pid = busy.pid();
+    let Some(_small) = Small::mount(&workshop) else {
         return; // only root may
+    };
+    let kept = |arguments: &[&str], table: &str| {
+        let mut command = workshop.command(arguments);
+        command.env("TMPDIR", workshop.folder());
+        let said = answer(command);
+        said.ended_with(1)
+            .says("cannot write small/")
+            .says("No space left on device")
+            .says(table);
+        let files: Vec<&str> = said.errors.trim().split("kept in ").skip(1).collect();
+        assert!(!files.is_empty(), "{arguments:?}: {}", said.errors);
+        for file in files {
+            let file = file.split("; ").next().unwrap().trim();
+            assert!(std::fs::metadata(file).unwrap().len() > 0, "{arguments:?}");
+        }
+        said.errors
+    };
+    let text = text(&program);
+    let both = kept(
+        &[
+            "compare",
+            "-n",
+            "1",
+            "-a",
+            "glibc",
+            "--html",
+            "small/page.html",
+            "--export",
+            "small/result.json",
+            "--",
+            text,
+        ],
+        "glibc",
+    );
+    assert!(both.contains("small/page.html") && both.contains("small/result.json"));
+    kept(&["why", &pid, "--save", "small/moment"], "slabs");
+    kept(
+        &["profile", &pid, "--live", "--flamegraph", "small/f.html"],
+        "process",
+    );
+    for form in ["--svg", "--html"] {
+        kept(&["map", &pid, form, "small/map"], "");
     }
-    let said = answer(command);
-    let _ = Command::new("umount").arg(&small).status();
-    said.ended_with(1)
-        .says("cannot write small/page.html: No space left on device")
-        .says("glibc");
-    let kept = said.errors.trim().rsplit("kept in ").next().unwrap();
-    assert!(read_to_string(kept).unwrap().contains("<html"));
+    kept(
+        &["export", "--prometheus", &pid, "--textfile", "small/x.prom"],
+        "",
+    );
+    workshop
+        .hakmem(&["record", "-o", "trace.hkt", "--", text])
+        .ended_with(0);
+    let replay = ["replay", "trace.hkt", "-n", "1", "-a", "glibc"];
+    kept(&[&replay[..], &["--html", "small/page"]].concat(), "glibc");
+    kept(&["report", "trace.hkt", "--html", "small/page"], "");
+    // What is not measured but made has no other place, and one line.
+    let pages = workshop.hakmem(&["generate", "small"]);
+    pages
+        .ended_with(1)
+        .says("hakmem: small: No space left on device");
+    assert!(!pages.errors.contains("mistake"), "{}", pages.errors);
 }
 
 /// Ten seconds, which nobody renews.

@@ -1,7 +1,7 @@
 //! `hakmem bench`: the project's own workloads under all allocators.
 
 use super::options::Sample;
-use crate::output::{Output, show};
+use crate::output::{Output, all_written, show};
 use crate::progress::Progress;
 use crate::say;
 use clap::Args;
@@ -228,7 +228,7 @@ fn measure(
     let shown = places.relative(&path.shown());
     let paged = arguments.output.write_page(page, &shown, &document);
     arguments.output.print(&document)?;
-    stored.and(paged)?;
+    all_written([stored, paged])?;
     eprintln!("result: {shown}");
     if outcome? == Outcome::Interrupted {
         return Err(failed!(

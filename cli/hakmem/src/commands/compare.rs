@@ -124,7 +124,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         let name = document.variants.keys().next().map_or("", String::as_str);
         let paged = arguments.output.write_page(page, name, &document);
         arguments.output.print(&document)?;
-        exported.and(paged)?;
+        output::all_written([exported, paged])?;
     }
     match outcome? {
         Outcome::Interrupted => Err(failed!("stopped; what was finished is above")),

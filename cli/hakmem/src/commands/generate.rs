@@ -4,7 +4,7 @@
 use crate::cli::Cli;
 use crate::{documents, manual};
 use clap::{Args, Command, CommandFactory};
-use clap_complete::Shell;
+use clap_complete::{Generator, Shell};
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
@@ -25,8 +25,10 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let mut command = Cli::command();
     command.build();
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut command, "hakmem", &arguments.folder)
-            .map_err(explain)?;
+        let mut completions = Vec::new();
+        clap_complete::generate(shell, &mut command, "hakmem", &mut completions);
+        let file = arguments.folder.join(shell.file_name("hakmem"));
+        fs::write(file, completions).map_err(explain)?;
     }
     let placed = |help: &str| documents::placed(help, manual::DOCUMENTS);
     let mut command = without_help(documents::with_help(Cli::command(), &placed));

@@ -2,7 +2,7 @@
 
 use super::stats::bytes;
 use crate::frames;
-use crate::output::{self, print_json, show, terminal};
+use crate::output::{self, all_written, print_json, show, terminal};
 use crate::profile::{Snapshot, View, flame, notes, pprof};
 use crate::say;
 use crate::target::{Opened, Target};
@@ -112,7 +112,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         show(&text(&snapshot, view, terminal()));
         show(&notes(&snapshot.notes));
     }
-    files.into_iter().flatten().collect::<Result<()>>()?;
+    all_written(files.into_iter().flatten())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -134,7 +134,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let exported = output::export(&shown, file);
     let paged = arguments.output.write_page(page, &document.trace, &shown);
     arguments.output.print(&shown)?;
-    exported.and(paged)?;
+    output::all_written([exported, paged])?;
     for refused in &document.refused {
         eprintln!("hakmem: {}: refused: {}", refused.allocator, refused.reason);
     }

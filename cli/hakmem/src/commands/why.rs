@@ -102,10 +102,11 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let named = snapshot(&opened)?;
     let profile = opened.profile()?;
     let heap = opened.heap()?;
+    let mut saved = Ok(());
     if earlier.is_some() || arguments.save.is_some() {
         let moment = Moment::of(&opened, &heap, named.clone())?;
         say::keep();
-        let saved = to_save.map_or(Ok(()), |file| file.write(moment.to_json()?));
+        saved = to_save.map_or(Ok(()), |file| file.write(moment.to_json()?));
         if let Some(before) = earlier {
             if arguments.json {
                 print_json(&json!({ "before": before, "after": moment }))?;
@@ -146,6 +147,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         }
         show(&notes(names.notes()));
     }
+    saved?;
     Ok(ExitCode::SUCCESS)
 }
 

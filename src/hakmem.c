@@ -7,6 +7,7 @@
 #include "front/figures.h"
 #include "front/replaced.h"
 #include "front/site_rules.h"
+#include "front/staying.h"
 #include "os/heard.h"
 #include "policy/experiment.h"
 #include "policy/relief.h"
@@ -29,6 +30,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
     hak_environment_read(environment);
     hak_heard_start(hak_nested_begin, hak_nested_end);
     hak_start_process();
+    hak_staying_start();
     hak_replaced_start();
     hak_site_rules_read();
     hak_relief_start();

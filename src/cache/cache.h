@@ -22,6 +22,7 @@
 #include "cache/worth.h"
 #include "meta/map.h"
 #include "meta/size_class.h"
+#include "os/life.h"
 #include "os/lock.h"
 #include "slab/slab.h"
 
@@ -222,6 +223,7 @@ struct hak_cache {
         loose;                   // as inbox: blocks freed when there was no memory for a parcel
     _Atomic(size_t) inbox_bytes; // in parcels; a hint
 
+    struct hak_life life; // of the thread, for a cache that has one
     struct hak_magazine magazines[HAK_SMALL_CLASSES];
 };
 

@@ -74,16 +74,27 @@ static void go_on_in_parent(void)
     }
 }
 
+// With no lock of ours: the C library's functions may be a tool's, which allocates.
+static void live_on_in_child(struct hak_cache *cache)
+{
+    if (cache->has_thread) {
+        hak_life_forget(&cache->life); // the C library has forgotten it, too
+        hak_life_begin(&cache->life);
+    }
+}
+
 static void go_on_in_child(void)
 {
     if (was_unlocked()) {
         hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
+        live_on_in_child(hak_cache_self);
         return;
     }
     hak_world_unlock_in_child();
     if (files_are_locked) {
         _IO_list_resetlock();
     }
+    live_on_in_child(hak_cache_self);
     hak_sweeper_start_if_hooked();
 }
 

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/options.h"
 #include "cache/dying.h"
+#include "cache/ended.h"
 #include "cache/fast_path.h"
 #include "cache/hardened.h"
 #include "cache/inbox.h"
@@ -236,16 +237,8 @@ static void thread_end(void *value)
         return;
     }
     hak_cache_become(&hak_cache_late);
-    for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
-        struct hak_cache *companion = cache->companions[i];
-        cache->companions[i] = NULL;
-        if (companion != NULL) {
-            hak_cache_end(companion);
-        }
-    }
-    cache->frees_apart = cache->is_direct;
-    hak_cache_end(cache);
-    hak_sweeper_thread_left();
+    hak_life_end(&cache->life);
+    hak_ended_cache(cache);
     hak_os_thread_ends();
 }
 
@@ -280,12 +273,16 @@ struct hak_cache *hak_cache_for_thread(const void *block)
         if (thread_key_is_made) {
             pthread_setspecific(thread_key, cache);
         }
+        hak_life_begin(&cache->life);
         if (hak_load_relaxed(&hak_options.prewarm_tls) != 0) {
             hak_lock_take(&cache->lock);
             hak_prewarm_cache(cache);
             hak_lock_drop(&cache->lock);
         }
         hak_sweeper_thread_came(block == NULL);
+        if (block == NULL) { // in free no thread may be started
+            hak_ended_look();
+        }
         hak_sweep_wanted(0);
     }
     return cache;
@@ -428,6 +425,7 @@ static void world_drop(bool is_child) HAK_UNPROVEN
          cache = cache->next) {
         if (is_child) {
             hak_watch_again(cache);
+            hak_life_forget(&cache->life);
         }
         if (is_child && hak_site_own(hak_cache_self, cache->tag) == NULL && cache->has_thread &&
             !hak_list_is_linked(&cache->dead_link)) {

@@ -1,0 +1,17 @@
+// ended.h -- the caches of threads that have ended.
+//
+// Layer     cache
+// Threads   any.
+#ifndef HAK_CACHE_ENDED_H
+#define HAK_CACHE_ENDED_H
+
+#include "cache/cache.h"
+
+// The thread of `cache` ends, or has ended.
+HAK_INTERNAL void hak_ended_cache(struct hak_cache *cache);
+// Look for caches whose threads have ended behind our destructor, or past the C library (os/life.h). Each thread that comes
+// looks at some, so there are no more of them than such threads at a time. With no lock of ours, and not in free: it may start a
+// thread.
+HAK_INTERNAL void hak_ended_look(void);
+
+#endif

@@ -76,8 +76,9 @@ bool hak_map_start(void)
 {
     unsigned log2 = UNITS_LOG2_MAX;
     _Atomic(uint32_t) *units = NULL;
-    // Beyond a sixteenth of an address space limit the table would take the program's room.
-    const size_t room = hak_os_address_limit() / 16;
+    // Beyond a sixteenth of a limit of addresses the table would take the program's room. So would those that are as long as the
+    // table, and can be written, of a limit of data.
+    const size_t room = hak_least(hak_os_address_limit(), hak_os_data_limit()) / 16;
     for (; log2 > UNITS_LOG2_MIN; log2--) {
         size_t bytes = sizeof *units << log2;
         units = bytes <= room ? hak_os_reserve(bytes) : NULL;

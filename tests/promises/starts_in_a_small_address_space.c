@@ -1,16 +1,15 @@
 // preload only
 // native only
-// The library starts and serves where address space is scarce: below
-// `ulimit -v 524288`, and below a quarter of that.
+// The library starts and serves where address space is scarce: below `ulimit -v 524288`, and below a quarter of that; and where
+// data is: below `ulimit -d 8192`.
 #include "../support/promise.h"
 
 #include <sys/resource.h>
 
-static int live_in(size_t mib)
+// So many fifths of the limit are for the program; the rest is the C library's, the stack's and the allocator's own.
+static int live_in(size_t mib, size_t fifths)
 {
-    // Two fifths of the limit for the program; the rest is the C library's, the
-    // stack's and the allocator's own.
-    size_t want = mib * HT_MIB / 5 * 2;
+    size_t want = mib * HT_MIB / 5 * fifths;
     static char *blocks[400];
     for (size_t i = 0; i < 400; i++) {
         blocks[i] = malloc(want / 400);
@@ -30,20 +29,30 @@ static int live_in(size_t mib)
 int main(int count, char **arguments)
 {
     ht_start();
-    if (count > 1) {
-        return live_in(strtoul(arguments[1], NULL, 10));
+    if (count > 2) {
+        return live_in(strtoul(arguments[1], NULL, 10), strtoul(arguments[2], NULL, 10));
     }
-    static const char *const limits[] = {"2048", "512", "128"};
+    static const struct {
+        int resource;
+        const char *mib;
+        const char *fifths;
+    } limits[] = {{RLIMIT_AS, "2048", "2"},
+                  {RLIMIT_AS, "512", "2"},
+                  {RLIMIT_AS, "128", "2"},
+                  {RLIMIT_DATA, "512", "2"},
+                  {RLIMIT_DATA, "64", "2"},
+                  {RLIMIT_DATA, "16", "2"},
+                  {RLIMIT_DATA, "8", "1"}};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         pid_t child = fork();
         if (child == 0) {
-            rlim_t bytes = strtoul(limits[i], NULL, 10) * HT_MIB;
+            rlim_t bytes = strtoul(limits[i].mib, NULL, 10) * HT_MIB;
             struct rlimit limit = {bytes, bytes};
-            HT_CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit failed");
-            execl("/proc/self/exe", "small", limits[i], (char *)NULL);
+            HT_CHECK(setrlimit(limits[i].resource, &limit) == 0, "setrlimit failed");
+            execl("/proc/self/exe", "small", limits[i].mib, limits[i].fifths, (char *)NULL);
             _exit(1);
         }
-        ht_wait_child(child, limits[i]);
+        ht_wait_child(child, limits[i].mib);
     }
     return 0;
 }

@@ -352,3 +352,35 @@ fn odd_names_are_as_good_as_others() {
         let _: serde_json::Value = serde_json::from_str(&json.output).unwrap();
     }
 }
+
+/// As with a glibc before 2.35: the library finds no `_dl_find_object`.
+#[test]
+fn a_c_library_that_does_not_tell_objects_gives_names_of_what_is_mapped() {
+    let workshop = Workshop::open();
+    let old = workshop.path("libhakmem.so");
+    let mut bytes = std::fs::read(library()).unwrap();
+    let (name, none) = (b"_dl_find_object\0", b"_dl_find_nobject"[..15].to_vec());
+    let places: Vec<usize> = (0..bytes.len() - name.len())
+        .filter(|at| bytes[*at..].starts_with(name))
+        .collect();
+    assert!(!places.is_empty(), "the library does not ask for it");
+    places
+        .iter()
+        .for_each(|at| bytes[*at..at + none.len()].copy_from_slice(&none));
+    std::fs::write(&old, bytes).unwrap();
+    let source = KEEPER.replace("puts(", "free(realloc(malloc(7), 70)); puts(");
+    let program = workshop.compile("plain", &source, &["-g", "-DNAME=plain_site"]);
+    let mut command = sampled(&program);
+    let process = Waiting::start(command.env("LD_PRELOAD", &old));
+    for command in ["leaks", "profile"] {
+        workshop
+            .hakmem(&[command, &process.pid()])
+            .ended_with(0)
+            .says("plain_site (plain.c:")
+            .says("names are those of what was mapped last");
+    }
+    drop(process);
+    let process = Waiting::start(&mut sampled(&program));
+    let told = workshop.hakmem(&["leaks", &process.pid()]);
+    assert!(!told.says("plain_site").output.contains("mapped last"));
+}

@@ -80,6 +80,9 @@ pub struct Place {
     pub code: Option<Code>,
 }
 
+const OF_THE_LAST: &str = "names are those of what was mapped last: what was unloaded before is not known \
+    (with a glibc before 2.35, and in traces of older versions)";
+
 /// A place whose names are in the trace.
 fn named((place, frames): PlaceNames) -> (u64, Rc<Place>) {
     let known = Place {
@@ -124,9 +127,15 @@ impl Names {
         let inside = address.saturating_sub(1);
         let mut known = match code::whose(place) {
             // The newest mapping of the address counts.
-            Whose::Untold => self.look_up(inside, |code| {
-                code.number == 0 && code.range.contains(&inside)
-            }),
+            Whose::Untold => {
+                let known = self.look_up(inside, |code| {
+                    code.number == 0 && code.range.contains(&inside)
+                });
+                if known.has_names {
+                    self.note(OF_THE_LAST.into());
+                }
+                known
+            }
             Whose::Of(number) => self.look_up(inside, |code| code.number == number),
             Whose::Nobody => Place {
                 frames: vec![format!("{address:#x} (of no file)")],

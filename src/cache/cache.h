@@ -224,6 +224,7 @@ struct hak_cache {
     _Atomic(size_t) inbox_bytes; // in parcels; a hint
 
     struct hak_life life; // of the thread, for a cache that has one
+
     struct hak_magazine magazines[HAK_SMALL_CLASSES];
 };
 

@@ -215,7 +215,9 @@ fn print_stats(program: &Path, run: &Run, allocator: &Allocator, is_whole: bool)
             None => Some(": it could not be examined".into()),
         };
         match reason {
-            Some(reason) => lines.push(format!("  not proved  {} {reason}", report.program.shown())),
+            Some(reason) => {
+                lines.push(format!("  not proved  {} {reason}", report.program.shown()))
+            }
             None => proved += 1,
         }
     }

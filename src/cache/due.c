@@ -29,6 +29,10 @@ enum { PART_OF_BUDGET = 8 };
 
 static struct hak_patience patience; // whoever ticks
 
+// More than this a program that swings does not earn: what glibc's heap keeps at its end at most, twice
+// DEFAULT_MMAP_THRESHOLD_MAX (mallopt(3)).
+#define EARNED_MOST HAK_MIB(64)
+
 // What a program has earned that has one thread and swings.
 static struct {
     _Atomic(bool) is_busy; // whose holder alone may touch the next two; who finds it busy leaves it
@@ -98,7 +102,9 @@ static void swing_note(size_t gone)
 {
     if (gone > 0 && !hak_sweeper_is_there() && swing_enter()) {
         const size_t retaken = hak_load_relaxed(&hak_arena.retaken_bytes);
-        hak_add_relaxed(&swing.earned, hak_swings_gone(&swing.swings, gone, retaken));
+        const size_t earned = hak_swings_gone(&swing.swings, gone, retaken);
+        hak_store_relaxed(&swing.earned,
+                          hak_least(hak_load_relaxed(&swing.earned) + earned, EARNED_MOST));
         swing_leave();
     }
 }

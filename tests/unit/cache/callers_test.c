@@ -82,6 +82,20 @@ static void what_it_takes_again_and_again_stays(void)
     UNIT_CHECK(hak_arena.dirty_bytes <= WAITS);
 }
 
+// However wide it swings.
+static void no_more_stays_than_64_mib(void)
+{
+    hak_fake.now_ns += 100000 * MS;
+    hak_sweep_wanted(0);
+    for (unsigned i = 0; i < 100; i++) {
+        free_mib(200);
+        UNIT_CHECK(hak_arena.dirty_bytes <= WAITS + HAK_MIB(64));
+    }
+    UNIT_EQUAL(hak_due_earned(), HAK_MIB(64));
+    hak_fake.now_ns += 1000 * MS;
+    hak_sweep_wanted(0);
+}
+
 // Blocks of 1,024 bytes, all but one in sixteen freed: what comes back to slabs that go on. How many purges that takes.
 static size_t purges_of_scattered(void)
 {
@@ -207,6 +221,7 @@ int main(void)
     a_large_heap_may_keep_more();
     what_is_old_goes_with_a_later_free();
     what_it_takes_again_and_again_stays();
+    no_more_stays_than_64_mib();
     a_refused_purge_is_tried_less_and_less();
     many_caches_share_the_ticks();
     callers_take_turns();

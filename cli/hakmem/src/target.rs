@@ -118,7 +118,7 @@ impl Opened {
             Opened::Live(process) => {
                 let sources = Sources {
                     process: Some(process.pid),
-                    as_of: None,
+                    ..Sources::default()
                 };
                 Names::new(process.code(), sources)
             }
@@ -183,8 +183,8 @@ impl Opened {
 pub fn names_of_core(core: &CoreFile) -> Names {
     let written = std::fs::metadata(&core.path).and_then(|data| data.modified());
     let sources = Sources {
-        process: None,
         as_of: written.ok(),
+        ..Sources::default()
     };
     Names::new(core.code(), sources)
 }

@@ -2,12 +2,15 @@
 
 use crate::code::{Code, Identity};
 use crate::shown::{hexadecimal, shown};
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// Where debuggers look.
@@ -20,6 +23,43 @@ pub struct Sources {
     pub process: Option<i32>,
     /// When the code was seen: of what cannot be told from another build, a file that is younger is not believed.
     pub as_of: Option<SystemTime>,
+    /// What was held open of it.
+    pub held: Arc<Held>,
+}
+
+/// Files that are found while their process is there only, as those that were removed, or of another mount namespace:
+/// open, so that they are found afterwards as well.
+#[derive(Debug, Default)]
+pub struct Held(HashMap<Identity, File>);
+
+/// Descriptors that this may take of one process: it may have 1,024 as a rule.
+const HELD_MAX: usize = 32;
+
+impl Held {
+    pub fn of(code: &[Code], pid: i32) -> Held {
+        let inside = Sources {
+            process: Some(pid),
+            ..Sources::default()
+        };
+        let mut held = HashMap::new();
+        let mut tried = HashSet::new();
+        for one in code.iter().filter(|one| one.identity != Identity::Unknown) {
+            let is_new = tried.insert(&one.identity);
+            if held.len() >= HELD_MAX || !is_new || find_mapped(one, &Sources::default()).is_ok() {
+                continue;
+            }
+            let found = find_mapped(one, &inside).ok();
+            if let Some(file) = found.and_then(|path| open(&path).ok()) {
+                held.insert(one.identity.clone(), file);
+            }
+        }
+        Held(held)
+    }
+
+    fn path(&self, identity: &Identity) -> Option<PathBuf> {
+        let file = self.0.get(identity)?;
+        Some(format!("/proc/self/fd/{}", file.as_raw_fd()).into())
+    }
 }
 
 /// Why there is none.
@@ -135,6 +175,7 @@ fn others(code: &Code, sources: &Sources) -> Vec<PathBuf> {
         found.push(format!("/proc/{pid}/exe").into());
         found.extend(mapped_file(pid, code));
     }
+    found.extend(sources.held.path(&code.identity));
     if let Some(id) = code.identity.build_id() {
         found.push(Path::new(ROOT).join(by_build_id(id, "")));
     }

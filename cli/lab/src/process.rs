@@ -247,7 +247,7 @@ impl Process {
     fn read_object(&self, code: &Code) -> Result<Arc<ElfFile>, Blind> {
         let sources = Sources {
             process: Some(self.pid),
-            as_of: None,
+            ..Sources::default()
         };
         let path = shown(&code.path);
         let found = find_mapped(code, &sources).map_err(|missing| match missing {

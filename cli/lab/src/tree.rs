@@ -3,6 +3,7 @@
 use crate::process::Blind;
 use crate::proof::Proof;
 use hakmem_heap::code::Code;
+use hakmem_heap::code_files::Held;
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
@@ -10,6 +11,7 @@ use hakmem_heap::profile::Profile;
 use procfs::FromRead;
 use procfs::process::{Stat, Status};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What the exit stop of a process showed, when its memory was still there.
 #[derive(Debug, Default)]
@@ -25,6 +27,7 @@ pub struct ExitReport {
     /// Its profile, and the files that its code came from, likewise.
     pub profile: Option<Profile>,
     pub code: Vec<Code>,
+    pub held: Arc<Held>,
 }
 
 #[derive(Debug, Default)]
@@ -129,6 +132,7 @@ impl Tree {
                 report.heap = Heap::read(&process).ok().map(|heap| Figures::of(&heap));
                 report.profile = Profile::read(&process).ok();
                 report.code = process.code();
+                report.held = Arc::new(Held::of(&report.code, pid));
             }
         }
     }

@@ -33,7 +33,7 @@ impl KeptFiles {
         }
         let sources = Sources {
             process: pid,
-            as_of: None,
+            ..Sources::default()
         };
         let found = find_mapped(code, &sources).ok();
         if let Some(file) = found.and_then(|path| File::open(path).ok()) {

@@ -26,8 +26,8 @@ impl Symbols {
         // The second in which it began is over one later.
         let started = Duration::from_secs(reader.beginning.started + 1);
         let sources = Sources {
-            process: None,
             as_of: SystemTime::UNIX_EPOCH.checked_add(started),
+            ..Sources::default()
         };
         Ok(Symbols {
             names: Names {

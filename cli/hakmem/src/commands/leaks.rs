@@ -125,7 +125,11 @@ fn at_end(arguments: &Arguments, tree: &Tree) -> Result<Snapshot> {
         let is_wanted = arguments.process.is_none_or(|wanted| wanted == number);
         let seen = report.and_then(|report| Some((report, report.profile.as_ref()?)));
         let snapshot = seen.map(|(report, profile)| {
-            let mut names = Names::new(report.code.clone(), Sources::default());
+            let sources = Sources {
+                held: report.held.clone(),
+                ..Sources::default()
+            };
+            let mut names = Names::new(report.code.clone(), sources);
             let title = format!("{program} at its end");
             // Ages count from the last allocation that was sampled.
             let last = profile.samples.iter().map(|sample| sample.time_ns).max();

@@ -201,7 +201,12 @@ fn processes_that_the_recorder_is_not_in_are_named() {
         (
             namespace,
             "/slow, ",
-            "has a root or a PID namespace of its own",
+            "has a root, or a PID or user namespace, of its own",
+        ),
+        (
+            "unshare -r ./slow",
+            "/slow, ",
+            "has a root, or a PID or user namespace, of its own",
         ),
     ] {
         let _ = std::fs::remove_file(workshop.path("trace.hkt"));

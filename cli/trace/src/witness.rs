@@ -31,6 +31,7 @@ pub struct Witness {
     setting: Vec<u8>,
     own: PathBuf,
     own_namespace: PathBuf,
+    own_user_namespace: PathBuf,
     own_root: PathBuf,
     seen: HashMap<Key, Seen>,
     /// By number and program: those that have introduced themselves.
@@ -48,6 +49,7 @@ impl Witness {
             setting: format!("HAKMEM_RECORD={channel}").into_bytes(),
             own: link("self", "exe"),
             own_namespace: link("self", "ns/pid"),
+            own_user_namespace: link("self", "ns/user"),
             own_root: link("self", "root"),
             seen: HashMap::new(),
             introduced: HashSet::new(),
@@ -99,8 +101,13 @@ impl Witness {
         let maps = String::from_utf8_lossy(&maps);
         seen.has_library |= maps.contains("libhakmem_record.so");
         seen.has_channel |= maps.contains("/memfd:hakmem-record");
-        seen.is_elsewhere |=
-            link(&text, "ns/pid") != self.own_namespace || link(&text, "root") != self.own_root;
+        let own = [
+            &self.own_namespace,
+            &self.own_user_namespace,
+            &self.own_root,
+        ];
+        let its = ["ns/pid", "ns/user", "root"].map(|name| link(&text, name));
+        seen.is_elsewhere |= its.iter().ne(own);
     }
 
     /// A process has introduced itself; `id` is the number that it has here.
@@ -164,7 +171,7 @@ fn why(program: &Path, seen: &Seen) -> Option<String> {
         return None;
     }
     if seen.is_elsewhere {
-        return Some("has a root or a PID namespace of its own".into());
+        return Some("has a root, or a PID or user namespace, of its own".into());
     }
     (!seen.has_library).then(|| "did not load the recorder".into())
 }

@@ -11,7 +11,7 @@ pub enum By {
     Age,
 }
 
-/// A colour, as files and as terminals name it.
+/// A colour, as files and as terminals name it: one that can be seen on a light screen and on a dark one.
 #[derive(Clone, Copy, Debug)]
 pub struct Shade {
     pub colour: &'static str,
@@ -34,14 +34,14 @@ const SIZES: [(u64, Shade, &str); 3] = [
     (u64::MAX, shade("#3b5bdb", "34"), "to 32 KiB"),
 ];
 
-/// Made within so many seconds. From light to dark, so that it can be told without colours, too.
+/// Made within so many seconds. In files from light to dark, so that it can be told without colours, too.
 const AGES: [(f64, Shade, &str); 6] = [
-    (1.0, shade("#f6d13b", "38;5;220"), "made within 1 s"),
-    (10.0, shade("#7ac943", "38;5;113"), "10 s"),
-    (60.0, shade("#22a884", "38;5;36"), "1 min"),
+    (1.0, shade("#f6d13b", "38;5;136"), "made within 1 s"),
+    (10.0, shade("#7ac943", "38;5;64"), "10 s"),
+    (60.0, shade("#22a884", "38;5;29"), "1 min"),
     (600.0, shade("#2a788e", "38;5;31"), "10 min"),
-    (3600.0, shade("#414487", "38;5;61"), "1 h"),
-    (f64::INFINITY, shade("#440154", "38;5;54"), "before"),
+    (3600.0, shade("#414487", "38;5;62"), "1 h"),
+    (f64::INFINITY, shade("#440154", "38;5;133"), "before"),
 ];
 
 /// Of owners, by turns.
@@ -52,8 +52,8 @@ const OWNERS: [Shade; 8] = [
     shade("#1098ad", "36"),
     shade("#c2255c", "38;5;161"),
     shade("#5c940d", "38;5;64"),
-    shade("#495057", "38;5;240"),
-    shade("#0b7285", "38;5;24"),
+    shade("#495057", "38;5;243"),
+    shade("#0b7285", "38;5;67"),
 ];
 
 impl View<'_> {
@@ -117,5 +117,45 @@ impl View<'_> {
         ];
         let first = (self.by != By::Age).then_some(large);
         first.into_iter().chain(others).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a colour of the 256 that terminals number; the first sixteen are the user's own.
+    fn luminance(number: u32) -> f64 {
+        let parts = if number >= 232 {
+            [8 + 10 * (number - 232); 3]
+        } else {
+            let number = number - 16;
+            [number / 36, number / 6 % 6, number % 6]
+                .map(|part| [0, 95, 135, 175, 215, 255][part as usize])
+        };
+        let [red, green, blue] = parts.map(|part| {
+            let part = f64::from(part) / 255.0;
+            if part <= 0.03928 {
+                part / 12.92
+            } else {
+                ((part + 0.055) / 1.055).powf(2.4)
+            }
+        });
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    }
+
+    #[test]
+    fn colours_can_be_seen_on_black_and_on_white() {
+        let shades = AGES.iter().map(|(_, shade, _)| shade).chain(&OWNERS);
+        let mut count = 0;
+        for shade in shades {
+            let Some(number) = shade.code.strip_prefix("38;5;") else {
+                continue;
+            };
+            let seen = luminance(number.parse().unwrap()) + 0.05;
+            assert!(seen / 0.05 >= 3.0 && 1.05 / seen >= 3.0, "{number}");
+            count += 1;
+        }
+        assert!(count > 5);
     }
 }

@@ -237,12 +237,17 @@ fn draw_memory(frame: &mut Frame, areas: [Rect; 3], watched: &Watched, choice: &
     let totals = &watched.last.figures.totals;
     let resident = watched.last.resident_bytes;
     let text = format!(
-        "resident {}   live {} in {} blocks   mapped {}   {} threads",
+        "resident {}   live {} in {} blocks   mapped {}   {} {}",
         bytes(resident),
         bytes(totals.live_bytes),
         totals.live_blocks,
         bytes(totals.mapped_bytes),
-        watched.last.threads
+        watched.last.threads,
+        if watched.last.threads == 1 {
+            "thread"
+        } else {
+            "threads"
+        }
     );
     frame.render_widget(Paragraph::new(text), areas[0]);
     let width = u64::from(areas[1].width);

@@ -3,6 +3,7 @@
 
 use crate::error::Result;
 use crate::failed;
+use crate::render::{Cell, Form, Table};
 use crate::statistics::generator_for;
 use std::fmt::Write;
 
@@ -287,6 +288,43 @@ pub fn evidence(profile: &str) -> Result<(String, bool)> {
     Ok((text, whole.is_some()))
 }
 
+/// A text with such a table in it, for a screen that may be too narrow for all of its columns.
+pub fn fitted(text: &str, form: Form) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_head = |line: &&str| line.starts_with("strategy ");
+    let Some(first) = lines.iter().position(is_head) else {
+        return text.to_string();
+    };
+    let rows = &lines[first..];
+    let end = rows.iter().position(|line| line.is_empty());
+    let (rows, rest) = rows.split_at(end.unwrap_or(rows.len()));
+    let cells = |line: &str| {
+        let parts = line.split("  ").map(str::trim);
+        parts
+            .filter(|part| !part.is_empty())
+            .map(Cell::new)
+            .collect::<Vec<Cell>>()
+    };
+    let mut table = Table::default();
+    table.text_column("strategy", 0);
+    table.number_column("rating", 3);
+    table.number_column("games", 5);
+    table.number_column("runs", 5);
+    table.number_column("mean score", 4);
+    table.number_column("gain", 0);
+    table.text_column("what became of it", 1);
+    for row in rows[1..].iter().map(|line| cells(line)) {
+        // The last row of a file that was cut may be short.
+        if row.len() == 7 {
+            table.row(row);
+        }
+    }
+    let before = lines[..first].iter().map(|line| format!("{line}\n"));
+    let after = rest.iter().map(|line| format!("{line}\n"));
+    let table = table.render(form) + "\n";
+    before.chain([table]).chain(after).collect()
+}
+
 fn mean(numbers: &[f64]) -> f64 {
     if numbers.is_empty() {
         return 0.0;
@@ -297,6 +335,7 @@ fn mean(numbers: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::text::width_of;
 
     fn played(costs: &dyn Fn(usize) -> f64, noise: f64) -> Race {
         played_on(costs, noise, &|_| 1.0)
@@ -354,6 +393,18 @@ mod tests {
         let profile = race.profile("./program", "a machine");
         let (option, value) = &race.runners[5].strategy.settings[0];
         assert!(profile.contains(&format!("\n{option} = {value}\n")));
+        let narrow = Form::Text {
+            colour: false,
+            width: 60,
+        };
+        let fitted = fitted(&evidence(&profile).unwrap().0, narrow);
+        let table = fitted.lines().skip(3).take_while(|line| !line.is_empty());
+        let widths: Vec<usize> = table.map(width_of).collect();
+        assert!(widths.len() > 3 && widths.iter().all(|width| *width <= 60));
+        assert!(
+            fitted.contains("gain") && fitted.contains("what became"),
+            "{fitted}"
+        );
         let (text, is_whole) = evidence(&profile).unwrap();
         assert!(text.contains("rating") && is_whole);
         // Cut anywhere it is not whole.

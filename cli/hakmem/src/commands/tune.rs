@@ -1,7 +1,7 @@
 //! `hakmem tune`: which options suit a program best, by a tournament over repeated runs.
 
 use crate::commands::run::{environment, prove};
-use crate::output::show;
+use crate::output::{show, terminal};
 use crate::say;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
@@ -56,7 +56,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         let text = input::read_to_string(path)
             .map_err(|error| failed!("cannot read {}: {error}", path.shown()))?;
         let (evidence, is_whole) = tournament::evidence(&text)?;
-        show(&evidence);
+        show(&tournament::fitted(&evidence, terminal()));
         if !is_whole {
             eprintln!(
                 "hakmem: warning: {} was cut short, or is of an older version: its last line is not '# end'",
@@ -84,7 +84,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let profile = race.profile(&words.join(" "), &about);
     say::keep();
     let written = file.write(profile);
-    show(&race.table());
+    show(&tournament::fitted(&race.table(), terminal()));
     let winner = &race.runners[race.winner()].strategy;
     show(&format!("\n{}: {}\n", winner.name, winner.help));
     written?;

@@ -3,6 +3,7 @@
 
 docs/options.md       the options, from src/base/options.def
 docs/reliability.md   written by hand; the tests that it names have to be there
+docs/command-line.md  the same, with tests of the command line
 docs/system-calls.md  the same, and its calls are those of src/os/
 docs/concurrency.md   its table of models, from tests/models/ and the comments in src/ that name their steps,
                       and that of ordered atomics, from the `// pairs with:` comments
@@ -275,6 +276,21 @@ def check_test_names(page: Path, tests: Path) -> None:
             raise DocsError(f"{page}: there is no test {name}")
 
 
+def check_cli_tests(page: Path, folder: Path) -> None:
+    """The last table names files of tests, and behind each the tests in it."""
+    for row in page.read_text().split("## Tests")[1].splitlines():
+        for part in row.split(";"):
+            file, *names = re.findall(r"`([\w.]+)`", part) or [""]
+            if not file.endswith(".rs"):
+                continue
+            if not (folder / file).exists():
+                raise DocsError(f"{page}: there is no {file}")
+            text = (folder / file).read_text()
+            for name in names:
+                if f"fn {name}()" not in text:
+                    raise DocsError(f"{page}: there is no test {name} in {file}")
+
+
 def check_calls(page: Path, system: Path) -> None:
     """The first column of the tables of calls has each call that is made, and no other."""
     before = page.read_text().split("## What is tried again")[0]
@@ -293,6 +309,7 @@ def pages(root: Path) -> dict[Path, str]:
     for page in (root / "docs" / "reliability.md", calls):
         check_test_names(page, root / "tests")
     check_calls(calls, src / "os")
+    check_cli_tests(root / "docs" / "command-line.md", root / "cli" / "hakmem" / "tests")
     header = (root / "include" / "hakmem" / "hakmem.h").read_text()
     manual = api_pages.pages(header, (root / "README.md").read_text())
     return {

@@ -169,3 +169,33 @@ fn a_file_that_was_cut_short_is_called_so() {
         }
     }
 }
+
+#[test]
+fn a_program_that_was_cut_short_is_not_run() {
+    let workshop = Workshop::open();
+    let whole = std::fs::read(workshop.program()).unwrap();
+    for part in [0, 5, 90] {
+        support::make_program(&workshop.path("cut"), &whole[..whole.len() * part / 100]);
+        for arguments in [
+            &["run", "./cut"][..],
+            &["verify", "--preload", "./cut"],
+            &["record", "./cut"],
+            &["compare", "-n", "1", "./cut"],
+            &["leaks", "--exit", "./cut"],
+            &["tune", "./cut"],
+        ] {
+            let said = workshop.hakmem(arguments);
+            said.ended_with(2).says("/cut is not a program: ");
+            assert_eq!(said.errors.lines().count(), 1, "{}", said.errors);
+        }
+    }
+    std::fs::write(
+        workshop.path("cut.so"),
+        &std::fs::read(library()).unwrap()[..3000],
+    )
+    .unwrap();
+    for command in ["run", "compare"] {
+        let said = workshop.hakmem(&[command, "-a", "cut=./cut.so", "--", "true"]);
+        said.ended_with(2).says("./cut.so is no shared library: ");
+    }
+}

@@ -99,12 +99,12 @@ static void what_huge_pages_take_is_right_in_the_mean(void)
     hak_arena.huge_pages = HAK_HUGE_MADVISE;
     const uint64_t tick_ns = 4000 * hak_options.huge_dear_us;
     const size_t refused = hak_fake.huge_refusals;
-    for (unsigned i = 1; i <= 64; i++) {
+    for (unsigned i = 1; i <= 48; i++) {
         hak_fake.touch_ns = i % 8 == 0 ? tick_ns : 0;
         take_asking(1, 1);
     }
     UNIT_EQUAL(hak_fake.huge_refusals, refused);
-    for (unsigned i = 1; i <= 64 && hak_fake.huge_refusals == refused; i++) {
+    for (unsigned i = 1; i <= 24 && hak_fake.huge_refusals == refused; i++) {
         hak_fake.touch_ns = i % 2 == 0 ? tick_ns : 0;
         take_asking(1, 1);
     }

@@ -68,104 +68,75 @@ fn a_result_is_read_from_a_pipe_that_somebody_writes() {
     assert!(wanted.output.lines().count() > 2);
 }
 
+/// A file of each kind that commands write to be read again, and what is in it.
+fn one_of_each(workshop: &Workshop, pid: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let program = workshop.program();
+    let program = support::text(&program);
+    let lines = [
+        (
+            "compared.json",
+            "compare -n 1 -a glibc --export compared.json -- PROGRAM",
+        ),
+        ("profile.json", "profile PID --live --save profile.json"),
+        ("moment.json", "why PID --save moment.json"),
+        ("trace.hkt", "record -o trace.hkt -- PROGRAM"),
+        (
+            "replayed.json",
+            "replay trace.hkt -n 1 -a glibc --export replayed.json",
+        ),
+        ("tuned", "tune -l 2 -o tuned -- PROGRAM"),
+    ];
+    let made = lines.iter().map(|(file, line)| {
+        let line = line.replace("PROGRAM", program).replace("PID", pid);
+        let words: Vec<&str> = line.split(' ').collect();
+        workshop.hakmem(&words).ended_with(0);
+        (*file, std::fs::read(workshop.path(file)).unwrap())
+    });
+    made.collect()
+}
+
 /// Wherever it is cut, nothing is called another kind of file, or whole.
 #[test]
 fn a_file_that_was_cut_short_is_called_so() {
     let workshop = Workshop::open();
-    let program = workshop.program();
-    let program = support::text(&program);
-    let process = Waiting::start(
-        Command::new(workshop.compile("waits", WAITS, &[])).env("LD_PRELOAD", library()),
-    );
+    let waits = workshop.compile("waits", WAITS, &[]);
+    let process = Waiting::start(Command::new(waits).env("LD_PRELOAD", library()));
     let pid = process.pid();
-    let made: [(&str, &[&str]); 6] = [
-        (
-            "compared.json",
-            &[
-                "compare",
-                "-n",
-                "1",
-                "-a",
-                "glibc",
-                "--export",
-                "compared.json",
-                "--",
-                program,
-            ],
-        ),
-        (
-            "profile.json",
-            &["profile", &pid, "--live", "--save", "profile.json"],
-        ),
-        ("moment.json", &["why", &pid, "--save", "moment.json"]),
-        ("trace.hkt", &["record", "-o", "trace.hkt", "--", program]),
-        (
-            "replayed.json",
-            &[
-                "replay",
-                "trace.hkt",
-                "-n",
-                "1",
-                "-a",
-                "glibc",
-                "--export",
-                "replayed.json",
-            ],
-        ),
-        ("tuned", &["tune", "-l", "2", "-o", "tuned", "--", program]),
-    ];
-    let mut contents = Vec::new();
-    for (file, arguments) in made {
-        workshop.hakmem(arguments).ended_with(0);
-        contents.push(std::fs::read(workshop.path(file)).unwrap());
-    }
+    let made = one_of_each(&workshop, &pid);
     let whole = workshop.hakmem(&["tune", "--explain", "tuned"]);
     assert_eq!(whole.ended_with(0).errors, "");
     std::fs::copy(workshop.path("profile.json"), workshop.path("other.json")).unwrap();
     for part in [0, 40, 90] {
-        for ((file, _), content) in made.iter().zip(&contents) {
+        for (file, content) in &made {
             std::fs::write(workshop.path(file), &content[..content.len() * part / 100]).unwrap();
         }
-        let how = if part == 0 {
-            "is empty"
-        } else {
-            "was cut short"
+        let (how, of_trace, of_tuned) = match part {
+            0 => ("is empty", "is empty", "no profile"),
+            _ => ("was cut short", "was cut off at byte", "was cut short"),
         };
-        for (file, arguments) in [
-            ("compared.json", &["report", "compared.json"][..]),
+        for (file, line) in [
+            ("compared.json", "report compared.json"),
             (
                 "compared.json",
-                &[
-                    "report",
-                    "compared.json",
-                    "trace.hkt",
-                    "--html",
-                    "page.html",
-                ],
+                "report compared.json trace.hkt --html page.html",
             ),
-            ("compared.json", &["bench", "--resume", "compared.json"]),
-            ("replayed.json", &["report", "replayed.json"]),
-            ("profile.json", &["diff", "profile.json", "other.json"]),
-            ("profile.json", &["diff", "other.json", "profile.json"]),
-            ("moment.json", &["why", &pid, "--since", "moment.json"]),
+            ("compared.json", "bench --resume compared.json"),
+            ("replayed.json", "report replayed.json"),
+            ("profile.json", "diff profile.json other.json"),
+            ("profile.json", "diff other.json profile.json"),
+            ("moment.json", "why PID --since moment.json"),
         ] {
-            let said = workshop.hakmem(arguments);
+            let line = line.replace("PID", &pid);
+            let said = workshop.hakmem(&line.split(' ').collect::<Vec<&str>>());
             said.ended_with(2).says(&format!("{file} {how}"));
             assert_eq!(said.errors.lines().count(), 1, "{}", said.errors);
         }
-        let tuned = workshop.hakmem(&["tune", "--explain", "tuned"]);
-        tuned.says(if part == 0 {
-            "no profile"
-        } else {
-            "was cut short"
-        });
+        workshop
+            .hakmem(&["tune", "--explain", "tuned"])
+            .says(of_tuned);
         for view in ["info", "sizes", "lifetimes"] {
             let said = workshop.hakmem(&["trace", view, "trace.hkt"]);
-            said.says(if part == 0 {
-                "trace.hkt is empty"
-            } else {
-                "trace.hkt was cut off at byte"
-            });
+            said.says(&format!("trace.hkt {of_trace}"));
         }
     }
 }

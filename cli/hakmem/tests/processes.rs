@@ -339,3 +339,25 @@ fn a_process_that_asked_for_no_memory_is_named_too() {
     let named = named.unwrap_or_else(|| panic!("{}", info.output));
     assert!(named.ends_with("/quiet, asked for no memory"), "{named}");
 }
+
+/// Where the kernel does not tell of processes, the result says that some may be missing.
+#[test]
+fn the_shortest_lives_outside_of_a_recording_are_named() {
+    let workshop = Workshop::open();
+    let source = "#include <stdlib.h>\nint main(void) { return malloc(100) == NULL; }\n";
+    workshop.compile("still", source, &["-static"]);
+    let many = "for i in 1 2 3 4 5 6 7 8 9 10; do ./still; env -i ./still; done; /bin/echo";
+    let said = workshop.hakmem(&["record", "--", "sh", "-c", many]);
+    said.ended_with(0);
+    let info = workshop.hakmem(&["trace", "info", "trace.hkt", "--json"]);
+    let info: Value = serde_json::from_str(&info.ended_with(0).output).unwrap();
+    if info["ending"]["may_lack_processes"] == true {
+        said.says("a process of some milliseconds that the recorder is not in may be missing");
+        return;
+    }
+    let unseen = info["ending"]["unseen"].as_array().unwrap();
+    let is_it = |one: &&Value| one["program"] == text(&workshop.path("still"));
+    assert_eq!(unseen.iter().filter(is_it).count(), 20, "{info}");
+    said.says("/still, is statically linked, so nothing can be preloaded")
+        .says("more; 'hakmem trace info --json' lists them");
+}

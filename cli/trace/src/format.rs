@@ -279,6 +279,8 @@ pub struct Ending {
     pub unseen: Vec<Unseen>,
     /// Processes that ran with the recorder in them, and made no call.
     pub quiet: Vec<Unseen>,
+    /// There may have been more, which lived for some milliseconds only: the kernel did not tell.
+    pub may_lack_processes: bool,
     pub units_per_second: f64,
     pub end: u64,
     /// Of the program: what it returned, or 128 and the signal that killed it.

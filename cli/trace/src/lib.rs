@@ -1,6 +1,7 @@
 //! Recorded allocations: written, read, put in order, replayed.
 
 pub mod analysis;
+mod births;
 pub mod channel;
 mod code_files;
 pub mod codec;

@@ -2,7 +2,7 @@
 
 use crate::channel::{Channel, TIME_SHIFT, clock::Calibration};
 use crate::collector::{Collector, now};
-use crate::format::{Beginning, Ending, Reason, Tag};
+use crate::format::{Beginning, Ending, Reason, Tag, Unseen};
 use crate::writer::Writer;
 use hakmem_heap::shown::shown;
 use hakmem_lab::error::Result;
@@ -81,8 +81,13 @@ pub fn record(options: &Options) -> Result<Recorded> {
     collector.write_chunk()?;
     collector.write_names()?;
     let processes = collector.processes;
-    let unseen = collector.witness.unseen();
-    let quiet = collector.witness.quiet();
+    let (unseen, is_certain) = collector.witness.unseen();
+    let mut quiet = collector.witness.quiet();
+    let is_unseen = |one: &Unseen| {
+        let mut all = unseen.iter();
+        all.any(|known| (known.id, &known.program) == (one.id, &one.program))
+    };
+    quiet.retain(|one| !is_unseen(one));
     let head = channel.head();
     let ending = Ending {
         reason: collector.stopped.unwrap_or(Reason::Ended),
@@ -91,6 +96,7 @@ pub fn record(options: &Options) -> Result<Recorded> {
         processes_missed: head.processes_missed.load(Ordering::Relaxed).into(),
         unseen,
         quiet,
+        may_lack_processes: !is_certain,
         units_per_second: units(&calibration),
         end: now(),
         exit_code: status.map(|status| exit_code(status).into()),

@@ -1,6 +1,7 @@
-//! The processes below this one, as /proc shows them: those that the recorder is not in are named in the trace.
-//! A process that lives for less than some milliseconds may be missed.
+//! The processes below this one, as the kernel tells of them and as /proc shows them: those that the recorder is not in
+//! are named in the trace. Where the kernel does not tell, one that lives for less than some milliseconds may be missed.
 
+use crate::births::Births;
 use crate::format::Unseen;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::executable::Executable;
@@ -37,13 +38,18 @@ pub struct Witness {
     /// By number and program: those that have introduced themselves.
     introduced: HashSet<(i32, PathBuf)>,
     looked: Instant,
+    births: Option<Births>,
 }
+
+/// In the name of the file that is preloaded.
+const LIBRARY: &str = "libhakmem_record.so";
 
 fn link(id: &str, name: &str) -> PathBuf {
     fs::read_link(format!("/proc/{id}/{name}")).unwrap_or_default()
 }
 
 impl Witness {
+    /// To be made by the thread that starts the program.
     pub fn new(channel: &str) -> Witness {
         Witness {
             setting: format!("HAKMEM_RECORD={channel}").into_bytes(),
@@ -54,11 +60,15 @@ impl Witness {
             seen: HashMap::new(),
             introduced: HashSet::new(),
             looked: Instant::now(),
+            births: Births::watch().ok(),
         }
     }
 
     /// What runs now, if it is time to look again.
     pub fn look(&mut self) {
+        if let Some(births) = &mut self.births {
+            births.take();
+        }
         if self.looked.elapsed() < LOOK_EVERY {
             return;
         }
@@ -99,7 +109,7 @@ impl Witness {
         }
         let maps = fs::read(format!("/proc/{id}/maps")).unwrap_or_default();
         let maps = String::from_utf8_lossy(&maps);
-        seen.has_library |= maps.contains("libhakmem_record.so");
+        seen.has_library |= maps.contains(LIBRARY);
         seen.has_channel |= maps.contains("/memfd:hakmem-record");
         let own = [
             &self.own_namespace,
@@ -115,9 +125,28 @@ impl Witness {
         self.introduced.insert((id, PathBuf::from(program)));
     }
 
-    /// Those that were seen to run, and that the recorder was not in.
-    pub fn unseen(&self) -> Vec<Unseen> {
-        self.listed(|(_, _, program), seen| why(program, seen))
+    /// Those that ran, and that the recorder was not in; and whether none can be missing among them.
+    pub fn unseen(&mut self) -> (Vec<Unseen>, bool) {
+        let mut unseen = self.listed(|(_, _, program), seen| why(program, seen));
+        let born = self
+            .births
+            .take()
+            .and_then(|births| births.programs(LIBRARY));
+        let is_certain = born.is_some();
+        for one in born.into_iter().flatten().filter(|one| !one.has_library) {
+            let program = one.program.shown();
+            let is_known = |known: &Unseen| known.id == one.id && known.program == program;
+            if !unseen.iter().any(is_known) {
+                unseen.push(Unseen {
+                    id: one.id,
+                    why: obstacle(&one.program).unwrap_or(NOT_LOADED.into()),
+                    program,
+                });
+            }
+        }
+        unseen.sort_by_key(|one| one.id);
+        unseen.truncate(UNSEEN_MAX);
+        (unseen, is_certain)
     }
 
     /// Those that were seen to run with the recorder, and that made no call.
@@ -156,13 +185,17 @@ impl Witness {
     }
 }
 
+const NOT_LOADED: &str = "did not load the recorder";
+
+fn obstacle(program: &Path) -> Option<String> {
+    let found = Executable::find(program.as_os_str()).ok();
+    Some(found?.obstacle()?.reason())
+}
+
 /// None: it may have asked for no memory.
 fn why(program: &Path, seen: &Seen) -> Option<String> {
-    let obstacle = Executable::find(program.as_os_str())
-        .ok()
-        .and_then(|found| found.obstacle());
-    if let Some(obstacle) = obstacle {
-        return Some(obstacle.reason());
+    if let Some(obstacle) = obstacle(program) {
+        return Some(obstacle);
     }
     if !seen.has_environment {
         return Some("was started without the recorder's environment".into());
@@ -173,7 +206,7 @@ fn why(program: &Path, seen: &Seen) -> Option<String> {
     if seen.is_elsewhere {
         return Some("has a root, or a PID or user namespace, of its own".into());
     }
-    (!seen.has_library).then(|| "did not load the recorder".into())
+    (!seen.has_library).then(|| NOT_LOADED.into())
 }
 
 /// All processes below this one.

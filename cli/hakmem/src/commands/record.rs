@@ -109,6 +109,9 @@ fn report(recorded: &Recorded, options: &Options) {
         let more = ending.unseen.len() - UNSEEN_MAX;
         eprintln!("hakmem: and {more} processes more; 'hakmem trace info --json' lists them");
     }
+    if ending.may_lack_processes {
+        eprintln!("hakmem: {MAY_LACK}");
+    }
     match ending.reason {
         Reason::Limit => eprintln!(
             "hakmem: the trace reached --limit; what the program did after that is not in it"
@@ -128,6 +131,9 @@ fn report(recorded: &Recorded, options: &Options) {
         );
     }
 }
+
+pub const MAY_LACK: &str = "a process of some milliseconds that the recorder is not in may be missing: this user may not \
+    watch processes (perf_event_open)";
 
 /// Processes that are named when the recorder was not in them.
 const UNSEEN_MAX: usize = 10;

@@ -1,5 +1,6 @@
 //! `hakmem trace`: what a trace tells, without running anything.
 
+use super::record::MAY_LACK;
 use super::top_sites::{TopSites, Which, choose, parse_process, top_sites};
 use crate::output::{self, print_json};
 use clap::{Args, Subcommand};
@@ -293,6 +294,7 @@ fn print_head(reader: &Reader) {
     let missing = ending.events_missed + ending.processes_missed + unseen;
     let end = match ending.reason {
         Reason::Ended if missing > 0 => "not whole: see what is missing".to_string(),
+        Reason::Ended if ending.may_lack_processes => "whole, as far as was seen".to_string(),
         Reason::Ended => "whole".to_string(),
         Reason::Limit => "ends at --limit, before the program did".to_string(),
         Reason::DiskFull => "ends where the disk was full, before the program did".to_string(),
@@ -323,6 +325,9 @@ fn print_head(reader: &Reader) {
         line(&format!(
             "no calls {more} processes more; --json has them all"
         ));
+    }
+    if ending.may_lack_processes {
+        line(&format!("missing  perhaps: {MAY_LACK}"));
     }
     if missing > unseen {
         line(&format!(

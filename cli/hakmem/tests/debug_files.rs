@@ -240,3 +240,26 @@ fn a_file_that_is_gone_has_its_names_in_the_folder_of_debuggers() {
         .ended_with(0)
         .says("known_99aabbccddeeff00 (whole.c:5)");
 }
+
+/// As Fedora packs a few names into each stripped file.
+#[test]
+fn names_may_be_packed_into_the_stripped_file() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("packed", PROGRAM, &["-DNAME=packed_function"]);
+    let run = |command: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).current_dir(workshop.folder());
+        shell.status().unwrap().success()
+    };
+    let is_packed = run("objcopy --only-keep-debug packed few && xz -kf few")
+        && run("strip packed && objcopy --add-section .gnu_debugdata=few.xz packed");
+    if !is_packed {
+        eprintln!("left out: no binutils, or no xz");
+        return;
+    }
+    let process = sampled(&program);
+    workshop
+        .hakmem(&["leaks", &process.pid()])
+        .ended_with(0)
+        .says("packed_function (packed)");
+}

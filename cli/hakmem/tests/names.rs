@@ -407,3 +407,32 @@ fn a_c_library_that_does_not_tell_objects_gives_names_of_what_is_mapped() {
     let told = workshop.hakmem(&["leaks", &process.pid()]);
     assert!(!told.says("plain_site").output.contains("mapped last"));
 }
+
+/// Functions that no other file knows have bare names in debugging information.
+#[test]
+fn functions_of_one_file_have_their_whole_names() {
+    let workshop = Workshop::open();
+    let source = workshop.write(
+        "whole.cc",
+        r#"
+#include <cstdio>
+#include <cstdlib>
+#include <unistd.h>
+namespace { struct Maker { __attribute__((noinline)) void operator()(int bytes) const { *(volatile char *)malloc(bytes) = 1; } }; }
+__attribute__((noinline)) void operator""_kb(unsigned long long n) { *(volatile char *)malloc(n * 1000) = 1; }
+int main() { Maker()(66666); 70_kb; puts("ready"); fflush(stdout); char end; return read(0, &end, 1) != 0; }
+"#,
+    );
+    let program = workshop.path("whole");
+    let made = Command::new("c++")
+        .args(["-g", "-O1", "-fno-builtin", "-w", "-o"])
+        .args([&program, &source])
+        .status();
+    assert!(made.unwrap().success());
+    let process = Waiting::start(&mut sampled(&program));
+    workshop
+        .hakmem(&["leaks", &process.pid()])
+        .ended_with(0)
+        .says("(anonymous namespace)::Maker::operator()(int) const (whole.cc:5)")
+        .says("operator\"\" _kb(unsigned long long) (whole.cc:6)");
+}

@@ -6,7 +6,7 @@ use addr2line::Loader;
 use hakmem_heap::code::Code;
 use hakmem_heap::code_files::{ROOT, Sources};
 use hakmem_heap::shown::shown;
-use object::{Object, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -63,6 +63,7 @@ impl Functions {
             None => Loader::new(&found.path).ok(),
         };
         functions.add(&file);
+        functions.add_packed(&file);
         if let Some(other) = debug.and_then(|debug| File::open(debug.path).ok()) {
             let cache = ReadCache::new(other);
             if let Ok(other) = object::File::parse(&cache) {
@@ -77,6 +78,20 @@ impl Functions {
         let symbols = file.symbols().chain(file.dynamic_symbols());
         self.all
             .extend(symbols.filter_map(|symbol| function(&symbol)));
+    }
+
+    /// What some distributions leave of the names in a stripped file: a small one, packed, in a section.
+    fn add_packed<'data, R: ReadRef<'data>>(&mut self, file: &object::File<'data, R>) {
+        let section = file.section_by_name(".gnu_debugdata");
+        let Some(Ok(packed)) = section.map(|section| section.data()) else {
+            return;
+        };
+        let mut bytes = Vec::new();
+        if lzma_rs::xz_decompress(&mut &*packed, &mut bytes).is_ok()
+            && let Ok(inner) = object::File::parse(&*bytes)
+        {
+            self.add(&inner);
+        }
     }
 
     /// What lies at an address of the process: the function, behind those that were inlined there. Empty: nothing
@@ -103,34 +118,34 @@ impl Functions {
 
     /// The functions that are there, and where: their source line, or their file.
     fn names(&self, address: u64) -> Vec<String> {
-        let mut names = Vec::new();
+        let mut found: Vec<(Vec<u8>, Option<String>)> = Vec::new();
         let frames = self.loader.as_ref().map(|one| one.find_frames(address));
         if let Some(Ok(mut frames)) = frames {
             while let Ok(Some(frame)) = frames.next() {
-                let name = frame
-                    .function
-                    .as_ref()
-                    .and_then(|name| name.demangle().ok());
-                if let Some(name) = name {
+                if let Some(name) = frame.function {
                     let place = frame.location.and_then(|location| {
                         let source = Path::new(location.file?).file_name()?;
                         Some(format!("{}:{}", shown(source.as_bytes()), location.line?))
                     });
-                    let name = shown(name.as_bytes());
-                    names.push(format!("{name} ({})", place.unwrap_or(self.name.clone())));
+                    found.push((name.name.to_vec(), place));
                 }
             }
         }
-        if names.is_empty() {
-            names.extend(self.function_at(address).map(|function| {
-                let name = match std::str::from_utf8(&function.name) {
-                    Ok(name) => shown(addr2line::demangle_auto(name.into(), None).as_bytes()),
-                    Err(_) => shown(&function.name),
-                };
-                format!("{name} ({})", self.name)
-            }));
+        let symbol = self.function_at(address);
+        match (found.last_mut(), symbol) {
+            // Functions that are not known outside of their file have their bare names there, without classes, name spaces
+            // and parameters, and whole ones in the table. The last is the one that the others were inlined into.
+            (Some((name, _)), Some(symbol)) if is_mangled(&symbol.name) && !is_mangled(name) => {
+                name.clone_from(&symbol.name);
+            }
+            (None, Some(symbol)) => found.push((symbol.name.clone(), None)),
+            _ => {}
         }
-        names
+        let named = found.iter().map(|(name, place)| {
+            let place = place.as_ref().unwrap_or(&self.name);
+            format!("{} ({place})", demangled(name))
+        });
+        named.collect()
     }
 
     /// The function that has the address in it. One that only precedes it, as the last exported function
@@ -143,6 +158,37 @@ impl Functions {
         let function = &self.all[first];
         (address - function.address < function.bytes).then_some(function)
     }
+}
+
+fn is_mangled(name: &[u8]) -> bool {
+    name.starts_with(b"_Z") || name.starts_with(b"_R")
+}
+
+/// As the language writes it.
+fn demangled(name: &[u8]) -> String {
+    let text = std::str::from_utf8(name).ok().filter(|_| is_mangled(name));
+    let rust = text.and_then(|text| rustc_demangle::try_demangle(text).ok());
+    let written = rust.map(|name| format!("{name:#}"));
+    let written = written.or_else(|| demangled_cxx(text?));
+    shown(written.as_ref().map_or(name, |name| name.as_bytes()))
+}
+
+fn demangled_cxx(name: &str) -> Option<String> {
+    let symbol = cpp_demangle::Symbol::new(name).ok()?;
+    // The crate takes the first parameter of a constructor that is a template for what it returns: better none than
+    // wrong ones.
+    let is_made_by_template = ["C1I", "C2I", "C3I"].iter().any(|part| name.contains(part));
+    let options = match is_made_by_template {
+        true => cpp_demangle::DemangleOptions::new().no_params(),
+        false => cpp_demangle::DemangleOptions::new(),
+    };
+    let written = symbol.demangle_with_options(&options).ok()?;
+    // And it has the parts of a literal's operator in the wrong order.
+    let Some((before, after)) = written.split_once("::operator \"\"") else {
+        return Some(written);
+    };
+    let (scope, suffix) = before.rsplit_once("operator")?;
+    Some(format!("{scope}operator\"\" {suffix}{after}"))
 }
 
 /// Those of a process may be other ones than ours.
@@ -196,6 +242,24 @@ mod tests {
         let in_all = |address: u64| functions.at(0x7000_0000 + address, &code(None), false);
         assert_eq!(in_all(0x100), ["known (program)"]);
         assert_eq!(in_all(0x120), [""; 0]);
+    }
+
+    #[test]
+    fn names_are_as_their_language_writes_them() {
+        let known = [
+            ("plain", "plain"),
+            ("_Zli3_kby", "operator\"\" _kb(unsigned long long)"),
+            ("_ZN3one3twoEmc", "one::two(unsigned long, char)"),
+            ("_ZN1AC1IiEEmc", "A::A<int>"),
+            ("_ZN2nsli3_kbEy", "ns::operator\"\" _kb(unsigned long long)"),
+            ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
+            ("_RNvC1a4main", "a::main"),
+            ("_Z", "_Z"),
+            ("_ZN\u{7}", "_ZN\\x07"),
+        ];
+        for (name, expected) in known {
+            assert_eq!(demangled(name.as_bytes()), expected);
+        }
     }
 
     #[test]

@@ -302,3 +302,29 @@ fn standard_error_that_takes_nothing_is_no_mistake() {
     command.stderr(full()).stdout(full());
     assert_eq!(answer(command).code, Some(2));
 }
+
+#[test]
+fn a_trace_that_is_removed_or_replaced_meanwhile_is_kept() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    for meanwhile in [
+        "rm out/t.hkt",
+        "rm -r out",
+        "rm out/t.hkt; echo other > out/t.hkt",
+    ] {
+        std::fs::create_dir_all(workshop.path("out")).unwrap();
+        let script = format!("{meanwhile}; {}", text(&program));
+        let mut command = workshop.command(&["record", "-o", "out/t.hkt", "--"]);
+        command.args(["sh", "-c", &script]);
+        command.env("TMPDIR", workshop.folder());
+        let said = answer(command);
+        said.ended_with(1)
+            .says("hakmem: out/t.hkt was removed or replaced meanwhile; the trace is kept in ");
+        let kept = said.errors.rsplit(' ').next().unwrap().trim_end();
+        workshop
+            .hakmem(&["trace", "info", kept])
+            .ended_with(0)
+            .says("program");
+        let _ = std::fs::remove_dir_all(workshop.path("out"));
+    }
+}

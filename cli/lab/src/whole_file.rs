@@ -7,7 +7,7 @@ use hakmem_heap::shown::ShownPath;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use std::env;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Cursor, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -121,6 +121,11 @@ pub fn unwritten(path: &Path, error: &io::Error) -> Error {
 
 /// Write down elsewhere what found no room; where that is.
 pub fn keep(content: &[u8]) -> Option<PathBuf> {
+    keep_from(&mut Cursor::new(content))
+}
+
+/// The same of a whole file, which may have no name any more.
+pub fn keep_from(content: &mut (impl Read + Seek)) -> Option<PathBuf> {
     [env::temp_dir(), PathBuf::from(".")]
         .iter()
         .find_map(|folder| {
@@ -128,7 +133,8 @@ pub fn keep(content: &[u8]) -> Option<PathBuf> {
                 .prefix("hakmem-kept-")
                 .tempfile_in(folder)
                 .ok()?;
-            file.write_all(content).ok()?;
+            content.rewind().ok()?;
+            io::copy(content, &mut file).ok()?;
             Some(file.keep().ok()?.1)
         })
 }

@@ -129,7 +129,16 @@ impl Channel {
         }
         // SAFETY: the descriptor is new, and nobody else's.
         let file = unsafe { File::from_raw_fd(number) };
-        let wrap = |error| failed!("cannot make {} MiB of shared memory: {error}", BYTES >> 20);
+        let wrap = |error: io::Error| {
+            let limit = match error.raw_os_error() {
+                Some(libc::EFBIG) => ": 'ulimit -f' counts it",
+                _ => "",
+            };
+            failed!(
+                "cannot make {} MiB of shared memory: {error}{limit}",
+                BYTES >> 20
+            )
+        };
         file.set_len(BYTES as u64).map_err(wrap)?;
         // SAFETY: a new mapping of a file of that length.
         let memory = unsafe {

@@ -5,10 +5,11 @@ use crate::format::{self, Ending, FILE_HEAD_BYTES, Tag};
 use hakmem_heap::code;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
+use hakmem_lab::{failed, whole_file};
 use serde::Serialize;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Room that is kept for the index and the end, a chunk.
@@ -50,6 +51,7 @@ impl Writer {
     pub fn create(path: &Path, limit: Option<u64>) -> Result<Writer> {
         let cannot = |error: io::Error| failed!("cannot write {}: {error}", path.shown());
         let mut file = OpenOptions::new()
+            .read(true)
             .write(true)
             .create(true)
             .truncate(true)
@@ -58,7 +60,10 @@ impl Writer {
         let mut head = format::MAGIC.to_vec();
         head.extend(format::VERSION.to_le_bytes());
         head.extend([0; 4]);
-        file.write_all(&head).map_err(cannot)?;
+        file.write_all(&head).map_err(|error| {
+            let _ = std::fs::remove_file(path); // it has nothing
+            cannot(error)
+        })?;
         Ok(Writer {
             path: path.to_path_buf(),
             file,
@@ -184,7 +189,7 @@ impl Writer {
                 let cannot =
                     |error| failed!("cannot write {} to the disk: {error}", self.path.shown());
                 self.file.sync_all().map_err(cannot)?;
-                return Ok(events - self.events);
+                return self.find_again().map(|()| events - self.events);
             }
             let Some(last) = self.chunks.pop() else {
                 return Err(failed!("{}: the disk is full", self.path.shown()));
@@ -193,6 +198,23 @@ impl Writer {
             self.others.retain(|(_, offset)| *offset < last.offset);
             self.cut(last.offset)?;
         }
+    }
+
+    /// Whoever removes or replaces the file meanwhile shall not have removed the trace.
+    fn find_again(&mut self) -> Result<()> {
+        let identity = |data: Metadata| (data.dev(), data.ino());
+        let there = std::fs::metadata(&self.path).map(identity).ok();
+        if there.is_some() && there == self.file.metadata().map(identity).ok() {
+            return Ok(());
+        }
+        let path = self.path.shown();
+        Err(match whole_file::keep_from(&mut self.file) {
+            Some(kept) => failed!(
+                "{path} was removed or replaced meanwhile; the trace is kept in {}",
+                kept.shown()
+            ),
+            None => failed!("{path} was removed or replaced meanwhile, and the trace is lost"),
+        })
     }
 
     fn tail(&self, ending: &Ending) -> Result<Vec<u8>> {

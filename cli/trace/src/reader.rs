@@ -48,6 +48,8 @@ pub struct Reader {
 struct Damage {
     places: u64,
     bytes: u64,
+    /// Bytes behind the end.
+    behind: u64,
 }
 
 /// How far a scan without an index came.
@@ -84,7 +86,13 @@ impl Reader {
             names: Vec::new(),
         };
         let is_head_whole = reader.check_head()?;
-        let is_whole = match reader.index_offset() {
+        // What two traces make, one behind the other, has an index that leads into the first one.
+        let is_last = |offset| {
+            let index = reader.find(offset);
+            matches!(index, Ok(Found::Record { next, .. }) if next + format::TRAILER_BYTES == bytes)
+        };
+        let index = reader.index_offset().filter(|offset| is_last(*offset));
+        let is_whole = match index {
             Some(offset) if is_head_whole => reader.read_index(offset).is_ok(),
             _ => false,
         };
@@ -306,6 +314,7 @@ impl Reader {
         let mut damage = Damage {
             places: u64::from(!is_head_whole),
             bytes: 0,
+            behind: 0,
         };
         loop {
             let (tag, contents, next) = match self.find(offset) {
@@ -340,6 +349,7 @@ impl Reader {
                     // The last one, and what is behind it is of a known length.
                     let is_end = damage.places == 0 && next + format::TRAILER_BYTES == self.bytes;
                     damage.places += u64::from(is_end && self.index_offset() != Some(offset));
+                    damage.behind = self.bytes.saturating_sub(next + format::TRAILER_BYTES);
                     offset = next;
                     break;
                 }
@@ -415,6 +425,12 @@ impl Reader {
             );
             parts.push(format!(
                 "is damaged in {places}, and {lost}: copy it again from where it was recorded"
+            ));
+        }
+        if damage.behind > 0 {
+            parts.push(format!(
+                "goes on behind its end: {} bytes there, perhaps another trace, are not read",
+                damage.behind
             ));
         }
         if self.ending.is_none() {

@@ -167,3 +167,24 @@ fn damage_behind_a_right_checksum_is_no_panic() {
         }
     }
 }
+
+#[test]
+fn what_is_behind_the_end_is_said_and_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
+    let whole = some_threads();
+    write(&path, &whole, 50);
+    let bytes = fs::read(&path).unwrap();
+    let other = Threads::from([(7, vec![malloc(0, 64, 1)])]);
+    write(&path, &other, 50);
+    let other = fs::read(&path).unwrap();
+    for behind in [&b"garbage\n"[..], &bytes[..], &other[..]] {
+        fs::write(&path, [&bytes[..], behind].concat()).unwrap();
+        assert_eq!(read(&path).unwrap(), whole);
+        let reader = Reader::open(&path).unwrap();
+        let warning = reader.warning.as_deref().unwrap_or_default();
+        let said = format!("goes on behind its end: {} bytes there", behind.len());
+        assert!(warning.contains(&said), "{warning}");
+        assert!(!warning.contains("damaged"), "{warning}");
+    }
+}

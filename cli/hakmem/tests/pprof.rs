@@ -115,8 +115,9 @@ fn build_id(file: &Path) -> Option<String> {
     Some(line.rsplit(' ').next()?.to_string())
 }
 
-fn profiled(workshop: &Workshop, program: &Path) -> (Waiting, Profile) {
-    let mut command = Command::new(program);
+fn profiled(workshop: &Workshop, words: &[&str]) -> (Waiting, Profile) {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
     command.env("LD_PRELOAD", library());
     command.env("HAKMEM_SAMPLE_BYTES", "1");
     let process = Waiting::start(command.current_dir(workshop.folder()));
@@ -163,7 +164,7 @@ fn places_name_what_was_mapped_there_and_its_build_id() {
     let id = "-Wl,--build-id=0x0123456789abcdef";
     let plugin = ["-g", "-shared", "-fPIC", id];
     workshop.compile("plugin.so", PLUGIN, &plugin);
-    let (process, profile) = profiled(&workshop, &program);
+    let (process, profile) = profiled(&workshop, &[text(&program)]);
     for (mapping, address, _) in profile.locations.iter().filter(|one| one.1 != 0) {
         let mapping = &profile.mappings[mapping];
         assert!((mapping.start..mapping.limit).contains(address));
@@ -196,7 +197,7 @@ fn a_file_without_names_is_left_to_who_has_them() {
     let workshop = Workshop::open();
     let program = workshop.compile("program", PROGRAM, &["-ldl", "-s"]);
     workshop.compile("plugin.so", PLUGIN, &["-g", "-shared", "-fPIC"]);
-    let (_process, profile) = profiled(&workshop, &program);
+    let (_process, profile) = profiled(&workshop, &[text(&program)]);
     assert_eq!(profile.mappings[&1].file, text(&program));
     assert!(!profile.mappings[&1].has_functions);
     let is_numbered = |name: &String| name.starts_with("program+0x");
@@ -206,4 +207,16 @@ fn a_file_without_names_is_left_to_who_has_them() {
             .iter()
             .any(|(.., names)| names.iter().any(is_numbered))
     );
+}
+
+/// The dynamic linker as a program maps the other one above the libraries.
+#[test]
+fn the_programs_own_file_is_the_first_wherever_it_lies() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("program", PROGRAM, &["-g", "-ldl"]);
+    workshop.compile("plugin.so", PLUGIN, &["-g", "-shared", "-fPIC"]);
+    let linker = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
+    let linker = linker.into_iter().find(|path| Path::new(path).exists());
+    let (_process, profile) = profiled(&workshop, &[linker.unwrap(), text(&program)]);
+    assert_eq!(profile.mappings[&1].file, text(&program));
 }

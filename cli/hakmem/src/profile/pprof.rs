@@ -147,10 +147,11 @@ struct Mapped<'a> {
     has_functions: bool,
     has_lines: bool,
     has_inlined: bool,
+    has_main: bool,
 }
 
 impl<'a> Places<'a> {
-    /// In the order of addresses: the first one is taken for the program's own file, which lies below its libraries.
+    /// The first one is taken for the program's own file: that with main, else that at the lowest address.
     fn of(all: impl Iterator<Item = &'a Rc<Place>>) -> Places<'a> {
         let mut places = Places {
             mapped: Vec::new(),
@@ -164,7 +165,8 @@ impl<'a> Places<'a> {
                 places.map(place);
             }
         }
-        places.mapped.sort_by_key(|mapped| mapped.code.range.start);
+        let order = |mapped: &Mapped| (!mapped.has_main, mapped.code.range.start);
+        places.mapped.sort_by_key(order);
         places
     }
 
@@ -174,17 +176,21 @@ impl<'a> Places<'a> {
         };
         let has_lines = place.frames.iter().all(|frame| parts(frame).2 > 0);
         let has_inlined = place.frames.len() > 1;
+        let is_main = |frame: &String| matches!(parts(frame).0, "main" | "_start");
+        let has_main = place.frames.iter().any(is_main);
         match self.mapped.iter_mut().find(|known| known.code == code) {
             Some(known) => {
                 known.has_functions &= place.has_names;
                 known.has_lines &= has_lines;
                 known.has_inlined |= has_inlined;
+                known.has_main |= has_main;
             }
             None => self.mapped.push(Mapped {
                 code,
                 has_functions: place.has_names,
                 has_lines,
                 has_inlined,
+                has_main,
             }),
         }
     }

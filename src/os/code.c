@@ -92,6 +92,17 @@ static uint32_t find_id(const char *head, uint32_t *offset)
     return bytes;
 }
 
+// Linkers that are told to have no id may write zeros, and then all of their files have the same.
+static bool is_zero(const char *bytes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void note_identity(struct hak_code_object *object)
 {
     const char *head = (const char *)object->start;
@@ -99,6 +110,9 @@ static void note_identity(struct hak_code_object *object)
         return;
     }
     object->id_bytes = find_id(head, &object->id_offset);
+    if (is_zero(head + object->id_offset, object->id_bytes)) {
+        object->id_bytes = 0;
+    }
     object->kind = object->id_bytes > 0 ? HAK_CODE_BUILD_ID : HAK_CODE_HASH;
     if (object->kind == HAK_CODE_BUILD_ID) {
         memcpy(object->id, head + object->id_offset, object->id_bytes);

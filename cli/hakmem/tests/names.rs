@@ -436,3 +436,18 @@ int main() { Maker()(66666); 70_kb; puts("ready"); fflush(stdout); char end; ret
         .says("(anonymous namespace)::Maker::operator()(int) const (whole.cc:5)")
         .says("operator\"\" _kb(unsigned long long) (whole.cc:6)");
 }
+
+#[test]
+fn a_build_id_of_zeros_is_none() {
+    let workshop = Workshop::open();
+    let id = "-Wl,--build-id=0x0000000000000000";
+    workshop.compile("old", KEEPER, &["-g", "-DNAME=old_function", id]);
+    workshop.compile("new", KEEPER, &["-g", "-DNAME=new_function", "-DSHIFT", id]);
+    let program = workshop.path("program");
+    std::fs::rename(workshop.path("old"), &program).unwrap();
+    let process = Waiting::start(&mut sampled(&program));
+    std::fs::rename(workshop.path("new"), &program).unwrap();
+    let answer = workshop.hakmem(&["leaks", &process.pid()]);
+    answer.ended_with(0).says("old_function (old.c:");
+    assert!(!answer.output.contains("new_function"));
+}

@@ -117,12 +117,17 @@ fn build_id(head: &[u8]) -> Option<&[u8]> {
             let is_it = word(head, note + 8, 4)? == NT_GNU_BUILD_ID
                 && head.get(note + 12..note + 12 + name) == Some(b"GNU\0");
             if is_it && (1..=BUILD_ID_MAX).contains(&bytes) {
-                return head.get(contents..contents + bytes);
+                return head.get(contents..contents + bytes).filter(|id| is_id(id));
             }
             note = contents.checked_add(bytes.next_multiple_of(4))?;
         }
     }
     None
+}
+
+/// Linkers that are told to have no id may write zeros, and then all of their files have the same.
+pub fn is_id(bytes: &[u8]) -> bool {
+    bytes.iter().any(|byte| *byte != 0)
 }
 
 /// Code that was mapped from a file.

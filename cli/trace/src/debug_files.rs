@@ -2,6 +2,7 @@
 //! distributions pack them, found by build id or by the name in .gnu_debuglink.
 
 use crate::debuginfod;
+use hakmem_heap::code::is_id;
 use hakmem_heap::code_files::by_build_id;
 use object::{Object, ReadCache, ReadRef};
 use std::ffi::OsStr;
@@ -39,7 +40,7 @@ impl DebugFile {
                 shared: Some(shared),
             });
         }
-        let build_id = file.build_id().ok().flatten();
+        let build_id = file.build_id().ok().flatten().filter(|id| is_id(id));
         let by_id = build_id.map(|id| by_build_id(id, ".debug"));
         let by_id = by_id.iter();
         let by_id = by_id.flat_map(|name| places.roots.iter().map(move |root| root.join(name)));

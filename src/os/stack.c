@@ -14,6 +14,7 @@ struct walk {
     uintptr_t stack;
     uintptr_t pointer;
     uintptr_t readable; // the page that was probed last
+    bool has_switched;  // it went on on another stack
     struct hak_code_hint code;
 };
 
@@ -90,10 +91,34 @@ static const struct hak_frame_rule by_pointer = {
 // No frame is longer; what claims to be is no frame.
 #define FRAME_MAX (UINT64_C(1) << 30)
 
+// Go calls C on a stack of the system's, and its own code has frame pointers and no table: there the pointer leads to
+// another stack, at any address. It is believed if two frames follow one another there whose code is of the same file.
+static bool goes_on_elsewhere(struct walk *walk)
+{
+    const uintptr_t file = walk->next >> HAK_CODE_SHIFT;
+    uintptr_t frame = walk->pointer;
+    if (walk->has_switched || file == HAK_CODE_UNTOLD || file >= HAK_CODE_OF_NONE) {
+        return false;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        uintptr_t next;
+        uintptr_t above;
+        if (!read_word(walk, frame, &above) || !read_word(walk, frame + sizeof frame, &next) ||
+            above <= frame || above - frame > FRAME_MAX ||
+            hak_code_place(HAK_PLACE_ADDRESS(next), &walk->code) >> HAK_CODE_SHIFT != file) {
+            return false;
+        }
+        frame = above;
+    }
+    walk->has_switched = true;
+    return true;
+}
+
 static bool walk_up(struct walk *walk)
 {
     struct hak_frame_rule rule = rule_of(walk->next);
-    rule = rule.kind == HAK_FRAME_UNKNOWN ? by_pointer : rule;
+    const bool has_table = rule.kind != HAK_FRAME_UNKNOWN;
+    rule = has_table ? rule : by_pointer;
     uintptr_t base = rule.kind == HAK_FRAME_STACK ? walk->stack : walk->pointer;
     if (rule.kind == HAK_FRAME_END) {
         return false;
@@ -102,8 +127,10 @@ static bool walk_up(struct walk *walk)
     if (rule.kind == HAK_FRAME_SAVED && !read_word(walk, end, &end)) {
         return false;
     }
-    if (end <= walk->stack || end - walk->stack > FRAME_MAX) {
-        return false; // frames grow towards lower addresses only
+    // Frames grow towards lower addresses only.
+    const bool is_above = end > walk->stack && end - walk->stack <= FRAME_MAX;
+    if (!is_above && (has_table || !goes_on_elsewhere(walk))) {
+        return false;
     }
     uintptr_t next;
     uintptr_t pointer = walk->pointer;

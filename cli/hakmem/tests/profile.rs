@@ -375,3 +375,46 @@ int main(void)
         .hakmem(&["why", &pid, "--since", "other"])
         .is_one_line(2, "other was not written by 'hakmem why --save'");
 }
+
+/// Go calls C on another stack, and its own functions have no tables for unwinding.
+#[test]
+fn callers_in_go_are_seen() {
+    let workshop = Workshop::open();
+    let source = r#"
+package main
+/*
+#include <stdlib.h>
+static void *keep(int n) { char *block = malloc(n); block[0] = 1; return block; }
+*/
+import "C"
+import ("fmt"; "os")
+//go:noinline
+func inner() { for i := 0; i < 5; i++ { C.keep(C.int(50000)) } }
+//go:noinline
+func outer() { inner() }
+func main() {
+    outer()
+    done := make(chan bool)
+    go func() { inner(); done <- true }()
+    <-done
+    fmt.Println("ready")
+    os.Stdin.Read(make([]byte, 1))
+}
+"#;
+    workshop.write("main.go", source);
+    let mut build = Command::new("go");
+    build.args(["build", "-o", "program", "main.go"]);
+    let made = build.env("CGO_ENABLED", "1").current_dir(workshop.folder());
+    if !made.status().is_ok_and(|status| status.success()) {
+        eprintln!("left out: go is not installed");
+        return;
+    }
+    let mut command = Command::new(workshop.path("program"));
+    command.env("LD_PRELOAD", library());
+    let process = Waiting::start(command.env("HAKMEM_SAMPLE_BYTES", "1"));
+    workshop
+        .hakmem(&["leaks", &process.pid()])
+        .ended_with(0)
+        .says("keep (main.go:5) < main.inner (main.go:10) < main.outer (main.go:12)")
+        .says("keep (main.go:5) < main.inner (main.go:10) < main.main.func1 (main.go:16)");
+}

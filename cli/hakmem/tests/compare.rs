@@ -369,7 +369,7 @@ fn wrong_usage_is_one_line_and_exit_code_2() {
     workshop
         .hakmem(&["report", "broken.json"])
         .ended_with(2)
-        .says("broken.json is no result file");
+        .says("broken.json was cut short");
     workshop.write("newer.json", "{\"format\": 9}");
     let line = "newer.json is a result file of format 9, and this hakmem reads up to 2";
     workshop

@@ -33,7 +33,7 @@ int main(int count, char **arguments)
         return live_in(strtoul(arguments[1], NULL, 10), strtoul(arguments[2], NULL, 10));
     }
     static const struct {
-        int resource;
+        __rlimit_resource_t resource;
         const char *mib;
         const char *fifths;
     } limits[] = {{RLIMIT_AS, "2048", "2"},

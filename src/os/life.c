@@ -6,13 +6,20 @@
 
 #include "base/atomic.h"
 
-// glibc announces all mutexes of a thread to the kernel when it starts; others by a call of their own, later. And
-// ThreadSanitizer takes a mutex that is held for long for a part of the program's order of locks.
+// In the program, whatever we are built with.
+extern const char thread_sanitizer __asm__("__tsan_init") __attribute__((weak));
+
+// glibc announces all mutexes of a thread to the kernel when it starts; others by a call of their own, later.
+// ThreadSanitizer's mutexes are not ready when it first allocates, and it takes one that is held for long for a part of the
+// program's order of locks.
+static bool can_be_known(void)
+{
 #if defined(__GLIBC__)
-#    define CAN_BE_KNOWN (!HAK_IS_SANITIZED)
+    return !HAK_IS_SANITIZED && &thread_sanitizer == NULL;
 #else
-#    define CAN_BE_KNOWN false
+    return false;
 #endif
+}
 
 // It is made once, as somebody may look at it at any time.
 static bool make(struct hak_life *life)
@@ -30,7 +37,7 @@ static bool make(struct hak_life *life)
 // Not lock: who looks at this moment is soon gone, and of one thread more it may be unknown how it ends.
 void hak_life_begin(struct hak_life *life)
 {
-    if (CAN_BE_KNOWN && !life->is_made) {
+    if (!life->is_made && can_be_known()) {
         life->is_made = make(life);
     }
     if (life->is_made && pthread_mutex_trylock(&life->mutex) == 0) {

@@ -26,6 +26,10 @@ fn main() -> ExitCode {
     // A reader that has seen enough ends us quietly, as it does other programs.
     // SAFETY: the default action touches no memory of ours.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    // So that a file that may grow no more (ulimit -f) is an error of writing. Programs that we start do not inherit a handler.
+    extern "C" fn go_on(_signal: libc::c_int) {}
+    // SAFETY: the handler does nothing.
+    unsafe { libc::signal(libc::SIGXFSZ, go_on as *const () as usize) };
     std::panic::set_hook(Box::new(|panic| {
         let place = panic
             .location()

@@ -3,14 +3,16 @@
 use crate::page::Page;
 use clap::Args;
 use console::Term;
+use hakmem_heap::shown::ShownPath;
 use hakmem_lab::document::Document;
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
 use hakmem_lab::places::Places;
 use hakmem_lab::render::text::UNLIMITED;
 use hakmem_lab::render::{self, Form};
 use hakmem_lab::whole_file::Planned;
-use std::path::PathBuf;
+use hakmem_lab::{failed, usage};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// A terminal that does not say how wide it is.
 const USUAL_WIDTH: usize = 80;
@@ -115,25 +117,38 @@ pub fn has_screen() -> bool {
     !kind.is_empty() && kind != "dumb"
 }
 
+/// Whether the user wants colours on a terminal (no-color.org, bixense.com/clicolors).
+pub fn wants_colour() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let says = |name, what: &str| std::env::var_os(name).is_some_and(|value| value == what);
+    has_screen() && !is_set("NO_COLOR") && !says("CLICOLOR", "0")
+}
+
 /// The form that suits standard output.
 pub fn terminal() -> Form {
-    form_of(&Term::stdout(), console::colors_enabled())
+    form_of(&Term::stdout())
 }
 
 /// The form that suits standard error.
 pub fn terminal_of_errors() -> Form {
-    form_of(&Term::stderr(), console::colors_enabled_stderr())
+    form_of(&Term::stderr())
 }
 
-fn form_of(terminal: &Term, colour: bool) -> Form {
+/// Of who reads a pipe: `watch` tells its programs.
+fn told_columns() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok()?.parse().ok()?;
+    (columns > 0).then_some(columns)
+}
+
+fn form_of(terminal: &Term) -> Form {
     if !terminal.is_term() {
         return Form::Text {
             colour: false,
-            width: UNLIMITED,
+            width: told_columns().unwrap_or(UNLIMITED),
         };
     }
     Form::Text {
-        colour,
+        colour: wants_colour(),
         width: match terminal.size().1 {
             0 => USUAL_WIDTH,
             columns => usize::from(columns),
@@ -144,6 +159,29 @@ fn form_of(terminal: &Term, colour: bool) -> Form {
 /// Text for people, on standard output, as wide as that is.
 pub fn show(text: &str) {
     print!("{}", terminal().shown(text));
+}
+
+/// Whether both names are of one file that is there.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let of = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));
+    one == other || (of(one).is_some() && of(one) == of(other))
+}
+
+/// No result is written over another one, nor over what it is made of.
+pub fn keep_apart(outputs: &[Option<&PathBuf>], inputs: &[PathBuf]) -> Result<()> {
+    let outputs: Vec<&PathBuf> = outputs.iter().copied().flatten().collect();
+    for (index, output) in outputs.iter().enumerate() {
+        let others = outputs[..index].iter().copied().chain(inputs);
+        for other in others {
+            if other.as_path() != Path::new("/dev/null") && is_same_file(output, other) {
+                return Err(usage!(
+                    "{} would be written over: name another file",
+                    other.shown()
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The file that the user named for something, looked at before the work for it begins.

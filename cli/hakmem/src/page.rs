@@ -63,10 +63,10 @@ impl Page {
     }
 
     pub fn write(self) -> Result<()> {
-        // In a script element only `</` could end the data.
+        // In a script element `</` ends the data, and after `<!--<script` nothing does.
         let data = json!({ "parts": self.parts })
             .to_string()
-            .replace("</", "<\\/");
+            .replace('<', "\\u003c");
         let path = self.file.path().to_path_buf();
         self.file.write(self.template.replacen(PLACE, &data, 1))?;
         eprintln!("hakmem: the page is {}", path.shown());

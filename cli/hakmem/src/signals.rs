@@ -2,10 +2,10 @@
 
 use hakmem_lab::launch::End;
 use nix::libc;
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{self, SigSet, Signal};
 use std::process::ExitCode;
 
-/// What another process may send us for the program.
+/// What another process may send us for the program; the first four to end it.
 const PASSED_ON: [Signal; 7] = [
     Signal::SIGINT,
     Signal::SIGQUIT,
@@ -43,6 +43,24 @@ pub fn pass_on_to(pid: i32) {
             }
         }
     });
+}
+
+/// Before another process's signal ends us: `last`. Threads that start later inherit that such signals wait.
+pub fn before_the_end(last: fn()) {
+    let ends: SigSet = PASSED_ON[..4].iter().copied().collect();
+    let _ = ends.thread_block();
+    std::thread::spawn(move || {
+        if let Ok(signal) = ends.wait() {
+            last();
+            let _ = ends.thread_unblock();
+            let _ = signal::raise(signal);
+        }
+    });
+}
+
+/// As Ctrl-Z does, until the shell lets us go on.
+pub fn stop_ourselves() {
+    let _ = signal::raise(Signal::SIGTSTP);
 }
 
 /// The exit code of the program; does not return when a signal has ended it, which then ends us.

@@ -328,3 +328,38 @@ fn a_trace_that_is_removed_or_replaced_meanwhile_is_kept() {
         let _ = std::fs::remove_dir_all(workshop.path("out"));
     }
 }
+
+#[test]
+fn no_result_is_written_over_another_one_or_its_input() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    let record = ["record", "-o", "t.hkt", "--", text(&program)];
+    workshop.hakmem(&record).ended_with(0);
+    let before = std::fs::read(workshop.path("t.hkt")).unwrap();
+    for arguments in [
+        &["replay", "t.hkt", "--export", "./t.hkt"][..],
+        &["replay", "t.hkt", "--export", "r", "--html", "r"],
+        &["report", "t.hkt", "--html", "t.hkt"],
+        &["profile", "1", "--save", "p", "--pprof", "p"],
+    ] {
+        workshop
+            .hakmem(arguments)
+            .ended_with(2)
+            .says("would be written over: name another file");
+    }
+    assert_eq!(std::fs::read(workshop.path("t.hkt")).unwrap(), before);
+}
+
+/// Of a script element `</` is the end, and after `<!--<script` nothing is.
+#[test]
+fn words_of_a_program_do_not_end_the_page() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    let word = "<!--<script></script>";
+    let record = ["record", "-o", "t.hkt", "--", text(&program), word];
+    workshop.hakmem(&record).ended_with(0);
+    let report = ["report", "t.hkt", "--html", "page.html"];
+    workshop.hakmem(&report).ended_with(0);
+    let page = std::fs::read_to_string(workshop.path("page.html")).unwrap();
+    assert!(!page.contains(word) && page.contains("\\u003c!--\\u003cscript"));
+}

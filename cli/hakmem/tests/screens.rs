@@ -293,7 +293,25 @@ fn no_color_is_no_colour() {
             &[command, &pid],
         );
         assert!(!sent.contains('\x1b'), "{command}: {sent:?}");
-        let sent = on_terminal(80, &[("TERM", "xterm")], &[command, &pid]);
-        assert!(sent.contains('\x1b'), "{command}: {sent:?}");
+        for empty in [
+            &[("TERM", "xterm")][..],
+            &[("TERM", "xterm"), ("NO_COLOR", "")],
+        ] {
+            let sent = on_terminal(80, empty, &[command, &pid]);
+            assert!(sent.contains('\x1b'), "{command}: {sent:?}");
+        }
+        let sent = on_terminal(80, &[("TERM", "")], &[command, &pid]);
+        assert!(!sent.contains('\x1b'), "{command}: {sent:?}");
     }
+}
+
+/// As `watch` tells its programs.
+#[test]
+fn a_pipe_is_as_wide_as_its_reader_says() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let mut command = workshop.command(&["stats", &process.pid()]);
+    let output = command.env("COLUMNS", "60").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().count() > 5 && widest(&text) <= 60, "{text}");
 }

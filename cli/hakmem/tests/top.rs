@@ -96,3 +96,42 @@ fn what_cannot_be_watched_is_said_in_one_line() {
         .hakmem(&["top", "1", "-d", "0"])
         .is_one_line(2, line);
 }
+
+#[test]
+fn a_signal_that_ends_it_gives_the_screen_back() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let line = format!(
+        "stty rows 24 cols 80; echo pid $$; exec {} top {} -d 0.1",
+        env!("CARGO_BIN_EXE_hakmem"),
+        process.pid()
+    );
+    for signal in ["TERM", "HUP", "INT", "QUIT"] {
+        let mut top = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .env("TERM", "xterm-256color")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = top.stdout.take().unwrap();
+        let mut text = String::new();
+        let mut bytes = [0; 4096];
+        while !text.contains("resident") {
+            let count = output.read(&mut bytes).unwrap();
+            text += &String::from_utf8_lossy(&bytes[..count]);
+        }
+        let pid = text.split_whitespace().nth(1).unwrap();
+        let kill = Command::new("kill").args(["-s", signal, pid]).status();
+        assert!(kill.unwrap().success());
+        let mut rest = Vec::new();
+        output.read_to_end(&mut rest).unwrap();
+        let rest = String::from_utf8_lossy(&rest);
+        let left = rest.rfind("\x1b[?1049l");
+        assert!(
+            left.is_some() && rest.contains("\x1b[?25h"),
+            "{signal}: {rest:?}"
+        );
+        top.wait().unwrap();
+    }
+}

@@ -13,15 +13,19 @@ extern "C" fn on_signal(_signal: libc::c_int) {
     REQUESTED.store(true, Ordering::Relaxed);
 }
 
-/// From now on SIGINT and SIGTERM only leave a note, once.
+/// From now on these only leave a note, once: but a SIGHUP that `nohup` ignores stays ignored.
 pub fn install() {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: the handler only stores to an atomic, and sigaction copies what it is given.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
+            let mut before: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_signal as *const () as usize;
             action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
-            libc::sigaction(signal, &action, std::ptr::null_mut());
+            libc::sigaction(signal, &action, &raw mut before);
+            if signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
+                libc::sigaction(signal, &before, std::ptr::null_mut());
+            }
         }
     }
 }

@@ -217,7 +217,9 @@ fn text(snapshot: &Snapshot, older: f64, all: bool, form: Form) -> String {
         hidden
     };
     if sites.is_empty() {
-        lines.push(if snapshot.samples_taken == 0 {
+        lines.push(if snapshot.samples_taken == 0 && snapshot.every != 0 {
+            "no allocation was sampled".into()
+        } else if snapshot.samples_taken == 0 {
             "no allocation was sampled: start it with HAKMEM_SAMPLE_BYTES=524288, or see 'hakmem profile'"
                 .into()
         } else if hidden.is_empty() {

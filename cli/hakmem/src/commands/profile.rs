@@ -71,6 +71,14 @@ pub struct Arguments {
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    output::keep_apart(
+        &[
+            arguments.pprof.as_ref(),
+            arguments.flamegraph.as_ref(),
+            arguments.save.as_ref(),
+        ],
+        &[],
+    )?;
     let opened = arguments.target.open()?;
     let [to_pprof, to_graph, to_save] = [
         output::planned(arguments.pprof.as_ref())?,

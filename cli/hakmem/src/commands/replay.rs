@@ -86,6 +86,10 @@ fn parse_touch(text: &str) -> std::result::Result<Touch, String> {
 }
 
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {
+    output::keep_apart(
+        &[arguments.export.as_ref(), arguments.output.html.as_ref()],
+        std::slice::from_ref(&arguments.trace),
+    )?;
     let places = Places::find()?;
     let catalogue = Catalogue::load(&places)?;
     let mut names = arguments.allocators.clone();

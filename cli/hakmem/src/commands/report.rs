@@ -1,7 +1,7 @@
 //! `hakmem report`: the tables of a result made again, or results and traces as one page.
 
 use crate::commands::top_sites::{Which, choose};
-use crate::output::Output;
+use crate::output::{Output, keep_apart};
 use crate::page::Page;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
@@ -40,6 +40,7 @@ pub struct Arguments {
 
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let Arguments { sources, output } = arguments;
+    keep_apart(&[output.html.as_ref()], &sources)?;
     let mut contents = Vec::new();
     for source in &sources {
         contents.push(Content::read(source)?);

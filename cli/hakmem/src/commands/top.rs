@@ -1,7 +1,8 @@
 //! `hakmem top`: the heap of a running process, as it changes.
 
-use crate::output::{is_screen, show, terminal};
+use crate::output::{is_screen, show, terminal, wants_colour};
 use crate::say;
+use crate::signals;
 use crate::target::open_process;
 use crate::top::processes::{Found, Search};
 use crate::top::screen::{self, Choice};
@@ -13,7 +14,10 @@ use hakmem_lab::error::Result;
 use hakmem_lab::render::text::is_ascii;
 use hakmem_lab::{failed, usage};
 use ratatui::DefaultTerminal;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use std::io::stdout;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -98,15 +102,38 @@ struct Shown {
     choice: Choice,
 }
 
+fn take_screen() -> Result<DefaultTerminal> {
+    ratatui::try_init().map_err(|error| failed!("this terminal cannot be used: {error}"))
+}
+
+fn give_screen_back() {
+    ratatui::restore();
+    let _ = execute!(stdout(), Show); // the end of a `DefaultTerminal` would do that
+}
+
+/// The shell has the terminal until it lets us go on.
+fn stop(terminal: &mut DefaultTerminal) -> Result<()> {
+    give_screen_back();
+    signals::stop_ourselves();
+    *terminal = take_screen()?;
+    Ok(())
+}
+
+fn is_ctrl(event: &Event, letter: char) -> bool {
+    matches!(event, Event::Key(key) if key.kind != KeyEventKind::Release
+        && key.code == KeyCode::Char(letter)
+        && key.modifiers.contains(KeyModifiers::CONTROL))
+}
+
 fn on_screen(watched: Option<Watched>, delay: Duration) -> Result<ExitCode> {
-    let mut terminal =
-        ratatui::try_init().map_err(|error| failed!("this terminal cannot be used: {error}"))?;
+    signals::before_the_end(give_screen_back);
+    let mut terminal = take_screen()?;
     let mut shown = Shown {
         is_only: watched.is_some(),
         watched,
         search: Search::default(),
         found: Vec::new(),
-        choice: Choice::new(console::colors_enabled()),
+        choice: Choice::new(wants_colour()),
     };
     let ended = shown.run(&mut terminal, delay);
     ratatui::restore();
@@ -140,7 +167,9 @@ impl Shown {
             let wait = next.saturating_duration_since(Instant::now());
             if event::poll(wait).map_err(|error| failed!("{error}"))? {
                 let event = event::read().map_err(|error| failed!("{error}"))?;
-                if self.handle(&event) {
+                if is_ctrl(&event, 'z') {
+                    stop(terminal)?;
+                } else if self.handle(&event) {
                     return Ok(None);
                 }
             }
@@ -176,7 +205,7 @@ impl Shown {
         if key.kind == KeyEventKind::Release {
             return false;
         }
-        if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
+        if is_ctrl(event, 'c') {
             return true;
         }
         if self.choice.is_typing {

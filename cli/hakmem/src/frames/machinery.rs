@@ -106,6 +106,9 @@ const LIBRARIES: [&str; 7] = [
     "allocator_api2",
 ];
 
+/// What Rust's own functions of such types begin with.
+const PRIMITIVE_OF_RUST: [&str; 8] = ["str", "u8", "u16", "u32", "u64", "char", "T", "_"];
+
 /// Files of the C++ library whose functions debug information may call by their last name alone.
 const HEADERS: [&str; 32] = [
     "alloc_traits.h",
@@ -193,7 +196,7 @@ pub fn role(name: &str, place: &str) -> Role {
         || BEGINNINGS_OF_NAMES
             .iter()
             .any(|begin| name.starts_with(begin))
-        || is_of_language(name)
+        || is_of_language(name, file)
         || is_reserved(name)
         || is_cgo(name)
         || HEADERS.contains(&file)
@@ -206,9 +209,10 @@ pub fn role(name: &str, place: &str) -> Role {
     }
 }
 
-/// The C standard leaves names with two underscores to the language's own parts.
+/// The C standard leaves names with two underscores to the language's own parts. Fortran's modules have them, too:
+/// "__pool_MOD_grow".
 fn is_reserved(name: &str) -> bool {
-    name.starts_with("__")
+    name.starts_with("__") && !name.contains("_MOD_")
 }
 
 /// Go: the runtime, and the functions that cgo makes for calls of C.
@@ -221,13 +225,17 @@ fn is_cgo(name: &str) -> bool {
 
 /// "std::vector<…>::push_back", "<alloc::vec::Vec<T> as core::clone::Clone>::clone". What a program
 /// implements for a type of a language, or of a trait of a language for its own type, is the program's.
-fn is_of_language(name: &str) -> bool {
+fn is_of_language(name: &str, file: &str) -> bool {
     let library = |path: &str| {
         let path = path.trim_start_matches(['<', '&', '*', '[', '(']);
         let path = path.strip_prefix("mut ").unwrap_or(path);
         let path = path.strip_prefix("dyn ").unwrap_or(path);
         match path.split_once("::") {
-            Some((first, _)) => LIBRARIES.contains(&first),
+            Some((first, _)) => {
+                let first = first.trim_end_matches(['>', ']']); // "<[u8]>::to_vec"
+                LIBRARIES.contains(&first)
+                    || (file.ends_with(".rs") && PRIMITIVE_OF_RUST.contains(&first))
+            }
             // "u8", "T", "fn()": of no crate.
             None => true,
         }
@@ -272,6 +280,8 @@ mod tests {
                 "function.rs:287",
             ),
             ("__rust_try", "r"),
+            ("str::repeat", "str.rs:707"),
+            ("<[u8]>::to_vec", "slice.rs:448"),
             ("main._Cfunc__CMalloc", "_cgo_gotypes.go:50"),
             ("runtime.asmcgocall", "asm_amd64.s:923"),
             ("swift_allocObject", "libswiftCore.so"),
@@ -293,6 +303,8 @@ mod tests {
             ("_PyEval_EvalFrameDefault", "ceval.c:900"),
             ("", "program+0x1234"),
             ("stdout_of", "program"),
+            ("__pool_MOD_grow", "m.f90:10"),
+            ("str::join", "m.cpp:3"),
         ] {
             assert_eq!(role(name, place), Role::Own, "{name} ({place})");
         }

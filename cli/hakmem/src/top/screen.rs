@@ -193,6 +193,24 @@ pub fn draw_processes(frame: &mut Frame, found: &[Found], choice: &mut Choice) {
     }
 }
 
+/// How many places of the screen a text takes: letters of some scripts take two.
+fn places(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// As much of it as there is room for.
+fn first_places(text: &str, room: usize) -> String {
+    let mut first = String::new();
+    for letter in text.chars() {
+        first.push(letter);
+        if places(&first) > room {
+            first.pop();
+            break;
+        }
+    }
+    first
+}
+
 fn draw_title(frame: &mut Frame, area: Rect, watched: &Watched, choice: &Choice) {
     let state = if choice.is_paused { "  paused" } else { "" };
     let moved = match watched.last.figures.moved_blocks {
@@ -200,9 +218,9 @@ fn draw_title(frame: &mut Frame, area: Rect, watched: &Watched, choice: &Choice)
         blocks => format!("  ±{blocks} blocks"),
     };
     let right = format!("{moved}{state}  hakmem {}", watched.last.figures.release);
-    let room = usize::from(area.width).saturating_sub(right.chars().count());
-    let title: String = watched.title.chars().take(room).collect();
-    let padding = " ".repeat(room - title.chars().count());
+    let room = usize::from(area.width).saturating_sub(places(&right));
+    let title = first_places(&watched.title, room);
+    let padding = " ".repeat(room - places(&title));
     let line = Line::from(vec![
         Span::styled(title, choice.marked(Modifier::BOLD)),
         Span::from(padding),
@@ -403,8 +421,8 @@ fn draw_table(
 fn widths(rows: &Rows, room: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = (0..rows.columns.len())
         .map(|column| {
-            let cells = rows.rows.iter().map(|row| row[column].text.chars().count());
-            let title = rows.columns[column].0.chars().count() + 1; // and the arrow
+            let cells = rows.rows.iter().map(|row| places(&row[column].text));
+            let title = places(&rows.columns[column].0) + 1; // and the arrow
             cells.chain([title]).max().unwrap_or(0)
         })
         .collect();

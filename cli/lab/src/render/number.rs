@@ -24,13 +24,15 @@ pub fn duration(seconds: f64) -> String {
 }
 
 pub fn memory(kib: f64) -> String {
-    let (number, unit) = if kib < 1024.0 {
-        (kib, "KiB")
-    } else if kib < 1024.0 * 1024.0 {
-        (kib / 1024.0, "MiB")
-    } else {
-        (kib / (1024.0 * 1024.0), "GiB")
-    };
+    let mut number = kib;
+    let mut units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    while number >= 1024.0
+        && let Some(next) = units.next()
+    {
+        number /= 1024.0;
+        unit = next;
+    }
     format!("{} {unit}", three_digits(number))
 }
 
@@ -65,6 +67,7 @@ mod tests {
         assert_eq!(duration(1.234), "1.23 s");
         assert_eq!(memory(1536.0), "1.50 MiB");
         assert_eq!(memory(3.0 * 1024.0 * 1024.0), "3.00 GiB");
+        assert_eq!(memory(1024_f64.powi(5)), "1.00 EiB");
         assert_eq!(count(123_456.0), "123 k");
         assert_eq!(percent(0.915), "8.5 %");
     }

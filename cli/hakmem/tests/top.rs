@@ -3,7 +3,7 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use support::waiting::Waiting;
 use support::{Workshop, library};
 
@@ -56,16 +56,9 @@ fn a_process_that_ends_ends_the_lines() {
     assert!(top.wait().unwrap().success());
 }
 
-#[test]
-fn a_terminal_gets_a_screen() {
-    let workshop = Workshop::open();
-    let process = start(&workshop);
-    let line = format!(
-        "stty rows 24 cols 80; {} top {} -d 0.1",
-        env!("CARGO_BIN_EXE_hakmem"),
-        process.pid()
-    );
-    // A terminal of its own for the command.
+/// `line` on a terminal of its own, once it shows all of `wanted`; its output from then on, and what it has shown.
+fn on_terminal(line: &str, wanted: &[&str]) -> (Child, ChildStdout, String) {
+    let line = format!("stty rows 24 cols 80; {line}");
     let mut top = Command::new("script")
         .args(["-qec", &line, "/dev/null"])
         .env("TERM", "xterm-256color")
@@ -76,11 +69,24 @@ fn a_terminal_gets_a_screen() {
     let mut output = top.stdout.take().unwrap();
     let mut text = String::new();
     let mut bytes = [0; 4096];
-    while !text.contains("1 classes") || !text.contains("1000") {
+    while !wanted.iter().all(|part| text.contains(part)) {
         let count = output.read(&mut bytes).unwrap();
         assert!(count > 0, "{text}");
         text.push_str(&String::from_utf8_lossy(&bytes[..count]));
     }
+    (top, output, text)
+}
+
+#[test]
+fn a_terminal_gets_a_screen() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let line = format!(
+        "{} top {} -d 0.1",
+        env!("CARGO_BIN_EXE_hakmem"),
+        process.pid()
+    );
+    let (mut top, mut output, _) = on_terminal(&line, &["1 classes", "1000"]);
     top.stdin.as_mut().unwrap().write_all(b"q").unwrap();
     output.read_to_string(&mut String::new()).unwrap();
     assert!(top.wait().unwrap().success());
@@ -103,25 +109,12 @@ fn a_signal_that_ends_it_gives_the_screen_back() {
     let process = start(&workshop);
     // What runs the tests may have some of them ignored.
     let line = format!(
-        "stty rows 24 cols 80; echo pid $$; exec env --default-signal {} top {} -d 0.1",
+        "echo pid $$; exec env --default-signal {} top {} -d 0.1",
         env!("CARGO_BIN_EXE_hakmem"),
         process.pid()
     );
     for signal in ["TERM", "HUP", "INT", "QUIT"] {
-        let mut top = Command::new("script")
-            .args(["-qec", &line, "/dev/null"])
-            .env("TERM", "xterm-256color")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output = top.stdout.take().unwrap();
-        let mut text = String::new();
-        let mut bytes = [0; 4096];
-        while !text.contains("resident") {
-            let count = output.read(&mut bytes).unwrap();
-            text += &String::from_utf8_lossy(&bytes[..count]);
-        }
+        let (mut top, mut output, text) = on_terminal(&line, &["resident"]);
         let pid = text.split_whitespace().nth(1).unwrap();
         let kill = Command::new("kill").args(["-s", signal, pid]).status();
         assert!(kill.unwrap().success());

@@ -10,7 +10,7 @@ use hakmem_lab::render::{Cell, Table};
 use hakmem_lab::{interrupt, whole_file};
 use hakmem_trace::analysis::{self, Analysis, Calls, analyse};
 use hakmem_trace::export::to_parquet;
-use hakmem_trace::format::Reason;
+use hakmem_trace::format::{Reason, Unseen};
 use hakmem_trace::reader::Reader;
 use serde_json::json;
 use std::cmp::Reverse;
@@ -308,24 +308,8 @@ fn print_head(reader: &Reader) {
         "recorded {:.3} s, {end}{code}",
         reader.seconds(ending.end)
     ));
-    for one in ending.unseen.iter().take(PROCESSES_MAX) {
-        line(&format!("missing  {one}"));
-    }
-    if ending.unseen.len() > PROCESSES_MAX {
-        let more = ending.unseen.len() - PROCESSES_MAX;
-        line(&format!(
-            "missing  {more} processes more; --json has them all"
-        ));
-    }
-    for one in ending.quiet.iter().take(PROCESSES_MAX) {
-        line(&format!("no calls {one}"));
-    }
-    if ending.quiet.len() > PROCESSES_MAX {
-        let more = ending.quiet.len() - PROCESSES_MAX;
-        line(&format!(
-            "no calls {more} processes more; --json has them all"
-        ));
-    }
+    print_some("missing ", &ending.unseen);
+    print_some("no calls", &ending.quiet);
     if ending.may_lack_processes {
         line(&format!("missing  perhaps: {MAY_LACK}"));
     }
@@ -334,6 +318,19 @@ fn print_head(reader: &Reader) {
             "missing  {} events of threads that found no room, {} processes beyond 1,024 at a time",
             count(ending.events_missed),
             count(ending.processes_missed)
+        ));
+    }
+}
+
+/// A line for each of the first processes, and one for the others.
+fn print_some(label: &str, processes: &[Unseen]) {
+    for one in processes.iter().take(PROCESSES_MAX) {
+        line(&format!("{label} {one}"));
+    }
+    if processes.len() > PROCESSES_MAX {
+        let more = processes.len() - PROCESSES_MAX;
+        line(&format!(
+            "{label} {more} processes more; --json has them all"
         ));
     }
 }

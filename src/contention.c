@@ -9,12 +9,12 @@
 #include "base/atomic.h"
 #include "base/format.h"
 #include "cache/loot.h"
-#include "cache/sample.h"
 #include "cache/sweeper.h"
 #include "cache/thread.h"
 #include "cache/watch.h"
 #include "meta/pool.h"
 #include "os/os.h"
+#include "profile/sample.h"
 #include "slab/arena.h"
 
 struct hak_call_place hak_call_places[HAK_CALL_PLACES];

@@ -1,17 +1,13 @@
-// hakmem.c -- the order things come up in; the only file that sees all layers.
+// hakmem.c -- the order things come up in.
 #include "hakmem/hakmem.h"
 #include "cache/dying.h"
+#include "cache/hooks.h"
 #include "cache/nested.h"
 #include "cache/start.h"
 #include "front/environment.h"
-#include "front/figures.h"
 #include "front/replaced.h"
-#include "front/site_rules.h"
 #include "front/staying.h"
 #include "os/heard.h"
-#include "policy/experiment.h"
-#include "policy/relief.h"
-#include "policy/tuner.h"
 
 const char *hak_version(void)
 {
@@ -32,16 +28,13 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
     hak_start_process();
     hak_staying_start();
     hak_replaced_start();
-    hak_site_rules_read();
-    hak_relief_start();
-    hak_tuner_start();
-    hak_experiment_start();
+    hak_hook_started();
 }
 
 // What is wrong with the blocks in the magazines shows when they go back to their slabs: now at
 // the latest.
 __attribute__((destructor(101))) static void stop(void)
 {
-    hak_figures_report();
+    hak_hook_stopping();
     hak_stop_process();
 }

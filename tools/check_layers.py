@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fail if a file in src/ includes a layer above its own, or src/README.md names other layers.
 
-The layers and their order are those of HAK_LAYERS in src/CMakeLists.txt; hakmem.c stands above all.
+The layers and their order are those of HAK_CORE_LAYERS and HAK_FEATURE_LAYERS in src/CMakeLists.txt; the files beside the
+folders stand above all.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ PUBLIC = "hakmem"  # include/hakmem/: what outsiders include, open to every laye
 
 
 def declared_layers(src: Path) -> list[str]:
-    found = re.search(r"set\(HAK_LAYERS ([^)]+)\)", (src / "CMakeLists.txt").read_text())
-    if found is None:
-        sys.exit(f"check_layers: no set(HAK_LAYERS …) in {src}/CMakeLists.txt")
-    return found.group(1).split()
+    text = (src / "CMakeLists.txt").read_text()
+    layers = []
+    for name in ("HAK_CORE_LAYERS", "HAK_FEATURE_LAYERS"):
+        found = re.search(rf"set\({name} ([^)]+)\)", text)
+        if found is None:
+            sys.exit(f"check_layers: no set({name} …) in {src}/CMakeLists.txt")
+        layers += found.group(1).split()
+    return layers
 
 
 def include_problems(src: Path, layers: list[str]) -> list[str]:

@@ -1,29 +1,41 @@
-// direct.h -- blocks of caches that keep no magazines: every call is seen.
+// direct.h -- caches that keep no magazines: every call is seen, and a freed block goes to its slab.
 //
 // Layer     cache
-// Threads   any.
+// Threads   any, for its own cache, unless it says otherwise.
 //
-// For option check and the injector, where a block goes to its slab at once; and for what hardens the heap by
-// looking at each block, where it goes by the cache's stock and quarantine (hardened.h).
+// For option check and the injector, and for what hardens the heap by looking at each block (hooks.h). What threads share
+// that have ended is served so as well.
 #ifndef HAK_CACHE_DIRECT_H
 #define HAK_CACHE_DIRECT_H
 
+#include "base/options.h"
 #include "cache/cache.h"
 
-// A block of the class for a request. With the lock; NULL without memory.
-HAK_INTERNAL void *hak_direct_take(struct hak_cache *cache, unsigned size_class, size_t bytes)
-    HAK_REQUIRES(&cache->lock);
-// Put a block straight into its slab, or into the quarantine of `cache`, the thread's own. No cache locked.
+// A feature looks at each block. Written before main.
+HAK_INTERNAL extern bool hak_direct_sees_all;
+
+// Do calls of malloc fail that need not?
+HAK_INLINE bool hak_direct_injects(void)
+{
+    return (hak_load_relaxed(&hak_options.fail_at) | hak_load_relaxed(&hak_options.fail_rate)) != 0;
+}
+
+// Must every call be seen?
+HAK_INLINE bool hak_direct_is_wanted(void)
+{
+    return hak_load_relaxed(&hak_options.check) != 0 || hak_direct_injects() || hak_direct_sees_all;
+}
+
+// That is known now: do without magazines from now on.
+HAK_INTERNAL void hak_direct_start(struct hak_cache *cache);
+HAK_INLINE void hak_direct_follow(struct hak_cache *cache)
+{
+    if (HAK_UNLIKELY(hak_direct_is_wanted()) && !cache->is_direct) {
+        hak_direct_start(cache);
+    }
+}
+
+// Free a small block. No cache locked.
 HAK_INTERNAL void hak_direct_put(struct hak_cache *cache, void *block);
-
-// What the program may use of a block of `block_bytes`.
-HAK_INTERNAL size_t hak_direct_usable(const void *block, size_t block_bytes);
-// Make it one of `bytes`. False when it has to be copied. No cache locked.
-HAK_INTERNAL bool hak_direct_resize(void *block, size_t bytes);
-
-// Take no more blocks from slabs that are not hardened. With the lock.
-HAK_INTERNAL void hak_direct_retire_slabs(struct hak_cache *cache);
-// At the end of the program: die if a block of any cache is not as it has to be.
-HAK_INTERNAL void hak_direct_check_all(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "cache/fast_path.h"
+#include "cache/refuse.h"
 #include "os/os.h"
 
 _Atomic(bool) hak_dying;
@@ -96,12 +97,12 @@ void *hak_dying_take(struct hak_request request)
     const size_t alignment = request.alignment < 16 ? 16 : request.alignment;
     struct apart *apart = apart_get();
     if (apart == NULL || request.bytes >= apart->bytes) {
-        return hak_refuse(HAK_FAILURE_EXHAUSTION, request);
+        return hak_refuse(HAK_REFUSE_EXHAUSTION, request);
     }
     const size_t bytes = hak_align_up(request.bytes + (request.bytes == 0), 16);
     struct head *head = apart_take(apart, bytes, alignment);
     if (head == NULL) {
-        return hak_refuse(HAK_FAILURE_EXHAUSTION, request);
+        return hak_refuse(HAK_REFUSE_EXHAUSTION, request);
     }
     head->bytes = bytes;
     return head + 1;

@@ -14,8 +14,11 @@
 #ifndef HAK_CACHE_DYING_H
 #define HAK_CACHE_DYING_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/atomic.h"
-#include "cache/failure.h"
+#include "cache/request.h"
 
 HAK_INTERNAL extern _Atomic(bool) hak_dying; // written once
 HAK_INLINE bool hak_is_dying(void)

@@ -12,6 +12,7 @@
 #define HAK_CACHE_FAST_PATH_H
 
 #include "cache/cache.h"
+#include "cache/hooks.h"
 
 // A place is written by the owner and, below a fence, by a purger (steal.c). Under
 // ThreadSanitizer, which does not know membarrier, it carries the order that the
@@ -35,14 +36,7 @@
 // hak_malloc_slow it is the return address.
 #define HAK_SITE __builtin_return_address(0)
 HAK_INTERNAL void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache);
-HAK_INTERNAL void *hak_malloc_slow_for(size_t bytes,
-                                       size_t size_class,
-                                       struct hak_cache *cache,
-                                       const void *site);
 HAK_INTERNAL void hak_free_slow(void *block, struct hak_cache *cache); // the thread's own
-// What is left when a hardened cache's own ways were no help (hardened.h).
-HAK_INTERNAL void *hak_malloc_slowest(size_t bytes, size_t size_class, const void *site);
-HAK_INTERNAL void hak_free_direct(void *block);
 
 // The block at a top (hak_top_of), or NULL. Step malloc of steal.pml.
 HAK_INLINE void *hak_cache_pop(struct hak_cache *cache, size_t top_number)
@@ -68,7 +62,7 @@ HAK_INLINE void *hak_cache_pop_counted(struct hak_cache *cache, size_t size_clas
     // By way of a register: from one instruction that counts in memory to the next takes longer.
     const uint64_t gap = hak_peek(&cache->gaps[size_class]) - 1;
     if (HAK_UNLIKELY(gap == 0)) {
-        return NULL; // hak_sampler_passes will count it
+        return NULL; // the slow path counts it
     }
     hak_poke(&cache->gaps[size_class], gap);
     hak_poke(&cache->top[size_class + HAK_APART], top - 1);
@@ -92,7 +86,7 @@ HAK_INLINE void *hak_cache_alloc_for(struct hak_cache *cache,
 {
     void *block = hak_cache_pop(cache, size_class);
     block = HAK_LIKELY(block != NULL) ? block : hak_cache_pop_counted(cache, size_class);
-    return HAK_LIKELY(block != NULL) ? block : hak_malloc_slow_for(bytes, size_class, cache, site);
+    return HAK_LIKELY(block != NULL) ? block : hak_hook_malloc(bytes, size_class, cache, site);
 }
 
 // Put a block at a top, if there is one of that number and room in the magazine. Step free of steal.pml.

@@ -6,7 +6,7 @@
 #define HAK_CACHE_HEAP_H
 
 #include "cache/cache.h"
-#include "cache/failure.h"
+#include "cache/request.h"
 
 // NULL without memory.
 HAK_INTERNAL struct hak_cache *hak_heap_make(void);

@@ -7,7 +7,6 @@
 #include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/parcels.h"
-#include "cache/sampler.h"
 #include "cache/watch.h"
 #include "slab/arena.h"
 #include "slab/misuse.h"

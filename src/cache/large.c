@@ -6,10 +6,9 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "base/timing.h"
+#include "cache/hooks.h"
 #include "cache/magazine.h"
-#include "cache/sample.h"
-#include "cache/sampler.h"
-#include "cache/site.h"
+#include "cache/refuse.h"
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
 #include "cache/watch.h"
@@ -186,8 +185,8 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
     const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
     const uint64_t begin = hak_timing_begin();
     hak_watch_follow(cache);
-    hak_sampler_follow(cache);
-    unsigned ways = hak_site_has_rules() ? hak_site_ways(request.site) : 0;
+    hak_hook_follow(cache);
+    unsigned ways = hak_hook_ways(request.site);
     if (ways == 0) {
         large_make_room(cache, bytes);
     }
@@ -206,7 +205,7 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
     if (HAK_LIKELY(block != NULL)) {
         const unsigned bin = hak_large_bin_of(bytes);
         hak_count(&cache->large_counts[bin < HAK_LARGE_BINS ? bin : HAK_LARGE_BINS], 1);
-        hak_sampler_large(block, request);
+        hak_hook_large(block, request);
     }
     return block;
 }
@@ -246,7 +245,7 @@ static void large_leave_heap(struct hak_slab *slab)
 void hak_large_forget_sample(struct hak_slab *slab)
 {
     if (HAK_UNLIKELY(slab->sampled_blocks != 0)) {
-        hak_sample_forget(slab->base);
+        hak_hook_large_ends(slab);
         slab->sampled_blocks = 0;
     }
 }

@@ -13,7 +13,7 @@
 
 #include "cache/cache.h"
 #include "cache/dying.h"
-#include "cache/failure.h"
+#include "cache/request.h"
 #include "cache/sweeper.h"
 #include "cache/watch.h"
 #include "slab/arena.h"
@@ -22,7 +22,7 @@
 #define HAK_SWEPT_BINS 40
 
 // A block of at least `bytes` > HAK_SMALL_MAX, aligned to `alignment` (a power of two). Sets
-// `zeroed` when its pages are untouched. `ways` are those of its site (site.h). Needs no cache.
+// `zeroed` when its pages are untouched. `ways`: enum hak_way. Needs no cache.
 HAK_INTERNAL void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroed);
 // One for `request`, which may be smaller, in the ways of its site; when there is no memory, once more
 // after all caches have given back what they hold. The thread's own cache. `zeroed` is NULL, or, for who needs

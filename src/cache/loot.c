@@ -2,11 +2,10 @@
 #include "cache/loot.h"
 
 #include "base/bits.h"
-#include "cache/hardened.h"
+#include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
-#include "cache/sampler.h"
 #include "cache/thread.h"
 #include "cache/watch.h"
 
@@ -218,7 +217,7 @@ bool hak_loot_break_up(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&ca
 {
     bool is_done = !hak_inbox_drain(cache, cache, HAK_INBOX_MANY);
     hak_magazine_flush_all(cache);
-    hak_hardened_flush(cache);
+    hak_hook_flush(cache);
     hak_inbox_post_all(cache);
     hak_large_expire(cache, 0);
     if (!is_apart(cache)) { // else its slabs wait for the next cache of its role

@@ -7,11 +7,10 @@
 #include "base/options.h"
 #include "base/probe.h"
 #include "cache/fast_path.h"
+#include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
-#include "cache/sampler.h"
 #include "cache/seldom.h"
-#include "cache/site.h"
 #include "cache/steal.h"
 #include "cache/tidy.h"
 #include "meta/pool.h"
@@ -345,7 +344,7 @@ static HAK_NOINLINE void *magazine_fill(struct hak_cache *cache, unsigned size_c
     hak_count(&cache->class_counts[size_class].refills, 1);
     hak_inbox_refill(cache, size_class, (magazine->slots + 1) / 2);
     // Half, so that frees that follow find room. Parcels may have changed the magazine.
-    const uint32_t want = hak_site_refill(cache, size_class, (magazine->slots + 1) / 2);
+    const uint32_t want = hak_hook_refill(cache, size_class, (magazine->slots + 1) / 2);
     hak_place *top = hak_magazine_top(cache, size_class);
     if (magazine_held(cache, size_class) == 0) {
         void *blocks[REFILL_MAX];

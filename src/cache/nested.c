@@ -3,6 +3,7 @@
 
 #include "base/bits.h"
 #include "cache/fast_path.h"
+#include "cache/refuse.h"
 #include "cache/thread.h"
 #include "os/os.h"
 #include "slab/misuse.h"
@@ -157,7 +158,7 @@ static void *alloc_own(size_t bytes, size_t alignment)
 void *hak_nested_alloc(struct hak_request request)
 {
     void *block = alloc_own(request.bytes, request.alignment);
-    return block != NULL ? block : hak_refuse(HAK_FAILURE_EXHAUSTION, request);
+    return block != NULL ? block : hak_refuse(HAK_REFUSE_EXHAUSTION, request);
 }
 
 size_t hak_nested_usable(const void *block)

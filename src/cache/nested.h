@@ -21,7 +21,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
-#include "cache/failure.h"
+#include "cache/request.h"
 #include "meta/map.h"
 #include "meta/size_class.h"
 

@@ -1,9 +1,9 @@
 // prewarm.c -- see prewarm.h.
 #include "cache/prewarm.h"
 
+#include "cache/fast_path.h"
 #include "cache/magazine.h"
 #include "cache/pools.h"
-#include "cache/sampler.h"
 #include "cache/seldom.h"
 #include "os/os.h"
 

@@ -10,8 +10,7 @@
 #include "cache/dying.h"
 #include "cache/fast_path.h"
 #include "cache/fork.h"
-#include "cache/guard.h"
-#include "cache/hardened.h"
+#include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
@@ -57,20 +56,6 @@ struct hak_cache *hak_start_thread(const void *block)
     return may && start_tables() ? hak_cache_for_thread(block) : NULL;
 }
 
-void hak_start_direct(struct hak_cache *cache)
-{
-    hak_lock_take(&cache->lock);
-    hak_magazine_flush_all(cache);
-    hak_magazine_end_all(cache);
-    hak_inbox_post_all(cache);
-    hak_large_expire(cache, 0);
-    hak_large_keep_nothing(cache);
-    hak_direct_retire_slabs(cache);
-    cache->is_direct = true;
-    cache->frees_apart = true;
-    hak_lock_drop(&cache->lock);
-}
-
 // Blocks are looked at when they come back into their slabs: those in magazines now, at the latest. A cache whose lock
 // is not free is left out: exit may have been called by a signal's handler in the middle of a call of ours.
 static void look_at(struct hak_cache *cache, bool is_own)
@@ -84,7 +69,7 @@ static void look_at(struct hak_cache *cache, bool is_own)
         hak_magazine_flush_all(cache);
     }
     if (has_no_thread) {
-        hak_hardened_flush(cache);
+        hak_hook_flush(cache);
     }
     hak_lock_drop(&cache->lock);
 }
@@ -95,21 +80,12 @@ void hak_stop_process(void)
         return;
     }
     hak_store_relaxed(&hak_cache_ends_nothing, true);
-    struct hak_cache *cache = hak_cache_self;
-    if (cache != &hak_cache_nobody && !cache->is_direct) {
-        look_at(cache, true);
-        for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
-            if (cache->companions[i] != NULL) {
-                look_at(cache->companions[i], true);
-            }
-        }
-    }
-    if (hak_harden.sees_all) {
-        hak_direct_check_all();
-    }
-    cache = hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    hak_hook_check();
+    const bool has_magazines = !hak_cache_self->is_direct;
+    struct hak_cache *cache =
+        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {
-        look_at(cache, false);
+        look_at(cache, has_magazines && hak_hook_is_own(cache));
     }
 }
 
@@ -120,8 +96,7 @@ void hak_start_process(void)
     }
     hak_thread_start(); // the program may take all keys before it allocates
     hak_fork_start();
-    hak_harden_start();
-    hak_guard_start();
+    hak_hook_start();
     struct hak_cache *cache = hak_cache_self;
     if (cache == &hak_cache_nobody) {
         return; // the options were there before
@@ -132,8 +107,8 @@ void hak_start_process(void)
             "before the environment could be read\n";
         hak_os_print(line, sizeof line - 1);
     }
-    if (hak_start_is_direct()) {
-        hak_start_direct(cache);
+    if (hak_direct_is_wanted()) {
+        hak_direct_start(cache);
     } else if (hak_load_relaxed(&hak_options.bigcache) == 0) {
         hak_large_expire(cache, 0);
         hak_large_keep_nothing(cache);

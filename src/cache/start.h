@@ -6,8 +6,6 @@
 
 #include "base/options.h"
 #include "cache/cache.h"
-#include "cache/failure.h"
-#include "slab/harden.h"
 
 // The calling thread's cache; the first call of the process also sets up the tables, and asks for the
 // ends of threads and for fork. NULL without memory: the next call tries again; and inside of a call that gives back
@@ -21,13 +19,5 @@ HAK_INTERNAL void hak_stop_process(void);
 HAK_INTERNAL void hak_start_process(void);
 // Has anything been allocated? Before that there is no heap. Any thread.
 HAK_INTERNAL bool hak_start_is_done(void);
-// Must every call be seen, so that caches keep no magazines? As option check, the injector
-// and most of what hardens blocks want it.
-HAK_INLINE bool hak_start_is_direct(void)
-{
-    return hak_load_relaxed(&hak_options.check) != 0 || hak_injector_is_on() || hak_harden.sees_all;
-}
-// That was known too late for `cache`, the calling thread's: do without magazines from now on.
-HAK_INTERNAL void hak_start_direct(struct hak_cache *cache);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 #include "cache/due.h"
-#include "cache/hardened.h"
+#include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/loot.h"
@@ -236,7 +236,7 @@ bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     bool is_bare = !hak_load_relaxed(&cache->is_whole) && cache->pending == NULL &&
                    hak_load_relaxed(&cache->inbox) == NULL &&
                    hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&
-                   hak_hardened_is_bare(cache) && hak_large_expire(cache, UINT64_MAX) == 0;
+                   hak_hook_is_bare(cache) && hak_large_expire(cache, UINT64_MAX) == 0;
     unsigned size_class = 0;
     while (is_bare && (size_class = hak_magazine_from(cache, size_class)) < HAK_SMALL_CLASSES) {
         is_bare = hak_steal_has_taken_all(cache, size_class++);
@@ -263,7 +263,7 @@ bool hak_sweep_cache(struct hak_cache *self,
                      struct hak_sweep_found *found) HAK_REQUIRES(&self->lock, &cache->lock)
 {
     const bool all = how->all;
-    const uint64_t events = hak_load_relaxed(&cache->events) + hak_hardened_events(cache);
+    const uint64_t events = hak_load_relaxed(&cache->events) + hak_hook_events(cache);
     cache->idle_ticks = events == cache->seen_events ? cache->idle_ticks + 1 : 0;
     cache->seen_events = events;
     found->returned_bytes += cache->returned_bytes;
@@ -300,7 +300,7 @@ bool hak_sweep_cache(struct hak_cache *self,
         }
         hak_magazine_sleep(cache);
     }
-    if ((all || cache->idle_ticks == how->idle_looks) && !hak_hardened_empty(cache) &&
+    if ((all || cache->idle_ticks == how->idle_looks) && !hak_hook_empty(cache) &&
         cache->idle_ticks > 0) {
         cache->idle_ticks--; // once more
     }

@@ -7,17 +7,16 @@
 
 #include "base/check.h"
 #include "base/options.h"
+#include "cache/direct.h"
 #include "cache/dying.h"
 #include "cache/ended.h"
 #include "cache/fast_path.h"
-#include "cache/hardened.h"
+#include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/loot.h"
 #include "cache/prewarm.h"
-#include "cache/sample.h"
 #include "cache/seldom.h"
-#include "cache/site.h"
 #include "cache/start.h"
 #include "cache/steal.h"
 #include "cache/sweep.h"
@@ -91,7 +90,7 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     for (unsigned top = 0; top < HAK_TOPS; top++) {
         hak_store_relaxed(&cache->top[top], NOTHING);
     }
-    cache->is_direct = hak_start_is_direct();
+    cache->is_direct = hak_direct_is_wanted();
     cache->frees_apart = cache->is_direct;
     if (cache->is_direct || hak_load_relaxed(&hak_options.bigcache) == 0) {
         hak_large_keep_nothing(cache);
@@ -190,7 +189,7 @@ static struct hak_cache *registry_surplus_locked(enum hak_cache_role role, bool 
 void hak_cache_end(struct hak_cache *cache)
 {
     hak_watch_follow(cache);
-    hak_hardened_end(cache);
+    hak_hook_end(cache);
     hak_lock_take(&cache->lock);
     hak_inbox_post_all(cache);
     unsigned size_class = 0;
@@ -322,10 +321,10 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
     if (lock == &hak_arena.shards[hak_arena.shard_mask].lock) {
         return &hak_arena.lock;
     }
-    if (lock == &hak_arena.lock) {
-        return &hak_samples.lock;
+    if (lock == &hak_arena.lock && hak_hook_lock() != NULL) {
+        return hak_hook_lock();
     }
-    if (lock == &hak_samples.lock) {
+    if (lock == &hak_arena.lock || lock == hak_hook_lock()) {
         return &hak_pool.lock;
     }
     return lock == &hak_pool.lock ? NULL : &hak_cache_late.lock;
@@ -414,7 +413,9 @@ static void world_drop(bool is_child) HAK_UNPROVEN
         hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
     }
     drop(&hak_pool.lock);
-    drop(&hak_samples.lock);
+    if (hak_hook_lock() != NULL) {
+        drop(hak_hook_lock());
+    }
     drop(&hak_arena.lock);
     for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
         drop(&hak_arena.shards[i].lock);
@@ -427,18 +428,15 @@ static void world_drop(bool is_child) HAK_UNPROVEN
             hak_watch_again(cache);
             hak_life_forget(&cache->life);
         }
-        if (is_child && hak_site_own(hak_cache_self, cache->tag) == NULL && cache->has_thread &&
+        if (is_child && !hak_hook_is_own(cache) && cache->has_thread &&
             !hak_list_is_linked(&cache->dead_link)) {
             // Its thread stayed with the parent, maybe at its end. What it was in the middle of is at most one
             // block in its hand, which counts as in use.
             hak_add_relaxed(&hak_registry.whole, !hak_load_relaxed(&cache->is_whole));
             hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
             hak_store_relaxed(&cache->is_whole, true);
-            memset(cache->companions, 0, sizeof cache->companions);
             cache->frees_apart = cache->is_direct;
-            // Maybe in the middle of a change: its blocks are not used again.
-            hak_store_relaxed(&cache->hardened, NULL);
-            hak_hardened_leave(cache);
+            hak_hook_forked(cache);
             registry_bury_locked(cache);
         }
         drop(&cache->lock);

@@ -1,10 +1,9 @@
 // watch.c -- see watch.h.
 #include "cache/watch.h"
 
-#include "cache/hardened.h"
+#include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
-#include "cache/sampler.h"
 #include "cache/seldom.h"
 #include "cache/sweeper.h"
 #include "os/os.h"
@@ -104,7 +103,7 @@ bool hak_watch_lie_down(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &
 // in its hand: it has looked at hit_tag before the barrier, and puts the block down after this look.
 static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    const uint64_t events = hak_load_relaxed(&cache->events) + hak_hardened_events(cache);
+    const uint64_t events = hak_load_relaxed(&cache->events) + hak_hook_events(cache);
     bool is_still = events == cache->seen_events && cache->pending == NULL &&
                     hak_load_relaxed(&cache->inbox) == NULL &&
                     hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&

@@ -7,19 +7,19 @@
 #include <stdint.h>
 
 #include "base/bits.h"
-#include "cache/failure.h"
+#include "cache/hooks.h"
+#include "cache/refuse.h"
 #include "front/alloc.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
-#include "slab/harden.h"
 
 unsigned hak_aligned_class(size_t alignment, size_t bytes)
 {
     if (alignment > HAK_SMALL_MAX || bytes > HAK_SMALL_MAX) {
         return HAK_SMALL_CLASSES;
     }
-    const size_t least = hak_align_up(bytes == 0 ? 1 : hak_harden_room(bytes), alignment);
+    const size_t least = hak_align_up(bytes == 0 ? 1 : hak_hook_room(bytes), alignment);
     if (least > HAK_SMALL_MAX) {
         return HAK_SMALL_CLASSES;
     }
@@ -82,7 +82,7 @@ static HAK_MAYBE_UNUSED void *hak_pvalloc(size_t bytes)
 {
     const size_t page = hak_os_page_bytes();
     if (bytes > PTRDIFF_MAX) {
-        return hak_refuse(HAK_FAILURE_THRESHOLD, (struct hak_request){bytes, page, HAK_SITE});
+        return hak_refuse(HAK_REFUSE_THRESHOLD, (struct hak_request){bytes, page, HAK_SITE});
     }
     return hak_alloc_aligned(page, hak_align_up(bytes, page), HAK_SITE);
 }

@@ -4,14 +4,13 @@
 
 #include "base/options.h"
 #include "cache/dying.h"
-#include "cache/failure.h"
 #include "cache/fast_path.h"
+#include "cache/hooks.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/nested.h"
 #include "cache/pools.h"
-#include "cache/sampler.h"
-#include "cache/site.h"
+#include "cache/refuse.h"
 #include "cache/start.h"
 #include "front/alloc.h"
 #include "front/override.h"
@@ -29,7 +28,7 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
 {
     const struct hak_request request = {bytes, alignment, site};
     if (HAK_UNLIKELY(bytes > PTRDIFF_MAX || alignment > PTRDIFF_MAX)) {
-        return hak_refuse(HAK_FAILURE_THRESHOLD, request);
+        return hak_refuse(HAK_REFUSE_THRESHOLD, request);
     }
     if (hak_is_dying()) {
         if (zeroed != NULL) {
@@ -44,37 +43,29 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
         }
         return hak_is_nested ? hak_nested_alloc(request) : hak_refuse_memory(request, 0);
     }
-    if (HAK_UNLIKELY(cache->is_direct) && hak_injector_is_on() && hak_injector_takes(request)) {
-        return hak_refuse(HAK_FAILURE_INJECTED, request);
+    if (HAK_UNLIKELY(cache->is_direct) && hak_hook_refuses(request)) {
+        return hak_refuse(HAK_REFUSE_INJECTED, request);
     }
     return hak_large_serve(cache, request, zeroed);
 }
 
-// A block of BigCache that needs nothing more; or one that is a sample, or NULL, for malloc_large.
+// A block of BigCache that needs nothing more; or the last one that a feature counts, or NULL, for malloc_large.
 HAK_INLINE bool take_kept(size_t bytes, void **block)
 {
     struct hak_cache *cache = hak_cache_self;
     const unsigned bin = hak_large_bin_of(bytes);
     *block = hak_large_reuse(cache, bin);
-    return HAK_LIKELY(*block != NULL) && HAK_LIKELY(!hak_sampler_wants_kept(cache, bin));
+    return HAK_LIKELY(*block != NULL) && HAK_LIKELY(--cache->large_gaps[bin] != 0);
 }
 
-// `kept`: what take_kept has left. A thread's BigCache may be a companion's, so that ruled sites come here, too.
+// `kept`: what take_kept has left.
 static HAK_NOINLINE void *malloc_large(size_t bytes, void *kept, const void *site)
 {
     if (HAK_UNLIKELY(kept != NULL) && !hak_is_dying()) {
-        return hak_sampler_take_kept(hak_cache_self, kept, bytes, site);
+        return hak_hook_counted(hak_cache_self, kept, bytes, site);
     }
-    if (HAK_UNLIKELY(hak_site_has_rules()) && hak_front_cache() != NULL) {
-        struct hak_cache *keeper = hak_site_keeper(hak_cache_self);
-        const bool is_plain =
-            hak_site_ways(site) == 0 && hak_load_relaxed(&hak_options.sample_bytes) == 0;
-        void *block = is_plain ? hak_large_reuse(keeper, hak_large_bin_of(bytes)) : NULL;
-        if (block != NULL) {
-            return block;
-        }
-    }
-    return hak_alloc_large(bytes, 1, NULL, site);
+    void *block = hak_hook_reuse(bytes, site);
+    return block != NULL ? block : hak_alloc_large(bytes, 1, NULL, site);
 }
 
 void *hak_alloc_above_tiny(size_t bytes, const void *site)
@@ -128,7 +119,7 @@ HAK_MID_LINE void hak_free(void *block)
 static void *calloc_fresh(size_t size_class)
 {
     struct hak_cache *cache = hak_front_cache();
-    if (cache == NULL || hak_is_dying() || cache->is_direct || hak_sampler_every(cache) != 0 ||
+    if (cache == NULL || hak_is_dying() || cache->is_direct || cache->apart != 0 ||
         !hak_pools_have(size_class) || cache->magazines[size_class].is_ruled ||
         hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
         return NULL;
@@ -148,7 +139,7 @@ void *hak_calloc(size_t count, size_t bytes)
     HAK_COUNT_CALL();
     size_t total;
     if (HAK_UNLIKELY(__builtin_mul_overflow(count, bytes, &total))) {
-        return hak_refuse(HAK_FAILURE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
+        return hak_refuse(HAK_REFUSE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
     }
     if (total > HAK_SMALL_MAX) {
         bool zeroed;

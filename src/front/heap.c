@@ -3,11 +3,11 @@
 
 #include "base/bits.h"
 #include "cache/dying.h"
-#include "cache/failure.h"
 #include "cache/fast_path.h"
 #include "cache/heap.h"
 #include "cache/large.h"
 #include "cache/pools.h"
+#include "cache/refuse.h"
 #include "cache/start.h"
 #include "cache/sweeper.h"
 #include "front/alloc.h"
@@ -22,7 +22,7 @@ struct hak_heap *hak_heap_create(void)
 {
     const struct hak_request request = {sizeof(struct hak_cache), HAK_CACHE_LINE, HAK_SITE};
     if (hak_is_dying()) {
-        return hak_refuse(HAK_FAILURE_EXHAUSTION, request);
+        return hak_refuse(HAK_REFUSE_EXHAUSTION, request);
     }
     struct hak_cache *cache = hak_start_thread(NULL) != NULL ? hak_heap_make() : NULL;
     if (cache == NULL) {
@@ -69,7 +69,7 @@ void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t bytes)
     size_t total;
     bool zeroed = false;
     if (__builtin_mul_overflow(count, bytes, &total)) {
-        return hak_refuse(HAK_FAILURE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
+        return hak_refuse(HAK_REFUSE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
     }
     void *block = heap_alloc(heap, 16, total, &zeroed, HAK_SITE);
     return block == NULL || zeroed ? block : hak_large_clear(block, total);

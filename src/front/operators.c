@@ -14,7 +14,7 @@
 
 #    include "base/bits.h"
 #    include "base/check.h"
-#    include "cache/failure.h"
+#    include "cache/request.h"
 #    include "front/alloc.h"
 #    include "front/cxx_library.h"
 #    include "front/exceptions.h"

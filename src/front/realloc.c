@@ -4,11 +4,10 @@
 
 #include "cache/direct.h"
 #include "cache/dying.h"
-#include "cache/failure.h"
-#include "cache/guard.h"
+#include "cache/hooks.h"
 #include "cache/large.h"
 #include "cache/nested.h"
-#include "cache/sampler.h"
+#include "cache/refuse.h"
 #include "cache/start.h"
 #include "front/alloc.h"
 #include "front/override.h"
@@ -62,12 +61,21 @@ static size_t grown_alignment(size_t bytes)
     return bytes > HAK_LONE_MOVED_MIN ? 2 * HAK_SUPER_BYTES : GROWN_MIN;
 }
 
-static void *realloc_direct(void *block, size_t block_bytes, size_t bytes, const void *site)
+static void *realloc_small(void *block, size_t old_bytes, size_t bytes, const void *site)
 {
-    const size_t usable = hak_direct_usable(block, block_bytes);
-    return !hak_is_nested && hak_direct_resize(block, bytes)
+    if (HAK_UNLIKELY(hak_direct_is_wanted()) && !hak_is_dying()) {
+        const size_t usable = hak_hook_usable(block, old_bytes);
+        const enum hak_resized resized =
+            hak_is_nested ? HAK_RESIZED_BY_A_COPY : hak_hook_resize(block, bytes);
+        if (resized != HAK_RESIZED_AS_USUAL) {
+            return resized == HAK_RESIZED_IN_PLACE ? block
+                                                   : realloc_by_copy(block, usable, bytes, site);
+        }
+    }
+    // Half of a block may stay unused before the rest is worth a copy.
+    return bytes <= old_bytes && bytes >= old_bytes / 2
                ? block
-               : realloc_by_copy(block, usable, bytes, site);
+               : realloc_by_copy(block, old_bytes, bytes, site);
 }
 
 static void *realloc_large(void *block, size_t bytes, const void *site)
@@ -75,9 +83,9 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     if (hak_is_dying()) {
         return realloc_dying(block, bytes, site);
     }
-    if (hak_guard_owns(block)) {
+    if (hak_hook_owns(block)) {
         // One that is free is told about by the copy, or by the free.
-        return realloc_by_copy(block, hak_guard_usable(block), bytes, site);
+        return realloc_by_copy(block, hak_hook_owned_bytes(block), bytes, site);
     }
     if (hak_nested_owns(block) || HAK_UNLIKELY(hak_is_nested)) {
         return realloc_by_copy(block, hak_usable_size(block), bytes, site);
@@ -106,7 +114,7 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
         }
         return other;
     }
-    hak_sampler_large(same, (struct hak_request){bytes, 1, site});
+    hak_hook_large(same, (struct hak_request){bytes, 1, site});
     return same;
 }
 
@@ -126,22 +134,14 @@ void *hak_realloc(void *block, size_t bytes)
     if (!hak_map_is_small(entry) || HAK_UNLIKELY(!is_ours)) {
         return realloc_large(block, bytes, HAK_SITE);
     }
-    if (HAK_UNLIKELY(hak_start_is_direct()) && !hak_is_dying()) {
-        return realloc_direct(block, hak_classes[size_class].bytes, bytes, HAK_SITE);
-    }
-    // Half of a block may stay unused before the rest is worth a copy.
-    const size_t old_bytes = hak_classes[size_class].bytes;
-    if (bytes <= old_bytes && bytes >= old_bytes / 2) {
-        return block;
-    }
-    return realloc_by_copy(block, old_bytes, bytes, HAK_SITE);
+    return realloc_small(block, hak_classes[size_class].bytes, bytes, HAK_SITE);
 }
 
 void *hak_reallocarray(void *block, size_t count, size_t bytes)
 {
     size_t total;
     if (__builtin_mul_overflow(count, bytes, &total)) {
-        return hak_refuse(HAK_FAILURE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
+        return hak_refuse(HAK_REFUSE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
     }
     return hak_realloc(block, total); // its last call: HAK_SITE there is ours
 }

@@ -14,7 +14,7 @@
 //   orphans    the cache of slabs without a thread (cache/loot.c)
 //   shard      superslabs and their free units (slab/arena.c; several at once: only while forking, and by hak_lock_try)
 //   arena      addresses, and what is common to all shards (slab/arena.c)
-//   samples    the sampled blocks (cache/sample.c)
+//   samples    the sampled blocks (profile/sample.c)
 //   pool       memory for our own descriptors (meta/pool.c)
 //
 // Who finds it held looks again for a moment, then sleeps until it is woken: there is no time limit. Whoever drops a

@@ -7,8 +7,7 @@
 #include "base/arms.h"
 #include "base/format.h"
 #include "base/options.h"
-#include "cache/sampler.h"
-#include "cache/start.h"
+#include "cache/direct.h"
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
 #include "cache/thread.h"
@@ -16,6 +15,7 @@
 #include "os/os.h"
 #include "policy/decisions.h"
 #include "policy/trial.h"
+#include "profile/sampler.h"
 #include "slab/arena.h"
 
 // A half lasts so long that what the other value has left behind is a small part of it.
@@ -298,7 +298,7 @@ static bool is_timing_off(void)
 
 static const char *what_forbids_it(void)
 {
-    if (is_of_caches() && hak_start_is_direct()) {
+    if (is_of_caches() && hak_direct_is_wanted()) {
         return "there are no magazines, for an option checks or hardens every block";
     }
     if (is_of_caches() && is_timing_off()) {

@@ -4,10 +4,10 @@
 #include "base/atomic.h"
 #include "base/format.h"
 #include "base/options.h"
-#include "front/figures.h"
 #include "front/options.h"
 #include "os/os.h"
 #include "os/pressure.h"
+#include "report/figures.h"
 #include "slab/arena.h"
 
 enum { OFF = 0, ALWAYS = 2 }; // option pressure

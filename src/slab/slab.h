@@ -66,7 +66,7 @@ struct hak_slab {
         bool is_hardened; // small: made when the options of harden.h were on
         bool is_unkept; // large: calloc took it, or a rule says so: it is not kept when it is freed
     };
-    uint16_t sampled_blocks; // live blocks of it that were sampled (cache/sample.h)
+    uint16_t sampled_blocks; // live blocks of it that were sampled (profile/sample.h)
 };
 
 // The run that `p` lies in, as the map knows it; NULL when it is not ours. `p`

@@ -10,10 +10,10 @@
 
 #include "../unit/unit.h"
 #include "base/options.h"
-#include "cache/site.h"
 #include "front/environment.h"
-#include "front/site_rules.h"
 #include "hakmem/hakmem.h"
+#include "rules/site.h"
+#include "rules/site_rules.h"
 
 enum { TEXT_BYTES = 16384, PARTS = 5, RULES_PART = 4 };
 

@@ -1,4 +1,4 @@
-// Emptying the stocks and the quarantine of a thread that sleeps: cache/hardened.h, cache/hardened.c.
+// Emptying the stocks and the quarantine of a thread that sleeps: secure/hardened.h, secure/hardened.c.
 //
 // An owner works on what it holds without a lock, as often as it likes, and with the lock when it finds
 // nothing there; another takes it away twice. What they work on is no atomic: each sees all that was done

@@ -1,4 +1,4 @@
-// A sampled block, from its being taken to its being forgotten: cache/sample.c.
+// A sampled block, from its being taken to its being forgotten: profile/sample.c.
 //
 // One thread takes a sample and hands the block to another, which frees it. Meanwhile a third frees another
 // sampled block of the same slab, whose address has the filter's place in common. Who frees looks at the

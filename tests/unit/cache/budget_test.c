@@ -2,9 +2,9 @@
 // without ACE their size is fixed.
 #include "base/arms.h"
 #include "base/options.h"
-#include "cache/sampler.h"
 #include "held.h"
 #include "meta/pool.h"
+#include "profile/sampler.h"
 
 static void the_budget_holds(void)
 {
@@ -23,7 +23,7 @@ static void the_budget_holds(void)
         }
         UNIT_EQUAL(hak_cache_self->magazine_bytes, grown);
         UNIT_CHECK(grown <= hak_options.magazine_bytes);
-        census_check(held, held_count);
+        census_check(held_blocks, held_count);
     }
     // The class in use got its share back from those no longer in use.
     UNIT_CHECK(magazine(19)->slots > (1U << hak_classes[19].magazine_log2) - 2);
@@ -54,13 +54,13 @@ static void on_trial_each_group_has_its_own(void)
     hak_sampler_kick();
     free_oldest(1);
     UNIT_CHECK(hak_cache_self->magazine_bytes <= 4096);
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
     swing();
     UNIT_CHECK(hak_cache_self->magazine_bytes <= 4096);
     hak_arms.option = 0;
     swing();
     UNIT_CHECK(hak_cache_self->magazine_bytes > 65536);
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
 }
 
 // Without ACE a magazine has four times the fewest places, or the fewest when the budget is spent, and stays so.
@@ -77,7 +77,7 @@ static void without_ace_the_size_is_fixed(void)
     UNIT_EQUAL(magazine(11)->slots, (1U << hak_classes[11].magazine_log2) - 2);
     free_newest(1);
     hak_options.magazine_bytes = HAK_MIB(1);
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
 }
 
 // Turned on, ACE goes on from what is there; turned off, what has grown starts anew.
@@ -92,7 +92,7 @@ static void ace_can_change_while_it_runs(void)
     hak_sampler_kick();
     free_newest(1);
     UNIT_EQUAL(magazine(10)->slots, fixed);
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
     hak_options.ace = 1;
 }
 

@@ -5,9 +5,9 @@
 
 #include <pthread.h>
 
+#include "../census.h"
 #include "base/options.h"
 #include "cache/large.h"
-#include "census.h"
 
 #define MS UINT64_C(1000000)
 // What waits when little or nothing is in use.

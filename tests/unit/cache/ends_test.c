@@ -1,7 +1,7 @@
 // Threads that end together give back nothing themselves, when what they have used of their slabs fits into the budget: a
 // page of each, not all of its units.
+#include "../census.h"
 #include "base/options.h"
-#include "census.h"
 
 enum { THREADS = 64, CLASSES = 8 };
 

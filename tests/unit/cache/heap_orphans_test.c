@@ -1,6 +1,6 @@
 // Heaps leave alone what ended threads have left behind.
+#include "../census.h"
 #include "cache/heap.h"
-#include "census.h"
 
 enum { CLASS = 5 };
 

@@ -1,9 +1,9 @@
 // pages: 16384 65536
 // Heaps: all their blocks end with them, and only theirs.
+#include "../census.h"
 #include "cache/heap.h"
 #include "cache/large.h"
 #include "cache/sweep.h"
-#include "census.h"
 
 enum { CLASS = 5, BLOCKS = 500 };
 

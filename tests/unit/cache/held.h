@@ -2,18 +2,18 @@
 #ifndef HAK_TESTS_UNIT_HELD_H
 #define HAK_TESTS_UNIT_HELD_H
 
-#include "census.h"
+#include "../census.h"
 
 enum { HELD_MOST = 20000 };
 
-static void *held[HELD_MOST];
+static void *held_blocks[HELD_MOST];
 static size_t held_count;
 
 static inline void take(unsigned size_class, size_t count)
 {
     for (; count > 0; count--) {
-        held[held_count] = alloc(size_class);
-        UNIT_CHECK(held[held_count] != NULL);
+        held_blocks[held_count] = alloc(size_class);
+        UNIT_CHECK(held_blocks[held_count] != NULL);
         held_count++;
     }
 }
@@ -21,17 +21,17 @@ static inline void take(unsigned size_class, size_t count)
 static inline void free_newest(size_t count)
 {
     for (; count > 0; count--) {
-        give(held[--held_count]);
+        give(held_blocks[--held_count]);
     }
 }
 
 static inline void free_oldest(size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        give(held[i]);
+        give(held_blocks[i]);
     }
     held_count -= count;
-    memmove(held, held + count, held_count * sizeof held[0]);
+    memmove(held_blocks, held_blocks + count, held_count * sizeof held_blocks[0]);
 }
 
 static inline struct hak_magazine *magazine(unsigned size_class)

@@ -1,13 +1,13 @@
 // Blocks on their way back to the owner of their slab: in parcels, loose, and taken out by others.
 #include "cache/inbox.h"
 
+#include "../census.h"
 #include "base/options.h"
 #include "cache/direct.h"
 #include "cache/large.h"
 #include "cache/loot.h"
 #include "cache/parcels.h"
 #include "cache/sweep.h"
-#include "census.h"
 #include "meta/pool.h"
 
 enum { CLASS = 4, OTHER_CLASS = 30, MOST = 2000 };

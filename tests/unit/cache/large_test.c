@@ -1,8 +1,8 @@
 // Large blocks: kept for reuse, expired, resized, and misuse of them.
+#include "../census.h"
 #include "cache/large.h"
-#include "cache/site.h"
 #include "cache/sweep.h"
-#include "census.h"
+#include "rules/site.h"
 
 static void *make(size_t bytes)
 {

@@ -14,10 +14,10 @@ static void a_new_magazine_is_half_filled_with_the_lowest_blocks(void)
     UNIT_EQUAL(magazine(CLASS)->slots, 62);
     UNIT_EQUAL(hak_cache_self->top[CLASS] - magazine(CLASS)->base - 1, 30);
     take(CLASS, 30);
-    UNIT_CHECK(held[1] == (char *)held[0] + hak_classes[CLASS].bytes); // upwards
-    census_check(held, held_count);
+    UNIT_CHECK(held_blocks[1] == (char *)held_blocks[0] + hak_classes[CLASS].bytes); // upwards
+    census_check(held_blocks, held_count);
     free_newest(31);
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
 }
 
 static void a_full_magazine_spills_the_older_half(void)
@@ -26,18 +26,18 @@ static void a_full_magazine_spills_the_older_half(void)
     free_oldest(62);
     UNIT_EQUAL(hak_cache_self->top[CLASS] - magazine(CLASS)->base - 1, 62);
     take(CLASS, 1);
-    void *youngest = held[0];
+    void *youngest = held_blocks[0];
     free_newest(1);
     const uint64_t events = hak_cache_self->events;
     take(CLASS, 62); // what is there is handed out without a slow path
     UNIT_EQUAL(hak_cache_self->events, events);
-    UNIT_CHECK(held[0] == youngest);
+    UNIT_CHECK(held_blocks[0] == youngest);
     take(CLASS, 62);
     free_oldest(63); // one too many
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
     UNIT_CHECK(hak_cache_self->events > events);
     free_oldest(held_count);
-    census_check(held, 0);
+    census_check(held_blocks, 0);
 }
 
 // A program that swings wider than the magazine makes it grow: at first fourfold, then by doubling.
@@ -52,7 +52,7 @@ static void swings_make_it_grow(unsigned size_class)
         const uint32_t times = before == first ? 4 : 2;
         UNIT_CHECK(slots == before || slots == times * (before + 2) - 2);
         before = slots;
-        census_check(held, held_count);
+        census_check(held_blocks, held_count);
     }
     UNIT_CHECK(before >= 600);
     const uint64_t events = hak_cache_self->events;
@@ -67,15 +67,15 @@ static void growing_loses_no_block(void)
     new_thread();
     for (unsigned round = 0; round < 40; round++) {
         take(OTHER_CLASS, 100);
-        census_check(held, held_count);
+        census_check(held_blocks, held_count);
         for (unsigned i = 0; i < 50; i++) {
             free_oldest(2);
-            census_check(held, held_count);
+            census_check(held_blocks, held_count);
         }
     }
     UNIT_CHECK(magazine(OTHER_CLASS)->slots > 62 / 2);
     free_newest(held_count);
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
 }
 
 static void without_memory_it_works_without_a_magazine(void)
@@ -99,7 +99,7 @@ static void without_memory_it_works_without_a_magazine(void)
     take(21, 1);
     UNIT_CHECK(magazine(21)->base != NULL);
     free_newest(2);
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
 }
 
 // A double free is found when the block goes back into its slab, at the latest when all do.
@@ -107,8 +107,8 @@ static void flushing_finds_double_frees(void)
 {
     struct hak_cache *cache = new_thread();
     take(CLASS, 2); // the other one keeps the slab
-    give(held[0]);
-    give(held[0]);
+    give(held_blocks[0]);
+    give(held_blocks[0]);
     hak_lock_take(&cache->lock);
     UNIT_DIES(hak_magazine_flush_all(cache), "double free: ");
 }
@@ -141,7 +141,7 @@ static void only_growth_empties_what_is_not_in_use(void)
     take(LARGEST, 2 * IN_A_MIB);
     UNIT_EQUAL(held_in(CLASS), 0);
     free_newest(3 * IN_A_MIB);
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
 }
 
 // It needs no slow path to be in use.
@@ -157,7 +157,7 @@ static void growth_leaves_what_the_fast_paths_use(void)
     }
     UNIT_EQUAL(hak_cache_self->class_counts[CLASS].refills, refills);
     free_newest(held_count);
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
 }
 
 int main(void)

@@ -4,12 +4,12 @@
 #include <errno.h>
 
 #include "base/options.h"
-#include "cache/hardened.h"
 #include "cache/large.h"
 #include "cache/sweep.h"
 #include "cache/watch.h"
 #include "held.h"
 #include "os/refusal.h"
+#include "secure/hardened.h"
 
 enum { CLASS = 6, BLOCKS = 300, THREADS = 10 };
 

@@ -32,7 +32,7 @@ static void the_first_thread_has_magazines_from_the_beginning(void)
     take(CLASS, 1);
     UNIT_CHECK(magazine(CLASS)->base != NULL);
     free_newest(1);
-    census_check(held, 0);
+    census_check(held_blocks, 0);
 }
 
 static void a_heap_has_magazines_from_the_beginning(void)
@@ -53,12 +53,12 @@ static void a_class_that_is_asked_for_often_gets_its_magazine(void)
     }
     take(CLASS, 1);
     UNIT_CHECK(magazine(CLASS)->base != NULL);
-    census_check(held, 1);
+    census_check(held_blocks, 1);
     free_newest(1);
     take(CLASS + 1, 1);
     UNIT_EQUAL(magazines_of(cache), 1); // of this class, and no other
     free_newest(1);
-    census_check(held, 0);
+    census_check(held_blocks, 0);
 }
 
 // Also when it only frees.
@@ -73,7 +73,7 @@ static void a_class_that_is_freed_often_gets_its_magazine(void)
     UNIT_CHECK(magazine(CLASS)->base == NULL);
     free_newest(1);
     UNIT_CHECK(magazine(CLASS)->base != NULL);
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
     free_newest(held_count);
 }
 
@@ -96,9 +96,9 @@ static void what_is_seldom_leaves_nothing(void)
     for (unsigned i = 0; i < 5 * CLASSES; i++) {
         take(i % CLASSES, 1);
     }
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
     free_oldest(held_count);
-    census_check(held, 0);
+    census_check(held_blocks, 0);
     UNIT_EQUAL(slab_bytes(), before);
     UNIT_EQUAL(magazines_of(cache), 0);
 }
@@ -127,11 +127,11 @@ static void a_thread_that_renews_begins_without_magazines(void)
     hak_lock_drop(&cache->lock);
     UNIT_EQUAL(magazines_of(cache), 0);
     UNIT_EQUAL(cache->magazine_bytes, 0);
-    census_check(held, held_count);
+    census_check(held_blocks, held_count);
     pairs(CLASS + 1, 1);
     UNIT_EQUAL(magazines_of(cache), 0);
     free_newest(held_count);
-    census_check(held, 0);
+    census_check(held_blocks, 0);
 }
 
 // Whose thread has ended does not allocate: it takes over no slab of a class, also of one that had no magazine.
@@ -151,8 +151,8 @@ static void a_double_free_is_found_at_once(void)
 {
     new_quiet_thread();
     take(CLASS, 2); // the other one keeps the slab
-    give(held[0]);
-    UNIT_DIES(give(held[0]), "double free: ");
+    give(held_blocks[0]);
+    UNIT_DIES(give(held_blocks[0]), "double free: ");
 }
 
 int main(void)

@@ -1,11 +1,11 @@
 // A cache that needs a slab takes one that another cache can spare, before the arena is asked.
 #include <pthread.h>
 
+#include "../census.h"
 #include "base/options.h"
 #include "cache/heap.h"
 #include "cache/loot.h"
 #include "cache/sweep.h"
-#include "census.h"
 
 enum { CLASS = 40, SLABS = 6, MOST = SLABS * 1024, THREADS = 4, ROUNDS = 12 };
 

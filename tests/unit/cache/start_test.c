@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 
+#include "../census.h"
 #include "base/options.h"
-#include "census.h"
 
 enum { CLASS = 6, OTHER_CLASS = 20, BLOCKS = 100 };
 

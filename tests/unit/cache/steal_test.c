@@ -13,8 +13,8 @@
 // After each the census finds every block in exactly one place.
 #include "cache/steal.h"
 
+#include "../census.h"
 #include "base/options.h"
-#include "census.h"
 
 enum { CLASS = 40, SLOTS = 6, MOST_OPERATIONS = 4, MOST_STORES = 2 * MOST_OPERATIONS, HELD = 64 };
 

@@ -3,9 +3,9 @@
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
 
+#include "../census.h"
 #include "base/options.h"
 #include "cache/large.h"
-#include "census.h"
 
 #define MS UINT64_C(1000000)
 

@@ -2,9 +2,9 @@
 // wait for others.
 #include "cache/sweeper.h"
 
+#include "../census.h"
 #include "base/options.h"
 #include "cache/large.h"
-#include "census.h"
 
 enum { CLASS = 8, SLABS = 30, MOST_BLOCKS = 1 << 17, PAGES_ENOUGH = 16, TAILS = 3 };
 

@@ -3,8 +3,8 @@
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
 
+#include "../census.h"
 #include "base/options.h"
-#include "census.h"
 
 enum { CLASS = 8, SLABS = 100, MOST_BLOCKS = 1 << 18, AT_A_TIME = 8, RANGES = 2 };
 

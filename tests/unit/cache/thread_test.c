@@ -5,11 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../census.h"
 #include "base/options.h"
 #include "cache/large.h"
 #include "cache/loot.h"
 #include "cache/sweep.h"
-#include "census.h"
 
 enum { CLASS = 6, LARGER = 30, BLOCKS = 300, THREADS = 4, ROUNDS = 60 };
 

@@ -1,9 +1,9 @@
 // Which caches the sweeper looks at: those that are in use or have something to give, however many there are or were.
 #include "cache/sweep.h"
 
+#include "../census.h"
 #include "base/options.h"
 #include "cache/large.h"
-#include "census.h"
 
 enum { CLASS = 8, THREADS = 300, EACH = 20, A_SLAB = 1 << 10, SLABS = 40, TICKS = 8 };
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <hakmem/hakmem.h>
 
-#include "../cache/census.h"
+#include "../census.h"
 
 enum { MOST = 4000, PAGE = 4096, BIG = 300000 };
 

@@ -1,9 +1,9 @@
 // A free block counts as such wherever it waits; only what the program holds is live.
 #include <hakmem/hakmem.h>
 
-#include "../cache/census.h"
+#include "../census.h"
 #include "cache/parcels.h"
-#include "front/figures.h"
+#include "report/figures.h"
 
 enum { CLASS = 6, OTHER_CLASS = 20, BLOCKS = 300, PARCEL = HAK_PARCEL_BLOCKS };
 

@@ -5,8 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../cache/census.h"
+#include "../census.h"
 #include "base/options.h"
+#include "cache/direct.h"
 #include "cache/steal.h"
 #include "meta/pool.h"
 
@@ -124,7 +125,7 @@ static void without_memory_for_a_parcel(void)
 static void check_is_on(void)
 {
     hak_option_choose(&hak_options.check, 1, HAK_FROM_PROGRAM);
-    hak_start_direct(owner);
+    hak_direct_start(owner);
     UNIT_DIES(give(wild), not_ours);
 }
 

@@ -2,7 +2,7 @@
 // text, every field inside its struct, and behind each root what the allocator itself sees there.
 #include <hakmem/control.h>
 
-#include "../cache/census.h"
+#include "../census.h"
 #include "slab/arena.h"
 
 static const char *text_at(uint32_t offset)

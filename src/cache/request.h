@@ -1,0 +1,27 @@
+// request.h -- what the program asks for.
+//
+// Layer     cache
+#ifndef HAK_CACHE_REQUEST_H
+#define HAK_CACHE_REQUEST_H
+
+#include <stddef.h>
+
+struct hak_request {
+    size_t bytes;
+    size_t alignment;
+    const void *site; // where the program's call returns to
+};
+
+// How a block is to be served beyond that, as bits; from HAK_WAY_ALIGN_BIT on the logarithm of an alignment.
+enum hak_way {
+    HAK_WAY_SHORT = 1,  // small blocks: in slabs of short-lived ones
+    HAK_WAY_LONG = 2,   // small blocks: in slabs of long-lived ones
+    HAK_WAY_UNKEPT = 4, // large: not into BigCache when it is freed
+    HAK_WAY_UNMAP = 8,  // large: a mapping of its own, which goes with the block
+    HAK_WAY_HUGE = 16,  // large, from 2 MiB: a mapping of its own that asks for huge pages
+    HAK_WAY_ZERO = 32,  // as from calloc
+    HAK_WAY_ALIGN_BIT = 6,
+};
+#define HAK_WAYS_ALIGN_LOG2(ways) ((ways) >> HAK_WAY_ALIGN_BIT)
+
+#endif

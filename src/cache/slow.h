@@ -1,0 +1,33 @@
+// slow.h -- what the fast paths fall back to, in pieces for those who have more to do there (hooks.h).
+//
+// Layer     cache
+// Threads   the calling thread's own caches, without locks.
+#ifndef HAK_CACHE_SLOW_H
+#define HAK_CACHE_SLOW_H
+
+#include "cache/cache.h"
+#include "cache/request.h"
+
+// The calling thread's cache, made now if it has none. NULL: it can have none, and hak_slow_without_cache serves it.
+HAK_INTERNAL struct hak_cache *hak_slow_cache(void);
+HAK_INTERNAL HAK_COLD void *hak_slow_without_cache(struct hak_request request, size_t size_class);
+
+// malloc and free of small blocks with nothing switched on.
+HAK_INTERNAL void *hak_slow_malloc(size_t bytes, size_t size_class, const void *site);
+HAK_INTERNAL void hak_slow_free(void *block, struct hak_cache *cache);
+
+// A block of the class: out of the magazine, or else the slabs; once more after all caches have given back what they
+// hold. NULL with errno ENOMEM.
+HAK_INTERNAL void *hak_slow_take(struct hak_cache *cache,
+                                 struct hak_request request,
+                                 unsigned size_class);
+// The pools of the class are off: a large block, aligned as the class's.
+HAK_INTERNAL HAK_COLD void *hak_slow_take_large(struct hak_cache *cache,
+                                                struct hak_request request,
+                                                size_t size_class);
+// Into a full magazine of one of the thread's caches.
+HAK_INTERNAL void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block);
+// What is neither kept nor open to a parcel; `entry` is the map's, without a mark.
+HAK_INTERNAL void hak_slow_free_unusual(void *block, uint32_t entry);
+
+#endif

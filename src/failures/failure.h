@@ -1,0 +1,61 @@
+// failure.h -- allocations that were refused: which, why, and for whom.
+//
+// Layer     failures
+// Owns      hak_failures: the latest refused requests, in static memory, for whoever looks in from
+//           outside, also into a core dump.
+// Threads   any; no lock: a storm of failures overwrites the oldest, and of two that want the same
+//           place at once one is only counted.
+// Fails     never.
+//
+// And the injector, which refuses what could be had, so that a program's own answer to NULL can be
+// tested. While it is on no cache keeps magazines, so that it sees every call.
+#ifndef HAK_CACHE_FAILURE_H
+#define HAK_CACHE_FAILURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "cache/refuse.h"
+
+enum hak_failure_kind {
+    HAK_FAILURE_THRESHOLD = HAK_REFUSE_THRESHOLD,
+    HAK_FAILURE_EXHAUSTION = HAK_REFUSE_EXHAUSTION,
+    HAK_FAILURE_MAP_FAIL = HAK_REFUSE_MEMORY, // the kernel refused
+    HAK_FAILURE_INJECTED = HAK_REFUSE_INJECTED,
+};
+
+struct hak_failure {
+    _Atomic(uint64_t) number; // counted from 1; 0: none was here yet, or it is being written
+    uint64_t date_ns;
+    uint64_t bytes;
+    uint64_t alignment;
+    const void *site;
+    uint64_t asked_bytes; // that the kernel refused
+    uint64_t limit_value;
+    uint64_t limit_use;
+    uint32_t thread_id;
+    uint32_t error;  // the kernel's, or 0
+    uint32_t kind;   // enum hak_failure_kind
+    uint32_t limit;  // enum hak_limit
+    uintptr_t place; // of the site (os/code.h)
+};
+
+enum { HAK_FAILURES_KEPT = 64 };
+struct hak_failures {
+    _Atomic(uint64_t) count;                      // since the start
+    struct hak_failure latest[HAK_FAILURES_KEPT]; // the n-th at n % HAK_FAILURES_KEPT
+};
+HAK_INTERNAL extern struct hak_failures hak_failures;
+
+// Note a request that is refused. For want of memory, which was tried for since `mark` (hak_refusal_mark): also why.
+HAK_INTERNAL HAK_COLD void hak_failure_note(enum hak_refuse_reason reason,
+                                            struct hak_request request,
+                                            uint64_t mark);
+
+// Count a request, if it is one of those that may fail. True when it has to.
+HAK_INTERNAL HAK_COLD bool hak_injector_takes(struct hak_request request);
+
+#endif

@@ -1,0 +1,37 @@
+// usable.c -- what of a block the program may use, and whose an address is.
+#include "cache/dying.h"
+#include "cache/hooks.h"
+#include "cache/nested.h"
+#include "front/override.h"
+#include "hakmem/hakmem.h"
+#include "meta/map.h"
+#include "slab/slab.h"
+
+size_t hak_usable_size(const void *block)
+{
+    const uint32_t entry = hak_map_entry(block);
+    if (HAK_LIKELY(hak_map_is_small(entry) && hak_map_covers(block))) {
+        return hak_hook_usable(block, hak_classes[HAK_MAP_CLASS(entry)].bytes);
+    }
+    if (hak_hook_owns(block)) {
+        return hak_hook_owned_bytes(block);
+    }
+    if (hak_nested_owns(block)) {
+        return hak_nested_usable(block);
+    }
+    const struct hak_slab *slab = hak_slab_of(block);
+    if (slab == NULL) {
+        return hak_dying_bytes(block);
+    }
+    if (slab->state == HAK_SLAB_SMALL) {
+        return hak_hook_usable(block, hak_classes[slab->size_class].bytes);
+    }
+    return hak_map_is_large(entry) ? slab->bytes : 0;
+}
+
+bool hak_owns(const void *address)
+{
+    return hak_hook_owns(address) || hak_slab_of(address) != NULL;
+}
+
+HAK_ALSO(size_t, malloc_usable_size, (const void *), hak_usable_size);

@@ -1,0 +1,370 @@
+// hooks.c -- what features do at the hooks of cache/hooks.h; like hakmem.c it sees all layers.
+#include "cache/hooks.h"
+
+#include <string.h>
+
+#include "cache/direct.h"
+#include "cache/fast_path.h"
+#include "cache/inbox.h"
+#include "cache/large.h"
+#include "cache/magazine.h"
+#include "cache/nested.h"
+#include "cache/pools.h"
+#include "cache/slow.h"
+#include "cache/thread.h"
+#include "cache/watch.h"
+#include "failures/failure.h"
+#include "policy/experiment.h"
+#include "policy/relief.h"
+#include "policy/tuner.h"
+#include "profile/sample.h"
+#include "profile/sampler.h"
+#include "report/figures.h"
+#include "rules/site.h"
+#include "rules/site_rules.h"
+#include "secure/blocks.h"
+#include "secure/guard.h"
+#include "secure/hardened.h"
+#include "slab/harden.h"
+
+// ---- malloc ----
+
+void *hak_hook_malloc(size_t bytes, size_t size_class, struct hak_cache *cache, const void *site)
+{
+    struct hak_hardened *hardened = hak_hardened_enter(cache);
+    if (HAK_UNLIKELY(hardened != NULL)) {
+        return hak_hardened_malloc(bytes, size_class, site, cache, hardened);
+    }
+    hak_hardened_leave(cache);
+    return hak_hook_malloc_seldom(bytes, size_class, site);
+}
+
+// The class that serves a request; HAK_SMALL_CLASSES: a large block does.
+static unsigned class_serving(const struct hak_cache *cache, unsigned size_class, size_t bytes)
+{
+    if (HAK_UNLIKELY(cache->is_direct)) {
+        size_class = hak_hardened_class(size_class, bytes);
+    }
+    return size_class < HAK_SMALL_CLASSES ? hak_pools_class(size_class) : size_class;
+}
+
+// Not what a hardened heap has written behind the block.
+static void *zero(void *block, size_t size_class)
+{
+    return memset(block, 0, hak_blocks_usable(block, hak_classes[size_class].bytes));
+}
+
+// Site rules: the block comes from a cache of the rule's, in a class that is aligned as it says.
+static HAK_NOINLINE void *take_ruled(struct hak_cache *cache,
+                                     struct hak_request request,
+                                     size_t size_class,
+                                     unsigned ways)
+{
+    cache = hak_site_cache(cache, &size_class, ways);
+    hak_sampler_follow(cache);
+    void *block = hak_cache_pop(cache, size_class);
+    if (block == NULL) {
+        block = hak_slow_take(cache, request, (unsigned)size_class);
+    }
+    return block != NULL && (ways & HAK_WAY_ZERO) != 0 ? zero(block, size_class) : block;
+}
+
+void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const void *site)
+{
+    const struct hak_request request = {bytes, 1, site};
+    struct hak_cache *cache = hak_slow_cache();
+    if (HAK_UNLIKELY(cache == NULL)) {
+        return hak_slow_without_cache(request, size_class);
+    }
+    if (HAK_UNLIKELY(cache->magazines[size_class].is_ruled)) {
+        void *block = hak_site_pop(cache, size_class, site);
+        if (HAK_LIKELY(block != NULL)) {
+            return block;
+        }
+    }
+    hak_direct_follow(cache);
+    hak_watch_follow(cache);
+    hak_sampler_follow(cache);
+    const unsigned served = class_serving(cache, (unsigned)size_class, bytes);
+    if (HAK_UNLIKELY(served != size_class && served < HAK_SMALL_CLASSES)) {
+        return hak_cache_alloc_for(cache, bytes, served, site);
+    }
+    if (HAK_UNLIKELY(cache->is_direct) && hak_hook_refuses(request)) {
+        return hak_refuse(HAK_REFUSE_INJECTED, request);
+    }
+    const bool has_rules = hak_site_has_rules();
+    const unsigned ways = HAK_UNLIKELY(has_rules) ? hak_site_ways(site) : 0;
+    if (hak_guard_is_due(cache)) {
+        const size_t alignment = (size_t)1 << HAK_WAYS_ALIGN_LOG2(ways);
+        void *guarded =
+            hak_guard_take((struct hak_request){bytes, alignment, site}, (unsigned)size_class);
+        if (guarded != NULL) {
+            return guarded;
+        }
+    }
+    if (HAK_UNLIKELY(served != size_class)) {
+        return hak_slow_take_large(cache, request, size_class);
+    }
+    return HAK_UNLIKELY(has_rules) ? take_ruled(cache, request, size_class, ways)
+                                   : hak_slow_take(cache, request, served);
+}
+
+static void *take_from_magazine(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
+{
+    // There may be blocks: the next one is a sample, or the cache was an earlier thread's.
+    void *block = hak_cache_pop(cache, hak_top_of(cache, size_class));
+    return block != NULL ? block : hak_magazine_refill(cache, size_class);
+}
+
+static void *take_direct(struct hak_cache *cache, unsigned size_class, size_t bytes)
+    HAK_REQUIRES(&cache->lock)
+{
+    return hak_harden.sees_all ? hak_hardened_refill(cache, size_class, bytes)
+                               : hak_cache_take(cache, size_class);
+}
+
+// `note` is how many bytes there are to a sample, for one.
+void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, size_t *note)
+    HAK_REQUIRES(&cache->lock)
+{
+    void *block = cache->is_direct ? take_direct(cache, size_class, bytes)
+                                   : take_from_magazine(cache, size_class);
+    if (block != NULL) {
+        *note = hak_sampler_note(cache, size_class);
+    }
+    return block;
+}
+
+void hak_hook_taken(void *block, struct hak_request request, size_t note)
+{
+    hak_sample_take(block, request, note);
+}
+
+bool hak_hook_refuses(struct hak_request request)
+{
+    return hak_direct_injects() && hak_injector_takes(request);
+}
+
+void hak_hook_refused(enum hak_refuse_reason reason, struct hak_request request, uint64_t mark)
+{
+    hak_failure_note(reason, request, mark);
+}
+
+uint32_t hak_hook_refill(const struct hak_cache *cache, unsigned size_class, uint32_t most)
+{
+    return hak_site_refill(cache, size_class, most);
+}
+
+unsigned hak_hook_ways(const void *site)
+{
+    return hak_site_has_rules() ? hak_site_ways(site) : 0;
+}
+
+// A thread's BigCache may be a companion's.
+void *hak_hook_reuse(size_t bytes, const void *site)
+{
+    struct hak_cache *cache = hak_cache_self;
+    if (HAK_LIKELY(!hak_site_has_rules()) || cache == &hak_cache_nobody ||
+        hak_site_ways(site) != 0 || hak_load_relaxed(&hak_options.sample_bytes) != 0) {
+        return NULL;
+    }
+    return hak_large_reuse(hak_site_keeper(cache), hak_large_bin_of(bytes));
+}
+
+void *hak_hook_counted(struct hak_cache *cache, void *block, size_t bytes, const void *site)
+{
+    return hak_sampler_take_kept(cache, block, bytes, site);
+}
+
+void hak_hook_large(void *block, struct hak_request request)
+{
+    hak_sampler_large(block, request);
+}
+
+void hak_hook_large_ends(struct hak_slab *slab)
+{
+    hak_sample_forget(slab->base);
+}
+
+void hak_hook_slab_ends(const struct hak_slab *slab)
+{
+    hak_sample_forget_slab(slab->base, slab->units * HAK_UNIT_BYTES);
+}
+
+// ---- free, realloc and what is asked about blocks ----
+
+// A block of one of the thread's companions, into a magazine that has room. A slab with samples is no cache's here:
+// its entry is marked.
+static bool free_companion(struct hak_cache *cache, void *block)
+{
+    struct hak_cache *own = hak_site_own(cache, HAK_MAP_TAG(hak_map_entry(block)));
+    return own != NULL && hak_cache_push(own, block);
+}
+
+void hak_hook_free(void *block, struct hak_cache *cache)
+{
+    struct hak_hardened *hardened = hak_hardened_enter(cache);
+    if (hardened != NULL) {
+        hak_hardened_free(block, cache, hardened);
+        return;
+    }
+    hak_hardened_leave(cache);
+    if (cache->is_direct) {
+        hak_blocks_free(block);
+    } else if (!free_companion(cache, block)) {
+        hak_slow_free(block, cache);
+    }
+}
+
+// Of a slab that has samples, maybe one of them. All its blocks come here, and most are free again in a moment: the short
+// ways, once more.
+void hak_hook_free_marked(void *block, struct hak_cache *cache, uint32_t entry)
+{
+    hak_sample_end(block);
+    const uint32_t top_number = entry - hak_cache_hit_tag(cache);
+    const bool is_done = top_number < HAK_TOPS ? hak_cache_push_into(cache, top_number, block)
+                                               : hak_inbox_add(cache, block, entry);
+    if (!is_done) {
+        hak_slow_free_unusual(block, entry);
+    }
+}
+
+bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const void *site)
+{
+    if (hak_guard_owns(block)) {
+        hak_guard_put(block, site);
+        return true;
+    }
+    if (HAK_LIKELY(cache->frees_apart == cache->is_direct) || !hak_map_is_small(entry) ||
+        hak_nested_owns(block)) {
+        return false; // no companions, or not a block of theirs
+    }
+    struct hak_cache *own = hak_site_own(cache, HAK_MAP_TAG(entry));
+    if (own == NULL || own == cache) {
+        return false;
+    }
+    hak_sampler_follow(own);
+    hak_slow_put(own, HAK_MAP_CLASS(entry), block);
+    return true;
+}
+
+bool hak_hook_put(struct hak_cache *cache,
+                  struct hak_cache *owner,
+                  struct hak_slab *slab,
+                  void *block)
+{
+    return hak_blocks_put(cache, owner, slab, block);
+}
+
+struct hak_cache *hak_hook_keeper(struct hak_cache *cache)
+{
+    return hak_site_keeper(cache);
+}
+
+size_t hak_hook_room(size_t bytes)
+{
+    return hak_harden_room(bytes);
+}
+
+size_t hak_hook_usable(const void *block, size_t block_bytes)
+{
+    return hak_blocks_usable(block, block_bytes);
+}
+
+enum hak_resized hak_hook_resize(void *block, size_t bytes)
+{
+    return hak_blocks_resize(block, bytes);
+}
+
+bool hak_hook_owns(const void *block)
+{
+    return hak_guard_owns(block);
+}
+
+size_t hak_hook_owned_bytes(const void *block)
+{
+    return hak_guard_usable(block);
+}
+
+// ---- caches and the process ----
+
+void hak_hook_follow(struct hak_cache *cache)
+{
+    hak_sampler_follow(cache);
+}
+
+void hak_hook_end(struct hak_cache *cache)
+{
+    hak_hardened_end(cache);
+}
+
+// What the thread was in the middle of is not used again.
+void hak_hook_forked(struct hak_cache *cache)
+{
+    memset(cache->companions, 0, sizeof cache->companions);
+    hak_store_relaxed(&cache->hardened, NULL);
+    hak_hardened_leave(cache);
+}
+
+bool hak_hook_is_own(const struct hak_cache *cache)
+{
+    return hak_site_own(hak_cache_self, cache->tag) != NULL;
+}
+
+void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    hak_hardened_flush(cache);
+}
+
+bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    return hak_hardened_empty(cache);
+}
+
+void hak_hook_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    hak_hardened_forget(cache);
+}
+
+bool hak_hook_is_bare(struct hak_cache *cache)
+{
+    return hak_hardened_is_bare(cache);
+}
+
+uint64_t hak_hook_events(struct hak_cache *cache)
+{
+    return hak_hardened_events(cache);
+}
+
+void hak_hook_start(void)
+{
+    hak_harden_start();
+    hak_direct_sees_all = hak_harden.sees_all;
+    hak_guard_start();
+}
+
+void hak_hook_started(void)
+{
+    hak_site_rules_read();
+    hak_relief_start();
+    hak_tuner_start();
+    hak_experiment_start();
+}
+
+void hak_hook_stopping(void)
+{
+    hak_figures_report();
+}
+
+void hak_hook_check(void)
+{
+    if (hak_harden.sees_all) {
+        hak_blocks_check_all();
+    }
+}
+
+struct hak_lock *hak_hook_lock(void)
+{
+    return &hak_samples.lock;
+}

@@ -1,0 +1,217 @@
+// hooks_core.c -- the hooks of cache/hooks.h in a build of the core alone (CMake's HAKMEM_CORE): no feature has a say.
+#include <stddef.h>
+
+#include "cache/direct.h"
+#include "cache/fast_path.h"
+#include "cache/hooks.h"
+#include "cache/magazine.h"
+#include "cache/slow.h"
+
+void *hak_hook_malloc(size_t bytes, size_t size_class, struct hak_cache *cache, const void *site)
+{
+    (void)cache;
+    return hak_slow_malloc(bytes, size_class, site);
+}
+
+void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const void *site)
+{
+    return hak_slow_malloc(bytes, size_class, site);
+}
+
+void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, size_t *note)
+    HAK_REQUIRES(&cache->lock)
+{
+    (void)bytes;
+    *note = 0;
+    if (cache->is_direct) {
+        return hak_cache_take(cache, size_class);
+    }
+    void *block = hak_cache_pop(cache, size_class); // of the cache's earlier thread
+    return block != NULL ? block : hak_magazine_refill(cache, size_class);
+}
+
+void hak_hook_taken(void *block, struct hak_request request, size_t note)
+{
+    (void)block, (void)request, (void)note;
+}
+
+bool hak_hook_refuses(struct hak_request request)
+{
+    (void)request;
+    return false;
+}
+
+void hak_hook_refused(enum hak_refuse_reason reason, struct hak_request request, uint64_t mark)
+{
+    (void)reason, (void)request, (void)mark;
+}
+
+uint32_t hak_hook_refill(const struct hak_cache *cache, unsigned size_class, uint32_t most)
+{
+    (void)cache, (void)size_class;
+    return most;
+}
+
+unsigned hak_hook_ways(const void *site)
+{
+    (void)site;
+    return 0;
+}
+
+void *hak_hook_reuse(size_t bytes, const void *site)
+{
+    (void)bytes, (void)site;
+    return NULL;
+}
+
+void *hak_hook_counted(struct hak_cache *cache, void *block, size_t bytes, const void *site)
+{
+    (void)cache, (void)bytes, (void)site;
+    return block;
+}
+
+void hak_hook_large(void *block, struct hak_request request)
+{
+    (void)block, (void)request;
+}
+
+void hak_hook_large_ends(struct hak_slab *slab)
+{
+    (void)slab;
+}
+
+void hak_hook_slab_ends(const struct hak_slab *slab)
+{
+    (void)slab;
+}
+
+void hak_hook_free(void *block, struct hak_cache *cache)
+{
+    hak_slow_free(block, cache);
+}
+
+void hak_hook_free_marked(void *block, struct hak_cache *cache, uint32_t entry)
+{
+    (void)cache;
+    hak_slow_free_unusual(block, entry);
+}
+
+bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const void *site)
+{
+    (void)block, (void)entry, (void)cache, (void)site;
+    return false;
+}
+
+bool hak_hook_put(struct hak_cache *cache,
+                  struct hak_cache *owner,
+                  struct hak_slab *slab,
+                  void *block) HAK_UNPROVEN
+{
+    (void)cache;
+    const bool has_ended = hak_cache_put(owner, slab, block);
+    hak_lock_drop(&owner->lock);
+    return has_ended;
+}
+
+struct hak_cache *hak_hook_keeper(struct hak_cache *cache)
+{
+    return cache;
+}
+
+size_t hak_hook_room(size_t bytes)
+{
+    return bytes;
+}
+
+size_t hak_hook_usable(const void *block, size_t block_bytes)
+{
+    (void)block;
+    return block_bytes;
+}
+
+enum hak_resized hak_hook_resize(void *block, size_t bytes)
+{
+    (void)block, (void)bytes;
+    return HAK_RESIZED_AS_USUAL;
+}
+
+bool hak_hook_owns(const void *block)
+{
+    (void)block;
+    return false;
+}
+
+size_t hak_hook_owned_bytes(const void *block)
+{
+    (void)block;
+    return 0;
+}
+
+void hak_hook_follow(struct hak_cache *cache)
+{
+    (void)cache;
+}
+
+void hak_hook_end(struct hak_cache *cache)
+{
+    (void)cache;
+}
+
+void hak_hook_forked(struct hak_cache *cache)
+{
+    (void)cache;
+}
+
+bool hak_hook_is_own(const struct hak_cache *cache)
+{
+    return cache == hak_cache_self;
+}
+
+void hak_hook_flush(struct hak_cache *cache)
+{
+    (void)cache;
+}
+
+bool hak_hook_empty(struct hak_cache *cache)
+{
+    (void)cache;
+    return true;
+}
+
+void hak_hook_forget(struct hak_cache *cache)
+{
+    (void)cache;
+}
+
+bool hak_hook_is_bare(struct hak_cache *cache)
+{
+    (void)cache;
+    return true;
+}
+
+uint64_t hak_hook_events(struct hak_cache *cache)
+{
+    (void)cache;
+    return 0;
+}
+
+void hak_hook_start(void)
+{
+}
+
+void hak_hook_started(void)
+{
+}
+
+void hak_hook_stopping(void)
+{
+}
+
+void hak_hook_check(void)
+{
+}
+
+struct hak_lock *hak_hook_lock(void)
+{
+    return NULL;
+}

@@ -1,0 +1,20 @@
+// profile.c -- switching the sampling of allocations on and off (profile/sampler.h).
+#include "hakmem/hakmem.h"
+#include "profile/sample.h"
+#include "profile/sampler.h"
+
+bool hak_profile_start(size_t sample_bytes)
+{
+    if (sample_bytes == 0 || !hak_option_set("sample_bytes", sample_bytes)) {
+        return false;
+    }
+    hak_store_relaxed(&hak_samples.lease_ns, 0); // no tool's any more
+    hak_sampler_kick();
+    return true;
+}
+
+void hak_profile_stop(void)
+{
+    hak_option_set("sample_bytes", 0);
+    hak_sampler_kick();
+}

@@ -1,0 +1,327 @@
+// sample.c -- see sample.h.
+#include "profile/sample.h"
+
+#include <string.h>
+
+#include "base/probe.h"
+#include "cache/inbox.h"
+#include "meta/map.h"
+#include "meta/pool.h"
+#include "os/code.h"
+#include "os/os.h"
+#include "os/stack.h"
+#include "os/tags.h"
+#include "profile/sampler.h"
+#include "slab/slab.h"
+
+struct hak_samples hak_samples;
+struct hak_sample_bucket hak_sample_buckets[HAK_SAMPLE_BUCKETS];
+struct hak_sample_stack_bucket hak_sample_stack_buckets[HAK_SAMPLE_STACK_BUCKETS];
+
+static uint64_t hash_of(const uintptr_t *words, unsigned count)
+{
+    uint64_t hash = count;
+    for (unsigned i = 0; i < count; i++) {
+        hash = (hash ^ words[i]) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+// How many samples there are whose addresses have this in common; the highest stands for any more. Where there
+// are none, a free of another block of the slab needs no look into the large table.
+enum { FILTER_LOG2 = 12, FILTER_MANY = UINT8_MAX };
+static _Atomic(uint8_t) filter[1 << FILTER_LOG2]; // written with the lock
+
+static _Atomic(uint8_t) *filter_of(uintptr_t address)
+{
+    return &filter[(address * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - FILTER_LOG2)];
+}
+
+static void filter_change_locked(uintptr_t address, int by) HAK_REQUIRES(&hak_samples.lock)
+{
+    _Atomic(uint8_t) *place = filter_of(address);
+    const uint8_t count = hak_load_relaxed(place);
+    if (count != FILTER_MANY) {
+        hak_store_relaxed(place, (uint8_t)(count + by));
+    }
+}
+
+static struct hak_sample_bucket *bucket_of(uintptr_t address)
+{
+    return &hak_sample_buckets[hash_of(&address, 1) % HAK_SAMPLE_BUCKETS];
+}
+
+// What one sample stands for.
+static struct hak_sample_sums worth(const struct hak_sample *sample)
+{
+    const size_t every = sample->every > sample->block_bytes ? sample->every : sample->block_bytes;
+    const double times = (double)every / (double)sample->block_bytes;
+    return (struct hak_sample_sums){
+        .samples = 1,
+        .bytes = (uint64_t)((double)sample->bytes * times + 0.5),
+        .blocks_256 = (uint64_t)(256 * times + 0.5),
+    };
+}
+
+static void sums_add(struct hak_sample_sums *sums, struct hak_sample_sums more)
+{
+    sums->samples += more.samples;
+    sums->bytes += more.bytes;
+    sums->blocks_256 += more.blocks_256;
+}
+
+static void sums_take(struct hak_sample_sums *sums, struct hak_sample_sums less)
+{
+    sums->samples -= less.samples;
+    sums->bytes -= less.bytes;
+    sums->blocks_256 -= less.blocks_256;
+}
+
+// What a stack had at the latest peak of all is what it has now, unless that has changed since. So it is
+// written down when it is about to change, and a peak costs nothing for the other stacks.
+static void stack_note_peak_locked(struct hak_sample_stack *stack) HAK_REQUIRES(&hak_samples.lock)
+{
+    if (stack->peak_number != hak_samples.peak_number) {
+        stack->peak_number = hak_samples.peak_number;
+        stack->peak = stack->live;
+    }
+}
+
+static struct hak_sample_stack *stack_make_locked(const uintptr_t *frames, unsigned count)
+    HAK_REQUIRES(&hak_samples.lock)
+{
+    const size_t bytes = offsetof(struct hak_sample_stack, frames) + count * sizeof *frames;
+    struct hak_sample_stack *stack =
+        hak_samples.stack_count < HAK_SAMPLE_STACKS_MAX ? hak_pool_take(bytes) : NULL;
+    if (stack != NULL) {
+        stack->frame_count = count;
+        memcpy(stack->frames, frames, count * sizeof *frames);
+        hak_samples.stack_count++;
+    }
+    return stack;
+}
+
+static struct hak_sample_stack *stack_of_locked(const uintptr_t *frames, unsigned count)
+    HAK_REQUIRES(&hak_samples.lock)
+{
+    const uint64_t hash = hash_of(frames, count);
+    struct hak_sample_stack_bucket *bucket =
+        &hak_sample_stack_buckets[hash % HAK_SAMPLE_STACK_BUCKETS];
+    struct hak_sample_stack *stack = bucket->first;
+    while (stack != NULL && (stack->hash != hash || stack->frame_count != count ||
+                             memcmp(stack->frames, frames, count * sizeof *frames) != 0)) {
+        stack = stack->next;
+    }
+    if (stack == NULL) {
+        stack = stack_make_locked(frames, count);
+        if (stack == NULL) {
+            return &hak_samples.other;
+        }
+        stack->hash = hash;
+        stack->next = bucket->first;
+        bucket->first = stack;
+    }
+    return stack;
+}
+
+static void add_locked(struct hak_sample *sample) HAK_REQUIRES(&hak_samples.lock)
+{
+    struct hak_sample_stack *stack = sample->stack;
+    const struct hak_sample_sums sums = worth(sample);
+    stack_note_peak_locked(stack);
+    sums_add(&stack->allocated, sums);
+    sums_add(&stack->live, sums);
+    sums_add(&hak_samples.live, sums);
+    if (hak_samples.live.bytes > hak_samples.peak.bytes) {
+        hak_samples.peak = hak_samples.live;
+        hak_samples.peak_number++;
+    }
+    struct hak_sample_bucket *bucket = bucket_of(sample->address);
+    sample->next = hak_load_relaxed(&bucket->first);
+    hak_store_relaxed(&bucket->first, sample);
+    filter_change_locked(sample->address, 1);
+    hak_samples.sample_count++;
+}
+
+// `before`: the sample that precedes it in its bucket, or NULL.
+static void remove_locked(struct hak_sample *sample, struct hak_sample *before)
+    HAK_REQUIRES(&hak_samples.lock)
+{
+    if (before != NULL) {
+        before->next = sample->next;
+    } else {
+        hak_store_relaxed(&bucket_of(sample->address)->first, sample->next);
+    }
+    struct hak_sample_stack *stack = sample->stack;
+    const struct hak_sample_sums sums = worth(sample);
+    stack_note_peak_locked(stack);
+    sums_take(&stack->live, sums);
+    sums_take(&hak_samples.live, sums);
+    filter_change_locked(sample->address, -1);
+    hak_samples.sample_count--;
+    HAK_PROBE1("otel_memory", "free", sample->address);
+    hak_pool_give(sample, sizeof *sample);
+}
+
+// Step record of samples.pml.
+static bool record(const struct hak_sample *known, const uintptr_t *frames, unsigned frame_count)
+{
+    struct hak_sample *sample = NULL;
+    hak_lock_take(&hak_samples.lock);
+    if (hak_samples.sample_count < HAK_SAMPLES_MAX) {
+        sample = hak_pool_take(sizeof *sample);
+    }
+    if (sample != NULL) {
+        *sample = *known;
+        sample->stack = stack_of_locked(frames, frame_count);
+        add_locked(sample);
+    } else {
+        hak_samples.dropped_samples++;
+    }
+    hak_samples.taken++;
+    if (hak_samples.taken % HAK_SAMPLES_TIMED == 0) {
+        hak_samples.timed_ns += hak_os_now_ns() - known->time_ns;
+    }
+    hak_lock_drop(&hak_samples.lock);
+    return sample != NULL;
+}
+
+// The unit that the slab's blocks lie in, or the large block: what is freed there is looked up here. Step mark
+// of samples.pml.
+static void mark(void *block)
+{
+    struct hak_cache *owner = hak_cache_lock_owner(block);
+    struct hak_slab *slab = hak_slab_of(block);
+    slab->sampled_blocks++;
+    if (owner != NULL) {
+        hak_lock_is_held(&owner->lock);
+        hak_slab_move(slab, owner, owner->tag); // it stays, and its entries say that it is sampled
+        hak_lock_drop(&owner->lock);
+    } else {
+        hak_map_set_one(block, HAK_MAP_LARGE(HAK_LARGE_NO_BIN));
+    }
+}
+
+// The stack from the program's call on. Our own functions are on top of it, a few; where the site is not
+// among the frames, as they could not be followed, it is all that is known.
+static unsigned walk_from(const void *site, uintptr_t *frames)
+{
+    enum { OWN_MAX = 12 };
+    uintptr_t walked[HAK_SAMPLE_FRAMES + OWN_MAX];
+    const unsigned count = hak_stack_walk(walked, HAK_SAMPLE_FRAMES + OWN_MAX, false);
+    unsigned own = 0;
+    while (own < count && HAK_PLACE_ADDRESS(walked[own]) != (uintptr_t)site) {
+        own++;
+    }
+    if (own == count) {
+        struct hak_code_hint hint = {0};
+        frames[0] = hak_code_place((uintptr_t)site, &hint);
+        return 1;
+    }
+    const unsigned rest = count - own;
+    const unsigned kept = rest < HAK_SAMPLE_FRAMES ? rest : HAK_SAMPLE_FRAMES;
+    memcpy(frames, walked + own, kept * sizeof *frames);
+    return kept;
+}
+
+// Nobody reads any more, and the tool that did has not switched sampling off: it was killed.
+static HAK_COLD void end_lease(void)
+{
+    hak_store_relaxed(&hak_samples.lease_ns, 0);
+    hak_store_relaxed(&hak_options.sample_bytes, 0);
+    hak_sampler_kick();
+}
+
+HAK_NOINLINE void hak_sample_take(void *block, struct hak_request request, size_t every)
+{
+    uintptr_t frames[HAK_SAMPLE_FRAMES];
+    block = hak_tag_off(block);
+    const uint32_t entry = hak_map_entry(block);
+    const struct hak_sample sample = {
+        .address = (uintptr_t)block,
+        .bytes = request.bytes,
+        .every = every,
+        .block_bytes = hak_map_is_small(entry) ? hak_classes[HAK_MAP_CLASS(entry)].bytes
+                                               : hak_slab_of(block)->bytes,
+        .time_ns = hak_os_now_ns(),
+        .thread_id = hak_load_relaxed(&hak_cache_self->thread_id),
+    };
+    const uint64_t lease = hak_load_relaxed(&hak_samples.lease_ns);
+    if (HAK_UNLIKELY(lease != 0 && sample.time_ns > lease)) {
+        end_lease();
+    }
+    const unsigned frame_count = walk_from(request.site, frames);
+    if (record(&sample, frames, frame_count)) {
+        mark(block);
+        HAK_PROBE3("otel_memory", "alloc", sample.address, sample.bytes, worth(&sample).bytes);
+    }
+}
+
+// Forget the samples of a bucket whose addresses are among `bytes` from `start`. Returns how many.
+static unsigned forget_locked(struct hak_sample_bucket *bucket, uintptr_t start, size_t bytes)
+    HAK_REQUIRES(&hak_samples.lock)
+{
+    unsigned count = 0;
+    struct hak_sample *before = NULL;
+    struct hak_sample *sample = hak_load_relaxed(&bucket->first);
+    while (sample != NULL) {
+        struct hak_sample *next = sample->next;
+        if (sample->address - start < bytes) {
+            remove_locked(sample, before);
+            count++;
+        } else {
+            before = sample;
+        }
+        sample = next;
+    }
+    return count;
+}
+
+// Nobody but who holds a block puts it in or takes it out: when there is nothing without the lock, it is
+// not in. Step forget of samples.pml.
+static bool forget(const void *block)
+{
+    if (hak_load_relaxed(filter_of((uintptr_t)block)) == 0) {
+        return false;
+    }
+    struct hak_sample_bucket *bucket = bucket_of((uintptr_t)block);
+    if (hak_load_relaxed(&bucket->first) == NULL) {
+        return false;
+    }
+    hak_lock_take(&hak_samples.lock);
+    const bool is_known = forget_locked(bucket, (uintptr_t)block, 1) > 0;
+    hak_lock_drop(&hak_samples.lock);
+    return is_known;
+}
+
+void hak_sample_forget(const void *block)
+{
+    forget(block);
+}
+
+// Step end of samples.pml.
+void hak_sample_end(void *block)
+{
+    block = hak_tag_off(block);
+    if (!forget(block)) {
+        return;
+    }
+    struct hak_cache *owner = hak_cache_lock_owner(block);
+    if (owner != NULL) {
+        hak_lock_is_held(&owner->lock);
+        struct hak_slab *slab = hak_slab_of(block);
+        slab->sampled_blocks--;
+        hak_slab_move(slab, owner, owner->tag);
+        hak_lock_drop(&owner->lock);
+    }
+}
+
+void hak_sample_forget_slab(const void *start, size_t bytes)
+{
+    hak_lock_take(&hak_samples.lock);
+    for (size_t i = 0; i < HAK_SAMPLE_BUCKETS; i++) {
+        forget_locked(&hak_sample_buckets[i], (uintptr_t)start, bytes);
+    }
+    hak_lock_drop(&hak_samples.lock);
+}

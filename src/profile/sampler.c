@@ -1,0 +1,251 @@
+// sampler.c -- see sampler.h.
+#include "profile/sampler.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "cache/large.h"
+#include "cache/magazine.h"
+#include "cache/thread.h"
+#include "meta/pool.h"
+#include "os/os.h"
+#include "profile/sample.h"
+
+// One sequence for all threads: draws are rare. (Steele, Lea, Flood, "Fast splittable pseudorandom
+// number generators", 2014: SplitMix64.)
+#define STEP UINT64_C(0x9E3779B97F4A7C15)
+static _Atomic(uint64_t) sequence;
+
+void hak_sampler_seed(uint64_t seed)
+{
+    hak_store_relaxed(&sequence, seed);
+}
+
+static uint64_t random_word(void)
+{
+    uint64_t word = hak_add_relaxed(&sequence, STEP) + STEP;
+    word = (word ^ (word >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    word = (word ^ (word >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return word ^ (word >> 31);
+}
+
+// One of `every` bytes is drawn: is it in the block, if the block is the first of them?
+bool hak_sampler_draw(size_t block_bytes, size_t every)
+{
+    return every != 0 && (uint64_t)((hak_wide)random_word() * every >> 64) < block_bytes;
+}
+
+// floor(2^64 × bytes / every), for bytes < every.
+static uint64_t chance_of(size_t bytes, size_t every)
+{
+    return (uint64_t)(((hak_wide)bytes << 64) / every);
+}
+
+// -log2(fraction / 2^64) in units of 2^-40, fraction > 0: the bits of the fraction part one by one, by
+// squaring.
+enum { LOG_BITS = 40 };
+static uint64_t minus_log2(uint64_t fraction)
+{
+    const unsigned zeros = 63 - hak_highest_bit(fraction);
+    uint64_t mantissa = fraction << zeros; // 1 to 2, its highest bit set
+    uint64_t bits = 0;                     // log2 of the mantissa
+    for (unsigned i = 0; i < LOG_BITS; i++) {
+        const hak_wide square = (hak_wide)mantissa * mantissa;
+        const bool is_two = (square >> 127) != 0;
+        mantissa = (uint64_t)(square >> (is_two ? 64 : 63));
+        bits = bits << 1 | is_two;
+    }
+    return ((uint64_t)(zeros + 1) << LOG_BITS) - bits;
+}
+
+// Geometric: for a uniform u the least n with (1 - chance)^n <= u.
+uint64_t hak_sampler_gap(size_t block_bytes, size_t every)
+{
+    if (block_bytes >= every) {
+        return 1;
+    }
+    const uint64_t miss = minus_log2(0 - chance_of(block_bytes, every));
+    return minus_log2(random_word() | 1) / (miss != 0 ? miss : 1) + 1;
+}
+
+// How far it is to the next sample of the class, anew: nothing that was is lost, as a geometric distribution has no
+// memory, and what was counted stays so.
+static void draw_locked(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+{
+    _Atomic(uint64_t) *gap = &cache->gaps[size_class];
+    const uint64_t next = hak_sampler_gap(hak_classes[size_class].bytes, cache->sampling->every);
+    hak_count(&cache->class_counts[size_class].drawn, next - hak_load_relaxed(gap));
+    hak_store_relaxed(gap, next);
+}
+
+static void draw_all_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    struct hak_sampling *sampling = cache->sampling;
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        draw_locked(cache, size_class);
+    }
+    for (unsigned bin = 0; bin < HAK_LARGE_BINS; bin++) {
+        cache->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), sampling->every);
+    }
+}
+
+// Samples after which their number is judged; it is too small below an eighth of what is allowed. What
+// it is set to is half of that.
+enum { JUDGED = 64, FEW = 8 };
+
+static void pace_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    struct hak_sampling *sampling = cache->sampling;
+    const uint64_t rate = hak_load_relaxed(&hak_options.sample_rate);
+    const uint64_t now = hak_os_about_now_ns();
+    const double allowed = (double)(now - sampling->since_ns) * (double)rate / 1e9;
+    const double taken = sampling->taken;
+    double every = (double)sampling->every;
+    if (rate == 0 || sampling->wanted == 1) { // who wants every byte knows what it costs
+        every = 0;
+    } else if (sampling->taken < JUDGED && allowed < (double)(JUDGED * FEW)) {
+        return;
+    } else if (taken > allowed || taken * (double)FEW <= allowed) {
+        const double times = 2 * taken / (allowed + 1);
+        every *= times < 16 ? times : 16;
+    }
+    sampling->since_ns = now;
+    sampling->taken = 0;
+    const size_t new_every = every > (double)sampling->wanted ? (size_t)every : sampling->wanted;
+    if (new_every != sampling->every) {
+        sampling->every = new_every;
+        draw_all_locked(cache);
+    }
+}
+
+// Nobody counts in advance what these hand out: they draw for each block.
+static size_t note_drawn(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+{
+    const size_t every = hak_load_relaxed(&hak_options.sample_bytes);
+    if (HAK_LIKELY(every == 0)) {
+        return 0;
+    }
+    if (cache->is_direct && !hak_tag_is_heap(cache->tag)) {
+        hak_count(&cache->class_counts[size_class].drawn, 1);
+        hak_count(&cache->class_counts[size_class].misses, 1);
+    }
+    return hak_sampler_draw(hak_classes[size_class].bytes, every) ? every : 0;
+}
+
+size_t hak_sampler_note(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+{
+    if (cache->is_direct || hak_tag_is_heap(cache->tag)) {
+        return note_drawn(cache, size_class);
+    }
+    const size_t every = hak_sampler_every(cache); // what it was drawn with
+    if (HAK_LIKELY(every == 0)) {
+        return 0;
+    }
+    hak_count(&cache->class_counts[size_class].misses, 1);
+    hak_count(&cache->gaps[size_class], -UINT64_C(1));
+    if (hak_load_relaxed(&cache->gaps[size_class]) != 0) {
+        return 0;
+    }
+    draw_locked(cache, size_class);
+    if (++cache->sampling->taken >= JUDGED) {
+        pace_locked(cache);
+    }
+    return every;
+}
+
+// A large block is a sample. Where the cache samples, it counts.
+static HAK_NOINLINE void take_large(struct hak_cache *cache,
+                                    void *block,
+                                    struct hak_request request,
+                                    size_t every)
+{
+    hak_sample_take(block, request, every);
+    if (hak_sampler_every(cache) != 0 && ++cache->sampling->taken >= JUDGED) {
+        hak_lock_take(&cache->lock);
+        pace_locked(cache);
+        hak_lock_drop(&cache->lock);
+    }
+}
+
+void hak_sampler_large(void *block, struct hak_request request)
+{
+    struct hak_cache *cache = hak_cache_self;
+    const size_t every =
+        cache->is_direct ? hak_load_relaxed(&hak_options.sample_bytes) : hak_sampler_every(cache);
+    if (HAK_UNLIKELY(every != 0) && hak_sampler_draw(hak_slab_of(block)->bytes, every)) {
+        take_large(cache, block, request, every);
+    }
+}
+
+HAK_NOINLINE void *hak_sampler_take_kept(struct hak_cache *cache,
+                                         void *block,
+                                         size_t bytes,
+                                         const void *site)
+{
+    const size_t every = cache->sampling->every;
+    const unsigned bin = hak_large_bin_of(bytes);
+    cache->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), every);
+    take_large(cache, block, (struct hak_request){bytes, 1, site}, every);
+    hak_sampler_follow(cache); // the thread may have no other slow path
+    return block;
+}
+
+static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&cache->lock)
+{
+    cache->sampling->wanted = every;
+    cache->sampling->every = every;
+    cache->sampling->since_ns = hak_os_about_now_ns();
+    cache->sampling->taken = 0;
+    hak_magazine_set_apart(cache);
+    draw_all_locked(cache);
+    hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_APART);
+}
+
+static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    hak_store_relaxed(&cache->hit_tag, cache->tag);
+    if (hak_sampler_every(cache) == 0) {
+        return; // somebody has set the tag, and then the option was set back
+    }
+    hak_magazine_set_back(cache);
+    cache->sampling->wanted = 0;
+    cache->sampling->every = 0;
+    memset(cache->large_gaps, 0, sizeof cache->large_gaps);
+}
+
+HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
+{
+    const size_t every = hak_load_relaxed(&hak_options.sample_bytes);
+    if (hak_load_relaxed(&sequence) == 0) {
+        hak_sampler_seed(hak_os_random());
+    }
+    hak_lock_take(&cache->lock);
+    hak_magazine_fit(cache);
+    if (every != 0 && cache->sampling != NULL && cache->sampling->wanted == every) {
+        hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_APART);
+        pace_locked(cache);
+    } else {
+        end_locked(cache);
+        if (every != 0 && cache->sampling == NULL) {
+            cache->sampling = hak_pool_take(sizeof *cache->sampling);
+        }
+        if (every != 0 && cache->sampling != NULL) {
+            begin_locked(cache, every);
+        }
+    }
+    hak_lock_drop(&cache->lock);
+}
+
+void hak_sampler_kick(void)
+{
+    struct hak_cache *cache =
+        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    for (; cache != NULL; cache = cache->next) {
+        hak_lock_take(&cache->lock);
+        if (cache->has_thread && !cache->is_direct) {
+            const uint32_t less = hak_sampler_every(cache) == 0 ? HAK_APART : 0;
+            hak_store_relaxed(&cache->hit_tag, cache->tag - less);
+        }
+        hak_lock_drop(&cache->lock);
+    }
+}

@@ -1,0 +1,75 @@
+// describe.c -- what an address is.
+#include "base/atomic.h"
+#include "cache/dying.h"
+#include "cache/hooks.h"
+#include "cache/inbox.h"
+#include "hakmem/hakmem.h"
+#include "meta/map.h"
+#include "secure/guard.h"
+#include "slab/harden.h"
+#include "slab/slab.h"
+
+static void describe_guarded(const struct hak_guard_slot *slot, struct hak_block_info *info)
+{
+    *info = (struct hak_block_info){.kind = HAK_BLOCK_SMALL,
+                                    .start = hak_load_relaxed(&slot->block),
+                                    .bytes = hak_load_relaxed(&slot->bytes),
+                                    .is_free = hak_load_relaxed(&slot->state) != HAK_GUARD_LIVE};
+}
+
+static void describe_large(const struct hak_slab *slab, struct hak_block_info *info)
+{
+    info->kind = HAK_BLOCK_LARGE;
+    info->start = slab->base;
+    info->bytes = slab->bytes;
+    info->is_free = !hak_map_is_large(hak_map_entry(slab->base));
+}
+
+static void describe_small_locked(const struct hak_slab *slab,
+                                  const void *address,
+                                  struct hak_block_info *info)
+{
+    const struct hak_class *class_info = &hak_classes[slab->size_class];
+    const uint32_t index =
+        hak_class_index(class_info, (size_t)((const char *)address - slab->base));
+    info->kind = HAK_BLOCK_SMALL;
+    info->start = slab->base + (size_t)index * class_info->bytes;
+    info->is_free = index >= slab->fresh || !hak_slab_is_out(slab, info->start);
+    if (!info->is_free && hak_harden_has_tags()) {
+        info->start = hak_tag_seen(info->start);
+    }
+    info->bytes =
+        info->is_free ? class_info->bytes : hak_hook_usable(info->start, class_info->bytes);
+}
+
+// The address may be of no live block: then its slab may end and become something else while we
+// look. What was the same before and after the look is the answer.
+bool hak_describe(const void *address, struct hak_block_info *info)
+{
+    if (hak_guard_owns(address)) {
+        describe_guarded(hak_guard_nearest(address), info);
+        return true;
+    }
+    address = hak_tag_off(address);
+    struct hak_slab *slab = hak_slab_of(address);
+    *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
+    while (slab != NULL && !hak_is_dying()) {
+        struct hak_cache *owner = NULL;
+        const bool is_small = slab->state == HAK_SLAB_SMALL;
+        if (!is_small) {
+            describe_large(slab, info);
+        } else if ((owner = hak_cache_lock_owner(address)) != NULL) {
+            hak_lock_is_held(&owner->lock);
+            describe_small_locked(hak_slab_of(address), address, info);
+            hak_lock_drop(&owner->lock);
+        }
+        struct hak_slab *now = hak_slab_of(address);
+        if (now == slab && (slab->state == HAK_SLAB_SMALL) == is_small &&
+            (owner != NULL) == is_small) {
+            return true;
+        }
+        slab = now;
+    }
+    *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
+    return false;
+}

@@ -1,0 +1,251 @@
+// figures.c -- see figures.h.
+#include "report/figures.h"
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/options.h"
+#include "cache/cache.h"
+#include "cache/dying.h"
+#include "cache/loot.h"
+#include "cache/thread.h"
+#include "cache/waiting.h"
+#include "failures/failure.h"
+#include "front/options.h"
+#include "meta/map.h"
+#include "meta/pool.h"
+#include "os/os.h"
+#include "profile/sampler.h"
+#include "secure/guard.h"
+#include "slab/arena.h"
+#include "slab/states.h"
+
+// Blocks that are out of their slabs but not with the program.
+static void count_cached(struct hak_figures *figures, unsigned size_class, size_t blocks)
+{
+    const size_t bytes = blocks * hak_classes[size_class].bytes;
+    figures->totals.cached_bytes += bytes;
+    figures->totals.live_bytes -= bytes;
+    figures->totals.live_blocks -= blocks;
+    figures->classes[size_class].cached_blocks += blocks;
+    figures->classes[size_class].live_blocks -= blocks;
+}
+
+// Of a hardened slab: those in a stock or in quarantine.
+static size_t waiting_blocks(const struct hak_slab *slab)
+{
+    size_t with_program = 0;
+    for (unsigned word = 0; word * 64 < slab->fresh; word++) {
+        with_program += hak_count_bits(hak_states_out(slab, word));
+    }
+    return slab->fresh - slab->free_blocks - with_program;
+}
+
+static void add_slab(struct hak_figures *figures, const struct hak_slab *slab)
+{
+    struct hak_stats *totals = &figures->totals;
+    if (slab->state == HAK_SLAB_SMALL) {
+        const size_t bytes = hak_classes[slab->size_class].bytes;
+        const size_t out = (size_t)slab->fresh - slab->free_blocks;
+        struct hak_class_figures *of_class = &figures->classes[slab->size_class];
+        totals->live_blocks += out;
+        totals->live_bytes += out * bytes;
+        totals->slab_free_bytes += slab->free_blocks * bytes;
+        of_class->slabs++;
+        of_class->live_blocks += out;
+        of_class->slab_free_blocks += slab->free_blocks;
+        if (hak_slab_has_states(slab)) {
+            count_cached(figures, slab->size_class, waiting_blocks(slab));
+        }
+    } else if (slab->state == HAK_SLAB_LARGE && !hak_map_is_large(hak_map_entry(slab->base))) {
+        totals->kept_bytes += slab->bytes;
+    } else if (slab->state == HAK_SLAB_LARGE) {
+        totals->live_blocks++;
+        totals->live_bytes += slab->bytes;
+    }
+}
+
+static void add_supers(struct hak_figures *figures)
+{
+    for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
+        const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
+        const unsigned count = super->is_lone ? 1 : HAK_SUPER_UNITS;
+        for (unsigned unit = 0; unit < count; unit++) {
+            if (super->is_lone || super->first[unit] == unit) {
+                add_slab(figures, &super->slabs[unit]);
+            }
+        }
+        figures->totals.superslab_count += !super->is_lone;
+        figures->totals.mapping_count += super->is_lone;
+    }
+}
+
+// A free block on its way to its owner. What a program freed twice may be in no slab any more; a hardened slab
+// has counted its own.
+static void count_sent(void *figures, const void *block)
+{
+    const uint32_t entry = hak_map_entry(block);
+    const struct hak_slab *slab = hak_map_is_small(entry) ? hak_slab_of(block) : NULL;
+    if (slab != NULL && !hak_slab_has_states(slab)) {
+        count_cached(figures, HAK_MAP_CLASS(entry), 1);
+    }
+}
+
+static void add_cache(struct hak_figures *figures, struct hak_cache *cache)
+{
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        const struct hak_magazine *magazine = &cache->magazines[size_class];
+        if (magazine->base != NULL) {
+            const hak_place *top = hak_magazine_top(cache, size_class);
+            count_cached(
+                figures, size_class, (size_t)(top - magazine->base) - 1 - magazine->bottom);
+        }
+    }
+    hak_waiting_in_parcels(cache, count_sent, figures);
+}
+
+static bool add_guarded(void *start, size_t bytes, void *totals)
+{
+    (void)start;
+    ((struct hak_stats *)totals)->live_blocks++;
+    ((struct hak_stats *)totals)->live_bytes += bytes;
+    return true;
+}
+
+static void walk_locked(struct hak_figures *figures) HAK_REQUIRES(&hak_arena.lock)
+{
+    if (hak_arena.all.next != NULL) { // the first allocation was made
+        add_supers(figures);
+    }
+    struct hak_cache *cache = hak_load_relaxed(&hak_registry.all);
+    for (; cache != NULL; cache = cache->next) {
+        add_cache(figures, cache);
+    }
+    add_cache(figures, &hak_orphans);
+    add_cache(figures, &hak_cache_late);
+    hak_guard_visit(add_guarded, &figures->totals);
+    figures->totals.metadata_bytes = hak_pool.mapped_bytes;
+}
+
+static void count_cache(struct hak_figures *figures, const struct hak_cache *cache)
+{
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        const struct hak_class_counts *counts = &cache->class_counts[size_class];
+        struct hak_class_figures *of_class = &figures->classes[size_class];
+        of_class->refills += hak_load_relaxed(&counts->refills);
+        of_class->spills += hak_load_relaxed(&counts->spills);
+        of_class->refilled_blocks += hak_load_relaxed(&counts->refilled_blocks);
+        of_class->spilled_blocks += hak_load_relaxed(&counts->spilled_blocks);
+        of_class->slabs_made += hak_load_relaxed(&counts->made_slabs);
+        of_class->slabs_ended += hak_load_relaxed(&counts->ended_slabs);
+        of_class->counted_allocations += hak_sampler_counted(cache, size_class);
+        of_class->counted_misses += hak_load_relaxed(&counts->misses);
+    }
+    figures->sent_parcels += hak_load_relaxed(&cache->counts.sent_parcels);
+    figures->sent_blocks += hak_load_relaxed(&cache->counts.sent_blocks);
+    figures->opened_parcels += hak_load_relaxed(&cache->counts.opened_parcels);
+    figures->adopted_slabs += hak_load_relaxed(&cache->counts.adopted_slabs);
+    figures->slow_events += hak_load_relaxed(&cache->events);
+}
+
+// What is counted where it happens: no lock, and right also while it changes.
+static void count_all(struct hak_figures *figures)
+{
+    struct hak_cache *cache =
+        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    for (; cache != NULL; cache = cache->next) {
+        count_cache(figures, cache);
+        figures->totals.cache_count++;
+    }
+    count_cache(figures, &hak_orphans);
+    count_cache(figures, &hak_cache_late);
+    figures->maps = hak_load_relaxed(&hak_os_counts.maps);
+    figures->unmaps = hak_load_relaxed(&hak_os_counts.unmaps);
+    figures->remaps = hak_load_relaxed(&hak_os_counts.remaps);
+    figures->purges = hak_load_relaxed(&hak_os_counts.purges);
+    figures->purged_bytes = hak_load_relaxed(&hak_os_counts.purged_bytes);
+    figures->huge_advices = hak_load_relaxed(&hak_os_counts.huge_advices);
+    figures->refused = hak_load_relaxed(&hak_os_counts.refused);
+    figures->retaken_bytes = hak_load_relaxed(&hak_arena.retaken_bytes);
+    figures->peak_mapped_bytes = hak_load_relaxed(&hak_arena.peak_bytes);
+    figures->failures = hak_load_relaxed(&hak_failures.count);
+    figures->totals.mapped_bytes =
+        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+    if (hak_load_relaxed(&hak_guard.base) != NULL) { // where sampled blocks lie
+        figures->totals.mapped_bytes += HAK_SUPER_BYTES;
+        figures->peak_mapped_bytes += HAK_SUPER_BYTES;
+    }
+    figures->totals.unit_free_bytes = hak_load_relaxed(&hak_arena.free_bytes);
+    figures->totals.dirty_bytes = hak_load_relaxed(&hak_arena.dirty_bytes);
+}
+
+void hak_figures_read(struct hak_figures *figures, unsigned patience_ms)
+{
+    *figures = (struct hak_figures){.is_walked = !hak_is_dying()};
+    if (!figures->is_walked) {
+        // Who holds the locks has ended.
+    } else if (patience_ms == 0) {
+        hak_world_lock();
+    } else {
+        figures->is_walked = hak_world_lock_within(patience_ms);
+    }
+    if (figures->is_walked) {
+        hak_lock_is_held(&hak_arena.lock);
+        hak_arena_tell_all();
+        walk_locked(figures);
+    }
+    count_all(figures);
+    if (figures->is_walked) {
+        hak_world_unlock();
+    }
+}
+
+void hak_stats_read(struct hak_stats *stats)
+{
+    struct hak_figures figures;
+    hak_figures_read(&figures, 0);
+    *stats = figures.totals;
+}
+
+size_t hak_stats_json(char *text, size_t bytes)
+{
+    struct hak_figures figures;
+    hak_figures_read(&figures, 100); // longer than anything that we do with a lock
+    return hak_figures_json(&figures, text, bytes);
+}
+
+// In memory of our own: what a program has left of its stack by then nobody knows.
+static void report(size_t (*show)(const struct hak_figures *, char *, size_t),
+                   const struct hak_figures *figures,
+                   const char *file)
+{
+    char *text = hak_os_map(HAK_FIGURES_BYTES);
+    if (text == NULL) {
+        return;
+    }
+    const size_t length = show(figures, text, HAK_FIGURES_BYTES);
+    if (file == NULL) {
+        hak_os_print(text, length);
+    } else {
+        hak_os_append_or_say(file, text, length);
+    }
+    hak_os_discard(text, HAK_FIGURES_BYTES);
+}
+
+void hak_figures_print(void)
+{
+    struct hak_figures figures;
+    hak_figures_read(&figures, 0);
+    report(hak_figures_text, &figures, NULL);
+}
+
+void hak_figures_report(void)
+{
+    const char *file = hak_option_file(&hak_options.stats);
+    if (hak_load_relaxed(&hak_options.stats) == 0) {
+        return;
+    }
+    const bool is_file = *file != '\0';
+    struct hak_figures figures;
+    hak_figures_read(&figures, 100); // exit may have been called in the middle of a call of ours
+    report(is_file ? hak_figures_json : hak_figures_text, &figures, is_file ? file : NULL);
+}

@@ -1,0 +1,69 @@
+// figures.h -- what the heap is made of, added up.
+//
+// Layer     report
+// Threads   any; all locks while the slabs are walked.
+//
+// The one list of figures: the C library's questions, hak_stats_json and the report at the end of a
+// program show them all, under these names.
+#ifndef HAK_REPORT_FIGURES_H
+#define HAK_REPORT_FIGURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "hakmem/hakmem.h"
+#include "meta/size_class.h"
+
+// clang-format off: it never settles on such lists
+#define HAK_TOTALS(X) \
+    X(mapped_bytes) X(live_bytes) X(live_blocks) \
+    X(cached_bytes) X(kept_bytes) X(slab_free_bytes) \
+    X(unit_free_bytes) X(dirty_bytes) X(metadata_bytes) \
+    X(cache_count) X(superslab_count) X(mapping_count)
+
+// Of each class: what there is, what has moved since the start, and what was allocated while caches sampled.
+#define HAK_CLASS_FIGURES(X) \
+    X(slabs) X(live_blocks) X(cached_blocks) X(slab_free_blocks) \
+    X(refills) X(refilled_blocks) X(spills) X(spilled_blocks) X(slabs_made) X(slabs_ended) \
+    X(counted_allocations) X(counted_misses)
+
+// Since the start.
+#define HAK_COUNTERS(X) \
+    X(sent_parcels) X(sent_blocks) X(opened_parcels) X(adopted_slabs) X(slow_events) \
+    X(maps) X(unmaps) X(remaps) X(purges) X(purged_bytes) X(huge_advices) X(refused) \
+    X(retaken_bytes) X(peak_mapped_bytes) X(failures)
+// clang-format on
+
+struct hak_class_figures {
+#define HAK_FIGURE(name) uint64_t name;
+    HAK_CLASS_FIGURES(HAK_FIGURE)
+#undef HAK_FIGURE
+};
+
+struct hak_figures {
+    struct hak_stats totals;
+    bool is_walked; // false: locks were not to be had, and only what needs none is here
+#define HAK_FIGURE(name) uint64_t name;
+    HAK_COUNTERS(HAK_FIGURE)
+#undef HAK_FIGURE
+    struct hak_class_figures classes[HAK_SMALL_CLASSES];
+};
+
+// Walk the heap, waiting for the locks; or, with `patience_ms` > 0, no longer than that for each.
+HAK_INTERNAL void hak_figures_read(struct hak_figures *figures, unsigned patience_ms);
+
+// All of them as one line of JSON, or for people. As hak_stats_json; the second returns what was
+// written.
+HAK_INTERNAL size_t hak_figures_json(const struct hak_figures *figures, char *text, size_t bytes);
+HAK_INTERNAL size_t hak_figures_text(const struct hak_figures *figures, char *text, size_t bytes);
+
+// Room for either form.
+#define HAK_FIGURES_BYTES 32768
+// Print the table on stderr.
+HAK_INTERNAL void hak_figures_print(void);
+// What the option `stats` asks for when the program ends.
+HAK_INTERNAL void hak_figures_report(void);
+
+#endif

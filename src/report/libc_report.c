@@ -1,0 +1,148 @@
+// libc_report.c -- the C library's questions about the heap: mallinfo, malloc_info, malloc_stats. Answered with our figures under its names, so that programs and
+// exporters that ask get the truth about the allocator that serves them.
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+
+#include "front/override.h"
+#include "hakmem/hakmem.h"
+#include "report/figures.h"
+
+#ifndef HAK_NO_OVERRIDE
+
+static struct mallinfo2 info2(void)
+{
+    struct hak_stats stats;
+    hak_stats_read(&stats);
+    return (struct mallinfo2){
+        .arena = stats.mapped_bytes,
+        .ordblks = stats.superslab_count,
+        .hblks = stats.mapping_count,
+        .uordblks = stats.live_bytes,
+        .fordblks = stats.mapped_bytes - stats.live_bytes,
+        .keepcost = stats.dirty_bytes + stats.kept_bytes,
+    };
+}
+
+static int as_int(size_t value)
+{
+    return value > INT_MAX ? INT_MAX : (int)value;
+}
+
+// The old form holds int: figures above 2 GiB read as INT_MAX instead of wrapping.
+static struct mallinfo info(void)
+{
+    const struct mallinfo2 wide = info2();
+    return (struct mallinfo){
+        .arena = as_int(wide.arena),
+        .ordblks = as_int(wide.ordblks),
+        .hblks = as_int(wide.hblks),
+        .uordblks = as_int(wide.uordblks),
+        .fordblks = as_int(wide.fordblks),
+        .keepcost = as_int(wide.keepcost),
+    };
+}
+
+static void print_stats(void)
+{
+    hak_figures_print();
+}
+
+static void print_classes(const struct hak_figures *figures, FILE *stream)
+{
+    fprintf(stream, "<sizes>\n");
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        const struct hak_class_figures *of_class = &figures->classes[size_class];
+        const size_t count = of_class->cached_blocks + of_class->slab_free_blocks;
+        const unsigned bytes = hak_classes[size_class].bytes;
+        const unsigned below = size_class > 0 ? hak_classes[size_class - 1].bytes : 0;
+        if (count > 0) {
+            fprintf(stream,
+                    "  <size from=\"%u\" to=\"%u\" total=\"%zu\" count=\"%zu\"/>\n",
+                    below + 1,
+                    bytes,
+                    count * bytes,
+                    count);
+        }
+    }
+    fprintf(stream, "</sizes>\n");
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        const struct hak_class_figures *of_class = &figures->classes[size_class];
+        if (of_class->slabs_made != 0) {
+            fprintf(stream, "<class bytes=\"%u\"", (unsigned)hak_classes[size_class].bytes);
+#    define HAK_FIGURE(name) fprintf(stream, " %s=\"%" PRIu64 "\"", #name, of_class->name);
+            HAK_CLASS_FIGURES(HAK_FIGURE)
+#    undef HAK_FIGURE
+            fprintf(stream, "/>\n");
+        }
+    }
+}
+
+static void print_total(FILE *stream, const char *type, size_t count, size_t bytes)
+{
+    fprintf(stream, "<total type=\"%s\" count=\"%zu\" size=\"%zu\"/>\n", type, count, bytes);
+}
+
+static void print_element(FILE *stream, const char *name, const char *type, size_t bytes)
+{
+    fprintf(stream, "<%s type=\"%s\" size=\"%zu\"/>\n", name, type, bytes);
+}
+
+// What the C library's document has for its heap and once more for all of them: we have one. Free blocks that lie ready in caches
+// are what it calls fast, and all that is free beside them the rest.
+static void print_totals(const struct hak_figures *figures, bool is_all, FILE *stream)
+{
+    const struct hak_stats *totals = &figures->totals;
+    const size_t current = totals->mapped_bytes + totals->metadata_bytes;
+    size_t cached = 0;
+    size_t rest = totals->superslab_count;
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        cached += figures->classes[size_class].cached_blocks;
+        rest += figures->classes[size_class].slab_free_blocks;
+    }
+    print_total(stream, "fast", cached, totals->cached_bytes);
+    print_total(stream,
+                "rest",
+                rest,
+                totals->kept_bytes + totals->slab_free_bytes + totals->unit_free_bytes);
+    if (is_all) {
+        print_total(stream, "mmap", totals->mapping_count, 0); // their bytes are the heap's
+    }
+    print_element(stream, "system", "current", current);
+    print_element(stream, "system", "max", figures->peak_mapped_bytes + totals->metadata_bytes);
+    print_element(stream, "aspace", "total", current);
+    print_element(stream, "aspace", "mprotect", current);
+}
+
+// The C library's document, which programs and exporters read, with our elements beside its own.
+static int print_xml(int options, FILE *stream)
+{
+    struct hak_figures figures;
+    if (options != 0) {
+        return EINVAL;
+    }
+    hak_figures_read(&figures, 0);
+    fprintf(stream, "<malloc version=\"1\" allocator=\"hakmem %s\">\n", hak_version());
+    fprintf(stream, "<heap nr=\"0\">\n");
+    print_classes(&figures, stream);
+    print_totals(&figures, false, stream);
+    fprintf(stream, "</heap>\n");
+#    define HAK_FIGURE(name) fprintf(stream, "<%s>%zu</%s>\n", #name, figures.totals.name, #name);
+    HAK_TOTALS(HAK_FIGURE)
+#    undef HAK_FIGURE
+#    define HAK_FIGURE(name) fprintf(stream, "<%s>%" PRIu64 "</%s>\n", #name, figures.name, #name);
+    HAK_COUNTERS(HAK_FIGURE)
+#    undef HAK_FIGURE
+    print_totals(&figures, true, stream);
+    fprintf(stream, "</malloc>\n");
+    return ferror(stream) ? -1 : 0;
+}
+
+HAK_ALSO(struct mallinfo2, mallinfo2, (void), info2);
+HAK_ALSO(struct mallinfo, mallinfo, (void), info);
+HAK_ALSO(void, malloc_stats, (void), print_stats);
+HAK_ALSO(int, malloc_info, (int, FILE *), print_xml);
+
+#endif

@@ -1,0 +1,138 @@
+// site.h -- rules that give the allocations of one call site a way of their own.
+//
+// Layer     rules
+// Owns      the rules, and what is known of the return addresses that were seen.
+// Threads   any. Adding a rule takes the registry's lock; looking one up takes none.
+// Fails     a rule beyond HAK_SITE_RULES_MAX is refused; without memory a block goes the common way.
+//
+// A site is the return address of malloc, which only slow paths look at. So that a ruled site goes slow,
+// what it would hit is made to look empty, and only that: once a site with a rule for small blocks has been
+// seen with a size class, each thread's magazine of that class, at its next refill, moves to another cache
+// of that thread's, a companion, and stays empty and full here. Large blocks likewise: with a rule for them,
+// BigCache is the companion's. Nothing changes for other classes and for programs without rules.
+//
+// A thread has a companion for each role: for the sites without a rule (which may share slabs with
+// everybody's), for short-lived and for long-lived blocks (which share slabs with nothing else: that is what
+// lets a peak's memory go when the peak is over). They are the thread's own as its cache is: their magazines
+// are filled and emptied by it without a lock. docs/decisions/0020 has the numbers.
+#ifndef HAK_CACHE_SITE_H
+#define HAK_CACHE_SITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cache/fast_path.h"
+#include "cache/request.h"
+
+#define HAK_SITE_ALIGN_MAX HAK_SMALL_MAX
+enum { HAK_SITE_RULES_MAX = 256 };
+
+// Functions that are called where [start, end) is returned to go these ways.
+struct hak_site_rule {
+    uintptr_t start;
+    uintptr_t end;
+    uint32_t ways; // enum hak_way
+};
+
+struct hak_sites {
+    _Atomic(uint32_t) count; // written with the registry's lock; those below are constant
+    struct hak_site_rule rules[HAK_SITE_RULES_MAX];
+    _Atomic(bool) any_large;                   // is a rule about large blocks?
+    _Atomic(bool) is_ruled[HAK_SMALL_CLASSES]; // did a ruled site ask for the class?
+};
+HAK_INTERNAL extern struct hak_sites hak_sites;
+
+// Add a rule; the first that fits a site counts. False when there are too many.
+HAK_INTERNAL bool hak_site_add(const struct hak_site_rule *rule);
+
+HAK_INLINE bool hak_site_has_rules(void)
+{
+    return hak_load_relaxed(&hak_sites.count) != 0;
+}
+
+// What was found for a return address: the address, the number of rules that there were, and the ways, in one word, so that
+// it is read and written whole. Two addresses in one place take turns; which of them it is the address tells without the bits
+// that the place does. Of the number, less one, and the ways nothing is lost, and nothing of 56 bits of an address.
+enum { HAK_SITES_KNOWN_LOG2 = 10, HAK_SITES_KNOWN = 1 << HAK_SITES_KNOWN_LOG2 };
+enum { HAK_WAYS_BITS = 10, HAK_SITES_COUNT_BITS = 8 };
+_Static_assert(HAK_SITE_RULES_MAX == 1 << HAK_SITES_COUNT_BITS, "as many numbers, from 1 on");
+HAK_INTERNAL extern _Atomic(uint64_t) hak_sites_known[HAK_SITES_KNOWN];
+
+HAK_INLINE uint64_t hak_site_key(uintptr_t address, uint32_t count)
+{
+    return (uint64_t)(address >> HAK_SITES_KNOWN_LOG2) << (HAK_WAYS_BITS + HAK_SITES_COUNT_BITS) |
+           (uint64_t)((count - 1) % (1U << HAK_SITES_COUNT_BITS)) << HAK_WAYS_BITS;
+}
+
+HAK_INLINE _Atomic(uint64_t) *hak_site_place(uintptr_t address)
+{
+    return &hak_sites_known[(address ^ address >> HAK_SITES_KNOWN_LOG2) % HAK_SITES_KNOWN];
+}
+
+HAK_INTERNAL unsigned hak_site_ways_slow(uintptr_t address);
+
+// The ways of a site; 0: no rule.
+HAK_INLINE unsigned hak_site_ways(const void *site)
+{
+    const uintptr_t address = (uintptr_t)site;
+    const uint64_t key = hak_site_key(address, hak_load_relaxed(&hak_sites.count));
+    const uint64_t found = hak_load_relaxed(hak_site_place(address));
+    return HAK_LIKELY(found >> HAK_WAYS_BITS == key >> HAK_WAYS_BITS)
+               ? (unsigned)(found % (1U << HAK_WAYS_BITS))
+               : hak_site_ways_slow(address);
+}
+
+HAK_INLINE enum hak_cache_role hak_site_role(unsigned ways)
+{
+    return (ways & HAK_WAY_LONG) != 0    ? HAK_ROLE_LONG
+           : (ways & HAK_WAY_SHORT) != 0 ? HAK_ROLE_SHORT
+                                         : HAK_ROLE_REST;
+}
+
+// A block of a class that companions serve, from the magazine that the site's is; NULL when it is empty or
+// more has to be done.
+HAK_INLINE void *hak_site_pop(struct hak_cache *cache, size_t size_class, const void *site)
+{
+    const unsigned ways = hak_site_ways(site);
+    struct hak_cache *companion = cache->companions[hak_site_role(ways) - HAK_ROLE_REST];
+    const bool is_plain = (ways & ~(unsigned)(HAK_WAY_LONG | HAK_WAY_SHORT)) == 0;
+    return companion != NULL && is_plain ? hak_cache_pop(companion, size_class) : NULL;
+}
+
+// How many blocks a refill takes, instead of `most`: any number up to that where sites are still sought. They are
+// seen at refills, and no rhythm of the program's may hide one.
+HAK_INLINE uint32_t hak_site_refill(const struct hak_cache *cache,
+                                    unsigned size_class,
+                                    uint32_t most)
+{
+    const bool seeks = hak_site_has_rules() && cache->role == HAK_ROLE_THREAD;
+    const uint64_t refills = hak_load_relaxed(&cache->class_counts[size_class].refills);
+    return HAK_UNLIKELY(seeks) ? 1 + (uint32_t)((refills * 0x9E3779B97F4A7C15U >> 32) % most)
+                               : most;
+}
+
+// For a small block: the cache of the calling thread, whose own is `cache`, to take it from. May change
+// the class, to one that is aligned. No lock held.
+HAK_INTERNAL struct hak_cache *hak_site_cache(struct hak_cache *cache,
+                                              size_t *size_class,
+                                              unsigned ways);
+// The cache whose BigCache is the thread's. No lock held.
+HAK_INTERNAL struct hak_cache *hak_site_keeper(struct hak_cache *cache);
+
+// The calling thread's cache with that tag: its own or a companion; NULL when it is another's.
+HAK_INLINE struct hak_cache *hak_site_own(struct hak_cache *cache, uint32_t tag)
+{
+    if (tag == cache->tag) {
+        return cache;
+    }
+    for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
+        struct hak_cache *companion = cache->companions[i];
+        if (companion != NULL && companion->tag == tag) {
+            return companion;
+        }
+    }
+    return NULL;
+}
+
+#endif

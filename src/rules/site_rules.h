@@ -1,0 +1,16 @@
+// site_rules.h -- the text of site rules: which site, which way.
+//
+// Layer     rules
+// Threads   any; not from inside an allocation (modules.h).
+// Fails     a rule that cannot be read prints a line, and the others stand.
+//
+// A line is `where -> way, way…`; a # begins a comment. docs/site-rules.md has the words.
+#ifndef HAK_FRONT_SITE_RULES_H
+#define HAK_FRONT_SITE_RULES_H
+
+#include "base/compiler.h"
+
+// Read the rules in the file that option site_rules names, if it names one.
+HAK_INTERNAL void hak_site_rules_read(void);
+
+#endif

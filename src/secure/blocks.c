@@ -1,0 +1,131 @@
+// blocks.c -- see blocks.h.
+#include "secure/blocks.h"
+
+#include "cache/inbox.h"
+#include "cache/loot.h"
+#include "cache/magazine.h"
+#include "cache/slow.h"
+#include "cache/sweep_cache.h"
+#include "cache/thread.h"
+#include "profile/sample.h"
+#include "secure/hardened.h"
+#include "slab/misuse.h"
+#include "slab/states.h"
+
+void hak_blocks_free(void *block)
+{
+    const uint32_t entry = hak_map_entry(block);
+    if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
+        hak_sample_end(block);
+    }
+    hak_slow_free_unusual(block, entry & ~HAK_MAP_SAMPLED);
+}
+
+// A heap's blocks end with it: they must not be in the quarantine of a thread then.
+static bool is_heap(const struct hak_cache *owner)
+{
+    return !owner->has_thread && owner != &hak_cache_late && owner != &hak_orphans;
+}
+
+// A block of a slab that was made before the options were known has no state.
+bool hak_blocks_put(struct hak_cache *cache,
+                    struct hak_cache *owner,
+                    struct hak_slab *slab,
+                    void *block) HAK_UNPROVEN
+{
+    const unsigned size_class = slab->size_class; // of a slab that may end when the lock is dropped
+    struct hak_held held = {block, NULL};
+    bool has_ended = false;
+    if (hak_slab_has_states(slab)) {
+        if (!hak_states_is_used(slab, size_class, &held)) {
+            hak_slab_die_of(slab, block);
+        }
+        hak_states_give(held, hak_classes[size_class].bytes, hak_harden.looks);
+        if (is_heap(owner)) {
+            has_ended = hak_hardened_hold(owner, held, size_class, true);
+            held.state = NULL;
+        }
+    } else {
+        has_ended = hak_cache_put(owner, slab, block);
+    }
+    if (owner->is_direct) {
+        hak_sweep_if_due_locked(owner);
+    }
+    hak_lock_drop(&owner->lock);
+    return held.state != NULL ? hak_hardened_hold(cache, held, size_class, false) : has_ended;
+}
+
+size_t hak_blocks_usable(const void *block, size_t bytes)
+{
+    const struct hak_slab *slab = hak_harden.looks.canaries ? hak_slab_of(block) : NULL;
+    if (slab == NULL || !slab->is_hardened) {
+        return bytes;
+    }
+    if (!hak_harden_has_tags()) {
+        return hak_harden_request(block, bytes);
+    }
+    hak_tags_pass(true); // it may be any address of a slab's
+    const size_t request = hak_harden_request(hak_tag_off(block), bytes);
+    hak_tags_pass(false);
+    return request;
+}
+
+enum hak_resized hak_blocks_resize(void *block, size_t bytes)
+{
+    struct hak_cache *owner = hak_cache_lock_owner(block);
+    if (owner == NULL) {
+        hak_die_wild_realloc(block);
+    }
+    hak_lock_is_held(&owner->lock);
+    const struct hak_slab *slab = hak_slab_of(block);
+    const size_t own_bytes = hak_classes[slab->size_class].bytes;
+    struct hak_held held = {block, NULL};
+    const bool is_judged =
+        hak_slab_has_states(slab) && hak_states_is_used(slab, slab->size_class, &held);
+    // Handed out, but not judged to be: the pointer has not the block's tag.
+    const bool is_stale = hak_harden_has_tags() && hak_slab_has_states(slab);
+    if (!is_judged && (!hak_slab_is_out(slab, block) || is_stale)) {
+        hak_die_freed_realloc(block, own_bytes);
+    }
+    // Half of a block may stay unused before the rest is worth a copy.
+    bool is_done = bytes <= own_bytes && bytes >= own_bytes / 2;
+    if (is_done && hak_harden.looks.canaries && is_judged) {
+        is_done = hak_states_resize(held, own_bytes, bytes);
+    }
+    hak_lock_drop(&owner->lock);
+    return is_done ? HAK_RESIZED_IN_PLACE : HAK_RESIZED_BY_A_COPY;
+}
+
+static void check_list_locked(const struct hak_list *slabs)
+{
+    for (struct hak_list *link = slabs->next; link != slabs; link = link->next) {
+        const struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);
+        if (hak_slab_has_states(slab)) {
+            hak_states_check(slab);
+        }
+    }
+}
+
+static void check_cache(struct hak_cache *cache)
+{
+    if (!hak_lock_try(&cache->lock)) {
+        return; // see hak_stop_process
+    }
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        check_list_locked(hak_cache_slabs(cache, size_class));
+        check_list_locked(hak_cache_swept_slabs(cache, size_class));
+    }
+    check_list_locked(&cache->full);
+    hak_lock_drop(&cache->lock);
+}
+
+void hak_blocks_check_all(void)
+{
+    struct hak_cache *cache =
+        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    for (; cache != NULL; cache = cache->next) {
+        check_cache(cache);
+    }
+    check_cache(&hak_orphans);
+    check_cache(&hak_cache_late);
+}

@@ -1,0 +1,98 @@
+// guard.h -- a sample of the small blocks, each between pages that nobody can touch.
+//
+// Layer     secure
+// Owns      a span of addresses with a slot for each sampled block, and who allocated and freed it.
+// Threads   any; no lock: a slot is taken by a compare-and-swap of its state.
+// Fails     without a free slot or without mappings the block is one as all others.
+//
+// GWP-ASan's idea ("GWP-ASan: Sampling-Based Detection of Memory-Safety Bugs in Production", 2024), on our terms:
+// one in option guard_sample of the requests that take the slow path anyway gets a slot, so the fast paths
+// know nothing of it. The block ends where its page does, as far as its alignment lets it: an overflow
+// faults at once. When it is freed its page cannot be touched any more, and the slot is used again only
+// when all others have had their turn: a use after free faults, too. What lies before the block in its
+// page is zeros, and looked at when it is freed.
+//
+// The handler for such faults says whose block it was, and lets the program's own have the signal.
+#ifndef HAK_CACHE_GUARD_H
+#define HAK_CACHE_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+#include "base/options.h"
+#include "cache/cache.h"
+#include "cache/request.h"
+#include "meta/size_class.h"
+#include "slab/arena.h"
+
+enum { HAK_GUARD_FRAMES = 16, HAK_GUARD_SLOTS = 511 };
+
+enum hak_guard_state {
+    HAK_GUARD_FREE, // with `block`, if it ever had one
+    HAK_GUARD_BUSY, // somebody is at work on it
+    HAK_GUARD_LIVE,
+};
+
+struct hak_guard_call {
+    int thread_id;
+    unsigned frame_count;
+    uintptr_t frames[HAK_GUARD_FRAMES]; // the program's call first
+};
+
+struct hak_guard_slot {
+    _Atomic(uint32_t) state; // enum hak_guard_state
+    bool is_open;            // free, but its page can be touched: the kernel refused to guard it
+    _Atomic(char *) block;   // the two are read by others while they may change
+    _Atomic(size_t) bytes;   // as asked for
+    struct hak_guard_call allocated;
+    struct hak_guard_call freed;
+};
+
+struct hak_guard {
+    _Atomic(char *) base; // NULL until the first sample
+    struct hak_guard_slot slots[HAK_GUARD_SLOTS];
+};
+HAK_INTERNAL extern struct hak_guard hak_guard;
+
+// Is it an address of the slots'?
+HAK_INLINE bool hak_guard_owns(const void *p)
+{
+    const char *base = hak_load_relaxed(&hak_guard.base);
+    return HAK_UNLIKELY(base != NULL && (uintptr_t)p - (uintptr_t)base < HAK_SUPER_BYTES);
+}
+
+// Is this request of the slow path one for a slot? The owner of the cache.
+HAK_INLINE bool hak_guard_is_due(struct hak_cache *cache)
+{
+    const uint64_t one_in = hak_load_relaxed(&hak_options.guard_sample);
+    if (HAK_LIKELY(one_in == 0 || ++cache->unguarded < one_in)) {
+        return false;
+    }
+    cache->unguarded = 0;
+    return true;
+}
+
+// A block, aligned as those of the class are, and as the request says; NULL: none.
+HAK_INTERNAL void *hak_guard_take(struct hak_request request, unsigned size_class);
+// Free it: dies with a report unless it is one in use. `site`: where the program's call returns to.
+HAK_INTERNAL void hak_guard_put(void *block, const void *site);
+// What was asked for; 0 when it is no block in use.
+HAK_INTERNAL size_t hak_guard_usable(const void *block);
+// Call `visit` with each block in use until it returns false; whether all were visited. With the arena's lock, which keeps
+// their pages as they are.
+HAK_INTERNAL bool hak_guard_visit(bool (*visit)(void *start, size_t bytes, void *argument),
+                                  void *argument) HAK_REQUIRES(&hak_arena.lock);
+
+// The slot whose block lies nearest; and what is said of a mistake: the kind, and what `offset` from the
+// block's start was touched.
+HAK_INTERNAL struct hak_guard_slot *hak_guard_nearest(const void *p);
+HAK_INTERNAL void hak_guard_report(const char *kind,
+                                   const struct hak_guard_slot *slot,
+                                   const char *p);
+// Once, if the option is on, or blocks have tags: take faults.
+HAK_INTERNAL void hak_guard_start(void);
+
+#endif

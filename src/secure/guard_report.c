@@ -1,0 +1,123 @@
+// guard_report.c -- what is said of a mistake with a sampled block or a tagged one, and the handler for faults (see
+// guard.h).
+#include <signal.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "os/module.h"
+#include "os/os.h"
+#include "secure/guard.h"
+#include "slab/states.h"
+
+enum { LINE_BYTES = 512 };
+
+static void print_call(const char *what, const struct hak_guard_call *call)
+{
+    char line[LINE_BYTES];
+    size_t length =
+        hak_format(line, sizeof line, "hakmem: %s by thread %u\n", what, (unsigned)call->thread_id);
+    hak_os_print(line, length);
+    for (unsigned i = 0; i < call->frame_count; i++) {
+        struct hak_module module;
+        hak_module_of(call->frames[i], &module);
+        length =
+            hak_format(line, sizeof line, "hakmem:   %s+%p\n", module.path, (void *)module.offset);
+        hak_os_print(line, length);
+    }
+}
+
+void hak_guard_report(const char *kind, const struct hak_guard_slot *slot, const char *p)
+{
+    char line[LINE_BYTES];
+    const char *block = hak_load_relaxed(&slot->block);
+    const bool is_before = p < block;
+    const size_t offset = (size_t)(is_before ? block - p : p - block);
+    const size_t length =
+        hak_format(line,
+                   sizeof line,
+                   "hakmem: %s: %p, %z bytes %s the start of %p, a block of %z bytes\n",
+                   kind,
+                   p,
+                   offset,
+                   is_before ? "before" : "behind",
+                   block,
+                   hak_load_relaxed(&slot->bytes));
+    hak_os_print(line, length);
+    print_call("allocated", &slot->allocated);
+    if (slot->freed.frame_count != 0) {
+        print_call("freed", &slot->freed);
+    }
+}
+
+// The processor has met a pointer whose tag is not that of the memory there.
+static void report_tag(const void *address)
+{
+    char line[LINE_BYTES];
+    const char *p = hak_tag_off(address);
+    const struct hak_slab *slab = hak_slab_of(p);
+    if (slab == NULL || slab->state != HAK_SLAB_SMALL || !hak_slab_has_states(slab)) {
+        return;
+    }
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    const uint32_t index = hak_class_index(info, (size_t)(p - slab->base));
+    const char *block = slab->base + (size_t)index * info->bytes;
+    const bool is_out =
+        index < info->blocks && hak_state_is(&hak_slab_states(slab)[index], HAK_STATE_OUT);
+    const size_t length =
+        hak_format(line,
+                   sizeof line,
+                   "hakmem: wrong tag: %p, %z bytes behind the start of %p, a block of "
+                   "%z bytes that is %s\n",
+                   p,
+                   (size_t)(p - block),
+                   block,
+                   (size_t)info->bytes,
+                   is_out ? "in use" : "free");
+    hak_os_print(line, length);
+}
+
+static struct sigaction before;
+
+// The signal is the program's: its handler's, or what becomes of it without one.
+static void pass_on(int signal, siginfo_t *info, void *context)
+{
+    if ((before.sa_flags & SA_SIGINFO) != 0) {
+        before.sa_sigaction(signal, info, context);
+    } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+        before.sa_handler(signal);
+    } else {
+        sigaction(signal, &before, NULL);
+        if (info->si_code <= 0) {
+            raise(signal); // somebody has sent it: there is no instruction that faults again
+        }
+    }
+}
+
+static void on_fault(int signal, siginfo_t *info, void *context)
+{
+    const char *p = info->si_addr;
+    if (info->si_code > 0 && hak_guard_owns(p)) {
+        const struct hak_guard_slot *slot = hak_guard_nearest(p);
+        const bool is_live = hak_load_relaxed(&slot->state) == HAK_GUARD_LIVE;
+        const char *block = hak_load_relaxed(&slot->block);
+        const bool is_inside = p >= block && p < block + hak_load_relaxed(&slot->bytes);
+        const char *kind = p < block ? "underflow" : "overflow";
+        hak_guard_report(!is_live && is_inside ? "use after free" : kind, slot, p);
+    }
+    if (hak_harden_has_tags() && info->si_code == HAK_TAG_FAULT) {
+        report_tag(p);
+    }
+    pass_on(signal, info, context);
+}
+
+void hak_guard_start(void)
+{
+    if (hak_load_relaxed(&hak_options.guard_sample) == 0 && !hak_harden_has_tags()) {
+        return;
+    }
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigaction(SIGSEGV, &action, &before);
+}

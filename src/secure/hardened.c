@@ -1,0 +1,449 @@
+// hardened.c -- see hardened.h.
+#include "secure/hardened.h"
+
+#include <string.h>
+
+#include "base/options.h"
+#include "cache/fast_path.h"
+#include "cache/hooks.h"
+#include "cache/inbox.h"
+#include "cache/slabs.h"
+#include "cache/sweep_cache.h"
+#include "cache/sweeper.h"
+#include "meta/pool.h"
+#include "rules/site.h"
+#include "secure/blocks.h"
+#include "secure/hardened_steps.h"
+#include "slab/put.h"
+
+// A stock has room for so many blocks, and for so many bytes of them; a quarter of it moves at a time.
+enum { STOCK_LEAST = 4, STOCK_MOST = 256, STOCK_BYTES = HAK_KIB(16), STOCK_PARTS = 4 };
+// So many bytes leave the quarantine with one free, more or less: together, and not thousands of blocks at a time.
+enum { LEAVING_BYTES = HAK_KIB(4) };
+
+// The cache's, made now if it has none. NULL: without memory, and for what threads share that have ended.
+static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
+    if (hardened == NULL && cache != &hak_cache_late) {
+        hardened = hak_pool_take(sizeof *hardened);
+        if (hardened != NULL) {
+            hardened->cache = cache;
+            hardened->chance = hak_harden_seed();
+            for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+                hardened->stocks[size_class].bytes = hak_classes[size_class].bytes;
+                hardened->stocks[HAK_STRANGER + size_class].bytes = hak_classes[size_class].bytes;
+            }
+            hak_store_release(&cache->hardened, hardened); // pairs with: hak_hardened_enter
+        }
+    }
+    return hardened;
+}
+
+// Enter the thread's own, made now if it has none; NULL as above.
+static struct hak_hardened *enter_own(struct hak_cache *cache)
+{
+    struct hak_hardened *hardened = hak_hardened_enter(cache);
+    while (hardened == NULL) {
+        hak_hardened_leave(cache);
+        hak_lock_take(&cache->lock);
+        const bool has_one = hardened_of(cache) != NULL;
+        hak_lock_drop(&cache->lock);
+        if (!has_one) {
+            return NULL;
+        }
+        hardened = hak_hardened_enter(cache);
+    }
+    return hardened;
+}
+
+// False without memory.
+static bool stock_start(struct hak_stock *stock, unsigned size_class)
+{
+    const uint32_t fits = STOCK_BYTES / hak_classes[size_class].bytes;
+    const uint32_t room = fits < STOCK_LEAST ? STOCK_LEAST : fits > STOCK_MOST ? STOCK_MOST : fits;
+    if (stock->blocks == NULL) {
+        stock->blocks = hak_pool_take(room * sizeof *stock->blocks);
+        stock->room = stock->blocks != NULL ? room : 0;
+    }
+    return stock->blocks != NULL;
+}
+
+// Is something asked for that a stock knows nothing of?
+HAK_INLINE bool is_unusual(const struct hak_cache *cache)
+{
+    return (hak_load_relaxed(&hak_options.sample_bytes) | hak_load_relaxed(&hak_sites.count)) !=
+               0 ||
+           cache->unguarded >= hak_harden.plain_requests;
+}
+
+// Each step of a malloc and a free is a function of its own where it would have to save registers otherwise.
+static HAK_NOINLINE void *take_as_asked(size_t bytes,
+                                        struct hak_stock *stock,
+                                        struct hak_hardened *hardened,
+                                        struct hak_cache *cache)
+{
+    const struct hak_held picked = hak_stock_pick(hardened, stock, hak_harden.random_order);
+    return hak_stock_hand_out(cache, picked, stock->bytes, bytes, hak_harden.looks);
+}
+
+HAK_INLINE void *take_any(size_t bytes,
+                          struct hak_stock *stock,
+                          struct hak_hardened *hardened,
+                          struct hak_cache *cache)
+{
+    return HAK_LIKELY(hak_harden.is_secure)
+               ? hak_hardened_take_secure(bytes, stock, hardened, cache)
+               : take_as_asked(bytes, stock, hardened, cache);
+}
+
+void *hak_hardened_malloc(size_t bytes,
+                          size_t size_class,
+                          const void *site,
+                          struct hak_cache *cache,
+                          struct hak_hardened *hardened)
+{
+    const unsigned served = hak_hardened_class((unsigned)size_class, bytes);
+    struct hak_stock *stock = &hardened->stocks[served];
+    if (HAK_UNLIKELY(stock->count == 0 || is_unusual(cache))) {
+        hak_hardened_leave(cache);
+        return hak_hook_malloc_seldom(bytes, size_class, site);
+    }
+    cache->unguarded++;
+    return take_any(bytes, stock, hardened, cache);
+}
+
+// Put free blocks into their slabs, whoever owns these. `cache`: the heap whose lock is held, and whose they are
+// all; or NULL. True when a slab has ended with that. Clang cannot follow one lock after the other.
+static bool give_back(struct hak_cache *cache, char **blocks, unsigned count) HAK_UNPROVEN
+{
+    struct hak_cache *owner = cache;
+    bool has_ended = false;
+    for (unsigned i = 0; i < count; i++) {
+        if (owner == NULL || !hak_cache_owns_locked(owner, blocks[i])) {
+            if (owner != NULL) {
+                hak_lock_drop(&owner->lock);
+            }
+            owner = hak_cache_lock_owner(blocks[i]);
+        }
+        has_ended |= hak_cache_put(owner, hak_slab_of(blocks[i]), blocks[i]);
+    }
+    if (owner != NULL && owner != cache) {
+        hak_lock_drop(&owner->lock);
+    }
+    return has_ended;
+}
+
+// Make room in a full stock: those that have been there longest leave, or any, as they are taken.
+static HAK_NOINLINE bool stock_shed(struct hak_hardened *hardened,
+                                    struct hak_stock *stock,
+                                    bool has_lock)
+{
+    char *blocks[STOCK_MOST / STOCK_PARTS];
+    const unsigned count = stock->room / STOCK_PARTS;
+    for (unsigned i = 0; i < count; i++) {
+        blocks[i] = hak_harden.random_order ? hak_stock_pick(hardened, stock, true).block
+                                            : stock->blocks[i].block;
+    }
+    if (!hak_harden.random_order) {
+        stock->count -= count;
+        memmove(stock->blocks, stock->blocks + count, stock->count * sizeof *stock->blocks);
+    }
+    return give_back(has_lock ? hardened->cache : NULL, blocks, count);
+}
+
+static HAK_NOINLINE bool strangers_leave(struct hak_hardened *hardened)
+{
+    const unsigned count = hardened->stranger_count;
+    hardened->stranger_count = 0;
+    return give_back(NULL, hardened->strangers, count);
+}
+
+// A block that has left the quarantine is no cache's, or its stock is full. True when a slab has ended.
+static HAK_NOINLINE bool leave_unusually(struct hak_hardened *hardened,
+                                         struct hak_held held,
+                                         bool has_lock)
+{
+    struct hak_cache *cache = hardened->cache;
+    const uint32_t entry = hak_map_entry(held.block);
+    if (HAK_MAP_TAG(entry) != cache->tag) {
+        hardened->strangers[hardened->stranger_count++] = held.block;
+        return hardened->stranger_count == HAK_STRANGERS && strangers_leave(hardened);
+    }
+    struct hak_stock *stock = &hardened->stocks[HAK_MAP_CLASS(entry)];
+    if (!stock_start(stock, HAK_MAP_CLASS(entry))) {
+        return give_back(has_lock ? cache : NULL, &held.block, 1);
+    }
+    const bool has_ended = stock->count == stock->room && stock_shed(hardened, stock, has_lock);
+    stock->blocks[stock->count++] = held;
+    return has_ended;
+}
+
+// A block has left the quarantine: into its stock. False: it has to go elsewhere.
+HAK_INLINE bool stock_put(struct hak_stock *stock, struct hak_held held)
+{
+    if (HAK_UNLIKELY(stock->count == stock->room)) {
+        return false;
+    }
+    stock->blocks[stock->count++] = held;
+    return true;
+}
+
+// The oldest leave the quarantine. True when a slab has ended with that. What has got another owner meanwhile may
+// get into a stock: its slab is asked for its owner where that matters.
+static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
+{
+    const bool is_full =
+        hak_quarantine_behind(hak_load_relaxed(&hardened->next)) == hardened->first;
+    const size_t least = is_full ? 0 : hak_harden.quarantine_bytes;
+    size_t first = hardened->first;
+    size_t bytes = hardened->bytes;
+    const size_t enough = bytes > least + LEAVING_BYTES ? bytes - LEAVING_BYTES : least;
+    bool has_ended = false;
+    hak_store_relaxed(&hardened->was_bare, false);
+    while (bytes > enough) {
+        const struct hak_held *oldest = &hardened->held[first];
+        struct hak_stock *stock = &hardened->stocks[hardened->kinds[first]];
+        first = hak_quarantine_behind(first);
+        bytes -= stock->bytes;
+        if (HAK_UNLIKELY(!stock_put(stock, *oldest))) {
+            has_ended |= leave_unusually(hardened, *oldest, has_lock);
+        }
+    }
+    hardened->first = (uint32_t)first;
+    hardened->bytes = bytes;
+    return has_ended;
+}
+
+// The last call of a free.
+void hak_hardened_leave_late(struct hak_hardened *hardened)
+{
+    const bool has_ended = oldest_leave(hardened, false);
+    hak_hardened_leave(hardened->cache);
+    hak_sweep_if_due(hardened->cache);
+    if (has_ended) {
+        hak_sweep_wanted(0);
+    }
+}
+
+// A long block, which a call clears; or not all is asked for.
+static HAK_NOINLINE void give_as_asked(
+    char *block, size_t bytes, uint32_t size_class, hak_state *state, struct hak_hardened *hardened)
+{
+    hak_hardened_give(
+        hardened, (struct hak_held){block, state}, bytes, size_class, hak_harden.looks);
+}
+
+void hak_hardened_free(void *block, struct hak_cache *cache, struct hak_hardened *hardened)
+{
+    struct hak_held held = {.block = block};
+    const uint32_t size_class = hak_map_entry(block) - cache->tag;
+    const struct hak_slab *slab = size_class < HAK_SMALL_CLASSES ? hak_slab_owned(block) : NULL;
+    if (HAK_UNLIKELY(slab == NULL || !slab->is_hardened ||
+                     !hak_states_is_used(slab, size_class, &held))) {
+        hak_hardened_leave(cache);
+        hak_blocks_free(block);
+        return;
+    }
+    const size_t bytes = hak_classes[size_class].bytes;
+    if (HAK_LIKELY(bytes <= hak_harden.usual_bytes)) {
+        hak_hardened_give_secure(held.block, bytes, size_class, held.state, hardened);
+    } else {
+        give_as_asked(held.block, bytes, size_class, held.state, hardened);
+    }
+}
+
+// Clang cannot follow the lock that the caller may have.
+bool hak_hardened_hold(struct hak_cache *cache,
+                       struct hak_held held,
+                       unsigned size_class,
+                       bool has_lock) HAK_UNPROVEN
+{
+    struct hak_hardened *hardened = has_lock ? hardened_of(cache) : enter_own(cache);
+    if (hardened == NULL) {
+        return give_back(has_lock ? cache : NULL, &held.block, 1);
+    }
+    const bool is_own = HAK_MAP_TAG(hak_map_entry(held.block)) == cache->tag;
+    const unsigned kind = is_own ? size_class : HAK_STRANGER + size_class;
+    hak_quarantine_put(hardened, held, kind);
+    const bool has_ended = hak_quarantine_add(hardened, hak_classes[size_class].bytes) &&
+                           oldest_leave(hardened, has_lock);
+    if (!has_lock) {
+        hak_hardened_leave(cache);
+    }
+    return has_ended;
+}
+
+// Blocks that came out of the slabs, into the stock. Those of slabs that were made before the options
+// were known have no states: the first of them is returned, the others go back.
+static void *stock_add(struct hak_cache *cache,
+                       struct hak_stock *stock,
+                       void **blocks,
+                       unsigned got) HAK_REQUIRES(&cache->lock)
+{
+    void *plain = NULL;
+    for (unsigned i = 0; i < got; i++) {
+        struct hak_slab *slab = hak_slab_of(blocks[i]);
+        const size_t offset = (size_t)((char *)blocks[i] - slab->base);
+        if (hak_slab_has_states(slab)) {
+            const uint32_t index = hak_class_index(&hak_classes[slab->size_class], offset);
+            stock->blocks[stock->count++] =
+                (struct hak_held){blocks[i], hak_slab_states(slab) + index};
+        } else if (plain == NULL) {
+            plain = blocks[i];
+        } else {
+            hak_cache_put(cache, slab, blocks[i]);
+        }
+    }
+    return plain;
+}
+
+// Without memory for a stock: one block.
+static void *take_one(struct hak_cache *cache, unsigned size_class, size_t bytes)
+    HAK_REQUIRES(&cache->lock)
+{
+    void *block = hak_cache_take(cache, size_class);
+    struct hak_held one;
+    struct hak_stock stock = {.blocks = &one, .count = 0, .room = 1};
+    if (block != NULL && stock_add(cache, &stock, &block, 1) == NULL) {
+        return hak_states_take(one, hak_classes[size_class].bytes, bytes, hak_harden.looks);
+    }
+    return block;
+}
+
+void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t bytes)
+    HAK_REQUIRES(&cache->lock)
+{
+    struct hak_hardened *hardened = hardened_of(cache);
+    if (hardened == NULL || !stock_start(&hardened->stocks[size_class], size_class)) {
+        return take_one(cache, size_class, bytes);
+    }
+    struct hak_stock *stock = &hardened->stocks[size_class];
+    hak_store_relaxed(&hardened->was_bare, false);
+    if (stock->count == 0) {
+        void *blocks[STOCK_MOST / STOCK_PARTS];
+        const unsigned got =
+            hak_cache_take_many(cache, size_class, blocks, stock->room / STOCK_PARTS);
+        void *plain = stock_add(cache, stock, blocks, got);
+        if (plain != NULL || got == 0) {
+            return plain;
+        }
+    }
+    return take_any(bytes, stock, hardened, cache);
+}
+
+void hak_hardened_end(struct hak_cache *cache)
+{
+    struct hak_hardened *hardened = hak_hardened_enter(cache);
+    const bool has_ended = hardened != NULL && strangers_leave(hardened);
+    hak_hardened_leave(cache);
+    if (has_ended) {
+        hak_sweep_wanted(0);
+    }
+}
+
+// A free block goes into its slab: the cache's, or another's that is not busy, as two caches' locks are taken against the
+// order of ranks. False: it has to stay where it is. Never by a parcel: there may be no memory for one, and what
+// stands in for it would be written into the block.
+static bool go_home(struct hak_cache *cache, char *block) HAK_REQUIRES(&cache->lock)
+{
+    if (hak_cache_owns_locked(cache, block)) {
+        hak_cache_put(cache, hak_slab_of(block), block);
+        return true;
+    }
+    struct hak_cache *owner = hak_cache_owner_or_end(block);
+    if (!hak_lock_try(&owner->lock)) {
+        return false;
+    }
+    const bool is_owner = hak_cache_owns_locked(owner, block);
+    if (is_owner) {
+        hak_cache_put(owner, hak_slab_of(block), block);
+    }
+    hak_lock_drop(&owner->lock);
+    return is_owner;
+}
+
+// The same for those in quarantine. What has to stay moves to its end.
+static void quarantine_go_home(struct hak_cache *cache, struct hak_hardened *hardened)
+    HAK_REQUIRES(&cache->lock)
+{
+    uint32_t place = hak_load_relaxed(&hardened->next);
+    uint32_t first = place;
+    hardened->bytes = 0;
+    while (place != hardened->first) {
+        place = (place + HAK_QUARANTINE_BLOCKS - 1) % HAK_QUARANTINE_BLOCKS;
+        if (!go_home(cache, hardened->held[place].block)) {
+            first = (first + HAK_QUARANTINE_BLOCKS - 1) % HAK_QUARANTINE_BLOCKS;
+            hardened->held[first] = hardened->held[place];
+            hardened->kinds[first] = hardened->kinds[place];
+            hardened->bytes += hardened->stocks[hardened->kinds[first]].bytes;
+        }
+    }
+    hardened->first = first;
+}
+
+// All that it holds, into the slabs. False when some had to stay.
+static bool flush(struct hak_cache *cache, struct hak_hardened *hardened) HAK_REQUIRES(&cache->lock)
+{
+    quarantine_go_home(cache, hardened);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < hardened->stranger_count; i++) {
+        if (!go_home(cache, hardened->strangers[i])) {
+            hardened->strangers[left++] = hardened->strangers[i];
+        }
+    }
+    hardened->stranger_count = left;
+    bool is_empty = left == 0 && hardened->bytes == 0;
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        struct hak_stock *stock = &hardened->stocks[size_class];
+        left = 0;
+        for (uint32_t i = 0; i < stock->count; i++) {
+            if (!go_home(cache, stock->blocks[i].block)) {
+                stock->blocks[left++] = stock->blocks[i];
+            }
+        }
+        stock->count = left;
+        is_empty &= left == 0;
+    }
+    return is_empty;
+}
+
+void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
+    if (hardened != NULL) {
+        flush(cache, hardened);
+    }
+}
+
+// Steps take, look and put_back of quarantine.pml.
+bool hak_hardened_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
+    if (hak_hardened_is_bare(cache)) {
+        return true;
+    }
+    hak_store_relaxed(&cache->hardened, NULL);
+    const bool is_empty = hak_os_barrier_all() &&
+                          !hak_load_acquire(&cache->is_inside) && // pairs with: hak_hardened_leave
+                          flush(cache, hardened);
+    if (is_empty) {
+        hak_store_relaxed(&hardened->bare_next, hak_load_relaxed(&hardened->next));
+        hak_store_relaxed(&hardened->was_bare, true);
+    }
+    hak_store_release(&cache->hardened, hardened); // pairs with: hak_hardened_enter
+    return is_empty;
+}
+
+void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
+    if (hardened == NULL) {
+        return;
+    }
+    hardened->first = hak_load_relaxed(&hardened->next);
+    hardened->bytes = 0;
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        hardened->stocks[size_class].count = 0;
+    }
+}

@@ -1,0 +1,133 @@
+// hardened.h -- a cache's stock of free blocks that are looked at one by one, and its quarantine.
+//
+// Layer     secure
+// Owns      struct hak_hardened of a cache: of a thread's and of a heap's, once it has needed it.
+// Threads   a thread's: that thread, without a lock, between hak_hardened_enter and hak_hardened_leave; once it has
+//           ended, or when it is not inside (hak_hardened_empty), whoever holds the cache's lock. A heap's:
+//           whoever holds its lock.
+// Fails     NULL without memory.
+//
+// Mode secure looks at each block when it is freed and before it is used again (slab/harden.h), so a magazine
+// has no use for it: its paths touch no block. In its place a cache has, for each class, a stock of free blocks,
+// of which chance (option random_order) takes the next; it is filled from the slabs, and empties into them, many at a time. A freed
+// block waits in the quarantine until enough bytes were freed behind it, and then goes into the stock, if
+// its slab is the cache's. The blocks of others, the strangers, are gathered, and go back to their slabs
+// together. docs/decisions/0024 says why.
+#ifndef HAK_CACHE_HARDENED_H
+#define HAK_CACHE_HARDENED_H
+
+#include "cache/cache.h"
+#include "slab/states.h"
+
+enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_STRANGERS = 32 };
+// What is held: a block of the cache's by its class, HAK_STRANGER more for others'. Only the cache's own have stocks:
+// those of the others, and of the class behind the last, are empty and full at once.
+enum { HAK_STRANGER = HAK_SMALL_CLASSES + 1, HAK_STOCKS = HAK_STRANGER + HAK_SMALL_CLASSES };
+
+struct hak_stock {
+    struct hak_held *blocks;
+    uint32_t count;
+    uint32_t room;
+    size_t bytes; // of a block
+};
+
+struct hak_hardened {
+    struct hak_cache *cache; // whose it is
+    uint64_t chance;         // hak_harden_next
+    // The quarantine, a ring: where the oldest is, the place for the next one (always empty), and their bytes.
+    uint32_t first;
+    _Atomic(uint32_t) next; // others read it, to see whether the thread is at work
+    size_t bytes;
+    // It held nothing when `next` was this. Written by who may work on it, or is about to give it blocks (see
+    // hak_hardened_is_bare).
+    _Atomic(uint32_t) bare_next;
+    _Atomic(bool) was_bare;
+    uint32_t stranger_count;
+    char *strangers[HAK_STRANGERS];
+    struct hak_stock stocks[HAK_STOCKS];
+    struct hak_held held[HAK_QUARANTINE_BLOCKS];
+    uint8_t kinds[HAK_QUARANTINE_BLOCKS];
+};
+
+// The owner begins to work on what it holds without the lock; NULL: it has none yet, or somebody empties it at this
+// moment, with the lock. Whoever empties it says so first and then looks, with a barrier between that orders both
+// sides, as in steal.h. Step enter of quarantine.pml.
+HAK_INLINE struct hak_hardened *hak_hardened_enter(struct hak_cache *cache)
+{
+    hak_store_relaxed(&cache->is_inside, true);
+    hak_keep_order();
+    return hak_load_acquire(&cache->hardened); // pairs with: hak_hardened_empty
+}
+
+// Step leave of quarantine.pml.
+HAK_INLINE void hak_hardened_leave(struct hak_cache *cache)
+{
+    hak_store_release(&cache->is_inside, false); // pairs with: hak_hardened_empty
+}
+
+// Changes with every free of the owner's.
+HAK_INLINE uint64_t hak_hardened_events(struct hak_cache *cache)
+{
+    const struct hak_hardened *hardened =
+        hak_load_acquire(&cache->hardened); // pairs with: hak_hardened_empty
+    return hardened != NULL ? hak_load_relaxed(&hardened->next) : 0;
+}
+
+// Does it hold nothing since it was emptied? Then blocks have neither come from the slabs nor been freed. (The ring that
+// `next` goes around in is full before it is where it was, and then the oldest leave.) A hint, but with the lock and while
+// its owner is not inside.
+HAK_INLINE bool hak_hardened_is_bare(struct hak_cache *cache)
+{
+    const struct hak_hardened *hardened =
+        hak_load_acquire(&cache->hardened); // pairs with: hak_hardened_empty
+    return hardened == NULL ||
+           (hak_load_relaxed(&hardened->was_bare) &&
+            hak_load_relaxed(&hardened->next) == hak_load_relaxed(&hardened->bare_next));
+}
+
+// The class for a request that would be of `size_class`: with room for what is put behind the block.
+// HAK_SMALL_CLASSES: a large block. Aligned requests come with a class that has room (hak_aligned_class).
+HAK_INLINE unsigned hak_hardened_class(unsigned size_class, size_t bytes)
+{
+    const size_t room = hak_harden_room(bytes);
+    if (HAK_LIKELY(room <= HAK_TINY_MAX)) {
+        const unsigned least = (unsigned)hak_tiny_class_of(room);
+        return size_class > least ? size_class : least;
+    }
+    while (size_class < HAK_SMALL_CLASSES && hak_classes[size_class].bytes < room) {
+        size_class++;
+    }
+    return size_class;
+}
+
+// malloc's slow path and free's in a thread that has entered its cache's. All that is out of the ordinary they leave
+// to hak_hook_malloc_seldom and hak_blocks_free.
+HAK_INTERNAL void *hak_hardened_malloc(size_t bytes,
+                                       size_t size_class,
+                                       const void *site,
+                                       struct hak_cache *cache,
+                                       struct hak_hardened *hardened);
+HAK_INTERNAL void hak_hardened_free(void *block,
+                                    struct hak_cache *cache,
+                                    struct hak_hardened *hardened);
+
+// Take a block of the class out of the stock, filling it if it is empty. With the lock; the owner.
+HAK_INTERNAL void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t bytes)
+    HAK_REQUIRES(&cache->lock);
+// Put a block that the program has freed into quarantine, or back into its slab if the cache has none. `has_lock`:
+// that of `cache`, whose the block is then. True when a slab has ended with that.
+HAK_INTERNAL bool hak_hardened_hold(struct hak_cache *cache,
+                                    struct hak_held held,
+                                    unsigned size_class,
+                                    bool has_lock);
+
+// The thread ends: the strangers go back. The owner, without the lock. And then, if nobody goes on with the
+// cache: all others, into their slabs, but for those whose owner is busy. With the lock.
+HAK_INTERNAL void hak_hardened_end(struct hak_cache *cache);
+HAK_INTERNAL void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+// The thread sleeps, or memory is short: the same, unless it is inside. False when not all has gone.
+HAK_INTERNAL bool hak_hardened_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+// The heap ends, and with it all its blocks. With the lock.
+HAK_INTERNAL void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+
+#endif

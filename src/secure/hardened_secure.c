@@ -1,0 +1,20 @@
+// hardened_secure.c -- the steps of hardened_steps.h for mode secure as it is: what it looks at is constant here, and
+// vectors are as wide as the processor has them. Elsewhere hardened.c does without this file.
+#define HAK_IS_WIDE 1
+#include "secure/hardened_steps.h"
+
+HAK_WIDEST void *hak_hardened_take_secure(size_t bytes,
+                                          struct hak_stock *stock,
+                                          struct hak_hardened *hardened,
+                                          struct hak_cache *cache)
+{
+    const struct hak_held picked = hak_stock_pick(hardened, stock, true);
+    return hak_stock_hand_out(cache, picked, stock->bytes, bytes, HAK_LOOKS_ALL);
+}
+
+HAK_WIDEST void hak_hardened_give_secure(
+    char *block, size_t bytes, uint32_t size_class, hak_state *state, struct hak_hardened *hardened)
+{
+    HAK_ASSUME(bytes <= HAK_CANARY_CLEAR_MAX);
+    hak_hardened_give(hardened, (struct hak_held){block, state}, bytes, size_class, HAK_LOOKS_ALL);
+}

@@ -1,0 +1,100 @@
+// What the stock and the quarantine of a thread hold goes home to its slab, also when there is no memory to carry it in,
+// and when its owner is busy.
+#include "secure/hardened.h"
+
+#include "../census.h"
+#include "cache/sweep.h"
+#include "meta/pool.h"
+#include "secure/blocks.h"
+
+enum { CLASS = 6, BLOCKS = 300 };
+
+static char *blocks[BLOCKS];
+
+static void start(void)
+{
+    hak_option_choose(&hak_options.zero_on_free, 1, HAK_FROM_PROGRAM);
+    hak_option_choose(&hak_options.quarantine_bytes, 1 << 20, HAK_FROM_PROGRAM);
+    hak_start_process();
+    new_thread();
+    hak_sweep_everything(); // has a cache of its own from now on
+}
+
+static void no_memory_is_left(void)
+{
+    hak_fake.refuse_asks = true;
+    for (size_t bytes = 1 << 20; bytes >= 16; bytes /= 2) {
+        while (hak_pool_take(bytes) != NULL) {
+        }
+    }
+}
+
+static size_t out_of_their_slab(void)
+{
+    size_t out = 0;
+    for (int i = 0; i < BLOCKS; i++) {
+        const struct hak_slab *slab = hak_slab_of(blocks[i]);
+        if (slab != NULL && slab->state == HAK_SLAB_SMALL) {
+            const size_t index =
+                hak_class_index(&hak_classes[CLASS], (size_t)(blocks[i] - slab->base));
+            out += (slab->bitmap[index / 64] >> (index % 64) & 1) == 0;
+        }
+    }
+    return out;
+}
+
+// The blocks of one thread that another one frees: they lie in its quarantine.
+static struct hak_cache *freed_by_another(struct hak_cache *owner)
+{
+    become(owner);
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = alloc(CLASS);
+        UNIT_CHECK(blocks[i] != NULL);
+        memset(blocks[i], 0x5a, hak_classes[CLASS].bytes);
+    }
+    struct hak_cache *other = new_thread();
+    for (int i = 0; i < BLOCKS; i++) {
+        give(blocks[i]);
+    }
+    UNIT_EQUAL(out_of_their_slab(), BLOCKS);
+    return other;
+}
+
+static void end(struct hak_cache *cache)
+{
+    hak_cache_self = &hak_cache_late;
+    hak_cache_end(cache);
+    hak_loot_break_up_dead(cache, UINT_MAX);
+}
+
+static void they_go_home_without_memory(struct hak_cache *owner)
+{
+    end(freed_by_another(owner));
+    hak_blocks_check_all(); // nothing was written into them
+    UNIT_EQUAL(out_of_their_slab(), 0);
+}
+
+// Nobody waits for two locks: they stay where they are until somebody comes again.
+static void they_stay_while_their_owner_is_busy(struct hak_cache *owner)
+{
+    struct hak_cache *other = freed_by_another(owner);
+    hak_lock_take(&owner->lock);
+    end(other);
+    hak_lock_drop(&owner->lock);
+    UNIT_EQUAL(out_of_their_slab(), BLOCKS);
+    hak_blocks_check_all();
+    hak_sweep_everything();
+    UNIT_EQUAL(out_of_their_slab(), 0);
+    hak_blocks_check_all();
+}
+
+int main(void)
+{
+    start();
+    struct hak_cache *owner = new_thread();
+    end(freed_by_another(owner)); // all that this takes is there from now on
+    no_memory_is_left();
+    they_go_home_without_memory(owner);
+    they_stay_while_their_owner_is_busy(owner);
+    return 0;
+}

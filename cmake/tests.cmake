@@ -14,6 +14,7 @@
 #     // native only           makes no sense under an emulator
 #     // tags only             makes no sense in a build without memory tags
 #     // static too            also to be linked with nothing shared at all
+#     // with features         not in a build of the core alone
 #     // with C++              a program in C that opens a library in C++: not where no C++ compiler is
 #     // faked system          linked with the layers as the unit tests are (fuzzers)
 #     // tsan                  a stress test that ThreadSanitizer can judge
@@ -149,6 +150,14 @@ function(hak_test_sources folder result)
         foreach(source IN LISTS sources)
             hak_marker("${source}" "with C\\+\\+" with_cxx)
             if(with_cxx)
+                list(REMOVE_ITEM sources "${source}")
+            endif()
+        endforeach()
+    endif()
+    if(HAKMEM_CORE)
+        foreach(source IN LISTS sources)
+            hak_marker("${source}" "with features" with_features)
+            if(with_features)
                 list(REMOVE_ITEM sources "${source}")
             endif()
         endforeach()

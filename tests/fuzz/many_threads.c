@@ -1,3 +1,4 @@
+// with features
 // args: 8 12000 1
 // args in tsan: 4 2500 1
 // native only

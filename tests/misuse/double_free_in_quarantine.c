@@ -1,5 +1,6 @@
 // expect: hakmem: double free: 0x[0-9a-f]+ [(]block of 64 bytes[)] is already free; HAKMEM_CHECK=1 stops at the second free itself
 // env: HAKMEM_QUARANTINE_BYTES=1M
+// with features
 //
 // Many others were freed and allocated in between, and none of them got the block.
 #include "../support/misuse.h"

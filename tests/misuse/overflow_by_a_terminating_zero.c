@@ -1,5 +1,6 @@
 // expect: hakmem: overflow: byte 24 of 0x[0-9a-f]+ was written, a block of 32 bytes
 // env: HAKMEM_CANARIES=1
+// with features
 //
 // The zero that ends a string which fills its block. The canary's first byte is never zero.
 #include "../support/misuse.h"

@@ -1,5 +1,6 @@
 // expect: hakmem: overflow: byte 1000 of 0x[0-9a-f]+ was written, a block of 1000 bytes
 // env: HAKMEM_CANARIES=1
+// with features
 #include "../support/misuse.h"
 
 int main(void)

@@ -1,5 +1,6 @@
 // expect: hakmem: overflow: byte 100 of 0x[0-9a-f]+ was written, a block of 100 bytes
 // env: HAKMEM_CANARIES=1
+// with features
 //
 // A byte behind the 100 that were asked for, though the block has room for 104.
 #include "../support/misuse.h"

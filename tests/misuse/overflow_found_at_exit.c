@@ -1,5 +1,6 @@
 // expect: hakmem: overflow: byte 10 of 0x[0-9a-f]+ was written, a block of 10 bytes
 // env: HAKMEM_CANARIES=1
+// with features
 //
 // The block is never freed.
 #include "../support/misuse.h"

@@ -1,5 +1,6 @@
 // expect: hakmem: overflow: byte 900 of 0x[0-9a-f]+ was written, a block of 900 bytes
 // env: HAKMEM_CANARIES=1
+// with features
 //
 // The canary moves with realloc, also where the block stays.
 #include "../support/misuse.h"

@@ -1,6 +1,7 @@
 // expect: hakmem: overflow: byte 104 of 0x[0-9a-f]+ was written, a block of 112 bytes
 // env: HAKMEM_CANARIES=1
 // not tagged: faults at once
+// with features
 //
 // What lies before a block is the end of another.
 #include "../support/misuse.h"

@@ -1,6 +1,7 @@
 // expect: hakmem: write after free: byte 0 of 0x[0-9a-f]+ [(]block of 32 bytes[)] was written after it was freed
 // env: HAKMEM_ZERO_ON_FREE=1 HAKMEM_QUARANTINE_BYTES=1M
 // not tagged: faults at once
+// with features
 //
 // Nothing ever takes the block again.
 #include "../support/misuse.h"

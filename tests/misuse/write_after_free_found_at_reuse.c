@@ -1,6 +1,7 @@
 // expect: hakmem: write after free: byte 50 of 0x[0-9a-f]+ [(]block of 112 bytes[)] was written after it was freed
 // env: HAKMEM_ZERO_ON_FREE=1
 // not tagged: faults at once
+// with features
 #include "../support/misuse.h"
 
 int main(void)

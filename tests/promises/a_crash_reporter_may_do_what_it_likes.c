@@ -1,4 +1,5 @@
 // timeout: 120
+// with features
 // A misuse ends the program, maybe in the middle of a change and with locks held. All the same its handler of SIGABRT may allocate,
 // fork, walk the stack, use files, load a library, start a thread or wait for one, ask for statistics, call exit, or jump out of
 // there; and what another thread does meanwhile does not wait either.

@@ -1,6 +1,7 @@
 // env: HAKMEM_QUARANTINE_BYTES=65536
 // preload only
 // not secure: a canary makes each block larger, so that fewer go by
+// with features
 //
 // A block comes back only after as many bytes as the option says were freed behind it; then it does.
 #include "../support/promise.h"

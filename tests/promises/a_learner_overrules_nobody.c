@@ -2,6 +2,7 @@
 // native only
 // env: HAKMEM_MODE=learning HAKMEM_DECAY_MS=777
 // not secure: it runs itself in a mode of its own
+// with features
 // In mode learning the learner begins when the heap has grown, shows itself as the source of what it sets, and
 // leaves what somebody has set as it is.
 #include <pthread.h>

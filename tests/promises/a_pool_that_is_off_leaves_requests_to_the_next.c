@@ -1,5 +1,6 @@
 // preload only
 // not secure: what a block may hold is what was asked for, whatever pool it is of
+// with features
 // A pool that an option switches off gives no more blocks; what it gave before can still be freed.
 #include "../support/options.h"
 

@@ -1,5 +1,6 @@
 // env: HAKMEM_ZERO_ON_FREE=1
 // preload only
+// with features
 //
 // What a program wrote into a block is gone when the block is freed: nobody can read it there afterwards.
 #include "../support/promise.h"

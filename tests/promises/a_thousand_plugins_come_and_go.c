@@ -1,6 +1,7 @@
 // preload only
 // native only
 // timeout: 120
+// with features
 // A program opens a thousand libraries, each with thread-local storage that the C library allocates by us, and closes them in
 // another order; meanwhile threads allocate, and rules are set for functions that many of the libraries have, and none.
 // Nothing is lost, and the memory comes back.

@@ -1,4 +1,5 @@
 // preload only
+// with features
 // hak_owns and hak_describe say of any address whether it is hakmem's and which
 // block it lies in; hak_version and the options answer too.
 #include "../support/api.h"

@@ -1,4 +1,5 @@
 // static too
+// with features
 // Who asks for the heap's figures, or gives it back, before anything was allocated, gets an answer.
 #include "../support/promise.h"
 

@@ -1,6 +1,7 @@
 // preload only
 // env: HAKMEM_BIGCACHE=off HAKMEM_ACE=off
 // not secure: what waits in quarantine counts as cached
+// with features
 // Without BigCache no freed large block is kept; without ACE no magazine grows.
 #include "../support/api.h"
 

@@ -1,5 +1,6 @@
 // env: HAKMEM_RANDOM_ORDER=1
 // preload only
+// with features
 //
 // Where the next block lies cannot be told from where the last ones lie.
 #include "../support/promise.h"

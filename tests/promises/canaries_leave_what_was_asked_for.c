@@ -1,5 +1,6 @@
 // env: HAKMEM_CANARIES=1
 // preload only
+// with features
 //
 // With a canary behind it, a block has the bytes that were asked for, all of them usable, and
 // malloc_usable_size says no more than that.

@@ -1,5 +1,6 @@
 // preload only
 // native only
+// with features
 // hak_visit_blocks finds every block that the program holds, once, with its size, and nothing that is
 // free: blocks of several threads, of ended ones, of heaps, small and large, after many were freed by
 // whoever it was; and those that lie between guards. As many are live as statistics say.

@@ -1,6 +1,7 @@
 // preload only
 // native only
 // not secure: a large block has a mapping of its own, which ends with it
+// with features
 // Option free_policy: what was freed and has waited stays, is for the taking, goes, goes with its addresses,
 // or goes when that seems worth it.
 #include "../support/memory.h"

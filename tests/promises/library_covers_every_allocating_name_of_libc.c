@@ -1,4 +1,5 @@
 // preload only
+// with features
 // Every name by which this machine's libc allocates or frees is answered by the
 // library: one left out, and a block of one heap reaches the other's free.
 #include "../support/promise.h"

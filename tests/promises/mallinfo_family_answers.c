@@ -1,3 +1,4 @@
+// with features
 // The functions by which programs look at glibc's heap answer for this one:
 // mallinfo2, mallinfo, malloc_info, malloc_stats, mallopt, malloc_trim.
 #include "../support/promise.h"

@@ -2,6 +2,7 @@
 // serial
 // native only
 // preload only
+// with features
 // With option pressure: what is free and could wait for an hour goes back when the control group comes near its
 // limit, whoever uses it up. With pressure_ledger: a file tells what the heap was made of before the kernel
 // ended the process.

@@ -1,6 +1,7 @@
 // not secure: it is a mode of its own
 // preload only
 // env: HAKMEM_MODE=research
+// with features
 // In mode research the slabs' bitmaps say at every moment which blocks are in use: a free of any thread's shows
 // at once, and nothing is ready in a cache. Slow paths are timed, and blocks sampled.
 #include "../support/api.h"

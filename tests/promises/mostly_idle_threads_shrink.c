@@ -3,6 +3,7 @@
 // native only
 // preload only
 // timeout: 120
+// with features
 // A thousand threads that have once allocated much, and now do so little that is hardly work: what each of
 // them costs, beyond a thread that never allocated, falls to 64 KiB by itself. And what the magazines of all
 // hold together is bounded, also while all of them are full.

@@ -1,5 +1,6 @@
 // preload only
 // native only
+// with features
 // An option is set by the mode, a file, a list, its variable in the environment, or by name while the
 // program runs; the later overrules the earlier. What makes no sense is refused, in one line on stderr
 // where it comes from outside, and the default stays.

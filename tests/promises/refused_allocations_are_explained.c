@@ -1,5 +1,6 @@
 // native only
 // env: HAKMEM_TRACE_FAILURES=1
+// with features
 // Each refused allocation says its size, where it was called, and which limit of the system was
 // exhausted.
 #include "../support/memory.h"

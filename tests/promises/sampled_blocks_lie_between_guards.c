@@ -1,5 +1,6 @@
 // env: HAKMEM_GUARD_SAMPLE=1 HAKMEM_CHECK=1
 // preload only
+// with features
 //
 // A sampled block faults when what lies behind it is touched, or the block after it was freed; and the report
 // says which block it is, who allocated it, and who freed it. All else goes on as with other blocks.

@@ -1,6 +1,7 @@
 // preload only
 // native only
 // not secure: there are no magazines for blocks of a kind to be kept apart in
+// with features
 // A rule gives what one function allocates a way of its own: slabs of its own, an alignment, zeros, a mapping
 // that goes with the block. From a file, whose mistakes are said in one line each, and from the program.
 #include <stdio.h>

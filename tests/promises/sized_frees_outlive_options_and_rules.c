@@ -1,5 +1,6 @@
 // preload only
 // native only
+// with features
 // A block is freed with the size that was asked for, whichever pools were on and whatever a rule for its site said when it
 // was given: none of them makes that size a wrong one, neither where sizes are checked by chance nor where each is.
 #include "../support/options.h"

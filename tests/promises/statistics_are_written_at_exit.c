@@ -1,5 +1,6 @@
 // preload only
 // native only
+// with features
 // HAKMEM_STATS=1 prints a table on stderr when the program ends; the name of a file there gets a line
 // of JSON from each process, appended.
 #include "../support/promise.h"

@@ -2,6 +2,7 @@
 // native only
 // timeout: 120
 // not secure: one call in a few holds a lock, for which each answer then waits
+// with features
 // hak_stats_json allocates nothing and waits for no lock for ever: a handler that interrupts malloc
 // itself gets an answer, with what needs no lock. Text that does not fit is cut, and its length told.
 #include "../support/api.h"

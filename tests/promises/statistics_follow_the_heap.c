@@ -1,5 +1,6 @@
 // preload only
 // native only
+// with features
 // hak_stats_read counts what the program holds, and hak_trim gives back what it
 // does not.
 #include "../support/api.h"

@@ -1,5 +1,6 @@
 // args: 8 6 1
 // native only
+// with features
 //
 // The life of a server: rounds in which threads start, work with blocks of all sizes, hand some to each
 // other, fork children that do the same, and end. After each round everything is freed: the statistics

@@ -4,6 +4,7 @@
 // args in mte: 4 3000 1
 // tsan
 // secure too
+// with features
 // One thread sets every option that may change at any time, to values by chance and as fast as it can, and adds rules for
 // sites. The others allocate in all ways, free with the sizes that they asked for, also what others have allocated,
 // and check: alignment, zeros, contents. Nothing but a limit makes a request fail.

@@ -1,6 +1,7 @@
 // args: 5 8000 1
 // tsan
 // secure too
+// with features
 // Sampling may begin, change its distance and end at any moment, while other threads allocate, hand blocks to
 // each other and free them, sampled or not: every block keeps its contents.
 #include "../support/api.h"

@@ -1,6 +1,7 @@
 // args: 4 200000 1
 // args in aarch64: 4 60000 1
 // env: HAKMEM_CHECK=1
+// with features
 //
 // Threads ask about addresses of blocks that others are freeing at the moment, whose memory becomes
 // something else: any answer is right, but there has to be one, and the others' blocks stay whole.

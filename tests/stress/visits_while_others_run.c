@@ -1,6 +1,7 @@
 // args: 4 30000 1
 // tsan
 // secure too
+// with features
 // A walk over all live blocks sees each that nobody touches exactly once, while other threads allocate,
 // free, hand over, and end.
 #include "../support/api.h"

@@ -1,3 +1,4 @@
+// with features
 // Magazines grow within their budget: those in use at the cost of those that are not. On trial it is each cache's own;
 // without ACE their size is fixed.
 #include "base/arms.h"

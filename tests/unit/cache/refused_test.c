@@ -1,3 +1,4 @@
+// with features
 // What a refused request costs. Of what the kernel refuses, addresses, nobody has more because pages went: none are given back
 // then, and what a superslab is made of goes. When it is the control group that has no room, they go. In the modes that look at
 // each block, who has done nothing since all was given back is passed over.

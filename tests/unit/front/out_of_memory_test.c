@@ -1,4 +1,5 @@
 // pages: 16384 65536
+// with features
 // A scripted run in which every ask for memory fails once, alone and with all after it: the call
 // returns NULL with ENOMEM, nothing is lost, and everything works when there is memory again.
 #include <sys/wait.h>

@@ -1,6 +1,7 @@
 // args: 1
 // args in aarch64: 5
 // timeout: 300
+// with features
 //
 // Every call that the kernel may refuse is refused, alone or with all that follow until the program
 // notices; then calls are refused as chance has it. Three threads come and go, hand each other blocks,

@@ -1,3 +1,4 @@
+// with features
 // A free block counts as such wherever it waits; only what the program holds is live.
 #include <hakmem/hakmem.h>
 

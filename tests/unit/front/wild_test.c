@@ -1,3 +1,4 @@
+// with features
 // An address as far from a live block as the map's table reaches shares the block's entry, so it
 // gets into magazines and parcels as a block would. It is found on every way out of them that leads
 // to a slab, and wherever somebody asks for more than the entry.

@@ -196,11 +196,11 @@ def first_page(card: list[str], group: Group, version: str, pages: list[Group], 
     return end(text, [*((one.names()[0], 3) for one in pages), ("hakmem", 1), ("malloc", 3)])
 
 
-def pages(header: str, readme: str) -> dict[str, str]:
+def pages(header: str, guide: str) -> dict[str, str]:
     """Each page's text, by the name of its file."""
     version = ".".join(re.findall(r"#define HAKMEM_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header))
     card, (first, *groups) = parse(header)
-    glimpse = readme.partition("## A glimpse of the API")[2]
+    glimpse = guide.partition("## A glimpse of the API")[2]
     example = glimpse.partition("```c\n")[2].partition("```")[0]
     names = [group.names()[0] for group in groups]
     written = {f"{group.names()[0]}.3": group_page(group, version, names) for group in groups}

@@ -7,7 +7,8 @@ docs/command-line.md  the same, with tests of the command line
 docs/system-calls.md  the same, and its calls are those of src/os/
 docs/concurrency.md   its table of models, from tests/models/ and the comments in src/ that name their steps,
                       and that of ordered atomics, from the `// pairs with:` comments
-docs/man3/            the man pages of the C API, from the comments of include/hakmem/hakmem.h (api_pages.py)
+docs/man3/            the man pages of the C API, from the comments of include/hakmem/hakmem.h and the example in
+                      docs/install.md (api_pages.py)
 
     tools/gen_docs.py            write what is out of date
     tools/gen_docs.py --check    write nothing; fail when something is out of date
@@ -311,7 +312,7 @@ def pages(root: Path) -> dict[Path, str]:
     check_calls(calls, src / "os")
     check_cli_tests(root / "docs" / "command-line.md", root / "cli" / "hakmem" / "tests")
     header = (root / "include" / "hakmem" / "hakmem.h").read_text()
-    manual = api_pages.pages(header, (root / "README.md").read_text())
+    manual = api_pages.pages(header, (root / "docs" / "install.md").read_text())
     return {
         **{root / "docs" / "man3" / name: text for name, text in manual.items()},
         root / "docs" / "options.md": options_page(src),

@@ -11,7 +11,7 @@
     bench/micro/policies.py frozen [SECONDS]  processor time of the sweeper's thread, where the learner lives, without it
                                               and once it has decided
 
-What the strategies are worth over whole runs: `hakmem tune`. Nothing is judged: the figures are for docs/learning.md and
+What the strategies are worth over whole runs: `hakmem tune`. Nothing is judged: the figures are for docs/decisions/figures/ and
 the decision records. Processor time bears a machine with other work better than time does, not well.
 """
 

@@ -36,7 +36,7 @@ static uint32_t least_slots(unsigned size_class)
     return (1U << hak_classes[size_class].magazine_log2) - 2;
 }
 
-// And without ACE: four times as many, which serve best of 1 to 16 times (docs/decisions/0019).
+// And without ACE: four times as many, which serve best of 1 to 16 times (docs/decisions/0041).
 static uint32_t fixed_slots(unsigned size_class)
 {
     return 4 * (least_slots(size_class) + 2) - 2;

@@ -1,4 +1,4 @@
-// ranges.c -- see ranges.h and docs/decisions/0019.
+// ranges.c -- see ranges.h and docs/decisions/0039.
 #include "slab/ranges.h"
 
 #include "meta/size_class.h"

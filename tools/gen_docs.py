@@ -2,7 +2,9 @@
 """Write the parts of docs/ that the sources already say.
 
 docs/options.md       the options, from src/base/options.def
-docs/reliability.md   written by hand; the tests that it names have to be there
+src/README.md         its tables of files, from the first lines of the files
+ARCHITECTURE.md       written by hand; the functions, types and files of src/ that it names have to be there
+docs/reliability.md   the same of the tests that it names
 docs/command-line.md  the same, with tests of the command line
 docs/system-calls.md  the same, and its calls are those of src/os/
 docs/concurrency.md   its table of models, from tests/models/ and the comments in src/ that name their steps,
@@ -277,6 +279,59 @@ def check_test_names(page: Path, tests: Path) -> None:
             raise DocsError(f"{page}: there is no test {name}")
 
 
+def check_names(page: Path, src: Path) -> None:
+    """What the page calls hak_… stands in src/, and what it calls layer/file.h is a file there."""
+    text = page.read_text()
+    sources = [path for pattern in ("*.[ch]", "*.def") for path in src.rglob(pattern)]
+    known = set(re.findall(r"\bhak_\w+", " ".join(path.read_text() for path in sources)))
+    named = set(re.findall(r"\b(hak_[a-z]\w*\w)", text))
+    layers = "|".join(sorted({path.parent.name for path in sources if path.parent != src}))
+    files = set(re.findall(rf"\b((?:{layers})/\w+\.(?:[ch]|def))\b", text))
+    there = {str(path.relative_to(src)) for path in sources}
+    for name in sorted((named - known) | (files - there)):
+        raise DocsError(f"{page}: there is no {name} in {src}")
+
+
+def first_sentence(path: Path) -> str:
+    """What the first line of a file says behind its name: `// name.h -- what it is.`, to the end of the sentence."""
+    text = []
+    for line in path.read_text().split("\n"):
+        if not line.startswith("//") or (text and line.strip() == "//"):
+            break
+        text.append(line.removeprefix("//").strip())
+        if line.endswith("."):
+            break
+    said = " ".join(text).partition(" -- ")[2]
+    return re.split(r"\.(?: |$)|; | \(see ", said)[0].replace("|", "\\|")
+
+
+def rooms_table(src: Path, folder: Path) -> str:
+    """A line for each file of the folder, or pair of a .h and its .c: what it is."""
+    rows = ["| file | what it is |", "|---|---|"]
+    names = {path.stem for pattern in ("*.[ch]", "*.def") for path in folder.glob(pattern)}
+    for name in sorted(names):
+        found = {ending: folder / f"{name}.{ending}" for ending in ("h", "c", "def")}
+        there = [ending for ending, path in found.items() if path.exists()]
+        said = [first_sentence(found[ending]) for ending in there]
+        what = next((text for text in said if text and not text.startswith("see ")), "")
+        if not what:
+            raise DocsError(f"{found[there[0]]}: its first line does not say what it is")
+        files = " ".join(f"`{name}.{ending}`" if i == 0 else f"`.{ending}`" for i, ending in enumerate(there))
+        rows.append(f"| {files} | {what} |")
+    return "\n".join(rows) + "\n"
+
+
+def rooms_page(src: Path) -> str:
+    """src/README.md, with a table between the marks below each heading that names a folder."""
+    page = src / "README.md"
+    text = page.read_text()
+    folders = sorted(path.name for path in src.iterdir() if any(path.glob("*.[ch]")))
+    headings = re.findall(r"^## (\w+)$", text, re.M)
+    if sorted(headings) != folders:
+        raise DocsError(f"{page}: its headings are {', '.join(headings)}; the folders are {', '.join(folders)}")
+    return with_tables(page, [rooms_table(src, src / name) for name in headings])
+
+
 def check_cli_tests(page: Path, folder: Path) -> None:
     """The last table names files of tests, and behind each the tests in it."""
     for row in page.read_text().split("## Tests")[1].splitlines():
@@ -310,12 +365,14 @@ def pages(root: Path) -> dict[Path, str]:
     for page in (root / "docs" / "reliability.md", calls):
         check_test_names(page, root / "tests")
     check_calls(calls, src / "os")
+    check_names(root / "ARCHITECTURE.md", src)
     check_cli_tests(root / "docs" / "command-line.md", root / "cli" / "hakmem" / "tests")
     header = (root / "include" / "hakmem" / "hakmem.h").read_text()
     manual = api_pages.pages(header, (root / "docs" / "install.md").read_text())
     return {
         **{root / "docs" / "man3" / name: text for name, text in manual.items()},
         root / "docs" / "options.md": options_page(src),
+        src / "README.md": rooms_page(src),
         concurrency: with_tables(concurrency, [models_table(root), pairs_table(src)]),
     }
 

@@ -1,28 +1,6 @@
 # tests.cmake -- how a program becomes a test. tests/CMakeLists.txt says which programs there are.
 #
-# A test's source says in comments, each a line of its own, what it needs:
-#     // args: 4 1000          its arguments
-#     // args in tsan: 4 300   others in that build, or in mode secure (secure): tools/soak runs it there with the
-#                              first ones
-#     // env: A=1 B=2          variables in its environment
-#     // timeout: 90           seconds; each kind of test has a default
-#     // serial                nothing else may run beside it
-#     // sleeps                most of the time, and has to wake up in time: tools/test runs those together, when
-#                              the others are through
-#     // preload only          makes no sense with the archive linked in
-#     // linked only           makes no sense with the library preloaded
-#     // native only           makes no sense under an emulator
-#     // tags only             makes no sense in a build without memory tags
-#     // static too            also to be linked with nothing shared at all
-#     // with features         not in a build of the core alone
-#     // with C++              a program in C that opens a library in C++: not where no C++ compiler is
-#     // faked system          linked with the layers as the unit tests are (fuzzers)
-#     // tsan                  a stress test that ThreadSanitizer can judge
-#     // not secure: why       a promise that mode secure does not keep
-#     // not tagged: why        a test that says something else, or nothing, with memory tags
-#     // linked too            a stress test or fuzzer that is also run with the archive linked in
-#     // secure too            a stress test that is also run in mode secure, under ThreadSanitizer too
-#     // pages: 16384 65536    also to be run with larger pages: on the faked system, or under qemu
+# A test's source says at its top what it needs, in comments that tests/README.md lists.
 
 # Everything the tests need that `make` alone does not build.
 add_custom_target(tests)

@@ -4,6 +4,7 @@
 docs/options.md       the options, from src/base/options.def
 src/README.md         its tables of files, from the first lines of the files
 ARCHITECTURE.md       written by hand; the functions, types and files of src/ that it names have to be there
+tests/README.md       the same of the markers that CMake reads
 docs/reliability.md   the same of the tests that it names
 docs/command-line.md  the same, with tests of the command line
 docs/system-calls.md  the same, and its calls are those of src/os/
@@ -332,6 +333,15 @@ def rooms_page(src: Path) -> str:
     return with_tables(page, [rooms_table(src, src / name) for name in headings])
 
 
+def check_markers(page: Path, lists: list[Path]) -> None:
+    """Each marker that CMake looks for at the top of a test is in the page's table."""
+    read = " ".join(path.read_text() for path in lists)
+    for name in re.findall(r'hak_marker\("[^"]*" "([^"$]+?)(?: \$\{\w+\})?"', read):
+        name = re.sub(r"^(args in).*", r"\1", name.replace("\\\\", ""))
+        if f"| `// {name}" not in page.read_text():
+            raise DocsError(f"{page}: the marker // {name} is missing")
+
+
 def check_cli_tests(page: Path, folder: Path) -> None:
     """The last table names files of tests, and behind each the tests in it."""
     for row in page.read_text().split("## Tests")[1].splitlines():
@@ -366,6 +376,8 @@ def pages(root: Path) -> dict[Path, str]:
         check_test_names(page, root / "tests")
     check_calls(calls, src / "os")
     check_names(root / "ARCHITECTURE.md", src)
+    cmake = [root / "cmake" / "tests.cmake", root / "tests" / "CMakeLists.txt"]
+    check_markers(root / "tests" / "README.md", cmake)
     check_cli_tests(root / "docs" / "command-line.md", root / "cli" / "hakmem" / "tests")
     header = (root / "include" / "hakmem" / "hakmem.h").read_text()
     manual = api_pages.pages(header, (root / "docs" / "install.md").read_text())

@@ -5,7 +5,7 @@ docs/options.md       the options, from src/base/options.def
 src/README.md         its tables of files, from the first lines of the files
 ARCHITECTURE.md       written by hand; the functions, types and files of src/ that it names have to be there
 tests/README.md       the same of the markers that CMake reads
-docs/reliability.md   the same of the tests that it names
+docs/reliability.md   the same of the tests that it names; and docs/faults.md
 docs/command-line.md  the same, with tests of the command line
 docs/system-calls.md  the same, and its calls are those of src/os/
 docs/concurrency.md   its table of models, from tests/models/ and the comments in src/ that name their steps,
@@ -372,7 +372,7 @@ def pages(root: Path) -> dict[Path, str]:
     src = root / "src"
     concurrency = root / "docs" / "concurrency.md"
     calls = root / "docs" / "system-calls.md"
-    for page in (root / "docs" / "reliability.md", calls):
+    for page in (root / "docs" / "reliability.md", root / "docs" / "faults.md", calls):
         check_test_names(page, root / "tests")
     check_calls(calls, src / "os")
     check_names(root / "ARCHITECTURE.md", src)

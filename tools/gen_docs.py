@@ -3,7 +3,8 @@
 
 docs/options.md       the options, from src/base/options.def
 src/README.md         its tables of files, from the first lines of the files
-ARCHITECTURE.md       written by hand; the functions, types and files of src/ that it names have to be there
+ARCHITECTURE.md       written by hand; the functions, types and files of src/ that it names have to be there;
+                      and those that docs/concurrency.md names
 tests/README.md       the same of the markers that CMake reads
 docs/reliability.md   the same of the tests that it names; and docs/faults.md
 docs/command-line.md  the same, with tests of the command line
@@ -375,7 +376,8 @@ def pages(root: Path) -> dict[Path, str]:
     for page in (root / "docs" / "reliability.md", root / "docs" / "faults.md", calls):
         check_test_names(page, root / "tests")
     check_calls(calls, src / "os")
-    check_names(root / "ARCHITECTURE.md", src)
+    for page in (root / "ARCHITECTURE.md", concurrency):
+        check_names(page, src)
     cmake = [root / "cmake" / "tests.cmake", root / "tests" / "CMakeLists.txt"]
     check_markers(root / "tests" / "README.md", cmake)
     check_cli_tests(root / "docs" / "command-line.md", root / "cli" / "hakmem" / "tests")

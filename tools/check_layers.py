@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Fail if a file in src/ includes a layer above its own, or src/README.md names other layers.
+"""Fail if a file in src/ includes a layer above its own, if the includes inside a layer form a cycle, or if
+src/README.md names other layers.
 
 The layers and their order are those of HAK_CORE_LAYERS and HAK_FEATURE_LAYERS in src/CMakeLists.txt; the files beside the
 folders stand above all.
+Inside a layer, x.c and x.h are one room, whoever else includes x.h. A cycle is one of rooms.
 """
 
 from __future__ import annotations
@@ -10,10 +12,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections import defaultdict, deque
 from pathlib import Path
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 PUBLIC = "hakmem"  # include/hakmem/: what outsiders include, open to every layer
+CYCLIC = {"meta", "slab", "cache", "front", "profile", "secure"}  # layers that still have cycles; leaves with the last of them
+
+Rooms = dict[str, dict[str, str]]  # room -> room that it includes -> the file that does
 
 
 def declared_layers(src: Path) -> list[str]:
@@ -48,6 +54,51 @@ def include_problems(src: Path, layers: list[str]) -> list[str]:
     return problems
 
 
+def rooms_of(src: Path, layer: str) -> Rooms:
+    rooms: Rooms = defaultdict(dict)
+    for path in sorted((src / layer).glob("*.[ch]")):
+        for target in INCLUDE.findall(path.read_text()):
+            other = Path(target)
+            if other.parts[0] == layer and other.stem != path.stem:
+                rooms[path.stem].setdefault(other.stem, path.name)
+    return rooms
+
+
+def shortest_way_back(rooms: Rooms, start: str) -> list[str]:
+    """The rooms of the shortest cycle through `start`; none if there is no cycle."""
+    came_from = {start: start}
+    waiting = deque([start])
+    while waiting:
+        room = waiting.popleft()
+        for other in rooms.get(room, {}):
+            if other == start:
+                way = [room]
+                while way[-1] != start:
+                    way.append(came_from[way[-1]])
+                return way[::-1]
+            if other not in came_from:
+                came_from[other] = room
+                waiting.append(other)
+    return []
+
+
+def cycle_problems(src: Path, layers: list[str]) -> list[str]:
+    problems = []
+    for layer in layers:
+        rooms = rooms_of(src, layer)
+        cycles = [cycle for room in sorted(rooms) if (cycle := shortest_way_back(rooms, room))]
+        if cycles and layer not in CYCLIC:
+            cycle = min(cycles, key=len)
+            steps = [
+                f"{rooms[room][after]} includes {after}.h"
+                for room, after in zip(cycle, cycle[1:] + cycle[:1], strict=True)
+            ]
+            problems.append(f"{layer}/: a cycle of includes: {', '.join(steps)}")
+        if not cycles and layer in CYCLIC:
+            problems.append(f"{layer}/: has no cycle any more; take it out of CYCLIC in check_layers.py")
+    return problems
+
+
 def readme_problems(src: Path, layers: list[str]) -> list[str]:
     readme = src / "README.md"
     if not readme.exists():
@@ -67,7 +118,7 @@ def main() -> int:
     parser.add_argument("src", type=Path, nargs="?", default=Path("src"))
     src = parser.parse_args().src
     layers = declared_layers(src)
-    problems = include_problems(src, layers) + readme_problems(src, layers)
+    problems = include_problems(src, layers) + cycle_problems(src, layers) + readme_problems(src, layers)
     print("\n".join(problems) or "layers: ok")
     return 1 if problems else 0
 

@@ -18,7 +18,6 @@
 #    include "front/alloc.h"
 #    include "front/cxx_library.h"
 #    include "front/exceptions.h"
-#    include "front/operators.h"
 #    include "front/replaced.h"
 
 typedef void (*new_handler)(void);

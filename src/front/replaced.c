@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "cache/fast_path.h"
-#include "front/operators.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 

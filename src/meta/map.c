@@ -4,7 +4,6 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
-#include "meta/kept.h"
 #include "os/os.h"
 
 // Before the tables are there, every address leads to one entry that says "not ours".
@@ -25,14 +24,13 @@ enum {
 
 // ThreadSanitizer and MemorySanitizer keep their shadow memory there, and leave programs room only where
 // the kernel maps by itself. They say so by being there: in the program, whatever we are built with.
-#define WINDOW_OF_SANITIZERS UINT64_C(0x7F0000000000)
 extern const char thread_sanitizer __asm__("__tsan_init") __attribute__((weak));
 extern const char memory_sanitizer __asm__("__msan_init") __attribute__((weak));
 
 static uint64_t window_start(bool is_random)
 {
     if (&thread_sanitizer != NULL || &memory_sanitizer != NULL) {
-        return WINDOW_OF_SANITIZERS;
+        return HAK_MAP_WINDOW_OF_SANITIZERS;
     }
     return WINDOW_LOW + (is_random ? hak_os_random() % WINDOW_SPAN : WINDOW_SPAN / 2);
 }
@@ -40,11 +38,6 @@ static uint64_t window_start(bool is_random)
 static uint64_t window_bytes(void)
 {
     return (hak_map.super_mask + 1) << HAK_SUPER_LOG2;
-}
-
-static uint64_t slot_count(void)
-{
-    return hak_map.super_mask + 1;
 }
 
 static void bit_set(uint64_t *words, uint64_t bit, bool is_set)
@@ -55,7 +48,8 @@ static void bit_set(uint64_t *words, uint64_t bit, bool is_set)
 
 static void slots_set(uint64_t first, uint64_t count, bool used)
 {
-    const uint64_t end = first + count < slot_count() ? first + count : slot_count();
+    const uint64_t end =
+        first + count < hak_map_slot_count() ? first + count : hak_map_slot_count();
     while (first < end) {
         const uint64_t word = first / 64;
         const uint64_t left = 64 - first % 64;
@@ -97,7 +91,7 @@ bool hak_map_start(void)
     if (supers == NULL) {
         if (units != NULL) {
             // The next call tries again.
-            hak_kept_drop_plain((char *)units, sizeof *units << log2, false);
+            hak_os_discard((void *)units, sizeof *units << log2);
         }
         return false;
     }
@@ -118,6 +112,14 @@ bool hak_map_start(void)
     return true;
 }
 
+// A mapping in our window keeps all its slots, which are its addresses. One
+// elsewhere keeps the one that its start is found by.
+static uint64_t slots_kept(const char *start, size_t bytes)
+{
+    return (uintptr_t)start - (uintptr_t)hak_map.window < window_bytes() ? hak_map_slots_of(bytes)
+                                                                         : 1;
+}
+
 static bool map_commit_part(uint64_t part)
 {
     if ((hak_map.committed[part / 64] & (UINT64_C(1) << (part % 64))) != 0) {
@@ -133,9 +135,10 @@ static bool map_commit_part(uint64_t part)
     return true;
 }
 
-// Make the entries of `count` slots from `slot` writable.
-static bool map_commit(uint64_t slot, uint64_t count)
+bool hak_map_commit(const char *start, size_t bytes)
 {
+    const uint64_t slot = hak_map_slot_of(start);
+    const uint64_t count = slots_kept(start, bytes);
     const unsigned slot_entry_bytes = HAK_SUPER_UNITS * sizeof *hak_map.units;
     const uint64_t last = (slot + count - 1) * slot_entry_bytes >> COMMIT_LOG2;
     for (uint64_t part = slot * slot_entry_bytes >> COMMIT_LOG2; part <= last; part++) {
@@ -154,18 +157,6 @@ void hak_map_set(const void *start, unsigned count, uint32_t entry)
     }
 }
 
-static uint64_t slots_for(size_t bytes)
-{
-    return (bytes + HAK_SUPER_BYTES - 1) >> HAK_SUPER_LOG2;
-}
-
-// A mapping in our window keeps all its slots, which are its addresses. One
-// elsewhere keeps the one that its start is found by.
-static uint64_t slots_kept(const char *start, size_t bytes)
-{
-    return (uintptr_t)start - (uintptr_t)hak_map.window < window_bytes() ? slots_for(bytes) : 1;
-}
-
 void hak_map_publish(const char *start, size_t bytes, struct hak_super *super)
 {
     const uint64_t first = hak_map_slot_of(start);
@@ -174,21 +165,21 @@ void hak_map_publish(const char *start, size_t bytes, struct hak_super *super)
     }
 }
 
-// The first slot at or after `slot` that is used, or the first that is not; slot_count() if there is none. Words that
+// The first slot at or after `slot` that is used, or the first that is not; hak_map_slot_count() if there is none. Words that
 // cannot have it are passed 64 at a time.
 static uint64_t slot_find(uint64_t slot, bool used)
 {
     const uint64_t flip = used ? 0 : ~UINT64_C(0);
     const uint64_t *summary = used ? hak_map.used_words : hak_map.full_words;
-    if (slot >= slot_count()) {
-        return slot_count();
+    if (slot >= hak_map_slot_count()) {
+        return hak_map_slot_count();
     }
     const uint64_t bits = (hak_map.slots[slot / 64] ^ flip) >> (slot % 64);
     if (bits != 0) {
         return slot + hak_lowest_bit(bits);
     }
     uint64_t word = slot / 64 + 1;
-    while (word * 64 < slot_count()) {
+    while (word * 64 < hak_map_slot_count()) {
         HAK_LOOK();
         const uint64_t words = (summary[word / 64] ^ flip) >> (word % 64);
         if (words == 0) {
@@ -196,17 +187,18 @@ static uint64_t slot_find(uint64_t slot, bool used)
             continue;
         }
         word += hak_lowest_bit(words);
-        return word * 64 < slot_count() ? word * 64 + hak_lowest_bit(hak_map.slots[word] ^ flip)
-                                        : slot_count();
+        return word * 64 < hak_map_slot_count()
+                   ? word * 64 + hak_lowest_bit(hak_map.slots[word] ^ flip)
+                   : hak_map_slot_count();
     }
-    return slot_count();
+    return hak_map_slot_count();
 }
 
-// The first of `count` unused slots in a row, at or after `from`; slot_count() if there are none.
+// The first of `count` unused slots in a row, at or after `from`; hak_map_slot_count() if there are none.
 static uint64_t slots_find(uint64_t from, uint64_t count)
 {
     uint64_t slot = slot_find(from, false);
-    while (slot + count <= slot_count()) {
+    while (slot + count <= hak_map_slot_count()) {
         HAK_LOOK();
         const uint64_t end = slot_find(slot, true);
         if (end - slot >= count) {
@@ -214,199 +206,48 @@ static uint64_t slots_find(uint64_t from, uint64_t count)
         }
         slot = slot_find(end, false);
     }
-    return slot_count();
+    return hak_map_slot_count();
 }
 
-// Where `count` slots are free: the next, or the first behind the start of the window.
-static uint64_t slots_choose(uint64_t count)
+// The next such row, or the first behind the start of the window.
+uint64_t hak_map_find_row(uint64_t count)
 {
-    if (count >= hak_map.missing_row || count > slot_count()) {
-        return slot_count();
+    if (count >= hak_map.missing_row || count > hak_map_slot_count()) {
+        return hak_map_slot_count();
     }
     uint64_t slot = slots_find(hak_map.next_slot, count);
-    if (slot == slot_count()) {
+    if (slot == hak_map_slot_count()) {
         slot = slots_find(0, count);
     }
-    if (slot == slot_count()) {
+    if (slot == hak_map_slot_count()) {
         hak_map.missing_row = count;
     }
     return slot;
 }
 
-// Map at free slots of our window, trying a few places. `*is_refused`: no other place will do either.
-static char *map_in_window(size_t bytes, bool *is_refused)
+uint64_t hak_map_find_slot(uint64_t slot)
 {
-    const uint64_t count = slots_for(bytes);
-    bool is_taken = true;
-    *is_refused = false;
-    // Somebody else's mapping may lie in our window: step over it, but not for ever.
-    for (unsigned attempt = 0; attempt < 8 && is_taken; attempt++) {
-        const uint64_t slot = slots_choose(count);
-        if (slot == slot_count()) {
-            return NULL;
-        }
-        char *start = hak_os_map_at(hak_map.window + (slot << HAK_SUPER_LOG2), bytes, &is_taken);
-        if (start != NULL || is_taken) {
-            hak_map.next_slot = (slot + count) & hak_map.super_mask;
-        }
-        if (start != NULL) {
-            hak_map.has_window = true;
-            return start;
-        }
-    }
-    // Of addresses that it has given before, it is memory that the kernel has not.
-    *is_refused = !is_taken && hak_map.has_window;
-    return NULL;
+    return slot_find(slot, false);
 }
 
-// Map wherever the kernel likes, with room to align, and cut off the rest.
-static char *map_anywhere(size_t bytes)
+void hak_map_keep(const char *start, size_t bytes)
 {
-    char *start = hak_os_map(bytes + HAK_SUPER_BYTES);
-    if (start == NULL) {
-        return NULL;
-    }
-    char *aligned = (char *)hak_align_up((uintptr_t)start, HAK_SUPER_BYTES);
-    size_t before = (size_t)(aligned - start);
-    size_t after = HAK_SUPER_BYTES - before;
-    hak_kept_drop_plain(start, before, false);
-    hak_kept_drop_plain(aligned + bytes, after, false);
-    if (slot_find(hak_map_slot_of(aligned), false) != hak_map_slot_of(aligned)) {
-        hak_kept_drop_plain(aligned, bytes, false);
-        return NULL;
-    }
-    return aligned;
+    slots_set(hak_map_slot_of(start), slots_kept(start, bytes), true);
 }
 
-// Below the window's lowest place, and above what the kernel places top-down.
-#define OUTSIDE_LOW  (UINT64_C(1) << (40 - HAK_SUPER_LOG2))
-#define OUTSIDE_HIGH (UINT64_C(126) << (40 - HAK_SUPER_LOG2))
-enum { OUTSIDE_TRIES = 64 };
-
-// The next address outside of the window, in superslabs, at which `count` may lie, and whose own slot is free. 0: there is none.
-static uint64_t outside_next(uint64_t count)
-{
-    uint64_t at = hak_map.outside_at;
-    for (unsigned turns = 0; turns < 2 + OUTSIDE_TRIES; turns++) {
-        const uint64_t window = (uintptr_t)hak_map.window >> HAK_SUPER_LOG2;
-        const uint64_t slot = at & hak_map.super_mask;
-        const uint64_t free_slot = slot_find(slot, false);
-        at += free_slot - slot; // behind the last slot: the first of the next row
-        if (at < window + slot_count() && at + count > window) {
-            at = window + slot_count();
-        } else if (count > OUTSIDE_HIGH || at > OUTSIDE_HIGH - count) {
-            at = OUTSIDE_LOW;
-        } else if (free_slot < slot_count()) {
-            return at;
-        }
-    }
-    return 0;
-}
-
-// A mapping outside of the window keeps one slot only, that of its start.
-static char *map_outside(size_t bytes)
-{
-    const uint64_t count = slots_for(bytes);
-    bool is_taken = true;
-    for (unsigned attempt = 0; attempt < OUTSIDE_TRIES && is_taken; attempt++) {
-        const uint64_t at = outside_next(count);
-        if (at == 0) {
-            return NULL;
-        }
-        char *start = hak_os_map_at((char *)(uintptr_t)(at << HAK_SUPER_LOG2), bytes, &is_taken);
-        hak_map.outside_at = start != NULL || is_taken ? at + count : hak_map.outside_at;
-        if (start != NULL) {
-            return start;
-        }
-    }
-    return NULL;
-}
-
-// Large ones take what is left of an eighth of the window, if it has a row that is long enough, and leave the rest to superslabs.
-// Outside each takes the slot of its start, so where seven of eight slots are free there is room for seven eighths of all
-// addresses. Not where a sanitizer has its shadow there.
-static bool is_for_outside(size_t bytes)
-{
-    const uint64_t count = slots_for(bytes);
-    return count > 1 && (uintptr_t)hak_map.window != WINDOW_OF_SANITIZERS &&
-           (hak_map.used_slots + count > slot_count() / 8 || slots_choose(count) == slot_count());
-}
-
-// Fresh addresses, and their slots.
-static char *map_fresh(size_t bytes)
-{
-    bool is_refused = false;
-    char *start = is_for_outside(bytes) ? map_outside(bytes) : map_in_window(bytes, &is_refused);
-    if (start == NULL && !is_refused) {
-        start = map_anywhere(bytes);
-    }
-    if (start != NULL) {
-        slots_set(hak_map_slot_of(start), slots_kept(start, bytes), true);
-    }
-    return start;
-}
-
-char *hak_map_take(size_t bytes)
-{
-    char *start = hak_kept_take(bytes);
-    if (start == NULL) {
-        start = map_fresh(bytes);
-    }
-    if (start == NULL) {
-        return NULL;
-    }
-    // Also of kept ones: they may have been dropped because this was refused.
-    if (!map_commit(hak_map_slot_of(start), slots_kept(start, bytes))) {
-        hak_map_drop(start, bytes);
-        return NULL;
-    }
-    if (hak_map_slot(start) == UINT64_MAX) {
-        hak_store_relaxed(&hak_map.covered_units, 0);
-    }
-    return start;
-}
-
-// Shorter ones may as well move: what that takes for a moment is not much. Free addresses count towards no limit.
-enum { LONG_SLOTS = 16, ROOM_TIMES = 3 };
-
-void hak_map_leave_room(const char *start, size_t bytes)
-{
-    const uint64_t slot = hak_map_slot(start);
-    const uint64_t count = slots_for(bytes);
-    const uint64_t room = ROOM_TIMES * count;
-    if (slot != UINT64_MAX && count >= LONG_SLOTS && hak_map.next_slot == slot + count &&
-        hak_map.next_slot + room < slot_count()) {
-        hak_map.next_slot += room;
-    }
-}
-
-void hak_map_forget(char *start, size_t bytes)
+void hak_map_forget(const char *start, size_t bytes)
 {
     slots_set(hak_map_slot_of(start), slots_kept(start, bytes), false);
 }
 
-bool hak_map_give(char *start, size_t bytes)
-{
-    if (!hak_os_unmap(start, bytes)) {
-        return false;
-    }
-    hak_map_forget(start, bytes);
-    hak_kept_retry(1);
-    return true;
-}
-
-void hak_map_drop(char *start, size_t bytes)
-{
-    hak_kept_drop_plain(start, bytes, true);
-}
-
-bool hak_map_resize(char *start, size_t old_bytes, size_t bytes)
+bool hak_map_resize(const char *start, size_t old_bytes, size_t bytes)
 {
     const uint64_t first = hak_map_slot_of(start);
     const uint64_t old_count = slots_kept(start, old_bytes);
     const uint64_t count = slots_kept(start, bytes);
     const uint64_t end = first + count;
-    if (count > old_count && (end > slot_count() || slot_find(first + old_count, true) < end)) {
+    if (count > old_count &&
+        (end > hak_map_slot_count() || slot_find(first + old_count, true) < end)) {
         return false;
     }
     struct hak_super *super = hak_map_in_slot(first);

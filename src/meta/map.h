@@ -42,6 +42,9 @@ struct hak_super;
 // block's entry may look like a small class.
 _Static_assert(2 * HAK_SMALL_CLASSES + HAK_LARGE_BINS <= 256, "entries of large blocks");
 
+// Where the window begins under ThreadSanitizer and MemorySanitizer (map.c).
+#define HAK_MAP_WINDOW_OF_SANITIZERS UINT64_C(0x7F0000000000)
+
 // Words of slots, at most: a bit for each superslab of 1 TiB.
 enum { HAK_MAP_WORDS = 4096 };
 
@@ -61,8 +64,9 @@ struct hak_map {
     uint64_t full_words[HAK_MAP_WORDS / 64];
     uint64_t missing_row; // so many free slots in a row there are not
     uint64_t used_slots;
-    uint64_t outside_at; // the address, in superslabs, from which on map_outside tries next
-    bool has_window;     // the kernel has mapped something there
+    uint64_t
+        outside_at; // the address, in superslabs, from which on addresses.c tries next outside of the window
+    bool has_window; // the kernel has mapped something there
 };
 
 HAK_INTERNAL extern struct hak_map hak_map;
@@ -142,20 +146,26 @@ HAK_INLINE struct hak_super *hak_map_super(const void *p)
     return hak_load_acquire(&hak_map.supers[((uintptr_t)p >> HAK_SUPER_LOG2) & hak_map.super_mask]);
 }
 
-// Map `bytes` (a multiple of the page size) at a superslab boundary whose map
-// slot is free, and keep the slot. NULL when the kernel refuses.
-HAK_INTERNAL char *hak_map_take(size_t bytes);
-// Unmap them and free the slots. False (nothing changed) when the kernel refuses.
-HAK_INTERNAL bool hak_map_give(char *start, size_t bytes);
-// The same, now or, when the kernel refuses, later (kept.h): they are the caller's no longer.
-HAK_INTERNAL void hak_map_drop(char *start, size_t bytes);
-// What is mapped next shall not lie right behind it, if it is long: so it may become four times as long where it is.
-HAK_INTERNAL void hak_map_leave_room(const char *start, size_t bytes);
-// Free the slots of a mapping whose pages have moved elsewhere: its addresses are gone already.
-HAK_INTERNAL void hak_map_forget(char *start, size_t bytes);
-// Keep the slots of a published mapping that grows or shrinks in place, and no others. False when
-// they are not free.
-HAK_INTERNAL bool hak_map_resize(char *start, size_t old_bytes, size_t bytes);
+// Slots in which addresses are in use: a mapping in our window keeps all that it covers, one outside that of its start.
+HAK_INTERNAL void hak_map_keep(const char *start, size_t bytes);
+HAK_INTERNAL void hak_map_forget(const char *start, size_t bytes);
+// Keep those of a published mapping that grows or shrinks in place, and no others. False when they are not free.
+HAK_INTERNAL bool hak_map_resize(const char *start, size_t old_bytes, size_t bytes);
+// The first slot at or after that one that is free, and the first of `count` in a row, from next_slot on and around.
+// The number of slots if there is none.
+HAK_INTERNAL uint64_t hak_map_find_slot(uint64_t slot);
+HAK_INTERNAL uint64_t hak_map_find_row(uint64_t count);
+HAK_INLINE uint64_t hak_map_slot_count(void)
+{
+    return hak_map.super_mask + 1;
+}
+// So many does a mapping in our window take.
+HAK_INLINE uint64_t hak_map_slots_of(size_t bytes)
+{
+    return (bytes + HAK_SUPER_BYTES - 1) >> HAK_SUPER_LOG2;
+}
+// Make the entries of a mapping writable. False without memory.
+HAK_INTERNAL bool hak_map_commit(const char *start, size_t bytes);
 
 // The slot of an address in our window; UINT64_MAX for one outside.
 HAK_INTERNAL uint64_t hak_map_slot(const void *start);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "meta/addresses.h"
 #include "meta/map.h"
 #include "os/code.h"
 #include "os/os.h"
@@ -34,7 +35,7 @@ static bool has_addresses(void)
     }
     hak_lock_take(&hak_arena.lock);
     if (hak_load_relaxed(&hak_guard.base) == NULL) {
-        base = base != NULL ? base : hak_map_take(HAK_SUPER_BYTES);
+        base = base != NULL ? base : hak_addresses_take(HAK_SUPER_BYTES);
         if (base != NULL && hak_os_guard(base, HAK_SUPER_BYTES)) {
             hak_store_relaxed(&hak_guard.base, base);
         }

@@ -5,6 +5,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
+#include "meta/addresses.h"
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/os.h"
@@ -148,16 +149,17 @@ static char *arena_map_locked(size_t count, bool wants_huge) HAK_REQUIRES(&hak_a
     if (!hak_pressure_allows(bytes)) {
         return NULL;
     }
-    char *base = hak_map_take(bytes);
+    char *base = hak_addresses_take(bytes);
     if (base == NULL) {
         return NULL;
     }
     if (hak_harden_has_tags() && !hak_tags_map(base, bytes)) {
-        hak_map_drop(base, bytes);
+        hak_addresses_drop(base, bytes);
         return NULL;
     }
     if (count > 1 && hak_map_slot(base) == UINT64_MAX) {
-        hak_map_drop(base, bytes); // outside our window only one at a time is known by its start
+        hak_addresses_drop(base,
+                           bytes); // outside our window only one at a time is known by its start
         return NULL;
     }
     if (wants_huge || hak_load_relaxed(&hak_arena.huge_pages) == HAK_HUGE_ALWAYS) {
@@ -204,7 +206,7 @@ uint64_t hak_shard_grow_locked(struct hak_shard *shard, unsigned units)
     char *base = arena_map_locked(count, wants_huge);
     for (size_t i = 0; base != NULL && i < count; i++) {
         if (!arena_add_locked(shard, base + i * HAK_SUPER_BYTES, wants_huge)) {
-            hak_map_drop(base + i * HAK_SUPER_BYTES, (count - i) * HAK_SUPER_BYTES);
+            hak_addresses_drop(base + i * HAK_SUPER_BYTES, (count - i) * HAK_SUPER_BYTES);
             base = NULL;
         }
     }

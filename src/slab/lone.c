@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
+#include "meta/addresses.h"
 #include "meta/kept.h"
 #include "meta/map.h"
 #include "meta/pool.h"
@@ -58,21 +59,21 @@ static void lone_kept_ended(struct hak_kept_range *range)
 static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena.lock)
 {
     if (alignment <= HAK_SUPER_BYTES) {
-        return hak_map_take(bytes);
+        return hak_addresses_take(bytes);
     }
     const size_t own = hak_align_up(bytes, HAK_SUPER_BYTES);
-    char *start = hak_map_take(own + alignment);
+    char *start = hak_addresses_take(own + alignment);
     if (start == NULL) {
         return NULL;
     }
     if (hak_map_slot(start) == UINT64_MAX) {
-        hak_map_drop(start, own + alignment); // known by its start alone, which has to go
+        hak_addresses_drop(start, own + alignment); // known by its start alone, which has to go
         return NULL;
     }
     char *aligned = (char *)hak_align_up((uintptr_t)start, alignment);
     char *end = start + own + alignment;
-    hak_map_drop(start, (size_t)(aligned - start));
-    hak_map_drop(aligned + own, (size_t)(end - aligned - (ptrdiff_t)own));
+    hak_addresses_drop(start, (size_t)(aligned - start));
+    hak_addresses_drop(aligned + own, (size_t)(end - aligned - (ptrdiff_t)own));
     hak_kept_drop_plain(aligned + bytes, own - bytes, false);
     return aligned;
 }
@@ -110,11 +111,11 @@ static char *take_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena
 {
     char *start = map_aligned_locked(bytes, alignment);
     if (start != NULL && hak_map_slot(start) == UINT64_MAX && !hak_outside_reserve_locked()) {
-        hak_map_drop(start, bytes);
+        hak_addresses_drop(start, bytes);
         return NULL;
     }
     if (start != NULL) {
-        hak_map_leave_room(start, bytes);
+        hak_addresses_leave_room(start, bytes);
     }
     return start;
 }

@@ -1,6 +1,7 @@
 // purge.c -- giving pages and addresses back (see arena.h).
 #include "base/bits.h"
 #include "base/check.h"
+#include "meta/addresses.h"
 #include "meta/map.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -395,7 +396,7 @@ static bool super_unmap_locked(struct hak_shard *shard, struct hak_super *super)
 {
     const size_t dirty = hak_super_touched_bytes(super, super->dirty_units);
     hak_map_publish(super->base, HAK_SUPER_BYTES, NULL);
-    if (!hak_map_give(super->base, HAK_SUPER_BYTES)) {
+    if (!hak_addresses_give(super->base, HAK_SUPER_BYTES)) {
         hak_map_publish(super->base, HAK_SUPER_BYTES, super);
         hak_list_remove(&hak_super_place(super)->whole_link);
         hak_list_append(&shard->whole, &hak_super_place(super)->whole_link);

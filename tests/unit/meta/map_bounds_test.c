@@ -2,6 +2,7 @@
 // What a refused mapping costs, and what it leaves behind: nothing; and what a look for free addresses costs.
 #include "../unit.h"
 #include "base/check.h"
+#include "meta/addresses.h"
 #include "meta/map.h"
 
 #define SUPER(n) ((size_t)(n) * HAK_SUPER_BYTES)
@@ -15,7 +16,7 @@ static size_t maps_of_a_refusal(size_t bytes)
 {
     const size_t before = hak_fake.maps;
     hak_fake.refuse_asks = true;
-    UNIT_CHECK(hak_map_take(bytes) == NULL);
+    UNIT_CHECK(hak_addresses_take(bytes) == NULL);
     hak_fake.refuse_asks = false;
     return hak_fake.maps - before;
 }
@@ -28,15 +29,16 @@ static void before_the_first_mapping_another_place_is_tried(void)
 
 static void a_refusal_is_one_call_and_moves_nothing(void)
 {
-    char *first = hak_map_take(HAK_SUPER_BYTES);
+    char *first = hak_addresses_take(HAK_SUPER_BYTES);
     const uint64_t next = hak_map.next_slot;
     for (unsigned i = 0; i < 10; i++) {
         UNIT_EQUAL(maps_of_a_refusal(HAK_GIB(64)), 1);
         UNIT_EQUAL(hak_map.next_slot, next);
     }
-    char *second = hak_map_take(HAK_SUPER_BYTES);
+    char *second = hak_addresses_take(HAK_SUPER_BYTES);
     UNIT_CHECK(second == first + HAK_SUPER_BYTES || HAK_TSAN);
-    UNIT_CHECK(hak_map_give(first, HAK_SUPER_BYTES) && hak_map_give(second, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_addresses_give(first, HAK_SUPER_BYTES) &&
+               hak_addresses_give(second, HAK_SUPER_BYTES));
 }
 
 static size_t looks_of_a_refusal(size_t bytes)
@@ -61,25 +63,25 @@ static void short_holes_are_passed_once(void)
 {
     hak_map.next_slot = 1000;
     for (unsigned i = 0; i < 2 * HOLES; i++) {
-        taken[i] = hak_map_take(HAK_SUPER_BYTES);
+        taken[i] = hak_addresses_take(HAK_SUPER_BYTES);
         UNIT_CHECK(taken[i] != NULL);
     }
     for (unsigned i = 0; i < 2 * HOLES; i += 2) {
-        UNIT_CHECK(hak_map_give(taken[i], HAK_SUPER_BYTES));
+        UNIT_CHECK(hak_addresses_give(taken[i], HAK_SUPER_BYTES));
     }
     hak_map.next_slot = 1000;
-    char *long_one = hak_map_take(SUPER(2));
+    char *long_one = hak_addresses_take(SUPER(2));
     const size_t before = hak_looks;
-    char *next = hak_map_take(SUPER(2));
+    char *next = hak_addresses_take(SUPER(2));
     UNIT_CHECK(hak_looks - before < MOST_LOOKS);
     UNIT_CHECK(next == long_one + SUPER(2) || HAK_TSAN);
     // What was not found is not looked for again until something is freed.
     const size_t most = SUPER(hak_map.super_mask + 1 - 1000);
     looks_of_a_refusal(most);
     UNIT_EQUAL(looks_of_a_refusal(most), 0);
-    UNIT_CHECK(hak_map_give(long_one, SUPER(2)) && hak_map_give(next, SUPER(2)));
+    UNIT_CHECK(hak_addresses_give(long_one, SUPER(2)) && hak_addresses_give(next, SUPER(2)));
     for (unsigned i = 1; i < 2 * HOLES; i += 2) {
-        UNIT_CHECK(hak_map_give(taken[i], HAK_SUPER_BYTES));
+        UNIT_CHECK(hak_addresses_give(taken[i], HAK_SUPER_BYTES));
     }
 }
 

@@ -1,5 +1,6 @@
 // pages: 16384 65536
 // The address map: parts, slots and windows, and what is left of them when memory is refused.
+#include "meta/addresses.h"
 #include "meta/map.h"
 
 #include <sys/mman.h>
@@ -74,63 +75,63 @@ static void tables_shrink_when_reservations_are_refused(void)
 static void taken_and_given_slots_are_counted(void)
 {
     UNIT_EQUAL(slots_used(), 0);
-    char *one = hak_map_take(HAK_SUPER_BYTES);
-    char *three = hak_map_take(SUPER(2) + hak_os_page_bytes());
+    char *one = hak_addresses_take(HAK_SUPER_BYTES);
+    char *three = hak_addresses_take(SUPER(2) + hak_os_page_bytes());
     UNIT_CHECK(one != NULL && hak_is_aligned(one, HAK_SUPER_BYTES));
     UNIT_CHECK(three == one + HAK_SUPER_BYTES);
     UNIT_EQUAL(slots_used(), 4);
     UNIT_EQUAL(hak_map_slot(three), hak_map_slot(one) + 1);
-    UNIT_CHECK(hak_map_give(three, SUPER(2) + hak_os_page_bytes()));
+    UNIT_CHECK(hak_addresses_give(three, SUPER(2) + hak_os_page_bytes()));
     UNIT_EQUAL(slots_used(), 1);
     hak_fake.refuse_unmap = true;
-    UNIT_CHECK(!hak_map_give(one, HAK_SUPER_BYTES));
+    UNIT_CHECK(!hak_addresses_give(one, HAK_SUPER_BYTES));
     hak_fake.refuse_unmap = false;
     UNIT_EQUAL(slots_used(), 1);
-    UNIT_CHECK(hak_map_give(one, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_addresses_give(one, HAK_SUPER_BYTES));
     UNIT_EQUAL(slots_used(), 0);
 }
 
 static void resizing_keeps_slots(void)
 {
     hak_map.next_slot = 10;
-    char *one = hak_map_take(HAK_SUPER_BYTES);
+    char *one = hak_addresses_take(HAK_SUPER_BYTES);
     UNIT_CHECK(one == window_at(10));
     UNIT_CHECK(hak_map_resize(one, HAK_SUPER_BYTES, SUPER(3)));
     UNIT_EQUAL(slots_used(), 3);
-    char *next = hak_map_take(HAK_SUPER_BYTES);
+    char *next = hak_addresses_take(HAK_SUPER_BYTES);
     UNIT_CHECK(next == window_at(13)); // slots 11 and 12 are kept, though nothing is mapped there
     UNIT_CHECK(!hak_map_resize(one, SUPER(3), SUPER(4)));
     UNIT_EQUAL(slots_used(), 4);
     UNIT_CHECK(hak_map_resize(one, SUPER(3), HAK_SUPER_BYTES));
     UNIT_EQUAL(slots_used(), 2);
-    UNIT_CHECK(hak_map_give(one, HAK_SUPER_BYTES));
-    UNIT_CHECK(hak_map_give(next, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_addresses_give(one, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_addresses_give(next, HAK_SUPER_BYTES));
 }
 
 // Every entry of a mapping that lies across two parts of the table can be written.
 static void long_mappings_have_room_behind_them(void)
 {
     const size_t bytes = 16 * HAK_SUPER_BYTES;
-    char *first = hak_map_take(bytes);
-    hak_map_leave_room(first, bytes);
-    char *next = hak_map_take(HAK_SUPER_BYTES);
+    char *first = hak_addresses_take(bytes);
+    hak_addresses_leave_room(first, bytes);
+    char *next = hak_addresses_take(HAK_SUPER_BYTES);
     UNIT_CHECK(next == first + 4 * bytes);
-    hak_map_leave_room(next, HAK_SUPER_BYTES);
-    char *last = hak_map_take(bytes);
+    hak_addresses_leave_room(next, HAK_SUPER_BYTES);
+    char *last = hak_addresses_take(bytes);
     UNIT_CHECK(last == next + HAK_SUPER_BYTES);
     UNIT_CHECK(hak_map_resize(first, bytes, 4 * bytes) && hak_map_resize(first, 4 * bytes, bytes));
-    hak_map_leave_room(first, bytes); // something has come behind it since
-    char *behind = hak_map_take(HAK_SUPER_BYTES);
+    hak_addresses_leave_room(first, bytes); // something has come behind it since
+    char *behind = hak_addresses_take(HAK_SUPER_BYTES);
     UNIT_CHECK(behind == last + bytes);
-    UNIT_CHECK(hak_map_give(first, bytes) && hak_map_give(next, HAK_SUPER_BYTES));
-    UNIT_CHECK(hak_map_give(last, bytes) && hak_map_give(behind, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_addresses_give(first, bytes) && hak_addresses_give(next, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_addresses_give(last, bytes) && hak_addresses_give(behind, HAK_SUPER_BYTES));
 }
 
 static void mappings_across_parts_are_committed(void)
 {
     hak_map.next_slot = PART_SLOTS - 1;
     const size_t commits = hak_fake.commits;
-    char *both = hak_map_take(SUPER(2));
+    char *both = hak_addresses_take(SUPER(2));
     UNIT_CHECK(both == window_at(PART_SLOTS - 1));
     UNIT_CHECK(hak_fake.commits > commits);
     for (size_t unit = 0; unit < 2 * HAK_SUPER_UNITS; unit++) {
@@ -142,7 +143,7 @@ static void mappings_across_parts_are_committed(void)
     hak_map_set(both, HAK_SUPER_UNITS, HAK_MAP_NOTHING);
     hak_map_set(both + HAK_SUPER_BYTES, HAK_SUPER_UNITS, HAK_MAP_NOTHING);
     UNIT_EQUAL(hak_map_entry(both), HAK_MAP_NOTHING);
-    UNIT_CHECK(hak_map_give(both, SUPER(2)));
+    UNIT_CHECK(hak_addresses_give(both, SUPER(2)));
 }
 
 static void a_refused_commit_loses_nothing(void)
@@ -150,14 +151,14 @@ static void a_refused_commit_loses_nothing(void)
     hak_map.next_slot = 5 * PART_SLOTS;
     const size_t mapped = hak_fake.mapped_bytes;
     hak_fake_fail_in(2, 1); // the mapping itself is the first
-    UNIT_CHECK(hak_map_take(HAK_SUPER_BYTES) == NULL);
+    UNIT_CHECK(hak_addresses_take(HAK_SUPER_BYTES) == NULL);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_EQUAL(slots_used(), 0);
     hak_map.next_slot = 5 * PART_SLOTS;
-    char *start = hak_map_take(HAK_SUPER_BYTES);
+    char *start = hak_addresses_take(HAK_SUPER_BYTES);
     UNIT_CHECK(start == window_at(5 * PART_SLOTS));
     hak_map_set_one(start, HAK_MAP_NOTHING);
-    UNIT_CHECK(hak_map_give(start, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_addresses_give(start, HAK_SUPER_BYTES));
 }
 
 // What could be neither used nor given back is used only when its entries can be written.
@@ -166,17 +167,17 @@ static void a_refused_commit_and_a_refused_unmap(void)
     hak_map.next_slot = 7 * PART_SLOTS;
     hak_fake_fail_in(2, 1);
     hak_fake.refuse_unmap = true;
-    UNIT_CHECK(hak_map_take(HAK_SUPER_BYTES) == NULL);
+    UNIT_CHECK(hak_addresses_take(HAK_SUPER_BYTES) == NULL);
     UNIT_EQUAL(slots_used(), 1);
     const size_t commits = hak_fake.commits;
     hak_fake_fail_in(1, 1);
-    UNIT_CHECK(hak_map_take(HAK_SUPER_BYTES) == NULL);
-    char *start = hak_map_take(HAK_SUPER_BYTES);
+    UNIT_CHECK(hak_addresses_take(HAK_SUPER_BYTES) == NULL);
+    char *start = hak_addresses_take(HAK_SUPER_BYTES);
     UNIT_CHECK(start == window_at(7 * PART_SLOTS));
     UNIT_EQUAL(hak_fake.commits, commits + 2);
     hak_map_set_one(start, HAK_MAP_NOTHING);
     hak_fake.refuse_unmap = false;
-    UNIT_CHECK(hak_map_give(start, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_addresses_give(start, HAK_SUPER_BYTES));
     UNIT_EQUAL(slots_used(), 0);
 }
 
@@ -184,15 +185,15 @@ static void a_refused_commit_and_a_refused_unmap(void)
 static void the_end_of_the_window_is_not_crossed(void)
 {
     hak_map.next_slot = hak_map.super_mask;
-    char *last = hak_map_take(HAK_SUPER_BYTES);
+    char *last = hak_addresses_take(HAK_SUPER_BYTES);
     UNIT_CHECK(last == window_at(hak_map.super_mask));
     UNIT_CHECK(!hak_map_resize(last, HAK_SUPER_BYTES, SUPER(2)));
     UNIT_EQUAL(hak_map.next_slot, 0);
     hak_map.next_slot = hak_map.super_mask - 1;
-    char *first = hak_map_take(SUPER(3));
+    char *first = hak_addresses_take(SUPER(3));
     UNIT_CHECK(first == window_at(1));
-    UNIT_CHECK(hak_map_give(first, SUPER(3)));
-    UNIT_CHECK(hak_map_give(last, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_addresses_give(first, SUPER(3)));
+    UNIT_CHECK(hak_addresses_give(last, HAK_SUPER_BYTES));
 }
 
 static void others_mappings_in_the_window_are_stepped_over(void)
@@ -201,10 +202,10 @@ static void others_mappings_in_the_window_are_stepped_over(void)
     void *other =
         mmap(window_at(100), SUPER(2), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     UNIT_CHECK(other == window_at(100));
-    char *start = hak_map_take(HAK_SUPER_BYTES);
+    char *start = hak_addresses_take(HAK_SUPER_BYTES);
     UNIT_CHECK(start == window_at(102));
     UNIT_EQUAL(slots_used(), 1);
-    UNIT_CHECK(hak_map_give(start, HAK_SUPER_BYTES));
+    UNIT_CHECK(hak_addresses_give(start, HAK_SUPER_BYTES));
     munmap(other, SUPER(2));
 }
 
@@ -213,7 +214,7 @@ static void mappings_outside_the_window_work(void)
 {
     const size_t mapped = hak_fake.mapped_bytes;
     hak_fake.refuse_hints = true;
-    char *start = hak_map_take(SUPER(3) + hak_os_page_bytes());
+    char *start = hak_addresses_take(SUPER(3) + hak_os_page_bytes());
     UNIT_CHECK(start != NULL && hak_is_aligned(start, HAK_SUPER_BYTES));
     UNIT_CHECK(hak_map_slot(start) == UINT64_MAX);
     UNIT_EQUAL(slots_used(), 1);
@@ -225,7 +226,7 @@ static void mappings_outside_the_window_work(void)
     hak_map_publish(start, SUPER(3) + hak_os_page_bytes(), NULL);
     UNIT_CHECK(hak_map_resize(start, SUPER(3) + hak_os_page_bytes(), SUPER(9)));
     UNIT_EQUAL(slots_used(), 1);
-    UNIT_CHECK(hak_map_give(start, SUPER(3) + hak_os_page_bytes()));
+    UNIT_CHECK(hak_addresses_give(start, SUPER(3) + hak_os_page_bytes()));
     UNIT_EQUAL(slots_used(), 0);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     hak_fake.refuse_hints = false;
@@ -242,7 +243,7 @@ static void large_mappings_have_room_outside_the_window(void)
     const uint64_t before = slots_used();
     uint64_t inside = 0;
     for (unsigned i = 0; i < COUNT; i++) {
-        starts[i] = hak_map_take(SUPER(EACH));
+        starts[i] = hak_addresses_take(SUPER(EACH));
         UNIT_CHECK(starts[i] != NULL);
         inside += hak_map_slot(starts[i]) != UINT64_MAX;
     }
@@ -250,25 +251,25 @@ static void large_mappings_have_room_outside_the_window(void)
     UNIT_EQUAL(slots_used(), before + inside * EACH + (COUNT - inside));
     UNIT_EQUAL(slots_used() + 1, hak_map.used_slots);
     for (unsigned i = 0; i < inside; i += 2) {
-        UNIT_CHECK(hak_map_give(starts[i], SUPER(EACH)));
+        UNIT_CHECK(hak_addresses_give(starts[i], SUPER(EACH)));
     }
     for (unsigned i = 0; i < inside; i += 2) {
-        starts[i] = hak_map_take(SUPER(5 * EACH));
+        starts[i] = hak_addresses_take(SUPER(5 * EACH));
         UNIT_CHECK(starts[i] != NULL && hak_map_slot(starts[i]) == UINT64_MAX);
     }
     for (unsigned i = 0; i < inside; i += 2) {
-        UNIT_CHECK(hak_map_give(starts[i], SUPER(5 * EACH)));
+        UNIT_CHECK(hak_addresses_give(starts[i], SUPER(5 * EACH)));
         starts[i] = NULL;
     }
     for (unsigned i = 0; i < COUNT; i++) {
-        UNIT_CHECK(starts[i] == NULL || hak_map_give(starts[i], SUPER(EACH)));
+        UNIT_CHECK(starts[i] == NULL || hak_addresses_give(starts[i], SUPER(EACH)));
     }
     UNIT_EQUAL(slots_used(), before);
 }
 
 static void what_is_published_is_known_in_all_its_slots(void)
 {
-    char *start = hak_map_take(SUPER(3) + hak_os_page_bytes());
+    char *start = hak_addresses_take(SUPER(3) + hak_os_page_bytes());
     hak_map_publish(start, SUPER(3) + hak_os_page_bytes(), somebody);
     UNIT_CHECK(hak_map_super(start) == somebody && hak_map_super(start + SUPER(3)) == somebody);
     UNIT_CHECK(hak_map_super(start + SUPER(4)) == NULL && hak_map_super(start - 1) == NULL);
@@ -279,7 +280,7 @@ static void what_is_published_is_known_in_all_its_slots(void)
     UNIT_CHECK(hak_map_super(start + SUPER(3) - 1) == somebody);
     hak_map_publish(start, SUPER(3), NULL);
     UNIT_CHECK(hak_map_super(start) == NULL && hak_map_super(start + SUPER(2)) == NULL);
-    UNIT_CHECK(hak_map_give(start, SUPER(3)));
+    UNIT_CHECK(hak_addresses_give(start, SUPER(3)));
 }
 
 // Until something of ours lies elsewhere, the window's entries speak of no other address.

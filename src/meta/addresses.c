@@ -1,0 +1,171 @@
+// addresses.c -- see addresses.h.
+#include "meta/addresses.h"
+
+#include "base/bits.h"
+#include "base/check.h"
+#include "meta/kept.h"
+#include "meta/map.h"
+#include "os/os.h"
+
+// Map at free slots of our window, trying a few places. `*is_refused`: no other place will do either.
+static char *map_in_window(size_t bytes, bool *is_refused)
+{
+    const uint64_t count = hak_map_slots_of(bytes);
+    bool is_taken = true;
+    *is_refused = false;
+    // Somebody else's mapping may lie in our window: step over it, but not for ever.
+    for (unsigned attempt = 0; attempt < 8 && is_taken; attempt++) {
+        const uint64_t slot = hak_map_find_row(count);
+        if (slot == hak_map_slot_count()) {
+            return NULL;
+        }
+        char *start = hak_os_map_at(hak_map.window + (slot << HAK_SUPER_LOG2), bytes, &is_taken);
+        if (start != NULL || is_taken) {
+            hak_map.next_slot = (slot + count) & hak_map.super_mask;
+        }
+        if (start != NULL) {
+            hak_map.has_window = true;
+            return start;
+        }
+    }
+    // Of addresses that it has given before, it is memory that the kernel has not.
+    *is_refused = !is_taken && hak_map.has_window;
+    return NULL;
+}
+
+// Map wherever the kernel likes, with room to align, and cut off the rest.
+static char *map_anywhere(size_t bytes)
+{
+    char *start = hak_os_map(bytes + HAK_SUPER_BYTES);
+    if (start == NULL) {
+        return NULL;
+    }
+    char *aligned = (char *)hak_align_up((uintptr_t)start, HAK_SUPER_BYTES);
+    size_t before = (size_t)(aligned - start);
+    size_t after = HAK_SUPER_BYTES - before;
+    hak_kept_drop_plain(start, before, false);
+    hak_kept_drop_plain(aligned + bytes, after, false);
+    if (hak_map_find_slot(hak_map_slot_of(aligned)) != hak_map_slot_of(aligned)) {
+        hak_kept_drop_plain(aligned, bytes, false);
+        return NULL;
+    }
+    return aligned;
+}
+
+// Below the window's lowest place, and above what the kernel places top-down.
+#define OUTSIDE_LOW  (UINT64_C(1) << (40 - HAK_SUPER_LOG2))
+#define OUTSIDE_HIGH (UINT64_C(126) << (40 - HAK_SUPER_LOG2))
+enum { OUTSIDE_TRIES = 64 };
+
+// The next address outside of the window, in superslabs, at which `count` may lie, and whose own slot is free. 0: there is none.
+static uint64_t outside_next(uint64_t count)
+{
+    uint64_t at = hak_map.outside_at;
+    for (unsigned turns = 0; turns < 2 + OUTSIDE_TRIES; turns++) {
+        const uint64_t window = (uintptr_t)hak_map.window >> HAK_SUPER_LOG2;
+        const uint64_t slot = at & hak_map.super_mask;
+        const uint64_t free_slot = hak_map_find_slot(slot);
+        at += free_slot - slot; // behind the last slot: the first of the next row
+        if (at < window + hak_map_slot_count() && at + count > window) {
+            at = window + hak_map_slot_count();
+        } else if (count > OUTSIDE_HIGH || at > OUTSIDE_HIGH - count) {
+            at = OUTSIDE_LOW;
+        } else if (free_slot < hak_map_slot_count()) {
+            return at;
+        }
+    }
+    return 0;
+}
+
+// A mapping outside of the window keeps one slot only, that of its start.
+static char *map_outside(size_t bytes)
+{
+    const uint64_t count = hak_map_slots_of(bytes);
+    bool is_taken = true;
+    for (unsigned attempt = 0; attempt < OUTSIDE_TRIES && is_taken; attempt++) {
+        const uint64_t at = outside_next(count);
+        if (at == 0) {
+            return NULL;
+        }
+        char *start = hak_os_map_at((char *)(uintptr_t)(at << HAK_SUPER_LOG2), bytes, &is_taken);
+        hak_map.outside_at = start != NULL || is_taken ? at + count : hak_map.outside_at;
+        if (start != NULL) {
+            return start;
+        }
+    }
+    return NULL;
+}
+
+// Large ones take what is left of an eighth of the window, if it has a row that is long enough, and leave the rest to superslabs.
+// Outside each takes the slot of its start, so where seven of eight slots are free there is room for seven eighths of all
+// addresses. Not where a sanitizer has its shadow there.
+static bool is_for_outside(size_t bytes)
+{
+    const uint64_t count = hak_map_slots_of(bytes);
+    return count > 1 && (uintptr_t)hak_map.window != HAK_MAP_WINDOW_OF_SANITIZERS &&
+           (hak_map.used_slots + count > hak_map_slot_count() / 8 ||
+            hak_map_find_row(count) == hak_map_slot_count());
+}
+
+// Fresh addresses, and their slots.
+static char *map_fresh(size_t bytes)
+{
+    bool is_refused = false;
+    char *start = is_for_outside(bytes) ? map_outside(bytes) : map_in_window(bytes, &is_refused);
+    if (start == NULL && !is_refused) {
+        start = map_anywhere(bytes);
+    }
+    if (start != NULL) {
+        hak_map_keep(start, bytes);
+    }
+    return start;
+}
+
+char *hak_addresses_take(size_t bytes)
+{
+    char *start = hak_kept_take(bytes);
+    if (start == NULL) {
+        start = map_fresh(bytes);
+    }
+    if (start == NULL) {
+        return NULL;
+    }
+    // Also of kept ones: they may have been dropped because this was refused.
+    if (!hak_map_commit(start, bytes)) {
+        hak_addresses_drop(start, bytes);
+        return NULL;
+    }
+    if (hak_map_slot(start) == UINT64_MAX) {
+        hak_store_relaxed(&hak_map.covered_units, 0);
+    }
+    return start;
+}
+
+// Shorter ones may as well move: what that takes for a moment is not much. Free addresses count towards no limit.
+enum { LONG_SLOTS = 16, ROOM_TIMES = 3 };
+
+void hak_addresses_leave_room(const char *start, size_t bytes)
+{
+    const uint64_t slot = hak_map_slot(start);
+    const uint64_t count = hak_map_slots_of(bytes);
+    const uint64_t room = ROOM_TIMES * count;
+    if (slot != UINT64_MAX && count >= LONG_SLOTS && hak_map.next_slot == slot + count &&
+        hak_map.next_slot + room < hak_map_slot_count()) {
+        hak_map.next_slot += room;
+    }
+}
+
+bool hak_addresses_give(char *start, size_t bytes)
+{
+    if (!hak_os_unmap(start, bytes)) {
+        return false;
+    }
+    hak_map_forget(start, bytes);
+    hak_kept_retry(1);
+    return true;
+}
+
+void hak_addresses_drop(char *start, size_t bytes)
+{
+    hak_kept_drop_plain(start, bytes, true);
+}

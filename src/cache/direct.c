@@ -43,7 +43,7 @@ void hak_direct_put(struct hak_cache *cache, void *block)
 {
     struct hak_cache *owner = hak_cache_lock_owner(block);
     if (owner == NULL) {
-        hak_die_not_live(block);
+        hak_slab_die_not_live(block);
     }
     hak_lock_is_held(&owner->lock);
     struct hak_slab *slab = hak_slab_of(block);

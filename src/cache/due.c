@@ -11,7 +11,9 @@
 #include "cache/swings.h"
 #include "os/os.h"
 #include "slab/arena.h"
+#include "slab/purge.h"
 #include "slab/ranges.h"
+#include "slab/superslabs.h"
 
 // Unless option dirty_bytes is set, as much as a 64th of the heap may wait; with a thread that gives it back later,
 // so much.
@@ -73,7 +75,7 @@ static uint64_t free_ticks(unsigned group)
 {
     const uint64_t decay = hak_arms_value(HAK_OPTION_IS_decay_ms, group) / HAK_TICK_MS;
     const uint64_t ticks = ticks_to_wait(HAK_HURRY_FREE, decay);
-    return hak_free_policy() == HAK_FREE_PATIENTLY && !hak_due_hurries(HAK_HURRY_FREE)
+    return hak_ranges_policy() == HAK_FREE_PATIENTLY && !hak_due_hurries(HAK_HURRY_FREE)
                ? ticks << patience.steps
                : ticks;
 }
@@ -172,7 +174,7 @@ uint64_t hak_due_kept_ticks(size_t kept_bytes)
 static size_t surplus_bytes(size_t kept_bytes)
 {
     const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
-    const size_t most = hak_free_policy() == HAK_FREE_KEEP ? SIZE_MAX : hak_due_budget();
+    const size_t most = hak_ranges_policy() == HAK_FREE_KEEP ? SIZE_MAX : hak_due_budget();
     const size_t limit = hak_load_relaxed(&hak_options.limit_soft);
     const size_t heap = hak_arena_heap_bytes();
     const size_t over_limit = limit != 0 && heap > limit ? heap - limit : 0;
@@ -183,7 +185,7 @@ static size_t surplus_bytes(size_t kept_bytes)
 
 size_t hak_due_waiting(void)
 {
-    return hak_free_policy() == HAK_FREE_KEEP
+    return hak_ranges_policy() == HAK_FREE_KEEP
                ? surplus_bytes(0)
                : hak_load_relaxed(&hak_arena.dirty_bytes) + hak_load_relaxed(&hak_arena.tail_bytes);
 }
@@ -214,8 +216,8 @@ static void note_purge(size_t gone, uint32_t tries_before)
 
 static void trim_if_policy(size_t gone)
 {
-    if (gone > 0 && hak_free_policy() == HAK_FREE_AND_UNMAP) {
-        hak_arena_trim();
+    if (gone > 0 && hak_ranges_policy() == HAK_FREE_AND_UNMAP) {
+        hak_superslabs_trim();
     }
 }
 
@@ -229,9 +231,9 @@ void hak_due_lower(size_t kept_bytes)
     const size_t more = surplus > part ? surplus : part;
     const uint32_t tries = tries_so_far();
     // What is whole huge pages, or none, goes first.
-    size_t gone = hak_arena_purge((struct hak_purge_age){0, 2 * hak_due_decay_ticks()}, more);
+    size_t gone = hak_purge((struct hak_purge_age){0, 2 * hak_due_decay_ticks()}, more);
     if (gone < surplus) {
-        gone += hak_arena_purge((struct hak_purge_age){0, 0}, more - gone);
+        gone += hak_purge((struct hak_purge_age){0, 0}, more - gone);
     }
     note_purge(gone, tries);
     swing_note(gone);
@@ -251,9 +253,9 @@ size_t hak_due_purge(size_t most)
         due[group] = (struct hak_purge_age){ticks, 2 * ticks};
     }
     const size_t surplus = surplus_bytes(0);
-    size_t gone = hak_free_policy() != HAK_FREE_KEEP ? hak_arena_purge_groups(due, most) : 0;
+    size_t gone = hak_ranges_policy() != HAK_FREE_KEEP ? hak_purge_groups(due, most) : 0;
     if (surplus > gone) {
-        gone += hak_arena_purge((struct hak_purge_age){0, 0}, hak_least(surplus - gone, most));
+        gone += hak_purge((struct hak_purge_age){0, 0}, hak_least(surplus - gone, most));
     }
     note_purge(gone, tries);
     swing_note(gone);

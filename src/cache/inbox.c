@@ -10,7 +10,6 @@
 #include "cache/watch.h"
 #include "slab/arena.h"
 #include "slab/misuse.h"
-#include "slab/put.h"
 
 static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
 {
@@ -32,7 +31,7 @@ struct hak_cache *hak_cache_owner_or_end(const void *block)
 {
     struct hak_cache *owner = hak_cache_owner_of(block);
     if (HAK_UNLIKELY(owner == NULL)) {
-        hak_die_not_live(block);
+        hak_slab_die_not_live(block);
     }
     return owner;
 }
@@ -198,7 +197,7 @@ static void put_at_home(void *block)
 {
     struct hak_cache *owner = hak_cache_lock_owner(block);
     if (HAK_UNLIKELY(owner == NULL)) {
-        hak_die_not_live(block);
+        hak_slab_die_not_live(block);
     }
     hak_lock_is_held(&owner->lock);
     hak_cache_put(owner, hak_slab_of(block), block);
@@ -278,7 +277,7 @@ void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *bloc
     const uint32_t entry = hak_map_entry(block);
     struct hak_slab *slab = hak_slab_of(block);
     if (HAK_UNLIKELY(slab == NULL || !hak_map_is_small(entry))) {
-        hak_die_not_live(block);
+        hak_slab_die_not_live(block);
     }
     if (HAK_MAP_TAG(entry) == cache->tag) {
         hak_cache_put(cache, slab, block);

@@ -16,7 +16,9 @@
 #include "os/refusal.h"
 #include "os/tags.h"
 #include "slab/arena.h"
+#include "slab/lone.h"
 #include "slab/misuse.h"
+#include "slab/runs.h"
 
 // What a request takes: whole pages, and a size that its bin's other blocks have too. (With pages
 // of 16 or 64 KiB the smallest bins stay empty.)
@@ -34,14 +36,14 @@ static struct hak_slab *large_make(size_t block_bytes, size_t alignment, bool is
 {
     if (block_bytes > HAK_LARGE_RUN_MAX || hak_load_relaxed(&hak_options.large_pool) == 0 ||
         alignment > HAK_SUPER_BYTES || is_alone) {
-        return hak_arena_map(block_bytes, alignment);
+        return hak_lone_map(block_bytes, alignment);
     }
     const unsigned align_units =
         alignment > HAK_UNIT_BYTES ? (unsigned)(alignment >> HAK_UNIT_LOG2) : 1;
-    struct hak_slab *slab = hak_arena_take(
+    struct hak_slab *slab = hak_runs_take(
         hak_arena_shard(hak_cache_self->tag), block_bytes, align_units, HAK_SLAB_LARGE);
     if (slab == NULL && block_bytes > HAK_SUPER_BYTES) {
-        return hak_arena_map(block_bytes, alignment); // no superslabs in a row to be had
+        return hak_lone_map(block_bytes, alignment); // no superslabs in a row to be had
     }
     return slab;
 }
@@ -49,13 +51,13 @@ static struct hak_slab *large_make(size_t block_bytes, size_t alignment, bool is
 static void large_give(struct hak_slab *slab)
 {
     hak_map_set_one(slab->base, HAK_MAP_NOTHING);
-    if (HAK_UNLIKELY(hak_arena_is_guarded(slab))) {
-        hak_arena_check_guarded(slab);
+    if (HAK_UNLIKELY(hak_lone_is_guarded(slab))) {
+        hak_lone_check_guarded(slab);
     }
     if (slab->units == 0) {
-        hak_arena_unmap(slab);
+        hak_lone_unmap(slab);
     } else {
-        hak_arena_give(slab);
+        hak_runs_give(slab);
     }
 }
 
@@ -66,7 +68,7 @@ static void large_give_kept(void *block)
     struct hak_slab *slab = hak_slab_of(block);
     if (HAK_UNLIKELY(slab == NULL || slab->base != block ||
                      (hak_map_entry(block) & HAK_MAP_KEPT) == 0)) {
-        hak_die_not_live(block);
+        hak_slab_die_not_live(block);
     }
     large_give(slab);
 }
@@ -78,7 +80,7 @@ static uint32_t large_entry(struct hak_slab *slab)
     // A heap's block leaves its heap's list when it is freed, and a sample is forgotten, which are no short
     // ways; a guarded one is of no bin's size.
     const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&slab->owner) == NULL &&
-                          slab->sampled_blocks == 0 && !hak_arena_is_guarded(slab) &&
+                          slab->sampled_blocks == 0 && !hak_lone_is_guarded(slab) &&
                           !slab->is_unkept;
     return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_NO_BIN);
 }
@@ -92,7 +94,7 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
     const bool is_huge = (ways & HAK_WAY_HUGE) != 0 && block_bytes >= HUGE_LEAST;
     struct hak_slab *slab = NULL;
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.guard_large) != 0)) {
-        slab = hak_arena_map_guarded(bytes, alignment);
+        slab = hak_lone_map_guarded(bytes, alignment);
     }
     if (slab == NULL) {
         slab = large_make(block_bytes, alignment, is_huge || (ways & HAK_WAY_UNMAP) != 0);
@@ -266,13 +268,13 @@ static struct hak_slab *large_of(void *block, uint32_t entry)
 {
     struct hak_slab *slab = hak_slab_of(block);
     if (slab == NULL || slab->state != HAK_SLAB_LARGE || hak_tag_of(block) != 0) {
-        hak_die_not_live(block); // with a tag: of a small block that was there before
+        hak_slab_die_not_live(block); // with a tag: of a small block that was there before
     }
     if (slab->base != block) {
-        hak_die_interior(block, (size_t)((char *)block - slab->base), slab->bytes);
+        hak_misuse_interior(block, (size_t)((char *)block - slab->base), slab->bytes);
     }
     if (!hak_map_is_large(entry)) {
-        hak_die_double_free(block, slab->bytes);
+        hak_misuse_double_free(block, slab->bytes);
     }
     return slab;
 }
@@ -302,7 +304,7 @@ static bool large_keep_instead(struct hak_cache *cache, void *block, size_t byte
 static void large_end(struct hak_slab *slab, void *block, uint32_t entry)
 {
     if (!hak_cas_relaxed(hak_map_place(block), &entry, HAK_MAP_NOTHING)) {
-        hak_die_double_free(block, slab->bytes); // another thread was faster by a moment
+        hak_misuse_double_free(block, slab->bytes); // another thread was faster by a moment
     }
     if (hak_load_relaxed(&slab->owner) != NULL) {
         large_leave_heap(slab);
@@ -325,14 +327,14 @@ void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
 static bool large_remap(struct hak_slab *slab, size_t bytes)
 {
     const uint64_t mark = hak_refusal_mark();
-    if (hak_arena_remap(slab, bytes)) {
+    if (hak_lone_remap(slab, bytes)) {
         return true;
     }
     if (hak_refusal_since(mark).error == 0 || hak_refusal_is_final(bytes)) {
         return false;
     }
     hak_sweep_for_request(mark);
-    return hak_arena_remap(slab, bytes);
+    return hak_lone_remap(slab, bytes);
 }
 
 void *hak_large_resize(struct hak_slab *slab, size_t bytes)
@@ -340,9 +342,9 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
     if (bytes <= HAK_SMALL_MAX) {
         return NULL;
     }
-    if (HAK_UNLIKELY(hak_arena_is_guarded(slab))) {
+    if (HAK_UNLIKELY(hak_lone_is_guarded(slab))) {
         // Half of it may stay unused before the rest is worth a copy.
-        const bool done = bytes >= slab->bytes / 2 && hak_arena_resize_guarded(slab, bytes);
+        const bool done = bytes >= slab->bytes / 2 && hak_lone_resize_guarded(slab, bytes);
         return done ? slab->base : NULL;
     }
     const size_t block_bytes = large_block_bytes(bytes);
@@ -355,7 +357,7 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
             return NULL;
         }
     } else {
-        if (block_bytes > HAK_LARGE_RUN_GROWN || !hak_arena_resize(slab, block_bytes)) {
+        if (block_bytes > HAK_LARGE_RUN_GROWN || !hak_runs_resize(slab, block_bytes)) {
             return NULL;
         }
     }
@@ -369,7 +371,7 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
 void hak_large_leave_room(void *block)
 {
     struct hak_slab *slab = hak_slab_of(block);
-    if (HAK_UNLIKELY(slab != NULL && slab->state == HAK_SLAB_LARGE && hak_arena_is_guarded(slab))) {
-        hak_arena_leave_room(slab);
+    if (HAK_UNLIKELY(slab != NULL && slab->state == HAK_SLAB_LARGE && hak_lone_is_guarded(slab))) {
+        hak_lone_leave_room(slab);
     }
 }

@@ -171,7 +171,7 @@ static void free_own(void *block)
 {
     const struct header header = *header_of(block);
     if (hak_nested_usable(block) == 0) {
-        hak_die_not_live(block);
+        hak_slab_die_not_live(block);
     }
     header_of(block)->bytes = 0;
     piece_give(header.piece, header.log2);

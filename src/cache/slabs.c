@@ -5,7 +5,6 @@
 #include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/watch.h"
-#include "slab/put.h"
 
 static struct hak_slab *slab_item(struct hak_list *link)
 {

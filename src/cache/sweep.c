@@ -15,6 +15,9 @@
 #include "os/pressure.h"
 #include "os/refusal.h"
 #include "slab/arena.h"
+#include "slab/purge.h"
+#include "slab/superslabs.h"
+#include "slab/under_way.h"
 
 // Looks without an event after which a cache counts as asleep: 300 ms.
 enum { IDLE_LOOKS = 3 };
@@ -177,9 +180,9 @@ static size_t sweep_everything(bool with_pages)
     if (!are_all_bare()) {
         strip_all();
     }
-    const size_t purged = with_pages ? hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX) : 0;
-    hak_arena_wait_for_purges();
-    const size_t trimmed = hak_arena_trim();
+    const size_t purged = with_pages ? hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX) : 0;
+    hak_under_way_wait();
+    const size_t trimmed = hak_superslabs_trim();
     if (hak_pressure.is_watched) {
         hak_lock_take(&hak_arena.lock);
         hak_pressure_relieved();

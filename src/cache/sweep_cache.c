@@ -56,7 +56,7 @@ static void note_purged_locked(struct hak_cache *cache, const struct lot *lot, u
             hak_slab_keeps_pages(slab);
             put_off_locked(cache, slab);
         } else {
-            hak_huge_note_holes(slab);
+            hak_huge_pages_note_holes(slab);
         }
     }
 }
@@ -126,7 +126,7 @@ static void sweep_class_locked(struct hak_cache *cache,
                                unsigned size_class,
                                struct hak_sweep_how *how) HAK_REQUIRES(&cache->lock)
 {
-    if (hak_free_policy() == HAK_FREE_KEEP) {
+    if (hak_ranges_policy() == HAK_FREE_KEEP) {
         return;
     }
     if (how->tries_again && cache->magazines[size_class].keeps_pages) {
@@ -165,7 +165,7 @@ static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct ha
 static bool is_due(const struct hak_cache *cache)
 {
     return HAK_UNLIKELY(cache->scattered_bytes > SCATTERED_LEAST) &&
-           cache->scattered_bytes > hak_due_budget() && hak_free_policy() != HAK_FREE_KEEP &&
+           cache->scattered_bytes > hak_due_budget() && hak_ranges_policy() != HAK_FREE_KEEP &&
            !hak_sweeper_is_there();
 }
 

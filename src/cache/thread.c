@@ -24,6 +24,7 @@
 #include "cache/watch.h"
 #include "meta/pool.h"
 #include "slab/arena.h"
+#include "slab/purge.h"
 
 #define NONE_DEAD(role) {&hak_registry.dead[role], &hak_registry.dead[role]}
 struct hak_registry hak_registry = {
@@ -409,7 +410,7 @@ static void world_drop(bool is_child) HAK_UNPROVEN
         hak_watch_none_locked();
         hak_watch_again(&hak_orphans);
         hak_watch_again(&hak_cache_late);
-        hak_arena_forked_locked();
+        hak_purge_forked_locked();
         hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
     }
     drop(&hak_pool.lock);

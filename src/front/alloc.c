@@ -170,7 +170,7 @@ static void check_size(const void *block, size_t bytes, size_t alignment)
 {
     const size_t usable = hak_usable_size(block);
     if (block != NULL && usable != 0 && !may_be_of(usable, bytes, alignment)) {
-        hak_die_wrong_size(block, bytes, usable);
+        hak_misuse_wrong_size(block, bytes, usable);
     }
 }
 

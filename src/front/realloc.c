@@ -92,13 +92,13 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     }
     struct hak_slab *slab = hak_slab_of(block);
     if (slab == NULL && hak_slab_ended_bytes(block) != 0) {
-        hak_die_freed_realloc(block, hak_slab_ended_bytes(block));
+        hak_misuse_freed_realloc(block, hak_slab_ended_bytes(block));
     }
     if (slab == NULL || slab->base != block) {
-        hak_die_wild_realloc(block);
+        hak_misuse_wild_realloc(block);
     }
     if (!hak_map_is_large(hak_map_entry(block))) {
-        hak_die_freed_realloc(block, slab->bytes);
+        hak_misuse_freed_realloc(block, slab->bytes);
     }
     hak_large_forget_sample(slab);
     void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(slab, bytes) : NULL;

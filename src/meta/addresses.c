@@ -2,7 +2,6 @@
 #include "meta/addresses.h"
 
 #include "base/bits.h"
-#include "base/check.h"
 #include "meta/kept.h"
 #include "meta/map.h"
 #include "os/os.h"

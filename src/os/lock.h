@@ -12,8 +12,8 @@
 //   cache      one cache's slabs, magazines' lower ends, large blocks
 //              (several caches at once: only while forking, and by hak_lock_try)
 //   orphans    the cache of slabs without a thread (cache/loot.c)
-//   shard      superslabs and their free units (slab/arena.c; several at once: only while forking, and by hak_lock_try)
-//   arena      addresses, and what is common to all shards (slab/arena.c)
+//   shard      superslabs and their free units (slab/arena.h; several at once: only while forking, and by hak_lock_try)
+//   arena      addresses, and what is common to all shards (slab/arena.h)
 //   samples    the sampled blocks (profile/sample.c)
 //   pool       memory for our own descriptors (meta/pool.c)
 //

@@ -53,7 +53,7 @@ static void add_slab(struct hak_figures *figures, const struct hak_slab *slab)
         of_class->slabs++;
         of_class->live_blocks += out;
         of_class->slab_free_blocks += slab->free_blocks;
-        if (hak_slab_has_states(slab)) {
+        if (hak_states_exist(slab)) {
             count_cached(figures, slab->size_class, waiting_blocks(slab));
         }
     } else if (slab->state == HAK_SLAB_LARGE && !hak_map_is_large(hak_map_entry(slab->base))) {
@@ -85,7 +85,7 @@ static void count_sent(void *figures, const void *block)
 {
     const uint32_t entry = hak_map_entry(block);
     const struct hak_slab *slab = hak_map_is_small(entry) ? hak_slab_of(block) : NULL;
-    if (slab != NULL && !hak_slab_has_states(slab)) {
+    if (slab != NULL && !hak_states_exist(slab)) {
         count_cached(figures, HAK_MAP_CLASS(entry), 1);
     }
 }

@@ -36,7 +36,7 @@ bool hak_blocks_put(struct hak_cache *cache,
     const unsigned size_class = slab->size_class; // of a slab that may end when the lock is dropped
     struct hak_held held = {block, NULL};
     bool has_ended = false;
-    if (hak_slab_has_states(slab)) {
+    if (hak_states_exist(slab)) {
         if (!hak_states_is_used(slab, size_class, &held)) {
             hak_slab_die_of(slab, block);
         }
@@ -62,10 +62,10 @@ size_t hak_blocks_usable(const void *block, size_t bytes)
         return bytes;
     }
     if (!hak_harden_has_tags()) {
-        return hak_harden_request(block, bytes);
+        return hak_canary_request(block, bytes);
     }
     hak_tags_pass(true); // it may be any address of a slab's
-    const size_t request = hak_harden_request(hak_tag_off(block), bytes);
+    const size_t request = hak_canary_request(hak_tag_off(block), bytes);
     hak_tags_pass(false);
     return request;
 }
@@ -74,18 +74,18 @@ enum hak_resized hak_blocks_resize(void *block, size_t bytes)
 {
     struct hak_cache *owner = hak_cache_lock_owner(block);
     if (owner == NULL) {
-        hak_die_wild_realloc(block);
+        hak_misuse_wild_realloc(block);
     }
     hak_lock_is_held(&owner->lock);
     const struct hak_slab *slab = hak_slab_of(block);
     const size_t own_bytes = hak_classes[slab->size_class].bytes;
     struct hak_held held = {block, NULL};
     const bool is_judged =
-        hak_slab_has_states(slab) && hak_states_is_used(slab, slab->size_class, &held);
+        hak_states_exist(slab) && hak_states_is_used(slab, slab->size_class, &held);
     // Handed out, but not judged to be: the pointer has not the block's tag.
-    const bool is_stale = hak_harden_has_tags() && hak_slab_has_states(slab);
+    const bool is_stale = hak_harden_has_tags() && hak_states_exist(slab);
     if (!is_judged && (!hak_slab_is_out(slab, block) || is_stale)) {
-        hak_die_freed_realloc(block, own_bytes);
+        hak_misuse_freed_realloc(block, own_bytes);
     }
     // Half of a block may stay unused before the rest is worth a copy.
     bool is_done = bytes <= own_bytes && bytes >= own_bytes / 2;
@@ -100,7 +100,7 @@ static void check_list_locked(const struct hak_list *slabs)
 {
     for (struct hak_list *link = slabs->next; link != slabs; link = link->next) {
         const struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);
-        if (hak_slab_has_states(slab)) {
+        if (hak_states_exist(slab)) {
             hak_states_check(slab);
         }
     }

@@ -55,14 +55,14 @@ static void report_tag(const void *address)
     char line[LINE_BYTES];
     const char *p = hak_tag_off(address);
     const struct hak_slab *slab = hak_slab_of(p);
-    if (slab == NULL || slab->state != HAK_SLAB_SMALL || !hak_slab_has_states(slab)) {
+    if (slab == NULL || slab->state != HAK_SLAB_SMALL || !hak_states_exist(slab)) {
         return;
     }
     const struct hak_class *info = &hak_classes[slab->size_class];
     const uint32_t index = hak_class_index(info, (size_t)(p - slab->base));
     const char *block = slab->base + (size_t)index * info->bytes;
     const bool is_out =
-        index < info->blocks && hak_state_is(&hak_slab_states(slab)[index], HAK_STATE_OUT);
+        index < info->blocks && hak_state_is(&hak_states_of(slab)[index], HAK_STATE_OUT);
     const size_t length =
         hak_format(line,
                    sizeof line,

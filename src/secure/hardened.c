@@ -14,7 +14,6 @@
 #include "rules/site.h"
 #include "secure/blocks.h"
 #include "secure/hardened_steps.h"
-#include "slab/put.h"
 
 // A stock has room for so many blocks, and for so many bytes of them; a quarter of it moves at a time.
 enum { STOCK_LEAST = 4, STOCK_MOST = 256, STOCK_BYTES = HAK_KIB(16), STOCK_PARTS = 4 };
@@ -285,10 +284,10 @@ static void *stock_add(struct hak_cache *cache,
     for (unsigned i = 0; i < got; i++) {
         struct hak_slab *slab = hak_slab_of(blocks[i]);
         const size_t offset = (size_t)((char *)blocks[i] - slab->base);
-        if (hak_slab_has_states(slab)) {
+        if (hak_states_exist(slab)) {
             const uint32_t index = hak_class_index(&hak_classes[slab->size_class], offset);
             stock->blocks[stock->count++] =
-                (struct hak_held){blocks[i], hak_slab_states(slab) + index};
+                (struct hak_held){blocks[i], hak_states_of(slab) + index};
         } else if (plain == NULL) {
             plain = blocks[i];
         } else {

@@ -15,6 +15,6 @@ HAK_WIDEST void *hak_hardened_take_secure(size_t bytes,
 HAK_WIDEST void hak_hardened_give_secure(
     char *block, size_t bytes, uint32_t size_class, hak_state *state, struct hak_hardened *hardened)
 {
-    HAK_ASSUME(bytes <= HAK_CANARY_CLEAR_MAX);
+    HAK_ASSUME(bytes <= HAK_HARDEN_CLEAR_MAX);
     hak_hardened_give(hardened, (struct hak_held){block, state}, bytes, size_class, HAK_LOOKS_ALL);
 }

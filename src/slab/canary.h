@@ -2,7 +2,7 @@
 //
 // Layer     slab
 // Threads   any, for a block that nobody else has.
-// Fails     never; what is found is told by harden.h.
+// Fails     what is found ends the program with a line.
 //
 // harden.h shows where all lies. Of a long padding two words are written, the first and the last: an overflow by a
 // byte, by a word, or by a few is what is worth its time. No branch asks how long the padding is: no processor
@@ -10,6 +10,9 @@
 #ifndef HAK_SLAB_CANARY_H
 #define HAK_SLAB_CANARY_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "slab/harden.h"
@@ -164,12 +167,11 @@ HAK_INLINE void hak_canary_clear_ends(char *start, char *end, size_t bytes)
     hak_canary_clear_some(end - bytes, bytes);
 }
 
-// Make them so. Up to some lines that is faster than a call.
-enum { HAK_CANARY_CLEAR_MAX = 1024 };
+// Make them so.
 HAK_INLINE void hak_canary_clear(char *start, size_t bytes)
 {
     char *end = start + bytes;
-    if (HAK_UNLIKELY(bytes > HAK_CANARY_CLEAR_MAX)) {
+    if (HAK_UNLIKELY(bytes > HAK_HARDEN_CLEAR_MAX)) {
         memset(start, 0, bytes);
     } else if (bytes < HAK_CANARY_LINE) {
         hak_canary_clear_pair(start);
@@ -188,5 +190,13 @@ HAK_INLINE void hak_canary_clear(char *start, size_t bytes)
         hak_canary_clear_some(last, HAK_CANARY_LINES);
     }
 }
+
+// Die: the end of a block in use was overwritten; a free block was written to.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_canary_die_overflow(const char *block, size_t block_bytes);
+HAK_INTERNAL _Noreturn HAK_COLD void hak_canary_die_written(const char *block, size_t block_bytes);
+// Give a block in use another request. False when it has no room.
+HAK_INTERNAL bool hak_canary_resize(char *block, size_t block_bytes, size_t request);
+// What was asked for; 0 when the canary does not say.
+HAK_INTERNAL size_t hak_canary_request(const char *block, size_t block_bytes);
 
 #endif

@@ -1,10 +1,11 @@
-// find.c -- where a run is put: in the first gap by address (see gaps.h), and what is done when a shard has none.
+// find.c -- see find.h.
+#include "slab/find.h"
+
 #include <limits.h>
 
 #include "base/bits.h"
 #include "meta/map.h"
-#include "slab/arena.h"
-#include "slab/arena_locked.h"
+#include "slab/superslabs.h"
 
 // The units at multiples of `align_units`, as bits.
 static uint64_t aligned_bits(unsigned align_units)
@@ -71,24 +72,6 @@ static bool shard_look_locked(struct hak_shard *shard,
             hak_gaps_find_across(&shard->gaps, slot, units, align_units, looks, gap));
 }
 
-// A superslab that another shard has for nothing is used before one is mapped. Unproven: which lock it is.
-static bool shard_adopt_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->lock) HAK_UNPROVEN
-{
-    bool is_done = false;
-    for (unsigned i = 1; i <= hak_arena.shard_mask && !is_done; i++) {
-        struct hak_shard *other = &hak_arena.shards[(shard->number + i) & hak_arena.shard_mask];
-        if (hak_load_relaxed(&other->whole_count) == 0 || !hak_lock_try(&other->lock)) {
-            continue;
-        }
-        if (!hak_list_is_empty(&other->whole)) {
-            hak_queues_move_locked(other, shard, HAK_SUPER_OF_LINK(other->whole.next, whole_link));
-            is_done = true;
-        }
-        hak_lock_drop(&other->lock);
-    }
-    return is_done;
-}
-
 // A gap for a run in what is mapped for it.
 static bool shard_find_new_locked(struct hak_shard *shard,
                                   unsigned units,
@@ -100,25 +83,25 @@ static bool shard_find_new_locked(struct hak_shard *shard,
     const unsigned before =
         units > INSIDE_MAX ? hak_gaps_before(&shard->gaps, hak_map.next_slot) : 0;
     const unsigned missing = before < units ? units - before : units;
-    uint64_t slot = hak_shard_grow_locked(shard, missing);
+    uint64_t slot = hak_superslabs_grow_locked(shard, missing);
     if (slot != UINT64_MAX) {
         const uint64_t first = slot - (before + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
         if (shard_look_locked(
                 shard, first < slot ? first : slot, units, align_units, UINT_MAX, gap)) {
             return true;
         }
-        slot = hak_shard_grow_locked(shard, units);
+        slot = hak_superslabs_grow_locked(shard, units);
     }
     // Without memory every row that there is may be looked at.
     return shard_look_locked(
         shard, slot != UINT64_MAX ? slot : 0, units, align_units, UINT_MAX, gap);
 }
 
-bool hak_shard_find_locked(struct hak_shard *shard,
-                           unsigned units,
-                           unsigned align_units,
-                           bool may_grow,
-                           struct hak_gap *gap) HAK_REQUIRES(&shard->lock)
+bool hak_find_gap_locked(struct hak_shard *shard,
+                         unsigned units,
+                         unsigned align_units,
+                         bool may_grow,
+                         struct hak_gap *gap) HAK_REQUIRES(&shard->lock)
 {
     if (!may_grow) {
         return shard_look_locked(shard, 0, units, align_units, UINT_MAX, gap);
@@ -129,7 +112,8 @@ bool hak_shard_find_locked(struct hak_shard *shard,
     if (!hak_gaps_are_started(&shard->gaps) && !hak_gaps_start(&shard->gaps)) {
         return false;
     }
-    if (units <= HAK_SUPER_UNITS && hak_arena.shard_mask != 0 && shard_adopt_locked(shard) &&
+    if (units <= HAK_SUPER_UNITS && hak_arena.shard_mask != 0 &&
+        hak_superslabs_adopt_locked(shard) &&
         shard_look_locked(shard, 0, units, align_units, HAK_GAPS_LOOKS, gap)) {
         return true;
     }

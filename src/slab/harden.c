@@ -6,8 +6,7 @@
 #include "base/options.h"
 #include "os/os.h"
 #include "slab/arena.h"
-#include "slab/canary.h"
-#include "slab/misuse.h"
+#include "slab/lone.h"
 
 struct hak_harden hak_harden;
 
@@ -53,14 +52,14 @@ static void tags_start(void)
 void hak_harden_start(void)
 {
     tags_start();
-    hak_arena_guards_start();
+    hak_lone_guards_start();
     hak_harden.looks.zero = hak_load_relaxed(&hak_options.zero_on_free) != 0;
     hak_harden.looks.canaries = hak_load_relaxed(&hak_options.canaries) != 0;
     hak_harden.canary_bytes = hak_harden.looks.canaries ? HAK_CANARY_BYTES : 0;
     hak_harden.random_order = hak_load_relaxed(&hak_options.random_order) != 0;
     hak_harden.is_secure = hak_harden.looks.zero && hak_harden.looks.canaries &&
                            hak_harden.random_order && hak_cpu_is_wide();
-    hak_harden.usual_bytes = hak_harden.is_secure ? HAK_CANARY_CLEAR_MAX : 0;
+    hak_harden.usual_bytes = hak_harden.is_secure ? HAK_HARDEN_CLEAR_MAX : 0;
     hak_harden.quarantine_bytes = hak_load_relaxed(&hak_options.quarantine_bytes);
     hak_harden.quarantine_limit =
         hak_harden.quarantine_bytes + hak_harden.quarantine_bytes / QUARANTINE_PART;
@@ -79,62 +78,8 @@ void hak_harden_start(void)
     }
 }
 
-#define UPPER(bytes) (~UINT64_C(0) << (64 - 8 * (bytes)))
-const uint64_t hak_canary_masks[sizeof(uint64_t) + 1] = {
-    0, UPPER(1), UPPER(2), UPPER(3), UPPER(4), UPPER(5), UPPER(6), UPPER(7), UPPER(8)};
-
 uint64_t hak_harden_seed(void)
 {
     static _Atomic(uint64_t) seeds;
     return hak_harden_mix(hak_add_relaxed(&seeds, 1));
-}
-
-size_t hak_harden_request(const char *block, size_t block_bytes)
-{
-    const size_t most = block_bytes - HAK_CANARY_BYTES;
-    const size_t padding = hak_canary_padding_bytes(block, block_bytes, hak_canary_of(block));
-    return padding <= most ? most - padding : 0;
-}
-
-// Is that byte of the padding in its first word, or in its last?
-static bool is_written(size_t place, size_t padding)
-{
-    return place < sizeof(uint64_t) || padding - place <= sizeof(uint64_t);
-}
-
-void hak_harden_die_overflow(const char *block, size_t block_bytes)
-{
-    const size_t most = block_bytes - HAK_CANARY_BYTES;
-    const size_t padding = hak_canary_padding_bytes(block, block_bytes, hak_canary_of(block));
-    if (padding > most) {
-        hak_die_overflow(block, block_bytes, most);
-    }
-    const char expected = (char)hak_canary_padding_word(hak_canary_of(block));
-    const size_t request = most - padding;
-    size_t offset = request;
-    while (offset < most && (!is_written(offset - request, padding) || block[offset] == expected)) {
-        offset++;
-    }
-    hak_die_overflow(block, request, offset);
-}
-
-bool hak_harden_resize(char *block, size_t block_bytes, size_t request)
-{
-    if (HAK_UNLIKELY(!hak_canary_is_whole(block, block_bytes))) {
-        hak_harden_die_overflow(block, block_bytes);
-    }
-    if (request > block_bytes - HAK_CANARY_BYTES) {
-        return false;
-    }
-    hak_canary_write(block, block_bytes, request);
-    return true;
-}
-
-void hak_harden_die_written(const char *block, size_t block_bytes)
-{
-    size_t offset = 0;
-    while (offset < block_bytes - 1 && block[offset] == 0) {
-        offset++;
-    }
-    hak_die_write_after_free(block, block_bytes, offset);
 }

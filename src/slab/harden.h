@@ -59,21 +59,17 @@ HAK_INLINE bool hak_harden_has_tags(void)
     return HAK_MTE && hak_harden.has_tags;
 }
 
-enum { HAK_CANARY_BYTES = 8 };
+enum {
+    HAK_CANARY_BYTES = 8,
+    HAK_HARDEN_CLEAR_MAX =
+        1024, // up to so many bytes a block is cleared without a call, which is faster
+};
 
 // What a request needs with its canary.
 HAK_INLINE size_t hak_harden_room(size_t bytes)
 {
     return bytes + hak_harden.canary_bytes;
 }
-
-// Die: the end of a block in use was overwritten; a free block was written to.
-HAK_INTERNAL _Noreturn HAK_COLD void hak_harden_die_overflow(const char *block, size_t block_bytes);
-HAK_INTERNAL _Noreturn HAK_COLD void hak_harden_die_written(const char *block, size_t block_bytes);
-// Give a block in use another request. False when it has no room.
-HAK_INTERNAL bool hak_harden_resize(char *block, size_t block_bytes, size_t request);
-// What was asked for; 0 when the canary does not say.
-HAK_INTERNAL size_t hak_harden_request(const char *block, size_t block_bytes);
 
 // Every bit of the result depends on all of `x` and of the secret. One wide product, as in Wang Yi's wyhash.
 HAK_INLINE uint64_t hak_harden_mix(uint64_t x)

@@ -4,7 +4,7 @@
 #include "base/options.h"
 #include "meta/map.h"
 #include "os/os.h"
-#include "slab/arena_locked.h"
+#include "slab/queues.h"
 
 enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
 
@@ -103,7 +103,7 @@ static bool is_large(size_t bytes)
     return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear();
 }
 
-bool hak_huge_wanted_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+bool hak_huge_pages_wanted_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
     if (!are_possible() || hak_load_relaxed(&hak_options.thp) == HUGE_ALWAYS) {
         return are_possible();
@@ -127,14 +127,14 @@ static bool is_wanted_again(size_t bytes)
                                  hak_load_relaxed(&are_pages_dense))));
 }
 
-void hak_huge_decide_locked(struct hak_shard *shard, struct hak_super *super, size_t bytes)
+void hak_huge_pages_decide_locked(struct hak_shard *shard, struct hak_super *super, size_t bytes)
     HAK_REQUIRES(&shard->lock)
 {
     if (super->free_units != ~UINT64_C(0) || super->dirty_units != 0 || super->is_huge_new) {
         return;
     }
     if (super->is_huge && are_dear()) {
-        hak_huge_end_locked(shard, super);
+        hak_huge_pages_end_locked(shard, super);
     } else if (!super->is_huge && is_wanted_again(bytes)) {
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
         super->is_huge = true;
@@ -142,31 +142,31 @@ void hak_huge_decide_locked(struct hak_shard *shard, struct hak_super *super, si
     super->is_huge_new = super->is_huge;
 }
 
-void hak_huge_end_locked(struct hak_shard *shard, struct hak_super *super)
+void hak_huge_pages_end_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock)
 {
     if (super->is_huge) {
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, false);
         super->is_huge = false;
-        hak_arena_note_units_locked(shard,
-                                    super); // its dirty units are no longer parts of huge pages
+        hak_queues_note_units_locked(shard,
+                                     super); // its dirty units are no longer parts of huge pages
     }
 }
 
-void hak_huge_note_holes_locked(struct hak_shard *shard, struct hak_super *super)
+void hak_huge_pages_note_holes_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock)
 {
     if (hak_load_relaxed(&hak_options.thp) == HUGE_AUTO) {
-        hak_huge_end_locked(shard, super);
+        hak_huge_pages_end_locked(shard, super);
     }
 }
 
-void hak_huge_note_holes(const struct hak_slab *slab)
+void hak_huge_pages_note_holes(const struct hak_slab *slab)
 {
     struct hak_super *super = hak_map_super(slab->base);
-    struct hak_shard *shard = hak_super_shard(super);
+    struct hak_shard *shard = hak_arena_shard_of(super);
     hak_lock_take(&shard->lock);
-    hak_huge_note_holes_locked(shard, super);
+    hak_huge_pages_note_holes_locked(shard, super);
     hak_lock_drop(&shard->lock);
 }
 
@@ -175,7 +175,7 @@ void hak_huge_note_holes(const struct hak_slab *slab)
 // whose thread waited for a processor meanwhile does not count for more than four times the limit, so that it takes three.
 enum { MEAN_OF = 8, COUNTS_FOR = 4 };
 
-bool hak_huge_is_dear(char *page)
+bool hak_huge_pages_are_dear(char *page)
 {
     static _Atomic(uint64_t) mean_ns; // at most the limit
     const uint64_t dear_ns = hak_load_relaxed(&hak_options.huge_dear_us) * 1000;

@@ -13,27 +13,27 @@
 
 // Should memory that is mapped now for a run of `bytes` ask for huge pages? Yes when the heap is large and dense: a
 // sparse one would pay for pages that it never touches.
-HAK_INTERNAL bool hak_huge_wanted_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL bool hak_huge_pages_wanted_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
 
 // A run of `bytes` is about to be put there. A superslab that is wholly free and untouched decides anew: it was mapped when
 // the heap was small, or huge pages have become dear since.
-HAK_INTERNAL void hak_huge_decide_locked(struct hak_shard *shard,
-                                         struct hak_super *super,
-                                         size_t bytes) HAK_REQUIRES(&shard->lock);
+HAK_INTERNAL void hak_huge_pages_decide_locked(struct hak_shard *shard,
+                                               struct hak_super *super,
+                                               size_t bytes) HAK_REQUIRES(&shard->lock);
 // What it has not touched yet will be small pages.
-HAK_INTERNAL void hak_huge_end_locked(struct hak_shard *shard, struct hak_super *super)
+HAK_INTERNAL void hak_huge_pages_end_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock);
 
 // Pages of it were given back, and not all of a huge page: no huge pages any more, or the kernel would fill the holes when it
 // collapses what is left in the background (khugepaged, whose max_ptes_none allows 511 holes of 512 pages).
-HAK_INTERNAL void hak_huge_note_holes_locked(struct hak_shard *shard, struct hak_super *super)
+HAK_INTERNAL void hak_huge_pages_note_holes_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock);
 // The same of the superslab of a slab, whose owner's lock the caller holds. Takes the shard's lock.
-HAK_INTERNAL void hak_huge_note_holes(const struct hak_slab *slab);
+HAK_INTERNAL void hak_huge_pages_note_holes(const struct hak_slab *slab);
 
 // Touch a page that reads as zero, the first one of memory that has just asked for huge pages, and that
 // nobody else knows yet. True when the kernel has not had one at hand, and the rest is better taken in
 // small pages. Takes the lock.
-HAK_INTERNAL bool hak_huge_is_dear(char *page);
+HAK_INTERNAL bool hak_huge_pages_are_dear(char *page);
 
 #endif

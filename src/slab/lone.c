@@ -1,8 +1,9 @@
-// lone.c -- a large block in a mapping of its own (see arena.h).
+// lone.c -- see lone.h.
+#include "slab/lone.h"
+
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/check.h"
 #include "base/options.h"
 #include "meta/addresses.h"
 #include "meta/kept.h"
@@ -12,10 +13,11 @@
 #include "os/os.h"
 #include "os/pressure.h"
 #include "slab/arena.h"
-#include "slab/arena_locked.h"
 #include "slab/huge_pages.h"
 #include "slab/misuse.h"
+#include "slab/outside.h"
 #include "slab/room.h"
+#include "slab/under_way.h"
 
 static struct hak_super *lone_of(struct hak_slab *lone)
 {
@@ -82,7 +84,7 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
 static bool lone_ask_for_huge_pages_locked(const struct hak_super *super)
     HAK_REQUIRES(&hak_arena.lock)
 {
-    const bool wants_huge = hak_huge_wanted_locked(super->mapped_bytes);
+    const bool wants_huge = hak_huge_pages_wanted_locked(super->mapped_bytes);
     if (wants_huge) {
         hak_os_want_huge(super->base, super->mapped_bytes, true);
     }
@@ -156,21 +158,21 @@ static struct hak_slab *lone_map(size_t bytes, size_t alignment)
     return lone;
 }
 
-struct hak_slab *hak_arena_map(size_t bytes, size_t alignment)
+struct hak_slab *hak_lone_map(size_t bytes, size_t alignment)
 {
     struct hak_slab *lone = lone_map(bytes, alignment);
     if (lone != NULL) {
         hak_lock_take(&hak_arena.lock);
         const bool asks = lone_ask_for_huge_pages_locked(lone_of(lone));
         hak_lock_drop(&hak_arena.lock);
-        if (asks && hak_huge_is_dear(lone->base)) {
+        if (asks && hak_huge_pages_are_dear(lone->base)) {
             hak_os_want_huge(lone->base, bytes, false);
         }
     }
     return lone;
 }
 
-void hak_arena_guards_start(void)
+void hak_lone_guards_start(void)
 {
     char text[32];
     if (hak_load_relaxed(&hak_options.guard_large) != 0 &&
@@ -189,7 +191,7 @@ static bool may_guard(void)
 }
 
 // Before the block a unit, so that it begins in one of its own.
-struct hak_slab *hak_arena_map_guarded(size_t bytes, size_t alignment)
+struct hak_slab *hak_lone_map_guarded(size_t bytes, size_t alignment)
 {
     const size_t page = hak_os_page_bytes();
     const size_t pages_bytes = hak_align_up(bytes, page);
@@ -201,7 +203,7 @@ struct hak_slab *hak_arena_map_guarded(size_t bytes, size_t alignment)
     }
     char *pages = lone->base + HAK_UNIT_BYTES;
     if (!hak_os_guard(lone->base, HAK_UNIT_BYTES) || !hak_os_guard(pages + pages_bytes, page)) {
-        hak_arena_unmap(lone);
+        hak_lone_unmap(lone);
         return NULL;
     }
     alignment = alignment < 16 ? 16 : alignment;
@@ -213,7 +215,7 @@ struct hak_slab *hak_arena_map_guarded(size_t bytes, size_t alignment)
     return lone;
 }
 
-bool hak_arena_is_guarded(struct hak_slab *run)
+bool hak_lone_is_guarded(struct hak_slab *run)
 {
     return run->units == 0 && run->base != lone_of(run)->base;
 }
@@ -244,15 +246,15 @@ static void check_behind(const struct hak_slab *lone, const char *end)
 {
     const char *written = first_written(lone->base + lone->bytes, end);
     if (HAK_UNLIKELY(written < end)) {
-        hak_die_overflow(lone->base, lone->bytes, (size_t)(written - lone->base));
+        hak_misuse_overflow(lone->base, lone->bytes, (size_t)(written - lone->base));
     }
 }
 
-void hak_arena_check_guarded(struct hak_slab *lone)
+void hak_lone_check_guarded(struct hak_slab *lone)
 {
     const char *written = first_written(lone_of(lone)->base + HAK_UNIT_BYTES, lone->base);
     if (HAK_UNLIKELY(written < lone->base)) {
-        hak_die_underflow(lone->base, lone->bytes, (size_t)(lone->base - written));
+        hak_misuse_underflow(lone->base, lone->bytes, (size_t)(lone->base - written));
     }
     check_behind(lone, guard_behind(lone->base + lone->bytes));
 }
@@ -300,7 +302,7 @@ static bool guard_stretch_locked(struct hak_slab *lone, const char *end)
     return guard_grow_locked(super, more + guard_room(lone, end)) || guard_grow_locked(super, more);
 }
 
-void hak_arena_leave_room(struct hak_slab *lone)
+void hak_lone_leave_room(struct hak_slab *lone)
 {
     hak_lock_take(&hak_arena.lock);
     guard_grow_locked(lone_of(lone), guard_room(lone, guard_behind(lone->base + lone->bytes)));
@@ -344,7 +346,7 @@ static bool guarded_shrink(struct hak_slab *lone, size_t bytes)
     return true;
 }
 
-bool hak_arena_resize_guarded(struct hak_slab *lone, size_t bytes)
+bool hak_lone_resize_guarded(struct hak_slab *lone, size_t bytes)
 {
     return bytes >= lone->bytes ? guarded_grow(lone, bytes) : guarded_shrink(lone, bytes);
 }
@@ -368,14 +370,14 @@ static uint64_t lone_leave(struct hak_slab *lone)
     lone_hide_locked(super);
     lone->state = HAK_SLAB_NONE;
     hak_list_remove(&super->all_link);
-    guarded_count -= hak_arena_is_guarded(lone);
+    guarded_count -= hak_lone_is_guarded(lone);
     hak_arena.leaving_bytes += super->mapped_bytes;
     const uint64_t number = hak_under_way_begin_locked();
     hak_lock_drop(&hak_arena.lock);
     return number;
 }
 
-void hak_arena_unmap(struct hak_slab *lone)
+void hak_lone_unmap(struct hak_slab *lone)
 {
     struct hak_super *super = lone_of(lone);
     lone_purge(super);
@@ -385,7 +387,7 @@ void hak_arena_unmap(struct hak_slab *lone)
     hak_arena.leaving_bytes -= super->mapped_bytes;
     hak_count(&hak_arena.lone_bytes, (size_t)0 - super->mapped_bytes);
     super->kept = (struct hak_kept_range){
-        .has_slots = true, .is_clean = !hak_arena_is_guarded(lone), .ended = lone_kept_ended};
+        .has_slots = true, .is_clean = !hak_lone_is_guarded(lone), .ended = lone_kept_ended};
     hak_kept_note(super->base, super->mapped_bytes, &super->kept, is_gone);
     hak_under_way_end_locked(number);
     hak_lock_drop(&hak_arena.lock);
@@ -428,7 +430,7 @@ static bool lone_move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES
     return true;
 }
 
-bool hak_arena_remap(struct hak_slab *lone, size_t bytes)
+bool hak_lone_remap(struct hak_slab *lone, size_t bytes)
 {
     struct hak_super *super = lone_of(lone);
     hak_lock_take(&hak_arena.lock);

@@ -1,11 +1,10 @@
-// outside.c -- mappings of their own that lie outside our window, in order of address: the map knows the start of such a
-// one only (see arena_locked.h).
+// outside.c -- see outside.h.
+#include "slab/outside.h"
+
 #include <string.h>
 
 #include "base/check.h"
 #include "meta/pool.h"
-#include "slab/arena.h"
-#include "slab/arena_locked.h"
 
 enum { ROOM_LEAST = 64 };
 
@@ -64,7 +63,7 @@ void hak_outside_remove_locked(const struct hak_super *super) HAK_REQUIRES(&hak_
     count--;
 }
 
-struct hak_super *hak_arena_find_outside(const void *p)
+struct hak_super *hak_outside_find(const void *p)
 {
     struct hak_super *found = NULL;
     hak_lock_take(&hak_arena.lock);

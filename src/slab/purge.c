@@ -1,13 +1,17 @@
-// purge.c -- giving pages and addresses back (see arena.h).
+// purge.c -- see purge.h.
+#include "slab/purge.h"
+
 #include "base/bits.h"
 #include "base/check.h"
-#include "meta/addresses.h"
 #include "meta/map.h"
 #include "os/os.h"
-#include "slab/arena.h"
-#include "slab/arena_locked.h"
 #include "slab/huge_pages.h"
+#include "slab/queues.h"
 #include "slab/ranges.h"
+#include "slab/runs.h"
+#include "slab/slab.h"
+#include "slab/tails.h"
+#include "slab/under_way.h"
 
 // The dirty units of `super` that have waited long enough. A part of a huge page has to wait for
 // longer: giving it back splits the page, and its rest may follow soon.
@@ -53,7 +57,7 @@ static bool gather_tails_of(const struct hak_super *super, struct hak_ranges *ta
         if (tails->count == HAK_RANGES_MAX) {
             return false;
         }
-        hak_ranges_add(tails, run->base + run->bytes, hak_run_tail_bytes(run));
+        hak_ranges_add(tails, run->base + run->bytes, hak_tails_bytes(run));
     }
     return true;
 }
@@ -94,10 +98,10 @@ static size_t purge_tails_locked(struct hak_shard *shard, const struct hak_purge
         super->tail_units &= ~(is_done << unit);
         purged += is_done != 0 ? tail->bytes : 0;
         if (is_done == 0 || super->tail_units == 0) {
-            hak_super_note_tails_locked(shard, super); // what was refused lets others go first
+            hak_queues_note_tails_locked(shard, super); // what was refused lets others go first
         }
     }
-    HAK_SHARD_COUNT(shard, tail_bytes, (size_t)0 - purged);
+    HAK_ARENA_COUNT(shard, tail_bytes, (size_t)0 - purged);
     return purged;
 }
 
@@ -141,9 +145,9 @@ static void load_take_locked(struct hak_shard *shard,
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
     super->purging_units |= bits;
-    hak_super_count_dirty(shard, super, (size_t)0 - bytes);
-    HAK_SHARD_COUNT(shard, free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
-    hak_arena_note_units_locked(shard, super);
+    hak_arena_count_dirty(shard, super, (size_t)0 - bytes);
+    HAK_ARENA_COUNT(shard, free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
+    hak_queues_note_units_locked(shard, super);
     load->supers[load->count] = super;
     load->bits[load->count] = bits;
     load->done[load->count] = 0;
@@ -157,31 +161,6 @@ static void load_take_locked(struct hak_shard *shard,
         bits &= ~hak_bit_range(unit, count);
     }
     load->count++;
-}
-
-// Where it says `before`, say `number`. When there is no room for one more, nobody waits for it.
-static void under_way_set_locked(uint64_t before, uint64_t number, uintptr_t thread)
-    HAK_REQUIRES(&hak_arena.lock)
-{
-    for (unsigned i = 0; i < HAK_UNDER_WAY; i++) {
-        struct hak_under_way *place = &hak_arena.under_way[i];
-        if (place->number == before) {
-            *place = (struct hak_under_way){number, thread};
-            return;
-        }
-    }
-}
-
-uint64_t hak_under_way_begin_locked(void) HAK_REQUIRES(&hak_arena.lock)
-{
-    hak_arena.load_number++;
-    under_way_set_locked(0, hak_arena.load_number, hak_os_thread_mark());
-    return hak_arena.load_number;
-}
-
-void hak_under_way_end_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock)
-{
-    under_way_set_locked(number, 0, 0);
 }
 
 // The oldest that are due, up to `limit` bytes.
@@ -237,63 +216,15 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
         super->written_units &= ~(load->is_zeroed ? done : 0);
         purged += hak_super_touched_bytes(super, done);
         hak_super_note_untouched_locked(super, done);
-        hak_arena_free_units_locked(shard, super, done, false);
-        if (super->is_huge && (done & ~hak_units_of_whole_pages(super->free_units)) != 0) {
-            hak_huge_note_holes_locked(shard, super);
+        hak_runs_free_units_locked(shard, super, done, false);
+        if (super->is_huge && (done & ~hak_super_whole_pages(super->free_units)) != 0) {
+            hak_huge_pages_note_holes_locked(shard, super);
         }
         if (rest != 0) { // or those that wait for longer would seem to have come just now
-            hak_arena_free_units_locked(shard, super, rest, true);
+            hak_runs_free_units_locked(shard, super, rest, true);
         }
     }
     return purged;
-}
-
-void hak_under_way_tell(void)
-{
-    hak_add_relaxed(&hak_arena.returns, 1);
-    if (hak_load_relaxed(&hak_arena.waiters) != 0) {
-        hak_os_wake(&hak_arena.returns);
-    }
-}
-
-// The first load up to that number that another thread is giving back; 0: none. This one is in the middle of giving back
-// one of its own when a signal's handler calls.
-static uint64_t first_under_way_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock)
-{
-    uint64_t first = 0;
-    for (unsigned i = 0; i < HAK_UNDER_WAY; i++) {
-        const struct hak_under_way *place = &hak_arena.under_way[i];
-        if (place->number - 1 < number && (first == 0 || place->number < first) &&
-            place->thread != hak_os_thread_mark()) {
-            first = place->number;
-        }
-    }
-    return first;
-}
-
-// Who gives back holds no lock, and comes back when it gets a processor. What does not come back in a minute was a
-// vfork child's that was killed: nobody waits for it again.
-enum { PURGE_WAIT_MS = 10, PURGE_WAITS_MAX = 6000 };
-
-void hak_arena_wait_for_purges(void)
-{
-    unsigned waits = 0;
-    uint64_t first;
-    hak_lock_take(&hak_arena.lock);
-    const uint64_t number = hak_arena.load_number;
-    while ((first = first_under_way_locked(number)) != 0) {
-        if (++waits > PURGE_WAITS_MAX) {
-            under_way_set_locked(first, 0, 0);
-            continue;
-        }
-        const uint32_t seen = hak_load_relaxed(&hak_arena.returns);
-        hak_lock_drop(&hak_arena.lock);
-        hak_add_relaxed(&hak_arena.waiters, 1);
-        hak_os_wait(&hak_arena.returns, seen, PURGE_WAIT_MS);
-        hak_sub_relaxed(&hak_arena.waiters, 1);
-        hak_lock_take(&hak_arena.lock);
-    }
-    hak_lock_drop(&hak_arena.lock);
 }
 
 // The system calls are made without the lock: the units are taken out meanwhile. Returns the bytes that were given back.
@@ -348,27 +279,20 @@ static size_t purge_shards(size_t (*purge)(struct hak_shard *shard,
     return purged;
 }
 
-size_t hak_arena_purge_groups(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
+size_t hak_purge_groups(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
 {
     const size_t purged = purge_shards(purge_units, ages, limit);
     return purged < limit ? purged + purge_shards(purge_tails, ages, limit - purged) : purged;
 }
 
-size_t hak_arena_purge(struct hak_purge_age age, size_t limit)
+size_t hak_purge(struct hak_purge_age age, size_t limit)
 {
     const struct hak_purge_age ages[HAK_ARMS] = {age, age};
-    return hak_arena_purge_groups(ages, limit);
-}
-
-void hak_arena_waiting(size_t bytes[HAK_ARMS])
-{
-    for (unsigned group = 0; group < HAK_ARMS; group++) {
-        bytes[group] = hak_load_relaxed(&hak_arena.waiting_bytes[group]);
-    }
+    return hak_purge_groups(ages, limit);
 }
 
 // Unproven: the caller has all locks.
-void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
+void hak_purge_forked_locked(void) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
 {
     if (hak_arena.all.next == NULL) {
         return; // nothing was allocated yet
@@ -384,67 +308,9 @@ void hak_arena_forked_locked(void) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
         if (!super->is_lone && super->purging_units != 0) {
-            hak_arena_free_units_locked(hak_super_shard(super), super, super->purging_units, true);
+            hak_runs_free_units_locked(
+                hak_arena_shard_of(super), super, super->purging_units, true);
             super->purging_units = 0;
         }
     }
-}
-
-// False when the kernel refuses: then it is the last to be tried again.
-static bool super_unmap_locked(struct hak_shard *shard, struct hak_super *super)
-    HAK_REQUIRES(&shard->lock, &hak_arena.lock)
-{
-    const size_t dirty = hak_super_touched_bytes(super, super->dirty_units);
-    hak_map_publish(super->base, HAK_SUPER_BYTES, NULL);
-    if (!hak_addresses_give(super->base, HAK_SUPER_BYTES)) {
-        hak_map_publish(super->base, HAK_SUPER_BYTES, super);
-        hak_list_remove(&hak_super_place(super)->whole_link);
-        hak_list_append(&shard->whole, &hak_super_place(super)->whole_link);
-        return false;
-    }
-    hak_super_count_dirty(shard, super, (size_t)0 - dirty);
-    HAK_SHARD_COUNT(shard, free_bytes, (size_t)0 - HAK_SUPER_BYTES);
-    hak_count(&hak_arena.super_bytes, (size_t)0 - HAK_SUPER_BYTES);
-    hak_list_remove(&super->all_link);
-    super->free_units = 0;
-    super->dirty_units = 0;
-    hak_arena_note_units_locked(shard, super);
-    hak_store_relaxed(&super->shard, HAK_NO_SHARD);
-    super->base = (char *)hak_arena.spare_supers;
-    hak_arena.spare_supers = super;
-    return true;
-}
-
-static size_t shard_trim(struct hak_shard *shard)
-{
-    size_t gone = 0;
-    hak_lock_take(&shard->lock);
-    for (size_t tries = hak_load_relaxed(&shard->whole_count);
-         tries > 0 && !hak_list_is_empty(&shard->whole);
-         tries--) {
-        struct hak_super *super = HAK_SUPER_OF_LINK(shard->whole.next, whole_link);
-        HAK_LOOK();
-        hak_lock_take(&hak_arena.lock);
-        gone += super_unmap_locked(shard, super) ? HAK_SUPER_BYTES : 0;
-        hak_lock_drop(&hak_arena.lock);
-        hak_lock_pass(&shard->lock);
-    }
-    hak_lock_drop(&shard->lock);
-    return gone;
-}
-
-// One superslab a turn: others may wait for the locks.
-size_t hak_arena_trim(void)
-{
-    size_t gone = 0;
-    for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
-        gone += shard_trim(&hak_arena.shards[i]);
-    }
-    hak_lock_take(&hak_arena.lock);
-    for (size_t tries = hak_kept.count; tries > 0 && hak_kept.count > 0; tries--) {
-        gone += hak_kept_retry(1);
-        hak_lock_pass(&hak_arena.lock);
-    }
-    hak_lock_drop(&hak_arena.lock);
-    return gone;
 }

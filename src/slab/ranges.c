@@ -11,7 +11,7 @@ struct way {
 
 static struct way way_now(void)
 {
-    const bool is_lazy = hak_free_policy() == HAK_FREE_LAZILY;
+    const bool is_lazy = hak_ranges_policy() == HAK_FREE_LAZILY;
     return (struct way){is_lazy, !is_lazy && hak_load_relaxed(&hak_options.batch_madvise) != 0};
 }
 

@@ -19,7 +19,7 @@ enum hak_free_policy {
     HAK_FREE_PATIENTLY
 };
 
-HAK_INLINE enum hak_free_policy hak_free_policy(void)
+HAK_INLINE enum hak_free_policy hak_ranges_policy(void)
 {
     return (enum hak_free_policy)hak_load_relaxed(&hak_options.free_policy);
 }

@@ -1,12 +1,15 @@
-// runs.c -- runs of units: what slabs and large blocks are made of (see arena.h).
+// runs.c -- see runs.h.
+#include "slab/runs.h"
+
 #include "base/arms.h"
 #include "base/bits.h"
-#include "base/options.h"
 #include "meta/map.h"
-#include "slab/arena.h"
-#include "slab/arena_locked.h"
+#include "slab/find.h"
 #include "slab/huge_pages.h"
+#include "slab/queues.h"
 #include "slab/room.h"
+#include "slab/superslabs.h"
+#include "slab/tails.h"
 
 // The units that become resident with `bits`: those that share a huge page with them.
 static uint64_t super_touched_units(const struct hak_super *super, uint64_t bits)
@@ -27,8 +30,8 @@ static void super_dirty_neighbours_locked(struct hak_shard *shard,
     hak_super_note_touched_locked(super, touched);
     super->dirty_units |= more;
     super->purged_units &= ~more;
-    hak_arena_note_dirty_locked(super);
-    hak_super_count_dirty(
+    hak_queues_note_dirty_locked(super);
+    hak_arena_count_dirty(
         shard, super, hak_super_touched_bytes(super, super->dirty_units) - before);
 }
 
@@ -40,40 +43,40 @@ static void super_use_locked(struct hak_shard *shard, struct hak_super *super, u
     super->purged_units &= ~bits;
     if (again != 0) {
         const size_t bytes = hak_count_bits(again) * HAK_UNIT_BYTES;
-        HAK_SHARD_COUNT(shard, retaken_bytes, bytes);
+        HAK_ARENA_COUNT(shard, retaken_bytes, bytes);
         hak_add_relaxed(&hak_arms.retaken_bytes[hak_super_group(super)], bytes);
     }
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;
-    hak_super_count_dirty(shard, super, (size_t)0 - hak_super_touched_bytes(super, dirty));
+    hak_arena_count_dirty(shard, super, (size_t)0 - hak_super_touched_bytes(super, dirty));
     if (super->is_huge) {
         super_dirty_neighbours_locked(shard, super, bits);
     }
-    HAK_SHARD_COUNT(shard, free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
+    HAK_ARENA_COUNT(shard, free_bytes, (size_t)0 - hak_count_bits(bits) * HAK_UNIT_BYTES);
     const size_t used = hak_arena_used_bytes();
     if (used > hak_load_relaxed(&hak_arena.used_peak)) {
         hak_store_relaxed(&hak_arena.used_peak, used);
     }
-    hak_arena_note_units_locked(shard, super);
+    hak_queues_note_units_locked(shard, super);
 }
 
-void hak_arena_free_units_locked(struct hak_shard *shard,
-                                 struct hak_super *super,
-                                 uint64_t bits,
-                                 bool dirty) HAK_REQUIRES(&shard->lock)
+void hak_runs_free_units_locked(struct hak_shard *shard,
+                                struct hak_super *super,
+                                uint64_t bits,
+                                bool dirty) HAK_REQUIRES(&shard->lock)
 {
     super->free_units |= bits;
     if (dirty) {
         super->dirty_units |= bits;
         super->written_units |= bits;
-        hak_arena_note_dirty_locked(super);
-        hak_super_count_dirty(shard, super, hak_super_touched_bytes(super, bits));
+        hak_queues_note_dirty_locked(super);
+        hak_arena_count_dirty(shard, super, hak_super_touched_bytes(super, bits));
         if (super->tail_units != 0) {
-            hak_super_note_tails_locked(shard, super);
+            hak_queues_note_tails_locked(shard, super);
         }
     }
-    HAK_SHARD_COUNT(shard, free_bytes, hak_count_bits(bits) * HAK_UNIT_BYTES);
-    hak_arena_note_units_locked(shard, super);
+    HAK_ARENA_COUNT(shard, free_bytes, hak_count_bits(bits) * HAK_UNIT_BYTES);
+    hak_queues_note_units_locked(shard, super);
 }
 
 // The part of a run that lies in one superslab.
@@ -135,7 +138,7 @@ static bool run_use_locked(struct hak_shard *shard,
     struct part part;
     for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
         struct hak_super *super = part.super;
-        hak_huge_decide_locked(shard, super, units * HAK_UNIT_BYTES);
+        hak_huge_pages_decide_locked(shard, super, units * HAK_UNIT_BYTES);
         if (super->is_huge_new && *huge == NULL) {
             *huge = super->base + hak_lowest_bit(part.bits) * HAK_UNIT_BYTES;
         }
@@ -152,14 +155,14 @@ static bool run_use_locked(struct hak_shard *shard,
 // Without the lock: see what `*huge` above costs. When it is dear, all of the run goes on with small pages.
 static void run_try_huge(struct hak_super *head, unsigned unit, unsigned units, char *huge)
 {
-    if (huge == NULL || !hak_huge_is_dear(huge)) {
+    if (huge == NULL || !hak_huge_pages_are_dear(huge)) {
         return;
     }
-    struct hak_shard *shard = hak_super_shard(head);
+    struct hak_shard *shard = hak_arena_shard_of(head);
     hak_lock_take(&shard->lock);
     struct part part;
     for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
-        hak_huge_end_locked(shard, part.super);
+        hak_huge_pages_end_locked(shard, part.super);
     }
     hak_lock_drop(&shard->lock);
 }
@@ -177,7 +180,7 @@ static void run_free_locked(struct hak_shard *shard,
         if (part.super != head && (part.bits & 1) != 0) {
             hak_store_relaxed(&part.super->span, NULL);
         }
-        hak_arena_free_units_locked(shard, part.super, part.bits, true);
+        hak_runs_free_units_locked(shard, part.super, part.bits, true);
     }
 }
 
@@ -213,7 +216,7 @@ static bool run_map_more_locked(struct hak_shard *shard,
     const char *missing = head->base + (unit + present) * HAK_UNIT_BYTES;
     hak_lock_take(&hak_arena.lock);
     const bool is_done = present < units && hak_map_slot(missing) == hak_map.next_slot &&
-                         hak_shard_grow_locked(shard, units - present) != UINT64_MAX;
+                         hak_superslabs_grow_locked(shard, units - present) != UINT64_MAX;
     hak_lock_drop(&hak_arena.lock);
     return is_done;
 }
@@ -274,7 +277,7 @@ static struct hak_slab *shard_take(struct hak_shard *shard,
     bool zeroed;
     hak_lock_take(&shard->lock);
     if (!hak_arena_has_room(units * HAK_UNIT_BYTES) ||
-        !hak_shard_find_locked(shard, units, align_units, may_grow, &gap) ||
+        !hak_find_gap_locked(shard, units, align_units, may_grow, &gap) ||
         !run_has_room_locked(shard, hak_map_in_slot(gap.slot), gap.unit, units) ||
         !run_take_locked(shard, hak_map_in_slot(gap.slot), gap.unit, units, &zeroed, &huge)) {
         hak_lock_drop(&shard->lock);
@@ -290,18 +293,18 @@ static struct hak_slab *shard_take(struct hak_shard *shard,
     super_name_run(super, gap.unit, units);
     super->made_at[gap.unit] = hak_load_relaxed(&hak_arena.clock);
     run->zeroed = zeroed;
-    hak_run_note_tail_locked(shard, run, false);
+    hak_tails_note_locked(shard, run, false);
     run->state = (uint8_t)state;
-    HAK_SHARD_COUNT(shard, slab_bytes, state == HAK_SLAB_NONE ? units * HAK_UNIT_BYTES : 0);
+    HAK_ARENA_COUNT(shard, slab_bytes, state == HAK_SLAB_NONE ? units * HAK_UNIT_BYTES : 0);
     hak_lock_drop(&shard->lock);
     run_try_huge(super, gap.unit, units, huge);
     return run;
 }
 
-struct hak_slab *hak_arena_take(unsigned shard,
-                                size_t bytes,
-                                unsigned align_units,
-                                enum hak_slab_state state)
+struct hak_slab *hak_runs_take(unsigned shard,
+                               size_t bytes,
+                               unsigned align_units,
+                               enum hak_slab_state state)
 {
     struct hak_slab *run = shard_take(&hak_arena.shards[shard], bytes, align_units, state, true);
     for (unsigned i = 1; run == NULL && i <= hak_arena.shard_mask; i++) {
@@ -341,25 +344,25 @@ static void slab_free_locked(struct hak_shard *shard,
     const uint64_t dirty = slab_touch_locked(super, slab);
     const uint64_t clean = hak_bit_range(run_unit(slab), slab->units) & ~dirty;
     if (clean != 0) {
-        hak_arena_free_units_locked(shard, super, clean, false);
+        hak_runs_free_units_locked(shard, super, clean, false);
     }
     if (dirty != 0) {
-        hak_arena_free_units_locked(shard, super, dirty, true);
+        hak_runs_free_units_locked(shard, super, dirty, true);
     }
     if (slab->zeroed) { // resident, and zeros
         super->written_units &= ~hak_bit_range(run_unit(slab), slab->units);
     }
 }
 
-void hak_arena_give(struct hak_slab *run)
+void hak_runs_give(struct hak_slab *run)
 {
     struct hak_super *super = run_super(run);
-    struct hak_shard *shard = hak_super_shard(super);
+    struct hak_shard *shard = hak_arena_shard_of(super);
     hak_lock_take(&shard->lock);
     const bool is_slab = run->state == HAK_SLAB_SMALL;
-    HAK_SHARD_COUNT(shard, slab_bytes, (size_t)0 - (is_slab ? run->units * HAK_UNIT_BYTES : 0));
+    HAK_ARENA_COUNT(shard, slab_bytes, (size_t)0 - (is_slab ? run->units * HAK_UNIT_BYTES : 0));
     run->state = HAK_SLAB_NONE;
-    hak_run_forget_tail_locked(shard, run);
+    hak_tails_forget_locked(shard, run);
     if (is_slab) {
         slab_free_locked(shard, super, run);
     } else {
@@ -386,11 +389,11 @@ static bool run_grow_locked(struct hak_shard *shard,
 
 // Under the lock also when no unit changes hands: the tail must not be given back while the user
 // gets it.
-bool hak_arena_resize(struct hak_slab *run, size_t bytes)
+bool hak_runs_resize(struct hak_slab *run, size_t bytes)
 {
     const unsigned units = units_for(bytes);
     struct hak_super *super = run_super(run);
-    struct hak_shard *shard = hak_super_shard(super);
+    struct hak_shard *shard = hak_arena_shard_of(super);
     char *huge = NULL;
     hak_lock_take(&shard->lock);
     const unsigned unit = run_unit(run);
@@ -398,7 +401,7 @@ bool hak_arena_resize(struct hak_slab *run, size_t bytes)
     const unsigned more = units > before ? units - before : 0;
     const bool done = more == 0 || run_grow_locked(shard, super, unit + before, more, &huge);
     if (done) {
-        hak_run_forget_tail_locked(shard, run);
+        hak_tails_forget_locked(shard, run);
         if (units < before) {
             run_free_locked(shard, super, unit + units, before - units);
         } else if (more > 0) {
@@ -406,7 +409,7 @@ bool hak_arena_resize(struct hak_slab *run, size_t bytes)
         }
         run->units = (uint16_t)units;
         run->bytes = bytes;
-        hak_run_note_tail_locked(shard, run, true);
+        hak_tails_note_locked(shard, run, true);
     }
     hak_lock_drop(&shard->lock);
     run_try_huge(super, unit + before, more, huge);

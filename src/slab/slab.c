@@ -11,8 +11,9 @@
 #include "os/os.h"
 #include "slab/arena.h"
 #include "slab/harden.h"
-#include "slab/put.h"
+#include "slab/outside.h"
 #include "slab/ranges.h"
+#include "slab/runs.h"
 #include "slab/states.h"
 
 static size_t bitmap_words(const struct hak_class *info)
@@ -46,7 +47,7 @@ static struct hak_super *super_of(const void *p)
     if (HAK_LIKELY(super != NULL && (uintptr_t)p - (uintptr_t)super->base < super->mapped_bytes)) {
         return super;
     }
-    return HAK_UNLIKELY(!hak_map_has_window_only()) ? hak_arena_find_outside(p) : NULL;
+    return HAK_UNLIKELY(!hak_map_has_window_only()) ? hak_outside_find(p) : NULL;
 }
 
 struct hak_slab *hak_slab_of(const void *p)
@@ -114,7 +115,7 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     }
     hak_arena_read_clock();
     struct hak_slab *slab =
-        hak_arena_take(hak_arena_shard(tag), info->units * HAK_UNIT_BYTES, 1, HAK_SLAB_NONE);
+        hak_runs_take(hak_arena_shard(tag), info->units * HAK_UNIT_BYTES, 1, HAK_SLAB_NONE);
     if (slab == NULL) {
         hak_pool_give(bitmap, bitmap_bytes(info, is_hardened));
         return NULL;
@@ -141,7 +142,7 @@ void hak_slab_end(struct hak_slab *slab)
 {
     HAK_ASSERT(hak_slab_is_idle(slab));
     slab->zeroed = false;
-    if (HAK_UNLIKELY(hak_slab_has_states(slab))) {
+    if (HAK_UNLIKELY(hak_states_exist(slab))) {
         // The last look at them. Nor has anybody written behind the last of them. (With a heap blocks end that are in use.)
         slab->zeroed = hak_states_check(slab);
         if (hak_harden_has_tags()) {
@@ -150,7 +151,7 @@ void hak_slab_end(struct hak_slab *slab)
     }
     hak_map_set(slab->base, slab->units, HAK_MAP_NOTHING);
     hak_pool_give(slab->bitmap, bitmap_bytes(&hak_classes[slab->size_class], slab->is_hardened));
-    hak_arena_give(slab);
+    hak_runs_give(slab);
 }
 
 void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag)
@@ -236,13 +237,25 @@ void *hak_slab_take_fresh(struct hak_slab *slab)
     return slab->base + slab->fresh++ * (size_t)info->bytes;
 }
 
+void hak_slab_die_not_live(const void *p)
+{
+    const size_t bytes = hak_slab_ended_bytes(p);
+    if (bytes != 0) {
+        hak_misuse_double_free(p, bytes);
+    }
+    if (hak_slab_of(p) != NULL) {
+        hak_misuse_reused(p);
+    }
+    hak_misuse_wild_free(p);
+}
+
 void hak_slab_die_at(const char *base, size_t bytes, const void *block)
 {
     const struct hak_slab *slab = hak_slab_of(block);
     if (slab == NULL || slab->base != base) {
-        hak_die_not_live(block); // it only shares an entry of the map with a block of ours
+        hak_slab_die_not_live(block); // it only shares an entry of the map with a block of ours
     }
-    hak_die_interior(block, (size_t)((const char *)hak_tag_off(block) - base) % bytes, bytes);
+    hak_misuse_interior(block, (size_t)((const char *)hak_tag_off(block) - base) % bytes, bytes);
 }
 
 static uint32_t slab_index(const struct hak_slab *slab, const void *block)
@@ -268,7 +281,7 @@ unsigned hak_slab_put_row(struct hak_slab *slab, _Atomic(void *) *blocks, unsign
         const uint64_t bit = UINT64_C(1) << (index % 64);
         const uint64_t word = bitmap[index / 64];
         if (HAK_UNLIKELY((word & bit) != 0)) {
-            hak_die_double_free(block, info->bytes);
+            hak_misuse_double_free(block, info->bytes);
         }
         bitmap[index / 64] = word | bit;
         summary |= UINT64_C(1) << (index / 64);
@@ -284,8 +297,8 @@ uint64_t hak_slab_out(const struct hak_slab *slab, unsigned word)
 {
     const unsigned first = word * 64;
     const unsigned count = slab->fresh - first < 64 ? slab->fresh - first : 64;
-    return hak_slab_has_states(slab) ? hak_states_out(slab, word)
-                                     : ~slab->bitmap[word] & hak_bit_range(0, count);
+    return hak_states_exist(slab) ? hak_states_out(slab, word)
+                                  : ~slab->bitmap[word] & hak_bit_range(0, count);
 }
 
 bool hak_slab_is_out(const struct hak_slab *slab, const void *block)
@@ -297,7 +310,7 @@ bool hak_slab_is_out(const struct hak_slab *slab, const void *block)
 void hak_slab_die_of(const struct hak_slab *slab, const void *block)
 {
     slab_index(slab, block); // dies when it is no block
-    hak_die_double_free(block, hak_classes[slab->size_class].bytes);
+    hak_misuse_double_free(block, hak_classes[slab->size_class].bytes);
 }
 
 // Are all blocks from index `first` to `last` in the slab (or never handed out)?
@@ -346,7 +359,7 @@ void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
         memset(chunks, 0, slab->units * sizeof *chunks);
     }
     slab->purged_blocks = (uint16_t)slab->free_blocks;
-    if (HAK_UNLIKELY(hak_slab_has_states(slab))) {
+    if (HAK_UNLIKELY(hak_states_exist(slab))) {
         hak_states_check(slab); // what was written after it was freed is about to go
     }
     for (size_t start = 0; start < touched;) {

@@ -1,7 +1,7 @@
 // slab.h -- a slab: blocks of one size, and which of them are free.
 //
 // Layer     slab (may include: base, os, meta)
-// Owns      the descriptor of every run of units, and the bitmap of a slab's free blocks.
+// Owns      the bitmap of a slab's free blocks.
 // Threads   everything here: whoever holds the lock of the slab's owner.
 // Fails     hak_slab_make returns NULL without memory; misuse dies with a line.
 //
@@ -27,51 +27,32 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-#include "base/list.h"
+#include "meta/map.h"
 #include "meta/size_class.h"
+#include "slab/descriptor.h"
+#include "slab/misuse.h"
+#include "slab/super.h"
 
 struct hak_ranges;
-
-enum hak_slab_state {
-    HAK_SLAB_NONE,  // units are free, or this is not a run's first unit
-    HAK_SLAB_SMALL, // blocks of a class
-    HAK_SLAB_LARGE, // one block; the map tells whether it is in use or kept
-};
-
-struct hak_slab {
-    struct hak_list link; // in a list of its owner; large: in a bin, or its heap's list
-    char *base;           // first block
-    _Atomic(void *)
-        owner; // the struct hak_cache whose lock protects this; large: its heap, or NULL
-    union {
-        uint64_t *bitmap; // small: a bit per block in the slab
-        size_t bytes;     // large: of the block
-    };
-    union {
-        uint64_t summary;   // small: a bit per word of bitmap
-        uint64_t kept_tick; // large, kept: when it was freed
-    };
-    uint32_t free_blocks; // small
-    uint16_t fresh;       // small: index of the first block never handed out
-    uint16_t
-        purged_blocks; // small: free_blocks when its free pages were last given back; 0: since then some were taken
-    uint16_t units;     // of the run; 0: a mapping of its own
-    uint8_t size_class; // small
-    uint8_t state;      // enum hak_slab_state
-    // The pages were never touched since they came from the kernel, or are known to be zeros as if they had not been.
-    bool zeroed : 1;
-    bool
-        is_swept : 1; // small: no block came back since its free pages were given back (cache/sweep.c)
-    union {
-        bool is_hardened; // small: made when the options of harden.h were on
-        bool is_unkept; // large: calloc took it, or a rule says so: it is not kept when it is freed
-    };
-    uint16_t sampled_blocks; // live blocks of it that were sampled (profile/sample.h)
-};
 
 // The run that `p` lies in, as the map knows it; NULL when it is not ours. `p`
 // may point anywhere into it. The descriptor is stable while a block of it is live.
 HAK_INTERNAL struct hak_slab *hak_slab_of(const void *p);
+
+// The slab of a block whose entry names the owner. A wild pointer that shares the entry leads to the same
+// slab: the block's place in it tells (hak_slab_index).
+HAK_INLINE struct hak_slab *hak_slab_owned(const void *block)
+{
+    struct hak_super *super = hak_map_super(block);
+    const size_t unit = ((uintptr_t)block >> HAK_UNIT_LOG2) % HAK_SUPER_UNITS;
+    return &super->slabs[super->first[unit]];
+}
+
+// Does `p` point into it?
+HAK_INLINE bool hak_slab_spans(const struct hak_slab *slab, const void *p)
+{
+    return (uintptr_t)p - (uintptr_t)slab->base < slab->units * HAK_UNIT_BYTES;
+}
 
 // Bytes of the blocks of the slab that `p` lay in before it ended, or of the large block that began
 // there, if that is known; else 0. For messages: it may be read while it changes.
@@ -91,7 +72,7 @@ HAK_INTERNAL unsigned hak_slab_take(struct hak_slab *slab, void **slots, unsigne
 // Take one block that was never handed out, or NULL: its pages may still read as zero.
 HAK_INTERNAL void *hak_slab_take_fresh(struct hak_slab *slab);
 // Put back blocks[0], which lies in the slab, and those after it, `count` at most, up to the first
-// that lies elsewhere. Returns how many. Dies as hak_slab_put (put.h).
+// that lies elsewhere. Returns how many. Dies as hak_slab_put.
 HAK_INTERNAL unsigned hak_slab_put_row(struct hak_slab *slab,
                                        _Atomic(void *) *blocks,
                                        unsigned count);
@@ -108,6 +89,39 @@ HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_at(const char *base,
 // The same of one that is no block of this slab that is handed out.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_of(const struct hak_slab *slab,
                                                      const void *block);
+// `p` was freed as a block that it is not: it has ended, and may be a part of another, or never was ours.
+HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_not_live(const void *p);
+
+// The index of `block` in a slab of the class that begins at `base`. It must be the start of one of the `fresh`
+// blocks that were handed out once.
+HAK_INLINE uint32_t hak_slab_index(const struct hak_class *info,
+                                   const char *base,
+                                   uint32_t fresh,
+                                   const void *block)
+{
+    const size_t offset = (size_t)((const char *)block - base);
+    const uint32_t index = hak_class_index(info, offset);
+    if (HAK_UNLIKELY(offset != (size_t)index * info->bytes || index >= fresh)) {
+        hak_slab_die_at(base, info->bytes, block);
+    }
+    return index;
+}
+
+// Put one block back. Dies when `block` is no block of this slab or is in it already.
+HAK_INLINE void hak_slab_put(struct hak_slab *slab, void *block)
+{
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    const uint32_t index = hak_slab_index(info, slab->base, slab->fresh, block);
+    const uint64_t bit = UINT64_C(1) << (index % 64);
+    uint64_t *word = &slab->bitmap[index / 64];
+    if (HAK_UNLIKELY((*word & bit) != 0)) {
+        hak_misuse_double_free(block, info->bytes);
+    }
+    *word |= bit;
+    slab->summary |= UINT64_C(1) << (index / 64);
+    slab->free_blocks++;
+}
+
 // Does every block lie in the slab?
 HAK_INLINE bool hak_slab_is_idle(const struct hak_slab *slab)
 {

@@ -7,25 +7,25 @@
 // tag, after some 28), and whoever was interrupted in the middle of a look may meet it again.
 enum { LOOKS = 4 };
 
-void *hak_states_die_twice(const void *block)
+void *hak_states_die_twice(const void *block, size_t bytes)
 {
-    hak_die_double_free(block, hak_classes[hak_slab_of(block)->size_class].bytes);
+    hak_misuse_double_free(block, bytes);
 }
 
 void *hak_states_die_written(const char *block, size_t bytes)
 {
-    hak_harden_die_written(block, bytes);
+    hak_canary_die_written(block, bytes);
 }
 
 void hak_states_die_overflow(const char *block, size_t bytes)
 {
-    hak_harden_die_overflow(block, bytes);
+    hak_canary_die_overflow(block, bytes);
 }
 
 uint64_t hak_states_out(const struct hak_slab *slab, unsigned word)
 {
     const unsigned blocks = hak_classes[slab->size_class].blocks;
-    const hak_state *states = hak_slab_states(slab);
+    const hak_state *states = hak_states_of(slab);
     uint64_t out = 0;
     for (unsigned index = word * 64; index < blocks && index < (word + 1) * 64; index++) {
         out |= (uint64_t)hak_state_is(&states[index], HAK_STATE_OUT) << (index % 64);
@@ -69,9 +69,9 @@ static unsigned check_block(const hak_state *state, const char *block, size_t by
         } while (!is_right && has_changed(state, before));
     }
     if (HAK_UNLIKELY(!is_right && hak_state_kind(before) == HAK_STATE_OUT)) {
-        hak_harden_die_overflow(block, bytes);
+        hak_canary_die_overflow(block, bytes);
     } else if (HAK_UNLIKELY(!is_right)) {
-        hak_harden_die_written(block, bytes);
+        hak_canary_die_written(block, bytes);
     }
     return hak_state_kind(before);
 }
@@ -82,7 +82,7 @@ bool hak_states_check(const struct hak_slab *slab)
         return false;
     }
     const struct hak_class *info = &hak_classes[slab->size_class];
-    const hak_state *states = hak_slab_states(slab);
+    const hak_state *states = hak_states_of(slab);
     if (hak_harden_has_tags()) {
         hak_tags_pass(true); // blocks get and lose theirs meanwhile
     }

@@ -20,10 +20,9 @@
 #define HAK_SLAB_STATES_H
 
 #include "base/atomic.h"
-#include "meta/map.h"
-#include "slab/arena.h"
+#include "meta/size_class.h"
 #include "slab/canary.h"
-#include "slab/slab.h"
+#include "slab/descriptor.h"
 
 enum hak_state_kind {
     HAK_STATE_FREE = 0, // in its slab, in quarantine, or in a stock
@@ -67,12 +66,12 @@ HAK_INLINE void hak_state_end(hak_state *state, uint8_t busy, enum hak_state_kin
 }
 
 // Does the slab have them? All that are made once the options are known, if these look at each block.
-HAK_INLINE bool hak_slab_has_states(const struct hak_slab *slab)
+HAK_INLINE bool hak_states_exist(const struct hak_slab *slab)
 {
     return slab->is_hardened && hak_harden.sees_all;
 }
 
-HAK_INLINE hak_state *hak_slab_states(const struct hak_slab *slab)
+HAK_INLINE hak_state *hak_states_of(const struct hak_slab *slab)
 {
     const size_t words = (hak_classes[slab->size_class].blocks + 63U) / 64;
     return (hak_state *)(void *)(slab->bitmap + words);
@@ -85,7 +84,7 @@ struct hak_held {
 };
 
 // As the program knows a block that it has.
-HAK_INLINE char *hak_held_tagged(struct hak_held held)
+HAK_INLINE char *hak_states_tagged(struct hak_held held)
 {
     return hak_harden_has_tags()
                ? hak_tag_on(held.block, hak_load_relaxed(held.state) >> HAK_STATE_TAG_SHIFT)
@@ -105,12 +104,13 @@ HAK_INLINE bool hak_states_is_used(const struct hak_slab *slab,
     const uint32_t index = hak_class_index(info, offset);
     held->state = (hak_state *)(void *)(slab->bitmap + (info->blocks + 63U) / 64) + index;
     return HAK_LIKELY(offset == (size_t)index * info->bytes && index < info->blocks &&
-                      hak_state_is(held->state, HAK_STATE_OUT) && hak_held_tagged(*held) == block);
+                      hak_state_is(held->state, HAK_STATE_OUT) &&
+                      hak_states_tagged(*held) == block);
 }
 
 // What was found ends the program. Not _Noreturn: as the last call of who found it, each is a jump, and nobody has to
 // make ready for a call.
-HAK_INTERNAL HAK_COLD void *hak_states_die_twice(const void *block);
+HAK_INTERNAL HAK_COLD void *hak_states_die_twice(const void *block, size_t bytes);
 HAK_INTERNAL HAK_COLD void *hak_states_die_written(const char *block, size_t bytes);
 HAK_INTERNAL HAK_COLD void hak_states_die_overflow(const char *block, size_t bytes);
 
@@ -133,7 +133,7 @@ HAK_INLINE void *hak_states_take(struct hak_held held,
 {
     const uint8_t seen = hak_load_relaxed(held.state);
     if (HAK_UNLIKELY(hak_state_kind(seen) != HAK_STATE_FREE)) {
-        return hak_states_die_twice(held.block);
+        return hak_states_die_twice(held.block, bytes);
     }
     uint8_t busy = hak_state_begin(held.state, seen);
     char *block = held.block;
@@ -154,7 +154,7 @@ HAK_INLINE void *hak_states_take(struct hak_held held,
 // The program frees it. Dies when its end was overwritten; else true.
 HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_looks looks)
 {
-    char *block = hak_held_tagged(held);
+    char *block = hak_states_tagged(held);
     if (looks.canaries && HAK_UNLIKELY(!hak_canary_is_whole(block, bytes))) {
         hak_states_die_overflow(block, bytes);
         return false;
@@ -174,7 +174,7 @@ HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_l
 HAK_INLINE bool hak_states_resize(struct hak_held held, size_t bytes, size_t request)
 {
     const uint8_t busy = hak_state_begin(held.state, hak_load_relaxed(held.state));
-    const bool has_room = hak_harden_resize(hak_held_tagged(held), bytes, request);
+    const bool has_room = hak_canary_resize(hak_states_tagged(held), bytes, request);
     hak_state_end(held.state, busy, HAK_STATE_OUT);
     return has_room;
 }
@@ -189,7 +189,7 @@ HAK_INTERNAL bool hak_states_check(const struct hak_slab *slab);
 HAK_INLINE void hak_states_untag(const struct hak_slab *slab)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
-    const hak_state *states = hak_slab_states(slab);
+    const hak_state *states = hak_states_of(slab);
     for (size_t index = 0; index < info->blocks; index++) {
         if (hak_state_is(&states[index], HAK_STATE_OUT)) {
             hak_tag_put(slab->base + index * info->bytes, info->bytes);

@@ -3,6 +3,7 @@
 #include "cache/large.h"
 #include "cache/sweep.h"
 #include "rules/site.h"
+#include "slab/purge.h"
 
 static void *make(size_t bytes)
 {
@@ -138,7 +139,7 @@ static void megabytes_are_kept_with_a_sweeper(void)
 static size_t purged_now(void)
 {
     const size_t purged = hak_fake.purged_bytes;
-    hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     return hak_fake.purged_bytes - purged;
 }
 

@@ -5,6 +5,8 @@
 #include "base/bits.h"
 #include "meta/map.h"
 #include "slab/arena.h"
+#include "slab/purge.h"
+#include "slab/runs.h"
 
 static struct hak_patience patience;
 static size_t retaken;
@@ -49,19 +51,19 @@ static void the_arena_counts_what_is_used_again(void)
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
     const struct hak_purge_age now = {0, 0};
-    struct hak_slab *run = hak_arena_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE);
+    struct hak_slab *run = hak_runs_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE);
     UNIT_EQUAL(hak_arena.retaken_bytes, 0); // was never used
-    hak_arena_give(run);
-    run = hak_arena_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE);
+    hak_runs_give(run);
+    run = hak_runs_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE);
     UNIT_EQUAL(hak_arena.retaken_bytes, 0); // was not given back
-    hak_arena_give(run);
-    UNIT_EQUAL(hak_arena_purge(now, SIZE_MAX), HAK_MIB(1));
-    run = hak_arena_take(0, HAK_KIB(512), 1, HAK_SLAB_LARGE);
+    hak_runs_give(run);
+    UNIT_EQUAL(hak_purge(now, SIZE_MAX), HAK_MIB(1));
+    run = hak_runs_take(0, HAK_KIB(512), 1, HAK_SLAB_LARGE);
     UNIT_EQUAL(hak_arena.retaken_bytes, HAK_KIB(512));
-    hak_arena_give(run);
-    run = hak_arena_take(0, HAK_KIB(512), 1, HAK_SLAB_LARGE);
+    hak_runs_give(run);
+    run = hak_runs_take(0, HAK_KIB(512), 1, HAK_SLAB_LARGE);
     UNIT_EQUAL(hak_arena.retaken_bytes, HAK_KIB(512));
-    hak_arena_give(run);
+    hak_runs_give(run);
 }
 
 int main(void)

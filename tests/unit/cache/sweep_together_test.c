@@ -5,6 +5,7 @@
 #include "../census.h"
 #include "base/options.h"
 #include "cache/large.h"
+#include "slab/purge.h"
 
 enum { CLASS = 8, SLABS = 30, MOST_BLOCKS = 1 << 17, PAGES_ENOUGH = 16, TAILS = 3 };
 
@@ -108,12 +109,12 @@ static void make_a_tail(void)
 static void tails_wait_until_they_are_enough(void)
 {
     const struct hak_purge_age now = {0, 0};
-    hak_arena_purge(now, SIZE_MAX);
+    hak_purge(now, SIZE_MAX);
     for (size_t tails = 1; tails <= TAILS; tails++) {
         const size_t bytes = tails * HAK_KIB(28);
         make_a_tail();
         UNIT_EQUAL(hak_arena.tail_bytes, bytes);
-        UNIT_EQUAL(hak_arena_purge(now, SIZE_MAX), bytes >= HAK_UNIT_BYTES ? bytes : 0);
+        UNIT_EQUAL(hak_purge(now, SIZE_MAX), bytes >= HAK_UNIT_BYTES ? bytes : 0);
     }
     UNIT_EQUAL(hak_arena.tail_bytes, 0);
 }

@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "cache/start.h"
 #include "slab/arena.h"
+#include "slab/purge.h"
 
 #define BLOCK HAK_MIB(56)
 
@@ -39,7 +40,7 @@ static void somebody_waits(void)
 
 static void *give_back(void *unused)
 {
-    hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     is_under_way = false;
     return unused;
 }
@@ -105,7 +106,7 @@ static void nobody_waits_for_himself(void)
     hak_free(hak_malloc(BLOCK));
     hak_fake.on_wait = somebody_waits;
     hak_fake.on_purge = allocate;
-    hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     hak_fake.on_wait = NULL;
     hak_options.limit_hard = 0;
 }

@@ -6,6 +6,10 @@
 #include "base/options.h"
 #include "meta/map.h"
 #include "slab/arena.h"
+#include "slab/purge.h"
+#include "slab/runs.h"
+#include "slab/slab.h"
+#include "slab/superslabs.h"
 
 enum { MODEL_SUPERS = 4096, MOST_RUNS = 60, LONGEST = 200 };
 
@@ -136,7 +140,7 @@ static void take(unsigned units, unsigned align_units)
 {
     const unsigned shard = next_shard++ & hak_arena.shard_mask;
     struct hak_slab *slab =
-        hak_arena_take(shard, units * HAK_UNIT_BYTES, align_units, HAK_SLAB_LARGE);
+        hak_runs_take(shard, units * HAK_UNIT_BYTES, align_units, HAK_SLAB_LARGE);
     UNIT_CHECK(slab != NULL);
     struct run *run = &runs[run_count++];
     *run = (struct run){slab, model_index(slab->base), units, false};
@@ -155,7 +159,7 @@ static void give(unsigned index)
 {
     const struct run run = runs[index];
     runs[index] = runs[--run_count];
-    hak_arena_give(run.slab);
+    hak_runs_give(run.slab);
     memset(&model[run.first], UNIT_DIRTY, run.units);
 }
 
@@ -165,7 +169,7 @@ static void resize(struct run *run, unsigned units)
     for (size_t unit = run->units; unit < units; unit++) {
         fits &= model[run->first + unit] != UNIT_USED;
     }
-    const bool done = hak_arena_resize(run->slab, units * HAK_UNIT_BYTES);
+    const bool done = hak_runs_resize(run->slab, units * HAK_UNIT_BYTES);
     UNIT_CHECK(!done || fits);
     UNIT_CHECK(done || units > run->units);
     UNIT_EQUAL(run->slab->units, done ? units : run->units);
@@ -190,7 +194,7 @@ static void check_lookup(const struct run *run, struct ht_random *random)
 static void purge_all(void)
 {
     const size_t dirty = hak_arena.dirty_bytes;
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX), dirty);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX), dirty);
     for (size_t unit = 0; unit < sizeof model; unit++) {
         model[unit] = model[unit] == UNIT_DIRTY ? UNIT_FREE : model[unit];
     }
@@ -218,7 +222,7 @@ static void one_random_step(struct ht_random *random)
         purge_all();
     } else if (what == 98) {
         const size_t bytes = hak_arena.super_bytes;
-        const size_t gone = hak_arena_trim();
+        const size_t gone = hak_superslabs_trim();
         UNIT_EQUAL(hak_arena.super_bytes, bytes - gone);
         for (size_t slot = 0; slot < MODEL_SUPERS; slot++) { // no longer there, so no longer dirty
             if (hak_map_in_slot(slot) == NULL) {
@@ -235,7 +239,7 @@ static void give_all(void)
     }
     check_model();
     purge_all();
-    hak_arena_trim();
+    hak_superslabs_trim();
     tell_if_late();
     UNIT_EQUAL(hak_arena.super_bytes, 0);
     UNIT_EQUAL(hak_arena.free_bytes, 0);

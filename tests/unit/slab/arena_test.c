@@ -1,6 +1,7 @@
 // pages: 16384 65536
 // The arena against a model of every unit; huge pages, what is on its way back, refusals.
 #include "arena_model.h"
+#include "slab/lone.h"
 
 static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
 {
@@ -26,10 +27,10 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     UNIT_EQUAL(hak_fake.huge_asks, 2);
     take(65, 1);
     UNIT_EQUAL(hak_fake.huge_asks, 3);
-    struct hak_slab *lone = hak_arena_map(HAK_MIB(6), 1);
+    struct hak_slab *lone = hak_lone_map(HAK_MIB(6), 1);
     UNIT_CHECK(lone != NULL);
     UNIT_EQUAL(hak_fake.huge_asks, 4); // nor for one in a mapping of its own
-    hak_arena_unmap(lone);
+    hak_lone_unmap(lone);
     check_model();
     random_steps(99);
     hak_arena.huge_pages = HAK_HUGE_NEVER;
@@ -131,7 +132,7 @@ static void units_on_their_way_back_are_not_handed_out(void)
     take(40, 1);
     give(0);
     hak_fake.on_purge = take_meanwhile;
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, 1), 40 * HAK_UNIT_BYTES);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, 1), 40 * HAK_UNIT_BYTES);
     UNIT_EQUAL(run_count, 20);
     for (size_t unit = 0; unit < sizeof model; unit++) {
         model[unit] = model[unit] == UNIT_DIRTY ? UNIT_FREE : model[unit];
@@ -147,11 +148,11 @@ static void refused_purges_and_unmaps_change_nothing(void)
     give(0);
     check_model();
     hak_fake.refuse_purge = true;
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX), 0);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX), 0);
     hak_fake.refuse_purge = false;
     check_model();
     hak_fake.refuse_unmap = true;
-    UNIT_EQUAL(hak_arena_trim(), 0);
+    UNIT_EQUAL(hak_superslabs_trim(), 0);
     hak_fake.refuse_unmap = false;
     check_model();
     take(64, 1);
@@ -168,10 +169,10 @@ static void young_and_few(void)
     give(0);
     hak_arena.tick = 102;
     give(0);
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){3, 3}, SIZE_MAX), 0);
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){2, 2}, SIZE_MAX), HAK_SUPER_BYTES);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){3, 3}, SIZE_MAX), 0);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){2, 2}, SIZE_MAX), HAK_SUPER_BYTES);
     UNIT_EQUAL(hak_arena.dirty_bytes, HAK_SUPER_BYTES);
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX), HAK_SUPER_BYTES);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX), HAK_SUPER_BYTES);
     memset(model, UNIT_FREE, sizeof model);
     give_all();
     hak_map.next_slot = 0;
@@ -192,12 +193,12 @@ static void a_part_goes_back_in_its_own_time(void)
     give(0);
     const struct hak_purge_age age = {5, 10};
     hak_arena.tick = 205;
-    UNIT_EQUAL(hak_arena_purge(age, SIZE_MAX), 32 * HAK_UNIT_BYTES);
+    UNIT_EQUAL(hak_purge(age, SIZE_MAX), 32 * HAK_UNIT_BYTES);
     UNIT_CHECK(super->is_huge); // a huge page as a whole
     hak_arena.tick = 209;
-    UNIT_EQUAL(hak_arena_purge(age, SIZE_MAX), 0);
+    UNIT_EQUAL(hak_purge(age, SIZE_MAX), 0);
     hak_arena.tick = 210;
-    UNIT_EQUAL(hak_arena_purge(age, SIZE_MAX), 16 * HAK_UNIT_BYTES);
+    UNIT_EQUAL(hak_purge(age, SIZE_MAX), 16 * HAK_UNIT_BYTES);
     UNIT_CHECK(!super->is_huge); // or the kernel fills the hole in the background
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
     for (size_t unit = 0; unit < sizeof model; unit++) {
@@ -223,13 +224,13 @@ static void groups_of_superslabs_have_ages_of_their_own(void)
     struct hak_purge_age ages[HAK_ARMS] = {{20, 40}, {20, 40}};
     ages[group] = (struct hak_purge_age){5, 10};
     hak_arena.tick = 305;
-    UNIT_EQUAL(hak_arena_purge_groups(ages, SIZE_MAX), HAK_SUPER_BYTES);
+    UNIT_EQUAL(hak_purge_groups(ages, SIZE_MAX), HAK_SUPER_BYTES);
     hak_arena_waiting(waiting);
     UNIT_EQUAL(waiting[group], 0);
     hak_arena.tick = 319;
-    UNIT_EQUAL(hak_arena_purge_groups(ages, SIZE_MAX), 0);
+    UNIT_EQUAL(hak_purge_groups(ages, SIZE_MAX), 0);
     hak_arena.tick = 320;
-    UNIT_EQUAL(hak_arena_purge_groups(ages, SIZE_MAX), HAK_SUPER_BYTES);
+    UNIT_EQUAL(hak_purge_groups(ages, SIZE_MAX), HAK_SUPER_BYTES);
     // What is used again after that is counted for its group.
     const uint64_t before[HAK_ARMS] = {hak_arms.retaken_bytes[0], hak_arms.retaken_bytes[1]};
     take(64, 1);
@@ -237,7 +238,7 @@ static void groups_of_superslabs_have_ages_of_their_own(void)
     UNIT_EQUAL(hak_arms.retaken_bytes[again] - before[again], HAK_SUPER_BYTES);
     UNIT_EQUAL(hak_arms.retaken_bytes[again ^ 1] - before[again ^ 1], 0);
     give(0);
-    hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     for (size_t unit = 0; unit < sizeof model; unit++) {
         model[unit] = model[unit] == UNIT_DIRTY ? UNIT_FREE : model[unit];
     }
@@ -251,10 +252,10 @@ static void without_memory_nothing_changes(void)
     take(60, 1);
     for (unsigned n = 1; n <= 4; n++) {
         hak_fake_fail_in(n, SIZE_MAX / 2);
-        struct hak_slab *slab = hak_arena_take(0, 100 * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+        struct hak_slab *slab = hak_runs_take(0, 100 * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
         hak_fake.fail_times = 0;
         if (slab != NULL) {
-            hak_arena_give(slab);
+            hak_runs_give(slab);
             memset(&model[model_index(slab->base)], UNIT_DIRTY, 100);
         }
         check_model();

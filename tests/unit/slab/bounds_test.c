@@ -5,6 +5,9 @@
 #include "base/options.h"
 #include "meta/map.h"
 #include "slab/arena.h"
+#include "slab/purge.h"
+#include "slab/runs.h"
+#include "slab/superslabs.h"
 
 enum { FEW = 10, MANY = 1000, RUNS_MOST = HAK_SUPER_UNITS * MANY, MORE = 100 };
 
@@ -13,7 +16,7 @@ static unsigned run_count;
 
 static struct hak_slab *take(unsigned units, unsigned align_units)
 {
-    struct hak_slab *run = hak_arena_take(0, units * HAK_UNIT_BYTES, align_units, HAK_SLAB_LARGE);
+    struct hak_slab *run = hak_runs_take(0, units * HAK_UNIT_BYTES, align_units, HAK_SLAB_LARGE);
     UNIT_CHECK(run != NULL);
     return run;
 }
@@ -31,11 +34,11 @@ static void empty(void)
 {
     for (unsigned i = 0; i < run_count; i++) {
         if (runs[i] != NULL) {
-            hak_arena_give(runs[i]);
+            hak_runs_give(runs[i]);
         }
     }
-    hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
-    hak_arena_trim();
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    hak_superslabs_trim();
     UNIT_EQUAL(hak_arena.super_bytes, 0);
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
 }
@@ -49,7 +52,7 @@ static size_t looks_of_a_pair(unsigned supers)
     fill(supers, 8);
     for (unsigned i = 0; i < run_count; i += run_count - 1) {
         before = hak_looks;
-        hak_arena_give(runs[i]);
+        hak_runs_give(runs[i]);
         runs[i] = take(8, 1);
     }
     const size_t looks = hak_looks - before;
@@ -62,13 +65,13 @@ static size_t looks_of_a_long_run(unsigned supers)
 {
     fill(supers, 1);
     for (unsigned i = 0; i < run_count; i += 2) { // each second unit
-        hak_arena_give(runs[i]);
+        hak_runs_give(runs[i]);
         runs[i] = NULL;
     }
     const size_t before = hak_looks;
     struct hak_slab *run = take(200, 1);
     const size_t looks = hak_looks - before;
-    hak_arena_give(run);
+    hak_runs_give(run);
     empty();
     return looks;
 }
@@ -79,14 +82,14 @@ static size_t looks_of_an_aligned_run(unsigned supers, unsigned align_units)
     fill(supers, 2);
     for (unsigned i = 0; i < run_count; i++) {
         if (i % 4 == 1) { // units 2 and 3 of 8
-            hak_arena_give(runs[i]);
+            hak_runs_give(runs[i]);
             runs[i] = NULL;
         }
     }
     const size_t before = hak_looks;
     struct hak_slab *run = take(1, align_units);
     const size_t looks = hak_looks - before;
-    hak_arena_give(run);
+    hak_runs_give(run);
     empty();
     return looks;
 }
@@ -102,14 +105,14 @@ static size_t looks_of_a_purge(unsigned supers)
     fill(supers, 64);
     for (unsigned i = 1; i < run_count; i++) {
         hak_arena.tick++;
-        hak_arena_give(runs[i]);
+        hak_runs_give(runs[i]);
         runs[i] = NULL;
     }
     const struct hak_super *first = HAK_LIST_ITEM(hak_arena.all.next, struct hak_super, all_link);
     const struct hak_super *oldest =
         HAK_LIST_ITEM(first->all_link.next, struct hak_super, all_link);
     const size_t before = hak_looks;
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 200}, HAK_SUPER_BYTES), HAK_SUPER_BYTES);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 200}, HAK_SUPER_BYTES), HAK_SUPER_BYTES);
     const size_t looks = hak_looks - before;
     UNIT_EQUAL(oldest->dirty_units, 0);
     empty();
@@ -122,11 +125,11 @@ static size_t looks_of_a_purge_in_vain(unsigned supers)
     fill(supers, 16);
     for (unsigned i = 0; i < run_count; i += 2) {
         hak_map_super(runs[i]->base)->is_huge = true;
-        hak_arena_give(runs[i]);
+        hak_runs_give(runs[i]);
         runs[i] = NULL;
     }
     const size_t before = hak_looks;
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 200}, SIZE_MAX), 0);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 200}, SIZE_MAX), 0);
     const size_t looks = hak_looks - before;
     for (unsigned i = 1; i < run_count; i += 2) {
         hak_map_super(runs[i]->base)->is_huge = false;
@@ -140,14 +143,14 @@ static size_t looks_at_young_tails(unsigned supers)
 {
     fill(supers, 64);
     for (unsigned i = 0; i < supers; i++) {
-        hak_arena_give(runs[i]);
-        runs[i] = hak_arena_take(0, HAK_SUPER_BYTES - HAK_KIB(32), 1, HAK_SLAB_LARGE);
-        UNIT_CHECK(hak_arena_resize(runs[i], HAK_KIB(36)));
+        hak_runs_give(runs[i]);
+        runs[i] = hak_runs_take(0, HAK_SUPER_BYTES - HAK_KIB(32), 1, HAK_SLAB_LARGE);
+        UNIT_CHECK(hak_runs_resize(runs[i], HAK_KIB(36)));
     }
     UNIT_EQUAL(hak_arena.tail_bytes, supers * HAK_KIB(28));
-    hak_arena_purge((struct hak_purge_age){0, 200}, SIZE_MAX);
+    hak_purge((struct hak_purge_age){0, 200}, SIZE_MAX);
     const size_t before = hak_looks;
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 200}, SIZE_MAX), 0);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 200}, SIZE_MAX), 0);
     const size_t looks = hak_looks - before;
     empty();
     return looks;
@@ -157,7 +160,7 @@ static size_t looks_of_a_trim_in_vain(unsigned supers)
 {
     fill(supers, 64);
     const size_t before = hak_looks;
-    UNIT_EQUAL(hak_arena_trim(), 0);
+    UNIT_EQUAL(hak_superslabs_trim(), 0);
     const size_t looks = hak_looks - before;
     empty();
     return looks;

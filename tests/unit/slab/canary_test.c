@@ -18,7 +18,7 @@ static void every_request_has_a_canary_behind_it(void)
         for (size_t request = 0; request <= bytes - HAK_CANARY_BYTES; request++) {
             start();
             hak_canary_write(block, bytes, request);
-            UNIT_EQUAL(hak_harden_request(block, bytes), request);
+            UNIT_EQUAL(hak_canary_request(block, bytes), request);
             nothing_beside_is_touched(bytes);
             for (size_t i = 0; i < request; i++) {
                 UNIT_CHECK(block[i] == FILL);

@@ -1,6 +1,7 @@
 // Defaults that the control group's limits make: read when the heap grows beyond its first
 // superslab, once, and never in place of what somebody chose.
 #include "slab/defaults.h"
+#include "slab/runs.h"
 
 #include "../unit.h"
 #include "base/options.h"
@@ -22,11 +23,11 @@ int main(void)
     hak_arena_start();
     hak_option_choose(
         &hak_options.magazine_bytes, HAK_MIB(16), HAK_FROM_PROGRAM); // what is the default anyway
-    struct hak_slab *first = hak_arena_take(0, HAK_SUPER_BYTES, 1, HAK_SLAB_LARGE);
+    struct hak_slab *first = hak_runs_take(0, HAK_SUPER_BYTES, 1, HAK_SLAB_LARGE);
     UNIT_EQUAL(hak_fake.file_reads, 0);
     UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(2));
 
-    struct hak_slab *second = hak_arena_take(0, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+    struct hak_slab *second = hak_runs_take(0, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
     const size_t reads = hak_fake.file_reads;
     UNIT_CHECK(reads > 0);
     UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(2));
@@ -35,11 +36,11 @@ int main(void)
     UNIT_EQUAL(hak_options.huge_start_bytes, HAK_GIB(1024));
 
     hak_option_choose(&hak_options.dirty_bytes, HAK_MIB(9), HAK_FROM_PROGRAM);
-    struct hak_slab *third = hak_arena_take(0, HAK_SUPER_BYTES, 1, HAK_SLAB_LARGE);
+    struct hak_slab *third = hak_runs_take(0, HAK_SUPER_BYTES, 1, HAK_SLAB_LARGE);
     UNIT_EQUAL(hak_fake.file_reads, reads);
     UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(9));
-    hak_arena_give(first);
-    hak_arena_give(second);
-    hak_arena_give(third);
+    hak_runs_give(first);
+    hak_runs_give(second);
+    hak_runs_give(third);
     return 0;
 }

@@ -5,12 +5,14 @@
 #include "../unit.h"
 #include "meta/map.h"
 #include "slab/arena.h"
+#include "slab/lone.h"
+#include "slab/slab.h"
 
 #define SUPER(n) ((size_t)(n) * HAK_SUPER_BYTES)
 
 static inline struct hak_slab *map(size_t bytes, size_t alignment)
 {
-    struct hak_slab *lone = hak_arena_map(bytes, alignment);
+    struct hak_slab *lone = hak_lone_map(bytes, alignment);
     UNIT_CHECK(lone != NULL && lone->bytes == bytes && lone->zeroed);
     UNIT_CHECK(hak_is_aligned(lone->base, alignment));
     lone->state = HAK_SLAB_LARGE;

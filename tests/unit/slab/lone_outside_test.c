@@ -3,6 +3,8 @@
 
 #include "base/check.h"
 #include "base/options.h"
+#include "slab/outside.h"
+#include "slab/superslabs.h"
 
 static uint64_t slots_used(void)
 {
@@ -20,9 +22,9 @@ static void it_keeps_one_slot_and_all_its_bytes(void)
     UNIT_CHECK(hak_map_slot(lone->base) == UINT64_MAX);
     UNIT_CHECK(slot_used(lone->base));
     UNIT_EQUAL(slots_used(), used + 1);
-    UNIT_CHECK(hak_arena_remap(lone, SUPER(2)));
+    UNIT_CHECK(hak_lone_remap(lone, SUPER(2)));
     UNIT_EQUAL(slots_used(), used + 1);
-    hak_arena_unmap(lone);
+    hak_lone_unmap(lone);
     UNIT_EQUAL(slots_used(), used);
 }
 
@@ -34,9 +36,9 @@ static void all_its_addresses_are_known(void)
     for (unsigned i = 0; i < LONES; i++) {
         lones[i] = map(SUPER(3), 1);
     }
-    UNIT_CHECK(hak_arena_remap(lones[1], SUPER(2)));
+    UNIT_CHECK(hak_lone_remap(lones[1], SUPER(2)));
     hak_fake.refuse_remap = true; // it moves
-    UNIT_CHECK(hak_arena_remap(lones[2], SUPER(5)));
+    UNIT_CHECK(hak_lone_remap(lones[2], SUPER(5)));
     hak_fake.refuse_remap = false;
     for (unsigned i = 0; i < LONES; i++) {
         for (size_t at = 0; at < lones[i]->bytes; at += HAK_UNIT_BYTES) {
@@ -48,10 +50,10 @@ static void all_its_addresses_are_known(void)
     }
     char *base = lones[0]->base;
     for (unsigned i = 0; i < LONES; i++) {
-        hak_arena_unmap(lones[i]);
+        hak_lone_unmap(lones[i]);
     }
     UNIT_CHECK(hak_slab_of(base) == NULL && hak_slab_of(base + SUPER(2)) == NULL);
-    UNIT_CHECK(hak_arena_find_outside(base + SUPER(2)) == NULL);
+    UNIT_CHECK(hak_outside_find(base + SUPER(2)) == NULL);
 }
 
 // The list of those that lie outside has to grow, and cannot.
@@ -64,7 +66,7 @@ static void without_memory_for_the_list_nothing_changes(void)
     unsigned count = 0;
     while (count < LONES) {
         hak_fake_fail_in(10, SIZE_MAX / 2); // eight hints and the mapping itself are granted
-        struct hak_slab *lone = hak_arena_map(SUPER(2), 1);
+        struct hak_slab *lone = hak_lone_map(SUPER(2), 1);
         hak_fake.fail_times = 0;
         if (lone == NULL) {
             break;
@@ -76,7 +78,7 @@ static void without_memory_for_the_list_nothing_changes(void)
     UNIT_EQUAL(slots_used(), used + count);
     UNIT_CHECK(hak_slab_of(lones[count - 1]->base + SUPER(2) - 1) == lones[count - 1]);
     while (count > 0) {
-        hak_arena_unmap(lones[--count]);
+        hak_lone_unmap(lones[--count]);
     }
     UNIT_EQUAL(slots_used(), used);
     UNIT_CHECK(hak_fake.mapped_bytes - mapped < HAK_MIB(16)); // descriptors
@@ -88,7 +90,7 @@ static void alignments_beyond_superslabs_are_refused(void)
 {
     const uint64_t used = slots_used();
     const size_t mapped = hak_fake.mapped_bytes;
-    UNIT_CHECK(hak_arena_map(HAK_MIB(5), HAK_MIB(32)) == NULL);
+    UNIT_CHECK(hak_lone_map(HAK_MIB(5), HAK_MIB(32)) == NULL);
     UNIT_EQUAL(slots_used(), used);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_EQUAL(hak_arena.lone_bytes, 0);
@@ -102,13 +104,13 @@ static void refused_ends_go_later(void)
     hak_fake.refuse_unmap = true;
     struct hak_slab *lone = map(SUPER(3), 1);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(4));
-    UNIT_CHECK(hak_arena_map(HAK_MIB(5), HAK_MIB(32)) ==
+    UNIT_CHECK(hak_lone_map(HAK_MIB(5), HAK_MIB(32)) ==
                NULL); // outside, so that it is dropped again
     hak_fake.refuse_unmap = false;
-    hak_arena_trim();
+    hak_superslabs_trim();
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(3));
     memset(lone->base, 1, SUPER(3));
-    hak_arena_unmap(lone);
+    hak_lone_unmap(lone);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_EQUAL(slots_used(), used);
 }
@@ -122,7 +124,7 @@ int main(void)
     hak_arena_start();
     hak_options.huge_start_bytes = SIZE_MAX;
     hak_fake.refuse_hints = true;
-    hak_arena_unmap(map(SUPER(1), 1)); // what descriptors need is mapped now
+    hak_lone_unmap(map(SUPER(1), 1)); // what descriptors need is mapped now
     it_keeps_one_slot_and_all_its_bytes();
     all_its_addresses_are_known();
     without_memory_for_the_list_nothing_changes();

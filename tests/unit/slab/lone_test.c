@@ -3,6 +3,8 @@
 #include "lone.h"
 
 #include "base/options.h"
+#include "slab/purge.h"
+#include "slab/superslabs.h"
 
 // Every address of it is known, and none besides.
 static void check_known(struct hak_slab *lone)
@@ -28,7 +30,7 @@ static void sums_follow(void)
     UNIT_EQUAL(hak_arena.lone_bytes, SUPER(3) + hak_os_page_bytes());
     UNIT_EQUAL(hak_fake.mapped_bytes - mapped, SUPER(3) + hak_os_page_bytes());
     check_known(one);
-    hak_arena_unmap(one);
+    hak_lone_unmap(one);
     UNIT_CHECK(hak_slab_of(one->base + SUPER(2)) == NULL);
     UNIT_EQUAL(hak_arena.lone_bytes, 0);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
@@ -45,7 +47,7 @@ static void alignments_beyond_superslabs_waste_nothing(void)
         UNIT_CHECK(!slot_used(lone->base + SUPER(2)) && !slot_used(lone->base - 1));
         memset(lone->base, 1, HAK_MIB(5));
         check_known(lone);
-        hak_arena_unmap(lone);
+        hak_lone_unmap(lone);
         UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     }
 }
@@ -55,16 +57,16 @@ static void resize_in_place(void)
     struct hak_slab *lone = map(SUPER(2), 1);
     char *base = lone->base;
     memset(base, 7, SUPER(2));
-    UNIT_CHECK(hak_arena_remap(lone, SUPER(4)));
+    UNIT_CHECK(hak_lone_remap(lone, SUPER(4)));
     UNIT_CHECK(lone->base == base && lone->bytes == SUPER(4) && !lone->zeroed);
     UNIT_CHECK(base[SUPER(2) - 1] == 7 && base[SUPER(4) - 1] == 0);
     check_known(lone);
-    UNIT_CHECK(hak_arena_remap(lone, HAK_MIB(5)));
+    UNIT_CHECK(hak_lone_remap(lone, HAK_MIB(5)));
     check_known(lone);
     UNIT_EQUAL(hak_arena.lone_bytes, HAK_MIB(5));
     UNIT_CHECK(slot_used(base + HAK_SUPER_BYTES) && !slot_used(base + SUPER(2)));
     UNIT_CHECK(hak_slab_of(base + HAK_MIB(5)) == NULL);
-    hak_arena_unmap(lone);
+    hak_lone_unmap(lone);
     UNIT_CHECK(!slot_used(base));
 }
 
@@ -76,7 +78,7 @@ static void moves_when_there_is_no_room(void)
     char *old_base = lone->base;
     memset(old_base, 9, SUPER(2));
     const size_t mapped = hak_fake.mapped_bytes;
-    UNIT_CHECK(hak_arena_remap(lone, SUPER(5)));
+    UNIT_CHECK(hak_lone_remap(lone, SUPER(5)));
     UNIT_CHECK(lone->base != old_base && lone->base[SUPER(2) - 1] == 9 &&
                lone->base[SUPER(2)] == 0);
     UNIT_CHECK(hak_slab_of(lone->base) == lone && hak_slab_of(old_base) == NULL);
@@ -86,8 +88,8 @@ static void moves_when_there_is_no_room(void)
     check_known(lone);
     UNIT_CHECK(hak_slab_of(old_base + HAK_SUPER_BYTES) == NULL);
     check_known(wall);
-    hak_arena_unmap(wall);
-    hak_arena_unmap(lone);
+    hak_lone_unmap(wall);
+    hak_lone_unmap(lone);
 }
 
 static void refusals_change_nothing(void)
@@ -99,7 +101,7 @@ static void refusals_change_nothing(void)
     for (size_t n = 1; n <= 3; n++) { // in place, a new place, moving there
         hak_fake_fail_in(n, SIZE_MAX / 2);
         hak_fake.refuse_remap = n > 1;
-        UNIT_CHECK(!hak_arena_remap(lone, SUPER(3)));
+        UNIT_CHECK(!hak_lone_remap(lone, SUPER(3)));
         hak_fake.refuse_remap = false;
         hak_fake.fail_times = 0;
         UNIT_CHECK(lone->base == base && lone->bytes == SUPER(2) && base[0] == 5);
@@ -109,10 +111,10 @@ static void refusals_change_nothing(void)
         check_known(lone);
     }
     hak_fake.refuse_asks = true;
-    UNIT_CHECK(hak_arena_map(SUPER(1), 1) == NULL);
-    UNIT_CHECK(hak_arena_map(SUPER(1), HAK_MIB(16)) == NULL);
+    UNIT_CHECK(hak_lone_map(SUPER(1), 1) == NULL);
+    UNIT_CHECK(hak_lone_map(SUPER(1), HAK_MIB(16)) == NULL);
     hak_fake.refuse_asks = false;
-    hak_arena_unmap(lone);
+    hak_lone_unmap(lone);
 }
 
 // The kernel has no room for one more mapping: the addresses stay ours, the pages go.
@@ -122,7 +124,7 @@ static void a_refused_unmap_keeps_the_addresses(void)
     char *base = lone->base;
     memset(base, 3, SUPER(2));
     hak_fake.refuse_unmap = true;
-    hak_arena_unmap(lone);
+    hak_lone_unmap(lone);
     UNIT_CHECK(slot_used(base) && slot_used(base + HAK_SUPER_BYTES));
     UNIT_CHECK(hak_slab_of(base) == NULL);
     UNIT_EQUAL(hak_arena.lone_bytes, 0);
@@ -136,8 +138,8 @@ static void a_refused_unmap_keeps_the_addresses(void)
     UNIT_EQUAL(hak_fake.maps, maps);
     check_known(other);
     hak_fake.refuse_unmap = false;
-    hak_arena_unmap(other);
-    hak_arena_unmap(longer);
+    hak_lone_unmap(other);
+    hak_lone_unmap(longer);
 }
 
 static size_t purged_without_lock;
@@ -170,7 +172,7 @@ static void fork_meanwhile(void *start, size_t bytes)
     (void)start;
     const size_t leaving = hak_arena.leaving_bytes;
     UNIT_EQUAL(leaving, bytes);
-    hak_arena_forked_locked();
+    hak_purge_forked_locked();
     UNIT_EQUAL(hak_arena.lone_bytes, 0);
     hak_arena.leaving_bytes = leaving; // as it is in the parent
     hak_arena.lone_bytes = leaving;
@@ -181,7 +183,7 @@ static void a_mapping_goes_without_the_lock(void)
     struct hak_slab *lone = map(SUPER(2), 1);
     char *base = lone->base;
     hak_fake.on_unmap = look_at_leaving;
-    hak_arena_unmap(lone);
+    hak_lone_unmap(lone);
     UNIT_EQUAL(unmapped_without_lock, SUPER(2));
     UNIT_EQUAL(hak_arena.lone_bytes, 0);
     UNIT_EQUAL(hak_arena.leaving_bytes, 0);
@@ -189,7 +191,7 @@ static void a_mapping_goes_without_the_lock(void)
     UNIT_EQUAL(hak_arena.under_way[0].number, 0);
     lone = map(SUPER(2), 1);
     hak_fake.on_unmap = fork_meanwhile;
-    hak_arena_unmap(lone);
+    hak_lone_unmap(lone);
     hak_fake.on_unmap = NULL;
     UNIT_EQUAL(hak_arena.lone_bytes, 0);
 }
@@ -197,9 +199,9 @@ static void a_mapping_goes_without_the_lock(void)
 // As long as there are pages to give back, others get what they ask for.
 static void pages_go_without_the_lock(void)
 {
-    struct hak_slab *lone = hak_arena_map(HAK_MIB(600), 1);
+    struct hak_slab *lone = hak_lone_map(HAK_MIB(600), 1);
     hak_fake.on_purge = look_at_lock;
-    hak_arena_unmap(lone);
+    hak_lone_unmap(lone);
     hak_fake.on_purge = NULL;
     UNIT_EQUAL(purged_without_lock, HAK_MIB(600 / 16 * 16));
 }
@@ -211,23 +213,23 @@ static void what_is_not_clean_serves_nobody(void)
     char *base = lone->base;
     memset(base, 3, SUPER(2));
     const size_t page = hak_os_page_bytes();
-    struct hak_slab *guarded = page < HAK_UNIT_BYTES ? hak_arena_map_guarded(HAK_KIB(64), 1) : NULL;
+    struct hak_slab *guarded = page < HAK_UNIT_BYTES ? hak_lone_map_guarded(HAK_KIB(64), 1) : NULL;
     hak_fake.refuse_unmap = true;
     hak_fake.refuse_purge = true;
-    hak_arena_unmap(lone);
+    hak_lone_unmap(lone);
     hak_fake.refuse_purge = false;
     struct hak_slab *other = map(SUPER(2), 1);
     UNIT_CHECK(other->base != base);
     if (guarded != NULL) {
-        hak_arena_unmap(guarded);
+        hak_lone_unmap(guarded);
         struct hak_slab *small = map(HAK_UNIT_BYTES + HAK_KIB(64) + page, 1);
         memset(small->base, 1, small->bytes);
         hak_fake.refuse_unmap = false;
-        hak_arena_unmap(small);
+        hak_lone_unmap(small);
     }
     hak_fake.refuse_unmap = false;
-    hak_arena_unmap(other);
-    hak_arena_trim();
+    hak_lone_unmap(other);
+    hak_superslabs_trim();
     UNIT_EQUAL(hak_kept.count, 0);
 }
 
@@ -243,20 +245,20 @@ static void what_was_refused_goes_later(void)
         }
         hak_fake.refuse_unmap = true;
         for (unsigned i = 1; i < LONES; i += 2) {
-            hak_arena_unmap(lones[i]);
+            hak_lone_unmap(lones[i]);
         }
         hak_fake.refuse_unmap = false;
         UNIT_EQUAL(hak_kept.count, LONES / 2);
         size_t unmaps = hak_fake.unmaps;
-        hak_arena_unmap(lones[0]);
+        hak_lone_unmap(lones[0]);
         UNIT_CHECK(hak_fake.unmaps - unmaps <= 4); // not all at once: somebody waits
         UNIT_CHECK(hak_kept.count < LONES / 2);
         if (trims != 0) {
-            UNIT_CHECK(hak_arena_trim() > 0);
+            UNIT_CHECK(hak_superslabs_trim() > 0);
             UNIT_EQUAL(hak_kept.count, 0);
         }
         for (unsigned i = 2; i < LONES; i += 2) {
-            hak_arena_unmap(lones[i]);
+            hak_lone_unmap(lones[i]);
         }
         UNIT_EQUAL(hak_kept.count, 0);
         UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
@@ -273,17 +275,17 @@ static void refused_ends_of_aligned_ones_go_later(void)
     UNIT_CHECK(hak_kept.count > 0);
     memset(lone->base, 1, HAK_MIB(5));
     check_known(lone);
-    hak_arena_trim();
+    hak_superslabs_trim();
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped + HAK_MIB(5));
     UNIT_EQUAL(lone->base[HAK_MIB(5) - 1], 1);
-    hak_arena_unmap(lone);
+    hak_lone_unmap(lone);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
 }
 
 static struct hak_slab *guarded(size_t bytes)
 {
-    struct hak_slab *lone = hak_arena_map_guarded(bytes, 1);
-    UNIT_CHECK(lone != NULL && lone->bytes == bytes && hak_arena_is_guarded(lone));
+    struct hak_slab *lone = hak_lone_map_guarded(bytes, 1);
+    UNIT_CHECK(lone != NULL && lone->bytes == bytes && hak_lone_is_guarded(lone));
     lone->state = HAK_SLAB_LARGE;
     return lone;
 }
@@ -296,14 +298,14 @@ static void guarded_ones_are_half_of_the_mappings(void)
     struct hak_slab *lones[MOST];
     hak_fake.files = files;
     hak_options.guard_large = 1;
-    hak_arena_guards_start();
+    hak_lone_guards_start();
     for (unsigned turn = 0; turn < 2; turn++) {
         for (unsigned i = 0; i < MOST; i++) {
             lones[i] = guarded(HAK_KIB(40));
         }
-        UNIT_CHECK(hak_arena_map_guarded(HAK_KIB(40), 1) == NULL);
+        UNIT_CHECK(hak_lone_map_guarded(HAK_KIB(40), 1) == NULL);
         for (unsigned i = 0; i < MOST; i++) {
-            hak_arena_unmap(lones[i]);
+            hak_lone_unmap(lones[i]);
         }
     }
     hak_fake.files = NULL;
@@ -319,7 +321,7 @@ static void guarded_ones_grow_and_shrink(void)
     const size_t asks = hak_fake.asks;
     memset(base, 1, lone->bytes);
     for (size_t bytes = lone->bytes; bytes <= SUPER(3); bytes += page) {
-        UNIT_CHECK(hak_arena_resize_guarded(lone, bytes) && lone->base == base);
+        UNIT_CHECK(hak_lone_resize_guarded(lone, bytes) && lone->base == base);
         UNIT_CHECK(lone->bytes == bytes && base[bytes - 1] == (bytes == HAK_KIB(100)));
         base[bytes - 1] = 0;
         UNIT_CHECK(hak_slab_of(base + bytes - 1) == lone);
@@ -327,9 +329,9 @@ static void guarded_ones_grow_and_shrink(void)
     UNIT_CHECK(hak_fake.asks - asks <= 60); // an eighth at a time, from 100 KiB to 12 MiB
     UNIT_EQUAL(hak_fake.mapped_bytes - mapped, hak_arena.lone_bytes);
     base[HAK_KIB(100)] = 2;
-    UNIT_CHECK(hak_arena_resize_guarded(lone, HAK_KIB(100)));
-    UNIT_CHECK(hak_arena_resize_guarded(lone, SUPER(2)) && base[HAK_KIB(100)] == 0);
-    hak_arena_unmap(lone);
+    UNIT_CHECK(hak_lone_resize_guarded(lone, HAK_KIB(100)));
+    UNIT_CHECK(hak_lone_resize_guarded(lone, SUPER(2)) && base[HAK_KIB(100)] == 0);
+    hak_lone_unmap(lone);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_EQUAL(hak_arena.lone_bytes, 0);
 }
@@ -341,22 +343,22 @@ static void guarded_ones_stay_when_refused(void)
     char *base = lone->base;
     base[lone->bytes - 1] = 1;
     hak_fake.refuse_remap = true;
-    UNIT_CHECK(!hak_arena_resize_guarded(lone, SUPER(3)));
+    UNIT_CHECK(!hak_lone_resize_guarded(lone, SUPER(3)));
     hak_fake.refuse_remap = false;
     hak_fake.refuse_guard = true;
-    UNIT_CHECK(!hak_arena_resize_guarded(lone, SUPER(3)));
-    UNIT_CHECK(!hak_arena_resize_guarded(lone, SUPER(1)));
+    UNIT_CHECK(!hak_lone_resize_guarded(lone, SUPER(3)));
+    UNIT_CHECK(!hak_lone_resize_guarded(lone, SUPER(1)));
     hak_fake.refuse_guard = false;
     hak_fake.refuse_purge = true;
-    UNIT_CHECK(!hak_arena_resize_guarded(lone, SUPER(1)));
+    UNIT_CHECK(!hak_lone_resize_guarded(lone, SUPER(1)));
     hak_fake.refuse_purge = false;
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_CHECK(!slot_used(base + SUPER(2)) && slot_used(base + SUPER(1)));
     UNIT_CHECK(lone->bytes == SUPER(1) + HAK_KIB(100) && base[lone->bytes - 1] == 1);
     struct hak_slab *wall = map(SUPER(1), 1);
-    UNIT_CHECK(!hak_arena_resize_guarded(lone, SUPER(3)));
-    hak_arena_unmap(wall);
-    hak_arena_unmap(lone);
+    UNIT_CHECK(!hak_lone_resize_guarded(lone, SUPER(3)));
+    hak_lone_unmap(wall);
+    hak_lone_unmap(lone);
 }
 
 int main(void)
@@ -364,7 +366,7 @@ int main(void)
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
     hak_options.huge_start_bytes = SIZE_MAX;
-    hak_arena_unmap(map(SUPER(1), 1)); // what descriptors need is mapped now
+    hak_lone_unmap(map(SUPER(1), 1)); // what descriptors need is mapped now
     sums_follow();
     alignments_beyond_superslabs_waste_nothing();
     resize_in_place();

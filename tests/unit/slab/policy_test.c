@@ -4,7 +4,9 @@
 #include "base/options.h"
 #include "meta/map.h"
 #include "slab/arena.h"
+#include "slab/purge.h"
 #include "slab/ranges.h"
+#include "slab/runs.h"
 
 static enum hak_free_policy policy_meanwhile;
 static uint64_t batch_meanwhile;
@@ -20,20 +22,20 @@ static void change(void *start, size_t bytes)
 // Pages that were given back so, while the option changed: do they read as zero?
 static bool are_zeroed(enum hak_free_policy before, enum hak_free_policy meanwhile)
 {
-    struct hak_slab *run = hak_arena_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE);
+    struct hak_slab *run = hak_runs_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(run != NULL);
     memset(run->base, 1, HAK_MIB(1));
-    hak_arena_give(run);
+    hak_runs_give(run);
     hak_options.free_policy = before;
     policy_meanwhile = meanwhile;
     hak_fake.on_purge = change;
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX), HAK_MIB(1));
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX), HAK_MIB(1));
     hak_fake.on_purge = NULL;
-    run = hak_arena_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE);
+    run = hak_runs_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE);
     const bool zeroed = run->zeroed;
-    hak_arena_give(run);
+    hak_runs_give(run);
     hak_options.free_policy = HAK_FREE_NOW;
-    hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     return zeroed;
 }
 

@@ -4,17 +4,21 @@
 #include "base/options.h"
 #include "meta/map.h"
 #include "slab/arena.h"
+#include "slab/purge.h"
+#include "slab/runs.h"
+#include "slab/slab.h"
+#include "slab/superslabs.h"
 
 static struct hak_slab *take(unsigned units)
 {
-    struct hak_slab *run = hak_arena_take(0, units * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+    struct hak_slab *run = hak_runs_take(0, units * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
     UNIT_CHECK(run != NULL);
     return run;
 }
 
 static bool resize(struct hak_slab *run, unsigned units)
 {
-    return hak_arena_resize(run, units * HAK_UNIT_BYTES);
+    return hak_runs_resize(run, units * HAK_UNIT_BYTES);
 }
 
 static void check_every_unit(const struct hak_slab *run)
@@ -27,8 +31,8 @@ static void check_every_unit(const struct hak_slab *run)
 
 static void start_anew(void)
 {
-    hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
-    hak_arena_trim();
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    hak_superslabs_trim();
     UNIT_EQUAL(hak_arena.super_bytes, 0);
     hak_map.next_slot = 0;
 }
@@ -36,7 +40,7 @@ static void start_anew(void)
 // The free superslabs that a growing run goes on in.
 static void make_room(unsigned units)
 {
-    hak_arena_give(take(units));
+    hak_runs_give(take(units));
 }
 
 static void growing_keeps_the_content(void)
@@ -49,7 +53,7 @@ static void growing_keeps_the_content(void)
     check_every_unit(run);
     UNIT_CHECK(resize(run, 1));
     check_every_unit(run);
-    hak_arena_give(run);
+    hak_runs_give(run);
     start_anew();
 }
 
@@ -60,9 +64,9 @@ static void others_are_not_grown_over(void)
     UNIT_CHECK(wall->base == run->base + 10 * HAK_UNIT_BYTES);
     UNIT_CHECK(!resize(run, 11));
     UNIT_EQUAL(run->units, 10);
-    hak_arena_give(wall);
+    hak_runs_give(wall);
     UNIT_CHECK(resize(run, 11));
-    hak_arena_give(run);
+    hak_runs_give(run);
     start_anew();
 }
 
@@ -78,7 +82,7 @@ static void every_address_of_a_grown_run_leads_to_it(void)
                 UNIT_CHECK(resize(run, (units + more) / 2));
                 check_every_unit(run);
             }
-            hak_arena_give(run);
+            hak_runs_give(run);
             start_anew();
         }
     }
@@ -93,7 +97,7 @@ static void a_run_that_fills_its_superslab_goes_on_in_the_next(void)
     check_every_unit(run);
     UNIT_CHECK(resize(run, HAK_SUPER_UNITS));
     check_every_unit(run);
-    hak_arena_give(run);
+    hak_runs_give(run);
     start_anew();
 }
 
@@ -107,7 +111,7 @@ static void what_is_missing_behind_a_run_is_mapped(void)
     }
     UNIT_CHECK(run->base == base);
     UNIT_CHECK(hak_arena.super_bytes - run->units * HAK_UNIT_BYTES < HAK_SUPER_BYTES);
-    hak_arena_give(run);
+    hak_runs_give(run);
     start_anew();
 }
 
@@ -116,7 +120,7 @@ static void nothing_is_mapped_where_the_run_could_not_go_on(void)
     struct hak_slab *run = take(60);
     struct hak_slab *wall = take(1); // in what is left of the superslab
     UNIT_CHECK(!resize(run, 70));
-    hak_arena_give(wall);
+    hak_runs_give(wall);
     hak_map.next_slot += 5; // the next mapping comes elsewhere
     UNIT_CHECK(!resize(run, 70));
     hak_map.next_slot -= 5;
@@ -125,7 +129,7 @@ static void nothing_is_mapped_where_the_run_could_not_go_on(void)
     hak_fake_fail_in(0, 0);
     UNIT_EQUAL(run->units, 60);
     UNIT_EQUAL(hak_arena.super_bytes, HAK_SUPER_BYTES);
-    hak_arena_give(run);
+    hak_runs_give(run);
     start_anew();
 }
 
@@ -138,9 +142,9 @@ static void the_end_of_the_window_is_an_end(void)
     struct hak_slab *last = take(HAK_SUPER_UNITS);
     UNIT_EQUAL(hak_map_slot(last->base), hak_map.super_mask);
     UNIT_CHECK(!resize(last, 70));
-    hak_arena_give(first); // now there would be room
+    hak_runs_give(first); // now there would be room
     UNIT_CHECK(!resize(last, 70));
-    hak_arena_give(last);
+    hak_runs_give(last);
     start_anew();
 }
 
@@ -153,9 +157,9 @@ static void outside_the_window_nothing_is_taken_for_the_next(void)
     hak_fake.refuse_hints = false;
     hak_map.next_slot = (((uintptr_t)run->base >> HAK_SUPER_LOG2) + 1) & hak_map.super_mask;
     struct hak_slab *alias = take(HAK_SUPER_UNITS);
-    hak_arena_give(alias);
+    hak_runs_give(alias);
     UNIT_CHECK(!resize(run, 70));
-    hak_arena_give(run);
+    hak_runs_give(run);
     start_anew();
 }
 

@@ -1,6 +1,8 @@
 // What the control group has no room for is refused: small requests whole, of a long block a part; and how often
 // the group is looked at.
+#include "slab/lone.h"
 #include "slab/room.h"
+#include "slab/runs.h"
 
 #include "../unit.h"
 #include "base/options.h"
@@ -93,26 +95,26 @@ static void runs_ask_for_what_is_not_resident(void)
 {
     set_used(HAK_MIB(100), 0);
     forget();
-    struct hak_slab *first = hak_arena_take(0, HAK_MIB(2), 1, HAK_SLAB_LARGE);
+    struct hak_slab *first = hak_runs_take(0, HAK_MIB(2), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(first != NULL);
     set_used(HAK_GIB(1), 0);
     forget();
-    UNIT_CHECK(hak_arena_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE) == NULL);
-    UNIT_CHECK(!hak_arena_resize(first, HAK_MIB(3)));
-    UNIT_CHECK(hak_arena_map(HAK_MIB(8), 1) == NULL);
-    hak_arena_give(first);
-    struct hak_slab *again = hak_arena_take(0, HAK_MIB(2), 1, HAK_SLAB_LARGE);
+    UNIT_CHECK(hak_runs_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE) == NULL);
+    UNIT_CHECK(!hak_runs_resize(first, HAK_MIB(3)));
+    UNIT_CHECK(hak_lone_map(HAK_MIB(8), 1) == NULL);
+    hak_runs_give(first);
+    struct hak_slab *again = hak_runs_take(0, HAK_MIB(2), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(again != NULL); // its pages are there
-    hak_arena_give(again);
+    hak_runs_give(again);
     hak_options.limit_group = OFF;
-    struct hak_slab *off = hak_arena_take(0, HAK_MIB(3), 1, HAK_SLAB_LARGE);
+    struct hak_slab *off = hak_runs_take(0, HAK_MIB(3), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(off != NULL);
-    hak_arena_give(off);
+    hak_runs_give(off);
     hak_options.limit_group = WATCH;
     hak_options.deterministic = 1;
-    off = hak_arena_take(0, HAK_MIB(4), 1, HAK_SLAB_LARGE);
+    off = hak_runs_take(0, HAK_MIB(4), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(off != NULL);
-    hak_arena_give(off);
+    hak_runs_give(off);
     hak_options.deterministic = 0;
 }
 
@@ -135,7 +137,7 @@ static void without_files_the_heap_is_counted(void)
     hak_room_start_locked();
     hak_lock_drop(&hak_arena.lock);
     const size_t reads = hak_fake.file_reads;
-    struct hak_slab *block = hak_arena_map(HAK_MIB(300), 1);
+    struct hak_slab *block = hak_lone_map(HAK_MIB(300), 1);
     UNIT_CHECK(block != NULL);
     forget();
     UNIT_CHECK(allows(HAK_MIB(80)));
@@ -148,7 +150,7 @@ static void without_files_the_heap_is_counted(void)
     UNIT_EQUAL(hak_room.used_bytes, HAK_MIB(990));
     set_used(HAK_MIB(200), 0);
     UNIT_CHECK(allows(HAK_MIB(81)));
-    hak_arena_unmap(block);
+    hak_lone_unmap(block);
 }
 
 int main(void)

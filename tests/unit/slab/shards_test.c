@@ -25,21 +25,21 @@ static void shards_help_each_other(void)
 // To the byte, also of what other shards have taken and the sums do not know yet.
 static void a_limit_is_a_limit_for_all_shards(void)
 {
-    hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
-    hak_arena_trim();
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    hak_superslabs_trim();
     hak_options.limit_hard = 6 * HAK_UNIT_BYTES;
     struct hak_slab *taken[6];
     for (unsigned i = 0; i < 6; i++) {
-        taken[i] = hak_arena_take(i % 4, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+        taken[i] = hak_runs_take(i % 4, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
         UNIT_CHECK(taken[i] != NULL);
     }
     for (unsigned shard = 0; shard < 4; shard++) {
-        UNIT_CHECK(hak_arena_take(shard, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE) == NULL);
+        UNIT_CHECK(hak_runs_take(shard, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE) == NULL);
     }
-    UNIT_CHECK(!hak_arena_resize(taken[5], 2 * HAK_UNIT_BYTES));
+    UNIT_CHECK(!hak_runs_resize(taken[5], 2 * HAK_UNIT_BYTES));
     hak_options.limit_hard = 0;
     for (unsigned i = 0; i < 6; i++) {
-        hak_arena_give(taken[i]);
+        hak_runs_give(taken[i]);
     }
 }
 
@@ -48,15 +48,15 @@ static void sums_may_be_late(void)
 {
     enum { STEPS = 1000, UNITS = 16 };
     hak_arena_tell(false);
-    struct hak_slab *held = hak_arena_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+    struct hak_slab *held = hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
     const size_t free_bytes = hak_arena.free_bytes;
     hak_arena.part_bytes = HAK_MIB(128); // a shard may be 16 MiB ahead
     hak_arena_tell(true);
     for (unsigned i = 0; i < STEPS; i++) {
-        hak_arena_give(hak_arena_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE));
+        hak_runs_give(hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE));
         UNIT_EQUAL(hak_arena.free_bytes, free_bytes);
     }
-    hak_arena_give(held);
+    hak_runs_give(held);
     UNIT_EQUAL(hak_arena.free_bytes, free_bytes);
     hak_options.limit_soft = HAK_MIB(1);
     hak_arena_tell(true);
@@ -66,12 +66,12 @@ static void sums_may_be_late(void)
     hak_arena_tell(true);
     struct hak_slab *taken[16];
     for (unsigned i = 0; i < 16; i++) {
-        taken[i] = hak_arena_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+        taken[i] = hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
     }
     hak_arena_tell(false);
     UNIT_EQUAL(hak_arena_used_bytes(), 16 * UNITS * HAK_UNIT_BYTES);
     for (unsigned i = 0; i < 16; i++) {
-        hak_arena_give(taken[i]);
+        hak_runs_give(taken[i]);
         UNIT_EQUAL(hak_arena_used_bytes(), (15 - i) * UNITS * HAK_UNIT_BYTES);
     }
 }

@@ -1,7 +1,9 @@
 // pages: 16384 65536
 // Slabs: every block exactly once, misuse dies, pages of free blocks go back.
-#include "slab/put.h"
+#include "slab/purge.h"
 #include "slab/ranges.h"
+#include "slab/slab.h"
+#include "slab/superslabs.h"
 
 #include "../unit.h"
 #include "meta/map.h"
@@ -223,8 +225,8 @@ static void without_memory_nothing_is_lost(void)
         if (slab != NULL) {
             end(slab);
         }
-        hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
-        hak_arena_trim();
+        hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+        hak_superslabs_trim();
         UNIT_EQUAL(hak_arena.super_bytes, hak_arena.free_bytes);
         hak_fake_fail_in(n, SIZE_MAX / 2);
         slab = hak_slab_make(&owner, TAG, 71);

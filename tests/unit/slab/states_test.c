@@ -3,6 +3,8 @@
 // args in aarch64: 50000
 // States of a hardened slab's blocks: what was written where nobody may write is found, and a block that changes
 // while it is looked at is never taken for one.
+#include "slab/runs.h"
+#include "slab/slab.h"
 #include "slab/states.h"
 
 #include <pthread.h>
@@ -26,14 +28,14 @@ static struct hak_slab *make(void)
         size_class++;
     }
     struct hak_slab *slab = hak_slab_make(&owner, TAG, size_class);
-    UNIT_CHECK(slab != NULL && hak_slab_has_states(slab));
+    UNIT_CHECK(slab != NULL && hak_states_exist(slab));
     return slab;
 }
 
 static struct hak_held held_of(const struct hak_slab *slab, unsigned index)
 {
     return (struct hak_held){slab->base + index * hak_classes[slab->size_class].bytes,
-                             hak_slab_states(slab) + index};
+                             hak_states_of(slab) + index};
 }
 
 static void what_was_written_is_found(void)
@@ -92,9 +94,9 @@ static void a_block_may_change_while_it_is_looked_at(void)
 // They are known to be zeros, whatever they were before: the next slab there need not be cleared again.
 static void what_ended_as_zeros_begins_as_zeros(void)
 {
-    struct hak_slab *run = hak_arena_take(0, HAK_KIB(512), 1, HAK_SLAB_LARGE);
+    struct hak_slab *run = hak_runs_take(0, HAK_KIB(512), 1, HAK_SLAB_LARGE);
     memset(run->base, 1, HAK_KIB(512));
-    hak_arena_give(run);
+    hak_runs_give(run);
     for (unsigned turn = 0; turn < 3; turn++) {
         struct hak_slab *slab = make();
         const size_t bytes = hak_classes[slab->size_class].bytes;

@@ -1,11 +1,14 @@
 // pages: 16384 65536
 // What waits to be given back of a slab that ended is what was handed out of it, and of earlier users of its units; not
 // all of its units.
-#include "slab/put.h"
 
 #include "../unit.h"
 #include "base/bits.h"
 #include "slab/arena.h"
+#include "slab/purge.h"
+#include "slab/runs.h"
+#include "slab/slab.h"
+#include "slab/superslabs.h"
 
 enum { MOST_BLOCKS = 4096, TAG = 0x500 };
 
@@ -32,7 +35,7 @@ static size_t pages(size_t bytes)
 static void give_back(size_t expected)
 {
     UNIT_EQUAL(hak_arena.dirty_bytes, expected);
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX), expected);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX), expected);
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
     UNIT_EQUAL(hak_arena.is_locked, false);
 }
@@ -65,20 +68,20 @@ static void a_unit_that_nobody_touched_is_clean(void)
     const size_t bytes = pages(hak_classes[size_class].bytes);
     come_and_go(size_class, 1);
     UNIT_EQUAL(hak_arena.dirty_bytes, bytes);
-    struct hak_slab *run = hak_arena_take(0, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE); // the first
+    struct hak_slab *run = hak_runs_take(0, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE); // the first
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
     const size_t purges = hak_fake.purges;
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX), 0);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX), 0);
     UNIT_EQUAL(hak_fake.purges, purges);
-    hak_arena_give(run);
+    hak_runs_give(run);
     give_back(HAK_UNIT_BYTES);
 }
 
 static void a_large_block_leaves_all(void)
 {
     come_and_go(0, 1);
-    struct hak_slab *run = hak_arena_take(0, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
-    hak_arena_give(run);
+    struct hak_slab *run = hak_runs_take(0, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+    hak_runs_give(run);
     come_and_go(0, 1);
     give_back(HAK_UNIT_BYTES);
 }
@@ -87,7 +90,7 @@ static void what_the_kernel_does_not_take_still_waits(void)
 {
     come_and_go(0, 1);
     hak_fake.refuse_purge = true;
-    UNIT_EQUAL(hak_arena_purge((struct hak_purge_age){0, 0}, SIZE_MAX), 0);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX), 0);
     hak_fake.refuse_purge = false;
     give_back(pages(1));
 }
@@ -95,7 +98,7 @@ static void what_the_kernel_does_not_take_still_waits(void)
 // One touch brings a whole huge page.
 static void a_huge_page_is_all_there(void)
 {
-    hak_arena_trim();
+    hak_superslabs_trim();
     hak_arena.huge_pages = HAK_HUGE_MADVISE;
     hak_fake.resident_bytes = SIZE_MAX;
     hak_options.huge_start_bytes = 0;

@@ -1,0 +1,20 @@
+// find.h -- where a run is put: in the first gap by address (gaps.h), and what is done when a shard has none.
+//
+// Layer     slab (may include: base, os, meta)
+// Owns      nothing.
+// Threads   the holder of the shard's lock.
+#ifndef HAK_SLAB_FIND_H
+#define HAK_SLAB_FIND_H
+
+#include <stdbool.h>
+
+#include "slab/arena.h"
+
+// A gap for a run, in what there is or, if the shard may grow, in what is added for it.
+HAK_INTERNAL bool hak_find_gap_locked(struct hak_shard *shard,
+                                      unsigned units,
+                                      unsigned align_units,
+                                      bool may_grow,
+                                      struct hak_gap *gap) HAK_REQUIRES(&shard->lock);
+
+#endif

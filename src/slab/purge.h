@@ -1,0 +1,29 @@
+// purge.h -- dirty pages back to the system; their addresses stay ours.
+//
+// Layer     slab (may include: base, os, meta)
+// Owns      nothing.
+// Threads   any. The system calls are made without a lock, but for tails.
+// Fails     never; what the kernel refuses stays dirty.
+#ifndef HAK_SLAB_PURGE_H
+#define HAK_SLAB_PURGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "slab/arena.h"
+
+// How many ticks ago the last free of a superslab must be.
+struct hak_purge_age {
+    uint64_t whole; // for free units that are no part of a huge page in use
+    uint64_t part;  // for those that are
+};
+
+// Give back dirty pages of that age, in each shard those that have waited longest first, until `limit` bytes are
+// reached, and then tails. Returns the bytes given back.
+HAK_INTERNAL size_t hak_purge(struct hak_purge_age age, size_t limit);
+// The same with an age for each group of superslabs (base/arms.h).
+HAK_INTERNAL size_t hak_purge_groups(const struct hak_purge_age ages[HAK_ARMS], size_t limit);
+// After fork, in the child: purges that were under way in the parent are not here.
+HAK_INTERNAL void hak_purge_forked_locked(void) HAK_REQUIRES(&hak_arena.lock);
+
+#endif

@@ -1,0 +1,122 @@
+// super.h -- what is known of a superslab: which of its units are free, and which may be resident.
+//
+// Layer     slab (may include: base, os, meta)
+// Owns      nothing; superslabs.h makes descriptors and keeps them.
+// Threads   the holder of the lock of its shard; of a large block's own mapping, of the arena's.
+#ifndef HAK_SLAB_SUPER_H
+#define HAK_SLAB_SUPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "base/list.h"
+#include "meta/kept.h"
+#include "meta/size_class.h"
+#include "slab/descriptor.h"
+
+// A superslab, or a large block's own mapping (then with one descriptor and no units). "lock": its shard's; of a
+// large block's own mapping the arena's.
+struct hak_super {
+    char *base;
+    size_t mapped_bytes;      // HAK_SUPER_BYTES, or those of the mapping
+    uint64_t free_units;      // a bit per unit that no run has       (lock)
+    uint64_t dirty_units;     // those of free_units that may be resident (lock)
+    uint64_t written_units;   // units that do not read as zero; with huge pages fewer than the
+                              // resident ones                           (lock)
+    uint64_t purging_units;   // units taken out by a purge that is under way (lock)
+    uint64_t purged_units;    // free units that were given back and not used since (lock)
+    uint64_t tail_units;      // last units of runs in use that may be resident behind the user's
+                              // bytes                                   (lock)
+    struct hak_list all_link; // in the arena's list of everything (arena lock)
+    uint64_t dirty_tick;      // when a unit last became dirty
+    _Atomic(struct hak_super *)
+        span; // the superslab in which the run begins that this one continues
+    // The one it belongs to, by number; HAK_NO_SHARD when it is a lone one or not mapped. Changes under the locks of
+    // both shards; a run in it that is in use keeps it from changing.
+    _Atomic(uint8_t) shard;
+    bool is_lone;     // a large block's own mapping
+    bool is_huge;     // asked for huge pages: one touch makes 32 units resident
+    bool is_huge_new; // and nobody has touched it since
+    // For the first unit of each run when it was made, and when this was mapped, by hak_arena.clock. Nobody but
+    // readers from outside wants to know (lock).
+    union {
+        uint32_t made_at[HAK_SUPER_UNITS];
+        struct hak_kept_range
+            kept; // of a lone one that has ended, when the kernel has refused to take it back
+    };
+    uint32_t mapped_at;
+    uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in
+    struct hak_slab slabs[];        // by unit; one for a mapping of its own
+};
+
+// What is untouched of a unit is counted in these: the smallest pages.
+enum { HAK_CHUNK_BYTES = 4096, HAK_UNIT_CHUNKS = HAK_UNIT_BYTES / HAK_CHUNK_BYTES };
+
+// Where a superslab stands in the queues of its shard: behind its runs, as a mapping of its own is in none.
+struct hak_super_place {
+    struct hak_super *super;
+    struct hak_list whole_link; // in the list of those wholly free
+    struct hak_list dirty_link; // in a queue of those with dirty units
+    struct hak_list tail_link;  // in that of those with tails
+    uint64_t tail_tick;         // when a unit became dirty last, or a tail was noted
+    uint8_t dirty_queue;        // enum hak_dirty_queue: the one that dirty_link is in
+    // At the end of each unit, chunks that nobody has touched since it came from the kernel, in use or not: a slab of
+    // which a page was used is not 64 KiB to give back. And a bit for each unit that has some.
+    uint8_t untouched[HAK_SUPER_UNITS];
+    uint64_t sparse_units;
+    // Of a unit in a slab, a bit for each chunk that the slab has given back. The lock of the slab's owner; they count as
+    // long as its purged_blocks is not 0.
+    uint16_t purged_chunks[HAK_SUPER_UNITS];
+};
+
+HAK_INLINE struct hak_super_place *hak_super_place(const struct hak_super *super)
+{
+    return (struct hak_super_place *)(void *)&super->slabs[HAK_SUPER_UNITS];
+}
+
+#define HAK_SUPER_OF_LINK(link, member) (HAK_LIST_ITEM(link, struct hak_super_place, member)->super)
+
+// Superslabs with dirty units, in the order of dirty_tick: who gives back looks at the first ones only
+// (queues.c).
+enum hak_dirty_queue {
+    HAK_DIRTY_WHOLE, // some are no part of a huge page in use
+    HAK_DIRTY_PART,  // all are
+    HAK_DIRTY_REST,  // all are, for the others have been given back
+    HAK_DIRTY_QUEUES,
+    HAK_DIRTY_NONE = HAK_DIRTY_QUEUES
+};
+
+// The units of the two huge pages of a superslab, each if all of it is among `units`.
+HAK_INLINE uint64_t hak_super_whole_pages(uint64_t units)
+{
+    const uint64_t low = UINT64_C(0xFFFFFFFF); // the units of the first huge page
+    return ((units & low) == low ? low : 0) | ((units & ~low) == ~low ? ~low : 0);
+}
+
+// Which of two groups it belongs to while an option is on trial (base/arms.h): by turns.
+HAK_INLINE unsigned hak_super_group(const struct hak_super *super)
+{
+    return (unsigned)((uintptr_t)super->base >> HAK_SUPER_LOG2) & 1;
+}
+
+// The dirty units that may go first: all but parts of huge pages in use.
+HAK_INTERNAL uint64_t hak_super_whole_units(const struct hak_super *super);
+
+// What may be resident of these units, if nobody uses them.
+HAK_INLINE size_t hak_super_touched_bytes(const struct hak_super *super, uint64_t units)
+{
+    const struct hak_super_place *place = hak_super_place(super);
+    size_t bytes = hak_count_bits(units) * HAK_UNIT_BYTES;
+    for (uint64_t sparse = units & place->sparse_units; sparse != 0; sparse &= sparse - 1) {
+        bytes -= place->untouched[hak_lowest_bit(sparse)] * (size_t)HAK_CHUNK_BYTES;
+    }
+    return bytes;
+}
+
+// Somebody has touched the units, maybe all of them to the end; or they were given back. They are not dirty.
+HAK_INTERNAL void hak_super_note_touched_locked(struct hak_super *super, uint64_t units);
+HAK_INTERNAL void hak_super_note_untouched_locked(struct hak_super *super, uint64_t units);
+
+#endif

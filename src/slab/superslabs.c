@@ -1,0 +1,197 @@
+// superslabs.c -- see superslabs.h.
+#include "slab/superslabs.h"
+
+#include "base/check.h"
+#include "meta/addresses.h"
+#include "meta/kept.h"
+#include "meta/map.h"
+#include "meta/pool.h"
+#include "os/os.h"
+#include "os/pressure.h"
+#include "slab/defaults.h"
+#include "slab/harden.h"
+#include "slab/huge_pages.h"
+#include "slab/queues.h"
+
+static struct hak_super *super_descriptor_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    struct hak_super *super = hak_arena.spare_supers;
+    if (super != NULL) {
+        hak_arena.spare_supers = (struct hak_super *)(void *)super->base;
+        return super;
+    }
+    return hak_pool_take(sizeof *super + HAK_SUPER_UNITS * sizeof super->slabs[0] +
+                         sizeof(struct hak_super_place));
+}
+
+// Map `count` superslabs. NULL when not all could be had.
+static char *super_map_locked(size_t count, bool wants_huge) HAK_REQUIRES(&hak_arena.lock)
+{
+    const size_t bytes = count << HAK_SUPER_LOG2;
+    if (hak_load_relaxed(&hak_arena.super_bytes) + bytes > HAK_SUPER_BYTES) {
+        hak_defaults_fit_locked();
+    }
+    if (!hak_pressure_allows(bytes)) {
+        return NULL;
+    }
+    char *base = hak_addresses_take(bytes);
+    if (base == NULL) {
+        return NULL;
+    }
+    if (hak_harden_has_tags() && !hak_tags_map(base, bytes)) {
+        hak_addresses_drop(base, bytes);
+        return NULL;
+    }
+    if (count > 1 && hak_map_slot(base) == UINT64_MAX) {
+        // Outside our window only one at a time is known by its start.
+        hak_addresses_drop(base, bytes);
+        return NULL;
+    }
+    if (wants_huge || hak_load_relaxed(&hak_arena.huge_pages) == HAK_HUGE_ALWAYS) {
+        hak_os_want_huge(base, bytes, wants_huge);
+    }
+    hak_arena_read_clock();
+    return base;
+}
+
+// A descriptor for the superslab at `base`, which everybody knows then. False without memory.
+static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
+    HAK_REQUIRES(&shard->lock, &hak_arena.lock)
+{
+    struct hak_super *super = super_descriptor_locked();
+    if (super == NULL) {
+        return false;
+    }
+    super->base = base;
+    super->mapped_bytes = HAK_SUPER_BYTES;
+    super->mapped_at = hak_load_relaxed(&hak_arena.clock);
+    super->free_units = ~UINT64_C(0);
+    super->dirty_units = 0;
+    super->written_units = 0;
+    super->purging_units = 0;
+    super->purged_units = 0;
+    hak_store_relaxed(&super->span, NULL);
+    super->is_huge = is_huge;
+    super->is_huge_new = is_huge;
+    hak_list_append(&hak_arena.all, &super->all_link);
+    hak_queues_add_locked(super);
+    hak_count(&hak_arena.super_bytes, HAK_SUPER_BYTES);
+    HAK_ARENA_COUNT(shard, free_bytes, HAK_SUPER_BYTES);
+    hak_store_relaxed(&super->shard, shard->number);
+    hak_map_publish(base, HAK_SUPER_BYTES, super);
+    hak_queues_note_units_locked(shard, super);
+    return true;
+}
+
+uint64_t hak_superslabs_grow_locked(struct hak_shard *shard, unsigned units)
+    HAK_REQUIRES(&shard->lock, &hak_arena.lock)
+{
+    const size_t count = (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
+    const bool wants_huge = hak_huge_pages_wanted_locked(units * HAK_UNIT_BYTES);
+    char *base = super_map_locked(count, wants_huge);
+    for (size_t i = 0; base != NULL && i < count; i++) {
+        if (!super_add_locked(shard, base + i * HAK_SUPER_BYTES, wants_huge)) {
+            hak_addresses_drop(base + i * HAK_SUPER_BYTES, (count - i) * HAK_SUPER_BYTES);
+            base = NULL;
+        }
+    }
+    hak_arena_note_peak_locked();
+    return base != NULL ? hak_map_slot_of(base) : UINT64_MAX;
+}
+
+// Its dirty units count as of now: it is about to be used.
+static void super_move_locked(struct hak_shard *from, struct hak_shard *to, struct hak_super *super)
+    HAK_REQUIRES(&from->lock, &to->lock)
+{
+    const uint64_t dirty = super->dirty_units;
+    const size_t bytes = hak_super_touched_bytes(super, dirty);
+    super->free_units = 0;
+    super->dirty_units = 0;
+    hak_queues_note_units_locked(from, super);
+    hak_arena_count_dirty(from, super, (size_t)0 - bytes);
+    HAK_ARENA_COUNT(from, free_bytes, (size_t)0 - HAK_SUPER_BYTES);
+    hak_store_relaxed(&super->shard, to->number);
+    super->free_units = ~UINT64_C(0);
+    super->dirty_units = dirty;
+    hak_arena_count_dirty(to, super, bytes);
+    HAK_ARENA_COUNT(to, free_bytes, HAK_SUPER_BYTES);
+    hak_queues_note_dirty_locked(super);
+    hak_queues_note_units_locked(to, super);
+}
+
+// Unproven: which lock it is.
+bool hak_superslabs_adopt_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->lock) HAK_UNPROVEN
+{
+    bool is_done = false;
+    for (unsigned i = 1; i <= hak_arena.shard_mask && !is_done; i++) {
+        struct hak_shard *other = &hak_arena.shards[(shard->number + i) & hak_arena.shard_mask];
+        if (hak_load_relaxed(&other->whole_count) == 0 || !hak_lock_try(&other->lock)) {
+            continue;
+        }
+        if (!hak_list_is_empty(&other->whole)) {
+            super_move_locked(other, shard, HAK_SUPER_OF_LINK(other->whole.next, whole_link));
+            is_done = true;
+        }
+        hak_lock_drop(&other->lock);
+    }
+    return is_done;
+}
+
+// False when the kernel refuses: then it is the last to be tried again.
+static bool super_unmap_locked(struct hak_shard *shard, struct hak_super *super)
+    HAK_REQUIRES(&shard->lock, &hak_arena.lock)
+{
+    const size_t dirty = hak_super_touched_bytes(super, super->dirty_units);
+    hak_map_publish(super->base, HAK_SUPER_BYTES, NULL);
+    if (!hak_addresses_give(super->base, HAK_SUPER_BYTES)) {
+        hak_map_publish(super->base, HAK_SUPER_BYTES, super);
+        hak_list_remove(&hak_super_place(super)->whole_link);
+        hak_list_append(&shard->whole, &hak_super_place(super)->whole_link);
+        return false;
+    }
+    hak_arena_count_dirty(shard, super, (size_t)0 - dirty);
+    HAK_ARENA_COUNT(shard, free_bytes, (size_t)0 - HAK_SUPER_BYTES);
+    hak_count(&hak_arena.super_bytes, (size_t)0 - HAK_SUPER_BYTES);
+    hak_list_remove(&super->all_link);
+    super->free_units = 0;
+    super->dirty_units = 0;
+    hak_queues_note_units_locked(shard, super);
+    hak_store_relaxed(&super->shard, HAK_NO_SHARD);
+    super->base = (char *)hak_arena.spare_supers;
+    hak_arena.spare_supers = super;
+    return true;
+}
+
+static size_t shard_trim(struct hak_shard *shard)
+{
+    size_t gone = 0;
+    hak_lock_take(&shard->lock);
+    for (size_t tries = hak_load_relaxed(&shard->whole_count);
+         tries > 0 && !hak_list_is_empty(&shard->whole);
+         tries--) {
+        struct hak_super *super = HAK_SUPER_OF_LINK(shard->whole.next, whole_link);
+        HAK_LOOK();
+        hak_lock_take(&hak_arena.lock);
+        gone += super_unmap_locked(shard, super) ? HAK_SUPER_BYTES : 0;
+        hak_lock_drop(&hak_arena.lock);
+        hak_lock_pass(&shard->lock);
+    }
+    hak_lock_drop(&shard->lock);
+    return gone;
+}
+
+// One superslab a turn: others may wait for the locks.
+size_t hak_superslabs_trim(void)
+{
+    size_t gone = 0;
+    for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
+        gone += shard_trim(&hak_arena.shards[i]);
+    }
+    hak_lock_take(&hak_arena.lock);
+    for (size_t tries = hak_kept.count; tries > 0 && hak_kept.count > 0; tries--) {
+        gone += hak_kept_retry(1);
+        hak_lock_pass(&hak_arena.lock);
+    }
+    hak_lock_drop(&hak_arena.lock);
+    return gone;
+}

@@ -1,0 +1,26 @@
+// superslabs.h -- where a shard's superslabs come from, and where they go: mapped, taken over from another shard,
+// unmapped.
+//
+// Layer     slab (may include: base, os, meta)
+// Owns      the descriptors of superslabs, which are used again.
+// Threads   any; what ends in _locked under the locks that it names.
+// Fails     without memory; what was free before is still free.
+#ifndef HAK_SLAB_SUPERSLABS_H
+#define HAK_SLAB_SUPERSLABS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "slab/arena.h"
+
+// Map the superslabs for a run of `units`. The slot of the first; UINT64_MAX when not all could be had.
+HAK_INTERNAL uint64_t hak_superslabs_grow_locked(struct hak_shard *shard, unsigned units)
+    HAK_REQUIRES(&shard->lock, &hak_arena.lock);
+// One that another shard has for nothing is used before one is mapped. False when there is none.
+HAK_INTERNAL bool hak_superslabs_adopt_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->lock);
+
+// Unmap superslabs that are wholly free. Returns the bytes unmapped.
+HAK_INTERNAL size_t hak_superslabs_trim(void);
+
+#endif

@@ -1,0 +1,77 @@
+// under_way.c -- see under_way.h.
+#include "slab/under_way.h"
+
+#include "os/os.h"
+
+// Where it says `before`, say `number`. When there is no room for one more, nobody waits for it.
+static void under_way_set_locked(uint64_t before, uint64_t number, uintptr_t thread)
+    HAK_REQUIRES(&hak_arena.lock)
+{
+    for (unsigned i = 0; i < HAK_UNDER_WAY; i++) {
+        struct hak_under_way *place = &hak_arena.under_way[i];
+        if (place->number == before) {
+            *place = (struct hak_under_way){number, thread};
+            return;
+        }
+    }
+}
+
+uint64_t hak_under_way_begin_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    hak_arena.load_number++;
+    under_way_set_locked(0, hak_arena.load_number, hak_os_thread_mark());
+    return hak_arena.load_number;
+}
+
+void hak_under_way_end_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock)
+{
+    under_way_set_locked(number, 0, 0);
+}
+
+void hak_under_way_tell(void)
+{
+    hak_add_relaxed(&hak_arena.returns, 1);
+    if (hak_load_relaxed(&hak_arena.waiters) != 0) {
+        hak_os_wake(&hak_arena.returns);
+    }
+}
+
+// The first load up to that number that another thread is giving back; 0: none. This one is in the middle of giving back
+// one of its own when a signal's handler calls.
+static uint64_t first_under_way_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock)
+{
+    uint64_t first = 0;
+    for (unsigned i = 0; i < HAK_UNDER_WAY; i++) {
+        const struct hak_under_way *place = &hak_arena.under_way[i];
+        if (place->number - 1 < number && (first == 0 || place->number < first) &&
+            place->thread != hak_os_thread_mark()) {
+            first = place->number;
+        }
+    }
+    return first;
+}
+
+// Who gives back holds no lock, and comes back when it gets a processor. What does not come back in a minute was a
+// vfork child's that was killed: nobody waits for it again.
+enum { PURGE_WAIT_MS = 10, PURGE_WAITS_MAX = 6000 };
+
+void hak_under_way_wait(void)
+{
+    unsigned waits = 0;
+    uint64_t first;
+    hak_lock_take(&hak_arena.lock);
+    const uint64_t number = hak_arena.load_number;
+    while ((first = first_under_way_locked(number)) != 0) {
+        if (++waits > PURGE_WAITS_MAX) {
+            under_way_set_locked(first, 0, 0);
+            continue;
+        }
+        const uint32_t seen = hak_load_relaxed(&hak_arena.returns);
+        hak_lock_drop(&hak_arena.lock);
+        hak_add_relaxed(&hak_arena.waiters, 1);
+        hak_os_wait(&hak_arena.returns, seen, PURGE_WAIT_MS);
+        hak_sub_relaxed(&hak_arena.waiters, 1);
+        hak_lock_take(&hak_arena.lock);
+    }
+    hak_lock_drop(&hak_arena.lock);
+}

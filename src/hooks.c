@@ -174,12 +174,12 @@ void *hak_hook_reuse(size_t bytes, const void *site)
 
 void *hak_hook_counted(struct hak_cache *cache, void *block, size_t bytes, const void *site)
 {
-    return hak_sampler_take_kept(cache, block, bytes, site);
+    return hak_sample_take_kept(cache, block, bytes, site);
 }
 
 void hak_hook_large(void *block, struct hak_request request)
 {
-    hak_sampler_large(block, request);
+    hak_sample_large(block, request);
 }
 
 void hak_hook_large_ends(struct hak_slab *slab)
@@ -211,7 +211,7 @@ void hak_hook_free(void *block, struct hak_cache *cache)
     }
     hak_hardened_leave(cache);
     if (cache->is_direct) {
-        hak_blocks_free(block);
+        hak_hardened_free_unusual(block);
     } else if (!free_companion(cache, block)) {
         hak_slow_free(block, cache);
     }

@@ -17,7 +17,7 @@ from pathlib import Path
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 PUBLIC = "hakmem"  # include/hakmem/: what outsiders include, open to every layer
-CYCLIC = {"cache", "profile", "secure"}  # layers that still have cycles; leaves with the last of them
+CYCLIC = {"cache"}  # layers that still have cycles; leaves with the last of them
 
 Rooms = dict[str, dict[str, str]]  # room -> room that it includes -> the file that does
 

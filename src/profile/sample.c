@@ -258,6 +258,38 @@ HAK_NOINLINE void hak_sample_take(void *block, struct hak_request request, size_
     }
 }
 
+// A large block is a sample. Where the cache samples, it counts.
+static HAK_NOINLINE void take_large(struct hak_cache *cache,
+                                    void *block,
+                                    struct hak_request request,
+                                    size_t every)
+{
+    hak_sample_take(block, request, every);
+    hak_sampler_count(cache);
+}
+
+void hak_sample_large(void *block, struct hak_request request)
+{
+    struct hak_cache *cache = hak_cache_self;
+    const size_t every =
+        cache->is_direct ? hak_load_relaxed(&hak_options.sample_bytes) : hak_sampler_every(cache);
+    if (HAK_UNLIKELY(every != 0) && hak_sampler_draw(hak_slab_of(block)->bytes, every)) {
+        take_large(cache, block, request, every);
+    }
+}
+
+HAK_NOINLINE void *hak_sample_take_kept(struct hak_cache *cache,
+                                        void *block,
+                                        size_t bytes,
+                                        const void *site)
+{
+    const size_t every = cache->sampling->every;
+    hak_sampler_draw_large(cache, hak_large_bin_of(bytes));
+    take_large(cache, block, (struct hak_request){bytes, 1, site}, every);
+    hak_sampler_follow(cache); // the thread may have no other slow path
+    return block;
+}
+
 // Forget the samples of a bucket whose addresses are among `bytes` from `start`. Returns how many.
 static unsigned forget_locked(struct hak_sample_bucket *bucket, uintptr_t start, size_t bytes)
     HAK_REQUIRES(&hak_samples.lock)

@@ -9,7 +9,6 @@
 #include "cache/thread.h"
 #include "meta/pool.h"
 #include "os/os.h"
-#include "profile/sample.h"
 
 // One sequence for all threads: draws are rare. (Steele, Lea, Flood, "Fast splittable pseudorandom
 // number generators", 2014: SplitMix64.)
@@ -80,12 +79,11 @@ static void draw_locked(struct hak_cache *cache, unsigned size_class) HAK_REQUIR
 
 static void draw_all_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    struct hak_sampling *sampling = cache->sampling;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         draw_locked(cache, size_class);
     }
     for (unsigned bin = 0; bin < HAK_LARGE_BINS; bin++) {
-        cache->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), sampling->every);
+        hak_sampler_draw_large(cache, bin);
     }
 }
 
@@ -153,13 +151,8 @@ size_t hak_sampler_note(struct hak_cache *cache, unsigned size_class) HAK_REQUIR
     return every;
 }
 
-// A large block is a sample. Where the cache samples, it counts.
-static HAK_NOINLINE void take_large(struct hak_cache *cache,
-                                    void *block,
-                                    struct hak_request request,
-                                    size_t every)
+void hak_sampler_count(struct hak_cache *cache)
 {
-    hak_sample_take(block, request, every);
     if (hak_sampler_every(cache) != 0 && ++cache->sampling->taken >= JUDGED) {
         hak_lock_take(&cache->lock);
         pace_locked(cache);
@@ -167,27 +160,9 @@ static HAK_NOINLINE void take_large(struct hak_cache *cache,
     }
 }
 
-void hak_sampler_large(void *block, struct hak_request request)
+void hak_sampler_draw_large(struct hak_cache *cache, unsigned bin)
 {
-    struct hak_cache *cache = hak_cache_self;
-    const size_t every =
-        cache->is_direct ? hak_load_relaxed(&hak_options.sample_bytes) : hak_sampler_every(cache);
-    if (HAK_UNLIKELY(every != 0) && hak_sampler_draw(hak_slab_of(block)->bytes, every)) {
-        take_large(cache, block, request, every);
-    }
-}
-
-HAK_NOINLINE void *hak_sampler_take_kept(struct hak_cache *cache,
-                                         void *block,
-                                         size_t bytes,
-                                         const void *site)
-{
-    const size_t every = cache->sampling->every;
-    const unsigned bin = hak_large_bin_of(bytes);
-    cache->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), every);
-    take_large(cache, block, (struct hak_request){bytes, 1, site}, every);
-    hak_sampler_follow(cache); // the thread may have no other slow path
-    return block;
+    cache->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), cache->sampling->every);
 }
 
 static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&cache->lock)

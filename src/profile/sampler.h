@@ -84,18 +84,14 @@ HAK_INLINE uint64_t hak_sampler_counted(const struct hak_cache *cache, unsigned 
     return drawn > gap ? drawn - gap : 0;
 }
 
-// A large block of BigCache is the last of large_gaps': a sample. Returns the block. The owner.
-HAK_INTERNAL HAK_NEVER_NULL void *hak_sampler_take_kept(struct hak_cache *cache,
-                                                        void *block,
-                                                        size_t bytes,
-                                                        const void *site);
-
 // Is a block of so many bytes, come by in a way that nobody counts, a sample of one in `every`? Any.
 HAK_INTERNAL bool hak_sampler_draw(size_t block_bytes, size_t every);
 // Blocks of so many bytes to the next sample, that one included. Any.
 HAK_INTERNAL uint64_t hak_sampler_gap(size_t block_bytes, size_t every);
-// A large block was made for the thread's request, or resized for it. Without locks.
-HAK_INTERNAL void hak_sampler_large(void *block, struct hak_request request);
+// A large block was a sample: it counts where the cache samples. The owner, without the lock.
+HAK_INTERNAL void hak_sampler_count(struct hak_cache *cache);
+// Draw the distance to the next sample of BigCache's bin. The owner of a cache that samples.
+HAK_INTERNAL void hak_sampler_draw_large(struct hak_cache *cache, unsigned bin);
 
 // Make all threads' caches take notice, in their next free, of sample_bytes or of a smaller budget for magazines.
 // Any, without locks.

@@ -4,22 +4,11 @@
 #include "cache/inbox.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
-#include "cache/slow.h"
 #include "cache/sweep_cache.h"
 #include "cache/thread.h"
-#include "profile/sample.h"
 #include "secure/hardened.h"
 #include "slab/misuse.h"
 #include "slab/states.h"
-
-void hak_blocks_free(void *block)
-{
-    const uint32_t entry = hak_map_entry(block);
-    if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
-        hak_sample_end(block);
-    }
-    hak_slow_free_unusual(block, entry & ~HAK_MAP_SAMPLED);
-}
 
 // A heap's blocks end with it: they must not be in the quarantine of a thread then.
 static bool is_heap(const struct hak_cache *owner)

@@ -8,9 +8,6 @@
 #include "cache/cache.h"
 #include "cache/hooks.h"
 
-// Free a small block, a hardened one or a thread's that keeps no magazines. Never by a parcel: nobody looks at what goes into
-// parcels.
-HAK_INTERNAL void hak_blocks_free(void *block);
 // See hak_hook_put and hak_hook_resize.
 HAK_INTERNAL bool hak_blocks_put(struct hak_cache *cache,
                                  struct hak_cache *owner,

@@ -8,12 +8,12 @@
 #include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/slabs.h"
+#include "cache/slow.h"
 #include "cache/sweep_cache.h"
 #include "cache/sweeper.h"
 #include "meta/pool.h"
+#include "profile/sample.h"
 #include "rules/site.h"
-#include "secure/blocks.h"
-#include "secure/hardened_steps.h"
 
 // A stock has room for so many blocks, and for so many bytes of them; a quarter of it moves at a time.
 enum { STOCK_LEAST = 4, STOCK_MOST = 256, STOCK_BYTES = HAK_KIB(16), STOCK_PARTS = 4 };
@@ -225,6 +225,15 @@ void hak_hardened_leave_late(struct hak_hardened *hardened)
     }
 }
 
+void hak_hardened_free_unusual(void *block)
+{
+    const uint32_t entry = hak_map_entry(block);
+    if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
+        hak_sample_end(block);
+    }
+    hak_slow_free_unusual(block, entry & ~HAK_MAP_SAMPLED);
+}
+
 // A long block, which a call clears; or not all is asked for.
 static HAK_NOINLINE void give_as_asked(
     char *block, size_t bytes, uint32_t size_class, hak_state *state, struct hak_hardened *hardened)
@@ -241,7 +250,7 @@ void hak_hardened_free(void *block, struct hak_cache *cache, struct hak_hardened
     if (HAK_UNLIKELY(slab == NULL || !slab->is_hardened ||
                      !hak_states_is_used(slab, size_class, &held))) {
         hak_hardened_leave(cache);
-        hak_blocks_free(block);
+        hak_hardened_free_unusual(block);
         return;
     }
     const size_t bytes = hak_classes[size_class].bytes;

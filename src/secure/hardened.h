@@ -101,7 +101,7 @@ HAK_INLINE unsigned hak_hardened_class(unsigned size_class, size_t bytes)
 }
 
 // malloc's slow path and free's in a thread that has entered its cache's. All that is out of the ordinary they leave
-// to hak_hook_malloc_seldom and hak_blocks_free.
+// to hak_hook_malloc_seldom and hak_hardened_free_unusual.
 HAK_INTERNAL void *hak_hardened_malloc(size_t bytes,
                                        size_t size_class,
                                        const void *site,
@@ -110,6 +110,9 @@ HAK_INTERNAL void *hak_hardened_malloc(size_t bytes,
 HAK_INTERNAL void hak_hardened_free(void *block,
                                     struct hak_cache *cache,
                                     struct hak_hardened *hardened);
+// Free a small block, a hardened one or a thread's that keeps no magazines. Never by a parcel: nobody looks at what goes into
+// parcels.
+HAK_INTERNAL void hak_hardened_free_unusual(void *block);
 
 // Take a block of the class out of the stock, filling it if it is empty. With the lock; the owner.
 HAK_INTERNAL void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t bytes)
@@ -129,5 +132,93 @@ HAK_INTERNAL void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cach
 HAK_INTERNAL bool hak_hardened_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // The heap ends, and with it all its blocks. With the lock.
 HAK_INTERNAL void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+
+// The steps of a malloc and a free that touch the block, as functions of what it is looked at for. For hardened.c and
+// hardened_secure.c alone.
+
+// Any of them, or the one that came last.
+HAK_INLINE struct hak_held hak_stock_pick(struct hak_hardened *hardened,
+                                          struct hak_stock *stock,
+                                          bool random_order)
+{
+    const struct hak_held last = stock->blocks[--stock->count];
+    if (!random_order) {
+        return last;
+    }
+    const uint64_t chance = hak_harden_next(&hardened->chance) >> 32;
+    struct hak_held *place = &stock->blocks[chance * (stock->count + 1) >> 32];
+    const struct hak_held picked = *place;
+    *place = last;
+    return picked;
+}
+
+// What was picked, for a request. The last of a malloc's steps.
+HAK_INLINE void *hak_stock_hand_out(struct hak_cache *cache,
+                                    struct hak_held picked,
+                                    size_t block_bytes,
+                                    size_t bytes,
+                                    struct hak_looks looks)
+{
+    hak_hardened_leave(cache); // with the block in hand
+    return hak_states_take(picked, block_bytes, bytes, looks);
+}
+
+HAK_INLINE size_t hak_quarantine_behind(size_t place)
+{
+    return (place + 1) % HAK_QUARANTINE_BLOCKS;
+}
+
+// Into the place for the next one, where it is not in the quarantine yet.
+HAK_INLINE void hak_quarantine_put(struct hak_hardened *hardened,
+                                   struct hak_held held,
+                                   unsigned kind)
+{
+    const size_t place = hak_load_relaxed(&hardened->next);
+    hardened->held[place] = held;
+    hardened->kinds[place] = (uint8_t)kind;
+}
+
+// Now it is, a block of `bytes`. True when some have to leave the quarantine.
+HAK_INLINE bool hak_quarantine_add(struct hak_hardened *hardened, size_t bytes)
+{
+    const size_t next = hak_quarantine_behind(hak_load_relaxed(&hardened->next));
+    hak_store_relaxed(&hardened->next, (uint32_t)next);
+    hardened->bytes += bytes;
+    return hardened->bytes > hak_harden.quarantine_limit ||
+           hak_quarantine_behind(next) == hardened->first;
+}
+
+// Enough lies in the quarantine: the oldest leave it, and the thread leaves what it holds.
+HAK_INTERNAL void hak_hardened_leave_late(struct hak_hardened *hardened);
+
+// The program frees a block of `bytes`, which it has. The last of a free's steps.
+HAK_INLINE void hak_hardened_give(struct hak_hardened *hardened,
+                                  struct hak_held held,
+                                  size_t bytes,
+                                  uint32_t size_class,
+                                  struct hak_looks looks)
+{
+    hak_quarantine_put(hardened, held, size_class); // first: that frees registers
+    if (!hak_states_give(held, bytes, looks)) {
+        return;
+    }
+    if (HAK_UNLIKELY(hak_quarantine_add(hardened, bytes))) {
+        hak_hardened_leave_late(hardened);
+    } else {
+        hak_hardened_leave(hardened->cache);
+    }
+}
+
+// Both with all that mode secure asks for (hak_harden.is_secure), in hardened_secure.c.
+HAK_INTERNAL void *hak_hardened_take_secure(size_t bytes,
+                                            struct hak_stock *stock,
+                                            struct hak_hardened *hardened,
+                                            struct hak_cache *cache);
+// A block of up to hak_harden.usual_bytes.
+HAK_INTERNAL void hak_hardened_give_secure(char *block,
+                                           size_t bytes,
+                                           uint32_t size_class,
+                                           hak_state *state,
+                                           struct hak_hardened *hardened);
 
 #endif

@@ -1,7 +1,7 @@
-// hardened_secure.c -- the steps of hardened_steps.h for mode secure as it is: what it looks at is constant here, and
+// hardened_secure.c -- the steps of hardened.h for mode secure as it is: what it looks at is constant here, and
 // vectors are as wide as the processor has them. Elsewhere hardened.c does without this file.
 #define HAK_IS_WIDE 1
-#include "secure/hardened_steps.h"
+#include "secure/hardened.h"
 
 HAK_WIDEST void *hak_hardened_take_secure(size_t bytes,
                                           struct hak_stock *stock,

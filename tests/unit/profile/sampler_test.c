@@ -355,10 +355,10 @@ static void kept_large_blocks_are_sampled(void)
         void *block = hak_large_reuse(hak_cache_self, bin);
         reused += block != NULL;
         if (block != NULL && (--hak_cache_self->large_gaps[bin] == 0)) {
-            block = hak_sampler_take_kept(hak_cache_self, block, bytes, NULL);
+            block = hak_sample_take_kept(hak_cache_self, block, bytes, NULL);
         } else if (block == NULL) {
             block = hak_large_alloc(bytes, 1, 0, &zeroed);
-            hak_sampler_large(block, (struct hak_request){bytes, 1, NULL});
+            hak_sample_large(block, (struct hak_request){bytes, 1, NULL});
         }
         give(block);
     }

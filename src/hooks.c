@@ -1,4 +1,4 @@
-// hooks.c -- what features do at the hooks of cache/hooks.h; like hakmem.c it sees all layers.
+// hooks.c -- what features do at the hooks of slab/hooks.h and cache/hooks.h; like hakmem.c it sees all layers.
 #include "cache/hooks.h"
 
 #include <string.h>
@@ -24,8 +24,69 @@
 #include "rules/site_rules.h"
 #include "secure/blocks.h"
 #include "secure/guard.h"
+#include "secure/guarded.h"
+#include "secure/harden.h"
 #include "secure/hardened.h"
-#include "slab/harden.h"
+#include "secure/states.h"
+#include "slab/hooks.h"
+
+// ---- slabs and the memory they lie in ----
+
+bool hak_hook_hardens(void)
+{
+    return hak_harden.is_on;
+}
+
+void hak_hook_slab_made(struct hak_slab *slab)
+{
+    if (hak_harden.looks.zero && !slab->zeroed) {
+        memset(slab->base, 0, slab->units * HAK_UNIT_BYTES);
+    }
+}
+
+// The last look at its blocks. Nor has anybody written behind the last of them. (With a heap blocks end that are in use.)
+void hak_hook_slab_ends(struct hak_slab *slab)
+{
+    if (hak_states_exist(slab)) {
+        slab->zeroed = hak_states_check(slab);
+        if (hak_harden_has_tags()) {
+            hak_states_untag(slab);
+        }
+    }
+}
+
+// What was written after it was freed is about to go.
+void hak_hook_slab_purged(const struct hak_slab *slab)
+{
+    if (hak_states_exist(slab)) {
+        hak_states_check(slab);
+    }
+}
+
+uint64_t hak_hook_slab_chance(void)
+{
+    return hak_harden.random_order ? hak_harden_seed() | 1 : 0;
+}
+
+unsigned hak_hook_slab_draw(uint64_t *chance, unsigned blocks)
+{
+    return (unsigned)((hak_harden_next(chance) >> 32) * blocks >> 32);
+}
+
+uint64_t hak_hook_slab_out(const struct hak_slab *slab, unsigned word, uint64_t out)
+{
+    return hak_states_exist(slab) ? hak_states_out(slab, word) : out;
+}
+
+void hak_hook_inset_ends(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    hak_guarded_ends();
+}
+
+bool hak_hook_superslabs(char *base, size_t bytes)
+{
+    return !hak_harden_has_tags() || hak_tags_map(base, bytes);
+}
 
 // ---- malloc ----
 
@@ -187,9 +248,29 @@ void hak_hook_large_ends(struct hak_slab *slab)
     hak_sample_forget(slab->base);
 }
 
-void hak_hook_slab_ends(const struct hak_slab *slab)
+void hak_hook_forget_slab(const struct hak_slab *slab)
 {
     hak_sample_forget_slab(slab->base, slab->units * HAK_UNIT_BYTES);
+}
+
+struct hak_slab *hak_hook_inset_map(size_t bytes, size_t alignment)
+{
+    return hak_guarded_map(bytes, alignment);
+}
+
+void hak_hook_inset_freed(struct hak_slab *slab)
+{
+    hak_guarded_check(slab);
+}
+
+bool hak_hook_inset_resize(struct hak_slab *slab, size_t bytes)
+{
+    return hak_guarded_resize(slab, bytes);
+}
+
+void hak_hook_inset_leave_room(struct hak_slab *slab)
+{
+    hak_guarded_leave_room(slab);
 }
 
 // ---- free, realloc and what is asked about blocks ----

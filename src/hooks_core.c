@@ -1,4 +1,4 @@
-// hooks_core.c -- the hooks of cache/hooks.h in a build of the core alone (CMake's HAKMEM_CORE): no feature has a say.
+// hooks_core.c -- the hooks of slab/hooks.h and cache/hooks.h in a build of the core alone (CMake's HAKMEM_CORE): no feature has a say.
 #include <stddef.h>
 
 #include "cache/direct.h"
@@ -6,6 +6,76 @@
 #include "cache/hooks.h"
 #include "cache/magazine.h"
 #include "cache/slow.h"
+#include "slab/hooks.h"
+
+bool hak_hook_hardens(void)
+{
+    return false;
+}
+
+void hak_hook_slab_made(struct hak_slab *slab)
+{
+    (void)slab;
+}
+
+void hak_hook_slab_ends(struct hak_slab *slab)
+{
+    (void)slab;
+}
+
+void hak_hook_slab_purged(const struct hak_slab *slab)
+{
+    (void)slab;
+}
+
+uint64_t hak_hook_slab_chance(void)
+{
+    return 0;
+}
+
+unsigned hak_hook_slab_draw(uint64_t *chance, unsigned blocks)
+{
+    (void)chance, (void)blocks;
+    return 0;
+}
+
+uint64_t hak_hook_slab_out(const struct hak_slab *slab, unsigned word, uint64_t out)
+{
+    (void)slab, (void)word;
+    return out;
+}
+
+void hak_hook_inset_ends(void)
+{
+}
+
+bool hak_hook_superslabs(char *base, size_t bytes)
+{
+    (void)base, (void)bytes;
+    return true;
+}
+
+struct hak_slab *hak_hook_inset_map(size_t bytes, size_t alignment)
+{
+    (void)bytes, (void)alignment;
+    return NULL;
+}
+
+void hak_hook_inset_freed(struct hak_slab *slab)
+{
+    (void)slab;
+}
+
+bool hak_hook_inset_resize(struct hak_slab *slab, size_t bytes)
+{
+    (void)slab, (void)bytes;
+    return false;
+}
+
+void hak_hook_inset_leave_room(struct hak_slab *slab)
+{
+    (void)slab;
+}
 
 void *hak_hook_malloc(size_t bytes, size_t size_class, struct hak_cache *cache, const void *site)
 {
@@ -80,7 +150,7 @@ void hak_hook_large_ends(struct hak_slab *slab)
     (void)slab;
 }
 
-void hak_hook_slab_ends(const struct hak_slab *slab)
+void hak_hook_forget_slab(const struct hak_slab *slab)
 {
     (void)slab;
 }

@@ -31,7 +31,7 @@ static void slabs_end_locked(struct hak_cache *heap, struct hak_list *slabs)
         hak_list_remove(&slab->link);
         slab->free_blocks = slab->fresh; // its blocks end with it
         if (slab->sampled_blocks != 0) {
-            hak_hook_slab_ends(slab);
+            hak_hook_forget_slab(slab);
         }
         hak_cache_end_slab(heap, slab);
     }

@@ -51,8 +51,8 @@ static struct hak_slab *large_make(size_t block_bytes, size_t alignment, bool is
 static void large_give(struct hak_slab *slab)
 {
     hak_map_set_one(slab->base, HAK_MAP_NOTHING);
-    if (HAK_UNLIKELY(hak_lone_is_guarded(slab))) {
-        hak_lone_check_guarded(slab);
+    if (HAK_UNLIKELY(hak_lone_is_inset(slab))) {
+        hak_hook_inset_freed(slab);
     }
     if (slab->units == 0) {
         hak_lone_unmap(slab);
@@ -78,10 +78,9 @@ static uint32_t large_entry(struct hak_slab *slab)
 {
     const unsigned bin = hak_large_bin_of(slab->bytes);
     // A heap's block leaves its heap's list when it is freed, and a sample is forgotten, which are no short
-    // ways; a guarded one is of no bin's size.
+    // ways; an inset one is of no bin's size.
     const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&slab->owner) == NULL &&
-                          slab->sampled_blocks == 0 && !hak_lone_is_guarded(slab) &&
-                          !slab->is_unkept;
+                          slab->sampled_blocks == 0 && !hak_lone_is_inset(slab) && !slab->is_unkept;
     return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_NO_BIN);
 }
 
@@ -94,7 +93,7 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
     const bool is_huge = (ways & HAK_WAY_HUGE) != 0 && block_bytes >= HUGE_LEAST;
     struct hak_slab *slab = NULL;
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.guard_large) != 0)) {
-        slab = hak_lone_map_guarded(bytes, alignment);
+        slab = hak_hook_inset_map(bytes, alignment);
     }
     if (slab == NULL) {
         slab = large_make(block_bytes, alignment, is_huge || (ways & HAK_WAY_UNMAP) != 0);
@@ -342,9 +341,9 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
     if (bytes <= HAK_SMALL_MAX) {
         return NULL;
     }
-    if (HAK_UNLIKELY(hak_lone_is_guarded(slab))) {
+    if (HAK_UNLIKELY(hak_lone_is_inset(slab))) {
         // Half of it may stay unused before the rest is worth a copy.
-        const bool done = bytes >= slab->bytes / 2 && hak_lone_resize_guarded(slab, bytes);
+        const bool done = bytes >= slab->bytes / 2 && hak_hook_inset_resize(slab, bytes);
         return done ? slab->base : NULL;
     }
     const size_t block_bytes = large_block_bytes(bytes);
@@ -371,7 +370,7 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
 void hak_large_leave_room(void *block)
 {
     struct hak_slab *slab = hak_slab_of(block);
-    if (HAK_UNLIKELY(slab != NULL && slab->state == HAK_SLAB_LARGE && hak_lone_is_guarded(slab))) {
-        hak_lone_leave_room(slab);
+    if (HAK_UNLIKELY(slab != NULL && slab->state == HAK_SLAB_LARGE && hak_lone_is_inset(slab))) {
+        hak_hook_inset_leave_room(slab);
     }
 }

@@ -23,10 +23,10 @@
 #include "profile/sample.h"
 #include "profile/sampler.h"
 #include "secure/guard.h"
+#include "secure/harden.h"
+#include "secure/states.h"
 #include "slab/arena.h"
-#include "slab/harden.h"
 #include "slab/slab.h"
-#include "slab/states.h"
 
 // Every text, one behind the other: a table says by an offset where one begins, which costs no
 // relocation as its address would.

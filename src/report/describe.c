@@ -6,7 +6,7 @@
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
 #include "secure/guard.h"
-#include "slab/harden.h"
+#include "secure/harden.h"
 #include "slab/slab.h"
 
 static void describe_guarded(const struct hak_guard_slot *slot, struct hak_block_info *info)

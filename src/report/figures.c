@@ -16,8 +16,8 @@
 #include "os/os.h"
 #include "profile/sampler.h"
 #include "secure/guard.h"
+#include "secure/states.h"
 #include "slab/arena.h"
-#include "slab/states.h"
 
 // Blocks that are out of their slabs but not with the program.
 static void count_cached(struct hak_figures *figures, unsigned size_class, size_t blocks)

@@ -13,8 +13,8 @@
 #include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "secure/guard.h"
+#include "secure/harden.h"
 #include "slab/arena.h"
-#include "slab/harden.h"
 
 // Addresses by open addressing; at most half full, but for what is freed meanwhile.
 struct table {

@@ -7,8 +7,8 @@
 #include "cache/sweep_cache.h"
 #include "cache/thread.h"
 #include "secure/hardened.h"
+#include "secure/states.h"
 #include "slab/misuse.h"
-#include "slab/states.h"
 
 // A heap's blocks end with it: they must not be in the quarantine of a thread then.
 static bool is_heap(const struct hak_cache *owner)

@@ -9,8 +9,8 @@
 #include "os/code.h"
 #include "os/os.h"
 #include "os/stack.h"
+#include "secure/harden.h"
 #include "slab/arena.h"
-#include "slab/harden.h"
 
 struct hak_guard hak_guard;
 

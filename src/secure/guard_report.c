@@ -7,7 +7,7 @@
 #include "os/module.h"
 #include "os/os.h"
 #include "secure/guard.h"
-#include "slab/states.h"
+#include "secure/states.h"
 
 enum { LINE_BYTES = 512 };
 

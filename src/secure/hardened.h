@@ -7,7 +7,7 @@
 //           whoever holds its lock.
 // Fails     NULL without memory.
 //
-// Mode secure looks at each block when it is freed and before it is used again (slab/harden.h), so a magazine
+// Mode secure looks at each block when it is freed and before it is used again (secure/harden.h), so a magazine
 // has no use for it: its paths touch no block. In its place a cache has, for each class, a stock of free blocks,
 // of which chance (option random_order) takes the next; it is filled from the slabs, and empties into them, many at a time. A freed
 // block waits in the quarantine until enough bytes were freed behind it, and then goes into the stock, if
@@ -17,7 +17,7 @@
 #define HAK_CACHE_HARDENED_H
 
 #include "cache/cache.h"
-#include "slab/states.h"
+#include "secure/states.h"
 
 enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_STRANGERS = 32 };
 // What is held: a block of the cache's by its class, HAK_STRANGER more for others'. Only the cache's own have stocks:

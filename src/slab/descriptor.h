@@ -41,7 +41,7 @@ struct hak_slab {
     bool
         is_swept : 1; // small: no block came back since its free pages were given back (cache/sweep.c)
     union {
-        bool is_hardened; // small: made when the options of harden.h were on
+        bool is_hardened; // small: a feature looks at its blocks (hooks.h)
         bool is_unkept; // large: calloc took it, or a rule says so: it is not kept when it is freed
     };
     uint16_t sampled_blocks; // live blocks of it that were sampled (profile/sample.h)

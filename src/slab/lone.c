@@ -1,36 +1,26 @@
 // lone.c -- see lone.h.
 #include "slab/lone.h"
 
-#include <string.h>
+#include <stddef.h>
 
 #include "base/bits.h"
-#include "base/options.h"
 #include "meta/addresses.h"
 #include "meta/kept.h"
 #include "meta/map.h"
 #include "meta/pool.h"
-#include "os/control_group.h"
 #include "os/os.h"
 #include "os/pressure.h"
 #include "slab/arena.h"
+#include "slab/hooks.h"
 #include "slab/huge_pages.h"
-#include "slab/misuse.h"
 #include "slab/outside.h"
 #include "slab/room.h"
 #include "slab/under_way.h"
 
-static struct hak_super *lone_of(struct hak_slab *lone)
+struct hak_super *hak_lone_super(struct hak_slab *lone)
 {
     return (struct hak_super *)(void *)((char *)lone - offsetof(struct hak_super, slabs));
 }
-
-enum {
-    MAPPINGS_USUAL = 65530, // that a process may have, if nobody has changed it
-    GUARDED_PARTS = 2,      // of them, for guarded blocks
-    GROWN_PARTS = 8,        // of a guarded block that grows, to grow into without another mapping
-};
-static size_t guarded_mappings = MAPPINGS_USUAL / GUARDED_PARTS;
-static size_t guarded_count; // (arena lock)
 
 _Static_assert(sizeof(struct hak_super) + sizeof(struct hak_slab) <= 512, "as the pool has it");
 
@@ -122,7 +112,7 @@ static char *take_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena
     return start;
 }
 
-static struct hak_slab *lone_map(size_t bytes, size_t alignment)
+struct hak_slab *hak_lone_map_small(size_t bytes, size_t alignment)
 {
     hak_lock_take(&hak_arena.lock);
     const bool may =
@@ -160,10 +150,10 @@ static struct hak_slab *lone_map(size_t bytes, size_t alignment)
 
 struct hak_slab *hak_lone_map(size_t bytes, size_t alignment)
 {
-    struct hak_slab *lone = lone_map(bytes, alignment);
+    struct hak_slab *lone = hak_lone_map_small(bytes, alignment);
     if (lone != NULL) {
         hak_lock_take(&hak_arena.lock);
-        const bool asks = lone_ask_for_huge_pages_locked(lone_of(lone));
+        const bool asks = lone_ask_for_huge_pages_locked(hak_lone_super(lone));
         hak_lock_drop(&hak_arena.lock);
         if (asks && hak_huge_pages_are_dear(lone->base)) {
             hak_os_want_huge(lone->base, bytes, false);
@@ -172,183 +162,9 @@ struct hak_slab *hak_lone_map(size_t bytes, size_t alignment)
     return lone;
 }
 
-void hak_lone_guards_start(void)
+bool hak_lone_is_inset(struct hak_slab *run)
 {
-    char text[32];
-    if (hak_load_relaxed(&hak_options.guard_large) != 0 &&
-        hak_os_read_file("/proc/sys/vm/max_map_count", text, sizeof text) > 0) {
-        guarded_mappings = hak_number_behind(text, "") / GUARDED_PARTS;
-    }
-}
-
-// Threads that ask at the same moment may make them a few more.
-static bool may_guard(void)
-{
-    hak_lock_take(&hak_arena.lock);
-    const bool may = guarded_count < guarded_mappings / (1 + hak_os_guard_mappings());
-    hak_lock_drop(&hak_arena.lock);
-    return may;
-}
-
-// Before the block a unit, so that it begins in one of its own.
-struct hak_slab *hak_lone_map_guarded(size_t bytes, size_t alignment)
-{
-    const size_t page = hak_os_page_bytes();
-    const size_t pages_bytes = hak_align_up(bytes, page);
-    struct hak_slab *lone = alignment <= HAK_UNIT_BYTES && page < HAK_UNIT_BYTES && may_guard()
-                                ? lone_map(HAK_UNIT_BYTES + pages_bytes + page, 1)
-                                : NULL;
-    if (lone == NULL) {
-        return NULL;
-    }
-    char *pages = lone->base + HAK_UNIT_BYTES;
-    if (!hak_os_guard(lone->base, HAK_UNIT_BYTES) || !hak_os_guard(pages + pages_bytes, page)) {
-        hak_lone_unmap(lone);
-        return NULL;
-    }
-    alignment = alignment < 16 ? 16 : alignment;
-    hak_lock_take(&hak_arena.lock); // a visitor may look at it
-    lone->base = pages + ((pages_bytes - bytes) & ~(alignment - 1));
-    lone->bytes = bytes;
-    guarded_count++;
-    hak_lock_drop(&hak_arena.lock);
-    return lone;
-}
-
-bool hak_lone_is_guarded(struct hak_slab *run)
-{
-    return run->units == 0 && run->base != lone_of(run)->base;
-}
-
-static char *guard_behind(const char *end)
-{
-    return (char *)hak_align_up((uintptr_t)end, hak_os_page_bytes());
-}
-
-// What is not the block's was zeros, as the kernel's pages are. The first that was written; `end` if none was. Nearly a page
-// may have to be looked at, so by words.
-static const char *first_written(const char *start, const char *end)
-{
-    const char *c = start;
-    for (uint64_t word = 0; end - c >= (ptrdiff_t)sizeof word; c += sizeof word) {
-        memcpy(&word, c, sizeof word);
-        if (word != 0) {
-            break;
-        }
-    }
-    while (c < end && *c == 0) {
-        c++;
-    }
-    return c;
-}
-
-static void check_behind(const struct hak_slab *lone, const char *end)
-{
-    const char *written = first_written(lone->base + lone->bytes, end);
-    if (HAK_UNLIKELY(written < end)) {
-        hak_misuse_overflow(lone->base, lone->bytes, (size_t)(written - lone->base));
-    }
-}
-
-void hak_lone_check_guarded(struct hak_slab *lone)
-{
-    const char *written = first_written(lone_of(lone)->base + HAK_UNIT_BYTES, lone->base);
-    if (HAK_UNLIKELY(written < lone->base)) {
-        hak_misuse_underflow(lone->base, lone->bytes, (size_t)(lone->base - written));
-    }
-    check_behind(lone, guard_behind(lone->base + lone->bytes));
-}
-
-// Let the guard behind a block become `more` longer where it lies: only the last of its mappings grows.
-static bool guard_grow_locked(struct hak_super *super, size_t more) HAK_REQUIRES(&hak_arena.lock)
-{
-    const size_t page = hak_os_page_bytes();
-    const size_t old_bytes = super->mapped_bytes;
-    char *end = super->base + old_bytes;
-    if (!hak_arena_has_room(more) || !hak_room_allows_locked(more) ||
-        !hak_map_resize(super->base, old_bytes, old_bytes + more)) {
-        return false;
-    }
-    if (hak_os_remap(end - page, page, page + more, NULL) == NULL) {
-        hak_map_resize(super->base, old_bytes + more, old_bytes);
-        return false;
-    }
-    if (!hak_os_guard(end, more)) {
-        hak_os_discard(end, more);
-        hak_map_resize(super->base, old_bytes + more, old_bytes);
-        return false;
-    }
-    super->mapped_bytes += more;
-    hak_count(&hak_arena.lone_bytes, more);
-    hak_arena_note_peak_locked();
-    return true;
-}
-
-static size_t guard_room(const struct hak_slab *lone, const char *end)
-{
-    return hak_align_up((size_t)(end - lone->base) / GROWN_PARTS, hak_os_page_bytes());
-}
-
-// Have the guard behind a block reach beyond `end`, with some to grow on if that can be had.
-static bool guard_stretch_locked(struct hak_slab *lone, const char *end)
-    HAK_REQUIRES(&hak_arena.lock)
-{
-    struct hak_super *super = lone_of(lone);
-    const char *last = super->base + super->mapped_bytes - hak_os_page_bytes();
-    if (end <= last) {
-        return true;
-    }
-    const size_t more = (size_t)(end - last);
-    return guard_grow_locked(super, more + guard_room(lone, end)) || guard_grow_locked(super, more);
-}
-
-void hak_lone_leave_room(struct hak_slab *lone)
-{
-    hak_lock_take(&hak_arena.lock);
-    guard_grow_locked(lone_of(lone), guard_room(lone, guard_behind(lone->base + lone->bytes)));
-    hak_lock_drop(&hak_arena.lock);
-}
-
-static bool guarded_grow(struct hak_slab *lone, size_t bytes)
-{
-    char *old_end = guard_behind(lone->base + lone->bytes);
-    char *end = guard_behind(lone->base + bytes);
-    check_behind(lone, end == old_end ? lone->base + bytes : old_end);
-    hak_lock_take(&hak_arena.lock);
-    const bool done = guard_stretch_locked(lone, end) &&
-                      (end == old_end || hak_os_unguard(old_end, (size_t)(end - old_end)));
-    lone->bytes = done ? bytes : lone->bytes;
-    hak_lock_drop(&hak_arena.lock);
-    return done;
-}
-
-// What goes is given back, so that it reads as zero when it comes again. Pages that are locked in memory stay what they are:
-// then the block is copied.
-static bool guarded_shrink(struct hak_slab *lone, size_t bytes)
-{
-    char *old_end = guard_behind(lone->base + lone->bytes);
-    char *end = guard_behind(lone->base + bytes);
-    const size_t less = (size_t)(old_end - end);
-    check_behind(lone, old_end);
-    if (less != 0) {
-        if (!hak_os_guard(end, less)) {
-            return false;
-        }
-        if (!hak_os_purge(end, less)) {
-            HAK_UNHEEDED(hak_os_unguard(end, less)); // it was open before: no new border
-            return false;
-        }
-    }
-    memset(lone->base + bytes, 0, (size_t)(end - lone->base) - bytes);
-    hak_lock_take(&hak_arena.lock); // a visitor may look at it
-    lone->bytes = bytes;
-    hak_lock_drop(&hak_arena.lock);
-    return true;
-}
-
-bool hak_lone_resize_guarded(struct hak_slab *lone, size_t bytes)
-{
-    return bytes >= lone->bytes ? guarded_grow(lone, bytes) : guarded_shrink(lone, bytes);
+    return run->units == 0 && run->base != hak_lone_super(run)->base;
 }
 
 // What was touched takes the kernel up to 0.1 ms for each mebibyte: with pauses, as others that map or unmap wait for the
@@ -365,12 +181,14 @@ static void lone_purge(const struct hak_super *super)
 // From here on nobody finds it. Its addresses stay ours. Returns the number of what is under way.
 static uint64_t lone_leave(struct hak_slab *lone)
 {
-    struct hak_super *super = lone_of(lone);
+    struct hak_super *super = hak_lone_super(lone);
     hak_lock_take(&hak_arena.lock);
     lone_hide_locked(super);
     lone->state = HAK_SLAB_NONE;
     hak_list_remove(&super->all_link);
-    guarded_count -= hak_lone_is_guarded(lone);
+    if (HAK_UNLIKELY(hak_lone_is_inset(lone))) {
+        hak_hook_inset_ends();
+    }
     hak_arena.leaving_bytes += super->mapped_bytes;
     const uint64_t number = hak_under_way_begin_locked();
     hak_lock_drop(&hak_arena.lock);
@@ -379,7 +197,7 @@ static uint64_t lone_leave(struct hak_slab *lone)
 
 void hak_lone_unmap(struct hak_slab *lone)
 {
-    struct hak_super *super = lone_of(lone);
+    struct hak_super *super = hak_lone_super(lone);
     lone_purge(super);
     const uint64_t number = lone_leave(lone);
     const bool is_gone = hak_os_unmap(super->base, super->mapped_bytes);
@@ -387,7 +205,7 @@ void hak_lone_unmap(struct hak_slab *lone)
     hak_arena.leaving_bytes -= super->mapped_bytes;
     hak_count(&hak_arena.lone_bytes, (size_t)0 - super->mapped_bytes);
     super->kept = (struct hak_kept_range){
-        .has_slots = true, .is_clean = !hak_lone_is_guarded(lone), .ended = lone_kept_ended};
+        .has_slots = true, .is_clean = !hak_lone_is_inset(lone), .ended = lone_kept_ended};
     hak_kept_note(super->base, super->mapped_bytes, &super->kept, is_gone);
     hak_under_way_end_locked(number);
     hak_lock_drop(&hak_arena.lock);
@@ -432,7 +250,7 @@ static bool lone_move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES
 
 bool hak_lone_remap(struct hak_slab *lone, size_t bytes)
 {
-    struct hak_super *super = lone_of(lone);
+    struct hak_super *super = hak_lone_super(lone);
     hak_lock_take(&hak_arena.lock);
     const size_t old_bytes = super->mapped_bytes;
     const bool is_allowed = bytes <= old_bytes || (hak_arena_has_room(bytes - old_bytes) &&

@@ -9,23 +9,22 @@
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/os.h"
+#include "os/tags.h"
 #include "slab/arena.h"
-#include "slab/harden.h"
+#include "slab/hooks.h"
 #include "slab/outside.h"
 #include "slab/ranges.h"
 #include "slab/runs.h"
-#include "slab/states.h"
 
 static size_t bitmap_words(const struct hak_class *info)
 {
     return (info->blocks + 63U) / 64;
 }
 
-// With the states of the blocks behind it (states.h).
+// With a byte for each block behind it, if a feature looks at them.
 static size_t bitmap_bytes(const struct hak_class *info, bool is_hardened)
 {
-    return bitmap_words(info) * sizeof(uint64_t) +
-           (is_hardened ? info->blocks * sizeof(hak_state) : 0);
+    return bitmap_words(info) * sizeof(uint64_t) + (is_hardened ? info->blocks : 0);
 }
 
 static bool run_has(const struct hak_slab *run, const void *p)
@@ -94,9 +93,6 @@ size_t hak_slab_ended_bytes(const void *p)
 static void slab_fill(struct hak_slab *slab)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
-    if (hak_harden.looks.zero && !slab->zeroed) {
-        memset(slab->base, 0, slab->units * HAK_UNIT_BYTES);
-    }
     for (unsigned index = 0; index < info->blocks; index++) {
         slab->bitmap[index / 64] |= UINT64_C(1) << (index % 64);
         slab->summary |= UINT64_C(1) << (index / 64);
@@ -108,7 +104,7 @@ static void slab_fill(struct hak_slab *slab)
 struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
 {
     const struct hak_class *info = &hak_classes[size_class];
-    const bool is_hardened = hak_harden.is_on;
+    const bool is_hardened = hak_hook_hardens();
     uint64_t *bitmap = hak_pool_take(bitmap_bytes(info, is_hardened));
     if (bitmap == NULL) {
         return NULL;
@@ -133,6 +129,7 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     slab->is_hardened = is_hardened;
     if (HAK_UNLIKELY(is_hardened)) {
         slab_fill(slab);
+        hak_hook_slab_made(slab);
     }
     hak_map_set(slab->base, info->units, tag | size_class);
     return slab;
@@ -142,12 +139,8 @@ void hak_slab_end(struct hak_slab *slab)
 {
     HAK_ASSERT(hak_slab_is_idle(slab));
     slab->zeroed = false;
-    if (HAK_UNLIKELY(hak_states_exist(slab))) {
-        // The last look at them. Nor has anybody written behind the last of them. (With a heap blocks end that are in use.)
-        slab->zeroed = hak_states_check(slab);
-        if (hak_harden_has_tags()) {
-            hak_states_untag(slab);
-        }
+    if (HAK_UNLIKELY(slab->is_hardened)) {
+        hak_hook_slab_ends(slab);
     }
     hak_map_set(slab->base, slab->units, HAK_MAP_NOTHING);
     hak_pool_give(slab->bitmap, bitmap_bytes(&hak_classes[slab->size_class], slab->is_hardened));
@@ -175,14 +168,16 @@ static unsigned index_behind(const struct hak_slab *slab, unsigned index)
     return word * 64 + hak_lowest_bit(bits);
 }
 
-static unsigned slab_take_random(struct hak_slab *slab, void **slots, unsigned count)
+static unsigned slab_take_random(struct hak_slab *slab,
+                                 uint64_t chance,
+                                 void **slots,
+                                 unsigned count)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
-    uint64_t sequence = hak_harden_seed();
     unsigned got = 0;
     slab->purged_blocks = 0;
     for (; got < count && slab->free_blocks > 0; got++, slab->free_blocks--) {
-        const unsigned from = (unsigned)((hak_harden_next(&sequence) >> 32) * info->blocks >> 32);
+        const unsigned from = hak_hook_slab_draw(&chance, info->blocks);
         const unsigned index = index_behind(slab, from);
         slab->bitmap[index / 64] &= ~(UINT64_C(1) << (index % 64));
         if (slab->bitmap[index / 64] == 0) {
@@ -195,8 +190,9 @@ static unsigned slab_take_random(struct hak_slab *slab, void **slots, unsigned c
 
 unsigned hak_slab_take(struct hak_slab *slab, void **slots, unsigned count)
 {
-    if (HAK_UNLIKELY(slab->is_hardened && hak_harden.random_order)) {
-        return slab_take_random(slab, slots, count);
+    const uint64_t chance = HAK_UNLIKELY(slab->is_hardened) ? hak_hook_slab_chance() : 0;
+    if (HAK_UNLIKELY(chance != 0)) {
+        return slab_take_random(slab, chance, slots, count);
     }
     const struct hak_class *info = &hak_classes[slab->size_class];
     const size_t bytes = info->bytes;
@@ -297,8 +293,8 @@ uint64_t hak_slab_out(const struct hak_slab *slab, unsigned word)
 {
     const unsigned first = word * 64;
     const unsigned count = slab->fresh - first < 64 ? slab->fresh - first : 64;
-    return hak_states_exist(slab) ? hak_states_out(slab, word)
-                                  : ~slab->bitmap[word] & hak_bit_range(0, count);
+    const uint64_t out = ~slab->bitmap[word] & hak_bit_range(0, count);
+    return HAK_UNLIKELY(slab->is_hardened) ? hak_hook_slab_out(slab, word, out) : out;
 }
 
 bool hak_slab_is_out(const struct hak_slab *slab, const void *block)
@@ -359,8 +355,8 @@ void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
         memset(chunks, 0, slab->units * sizeof *chunks);
     }
     slab->purged_blocks = (uint16_t)slab->free_blocks;
-    if (HAK_UNLIKELY(hak_states_exist(slab))) {
-        hak_states_check(slab); // what was written after it was freed is about to go
+    if (HAK_UNLIKELY(slab->is_hardened)) {
+        hak_hook_slab_purged(slab);
     }
     for (size_t start = 0; start < touched;) {
         size_t end = start;

@@ -11,7 +11,7 @@
 // `fresh`, untouched, so that their pages are not resident.
 //
 // A hardened slab has all its blocks in it from the beginning, and behind the bitmap a byte for each that
-// says exactly whether the program has it (states.h).
+// is a feature's (hooks.h).
 //
 // Invariants (hak_slab_verify, in these words):
 //   free_blocks == number of bits set in bitmap

@@ -9,7 +9,7 @@
 #include "os/os.h"
 #include "os/pressure.h"
 #include "slab/defaults.h"
-#include "slab/harden.h"
+#include "slab/hooks.h"
 #include "slab/huge_pages.h"
 #include "slab/queues.h"
 
@@ -38,7 +38,7 @@ static char *super_map_locked(size_t count, bool wants_huge) HAK_REQUIRES(&hak_a
     if (base == NULL) {
         return NULL;
     }
-    if (hak_harden_has_tags() && !hak_tags_map(base, bytes)) {
+    if (!hak_hook_superslabs(base, bytes)) {
         hak_addresses_drop(base, bytes);
         return NULL;
     }

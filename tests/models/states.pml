@@ -1,4 +1,4 @@
-// A block of a hardened slab that is looked at while it may change: slab/states.h, slab/states.c.
+// A block of a hardened slab that is looked at while it may change: secure/states.h, secure/states.c.
 //
 // A thread takes the block, frees it, and takes it again, each time writing its two words (the
 // canary and the zeros stand for one another here: 1 in a block in use, 0 in a free one), without a lock. Another

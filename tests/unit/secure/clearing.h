@@ -2,7 +2,7 @@
 #ifndef HAK_TESTS_CLEARING_H
 #define HAK_TESTS_CLEARING_H
 
-#include "slab/canary.h"
+#include "secure/canary.h"
 
 #include "../unit.h"
 

@@ -3,9 +3,9 @@
 // args in aarch64: 50000
 // States of a hardened slab's blocks: what was written where nobody may write is found, and a block that changes
 // while it is looked at is never taken for one.
+#include "secure/states.h"
 #include "slab/runs.h"
 #include "slab/slab.h"
-#include "slab/states.h"
 
 #include <pthread.h>
 

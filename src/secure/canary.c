@@ -1,5 +1,5 @@
 // canary.c -- see canary.h.
-#include "slab/canary.h"
+#include "secure/canary.h"
 
 #include "slab/misuse.h"
 

@@ -1,5 +1,5 @@
 // states.c -- see states.h.
-#include "slab/states.h"
+#include "secure/states.h"
 
 #include "slab/misuse.h"
 

@@ -1,6 +1,6 @@
 // states.h -- what each block of a hardened slab is: with the program, or how it is free.
 //
-// Layer     slab (may include: base, os, meta)
+// Layer     secure
 // Owns      a byte for each block of a hardened slab, behind the slab's bitmap.
 // Threads   a block's byte: whoever has the block in hand, which needs no lock: the program's thread that
 //           frees it, then the quarantine or the stock that it lies in. To look: any with the lock of the
@@ -16,12 +16,12 @@
 // looks at a block while its owner may change it (hak_states_check) reads the byte before and after,
 // and believes what it saw between when the two are the same. In a heap with tags (harden.h) the upper four bits are the
 // tag that the block has, or had last, and the number is what is left.
-#ifndef HAK_SLAB_STATES_H
-#define HAK_SLAB_STATES_H
+#ifndef HAK_SECURE_STATES_H
+#define HAK_SECURE_STATES_H
 
 #include "base/atomic.h"
 #include "meta/size_class.h"
-#include "slab/canary.h"
+#include "secure/canary.h"
 #include "slab/descriptor.h"
 
 enum hak_state_kind {

@@ -1,12 +1,12 @@
 // harden.c -- see harden.h.
-#include "slab/harden.h"
+#include "secure/harden.h"
 
 #include "base/atomic.h"
 #include "base/cpu.h"
 #include "base/options.h"
 #include "os/os.h"
+#include "secure/guarded.h"
 #include "slab/arena.h"
-#include "slab/lone.h"
 
 struct hak_harden hak_harden;
 
@@ -52,7 +52,7 @@ static void tags_start(void)
 void hak_harden_start(void)
 {
     tags_start();
-    hak_lone_guards_start();
+    hak_guarded_start();
     hak_harden.looks.zero = hak_load_relaxed(&hak_options.zero_on_free) != 0;
     hak_harden.looks.canaries = hak_load_relaxed(&hak_options.canaries) != 0;
     hak_harden.canary_bytes = hak_harden.looks.canaries ? HAK_CANARY_BYTES : 0;

@@ -1,21 +1,21 @@
 // canary.h -- what is written behind a block, and how it is looked at. Of this every free and malloc is made.
 //
-// Layer     slab
+// Layer     secure
 // Threads   any, for a block that nobody else has.
 // Fails     what is found ends the program with a line.
 //
 // harden.h shows where all lies. Of a long padding two words are written, the first and the last: an overflow by a
 // byte, by a word, or by a few is what is worth its time. No branch asks how long the padding is: no processor
 // could foresee that.
-#ifndef HAK_SLAB_CANARY_H
-#define HAK_SLAB_CANARY_H
+#ifndef HAK_SECURE_CANARY_H
+#define HAK_SECURE_CANARY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "slab/harden.h"
+#include "secure/harden.h"
 
 enum {
     HAK_CANARY_PADDING_BITS = 16

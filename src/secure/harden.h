@@ -1,6 +1,6 @@
 // harden.h -- what the hardening options make of a block of a slab: its canary, its zeros, chance.
 //
-// Layer     slab
+// Layer     secure
 // Owns      hak_harden: the options as they were at the start, and the process's secret.
 // Threads   hak_harden_start: once, before the program's main. The others: any, for a block that nobody
 //           else has.
@@ -17,8 +17,8 @@
 //                  The first byte of both has its top bit set: no overrun string writes that.
 //   tagging        those in use have a tag (os/tags.h), which their neighbours and their latest users have not;
 //                  all other memory of the slabs has tag 0. Plain pointers, without a tag, are what we know blocks by.
-#ifndef HAK_SLAB_HARDEN_H
-#define HAK_SLAB_HARDEN_H
+#ifndef HAK_SECURE_HARDEN_H
+#define HAK_SECURE_HARDEN_H
 
 #include <stdbool.h>
 #include <stddef.h>

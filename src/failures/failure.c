@@ -33,7 +33,6 @@ static const char *const limit_names[HAK_LIMITS] = {
     [HAK_LIMIT_GROUP] = "the control group's memory",
     [HAK_LIMIT_HARD] = "option limit_hard",
     [HAK_LIMIT_MAP] = "hakmem's address map",
-    [HAK_LIMIT_HEAP] = "HAKMEM_LIMIT_HARD",
 };
 
 // With option trace_failures: one line.

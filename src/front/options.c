@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "base/number.h"
 #include "front/nearest.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
@@ -80,42 +81,16 @@ const struct hak_option_row *hak_option_named(const char *name, size_t length)
     return NULL;
 }
 
-static unsigned digit_of(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *found = c != '\0' ? strchr(digits, c) : NULL;
-    return found != NULL ? (unsigned)(found - digits) : 16;
-}
-
-// The digits of an address.
-static bool parse_address(const char *text, uint64_t *value)
-{
-    const char *c = text;
-    *value = 0;
-    for (; digit_of(*c) < 16 && *value >> 60 == 0; c++) {
-        *value = *value << 4 | digit_of(*c);
-    }
-    return *c == '\0' && c != text;
-}
-
 // A decimal number, with K, M or G for powers of 1,024; or an address, which begins with 0x.
 static bool parse_number(const char *text, uint64_t *value)
 {
-    if (text[0] == '0' && text[1] == 'x') {
-        return parse_address(text + 2, value);
-    }
-    uint64_t number = 0;
-    const char *c = text;
-    for (; *c >= '0' && *c <= '9'; c++) {
-        if (__builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(*c - '0'), &number)) {
-            return false;
-        }
-    }
-    if (c == text) {
+    const bool is_address = text[0] == '0' && text[1] == 'x';
+    const char *c = is_address ? text + 2 : text;
+    uint64_t number;
+    if (!hak_number_take(&c, is_address ? 16 : 10, &number)) {
         return false;
     }
-    const unsigned shift = *c == 'K' ? 10 : *c == 'M' ? 20 : *c == 'G' ? 30 : 0;
+    const unsigned shift = is_address ? 0 : *c == 'K' ? 10 : *c == 'M' ? 20 : *c == 'G' ? 30 : 0;
     c += shift != 0;
     if (*c != '\0' || number > UINT64_MAX >> shift) {
         return false;

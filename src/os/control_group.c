@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "os/os.h"
 
 // Where every distribution and container mounts them. Of version 1 each controller has its own.
@@ -38,25 +39,6 @@ static struct {
     bool is_version_1;
 } limiting;
 
-// The number at *text, which then is behind it. False for what is none: "max", "-1".
-static bool take_number(const char **text, uint64_t *number)
-{
-    const char *c = *text;
-    uint64_t value = 0;
-    for (; *c >= '0' && *c <= '9'; c++) {
-        if (__builtin_mul_overflow(value, 10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*c - '0'), &value)) {
-            return false;
-        }
-    }
-    if (c == *text) {
-        return false;
-    }
-    *text = c + (*c == ' ');
-    *number = value;
-    return true;
-}
-
 static size_t read_here(const char *name, char *text, size_t bytes)
 {
     memcpy(folder.path + folder.length, name, strlen(name) + 1);
@@ -70,7 +52,8 @@ static unsigned read_numbers(const char *name, uint64_t numbers[2])
     const size_t length = read_here(name, text, sizeof text);
     const char *c = text;
     unsigned count = 0;
-    while (length > 0 && count < 2 && take_number(&c, &numbers[count])) {
+    while (length > 0 && count < 2 && hak_number_take(&c, 10, &numbers[count])) {
+        c += *c == ' ';
         count++;
     }
     return count;
@@ -201,17 +184,6 @@ struct hak_share hak_share_read(void)
     return share;
 }
 
-uint64_t hak_number_behind(const char *text, const char *name)
-{
-    const char *found = strstr(text, name);
-    uint64_t number = 0;
-    if (found != NULL) {
-        found += strlen(name);
-        take_number(&found, &number);
-    }
-    return number;
-}
-
 // Of what the group in the folder uses, what the kernel takes back before it ends anybody: file pages (a tmpfs's
 // are none of these), and version 2 counts its own caches of names.
 static uint64_t droppable_bytes(bool is_version_1)
@@ -220,11 +192,11 @@ static uint64_t droppable_bytes(bool is_version_1)
     if (read_here("/memory.stat", text, sizeof text) == 0) {
         return 0;
     }
-    return is_version_1 ? hak_number_behind(text, "\ntotal_inactive_file ") +
-                              hak_number_behind(text, "\ntotal_active_file ")
-                        : hak_number_behind(text, "\ninactive_file ") +
-                              hak_number_behind(text, "\nactive_file ") +
-                              hak_number_behind(text, "\nslab_reclaimable ");
+    return is_version_1 ? hak_number_behind(text, "\ntotal_inactive_file ", 0) +
+                              hak_number_behind(text, "\ntotal_active_file ", 0)
+                        : hak_number_behind(text, "\ninactive_file ", 0) +
+                              hak_number_behind(text, "\nactive_file ", 0) +
+                              hak_number_behind(text, "\nslab_reclaimable ", 0);
 }
 
 // How much the group may still swap out.

@@ -35,9 +35,6 @@ struct hak_group_use {
 // As many system calls, and a read of memory.stat for a group that is more than half full.
 HAK_INTERNAL struct hak_group_use hak_group_use_read(void);
 
-// The number behind `name` in the text of such a file; 0 when the name is not there.
-HAK_INTERNAL uint64_t hak_number_behind(const char *text, const char *name);
-
 // Of the group whose limit hak_share_read found last, kept open (hak_os_keep_file); -1: not to be read.
 struct hak_share_files {
     int use;        // bytes that the group uses

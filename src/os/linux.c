@@ -21,10 +21,12 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/format.h"
+#include "base/number.h"
 #include "base/probe.h"
 #include "base/timing.h"
 #include "os/heard.h"
 #include "os/os.h"
+#include "os/proc.h"
 #include "os/refusal.h"
 #include "os/syscall.h"
 
@@ -214,17 +216,7 @@ void *hak_os_remap(void *start, size_t old_bytes, size_t bytes, void *target)
 
 size_t hak_os_resident_bytes(void)
 {
-    char text[64]; // pages: "total resident …"
-    size_t pages = 0;
-    hak_os_read_file("/proc/self/statm", text, sizeof text);
-    const char *c = text;
-    while (*c != ' ' && *c != '\0') {
-        c++;
-    }
-    for (c += *c == ' '; *c >= '0' && *c <= '9'; c++) {
-        pages = pages * 10 + (size_t)(*c - '0');
-    }
-    return pages * hak_os_page_bytes();
+    return hak_proc_number("/proc/self/statm", " ", 0) * hak_os_page_bytes(); // "total resident …"
 }
 
 void hak_os_usage(uint64_t *processor_ns, uint64_t *faults)
@@ -264,20 +256,6 @@ void hak_os_want_huge(void *start, size_t bytes, bool wanted)
     }
 }
 
-// The number behind `spaces` spaces; 0 when there are not so many.
-static uint64_t number_in_line(const char *text, unsigned spaces)
-{
-    for (; spaces > 0 && text != NULL; spaces--) {
-        text = strchr(text, ' ');
-        text += text != NULL;
-    }
-    uint64_t number = 0;
-    for (; text != NULL && *text >= '0' && *text <= '9'; text++) {
-        number = number * 10 + (uint64_t)(*text - '0');
-    }
-    return number;
-}
-
 // The kernel tells a thread's faults in a line of text only, as the eighth figure behind the thread's name, which is in
 // brackets and may have spaces.
 bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults)
@@ -288,8 +266,11 @@ bool hak_os_thread_usage(int thread, uint64_t *processor_ns, uint64_t *faults)
     *processor_ns = hak_os_processor_ns(thread);
     hak_format(path, sizeof path, "/proc/self/task/%z/stat", (size_t)thread);
     hak_os_read_file(path, text, sizeof text);
-    const char *behind_name = strrchr(text, ')');
-    *faults = behind_name != NULL ? number_in_line(behind_name, FAULTS) : 0;
+    const char *figure = strrchr(text, ')');
+    for (unsigned i = 0; i < FAULTS && figure != NULL; i++) {
+        figure = strchr(figure + 1, ' ');
+    }
+    *faults = figure != NULL ? hak_number_behind(figure, "", 0) : 0;
     return *processor_ns != 0;
 }
 

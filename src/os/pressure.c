@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/number.h"
 #include "os/os.h"
 
 enum { REARM_PARTS = 32, TEXT_BYTES = 4096 };
@@ -21,14 +22,14 @@ void hak_pressure_start(void)
 }
 
 // File pages that the kernel drops before it ends anybody.
-static size_t droppable_bytes(void)
+static size_t inactive_file_bytes(void)
 {
     if (hak_pressure.files.statistics < 0) {
         return 0;
     }
     hak_os_read_kept(hak_pressure.files.statistics, text, sizeof text);
-    return hak_number_behind(
-        text, hak_pressure.files.is_version_1 ? "\ntotal_inactive_file " : "\ninactive_file ");
+    const bool is_version_1 = hak_pressure.files.is_version_1;
+    return hak_number_behind(text, is_version_1 ? "\ntotal_inactive_file " : "\ninactive_file ", 0);
 }
 
 bool hak_pressure_is_near(size_t bytes)
@@ -38,9 +39,9 @@ bool hak_pressure_is_near(size_t bytes)
         return false;
     }
     const size_t near = limit - limit / HAK_NEAR_PARTS;
-    size_t used = hak_number_behind(text, "");
+    size_t used = hak_number_behind(text, "", 0);
     if (used + bytes >= near) {
-        const size_t droppable = droppable_bytes();
+        const size_t droppable = inactive_file_bytes();
         used -= droppable < used ? droppable : used;
     }
     hak_pressure.used_bytes = used;
@@ -73,9 +74,9 @@ struct hak_stalls hak_pressure_stalls(void)
     if (hak_pressure.files.stalls >= 0 &&
         hak_os_read_kept(hak_pressure.files.stalls, text, sizeof text) > 0 &&
         strncmp(text, "some ", 5) == 0) {
-        stalls.some_us = hak_number_behind(text, "total=");
+        stalls.some_us = hak_number_behind(text, "total=", 0);
         const char *full = strstr(text, "full ");
-        stalls.full_us = full != NULL ? hak_number_behind(full, "total=") : 0;
+        stalls.full_us = full != NULL ? hak_number_behind(full, "total=", 0) : 0;
     }
     return stalls;
 }

@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "base/atomic.h"
 #include "os/os.h"
+#include "os/proc.h"
 
 // The latest refusals of all threads. A thread looks for its own at once: as many others have to come
 // in between before it is lost.
@@ -55,37 +55,11 @@ struct hak_refusal hak_refusal_since(uint64_t mark)
 #    define ADDRESS_LOG2 47
 #endif
 
-enum { TEXT_BYTES = 2048 }; // on the stack: what is looked for stands further up in each file
-
 // More than memory and swap the kernel gives nobody at a time, but where it lends without a limit (overcommit_memory is 1):
 // there it is RLIMIT_AS that has refused, of which the rest of a heap that fits into memory is a small part.
 bool hak_refusal_is_final(size_t bytes)
 {
     return bytes >> ADDRESS_LOG2 != 0 || bytes > hak_os_memory_and_swap_bytes();
-}
-
-// The number behind `name`, in units of `unit` bytes. False when there is none, as for "unlimited".
-static bool number_behind(const char *text, const char *name, uint64_t unit, uint64_t *number)
-{
-    const char *c = strstr(text, name);
-    uint64_t value = 0;
-    if (c == NULL) {
-        return false;
-    }
-    for (c += strlen(name); *c == ' ' || *c == '\t' || *c == ':'; c++) {
-    }
-    const char *digits = c;
-    for (; *c >= '0' && *c <= '9'; c++) {
-        value = value * 10 + (uint64_t)(*c - '0');
-    }
-    *number = value * unit;
-    return c != digits;
-}
-
-static bool number_in_file(const char *path, uint64_t *number)
-{
-    char text[32];
-    return hak_os_read_file(path, text, sizeof text) > 0 && number_behind(text, "", 1, number);
 }
 
 static bool is_beyond(struct hak_cause *cause, enum hak_limit limit, uint64_t use, uint64_t value)
@@ -98,21 +72,16 @@ static bool is_beyond(struct hak_cause *cause, enum hak_limit limit, uint64_t us
 // the kernel some 15 us each, and a program may ask again and again (Documentation/filesystems/proc.rst).
 static bool explain_by_limits(size_t bytes, struct hak_cause *cause)
 {
-    char text[TEXT_BYTES];
     const size_t addresses = hak_os_address_limit();
-    uint64_t used = 0;
     if (addresses != SIZE_MAX) {
-        hak_os_read_file("/proc/self/statm", text, sizeof text);
-        number_behind(text, "", hak_os_page_bytes(), &used);
+        const uint64_t used = hak_proc_number("/proc/self/statm", "", 0) * hak_os_page_bytes();
         if (used + bytes > addresses) {
             return is_beyond(cause, HAK_LIMIT_AS, used, addresses);
         }
     }
     const size_t data = hak_os_data_limit();
     if (data != SIZE_MAX) {
-        used = 0;
-        hak_os_read_file("/proc/self/status", text, sizeof text);
-        number_behind(text, "VmData", 1024, &used);
+        const uint64_t used = hak_proc_number("/proc/self/status", "VmData", 0) * 1024;
         return used + bytes > data && is_beyond(cause, HAK_LIMIT_DATA, used, data);
     }
     return false;
@@ -121,19 +90,17 @@ static bool explain_by_limits(size_t bytes, struct hak_cause *cause)
 // Documentation/mm/overcommit-accounting.rst: 0 guesses, 1 allows all, 2 counts.
 static bool explain_by_overcommit(size_t bytes, struct hak_cause *cause)
 {
-    char text[TEXT_BYTES];
-    uint64_t policy = 1;
-    uint64_t most = UINT64_MAX;
-    uint64_t used = 0;
-    number_in_file("/proc/sys/vm/overcommit_memory", &policy);
+    const uint64_t policy = hak_proc_number("/proc/sys/vm/overcommit_memory", "", 1);
     if (policy == 0) {
-        most = hak_os_memory_and_swap_bytes();
+        const uint64_t most = hak_os_memory_and_swap_bytes();
         return bytes > most && is_beyond(cause, HAK_LIMIT_OVERCOMMIT, 0, most);
     }
-    return policy == 2 && hak_os_read_file("/proc/meminfo", text, sizeof text) > 0 &&
-           number_behind(text, "CommitLimit", 1024, &most) &&
-           number_behind(text, "Committed_AS", 1024, &used) && used + bytes > most &&
-           is_beyond(cause, HAK_LIMIT_COMMIT, used, most);
+    if (policy != 2) {
+        return false;
+    }
+    const uint64_t most = hak_proc_number("/proc/meminfo", "CommitLimit", 0) * 1024;
+    const uint64_t used = hak_proc_number("/proc/meminfo", "Committed_AS", 0) * 1024;
+    return most != 0 && used + bytes > most && is_beyond(cause, HAK_LIMIT_COMMIT, used, most);
 }
 
 // Counting takes some 10 ms when there are 65,530, so no more often than once a second.
@@ -154,19 +121,15 @@ static uint64_t mapping_count(void)
 // have needed two: what is that near to the limit has reached it.
 static bool explain_by_mappings(struct hak_cause *cause)
 {
-    uint64_t most = UINT64_MAX;
-    number_in_file("/proc/sys/vm/max_map_count", &most);
+    const uint64_t most = hak_proc_number("/proc/sys/vm/max_map_count", "", UINT64_MAX);
     const uint64_t count = most != UINT64_MAX ? mapping_count() : 0;
     return count + 2 >= most && is_beyond(cause, HAK_LIMIT_MAPPINGS, count, most);
 }
 
 static void explain_by_locked(struct hak_cause *cause)
 {
-    char text[TEXT_BYTES];
-    hak_os_read_file("/proc/self/limits", text, sizeof text);
-    number_behind(text, "Max locked memory", 1, &cause->value);
-    hak_os_read_file("/proc/self/status", text, sizeof text);
-    number_behind(text, "VmLck", 1024, &cause->use);
+    cause->value = hak_proc_number("/proc/self/limits", "Max locked memory", 0);
+    cause->use = hak_proc_number("/proc/self/status", "VmLck", 0) * 1024;
     cause->limit = HAK_LIMIT_MEMLOCK;
 }
 

@@ -28,7 +28,6 @@ enum hak_limit {
     HAK_LIMIT_GROUP,      // the control group's memory
     HAK_LIMIT_HARD,       // ours: option limit_hard
     HAK_LIMIT_MAP,        // ours: the address map has no place
-    HAK_LIMIT_HEAP,       // ours: option limit_hard
     HAK_LIMITS,
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/bits.h"
 #include "base/format.h"
+#include "base/number.h"
 #include "base/options.h"
 #include "front/modules.h"
 #include "front/options.h"
@@ -41,15 +42,8 @@ static char *trimmed(char *text)
 // A number in the notation of `nm` and `objdump`, at the start of `*text`, which moves behind it.
 static bool take_hexadecimal(const char **text, uintptr_t *value)
 {
-    static const char digits[] = "0123456789abcdef";
-    const char *c = *text + (strncmp(*text, "0x", 2) == 0 ? 2 : 0);
-    const char *first = c;
-    *value = 0;
-    for (const char *digit; *c != '\0' && (digit = strchr(digits, *c | 0x20)) != NULL; c++) {
-        *value = *value << 4 | (uintptr_t)(digit - digits);
-    }
-    *text = c;
-    return c > first && c - first <= 16;
+    *text += strncmp(*text, "0x", 2) == 0 ? 2 : 0;
+    return hak_number_take(text, 16, value);
 }
 
 // `module+0x12`, `module+0x12-0x40`, or the name of a function.
@@ -95,12 +89,10 @@ static bool parse_way(const char *word, unsigned *ways)
     if (strncmp(word, align, strlen(align)) != 0) {
         return false;
     }
-    size_t alignment = 0;
     const char *c = word + strlen(align);
-    for (; *c >= '0' && *c <= '9' && alignment <= HAK_SITE_ALIGN_MAX; c++) {
-        alignment = alignment * 10 + (size_t)(*c - '0');
-    }
-    if (*c != '\0' || !hak_is_power_of_two(alignment) || alignment > HAK_SITE_ALIGN_MAX) {
+    uint64_t alignment;
+    if (!hak_number_take(&c, 10, &alignment) || *c != '\0' || !hak_is_power_of_two(alignment) ||
+        alignment > HAK_SITE_ALIGN_MAX) {
         return false;
     }
     *ways |= hak_highest_bit(alignment) << HAK_WAY_ALIGN_BIT;

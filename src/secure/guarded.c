@@ -6,8 +6,8 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "meta/map.h"
-#include "os/control_group.h"
 #include "os/os.h"
+#include "os/proc.h"
 #include "slab/arena.h"
 #include "slab/misuse.h"
 #include "slab/room.h"
@@ -22,10 +22,9 @@ static size_t guarded_count; // (arena lock)
 
 void hak_guarded_start(void)
 {
-    char text[32];
-    if (hak_load_relaxed(&hak_options.guard_large) != 0 &&
-        hak_os_read_file("/proc/sys/vm/max_map_count", text, sizeof text) > 0) {
-        guarded_mappings = hak_number_behind(text, "") / GUARDED_PARTS;
+    if (hak_load_relaxed(&hak_options.guard_large) != 0) {
+        guarded_mappings =
+            hak_proc_number("/proc/sys/vm/max_map_count", "", MAPPINGS_USUAL) / GUARDED_PARTS;
     }
 }
 

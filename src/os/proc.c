@@ -1,0 +1,14 @@
+// proc.c -- see proc.h.
+#include "os/proc.h"
+
+#include "base/number.h"
+#include "os/os.h"
+
+enum { TEXT_BYTES = 2048 }; // on the stack: what is looked for stands further up in each file
+
+uint64_t hak_proc_number(const char *path, const char *name, uint64_t otherwise)
+{
+    char text[TEXT_BYTES];
+    return hak_os_read_file(path, text, sizeof text) > 0 ? hak_number_behind(text, name, otherwise)
+                                                         : otherwise;
+}

@@ -204,7 +204,7 @@ void hak_hook_taken(void *block, struct hak_request request, size_t note)
 
 bool hak_hook_refuses(struct hak_request request)
 {
-    return hak_direct_injects() && hak_injector_takes(request);
+    return hak_direct_injects() && hak_failure_is_injected(request);
 }
 
 void hak_hook_refused(enum hak_refuse_reason reason, struct hak_request request, uint64_t mark)
@@ -230,7 +230,7 @@ void *hak_hook_reuse(size_t bytes, const void *site)
         hak_site_ways(site) != 0 || hak_load_relaxed(&hak_options.sample_bytes) != 0) {
         return NULL;
     }
-    return hak_large_reuse(hak_site_keeper(cache), hak_large_bin_of(bytes));
+    return hak_large_reuse(hak_site_keeper(cache), hak_size_class_bin(bytes));
 }
 
 void *hak_hook_counted(struct hak_cache *cache, void *block, size_t bytes, const void *site)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Fail if a file in src/ includes a layer above its own, if the includes inside a layer form a cycle, or if
-src/README.md names other layers.
+"""Fail if a file in src/ includes a layer above its own, if the includes inside a layer form a cycle, if a function is
+not named after its file, or if src/README.md names other layers.
 
 The layers and their order are those of HAK_CORE_LAYERS and HAK_FEATURE_LAYERS in src/CMakeLists.txt; the files beside the
 folders stand above all.
-Inside a layer, x.c and x.h are one room, whoever else includes x.h. A cycle is one of rooms.
+Inside a layer, x.c and x.h are one room, whoever else includes x.h. A cycle is one of rooms. What x.h declares begins with
+hak_x_, and what x.c defines for others as well, or with the name of a header that x begins with, as guard_report.c with
+hak_guard_. The functions of the C API have their own names, and so has the contract of the os layer.
 """
 
 from __future__ import annotations
@@ -18,6 +20,11 @@ from pathlib import Path
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 PUBLIC = "hakmem"  # include/hakmem/: what outsiders include, open to every layer
 CYCLIC = {"cache"}  # layers that still have cycles; leaves with the last of them
+UNNAMED = {"cache", "policy", "front/alloc", "front/aligned"}  # layers and files whose functions have other names; likewise
+NOUNLESS = {"base/bits", "base/check"}  # what the language lacks: named for what they do
+
+DECLARED = re.compile(r"^(?:HAK_INTERNAL|HAK_INLINE|HAKMEM_API)\b[^;{]*?\b(hak_\w+)\(", re.M)
+DEFINED = re.compile(r"^(?!static|HAK_INLINE)[A-Za-z_][^;{}=#]*?\b(hak_\w+)\([^;{}]*\n\{", re.M)
 
 Rooms = dict[str, dict[str, str]]  # room -> room that it includes -> the file that does
 
@@ -99,6 +106,35 @@ def cycle_problems(src: Path, layers: list[str]) -> list[str]:
     return problems
 
 
+def is_named_after(name: str, nouns: list[str]) -> bool:
+    return any(re.match(rf"hak_({noun}|{noun.removesuffix('s')})(_|$)", name) for noun in nouns)
+
+
+def name_problems(src: Path, layers: list[str]) -> list[str]:
+    def names_in(folder: Path, stems: set[str]) -> set[str]:
+        headers = [path for path in folder.rglob("*.h") if path.stem in stems or not stems]
+        return {name for path in headers for name in DECLARED.findall(path.read_text())}
+
+    free = names_in(src.parent / "include", set())
+    free |= names_in(src / "base", {room.split("/")[1] for room in NOUNLESS})
+    problems = []
+    for layer in layers:
+        for path in sorted((src / layer).glob("*.[ch]")):
+            if not UNNAMED.isdisjoint({layer, f"{layer}/{path.stem}"}) or f"{layer}/{path.stem}" in NOUNLESS:
+                continue
+            words = path.stem.split("_")
+            least = len(words) if path.suffix == ".h" else 1
+            nouns = ["_".join(words[:count]) for count in range(least, len(words) + 1)]
+            nouns = ["os", *nouns] if layer == "os" else nouns
+            found = (DECLARED if path.suffix == ".h" else DEFINED).findall(path.read_text())
+            problems += [
+                f"{layer}/{path.name}: {name} is not named after the file"
+                for name in found
+                if name not in free and not is_named_after(name, nouns)
+            ]
+    return problems
+
+
 def readme_problems(src: Path, layers: list[str]) -> list[str]:
     readme = src / "README.md"
     if not readme.exists():
@@ -118,7 +154,11 @@ def main() -> int:
     parser.add_argument("src", type=Path, nargs="?", default=Path("src"))
     src = parser.parse_args().src
     layers = declared_layers(src)
-    problems = include_problems(src, layers) + cycle_problems(src, layers) + readme_problems(src, layers)
+    problems = [
+        problem
+        for check in (include_problems, cycle_problems, name_problems, readme_problems)
+        for problem in check(src, layers)
+    ]
     print("\n".join(problems) or "layers: ok")
     return 1 if problems else 0
 

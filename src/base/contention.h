@@ -33,20 +33,20 @@ struct hak_lock_counts {
 };
 #    define HAK_LOCK_COUNTS struct hak_lock_counts counts;
 
-HAK_INLINE void hak_count_taken(struct hak_lock_counts *counts)
+HAK_INLINE void hak_contention_taken(struct hak_lock_counts *counts)
 {
     counts->since = HAK_CYCLES();
 }
 
-HAK_INLINE void hak_count_waited(struct hak_lock_counts *counts)
+HAK_INLINE void hak_contention_waited(struct hak_lock_counts *counts)
 {
     counts->contended++;
     if (counts->since == 0) {
-        hak_count_taken(counts);
+        hak_contention_taken(counts);
     }
 }
 
-HAK_INLINE void hak_count_dropped(struct hak_lock_counts *counts)
+HAK_INLINE void hak_contention_dropped(struct hak_lock_counts *counts)
 {
     const uint64_t held = counts->since != 0 ? HAK_CYCLES() - counts->since : 0;
     counts->since = 0;
@@ -55,9 +55,9 @@ HAK_INLINE void hak_count_dropped(struct hak_lock_counts *counts)
     *(held >= HAK_LONG_CYCLES ? &counts->long_cycles : &counts->held_cycles) += held;
 }
 
-#    define HAK_LOCK_TAKEN(lock)   hak_count_taken(&(lock)->counts)
-#    define HAK_LOCK_WAITED(lock)  hak_count_waited(&(lock)->counts)
-#    define HAK_LOCK_DROPPED(lock) hak_count_dropped(&(lock)->counts)
+#    define HAK_LOCK_TAKEN(lock)   hak_contention_taken(&(lock)->counts)
+#    define HAK_LOCK_WAITED(lock)  hak_contention_waited(&(lock)->counts)
+#    define HAK_LOCK_DROPPED(lock) hak_contention_dropped(&(lock)->counts)
 
 // A place in the sources that writes to a word which other threads write to as well, by one indivisible
 // instruction. They all lie in a section of their own.

@@ -25,8 +25,8 @@
 static size_t large_block_bytes(size_t bytes)
 {
     const size_t pages_bytes = hak_align_up(bytes, hak_os_page_bytes());
-    const unsigned bin = hak_large_bin_of(pages_bytes);
-    return bin < HAK_LARGE_BINS ? hak_large_bin_bytes(bin) : pages_bytes;
+    const unsigned bin = hak_size_class_bin(pages_bytes);
+    return bin < HAK_LARGE_BINS ? hak_size_class_bin_bytes(bin) : pages_bytes;
 }
 
 // Smaller ones hold no huge page.
@@ -76,7 +76,7 @@ static void large_give_kept(void *block)
 // What the map says of a block in use.
 static uint32_t large_entry(struct hak_slab *slab)
 {
-    const unsigned bin = hak_large_bin_of(slab->bytes);
+    const unsigned bin = hak_size_class_bin(slab->bytes);
     // A heap's block leaves its heap's list when it is freed, and a sample is forgotten, which are no short
     // ways; an inset one is of no bin's size.
     const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&slab->owner) == NULL &&
@@ -174,7 +174,7 @@ static size_t large_expire_from(struct hak_cache *cache, unsigned place, uint64_
 // the block can be made of pages that are there.
 static void large_make_room(struct hak_cache *cache, size_t bytes)
 {
-    const unsigned bin = hak_large_bin_of(bytes);
+    const unsigned bin = hak_size_class_bin(bytes);
     if (bin < HAK_LARGE_BINS) {
         large_expire_from(cache, bin / 8, 0);
     }
@@ -204,7 +204,7 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
         block = large_again(request, bytes, ways, zeroed, mark);
     }
     if (HAK_LIKELY(block != NULL)) {
-        const unsigned bin = hak_large_bin_of(bytes);
+        const unsigned bin = hak_size_class_bin(bytes);
         hak_count(&cache->large_counts[bin < HAK_LARGE_BINS ? bin : HAK_LARGE_BINS], 1);
         hak_hook_large(block, request);
     }
@@ -282,7 +282,7 @@ static struct hak_slab *large_of(void *block, uint32_t entry)
 // keeps nothing. Step keep_instead of bigcache.pml.
 static bool large_keep_instead(struct hak_cache *cache, void *block, size_t bytes)
 {
-    const unsigned bin = hak_large_bin_of(bytes);
+    const unsigned bin = hak_size_class_bin(bytes);
     struct hak_hot *hot = hak_large_place(cache, bin);
     void *other = hak_load_relaxed(&hot->block);
     if (other == HAK_FULL) {

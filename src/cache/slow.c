@@ -81,7 +81,7 @@ void *hak_slow_take(struct hak_cache *cache, struct hak_request request, unsigne
 
 void *hak_slow_take_large(struct hak_cache *cache, struct hak_request request, size_t size_class)
 {
-    void *block = hak_large_reuse(cache, hak_large_bin_of(HAK_SMALL_MAX + 1));
+    void *block = hak_large_reuse(cache, hak_size_class_bin(HAK_SMALL_MAX + 1));
     if (block == NULL) {
         request.alignment = class_alignment(size_class);
         return hak_large_serve(cache, request, NULL);

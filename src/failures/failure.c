@@ -126,8 +126,8 @@ static struct hak_failure failure_of(enum hak_failure_kind kind, struct hak_requ
 // memory for one counts too.
 static struct hak_cause group_cause(size_t bytes)
 {
-    hak_lock_take(&hak_arena.lock); // for hak_share_read
-    const struct hak_share share = hak_share_read();
+    hak_lock_take(&hak_arena.lock); // for hak_control_group_read_share
+    const struct hak_share share = hak_control_group_read_share();
     hak_lock_drop(&hak_arena.lock);
     if (share.memory_used == 0 || share.memory_used + bytes <= share.memory_bytes) {
         return (struct hak_cause){HAK_LIMIT_UNKNOWN, 0, 0};
@@ -200,7 +200,7 @@ static bool is_drawn(uint64_t count, uint64_t rate)
     return rate != 0 && (count * UINT64_C(0x9E3779B97F4A7C15) >> 32) % rate == 0;
 }
 
-bool hak_injector_takes(struct hak_request request)
+bool hak_failure_is_injected(struct hak_request request)
 {
     static _Atomic(uint64_t) seen;
     const uint64_t site = hak_load_relaxed(&hak_options.fail_site);

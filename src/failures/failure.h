@@ -9,8 +9,8 @@
 //
 // And the injector, which refuses what could be had, so that a program's own answer to NULL can be
 // tested. While it is on no cache keeps magazines, so that it sees every call.
-#ifndef HAK_CACHE_FAILURE_H
-#define HAK_CACHE_FAILURE_H
+#ifndef HAK_FAILURES_FAILURE_H
+#define HAK_FAILURES_FAILURE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,6 +56,6 @@ HAK_INTERNAL HAK_COLD void hak_failure_note(enum hak_refuse_reason reason,
                                             uint64_t mark);
 
 // Count a request, if it is one of those that may fail. True when it has to.
-HAK_INTERNAL HAK_COLD bool hak_injector_takes(struct hak_request request);
+HAK_INTERNAL HAK_COLD bool hak_failure_is_injected(struct hak_request request);
 
 #endif

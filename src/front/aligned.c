@@ -23,8 +23,8 @@ unsigned hak_aligned_class(size_t alignment, size_t bytes)
     if (least > HAK_SMALL_MAX) {
         return HAK_SMALL_CLASSES;
     }
-    unsigned size_class =
-        (unsigned)(least <= HAK_TINY_MAX ? hak_tiny_class_of(least) : hak_small_class_of(least));
+    unsigned size_class = (unsigned)(least <= HAK_TINY_MAX ? hak_size_class_of_tiny(least)
+                                                           : hak_size_class_of_small(least));
     while (size_class < HAK_SMALL_CLASSES && hak_classes[size_class].bytes % alignment != 0) {
         size_class++;
     }

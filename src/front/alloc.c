@@ -53,7 +53,7 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
 HAK_INLINE bool take_kept(size_t bytes, void **block)
 {
     struct hak_cache *cache = hak_cache_self;
-    const unsigned bin = hak_large_bin_of(bytes);
+    const unsigned bin = hak_size_class_bin(bytes);
     *block = hak_large_reuse(cache, bin);
     return HAK_LIKELY(*block != NULL) && HAK_LIKELY(--cache->large_gaps[bin] != 0);
 }
@@ -71,7 +71,7 @@ static HAK_NOINLINE void *malloc_large(size_t bytes, void *kept, const void *sit
 void *hak_alloc_above_tiny(size_t bytes, const void *site)
 {
     if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
-        return hak_cache_alloc_for(hak_cache_self, bytes, hak_small_class_of(bytes), site);
+        return hak_cache_alloc_for(hak_cache_self, bytes, hak_size_class_of_small(bytes), site);
     }
     void *kept;
     return take_kept(bytes, &kept) ? kept : malloc_large(bytes, kept, site);
@@ -87,7 +87,7 @@ static HAK_NOINLINE void *malloc_large_here(size_t bytes, void *kept)
 static HAK_NOINLINE void *malloc_above_tiny(size_t bytes)
 {
     if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
-        return hak_cache_alloc(hak_cache_self, bytes, hak_small_class_of(bytes));
+        return hak_cache_alloc(hak_cache_self, bytes, hak_size_class_of_small(bytes));
     }
     void *kept;
     return take_kept(bytes, &kept) ? kept : malloc_large_here(bytes, kept);
@@ -99,7 +99,7 @@ void *hak_malloc(size_t bytes)
     if (HAK_UNLIKELY(bytes > HAK_TINY_MAX)) {
         return malloc_above_tiny(bytes);
     }
-    return hak_cache_alloc(hak_cache_self, bytes, hak_tiny_class_of(bytes));
+    return hak_cache_alloc(hak_cache_self, bytes, hak_size_class_of_tiny(bytes));
 }
 
 // In the middle of a line, so that none of its branches is in the first of the two lines that it takes: at the start of one,
@@ -147,7 +147,7 @@ void *hak_calloc(size_t count, size_t bytes)
         return block == NULL || zeroed ? block : hak_large_clear(block, total);
     }
     if (total >= FRESH_MIN) {
-        void *block = calloc_fresh(hak_small_class_of(total));
+        void *block = calloc_fresh(hak_size_class_of_small(total));
         if (block != NULL) {
             return block;
         }

@@ -20,7 +20,7 @@ HAK_INTERNAL void *hak_alloc_above_tiny(size_t bytes, const void *site);
 HAK_INLINE void *hak_alloc(size_t bytes, const void *site)
 {
     return HAK_LIKELY(bytes <= HAK_TINY_MAX)
-               ? hak_cache_alloc_for(hak_cache_self, bytes, hak_tiny_class_of(bytes), site)
+               ? hak_cache_alloc_for(hak_cache_self, bytes, hak_size_class_of_tiny(bytes), site)
                : hak_alloc_above_tiny(bytes, site);
 }
 

@@ -153,7 +153,7 @@ static int look_in(struct dl_phdr_info *info, size_t bytes, void *data)
 }
 
 // Whatever scope it is in: who opened a library may have kept its names from all others.
-const void *hak_cxx_symbol(const void *linked, const char *name, const void *site)
+const void *hak_cxx_library_symbol(const void *linked, const char *name, const void *site)
 {
     struct search search = {name, linked};
     if (linked == NULL) {

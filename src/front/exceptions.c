@@ -45,7 +45,7 @@ struct catcher {
 
 #    define FIND(member, linked, name, site) \
         (*(const void **)&(member) =         \
-             hak_cxx_symbol((const void *)(uintptr_t)(linked), (name), (site)))
+             hak_cxx_library_symbol((const void *)(uintptr_t)(linked), (name), (site)))
 
 // Of several C++ libraries and unwinders in a program each has to be asked for its own.
 static struct catcher catcher_find(const void *site)
@@ -58,7 +58,7 @@ static struct catcher catcher_find(const void *site)
     return catcher;
 }
 
-void hak_throw_bad_alloc(const void *site)
+void hak_exceptions_throw_bad_alloc(const void *site)
 {
     struct thrower thrower;
     FIND(thrower.allocate, __cxa_allocate_exception, "__cxa_allocate_exception", site);
@@ -77,50 +77,53 @@ void hak_throw_bad_alloc(const void *site)
 
 // The call, and where the unwinder comes back to with what was thrown in its first register for
 // data. The instructions behind the call look as those of a compiler's catch (...).
-HAK_INTERNAL void *hak_catch_call(void *(*allocate)(const void *argument), const void *argument);
-HAK_INTERNAL extern const char hak_catch_landing[];
-HAK_INTERNAL void hak_catch_end(void *exception);
-HAK_INTERNAL _Unwind_Reason_Code hak_catch_personality(int version,
-                                                       _Unwind_Action actions,
-                                                       _Unwind_Exception_Class class,
-                                                       struct _Unwind_Exception *exception,
-                                                       struct _Unwind_Context *context);
+HAK_INTERNAL void *hak_exceptions_catch_call(void *(*allocate)(const void *argument),
+                                             const void *argument);
+HAK_INTERNAL extern const char hak_exceptions_catch_landing[];
+HAK_INTERNAL void hak_exceptions_catch_end(void *exception);
+HAK_INTERNAL _Unwind_Reason_Code
+hak_exceptions_catch_personality(int version,
+                                 _Unwind_Action actions,
+                                 _Unwind_Exception_Class class,
+                                 struct _Unwind_Exception *exception,
+                                 struct _Unwind_Context *context);
 
 #    if defined(__x86_64__)
-__asm__(".text\n"
-        ".hidden hak_catch_call\n"
-        ".globl hak_catch_call\n"
-        ".type hak_catch_call, @function\n"
-        "hak_catch_call:\n"
-        ".cfi_startproc\n"
-        ".cfi_personality 0x1b, hak_catch_personality\n" // relative to the place, in 4 bytes
-        "subq $8, %rsp\n"
-        ".cfi_adjust_cfa_offset 8\n"
-        "movq %rdi, %rax\n"
-        "movq %rsi, %rdi\n"
-        "callq *%rax\n"
-        "jmp 1f\n"
-        ".hidden hak_catch_landing\n"
-        ".globl hak_catch_landing\n"
-        "hak_catch_landing:\n"
-        "endbr64\n"
-        "movq %rax, %rdi\n"
-        "callq hak_catch_end\n"
-        "xorl %eax, %eax\n"
-        "1:\n"
-        "addq $8, %rsp\n"
-        ".cfi_adjust_cfa_offset -8\n"
-        "retq\n"
-        ".cfi_endproc\n"
-        ".size hak_catch_call, . - hak_catch_call\n");
+__asm__(
+    ".text\n"
+    ".hidden hak_exceptions_catch_call\n"
+    ".globl hak_exceptions_catch_call\n"
+    ".type hak_exceptions_catch_call, @function\n"
+    "hak_exceptions_catch_call:\n"
+    ".cfi_startproc\n"
+    ".cfi_personality 0x1b, hak_exceptions_catch_personality\n" // relative to the place, in 4 bytes
+    "subq $8, %rsp\n"
+    ".cfi_adjust_cfa_offset 8\n"
+    "movq %rdi, %rax\n"
+    "movq %rsi, %rdi\n"
+    "callq *%rax\n"
+    "jmp 1f\n"
+    ".hidden hak_exceptions_catch_landing\n"
+    ".globl hak_exceptions_catch_landing\n"
+    "hak_exceptions_catch_landing:\n"
+    "endbr64\n"
+    "movq %rax, %rdi\n"
+    "callq hak_exceptions_catch_end\n"
+    "xorl %eax, %eax\n"
+    "1:\n"
+    "addq $8, %rsp\n"
+    ".cfi_adjust_cfa_offset -8\n"
+    "retq\n"
+    ".cfi_endproc\n"
+    ".size hak_exceptions_catch_call, . - hak_exceptions_catch_call\n");
 #    elif defined(__aarch64__)
 __asm__(".text\n"
-        ".hidden hak_catch_call\n"
-        ".globl hak_catch_call\n"
-        ".type hak_catch_call, %function\n"
-        "hak_catch_call:\n"
+        ".hidden hak_exceptions_catch_call\n"
+        ".globl hak_exceptions_catch_call\n"
+        ".type hak_exceptions_catch_call, %function\n"
+        "hak_exceptions_catch_call:\n"
         ".cfi_startproc\n"
-        ".cfi_personality 0x1b, hak_catch_personality\n"
+        ".cfi_personality 0x1b, hak_exceptions_catch_personality\n"
         "stp x29, x30, [sp, #-16]!\n"
         ".cfi_def_cfa_offset 16\n"
         ".cfi_offset 29, -16\n"
@@ -129,21 +132,21 @@ __asm__(".text\n"
         "mov x0, x1\n"
         "blr x2\n"
         "b 1f\n"
-        ".hidden hak_catch_landing\n"
-        ".globl hak_catch_landing\n"
-        "hak_catch_landing:\n"
+        ".hidden hak_exceptions_catch_landing\n"
+        ".globl hak_exceptions_catch_landing\n"
+        "hak_exceptions_catch_landing:\n"
         "hint #36\n" // bti j
-        "bl hak_catch_end\n"
+        "bl hak_exceptions_catch_end\n"
         "mov x0, #0\n"
         "1:\n"
         "ldp x29, x30, [sp], #16\n"
         ".cfi_def_cfa_offset 0\n"
         "ret\n"
         ".cfi_endproc\n"
-        ".size hak_catch_call, . - hak_catch_call\n");
+        ".size hak_exceptions_catch_call, . - hak_exceptions_catch_call\n");
 #    endif
 
-void hak_catch_end(void *exception)
+void hak_exceptions_catch_end(void *exception)
 {
     const struct _Unwind_Exception *header = exception;
     const struct catcher catcher =
@@ -154,11 +157,11 @@ void hak_catch_end(void *exception)
 
 // What the unwinder asks of a frame: here every exception is caught. What is not an exception
 // (pthread_exit, pthread_cancel) goes on.
-_Unwind_Reason_Code hak_catch_personality(int version,
-                                          _Unwind_Action actions,
-                                          _Unwind_Exception_Class class,
-                                          struct _Unwind_Exception *exception,
-                                          struct _Unwind_Context *context)
+_Unwind_Reason_Code hak_exceptions_catch_personality(int version,
+                                                     _Unwind_Action actions,
+                                                     _Unwind_Exception_Class class,
+                                                     struct _Unwind_Exception *exception,
+                                                     struct _Unwind_Context *context)
 {
     (void)version;
     (void)class;
@@ -170,16 +173,16 @@ _Unwind_Reason_Code hak_catch_personality(int version,
     }
     const struct catcher catcher = catcher_find(__builtin_return_address(0)); // the unwinder
     catcher.set_register(context, __builtin_eh_return_data_regno(0), (uintptr_t)exception);
-    catcher.set_place(context, (uintptr_t)hak_catch_landing);
+    catcher.set_place(context, (uintptr_t)hak_exceptions_catch_landing);
     return _URC_INSTALL_CONTEXT;
 }
 
-void *hak_catch(void *(*allocate)(const void *argument), const void *argument)
+void *hak_exceptions_catch(void *(*allocate)(const void *argument), const void *argument)
 {
     const struct catcher catcher = catcher_find(NULL); // is there any?
     const bool can_throw = catcher.begin != NULL && catcher.end != NULL &&
                            catcher.set_register != NULL && catcher.set_place != NULL;
-    return can_throw ? hak_catch_call(allocate, argument) : allocate(argument);
+    return can_throw ? hak_exceptions_catch_call(allocate, argument) : allocate(argument);
 }
 
 #endif

@@ -27,7 +27,7 @@ extern new_handler linked_get_new_handler(void) __asm__("_ZSt15get_new_handlerv"
 static new_handler get_new_handler(const void *site)
 {
     new_handler (*get)(void);
-    *(const void **)&get = hak_cxx_symbol(
+    *(const void **)&get = hak_cxx_library_symbol(
         (const void *)(uintptr_t)linked_get_new_handler, "_ZSt15get_new_handlerv", site);
     return get != NULL ? get() : NULL;
 }
@@ -63,11 +63,11 @@ static void *new_with_handler(const void *argument)
 static HAK_COLD void *new_slow(struct hak_request request, bool may_throw)
 {
     if (!may_throw) {
-        return hak_catch(new_with_handler, &request);
+        return hak_exceptions_catch(new_with_handler, &request);
     }
     void *block = new_with_handler(&request);
     if (block == NULL) {
-        hak_throw_bad_alloc(request.site);
+        hak_exceptions_throw_bad_alloc(request.site);
         hak_die("out of memory: operator new of %z bytes", request.bytes);
     }
     return block;
@@ -103,7 +103,7 @@ static void *new_by_other(const void *argument)
 static HAK_NOINLINE void *new_nothrow(size_t bytes, size_t alignment, enum hak_form form)
 {
     if (HAK_UNLIKELY(hak_replaced)) {
-        return hak_catch(new_by_other, &(struct other_form){bytes, alignment, form});
+        return hak_exceptions_catch(new_by_other, &(struct other_form){bytes, alignment, form});
     }
     return new_any((struct hak_request){bytes, alignment, HAK_SITE}, false);
 }
@@ -113,7 +113,7 @@ HAK_INLINE void *new_block(size_t bytes, size_t alignment, enum hak_form form)
 {
     void *block = NULL;
     if (HAK_LIKELY(bytes <= HAK_TINY_MAX && alignment <= 16)) {
-        block = hak_cache_pop(hak_cache_operators, hak_tiny_class_of(bytes));
+        block = hak_cache_pop(hak_cache_operators, hak_size_class_of_tiny(bytes));
     }
     if (HAK_LIKELY(block != NULL)) {
         return block;

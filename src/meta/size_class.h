@@ -48,32 +48,32 @@ HAK_INTERNAL extern const uint8_t hak_tiny_table[HAK_TINY_MAX + 1];
 HAK_INTERNAL extern const uint8_t hak_small_table[HAK_SMALL_MAX / 128 + 1];
 
 // Class of a request of `bytes` <= HAK_TINY_MAX. Zero bytes map to the smallest class.
-HAK_INLINE size_t hak_tiny_class_of(size_t bytes)
+HAK_INLINE size_t hak_size_class_of_tiny(size_t bytes)
 {
     return hak_tiny_table[bytes];
 }
 
 // Class of a request of HAK_TINY_MAX < `bytes` <= HAK_SMALL_MAX: the steps are 128 or more there.
-HAK_INLINE size_t hak_small_class_of(size_t bytes)
+HAK_INLINE size_t hak_size_class_of_small(size_t bytes)
 {
     return hak_small_table[(bytes + 127) / 128];
 }
 
 // Bin of a request of `bytes` > HAK_SMALL_MAX; HAK_LARGE_BINS or more above 4 MiB.
-HAK_INLINE unsigned hak_large_bin_of(size_t bytes)
+HAK_INLINE unsigned hak_size_class_bin(size_t bytes)
 {
     unsigned top = hak_highest_bit(bytes - 1);
     return (top - 15) * 8 + (unsigned)((bytes - 1) >> (top - 3)) - 8;
 }
 
 // Bytes of a block in a bin, before rounding to pages (a no-op for 4 KiB pages).
-HAK_INLINE size_t hak_large_bin_bytes(unsigned bin)
+HAK_INLINE size_t hak_size_class_bin_bytes(unsigned bin)
 {
     return (size_t)(9 + bin % 8) << (12 + bin / 8);
 }
 
 // Which block of a slab an offset lies in.
-HAK_INLINE uint32_t hak_class_index(const struct hak_class *info, size_t offset)
+HAK_INLINE uint32_t hak_size_class_index(const struct hak_class *info, size_t offset)
 {
     return (uint32_t)((offset * info->reciprocal) >> 40);
 }

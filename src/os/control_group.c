@@ -172,7 +172,7 @@ static void visit_groups(void *into,
     }
 }
 
-struct hak_share hak_share_read(void)
+struct hak_share hak_control_group_read_share(void)
 {
     struct hak_share share = {hak_os_memory_bytes(), 0, hak_os_processors()};
     limiting.length = 0;
@@ -248,7 +248,7 @@ static void visit_use_1(void *into)
     visit_use(into, "/memory.limit_in_bytes", true);
 }
 
-struct hak_group_use hak_group_use_read(void)
+struct hak_group_use hak_control_group_read_use(void)
 {
     struct hak_group_use use = {.limit_bytes = SIZE_MAX};
     hak_os_read_file("/proc/self/cgroup", groups, sizeof groups);
@@ -263,7 +263,7 @@ static int keep_limiting(const char *name)
     return hak_os_keep_file(limiting.path);
 }
 
-struct hak_share_files hak_share_keep_files(void)
+struct hak_share_files hak_control_group_keep_files(void)
 {
     struct hak_share_files files = {.use = -1, .statistics = -1, .stalls = -1};
     if (limiting.length > 0) {

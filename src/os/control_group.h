@@ -24,7 +24,7 @@ struct hak_share {
 };
 
 // About 20 system calls for a process five groups deep.
-HAK_INTERNAL struct hak_share hak_share_read(void);
+HAK_INTERNAL struct hak_share hak_control_group_read_share(void);
 
 // Of the group that has the least room left, of this process's and those above it: what it may have at most
 // (memory.max; memory.high ends nobody), and what it uses without what the kernel would drop or swap out.
@@ -33,15 +33,15 @@ struct hak_group_use {
     size_t used_bytes;  // at most limit_bytes
 };
 // As many system calls, and a read of memory.stat for a group that is more than half full.
-HAK_INTERNAL struct hak_group_use hak_group_use_read(void);
+HAK_INTERNAL struct hak_group_use hak_control_group_read_use(void);
 
-// Of the group whose limit hak_share_read found last, kept open (hak_os_keep_file); -1: not to be read.
+// Of the group whose limit hak_control_group_read_share found last, kept open (hak_os_keep_file); -1: not to be read.
 struct hak_share_files {
     int use;        // bytes that the group uses
     int statistics; // what of: lines "name bytes"
     int stalls;     // how long its tasks, or those of the machine, have waited for memory
     bool is_version_1;
 };
-HAK_INTERNAL struct hak_share_files hak_share_keep_files(void);
+HAK_INTERNAL struct hak_share_files hak_control_group_keep_files(void);
 
 #endif

@@ -42,12 +42,12 @@ size_t hak_os_read_file(const char *path, char *text, size_t bytes)
 {
     const long file = open_file(path, O_RDONLY);
     text[0] = '\0';
-    if (hak_call_failed(file)) {
+    if (hak_syscall_failed(file)) {
         return 0;
     }
     long length = read_some(file, text, bytes - 1);
-    hak_close(file);
-    length = hak_call_failed(length) ? 0 : length;
+    hak_syscall_close(file);
+    length = hak_syscall_failed(length) ? 0 : length;
     text[length] = '\0';
     return (size_t)length;
 }
@@ -57,37 +57,37 @@ size_t hak_os_count_lines(const char *path)
     char text[1024];
     size_t lines = 0;
     const long file = open_file(path, O_RDONLY);
-    if (hak_call_failed(file)) {
+    if (hak_syscall_failed(file)) {
         return 0;
     }
     for (;;) {
         const long length = read_some(file, text, sizeof text);
-        if (hak_call_failed(length) || length == 0) {
+        if (hak_syscall_failed(length) || length == 0) {
             break;
         }
         for (long i = 0; i < length; i++) {
             lines += text[i] == '\n';
         }
     }
-    hak_close(file);
+    hak_syscall_close(file);
     return lines;
 }
 
 const void *hak_os_map_file(const char *path, size_t *bytes)
 {
     const long file = open_file(path, O_RDONLY);
-    if (hak_call_failed(file)) {
+    if (hak_syscall_failed(file)) {
         return NULL;
     }
     const long length = hak_syscall(SYS_lseek, file, 0, SEEK_END, 0, 0, 0);
     long got = -1;
-    if (!hak_call_failed(length) && length > 0) {
+    if (!hak_syscall_failed(length) && length > 0) {
         got = hak_syscall(SYS_mmap, 0, length, PROT_READ, MAP_PRIVATE, file, 0);
         HAK_ADDRESSES_CAME();
     }
-    hak_close(file);
+    hak_syscall_close(file);
     *bytes = (size_t)length;
-    return hak_call_failed(got) ? NULL : (const void *)got;
+    return hak_syscall_failed(got) ? NULL : (const void *)got;
 }
 
 // Descriptors from here on: programs close and count their own from below.
@@ -96,18 +96,18 @@ enum { KEPT_LEAST = 256 };
 int hak_os_keep_file(const char *path)
 {
     const long file = open_file(path, O_RDONLY);
-    if (hak_call_failed(file)) {
+    if (hak_syscall_failed(file)) {
         return -1;
     }
     const long kept = hak_syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, KEPT_LEAST, 0, 0, 0);
-    hak_close(file);
-    return hak_call_failed(kept) ? -1 : (int)kept;
+    hak_syscall_close(file);
+    return hak_syscall_failed(kept) ? -1 : (int)kept;
 }
 
 size_t hak_os_read_kept(int file, char *text, size_t bytes)
 {
     const long length = hak_syscall(SYS_pread64, file, (long)text, (long)bytes - 1, 0, 0, 0);
-    const size_t got = hak_call_failed(length) ? 0 : (size_t)length;
+    const size_t got = hak_syscall_failed(length) ? 0 : (size_t)length;
     text[got] = '\0';
     return got;
 }
@@ -119,7 +119,7 @@ static bool write_all(long file, const char *text, size_t length)
         if (written == -EINTR) {
             continue;
         }
-        if (hak_call_failed(written) || written == 0) {
+        if (hak_syscall_failed(written) || written == 0) {
             return false;
         }
         text += written;
@@ -136,11 +136,11 @@ void hak_os_print(const char *text, size_t length)
 bool hak_os_append(const char *path, const char *text, size_t length)
 {
     const long file = open_file(path, O_WRONLY | O_CREAT | O_APPEND);
-    if (hak_call_failed(file)) {
+    if (hak_syscall_failed(file)) {
         return false; // also a pipe that nobody reads
     }
     let_wait(file, O_WRONLY | O_APPEND);
     const bool is_done = write_all(file, text, length);
-    hak_close(file);
+    hak_syscall_close(file);
     return is_done;
 }

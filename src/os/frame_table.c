@@ -451,7 +451,7 @@ static const uint8_t *find_table(uintptr_t address)
 }
 #endif
 
-struct hak_frame_rule hak_frame_rule_of(uintptr_t return_address)
+struct hak_frame_rule hak_frame_table_rule_of(uintptr_t return_address)
 {
     const uintptr_t address =
         return_address - 1; // of the call: what follows may be another function

@@ -34,6 +34,6 @@ struct hak_frame_rule {
 };
 
 // The rule at the instruction before `return_address`.
-HAK_INTERNAL struct hak_frame_rule hak_frame_rule_of(uintptr_t return_address);
+HAK_INTERNAL struct hak_frame_rule hak_frame_table_rule_of(uintptr_t return_address);
 
 #endif

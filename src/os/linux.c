@@ -66,7 +66,7 @@ size_t hak_os_page_bytes(void)
 // Did a call get its memory?
 static bool noted(long result, size_t bytes)
 {
-    if (!hak_call_failed(result)) {
+    if (!hak_syscall_failed(result)) {
         return true;
     }
     if (result != -EEXIST) { // it was free to lie elsewhere
@@ -90,7 +90,7 @@ static long map(void *place, size_t bytes, int protection, int extra_flags)
 
 static void *mapped(long got)
 {
-    return hak_call_failed(got) ? NULL : (void *)got;
+    return hak_syscall_failed(got) ? NULL : (void *)got;
 }
 
 void *hak_os_map(size_t bytes)
@@ -102,7 +102,7 @@ void *hak_os_map_at(void *place, size_t bytes, bool *is_taken)
 {
     const long got = map(place, bytes, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
     *is_taken = got == -EEXIST;
-    if (!hak_call_failed(got) && (void *)got != place) {
+    if (!hak_syscall_failed(got) && (void *)got != place) {
         *is_taken = true; // a kernel before 4.17 takes the flag for a mere hint
         hak_os_discard((void *)got, bytes);
         return NULL;
@@ -167,12 +167,12 @@ static long purge_together(const struct hak_range *ranges, unsigned count)
                        offsetof(struct hak_range, bytes) == offsetof(struct iovec, iov_len),
                    "what the kernel reads");
     const long self = hak_syscall(SYS_pidfd_open, hak_os_process_id(), 0, 0, 0, 0, 0);
-    if (hak_call_failed(self)) {
+    if (hak_syscall_failed(self)) {
         return self;
     }
     const long got =
         hak_syscall(SYS_process_madvise, self, (long)ranges, count, MADV_DONTNEED, 0, 0);
-    hak_close(self);
+    hak_syscall_close(self);
     return got;
 }
 
@@ -318,7 +318,7 @@ static void wake(_Atomic(uint32_t) *word, int most, uint32_t bits)
     enum { TRIES = 100 };
     const long how = FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG;
     for (unsigned i = 0; i < TRIES; i++) {
-        if (!hak_call_failed(hak_syscall(SYS_futex, (long)word, how, most, 0, 0, (long)bits))) {
+        if (!hak_syscall_failed(hak_syscall(SYS_futex, (long)word, how, most, 0, 0, (long)bits))) {
             return;
         }
         hak_store_relaxed(&is_wake_refused, true);

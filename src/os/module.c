@@ -99,7 +99,7 @@ static bool find(uintptr_t address, struct mapping *mapping, char *path, size_t 
     do {
         is_found = take_line(&stream, address, mapping, path, room);
     } while (!is_found && stream.got > 0);
-    hak_close(stream.file);
+    hak_syscall_close(stream.file);
     return is_found && mapping->path_bytes > 0;
 }
 

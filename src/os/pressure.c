@@ -15,8 +15,8 @@ static char text[TEXT_BYTES];
 
 void hak_pressure_start(void)
 {
-    const struct hak_share share = hak_share_read();
-    hak_pressure.files = hak_share_keep_files();
+    const struct hak_share share = hak_control_group_read_share();
+    hak_pressure.files = hak_control_group_keep_files();
     hak_pressure.limit_bytes = hak_pressure.files.use >= 0 ? share.memory_bytes : 0;
     hak_pressure.is_watched = true;
 }

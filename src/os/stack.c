@@ -56,7 +56,7 @@ static struct hak_frame_rule rule_of(uintptr_t place)
     if ((hak_load_relaxed(&slot->check) ^ word) == place) {
         return rule_unpack(word);
     }
-    const struct hak_frame_rule rule = hak_frame_rule_of(HAK_PLACE_ADDRESS(place));
+    const struct hak_frame_rule rule = hak_frame_table_rule_of(HAK_PLACE_ADDRESS(place));
     const uint64_t packed = rule_pack(rule);
     const struct hak_frame_rule same = rule_unpack(packed);
     if (same.offset == rule.offset && same.return_offset == rule.return_offset &&

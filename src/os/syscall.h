@@ -53,7 +53,7 @@ HAK_MUST_USE HAK_INLINE long hak_syscall(
 
 // Close a file. The kernel lets go of the number whatever it returns (close(2)), so nothing can be done about an
 // error: what was written is not ours to keep.
-HAK_INLINE void hak_close(long file)
+HAK_INLINE void hak_syscall_close(long file)
 {
     HAK_UNHEEDED(hak_syscall(SYS_close, file, 0, 0, 0, 0, 0));
 }
@@ -70,7 +70,7 @@ HAK_INTERNAL extern char hak_addresses;
 #endif
 
 // Is it one of the kernel's error numbers?
-HAK_INLINE bool hak_call_failed(long result)
+HAK_INLINE bool hak_syscall_failed(long result)
 {
     return result < 0 && result >= -4095;
 }

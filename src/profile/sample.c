@@ -284,7 +284,7 @@ HAK_NOINLINE void *hak_sample_take_kept(struct hak_cache *cache,
                                         const void *site)
 {
     const size_t every = cache->sampling->every;
-    hak_sampler_draw_large(cache, hak_large_bin_of(bytes));
+    hak_sampler_draw_large(cache, hak_size_class_bin(bytes));
     take_large(cache, block, (struct hak_request){bytes, 1, site}, every);
     hak_sampler_follow(cache); // the thread may have no other slow path
     return block;

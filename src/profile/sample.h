@@ -15,8 +15,8 @@
 // entry in the map, which is marked (HAK_MAP_SAMPLED) while the slab has a sampled block: the fast path
 // takes such an entry for another owner's, and the slow one looks the block up here. A large block
 // that was sampled has the entry of one that is too large to be kept.
-#ifndef HAK_CACHE_SAMPLE_H
-#define HAK_CACHE_SAMPLE_H
+#ifndef HAK_PROFILE_SAMPLE_H
+#define HAK_PROFILE_SAMPLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

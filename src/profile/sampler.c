@@ -162,7 +162,7 @@ void hak_sampler_count(struct hak_cache *cache)
 
 void hak_sampler_draw_large(struct hak_cache *cache, unsigned bin)
 {
-    cache->large_gaps[bin] = hak_sampler_gap(hak_large_bin_bytes(bin), cache->sampling->every);
+    cache->large_gaps[bin] = hak_sampler_gap(hak_size_class_bin_bytes(bin), cache->sampling->every);
 }
 
 static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&cache->lock)

@@ -28,8 +28,8 @@
 // A cache takes notice of the option in its next slow path. A thread may have none for a long time, so
 // who switches sampling on or off also sets the caches' hit_tag (hak_sampler_kick, or a tool from outside):
 // then the next free finds no magazine, and becomes slow.
-#ifndef HAK_CACHE_SAMPLER_H
-#define HAK_CACHE_SAMPLER_H
+#ifndef HAK_PROFILE_SAMPLER_H
+#define HAK_PROFILE_SAMPLER_H
 
 #include "base/options.h"
 #include "cache/cache.h"

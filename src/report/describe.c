@@ -31,7 +31,7 @@ static void describe_small_locked(const struct hak_slab *slab,
 {
     const struct hak_class *class_info = &hak_classes[slab->size_class];
     const uint32_t index =
-        hak_class_index(class_info, (size_t)((const char *)address - slab->base));
+        hak_size_class_index(class_info, (size_t)((const char *)address - slab->base));
     info->kind = HAK_BLOCK_SMALL;
     info->start = slab->base + (size_t)index * class_info->bytes;
     info->is_free = index >= slab->fresh || !hak_slab_is_out(slab, info->start);

@@ -15,8 +15,8 @@
 // everybody's), for short-lived and for long-lived blocks (which share slabs with nothing else: that is what
 // lets a peak's memory go when the peak is over). They are the thread's own as its cache is: their magazines
 // are filled and emptied by it without a lock. docs/decisions/0020 has the numbers.
-#ifndef HAK_CACHE_SITE_H
-#define HAK_CACHE_SITE_H
+#ifndef HAK_RULES_SITE_H
+#define HAK_RULES_SITE_H
 
 #include <stdbool.h>
 #include <stddef.h>

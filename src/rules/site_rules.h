@@ -5,8 +5,8 @@
 // Fails     a rule that cannot be read prints a line, and the others stand.
 //
 // A line is `where -> way, way…`; a # begins a comment. docs/site-rules.md has the words.
-#ifndef HAK_FRONT_SITE_RULES_H
-#define HAK_FRONT_SITE_RULES_H
+#ifndef HAK_RULES_SITE_RULES_H
+#define HAK_RULES_SITE_RULES_H
 
 #include "base/compiler.h"
 

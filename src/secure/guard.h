@@ -13,8 +13,8 @@
 // page is zeros, and looked at when it is freed.
 //
 // The handler for such faults says whose block it was, and lets the program's own have the signal.
-#ifndef HAK_CACHE_GUARD_H
-#define HAK_CACHE_GUARD_H
+#ifndef HAK_SECURE_GUARD_H
+#define HAK_SECURE_GUARD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -59,7 +59,7 @@ static void report_tag(const void *address)
         return;
     }
     const struct hak_class *info = &hak_classes[slab->size_class];
-    const uint32_t index = hak_class_index(info, (size_t)(p - slab->base));
+    const uint32_t index = hak_size_class_index(info, (size_t)(p - slab->base));
     const char *block = slab->base + (size_t)index * info->bytes;
     const bool is_out =
         index < info->blocks && hak_state_is(&hak_states_of(slab)[index], HAK_STATE_OUT);

@@ -82,8 +82,8 @@ static HAK_NOINLINE void *take_as_asked(size_t bytes,
                                         struct hak_hardened *hardened,
                                         struct hak_cache *cache)
 {
-    const struct hak_held picked = hak_stock_pick(hardened, stock, hak_harden.random_order);
-    return hak_stock_hand_out(cache, picked, stock->bytes, bytes, hak_harden.looks);
+    const struct hak_held picked = hak_hardened_pick(hardened, stock, hak_harden.random_order);
+    return hak_hardened_hand_out(cache, picked, stock->bytes, bytes, hak_harden.looks);
 }
 
 HAK_INLINE void *take_any(size_t bytes,
@@ -141,7 +141,7 @@ static HAK_NOINLINE bool stock_shed(struct hak_hardened *hardened,
     char *blocks[STOCK_MOST / STOCK_PARTS];
     const unsigned count = stock->room / STOCK_PARTS;
     for (unsigned i = 0; i < count; i++) {
-        blocks[i] = hak_harden.random_order ? hak_stock_pick(hardened, stock, true).block
+        blocks[i] = hak_harden.random_order ? hak_hardened_pick(hardened, stock, true).block
                                             : stock->blocks[i].block;
     }
     if (!hak_harden.random_order) {
@@ -192,8 +192,7 @@ HAK_INLINE bool stock_put(struct hak_stock *stock, struct hak_held held)
 // get into a stock: its slab is asked for its owner where that matters.
 static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
 {
-    const bool is_full =
-        hak_quarantine_behind(hak_load_relaxed(&hardened->next)) == hardened->first;
+    const bool is_full = hak_hardened_behind(hak_load_relaxed(&hardened->next)) == hardened->first;
     const size_t least = is_full ? 0 : hak_harden.quarantine_bytes;
     size_t first = hardened->first;
     size_t bytes = hardened->bytes;
@@ -203,7 +202,7 @@ static bool oldest_leave(struct hak_hardened *hardened, bool has_lock)
     while (bytes > enough) {
         const struct hak_held *oldest = &hardened->held[first];
         struct hak_stock *stock = &hardened->stocks[hardened->kinds[first]];
-        first = hak_quarantine_behind(first);
+        first = hak_hardened_behind(first);
         bytes -= stock->bytes;
         if (HAK_UNLIKELY(!stock_put(stock, *oldest))) {
             has_ended |= leave_unusually(hardened, *oldest, has_lock);
@@ -273,8 +272,8 @@ bool hak_hardened_hold(struct hak_cache *cache,
     }
     const bool is_own = HAK_MAP_TAG(hak_map_entry(held.block)) == cache->tag;
     const unsigned kind = is_own ? size_class : HAK_STRANGER + size_class;
-    hak_quarantine_put(hardened, held, kind);
-    const bool has_ended = hak_quarantine_add(hardened, hak_classes[size_class].bytes) &&
+    hak_hardened_put(hardened, held, kind);
+    const bool has_ended = hak_hardened_add(hardened, hak_classes[size_class].bytes) &&
                            oldest_leave(hardened, has_lock);
     if (!has_lock) {
         hak_hardened_leave(cache);
@@ -294,7 +293,7 @@ static void *stock_add(struct hak_cache *cache,
         struct hak_slab *slab = hak_slab_of(blocks[i]);
         const size_t offset = (size_t)((char *)blocks[i] - slab->base);
         if (hak_states_exist(slab)) {
-            const uint32_t index = hak_class_index(&hak_classes[slab->size_class], offset);
+            const uint32_t index = hak_size_class_index(&hak_classes[slab->size_class], offset);
             stock->blocks[stock->count++] =
                 (struct hak_held){blocks[i], hak_states_of(slab) + index};
         } else if (plain == NULL) {

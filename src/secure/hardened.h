@@ -13,8 +13,8 @@
 // block waits in the quarantine until enough bytes were freed behind it, and then goes into the stock, if
 // its slab is the cache's. The blocks of others, the strangers, are gathered, and go back to their slabs
 // together. docs/decisions/0024 says why.
-#ifndef HAK_CACHE_HARDENED_H
-#define HAK_CACHE_HARDENED_H
+#ifndef HAK_SECURE_HARDENED_H
+#define HAK_SECURE_HARDENED_H
 
 #include "cache/cache.h"
 #include "secure/states.h"
@@ -91,7 +91,7 @@ HAK_INLINE unsigned hak_hardened_class(unsigned size_class, size_t bytes)
 {
     const size_t room = hak_harden_room(bytes);
     if (HAK_LIKELY(room <= HAK_TINY_MAX)) {
-        const unsigned least = (unsigned)hak_tiny_class_of(room);
+        const unsigned least = (unsigned)hak_size_class_of_tiny(room);
         return size_class > least ? size_class : least;
     }
     while (size_class < HAK_SMALL_CLASSES && hak_classes[size_class].bytes < room) {
@@ -137,9 +137,9 @@ HAK_INTERNAL void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cac
 // hardened_secure.c alone.
 
 // Any of them, or the one that came last.
-HAK_INLINE struct hak_held hak_stock_pick(struct hak_hardened *hardened,
-                                          struct hak_stock *stock,
-                                          bool random_order)
+HAK_INLINE struct hak_held hak_hardened_pick(struct hak_hardened *hardened,
+                                             struct hak_stock *stock,
+                                             bool random_order)
 {
     const struct hak_held last = stock->blocks[--stock->count];
     if (!random_order) {
@@ -153,25 +153,23 @@ HAK_INLINE struct hak_held hak_stock_pick(struct hak_hardened *hardened,
 }
 
 // What was picked, for a request. The last of a malloc's steps.
-HAK_INLINE void *hak_stock_hand_out(struct hak_cache *cache,
-                                    struct hak_held picked,
-                                    size_t block_bytes,
-                                    size_t bytes,
-                                    struct hak_looks looks)
+HAK_INLINE void *hak_hardened_hand_out(struct hak_cache *cache,
+                                       struct hak_held picked,
+                                       size_t block_bytes,
+                                       size_t bytes,
+                                       struct hak_looks looks)
 {
     hak_hardened_leave(cache); // with the block in hand
     return hak_states_take(picked, block_bytes, bytes, looks);
 }
 
-HAK_INLINE size_t hak_quarantine_behind(size_t place)
+HAK_INLINE size_t hak_hardened_behind(size_t place)
 {
     return (place + 1) % HAK_QUARANTINE_BLOCKS;
 }
 
 // Into the place for the next one, where it is not in the quarantine yet.
-HAK_INLINE void hak_quarantine_put(struct hak_hardened *hardened,
-                                   struct hak_held held,
-                                   unsigned kind)
+HAK_INLINE void hak_hardened_put(struct hak_hardened *hardened, struct hak_held held, unsigned kind)
 {
     const size_t place = hak_load_relaxed(&hardened->next);
     hardened->held[place] = held;
@@ -179,13 +177,13 @@ HAK_INLINE void hak_quarantine_put(struct hak_hardened *hardened,
 }
 
 // Now it is, a block of `bytes`. True when some have to leave the quarantine.
-HAK_INLINE bool hak_quarantine_add(struct hak_hardened *hardened, size_t bytes)
+HAK_INLINE bool hak_hardened_add(struct hak_hardened *hardened, size_t bytes)
 {
-    const size_t next = hak_quarantine_behind(hak_load_relaxed(&hardened->next));
+    const size_t next = hak_hardened_behind(hak_load_relaxed(&hardened->next));
     hak_store_relaxed(&hardened->next, (uint32_t)next);
     hardened->bytes += bytes;
     return hardened->bytes > hak_harden.quarantine_limit ||
-           hak_quarantine_behind(next) == hardened->first;
+           hak_hardened_behind(next) == hardened->first;
 }
 
 // Enough lies in the quarantine: the oldest leave it, and the thread leaves what it holds.
@@ -198,11 +196,11 @@ HAK_INLINE void hak_hardened_give(struct hak_hardened *hardened,
                                   uint32_t size_class,
                                   struct hak_looks looks)
 {
-    hak_quarantine_put(hardened, held, size_class); // first: that frees registers
+    hak_hardened_put(hardened, held, size_class); // first: that frees registers
     if (!hak_states_give(held, bytes, looks)) {
         return;
     }
-    if (HAK_UNLIKELY(hak_quarantine_add(hardened, bytes))) {
+    if (HAK_UNLIKELY(hak_hardened_add(hardened, bytes))) {
         hak_hardened_leave_late(hardened);
     } else {
         hak_hardened_leave(hardened->cache);

@@ -8,8 +8,8 @@ HAK_WIDEST void *hak_hardened_take_secure(size_t bytes,
                                           struct hak_hardened *hardened,
                                           struct hak_cache *cache)
 {
-    const struct hak_held picked = hak_stock_pick(hardened, stock, true);
-    return hak_stock_hand_out(cache, picked, stock->bytes, bytes, HAK_LOOKS_ALL);
+    const struct hak_held picked = hak_hardened_pick(hardened, stock, true);
+    return hak_hardened_hand_out(cache, picked, stock->bytes, bytes, HAK_LOOKS_ALL);
 }
 
 HAK_WIDEST void hak_hardened_give_secure(

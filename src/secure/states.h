@@ -101,7 +101,7 @@ HAK_INLINE bool hak_states_is_used(const struct hak_slab *slab,
     const char *block = held->block;
     held->block = hak_tag_off(block);
     const size_t offset = (size_t)(held->block - slab->base);
-    const uint32_t index = hak_class_index(info, offset);
+    const uint32_t index = hak_size_class_index(info, offset);
     held->state = (hak_state *)(void *)(slab->bitmap + (info->blocks + 63U) / 64) + index;
     return HAK_LIKELY(offset == (size_t)index * info->bytes && index < info->blocks &&
                       hak_state_is(held->state, HAK_STATE_OUT) &&

@@ -40,7 +40,7 @@ void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
         return;
     }
     is_done = true;
-    const struct hak_share share = hak_share_read();
+    const struct hak_share share = hak_control_group_read_share();
     const uint64_t part = share.memory_bytes / PART_OF_MEMORY;
     hak_store_relaxed(&hak_arena.part_bytes, part);
     if (share.memory_used == 0) {

@@ -29,7 +29,7 @@ static size_t ours(void)
 
 void hak_room_start_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
-    hak_room.read = hak_group_use_read();
+    hak_room.read = hak_control_group_read_use();
     hak_room.read_heap = ours();
     hak_room.is_read = true;
 }

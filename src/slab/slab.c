@@ -333,8 +333,8 @@ static bool slab_page_goes(const struct hak_slab *slab, uint16_t *chunks, size_t
     const unsigned chunk = (unsigned)(start % HAK_UNIT_BYTES / HAK_CHUNK_BYTES);
     const uint16_t bits = (uint16_t)hak_bit_range(chunk, (unsigned)(page / HAK_CHUNK_BYTES));
     if ((chunks[unit] & bits) != 0 || !slab_has_all(slab,
-                                                    hak_class_index(info, start),
-                                                    hak_class_index(info, start + page - 1))) {
+                                                    hak_size_class_index(info, start),
+                                                    hak_size_class_index(info, start + page - 1))) {
         return false;
     }
     chunks[unit] |= bits;

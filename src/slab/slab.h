@@ -100,7 +100,7 @@ HAK_INLINE uint32_t hak_slab_index(const struct hak_class *info,
                                    const void *block)
 {
     const size_t offset = (size_t)((const char *)block - base);
-    const uint32_t index = hak_class_index(info, offset);
+    const uint32_t index = hak_size_class_index(info, offset);
     if (HAK_UNLIKELY(offset != (size_t)index * info->bytes || index >= fresh)) {
         hak_slab_die_at(base, info->bytes, block);
     }

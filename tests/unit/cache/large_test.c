@@ -22,13 +22,13 @@ static size_t used_bytes(void)
 static void freed_blocks_are_kept_and_reused(void)
 {
     for (unsigned bin = 0; bin < HAK_LARGE_BINS; bin++) {
-        const size_t bytes = hak_large_bin_bytes(bin);
+        const size_t bytes = hak_size_class_bin_bytes(bin);
         void *block = make(bytes);
         UNIT_CHECK(hak_large_keep(hak_cache_self, block));
         UNIT_CHECK(!hak_map_is_large(hak_map_entry(block)));
-        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(bytes / 2)) != block);
-        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(bytes)) == block);
-        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(bytes)) == NULL);
+        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(bytes / 2)) != block);
+        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(bytes)) == block);
+        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(bytes)) == NULL);
         UNIT_EQUAL(hak_map_entry(block), HAK_MAP_LARGE(bin));
         give(block);
         hak_large_expire(hak_cache_self, 0);
@@ -49,9 +49,9 @@ static void the_later_block_takes_the_place(void)
     give(second);
     UNIT_EQUAL(used_bytes(), 3 * HAK_UNIT_BYTES);
     UNIT_CHECK(hak_slab_of(first) == NULL);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(HAK_KIB(40))) == NULL);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(HAK_KIB(48))) == second);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(HAK_KIB(100))) == other);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(40))) == NULL);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(48))) == second);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(100))) == other);
     give(second);
     give(other);
     hak_large_expire(hak_cache_self, 0);
@@ -62,7 +62,7 @@ static void the_later_block_takes_the_place(void)
 static void what_needs_zeros_is_not_kept(void)
 {
     const struct hak_request request = {HAK_KIB(100), 1, NULL};
-    const unsigned bin = hak_large_bin_of(request.bytes);
+    const unsigned bin = hak_size_class_bin(request.bytes);
     bool zeroed;
     give(hak_large_serve(hak_cache_self, request, &zeroed));
     UNIT_CHECK(hak_large_reuse(hak_cache_self, bin) == NULL);
@@ -82,7 +82,7 @@ static void each_cache_counts_what_it_asks_for(void)
 {
     struct hak_cache *first = hak_cache_self;
     struct hak_cache *second = new_thread();
-    const unsigned bin = hak_large_bin_of(HAK_KIB(100));
+    const unsigned bin = hak_size_class_bin(HAK_KIB(100));
     const uint64_t before = first->large_counts[bin];
     void *block = hak_large_serve(second, (struct hak_request){HAK_KIB(100), 1, NULL}, NULL);
     void *larger = hak_large_serve(second, (struct hak_request){HAK_MIB(5), 1, NULL}, NULL);
@@ -186,7 +186,7 @@ static void resizing_keeps_the_map_right(void)
     void *block = make(HAK_KIB(100));
     struct hak_slab *slab = hak_slab_of(block);
     UNIT_CHECK(hak_large_resize(slab, HAK_KIB(150)) == block);
-    UNIT_EQUAL(hak_map_entry(block), HAK_MAP_LARGE(hak_large_bin_of(HAK_KIB(150))));
+    UNIT_EQUAL(hak_map_entry(block), HAK_MAP_LARGE(hak_size_class_bin(HAK_KIB(150))));
     UNIT_CHECK(slab->bytes >= HAK_KIB(150) && slab->units == 3);
     UNIT_CHECK(hak_large_resize(slab, HAK_KIB(33)) == block);
     UNIT_EQUAL(hak_map_entry(block), HAK_MAP_LARGE(0));
@@ -224,7 +224,7 @@ static void one_block_kept_twice_dies(void)
     UNIT_CHECK(hak_large_keep(cache, block));
     hak_map_set_one(block, entry);
     UNIT_CHECK(hak_large_keep(other, block));
-    UNIT_CHECK(hak_large_reuse(other, hak_large_bin_of(HAK_KIB(200))) == block);
+    UNIT_CHECK(hak_large_reuse(other, hak_size_class_bin(HAK_KIB(200))) == block);
     UNIT_DIES(hak_large_expire(cache, 0), "is already free, and its memory in use again");
     give(block);
     hak_large_expire(other, 0);

@@ -82,7 +82,7 @@ static void keep_at_the_end(void)
         bool zeroed;
         void *block = hak_large_alloc(HAK_MIB(2), 1, 0, &zeroed);
         UNIT_CHECK(block != NULL);
-        const unsigned bin = hak_large_bin_of(HAK_MIB(2));
+        const unsigned bin = hak_size_class_bin(HAK_MIB(2));
         hak_large_put(hak_large_place(hak_cache_self, bin), block, bin, hak_map_place(block));
         hak_watch_note(hak_cache_self);
         was_kept_at_the_end = true;
@@ -216,7 +216,7 @@ static void in_more_of_a_hurry_kept_blocks_do_not_either(void)
     UNIT_CHECK(block != NULL && hak_large_keep(hak_cache_self, block));
     waiting_after(10, HAK_HURRY_FREE);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, HAK_MIB(2));
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(HAK_MIB(2))) == block);
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(HAK_MIB(2))) == block);
     UNIT_CHECK(hak_large_keep(hak_cache_self, block));
     UNIT_EQUAL(waiting_after(10, HAK_HURRY_KEPT), 0);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, 0);

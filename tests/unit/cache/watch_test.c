@@ -180,7 +180,7 @@ static void bring_a_block(void)
         lying = NULL;
         bool zeroed;
         void *block = hak_large_alloc(HAK_MIB(1), 1, 0, &zeroed);
-        const unsigned bin = hak_large_bin_of(HAK_MIB(1));
+        const unsigned bin = hak_size_class_bin(HAK_MIB(1));
         hak_large_put(hak_large_place(cache, bin), block, bin, hak_map_place(block));
     }
 }

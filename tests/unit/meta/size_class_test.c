@@ -5,7 +5,7 @@
 
 static size_t class_of(size_t bytes)
 {
-    return bytes <= HAK_TINY_MAX ? hak_tiny_class_of(bytes) : hak_small_class_of(bytes);
+    return bytes <= HAK_TINY_MAX ? hak_size_class_of_tiny(bytes) : hak_size_class_of_small(bytes);
 }
 
 static void every_request_gets_the_smallest_class_that_fits(void)
@@ -31,7 +31,7 @@ static void every_offset_in_a_slab_is_divided_exactly(void)
     for (size_t size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         const struct hak_class *info = &hak_classes[size_class];
         for (size_t offset = 0; offset < info->units * HAK_UNIT_BYTES; offset++) {
-            UNIT_EQUAL(hak_class_index(info, offset), offset / info->bytes);
+            UNIT_EQUAL(hak_size_class_index(info, offset), offset / info->bytes);
         }
     }
 }
@@ -50,13 +50,13 @@ static void slabs_hold_enough_blocks_and_fit_their_bitmap(void)
 
 static void large_bins_go_on_where_the_classes_end(void)
 {
-    UNIT_EQUAL(hak_large_bin_of(HAK_SMALL_MAX + 1), 0);
-    UNIT_EQUAL(hak_large_bin_bytes(HAK_LARGE_BINS - 1), HAK_MIB(4));
-    UNIT_EQUAL(hak_large_bin_of(HAK_MIB(4) + 1), HAK_LARGE_BINS);
+    UNIT_EQUAL(hak_size_class_bin(HAK_SMALL_MAX + 1), 0);
+    UNIT_EQUAL(hak_size_class_bin_bytes(HAK_LARGE_BINS - 1), HAK_MIB(4));
+    UNIT_EQUAL(hak_size_class_bin(HAK_MIB(4) + 1), HAK_LARGE_BINS);
     for (unsigned bin = 0; bin < HAK_LARGE_BINS; bin++) {
-        const size_t bytes = hak_large_bin_bytes(bin);
-        UNIT_EQUAL(hak_large_bin_of(bytes), bin);
-        UNIT_EQUAL(hak_large_bin_of(bytes + 1), bin + 1);
+        const size_t bytes = hak_size_class_bin_bytes(bin);
+        UNIT_EQUAL(hak_size_class_bin(bytes), bin);
+        UNIT_EQUAL(hak_size_class_bin(bytes + 1), bin + 1);
         UNIT_CHECK(bytes % 4096 == 0);
     }
 }

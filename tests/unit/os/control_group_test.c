@@ -6,7 +6,7 @@
 static void expect(const struct hak_fake_file *files, size_t memory_bytes, unsigned processors)
 {
     hak_fake.files = files;
-    const struct hak_share share = hak_share_read();
+    const struct hak_share share = hak_control_group_read_share();
     UNIT_EQUAL(share.memory_bytes, memory_bytes);
     UNIT_EQUAL(share.processors, processors);
 }
@@ -92,7 +92,7 @@ static void version_1_limits(void)
 static void expect_use(const struct hak_fake_file *files, size_t limit_bytes, size_t used_bytes)
 {
     hak_fake.files = files;
-    const struct hak_group_use use = hak_group_use_read();
+    const struct hak_group_use use = hak_control_group_read_use();
     UNIT_EQUAL(use.limit_bytes, limit_bytes);
     UNIT_EQUAL(use.used_bytes, used_bytes);
 }

@@ -91,7 +91,7 @@ static void make(const struct common *common, const uint8_t *program, size_t byt
 
 static struct hak_frame_rule rule_at(size_t offset)
 {
-    return hak_frame_rule_of((uintptr_t)image + CODE + offset + 1);
+    return hak_frame_table_rule_of((uintptr_t)image + CODE + offset + 1);
 }
 
 static void expect(size_t at, enum hak_frame_kind kind, int offset, int returns, int pointer)

@@ -345,7 +345,7 @@ static void kept_large_blocks_are_sampled(void)
 {
     enum { ROUNDS = 20000 };
     const size_t bytes = HAK_SMALL_MAX * 2;
-    const unsigned bin = hak_large_bin_of(bytes);
+    const unsigned bin = hak_size_class_bin(bytes);
     sample_from_now_on(HAK_MIB(4));
     hak_sampler_follow(hak_cache_self);
     const uint64_t before = allocated_blocks_256();

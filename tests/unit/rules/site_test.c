@@ -149,15 +149,16 @@ static void large_blocks_go_their_ways(void)
     UNIT_CHECK(hak_slab_of(block) == NULL);
     block = hak_large_alloc(HAK_KIB(100), 1, HAK_WAY_UNKEPT, &zeroed);
     give(block);
-    UNIT_CHECK(hak_large_reuse(hak_site_keeper(hak_cache_self), hak_large_bin_of(HAK_KIB(100))) ==
+    UNIT_CHECK(hak_large_reuse(hak_site_keeper(hak_cache_self), hak_size_class_bin(HAK_KIB(100))) ==
                NULL);
     // The BigCache of a thread is where ruled sites do not look.
     rule(&code[0], 1, HAK_WAY_UNKEPT);
     UNIT_CHECK(hak_site_keeper(hak_cache_self) != hak_cache_self);
     block = hak_large_alloc(HAK_KIB(100), 1, 0, &zeroed);
     give(block);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_large_bin_of(HAK_KIB(100))) == NULL);
-    void *again = hak_large_reuse(hak_site_keeper(hak_cache_self), hak_large_bin_of(HAK_KIB(100)));
+    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(100))) == NULL);
+    void *again =
+        hak_large_reuse(hak_site_keeper(hak_cache_self), hak_size_class_bin(HAK_KIB(100)));
     UNIT_CHECK(again == block);
     give(again);
 }

@@ -36,7 +36,7 @@ static size_t out_of_their_slab(void)
         const struct hak_slab *slab = hak_slab_of(blocks[i]);
         if (slab != NULL && slab->state == HAK_SLAB_SMALL) {
             const size_t index =
-                hak_class_index(&hak_classes[CLASS], (size_t)(blocks[i] - slab->base));
+                hak_size_class_index(&hak_classes[CLASS], (size_t)(blocks[i] - slab->base));
             out += (slab->bitmap[index / 64] >> (index % 64) & 1) == 0;
         }
     }

@@ -48,22 +48,22 @@ OPTIONS_INTRODUCTION = f"""\
 
 {BEGIN} from `src/base/options.def`; edit that
 
-An option is set, the later in this list overruling the earlier, by
+An option gets its value from these sources. A later one overrules an earlier one.
 
-1. the mode, `HAKMEM_MODE` (below): other defaults for other aims;
-2. a file that `HAKMEM_CONFIG` names, with a line `name = value` for each; `#` begins a comment;
-3. a list in `HAKMEM_OPTIONS`, `name=value` with commas between;
-4. a variable `HAKMEM_` and its name in capitals;
-5. the program with `hak_option_set("name", value)`, where the column "at run time" says so.
+1. The mode, `HAKMEM_MODE` (below): other defaults for other aims.
+2. A file that `HAKMEM_CONFIG` names, with a line `name = value` for each option; `#` begins a comment.
+3. A list in `HAKMEM_OPTIONS`: `name=value`, with commas between.
+4. The variable `HAKMEM_` and the option's name in capitals.
+5. The program, by `hak_option_set("name", value)`, where the column "at run time" says so.
 
 A number is decimal; `K`, `M` or `G` behind it stand for 1,024, 1,024² and 1,024³. A switch is `on` or `off`, 1 or
-0. A name or a value that is none is reported in one line on stderr, with the name that is nearest, and
-the default kept. Programs that run with another user's rights (set-user-ID) ignore all of it.
-`hakmem options` prints what is in force here, and `hakmem options PID` in a running process, and who set it.
+0. An unknown name or a wrong value is reported in one line on stderr, with the nearest name, and the default
+is kept. Programs that run with another user's rights (set-user-ID) ignore all sources.
+`hakmem options` prints what is in force here, `hakmem options PID` in a running process, and who set it.
 
-Some defaults depend on the memory and the processors that there are: the machine's, or what the
-process's control group and those above it leave (a container's limits), both versions of the kernel's
-interface. They are read when the heap first grows beyond 4 MiB.
+Some defaults depend on the memory and the processors that there are: the machine's, or what the process's
+control group and those above it leave (a container's limits, version 1 or 2). They are read when the heap
+first grows beyond 4 MiB.
 
     HAKMEM_CHECK=1 LD_PRELOAD=libhakmem.so program
     HAKMEM_DECAY_MS=2000 HAKMEM_MAGAZINE_BYTES=256K LD_PRELOAD=libhakmem.so program

@@ -3,10 +3,9 @@
 
 docs/options.md       the options, from src/base/options.def
 src/README.md         its tables of files, from the first lines of the files
-ARCHITECTURE.md       written by hand; the functions, types and files of src/ that it names have to be there;
-                      and those that docs/concurrency.md names
+docs/                 the functions, files of src/ and tests that its pages and ARCHITECTURE.md name have to be
+                      there
 tests/README.md       the same of the markers that CMake reads
-docs/                 the same of all tests that its pages and ARCHITECTURE.md name
 docs/command-line.md  the same of tests of the command line
 docs/system-calls.md  the same of the calls that src/os/ makes
 docs/concurrency.md   its table of models, from tests/models/ and the comments in src/ that name their steps,
@@ -282,17 +281,21 @@ def check_test_names(page: Path, tests: Path) -> None:
             raise DocsError(f"{page}: there is no test {name}")
 
 
-def check_names(page: Path, src: Path) -> None:
+def names_of(src: Path) -> tuple[set[str], set[str]]:
+    """All that is called hak_… in src/, and all files there, as layer/file.h."""
+    sources = [path for pattern in ("*.[ch]", "*.def") for path in src.rglob(pattern)]
+    names = {name for path in sources for name in re.findall(r"\bhak_\w+", path.read_text())}
+    return names, {str(path.relative_to(src)) for path in sources}
+
+
+def check_names(page: Path, names: set[str], files: set[str]) -> None:
     """What the hand-written page calls hak_… stands in src/, and what it calls layer/file.h is a file there."""
     text = "".join(re.split(f"{re.escape(BEGIN)}.*?{re.escape(END)}", page.read_text(), flags=re.S))
-    sources = [path for pattern in ("*.[ch]", "*.def") for path in src.rglob(pattern)]
-    known = set(re.findall(r"\bhak_\w+", " ".join(path.read_text() for path in sources)))
+    layers = "|".join(sorted({file.split("/")[0] for file in files if "/" in file}))
     named = set(re.findall(r"\b(hak_[a-z]\w*\w)", text))
-    layers = "|".join(sorted({path.parent.name for path in sources if path.parent != src}))
-    files = set(re.findall(rf"\b((?:{layers})/\w+\.(?:[ch]|def))\b", text))
-    there = {str(path.relative_to(src)) for path in sources}
-    for name in sorted((named - known) | (files - there)):
-        raise DocsError(f"{page}: there is no {name} in {src}")
+    named_files = set(re.findall(rf"\b((?:{layers})/\w+\.(?:[ch]|def))\b", text))
+    for name in sorted((named - names) | (named_files - files)):
+        raise DocsError(f"{page}: there is no {name} in src/")
 
 
 def first_sentence(path: Path) -> str:
@@ -374,11 +377,11 @@ def pages(root: Path) -> dict[Path, str]:
     src = root / "src"
     concurrency = root / "docs" / "concurrency.md"
     calls = root / "docs" / "system-calls.md"
+    there = names_of(src)
     for page in (root / "ARCHITECTURE.md", *(root / "docs").rglob("*.md")):
         check_test_names(page, root / "tests")
+        check_names(page, *there)
     check_calls(calls, src / "os")
-    for page in (root / "ARCHITECTURE.md", concurrency):
-        check_names(page, src)
     cmake = [root / "cmake" / "tests.cmake", root / "tests" / "CMakeLists.txt"]
     check_markers(root / "tests" / "README.md", cmake)
     check_cli_tests(root / "docs" / "command-line.md", root / "cli" / "hakmem" / "tests")

@@ -283,8 +283,22 @@ static bool free_companion(struct hak_cache *cache, void *block)
     return own != NULL && hak_cache_push(own, block);
 }
 
+// The cache shall look at the options: a thread that has nothing but large blocks comes to no other slow path.
+static HAK_COLD void look_at_options(struct hak_cache *cache)
+{
+    bool is_needed = cache->is_direct;
+    for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
+        is_needed |= cache->companions[i] != NULL;
+    }
+    hak_store_relaxed(&cache->frees_apart, is_needed);
+    hak_sampler_follow(cache);
+}
+
 void hak_hook_free(void *block, struct hak_cache *cache)
 {
+    if (HAK_UNLIKELY(hak_load_relaxed(&cache->frees_apart) == HAK_FREES_ASKED)) {
+        look_at_options(cache);
+    }
     struct hak_hardened *hardened = hak_hardened_enter(cache);
     if (hardened != NULL) {
         hak_hardened_free(block, cache, hardened);
@@ -317,8 +331,8 @@ bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const 
         hak_guard_put(block, site);
         return true;
     }
-    if (HAK_LIKELY(cache->frees_apart == cache->is_direct) || !hak_map_is_small(entry) ||
-        hak_nested_owns(block)) {
+    if (HAK_LIKELY(hak_load_relaxed(&cache->frees_apart) == cache->is_direct) ||
+        !hak_map_is_small(entry) || hak_nested_owns(block)) {
         return false; // no companions, or not a block of theirs
     }
     struct hak_cache *own = hak_site_own(cache, HAK_MAP_TAG(entry));

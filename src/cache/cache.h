@@ -142,6 +142,8 @@ enum hak_cache_role {
 };
 enum { HAK_COMPANIONS = HAK_CACHE_ROLES - HAK_ROLE_REST };
 
+enum { HAK_FREES_ASKED = 2 };
+
 struct hak_cache {
     _Atomic(hak_place *) top[HAK_TOPS]; // owner writes; a purger reads
     // What free subtracts from an entry to get the number of a top: tag, or HAK_APART less. Whoever wants
@@ -153,8 +155,10 @@ struct hak_cache {
     _Atomic(uint64_t) gaps[HAK_SMALL_CLASSES];
     // owner: the same of the large blocks that BigCache hands out, counted down always; from 0 if it does not sample.
     uint64_t large_gaps[HAK_LARGE_BINS];
-    bool is_direct;       // keeps no magazines (option check)
-    bool frees_apart;     // owner: is_direct, or has companions
+    bool is_direct; // keeps no magazines (option check)
+    // owner: 1 if it is_direct, or has companions; HAK_FREES_ASKED from whoever wants it to look at the options in its
+    // thread's next free of whatever size (sampler.h).
+    _Atomic(uint8_t) frees_apart;
     bool has_thread;      // constant: not a heap's, not the sweeper's
     bool keeps_elsewhere; // owner: a companion has its BigCache (site.h)
     bool

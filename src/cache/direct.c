@@ -35,7 +35,7 @@ void hak_direct_start(struct hak_cache *cache)
     hak_large_keep_nothing(cache);
     retire_slabs(cache);
     cache->is_direct = true;
-    cache->frees_apart = true;
+    hak_store_relaxed(&cache->frees_apart, true);
     hak_lock_drop(&cache->lock);
 }
 

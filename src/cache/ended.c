@@ -15,7 +15,7 @@ void hak_ended_cache(struct hak_cache *cache)
             hak_cache_end(companion);
         }
     }
-    cache->frees_apart = cache->is_direct;
+    hak_store_relaxed(&cache->frees_apart, cache->is_direct);
     hak_cache_end(cache);
     hak_sweeper_thread_left();
 }

@@ -229,7 +229,9 @@ static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
 // One check, and tail calls: these 40 instructions are what freeing for others and BigCache cost.
 void hak_free_slow(void *block, struct hak_cache *cache)
 {
-    if (HAK_UNLIKELY(cache->frees_apart || hak_load_relaxed(&cache->is_asleep))) {
+    const unsigned is_unusual =
+        hak_load_relaxed(&cache->frees_apart) | hak_load_relaxed(&cache->is_asleep);
+    if (HAK_UNLIKELY(is_unusual != 0)) {
         free_apart(block, cache);
     } else {
         free_usual(block, cache);

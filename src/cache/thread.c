@@ -92,7 +92,7 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
         hak_store_relaxed(&cache->top[top], NOTHING);
     }
     cache->is_direct = hak_direct_is_wanted();
-    cache->frees_apart = cache->is_direct;
+    hak_store_relaxed(&cache->frees_apart, cache->is_direct);
     if (cache->is_direct || hak_load_relaxed(&hak_options.bigcache) == 0) {
         hak_large_keep_nothing(cache);
     }
@@ -436,7 +436,7 @@ static void world_drop(bool is_child) HAK_UNPROVEN
             hak_add_relaxed(&hak_registry.whole, !hak_load_relaxed(&cache->is_whole));
             hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
             hak_store_relaxed(&cache->is_whole, true);
-            cache->frees_apart = cache->is_direct;
+            hak_store_relaxed(&cache->frees_apart, cache->is_direct);
             hak_hook_forked(cache);
             registry_bury_locked(cache);
         }

@@ -220,6 +220,7 @@ void hak_sampler_kick(void)
         if (cache->has_thread && !cache->is_direct) {
             const uint32_t less = hak_sampler_every(cache) == 0 ? HAK_APART : 0;
             hak_store_relaxed(&cache->hit_tag, cache->tag - less);
+            hak_store_relaxed(&cache->frees_apart, HAK_FREES_ASKED);
         }
         hak_lock_drop(&cache->lock);
     }

@@ -27,7 +27,8 @@
 //
 // A cache takes notice of the option in its next slow path. A thread may have none for a long time, so
 // who switches sampling on or off also sets the caches' hit_tag (hak_sampler_kick, or a tool from outside):
-// then the next free finds no magazine, and becomes slow.
+// then the next free finds no magazine, and becomes slow. A large block's free is slow without that, but ends in
+// BigCache before it looks; so the same sets the caches' frees_apart, too.
 #ifndef HAK_PROFILE_SAMPLER_H
 #define HAK_PROFILE_SAMPLER_H
 

@@ -60,7 +60,7 @@ static struct hak_cache *companion(struct hak_cache *cache, enum hak_cache_role 
     if (HAK_UNLIKELY(*place == NULL)) {
         *place = hak_cache_make(role, NULL);
         if (*place != NULL) {
-            cache->frees_apart = true;
+            hak_store_relaxed(&cache->frees_apart, true);
             hak_store_relaxed(&(*place)->thread_id, hak_load_relaxed(&cache->thread_id));
         }
     }

@@ -129,6 +129,22 @@ fn sampling_is_switched_on_from_outside_and_off_again() {
     );
 }
 
+/// A freed block of such a size is the next one again, and no call of the program's is ever a slow one.
+#[test]
+fn a_program_that_has_only_large_blocks_is_seen() {
+    let workshop = Workshop::open();
+    let source = KEEPER.replace("malloc(200)", "malloc(200000)");
+    let program = workshop.compile("large", &source, &["-O1"]);
+    let mut command = Command::new(&program);
+    command.arg("0").env("LD_PRELOAD", library());
+    let process = Waiting::start(&mut command);
+    let look = ["profile", &process.pid(), "--seconds", "0.5"];
+    workshop
+        .hakmem(&look)
+        .ended_with(0)
+        .says("pass (large) < main (large)");
+}
+
 #[test]
 fn a_signal_ends_the_look_and_not_the_switching_off() {
     let workshop = Workshop::open();

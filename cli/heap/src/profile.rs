@@ -282,7 +282,7 @@ pub struct Sampling<'a> {
 
 impl Sampling<'_> {
     /// Have a process sample one in so many bytes. This writes the option, until when it holds, and into each cache
-    /// that has a thread one number which makes its next free look at the option.
+    /// that has a thread two numbers which make its next free look at the option.
     pub fn begin(
         process: &LiveProcess,
         every: u64,
@@ -340,6 +340,9 @@ fn wake_caches(process: &LiveProcess, control: &Control, samples: bool) -> Resul
     } else {
         0
     };
+    // A library that is older has none: a thread that has only large blocks stays as it is.
+    let frees_apart = control.field("hak_cache", "frees_apart").ok();
+    let asked = control.constant("frees_asked").unwrap_or(0);
     let dead = control.constant("cache_dead")?;
     let root = control.root("hak_registry")?;
     let record = process.read_vec(root.address, registry.size)?;
@@ -356,6 +359,9 @@ fn wake_caches(process: &LiveProcess, control: &Control, samples: bool) -> Resul
             let tag = fields.tag.number(&cache).wrapping_sub(less);
             let bytes = tag.to_le_bytes();
             process.write(next + hit_tag.offset as u64, &bytes[..hit_tag.bytes.min(8)])?;
+            if let Some(frees_apart) = &frees_apart {
+                process.write(next + frees_apart.offset as u64, &[asked as u8])?;
+            }
         }
         next = fields.next.number(&cache);
     }

@@ -371,6 +371,43 @@ static void kept_large_blocks_are_sampled(void)
     hak_sampler_follow(hak_cache_self);
 }
 
+// All that a thread with nothing but large blocks does: BigCache has each, and gets it back.
+static void use_kept(size_t bytes, unsigned rounds)
+{
+    const unsigned bin = hak_size_class_bin(bytes);
+    for (unsigned i = 0; i < rounds; i++) {
+        void *block = hak_large_reuse(hak_cache_self, bin);
+        UNIT_CHECK(block != NULL);
+        if (--hak_cache_self->large_gaps[bin] == 0) {
+            block = hak_sample_take_kept(hak_cache_self, block, bytes, NULL);
+        }
+        give(block);
+        if (hak_load_relaxed(&hak_cache_self->hot[bin / 8].block) == NULL) { // it was a sample
+            bool zeroed;
+            give(hak_large_alloc(bytes, 1, 0, &zeroed));
+        }
+    }
+}
+
+static void a_thread_with_large_blocks_takes_notice(void)
+{
+    enum { ROUNDS = 1000 };
+    const size_t bytes = HAK_SMALL_MAX * 2;
+    bool zeroed;
+    new_thread();
+    give(hak_large_alloc(bytes, 1, 0, &zeroed));
+    use_kept(bytes, ROUNDS);
+    const uint64_t before = hak_samples.taken;
+    sample_from_now_on(HAK_MIB(1));
+    use_kept(bytes, ROUNDS);
+    UNIT_CHECK(hak_samples.taken > before + 20); // of 62
+    UNIT_EQUAL(hak_cache_self->frees_apart, 0);
+    sample_from_now_on(0);
+    use_kept(bytes, 1);
+    UNIT_EQUAL(hak_sampler_every(hak_cache_self), 0);
+    UNIT_EQUAL(hak_cache_self->frees_apart, 0);
+}
+
 // A tool that was killed does not switch sampling off: the first sample after its time does.
 static void sampling_ends_with_its_lease(void)
 {
@@ -411,6 +448,7 @@ int main(void)
     blocks_stay_in_their_order();
     blocks_from_others_find_the_magazine();
     kept_large_blocks_are_sampled();
+    a_thread_with_large_blocks_takes_notice();
     sampling_ends_with_its_lease();
     return 0;
 }

@@ -3,16 +3,18 @@
 
 #include <string.h>
 
+#include "cache/bigcache.h"
 #include "cache/direct.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
-#include "cache/large.h"
-#include "cache/magazine.h"
 #include "cache/nested.h"
 #include "cache/pools.h"
+#include "cache/refill.h"
+#include "cache/refuse.h"
+#include "cache/seen.h"
 #include "cache/slow.h"
-#include "cache/thread.h"
-#include "cache/watch.h"
+#include "cache/sweeper.h"
+#include "cache/take.h"
 #include "failures/failure.h"
 #include "policy/experiment.h"
 #include "policy/relief.h"
@@ -144,7 +146,7 @@ void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const void *site)
         }
     }
     hak_direct_follow(cache);
-    hak_watch_follow(cache);
+    hak_sweep_follow(cache);
     hak_sampler_follow(cache);
     const unsigned served = class_serving(cache, (unsigned)size_class, bytes);
     if (HAK_UNLIKELY(served != size_class && served < HAK_SMALL_CLASSES)) {
@@ -175,14 +177,14 @@ static void *take_from_magazine(struct hak_cache *cache, unsigned size_class)
 {
     // There may be blocks: the next one is a sample, or the cache was an earlier thread's.
     void *block = hak_cache_pop(cache, hak_top_of(cache, size_class));
-    return block != NULL ? block : hak_magazine_refill(cache, size_class);
+    return block != NULL ? block : hak_refill(cache, size_class);
 }
 
 static void *take_direct(struct hak_cache *cache, unsigned size_class, size_t bytes)
     HAK_REQUIRES(&cache->lock)
 {
     return hak_harden.sees_all ? hak_hardened_refill(cache, size_class, bytes)
-                               : hak_cache_take(cache, size_class);
+                               : hak_take_one(cache, size_class);
 }
 
 // `note` is how many bytes there are to a sample, for one.
@@ -204,7 +206,7 @@ void hak_hook_taken(void *block, struct hak_request request, size_t note)
 
 bool hak_hook_refuses(struct hak_request request)
 {
-    return hak_direct_injects() && hak_failure_is_injected(request);
+    return hak_seen_injects() && hak_failure_is_injected(request);
 }
 
 void hak_hook_refused(enum hak_refuse_reason reason, struct hak_request request, uint64_t mark)
@@ -230,7 +232,7 @@ void *hak_hook_reuse(size_t bytes, const void *site)
         hak_site_ways(site) != 0 || hak_load_relaxed(&hak_options.sample_bytes) != 0) {
         return NULL;
     }
-    return hak_large_reuse(hak_site_keeper(cache), hak_size_class_bin(bytes));
+    return hak_bigcache_reuse(hak_site_keeper(cache), hak_size_class_bin(bytes));
 }
 
 void *hak_hook_counted(struct hak_cache *cache, void *block, size_t bytes, const void *site)
@@ -435,7 +437,7 @@ uint64_t hak_hook_events(struct hak_cache *cache)
 void hak_hook_start(void)
 {
     hak_harden_start();
-    hak_direct_sees_all = hak_harden.sees_all;
+    hak_seen_all = hak_harden.sees_all;
     hak_guard_start();
 }
 

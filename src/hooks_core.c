@@ -1,11 +1,12 @@
 // hooks_core.c -- the hooks of slab/hooks.h and cache/hooks.h in a build of the core alone (CMake's HAKMEM_CORE): no feature has a say.
 #include <stddef.h>
 
-#include "cache/direct.h"
 #include "cache/fast_path.h"
 #include "cache/hooks.h"
-#include "cache/magazine.h"
+#include "cache/refill.h"
+#include "cache/slabs.h"
 #include "cache/slow.h"
+#include "cache/take.h"
 #include "slab/hooks.h"
 
 bool hak_hook_hardens(void)
@@ -94,10 +95,10 @@ void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, 
     (void)bytes;
     *note = 0;
     if (cache->is_direct) {
-        return hak_cache_take(cache, size_class);
+        return hak_take_one(cache, size_class);
     }
     void *block = hak_cache_pop(cache, size_class); // of the cache's earlier thread
-    return block != NULL ? block : hak_magazine_refill(cache, size_class);
+    return block != NULL ? block : hak_refill(cache, size_class);
 }
 
 void hak_hook_taken(void *block, struct hak_request request, size_t note)
@@ -178,7 +179,7 @@ bool hak_hook_put(struct hak_cache *cache,
                   void *block) HAK_UNPROVEN
 {
     (void)cache;
-    const bool has_ended = hak_cache_put(owner, slab, block);
+    const bool has_ended = hak_slabs_put(owner, slab, block);
     hak_lock_drop(&owner->lock);
     return has_ended;
 }

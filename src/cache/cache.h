@@ -219,8 +219,8 @@ struct hak_cache {
     _Atomic(uint64_t) large_counts[HAK_LARGE_BINS + 1];
 
     // Parcels from others, newest first.
-    //   written by   any thread       hak_parcel_send   CAS, release
-    //   taken by     holder of lock   inbox_next_locked exchange, acquire
+    //   written by   any thread       parcel_send_locked CAS, release
+    //   taken by     holder of lock   hak_inbox_next  exchange, acquire
     // No ABA: nobody takes one parcel; the list is taken whole.
     _Atomic(struct hak_parcel *) inbox HAK_ALIGNED(HAK_CACHE_LINE);
     _Atomic(struct hak_loose *)

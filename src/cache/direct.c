@@ -1,27 +1,27 @@
 // direct.c -- see direct.h.
 #include "cache/direct.h"
 
+#include "cache/bigcache.h"
 #include "cache/hooks.h"
 #include "cache/inbox.h"
-#include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/owner.h"
+#include "cache/slabs.h"
 #include "cache/sweep_cache.h"
 #include "cache/sweeper.h"
 #include "slab/misuse.h"
-
-bool hak_direct_sees_all;
 
 // Its slabs may be of before: no more blocks are taken from these.
 static void retire_slabs(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         struct hak_slab *slab;
-        while ((slab = hak_cache_first_slab(cache, size_class)) != NULL) {
+        while ((slab = hak_slabs_first(cache, size_class)) != NULL) {
             slab->is_swept = false;
             hak_list_remove(&slab->link);
             hak_list_push(&cache->full, &slab->link);
         }
-        hak_cache_note_spare(cache, size_class);
+        hak_slabs_note_spare(cache, size_class);
     }
 }
 
@@ -31,8 +31,8 @@ void hak_direct_start(struct hak_cache *cache)
     hak_magazine_flush_all(cache);
     hak_magazine_end_all(cache);
     hak_inbox_post_all(cache);
-    hak_large_expire(cache, 0);
-    hak_large_keep_nothing(cache);
+    hak_bigcache_expire(cache, 0);
+    hak_bigcache_keep_nothing(cache);
     retire_slabs(cache);
     cache->is_direct = true;
     hak_store_relaxed(&cache->frees_apart, true);
@@ -41,7 +41,7 @@ void hak_direct_start(struct hak_cache *cache)
 
 void hak_direct_put(struct hak_cache *cache, void *block)
 {
-    struct hak_cache *owner = hak_cache_lock_owner(block);
+    struct hak_cache *owner = hak_owner_lock(block);
     if (owner == NULL) {
         hak_slab_die_not_live(block);
     }
@@ -51,7 +51,7 @@ void hak_direct_put(struct hak_cache *cache, void *block)
     if (HAK_UNLIKELY(slab->is_hardened)) {
         has_ended = hak_hook_put(cache, owner, slab, block);
     } else {
-        has_ended = hak_cache_put(owner, slab, block);
+        has_ended = hak_slabs_put(owner, slab, block);
         if (owner->is_direct) {
             hak_sweep_if_due_locked(owner);
         }

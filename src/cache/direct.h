@@ -8,29 +8,14 @@
 #ifndef HAK_CACHE_DIRECT_H
 #define HAK_CACHE_DIRECT_H
 
-#include "base/options.h"
 #include "cache/cache.h"
+#include "cache/seen.h"
 
-// A feature looks at each block. Written before main.
-HAK_INTERNAL extern bool hak_direct_sees_all;
-
-// Do calls of malloc fail that need not?
-HAK_INLINE bool hak_direct_injects(void)
-{
-    return (hak_load_relaxed(&hak_options.fail_at) | hak_load_relaxed(&hak_options.fail_rate)) != 0;
-}
-
-// Must every call be seen?
-HAK_INLINE bool hak_direct_is_wanted(void)
-{
-    return hak_load_relaxed(&hak_options.check) != 0 || hak_direct_injects() || hak_direct_sees_all;
-}
-
-// That is known now: do without magazines from now on.
+// That every call must be seen is known now: do without magazines from now on.
 HAK_INTERNAL void hak_direct_start(struct hak_cache *cache);
 HAK_INLINE void hak_direct_follow(struct hak_cache *cache)
 {
-    if (HAK_UNLIKELY(hak_direct_is_wanted()) && !cache->is_direct) {
+    if (HAK_UNLIKELY(hak_seen_is_wanted()) && !cache->is_direct) {
         hak_direct_start(cache);
     }
 }

@@ -6,8 +6,6 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "cache/patience.h"
-#include "cache/sweep.h"
-#include "cache/sweeper.h"
 #include "cache/swings.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -23,6 +21,8 @@ enum { PART_OF_HEAP = 64 };
 // A heap that is no larger than this with all that waits gives nothing back before its time. With what describes it, that
 // is within what an idle process may keep, 8 MiB (docs/decisions/0033).
 #define SMALL_HEAP HAK_MIB(6)
+
+_Atomic(bool) hak_due_has_helper;
 
 static _Atomic(unsigned) due_hurry; // enum hak_hurry
 
@@ -102,7 +102,7 @@ static void swing_leave(void)
 
 static void swing_note(size_t gone)
 {
-    if (gone > 0 && !hak_sweeper_is_there() && swing_enter()) {
+    if (gone > 0 && !hak_due_has_sweeper() && swing_enter()) {
         const size_t retaken = hak_load_relaxed(&hak_arena.retaken_bytes);
         const size_t earned = hak_swings_gone(&swing.swings, gone, retaken);
         hak_store_relaxed(&swing.earned,
@@ -149,7 +149,7 @@ size_t hak_due_budget(void)
 {
     const size_t option = hak_load_relaxed(&hak_options.dirty_bytes);
     const bool is_set = is_budget_set();
-    if (hak_sweeper_is_there()) { // who sees that a peak is over
+    if (hak_due_has_sweeper()) { // who sees that a peak is over
         return (is_set ? option : hak_least(DIRTY_MOST, hak_load_relaxed(&hak_arena.part_bytes))) +
                gone_lately();
     }

@@ -13,7 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/options.h"
+
+#define HAK_TICK_MS 100
+
+// Is there a thread of ours that gives back (sweeper.h)? It writes the first.
+HAK_INTERNAL extern _Atomic(bool) hak_due_has_helper;
+HAK_INLINE bool hak_due_has_sweeper(void)
+{
+    return hak_load_relaxed(&hak_due_has_helper) && hak_load_relaxed(&hak_options.purger) != 0;
+}
 
 // What does not wait for the decay time any more; each includes those before it, which are less likely to be used
 // again soon.

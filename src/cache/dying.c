@@ -3,7 +3,7 @@
 
 #include "base/bits.h"
 #include "base/check.h"
-#include "cache/fast_path.h"
+#include "cache/cache.h"
 #include "cache/refuse.h"
 #include "os/os.h"
 

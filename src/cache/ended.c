@@ -1,10 +1,47 @@
 // ended.c -- see ended.h.
 #include "cache/ended.h"
 
+#include <limits.h>
+
+#include "cache/due.h"
+#include "cache/hooks.h"
+#include "cache/inbox.h"
+#include "cache/loot.h"
+#include "cache/registry.h"
 #include "cache/sweeper.h"
-#include "cache/thread.h"
+#include "cache/watch.h"
+#include "slab/arena.h"
 
 enum { LOOKS = 4 };
+
+// Step end of registry.pml.
+void hak_ended_bury(struct hak_cache *cache)
+{
+    hak_sweep_follow(cache);
+    hak_hook_end(cache);
+    hak_lock_take(&cache->lock);
+    hak_inbox_post_all(cache);
+    unsigned size_class = 0;
+    while ((size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
+           HAK_SMALL_CLASSES) {
+        cache->magazines[size_class++].is_refilled = false;
+    }
+    hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
+    hak_store_relaxed(&cache->is_whole, true);
+    hak_add_relaxed(&hak_registry.whole, 1);
+    hak_lock_drop(&cache->lock);
+    hak_watch_note(cache);
+    hak_lock_take(&hak_registry.lock);
+    hak_registry_bury_locked(cache);
+    const bool has_sweeper = hak_due_has_sweeper();
+    struct hak_cache *surplus = hak_registry_surplus_locked(cache->role, has_sweeper);
+    hak_lock_drop(&hak_registry.lock);
+    if (surplus != NULL) {
+        hak_loot_break_up_dead(surplus, has_sweeper ? HAK_LOOT_SOME : UINT_MAX);
+    }
+    // At most what all of the heap holds: less is not worth a sweeper.
+    hak_sweep_wanted(hak_arena_used_bytes());
+}
 
 void hak_ended_cache(struct hak_cache *cache)
 {
@@ -12,11 +49,11 @@ void hak_ended_cache(struct hak_cache *cache)
         struct hak_cache *companion = cache->companions[i];
         cache->companions[i] = NULL;
         if (companion != NULL) {
-            hak_cache_end(companion);
+            hak_ended_bury(companion);
         }
     }
     hak_store_relaxed(&cache->frees_apart, cache->is_direct);
-    hak_cache_end(cache);
+    hak_ended_bury(cache);
     hak_sweeper_thread_left();
 }
 

@@ -7,6 +7,8 @@
 
 #include "cache/cache.h"
 
+// Nobody uses `cache` any more: it waits, as it is, for who needs it.
+HAK_INTERNAL void hak_ended_bury(struct hak_cache *cache);
 // The thread of `cache` ends, or has ended.
 HAK_INTERNAL void hak_ended_cache(struct hak_cache *cache);
 // Look for caches whose threads have ended behind our destructor, or past the C library (os/life.h). Each thread that comes

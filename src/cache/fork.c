@@ -16,7 +16,7 @@
 #include "cache/cache.h"
 #include "cache/dying.h"
 #include "cache/sweeper.h"
-#include "cache/thread.h"
+#include "cache/world.h"
 #include "os/os.h"
 
 // glibc's lock of its list of open files. Its fork takes it after the handlers have run, as its own malloc's locks come last:

@@ -1,17 +1,19 @@
 // heap.c -- see heap.h.
 #include "cache/heap.h"
 
+#include "cache/ended.h"
 #include "cache/hooks.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
+#include "cache/refuse.h"
+#include "cache/registry.h"
+#include "cache/slabs.h"
 #include "cache/slow.h"
-#include "cache/sweep.h"
-#include "cache/thread.h"
 #include "cache/watch.h"
 
 struct hak_cache *hak_heap_make(void)
 {
-    return hak_cache_make(HAK_ROLE_HEAP, NULL);
+    return hak_registry_make(HAK_ROLE_HEAP, NULL);
 }
 
 void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_request request)
@@ -33,7 +35,7 @@ static void slabs_end_locked(struct hak_cache *heap, struct hak_list *slabs)
         if (slab->sampled_blocks != 0) {
             hak_hook_forget_slab(slab);
         }
-        hak_cache_end_slab(heap, slab);
+        hak_slabs_end(heap, slab);
     }
 }
 
@@ -44,11 +46,11 @@ void hak_heap_end(struct hak_cache *heap)
     hak_magazine_forget_all(heap);
     hak_hook_forget(heap);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        slabs_end_locked(heap, hak_cache_slabs(heap, size_class));
-        slabs_end_locked(heap, hak_cache_swept_slabs(heap, size_class));
+        slabs_end_locked(heap, hak_slabs_of(heap, size_class));
+        slabs_end_locked(heap, hak_slabs_swept(heap, size_class));
     }
     slabs_end_locked(heap, &heap->full);
     hak_large_end_all(heap);
     hak_lock_drop(&heap->lock);
-    hak_cache_end(heap);
+    hak_ended_bury(heap);
 }

@@ -15,7 +15,6 @@
 #include <stdint.h>
 
 #include "cache/cache.h"
-#include "cache/refuse.h"
 #include "cache/request.h"
 
 // ---- malloc ----

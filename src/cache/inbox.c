@@ -4,9 +4,9 @@
 #include "base/check.h"
 #include "base/options.h"
 #include "cache/fast_path.h"
-#include "cache/loot.h"
-#include "cache/magazine.h"
+#include "cache/owner.h"
 #include "cache/parcels.h"
+#include "cache/slabs.h"
 #include "cache/watch.h"
 #include "slab/arena.h"
 #include "slab/misuse.h"
@@ -16,33 +16,13 @@ static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
     return &cache->outboxes[(tag >> 8) % HAK_OUTBOXES];
 }
 
-// What the program has freed twice may have ended with the first free, and its memory may be
-// something else by now, or become so at any moment: every look below is one that may find nothing.
-struct hak_cache *hak_cache_owner_of(const void *p)
-{
-    const struct hak_slab *slab = hak_map_is_small(hak_map_entry(p)) ? hak_slab_of(p) : NULL;
-    if (slab == NULL || slab->state != HAK_SLAB_SMALL) {
-        return NULL;
-    }
-    return hak_load_acquire(&slab->owner); // pairs with: hak_slab_move
-}
-
-struct hak_cache *hak_cache_owner_or_end(const void *block)
-{
-    struct hak_cache *owner = hak_cache_owner_of(block);
-    if (HAK_UNLIKELY(owner == NULL)) {
-        hak_slab_die_not_live(block);
-    }
-    return owner;
-}
-
 static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
     for (uint32_t i = 0; i < count; i++) {
         void *block = hak_place_load(&parcel->blocks[i]);
         if (block != NULL) {
-            return hak_cache_owner_or_end(block);
+            return hak_owner_or_end(block);
         }
     }
     return NULL; // a purger has emptied it
@@ -88,8 +68,8 @@ static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parce
     struct hak_parcel *head = hak_load_relaxed(&owner->inbox);
     do {
         parcel->next = head;
-    } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: inbox_next_locked
-    hak_keep_order(); // see hak_watch_judge
+    } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: hak_inbox_next
+    hak_keep_order(); // see hak_rest_judge
     hak_watch_note(owner);
     const size_t most = 16 * hak_load_relaxed(&hak_options.parcel_bytes);
     const bool is_full = hak_parcels_are_too_many();
@@ -104,15 +84,15 @@ static void parcel_put_locked(struct hak_cache *cache, struct hak_parcel *parcel
     HAK_REQUIRES(&cache->lock) HAK_UNPROVEN
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
-    struct hak_cache *owner = hak_cache_owner_or_end(hak_place_load(&parcel->blocks[first]));
+    struct hak_cache *owner = hak_owner_or_end(hak_place_load(&parcel->blocks[first]));
     if (owner != cache && !hak_lock_try(&owner->lock)) {
         return;
     }
     for (uint32_t i = first; i < count; i++) {
         void *block = hak_place_load(&parcel->blocks[i]);
-        if (block != NULL && hak_cache_owns_locked(owner, block)) {
+        if (block != NULL && hak_owner_is(owner, block)) {
             hak_place_store(&parcel->blocks[i], NULL);
-            hak_cache_put(owner, hak_slab_owned(block), block);
+            hak_slabs_put(owner, hak_slab_owned(block), block);
         }
     }
     if (owner != cache) {
@@ -156,23 +136,19 @@ static uint32_t parcel_count(const struct hak_parcel *parcel)
     return parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: hak_parcel_add
 }
 
-// When there is no memory for a parcel: the link goes into the freed block itself, which
-// is the one thing that we do not do otherwise, and cannot fail.
-static void inbox_push_loose(void *block)
+void hak_inbox_push_loose(void *block)
 {
-    struct hak_cache *owner = hak_cache_owner_or_end(block);
+    struct hak_cache *owner = hak_owner_or_end(block);
     struct hak_loose *loose = block;
     struct hak_loose *head = hak_load_relaxed(&owner->loose);
     do {
         loose->next = head;
     } while (!hak_cas_release(&owner->loose, &head, loose)); // pairs with: hak_inbox_drain
-    hak_keep_order(); // see hak_watch_judge
+    hak_keep_order(); // see hak_rest_judge
     hak_watch_note(owner);
 }
 
-// False: no memory for a parcel.
-static bool outbox_post_locked(struct hak_cache *cache, void *block, uint32_t entry)
-    HAK_REQUIRES(&cache->lock)
+bool hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry) HAK_REQUIRES(&cache->lock)
 {
     const uint32_t tag = HAK_MAP_TAG(entry);
     struct hak_outbox *outbox = outbox_for(cache, tag);
@@ -192,37 +168,15 @@ static bool outbox_post_locked(struct hak_cache *cache, void *block, uint32_t en
     return true;
 }
 
-// A heap's, or that of another owner whose lock is waited for.
-static void put_at_home(void *block)
+void hak_inbox_put(void *block)
 {
-    struct hak_cache *owner = hak_cache_lock_owner(block);
+    struct hak_cache *owner = hak_owner_lock(block);
     if (HAK_UNLIKELY(owner == NULL)) {
         hak_slab_die_not_live(block);
     }
     hak_lock_is_held(&owner->lock);
-    hak_cache_put(owner, hak_slab_of(block), block);
+    hak_slabs_put(owner, hak_slab_of(block), block);
     hak_lock_drop(&owner->lock);
-}
-
-bool hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry)
-{
-    bool posted = true;
-    const uint32_t tag = HAK_MAP_TAG(entry);
-    if (hak_tag_is_heap(tag)) {
-        put_at_home(block);
-        return false;
-    }
-    hak_lock_take(&cache->lock);
-    const uint64_t sent = hak_load_relaxed(&cache->counts.sent_parcels);
-    if (outbox_for(cache, tag)->tag == tag || !hak_loot_adopt(cache, block, HAK_MAP_CLASS(entry))) {
-        posted = outbox_post_locked(cache, block, entry);
-    }
-    const bool has_sent = hak_load_relaxed(&cache->counts.sent_parcels) != sent;
-    hak_lock_drop(&cache->lock);
-    if (!posted) {
-        inbox_push_loose(block);
-    }
-    return has_sent;
 }
 
 // Without helping: that could fill an outbox again which was passed already.
@@ -239,7 +193,12 @@ void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     hak_parcels_keep_none(cache);
 }
 
-bool hak_outbox_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+bool hak_inbox_is_open(const struct hak_cache *cache, uint32_t tag)
+{
+    return cache->outboxes[(tag >> 8) % HAK_OUTBOXES].tag == tag;
+}
+
+bool hak_inbox_outboxes_are_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         struct hak_parcel *parcel = cache->outboxes[i].parcel;
@@ -254,7 +213,7 @@ bool hak_outbox_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->loc
 }
 
 // Step loot of outbox.pml.
-void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
+void hak_inbox_send_on(struct hak_cache *self, struct hak_cache *cache)
     HAK_REQUIRES(&self->lock, &cache->lock)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
@@ -280,12 +239,11 @@ void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *bloc
         hak_slab_die_not_live(block);
     }
     if (HAK_MAP_TAG(entry) == cache->tag) {
-        hak_cache_put(cache, slab, block);
+        hak_slabs_put(cache, slab, block);
     } else if (HAK_MAP_TAG(entry) == self->tag) { // the slab was taken over meanwhile
-        hak_cache_put(self, slab, block);
-    } else if (!hak_load_relaxed(&hak_cache_ends_nothing) &&
-               !outbox_post_locked(self, block, entry)) {
-        inbox_push_loose(block);
+        hak_slabs_put(self, slab, block);
+    } else if (!hak_load_relaxed(&hak_slabs_end_nothing) && !hak_inbox_post(self, block, entry)) {
+        hak_inbox_push_loose(block);
     }
 }
 
@@ -298,9 +256,9 @@ unsigned hak_inbox_route_row(struct hak_cache *self,
     if (HAK_MAP_TAG(hak_map_entry(block)) == cache->tag) {
         struct hak_slab *slab = hak_slab_owned(block);
         if (count > 1 && hak_slab_spans(slab, hak_place_load(&places[1]))) {
-            return hak_cache_put_row(cache, slab, places, count);
+            return hak_slabs_put_row(cache, slab, places, count);
         }
-        hak_cache_put(cache, slab, block);
+        hak_slabs_put(cache, slab, block);
         return 1;
     }
     if (block != NULL) {
@@ -309,8 +267,8 @@ unsigned hak_inbox_route_row(struct hak_cache *self,
     return 1;
 }
 
-// The next parcel of `cache` to open, or NULL. Step take of parcels.pml.
-static struct hak_parcel *inbox_next_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+// Step take of parcels.pml.
+struct hak_parcel *hak_inbox_next(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     if (cache->pending == NULL && hak_load_relaxed(&cache->inbox) != NULL) {
         cache->pending = hak_swap_acquire(&cache->inbox, NULL); // pairs with: parcel_send_locked
@@ -323,43 +281,14 @@ static struct hak_parcel *inbox_next_locked(struct hak_cache *cache) HAK_REQUIRE
     return parcel;
 }
 
-// Into the owner's magazine, which grows as with what its thread frees itself. False: not the owner's block, or
-// one of a slab with samples.
-static bool inbox_keep_locked(struct hak_cache *cache, void *block) HAK_REQUIRES(&cache->lock)
-{
-    const uint32_t size_class = hak_map_entry(block) - cache->tag;
-    if (size_class >= HAK_SMALL_CLASSES) {
-        return false;
-    }
-    if (!hak_cache_push_into(cache, hak_top_of(cache, size_class), block)) {
-        hak_magazine_spill(cache, size_class, block);
-    }
-    return true;
-}
-
-// The owner gets a parcel back. By class these are counted roughly: one look for a parcel must do.
-static void count_returned(struct hak_cache *cache, const struct hak_parcel *parcel, uint32_t count)
-{
-    const uint32_t size_class = hak_map_entry(hak_place_load(&parcel->blocks[0])) - cache->tag;
-    if (size_class < HAK_SMALL_CLASSES) {
-        hak_count(&cache->class_counts[size_class].returned_blocks, count);
-    }
-}
-
-// `keep`: the caller is the owner, and its magazines come first.
 static void parcel_open_locked(struct hak_cache *self,
                                struct hak_cache *cache,
-                               struct hak_parcel *parcel,
-                               bool keep) HAK_REQUIRES(&self->lock, &cache->lock)
+                               struct hak_parcel *parcel) HAK_REQUIRES(&self->lock, &cache->lock)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
     hak_count(&cache->counts.opened_parcels, 1);
-    if (keep) {
-        count_returned(cache, parcel, count);
-    }
     for (uint32_t i = 0; i < count;) {
-        const bool is_kept = keep && inbox_keep_locked(cache, hak_place_load(&parcel->blocks[i]));
-        i += is_kept ? 1 : hak_inbox_route_row(self, cache, &parcel->blocks[i], count - i);
+        i += hak_inbox_route_row(self, cache, &parcel->blocks[i], count - i);
     }
     hak_parcel_end(self, parcel);
 }
@@ -369,21 +298,8 @@ static void inbox_lower_locked(struct hak_cache *self, struct hak_cache *cache, 
 {
     struct hak_parcel *parcel;
     while (hak_load_relaxed(&cache->inbox_bytes) > bytes &&
-           (parcel = inbox_next_locked(cache)) != NULL) {
-        parcel_open_locked(self, cache, parcel, false);
-    }
-}
-
-void hak_inbox_refill(struct hak_cache *cache, unsigned size_class, uint32_t blocks)
-    HAK_REQUIRES(&cache->lock)
-{
-    if (HAK_UNLIKELY(hak_load_relaxed(&cache->loose) != NULL)) {
-        hak_inbox_drain(cache, cache, HAK_INBOX_ALL); // blocks from a time without memory
-    }
-    struct hak_parcel *parcel;
-    while (hak_magazine_top(cache, size_class) - cache->magazines[size_class].base <= blocks &&
-           (parcel = inbox_next_locked(cache)) != NULL) {
-        parcel_open_locked(cache, cache, parcel, true);
+           (parcel = hak_inbox_next(cache)) != NULL) {
+        parcel_open_locked(self, cache, parcel);
     }
 }
 
@@ -391,17 +307,17 @@ bool hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache, int parcel
     HAK_REQUIRES(&self->lock, &cache->lock)
 {
     for (; parcels > 0; parcels--) {
-        struct hak_parcel *parcel = inbox_next_locked(cache);
+        struct hak_parcel *parcel = hak_inbox_next(cache);
         if (parcel == NULL) {
             break;
         }
-        parcel_open_locked(self, cache, parcel, false);
+        parcel_open_locked(self, cache, parcel);
     }
     struct hak_loose *loose = hak_load_relaxed(&cache->loose);
     if (HAK_LIKELY(loose == NULL)) {
         return parcels == 0;
     }
-    loose = hak_swap_acquire(&cache->loose, NULL); // pairs with: inbox_push_loose
+    loose = hak_swap_acquire(&cache->loose, NULL); // pairs with: hak_inbox_push_loose
     while (loose != NULL) {
         struct hak_loose *next = loose->next;
         loose->next = NULL; // a hardened slab's free blocks are zeros
@@ -409,23 +325,4 @@ bool hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache, int parcel
         loose = next;
     }
     return parcels == 0;
-}
-
-bool hak_cache_owns_locked(const struct hak_cache *cache, const void *p) HAK_REQUIRES(&cache->lock)
-{
-    return HAK_MAP_TAG(hak_map_entry(p)) == cache->tag;
-}
-
-// Step lock_owner of owners.pml. Unproven: which lock is its answer; hak_lock_is_held for who gets it.
-struct hak_cache *hak_cache_lock_owner(const void *p) HAK_UNPROVEN
-{
-    struct hak_cache *owner;
-    while ((owner = hak_cache_owner_of(p)) != NULL) {
-        hak_lock_take(&owner->lock);
-        if (hak_cache_owns_locked(owner, p)) {
-            return owner;
-        }
-        hak_lock_drop(&owner->lock); // it changed hands meanwhile, or ended
-    }
-    return NULL;
 }

@@ -61,23 +61,30 @@ HAK_INLINE bool hak_inbox_add(struct hak_cache *cache, void *block, uint32_t ent
     return true;
 }
 
-// The same when that was not possible: `entry` has another owner's tag. True when a parcel has gone: there may be something
-// to give back.
-HAK_INTERNAL bool hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry);
+// Is a parcel of that owner's alone open?
+HAK_INTERNAL bool hak_inbox_is_open(const struct hak_cache *cache, uint32_t tag);
+// The same when that was not possible: `entry` has another owner's tag, no heap's. With the lock. False: no memory for a
+// parcel.
+HAK_INTERNAL bool hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry)
+    HAK_REQUIRES(&cache->lock);
+// Then: the link goes into the freed block itself, which is the one thing that we do not do otherwise, and cannot fail.
+HAK_INTERNAL void hak_inbox_push_loose(void *block);
+// Into its slab, whose owner's lock is waited for. No cache locked.
+HAK_INTERNAL void hak_inbox_put(void *block);
 // Hand over everything that waits in the outboxes, and keep no empty parcels. With the lock; the owner, or a purger
 // (`self`) for an owner that sleeps. And: does nothing wait there?
 HAK_INTERNAL void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-HAK_INTERNAL void hak_outbox_loot(struct hak_cache *self, struct hak_cache *cache)
+HAK_INTERNAL void hak_inbox_send_on(struct hak_cache *self, struct hak_cache *cache)
     HAK_REQUIRES(&self->lock, &cache->lock);
-HAK_INTERNAL bool hak_outbox_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL bool hak_inbox_outboxes_are_empty(const struct hak_cache *cache)
+    HAK_REQUIRES(&cache->lock);
 
 // Put the waiting blocks of `cache` into their slabs: those of `parcels` parcels. Both locked. False when none are left.
 enum { HAK_INBOX_ALL = INT_MAX, HAK_INBOX_SOME = 8, HAK_INBOX_MANY = 64 };
 HAK_INTERNAL bool hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache, int parcels)
     HAK_REQUIRES(&self->lock, &cache->lock);
-// Open parcels, blocks into the magazines, until that of the class has `blocks` more. The owner, with the lock.
-HAK_INTERNAL void hak_inbox_refill(struct hak_cache *cache, unsigned size_class, uint32_t blocks)
-    HAK_REQUIRES(&cache->lock);
+// The next parcel of `cache` to open, or NULL.
+HAK_INTERNAL struct hak_parcel *hak_inbox_next(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Put `block` into its slab if `cache` owns it, else send it to its owner through `self`. Both locked.
 HAK_INTERNAL void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block)
     HAK_REQUIRES(&self->lock, &cache->lock);
@@ -87,16 +94,4 @@ HAK_INTERNAL unsigned hak_inbox_route_row(struct hak_cache *self,
                                           struct hak_cache *cache,
                                           hak_place *places,
                                           unsigned count) HAK_REQUIRES(&self->lock, &cache->lock);
-// Who owns the slab that `p` lies in, now or a moment ago; NULL when it lies in none.
-HAK_INTERNAL struct hak_cache *hak_cache_owner_of(const void *p);
-// The same of a block that is being freed: dies when it lies in none.
-HAK_INTERNAL struct hak_cache *hak_cache_owner_or_end(const void *block);
-// Is that `cache`? With its lock, and until that is dropped: only then may its slab be looked for and
-// touched. (The map, because it changes with the owner's lock and says all in one word.)
-HAK_INTERNAL bool hak_cache_owns_locked(const struct hak_cache *cache, const void *p)
-    HAK_REQUIRES(&cache->lock);
-// Lock the owner of the slab that `p` lies in and return it. NULL when it lies in none. Who calls it
-// goes on with hak_lock_is_held.
-HAK_INTERNAL struct hak_cache *hak_cache_lock_owner(const void *p);
-
 #endif

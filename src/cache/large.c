@@ -7,11 +7,9 @@
 #include "base/options.h"
 #include "base/timing.h"
 #include "cache/hooks.h"
-#include "cache/magazine.h"
 #include "cache/refuse.h"
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
-#include "cache/watch.h"
 #include "os/os.h"
 #include "os/refusal.h"
 #include "os/tags.h"
@@ -46,31 +44,6 @@ static struct hak_slab *large_make(size_t block_bytes, size_t alignment, bool is
         return hak_lone_map(block_bytes, alignment); // no superslabs in a row to be had
     }
     return slab;
-}
-
-static void large_give(struct hak_slab *slab)
-{
-    hak_map_set_one(slab->base, HAK_MAP_NOTHING);
-    if (HAK_UNLIKELY(hak_lone_is_inset(slab))) {
-        hak_hook_inset_freed(slab);
-    }
-    if (slab->units == 0) {
-        hak_lone_unmap(slab);
-    } else {
-        hak_runs_give(slab);
-    }
-}
-
-// Give back a block that was kept; unless it no longer is one: two threads that free a block at the
-// same moment both keep it.
-static void large_give_kept(void *block)
-{
-    struct hak_slab *slab = hak_slab_of(block);
-    if (HAK_UNLIKELY(slab == NULL || slab->base != block ||
-                     (hak_map_entry(block) & HAK_MAP_KEPT) == 0)) {
-        hak_slab_die_not_live(block);
-    }
-    large_give(slab);
 }
 
 // What the map says of a block in use.
@@ -149,47 +122,16 @@ static HAK_COLD void *large_again(
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
 
-// Give back kept blocks that have waited for `age` ticks, from that place on. Step expire of bigcache.pml.
-static size_t large_expire_from(struct hak_cache *cache, unsigned place, uint64_t age)
-{
-    const uint32_t now = (uint32_t)hak_load_relaxed(&hak_arena.tick);
-    size_t kept = 0;
-    for (unsigned i = place; i < HAK_HOT_PLACES; i++) {
-        if ((uintptr_t)hak_load_relaxed(&cache->hot[i].block) <= (uintptr_t)HAK_FULL) {
-            continue;
-        }
-        if (now - hak_load_relaxed(&cache->hot[i].tick) < age) {
-            kept += HAK_SMALL_MAX << i; // at least
-            continue;
-        }
-        void *block = hak_swap_acquire(&cache->hot[i].block, NULL); // pairs with: hak_large_put
-        if (block != NULL) {
-            large_give_kept(block);
-        }
-    }
-    return kept;
-}
-
-// BigCache has no block for a request: what it keeps of this doubling and of larger ones goes back, so that
-// the block can be made of pages that are there.
-static void large_make_room(struct hak_cache *cache, size_t bytes)
-{
-    const unsigned bin = hak_size_class_bin(bytes);
-    if (bin < HAK_LARGE_BINS) {
-        large_expire_from(cache, bin / 8, 0);
-    }
-}
-
 void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool *zeroed)
 {
     // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
     const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
     const uint64_t begin = hak_timing_begin();
-    hak_watch_follow(cache);
+    hak_sweep_follow(cache);
     hak_hook_follow(cache);
     unsigned ways = hak_hook_ways(request.site);
     if (ways == 0) {
-        large_make_room(cache, bytes);
+        hak_bigcache_make_room(cache, bytes);
     }
     bool ignored;
     if (zeroed == NULL) {
@@ -209,19 +151,6 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
         hak_hook_large(block, request);
     }
     return block;
-}
-
-size_t hak_large_expire(struct hak_cache *cache, uint64_t age)
-{
-    return large_expire_from(cache, 0, age);
-}
-
-void hak_large_keep_nothing(struct hak_cache *cache)
-{
-    for (unsigned i = 0; i < HAK_HOT_PLACES; i++) {
-        cache->hot[i].bin = HAK_LARGE_NO_BIN;
-        hak_store_relaxed(&cache->hot[i].block, HAK_FULL);
-    }
 }
 
 void hak_large_belongs(void *block, struct hak_cache *heap)
@@ -258,7 +187,7 @@ void hak_large_end_all(struct hak_cache *heap)
         hak_list_remove(&slab->link);
         hak_store_relaxed(&slab->owner, NULL);
         hak_large_forget_sample(slab);
-        large_give(slab);
+        hak_bigcache_give(slab);
     }
 }
 
@@ -278,28 +207,6 @@ static struct hak_slab *large_of(void *block, uint32_t entry)
     return slab;
 }
 
-// The later one is the likelier to be wanted again: it takes the place of the one there. False: the cache
-// keeps nothing. Step keep_instead of bigcache.pml.
-static bool large_keep_instead(struct hak_cache *cache, void *block, size_t bytes)
-{
-    const unsigned bin = hak_size_class_bin(bytes);
-    struct hak_hot *hot = hak_large_place(cache, bin);
-    void *other = hak_load_relaxed(&hot->block);
-    if (other == HAK_FULL) {
-        return false;
-    }
-    if (other != NULL) {
-        other = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
-    }
-    hak_large_put(hot, block, bin, hak_map_place(block));
-    hak_keep_order(); // see hak_watch_judge
-    hak_watch_note(cache);
-    if (other != NULL) {
-        large_give_kept(other);
-    }
-    return true;
-}
-
 static void large_end(struct hak_slab *slab, void *block, uint32_t entry)
 {
     if (!hak_cas_relaxed(hak_map_place(block), &entry, HAK_MAP_NOTHING)) {
@@ -309,14 +216,14 @@ static void large_end(struct hak_slab *slab, void *block, uint32_t entry)
         large_leave_heap(slab);
     }
     hak_large_forget_sample(slab);
-    large_give(slab);
+    hak_bigcache_give(slab);
 }
 
 void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
 {
     struct hak_slab *slab = large_of(block, entry);
     const size_t kept_bytes = entry != HAK_MAP_LARGE(HAK_LARGE_NO_BIN) ? slab->bytes : 0;
-    if (kept_bytes == 0 || !large_keep_instead(cache, block, kept_bytes)) {
+    if (kept_bytes == 0 || !hak_bigcache_keep_instead(cache, block, kept_bytes)) {
         large_end(slab, block, entry);
     }
     hak_sweep_wanted(kept_bytes);

@@ -1,21 +1,21 @@
-// large.h -- blocks above 32 KiB: runs of units, mappings of their own, and BigCache.
+// large.h -- blocks above 32 KiB: runs of units, and mappings of their own.
 //
 // Layer     cache
 // Threads   any, for its own cache, unless it says otherwise.
 // Fails     NULL without memory.
 //
-// A block to 4 MiB that is freed waits in the freeing thread's cache for the next request of
-// its size, one per doubling: that costs no lock, no system call and no page fault. All
+// A block to 4 MiB that is freed waits in the freeing thread's BigCache (bigcache.h) for the next request of
+// its size: that costs no lock, no system call and no page fault. All
 // others go to the arena at once, where their pages stay resident for a while for whoever
 // comes next, with whatever size.
 #ifndef HAK_CACHE_LARGE_H
 #define HAK_CACHE_LARGE_H
 
+#include "cache/bigcache.h"
 #include "cache/cache.h"
 #include "cache/dying.h"
 #include "cache/request.h"
 #include "cache/sweeper.h"
-#include "cache/watch.h"
 #include "slab/arena.h"
 
 // What a cache keeps in the bins from here on, 1 MiB and more, is worth a sweeper.
@@ -46,69 +46,13 @@ HAK_INTERNAL void hak_large_forget_sample(struct hak_slab *slab);
 HAK_INTERNAL void hak_large_belongs(void *block, struct hak_cache *heap);
 HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);
 
-// Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
-HAK_INTERNAL size_t hak_large_expire(struct hak_cache *cache, uint64_t age);
-
-// From now on, keep none; there is none. The owner, as well as who asks.
-HAK_INTERNAL void hak_large_keep_nothing(struct hak_cache *cache);
-
-// The place for blocks of a bin: &cache->hot[bin / 8], which compilers make five instructions of.
-HAK_INLINE struct hak_hot *hak_large_place(struct hak_cache *cache, unsigned bin)
-{
-    _Static_assert(sizeof(struct hak_hot) == 32, "four bytes for each of eight bins");
-    return (struct hak_hot *)(void *)((char *)cache->hot + (size_t)(bin & ~7U) * 4);
-}
-
-// BigCache: take a block of a bin out of its place, or NULL. Step take_kept of bigcache.pml.
-HAK_INLINE void *hak_large_take_kept(struct hak_cache *cache, unsigned bin)
-{
-    struct hak_hot *hot = hak_large_place(cache, bin);
-    if (HAK_UNLIKELY(hot->bin != bin)) {
-        return NULL;
-    }
-    void *block = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_large_put
-    if (HAK_LIKELY(block != NULL)) {
-        hak_store_relaxed(hot->entry, HAK_MAP_LARGE(bin));
-    }
-    return block;
-}
-
-// The same for a request, whose bin may be beyond the last.
-HAK_INLINE void *hak_large_reuse(struct hak_cache *cache, unsigned bin)
-{
-    return HAK_LIKELY(bin < HAK_LARGE_BINS) ? hak_large_take_kept(cache, bin) : NULL;
-}
-
-// BigCache: put a block of `bin`, whose map entry is `*entry`, into its place, which is free. Step put
-// of bigcache.pml.
-HAK_INLINE void hak_large_put(struct hak_hot *hot,
-                              void *block,
-                              unsigned bin,
-                              _Atomic(uint32_t) *entry)
-{
-    hak_store_relaxed(entry, HAK_MAP_LARGE(bin) | HAK_MAP_KEPT);
-    hot->bin = bin;
-    hot->entry = entry;
-    hak_store_relaxed(&hot->tick, (uint32_t)hak_load_relaxed(&hak_arena.tick));
-    hak_store_release(&hot->block, block); // pairs with: hak_large_take_kept
-}
-
-// BigCache: put the block in if it is one in use and its place is free. Step keep of bigcache.pml, step
-// put_then_look of sweeper.pml.
+// Free a block into BigCache, if it is a large one in use and its place there is free.
 HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
 {
-    _Atomic(uint32_t) *entry;
-    if (!hak_map_is_start(block, &entry)) {
+    uint32_t bin;
+    if (!hak_bigcache_keep(cache, block, &bin)) {
         return false;
     }
-    const uint32_t bin = hak_load_relaxed(entry) - HAK_SMALL_CLASSES;
-    struct hak_hot *hot = hak_large_place(cache, bin);
-    if (bin >= HAK_LARGE_BINS || hak_load_relaxed(&hot->block) != NULL) {
-        return false;
-    }
-    hak_large_put(hot, block, bin, entry);
-    hak_keep_order(); // see sweeper_may_sleep and hak_watch_judge
-    hak_watch_note(cache);
     if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs) && !hak_is_dying()) {
         hak_sweep_wanted(HAK_MIB(4)); // at most
     }

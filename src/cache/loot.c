@@ -2,11 +2,13 @@
 #include "cache/loot.h"
 
 #include "base/bits.h"
+#include "cache/bigcache.h"
 #include "cache/hooks.h"
 #include "cache/inbox.h"
-#include "cache/large.h"
 #include "cache/magazine.h"
-#include "cache/thread.h"
+#include "cache/owner.h"
+#include "cache/registry.h"
+#include "cache/slabs.h"
 #include "cache/watch.h"
 
 // Its tag must be no other cache's: ids count up from 1.
@@ -56,7 +58,7 @@ struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
     hak_lock_take(&hak_orphans.lock);
     hak_count(&hak_orphans.events, 1);
     hak_inbox_drain(cache, &hak_orphans, HAK_INBOX_SOME); // others wait for the lock
-    slab = hak_cache_first_slab(&hak_orphans, size_class);
+    slab = hak_slabs_first(&hak_orphans, size_class);
     if (slab != NULL) {
         slab_take_over(slab, cache);
         hak_count(&cache->counts.adopted_slabs, 1);
@@ -96,8 +98,8 @@ static struct hak_slab *slab_with_most(struct hak_list *list,
 static struct hak_slab *spare_slab_locked(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
-    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    struct hak_list *swept = hak_cache_swept_slabs(cache, size_class);
+    struct hak_list *slabs = hak_slabs_of(cache, size_class);
+    struct hak_list *swept = hak_slabs_swept(cache, size_class);
     // An empty list's second item is its head.
     struct hak_slab *best = slab_with_most(slabs, slabs->next->next, NULL);
     return slab_with_most(swept, hak_list_is_empty(slabs) ? swept->next->next : swept->next, best);
@@ -116,7 +118,7 @@ static struct hak_slab *spare_slab_of(struct hak_cache *owner,
     if (slab != NULL) {
         slab_take_over(slab, cache);
     }
-    hak_cache_note_spare(owner, size_class);
+    hak_slabs_note_spare(owner, size_class);
     hak_lock_drop(&owner->lock);
     return slab;
 }
@@ -125,7 +127,7 @@ static struct hak_slab *spare_slab_of(struct hak_cache *owner,
 struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_slab *slab = NULL;
-    if (is_heap(cache) || !hak_cache_is_any_spare(cache, size_class)) {
+    if (is_heap(cache) || !hak_slabs_are_spare(cache, size_class)) {
         return NULL;
     }
     const struct hak_cache *first = NULL;
@@ -145,19 +147,19 @@ struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_clas
 }
 
 // Two caches' locks, against the order of ranks: the second by hak_lock_try. Step adopt of owners.pml.
-bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
+static bool adopt(struct hak_cache *cache, void *block, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
     if (is_heap(cache) || !cache->magazines[size_class].is_refilled) {
         return false;
     }
-    struct hak_cache *owner = hak_cache_owner_or_end(block);
+    struct hak_cache *owner = hak_owner_or_end(block);
     if (hak_load_relaxed(&owner->state) != HAK_CACHE_DEAD || is_apart(owner) ||
         !hak_lock_try(&owner->lock)) {
         return false;
     }
     const bool is_taken =
-        hak_load_relaxed(&owner->state) == HAK_CACHE_DEAD && hak_cache_owns_locked(owner, block);
+        hak_load_relaxed(&owner->state) == HAK_CACHE_DEAD && hak_owner_is(owner, block);
     struct hak_slab *slab = is_taken ? hak_slab_of(block) : NULL;
     if (is_taken) {
         slab_take_over(slab, cache);
@@ -165,11 +167,32 @@ bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
     }
     hak_lock_drop(&owner->lock);
     if (is_taken) {
-        struct hak_list *slabs = hak_cache_slabs(cache, size_class);
+        struct hak_list *slabs = hak_slabs_of(cache, size_class);
         hak_list_push(hak_slab_has_blocks(slab) ? slabs : &cache->full, &slab->link);
         hak_magazine_spill(cache, size_class, block);
     }
     return is_taken;
+}
+
+bool hak_loot_post(struct hak_cache *cache, void *block, uint32_t entry)
+{
+    bool posted = true;
+    const uint32_t tag = HAK_MAP_TAG(entry);
+    if (hak_tag_is_heap(tag)) {
+        hak_inbox_put(block);
+        return false;
+    }
+    hak_lock_take(&cache->lock);
+    const uint64_t sent = hak_load_relaxed(&cache->counts.sent_parcels);
+    if (hak_inbox_is_open(cache, tag) || !adopt(cache, block, HAK_MAP_CLASS(entry))) {
+        posted = hak_inbox_post(cache, block, entry);
+    }
+    const bool has_sent = hak_load_relaxed(&cache->counts.sent_parcels) != sent;
+    hak_lock_drop(&cache->lock);
+    if (!posted) {
+        hak_inbox_push_loose(block);
+    }
+    return has_sent;
 }
 
 // Slabs that move to the orphans while their lock is held: some microseconds.
@@ -183,7 +206,7 @@ static struct hak_slab *slab_from(struct hak_cache *cache, unsigned *size_class)
     while (slab == NULL &&
            (*size_class = hak_next_bit(cache->listed, *size_class, HAK_SMALL_CLASSES)) <
                HAK_SMALL_CLASSES) {
-        slab = hak_cache_first_slab(cache, *size_class);
+        slab = hak_slabs_first(cache, *size_class);
         *size_class += slab == NULL;
     }
     struct hak_list *full = &cache->full;
@@ -201,9 +224,9 @@ static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->
         hak_lock_take(&hak_orphans.lock);
         for (unsigned i = 0; i < LEAVE_TOGETHER && slab != NULL && slabs > 0; i++, slabs--) {
             hak_list_remove(&slab->link);
-            hak_cache_note_spare(cache, slab->size_class);
+            hak_slabs_note_spare(cache, slab->size_class);
             hak_slab_move(slab, &hak_orphans, hak_orphans.tag);
-            hak_cache_list_slab(&hak_orphans, slab);
+            hak_slabs_list(&hak_orphans, slab);
             slab = slab_from(cache, &size_class);
         }
         hak_store_relaxed(&hak_orphans.has_slabs, true);
@@ -219,7 +242,7 @@ bool hak_loot_break_up(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&ca
     hak_magazine_flush_all(cache);
     hak_hook_flush(cache);
     hak_inbox_post_all(cache);
-    hak_large_expire(cache, 0);
+    hak_bigcache_expire(cache, 0);
     if (!is_apart(cache)) { // else its slabs wait for the next cache of its role
         is_done &= leave(cache, slabs);
     }
@@ -275,7 +298,7 @@ void hak_loot_count(void)
 {
     bool has_slabs = !hak_list_is_empty(&hak_orphans.full);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES && !has_slabs; size_class++) {
-        has_slabs = hak_cache_first_slab(&hak_orphans, size_class) != NULL;
+        has_slabs = hak_slabs_first(&hak_orphans, size_class) != NULL;
     }
     hak_store_relaxed(&hak_orphans.has_slabs, has_slabs);
 }

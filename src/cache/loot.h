@@ -30,10 +30,10 @@ HAK_INTERNAL struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned si
     HAK_REQUIRES(&cache->lock);
 // The same from another cache that has more than one. Some are asked, the next time others.
 HAK_INTERNAL struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_class);
-// Free `block` of another owner: if that is dead, take its slab over and put the block into the
-// magazine. False when it is not ours to take. With the lock of `cache`.
-HAK_INTERNAL bool hak_loot_adopt(struct hak_cache *cache, void *block, unsigned size_class)
-    HAK_REQUIRES(&cache->lock);
+// Free `block` of another owner, whose map entry is `entry`: if the owner is dead and `cache` allocates blocks of the class, it
+// takes the slab over and the block goes into its magazine; else into a parcel (inbox.h). True when a parcel has gone: there may
+// be something to give back. The thread's own cache, not locked.
+HAK_INTERNAL bool hak_loot_post(struct hak_cache *cache, void *block, uint32_t entry);
 // Break up a dead cache, of which at most so many slabs go at this time. With its lock. False: some are left, and it is
 // still whole.
 enum { HAK_LOOT_SOME = 256 };

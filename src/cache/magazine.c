@@ -1,24 +1,22 @@
 // magazine.c -- see magazine.h.
 #include "cache/magazine.h"
 
+#include <string.h>
+
 #include "base/arms.h"
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
 #include "base/probe.h"
+#include "cache/bigcache.h"
 #include "cache/fast_path.h"
-#include "cache/hooks.h"
 #include "cache/inbox.h"
-#include "cache/large.h"
 #include "cache/seldom.h"
 #include "cache/steal.h"
 #include "cache/tidy.h"
 #include "meta/pool.h"
 #include "os/os.h"
 #include "slab/arena.h"
-
-// Blocks that one refill moves at most: enough that its own cost no longer shows.
-enum { REFILL_MAX = 128 };
 
 // An array for `slots` blocks and its two marks; NULL without memory.
 static hak_place *places_make(uint32_t slots)
@@ -99,11 +97,6 @@ static void note_started(struct hak_cache *cache, unsigned size_class, bool is_s
     *word = is_started ? *word | bit : *word & ~bit;
 }
 
-static uint32_t magazine_held(const struct hak_cache *cache, unsigned size_class)
-{
-    return (uint32_t)(hak_magazine_top(cache, size_class) - cache->magazines[size_class].base) - 1;
-}
-
 // Another array for the magazine, with room for the blocks that it holds. The magazine is
 // unfenced, its bottom 0. False without memory.
 static bool magazine_resize(struct hak_cache *cache, unsigned size_class, uint32_t slots)
@@ -113,7 +106,7 @@ static bool magazine_resize(struct hak_cache *cache, unsigned size_class, uint32
     if (base == NULL) {
         return false; // the old one still works
     }
-    const uint32_t held = magazine_held(cache, size_class);
+    const uint32_t held = hak_magazine_held(cache, size_class);
     for (uint32_t i = 1; i <= held; i++) {
         hak_place_store(&base[i], hak_place_load(&magazine->base[i]));
     }
@@ -145,7 +138,7 @@ static void magazine_empty(struct hak_cache *cache, unsigned size_class) HAK_REQ
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_steal_unfence(cache, size_class);
-    magazine_put(cache, size_class, magazine->bottom + 1, magazine_held(cache, size_class));
+    magazine_put(cache, size_class, magazine->bottom + 1, hak_magazine_held(cache, size_class));
     magazine->bottom = 0;
     hak_magazine_set_top(cache, size_class, magazine->base + 1);
 }
@@ -253,7 +246,7 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
         magazine->is_used = false;
         magazine->tidied_top = hak_magazine_top(cache, size_class);
     }
-    hak_large_expire(cache, 0);
+    hak_bigcache_expire(cache, 0);
     return true;
 }
 
@@ -274,9 +267,9 @@ static bool is_worth_growing(struct hak_cache *cache, unsigned size_class)
            2 * more <= HAK_UNIT_BYTES || hak_load_relaxed(&hak_options.deterministic) != 0;
 }
 
-// Note a refill or a flush. Blocks that go back and forth between magazine and slab
+// Blocks that go back and forth between magazine and slab
 // say that the magazine is smaller than the swing of the program: grow it, if that is worth it.
-static void magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
+void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
     HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *of_class = &cache->magazines[size_class];
@@ -315,8 +308,7 @@ static bool magazine_start(struct hak_cache *cache, unsigned size_class)
     return true;
 }
 
-// False when the class does without: companions serve it, it is seldom asked for, or there is no memory.
-HAK_INLINE bool magazine_start_if_due(struct hak_cache *cache, unsigned size_class)
+bool hak_magazine_start_if_due(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
     return !cache->magazines[size_class].is_ruled && !hak_seldom_asked(cache, size_class) &&
@@ -327,7 +319,7 @@ HAK_INLINE bool magazine_start_if_due(struct hak_cache *cache, unsigned size_cla
 static void magazine_drop_down(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    const uint32_t held = magazine_held(cache, size_class);
+    const uint32_t held = hak_magazine_held(cache, size_class);
     const uint32_t gone = magazine->bottom;
     for (uint32_t i = gone + 1; gone > 0 && i <= held; i++) {
         hak_place_store(&magazine->base[i - gone], hak_place_load(&magazine->base[i]));
@@ -336,64 +328,15 @@ static void magazine_drop_down(struct hak_cache *cache, unsigned size_class)
     hak_magazine_set_top(cache, size_class, magazine->base + held - gone + 1);
 }
 
-// Apart, so that a class without a magazine does not pay for the array on the stack.
-static HAK_NOINLINE void *magazine_fill(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
-{
-    const struct hak_magazine *magazine = &cache->magazines[size_class];
-    hak_count(&cache->class_counts[size_class].refills, 1);
-    hak_inbox_refill(cache, size_class, (magazine->slots + 1) / 2);
-    // Half, so that frees that follow find room. Parcels may have changed the magazine.
-    const uint32_t want = hak_hook_refill(cache, size_class, (magazine->slots + 1) / 2);
-    hak_place *top = hak_magazine_top(cache, size_class);
-    if (magazine_held(cache, size_class) == 0) {
-        void *blocks[REFILL_MAX];
-        const uint32_t most = want < REFILL_MAX ? want : REFILL_MAX;
-        const unsigned got = hak_cache_take_many(cache, size_class, blocks, most);
-        if (got == 0) {
-            return NULL;
-        }
-        for (unsigned i = 0; i < got; i++) {
-            hak_place_store(top + i, blocks[i]);
-        }
-        top += got;
-    }
-    hak_count(&cache->class_counts[size_class].refilled_blocks, (size_t)(top - magazine->base) - 1);
-    HAK_PROBE2("hakmem", "refill", hak_classes[size_class].bytes, top - magazine->base - 1);
-    hak_magazine_set_top(cache, size_class, top - 1);
-    return hak_place_load(top - 1);
-}
-
-void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
-{
-    struct hak_magazine *magazine = &cache->magazines[size_class];
-    HAK_ASSERT(hak_place_load(hak_magazine_top(cache, size_class) - 1) == NULL);
-    cache->magazines[size_class].is_refilled |= !cache->magazines[size_class].is_ruled;
-    if (magazine->base == NULL) {
-        if (!magazine_start_if_due(cache, size_class)) {
-            return hak_seldom_take(cache, size_class);
-        }
-    } else {
-        void *block = hak_steal_settle(cache, size_class);
-        if (block != NULL) {
-            return block; // it only looked empty
-        }
-        magazine->bottom = 0;
-        hak_magazine_set_top(cache, size_class, magazine->base + 1);
-        magazine_note(cache, size_class, false);
-    }
-    return magazine_fill(cache, size_class);
-}
-
 static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
     HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_steal_unfence(cache, size_class);
-    uint32_t held = magazine_held(cache, size_class);
+    uint32_t held = hak_magazine_held(cache, size_class);
     if (magazine->bottom == 0 && held == magazine->slots) {
-        magazine_note(cache, size_class, true);
-        held = magazine_held(cache, size_class);
+        hak_magazine_note(cache, size_class, true);
+        held = hak_magazine_held(cache, size_class);
     }
     if (held == magazine->slots) {
         hak_count(&cache->class_counts[size_class].spills, 1);
@@ -416,7 +359,8 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *bloc
     HAK_REQUIRES(&cache->lock)
 {
     // A class may be freed before it is ever allocated here: after a thread took over a cache.
-    if (cache->magazines[size_class].base == NULL && !magazine_start_if_due(cache, size_class)) {
+    if (cache->magazines[size_class].base == NULL &&
+        !hak_magazine_start_if_due(cache, size_class)) {
         hak_seldom_put(cache, size_class, block);
     } else {
         magazine_spill(cache, size_class, block);
@@ -480,4 +424,14 @@ void hak_magazine_retire(struct hak_cache *cache, unsigned size_class) HAK_REQUI
     magazine_end(cache, size_class);
     cache->magazines[size_class].is_refilled = false;
     cache->magazines[size_class].is_ruled = true;
+}
+
+void hak_magazine_renew(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    if (!hak_seldom_is_never(cache)) {
+        hak_magazine_flush_all(cache);
+        hak_magazine_end_all(cache);
+        cache->seldom_calls = 0;
+        memset(cache->seldom_of_class, 0, sizeof cache->seldom_of_class);
+    }
 }

@@ -1,11 +1,11 @@
-// magazine.h -- filling and emptying magazines. The caller holds the cache's lock.
+// magazine.h -- magazines: their arrays, and emptying them. The caller holds the cache's lock.
 //
 // Layer     cache
 // Threads   the cache's own thread (or the holder of a heap's lock), unless it says "any".
 #ifndef HAK_CACHE_MAGAZINE_H
 #define HAK_CACHE_MAGAZINE_H
 
-#include "cache/slabs.h"
+#include "cache/cache.h"
 
 // Put back what the class's magazine holds, and give it its first size.
 HAK_INTERNAL void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class)
@@ -16,8 +16,17 @@ HAK_INTERNAL void hak_magazine_shrink(struct hak_cache *cache, unsigned size_cla
 HAK_INTERNAL bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing)
     HAK_REQUIRES(&cache->lock);
 
-// Fill the empty magazine of a class and take one block from it. NULL without memory.
-HAK_INTERNAL void *hak_magazine_refill(struct hak_cache *cache, unsigned size_class)
+// The blocks that it holds, with those that are gone below its bottom.
+HAK_INLINE uint32_t hak_magazine_held(const struct hak_cache *cache, unsigned size_class)
+{
+    return (uint32_t)(hak_magazine_top(cache, size_class) - cache->magazines[size_class].base) - 1;
+}
+
+// Note a refill or a flush: it may grow.
+HAK_INTERNAL void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
+    HAK_REQUIRES(&cache->lock);
+// False when the class does without: companions serve it, it is seldom asked for, or there is no memory.
+HAK_INTERNAL bool hak_magazine_start_if_due(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 // Make room in the full magazine of a class and put `block` into it.
 HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
@@ -44,6 +53,9 @@ HAK_INTERNAL size_t hak_magazine_grown_bytes(void);
 // Companions serve the class from now on: put back what the magazine holds, and do without it.
 HAK_INTERNAL void hak_magazine_retire(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
+// The thread has slept and woken, or has ended a while ago: put back what the magazines hold, and begin without them,
+// unless nothing is ever seldom. The owner with the lock, or there is none.
+HAK_INTERNAL void hak_magazine_renew(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Forget the blocks in all magazines: their slabs are about to end.
 HAK_INTERNAL void hak_magazine_forget_all(struct hak_cache *cache);
 #endif

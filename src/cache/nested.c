@@ -4,7 +4,6 @@
 #include "base/bits.h"
 #include "cache/fast_path.h"
 #include "cache/refuse.h"
-#include "cache/thread.h"
 #include "os/os.h"
 #include "slab/misuse.h"
 

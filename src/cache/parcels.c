@@ -32,7 +32,7 @@ void hak_parcel_end(struct hak_cache *cache, struct hak_parcel *parcel) HAK_REQU
     parcel->next = cache->spare_parcel;
     cache->spare_parcel = parcel;
     if (++cache->spare_count < 2 * HAK_PARCELS_TOGETHER ||
-        hak_load_relaxed(&hak_cache_ends_nothing)) {
+        hak_load_relaxed(&hak_slabs_end_nothing)) {
         return;
     }
     struct hak_parcel *last = parcel;

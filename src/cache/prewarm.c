@@ -4,6 +4,7 @@
 #include "cache/fast_path.h"
 #include "cache/magazine.h"
 #include "cache/pools.h"
+#include "cache/refill.h"
 #include "cache/seldom.h"
 #include "os/os.h"
 
@@ -24,7 +25,7 @@ static bool prewarm_class(struct hak_cache *cache, unsigned size_class) HAK_REQU
         return true;
     }
     if (hak_place_load(hak_magazine_top(cache, size_class) - 1) == NULL) {
-        void *block = hak_magazine_refill(cache, size_class);
+        void *block = hak_refill(cache, size_class);
         if (block == NULL) {
             return false;
         }

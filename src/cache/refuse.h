@@ -11,13 +11,6 @@
 #include "base/compiler.h"
 #include "cache/request.h"
 
-enum hak_refuse_reason {
-    HAK_REFUSE_THRESHOLD,  // no class and no pool takes this size
-    HAK_REFUSE_EXHAUSTION, // something of ours is used up
-    HAK_REFUSE_MEMORY,     // there is none: the kernel refused, or a limit of ours did
-    HAK_REFUSE_INJECTED,   // a test wants it to fail
-};
-
 // Sets errno to ENOMEM and returns NULL.
 HAK_INTERNAL HAK_COLD void *hak_refuse(enum hak_refuse_reason reason, struct hak_request request);
 // The same for want of memory, which was tried for since `mark` (hak_refusal_mark).

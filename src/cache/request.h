@@ -24,4 +24,12 @@ enum hak_way {
 };
 #define HAK_WAYS_ALIGN_LOG2(ways) ((ways) >> HAK_WAY_ALIGN_BIT)
 
+// Why one was refused.
+enum hak_refuse_reason {
+    HAK_REFUSE_THRESHOLD,  // no class and no pool takes this size
+    HAK_REFUSE_EXHAUSTION, // something of ours is used up
+    HAK_REFUSE_MEMORY,     // there is none: the kernel refused, or a limit of ours did
+    HAK_REFUSE_INJECTED,   // a test wants it to fail
+};
+
 #endif

@@ -46,13 +46,7 @@ HAK_INLINE bool hak_seldom_asked(struct hak_cache *cache, unsigned size_class)
     return true;
 }
 
-// Take a block of a class without a magazine, or NULL; and put one back to where it belongs.
-HAK_INTERNAL void *hak_seldom_take(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock);
+// A block of a class without a magazine goes back to where it belongs.
 HAK_INTERNAL void hak_seldom_put(struct hak_cache *cache, unsigned size_class, void *block)
     HAK_REQUIRES(&cache->lock);
-// The thread has slept and woken, or has ended a while ago: put back what the magazines hold, and begin without them,
-// unless nothing is ever seldom. The owner with the lock, or there is none.
-HAK_INTERNAL void hak_seldom_renew(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-
 #endif

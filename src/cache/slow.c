@@ -2,20 +2,22 @@
 #include "cache/slow.h"
 
 #include "base/timing.h"
+#include "cache/bigcache.h"
 #include "cache/direct.h"
 #include "cache/dying.h"
 #include "cache/fast_path.h"
 #include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
+#include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/nested.h"
 #include "cache/pools.h"
+#include "cache/refuse.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/sweep_cache.h"
 #include "cache/sweeper.h"
-#include "cache/watch.h"
 #include "os/refusal.h"
 
 struct hak_cache *hak_slow_cache(void)
@@ -81,7 +83,7 @@ void *hak_slow_take(struct hak_cache *cache, struct hak_request request, unsigne
 
 void *hak_slow_take_large(struct hak_cache *cache, struct hak_request request, size_t size_class)
 {
-    void *block = hak_large_reuse(cache, hak_size_class_bin(HAK_SMALL_MAX + 1));
+    void *block = hak_bigcache_reuse(cache, hak_size_class_bin(HAK_SMALL_MAX + 1));
     if (block == NULL) {
         request.alignment = class_alignment(size_class);
         return hak_large_serve(cache, request, NULL);
@@ -98,7 +100,7 @@ void *hak_slow_malloc(size_t bytes, size_t size_class, const void *site)
         return hak_slow_without_cache(request, size_class);
     }
     hak_direct_follow(cache);
-    hak_watch_follow(cache);
+    hak_sweep_follow(cache);
     const unsigned served = hak_pools_class((unsigned)size_class);
     if (HAK_LIKELY(served == size_class)) {
         return hak_slow_take(cache, request, served);
@@ -115,7 +117,7 @@ void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache)
 void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
 {
     const uint64_t begin = hak_timing_begin();
-    hak_watch_follow(cache);
+    hak_sweep_follow(cache);
     hak_lock_take(&cache->lock);
     hak_count(&cache->events, 1);
     const size_t before = cache->returned_bytes;
@@ -134,7 +136,7 @@ void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
 static void post(struct hak_cache *cache, void *block, uint32_t entry)
 {
     const uint64_t begin = hak_timing_begin();
-    const bool has_sent = hak_inbox_post(cache, block, entry);
+    const bool has_sent = hak_loot_post(cache, block, entry);
     hak_timing_end(HAK_TIMING_parcel, begin);
     if (has_sent) {
         hak_sweep_wanted(0);
@@ -222,7 +224,7 @@ static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
     if (hak_is_dying()) {
         return;
     }
-    hak_watch_follow(cache);
+    hak_sweep_follow(cache);
     hak_hook_free(block, cache);
 }
 

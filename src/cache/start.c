@@ -6,16 +6,17 @@
 // constructor came before ours.
 #include "cache/start.h"
 
+#include "cache/bigcache.h"
 #include "cache/direct.h"
 #include "cache/dying.h"
-#include "cache/fast_path.h"
 #include "cache/fork.h"
 #include "cache/hooks.h"
 #include "cache/inbox.h"
-#include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/nested.h"
-#include "cache/sweeper.h"
+#include "cache/registry.h"
+#include "cache/seen.h"
+#include "cache/slabs.h"
 #include "cache/thread.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -79,7 +80,7 @@ void hak_stop_process(void)
     if (hak_is_dying()) {
         return;
     }
-    hak_store_relaxed(&hak_cache_ends_nothing, true);
+    hak_store_relaxed(&hak_slabs_end_nothing, true);
     hak_hook_check();
     const bool has_magazines = !hak_cache_self->is_direct;
     struct hak_cache *cache =
@@ -107,10 +108,10 @@ void hak_start_process(void)
             "before the environment could be read\n";
         hak_os_print(line, sizeof line - 1);
     }
-    if (hak_direct_is_wanted()) {
+    if (hak_seen_is_wanted()) {
         hak_direct_start(cache);
     } else if (hak_load_relaxed(&hak_options.bigcache) == 0) {
-        hak_large_expire(cache, 0);
-        hak_large_keep_nothing(cache);
+        hak_bigcache_expire(cache, 0);
+        hak_bigcache_keep_nothing(cache);
     }
 }

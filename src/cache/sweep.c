@@ -4,12 +4,12 @@
 #include "base/atomic.h"
 #include "base/options.h"
 #include "base/timing.h"
+#include "cache/bigcache.h"
 #include "cache/due.h"
 #include "cache/inbox.h"
-#include "cache/large.h"
+#include "cache/registry.h"
+#include "cache/rest.h"
 #include "cache/sweep_cache.h"
-#include "cache/sweeper.h"
-#include "cache/thread.h"
 #include "cache/watch.h"
 #include "os/os.h"
 #include "os/pressure.h"
@@ -41,7 +41,7 @@ static bool visit_locked(struct hak_cache *cache,
         return false;
     }
     const bool lies_down =
-        hak_sweep_cache(sweep_cache, cache, how, found) && hak_watch_lie_down(cache);
+        hak_sweep_cache(sweep_cache, cache, how, found) && hak_rest_lie_down(cache);
     hak_lock_drop(&cache->lock);
     return lies_down;
 }
@@ -58,7 +58,7 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
     struct hak_cache *lying[LYING_TOGETHER];
     unsigned count = 0;
     if (sweep_cache == NULL) {
-        sweep_cache = hak_cache_make(HAK_ROLE_HEAP, NULL);
+        sweep_cache = hak_registry_make(HAK_ROLE_HEAP, NULL);
     }
     if (sweep_cache == NULL) {
         return found; // no memory for it; nothing is lost by not sweeping
@@ -79,11 +79,11 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
             hak_watch_keep(cache);
         }
         if (count == LYING_TOGETHER) {
-            hak_watch_judge(lying, count);
+            hak_rest_judge(lying, count);
             count = 0;
         }
     }
-    hak_watch_judge(lying, count);
+    hak_rest_judge(lying, count);
     hak_inbox_post_all(sweep_cache);
     hak_lock_drop(&sweep_cache->lock);
     kept_so_far += found.kept_bytes;
@@ -159,7 +159,7 @@ bool hak_sweep_is_any_kept(void)
     hak_lock_take(&hak_watch.lock);
     struct hak_cache *cache = hak_watch_all();
     while (cache != NULL && !hak_load_relaxed(&cache->is_whole) &&
-           hak_large_expire(cache, UINT64_MAX) == 0) {
+           hak_bigcache_expire(cache, UINT64_MAX) == 0) {
         cache = cache->watch_next;
     }
     hak_lock_drop(&hak_watch.lock);
@@ -199,21 +199,4 @@ size_t hak_sweep_everything(void)
 void hak_sweep_for_request(uint64_t mark)
 {
     sweep_everything(hak_refusal_since(mark).error <= 0);
-}
-
-// Unproven, as the next one: the locks are nothing that their callers know.
-void hak_sweep_lock(void) HAK_UNPROVEN
-{
-    hak_lock_take(&hak_sweeper_lock);
-    hak_lock_take(&hak_watch.lock);
-}
-
-void hak_sweep_unlock(bool is_child) HAK_UNPROVEN
-{
-    void (*drop)(struct hak_lock *) = is_child ? hak_lock_drop_in_child : hak_lock_drop;
-    if (is_child) {
-        hak_sweeper_forked_locked();
-    }
-    drop(&hak_watch.lock);
-    drop(&hak_sweeper_lock);
 }

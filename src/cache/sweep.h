@@ -14,20 +14,12 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
-
-#define HAK_TICK_MS 100
+#include "cache/sweep_cache.h"
 
 // What of a pass is taken together.
 struct hak_sweep_share {
     unsigned caches; // that are visited
     unsigned lots;   // of slabs whose pages are given back, some 100 us each
-};
-
-// What it found.
-struct hak_sweep_found {
-    size_t kept_bytes;     // in large blocks that stay, more or less
-    size_t returned_bytes; // that slabs got back since the last pass
-    bool has_more;         // of the pass is left
 };
 
 // So many ticks have passed (0: it is the same): take a share of a pass. `tries_again`: also pages that the kernel has not
@@ -47,9 +39,5 @@ HAK_INTERNAL size_t hak_sweep_everything(void);
 // The same for a request that was refused since `mark`. If it was the kernel that refused it, that is for addresses: it counts
 // those, resident or not, so the pages of others may stay.
 HAK_INTERNAL void hak_sweep_for_request(uint64_t mark);
-
-// Around fork.
-HAK_INTERNAL void hak_sweep_lock(void);
-HAK_INTERNAL void hak_sweep_unlock(bool is_child);
 
 #endif

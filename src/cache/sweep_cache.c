@@ -2,16 +2,14 @@
 #include "cache/sweep_cache.h"
 
 #include "base/bits.h"
+#include "cache/bigcache.h"
 #include "cache/due.h"
 #include "cache/hooks.h"
 #include "cache/inbox.h"
-#include "cache/large.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
-#include "cache/seldom.h"
 #include "cache/slabs.h"
 #include "cache/steal.h"
-#include "cache/sweeper.h"
 #include "slab/arena.h"
 #include "slab/huge_pages.h"
 #include "slab/ranges.h"
@@ -39,7 +37,7 @@ static void put_off_locked(struct hak_cache *cache, struct hak_slab *slab)
     HAK_REQUIRES(&cache->lock)
 {
     hak_list_remove(&slab->link);
-    hak_list_push(hak_cache_swept_slabs(cache, slab->size_class), &slab->link);
+    hak_list_push(hak_slabs_swept(cache, slab->size_class), &slab->link);
     cache->magazines[slab->size_class].keeps_pages = true;
 }
 
@@ -73,8 +71,8 @@ static bool is_worth_it(const struct hak_slab *slab)
 static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class, bool all)
     HAK_REQUIRES(&cache->lock)
 {
-    struct hak_list *slabs = hak_cache_slabs(cache, size_class);
-    struct hak_list *swept = hak_cache_swept_slabs(cache, size_class);
+    struct hak_list *slabs = hak_slabs_of(cache, size_class);
+    struct hak_list *swept = hak_slabs_swept(cache, size_class);
     struct lot lot = {.count = 0};
     struct hak_ranges ranges = {.count = 0};
     for (unsigned looks = 0; !hak_list_is_empty(slabs) && looks < SLABS_LOOKED_AT &&
@@ -84,7 +82,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class, boo
         const unsigned before = ranges.count;
         hak_list_remove(&slab->link);
         if (hak_slab_is_idle(slab)) {
-            hak_cache_end_slab(cache, slab); // a hardened one, which stayed as the only one
+            hak_slabs_end(cache, slab); // a hardened one, which stayed as the only one
             continue;
         }
         if (all || is_worth_it(slab)) {
@@ -99,7 +97,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class, boo
         lot.ends[lot.count] = ranges.count;
         lot.count += ranges.count > before;
     }
-    hak_cache_note_spare(cache, size_class);
+    hak_slabs_note_spare(cache, size_class);
     note_purged_locked(cache, &lot, hak_ranges_purge(&ranges).done);
     return !hak_list_is_empty(slabs);
 }
@@ -108,7 +106,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class, boo
 static void try_again_locked(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
-    struct hak_list *swept = hak_cache_swept_slabs(cache, size_class);
+    struct hak_list *swept = hak_slabs_swept(cache, size_class);
     cache->magazines[size_class].keeps_pages = false;
     while (!hak_list_is_empty(swept)) {
         struct hak_slab *slab = HAK_LIST_ITEM(swept->next, struct hak_slab, link);
@@ -117,7 +115,7 @@ static void try_again_locked(struct hak_cache *cache, unsigned size_class)
         }
         slab->is_swept = false;
         hak_list_remove(&slab->link);
-        hak_list_append(hak_cache_slabs(cache, size_class), &slab->link);
+        hak_list_append(hak_slabs_of(cache, size_class), &slab->link);
     }
 }
 
@@ -132,7 +130,7 @@ static void sweep_class_locked(struct hak_cache *cache,
     if (how->tries_again && cache->magazines[size_class].keeps_pages) {
         try_again_locked(cache, size_class);
     }
-    while (how->lots > 0 && !hak_list_is_empty(hak_cache_slabs(cache, size_class))) {
+    while (how->lots > 0 && !hak_list_is_empty(hak_slabs_of(cache, size_class))) {
         how->lots--;
         if (sweep_slabs_locked(cache, size_class, true)) {
             hak_lock_pass(&cache->lock);
@@ -153,7 +151,7 @@ static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct ha
             sweep_class_locked(cache, size_class, how);
         }
         keeps_pages |= magazine->keeps_pages;
-        hak_cache_count_spare(cache, size_class);
+        hak_slabs_count_spare(cache, size_class);
         size_class++;
     }
     return keeps_pages;
@@ -166,7 +164,7 @@ static bool is_due(const struct hak_cache *cache)
 {
     return HAK_UNLIKELY(cache->scattered_bytes > SCATTERED_LEAST) &&
            cache->scattered_bytes > hak_due_budget() && hak_ranges_policy() != HAK_FREE_KEEP &&
-           !hak_sweeper_is_there();
+           !hak_due_has_sweeper();
 }
 
 // The first class from that one on, around, with slabs to look at; HAK_SMALL_CLASSES: none has.
@@ -199,13 +197,13 @@ static void sweep_some_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock
 
 static bool magazines_are_due(const struct hak_cache *cache)
 {
-    return cache->magazine_bytes > MAGAZINES_LEAST && !hak_sweeper_is_there() &&
+    return cache->magazine_bytes > MAGAZINES_LEAST && !hak_due_has_sweeper() &&
            hak_arena_used_bytes() < hak_arena_recent_peak() / 2;
 }
 
 void hak_sweep_if_due(struct hak_cache *cache)
 {
-    if (hak_sweeper_is_there()) {
+    if (hak_due_has_sweeper()) {
         return;
     }
     hak_lock_take(&cache->lock);
@@ -227,7 +225,7 @@ void hak_sweep_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 static bool is_bare_class(struct hak_cache *cache, unsigned size_class)
 {
     const struct hak_magazine *magazine = &cache->magazines[size_class];
-    return hak_list_is_empty(hak_cache_slabs(cache, size_class)) && !magazine->keeps_pages &&
+    return hak_list_is_empty(hak_slabs_of(cache, size_class)) && !magazine->keeps_pages &&
            magazine->is_counted == hak_load_relaxed(&magazine->has_spare);
 }
 
@@ -235,8 +233,8 @@ bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     bool is_bare = !hak_load_relaxed(&cache->is_whole) && cache->pending == NULL &&
                    hak_load_relaxed(&cache->inbox) == NULL &&
-                   hak_load_relaxed(&cache->loose) == NULL && hak_outbox_is_empty(cache) &&
-                   hak_hook_is_bare(cache) && hak_large_expire(cache, UINT64_MAX) == 0;
+                   hak_load_relaxed(&cache->loose) == NULL && hak_inbox_outboxes_are_empty(cache) &&
+                   hak_hook_is_bare(cache) && hak_bigcache_expire(cache, UINT64_MAX) == 0;
     unsigned size_class = 0;
     while (is_bare && (size_class = hak_magazine_from(cache, size_class)) < HAK_SMALL_CLASSES) {
         is_bare = hak_steal_has_taken_all(cache, size_class++);
@@ -269,7 +267,7 @@ bool hak_sweep_cache(struct hak_cache *self,
     found->returned_bytes += cache->returned_bytes;
     cache->returned_bytes = 0;
     if (is_at_rest(cache)) {
-        hak_seldom_renew(cache); // its next thread may do little
+        hak_magazine_renew(cache); // its next thread may do little
         hak_magazine_sleep(cache);
         hak_steal_note_tops(cache);
         return true;
@@ -292,9 +290,9 @@ bool hak_sweep_cache(struct hak_cache *self,
     }
     if (sleeps) {
         if (hak_load_relaxed(&cache->state) == HAK_CACHE_DEAD) {
-            hak_seldom_renew(cache); // its next thread may do little
+            hak_magazine_renew(cache); // its next thread may do little
         }
-        hak_outbox_loot(self, cache);
+        hak_inbox_send_on(self, cache);
         while (hak_inbox_drain(self, cache, HAK_INBOX_SOME)) {
             hak_lock_pass(&cache->lock);
         }
@@ -306,7 +304,7 @@ bool hak_sweep_cache(struct hak_cache *self,
     }
     const bool are_empty = hak_steal_magazines(self, cache, all);
     const bool keeps_pages = sweep_classes_locked(cache, sleeps, how);
-    const size_t kept = hak_large_expire(cache, how->kept_ticks);
+    const size_t kept = hak_bigcache_expire(cache, how->kept_ticks);
     found->kept_bytes += kept;
     if (cache == &hak_orphans) {
         hak_loot_count();

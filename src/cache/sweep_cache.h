@@ -6,7 +6,6 @@
 #define HAK_CACHE_SWEEP_CACHE_H
 
 #include "cache/cache.h"
-#include "cache/sweep.h"
 
 // What a pass over the caches gives back.
 struct hak_sweep_how {
@@ -16,6 +15,13 @@ struct hak_sweep_how {
         idle_looks; // looks without an event after which a cache, or a class of it, is not in use
     uint64_t kept_ticks; // how long a cache may keep a large block
     unsigned lots;       // that may still be given back: the rest is for the next pass
+};
+
+// What it found.
+struct hak_sweep_found {
+    size_t kept_bytes;     // in large blocks that stay, more or less
+    size_t returned_bytes; // that slabs got back since the last pass
+    bool has_more;         // of the pass is left
 };
 
 // One cache's share of a pass. `self`: a cache of the caller's, for blocks on their way to other owners. True when the

@@ -3,12 +3,12 @@
 
 #include "base/atomic.h"
 #include "base/options.h"
+#include "cache/bigcache.h"
 #include "cache/due.h"
-#include "cache/large.h"
 #include "cache/loot.h"
-#include "cache/start.h"
+#include "cache/magazine.h"
 #include "cache/sweep.h"
-#include "cache/thread.h"
+#include "cache/sweep_cache.h"
 #include "cache/watch.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -36,9 +36,8 @@ static _Atomic(bool) sweep_stays[HOOKS];       // for that one, also when nothin
 _Atomic(uint32_t) hak_sweep_runs;
 static _Atomic(uint32_t) sweep_alarm; // slept on in a tick; 1: the thread is to end
 struct hak_lock hak_sweeper_lock;
-static unsigned threads;         // the lock: of the program, that have a cache
-static bool is_adjusting;        // the lock: a thread is about to start the sweeper, or to end it
-static _Atomic(bool) has_helper; // the lock
+static unsigned threads;  // the lock: of the program, that have a cache
+static bool is_adjusting; // the lock: a thread is about to start the sweeper, or to end it
 
 static _Atomic(uint64_t) caller_due_ns; // when a caller is to tick next
 static _Atomic(bool) is_ticking;        // somebody
@@ -50,11 +49,6 @@ static bool has_hook(void)
         any |= hak_load_relaxed(&sweep_hooks[i]) != NULL;
     }
     return any;
-}
-
-bool hak_sweeper_is_there(void)
-{
-    return hak_load_relaxed(&has_helper) && hak_load_relaxed(&hak_options.purger) != 0;
 }
 
 static bool is_to_end(void)
@@ -182,7 +176,7 @@ void hak_sweeper_work(void)
 
 static void helper_run(void)
 {
-    hak_thread_without_cache();
+    hak_cache_become(&hak_cache_late);
     while (hak_load_relaxed(&sweep_alarm) == 0) {
         if (hak_load_relaxed(&hak_sweep_runs) != 0) {
             hak_sweeper_work();
@@ -230,7 +224,7 @@ static void note_start_locked(bool is_started) HAK_REQUIRES(&hak_sweeper_lock)
     starts.started_ns = hak_os_about_now_ns();
     starts.skips = is_started ? starts.skips : 2 * starts.skips + 1;
     starts.left = is_started ? 0 : starts.skips;
-    hak_store_relaxed(&has_helper, is_started);
+    hak_store_relaxed(&hak_due_has_helper, is_started);
 }
 
 static void note_end_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
@@ -272,11 +266,11 @@ static void helper_end(void)
 static bool adjust(void)
 {
     hak_lock_take(&hak_sweeper_lock);
-    const bool has = hak_load_relaxed(&has_helper);
+    const bool has = hak_load_relaxed(&hak_due_has_helper);
     const bool is_starting = !is_adjusting && !has && is_wanted_locked() && !is_skipped_locked();
     const bool is_ending = !is_adjusting && has && threads < 2 && !has_hook();
     is_adjusting |= is_starting || is_ending;
-    hak_store_relaxed(&has_helper, has && !is_ending);
+    hak_store_relaxed(&hak_due_has_helper, has && !is_ending);
     hak_lock_drop(&hak_sweeper_lock);
     if (!is_starting && !is_ending) {
         return false;
@@ -356,13 +350,24 @@ static void tick_by_caller(void)
 
 void hak_sweep_wanted(size_t kept_bytes)
 {
-    if (hak_sweeper_is_there()) {
+    if (hak_due_has_sweeper()) {
         hak_due_lower(0);
         wake(kept_bytes);
     } else {
-        hak_due_lower(hak_large_expire(hak_cache_self, UINT64_MAX));
+        hak_due_lower(hak_bigcache_expire(hak_cache_self, UINT64_MAX));
         tick_by_caller();
     }
+}
+
+void hak_sweep_wake(struct hak_cache *cache)
+{
+    hak_lock_take(&cache->lock);
+    hak_magazine_renew(cache); // of each class a block, which nobody else could take
+    hak_store_relaxed(&cache->is_asleep, false);
+    hak_store_relaxed(&cache->hit_tag, cache->tag - cache->apart);
+    hak_lock_drop(&cache->lock);
+    hak_watch_note(cache);
+    hak_sweep_wanted(0);
 }
 
 void hak_sweep_call(void (*work)(void), bool has_to_stay)
@@ -370,9 +375,7 @@ void hak_sweep_call(void (*work)(void), bool has_to_stay)
     const unsigned i = hak_load_relaxed(&sweep_hooks[0]) != NULL;
     hak_store_relaxed(&sweep_hooks[i], work);
     hak_store_relaxed(&sweep_stays[i], has_to_stay);
-    if (hak_start_thread(NULL) != NULL) { // it takes memory to start one
-        hak_sweeper_start_if_hooked();
-    }
+    hak_sweeper_start_if_hooked();
 }
 
 void hak_sweeper_start_if_hooked(void)
@@ -395,7 +398,7 @@ void hak_sweeper_forked_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
 {
     threads = hak_cache_self != &hak_cache_nobody;
     is_adjusting = false;
-    hak_store_relaxed(&has_helper, false);
+    hak_store_relaxed(&hak_due_has_helper, false);
     hak_store_relaxed(&hak_sweep_runs, 0);
     hak_store_relaxed(&is_ticking, false);
     hak_due_forked();

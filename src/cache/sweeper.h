@@ -19,12 +19,11 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "cache/cache.h"
 #include "os/lock.h"
 
 // 1: the sweeper is awake.
 HAK_INTERNAL extern _Atomic(uint32_t) hak_sweep_runs;
-
-HAK_INTERNAL bool hak_sweeper_is_there(void);
 
 // A thread of the program's has got a cache, or has lost it. `may_start`: no lock of the C library's is held that it takes
 // to start a thread, as one may be in a free.
@@ -36,6 +35,15 @@ HAK_INTERNAL void hak_sweeper_work(void);
 
 // Something was freed that may have to go back. `kept_bytes`: a block that the caller's cache has just kept.
 HAK_INTERNAL void hak_sweep_wanted(size_t kept_bytes);
+
+// The thread of the cache does something in a slow path, without the lock.
+HAK_INTERNAL void hak_sweep_wake(struct hak_cache *cache);
+HAK_INLINE void hak_sweep_follow(struct hak_cache *cache)
+{
+    if (HAK_UNLIKELY(hak_load_relaxed(&cache->is_asleep))) {
+        hak_sweep_wake(cache);
+    }
+}
 
 // Call `work` in each tick of the sweeper's from now on, with no lock held. `has_to_stay`: it is then awake until the call
 // below. Before the program's main, when options are known, by two at most.

@@ -4,7 +4,7 @@
 #include "base/atomic.h"
 #include "cache/cache.h"
 #include "cache/loot.h"
-#include "cache/thread.h"
+#include "cache/registry.h"
 
 static void see_parcel(struct hak_parcel *parcel, hak_waiting_sight *see, void *context)
 {
@@ -32,7 +32,8 @@ void hak_waiting_in_parcels(struct hak_cache *cache, hak_waiting_sight *see, voi
     }
     see_parcels(cache->pending, see, context);
     see_parcels(hak_load_acquire(&cache->inbox), see, context); // pairs with: parcel_send_locked
-    const struct hak_loose *loose = hak_load_acquire(&cache->loose); // pairs with: inbox_push_loose
+    const struct hak_loose *loose =
+        hak_load_acquire(&cache->loose); // pairs with: hak_inbox_push_loose
     for (; loose != NULL; loose = loose->next) {
         see(context, loose);
     }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/compiler.h"
+#include "cache/cache.h"
 
 struct hak_cache;
 

@@ -38,15 +38,6 @@ HAK_INLINE void hak_watch_note(struct hak_cache *cache)
     }
 }
 
-// The thread of the cache does something in a slow path, without the lock.
-HAK_INTERNAL void hak_watch_wake(struct hak_cache *cache);
-HAK_INLINE void hak_watch_follow(struct hak_cache *cache)
-{
-    if (HAK_UNLIKELY(hak_load_relaxed(&cache->is_asleep))) {
-        hak_watch_wake(cache);
-    }
-}
-
 // All that are watched, also those that were noted since. Who walks the list may take it out, and puts back one after the
 // other by hak_watch_keep.
 HAK_INTERNAL struct hak_cache *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock);
@@ -56,12 +47,5 @@ HAK_INTERNAL void hak_watch_keep(struct hak_cache *cache) HAK_REQUIRES(&hak_watc
 // empty, and each cache is noted again.
 HAK_INTERNAL void hak_watch_none_locked(void) HAK_REQUIRES(&hak_watch.lock);
 HAK_INTERNAL void hak_watch_again(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock);
-
-// A cache that is in no list: nothing is left to give. It is watched no more from now on, unless hak_watch_judge finds that
-// something has come meanwhile. False when it has to be watched all the same.
-HAK_INTERNAL bool hak_watch_lie_down(struct hak_cache *cache)
-    HAK_REQUIRES(&hak_watch.lock, &cache->lock);
-// Judge those that have just lain down, together, as it takes a barrier.
-HAK_INTERNAL void hak_watch_judge(struct hak_cache **lying, unsigned count);
 
 #endif

@@ -18,7 +18,7 @@
 
 #include "base/atomic.h"
 #include "base/compiler.h"
-#include "cache/refuse.h"
+#include "cache/request.h"
 
 enum hak_failure_kind {
     HAK_FAILURE_THRESHOLD = HAK_REFUSE_THRESHOLD,

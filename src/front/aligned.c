@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "cache/fast_path.h"
 #include "cache/hooks.h"
 #include "cache/refuse.h"
 #include "front/alloc.h"

@@ -3,15 +3,16 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "cache/bigcache.h"
 #include "cache/dying.h"
 #include "cache/fast_path.h"
 #include "cache/hooks.h"
 #include "cache/large.h"
-#include "cache/magazine.h"
 #include "cache/nested.h"
 #include "cache/pools.h"
 #include "cache/refuse.h"
 #include "cache/start.h"
+#include "cache/take.h"
 #include "front/alloc.h"
 #include "front/override.h"
 #include "front/replaced.h"
@@ -54,7 +55,7 @@ HAK_INLINE bool take_kept(size_t bytes, void **block)
 {
     struct hak_cache *cache = hak_cache_self;
     const unsigned bin = hak_size_class_bin(bytes);
-    *block = hak_large_reuse(cache, bin);
+    *block = hak_bigcache_reuse(cache, bin);
     return HAK_LIKELY(*block != NULL) && HAK_LIKELY(--cache->large_gaps[bin] != 0);
 }
 
@@ -126,7 +127,7 @@ static void *calloc_fresh(size_t size_class)
     }
     bool zeroed = false;
     hak_lock_take(&cache->lock);
-    void *block = hak_cache_take_fresh(cache, (unsigned)size_class, &zeroed);
+    void *block = hak_take_fresh(cache, (unsigned)size_class, &zeroed);
     hak_lock_drop(&cache->lock);
     if (block != NULL && !zeroed) {
         memset(block, 0, hak_classes[size_class].bytes);

@@ -14,6 +14,8 @@
 
 #    include "base/bits.h"
 #    include "base/check.h"
+#    include "cache/cache.h"
+#    include "cache/fast_path.h"
 #    include "cache/request.h"
 #    include "front/alloc.h"
 #    include "front/cxx_library.h"

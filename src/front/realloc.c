@@ -2,13 +2,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cache/direct.h"
 #include "cache/dying.h"
+#include "cache/fast_path.h"
 #include "cache/hooks.h"
 #include "cache/large.h"
 #include "cache/nested.h"
 #include "cache/refuse.h"
-#include "cache/start.h"
+#include "cache/seen.h"
 #include "front/alloc.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
@@ -63,7 +63,7 @@ static size_t grown_alignment(size_t bytes)
 
 static void *realloc_small(void *block, size_t old_bytes, size_t bytes, const void *site)
 {
-    if (HAK_UNLIKELY(hak_direct_is_wanted()) && !hak_is_dying()) {
+    if (HAK_UNLIKELY(hak_seen_is_wanted()) && !hak_is_dying()) {
         const size_t usable = hak_hook_usable(block, old_bytes);
         const enum hak_resized resized =
             hak_is_nested ? HAK_RESIZED_BY_A_COPY : hak_hook_resize(block, bytes);

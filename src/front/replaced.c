@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "cache/fast_path.h"
+#include "cache/cache.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 

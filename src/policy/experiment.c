@@ -7,10 +7,10 @@
 #include "base/arms.h"
 #include "base/format.h"
 #include "base/options.h"
-#include "cache/direct.h"
-#include "cache/sweep.h"
+#include "cache/due.h"
+#include "cache/registry.h"
+#include "cache/seen.h"
 #include "cache/sweeper.h"
-#include "cache/thread.h"
 #include "front/options.h"
 #include "os/os.h"
 #include "policy/decisions.h"
@@ -298,7 +298,7 @@ static bool is_timing_off(void)
 
 static const char *what_forbids_it(void)
 {
-    if (is_of_caches() && hak_direct_is_wanted()) {
+    if (is_of_caches() && hak_seen_is_wanted()) {
         return "there are no magazines, for an option checks or hardens every block";
     }
     if (is_of_caches() && is_timing_off()) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/probe.h"
-#include "cache/inbox.h"
+#include "cache/owner.h"
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/code.h"
@@ -191,7 +191,7 @@ static bool record(const struct hak_sample *known, const uintptr_t *frames, unsi
 // of samples.pml.
 static void mark(void *block)
 {
-    struct hak_cache *owner = hak_cache_lock_owner(block);
+    struct hak_cache *owner = hak_owner_lock(block);
     struct hak_slab *slab = hak_slab_of(block);
     slab->sampled_blocks++;
     if (owner != NULL) {
@@ -339,7 +339,7 @@ void hak_sample_end(void *block)
     if (!forget(block)) {
         return;
     }
-    struct hak_cache *owner = hak_cache_lock_owner(block);
+    struct hak_cache *owner = hak_owner_lock(block);
     if (owner != NULL) {
         hak_lock_is_held(&owner->lock);
         struct hak_slab *slab = hak_slab_of(block);

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "cache/large.h"
 #include "cache/magazine.h"
-#include "cache/thread.h"
+#include "cache/registry.h"
 #include "meta/pool.h"
 #include "os/os.h"
 

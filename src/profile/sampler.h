@@ -34,9 +34,6 @@
 
 #include "base/options.h"
 #include "cache/cache.h"
-#include "cache/fast_path.h"
-#include "cache/large.h"
-#include "cache/request.h"
 
 struct hak_sampling {
     size_t wanted; // the option as it was when the cache began; 0: it does not sample

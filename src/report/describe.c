@@ -2,7 +2,7 @@
 #include "base/atomic.h"
 #include "cache/dying.h"
 #include "cache/hooks.h"
-#include "cache/inbox.h"
+#include "cache/owner.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
 #include "secure/guard.h"
@@ -58,7 +58,7 @@ bool hak_describe(const void *address, struct hak_block_info *info)
         const bool is_small = slab->state == HAK_SLAB_SMALL;
         if (!is_small) {
             describe_large(slab, info);
-        } else if ((owner = hak_cache_lock_owner(address)) != NULL) {
+        } else if ((owner = hak_owner_lock(address)) != NULL) {
             hak_lock_is_held(&owner->lock);
             describe_small_locked(hak_slab_of(address), address, info);
             hak_lock_drop(&owner->lock);

@@ -2,10 +2,11 @@
 #include "rules/site.h"
 
 #include "base/bits.h"
-#include "cache/large.h"
+#include "cache/bigcache.h"
 #include "cache/magazine.h"
 #include "cache/pools.h"
-#include "cache/thread.h"
+#include "cache/registry.h"
+#include "cache/slabs.h"
 
 struct hak_sites hak_sites;
 
@@ -58,7 +59,7 @@ static struct hak_cache *companion(struct hak_cache *cache, enum hak_cache_role 
 {
     struct hak_cache **place = &cache->companions[role - HAK_ROLE_REST];
     if (HAK_UNLIKELY(*place == NULL)) {
-        *place = hak_cache_make(role, NULL);
+        *place = hak_registry_make(role, NULL);
         if (*place != NULL) {
             hak_store_relaxed(&cache->frees_apart, true);
             hak_store_relaxed(&(*place)->thread_id, hak_load_relaxed(&cache->thread_id));
@@ -90,17 +91,15 @@ static void class_leave(struct hak_cache *cache, struct hak_cache *rest, unsigne
     hak_lock_take(&cache->lock);
     if (hak_lock_try(&rest->lock)) {
         hak_magazine_retire(cache, size_class);
-        move_slabs_locked(hak_cache_slabs(cache, size_class),
-                          hak_cache_slabs(rest, size_class),
-                          rest,
-                          size_class);
-        move_slabs_locked(hak_cache_swept_slabs(cache, size_class),
-                          hak_cache_swept_slabs(rest, size_class),
+        move_slabs_locked(
+            hak_slabs_of(cache, size_class), hak_slabs_of(rest, size_class), rest, size_class);
+        move_slabs_locked(hak_slabs_swept(cache, size_class),
+                          hak_slabs_swept(rest, size_class),
                           rest,
                           size_class);
         move_slabs_locked(&cache->full, &rest->full, rest, size_class);
-        hak_cache_note_spare(cache, size_class);
-        hak_cache_note_spare(rest, size_class);
+        hak_slabs_note_spare(cache, size_class);
+        hak_slabs_note_spare(rest, size_class);
         hak_lock_drop(&rest->lock);
     }
     hak_lock_drop(&cache->lock);
@@ -155,8 +154,8 @@ struct hak_cache *hak_site_keeper(struct hak_cache *cache)
     }
     if (!cache->keeps_elsewhere) {
         hak_lock_take(&cache->lock);
-        hak_large_expire(cache, 0);
-        hak_large_keep_nothing(cache);
+        hak_bigcache_expire(cache, 0);
+        hak_bigcache_keep_nothing(cache);
         cache->keeps_elsewhere = true;
         hak_lock_drop(&cache->lock);
     }

@@ -1,11 +1,11 @@
 // blocks.c -- see blocks.h.
 #include "secure/blocks.h"
 
-#include "cache/inbox.h"
 #include "cache/loot.h"
-#include "cache/magazine.h"
+#include "cache/owner.h"
+#include "cache/registry.h"
+#include "cache/slabs.h"
 #include "cache/sweep_cache.h"
-#include "cache/thread.h"
 #include "secure/hardened.h"
 #include "secure/states.h"
 #include "slab/misuse.h"
@@ -35,7 +35,7 @@ bool hak_blocks_put(struct hak_cache *cache,
             held.state = NULL;
         }
     } else {
-        has_ended = hak_cache_put(owner, slab, block);
+        has_ended = hak_slabs_put(owner, slab, block);
     }
     if (owner->is_direct) {
         hak_sweep_if_due_locked(owner);
@@ -61,7 +61,7 @@ size_t hak_blocks_usable(const void *block, size_t bytes)
 
 enum hak_resized hak_blocks_resize(void *block, size_t bytes)
 {
-    struct hak_cache *owner = hak_cache_lock_owner(block);
+    struct hak_cache *owner = hak_owner_lock(block);
     if (owner == NULL) {
         hak_misuse_wild_realloc(block);
     }
@@ -101,8 +101,8 @@ static void check_cache(struct hak_cache *cache)
         return; // see hak_stop_process
     }
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        check_list_locked(hak_cache_slabs(cache, size_class));
-        check_list_locked(hak_cache_swept_slabs(cache, size_class));
+        check_list_locked(hak_slabs_of(cache, size_class));
+        check_list_locked(hak_slabs_swept(cache, size_class));
     }
     check_list_locked(&cache->full);
     hak_lock_drop(&cache->lock);

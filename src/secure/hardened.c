@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "base/options.h"
-#include "cache/fast_path.h"
 #include "cache/hooks.h"
-#include "cache/inbox.h"
+#include "cache/owner.h"
 #include "cache/slabs.h"
 #include "cache/slow.h"
 #include "cache/sweep_cache.h"
 #include "cache/sweeper.h"
+#include "cache/take.h"
 #include "meta/pool.h"
 #include "profile/sample.h"
 #include "rules/site.h"
@@ -119,13 +119,13 @@ static bool give_back(struct hak_cache *cache, char **blocks, unsigned count) HA
     struct hak_cache *owner = cache;
     bool has_ended = false;
     for (unsigned i = 0; i < count; i++) {
-        if (owner == NULL || !hak_cache_owns_locked(owner, blocks[i])) {
+        if (owner == NULL || !hak_owner_is(owner, blocks[i])) {
             if (owner != NULL) {
                 hak_lock_drop(&owner->lock);
             }
-            owner = hak_cache_lock_owner(blocks[i]);
+            owner = hak_owner_lock(blocks[i]);
         }
-        has_ended |= hak_cache_put(owner, hak_slab_of(blocks[i]), blocks[i]);
+        has_ended |= hak_slabs_put(owner, hak_slab_of(blocks[i]), blocks[i]);
     }
     if (owner != NULL && owner != cache) {
         hak_lock_drop(&owner->lock);
@@ -299,7 +299,7 @@ static void *stock_add(struct hak_cache *cache,
         } else if (plain == NULL) {
             plain = blocks[i];
         } else {
-            hak_cache_put(cache, slab, blocks[i]);
+            hak_slabs_put(cache, slab, blocks[i]);
         }
     }
     return plain;
@@ -309,7 +309,7 @@ static void *stock_add(struct hak_cache *cache,
 static void *take_one(struct hak_cache *cache, unsigned size_class, size_t bytes)
     HAK_REQUIRES(&cache->lock)
 {
-    void *block = hak_cache_take(cache, size_class);
+    void *block = hak_take_one(cache, size_class);
     struct hak_held one;
     struct hak_stock stock = {.blocks = &one, .count = 0, .room = 1};
     if (block != NULL && stock_add(cache, &stock, &block, 1) == NULL) {
@@ -329,8 +329,7 @@ void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t b
     hak_store_relaxed(&hardened->was_bare, false);
     if (stock->count == 0) {
         void *blocks[STOCK_MOST / STOCK_PARTS];
-        const unsigned got =
-            hak_cache_take_many(cache, size_class, blocks, stock->room / STOCK_PARTS);
+        const unsigned got = hak_take_many(cache, size_class, blocks, stock->room / STOCK_PARTS);
         void *plain = stock_add(cache, stock, blocks, got);
         if (plain != NULL || got == 0) {
             return plain;
@@ -354,17 +353,17 @@ void hak_hardened_end(struct hak_cache *cache)
 // stands in for it would be written into the block.
 static bool go_home(struct hak_cache *cache, char *block) HAK_REQUIRES(&cache->lock)
 {
-    if (hak_cache_owns_locked(cache, block)) {
-        hak_cache_put(cache, hak_slab_of(block), block);
+    if (hak_owner_is(cache, block)) {
+        hak_slabs_put(cache, hak_slab_of(block), block);
         return true;
     }
-    struct hak_cache *owner = hak_cache_owner_or_end(block);
+    struct hak_cache *owner = hak_owner_or_end(block);
     if (!hak_lock_try(&owner->lock)) {
         return false;
     }
-    const bool is_owner = hak_cache_owns_locked(owner, block);
+    const bool is_owner = hak_owner_is(owner, block);
     if (is_owner) {
-        hak_cache_put(owner, hak_slab_of(block), block);
+        hak_slabs_put(owner, hak_slab_of(block), block);
     }
     hak_lock_drop(&owner->lock);
     return is_owner;

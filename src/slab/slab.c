@@ -150,7 +150,7 @@ void hak_slab_end(struct hak_slab *slab)
 void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag)
 {
     // Who finds it without a lock is to find it made: it may have been made since the block was handed out.
-    hak_store_release(&slab->owner, owner); // pairs with: hak_cache_owner_of
+    hak_store_release(&slab->owner, owner); // pairs with: hak_owner_of
     const uint32_t mark = slab->sampled_blocks != 0 ? HAK_MAP_SAMPLED : 0;
     hak_map_set(slab->base, slab->units, tag | slab->size_class | mark);
 }

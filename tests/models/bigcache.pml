@@ -1,4 +1,4 @@
-// A place of BigCache, for one freed large block: cache/large.h, cache/large.c.
+// A place of BigCache, for one freed large block: cache/bigcache.h, cache/bigcache.c.
 //
 // A thread frees two blocks, allocates, and frees again; the sweeper, and whoever ends the cache, give back
 // what is kept to the arena, from where a third thread takes blocks. No block is in two hands, none is

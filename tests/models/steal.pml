@@ -71,7 +71,7 @@ inline unfence()
     fi
 }
 
-// hak_magazine_refill: what is behind a fence; if there is none, the slab would give blocks.
+// hak_refill: what is behind a fence; if there is none, the slab would give blocks.
 inline refill()
 {
     lock_take(0);

@@ -1,4 +1,4 @@
-// Which caches the sweeper watches: hak_watch_note, hak_watch_lie_down, hak_watch_judge (cache/watch.h, cache/watch.c).
+// Which caches the sweeper watches: hak_watch_note, hak_rest_lie_down, hak_rest_judge (cache/watch.h, cache/watch.c).
 //
 // Two threads put something into a cache and watch it again if it is not. The sweeper takes what is there and then
 // watches the cache no more. At the end nothing is left in it, and it was never watched twice.

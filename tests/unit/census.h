@@ -6,10 +6,12 @@
 #ifndef HAK_TESTS_UNIT_CENSUS_H
 #define HAK_TESTS_UNIT_CENSUS_H
 
+#include "cache/due.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
 #include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/registry.h"
 #include "cache/seldom.h"
 #include "cache/start.h"
 #include "cache/sweeper.h"
@@ -159,7 +161,7 @@ static inline void census_have_sweeper(void)
 {
     hak_sweeper_thread_came(true);
     hak_sweeper_thread_came(true);
-    UNIT_CHECK(hak_sweeper_is_there());
+    UNIT_CHECK(hak_due_has_sweeper());
 }
 
 #endif

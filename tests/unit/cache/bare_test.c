@@ -1,7 +1,10 @@
 // Who is refused again, when nothing was freed since, passes over no cache and calls the kernel for none; whatever was freed
 // is taken, wherever it lies.
 #include "base/options.h"
+#include "cache/ended.h"
 #include "cache/large.h"
+#include "cache/registry.h"
+#include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/sweep_cache.h"
 #include "cache/watch.h"
@@ -83,7 +86,7 @@ static void a_thread_that_has_ended_is_taken_apart(void)
     hak_cache_self = &hak_cache_late;
     hak_options.purger = 1; // or its end takes it apart
     census_have_sweeper();
-    hak_cache_end(other);
+    hak_ended_bury(other);
     hak_options.purger = 0;
     UNIT_CHECK(!is_bare(other));
     UNIT_CHECK(calls_of_all() > 0);

@@ -3,6 +3,7 @@
 // without ACE their size is fixed.
 #include "base/arms.h"
 #include "base/options.h"
+#include "cache/cache.h"
 #include "held.h"
 #include "meta/pool.h"
 #include "profile/sampler.h"

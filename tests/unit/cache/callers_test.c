@@ -7,7 +7,9 @@
 
 #include "../census.h"
 #include "base/options.h"
+#include "cache/bigcache.h"
 #include "cache/large.h"
+#include "cache/watch.h"
 
 #define MS UINT64_C(1000000)
 // What waits when little or nothing is in use.
@@ -27,7 +29,7 @@ static void what_is_over_the_budget_goes_at_once(void)
     UNIT_CHECK(hak_arena.dirty_bytes <= WAITS);
     UNIT_EQUAL(hak_fake.thread_starts, 0);
     free_mib(1); // BigCache keeps it
-    UNIT_CHECK(hak_large_expire(hak_cache_self, UINT64_MAX) > 0);
+    UNIT_CHECK(hak_bigcache_expire(hak_cache_self, UINT64_MAX) > 0);
     UNIT_CHECK(hak_arena.dirty_bytes + HAK_MIB(1) <= WAITS);
 }
 
@@ -55,7 +57,7 @@ static void what_is_old_goes_with_a_later_free(void)
         hak_sweep_wanted(0);
     }
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
-    UNIT_EQUAL(hak_large_expire(hak_cache_self, UINT64_MAX), 0);
+    UNIT_EQUAL(hak_bigcache_expire(hak_cache_self, UINT64_MAX), 0);
 }
 
 // Until the program has made no call for longer than free memory may wait.

@@ -2,6 +2,9 @@
 // page of each, not all of its units.
 #include "../census.h"
 #include "base/options.h"
+#include "cache/cache.h"
+#include "cache/ended.h"
+#include "cache/start.h"
 
 enum { THREADS = 64, CLASSES = 8 };
 
@@ -24,7 +27,7 @@ static void end_one(unsigned number)
         give(blocks[number][size_class]);
     }
     hak_cache_self = &hak_cache_late;
-    hak_cache_end(threads[number]);
+    hak_ended_bury(threads[number]);
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 // Heaps leave alone what ended threads have left behind.
 #include "../census.h"
+#include "cache/ended.h"
 #include "cache/heap.h"
 
 enum { CLASS = 5 };
@@ -11,7 +12,7 @@ static void blocks_of_ended_threads_survive_it(void)
     struct hak_cache *thread = new_thread();
     void *survivor = alloc(CLASS);
     memset(survivor, 7, hak_classes[CLASS].bytes);
-    hak_cache_end(thread);
+    hak_ended_bury(thread);
     become(main_thread);
     struct hak_cache *heap = hak_heap_make();
     UNIT_CHECK(heap != NULL);

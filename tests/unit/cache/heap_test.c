@@ -1,8 +1,12 @@
 // pages: 16384 65536
 // Heaps: all their blocks end with them, and only theirs.
 #include "../census.h"
+#include "cache/bigcache.h"
+#include "cache/ended.h"
 #include "cache/heap.h"
+#include "cache/inbox.h"
 #include "cache/large.h"
+#include "cache/registry.h"
 #include "cache/sweep.h"
 
 enum { CLASS = 5, BLOCKS = 500 };
@@ -73,10 +77,10 @@ static void its_caches_are_used_again_by_heaps_only(void)
 {
     struct hak_cache *heap = make();
     hak_heap_end(heap);
-    struct hak_cache *thread = hak_cache_make(HAK_ROLE_THREAD, NULL);
+    struct hak_cache *thread = hak_registry_make(HAK_ROLE_THREAD, NULL);
     UNIT_CHECK(thread != heap);
     UNIT_CHECK(make() == heap);
-    hak_cache_end(thread);
+    hak_ended_bury(thread);
     struct hak_cache *other = make();
     UNIT_CHECK(other != thread);
     hak_heap_end(other);
@@ -97,7 +101,7 @@ static void its_large_blocks_end_with_it(void)
     give(ours);
     hak_heap_end(heap);
     UNIT_CHECK(hak_slab_of(kept) == NULL);
-    hak_large_expire(hak_cache_self, 0);
+    hak_bigcache_expire(hak_cache_self, 0);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, free_units);
 }
 

@@ -3,6 +3,7 @@
 #define HAK_TESTS_UNIT_HELD_H
 
 #include "../census.h"
+#include "cache/cache.h"
 
 enum { HELD_MOST = 20000 };
 

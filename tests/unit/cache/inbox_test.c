@@ -4,9 +4,14 @@
 #include "../census.h"
 #include "base/options.h"
 #include "cache/direct.h"
+#include "cache/ended.h"
 #include "cache/large.h"
 #include "cache/loot.h"
+#include "cache/magazine.h"
+#include "cache/owner.h"
 #include "cache/parcels.h"
+#include "cache/registry.h"
+#include "cache/slabs.h"
 #include "cache/sweep.h"
 #include "meta/pool.h"
 
@@ -213,7 +218,7 @@ static void parcels_are_a_small_part_of_the_heap(void)
     }
     UNIT_CHECK(largest > most - slack && largest <= most + slack);
     for (unsigned i = 0; i < OWNERS; i++) {
-        hak_cache_end(owners[i]);
+        hak_ended_bury(owners[i]);
     }
     become(producer);
     settle();
@@ -249,7 +254,7 @@ static void blocks_of_many_owners_take_few_parcels(void)
     settle();
     census_check(blocks, OWNERS * EACH);
     for (unsigned i = 0; i < OWNERS; i++) {
-        hak_cache_end(owners[i]);
+        hak_ended_bury(owners[i]);
         hak_loot_break_up_dead(owners[i], UINT_MAX);
     }
     UNIT_EQUAL(census_out(), 0);
@@ -286,8 +291,8 @@ static void an_owner_at_work_gets_a_parcel(void)
     hak_lock_drop(&busy->lock);
     settle();
     census_check(NULL, 0); // whatever is out of its slab waits somewhere
-    hak_cache_end(busy);
-    hak_cache_end(idle);
+    hak_ended_bury(busy);
+    hak_ended_bury(idle);
     hak_loot_break_up_dead(busy, UINT_MAX);
     hak_loot_break_up_dead(idle, UINT_MAX);
     UNIT_EQUAL(census_out(), 0);
@@ -318,7 +323,7 @@ static void outboxes_of_several_owners_do_not_mix(void)
                 UNIT_CHECK(hak_slab_of(parcel->blocks[j])->owner == owners[i]);
             }
         }
-        hak_cache_end(owners[i]);
+        hak_ended_bury(owners[i]);
         hak_loot_break_up_dead(owners[i], UINT_MAX);
     }
     UNIT_EQUAL(census_out(), 0);
@@ -356,10 +361,10 @@ static void unfinished_parcels_can_be_looted(void)
 {
     produce(CLASS, 100);
     consume(0, 50);
-    struct hak_cache *self = hak_cache_make(HAK_ROLE_HEAP, NULL);
+    struct hak_cache *self = hak_registry_make(HAK_ROLE_HEAP, NULL);
     hak_lock_take(&self->lock);
     hak_lock_take(&consumer->lock);
-    hak_outbox_loot(self, consumer);
+    hak_inbox_send_on(self, consumer);
     hak_lock_drop(&consumer->lock);
     census_check(held, MOST);
     hak_inbox_post_all(self);
@@ -380,12 +385,12 @@ static void parcels_for_a_former_owner_are_sent_on(void)
     lock_both();
     hak_magazine_flush_all(producer);
     drop_both();
-    struct hak_cache *heir = hak_cache_make(HAK_ROLE_THREAD, NULL);
+    struct hak_cache *heir = hak_registry_make(HAK_ROLE_THREAD, NULL);
     hak_lock_take(&heir->lock);
     hak_lock_take(&producer->lock);
     hak_list_remove(&slab->link);
     hak_slab_move(slab, heir, heir->tag);
-    hak_list_push(hak_cache_slabs(heir, CLASS), &slab->link);
+    hak_list_push(hak_slabs_of(heir, CLASS), &slab->link);
     hak_lock_drop(&producer->lock);
     hak_lock_drop(&heir->lock);
     consume(50, 100);
@@ -397,7 +402,7 @@ static void parcels_for_a_former_owner_are_sent_on(void)
     hak_lock_drop(&heir->lock);
     census_check(held, MOST);
     UNIT_EQUAL(census_out(), 0);
-    hak_cache_end(heir);
+    hak_ended_bury(heir);
 }
 
 static void wild_blocks_in_a_parcel_die(void)
@@ -416,14 +421,14 @@ static void an_ended_slab_has_no_owner(void)
 {
     produce(OTHER_CLASS, 1);
     struct hak_slab *slab = hak_slab_of(held[0]);
-    UNIT_CHECK(hak_cache_lock_owner(held[0]) == producer);
+    UNIT_CHECK(hak_owner_lock(held[0]) == producer);
     hak_magazine_flush_all(producer);
-    UNIT_CHECK(hak_cache_put(producer, slab, held[0])); // the last one
+    UNIT_CHECK(hak_slabs_put(producer, slab, held[0])); // the last one
     hak_lock_drop(&producer->lock);
-    UNIT_CHECK(hak_cache_lock_owner(held[0]) == NULL);
+    UNIT_CHECK(hak_owner_lock(held[0]) == NULL);
     bool zeroed;
     void *large = hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed);
-    UNIT_CHECK(hak_slab_of(large) == slab && hak_cache_lock_owner(held[0]) == NULL);
+    UNIT_CHECK(hak_slab_of(large) == slab && hak_owner_lock(held[0]) == NULL);
     UNIT_DIES(hak_direct_put(hak_cache_self, held[0]),
               "is already free, and its memory in use again");
     hak_large_free(producer, large, hak_map_entry(large));
@@ -442,15 +447,16 @@ static void a_slab_may_end_while_a_block_is_freed_again(void)
     const uint32_t entry = hak_map_entry(block);
     hak_lock_take(&producer->lock);
     hak_magazine_flush_all(producer);
-    UNIT_CHECK(hak_cache_put(producer, hak_slab_of(block), block));
+    UNIT_CHECK(hak_slabs_put(producer, hak_slab_of(block), block));
     hak_store_relaxed(&producer->state, HAK_CACHE_DEAD);
     hak_lock_drop(&producer->lock);
     UNIT_CHECK(late->magazines[OTHER_CLASS].is_refilled);
-    UNIT_DIES(hak_loot_adopt(late, block, OTHER_CLASS), "is already free");
+    UNIT_DIES(hak_loot_post(late, block, entry), "is already free");
+    hak_lock_drop(&late->lock); // the process would have ended with it
     bool zeroed;
     UNIT_CHECK(hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed) != NULL && hak_slab_of(block) != NULL);
     become(late);
-    UNIT_DIES(hak_inbox_post(late, block, entry), "is already free, and its memory in use again");
+    UNIT_DIES(hak_loot_post(late, block, entry), "is already free, and its memory in use again");
 }
 
 int main(void)

@@ -1,7 +1,9 @@
 // Large blocks: kept for reuse, expired, resized, and misuse of them.
 #include "../census.h"
+#include "cache/bigcache.h"
 #include "cache/large.h"
 #include "cache/sweep.h"
+#include "cache/sweeper.h"
 #include "rules/site.h"
 #include "slab/purge.h"
 
@@ -26,12 +28,12 @@ static void freed_blocks_are_kept_and_reused(void)
         void *block = make(bytes);
         UNIT_CHECK(hak_large_keep(hak_cache_self, block));
         UNIT_CHECK(!hak_map_is_large(hak_map_entry(block)));
-        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(bytes / 2)) != block);
-        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(bytes)) == block);
-        UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(bytes)) == NULL);
+        UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(bytes / 2)) != block);
+        UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(bytes)) == block);
+        UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(bytes)) == NULL);
         UNIT_EQUAL(hak_map_entry(block), HAK_MAP_LARGE(bin));
         give(block);
-        hak_large_expire(hak_cache_self, 0);
+        hak_bigcache_expire(hak_cache_self, 0);
         UNIT_EQUAL(used_bytes(), 0);
         UNIT_CHECK(hak_slab_of(block) == NULL);
     }
@@ -49,12 +51,12 @@ static void the_later_block_takes_the_place(void)
     give(second);
     UNIT_EQUAL(used_bytes(), 3 * HAK_UNIT_BYTES);
     UNIT_CHECK(hak_slab_of(first) == NULL);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(40))) == NULL);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(48))) == second);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(100))) == other);
+    UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(40))) == NULL);
+    UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(48))) == second);
+    UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(100))) == other);
     give(second);
     give(other);
-    hak_large_expire(hak_cache_self, 0);
+    hak_bigcache_expire(hak_cache_self, 0);
     UNIT_EQUAL(used_bytes(), 0);
 }
 
@@ -65,15 +67,15 @@ static void what_needs_zeros_is_not_kept(void)
     const unsigned bin = hak_size_class_bin(request.bytes);
     bool zeroed;
     give(hak_large_serve(hak_cache_self, request, &zeroed));
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, bin) == NULL);
+    UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, bin) == NULL);
     UNIT_EQUAL(used_bytes(), 0);
     give(hak_large_alloc(request.bytes, 1, HAK_WAY_ZERO, &zeroed));
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, bin) == NULL);
+    UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, bin) == NULL);
     void *block = hak_large_serve(hak_cache_self, request, NULL);
     give(block);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, bin) == block);
+    UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, bin) == block);
     give(block);
-    hak_large_expire(hak_cache_self, 0);
+    hak_bigcache_expire(hak_cache_self, 0);
     UNIT_EQUAL(used_bytes(), 0);
 }
 
@@ -91,7 +93,7 @@ static void each_cache_counts_what_it_asks_for(void)
     UNIT_EQUAL(first->large_counts[bin], before);
     give(block);
     give(larger);
-    hak_large_expire(second, 0);
+    hak_bigcache_expire(second, 0);
     UNIT_EQUAL(used_bytes(), 0);
     become(first);
 }
@@ -103,19 +105,19 @@ static void kept_blocks_expire_by_age(void)
     hak_arena.tick = 1003;
     give(make(HAK_KIB(80)));
     hak_arena.tick = 1005;
-    UNIT_CHECK(hak_large_expire(hak_cache_self, 6) >= HAK_KIB(96));
+    UNIT_CHECK(hak_bigcache_expire(hak_cache_self, 6) >= HAK_KIB(96));
     UNIT_EQUAL(used_bytes(), 3 * HAK_UNIT_BYTES);
-    UNIT_EQUAL(hak_large_expire(hak_cache_self, 5), HAK_KIB(64)); // at least so much still waits
+    UNIT_EQUAL(hak_bigcache_expire(hak_cache_self, 5), HAK_KIB(64)); // at least so much still waits
     UNIT_EQUAL(used_bytes(), 2 * HAK_UNIT_BYTES);
-    UNIT_EQUAL(hak_large_expire(hak_cache_self, 2), 0);
+    UNIT_EQUAL(hak_bigcache_expire(hak_cache_self, 2), 0);
     UNIT_EQUAL(used_bytes(), 0);
     // The tick is kept in 32 bits.
     hak_arena.tick = UINT32_MAX;
     give(make(HAK_KIB(40)));
     hak_arena.tick = UINT64_C(1) << 32;
-    UNIT_CHECK(hak_large_expire(hak_cache_self, 2) > 0);
+    UNIT_CHECK(hak_bigcache_expire(hak_cache_self, 2) > 0);
     hak_arena.tick = (UINT64_C(1) << 32) + 1;
-    UNIT_EQUAL(hak_large_expire(hak_cache_self, 2), 0);
+    UNIT_EQUAL(hak_bigcache_expire(hak_cache_self, 2), 0);
     hak_arena.tick = 0;
 }
 
@@ -124,7 +126,7 @@ static void megabytes_are_kept_with_a_sweeper(void)
 {
     census_have_sweeper();
     for (unsigned i = 0; i < 2; i++) {
-        hak_large_expire(hak_cache_self, 0);
+        hak_bigcache_expire(hak_cache_self, 0);
         void *block = make(HAK_MIB(2));
         UNIT_CHECK(hak_large_keep(hak_cache_self, block));
         UNIT_CHECK(hak_sweep_runs != 0);
@@ -149,7 +151,7 @@ static void what_the_last_user_left_in_the_tail_is_purged(void)
     void *block = make(HAK_KIB(64));
     memset(block, 1, HAK_KIB(64));
     give(block);
-    hak_large_expire(hak_cache_self, 0);
+    hak_bigcache_expire(hak_cache_self, 0);
     void *smaller = make(HAK_KIB(36));
     UNIT_CHECK(smaller == block);
     UNIT_EQUAL(hak_arena.tail_bytes, HAK_KIB(28));
@@ -158,7 +160,7 @@ static void what_the_last_user_left_in_the_tail_is_purged(void)
     UNIT_EQUAL(purged_now(), 0);
     UNIT_EQUAL(*(char *)block, 1);
     give(smaller);
-    hak_large_expire(hak_cache_self, 0);
+    hak_bigcache_expire(hak_cache_self, 0);
     purged_now();
 }
 
@@ -176,7 +178,7 @@ static void a_tail_that_is_used_again_stays(void)
     UNIT_EQUAL(((char *)block)[HAK_KIB(64) - 1], 1);
     UNIT_CHECK(hak_large_resize(slab, HAK_KIB(36)) == block);
     give(block);
-    hak_large_expire(hak_cache_self, 0);
+    hak_bigcache_expire(hak_cache_self, 0);
     UNIT_EQUAL(hak_arena.tail_bytes, 0);
     purged_now();
 }
@@ -195,7 +197,7 @@ static void resizing_keeps_the_map_right(void)
     UNIT_CHECK(hak_large_resize(slab, HAK_LARGE_RUN_GROWN + 1) == NULL);
     UNIT_EQUAL(slab->bytes, HAK_KIB(36));
     give(block);
-    hak_large_expire(hak_cache_self, 0);
+    hak_bigcache_expire(hak_cache_self, 0);
     UNIT_EQUAL(used_bytes(), 0);
 }
 
@@ -205,7 +207,7 @@ static void misuse_dies(void)
     give(block);
     UNIT_DIES(give(block), "double free: ");
     UNIT_DIES(give(block + 65536), "points 65536 bytes into a block of");
-    hak_large_expire(hak_cache_self, 0);
+    hak_bigcache_expire(hak_cache_self, 0);
     UNIT_DIES(give(block), "(block of 212992 bytes) is already free");
     UNIT_DIES(give(block + 65536), "was not allocated by hakmem");
     char *lone = make(HAK_LARGE_RUN_MAX + 1);
@@ -224,12 +226,12 @@ static void one_block_kept_twice_dies(void)
     UNIT_CHECK(hak_large_keep(cache, block));
     hak_map_set_one(block, entry);
     UNIT_CHECK(hak_large_keep(other, block));
-    UNIT_CHECK(hak_large_reuse(other, hak_size_class_bin(HAK_KIB(200))) == block);
-    UNIT_DIES(hak_large_expire(cache, 0), "is already free, and its memory in use again");
+    UNIT_CHECK(hak_bigcache_reuse(other, hak_size_class_bin(HAK_KIB(200))) == block);
+    UNIT_DIES(hak_bigcache_expire(cache, 0), "is already free, and its memory in use again");
     give(block);
-    hak_large_expire(other, 0);
-    hak_large_put(hak_large_place(cache, 0), block, 0, hak_map_place(block));
-    UNIT_DIES(hak_large_expire(cache, 0), "is already free");
+    hak_bigcache_expire(other, 0);
+    hak_bigcache_put(hak_bigcache_place(cache, 0), block, 0, hak_map_place(block));
+    UNIT_DIES(hak_bigcache_expire(cache, 0), "is already free");
     block = make(HAK_MIB(8));
     const uint32_t large = hak_map_entry(block);
     hak_map_set_one(block, HAK_MAP_NOTHING);

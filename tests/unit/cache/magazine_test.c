@@ -1,6 +1,9 @@
 // Magazines: filled, spilled and grown without losing a block. Their budget: budget_test.c.
 #include "base/options.h"
+#include "cache/fast_path.h"
 #include "cache/large.h"
+#include "cache/magazine.h"
+#include "cache/refill.h"
 #include "held.h"
 #include "meta/pool.h"
 
@@ -93,7 +96,7 @@ static void without_memory_it_works_without_a_magazine(void)
     }
     struct hak_cache *cache = hak_cache_self;
     hak_lock_take(&cache->lock);
-    UNIT_CHECK(hak_magazine_refill(cache, 21) == NULL); // not even a slab
+    UNIT_CHECK(hak_refill(cache, 21) == NULL); // not even a slab
     hak_lock_drop(&cache->lock);
     hak_fake.refuse_asks = false;
     take(21, 1);

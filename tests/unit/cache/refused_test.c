@@ -6,6 +6,7 @@
 
 #include "base/options.h"
 #include "cache/large.h"
+#include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/watch.h"
 #include "held.h"

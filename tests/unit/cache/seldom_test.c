@@ -1,7 +1,10 @@
 // What a thread seldom asks for has no magazine, and leaves nothing behind.
 #include "cache/seldom.h"
 
+#include "cache/ended.h"
 #include "cache/heap.h"
+#include "cache/magazine.h"
+#include "cache/start.h"
 #include "held.h"
 
 enum { CLASS = 3, CLASSES = 40, A_SLAB = 1 << 10 };
@@ -67,7 +70,7 @@ static void a_class_that_is_freed_often_gets_its_magazine(void)
     struct hak_cache *cache = new_thread();
     take(CLASS, A_SLAB);
     hak_lock_take(&cache->lock);
-    hak_seldom_renew(cache);
+    hak_magazine_renew(cache);
     hak_lock_drop(&cache->lock);
     free_newest(HAK_SELDOM_OF_CLASS);
     UNIT_CHECK(magazine(CLASS)->base == NULL);
@@ -123,7 +126,7 @@ static void a_thread_that_renews_begins_without_magazines(void)
     take(CLASS + 1, A_SLAB);
     free_newest(A_SLAB + A_SLAB / 2);
     hak_lock_take(&cache->lock);
-    hak_seldom_renew(cache);
+    hak_magazine_renew(cache);
     hak_lock_drop(&cache->lock);
     UNIT_EQUAL(magazines_of(cache), 0);
     UNIT_EQUAL(cache->magazine_bytes, 0);
@@ -140,7 +143,7 @@ static void the_next_thread_of_a_cache_has_asked_for_nothing(void)
     struct hak_cache *cache = new_quiet_thread();
     pairs(CLASS, 1);
     UNIT_CHECK(magazine(CLASS)->is_refilled);
-    hak_cache_end(cache);
+    hak_ended_bury(cache);
     UNIT_CHECK(!cache->magazines[CLASS].is_refilled);
     UNIT_CHECK(new_quiet_thread() == cache);
     pairs(CLASS, 1);

@@ -5,6 +5,8 @@
 #include "base/options.h"
 #include "cache/heap.h"
 #include "cache/loot.h"
+#include "cache/magazine.h"
+#include "cache/slabs.h"
 #include "cache/sweep.h"
 
 enum { CLASS = 40, SLABS = 6, MOST = SLABS * 1024, THREADS = 4, ROUNDS = 12 };
@@ -106,14 +108,14 @@ static void who_had_slabs_to_spare_counts_until_the_next_sweep(void)
 {
     first_has_free_blocks(10);
     UNIT_CHECK(first->magazines[CLASS].has_spare);
-    UNIT_CHECK(hak_cache_is_any_spare(second, CLASS) && !hak_cache_is_any_spare(first, CLASS));
+    UNIT_CHECK(hak_slabs_are_spare(second, CLASS) && !hak_slabs_are_spare(first, CLASS));
     for (unsigned i = 0; i < SLABS * blocks; i++) {
         give_if(i, true);
     }
     flush(first);
-    UNIT_CHECK(!first->magazines[CLASS].has_spare && hak_cache_is_any_spare(second, CLASS));
+    UNIT_CHECK(!first->magazines[CLASS].has_spare && hak_slabs_are_spare(second, CLASS));
     hak_sweep_everything();
-    UNIT_CHECK(!hak_cache_is_any_spare(second, CLASS));
+    UNIT_CHECK(!hak_slabs_are_spare(second, CLASS));
     all_is_given_back();
 }
 

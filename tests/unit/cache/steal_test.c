@@ -15,6 +15,9 @@
 
 #include "../census.h"
 #include "base/options.h"
+#include "cache/fast_path.h"
+#include "cache/magazine.h"
+#include "cache/registry.h"
 
 enum { CLASS = 40, SLOTS = 6, MOST_OPERATIONS = 4, MOST_STORES = 2 * MOST_OPERATIONS, HELD = 64 };
 
@@ -352,7 +355,7 @@ int main(void)
 {
     hak_options.magazine_bytes = 4096; // keep the magazine as it is
     victim = new_thread();
-    thief = hak_cache_make(HAK_ROLE_HEAP, NULL);
+    thief = hak_registry_make(HAK_ROLE_HEAP, NULL);
     give(alloc(CLASS));
     UNIT_EQUAL(victim->magazines[CLASS].slots, SLOTS);
     one_block_stays();

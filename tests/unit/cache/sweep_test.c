@@ -5,7 +5,10 @@
 
 #include "../census.h"
 #include "base/options.h"
+#include "cache/bigcache.h"
 #include "cache/large.h"
+#include "cache/watch.h"
+#include "cache/world.h"
 
 #define MS UINT64_C(1000000)
 
@@ -26,10 +29,10 @@ static void two_threads_have_one(void)
     hak_sweeper_thread_came(true);
     UNIT_EQUAL(hak_fake.thread_starts, 1);
     hak_sweeper_thread_left();
-    UNIT_CHECK(hak_sweeper_is_there());
+    UNIT_CHECK(hak_due_has_sweeper());
     hak_fake.now_ns += 1001 * MS;
     hak_sweeper_thread_left();
-    UNIT_CHECK(!hak_sweeper_is_there() && hak_fake.work == NULL);
+    UNIT_CHECK(!hak_due_has_sweeper() && hak_fake.work == NULL);
     hak_sweeper_thread_came(true);
     UNIT_EQUAL(hak_fake.thread_starts, 2);
     UNIT_EQUAL(hak_sweep_runs, 0); // it sleeps
@@ -50,24 +53,24 @@ static void short_lives_are_fewer_and_fewer(void)
         hak_sweeper_thread_left();
     }
     UNIT_CHECK(hak_fake.thread_starts >= starts + 4 && hak_fake.thread_starts <= starts + 12);
-    UNIT_CHECK(!hak_sweeper_is_there());
+    UNIT_CHECK(!hak_due_has_sweeper());
     for (unsigned i = 0; i < 3; i++) {
         hak_sweeper_thread_came(true);
     }
-    UNIT_CHECK(hak_sweeper_is_there()); // several at once
+    UNIT_CHECK(hak_due_has_sweeper()); // several at once
     hak_fake.now_ns += 1001 * MS;
     for (unsigned i = 0; i < 3; i++) {
         hak_sweeper_thread_left();
     }
     hak_sweeper_thread_came(true);
-    UNIT_CHECK(hak_sweeper_is_there()); // the last one has lived for long
+    UNIT_CHECK(hak_due_has_sweeper()); // the last one has lived for long
 }
 
 static void a_forked_child_has_none(void)
 {
-    hak_sweep_lock();
-    hak_sweep_unlock(true);
-    UNIT_CHECK(!hak_sweeper_is_there());
+    hak_world_lock();
+    hak_world_unlock_in_child();
+    UNIT_CHECK(!hak_due_has_sweeper());
     const size_t starts = hak_fake.thread_starts;
     hak_sweeper_thread_came(true);
     UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
@@ -83,7 +86,7 @@ static void keep_at_the_end(void)
         void *block = hak_large_alloc(HAK_MIB(2), 1, 0, &zeroed);
         UNIT_CHECK(block != NULL);
         const unsigned bin = hak_size_class_bin(HAK_MIB(2));
-        hak_large_put(hak_large_place(hak_cache_self, bin), block, bin, hak_map_place(block));
+        hak_bigcache_put(hak_bigcache_place(hak_cache_self, bin), block, bin, hak_map_place(block));
         hak_watch_note(hak_cache_self);
         was_kept_at_the_end = true;
     }
@@ -160,7 +163,7 @@ static void a_refused_start_is_not_tried_again_at_once(void)
 {
     enum { THREADS = 100, TRIES = 6 };
     hak_sweeper_thread_left();
-    UNIT_CHECK(!hak_sweeper_is_there());
+    UNIT_CHECK(!hak_due_has_sweeper());
     const size_t starts = hak_fake.thread_starts;
     hak_fake.refuse_thread = true;
     for (unsigned i = 0; i < THREADS; i++) {
@@ -173,7 +176,7 @@ static void a_refused_start_is_not_tried_again_at_once(void)
     for (unsigned i = 0; i < THREADS; i++) {
         hak_sweeper_thread_came(true);
     }
-    UNIT_CHECK(hak_sweeper_is_there());
+    UNIT_CHECK(hak_due_has_sweeper());
     free_megabytes();
     hak_sweeper_work();
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
@@ -216,7 +219,7 @@ static void in_more_of_a_hurry_kept_blocks_do_not_either(void)
     UNIT_CHECK(block != NULL && hak_large_keep(hak_cache_self, block));
     waiting_after(10, HAK_HURRY_FREE);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, HAK_MIB(2));
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(HAK_MIB(2))) == block);
+    UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(HAK_MIB(2))) == block);
     UNIT_CHECK(hak_large_keep(hak_cache_self, block));
     UNIT_EQUAL(waiting_after(10, HAK_HURRY_KEPT), 0);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, 0);

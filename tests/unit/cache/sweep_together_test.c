@@ -4,6 +4,7 @@
 
 #include "../census.h"
 #include "base/options.h"
+#include "cache/bigcache.h"
 #include "cache/large.h"
 #include "slab/purge.h"
 
@@ -102,7 +103,7 @@ static void make_a_tail(void)
     void *whole = large(HAK_UNIT_BYTES);
     memset(whole, 1, HAK_UNIT_BYTES);
     give(whole);
-    hak_large_expire(hak_cache_self, 0);
+    hak_bigcache_expire(hak_cache_self, 0);
     UNIT_CHECK(large(HAK_KIB(36)) == whole);
 }
 

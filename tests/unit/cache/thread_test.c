@@ -7,9 +7,15 @@
 
 #include "../census.h"
 #include "base/options.h"
+#include "cache/ended.h"
+#include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/loot.h"
+#include "cache/magazine.h"
+#include "cache/registry.h"
+#include "cache/slabs.h"
 #include "cache/sweep.h"
+#include "cache/world.h"
 
 enum { CLASS = 6, LARGER = 30, BLOCKS = 300, THREADS = 4, ROUNDS = 60 };
 
@@ -38,10 +44,10 @@ static void slabs_of_the_dead_are_orphans(void)
     struct hak_cache *thread = new_thread();
     take_all();
     give_all(0, 100);
-    hak_cache_end(thread);
+    hak_ended_bury(thread);
     UNIT_EQUAL(thread->state, HAK_CACHE_DEAD);
     UNIT_CHECK(hak_slab_of(held[100])->owner == thread); // for the next thread
-    hak_cache_end(other);                                // but one such is enough
+    hak_ended_bury(other);                               // but one such is enough
     become(main_thread);
     for (unsigned i = 100; i < BLOCKS; i++) {
         UNIT_CHECK(hak_slab_of(held[i])->owner == &hak_orphans);
@@ -80,7 +86,7 @@ static void their_cache_goes_to_the_next_thread(void)
     struct hak_cache *thread = new_thread();
     const uint32_t count = hak_registry.count;
     take_all();
-    hak_cache_end(thread);
+    hak_ended_bury(thread);
     UNIT_CHECK(new_thread() == thread);
     UNIT_EQUAL(hak_registry.count, count);
     UNIT_EQUAL(thread->state, HAK_CACHE_LIVE);
@@ -88,7 +94,7 @@ static void their_cache_goes_to_the_next_thread(void)
     // Blocks of its earlier life are others' now.
     give_all(0, BLOCKS);
     census_check(held, BLOCKS);
-    hak_cache_end(thread);
+    hak_ended_bury(thread);
     become(main_thread);
     census_check(held, BLOCKS);
     hak_sweep_everything();
@@ -105,14 +111,14 @@ static void a_dead_cache_stays_whole(void)
     void *const last = held[50];
     give(held[50]);
     held[50] = NULL;
-    hak_cache_end(thread);
+    hak_ended_bury(thread);
     UNIT_CHECK(hak_slab_of(held[60])->owner == thread);
     census_check(held, BLOCKS);
     UNIT_CHECK(new_thread() == thread);
     UNIT_CHECK(!thread->is_whole);
     UNIT_CHECK(alloc(CLASS) == last);
     give(last);
-    hak_cache_end(thread);
+    hak_ended_bury(thread);
     become(main_thread);
 }
 
@@ -147,15 +153,15 @@ static void who_begins_with_a_block_of_the_dead_gets_their_cache(void)
     take_all();
     struct hak_cache *second = new_thread();
     void *block = alloc(CLASS);
-    hak_cache_end(first);
-    hak_cache_end(second); // died last, and so would be the next
+    hak_ended_bury(first);
+    hak_ended_bury(second); // died last, and so would be the next
     hak_cache_self = &hak_cache_nobody;
     give(held[0]);
     held[0] = NULL;
     UNIT_CHECK(hak_cache_self == first);
     give_all(0, BLOCKS);
     give(block);
-    hak_cache_end(first);
+    hak_ended_bury(first);
     become(main_thread);
     census_check(held, BLOCKS);
 }
@@ -170,7 +176,7 @@ static void too_many_dead_are_broken_up(void)
     }
     unsigned whole = 0;
     for (unsigned i = 0; i < THREADS; i++) {
-        hak_cache_end(threads[i]);
+        hak_ended_bury(threads[i]);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         whole += threads[i]->is_whole;
@@ -209,7 +215,7 @@ static void a_cache_that_was_ending_waits_in_the_child(void)
     if (child == 0) {
         hak_world_unlock_in_child();
         const bool waits = hak_list_is_linked(&thread->dead_link) && hak_registry.whole == whole;
-        _exit(waits && hak_cache_make(HAK_ROLE_THREAD, thread) == thread ? 0 : 1);
+        _exit(waits && hak_registry_make(HAK_ROLE_THREAD, thread) == thread ? 0 : 1);
     }
     hak_world_unlock();
     int status = 1;
@@ -219,7 +225,7 @@ static void a_cache_that_was_ending_waits_in_the_child(void)
     become(thread);
     give(held[0]);
     held[0] = NULL;
-    hak_cache_end(thread);
+    hak_ended_bury(thread);
     become(main_thread);
 }
 
@@ -233,10 +239,10 @@ static void what_a_thread_had_kept_or_not_sent_goes_with_it(void)
     struct hak_cache *thread = new_thread();
     give(large);
     give_all(0, 20); // less than a parcel
-    hak_cache_end(thread);
+    hak_ended_bury(thread);
     UNIT_CHECK(main_thread->inbox != NULL);
     UNIT_CHECK(hak_slab_of(large) != NULL); // for the next thread
-    hak_cache_end(other);                   // but one such is enough
+    hak_ended_bury(other);                  // but one such is enough
     UNIT_CHECK(hak_slab_of(large) == NULL);
     become(main_thread);
     census_check(held, BLOCKS);
@@ -269,7 +275,7 @@ static void *take_over(void *cache)
     hak_lock_take(&hak_cache_self->lock);
     struct hak_slab *slab = hak_loot_slab(hak_cache_self, LARGER);
     UNIT_CHECK(slab != NULL);
-    hak_cache_list_slab(hak_cache_self, slab);
+    hak_slabs_list(hak_cache_self, slab);
     hak_lock_drop(&hak_cache_self->lock);
     return slab;
 }
@@ -283,7 +289,7 @@ static void two_take_over_slabs_at_once(void)
     for (unsigned i = 0; i < BLOCKS; i += 2) {
         give_all(i, i + 1);
     }
-    hak_cache_end(thread);
+    hak_ended_bury(thread);
     while (hak_loot_break_up_some() > 0) {
         continue;
     }
@@ -306,7 +312,7 @@ static void two_take_over_slabs_at_once(void)
     }
     for (unsigned i = 0; i < 2; i++) {
         become(takers[i]);
-        hak_cache_end(takers[i]);
+        hak_ended_bury(takers[i]);
     }
     become(main_thread);
     hak_sweep_everything();

@@ -3,7 +3,14 @@
 
 #include "../census.h"
 #include "base/options.h"
+#include "cache/bigcache.h"
+#include "cache/ended.h"
+#include "cache/inbox.h"
 #include "cache/large.h"
+#include "cache/loot.h"
+#include "cache/registry.h"
+#include "cache/slabs.h"
+#include "cache/sweeper.h"
 
 enum { CLASS = 8, THREADS = 300, EACH = 20, A_SLAB = 1 << 10, SLABS = 40, TICKS = 8 };
 
@@ -57,7 +64,7 @@ static void threads_that_ended_are_not_looked_at(void)
         }
     }
     for (unsigned i = 0; i < THREADS; i++) {
-        hak_cache_end(threads[i]);
+        hak_ended_bury(threads[i]);
     }
     become(main_thread);
     tick(1); // one look says of all that were taken apart when they ended that nothing is left
@@ -112,7 +119,7 @@ static void threads_that_sleep_wake_when_they_free(void)
     tick(TICKS);
     UNIT_CHECK(hak_slab_of(block) == NULL && !sleeper->is_watched);
     become(sleeper);
-    hak_cache_end(sleeper);
+    hak_ended_bury(sleeper);
     become(main_thread);
 }
 
@@ -136,10 +143,10 @@ static void threads_that_wake_begin_without_magazines(void)
     UNIT_EQUAL(sleeper->started[0], 0);
     UNIT_CHECK(hak_list_is_empty(&sleeper->full));
     for (unsigned size_class = 0; size_class < CLASSES; size_class++) {
-        UNIT_CHECK(hak_cache_first_slab(sleeper, size_class) == NULL);
+        UNIT_CHECK(hak_slabs_first(sleeper, size_class) == NULL);
     }
     census_check(NULL, 0);
-    hak_cache_end(sleeper);
+    hak_ended_bury(sleeper);
     become(main_thread);
     tick(TICKS);
 }
@@ -166,7 +173,7 @@ static void blocks_of_sleepers_that_others_free_come_home(void)
     UNIT_CHECK(!sleeper->is_watched && sleeper->inbox == NULL);
     census_check(held[0], EACH);
     become(sleeper);
-    hak_cache_end(sleeper);
+    hak_ended_bury(sleeper);
     become(main_thread);
 }
 
@@ -181,7 +188,7 @@ static void bring_a_block(void)
         bool zeroed;
         void *block = hak_large_alloc(HAK_MIB(1), 1, 0, &zeroed);
         const unsigned bin = hak_size_class_bin(HAK_MIB(1));
-        hak_large_put(hak_large_place(cache, bin), block, bin, hak_map_place(block));
+        hak_bigcache_put(hak_bigcache_place(cache, bin), block, bin, hak_map_place(block));
     }
 }
 
@@ -197,11 +204,11 @@ static void what_comes_while_it_lies_down_is_seen(void)
     hak_fake.on_barrier = NULL;
     UNIT_CHECK(lying == NULL); // it came
     tick(2 * TICKS);
-    UNIT_EQUAL(hak_large_expire(sleeper, UINT64_MAX), 0);
+    UNIT_EQUAL(hak_bigcache_expire(sleeper, UINT64_MAX), 0);
     become(sleeper);
     give(held[0][0]);
     held[0][0] = NULL;
-    hak_cache_end(sleeper);
+    hak_ended_bury(sleeper);
     become(main_thread);
 }
 
@@ -219,9 +226,9 @@ static void slabs_are_swept_once(void)
         blocks[i * a_slab + 3] = NULL;
     }
     tick(TICKS);
-    UNIT_CHECK(hak_list_is_empty(hak_cache_slabs(cache, CLASS)));
+    UNIT_CHECK(hak_list_is_empty(hak_slabs_of(cache, CLASS)));
     unsigned swept = 0;
-    struct hak_list *list = hak_cache_swept_slabs(cache, CLASS);
+    struct hak_list *list = hak_slabs_swept(cache, CLASS);
     for (struct hak_list *link = list->next; link != list; link = link->next) {
         swept += HAK_LIST_ITEM(link, struct hak_slab, link)->is_swept;
     }

@@ -5,6 +5,8 @@
 #include <hakmem/hakmem.h>
 
 #include "../census.h"
+#include "cache/cache.h"
+#include "cache/world.h"
 
 enum { MOST = 4000, PAGE = 4096, BIG = 300000 };
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/options.h"
+#include "cache/ended.h"
 #include "cache/sweep.h"
 #include "cache/sweeper.h"
 #include "cache/thread.h"
@@ -33,7 +34,7 @@ static void end_thread(size_t i)
 {
     if (threads[i] != &hak_cache_nobody) {
         hak_cache_self = &hak_cache_late;
-        hak_cache_end(threads[i]);
+        hak_ended_bury(threads[i]);
         threads[i] = &hak_cache_nobody;
     }
 }

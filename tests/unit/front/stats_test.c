@@ -3,7 +3,12 @@
 #include <hakmem/hakmem.h>
 
 #include "../census.h"
+#include "cache/ended.h"
+#include "cache/inbox.h"
+#include "cache/loot.h"
+#include "cache/magazine.h"
 #include "cache/parcels.h"
+#include "cache/refill.h"
 #include "report/figures.h"
 
 enum { CLASS = 6, OTHER_CLASS = 20, BLOCKS = 300, PARCEL = HAK_PARCEL_BLOCKS };
@@ -44,7 +49,7 @@ static void blocks_in_parcels(void)
     become(owner);
     hak_lock_take(&owner->lock);
     hak_magazine_flush_all(owner);
-    hak_inbox_refill(owner, CLASS, 1);
+    hak_refill_by_parcels(owner, CLASS, 1);
     hak_lock_drop(&owner->lock);
     expect_live();
 }
@@ -113,7 +118,7 @@ static void slabs_of_all_caches_are_added_up(void)
 {
     struct hak_cache *maker = new_thread();
     void *block = alloc(OTHER_CLASS);
-    hak_cache_end(maker);
+    hak_ended_bury(maker);
     hak_loot_break_up_dead(maker, UINT_MAX);
     become(other);
     void *mine = alloc(OTHER_CLASS);

@@ -9,6 +9,9 @@
 #include "../census.h"
 #include "base/options.h"
 #include "cache/direct.h"
+#include "cache/inbox.h"
+#include "cache/magazine.h"
+#include "cache/refill.h"
 #include "cache/steal.h"
 #include "meta/pool.h"
 
@@ -102,7 +105,7 @@ static void parcel_that_fills_a_magazine(void)
     post_second();
     hak_lock_take(&owner->lock);
     hak_magazine_flush_all(owner);
-    hak_inbox_refill(owner, CLASS, 1);
+    hak_refill_by_parcels(owner, CLASS, 1);
     UNIT_DIES(hak_magazine_flush_all(owner), not_ours);
 }
 
@@ -111,7 +114,7 @@ static void parcel_that_is_looted(void)
     become(other);
     give(wild);
     lock_both();
-    UNIT_DIES(hak_outbox_loot(owner, other), not_ours);
+    UNIT_DIES(hak_inbox_send_on(owner, other), not_ours);
 }
 
 static void without_memory_for_a_parcel(void)

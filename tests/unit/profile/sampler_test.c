@@ -4,8 +4,11 @@
 
 #include "../census.h"
 #include "base/options.h"
+#include "cache/bigcache.h"
 #include "cache/heap.h"
+#include "cache/inbox.h"
 #include "cache/large.h"
+#include "cache/refill.h"
 #include "profile/sample.h"
 
 enum { EVERY = 4096, HELD_MOST = 3000 };
@@ -332,7 +335,7 @@ static void blocks_from_others_find_the_magazine(void)
         become(first);
         sample_from_now_on(to_samples == 0 ? EVERY : 0);
         hak_lock_take(&first->lock);
-        hak_inbox_refill(first, SIZE_CLASS, BLOCKS);
+        hak_refill_by_parcels(first, SIZE_CLASS, BLOCKS);
         hak_lock_drop(&first->lock);
         census_check(held, held_count);
         hak_sampler_follow(first);
@@ -352,7 +355,7 @@ static void kept_large_blocks_are_sampled(void)
     unsigned reused = 0;
     for (unsigned i = 0; i < ROUNDS; i++) {
         bool zeroed;
-        void *block = hak_large_reuse(hak_cache_self, bin);
+        void *block = hak_bigcache_reuse(hak_cache_self, bin);
         reused += block != NULL;
         if (block != NULL && (--hak_cache_self->large_gaps[bin] == 0)) {
             block = hak_sample_take_kept(hak_cache_self, block, bytes, NULL);
@@ -376,7 +379,7 @@ static void use_kept(size_t bytes, unsigned rounds)
 {
     const unsigned bin = hak_size_class_bin(bytes);
     for (unsigned i = 0; i < rounds; i++) {
-        void *block = hak_large_reuse(hak_cache_self, bin);
+        void *block = hak_bigcache_reuse(hak_cache_self, bin);
         UNIT_CHECK(block != NULL);
         if (--hak_cache_self->large_gaps[bin] == 0) {
             block = hak_sample_take_kept(hak_cache_self, block, bytes, NULL);

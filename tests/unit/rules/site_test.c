@@ -1,5 +1,8 @@
 // Allocations of a ruled site go its way, whoever frees them, and nothing is lost between a thread's caches.
 #include "../census.h"
+#include "cache/bigcache.h"
+#include "cache/ended.h"
+#include "cache/fast_path.h"
 #include "cache/large.h"
 #include "cache/prewarm.h"
 #include "cache/sweep.h"
@@ -119,10 +122,10 @@ static void what_lasts_is_apart_also_when_its_thread_has_ended(void)
     held[0] = take_at(CLASS, lasting);
     struct hak_cache *last = hak_slab_of(held[0])->owner;
     for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
-        hak_cache_end(thread->companions[i]);
+        hak_ended_bury(thread->companions[i]);
         thread->companions[i] = NULL;
     }
-    hak_cache_end(thread);
+    hak_ended_bury(thread);
     hak_sweep_everything(); // breaks up what is dead
     UNIT_CHECK(hak_slab_of(held[0])->owner == last);
     become(new_thread());
@@ -149,16 +152,16 @@ static void large_blocks_go_their_ways(void)
     UNIT_CHECK(hak_slab_of(block) == NULL);
     block = hak_large_alloc(HAK_KIB(100), 1, HAK_WAY_UNKEPT, &zeroed);
     give(block);
-    UNIT_CHECK(hak_large_reuse(hak_site_keeper(hak_cache_self), hak_size_class_bin(HAK_KIB(100))) ==
-               NULL);
+    UNIT_CHECK(hak_bigcache_reuse(hak_site_keeper(hak_cache_self),
+                                  hak_size_class_bin(HAK_KIB(100))) == NULL);
     // The BigCache of a thread is where ruled sites do not look.
     rule(&code[0], 1, HAK_WAY_UNKEPT);
     UNIT_CHECK(hak_site_keeper(hak_cache_self) != hak_cache_self);
     block = hak_large_alloc(HAK_KIB(100), 1, 0, &zeroed);
     give(block);
-    UNIT_CHECK(hak_large_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(100))) == NULL);
+    UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(100))) == NULL);
     void *again =
-        hak_large_reuse(hak_site_keeper(hak_cache_self), hak_size_class_bin(HAK_KIB(100)));
+        hak_bigcache_reuse(hak_site_keeper(hak_cache_self), hak_size_class_bin(HAK_KIB(100)));
     UNIT_CHECK(again == block);
     give(again);
 }

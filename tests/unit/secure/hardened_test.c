@@ -3,6 +3,9 @@
 #include "secure/hardened.h"
 
 #include "../census.h"
+#include "cache/ended.h"
+#include "cache/loot.h"
+#include "cache/start.h"
 #include "cache/sweep.h"
 #include "meta/pool.h"
 #include "secure/blocks.h"
@@ -63,7 +66,7 @@ static struct hak_cache *freed_by_another(struct hak_cache *owner)
 static void end(struct hak_cache *cache)
 {
     hak_cache_self = &hak_cache_late;
-    hak_cache_end(cache);
+    hak_ended_bury(cache);
     hak_loot_break_up_dead(cache, UINT_MAX);
 }
 

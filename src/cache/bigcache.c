@@ -1,0 +1,100 @@
+// bigcache.c -- see bigcache.h.
+#include "cache/bigcache.h"
+
+#include "cache/hooks.h"
+#include "cache/watch.h"
+#include "slab/lone.h"
+#include "slab/misuse.h"
+#include "slab/runs.h"
+#include "slab/slab.h"
+
+void hak_bigcache_give(struct hak_slab *slab)
+{
+    hak_map_set_one(slab->base, HAK_MAP_NOTHING);
+    if (HAK_UNLIKELY(hak_lone_is_inset(slab))) {
+        hak_hook_inset_freed(slab);
+    }
+    if (slab->units == 0) {
+        hak_lone_unmap(slab);
+    } else {
+        hak_runs_give(slab);
+    }
+}
+
+// Give back a block that was kept; unless it no longer is one: two threads that free a block at the
+// same moment both keep it.
+static void give_kept(void *block)
+{
+    struct hak_slab *slab = hak_slab_of(block);
+    if (HAK_UNLIKELY(slab == NULL || slab->base != block ||
+                     (hak_map_entry(block) & HAK_MAP_KEPT) == 0)) {
+        hak_slab_die_not_live(block);
+    }
+    hak_bigcache_give(slab);
+}
+
+// Give back kept blocks that have waited for `age` ticks, from that place on. Step expire of bigcache.pml.
+static size_t expire_from(struct hak_cache *cache, unsigned place, uint64_t age)
+{
+    const uint32_t now = (uint32_t)hak_load_relaxed(&hak_arena.tick);
+    size_t kept = 0;
+    for (unsigned i = place; i < HAK_HOT_PLACES; i++) {
+        if ((uintptr_t)hak_load_relaxed(&cache->hot[i].block) <= (uintptr_t)HAK_FULL) {
+            continue;
+        }
+        if (now - hak_load_relaxed(&cache->hot[i].tick) < age) {
+            kept += HAK_SMALL_MAX << i; // at least
+            continue;
+        }
+        void *block = hak_swap_acquire(&cache->hot[i].block, NULL); // pairs with: hak_bigcache_put
+        if (block != NULL) {
+            give_kept(block);
+        }
+    }
+    return kept;
+}
+
+// BigCache has no block for a request: what it keeps of this doubling and of larger ones goes back, so that
+// the block can be made of pages that are there.
+void hak_bigcache_make_room(struct hak_cache *cache, size_t bytes)
+{
+    const unsigned bin = hak_size_class_bin(bytes);
+    if (bin < HAK_LARGE_BINS) {
+        expire_from(cache, bin / 8, 0);
+    }
+}
+
+size_t hak_bigcache_expire(struct hak_cache *cache, uint64_t age)
+{
+    return expire_from(cache, 0, age);
+}
+
+void hak_bigcache_keep_nothing(struct hak_cache *cache)
+{
+    for (unsigned i = 0; i < HAK_HOT_PLACES; i++) {
+        cache->hot[i].bin = HAK_LARGE_NO_BIN;
+        hak_store_relaxed(&cache->hot[i].block, HAK_FULL);
+    }
+}
+
+// The later one is the likelier to be wanted again: it takes the place of the one there. False: the cache
+// keeps nothing. Step keep_instead of bigcache.pml.
+bool hak_bigcache_keep_instead(struct hak_cache *cache, void *block, size_t bytes)
+{
+    const unsigned bin = hak_size_class_bin(bytes);
+    struct hak_hot *hot = hak_bigcache_place(cache, bin);
+    void *other = hak_load_relaxed(&hot->block);
+    if (other == HAK_FULL) {
+        return false;
+    }
+    if (other != NULL) {
+        other = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_bigcache_put
+    }
+    hak_bigcache_put(hot, block, bin, hak_map_place(block));
+    hak_keep_order(); // see hak_rest_judge
+    hak_watch_note(cache);
+    if (other != NULL) {
+        give_kept(other);
+    }
+    return true;
+}

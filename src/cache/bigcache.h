@@ -1,0 +1,88 @@
+// bigcache.h -- BigCache: freed large blocks that a cache keeps for the next request of their size.
+//
+// Layer     cache
+// Owns      hak_cache.hot: one place for each doubling from 36 KiB to 4 MiB.
+// Threads   the cache's own, unless it says otherwise: a place is filled by the owner, and emptied by anybody with an
+//           exchange.
+#ifndef HAK_CACHE_BIGCACHE_H
+#define HAK_CACHE_BIGCACHE_H
+
+#include "cache/cache.h"
+#include "cache/watch.h"
+#include "slab/arena.h"
+
+// Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
+HAK_INTERNAL size_t hak_bigcache_expire(struct hak_cache *cache, uint64_t age);
+
+// From now on, keep none; there is none. The owner, as well as who asks.
+HAK_INTERNAL void hak_bigcache_keep_nothing(struct hak_cache *cache);
+
+// The place for blocks of a bin: &cache->hot[bin / 8], which compilers make five instructions of.
+HAK_INLINE struct hak_hot *hak_bigcache_place(struct hak_cache *cache, unsigned bin)
+{
+    _Static_assert(sizeof(struct hak_hot) == 32, "four bytes for each of eight bins");
+    return (struct hak_hot *)(void *)((char *)cache->hot + (size_t)(bin & ~7U) * 4);
+}
+
+// Take a block of a bin out of its place, or NULL. Step take_kept of bigcache.pml.
+HAK_INLINE void *hak_bigcache_take(struct hak_cache *cache, unsigned bin)
+{
+    struct hak_hot *hot = hak_bigcache_place(cache, bin);
+    if (HAK_UNLIKELY(hot->bin != bin)) {
+        return NULL;
+    }
+    void *block = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_bigcache_put
+    if (HAK_LIKELY(block != NULL)) {
+        hak_store_relaxed(hot->entry, HAK_MAP_LARGE(bin));
+    }
+    return block;
+}
+
+// The same for a request, whose bin may be beyond the last.
+HAK_INLINE void *hak_bigcache_reuse(struct hak_cache *cache, unsigned bin)
+{
+    return HAK_LIKELY(bin < HAK_LARGE_BINS) ? hak_bigcache_take(cache, bin) : NULL;
+}
+
+// Put a block of `bin`, whose map entry is `*entry`, into its place, which is free. Step put
+// of bigcache.pml.
+HAK_INLINE void hak_bigcache_put(struct hak_hot *hot,
+                                 void *block,
+                                 unsigned bin,
+                                 _Atomic(uint32_t) *entry)
+{
+    hak_store_relaxed(entry, HAK_MAP_LARGE(bin) | HAK_MAP_KEPT);
+    hot->bin = bin;
+    hot->entry = entry;
+    hak_store_relaxed(&hot->tick, (uint32_t)hak_load_relaxed(&hak_arena.tick));
+    hak_store_release(&hot->block, block); // pairs with: hak_bigcache_take
+}
+
+// Put the block in if it is one in use and its place is free; sets its bin. Step keep of bigcache.pml, step put_then_look of
+// sweeper.pml.
+HAK_INLINE bool hak_bigcache_keep(struct hak_cache *cache, void *block, uint32_t *bin)
+{
+    _Atomic(uint32_t) *entry;
+    if (!hak_map_is_start(block, &entry)) {
+        return false;
+    }
+    *bin = hak_load_relaxed(entry) - HAK_SMALL_CLASSES;
+    struct hak_hot *hot = hak_bigcache_place(cache, *bin);
+    if (*bin >= HAK_LARGE_BINS || hak_load_relaxed(&hot->block) != NULL) {
+        return false;
+    }
+    hak_bigcache_put(hot, block, *bin, entry);
+    hak_keep_order(); // see sweeper_may_sleep and hak_rest_judge
+    hak_watch_note(cache);
+    return true;
+}
+
+// Put it in, in place of what is there. False: the cache keeps nothing.
+HAK_INTERNAL bool hak_bigcache_keep_instead(struct hak_cache *cache, void *block, size_t bytes);
+// It has no block for a request: what it keeps of this doubling and of larger ones goes back, so that the block can be made
+// of pages that are there.
+HAK_INTERNAL void hak_bigcache_make_room(struct hak_cache *cache, size_t bytes);
+// A large block's memory goes back to the arena, or to the system. Who holds it; no cache's lock is needed.
+HAK_INTERNAL void hak_bigcache_give(struct hak_slab *slab);
+
+#endif

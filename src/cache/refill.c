@@ -1,0 +1,125 @@
+// refill.c -- see refill.h.
+#include "cache/refill.h"
+
+#include "base/check.h"
+#include "base/probe.h"
+#include "cache/fast_path.h"
+#include "cache/hooks.h"
+#include "cache/inbox.h"
+#include "cache/magazine.h"
+#include "cache/parcels.h"
+#include "cache/steal.h"
+#include "cache/take.h"
+
+// Blocks that one refill moves at most: enough that its own cost no longer shows.
+enum { REFILL_MAX = 128 };
+
+// Into the owner's magazine, which grows as with what its thread frees itself. False: not the owner's block, or
+// one of a slab with samples.
+static bool keep(struct hak_cache *cache, void *block) HAK_REQUIRES(&cache->lock)
+{
+    const uint32_t size_class = hak_map_entry(block) - cache->tag;
+    if (size_class >= HAK_SMALL_CLASSES) {
+        return false;
+    }
+    if (!hak_cache_push_into(cache, hak_top_of(cache, size_class), block)) {
+        hak_magazine_spill(cache, size_class, block);
+    }
+    return true;
+}
+
+// The owner gets a parcel back. By class these are counted roughly: one look for a parcel must do.
+static void count_returned(struct hak_cache *cache, const struct hak_parcel *parcel, uint32_t count)
+{
+    const uint32_t size_class = hak_map_entry(hak_place_load(&parcel->blocks[0])) - cache->tag;
+    if (size_class < HAK_SMALL_CLASSES) {
+        hak_count(&cache->class_counts[size_class].returned_blocks, count);
+    }
+}
+
+// Blocks into the magazines first.
+static void open_parcel(struct hak_cache *cache, struct hak_parcel *parcel)
+    HAK_REQUIRES(&cache->lock)
+{
+    const uint32_t count = hak_load_relaxed(&parcel->count);
+    hak_count(&cache->counts.opened_parcels, 1);
+    count_returned(cache, parcel, count);
+    for (uint32_t i = 0; i < count;) {
+        const bool is_kept = keep(cache, hak_place_load(&parcel->blocks[i]));
+        i += is_kept ? 1 : hak_inbox_route_row(cache, cache, &parcel->blocks[i], count - i);
+    }
+    hak_parcel_end(cache, parcel);
+}
+
+void hak_refill_by_parcels(struct hak_cache *cache, unsigned size_class, uint32_t blocks)
+    HAK_REQUIRES(&cache->lock)
+{
+    if (HAK_UNLIKELY(hak_load_relaxed(&cache->loose) != NULL)) {
+        hak_inbox_drain(cache, cache, HAK_INBOX_ALL); // blocks from a time without memory
+    }
+    struct hak_parcel *parcel;
+    while (hak_magazine_top(cache, size_class) - cache->magazines[size_class].base <= blocks &&
+           (parcel = hak_inbox_next(cache)) != NULL) {
+        open_parcel(cache, parcel);
+    }
+}
+
+// A class without a magazine.
+static void *take_seldom(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+{
+    void *block = hak_take_one(cache, size_class);
+    if (HAK_LIKELY(block != NULL)) {
+        hak_count(&cache->class_counts[size_class].refills, 1);
+        hak_count(&cache->class_counts[size_class].refilled_blocks, 1);
+    }
+    return block;
+}
+
+// Apart, so that a class without a magazine does not pay for the array on the stack.
+static HAK_NOINLINE void *magazine_fill(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
+{
+    const struct hak_magazine *magazine = &cache->magazines[size_class];
+    hak_count(&cache->class_counts[size_class].refills, 1);
+    hak_refill_by_parcels(cache, size_class, (magazine->slots + 1) / 2);
+    // Half, so that frees that follow find room. Parcels may have changed the magazine.
+    const uint32_t want = hak_hook_refill(cache, size_class, (magazine->slots + 1) / 2);
+    hak_place *top = hak_magazine_top(cache, size_class);
+    if (hak_magazine_held(cache, size_class) == 0) {
+        void *blocks[REFILL_MAX];
+        const uint32_t most = want < REFILL_MAX ? want : REFILL_MAX;
+        const unsigned got = hak_take_many(cache, size_class, blocks, most);
+        if (got == 0) {
+            return NULL;
+        }
+        for (unsigned i = 0; i < got; i++) {
+            hak_place_store(top + i, blocks[i]);
+        }
+        top += got;
+    }
+    hak_count(&cache->class_counts[size_class].refilled_blocks, (size_t)(top - magazine->base) - 1);
+    HAK_PROBE2("hakmem", "refill", hak_classes[size_class].bytes, top - magazine->base - 1);
+    hak_magazine_set_top(cache, size_class, top - 1);
+    return hak_place_load(top - 1);
+}
+
+void *hak_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    HAK_ASSERT(hak_place_load(hak_magazine_top(cache, size_class) - 1) == NULL);
+    cache->magazines[size_class].is_refilled |= !cache->magazines[size_class].is_ruled;
+    if (magazine->base == NULL) {
+        if (!hak_magazine_start_if_due(cache, size_class)) {
+            return take_seldom(cache, size_class);
+        }
+    } else {
+        void *block = hak_steal_settle(cache, size_class);
+        if (block != NULL) {
+            return block; // it only looked empty
+        }
+        magazine->bottom = 0;
+        hak_magazine_set_top(cache, size_class, magazine->base + 1);
+        hak_magazine_note(cache, size_class, false);
+    }
+    return magazine_fill(cache, size_class);
+}

@@ -1,0 +1,20 @@
+// refill.h -- filling a magazine that is empty.
+//
+// Layer     cache
+// Threads   the cache's own thread, or the holder of a heap's lock.
+// Fails     NULL without memory.
+#ifndef HAK_CACHE_REFILL_H
+#define HAK_CACHE_REFILL_H
+
+#include "cache/cache.h"
+
+// Fill the empty magazine of a class and take one block from it. NULL without memory.
+HAK_INTERNAL void *hak_refill(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock);
+
+// Open parcels, blocks into the magazines, until that of the class has `blocks` more.
+HAK_INTERNAL void hak_refill_by_parcels(struct hak_cache *cache,
+                                        unsigned size_class,
+                                        uint32_t blocks) HAK_REQUIRES(&cache->lock);
+
+#endif

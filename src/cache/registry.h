@@ -1,0 +1,40 @@
+// registry.h -- all caches, and those that wait for a thread.
+//
+// Layer     cache
+// Owns      the list of all caches.
+// Threads   any; one lock, rank "registry".
+// Fails     hak_registry_make returns NULL without memory.
+#ifndef HAK_CACHE_REGISTRY_H
+#define HAK_CACHE_REGISTRY_H
+
+#include "cache/cache.h"
+
+struct hak_registry {
+    struct hak_lock lock;
+    // Every cache there ever was, newest first; caches are never taken out or unmapped.
+    //   written by   holder of lock   registry_add_locked   release
+    //   read by      any              sweep_pass_locked …   acquire
+    _Atomic(struct hak_cache *) all;
+    // lock: by role, for the next one of that role. Never one for another: ending a heap frees all
+    // that its cache owns, and a thread leaves blocks behind that live on.
+    struct hak_list dead[HAK_CACHE_ROLES];
+    uint32_t count;          // lock: caches made; the last one's id
+    _Atomic(uint32_t) whole; // dead caches that are not broken up
+};
+
+HAK_INTERNAL extern struct hak_registry hak_registry;
+
+// A cache of that role, or NULL without memory. `wanted`: that one, if it is dead.
+HAK_INTERNAL struct hak_cache *hak_registry_make(enum hak_cache_role role,
+                                                 struct hak_cache *wanted);
+
+// A dead one waits from now on for who needs it.
+HAK_INTERNAL void hak_registry_bury_locked(struct hak_cache *cache)
+    HAK_REQUIRES(&hak_registry.lock);
+// More whole caches than can be in use at a time are not worth their memory: the first one beyond that, counted from the
+// one that died last; NULL when there is none.
+HAK_INTERNAL struct hak_cache *hak_registry_surplus_locked(enum hak_cache_role role,
+                                                           bool has_sweeper)
+    HAK_REQUIRES(&hak_registry.lock);
+
+#endif

@@ -1,0 +1,69 @@
+// rest.c -- see rest.h.
+#include "cache/rest.h"
+
+#include "cache/bigcache.h"
+#include "cache/hooks.h"
+#include "cache/inbox.h"
+#include "os/os.h"
+
+static bool has_own_thread(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    return cache->has_thread && hak_load_relaxed(&cache->state) == HAK_CACHE_LIVE;
+}
+
+// May the sweeper stop to watch it, if it has nothing left to give? A thread that looks at each block puts those that it
+// frees into its quarantine, which wakes nobody.
+static bool may_lie_down(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    return !has_own_thread(cache) || hak_load_relaxed(&cache->hardened) == NULL;
+}
+
+// Step lie_down of watch.pml.
+bool hak_rest_lie_down(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &cache->lock)
+{
+    if (!may_lie_down(cache)) {
+        return false;
+    }
+    if (has_own_thread(cache)) {
+        hak_store_relaxed(&cache->is_asleep, true);
+        hak_store_relaxed(&cache->hit_tag, HAK_TAG_ASLEEP);
+    }
+    hak_sub_relaxed(&hak_watch.count, 1);
+    hak_store_release(&cache->is_watched, false); // pairs with: hak_watch_add
+    return true;
+}
+
+// Has anything happened since it lay down? What its thread does from now on wakes it, but for one block that it may have
+// in its hand: it has looked at hit_tag before the barrier, and puts the block down after this look.
+static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    const uint64_t events = hak_load_relaxed(&cache->events) + hak_hook_events(cache);
+    bool is_still = events == cache->seen_events && cache->pending == NULL &&
+                    hak_load_relaxed(&cache->inbox) == NULL &&
+                    hak_load_relaxed(&cache->loose) == NULL &&
+                    hak_inbox_outboxes_are_empty(cache) &&
+                    hak_bigcache_expire(cache, UINT64_MAX) == 0 && may_lie_down(cache);
+    unsigned size_class = 0;
+    while (is_still && (size_class = hak_magazine_from(cache, size_class)) < HAK_SMALL_CLASSES) {
+        is_still = hak_magazine_top(cache, size_class) == cache->magazines[size_class].seen_top;
+        size_class++;
+    }
+    return is_still;
+}
+
+// Behind the barrier, whoever put something there without noting it, as it still saw the cache watched, has done so before,
+// and is seen here. Step judge of watch.pml.
+void hak_rest_judge(struct hak_cache **lying, unsigned count)
+{
+    const bool is_ordered = count > 0 && hak_os_barrier_all();
+    for (unsigned i = 0; i < count; i++) {
+        bool is_still = false;
+        if (is_ordered && hak_lock_try(&lying[i]->lock)) {
+            is_still = is_still_locked(lying[i]);
+            hak_lock_drop(&lying[i]->lock);
+        }
+        if (!is_still) {
+            hak_watch_note(lying[i]);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+// seen.c -- see seen.h.
+#include "cache/seen.h"
+
+bool hak_seen_all;

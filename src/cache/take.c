@@ -1,0 +1,123 @@
+// take.c -- see take.h.
+#include "cache/take.h"
+
+#include "base/timing.h"
+#include "cache/loot.h"
+#include "cache/magazine.h"
+#include "cache/slabs.h"
+
+// The slab to take from; NULL when none has blocks to give. One that was swept is so no longer.
+static struct hak_slab *slab_to_take_from(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_slab *slab = hak_slabs_first(cache, size_class);
+    if (slab != NULL && slab->is_swept) {
+        slab->is_swept = false;
+        hak_list_remove(&slab->link);
+        hak_list_push(hak_slabs_of(cache, size_class), &slab->link);
+    }
+    return slab;
+}
+
+static void slab_list_if_full(struct hak_cache *cache, struct hak_slab *slab)
+{
+    if (!hak_slab_has_blocks(slab)) {
+        hak_list_remove(&slab->link);
+        hak_list_push(&cache->full, &slab->link);
+    }
+}
+
+// A new one. NULL without memory.
+static struct hak_slab *slab_make(struct hak_cache *cache, unsigned size_class)
+{
+    struct hak_slab *slab = hak_slab_make(cache, cache->tag, size_class);
+    if (slab != NULL) {
+        hak_count(&cache->class_counts[size_class].made_slabs, 1);
+    }
+    return slab;
+}
+
+// From ended threads, from caches that can spare one, or a new one. NULL without memory.
+static struct hak_slab *slab_from_elsewhere(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
+{
+    struct hak_slab *slab = hak_loot_slab(cache, size_class);
+    if (slab == NULL) {
+        slab = hak_loot_spare_slab(cache, size_class);
+    }
+    if (slab == NULL && hak_magazine_tidy(cache)) {
+        hak_loot_break_up_some();
+        slab = hak_loot_slab(cache, size_class);
+    }
+    if (slab == NULL) {
+        const uint64_t begin = hak_timing_begin();
+        slab = slab_make(cache, size_class);
+        hak_timing_end(HAK_TIMING_slab_make, begin);
+    }
+    return slab;
+}
+
+// To those that it takes from.
+static struct hak_slab *slab_add(struct hak_cache *cache, struct hak_slab *slab)
+{
+    if (slab != NULL) {
+        hak_list_push(hak_slabs_of(cache, slab->size_class), &slab->link);
+    }
+    return slab;
+}
+
+unsigned hak_take_many(struct hak_cache *cache, unsigned size_class, void **blocks, unsigned count)
+    HAK_REQUIRES(&cache->lock)
+{
+    unsigned got = 0;
+    while (got < count) {
+        struct hak_slab *slab = slab_to_take_from(cache, size_class);
+        if (slab == NULL) {
+            slab = got > 0 ? NULL : slab_add(cache, slab_from_elsewhere(cache, size_class));
+            if (slab == NULL) {
+                break;
+            }
+        }
+        got += hak_slab_take(slab, blocks + got, count - got);
+        slab_list_if_full(cache, slab);
+    }
+    hak_slabs_note_spare(cache, size_class);
+    hak_slabs_note_taken(cache, size_class, got);
+    return got;
+}
+
+void *hak_take_one(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+{
+    struct hak_slab *slab = slab_to_take_from(cache, size_class);
+    const bool is_new = slab == NULL;
+    if (is_new) {
+        slab = slab_add(cache, slab_from_elsewhere(cache, size_class));
+        if (slab == NULL) {
+            return NULL;
+        }
+    }
+    void *block = slab->free_blocks == 0 ? hak_slab_take_fresh(slab) : NULL;
+    if (block == NULL) {
+        hak_slab_take(slab, &block, 1);
+    }
+    slab_list_if_full(cache, slab);
+    if (HAK_UNLIKELY(is_new || !hak_slab_has_blocks(slab))) {
+        hak_slabs_note_spare(cache, size_class);
+    }
+    hak_slabs_note_taken(cache, size_class, 1);
+    return block;
+}
+
+void *hak_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed)
+{
+    struct hak_slab *slab = slab_to_take_from(cache, size_class);
+    if (slab == NULL) {
+        slab = slab_add(cache, slab_make(cache, size_class));
+        if (slab == NULL) {
+            return NULL;
+        }
+    }
+    void *block = slab->free_blocks == 0 ? hak_slab_take_fresh(slab) : NULL;
+    *zeroed = slab->zeroed;
+    slab_list_if_full(cache, slab);
+    return block;
+}

@@ -1,0 +1,193 @@
+// world.c -- see world.h.
+#include "cache/world.h"
+
+#include "cache/dying.h"
+#include "cache/hooks.h"
+#include "cache/loot.h"
+#include "cache/registry.h"
+#include "cache/sweeper.h"
+#include "cache/watch.h"
+#include "meta/pool.h"
+#include "os/os.h"
+#include "slab/arena.h"
+#include "slab/purge.h"
+
+// Unproven, as the next one: the locks are nothing that their callers know.
+static void sweep_lock(void) HAK_UNPROVEN
+{
+    hak_lock_take(&hak_sweeper_lock);
+    hak_lock_take(&hak_watch.lock);
+}
+
+static void sweep_unlock(bool is_child) HAK_UNPROVEN
+{
+    void (*drop)(struct hak_lock *) = is_child ? hak_lock_drop_in_child : hak_lock_drop;
+    if (is_child) {
+        hak_sweeper_forked_locked();
+    }
+    drop(&hak_watch.lock);
+    drop(&hak_sweeper_lock);
+}
+
+// All locks but the sweep's in the order of their ranks: the one behind `lock`, or the first. NULL after
+// the last. `cache` is where it is among the caches.
+static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache **cache)
+{
+    if (lock == NULL) {
+        return &hak_registry.lock;
+    }
+    if (lock == &hak_registry.lock) {
+        *cache = hak_load_relaxed(&hak_registry.all);
+    } else if (*cache != NULL) {
+        *cache = (*cache)->next;
+    }
+    if (*cache != NULL) {
+        return &(*cache)->lock;
+    }
+    if (lock == &hak_cache_late.lock) {
+        return &hak_orphans.lock;
+    }
+    if (lock == &hak_orphans.lock) {
+        return &hak_arena.shards[0].lock;
+    }
+    for (unsigned i = 0; i < hak_arena.shard_mask; i++) {
+        if (lock == &hak_arena.shards[i].lock) {
+            return &hak_arena.shards[i + 1].lock;
+        }
+    }
+    if (lock == &hak_arena.shards[hak_arena.shard_mask].lock) {
+        return &hak_arena.lock;
+    }
+    if (lock == &hak_arena.lock && hak_hook_lock() != NULL) {
+        return hak_hook_lock();
+    }
+    if (lock == &hak_arena.lock || lock == hak_hook_lock()) {
+        return &hak_pool.lock;
+    }
+    return lock == &hak_pool.lock ? NULL : &hak_cache_late.lock;
+}
+
+// Unproven, as the next ones: they are all locks, in a loop.
+void hak_world_lock(void) HAK_UNPROVEN
+{
+    struct hak_cache *cache = NULL;
+    struct hak_lock *lock = NULL;
+    sweep_lock();
+    while ((lock = world_next(lock, &cache)) != NULL) {
+        hak_lock_take(lock);
+    }
+}
+
+// Drop those in front of `lock`, the registry's last: the list of caches stays as it is until then.
+static void world_drop_to(const struct hak_lock *lock) HAK_UNPROVEN
+{
+    struct hak_cache *cache = NULL;
+    struct hak_lock *taken = &hak_registry.lock;
+    if (lock != taken) {
+        while ((taken = world_next(taken, &cache)) != lock) {
+            hak_lock_drop(taken);
+        }
+        hak_lock_drop(&hak_registry.lock);
+    }
+    hak_lock_drop(&hak_watch.lock);
+    hak_lock_drop(&hak_sweeper_lock);
+}
+
+// False, with nothing taken, when one of them was not to be had in that way.
+static bool world_take(bool (*take)(struct hak_lock *, unsigned), unsigned ms) HAK_UNPROVEN
+{
+    struct hak_cache *cache = NULL;
+    struct hak_lock *lock = NULL;
+    if (!take(&hak_sweeper_lock, ms)) {
+        return false;
+    }
+    if (!take(&hak_watch.lock, ms)) {
+        hak_lock_drop(&hak_sweeper_lock);
+        return false;
+    }
+    while ((lock = world_next(lock, &cache)) != NULL && take(lock, ms)) {
+    }
+    if (lock != NULL) {
+        world_drop_to(lock);
+    }
+    return lock == NULL;
+}
+
+bool hak_world_lock_within(unsigned ms)
+{
+    return world_take(hak_lock_take_within, ms);
+}
+
+// Few things that are done with a lock take so long.
+enum { OWN_AFTER_MS = 100 };
+
+// False: nobody else can hold it, so the calling thread does, in a call that a signal's handler has interrupted.
+static bool take_unless_own(struct hak_lock *lock, unsigned ms) HAK_UNPROVEN
+{
+    if (hak_lock_take_within(lock, ms)) {
+        return true;
+    }
+    const bool is_own = hak_is_dying() || hak_os_has_one_task();
+    if (!is_own) {
+        hak_lock_take(lock);
+    }
+    return !is_own;
+}
+
+bool hak_world_lock_unless_own(void)
+{
+    return world_take(take_unless_own, OWN_AFTER_MS);
+}
+
+static void world_drop(bool is_child) HAK_UNPROVEN
+{
+    void (*drop)(struct hak_lock *) = is_child ? hak_lock_drop_in_child : hak_lock_drop;
+    if (is_child) {
+        hak_watch_none_locked();
+        hak_watch_again(&hak_orphans);
+        hak_watch_again(&hak_cache_late);
+        hak_purge_forked_locked();
+        hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
+    }
+    drop(&hak_pool.lock);
+    if (hak_hook_lock() != NULL) {
+        drop(hak_hook_lock());
+    }
+    drop(&hak_arena.lock);
+    for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
+        drop(&hak_arena.shards[i].lock);
+    }
+    drop(&hak_orphans.lock);
+    drop(&hak_cache_late.lock);
+    for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
+         cache = cache->next) {
+        if (is_child) {
+            hak_watch_again(cache);
+            hak_life_forget(&cache->life);
+        }
+        if (is_child && !hak_hook_is_own(cache) && cache->has_thread &&
+            !hak_list_is_linked(&cache->dead_link)) {
+            // Its thread stayed with the parent, maybe at its end. What it was in the middle of is at most one
+            // block in its hand, which counts as in use.
+            hak_add_relaxed(&hak_registry.whole, !hak_load_relaxed(&cache->is_whole));
+            hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
+            hak_store_relaxed(&cache->is_whole, true);
+            hak_store_relaxed(&cache->frees_apart, cache->is_direct);
+            hak_hook_forked(cache);
+            hak_registry_bury_locked(cache);
+        }
+        drop(&cache->lock);
+    }
+    drop(&hak_registry.lock);
+    sweep_unlock(is_child);
+}
+
+void hak_world_unlock(void)
+{
+    world_drop(false);
+}
+
+void hak_world_unlock_in_child(void)
+{
+    world_drop(true);
+}

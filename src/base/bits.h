@@ -22,11 +22,6 @@ HAK_INLINE size_t hak_align_up(size_t value, size_t alignment)
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-HAK_INLINE bool hak_is_aligned(const void *p, size_t alignment)
-{
-    return ((uintptr_t)p & (alignment - 1)) == 0;
-}
-
 HAK_INLINE bool hak_is_power_of_two(size_t value)
 {
     return value != 0 && (value & (value - 1)) == 0;

@@ -135,10 +135,6 @@ __extension__ typedef unsigned __int128 hak_wide;
         })
 #endif
 
-// What the thread register points at: the C library's thread block, whose first word is a pointer to itself or its table of
-// thread-local storage.
-#define HAK_THREAD_BLOCK() ((void *const *)__builtin_thread_pointer())
-
 // Do all processors see the stores of one in the order in which it made them?
 #if defined(__x86_64__)
 #    define HAK_STORES_IN_ORDER 1

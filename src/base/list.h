@@ -47,18 +47,6 @@ HAK_INLINE void hak_list_append(struct hak_list *list, struct hak_list *item)
     hak_list_push(list->prev, item);
 }
 
-// All items of `from` to the end of the list; `from` is empty then.
-HAK_INLINE void hak_list_append_all(struct hak_list *list, struct hak_list *from)
-{
-    if (!hak_list_is_empty(from)) {
-        from->next->prev = list->prev;
-        from->prev->next = list;
-        list->prev->next = from->next;
-        list->prev = from->prev;
-        hak_list_start(from);
-    }
-}
-
 HAK_INLINE void hak_list_remove(struct hak_list *item)
 {
     item->next->prev = item->prev;

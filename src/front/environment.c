@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "front/options.h"
 #include "os/os.h"
+#include "os/say.h"
 
 #define PREFIX "HAKMEM_"
 
@@ -36,18 +37,12 @@ static void take_setting(const struct hak_setting *setting, char *text)
 
 enum { TEXT_BYTES = 8192 };
 
-static void complain(const char *what, const char *text)
-{
-    char line[512];
-    hak_os_print(line, hak_format(line, sizeof line, "hakmem: %s%s\n", what, text));
-}
-
 static void take_list(const char *list)
 {
     char text[TEXT_BYTES];
     const struct hak_setting setting = {HAK_FROM_LIST, PREFIX "OPTIONS: "};
     if (strlen(list) >= sizeof text) {
-        complain(PREFIX "OPTIONS is longer than 8,191 characters and was not read", "");
+        hak_say(PREFIX "OPTIONS is longer than 8,191 characters and was not read");
         return;
     }
     memcpy(text, list, strlen(list) + 1);
@@ -64,11 +59,11 @@ static void take_file(const char *path, enum hak_option_source source)
     const struct hak_setting setting = {source, place};
     const size_t length = hak_os_read_file(path, text, sizeof text);
     if (length == 0 || length == sizeof text - 1) {
-        complain(
-            length == 0
-                ? "this file of options cannot be read, is empty, or is a pipe that nobody writes: "
-                : "this file of options is longer than 8,190 characters and was not read: ",
-            path);
+        hak_say(length == 0
+                    ? "this file of options cannot be read, is empty, or is a pipe that nobody "
+                      "writes: %s"
+                    : "this file of options is longer than 8,190 characters and was not read: %s",
+                path);
         return;
     }
     size_t number = 1;

@@ -34,7 +34,8 @@ bool hak_exports_read(struct hak_exports *exports, ElfW(Addr) base, const ElfW(D
     return true;
 }
 
-bool hak_exports_is_last(const struct hak_exports *exports, uint32_t index)
+// Is it the last of its bucket?
+static bool is_last(const struct hak_exports *exports, uint32_t index)
 {
     return (exports->hashes[index - exports->first] & 1) != 0;
 }
@@ -53,11 +54,11 @@ uint32_t hak_exports_next(const struct hak_exports *exports, const char *name, u
     uint32_t index = before + 1;
     if (before == 0) {
         index = exports->buckets[hash_of(name) % exports->bucket_count];
-    } else if (hak_exports_is_last(exports, before)) {
+    } else if (is_last(exports, before)) {
         index = 0;
     }
     while (index != 0 && strcmp(exports->names + exports->symbols[index].st_name, name) != 0) {
-        index = hak_exports_is_last(exports, index) ? 0 : index + 1;
+        index = is_last(exports, index) ? 0 : index + 1;
     }
     return index;
 }

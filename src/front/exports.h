@@ -32,7 +32,5 @@ HAK_INTERNAL bool hak_exports_read(struct hak_exports *exports,
 HAK_INTERNAL uint32_t hak_exports_next(const struct hak_exports *exports,
                                        const char *name,
                                        uint32_t before);
-// Is it the last of its bucket?
-HAK_INTERNAL bool hak_exports_is_last(const struct hak_exports *exports, uint32_t index);
 
 #endif

@@ -6,32 +6,29 @@
 
 #include <string.h>
 
-enum { LONGEST = 32 };
+#include "base/bits.h"
 
-static unsigned least(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
+enum { LONGEST = 32 };
 
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static unsigned distance(const char *wanted, size_t length, const char *name)
+static size_t distance(const char *wanted, size_t length, const char *name)
 {
     const size_t name_length = strlen(name);
-    unsigned row[LONGEST + 1];
-    for (unsigned i = 0; i <= name_length; i++) {
+    size_t row[LONGEST + 1];
+    for (size_t i = 0; i <= name_length; i++) {
         row[i] = i;
     }
     for (size_t done = 0; done < length; done++) {
-        unsigned corner = row[0];
-        row[0] = (unsigned)done + 1;
+        size_t corner = row[0];
+        row[0] = done + 1;
         for (size_t i = 0; i < name_length; i++) {
-            const unsigned exchanged = corner + (lower(wanted[done]) != name[i]);
+            const size_t exchanged = corner + (lower(wanted[done]) != name[i]);
             corner = row[i + 1];
-            row[i + 1] = least(exchanged, least(corner, row[i]) + 1);
+            row[i + 1] = hak_least(exchanged, hak_least(corner, row[i]) + 1);
         }
     }
     return row[name_length];
@@ -40,13 +37,13 @@ static unsigned distance(const char *wanted, size_t length, const char *name)
 struct hak_nearest hak_nearest_start(const char *wanted, size_t length)
 {
     length = length < LONGEST ? length : LONGEST;
-    return (struct hak_nearest){wanted, length, NULL, (unsigned)length / 3 + 2};
+    return (struct hak_nearest){wanted, length, NULL, length / 3 + 2};
 }
 
 void hak_nearest_try(struct hak_nearest *nearest, const char *name)
 {
     if (strlen(name) <= LONGEST) {
-        const unsigned found = distance(nearest->wanted, nearest->length, name);
+        const size_t found = distance(nearest->wanted, nearest->length, name);
         if (found < nearest->distance) {
             nearest->distance = found;
             nearest->name = name;

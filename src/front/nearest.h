@@ -12,8 +12,8 @@
 struct hak_nearest {
     const char *wanted; // in either case, not ended by a 0
     size_t length;
-    const char *name;  // the nearest so far; NULL: none is near
-    unsigned distance; // its letters to change, plus one more for what is too far
+    const char *name; // the nearest so far; NULL: none is near
+    size_t distance;  // its letters to change, plus one more for what is too far
 };
 
 HAK_INTERNAL struct hak_nearest hak_nearest_start(const char *wanted, size_t length);

@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "front/nearest.h"
 #include "hakmem/hakmem.h"
-#include "os/os.h"
+#include "os/say.h"
 
 // What else of ours may stand in the environment.
 static const char *const variables[] = {
@@ -182,7 +182,6 @@ static void complain_of_value(const struct hak_setting *setting,
                               const struct hak_option_row *option,
                               const char *value)
 {
-    char line[512];
     char wanted[128];
     if (option->kind == HAK_OPTION_SWITCH || option->kind == HAK_OPTION_FILE) {
         const bool is_file = option->kind == HAK_OPTION_FILE;
@@ -197,20 +196,16 @@ static void complain_of_value(const struct hak_setting *setting,
                    (size_t)option->least,
                    (size_t)option->most);
     }
-    const size_t length = hak_format(line,
-                                     sizeof line,
-                                     "hakmem: %s%s=%s is %s; using %s\n",
-                                     setting->place,
-                                     spell(setting, option->name, strlen(option->name)).text,
-                                     value,
-                                     wanted,
-                                     value_text(option).text);
-    hak_os_print(line, length);
+    hak_say("%s%s=%s is %s; using %s",
+            setting->place,
+            spell(setting, option->name, strlen(option->name)).text,
+            value,
+            wanted,
+            value_text(option).text);
 }
 
 static void complain_of_name(const struct hak_setting *setting, const char *name, size_t length)
 {
-    char line[512];
     struct hak_nearest nearest = hak_nearest_start(name, length);
     for (unsigned i = 0; i < HAK_OPTION_COUNT; i++) {
         hak_nearest_try(&nearest, hak_option_rows[i].name);
@@ -219,16 +214,12 @@ static void complain_of_name(const struct hak_setting *setting, const char *name
         hak_nearest_try(&nearest, variables[i]);
     }
     const char *word = nearest.name != NULL ? nearest.name : "";
-    const size_t line_length =
-        hak_format(line,
-                   sizeof line,
-                   "hakmem: %s%s is no option%s%s%s; 'hakmem options' lists them\n",
-                   setting->place,
-                   spell(setting, name, length).text,
-                   *word != '\0' ? ", the nearest one is " : "",
-                   *word != '\0' && setting->source == HAK_FROM_VARIABLE ? setting->place : "",
-                   spell(setting, word, strlen(word)).text);
-    hak_os_print(line, line_length);
+    hak_say("%s%s is no option%s%s%s; 'hakmem options' lists them",
+            setting->place,
+            spell(setting, name, length).text,
+            *word != '\0' ? ", the nearest one is " : "",
+            *word != '\0' && setting->source == HAK_FROM_VARIABLE ? setting->place : "",
+            spell(setting, word, strlen(word)).text);
 }
 
 static bool is_other_variable(const struct hak_setting *setting, const char *name, size_t length)

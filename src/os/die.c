@@ -3,8 +3,8 @@
 #include <stddef.h>
 
 #include "base/check.h"
-#include "base/format.h"
 #include "os/os.h"
+#include "os/say.h"
 
 static void (*last_step)(void);
 
@@ -23,13 +23,9 @@ void hak_end(void)
 
 void hak_die(const char *format, ...)
 {
-    char line[256] = "hakmem: "; // one line of a terminal or two; never a reason to allocate
-    const size_t prefix = sizeof "hakmem: " - 1;
     va_list list;
     va_start(list, format);
-    size_t length = prefix + hak_format_list(line + prefix, sizeof line - prefix - 1, format, list);
+    hak_say_list(format, list);
     va_end(list);
-    line[length++] = '\n';
-    hak_os_print(line, length);
     hak_end();
 }

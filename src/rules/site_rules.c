@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/format.h"
 #include "base/number.h"
 #include "base/options.h"
 #include "front/modules.h"
 #include "front/options.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
+#include "os/say.h"
 #include "rules/site.h"
 
 enum { LINE_BYTES = 512 };
@@ -164,12 +164,6 @@ static const char *take_line(char *line)
     return take_rule(trimmed(line), arrow + 2);
 }
 
-static void complain(const char *path, size_t number, const char *what)
-{
-    char line[LINE_BYTES];
-    hak_os_print(line, hak_format(line, sizeof line, "hakmem: %s:%z: %s\n", path, number, what));
-}
-
 static void take_text(const char *path, const char *text, size_t length)
 {
     const char *end = text + length;
@@ -184,7 +178,7 @@ static void take_text(const char *path, const char *text, size_t length)
             wrong = take_line(line);
         }
         if (wrong != NULL) {
-            complain(path, number, wrong);
+            hak_say("%s:%z: %s", path, number, wrong);
         }
         text += line_length + 1;
     }
@@ -199,13 +193,7 @@ void hak_site_rules_read(void)
     size_t length;
     const char *text = hak_os_map_file(path, &length);
     if (text == NULL) {
-        char line[LINE_BYTES];
-        hak_os_print(line,
-                     hak_format(line,
-                                sizeof line,
-                                "hakmem: the site rules %s cannot be read, or are empty; "
-                                "going on without\n",
-                                path));
+        hak_say("the site rules %s cannot be read, or are empty; going on without", path);
         return;
     }
     take_text(path, text, length);

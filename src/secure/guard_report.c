@@ -3,46 +3,33 @@
 #include <signal.h>
 #include <string.h>
 
-#include "base/format.h"
 #include "os/module.h"
-#include "os/os.h"
+#include "os/say.h"
 #include "secure/guard.h"
 #include "secure/states.h"
 
-enum { LINE_BYTES = 512 };
-
 static void print_call(const char *what, const struct hak_guard_call *call)
 {
-    char line[LINE_BYTES];
-    size_t length =
-        hak_format(line, sizeof line, "hakmem: %s by thread %u\n", what, (unsigned)call->thread_id);
-    hak_os_print(line, length);
+    hak_say("%s by thread %u", what, (unsigned)call->thread_id);
     for (unsigned i = 0; i < call->frame_count; i++) {
         struct hak_module module;
         hak_module_of(call->frames[i], &module);
-        length =
-            hak_format(line, sizeof line, "hakmem:   %s+%p\n", module.path, (void *)module.offset);
-        hak_os_print(line, length);
+        hak_say("  %s+%p", module.path, (void *)module.offset);
     }
 }
 
 void hak_guard_report(const char *kind, const struct hak_guard_slot *slot, const char *p)
 {
-    char line[LINE_BYTES];
     const char *block = hak_load_relaxed(&slot->block);
     const bool is_before = p < block;
     const size_t offset = (size_t)(is_before ? block - p : p - block);
-    const size_t length =
-        hak_format(line,
-                   sizeof line,
-                   "hakmem: %s: %p, %z bytes %s the start of %p, a block of %z bytes\n",
-                   kind,
-                   p,
-                   offset,
-                   is_before ? "before" : "behind",
-                   block,
-                   hak_load_relaxed(&slot->bytes));
-    hak_os_print(line, length);
+    hak_say("%s: %p, %z bytes %s the start of %p, a block of %z bytes",
+            kind,
+            p,
+            offset,
+            is_before ? "before" : "behind",
+            block,
+            hak_load_relaxed(&slot->bytes));
     print_call("allocated", &slot->allocated);
     if (slot->freed.frame_count != 0) {
         print_call("freed", &slot->freed);
@@ -52,7 +39,6 @@ void hak_guard_report(const char *kind, const struct hak_guard_slot *slot, const
 // The processor has met a pointer whose tag is not that of the memory there.
 static void report_tag(const void *address)
 {
-    char line[LINE_BYTES];
     const char *p = hak_tag_off(address);
     const struct hak_slab *slab = hak_slab_of(p);
     if (slab == NULL || slab->state != HAK_SLAB_SMALL || !hak_states_exist(slab)) {
@@ -63,17 +49,12 @@ static void report_tag(const void *address)
     const char *block = slab->base + (size_t)index * info->bytes;
     const bool is_out =
         index < info->blocks && hak_state_is(&hak_states_of(slab)[index], HAK_STATE_OUT);
-    const size_t length =
-        hak_format(line,
-                   sizeof line,
-                   "hakmem: wrong tag: %p, %z bytes behind the start of %p, a block of "
-                   "%z bytes that is %s\n",
-                   p,
-                   (size_t)(p - block),
-                   block,
-                   (size_t)info->bytes,
-                   is_out ? "in use" : "free");
-    hak_os_print(line, length);
+    hak_say("wrong tag: %p, %z bytes behind the start of %p, a block of %z bytes that is %s",
+            p,
+            (size_t)(p - block),
+            block,
+            (size_t)info->bytes,
+            is_out ? "in use" : "free");
 }
 
 static struct sigaction before;

@@ -5,6 +5,7 @@
 #include "base/cpu.h"
 #include "base/options.h"
 #include "os/os.h"
+#include "os/say.h"
 #include "secure/guarded.h"
 #include "slab/arena.h"
 
@@ -40,10 +41,8 @@ static void tags_start(void)
     if (!hak_harden.has_tags) {
         hak_option_choose(&hak_options.tagging, 0, HAK_FROM_MACHINE);
         if (hak_load_relaxed(&hak_options.tagging) != 0) { // it was asked for, and not by a mode
-            static const char line[] =
-                "hakmem: HAKMEM_TAGGING has no effect: it needs a processor, a kernel and a build "
-                "with memory tags, and no HAKMEM_DETERMINISTIC\n";
-            hak_os_print(line, sizeof line - 1);
+            hak_say("HAKMEM_TAGGING has no effect: it needs a processor, a kernel and a build with "
+                    "memory tags, and no HAKMEM_DETERMINISTIC");
             hak_store_relaxed(&hak_options.tagging, 0);
         }
     }

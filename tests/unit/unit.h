@@ -27,6 +27,8 @@
         }                                                                   \
     } while (0)
 
+#define UNIT_IS_ALIGNED(p, alignment) (((uintptr_t)(p) & ((alignment) - 1)) == 0)
+
 // Both are size_t, and are shown when they differ.
 #define UNIT_EQUAL(is, should)                          \
     do {                                                \

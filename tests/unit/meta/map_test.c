@@ -77,7 +77,7 @@ static void taken_and_given_slots_are_counted(void)
     UNIT_EQUAL(slots_used(), 0);
     char *one = hak_addresses_take(HAK_SUPER_BYTES);
     char *three = hak_addresses_take(SUPER(2) + hak_os_page_bytes());
-    UNIT_CHECK(one != NULL && hak_is_aligned(one, HAK_SUPER_BYTES));
+    UNIT_CHECK(one != NULL && UNIT_IS_ALIGNED(one, HAK_SUPER_BYTES));
     UNIT_CHECK(three == one + HAK_SUPER_BYTES);
     UNIT_EQUAL(slots_used(), 4);
     UNIT_EQUAL(hak_map_slot(three), hak_map_slot(one) + 1);
@@ -215,7 +215,7 @@ static void mappings_outside_the_window_work(void)
     const size_t mapped = hak_fake.mapped_bytes;
     hak_fake.refuse_hints = true;
     char *start = hak_addresses_take(SUPER(3) + hak_os_page_bytes());
-    UNIT_CHECK(start != NULL && hak_is_aligned(start, HAK_SUPER_BYTES));
+    UNIT_CHECK(start != NULL && UNIT_IS_ALIGNED(start, HAK_SUPER_BYTES));
     UNIT_CHECK(hak_map_slot(start) == UINT64_MAX);
     UNIT_EQUAL(slots_used(), 1);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(3) + hak_os_page_bytes());

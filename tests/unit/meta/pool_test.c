@@ -41,7 +41,7 @@ static void items_are_zeroed_aligned_and_apart(void)
         } else {
             item->bytes = 1 + ht_random_size(&random, LARGEST);
             item->start = hak_pool_take(item->bytes);
-            UNIT_CHECK(item->start != NULL && hak_is_aligned(item->start, HAK_CACHE_LINE));
+            UNIT_CHECK(item->start != NULL && UNIT_IS_ALIGNED(item->start, HAK_CACHE_LINE));
             check_zeroed(item->start, item->bytes);
             memset(item->start, (int)(i | 1), item->bytes);
         }

@@ -14,7 +14,7 @@ static inline struct hak_slab *map(size_t bytes, size_t alignment)
 {
     struct hak_slab *lone = hak_lone_map(bytes, alignment);
     UNIT_CHECK(lone != NULL && lone->bytes == bytes && lone->zeroed);
-    UNIT_CHECK(hak_is_aligned(lone->base, alignment));
+    UNIT_CHECK(UNIT_IS_ALIGNED(lone->base, alignment));
     lone->state = HAK_SLAB_LARGE;
     UNIT_CHECK(hak_slab_of(lone->base) == lone);
     return lone;

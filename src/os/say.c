@@ -1,0 +1,22 @@
+// say.c -- see say.h.
+#include "os/say.h"
+
+#include "base/format.h"
+#include "os/os.h"
+
+void hak_say_list(const char *format, va_list list)
+{
+    char line[512] = "hakmem: "; // a few lines of a terminal; never a reason to allocate
+    const size_t prefix = sizeof "hakmem: " - 1;
+    size_t length = prefix + hak_format_list(line + prefix, sizeof line - prefix - 1, format, list);
+    line[length++] = '\n';
+    hak_os_print(line, length);
+}
+
+void hak_say(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    hak_say_list(format, list);
+    va_end(list);
+}

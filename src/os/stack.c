@@ -2,6 +2,7 @@
 #include "os/stack.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/atomic.h"
 #include "os/code.h"
@@ -166,4 +167,24 @@ HAK_NOINLINE unsigned hak_stack_walk(uintptr_t *frames, unsigned most, bool is_q
         frames[count++] = walk.next;
     }
     return count;
+}
+
+unsigned hak_stack_walk_from(const void *site, uintptr_t *frames, unsigned most, bool is_quiet)
+{
+    enum { OWN_MAX = 12 };
+    uintptr_t walked[HAK_STACK_MOST + OWN_MAX];
+    const unsigned count = hak_stack_walk(walked, most + OWN_MAX, is_quiet);
+    unsigned own = 0;
+    while (own < count && HAK_PLACE_ADDRESS(walked[own]) != (uintptr_t)site) {
+        own++;
+    }
+    if (own == count) {
+        struct hak_code_hint hint = {.is_quiet = is_quiet};
+        frames[0] = hak_code_place((uintptr_t)site, &hint);
+        return 1;
+    }
+    const unsigned rest = count - own;
+    const unsigned kept = rest < most ? rest : most;
+    memcpy(frames, walked + own, kept * sizeof *frames);
+    return kept;
 }

@@ -26,4 +26,12 @@
 // file is read, as the program may be in a sandbox.
 HAK_INTERNAL unsigned hak_stack_walk(uintptr_t *frames, unsigned most, bool is_quiet);
 
+// The same from the program's call at `site` on: our own functions are on top of it, a few. Where the site is not among the
+// frames, as they could not be followed, it is all that is known. At least 1, at most HAK_STACK_MOST.
+enum { HAK_STACK_MOST = 64 };
+HAK_INTERNAL unsigned hak_stack_walk_from(const void *site,
+                                          uintptr_t *frames,
+                                          unsigned most,
+                                          bool is_quiet);
+
 #endif

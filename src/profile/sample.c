@@ -7,9 +7,7 @@
 #include "cache/owner.h"
 #include "meta/map.h"
 #include "meta/pool.h"
-#include "os/code.h"
 #include "os/os.h"
-#include "os/stack.h"
 #include "os/tags.h"
 #include "profile/sampler.h"
 #include "slab/slab.h"
@@ -203,28 +201,6 @@ static void mark(void *block)
     }
 }
 
-// The stack from the program's call on. Our own functions are on top of it, a few; where the site is not
-// among the frames, as they could not be followed, it is all that is known.
-static unsigned walk_from(const void *site, uintptr_t *frames)
-{
-    enum { OWN_MAX = 12 };
-    uintptr_t walked[HAK_SAMPLE_FRAMES + OWN_MAX];
-    const unsigned count = hak_stack_walk(walked, HAK_SAMPLE_FRAMES + OWN_MAX, false);
-    unsigned own = 0;
-    while (own < count && HAK_PLACE_ADDRESS(walked[own]) != (uintptr_t)site) {
-        own++;
-    }
-    if (own == count) {
-        struct hak_code_hint hint = {0};
-        frames[0] = hak_code_place((uintptr_t)site, &hint);
-        return 1;
-    }
-    const unsigned rest = count - own;
-    const unsigned kept = rest < HAK_SAMPLE_FRAMES ? rest : HAK_SAMPLE_FRAMES;
-    memcpy(frames, walked + own, kept * sizeof *frames);
-    return kept;
-}
-
 // Nobody reads any more, and the tool that did has not switched sampling off: it was killed.
 static HAK_COLD void end_lease(void)
 {
@@ -251,7 +227,8 @@ HAK_NOINLINE void hak_sample_take(void *block, struct hak_request request, size_
     if (HAK_UNLIKELY(lease != 0 && sample.time_ns > lease)) {
         end_lease();
     }
-    const unsigned frame_count = walk_from(request.site, frames);
+    const unsigned frame_count =
+        hak_stack_walk_from(request.site, frames, HAK_SAMPLE_FRAMES, false);
     if (record(&sample, frames, frame_count)) {
         mark(block);
         HAK_PROBE3("otel_memory", "alloc", sample.address, sample.bytes, worth(&sample).bytes);

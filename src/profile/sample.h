@@ -26,12 +26,13 @@
 #include "cache/cache.h"
 #include "cache/request.h"
 #include "os/lock.h"
+#include "os/stack.h"
 
 enum {
-    HAK_SAMPLE_FRAMES = 64,          // of a stack, the innermost
-    HAK_SAMPLES_MAX = 1 << 18,       // live at a time: 128 GiB of heap, one in 512 KiB
-    HAK_SAMPLE_STACKS_MAX = 1 << 14, // beyond that they all count as one
-    HAK_SAMPLES_TIMED = 64,          // the clock is a good part of what a sample costs
+    HAK_SAMPLE_FRAMES = HAK_STACK_MOST, // of a stack, the innermost
+    HAK_SAMPLES_MAX = 1 << 18,          // live at a time: 128 GiB of heap, one in 512 KiB
+    HAK_SAMPLE_STACKS_MAX = 1 << 14,    // beyond that they all count as one
+    HAK_SAMPLES_TIMED = 64,             // the clock is a good part of what a sample costs
 };
 
 // Estimates.

@@ -47,17 +47,10 @@ static bool has_addresses(void)
 // Who calls: from the program's call on.
 static void note_call(struct hak_guard_call *call, const void *site)
 {
-    uintptr_t frames[2 * HAK_GUARD_FRAMES];
-    const unsigned count = hak_stack_walk(frames, 2 * HAK_GUARD_FRAMES, true);
-    unsigned first = 0;
-    while (first < count && HAK_PLACE_ADDRESS(frames[first]) != (uintptr_t)site) {
-        first++;
-    }
     call->thread_id = hak_os_thread_id();
-    call->frame_count = 1;
-    call->frames[0] = (uintptr_t)site;
-    for (unsigned i = first + 1; i < count && call->frame_count < HAK_GUARD_FRAMES; i++) {
-        call->frames[call->frame_count++] = HAK_PLACE_ADDRESS(frames[i]);
+    call->frame_count = hak_stack_walk_from(site, call->frames, HAK_GUARD_FRAMES, true);
+    for (unsigned i = 0; i < call->frame_count; i++) {
+        call->frames[i] = HAK_PLACE_ADDRESS(call->frames[i]);
     }
 }
 

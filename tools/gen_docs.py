@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 import api_pages
 import check_atomics
+import check_layers
 import run_model
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -311,11 +312,20 @@ def first_sentence(path: Path) -> str:
     return re.split(r"\.(?: |$)|; | \(see ", said)[0].replace("|", "\\|")
 
 
+def low_to_high(names: set[str], rooms: check_layers.Rooms) -> list[str]:
+    """Each behind those that it includes, else by name. Of a cycle, the one first that includes the fewest of the rest."""
+    ordered: list[str] = []
+    while len(ordered) < len(names):
+        left = names.difference(ordered)
+        ordered.append(min(left, key=lambda name: (len(left.intersection(rooms.get(name, {}))), name)))
+    return ordered
+
+
 def rooms_table(src: Path, folder: Path) -> str:
-    """A line for each file of the folder, or pair of a .h and its .c: what it is."""
+    """A line for each file of the folder, or pair of a .h and its .c: what it is. From low to high."""
     rows = ["| file | what it is |", "|---|---|"]
     names = {path.stem for pattern in ("*.[ch]", "*.def") for path in folder.glob(pattern)}
-    for name in sorted(names):
+    for name in low_to_high(names, check_layers.rooms_of(src, folder.name)):
         found = {ending: folder / f"{name}.{ending}" for ending in ("h", "c", "def")}
         there = [ending for ending, path in found.items() if path.exists()]
         said = [first_sentence(found[ending]) for ending in there]

@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "os/proc.h"
 #include "slab/arena.h"
+#include "slab/lone.h"
 #include "slab/misuse.h"
 #include "slab/room.h"
 

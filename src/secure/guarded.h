@@ -9,7 +9,7 @@
 #ifndef HAK_SECURE_GUARDED_H
 #define HAK_SECURE_GUARDED_H
 
-#include "slab/lone.h"
+#include "slab/arena.h"
 
 // Read how many there may be. Once, before the program's main.
 HAK_INTERNAL void hak_guarded_start(void);

@@ -128,9 +128,9 @@ def decisions(pid: int) -> list[dict]:
 
 def verdict(decision: dict) -> str:
     if len(set(decision["strategies"])) == 1:
-        return f"the baseline stays, no other was ahead, {decision['games']} laps"
+        return "the baseline stays, no other was ahead"
     said = ", ".join(f"{name} {100 * decision[name]:+.1f} %" for name in ("difference", "low", "high"))
-    return f"{decision['verdict']} of {' and '.join(decision['strategies'])}, {decision['games']} laps ({said})"
+    return f"{decision['verdict']} of {' and '.join(decision['strategies'])}, {decision['games']} pairs ({said})"
 
 
 def wait_for_decision(process: subprocess.Popen) -> str:

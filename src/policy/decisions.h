@@ -25,10 +25,9 @@ struct hak_decision {
     uint32_t option;          // that was on trial; 0 for the learner
     uint64_t
         values[HAK_ARMS]; // of the option; or the strategies, of which the first is the baseline
-    uint64_t games;       // pairs that were compared; or laps of the race
+    uint64_t games;       // pairs that were compared
     int64_t
-        difference_ppm; // of the costs, below 0 when the first is cheaper: of the sum of both for a
-                        // trial, of the baseline's for the learner
+        difference_ppm; // of the costs, as a part of their sum: below 0 when the first is cheaper
     int64_t low_ppm;    // the ends of its interval
     int64_t high_ppm;   //
     struct hak_round costs[HAK_ARMS]; // what each has cost in all; nothing for the learner

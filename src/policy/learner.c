@@ -9,56 +9,48 @@ static void sizes_add(struct hak_sizes *sum, const struct hak_sizes *more)
     sum->batches += more->batches;
 }
 
-static void look_start(struct hak_learner *learner)
+static void turn_start(struct hak_learner *learner)
 {
-    learner->recent = (struct hak_look){.rounds = 0};
+    const uint32_t turn = hak_race_turn(&learner->race);
+    learner->is_rest =
+        turn != 0 && learner->race.state == HAK_RACE_LAPS && hak_budget_is_low(&learner->budget);
+    learner->strategy = learner->is_rest ? 0 : turn;
 }
 
-static void learn(struct hak_learner *learner, uint32_t strategies, const uint16_t *milder)
+static void race_begin(struct hak_learner *learner)
 {
-    learner->state = HAK_LEARNER_LEARNING;
+    learner->state = HAK_LEARNER_RACING;
     learner->rounds = 0;
-    learner->now = (struct hak_lesson){.winner = 0};
-    hak_race_start(&learner->race, strategies, milder, ++learner->races);
-    learner->strategy = hak_race_turn(&learner->race);
+    learner->ticks = 0;
+    learner->budget.baseline = 0;
+    turn_start(learner);
 }
 
-// The same in a later phase.
-static void learn_again(struct hak_learner *learner, const struct hak_look *look)
+static void learn(struct hak_learner *learner)
 {
-    learn(learner, learner->race.count, learner->race.milder);
-    learner->now.sizes = look->sizes;
-    learner->now.matter = look->matter;
-    hak_race_hurry(&learner->race, look->matter, learner->saved);
-    learner->strategy = hak_race_turn(&learner->race);
-    learner->saved = 0;
+    learner->is_quick = learner->races > 0 || learner->rounds > HAK_FIRST_ROUNDS;
+    hak_race_start(&learner->race, learner->now.relevant, ++learner->races);
+    race_begin(learner);
 }
 
-void hak_learner_start(struct hak_learner *learner, uint32_t strategies, const uint16_t *milder)
+// That has such sizes and in which no less was relevant, or NULL.
+static struct hak_phase *phase_like(struct hak_learner *learner,
+                                    const struct hak_sizes *sizes,
+                                    uint32_t relevant)
 {
-    *learner = (struct hak_learner){.state = HAK_LEARNER_LEARNING};
-    learn(learner, strategies, milder);
-    look_start(learner);
-}
-
-// What was decided when the sizes were like these and no less mattered, or NULL.
-static struct hak_lesson *lesson_for(struct hak_learner *learner,
-                                     const struct hak_sizes *sizes,
-                                     uint32_t matter)
-{
-    struct hak_lesson *nearest = NULL;
+    struct hak_phase *nearest = NULL;
     double least = HAK_DRIFT_MUCH;
-    for (unsigned i = 0; i < HAK_LESSONS && i < learner->lesson_count; i++) {
-        const double drift = hak_drift(&learner->lessons[i].sizes, sizes);
-        if (drift <= least && (matter & ~learner->lessons[i].matter) == 0) {
+    for (unsigned i = 0; i < HAK_PHASES && i < learner->phase_count; i++) {
+        const double drift = hak_drift(&learner->phases[i].sizes, sizes);
+        if (drift <= least && (relevant & ~learner->phases[i].relevant) == 0) {
             least = drift;
-            nearest = &learner->lessons[i];
+            nearest = &learner->phases[i];
         }
     }
     return nearest;
 }
 
-static void rest(struct hak_learner *learner)
+static void freeze(struct hak_learner *learner)
 {
     learner->state = HAK_LEARNER_FROZEN;
     learner->strategy = learner->now.winner;
@@ -66,174 +58,137 @@ static void rest(struct hak_learner *learner)
     learner->decided++;
 }
 
-static void freeze(struct hak_learner *learner, uint32_t winner)
+static void decide(struct hak_learner *learner)
 {
-    learner->now.winner = winner;
+    learner->now.winner = learner->race.winner;
+    learner->now.candidate = learner->race.candidate;
+    learner->now.duel = learner->race.duel;
     if (hak_sizes_tell(&learner->now.sizes)) {
-        struct hak_lesson *place = lesson_for(learner, &learner->now.sizes, 0);
+        struct hak_phase *place = phase_like(learner, &learner->now.sizes, 0);
         if (place == NULL) {
-            place = &learner->lessons[learner->lesson_count++ % HAK_LESSONS];
+            place = &learner->phases[learner->phase_count++ % HAK_PHASES];
         }
         *place = learner->now;
     }
-    rest(learner);
+    freeze(learner);
 }
 
-// Baseline first, winner first, and so on.
-static uint32_t canary_strategy(const struct hak_learner *learner)
+static void note_round(struct hak_learner *learner, double score, uint32_t ticks)
 {
-    const uint32_t rounds = learner->canary.rounds;
-    return (rounds / 2 + rounds) % 2 == 0 ? 0 : learner->now.winner;
-}
-
-static void canary(struct hak_learner *learner)
-{
-    learner->state = HAK_LEARNER_CANARY;
-    learner->rounds = 0;
-    learner->canary = (struct hak_canary){.rounds = 0};
-    learner->strategy = canary_strategy(learner);
-}
-
-static void note_learning(struct hak_learner *learner, double score, uint32_t ticks)
-{
-    if (!hak_race_note(&learner->race, score, ticks)) {
-        learner->strategy = hak_race_turn(&learner->race);
-        return;
+    const uint32_t laps = learner->is_quick ? HAK_LAPS_TICKS_QUICK : HAK_LAPS_TICKS;
+    const uint32_t all = learner->is_quick ? HAK_RACE_TICKS_QUICK : HAK_RACE_TICKS;
+    struct hak_race *race = &learner->race;
+    hak_budget_note(&learner->budget, learner->strategy == 0, score, ticks);
+    learner->ticks += ticks;
+    if (!learner->is_rest) {
+        hak_race_note(race, score, ticks < HAK_ROUND_TICKS);
     }
-    struct hak_lesson *now = &learner->now;
-    now->winner = hak_race_leader(&learner->race);
-    now->rival = hak_race_best(&learner->race);
-    now->laps = learner->race.laps;
-    hak_race_gain(&learner->race, now->rival, &now->gain, &now->interval);
-    if (now->winner == 0) {
-        freeze(learner, 0);
+    if (learner->ticks >= laps) {
+        hak_race_end_laps(race);
+    }
+    if (learner->ticks >= all && race->duel.count >= HAK_SEQUENCE_LEAST) {
+        hak_race_end(race);
+    }
+    if (race->state == HAK_RACE_OVER) {
+        decide(learner);
     } else {
-        canary(learner);
+        turn_start(learner);
     }
 }
 
-static void canary_judge(struct hak_learner *learner)
+static bool has_drifted(const struct hak_learner *learner)
 {
-    const struct hak_canary *canary = &learner->canary;
-    const bool is_last = canary->rounds == 2 * HAK_CANARY_PAIRS;
-    const double pairs = canary->rounds / 2;
-    const double mean = canary->gain_sum / pairs;
-    const double variance = (canary->gain_square - mean * mean * pairs) / (pairs - 1);
-    struct hak_lesson *now = &learner->now;
-    now->gain = mean;
-    now->interval =
-        (is_last ? HAK_CANARY_SURE : HAK_CANARY_SURE_FEW) * hak_square_root(variance / pairs);
-    if (is_last || now->gain > now->interval || now->gain < 0) {
-        freeze(learner, now->gain > now->interval ? now->winner : 0);
-    }
+    return hak_drift(&learner->now.sizes, &learner->window.sizes) > HAK_DRIFT_MUCH;
 }
 
-static void note_canary(struct hak_learner *learner, double score)
+// A window in which nothing was relevant does not tell; after two of them what is in force may stay. While racing, the
+// sizes are added up, but for what may be the next phase.
+static bool is_in_another_phase(struct hak_learner *learner)
 {
-    struct hak_canary *canary = &learner->canary;
-    if (canary->rounds++ % 2 == 0) {
-        canary->first = score;
-    } else {
-        const double lead = learner->strategy == 0 ? score - canary->first : canary->first - score;
-        const double mean = (score + canary->first) / 2;
-        const double gain = mean > 0 ? lead / mean : 0;
-        canary->gain_sum += gain;
-        canary->gain_square += gain * gain;
-    }
-    learner->strategy = canary_strategy(learner);
-    if (canary->rounds == 2 * HAK_CANARY_PAIRS_FEW || canary->rounds == 2 * HAK_CANARY_PAIRS) {
-        canary_judge(learner);
-    }
-}
-
-// Does the program do something else than what is learned, or was? A look in which nothing mattered does not tell,
-// and after two of them what is in force may stay. What the program does is added up while it is learned, but for
-// what may be the next phase.
-static bool has_drifted(struct hak_learner *learner)
-{
-    const struct hak_look *recent = &learner->recent;
-    const bool is_frozen = learner->state == HAK_LEARNER_FROZEN;
-    learner->drift = hak_drift(&learner->now.sizes, &recent->sizes);
-    const bool is_other = learner->drift > HAK_DRIFT_MUCH ||
-                          (is_frozen && (recent->matter & ~learner->now.matter) != 0);
-    learner->quiet_looks = recent->matter == 0 ? learner->quiet_looks + 1 : 0;
-    if (learner->quiet_looks == HAK_DRIFT_LOOKS) {
-        learner->drift_looks = 0;
-    }
-    if (learner->quiet_looks > 0) {
+    const struct hak_window *window = &learner->window;
+    const bool is_racing = learner->state == HAK_LEARNER_RACING;
+    if (window->relevant == 0) {
+        if (++learner->quiet_windows >= HAK_PHASE_WINDOWS) {
+            learner->changed_windows = 0;
+        }
         return false;
     }
-    learner->drift_looks = is_other ? learner->drift_looks + 1 : 0;
-    if (!is_other && !is_frozen) {
-        sizes_add(&learner->now.sizes, &recent->sizes);
+    learner->quiet_windows = 0;
+    if (has_drifted(learner) || (!is_racing && (window->relevant & ~learner->now.relevant) != 0)) {
+        learner->changed_windows++;
+    } else {
+        learner->changed_windows = 0;
+        if (is_racing) {
+            sizes_add(&learner->now.sizes, &window->sizes);
+        }
     }
-    return learner->drift_looks == HAK_DRIFT_LOOKS;
+    return learner->changed_windows >= HAK_PHASE_WINDOWS;
 }
 
-// It does. True when the round counts for nothing with that.
-static bool turn_to(struct hak_learner *learner, const struct hak_look *look)
+// True when the round counts for nothing with that.
+static bool phase_begin(struct hak_learner *learner)
 {
-    const struct hak_lesson *known = lesson_for(learner, &look->sizes, look->matter);
-    learner->drift_looks = 0;
+    const struct hak_window *window = &learner->window;
+    const struct hak_phase *known = phase_like(learner, &window->sizes, window->relevant);
+    learner->changed_windows = 0;
     if (known != NULL) {
         learner->now = *known;
         learner->recalled++;
-        rest(learner);
+        freeze(learner);
     } else if (learner->state == HAK_LEARNER_FROZEN) {
-        learn_again(learner, look);
+        const uint32_t before = has_drifted(learner) ? 0 : learner->now.relevant;
+        learner->now =
+            (struct hak_phase){.sizes = window->sizes, .relevant = window->relevant | before};
+        learn(learner);
     } else {
         // The race goes on, or a program that changes often would learn nothing.
-        learner->now.sizes = look->sizes;
+        learner->now.sizes = window->sizes;
         return false;
     }
     return true;
 }
 
-// Every 400 ms, when there were enough blocks to tell. True when the round counts for nothing.
-static bool look(struct hak_learner *learner, const struct hak_sizes *sizes, uint32_t matter)
+// True when the round counts for nothing.
+static bool note_window(struct hak_learner *learner,
+                        const struct hak_sizes *sizes,
+                        uint32_t relevant)
 {
-    struct hak_look *recent = &learner->recent;
-    sizes_add(&recent->sizes, sizes);
-    recent->matter |= matter;
-    if (++recent->rounds < HAK_DRIFT_ROUNDS || !hak_sizes_tell(&recent->sizes)) {
+    struct hak_window *window = &learner->window;
+    sizes_add(&window->sizes, sizes);
+    window->relevant |= relevant;
+    if (++window->rounds < HAK_WINDOW_ROUNDS || !hak_sizes_tell(&window->sizes)) {
         return false;
     }
-    const bool is_over = has_drifted(learner) && turn_to(learner, recent);
-    look_start(learner);
+    const bool is_over = is_in_another_phase(learner) && phase_begin(learner);
+    *window = (struct hak_window){.rounds = 0};
     return is_over;
 }
 
 bool hak_learner_is_enough(const struct hak_learner *learner, double score, uint32_t ticks)
 {
-    return ticks >= HAK_ROUND_TICKS || (learner->state == HAK_LEARNER_LEARNING && score >= 0 &&
-                                        hak_race_is_too_dear(&learner->race, score, ticks));
+    const bool is_tried = learner->state == HAK_LEARNER_RACING &&
+                          learner->race.state == HAK_RACE_LAPS && learner->strategy != 0;
+    return ticks >= HAK_ROUND_TICKS ||
+           (is_tried && score >= 0 && hak_budget_is_over(&learner->budget, score, ticks));
 }
 
 void hak_learner_note(struct hak_learner *learner,
                       double score,
                       uint32_t ticks,
                       const struct hak_sizes *sizes,
-                      uint32_t matter)
+                      uint32_t relevant)
 {
     learner->rounds++;
-    if (look(learner, sizes, matter)) {
+    if (note_window(learner, sizes, relevant)) {
         return;
     }
     if (learner->state == HAK_LEARNER_FROZEN) {
-        learner->saved += HAK_RACE_BUDGET * ticks;
+        hak_budget_save(&learner->budget, ticks);
         if (learner->rounds >= HAK_FROZEN_ROUNDS && learner->now.winner != 0) {
-            canary(learner);
+            hak_race_doubt(&learner->race, learner->now.winner);
+            race_begin(learner);
         }
-        return;
-    }
-    if (score < 0) {
-        return; // the program was idle: the same strategy once more
-    }
-    if (learner->state == HAK_LEARNER_LEARNING) {
-        learner->now.matter |= matter;
-        hak_race_admit(&learner->race, matter);
-        note_learning(learner, score, ticks);
-    } else {
-        note_canary(learner, score);
+    } else if (score >= 0) { // else the program was idle: the same strategy once more
+        note_round(learner, score, ticks);
     }
 }

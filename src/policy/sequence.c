@@ -2,76 +2,64 @@
 #include "policy/sequence.h"
 
 #include "base/bits.h"
-#include "policy/race.h"
 
-#define LOG_2_BY_ERROR 3.6889 // of 2 / 0.05: wrong on either side in one of 20 sequences
-#define LOG_2          0.6931
-#define WEIGHT_MOST    0.75 // more bet on one figure would make a bound of a single one too wide
+#define LOG_2          0.69314718
+#define LOG_2_OF_ERROR 6.43775165 // 2 log 25: one sequence in 25 excludes the true mean
 
-void hak_sequence_start(struct hak_sequence *sequence)
+// The sweeper's thread has no mathematical library. All three are right to six digits for what they are asked here.
+static double logarithm(double value)
 {
-    *sequence = (struct hak_sequence){.count = 0};
-}
-
-// As if one figure in the middle had come before, with a variance of a quarter.
-static double mean_of(const struct hak_sequence *sequence)
-{
-    return (0.5 + sequence->sum) / (double)(sequence->count + 1);
-}
-
-static double variance_of(const struct hak_sequence *sequence)
-{
-    return (0.25 + sequence->squares) / (double)(sequence->count + 1);
-}
-
-// How much is bet on the next figure: any rule is right that does not look at it. This one makes the interval
-// narrow at all times alike; the logarithm to the next power of two is near enough for that.
-static double next_weight(const struct hak_sequence *sequence)
-{
-    const double time = (double)(sequence->count + 1);
-    const double log_time = LOG_2 * (hak_highest_bit(sequence->count + 2) + 1);
-    const double weight =
-        hak_square_root(2 * LOG_2_BY_ERROR / (variance_of(sequence) * time * log_time));
-    return weight < WEIGHT_MOST ? weight : WEIGHT_MOST;
-}
-
-// (-log(1 - weight) - weight) / 4, by the series of the logarithm; what is left out of it is added as a
-// geometric row that is larger.
-#define TERMS 24
-static double cost_of(double weight)
-{
-    double power = weight;
+    const unsigned twos = hak_highest_bit((uint64_t)value);
+    const double rest = value / (double)(UINT64_C(1) << twos); // from 1 to 2
+    const double part = (rest - 1) / (rest + 1);
     double sum = 0;
-    for (int term = 2; term <= TERMS; term++) {
-        power *= weight;
-        sum += power / term;
+    for (int term = 15; term > 0; term -= 2) {
+        sum = sum * part * part + 2.0 / term;
     }
-    return (sum + power * weight / (1 - weight) / TERMS) / 4;
+    return twos * LOG_2 + sum * part;
+}
+
+static double exponential(double power)
+{
+    double sum = 1;
+    for (int term = 20; term > 0; term--) {
+        sum = 1 + sum * power / term;
+    }
+    return sum;
+}
+
+static double square_root(double value)
+{
+    double root = value > 1 ? value : 1;
+    for (unsigned i = 0; i < 40; i++) {
+        root = (root + value / root) / 2;
+    }
+    return root;
 }
 
 void hak_sequence_note(struct hak_sequence *sequence, double figure)
 {
-    const double bounded = figure < -1 ? -1 : figure > 1 ? 1 : figure;
-    const double part = (bounded + 1) / 2;
-    const double weight = next_weight(sequence);
-    const double surprise = part - mean_of(sequence);
-    sequence->weights += weight;
-    sequence->weighted_sum += weight * part;
-    sequence->spread += 4 * surprise * surprise * cost_of(weight);
+    const double distance = figure - sequence->mean;
     sequence->count++;
-    sequence->sum += part;
-    const double distance = part - mean_of(sequence);
-    sequence->squares += distance * distance;
+    sequence->mean += distance / (double)sequence->count;
+    sequence->squares += distance * (figure - sequence->mean);
 }
 
+// A mean m is inside while the likelihood of the figures under m is at least an error's part of the mean likelihood under a
+// normal prior for the distance from m, in standard deviations, of variance 1; the unknown deviation is integrated out.
+// That is a quadratic inequality in m, of which this is the solution.
 struct hak_estimate hak_sequence_estimate(const struct hak_sequence *sequence)
 {
-    if (sequence->count == 0) {
-        return (struct hak_estimate){0, -1, 1};
+    const double count = (double)sequence->count;
+    const double mean = sequence->mean;
+    const struct hak_estimate unknown = {mean, -1, 1};
+    if (sequence->count < HAK_SEQUENCE_LEAST) {
+        return unknown;
     }
-    const double mean = sequence->weighted_sum / sequence->weights;
-    const double half = (LOG_2_BY_ERROR + sequence->spread) / sequence->weights;
-    const double low = 2 * (mean - half) - 1;
-    const double high = 2 * (mean + half) - 1;
-    return (struct hak_estimate){2 * mean - 1, low < -1 ? -1 : low, high > 1 ? 1 : high};
+    const double part =
+        (1 - exponential(-(logarithm(count + 1) + LOG_2_OF_ERROR) / count)) * (count + 1);
+    const double half = square_root(part * sequence->squares / (count * (count - part)));
+    const double low = mean - half;
+    const double high = mean + half;
+    return (struct hak_estimate){mean, low < -1 ? -1 : low, high > 1 ? 1 : high};
 }

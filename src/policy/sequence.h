@@ -1,14 +1,17 @@
-// sequence.h -- the mean of noisy figures, with an interval that may be looked at after each of them.
+// sequence.h -- what one of two variants saves, from pairs of costs, with an interval for any moment.
 //
 // Layer     policy
-// Threads   none: a pure state machine of its caller's.
+// Threads   none: a pure state machine of its caller's. The command line compiles it, too (cli/lab).
 //
-// The usual interval is right at one moment that was fixed before; who looks again and again, and stops when it
-// excludes zero, is wrong far more often than it says. This one is a confidence sequence: with probability 19 in 20
-// the true mean is inside at all moments together, so one may stop at any of them. It assumes only that the
-// figures are from -1 to 1 and that their mean, given those before, is the same each time: no
-// distribution, no number of figures. (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by
-// betting", 2024: the empirical Bernstein one, theorem 2.)
+// The usual interval is right at one moment that was fixed before. Who looks again and again, and stops when it
+// excludes zero, is wrong far more often than it says. This one is a confidence sequence: with probability 24 in 25
+// the true mean is inside at all moments together, so one may stop at any of them. It is Student's test made
+// sequential: figures are taken as normal, with a mean and a variance that nobody knows. (Lai, "On confidence
+// sequences", 1976; Wang and Ramdas, "Anytime-valid t-tests", 2023.)
+//
+// Whoever draws by a coin which variant comes first in a pair does not depend on that: if the variants cost the
+// same, the coin alone decides about the sign of a figure. Then at most one sequence in 33 names the one, from
+// HAK_SEQUENCE_LEAST figures on, and one in 20 either of them, from eight on (docs/decisions/0044).
 #ifndef HAK_POLICY_SEQUENCE_H
 #define HAK_POLICY_SEQUENCE_H
 
@@ -16,24 +19,27 @@
 
 #include "base/compiler.h"
 
-// All of figures moved to 0 … 1.
+enum { HAK_SEQUENCE_LEAST = 6 }; // figures, before anything is decided by them
+
 struct hak_sequence {
     uint64_t count;
-    double sum;
-    double squares;      // of each one's distance from the mean with it
-    double weights;      // how much was bet on each
-    double weighted_sum; // of them
-    double spread;       // what of the interval comes from their distance from the mean before
+    double mean;
+    double squares; // sum of the squared distances from the mean
 };
 
 struct hak_estimate {
-    double mean; // the middle of the interval
+    double mean;
     double low;
     double high;
 };
 
-HAK_INTERNAL void hak_sequence_start(struct hak_sequence *sequence);
-// `figure`: from -1 to 1.
+// What the second saves of both costs together: from -1 to 1, above 0 when it is cheaper.
+HAK_INLINE double hak_saving(double first, double second)
+{
+    return first + second > 0 ? (first - second) / (first + second) : 0;
+}
+
+// A new sequence is all zeros. `figure`: from -1 to 1.
 HAK_INTERNAL void hak_sequence_note(struct hak_sequence *sequence, double figure);
 HAK_INTERNAL struct hak_estimate hak_sequence_estimate(const struct hak_sequence *sequence);
 

@@ -13,7 +13,6 @@ static uint32_t coin(struct hak_trial *trial)
 void hak_trial_start(struct hak_trial *trial, uint64_t seed)
 {
     *trial = (struct hak_trial){.random = seed | 1};
-    hak_sequence_start(&trial->sequence);
     trial->swap = coin(trial);
 }
 
@@ -37,6 +36,9 @@ static double pair_score(const struct hak_round *sum)
 static enum hak_verdict verdict_of(const struct hak_sequence *sequence)
 {
     const struct hak_estimate estimate = hak_sequence_estimate(sequence);
+    if (sequence->count < HAK_TRIAL_PAIRS_LEAST) {
+        return HAK_VERDICT_NONE;
+    }
     if (estimate.low > -HAK_TRIAL_SAME && estimate.high < HAK_TRIAL_SAME) {
         return HAK_VERDICT_SAME;
     }
@@ -56,7 +58,7 @@ static void pair_end(struct hak_trial *trial)
     for (unsigned arm = 0; arm < HAK_ARMS; arm++) {
         round_add(&trial->total[arm], &trial->pair[arm]);
     }
-    hak_sequence_note(&trial->sequence, (first - second) / (first + second));
+    hak_sequence_note(&trial->sequence, hak_saving(first, second));
     trial->verdict = verdict_of(&trial->sequence);
 }
 

@@ -20,6 +20,9 @@
 
 enum hak_verdict { HAK_VERDICT_NONE, HAK_VERDICT_FIRST, HAK_VERDICT_SECOND, HAK_VERDICT_SAME };
 
+enum {
+    HAK_TRIAL_PAIRS_LEAST = 8
+}; // either value may win, so it takes two pairs more than a race's duel
 // A difference of less than so much is none: 5 % of the sum, about a tenth of the cost.
 #define HAK_TRIAL_SAME 0.05
 
@@ -32,7 +35,7 @@ struct hak_trial {
     struct hak_round pair[HAK_ARMS]; // by arm: in the present pair so far
     struct hak_round
         total[HAK_ARMS];          // by arm: in the pairs that count; resident_bytes, too, is a sum
-    struct hak_sequence sequence; // of the pairs' figures: below 0 when the first costs less
+    struct hak_sequence sequence; // what the second saves
 };
 
 HAK_INTERNAL void hak_trial_start(struct hak_trial *trial, uint64_t seed);

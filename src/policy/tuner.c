@@ -8,7 +8,7 @@
 #include "cache/sweeper.h"
 #include "os/os.h"
 #include "policy/decisions.h"
-#include "policy/matters.h"
+#include "policy/relevance.h"
 #include "policy/trial.h"
 #include "slab/arena.h"
 
@@ -30,15 +30,6 @@ static const struct {
 #include "policy/strategies.def"
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
-
-static const struct {
-    uint32_t strategy;
-    uint32_t milder;
-} steps[] = {
-#define HAK_STRATEGY_AFTER(name, milder) {HAK_STRATEGY_IS_##name, HAK_STRATEGY_IS_##milder},
-#include "policy/strategies.def"
-};
-enum { STEPS = sizeof steps / sizeof *steps };
 
 static _Atomic(uint64_t) *option_of(uint32_t number)
 {
@@ -126,15 +117,16 @@ static void round_start(void)
 
 static void log_decision(void)
 {
-    const struct hak_lesson *lesson = &hak_tuner.learner.now;
+    const struct hak_phase *phase = &hak_tuner.learner.now;
+    const struct hak_estimate saving = hak_sequence_estimate(&phase->duel);
     const struct hak_decision decision = {
         .kind = HAK_DECISION_LEARNER,
-        .verdict = lesson->winner == 0 ? HAK_VERDICT_FIRST : HAK_VERDICT_SECOND,
-        .values = {0, lesson->rival},
-        .games = lesson->laps,
-        .difference_ppm = (int64_t)(lesson->gain * 1e6),
-        .low_ppm = (int64_t)((lesson->gain - lesson->interval) * 1e6),
-        .high_ppm = (int64_t)((lesson->gain + lesson->interval) * 1e6),
+        .verdict = phase->winner == 0 ? HAK_VERDICT_FIRST : HAK_VERDICT_SECOND,
+        .values = {0, phase->candidate},
+        .games = phase->duel.count,
+        .difference_ppm = (int64_t)(saving.mean * 1e6),
+        .low_ppm = (int64_t)(saving.low * 1e6),
+        .high_ppm = (int64_t)(saving.high * 1e6),
     };
     hak_decisions_add(&decision);
 }
@@ -165,7 +157,7 @@ static void round_read(void)
 }
 
 // A mask of the strategies that could have made a difference in the round.
-static uint32_t what_matters(const struct hak_counters *now)
+static uint32_t relevant_strategies(const struct hak_counters *now)
 {
     const struct hak_counters *before = &hak_tuner.before;
     const struct hak_activity activity = {
@@ -178,16 +170,16 @@ static uint32_t what_matters(const struct hak_counters *now)
         .waiting_bytes = hak_load_relaxed(&hak_arena.dirty_bytes),
         .magazine_bytes = hak_magazine_grown_bytes(),
     };
-    uint32_t matter = 0;
+    uint32_t relevant = 0;
     for (unsigned i = 0; i < SETTINGS && settings[i].strategy < HAK_STRATEGIES_TRIED; i++) {
         const uint32_t option = settings[i].option;
         const bool may_set = hak_option_source_of(option_of(option)) <= HAK_FROM_LEARNER;
         const uint64_t baseline = hak_tuner.baseline[option];
-        if (may_set && hak_option_matters(option, settings[i].value, baseline, &activity)) {
-            matter |= 1U << settings[i].strategy;
+        if (may_set && hak_option_is_relevant(option, settings[i].value, baseline, &activity)) {
+            relevant |= 1U << settings[i].strategy;
         }
     }
-    return matter;
+    return relevant;
 }
 
 static void round_end(void)
@@ -202,7 +194,7 @@ static void round_end(void)
     sizes->batches -= hak_tuner.before.sizes.batches;
     const uint32_t decided = hak_tuner.learner.decided;
     hak_learner_note(
-        &hak_tuner.learner, hak_tuner.score, hak_tuner.ticks, sizes, what_matters(&now));
+        &hak_tuner.learner, hak_tuner.score, hak_tuner.ticks, sizes, relevant_strategies(&now));
     if (hak_tuner.learner.decided != decided) {
         log_decision();
     }
@@ -218,10 +210,6 @@ static void begin(void)
     for (unsigned i = 0; i < HAK_OPTION_COUNT; i++) {
         hak_tuner.baseline[i] = hak_load_relaxed(option_of(i));
     }
-    for (unsigned i = 0; i < STEPS; i++) {
-        hak_tuner.milder[steps[i].strategy] |= (uint16_t)(1U << steps[i].milder);
-    }
-    hak_learner_start(&hak_tuner.learner, HAK_STRATEGIES_TRIED, hak_tuner.milder);
     hak_tuner.is_begun = true;
     round_start();
 }

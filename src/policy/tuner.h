@@ -30,10 +30,9 @@ struct hak_tuner {
     bool is_begun;
     uint32_t ticks; // in this round
     uint64_t baseline[HAK_OPTION_COUNT];
-    uint16_t milder[HAK_RACE_MOST]; // see hak_race_start
-    struct hak_counters before;     // at the start of the round
-    struct hak_round round;         // as it stands at the last tick; not read while frozen
-    double score;                   // of that
+    struct hak_counters before; // at the start of the round
+    struct hak_round round;     // as it stands at the last tick; not read while frozen
+    double score;               // of that
     struct hak_learner learner;
 };
 HAK_INTERNAL extern struct hak_tuner hak_tuner;

@@ -35,11 +35,11 @@ pub struct Decision {
     pub option: Option<String>,
     /// Of the option.
     pub values: Vec<u64>,
-    /// The learner's: the baseline and the strategy that won.
+    /// The learner's: the baseline and the strategy that it was compared with.
     pub strategies: Vec<String>,
-    /// Pairs that were compared, or laps of the race.
+    /// Pairs that were compared.
     pub games: u64,
-    /// Of the costs, below 0 when the first is cheaper: a part of the sum of both, or of the baseline's.
+    /// Of the costs, as a part of their sum: below 0 when the first is cheaper.
     pub difference: f64,
     pub low: f64,
     pub high: f64,

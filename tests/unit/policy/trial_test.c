@@ -1,84 +1,10 @@
 // A trial finds which of two values costs less, whoever has it; says so when there is no difference that matters;
 // and where there is none, decides for one at most one time in twenty, however often it is looked at.
 #include "../unit.h"
-#include "policy/race.h"
+#include "noise.h"
 #include "policy/trial.h"
 
 enum { TRIALS = 400, PAIRS_MOST = 1000 };
-
-static uint64_t state = 1;
-
-// Evenly from 0 to 1.
-static double chance(void)
-{
-    state = state * 6364136223846793005U + 1442695040888963407U;
-    return (double)(state >> 11) / (double)(UINT64_C(1) << 53);
-}
-
-static void known_figures_have_their_known_interval(void)
-{
-    struct hak_sequence sequence;
-    hak_sequence_start(&sequence);
-    struct hak_estimate estimate = hak_sequence_estimate(&sequence);
-    UNIT_CHECK(estimate.low == -1 && estimate.high == 1);
-    // Always the same: the mean is exact, and the interval as wide as bets of 0.75 make it, 2 * 3.689 / 0.75
-    // by their number and a little for what the first figures surprised with.
-    for (unsigned i = 0; i < 100; i++) {
-        hak_sequence_note(&sequence, 0.5);
-    }
-    estimate = hak_sequence_estimate(&sequence);
-    UNIT_CHECK(estimate.mean > 0.4999 && estimate.mean < 0.5001);
-    UNIT_CHECK(estimate.high - estimate.mean > 0.098 && estimate.high - estimate.mean < 0.125);
-    UNIT_CHECK(estimate.mean - estimate.low - (estimate.high - estimate.mean) < 1e-9);
-    hak_sequence_start(&sequence);
-    for (unsigned i = 0; i < 100000; i++) {
-        hak_sequence_note(&sequence, i % 2 == 0 ? 7 : -7); // counts as 1 and -1
-    }
-    estimate = hak_sequence_estimate(&sequence);
-    UNIT_CHECK(estimate.low < 0 && estimate.high > 0 && estimate.high < 0.03);
-}
-
-// At any moment: the interval is looked at after each figure.
-static unsigned sequences_that_exclude(double truth, double (*draw)(double))
-{
-    unsigned wrong = 0;
-    for (unsigned i = 0; i < TRIALS; i++) {
-        struct hak_sequence sequence;
-        hak_sequence_start(&sequence);
-        bool is_inside = true;
-        for (unsigned j = 0; j < 2000; j++) {
-            hak_sequence_note(&sequence, draw(truth));
-            const struct hak_estimate estimate = hak_sequence_estimate(&sequence);
-            is_inside &= estimate.low <= truth && estimate.high >= truth;
-        }
-        wrong += !is_inside;
-    }
-    return wrong;
-}
-
-static double draw_of_two(double mean)
-{
-    return chance() < (1 + mean) / 2 ? 1 : -1;
-}
-
-static double draw_narrow(double mean)
-{
-    return mean + 0.1 * (2 * chance() - 1);
-}
-
-// Seldom, and then a lot.
-static double draw_skewed(double mean)
-{
-    return chance() < 0.02 ? 1 : (mean - 0.02) / 0.98;
-}
-
-static void the_truth_is_inside_at_all_moments(void)
-{
-    UNIT_CHECK(sequences_that_exclude(0, draw_of_two) <= TRIALS / 20);
-    UNIT_CHECK(sequences_that_exclude(0.6, draw_of_two) <= TRIALS / 20);
-    UNIT_CHECK(sequences_that_exclude(0, draw_narrow) <= TRIALS / 20);
-    UNIT_CHECK(sequences_that_exclude(0, draw_skewed) <= TRIALS / 20);
-}
 
 // What a group costs in a half, of `work` seconds; `price`: of the value that it has.
 static struct hak_round half_of(double work, double price)
@@ -123,7 +49,7 @@ static void the_dearer_value_loses(void)
 {
     const struct outcome first = play(1, 2, 1);
     UNIT_CHECK(first.verdicts[HAK_VERDICT_FIRST] >= TRIALS * 99 / 100);
-    UNIT_CHECK(first.pairs / TRIALS < 60);
+    UNIT_CHECK(first.pairs / TRIALS < 15);
     const struct outcome second = play(1.5, 1, 3);
     UNIT_CHECK(second.verdicts[HAK_VERDICT_SECOND] >= TRIALS * 99 / 100);
 }
@@ -180,8 +106,6 @@ static void the_halves_of_a_pair_change_places(void)
 
 int main(void)
 {
-    known_figures_have_their_known_interval();
-    the_truth_is_inside_at_all_moments();
     the_dearer_value_loses();
     no_difference_is_seldom_taken_for_one();
     pairs_without_work_say_nothing();

@@ -163,13 +163,8 @@ fn outcome(decision: &Decision, settings: &[Setting]) -> String {
         "same" => format!("{first} and {second} cost the same"),
         _ => format!("{first} or {second}: not decided yet"),
     };
-    let (of, games) = if decision.kind == "learner" {
-        ("the baseline's", "laps")
-    } else {
-        ("both", "pairs")
-    };
     format!(
-        "{verdict}: {:+.1} % of {of} ({:+.1} to {:+.1}), {} {games}",
+        "{verdict}: {:+.1} % of both ({:+.1} to {:+.1}), {} pairs",
         decision.difference * 100.0,
         decision.low * 100.0,
         decision.high * 100.0,

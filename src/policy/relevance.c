@@ -1,12 +1,12 @@
-// matters.c -- see matters.h.
-#include "policy/matters.h"
+// relevance.c -- see relevance.h.
+#include "policy/relevance.h"
 
 #include "base/options.h"
 #include "policy/score.h"
 
 static bool is_much(const struct hak_activity *activity, double cost_ns)
 {
-    return cost_ns >= HAK_MATTERS_LEAST * (double)activity->processor_ns;
+    return cost_ns >= HAK_RELEVANT_PART * (double)activity->processor_ns;
 }
 
 static double fault_ns(const struct hak_activity *activity)
@@ -25,10 +25,10 @@ static double slow_ns(const struct hak_activity *activity)
     return (double)activity->slow_calls * HAK_SLOW_CALL_NS;
 }
 
-bool hak_option_matters(uint32_t option,
-                        uint64_t value,
-                        uint64_t baseline,
-                        const struct hak_activity *activity)
+bool hak_option_is_relevant(uint32_t option,
+                            uint64_t value,
+                            uint64_t baseline,
+                            const struct hak_activity *activity)
 {
     if (hak_is_idle(activity->processor_ns, activity->wall_ns)) {
         return false;

@@ -1,4 +1,4 @@
-// matters.h -- can it make a difference to this program what an option is set to?
+// relevance.h -- can it make a difference to this program what an option is set to?
 //
 // Layer     policy
 // Threads   any: pure functions.
@@ -7,8 +7,8 @@
 // value can gain it anything, and to try one is time that a strategy which matters does not get. The bounds are
 // the score's (score.h): page faults, calls of slow paths at a typical price each, free memory that waits; what
 // is left is less than a hundredth of the program's processor time. While a program is idle, nothing matters.
-#ifndef HAK_POLICY_MATTERS_H
-#define HAK_POLICY_MATTERS_H
+#ifndef HAK_POLICY_RELEVANCE_H
+#define HAK_POLICY_RELEVANCE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,12 +30,12 @@ struct hak_activity {
 
 // Of the order: by debug_timing 140 in producer_consumer and 800 in server_phases, on an AMD EPYC.
 #define HAK_SLOW_CALL_NS  300
-#define HAK_MATTERS_LEAST 0.01 // of the processor time
+#define HAK_RELEVANT_PART 0.01 // of the processor time
 
 // `option` is the number of one that a strategy sets, `value` what it sets it to in place of `baseline`.
-HAK_INTERNAL bool hak_option_matters(uint32_t option,
-                                     uint64_t value,
-                                     uint64_t baseline,
-                                     const struct hak_activity *activity);
+HAK_INTERNAL bool hak_option_is_relevant(uint32_t option,
+                                         uint64_t value,
+                                         uint64_t baseline,
+                                         const struct hak_activity *activity);
 
 #endif

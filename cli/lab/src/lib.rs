@@ -23,6 +23,7 @@ pub mod places;
 pub mod probe;
 pub mod process;
 pub mod proof;
+pub mod race;
 pub mod render;
 pub mod statistics;
 pub mod summary;

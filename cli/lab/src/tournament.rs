@@ -1,22 +1,13 @@
-//! Which of the learner's strategies suits a program best, over repeated runs: the offline half of
-//! `src/policy`, with the same table of strategies and the same rules.
+//! Which of the learner's strategies suits a program best, over repeated runs: with the same table of
+//! strategies as the learner, and the same race.
 
 use crate::error::Result;
 use crate::failed;
+use crate::race;
 use crate::render::{Cell, Form, Table};
-use crate::statistics::generator_for;
 use std::fmt::Write;
 
 const TABLE: &str = include_str!("../../../src/policy/strategies.def");
-const FIRST_RATING: f64 = 1500.0;
-/// Points that a rating can gain in a game, less the more have been played.
-const STEP_FIRST: f64 = 40.0;
-const STEP_LEAST: f64 = 8.0;
-/// Standard errors by which the best must be better before a strategy is out: more than in src/policy/race.c,
-/// where a canary follows, for the luckiest of a dozen is compared.
-const SURE: f64 = 3.0;
-const NOISE_LEAST: f64 = 0.002;
-const LAPS_LEAST: usize = 2;
 /// A gigabyte that is resident costs so much of a processor: src/policy/score.h.
 const GIB_IN_PROCESSORS: f64 = 0.125;
 const KIB_IN_GIB: f64 = 1024.0 * 1024.0;
@@ -64,186 +55,122 @@ pub fn score(processor_s: f64, wall_s: f64, resident_kib: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Runner {
     pub strategy: Strategy,
-    /// The lap after which it was out.
-    pub out: Option<usize>,
-    pub games: u32,
-    pub rating: f64,
-    /// Of each lap, from the first to that after which it was out.
+    /// Of its runs, those of the laps first.
     pub scores: Vec<f64>,
 }
 
-/// Played in laps, as src/policy/race.h says.
+/// Laps find a candidate, and a duel tells whether it is better than the baseline: src/policy/race.h.
 pub struct Race {
     pub runners: Vec<Runner>,
-    pub laps: usize,
+    race: race::Race,
+    /// Laps and pairs that there is time for.
+    rounds: u32,
 }
 
 impl Race {
-    pub fn new(strategies: Vec<Strategy>) -> Race {
+    pub fn new(strategies: Vec<Strategy>, rounds: u32) -> Race {
         let runner = |strategy| Runner {
             strategy,
-            out: None,
-            games: 0,
-            rating: FIRST_RATING,
             scores: Vec::new(),
         };
+        let runners: Vec<Runner> = strategies.into_iter().map(runner).collect();
         Race {
-            runners: strategies.into_iter().map(runner).collect(),
-            laps: 0,
+            race: race::Race::new(runners.len(), 1),
+            runners,
+            rounds,
         }
     }
 
-    /// Who plays in the next lap, in an order drawn anew.
-    pub fn order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.runners.len())
-            .filter(|&index| self.runners[index].out.is_none())
-            .collect();
-        generator_for(&format!("lap {}", self.laps)).shuffle(&mut order);
-        order
-    }
-
-    /// A lap is over. True when one is left.
-    pub fn note(&mut self, scores: &[(usize, f64)]) -> bool {
-        for &(index, score) in scores {
-            self.runners[index].scores.push(score);
+    /// Who plays next; none when it is over.
+    pub fn turn(&mut self) -> Option<usize> {
+        if self.race.place == 0 && self.race.laps + self.race.pairs() >= self.rounds {
+            self.race.end();
         }
-        self.laps += 1;
-        let noise = (2.0 * self.variance()).sqrt();
-        for (place, &(a, score)) in scores.iter().enumerate() {
-            for &(b, other) in &scores[place + 1..] {
-                self.play(a, b, (other / score).ln(), noise);
-            }
-        }
-        self.drop_losers() == 1
+        self.race.turn()
     }
 
-    /// The logarithms of a runner's scores, less the mean of its lap: what a lap had in common, as a machine
-    /// that was busy, does not count, and what is dear is as noisy as the rest. The mean is of those that
-    /// have played all laps, or it would fall when the dear ones are out.
-    fn relative(&self, index: usize) -> Vec<f64> {
-        let lap_mean = |lap: usize| {
-            let all = self
-                .runners
-                .iter()
-                .filter(|one| one.scores.len() == self.laps);
-            mean(&all.map(|one| one.scores[lap].ln()).collect::<Vec<f64>>())
-        };
-        let scores = self.runners[index].scores.iter().enumerate();
-        scores
-            .map(|(lap, score)| score.ln() - lap_mean(lap))
-            .collect()
+    /// When a lap or a pair begins, which.
+    pub fn heading(&self) -> Option<String> {
+        let race = &self.race;
+        let candidate = &self.runners[race.candidate as usize].strategy.name;
+        (race.place == 0).then(|| match race.candidate {
+            0 => format!("lap {}: {} strategies", race.laps + 1, race.in_lap),
+            _ => format!("pair {}: baseline and {candidate}", race.pairs() + 1),
+        })
     }
 
-    fn level(&self, index: usize) -> f64 {
-        mean(&self.relative(index))
+    /// Whose turn it was has this score.
+    pub fn note(&mut self, turn: usize, score: f64) {
+        self.runners[turn].scores.push(score);
+        self.race.note(score);
     }
 
-    fn play(&mut self, a: usize, b: usize, lead: f64, noise: f64) {
-        let result = if lead > noise {
-            1.0
-        } else if lead < -noise {
-            0.0
-        } else {
-            0.5
-        };
-        let difference = self.runners[a].rating - self.runners[b].rating;
-        let surprise = result - 1.0 / (1.0 + 10f64.powf(-difference / 400.0));
-        for (index, sign) in [(a, 1.0), (b, -1.0)] {
-            let runner = &mut self.runners[index];
-            let step = (STEP_FIRST / (1.0 + f64::from(runner.games) / 16.0)).max(STEP_LEAST);
-            runner.rating += sign * step * surprise;
-            runner.games += 1;
-        }
-    }
-
-    /// Of one run, of all runners together.
-    fn variance(&self) -> f64 {
-        let mut sum = 0.0;
-        let mut freedom = 0.0;
-        for index in 0..self.runners.len() {
-            let relative = self.relative(index);
-            if relative.len() > 1 {
-                let mean = mean(&relative);
-                sum += relative.iter().map(|one| (one - mean).powi(2)).sum::<f64>();
-                freedom += relative.len() as f64 - 1.0;
-            }
-        }
-        freedom -= self.laps as f64 - 1.0; // each lap has its own mean
-        let variance = if freedom > 0.0 { sum / freedom } else { 1.0 };
-        variance.max(NOISE_LEAST * NOISE_LEAST)
-    }
-
-    fn error_between(&self, a: usize, b: usize) -> f64 {
-        let part = |index: usize| 1.0 / self.runners[index].scores.len().max(1) as f64;
-        SURE * (self.variance() * (part(a) + part(b))).sqrt()
-    }
-
-    fn drop_losers(&mut self) -> usize {
-        let best = self.best();
-        for index in 0..self.runners.len() {
-            let behind = self.level(index) - self.level(best);
-            let is_beaten = behind > self.error_between(index, best);
-            if self.laps >= LAPS_LEAST && self.runners[index].out.is_none() && is_beaten {
-                self.runners[index].out = Some(self.laps);
-            }
-        }
-        self.runners.iter().filter(|one| one.out.is_none()).count()
-    }
-
-    fn best(&self) -> usize {
-        (0..self.runners.len())
-            .filter(|&index| self.runners[index].out.is_none())
-            .min_by(|&a, &b| self.level(a).total_cmp(&self.level(b)))
-            .unwrap_or(0)
-    }
-
-    /// The baseline, unless it is out.
+    /// The baseline, unless another is better beyond chance.
     pub fn winner(&self) -> usize {
-        if self.runners[0].out.is_some() {
-            self.best()
+        self.race.winner as usize
+    }
+
+    /// How much better than the baseline a strategy is, as a part of the baseline's score: in the duel, or in the laps.
+    pub fn gain(&self, index: usize) -> f64 {
+        part_of_baseline(if index == self.race.candidate as usize {
+            self.race.estimate().mean
         } else {
-            0
+            self.race.saving(index)
+        })
+    }
+
+    /// The candidate's, with its interval; none before there were pairs enough.
+    pub fn interval(&self) -> Option<(f64, f64)> {
+        let duel = self.race.estimate();
+        (duel.low > -1.0).then(|| (part_of_baseline(duel.low), part_of_baseline(duel.high)))
+    }
+
+    fn gain_text(&self, index: usize) -> String {
+        let gain = 100.0 * self.gain(index);
+        match self.interval() {
+            _ if index == 0 => "baseline".into(),
+            Some((low, high)) if index == self.race.candidate as usize => {
+                format!("{gain:+.1} % ({:+.1} to {:+.1})", 100.0 * low, 100.0 * high)
+            }
+            _ => format!("{gain:+.1} %"),
         }
     }
 
-    /// How much better than the baseline a strategy is, as a part of the score, and the half of its
-    /// interval.
-    pub fn gain(&self, index: usize) -> (f64, f64) {
-        let factor = (self.level(index) - self.level(0)).exp();
-        (1.0 - factor, factor * self.error_between(0, index).sinh())
+    fn fate(&self, index: usize) -> String {
+        let pairs = self.race.pairs();
+        if index == self.winner() {
+            "stays".into()
+        } else if index == self.race.candidate as usize {
+            format!("not better beyond chance in {pairs} pairs")
+        } else if index == 0 {
+            format!("lost in {pairs} pairs")
+        } else {
+            format!("out after lap {}", self.runners[index].scores.len())
+        }
     }
 
-    /// The ratings as lines of text, best first.
+    /// How they did as lines of text, who came furthest first.
     pub fn table(&self) -> String {
         let mut order: Vec<usize> = (0..self.runners.len()).collect();
-        order.sort_by(|&a, &b| self.runners[b].rating.total_cmp(&self.runners[a].rating));
+        let runs = |index: usize| self.runners[index].scores.len();
+        order.sort_by(|&a, &b| {
+            let order = runs(b).cmp(&runs(a));
+            order.then(self.gain(b).total_cmp(&self.gain(a)))
+        });
         let mut text = format!(
-            "{:<16} {:>6} {:>6} {:>5} {:>11} {:>18}  {}\n",
-            "strategy", "rating", "games", "runs", "mean score", "gain", "what became of it"
+            "{:<16} {:>5} {:>11} {:>25}  {}\n",
+            "strategy", "runs", "mean score", "gain", "what became of it"
         );
         for index in order {
             let runner = &self.runners[index];
-            let (gain, interval) = self.gain(index);
-            let fate = match runner.out {
-                Some(lap) => format!("out after lap {lap}"),
-                None if index == self.winner() => "stays".into(),
-                None => "not told from the best".into(),
-            };
-            let gain = if index == 0 {
-                "baseline".into()
-            } else {
-                format!("{:+.1} % ± {:.1}", 100.0 * gain, 100.0 * interval)
-            };
             let _ = writeln!(
                 text,
-                "{:<16} {:>6.0} {:>6} {:>5} {:>11.4} {:>18}  {}",
+                "{:<16} {:>5} {:>11.4} {:>25}  {}",
                 runner.strategy.name,
-                runner.rating,
-                runner.games,
                 runner.scores.len(),
                 mean(&runner.scores),
-                gain,
-                fate
+                self.gain_text(index),
+                self.fate(index)
             );
         }
         text
@@ -288,7 +215,12 @@ pub fn evidence(profile: &str) -> Result<(String, bool)> {
     Ok((text, whole.is_some()))
 }
 
-/// A text with such a table in it, for a screen that may be too narrow for all of its columns.
+/// How much of the baseline's cost is saved, from the part of both.
+fn part_of_baseline(saving: f64) -> f64 {
+    2.0 * saving / (1.0 + saving)
+}
+
+/// A text with such a table in it, also one that an older version wrote, for a screen that may be too narrow for all of its columns.
 pub fn fitted(text: &str, form: Form) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let is_head = |line: &&str| line.starts_with("strategy ");
@@ -305,17 +237,20 @@ pub fn fitted(text: &str, form: Form) -> String {
             .map(Cell::new)
             .collect::<Vec<Cell>>()
     };
+    let names: Vec<&str> = rows[0].split("  ").map(str::trim).collect();
+    let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
     let mut table = Table::default();
-    table.text_column("strategy", 0);
-    table.number_column("rating", 3);
-    table.number_column("games", 5);
-    table.number_column("runs", 5);
-    table.number_column("mean score", 4);
-    table.number_column("gain", 0);
-    table.text_column("what became of it", 1);
+    for name in &names {
+        match *name {
+            "strategy" => table.text_column(name, 0),
+            "gain" => table.number_column(name, 0),
+            "what became of it" => table.text_column(name, 1),
+            _ => table.number_column(name, 4),
+        }
+    }
     for row in rows[1..].iter().map(|line| cells(line)) {
         // The last row of a file that was cut may be short.
-        if row.len() == 7 {
+        if row.len() == names.len() {
             table.row(row);
         }
     }
@@ -336,6 +271,7 @@ fn mean(numbers: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::render::text::width_of;
+    use crate::statistics::generator_for;
 
     fn played(costs: &dyn Fn(usize) -> f64, noise: f64) -> Race {
         played_on(costs, noise, &|_| 1.0)
@@ -346,22 +282,15 @@ mod tests {
         noise: f64,
         slowness: &dyn Fn(usize) -> f64,
     ) -> Race {
-        let mut race = Race::new(strategies());
+        let mut race = Race::new(strategies(), 20);
         let mut generator = generator_for("noise");
-        for lap in 0..6 {
-            let scores: Vec<(usize, f64)> = race
-                .order()
-                .into_iter()
-                .map(|index| {
-                    (
-                        index,
-                        costs(index) * slowness(lap) * (1.0 + noise * (generator.f64() - 0.5)),
-                    )
-                })
-                .collect();
-            if race.note(&scores) {
-                break;
-            }
+        let mut runs = 0;
+        while let Some(turn) = race.turn() {
+            race.note(
+                turn,
+                costs(turn) * slowness(runs) * (1.0 + noise * (generator.f64() - 0.5)),
+            );
+            runs += 1;
         }
         race
     }
@@ -388,8 +317,8 @@ mod tests {
     fn the_best_wins_and_its_settings_are_in_the_profile() {
         let race = played(&|index| if index == 5 { 1.0 } else { 1.3 }, 0.05);
         assert_eq!(race.winner(), 5);
-        let (gain, interval) = race.gain(5);
-        assert!(gain > 0.15 && gain - interval > 0.0);
+        let (low, high) = race.interval().unwrap();
+        assert!(race.gain(5) > 0.15 && low > 0.1 && high < 0.35);
         let profile = race.profile("./program", "a machine");
         let (option, value) = &race.runners[5].strategy.settings[0];
         assert!(profile.contains(&format!("\n{option} = {value}\n")));
@@ -406,7 +335,7 @@ mod tests {
             "{fitted}"
         );
         let (text, is_whole) = evidence(&profile).unwrap();
-        assert!(text.contains("rating") && is_whole);
+        assert!(text.contains("mean score") && is_whole);
         // Cut anywhere it is not whole.
         for end in 20..profile.len() {
             let cut = evidence(&String::from_utf8_lossy(&profile.as_bytes()[..end]));
@@ -417,14 +346,11 @@ mod tests {
 
     fn assert_found(race: &Race, best: usize, better: f64) {
         assert_eq!(race.winner(), best);
-        let (gain, interval) = race.gain(best);
-        assert!(
-            (gain - better).abs() < 0.05 && interval < 0.06,
-            "{gain} ± {interval}"
-        );
+        let (low, high) = race.interval().unwrap();
+        assert!(low > 0.0 && low < better && high > better && high < 3.0 * better);
     }
 
-    /// What is much dearer is out after two laps, and blurs nothing: not while it plays, nor as it is gone.
+    /// What is much dearer is out after the first lap, and blurs nothing.
     #[test]
     fn dear_strategies_do_not_hide_the_best() {
         let costs = |index: usize| match index {
@@ -434,18 +360,45 @@ mod tests {
         };
         let race = played(&costs, 0.05);
         assert_found(&race, 5, 0.15);
-        assert!(
-            race.runners[12..]
-                .iter()
-                .all(|one| one.out == Some(LAPS_LEAST))
-        );
+        let dear = &race.runners[12..];
+        assert!(dear.iter().all(|one| one.scores.len() == 1));
     }
 
     #[test]
-    fn a_lap_on_a_slow_machine_counts_as_any_other() {
+    fn a_machine_that_is_slow_for_a_while_hides_nothing() {
         let costs = |index| if index == 5 { 0.85 } else { 1.0 };
-        let race = played_on(&costs, 0.05, &|lap| if lap == 1 { 3.0 } else { 1.0 });
-        assert_found(&race, 5, 0.15);
+        let slow = |run| {
+            if (17..26).contains(&run) || run >= 34 {
+                3.0
+            } else {
+                1.0
+            }
+        };
+        assert_found(&played_on(&costs, 0.05, &slow), 5, 0.15);
+    }
+
+    /// The baseline's runs in the laps were bad ones: the duel has runs of its own.
+    #[test]
+    fn a_candidate_that_was_only_lucky_does_not_win() {
+        let mut race = Race::new(strategies(), 20);
+        while let Some(turn) = race.turn() {
+            let is_bad = turn == 0 && race.runners[0].scores.len() < 4;
+            race.note(turn, if is_bad { 1.3 } else { 1.0 });
+        }
+        assert_eq!(race.winner(), 0);
+        assert!(race.table().contains("not better beyond chance in"));
+    }
+
+    #[test]
+    fn when_its_time_is_up_the_baseline_stays() {
+        let mut race = Race::new(strategies(), 2);
+        let mut headings = Vec::new();
+        while let Some(turn) = race.turn() {
+            headings.extend(race.heading());
+            race.note(turn, if turn == 5 { 0.5 } else { 1.0 });
+        }
+        assert_eq!(headings, ["lap 1: 17 strategies", "lap 2: 9 strategies"]);
+        assert_eq!(race.winner(), 0);
     }
 
     #[test]

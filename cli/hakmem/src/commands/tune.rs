@@ -26,20 +26,21 @@ Examples:
   hakmem tune --explain hakmem.profile
 
 The score of a run is its processor time plus an eighth of a processor for each gigabyte that it
-has resident. A strategy is out when another one is better by more than chance; the baseline stays
-unless it is out. What the program prints is thrown away.";
+has resident. After each lap the better half of the strategies stays. Then the best and the baseline
+play pairs of runs; the baseline stays unless the other is better beyond chance. What the program
+prints is thrown away.";
 
 /// Find the options that suit a program best, in a tournament over repeated runs
 #[derive(Args)]
 #[command(after_help = EXAMPLES, override_usage = "hakmem tune [OPTIONS] [--] PROGRAM [ARGUMENT]...\n       hakmem tune --explain FILE")]
 pub struct Arguments {
-    /// Laps at most: in each, every strategy that is still in the race plays one run
-    #[arg(short, long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..))]
+    /// Laps and pairs at most: in a lap every strategy that is still in the race plays one run
+    #[arg(short, long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..))]
     laps: u32,
     /// Where to write the profile
     #[arg(short, long, value_name = "FILE", default_value = "hakmem.profile")]
     output: PathBuf,
-    /// Show a profile's evidence: ratings, games, confidence, and what was decided
+    /// Show a profile's evidence: runs, gains, how sure they are, and what was decided
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     explain: Option<PathBuf>,
     /// The program and its arguments
@@ -67,16 +68,13 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     }
     let file = Planned::at(&arguments.output)?;
     let program = Program::new(&arguments.command)?;
-    let mut race = Race::new(tournament::strategies());
-    let mut is_over = false;
-    while !is_over && race.laps < arguments.laps as usize {
-        let order = race.order();
-        eprintln!("lap {}: {} strategies", race.laps + 1, order.len());
-        let mut scores = Vec::new();
-        for index in order {
-            scores.push((index, program.play(&race.runners[index].strategy)?));
+    let mut race = Race::new(tournament::strategies(), arguments.laps);
+    while let Some(turn) = race.turn() {
+        if let Some(heading) = race.heading() {
+            eprintln!("{heading}");
         }
-        is_over = race.note(&scores);
+        let score = program.play(&race.runners[turn].strategy)?;
+        race.note(turn, score);
     }
     let words: Vec<String> = arguments.command.iter().map(|word| word.shown()).collect();
     let described = machine::describe();

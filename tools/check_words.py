@@ -29,6 +29,8 @@ GONE = {
     r"lies? down": "is not watched",
     r"go(?:es|ing)? home": "into its slab",
     r"indivisible": "atomic",
+    r"arms": "variants",
+    r"purse": "budget",
 }
 PATTERNS = [(re.compile(rf"\b{word}\b", re.I), said) for word, said in GONE.items()]
 CODE = re.compile(

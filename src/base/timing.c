@@ -1,8 +1,8 @@
 // timing.c -- see timing.h.
 #include "base/timing.h"
 
-#include "base/arms.h"
 #include "base/bits.h"
+#include "base/variants.h"
 
 struct hak_timing hak_timings[HAK_TIMING_PATHS];
 
@@ -22,5 +22,5 @@ void hak_timing_note(enum hak_timing_path path, uint64_t cycles)
 void hak_timing_note_for(enum hak_timing_path path, uint64_t cycles, unsigned group)
 {
     hak_timing_note(path, cycles);
-    hak_add_relaxed(&hak_arms.cycles[group], cycles);
+    hak_add_relaxed(&hak_variants.cycles[group], cycles);
 }

@@ -41,7 +41,7 @@ HAK_INTERNAL HAK_COLD void hak_timing_note_for(enum hak_timing_path path,
                                                uint64_t cycles,
                                                unsigned group);
 
-// The same for a path whose cycles count for a group, too (base/arms.h).
+// The same for a path whose cycles count for a group, too (base/variants.h).
 HAK_INLINE void hak_timing_end_for(enum hak_timing_path path, uint64_t begin, unsigned group)
 {
     if (HAK_UNLIKELY(begin != 0)) {

@@ -255,7 +255,7 @@ HAK_INLINE void hak_magazine_set_top(struct hak_cache *cache, unsigned size_clas
     hak_store_relaxed(&cache->top[hak_top_of(cache, size_class)], top);
 }
 
-// Which of two groups it belongs to while an option is on trial (base/arms.h): by turns.
+// Which of two groups it belongs to while an option is on trial (base/variants.h): by turns.
 HAK_INLINE unsigned hak_cache_group(const struct hak_cache *cache)
 {
     return cache->tag >> 8 & 1;

@@ -1,10 +1,10 @@
 // due.c -- see due.h.
 #include "cache/due.h"
 
-#include "base/arms.h"
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/options.h"
+#include "base/variants.h"
 #include "cache/patience.h"
 #include "cache/swings.h"
 #include "os/os.h"
@@ -73,7 +73,7 @@ static uint64_t ticks_to_wait(enum hak_hurry hurry, uint64_t ticks)
 // Of free pages, by the group of their superslab: in option free_policy=auto as long as experience says.
 static uint64_t free_ticks(unsigned group)
 {
-    const uint64_t decay = hak_arms_value(HAK_OPTION_IS_decay_ms, group) / HAK_TICK_MS;
+    const uint64_t decay = hak_variants_value(HAK_OPTION_IS_decay_ms, group) / HAK_TICK_MS;
     const uint64_t ticks = ticks_to_wait(HAK_HURRY_FREE, decay);
     return hak_ranges_policy() == HAK_FREE_PATIENTLY && !hak_due_hurries(HAK_HURRY_FREE)
                ? ticks << patience.steps
@@ -242,13 +242,13 @@ void hak_due_lower(size_t kept_bytes)
 
 size_t hak_due_purge(size_t most)
 {
-    struct hak_purge_age due[HAK_ARMS];
+    struct hak_purge_age due[HAK_VARIANTS];
     if (is_refused()) {
         return 0;
     }
     swing_tick();
     const uint32_t tries = tries_so_far();
-    for (unsigned group = 0; group < HAK_ARMS; group++) {
+    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
         const uint64_t ticks = free_ticks(group);
         due[group] = (struct hak_purge_age){ticks, 2 * ticks};
     }

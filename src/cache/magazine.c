@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "base/arms.h"
 #include "base/bits.h"
 #include "base/check.h"
 #include "base/options.h"
 #include "base/probe.h"
+#include "base/variants.h"
 #include "cache/bigcache.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
@@ -67,13 +67,13 @@ void hak_magazine_sleep(struct hak_cache *cache)
 
 static bool has_ace(const struct hak_cache *cache)
 {
-    return hak_arms_value(HAK_OPTION_IS_ace, hak_cache_group(cache)) != 0;
+    return hak_variants_value(HAK_OPTION_IS_ace, hak_cache_group(cache)) != 0;
 }
 
 // What the cache's grown magazines may hold.
 static size_t magazines_most(const struct hak_cache *cache)
 {
-    return hak_arms_value(HAK_OPTION_IS_magazine_bytes, hak_cache_group(cache));
+    return hak_variants_value(HAK_OPTION_IS_magazine_bytes, hak_cache_group(cache));
 }
 
 // What all together may hold: a quarter of the heap, or what one alone may.

@@ -20,9 +20,9 @@ static void decision_write(struct hak_decision *place,
     place->difference_ppm = decision->difference_ppm;
     place->low_ppm = decision->low_ppm;
     place->high_ppm = decision->high_ppm;
-    for (unsigned arm = 0; arm < HAK_ARMS; arm++) {
-        place->values[arm] = decision->values[arm];
-        place->costs[arm] = decision->costs[arm];
+    for (unsigned variant = 0; variant < HAK_VARIANTS; variant++) {
+        place->values[variant] = decision->values[variant];
+        place->costs[variant] = decision->costs[variant];
     }
     hak_fence_stores();
     hak_store_relaxed(&place->number, number);

@@ -8,9 +8,9 @@
 
 #include <stdint.h>
 
-#include "base/arms.h"
 #include "base/atomic.h"
 #include "base/compiler.h"
+#include "base/variants.h"
 #include "policy/score.h"
 
 enum { HAK_DECISIONS_KEPT = 16 };
@@ -23,14 +23,14 @@ struct hak_decision {
     uint32_t kind;            // enum hak_decision_kind
     uint32_t verdict;         // enum hak_verdict: between the first and the second of `values`
     uint32_t option;          // that was on trial; 0 for the learner
-    uint64_t
-        values[HAK_ARMS]; // of the option; or the strategies, of which the first is the baseline
-    uint64_t games;       // pairs that were compared
+    uint64_t values
+        [HAK_VARIANTS]; // of the option; or the strategies, of which the first is the baseline
+    uint64_t games;     // pairs that were compared
     int64_t
         difference_ppm; // of the costs, as a part of their sum: below 0 when the first is cheaper
     int64_t low_ppm;    // the ends of its interval
     int64_t high_ppm;   //
-    struct hak_round costs[HAK_ARMS]; // what each has cost in all; nothing for the learner
+    struct hak_round costs[HAK_VARIANTS]; // what each has cost in all; nothing for the learner
 };
 
 struct hak_decisions {

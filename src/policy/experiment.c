@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/arms.h"
 #include "base/format.h"
 #include "base/options.h"
+#include "base/variants.h"
 #include "cache/due.h"
 #include "cache/registry.h"
 #include "cache/seen.h"
@@ -36,18 +36,18 @@ struct moment {
     uint64_t wall_ns;
     uint64_t cycles; // of the processor's clock
     uint64_t processor_ns;
-    uint64_t slow_cycles[HAK_ARMS];
-    uint64_t retaken_bytes[HAK_ARMS];
+    uint64_t slow_cycles[HAK_VARIANTS];
+    uint64_t retaken_bytes[HAK_VARIANTS];
 };
 
 static struct {
     uint32_t option;
-    uint64_t values[HAK_ARMS];
+    uint64_t values[HAK_VARIANTS];
     uint64_t timing; // option debug_timing as it was
     bool is_begun;
     unsigned ticks; // of this half
     unsigned half_ticks;
-    size_t waiting_bytes[HAK_ARMS]; // summed up over the ticks of this half
+    size_t waiting_bytes[HAK_VARIANTS]; // summed up over the ticks of this half
     unsigned watched_count;
     struct watched watched[WATCHED_MOST];
     struct moment before;
@@ -84,7 +84,7 @@ static void watch_threads(void)
 
 static void half_start(void)
 {
-    hak_store_relaxed(&hak_arms.swap, experiment.trial.swap);
+    hak_store_relaxed(&hak_variants.swap, experiment.trial.swap);
     experiment.ticks = 0;
     memset(experiment.waiting_bytes, 0, sizeof experiment.waiting_bytes);
     if (is_of_caches()) {
@@ -96,13 +96,13 @@ static void half_start(void)
     hak_os_usage(&now->processor_ns, &faults);
     now->wall_ns = hak_os_now_ns();
     now->cycles = HAK_CYCLES();
-    for (unsigned group = 0; group < HAK_ARMS; group++) {
-        now->slow_cycles[group] = hak_load_relaxed(&hak_arms.cycles[group]);
-        now->retaken_bytes[group] = hak_load_relaxed(&hak_arms.retaken_bytes[group]);
+    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
+        now->slow_cycles[group] = hak_load_relaxed(&hak_variants.cycles[group]);
+        now->retaken_bytes[group] = hak_load_relaxed(&hak_variants.retaken_bytes[group]);
     }
 }
 
-static void add_threads(struct hak_round rounds[HAK_ARMS])
+static void add_threads(struct hak_round rounds[HAK_VARIANTS])
 {
     for (unsigned i = 0; i < experiment.watched_count; i++) {
         const struct watched *watched = &experiment.watched[i];
@@ -116,7 +116,7 @@ static void add_threads(struct hak_round rounds[HAK_ARMS])
     }
 }
 
-static void add_magazines(struct hak_round rounds[HAK_ARMS])
+static void add_magazines(struct hak_round rounds[HAK_VARIANTS])
 {
     struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
@@ -127,7 +127,7 @@ static void add_magazines(struct hak_round rounds[HAK_ARMS])
     }
 }
 
-static void half_end(struct hak_round rounds[HAK_ARMS])
+static void half_end(struct hak_round rounds[HAK_VARIANTS])
 {
     const struct moment *before = &experiment.before;
     uint64_t processor_ns;
@@ -139,11 +139,11 @@ static void half_end(struct hak_round rounds[HAK_ARMS])
     const uint64_t wall_ns = hak_os_now_ns() - before->wall_ns;
     const uint64_t cycles = HAK_CYCLES() - before->cycles;
     const double ns_of_cycle = cycles > 0 ? (double)wall_ns / (double)cycles : 0;
-    for (unsigned group = 0; group < HAK_ARMS; group++) {
+    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
         const uint64_t slow =
-            hak_load_relaxed(&hak_arms.cycles[group]) - before->slow_cycles[group];
+            hak_load_relaxed(&hak_variants.cycles[group]) - before->slow_cycles[group];
         const uint64_t retaken =
-            hak_load_relaxed(&hak_arms.retaken_bytes[group]) - before->retaken_bytes[group];
+            hak_load_relaxed(&hak_variants.retaken_bytes[group]) - before->retaken_bytes[group];
         rounds[group] =
             is_of_caches()
                 ? (struct hak_round){.wall_ns = wall_ns,
@@ -183,7 +183,7 @@ static void experiment_end(void)
 {
     const uint32_t verdict = experiment.trial.verdict;
     const struct hak_decision decision = standing();
-    hak_store_relaxed(&hak_arms.option, 0);
+    hak_store_relaxed(&hak_variants.option, 0);
     if (verdict != HAK_VERDICT_SAME) {
         const uint64_t winner = experiment.values[verdict == HAK_VERDICT_SECOND];
         hak_option_choose(option_place(), winner, HAK_FROM_LEARNER);
@@ -204,9 +204,9 @@ static void experiment_begin(void)
         hak_option_choose(&hak_options.debug_timing, 1, HAK_FROM_LEARNER);
     }
     hak_trial_start(&experiment.trial, hak_os_random());
-    hak_store_relaxed(&hak_arms.values[0], experiment.values[0]);
-    hak_store_relaxed(&hak_arms.values[1], experiment.values[1]);
-    hak_store_relaxed(&hak_arms.option, experiment.option);
+    hak_store_relaxed(&hak_variants.values[0], experiment.values[0]);
+    hak_store_relaxed(&hak_variants.values[1], experiment.values[1]);
+    hak_store_relaxed(&hak_variants.option, experiment.option);
     experiment.is_begun = true;
     const struct hak_decision decision = standing();
     hak_decisions_set_running(&decision);
@@ -215,9 +215,9 @@ static void experiment_begin(void)
 
 static void count_waiting(void)
 {
-    size_t waiting[HAK_ARMS];
+    size_t waiting[HAK_VARIANTS];
     hak_arena_waiting(waiting);
-    for (unsigned group = 0; group < HAK_ARMS; group++) {
+    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
         experiment.waiting_bytes[group] += waiting[group];
     }
 }
@@ -235,7 +235,7 @@ static void tick(void)
     if (++experiment.ticks < experiment.half_ticks) {
         return;
     }
-    struct hak_round rounds[HAK_ARMS];
+    struct hak_round rounds[HAK_VARIANTS];
     half_end(rounds);
     if (hak_trial_note(&experiment.trial, rounds)) {
         experiment_end();

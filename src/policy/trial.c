@@ -55,16 +55,16 @@ static void pair_end(struct hak_trial *trial)
         trial->idle_pairs++;
         return;
     }
-    for (unsigned arm = 0; arm < HAK_ARMS; arm++) {
-        round_add(&trial->total[arm], &trial->pair[arm]);
+    for (unsigned variant = 0; variant < HAK_VARIANTS; variant++) {
+        round_add(&trial->total[variant], &trial->pair[variant]);
     }
     hak_sequence_note(&trial->sequence, hak_saving(first, second));
     trial->verdict = verdict_of(&trial->sequence);
 }
 
-bool hak_trial_note(struct hak_trial *trial, const struct hak_round groups[HAK_ARMS])
+bool hak_trial_note(struct hak_trial *trial, const struct hak_round groups[HAK_VARIANTS])
 {
-    for (unsigned group = 0; group < HAK_ARMS; group++) {
+    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
         round_add(&trial->pair[group ^ trial->swap], &groups[group]);
     }
     if (trial->half == 0) {

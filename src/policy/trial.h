@@ -13,8 +13,8 @@
 
 #include <stdint.h>
 
-#include "base/arms.h"
 #include "base/compiler.h"
+#include "base/variants.h"
 #include "policy/score.h"
 #include "policy/sequence.h"
 
@@ -31,16 +31,17 @@ struct hak_trial {
     uint32_t swap;    // in the present half: 1, group 0 has the second value
     uint32_t half;    // of the present pair
     uint64_t random;
-    uint64_t idle_pairs;             // that said nothing
-    struct hak_round pair[HAK_ARMS]; // by arm: in the present pair so far
+    uint64_t idle_pairs;                 // that said nothing
+    struct hak_round pair[HAK_VARIANTS]; // by variant: in the present pair so far
     struct hak_round
-        total[HAK_ARMS];          // by arm: in the pairs that count; resident_bytes, too, is a sum
+        total[HAK_VARIANTS]; // by variant: in the pairs that count; resident_bytes, too, is a sum
     struct hak_sequence sequence; // what the second saves
 };
 
 HAK_INTERNAL void hak_trial_start(struct hak_trial *trial, uint64_t seed);
 // A half is over in which each group has cost that. Draws who has what in the next; true when there is a
 // verdict.
-HAK_INTERNAL bool hak_trial_note(struct hak_trial *trial, const struct hak_round groups[HAK_ARMS]);
+HAK_INTERNAL bool hak_trial_note(struct hak_trial *trial,
+                                 const struct hak_round groups[HAK_VARIANTS]);
 
 #endif

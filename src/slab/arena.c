@@ -30,7 +30,7 @@ static unsigned shards_wanted(void)
 static void shard_start(struct hak_shard *shard)
 {
     hak_list_start(&shard->whole);
-    for (unsigned group = 0; group < HAK_ARMS; group++) {
+    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
         hak_list_start(&shard->tails[group]);
         for (unsigned queue = 0; queue < HAK_DIRTY_QUEUES; queue++) {
             hak_list_start(&shard->dirty[group][queue]);
@@ -74,7 +74,7 @@ static void shard_tell_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->lock
 {
     struct hak_untold *untold = &shard->untold;
     tell(&untold->dirty_bytes, &hak_arena.dirty_bytes);
-    for (unsigned group = 0; group < HAK_ARMS; group++) {
+    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
         tell(&untold->waiting_bytes[group], &hak_arena.waiting_bytes[group]);
     }
     tell(&untold->tail_bytes, &hak_arena.tail_bytes);
@@ -128,9 +128,9 @@ void hak_arena_forget_peak(void)
     hak_store_relaxed(&hak_arena.used_peak, hak_arena_used_bytes());
 }
 
-void hak_arena_waiting(size_t bytes[HAK_ARMS])
+void hak_arena_waiting(size_t bytes[HAK_VARIANTS])
 {
-    for (unsigned group = 0; group < HAK_ARMS; group++) {
+    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
         bytes[group] = hak_load_relaxed(&hak_arena.waiting_bytes[group]);
     }
 }

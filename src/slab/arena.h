@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arms.h"
 #include "base/list.h"
 #include "base/options.h"
+#include "base/variants.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "slab/gaps.h"
@@ -31,15 +31,15 @@ struct hak_shard {
     uint8_t number;              // constant
     struct hak_list whole;       // superslabs that are wholly free
     _Atomic(size_t) whole_count; // so many; a hint for other shards
-    struct hak_list dirty[HAK_ARMS][HAK_DIRTY_QUEUES];
-    struct hak_list tails[HAK_ARMS]; // superslabs with tails, in the order of tail_tick
-    struct hak_gaps gaps;            // where free units are
+    struct hak_list dirty[HAK_VARIANTS][HAK_DIRTY_QUEUES];
+    struct hak_list tails[HAK_VARIANTS]; // superslabs with tails, in the order of tail_tick
+    struct hak_gaps gaps;                // where free units are
     size_t credit_bytes; // may be handed out before the control group is looked at (room.h);
     size_t lent_bytes;   // what it was at first
     // How far the sums in the arena are behind: see hak_arena_count.
     struct hak_untold {
         _Atomic(size_t) dirty_bytes;
-        _Atomic(size_t) waiting_bytes[HAK_ARMS];
+        _Atomic(size_t) waiting_bytes[HAK_VARIANTS];
         _Atomic(size_t) tail_bytes;
         _Atomic(size_t) free_bytes;
         _Atomic(size_t) slab_bytes;
@@ -69,11 +69,11 @@ struct hak_arena {
     _Atomic(size_t) untold_most;  // a shard tells the sums when it is so far ahead
     _Atomic(uint32_t) purge_hand; // the shard to give back from first
     // Sums of the shards. With more than one they may be behind by untold_most for each (hak_arena_tell).
-    _Atomic(size_t) dirty_bytes;             // of free units, what may be resident
-    _Atomic(size_t) waiting_bytes[HAK_ARMS]; // the same by group (base/arms.h)
-    _Atomic(size_t) tail_bytes;              // of tail units, behind the users' bytes
-    _Atomic(size_t) free_bytes;              // of free units
-    _Atomic(size_t) slab_bytes;              // of slabs, whatever is free in them
+    _Atomic(size_t) dirty_bytes;                 // of free units, what may be resident
+    _Atomic(size_t) waiting_bytes[HAK_VARIANTS]; // the same by group (base/variants.h)
+    _Atomic(size_t) tail_bytes;                  // of tail units, behind the users' bytes
+    _Atomic(size_t) free_bytes;                  // of free units
+    _Atomic(size_t) slab_bytes;                  // of slabs, whatever is free in them
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
     _Atomic(size_t) super_bytes;   // of superslabs mapped (arena lock)
     _Atomic(size_t) lone_bytes;    // of lone mappings (arena lock)
@@ -141,8 +141,8 @@ HAK_INTERNAL bool hak_arena_has_room(size_t bytes);
 HAK_INTERNAL void hak_arena_tell(bool may_be_late);
 // The same by the holder of all locks: now.
 HAK_INTERNAL void hak_arena_tell_all(void);
-// Bytes that wait in the superslabs of each group (base/arms.h).
-HAK_INTERNAL void hak_arena_waiting(size_t bytes[HAK_ARMS]);
+// Bytes that wait in the superslabs of each group (base/variants.h).
+HAK_INTERNAL void hak_arena_waiting(size_t bytes[HAK_VARIANTS]);
 
 // The shard of a superslab with a run in use, or whose shard's lock the caller holds; NULL for no superslab.
 HAK_INLINE struct hak_shard *hak_arena_shard_of(const struct hak_super *super)

@@ -16,7 +16,7 @@
 // The dirty units of `super` that have waited long enough. A part of a huge page has to wait for
 // longer: giving it back splits the page, and its rest may follow soon.
 static uint64_t super_due_units(const struct hak_super *super,
-                                const struct hak_purge_age ages[HAK_ARMS])
+                                const struct hak_purge_age ages[HAK_VARIANTS])
 {
     const uint64_t waited = hak_load_relaxed(&hak_arena.tick) - super->dirty_tick;
     return waited >= ages[hak_super_group(super)].part ? super->dirty_units
@@ -25,12 +25,12 @@ static uint64_t super_due_units(const struct hak_super *super,
 
 // The superslab with units that are due whose last free is the longest ago, or NULL.
 static struct hak_super *shard_oldest_locked(const struct hak_shard *shard,
-                                             const struct hak_purge_age ages[HAK_ARMS])
+                                             const struct hak_purge_age ages[HAK_VARIANTS])
     HAK_REQUIRES(&shard->lock)
 {
     const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
     struct hak_super *oldest = NULL;
-    for (unsigned group = 0; group < HAK_ARMS; group++) {
+    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
         for (unsigned queue = 0; queue < HAK_DIRTY_QUEUES; queue++) {
             const struct hak_list *list = &shard->dirty[group][queue];
             const uint64_t age = queue == HAK_DIRTY_WHOLE ? ages[group].whole : ages[group].part;
@@ -65,11 +65,11 @@ static bool gather_tails_of(const struct hak_super *super, struct hak_ranges *ta
 // Tails in superslabs in which for that long nothing was freed and no tail came to be, as many as are given
 // back together.
 static void gather_tails_locked(const struct hak_shard *shard,
-                                const struct hak_purge_age ages[HAK_ARMS],
+                                const struct hak_purge_age ages[HAK_VARIANTS],
                                 struct hak_ranges *tails) HAK_REQUIRES(&shard->lock)
 {
     const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
-    for (unsigned group = 0; group < HAK_ARMS; group++) {
+    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
         const struct hak_list *list = &shard->tails[group];
         for (struct hak_list *link = list->next; link != list; link = link->next) {
             const struct hak_super *super = HAK_SUPER_OF_LINK(link, tail_link);
@@ -83,7 +83,8 @@ static void gather_tails_locked(const struct hak_shard *shard,
 }
 
 // The system calls are made with the lock, for a few pages: the runs must not grow meanwhile.
-static size_t purge_tails_locked(struct hak_shard *shard, const struct hak_purge_age ages[HAK_ARMS])
+static size_t purge_tails_locked(struct hak_shard *shard,
+                                 const struct hak_purge_age ages[HAK_VARIANTS])
     HAK_REQUIRES(&shard->lock)
 {
     struct hak_ranges tails = {.count = 0};
@@ -106,7 +107,7 @@ static size_t purge_tails_locked(struct hak_shard *shard, const struct hak_purge
 }
 
 static size_t purge_tails(struct hak_shard *shard,
-                          const struct hak_purge_age ages[HAK_ARMS],
+                          const struct hak_purge_age ages[HAK_VARIANTS],
                           size_t limit)
 {
     size_t purged = 0;
@@ -166,7 +167,7 @@ static void load_take_locked(struct hak_shard *shard,
 // The oldest that are due, up to `limit` bytes.
 static void load_fill_locked(struct hak_shard *shard,
                              struct load *load,
-                             const struct hak_purge_age ages[HAK_ARMS],
+                             const struct hak_purge_age ages[HAK_VARIANTS],
                              size_t limit) HAK_REQUIRES(&shard->lock)
 {
     *load = (struct load){.shard = shard};
@@ -229,7 +230,7 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
 
 // The system calls are made without the lock: the units are taken out meanwhile. Returns the bytes that were given back.
 static size_t purge_load(struct hak_shard *shard,
-                         const struct hak_purge_age ages[HAK_ARMS],
+                         const struct hak_purge_age ages[HAK_VARIANTS],
                          size_t limit)
 {
     struct load load;
@@ -249,7 +250,7 @@ static size_t purge_load(struct hak_shard *shard,
 }
 
 static size_t purge_units(struct hak_shard *shard,
-                          const struct hak_purge_age ages[HAK_ARMS],
+                          const struct hak_purge_age ages[HAK_VARIANTS],
                           size_t limit)
 {
     size_t purged = 0;
@@ -264,9 +265,9 @@ static size_t purge_units(struct hak_shard *shard,
 
 // Shard for shard, each time from another one on.
 static size_t purge_shards(size_t (*purge)(struct hak_shard *shard,
-                                           const struct hak_purge_age ages[HAK_ARMS],
+                                           const struct hak_purge_age ages[HAK_VARIANTS],
                                            size_t limit),
-                           const struct hak_purge_age ages[HAK_ARMS],
+                           const struct hak_purge_age ages[HAK_VARIANTS],
                            size_t limit)
 {
     const unsigned first = hak_load_relaxed(&hak_arena.purge_hand);
@@ -279,7 +280,7 @@ static size_t purge_shards(size_t (*purge)(struct hak_shard *shard,
     return purged;
 }
 
-size_t hak_purge_groups(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
+size_t hak_purge_groups(const struct hak_purge_age ages[HAK_VARIANTS], size_t limit)
 {
     const size_t purged = purge_shards(purge_units, ages, limit);
     return purged < limit ? purged + purge_shards(purge_tails, ages, limit - purged) : purged;
@@ -287,7 +288,7 @@ size_t hak_purge_groups(const struct hak_purge_age ages[HAK_ARMS], size_t limit)
 
 size_t hak_purge(struct hak_purge_age age, size_t limit)
 {
-    const struct hak_purge_age ages[HAK_ARMS] = {age, age};
+    const struct hak_purge_age ages[HAK_VARIANTS] = {age, age};
     return hak_purge_groups(ages, limit);
 }
 

@@ -21,8 +21,8 @@ struct hak_purge_age {
 // Give back dirty pages of that age, in each shard those that have waited longest first, until `limit` bytes are
 // reached, and then tails. Returns the bytes given back.
 HAK_INTERNAL size_t hak_purge(struct hak_purge_age age, size_t limit);
-// The same with an age for each group of superslabs (base/arms.h).
-HAK_INTERNAL size_t hak_purge_groups(const struct hak_purge_age ages[HAK_ARMS], size_t limit);
+// The same with an age for each group of superslabs (base/variants.h).
+HAK_INTERNAL size_t hak_purge_groups(const struct hak_purge_age ages[HAK_VARIANTS], size_t limit);
 // After fork, in the child: purges that were under way in the parent are not here.
 HAK_INTERNAL void hak_purge_forked_locked(void) HAK_REQUIRES(&hak_arena.lock);
 

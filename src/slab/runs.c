@@ -1,8 +1,8 @@
 // runs.c -- see runs.h.
 #include "slab/runs.h"
 
-#include "base/arms.h"
 #include "base/bits.h"
+#include "base/variants.h"
 #include "meta/map.h"
 #include "slab/find.h"
 #include "slab/huge_pages.h"
@@ -44,7 +44,7 @@ static void super_use_locked(struct hak_shard *shard, struct hak_super *super, u
     if (again != 0) {
         const size_t bytes = hak_count_bits(again) * HAK_UNIT_BYTES;
         HAK_ARENA_COUNT(shard, retaken_bytes, bytes);
-        hak_add_relaxed(&hak_arms.retaken_bytes[hak_super_group(super)], bytes);
+        hak_add_relaxed(&hak_variants.retaken_bytes[hak_super_group(super)], bytes);
     }
     super->free_units &= ~bits;
     super->dirty_units &= ~bits;

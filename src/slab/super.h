@@ -95,7 +95,7 @@ HAK_INLINE uint64_t hak_super_whole_pages(uint64_t units)
     return ((units & low) == low ? low : 0) | ((units & ~low) == ~low ? ~low : 0);
 }
 
-// Which of two groups it belongs to while an option is on trial (base/arms.h): by turns.
+// Which of two groups it belongs to while an option is on trial (base/variants.h): by turns.
 HAK_INLINE unsigned hak_super_group(const struct hak_super *super)
 {
     return (unsigned)((uintptr_t)super->base >> HAK_SUPER_LOG2) & 1;

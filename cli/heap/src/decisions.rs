@@ -85,14 +85,14 @@ fn decision(
         word.map_or_else(|| value.to_string(), str::to_string)
     };
     let kind = word("decision_", fields.kind.number(part));
-    let arms = fields.values.count.min(KEPT_MAX);
-    let values: Vec<u64> = (0..arms)
-        .map(|arm| fields.values.number_at(part, arm))
+    let variants = fields.values.count.min(KEPT_MAX);
+    let values: Vec<u64> = (0..variants)
+        .map(|variant| fields.values.number_at(part, variant))
         .collect();
     let is_trial = kind == "trial";
     let option = usize::try_from(fields.option.number(part)).unwrap_or(usize::MAX);
-    let costs = (0..fields.costs.count.min(KEPT_MAX)).map(|arm| {
-        let part = fields.costs.part(part, arm);
+    let costs = (0..fields.costs.count.min(KEPT_MAX)).map(|variant| {
+        let part = fields.costs.part(part, variant);
         Costs {
             processor_ns: round.processor_ns.number(part),
             allocator_ns: round.allocator_ns.number(part),

@@ -1,8 +1,8 @@
 // with features
 // Magazines grow within their budget: those in use at the cost of those that are not. On trial it is each cache's own;
 // without ACE their size is fixed.
-#include "base/arms.h"
 #include "base/options.h"
+#include "base/variants.h"
 #include "cache/cache.h"
 #include "held.h"
 #include "meta/pool.h"
@@ -44,22 +44,22 @@ static void on_trial_each_group_has_its_own(void)
 {
     new_thread();
     const unsigned group = hak_cache_group(hak_cache_self);
-    hak_arms.values[0] = 4096;
-    hak_arms.values[1] = HAK_MIB(1);
-    hak_arms.swap = group ^ 1; // the second value
-    hak_arms.option = HAK_OPTION_IS_magazine_bytes;
+    hak_variants.values[0] = 4096;
+    hak_variants.values[1] = HAK_MIB(1);
+    hak_variants.swap = group ^ 1; // the second value
+    hak_variants.option = HAK_OPTION_IS_magazine_bytes;
     swing();
     UNIT_CHECK(hak_cache_self->magazine_bytes > 65536);
     // They change places: the next free finds the smaller budget, and what had grown shrinks.
     take(10, 1);
-    hak_arms.swap ^= 1;
+    hak_variants.swap ^= 1;
     hak_sampler_kick();
     free_oldest(1);
     UNIT_CHECK(hak_cache_self->magazine_bytes <= 4096);
     census_check(held_blocks, held_count);
     swing();
     UNIT_CHECK(hak_cache_self->magazine_bytes <= 4096);
-    hak_arms.option = 0;
+    hak_variants.option = 0;
     swing();
     UNIT_CHECK(hak_cache_self->magazine_bytes > 65536);
     census_check(held_blocks, held_count);

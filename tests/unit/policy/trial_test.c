@@ -92,7 +92,7 @@ static void the_halves_of_a_pair_change_places(void)
 {
     struct hak_trial trial;
     hak_trial_start(&trial, 7);
-    const struct hak_round groups[HAK_ARMS] = {{.wall_ns = 1}, {.wall_ns = 1}};
+    const struct hak_round groups[HAK_VARIANTS] = {{.wall_ns = 1}, {.wall_ns = 1}};
     unsigned begun_swapped = 0;
     for (unsigned pair = 0; pair < 1000; pair++) {
         const uint32_t first = trial.swap;

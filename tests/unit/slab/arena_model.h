@@ -40,7 +40,7 @@ static size_t model_index(const char *start)
 static size_t check_dirty(const struct hak_shard *shard)
 {
     size_t dirty = 0;
-    for (unsigned i = 0; i < HAK_ARMS * HAK_DIRTY_QUEUES; i++) {
+    for (unsigned i = 0; i < HAK_VARIANTS * HAK_DIRTY_QUEUES; i++) {
         const struct hak_list *list = &shard->dirty[0][0] + i;
         uint64_t tick = 0;
         for (struct hak_list *link = list->next; link != list; link = link->next) {

@@ -217,11 +217,11 @@ static void groups_of_superslabs_have_ages_of_their_own(void)
     const size_t group = (uintptr_t)runs[0].slab->base >> HAK_SUPER_LOG2 & 1;
     give(1);
     give(0);
-    size_t waiting[HAK_ARMS];
+    size_t waiting[HAK_VARIANTS];
     hak_arena_waiting(waiting);
     UNIT_EQUAL(waiting[0], HAK_SUPER_BYTES);
     UNIT_EQUAL(waiting[1], HAK_SUPER_BYTES);
-    struct hak_purge_age ages[HAK_ARMS] = {{20, 40}, {20, 40}};
+    struct hak_purge_age ages[HAK_VARIANTS] = {{20, 40}, {20, 40}};
     ages[group] = (struct hak_purge_age){5, 10};
     hak_arena.tick = 305;
     UNIT_EQUAL(hak_purge_groups(ages, SIZE_MAX), HAK_SUPER_BYTES);
@@ -232,11 +232,12 @@ static void groups_of_superslabs_have_ages_of_their_own(void)
     hak_arena.tick = 320;
     UNIT_EQUAL(hak_purge_groups(ages, SIZE_MAX), HAK_SUPER_BYTES);
     // What is used again after that is counted for its group.
-    const uint64_t before[HAK_ARMS] = {hak_arms.retaken_bytes[0], hak_arms.retaken_bytes[1]};
+    const uint64_t before[HAK_VARIANTS] = {hak_variants.retaken_bytes[0],
+                                           hak_variants.retaken_bytes[1]};
     take(64, 1);
     const size_t again = (uintptr_t)runs[0].slab->base >> HAK_SUPER_LOG2 & 1;
-    UNIT_EQUAL(hak_arms.retaken_bytes[again] - before[again], HAK_SUPER_BYTES);
-    UNIT_EQUAL(hak_arms.retaken_bytes[again ^ 1] - before[again ^ 1], 0);
+    UNIT_EQUAL(hak_variants.retaken_bytes[again] - before[again], HAK_SUPER_BYTES);
+    UNIT_EQUAL(hak_variants.retaken_bytes[again ^ 1] - before[again ^ 1], 0);
     give(0);
     hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     for (size_t unit = 0; unit < sizeof model; unit++) {

@@ -145,9 +145,9 @@ fn outcome(decision: &Decision, settings: &[Setting]) -> String {
     let option = settings
         .iter()
         .find(|one| Some(&one.name) == decision.option.as_ref());
-    let name = |arm: usize| {
-        let value = decision.values.get(arm).copied().unwrap_or(0);
-        let strategy = decision.strategies.get(arm).cloned();
+    let name = |variant: usize| {
+        let value = decision.values.get(variant).copied().unwrap_or(0);
+        let strategy = decision.strategies.get(variant).cloned();
         strategy.unwrap_or_else(|| option.map_or_else(|| value.to_string(), |one| one.text(value)))
     };
     let (first, second) = (name(0), name(1));
@@ -194,13 +194,15 @@ fn decisions_text(decisions: &Decisions, settings: &[Setting], form: Form) -> St
             Cell::new(&decision.kind),
             Cell::new(decision.option.as_deref().unwrap_or("-")),
             Cell::new(outcome(decision, settings)),
-            Cell::new(each(&|arm| {
+            Cell::new(each(&|variant| {
                 decision
                     .costs
-                    .get(arm)
+                    .get(variant)
                     .map(|cost| cost.allocator_ns / 1_000_000)
             })),
-            Cell::new(each(&|arm| decision.costs.get(arm).map(|cost| cost.faults))),
+            Cell::new(each(&|variant| {
+                decision.costs.get(variant).map(|cost| cost.faults)
+            })),
         ]);
     }
     let mut text = format!("\n{}\n{}\n", form.strong("trials"), table.render(form));
@@ -212,7 +214,7 @@ fn decisions_text(decisions: &Decisions, settings: &[Setting], form: Form) -> St
 
 /// The better value, with the interval of what it saves.
 fn recommended(decision: &Decision, settings: &[Setting]) -> String {
-    let arm = match decision.verdict.as_str() {
+    let variant = match decision.verdict.as_str() {
         "first" => 0,
         "second" => 1,
         _ => return String::new(),
@@ -221,7 +223,7 @@ fn recommended(decision: &Decision, settings: &[Setting]) -> String {
     let Some(setting) = settings.iter().find(|one| Some(&one.name) == option) else {
         return String::new();
     };
-    let value = decision.values.get(arm).copied().unwrap_or(0);
+    let value = decision.values.get(variant).copied().unwrap_or(0);
     let is_in_force = if setting.value == value {
         ", as it is"
     } else {

@@ -1,4 +1,0 @@
-// arms.c -- see arms.h.
-#include "base/arms.h"
-
-struct hak_arms hak_arms;

@@ -1,0 +1,4 @@
+// variants.c -- see variants.h.
+#include "base/variants.h"
+
+struct hak_variants hak_variants;

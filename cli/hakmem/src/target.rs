@@ -117,7 +117,7 @@ impl Opened {
         match self {
             Opened::Live(process) => {
                 let sources = Sources {
-                    process: Some(process.pid),
+                    process: Some(process.task()),
                     ..Sources::default()
                 };
                 Names::new(process.code(), sources)
@@ -130,6 +130,14 @@ impl Opened {
         match self {
             Opened::Live(process) => read_process(process),
             Opened::Core(core) => read_core(core),
+        }
+    }
+
+    /// Why nothing more can be read of it.
+    pub fn lost(&self) -> Option<Error> {
+        match self {
+            Opened::Live(process) => process.lost(),
+            Opened::Core(_) => None,
         }
     }
 
@@ -193,7 +201,7 @@ pub fn names_of_core(core: &CoreFile) -> Names {
 pub fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error::Error {
     match error {
         Error::Gone(_) => usage!("{error}"),
-        Error::Forbidden(_) | Error::NotInCore { .. } => failed!("{error}"),
+        Error::Forbidden(_) | Error::Became(_) | Error::NotInCore { .. } => failed!("{error}"),
         Error::NoCore { .. } => usage!("{error}"),
         Error::NotHakmem => match pid.and_then(used_instead) {
             Some(used) => {
@@ -202,6 +210,14 @@ pub fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error
             None => failed!("{subject}: {error}"),
         },
         _ => failed!("{subject}: {error}"),
+    }
+}
+
+/// Why a process that was looked at is there no more.
+pub fn ended(error: &Error) -> String {
+    match error {
+        Error::Gone(pid) => format!("process {pid} has ended"),
+        _ => error.to_string(),
     }
 }
 

@@ -231,6 +231,60 @@ fn what_has_grown_is_told_by_who_did() {
         .says("keep_large (keeper)");
 }
 
+/// 20,000 call stacks, each a row of turns, and 265,000 blocks in all: more than the library keeps of both.
+#[test]
+fn what_found_no_place_is_said_in_every_view() {
+    const MANY: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void turn(unsigned ways, int left);
+__attribute__((noinline)) void one(unsigned ways, int left) { turn(ways, left); __asm__ volatile(""); }
+__attribute__((noinline)) void two(unsigned ways, int left) { turn(ways, left); __asm__ volatile(""); }
+static void turn(unsigned ways, int left)
+{
+    if (left == 0) {
+        void *volatile block = malloc(16);
+        return;
+    }
+    (ways & 1 ? one : two)(ways >> 1, left - 1);
+}
+int main(int count, char **arguments)
+{
+    for (unsigned i = 0; i < 265000; i++) {
+        turn(i % 20000, 15);
+    }
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+    let workshop = Workshop::open();
+    let program = workshop.compile("many", MANY, &[]);
+    let mut command = workshop.command(&["leaks", "--save", "saved", "--exit", "--"]);
+    command.arg(&program).stdin(Stdio::null());
+    let dropped = "samples found no place and are missing";
+    let stackless = "samples are (unknown): a process keeps 16,384 call stacks";
+    support::answer(command)
+        .ended_with(0)
+        .says(dropped)
+        .says(stackless)
+        .says("at least");
+    workshop
+        .hakmem(&["diff", "saved", "saved"])
+        .ended_with(0)
+        .says(dropped)
+        .says("nothing has changed in what is known");
+    let mut command = Command::new(&program);
+    command.env("LD_PRELOAD", library());
+    let process = Waiting::start(command.env("HAKMEM_SAMPLE_BYTES", "1"));
+    for view in ["leaks", "why"] {
+        let answer = workshop.hakmem(&[view, &process.pid()]);
+        answer.ended_with(0).says(dropped).says(stackless);
+    }
+}
+
 /// Go's own tool reads the file; where there is no Go, that it is gzip is all that can be said.
 #[test]
 fn pprof_reads_what_is_written_for_it() {
@@ -386,6 +440,11 @@ int main(void)
         .hakmem(&["why", &pid, "--seconds", "0"])
         .ended_with(0)
         .says("the program holds as many blocks of each size as before");
+    let other = Waiting::start(&mut command);
+    workshop
+        .hakmem(&["why", &other.pid(), "--since", "first"])
+        .ended_with(0)
+        .says(&format!("compared with another process, process {pid}: "));
     std::fs::write(workshop.path("other"), "{}").unwrap();
     workshop
         .hakmem(&["why", &pid, "--since", "other"])

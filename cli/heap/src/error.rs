@@ -8,6 +8,8 @@ use std::path::PathBuf;
 pub enum Error {
     /// There is no such process, or it has ended meanwhile.
     Gone(i32),
+    /// It has become another program by exec since we looked first.
+    Became(i32),
     /// The kernel does not let us read it.
     Forbidden(i32),
     /// Numbers of processes are other ones in /proc than for us.
@@ -33,6 +35,9 @@ impl fmt::Display for Error {
         match self {
             Error::Gone(pid) => {
                 write!(formatter, "there is no process {pid}, or it has just ended")
+            }
+            Error::Became(pid) => {
+                write!(formatter, "process {pid} has become another program (exec)")
             }
             Error::Forbidden(pid) => write!(
                 formatter,

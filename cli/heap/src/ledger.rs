@@ -139,7 +139,7 @@ impl Account {
             ours.push((start, bytes));
         }
         ours.sort_unstable();
-        let areas = read_areas(process.pid)?;
+        let areas = read_areas(process.task())?;
         add_others(&mut ledger, &areas, &ours, &pages);
         let sum = |figure: fn(&Counted) -> u64| areas.iter().map(figure).sum::<u64>();
         let kernel_bytes = sum(|area| area.resident_bytes);

@@ -7,9 +7,12 @@ use crate::shown::shown;
 use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
+use std::fs::File;
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// What one system call takes.
 const PLACES_MAX: usize = 1024;
@@ -30,6 +33,10 @@ pub struct Area {
 pub struct LiveProcess {
     pub pid: i32,
     pub areas: Vec<Area>,
+    /// The thread of it by whose number its memory is found: the first, unless that has ended before the others.
+    task: AtomicI32,
+    /// The memory of the program that it was when it was opened, and of no other that it has become by exec.
+    memory: Option<File>,
 }
 
 /// In a PID namespace with the /proc of another one, each number there is another process's.
@@ -42,9 +49,15 @@ pub fn check_proc() -> Result<()> {
 impl LiveProcess {
     pub fn open(pid: i32) -> Result<LiveProcess> {
         check_proc()?;
+        let (task, areas) = match read_areas(pid)? {
+            areas if areas.is_empty() => other_task(pid).ok_or(Error::Gone(pid))?,
+            areas => (pid, areas),
+        };
         let process = LiveProcess {
             pid,
-            areas: read_areas(pid)?,
+            areas,
+            task: AtomicI32::new(task),
+            memory: File::open(format!("/proc/{task}/mem")).ok(),
         };
         match process.areas.first() {
             // The kernel shows the areas of some processes whose memory it does not let us read.
@@ -62,15 +75,44 @@ impl LiveProcess {
         self.call(&mut [IoSliceMut::new(&mut byte)], &[place(address, 1)])
     }
 
+    /// A thread's number, below which /proc tells what the process has and is.
+    pub fn task(&self) -> i32 {
+        self.task.load(Ordering::Relaxed)
+    }
+
+    /// That thread has ended: is there another one?
+    fn has_other_task(&self) -> bool {
+        let other = other_task(self.pid).map(|(task, _)| task);
+        if let Some(other) = other {
+            self.task.store(other, Ordering::Relaxed);
+        }
+        other.is_some()
+    }
+
     fn call(&self, local: &mut [IoSliceMut], remote: &[RemoteIoVec]) -> nix::Result<usize> {
-        process_vm_readv(Pid::from_raw(self.pid), local, remote)
+        match process_vm_readv(Pid::from_raw(self.task()), local, remote) {
+            Err(Errno::ESRCH) if self.has_other_task() => {
+                process_vm_readv(Pid::from_raw(self.task()), local, remote)
+            }
+            result => result,
+        }
+    }
+
+    /// Has it become another program since it was opened? Then this one's memory is nobody's.
+    fn has_become_another(&self) -> bool {
+        let first = self.areas.first().map_or(0, |area| area.range.start);
+        let memory = self.memory.as_ref();
+        memory.is_some_and(|memory| matches!(memory.read_at(&mut [0], first), Ok(0)))
     }
 
     /// Write into it.
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<()> {
+        if self.has_become_another() {
+            return Err(self.lost().unwrap_or(Error::Became(self.pid)));
+        }
         let local = [IoSlice::new(bytes)];
         let remote = [place(address, bytes.len())];
-        match process_vm_writev(Pid::from_raw(self.pid), &local, &remote) {
+        match process_vm_writev(Pid::from_raw(self.task()), &local, &remote) {
             Ok(written) if written == bytes.len() => Ok(()),
             Err(Errno::EPERM) => Err(Error::Forbidden(self.pid)),
             Err(Errno::ESRCH) => Err(Error::Gone(self.pid)),
@@ -92,7 +134,7 @@ impl LiveProcess {
 
     /// What it was started as, cut to a line.
     pub fn command_line(&self) -> String {
-        command_line(&std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default())
+        command_line(&std::fs::read(format!("/proc/{}/cmdline", self.task())).unwrap_or_default())
     }
 }
 
@@ -164,24 +206,35 @@ impl Memory for LiveProcess {
 
     fn lost(&self) -> Option<Error> {
         let first = self.areas.first()?;
-        match self.try_read(first.range.start) {
-            Err(Errno::ESRCH) => Some(Error::Gone(self.pid)),
-            // Its memory goes before its number does.
-            Err(_) => match read_areas(self.pid) {
-                Ok(areas) if !areas.is_empty() => None,
-                _ => Some(Error::Gone(self.pid)),
-            },
-            Ok(_) => None,
+        let read = self.try_read(first.range.start);
+        if read.is_ok() && !self.has_become_another() {
+            return None;
         }
+        // Its memory goes before its number does.
+        let is_there = read_areas(self.task()).is_ok_and(|areas| !areas.is_empty());
+        if read == Err(Errno::ESRCH) || !is_there {
+            return Some(Error::Gone(self.pid));
+        }
+        self.has_become_another().then_some(Error::Became(self.pid))
     }
 
     fn explain(&self, address: u64) -> Error {
-        match read_areas(self.pid) {
-            Err(error) => error,
-            Ok(areas) if areas.is_empty() => Error::Gone(self.pid),
-            Ok(_) => Error::Damaged(format!("there is nothing at {address:#x}")),
+        match read_areas(self.task()) {
+            Err(error @ Error::Forbidden(_)) => error,
+            _ => self
+                .lost()
+                .unwrap_or_else(|| Error::Damaged(format!("there is nothing at {address:#x}"))),
         }
     }
+}
+
+/// A thread of the process whose memory is there, and what is in it.
+fn other_task(pid: i32) -> Option<(i32, Vec<Area>)> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    tasks
+        .filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(|task| Some((task, read_areas(task).ok()?)))
+        .find(|(_, areas)| !areas.is_empty())
 }
 
 fn read_areas(pid: i32) -> Result<Vec<Area>> {

@@ -8,8 +8,10 @@ use crate::fields::{
 };
 use crate::live::LiveProcess;
 use crate::memory::{Memory, Wanted};
+use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::fs::File;
 
 /// Limits on what is believed: more than any release keeps.
 const BUCKETS_MAX: usize = 1 << 20;
@@ -79,6 +81,8 @@ pub struct Sample {
 pub struct Profile {
     /// One in so many bytes is a sample; 0: sampling is off.
     pub every: u64,
+    /// A tool has switched sampling on, and its time is not over or was never looked at.
+    pub is_lent: bool,
     pub stacks: Vec<Stack>,
     pub samples: Vec<Sample>,
     pub live: Sums,
@@ -86,6 +90,8 @@ pub struct Profile {
     pub taken: u64,
     /// Samples that found no place.
     pub dropped: u64,
+    /// Samples of stacks that found none.
+    pub stackless: u64,
     /// What taking them has cost, about.
     pub spent_ns: u64,
 }
@@ -132,6 +138,8 @@ impl Reader<'_> {
         let other = self.all.other.part(&record, 0);
         let other_address = root.address + self.all.other.offset as u64;
         stacks.push(self.stack(other_address, other, peak_number));
+        let stackless = stacks.last().map_or(0, |other| other.allocated.samples);
+        let lease = self.control.field("hak_samples", "lease_ns").ok();
         let by_address: HashMap<u64, usize> = stacks
             .iter()
             .enumerate()
@@ -147,6 +155,8 @@ impl Reader<'_> {
         let timed = self.control.constant("samples_timed")?;
         Ok(Profile {
             every: option(self.control, self.memory, "sample_bytes")?,
+            is_lent: lease.is_some_and(|lease| lease.number(&record) != 0),
+            stackless,
             stacks,
             samples,
             live: self.sums(self.all.live.part(&record, 0)),
@@ -273,11 +283,14 @@ impl From<Error> for Refused {
 /// For how long a process samples when nobody asks it to go on.
 const LEASE_NS: u64 = 10_000_000_000;
 
-/// A process that samples because we want it to.
+/// A process that samples because we want it to, and maybe others do.
 pub struct Sampling<'a> {
     process: &'a LiveProcess,
     control: Control,
-    every: u64,
+    /// One in so many bytes is a sample, as the first of those who want it has said.
+    pub every: u64,
+    /// Shared with the others; whoever has it alone is the last.
+    lock: Option<Flock<File>>,
 }
 
 impl Sampling<'_> {
@@ -292,13 +305,19 @@ impl Sampling<'_> {
         if option(&control, process, "remote")? == 0 {
             return Err(Refused::ByOption);
         }
+        let file = File::open(format!("/proc/{}/mem", process.pid)).ok();
+        let lock = file.and_then(|file| Flock::lock(file, FlockArg::LockShared).ok());
+        let set_before = option(&control, process, "sample_bytes")?;
         let sampling = Sampling {
             process,
             control,
-            every,
+            every: if set_before == 0 { every } else { set_before },
+            lock,
         };
         sampling.renew(now_ns)?;
-        sampling.set(every)?;
+        if set_before == 0 {
+            sampling.set(every)?;
+        }
         Ok(sampling)
     }
 
@@ -307,11 +326,15 @@ impl Sampling<'_> {
         self.set_lease(now_ns.saturating_add(LEASE_NS))
     }
 
-    /// False: it had ended before, since it was not asked to go on in time.
+    /// False: it had ended before, since it was not asked to go on in time. It goes on while somebody else wants it to.
     pub fn end(self) -> Result<bool> {
-        let was_on = option(&self.control, self.process, "sample_bytes")? == self.every;
-        self.set(0)?;
-        self.set_lease(0)?;
+        let was_on = option(&self.control, self.process, "sample_bytes")? != 0;
+        let lock = self.lock.as_ref();
+        let is_last = lock.is_none_or(|lock| lock.relock(FlockArg::LockExclusiveNonblock).is_ok());
+        if is_last {
+            self.set(0)?;
+            self.set_lease(0)?;
+        }
         Ok(was_on)
     }
 

@@ -73,7 +73,7 @@ pub struct Pages {
 
 impl Pages {
     pub fn open(process: &LiveProcess) -> Result<Pages> {
-        let pid = process.pid;
+        let pid = process.task();
         let file =
             File::open(format!("/proc/{pid}/pagemap")).map_err(|error| match error.kind() {
                 ErrorKind::PermissionDenied => Error::Forbidden(pid),

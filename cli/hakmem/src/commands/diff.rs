@@ -1,10 +1,9 @@
 //! `hakmem diff`: what has grown between two moments.
 
-use super::profile::ROWS;
 use super::stats::bytes;
 use crate::frames;
 use crate::output::{show, terminal};
-use crate::profile::{Site, Snapshot};
+use crate::profile::{ROWS, Site, Snapshot};
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::document::refuse_cut;
@@ -12,7 +11,7 @@ use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table};
 use hakmem_lab::{input, usage};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -78,6 +77,7 @@ pub fn signed(difference: f64) -> String {
 }
 
 pub fn profiles(before: &Snapshot, after: &Snapshot, form: Form) -> String {
+    let limits = limits(before, after);
     let nothing = Site::default();
     let known: HashMap<&[String], &Site> = before
         .sites
@@ -98,10 +98,15 @@ pub fn profiles(before: &Snapshot, after: &Snapshot, form: Form) -> String {
         })
         .map(|(old, new)| (new.live.bytes - old.live.bytes, old, new))
         .collect();
-    let gone = before.sites.iter().filter(|old| {
-        let is_it = |new: &&Site| new.frames == old.frames;
-        !after.sites.iter().any(|new| is_it(&new))
-    });
+    let there: HashSet<&[String]> = after
+        .sites
+        .iter()
+        .map(|new| new.frames.as_slice())
+        .collect();
+    let gone = before
+        .sites
+        .iter()
+        .filter(|old| !there.contains(old.frames.as_slice()));
     rows.extend(gone.map(|old| (-old.live.bytes, old, old)));
     rows.retain(|(difference, ..)| *difference != 0.0);
     rows.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
@@ -122,15 +127,22 @@ pub fn profiles(before: &Snapshot, after: &Snapshot, form: Form) -> String {
             Cell::new(signed(*difference)),
             Cell::new(if noise > 0.0 {
                 format!("± {}", bytes(noise as u64))
-            } else {
+            } else if limits.is_empty() {
                 "exact".into()
+            } else {
+                "not whole".into()
             }),
             Cell::new(format!("{blocks:+.0}")),
             Cell::fitting(frames::place(&new.frames)),
         ]);
     }
     if rows.is_empty() {
-        return "nothing has changed\n".into();
+        let among = if limits.is_empty() {
+            ""
+        } else {
+            " in what is known"
+        };
+        return format!("{limits}nothing has changed{among}\n");
     }
     let more = rows.len().saturating_sub(ROWS);
     let more = if more > 0 {
@@ -138,7 +150,22 @@ pub fn profiles(before: &Snapshot, after: &Snapshot, form: Form) -> String {
     } else {
         String::new()
     };
-    format!("{}\n{more}\n{} in all\n", table.render(form), signed(total))
+    format!(
+        "{limits}{}\n{more}\n{} in all\n",
+        table.render(form),
+        signed(total)
+    )
+}
+
+/// What one of the two does not know.
+fn limits(before: &Snapshot, after: &Snapshot) -> String {
+    let mut text = String::new();
+    for (which, snapshot) in [("before", before), ("after", after)] {
+        for line in snapshot.part.iter().chain(&snapshot.limits()) {
+            text += &format!("{which}: {line}\n");
+        }
+    }
+    if text.is_empty() { text } else { text + "\n" }
 }
 
 /// Every number in it, by its path.

@@ -1,12 +1,13 @@
 //! `hakmem export`: a heap's figures for monitoring.
 
-use crate::target::{open_process, read_process};
+use crate::target::{ended, open_process, read_process};
 use clap::Args;
 use hakmem_heap::control::Control;
 use hakmem_heap::figures::Figures;
 use hakmem_heap::live::LiveProcess;
+use hakmem_heap::memory::Memory;
 use hakmem_heap::metrics::{self, Subject};
-use hakmem_heap::shown::shown;
+use hakmem_heap::shown::{ShownPath, shown};
 use hakmem_lab::error::Result;
 use hakmem_lab::whole_file::Planned;
 use hakmem_lab::{failed, usage};
@@ -23,7 +24,7 @@ Examples:
   hakmem export 4711 --prometheus --textfile /var/lib/node_exporter/hakmem.prom --every 15
 
 Each scrape reads the process anew; it is not stopped and not written to. The command ends with
-the process. contrib/grafana/hakmem.json is a dashboard; docs/monitoring.md says more.";
+the process, with exit code 0, and the file goes then. contrib/grafana/hakmem.json is a dashboard; docs/monitoring.md says more.";
 
 /// How long a scraper may take to send its request, and how long that may be.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -51,17 +52,22 @@ pub struct Arguments {
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let pid = arguments.pid;
+    let process = open_process(pid)?;
     let first = read(pid)?;
     if let Some(address) = arguments.listen {
-        serve(pid, address)?;
+        serve(process, address)?;
     } else if let Some(path) = &arguments.textfile {
         store(path, &first)?;
         while let Some(seconds) = arguments.every {
             std::thread::sleep(Duration::from_secs(seconds));
-            match read(pid) {
-                Ok(text) => store(path, &text)?,
-                Err(_) if is_gone(pid) => return Ok(ended(pid)),
-                Err(error) => return Err(error),
+            match (read(pid), process.lost()) {
+                (Ok(text), _) => store(path, &text)?,
+                (Err(error), None) => return Err(error),
+                (Err(_), Some(why)) => {
+                    eprintln!("hakmem: {}", ended(&why));
+                    remove(path)?;
+                    break;
+                }
             }
         }
     } else {
@@ -78,7 +84,7 @@ fn read(pid: i32) -> Result<String> {
     let subject = Subject {
         pid,
         program: program(&process),
-        resident_bytes: resident_bytes(pid),
+        resident_bytes: resident_bytes(process.task()),
     };
     Ok(metrics::text(&subject, &Figures::of(&heap), &control))
 }
@@ -89,22 +95,13 @@ fn program(process: &LiveProcess) -> String {
     shown(name.strip_suffix(b"\n").unwrap_or(&name))
 }
 
-fn resident_bytes(pid: i32) -> u64 {
+fn resident_bytes(task: i32) -> u64 {
     let text =
-        String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default())
+        String::from_utf8_lossy(&std::fs::read(format!("/proc/{task}/status")).unwrap_or_default())
             .into_owned();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let words = line.and_then(|rest| rest.split_whitespace().next());
     words.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) * 1024
-}
-
-fn is_gone(pid: i32) -> bool {
-    !Path::new(&format!("/proc/{pid}/maps")).exists() || open_process(pid).is_err()
-}
-
-fn ended(pid: i32) -> ExitCode {
-    eprintln!("hakmem: process {pid} has ended");
-    ExitCode::SUCCESS
 }
 
 /// Whoever reads the file finds the old content or the new, never a part.
@@ -112,7 +109,18 @@ fn store(path: &Path, text: &str) -> Result<()> {
     Planned::at(path)?.write(text)
 }
 
-fn serve(pid: i32, address: SocketAddr) -> Result<()> {
+/// Figures of a process that is no more would be taken for those of one that runs.
+fn remove(path: &Path) -> Result<()> {
+    let is_file = path.symlink_metadata().is_ok_and(|data| data.is_file());
+    let removed = if is_file {
+        std::fs::remove_file(path)
+    } else {
+        Ok(())
+    };
+    removed.map_err(|error| failed!("cannot remove {}: {error}", path.shown()))
+}
+
+fn serve(process: LiveProcess, address: SocketAddr) -> Result<()> {
     if !address.ip().is_loopback() {
         return Err(usage!(
             "{address} can be reached from elsewhere: listen on 127.0.0.1, behind whatever guards the machine"
@@ -124,12 +132,16 @@ fn serve(pid: i32, address: SocketAddr) -> Result<()> {
         .local_addr()
         .map_err(|error| failed!("cannot listen on {address}: {error}"))?;
     println!("http://{bound}/metrics");
+    let pid = process.pid;
     std::thread::spawn(move || {
-        while !is_gone(pid) {
+        loop {
             std::thread::sleep(Duration::from_secs(1));
+            // A program that it became may be one under hakmem, too.
+            if let Some(why) = process.lost().filter(|_| read(pid).is_err()) {
+                eprintln!("hakmem: {}", ended(&why));
+                std::process::exit(0);
+            }
         }
-        ended(pid);
-        std::process::exit(0);
     });
     for stream in listener.incoming().flatten() {
         // A scraper that goes away in the middle is its own affair.

@@ -4,6 +4,7 @@ use super::diff::{profiles, signed};
 use super::ledger::rows;
 use super::stats::bytes;
 use crate::profile::Snapshot;
+use crate::profile::look::{Pace, part, snapshot};
 use crate::target::{Opened, told};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
@@ -15,6 +16,7 @@ use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::{failed, input, usage};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// What a saved moment says of itself.
 const KIND: &str = "hakmem moment";
@@ -33,7 +35,10 @@ pub struct Moment {
     /// What the program holds, by size of block; large blocks are the last, of any size.
     sizes: Vec<Size>,
     failures: u64,
-    profile: Snapshot,
+    pub profile: Snapshot,
+    /// Why it is earlier than was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    part: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,6 +50,12 @@ struct Size {
 }
 
 impl Moment {
+    /// As it is now.
+    pub fn now(opened: &Opened) -> Result<Moment> {
+        let named = snapshot(opened)?;
+        Moment::of(opened, &opened.heap()?, named)
+    }
+
     pub fn of(opened: &Opened, heap: &Heap, profile: Snapshot) -> Result<Moment> {
         let mut moment = Moment {
             kind: KIND.into(),
@@ -54,6 +65,7 @@ impl Moment {
             sizes: sizes(heap),
             failures: heap.failures.count,
             profile,
+            part: None,
         };
         if let Opened::Live(process) = opened {
             let account = Account::of(process, heap).map_err(|error| {
@@ -69,6 +81,27 @@ impl Moment {
                 .collect();
         }
         Ok(moment)
+    }
+
+    /// Now and after a while. A process that ends meanwhile, or becomes another program, is as it was seen last.
+    pub fn twice(opened: &Opened, time: Duration) -> Result<(Moment, Moment)> {
+        let before = Moment::now(opened)?;
+        let mut pace = Pace::begin(time);
+        let (mut last, mut at) = (before.clone(), Instant::now());
+        let error = loop {
+            std::thread::sleep(pace.rest());
+            let since = Instant::now();
+            match Moment::now(opened) {
+                Ok(now) if pace.is_over() => return Ok((before, now)),
+                Ok(now) => (last, at) = (now, Instant::now()),
+                Err(error) if pace.is_over() || opened.lost().is_some() => break error,
+                Err(_) => {} // it changed too fast
+            }
+            pace.looked(since);
+        };
+        let why = opened.lost().ok_or(error)?;
+        let part = Some(part(&why, at.elapsed()));
+        Ok((before, Moment { part, ..last }))
     }
 
     pub fn load(path: &Path) -> Result<Moment> {
@@ -88,7 +121,12 @@ impl Moment {
 
     /// What has changed since.
     pub fn text(&self, before: &Moment, form: Form) -> String {
-        let mut lines = vec![form.strong(&self.title), String::new()];
+        let mut lines = vec![form.strong(&self.title)];
+        if self.title != before.title {
+            lines.push(format!("compared with another process, {}", before.title));
+        }
+        lines.extend(self.part.clone());
+        lines.push(String::new());
         if self.holds.is_empty() || before.holds.is_empty() {
             lines.push("what the kernel counts as resident is not in a core dump".into());
         } else {

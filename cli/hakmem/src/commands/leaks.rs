@@ -1,11 +1,11 @@
 //! `hakmem leaks`: what is still allocated, by call stack and age.
 
-use super::profile::{ROWS, off, snapshot};
 use super::run::{environment, prove, request};
 use super::stats::bytes;
 use crate::frames;
 use crate::output::{self, print_json, show, terminal};
-use crate::profile::{Part, Site, Snapshot, View, notes};
+use crate::profile::look::snapshot;
+use crate::profile::{Part, ROWS, Site, Snapshot, View, notes};
 use crate::say;
 use crate::signals;
 use crate::target::Target;
@@ -204,6 +204,11 @@ fn report(arguments: &Arguments, snapshot: &Snapshot, to_save: Option<Planned>) 
 
 fn text(snapshot: &Snapshot, older: f64, all: bool, form: Form) -> String {
     let mut lines = vec![form.strong(&snapshot.title), String::new()];
+    let limits = snapshot.limits();
+    if !limits.is_empty() {
+        lines.extend(limits);
+        lines.push(String::new());
+    }
     if !snapshot.processes.is_empty() {
         lines.push(processes(&snapshot.processes, form));
     }
@@ -240,7 +245,7 @@ fn text(snapshot: &Snapshot, older: f64, all: bool, form: Form) -> String {
     for site in sites.iter().take(ROWS) {
         table.row(vec![
             Cell::new(bytes(site.live.bytes as u64)),
-            Cell::toned(off(site.live.bytes, site.live_off), Tone::Faint),
+            Cell::toned(snapshot.off(site.live.bytes, site.live_off), Tone::Faint),
             Cell::new(format!("{:.0}", site.live.blocks)),
             Cell::new(age(site.oldest_s)),
             Cell::new(age(site.newest_s)),

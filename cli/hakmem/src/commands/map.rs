@@ -1,9 +1,9 @@
 //! `hakmem map`: the heap of a process or of a core dump, as a picture.
 
-use super::profile::now_ns;
 use super::stats::bytes;
 use crate::output::{self, show, terminal};
 use crate::picture::{self, By, View};
+use crate::profile::look::now_ns;
 use crate::target::{Opened, Target};
 use clap::Args;
 use console::Term;

@@ -3,19 +3,15 @@
 use super::stats::bytes;
 use crate::frames;
 use crate::output::{self, all_written, print_json, show, terminal};
-use crate::profile::{Snapshot, View, flame, notes, pprof};
+use crate::profile::look::{EVERY, look, snapshot};
+use crate::profile::{ROWS, Snapshot, View, flame, notes, pprof};
 use crate::say;
 use crate::target::{Opened, Target};
 use clap::Args;
-use hakmem_heap::profile::{Profile, Refused, Sampling};
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
-use hakmem_lab::{failed, usage};
-use nix::sys::signal::{SigSet, Signal};
-use nix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,11 +25,7 @@ deviations. Sampling costs nothing while it is off. While it is on it costs real
 and loops that do nothing but allocate 8 to 27 %. docs/profiling.md has figures, and how to send
 profiles to Parca or Pyroscope.";
 
-/// Sampled unless somebody says otherwise.
-pub const EVERY: u64 = 512 << 10;
 const SECONDS: f64 = 10.0;
-/// Well before the process ends sampling by itself.
-const RENEW_AFTER: Duration = Duration::from_secs(1);
 
 /// Show which calls allocate how much, by call stack
 #[derive(Args)]
@@ -86,18 +78,16 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         output::planned(arguments.save.as_ref())?,
     ];
     let before = opened.profile()?;
-    let is_on = before.every != 0;
+    let is_on = before.every != 0 && !before.is_lent;
+    let title = opened.title();
     let seconds = match (arguments.seconds, is_on, &opened) {
         (_, _, Opened::Core(_)) | (None, true, _) => None,
         (seconds, ..) => Some(seconds.unwrap_or(SECONDS)),
     };
     let snapshot = match (&opened, seconds) {
         (Opened::Live(process), Some(seconds)) => {
-            let lasted = look(process, seconds, arguments.every, is_on)?;
-            let mut snapshot = snapshot(&opened)?.since(&before);
-            snapshot.seconds = lasted;
-            snapshot.every = if is_on { before.every } else { arguments.every };
-            snapshot
+            let every = if is_on { before.every } else { arguments.every };
+            look(process, seconds, every, is_on)?.snapshot(process, title, &before)
         }
         _ => snapshot(&opened)?,
     };
@@ -124,94 +114,6 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The profile as it is now, with names.
-pub fn snapshot(opened: &Opened) -> Result<Snapshot> {
-    let now = match opened {
-        Opened::Live(_) => now_ns(),
-        Opened::Core(_) => None,
-    };
-    let profile = opened.profile()?;
-    let mut names = opened.names();
-    Ok(Snapshot::of(&profile, &mut names, opened.title(), now))
-}
-
-pub fn now_ns() -> Option<u64> {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;
-    Some(u64::try_from(Duration::from(now).as_nanos()).unwrap_or(0))
-}
-
-/// Sample for a while. Whatever ends us meanwhile, sampling is off again after it: at once, and after SIGKILL in 10 s.
-fn look(
-    process: &hakmem_heap::live::LiveProcess,
-    seconds: f64,
-    every: u64,
-    is_on: bool,
-) -> Result<f64> {
-    if !(0.0..=1e6).contains(&seconds) || every == 0 {
-        return Err(usage!(
-            "--seconds is from 0 to a million, and --every at least 1"
-        ));
-    }
-    let ends: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
-        .into_iter()
-        .collect();
-    let _ = ends.thread_block();
-    let refused = |refused: Refused| match refused {
-        Refused::ByOption => failed!(
-            "process {} allows no tool to switch sampling on (HAKMEM_REMOTE=0): \
-             start it with HAKMEM_SAMPLE_BYTES={EVERY}",
-            process.pid
-        ),
-        Refused::For(error) => failed!("process {}: {error}", process.pid),
-    };
-    let now = || now_ns().unwrap_or(0);
-    let begin = Instant::now();
-    let end = begin + Duration::from_secs_f64(seconds);
-    if is_on {
-        wait(&ends, end.saturating_duration_since(Instant::now()));
-        return Ok(begin.elapsed().as_secs_f64());
-    }
-    let sampling = Sampling::begin(process, every, now()).map_err(refused)?;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        if wait(&ends, left.min(RENEW_AFTER)) || left.is_zero() {
-            break;
-        }
-        if let Err(error) = sampling.renew(now()) {
-            return Err(refused(error.into()));
-        }
-    }
-    if !sampling.end().map_err(|error| refused(error.into()))? {
-        eprintln!(
-            "hakmem: warning: process {} had ended sampling before, as nobody asked it to go on for 10 s: \
-             this command was stopped meanwhile",
-            process.pid
-        );
-    }
-    Ok(begin.elapsed().as_secs_f64())
-}
-
-/// Until one of the signals comes, which is true then, or the time is over.
-fn wait(signals: &SigSet, time: Duration) -> bool {
-    let limit = nix::libc::timespec {
-        tv_sec: time.as_secs() as i64,
-        tv_nsec: i64::from(time.subsec_nanos()),
-    };
-    // SAFETY: the set and the time are ours and live as long as the call; what came is not asked for.
-    unsafe { nix::libc::sigtimedwait(signals.as_ref(), std::ptr::null_mut(), &raw const limit) > 0 }
-}
-
-/// "12.3 MiB ± 8 %"
-pub fn off(bytes: f64, off: f64) -> String {
-    if bytes <= 0.0 || off <= 0.0 {
-        return "exact".into();
-    }
-    format!("± {:.0} %", (100.0 * off / bytes).min(999.0))
-}
-
-/// Sites in a table; what comes behind is one line.
-pub const ROWS: usize = 30;
-
 fn text(snapshot: &Snapshot, view: View, form: Form) -> String {
     let total = snapshot.total(view);
     let mut lines = vec![form.strong(&snapshot.title)];
@@ -223,10 +125,9 @@ fn text(snapshot: &Snapshot, view: View, form: Form) -> String {
         "; {} samples, which took the process {:.1} ms",
         snapshot.samples_taken, snapshot.spent_ms
     );
-    if snapshot.samples_dropped > 0 {
-        about += &format!("; {} found no place", snapshot.samples_dropped);
-    }
     lines.push(form.toned(&about, Tone::Faint));
+    lines.extend(snapshot.part.clone());
+    lines.extend(snapshot.limits());
     lines.push(String::new());
     if total.samples == 0 {
         lines.push(if snapshot.samples_taken == 0 {
@@ -252,7 +153,7 @@ fn text(snapshot: &Snapshot, view: View, form: Form) -> String {
         };
         table.row(vec![
             Cell::new(bytes(sums.bytes as u64)),
-            Cell::toned(off(sums.bytes, off_by), Tone::Faint),
+            Cell::toned(snapshot.off(sums.bytes, off_by), Tone::Faint),
             Cell::new(format!("{:.1} %", 100.0 * sums.bytes / total.bytes)),
             Cell::new(format!("{:.0}", sums.blocks)),
             Cell::fitting(frames::place(&site.frames)),
@@ -269,10 +170,4 @@ fn text(snapshot: &Snapshot, view: View, form: Form) -> String {
         total.blocks
     ));
     lines.join("\n") + "\n"
-}
-
-impl Opened {
-    pub fn profile(&self) -> Result<Profile> {
-        self.ask(Profile::read_by)
-    }
 }

@@ -3,7 +3,6 @@
 use crate::output::{is_screen, show, terminal, wants_colour};
 use crate::say;
 use crate::signals;
-use crate::target::open_process;
 use crate::top::processes::{Found, Search};
 use crate::top::screen::{self, Choice};
 use crate::top::table::View;
@@ -27,7 +26,8 @@ Examples:
   hakmem top 4711
   hakmem top 4711 -n 60 > log    a line each second, for a minute
 
-Looking costs the process nothing: it is neither stopped nor written to. In a pipe, with -n, and
+Looking costs the process nothing: it is neither stopped nor written to. When it ends, or becomes
+another program, the command ends with a line that says so, and exit code 0. In a pipe, with -n, and
 where TERM is not set or dumb, plain lines are printed.";
 
 /// Watch the heap of a running process: classes, caches, rates, what the policies do
@@ -69,7 +69,9 @@ fn print_lines(pid: i32, delay: Duration, count: Option<u64>) -> Result<ExitCode
     let mut left = count.unwrap_or(u64::MAX);
     while left > 0 {
         std::thread::sleep(delay);
-        if watched.advance().is_err() && open_process(pid).is_err() {
+        let lost = watched.advance().err().and_then(|_| watched.lost());
+        if let Some(why) = lost {
+            eprintln!("hakmem: {why}");
             break;
         }
         println!("{}", plain::line(&watched, room));
@@ -185,7 +187,8 @@ impl Shown {
             None => self.found = self.search.run(),
             Some(watched) => {
                 if let Err(error) = watched.advance() {
-                    let line = format!("{}: {error}", watched.title);
+                    let why = watched.lost().unwrap_or(error.to_string());
+                    let line = format!("{}: {why}", watched.title);
                     self.watched = None;
                     if self.is_only {
                         return Some(line);

@@ -3,19 +3,20 @@
 use super::failures;
 use super::growth::Moment;
 use super::leaks::age;
-use super::profile::{ROWS, snapshot};
 use super::stats::bytes;
 use crate::frames;
 use crate::output::{self, print_json, show, terminal};
-use crate::profile::notes;
+use crate::profile::look::snapshot;
+use crate::profile::{ROWS, notes};
 use crate::say;
-use crate::target::Target;
+use crate::target::{Opened, Target};
 use clap::Args;
 use hakmem_heap::heap::{Content, Heap};
 use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::usage;
+use hakmem_lab::whole_file::Planned;
 use serde::Serialize;
 use serde_json::json;
 use std::collections::HashMap;
@@ -86,37 +87,45 @@ struct Sparse {
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.target.open()?;
     let to_save = output::planned(arguments.save.as_ref())?;
-    let earlier = match (&arguments.since, arguments.seconds) {
-        (Some(path), _) => Some(Moment::load(path)?),
+    let moments = match (&arguments.since, arguments.seconds) {
+        (Some(path), _) => Some((Moment::load(path)?, Moment::now(&opened)?)),
         (None, Some(seconds)) => {
             let wait = Duration::try_from_secs_f64(seconds)
                 .map_err(|_| usage!("--seconds {seconds}: a number from 0 on"))?;
-            let named = snapshot(&opened)?;
-            let before = Moment::of(&opened, &opened.heap()?, named)?;
-            std::thread::sleep(wait);
-            Some(before)
+            Some(Moment::twice(&opened, wait)?)
         }
         (None, None) => None,
     };
+    let done = match moments {
+        Some((before, after)) => compare(&before, &after, to_save, arguments.json),
+        None => report(arguments, &opened, to_save),
+    };
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+fn compare(before: &Moment, after: &Moment, to_save: Option<Planned>, json: bool) -> Result<()> {
+    say::keep();
+    let saved = to_save.map_or(Ok(()), |file| file.write(after.to_json()?));
+    if json {
+        print_json(&json!({ "before": before, "after": after }))?;
+    } else {
+        show(&after.text(before, terminal()));
+        show(&notes(&after.profile.notes));
+    }
+    saved
+}
+
+/// As it is now.
+fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> Result<()> {
     // Names take a while: what is to add up is read after them, together.
-    let named = snapshot(&opened)?;
+    let named = snapshot(opened)?;
     let profile = opened.profile()?;
     let heap = opened.heap()?;
     let mut saved = Ok(());
-    if earlier.is_some() || arguments.save.is_some() {
-        let moment = Moment::of(&opened, &heap, named.clone())?;
+    if let Some(file) = to_save {
+        let moment = Moment::of(opened, &heap, named.clone())?;
         say::keep();
-        saved = to_save.map_or(Ok(()), |file| file.write(moment.to_json()?));
-        if let Some(before) = earlier {
-            if arguments.json {
-                print_json(&json!({ "before": before, "after": moment }))?;
-            } else {
-                show(&moment.text(&before, terminal()));
-                show(&notes(&named.notes));
-            }
-            saved?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        saved = file.write(moment.to_json()?);
     }
     let (pinning, sparse) = sparse_slabs(&heap, arguments.sparse / 100.0);
     let mut names = opened.names();
@@ -134,11 +143,12 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         let failures = failures::as_json(&heap.failures, &mut names);
         let value = json!({ "title": opened.title(), "sparse": sparse, "pins": pins, "failures": failures,
-            "notes": names.notes() });
+            "limits": named.limits(), "notes": names.notes() });
         print_json(&value)?;
     } else {
-        let title = opened.title();
-        show(&text(&title, sparse, &pins, arguments.sparse, terminal()));
+        let text = text(&opened.title(), sparse, &pins, arguments.sparse, terminal());
+        show(&text);
+        show(&notes(&named.limits()));
         if heap.failures.count > 0 {
             let refused = failures::text(&heap.failures, FAILURES, &mut names, terminal());
             show(&format!(
@@ -147,8 +157,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         }
         show(&notes(names.notes()));
     }
-    saved?;
-    Ok(ExitCode::SUCCESS)
+    saved
 }
 
 /// Of each sparse slab, by its first block's address: the free bytes for one of its live blocks.

@@ -1,6 +1,7 @@
 //! A profile with names: who allocated, how much of it lives, and for how long.
 
 pub mod flame;
+pub mod look;
 pub mod pprof;
 
 use crate::frames;
@@ -11,6 +12,10 @@ use hakmem_trace::symbols::{Names, Place};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::rc::Rc;
+
+/// What the library keeps (HAK_SAMPLES_MAX and HAK_SAMPLE_STACKS_MAX in src/cache/sample.h).
+const SAMPLES_MAX: &str = "262,144";
+const STACKS_MAX: &str = "16,384";
 
 /// What a saved profile says of itself, and says first.
 const KIND: &str = "hakmem profile";
@@ -57,8 +62,14 @@ pub struct Snapshot {
     pub seconds: f64,
     pub samples_taken: u64,
     pub samples_dropped: u64,
+    /// Samples whose call stacks found no place.
+    #[serde(default)]
+    pub samples_stackless: u64,
     pub spent_ms: f64,
     pub sites: Vec<Site>,
+    /// Why it is not all that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
     /// Why some frames have no names: a sentence a file.
     #[serde(default)]
     pub notes: Vec<String>,
@@ -170,8 +181,10 @@ impl Snapshot {
             seconds: 0.0,
             samples_taken: profile.taken,
             samples_dropped: profile.dropped,
+            samples_stackless: profile.stackless,
             spent_ms: profile.spent_ns as f64 / 1e6,
             sites,
+            part: None,
             notes: names.notes().to_vec(),
             processes: Vec::new(),
         }
@@ -196,6 +209,8 @@ impl Snapshot {
             }
         }
         self.samples_taken = self.samples_taken.saturating_sub(before.taken);
+        self.samples_dropped = self.samples_dropped.saturating_sub(before.dropped);
+        self.samples_stackless = self.samples_stackless.saturating_sub(before.stackless);
         self.spent_ms -= before.spent_ns as f64 / 1e6;
         self
     }
@@ -228,10 +243,42 @@ impl Snapshot {
         }
         self.samples_taken += other.samples_taken;
         self.samples_dropped += other.samples_dropped;
+        self.samples_stackless += other.samples_stackless;
         self.spent_ms += other.spent_ms;
         let is_new = |note: &String| !self.notes.contains(note);
         let more: Vec<String> = other.notes.into_iter().filter(is_new).collect();
         self.notes.extend(more);
+    }
+
+    /// What did not fit into the process's tables, and so is missing here or without a place: a sentence each.
+    pub fn limits(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let taken = self.samples_taken;
+        if self.samples_dropped > 0 {
+            lines.push(format!(
+                "{} of {taken} samples found no place and are missing: a process keeps {SAMPLES_MAX} that live; \
+                 there are fewer with more bytes to a sample",
+                self.samples_dropped
+            ));
+        }
+        if self.samples_stackless > 0 {
+            lines.push(format!(
+                "{} of {taken} samples are (unknown): a process keeps {STACKS_MAX} call stacks, and these had others",
+                self.samples_stackless
+            ));
+        }
+        lines
+    }
+
+    /// By how much a figure may be off: "± 8 %".
+    pub fn off(&self, bytes: f64, off: f64) -> String {
+        match () {
+            () if bytes > 0.0 && off > 0.0 => {
+                format!("± {:.0} %", (100.0 * off / bytes).min(999.0))
+            }
+            () if self.samples_dropped > 0 => "at least".into(),
+            () => "exact".into(),
+        }
     }
 
     /// All sites together.
@@ -262,6 +309,9 @@ impl Snapshot {
         (snapshot.kind == KIND).then_some(snapshot)
     }
 }
+
+/// Sites in a table; what comes behind is one line.
+pub const ROWS: usize = 30;
 
 /// What is printed of reasons why names are missing.
 const NOTES: usize = 5;

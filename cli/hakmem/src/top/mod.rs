@@ -5,9 +5,10 @@ pub mod processes;
 pub mod screen;
 pub mod table;
 
-use crate::target::read_process;
+use crate::target::{ended, read_process};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::live::LiveProcess;
+use hakmem_heap::memory::Memory;
 use hakmem_lab::error::Result;
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -73,6 +74,11 @@ impl Watched {
         Ok(())
     }
 
+    /// Why it cannot be looked at any more.
+    pub fn lost(&self) -> Option<String> {
+        self.process.lost().map(|error| ended(&error))
+    }
+
     fn remember(&mut self) {
         let push = |history: &mut VecDeque<u64>, value: u64| {
             history.push_back(value);
@@ -106,7 +112,8 @@ impl Watched {
 fn look(process: &LiveProcess) -> Result<Look> {
     let heap = read_process(process)?;
     let owners = crate::picture::owner_names(&heap, &|thread| process.thread_name(thread));
-    let statm = std::fs::read_to_string(format!("/proc/{}/statm", process.pid)).unwrap_or_default();
+    let statm =
+        std::fs::read_to_string(format!("/proc/{}/statm", process.task())).unwrap_or_default();
     let pages: u64 = statm
         .split(' ')
         .nth(1)

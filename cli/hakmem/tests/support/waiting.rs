@@ -48,6 +48,11 @@ impl Waiting {
         assert_eq!(self.next_line().trim_end(), line);
     }
 
+    pub fn tell(&mut self, what: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        input.write_all(what.as_bytes()).unwrap();
+    }
+
     /// Written by a thread of it when it has come far enough.
     pub fn wait_for_byte(&mut self) {
         self.output.read_exact(&mut [0]).unwrap();

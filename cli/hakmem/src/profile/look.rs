@@ -1,0 +1,282 @@
+//! A process's samples, read again and again while they are taken: it may end, or become another program, before the
+//! time is over, and then nothing can be asked any more.
+
+use super::Snapshot;
+use crate::target::{self, Opened, told};
+use hakmem_heap::code::Code;
+use hakmem_heap::code_files::{Held, Sources};
+use hakmem_heap::error::{Error, Result as HeapResult};
+use hakmem_heap::live::LiveProcess;
+use hakmem_heap::memory::Memory;
+use hakmem_heap::profile::{Profile, Refused, Sampling};
+use hakmem_lab::error::Result;
+use hakmem_lab::{failed, usage};
+use hakmem_trace::symbols::Names;
+use nix::sys::signal::{SigSet, Signal};
+use nix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Sampled unless somebody says otherwise.
+pub const EVERY: u64 = 512 << 10;
+
+/// What was sampled until a moment, with all that names it.
+struct Kept {
+    profile: Profile,
+    code: Vec<Code>,
+    held: Arc<Held>,
+    now_ns: Option<u64>,
+    at: Instant,
+}
+
+impl Kept {
+    fn read(process: &LiveProcess, before: Option<&Kept>) -> HeapResult<Kept> {
+        let profile = Profile::read(process)?;
+        let code = process.code();
+        let held = match before.filter(|before| before.code == code) {
+            Some(before) => Arc::clone(&before.held),
+            None => Arc::new(Held::of(&code, process.task())),
+        };
+        // What was read of another program is nothing.
+        match process.lost() {
+            Some(error) => Err(error),
+            None => Ok(Kept {
+                profile,
+                code,
+                held,
+                now_ns: now_ns(),
+                at: Instant::now(),
+            }),
+        }
+    }
+}
+
+/// What was seen in a while.
+pub struct Looked {
+    kept: Kept,
+    pub seconds: f64,
+    /// One in so many bytes was a sample.
+    pub every: u64,
+    /// Why it is not all that was asked for.
+    pub part: Option<String>,
+}
+
+impl Looked {
+    /// With names, and only what was allocated since `before` was read.
+    pub fn snapshot(&self, process: &LiveProcess, title: String, before: &Profile) -> Snapshot {
+        let kept = &self.kept;
+        let sources = Sources {
+            process: Some(process.task()),
+            held: Arc::clone(&kept.held),
+            ..Sources::default()
+        };
+        let mut names = Names::new(kept.code.clone(), sources);
+        let snapshot = Snapshot::of(&kept.profile, &mut names, title, kept.now_ns);
+        Snapshot {
+            seconds: self.seconds,
+            every: self.every,
+            part: self.part.clone(),
+            ..snapshot.since(before)
+        }
+    }
+}
+
+/// The profile as it is now, with names.
+pub fn snapshot(opened: &Opened) -> Result<Snapshot> {
+    let now = match opened {
+        Opened::Live(_) => now_ns(),
+        Opened::Core(_) => None,
+    };
+    let profile = opened.profile()?;
+    let mut names = opened.names();
+    Ok(Snapshot::of(&profile, &mut names, opened.title(), now))
+}
+
+pub fn now_ns() -> Option<u64> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;
+    Some(u64::try_from(Duration::from(now).as_nanos()).unwrap_or(0))
+}
+
+/// Well before the process ends sampling by itself.
+const RENEW_AFTER: Duration = Duration::from_secs(1);
+
+/// When a process is to be looked at in a while: once a second, sooner at first, as short programs end soon, and never
+/// for more than a tenth of the time.
+pub struct Pace {
+    begin: Instant,
+    end: Instant,
+    next: Instant,
+}
+
+impl Pace {
+    const FIRST: Duration = Duration::from_millis(100);
+    const LATER: Duration = Duration::from_secs(1);
+    const SHARE: u32 = 10;
+
+    pub fn begin(time: Duration) -> Pace {
+        let begin = Instant::now();
+        Pace {
+            begin,
+            end: begin + time,
+            next: begin + Pace::FIRST,
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.end
+    }
+
+    pub fn is_due(&self) -> bool {
+        Instant::now() >= self.next
+    }
+
+    /// Until the next look, or the end.
+    pub fn rest(&self) -> Duration {
+        self.next
+            .min(self.end)
+            .saturating_duration_since(Instant::now())
+    }
+
+    /// A look that began then is over.
+    pub fn looked(&mut self, since: Instant) {
+        let pause = self.begin.elapsed().clamp(Pace::FIRST, Pace::LATER);
+        self.next = Instant::now() + pause.max(since.elapsed() * Pace::SHARE);
+    }
+}
+
+/// A process's time is over, and what was seen of it until `before` that is shown.
+pub fn part(error: &Error, before: Duration) -> String {
+    format!(
+        "{}: this is part, what was there until {:.1} s before that was seen",
+        target::ended(error),
+        before.as_secs_f64()
+    )
+}
+
+/// Look for a while at what is sampled, and at first switch sampling on, unless it `is_on`. Whatever ends us meanwhile,
+/// sampling is off again after it: at once, and after SIGKILL in 10 s.
+pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Result<Looked> {
+    if !(0.0..=1e6).contains(&seconds) || every == 0 {
+        return Err(usage!(
+            "--seconds is from 0 to a million, and --every at least 1"
+        ));
+    }
+    let ends: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]
+        .into_iter()
+        .collect();
+    let _ = ends.thread_block();
+    let mut pace = Pace::begin(Duration::from_secs_f64(seconds));
+    let sampling = if is_on {
+        None
+    } else {
+        let sampling = Sampling::begin(process, every, now_ns().unwrap_or(0));
+        Some(sampling.map_err(|why| refused(process, why))?)
+    };
+    let every = sampling.as_ref().map_or(every, |sampling| sampling.every);
+    let mut kept = Kept::read(process, None).ok();
+    let mut lost = loop {
+        if wait(&ends, pace.rest().min(RENEW_AFTER)) || pace.is_over() {
+            break None;
+        }
+        if let Some(sampling) = &sampling {
+            if let Err(error) = sampling.renew(now_ns().unwrap_or(0)) {
+                break Some(error);
+            }
+        }
+        if pace.is_due() {
+            let since = Instant::now();
+            match Kept::read(process, kept.as_ref()) {
+                Ok(read) => kept = Some(read),
+                Err(error) if is_end(&error) => break Some(error),
+                Err(_) => {} // it changed too fast: the next time
+            }
+            pace.looked(since);
+        }
+    };
+    if let Some(sampling) = sampling.filter(|_| lost.is_none()) {
+        match sampling.end() {
+            Ok(true) => {}
+            Ok(false) => warn_of_pause(process),
+            Err(error) => lost = Some(error),
+        }
+    }
+    let seconds = pace.begin.elapsed().as_secs_f64();
+    if lost.is_none() {
+        match Kept::read(process, kept.as_ref()) {
+            Ok(read) => kept = Some(read),
+            Err(error) => lost = Some(error),
+        }
+    }
+    finish(process, kept, lost, seconds, every)
+}
+
+fn finish(
+    process: &LiveProcess,
+    kept: Option<Kept>,
+    lost: Option<Error>,
+    seconds: f64,
+    every: u64,
+) -> Result<Looked> {
+    let Some(error) = lost else {
+        return match kept {
+            Some(kept) => Ok(Looked {
+                kept,
+                seconds,
+                every,
+                part: None,
+            }),
+            None => Err(failed!("process {}: nothing was read of it", process.pid)),
+        };
+    };
+    let Some(kept) = kept.filter(|_| is_end(&error)) else {
+        let pid = process.pid;
+        return Err(told(&error, &format!("process {pid}"), Some(pid)));
+    };
+    let before = kept.at.elapsed();
+    Ok(Looked {
+        seconds: (seconds - before.as_secs_f64()).max(0.0),
+        part: Some(part(&error, before)),
+        kept,
+        every,
+    })
+}
+
+/// Is nothing more to be had from it?
+fn is_end(error: &Error) -> bool {
+    matches!(error, Error::Gone(_) | Error::Became(_))
+}
+
+fn refused(process: &LiveProcess, refused: Refused) -> hakmem_lab::error::Error {
+    let pid = process.pid;
+    match refused {
+        Refused::ByOption => failed!(
+            "process {pid} allows no tool to switch sampling on (HAKMEM_REMOTE=0): \
+             start it with HAKMEM_SAMPLE_BYTES={EVERY}"
+        ),
+        Refused::For(error) => failed!("process {pid}: {error}"),
+    }
+}
+
+fn warn_of_pause(process: &LiveProcess) {
+    eprintln!(
+        "hakmem: warning: process {} had ended sampling before, as nobody asked it to go on for 10 s: \
+         this command was stopped meanwhile",
+        process.pid
+    );
+}
+
+/// Until one of the signals comes, which is true then, or the time is over.
+fn wait(signals: &SigSet, time: Duration) -> bool {
+    let limit = nix::libc::timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: i64::from(time.subsec_nanos()),
+    };
+    // SAFETY: the set and the time are ours and live as long as the call; what came is not asked for.
+    unsafe { nix::libc::sigtimedwait(signals.as_ref(), std::ptr::null_mut(), &raw const limit) > 0 }
+}
+
+impl Opened {
+    pub fn profile(&self) -> Result<Profile> {
+        self.ask(Profile::read_by)
+    }
+}

@@ -54,6 +54,12 @@ fn a_trace_that_is_there_is_not_written_over() {
         .hakmem(&["record", "--", "ls"])
         .is_one_line(2, "trace.hkt exists: remove it, or name another file");
     workshop
+        .hakmem(&["record", "-o", "no/trace.hkt", "--", "ls"])
+        .is_one_line(
+            2,
+            "cannot write no/trace.hkt: No such file or directory (os error 2)",
+        );
+    workshop
         .hakmem(&["record", "-o", "new.hkt", "--", "no-such-program"])
         .is_one_line(2, "there is no program 'no-such-program' in PATH");
 }

@@ -2,8 +2,9 @@
 
 mod support;
 
+use nix::sys::signal::Signal;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use support::{Answer, Workshop, text};
 
 fn start(workshop: &Workshop, arguments: &[&str]) -> Child {
@@ -14,11 +15,15 @@ fn start(workshop: &Workshop, arguments: &[&str]) -> Child {
 
 /// Send SIGINT when the file is there.
 fn stop(child: Child, when: &Path) -> Answer {
+    stop_by(Signal::SIGINT, child, when)
+}
+
+fn stop_by(signal: Signal, child: Child, when: &Path) -> Answer {
     while !when.exists() {
         std::thread::yield_now();
     }
     let pid = nix::unistd::Pid::from_raw(child.id() as i32);
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    nix::sys::signal::kill(pid, signal).unwrap();
     Answer::from(child.wait_with_output().unwrap())
 }
 
@@ -37,6 +42,27 @@ fn a_recording_has_what_came_before() {
         .hakmem(&["trace", "info", "trace.hkt"])
         .ended_with(0)
         .says("exit code 130");
+}
+
+/// What came to the recorder alone is the program's, whose end is then that of the trace.
+#[test]
+fn a_recording_ends_with_the_program_that_it_passes_a_signal_to() {
+    let workshop = Workshop::open();
+    let script = "#!/bin/sh\nulimit -c 0\ntouch waiting\nwhile :; do :; done\n";
+    let script = workshop.script("waits", script);
+    // What runs the tests may have it ignored.
+    let mut command = Command::new("env");
+    command
+        .args(["--default-signal", env!("CARGO_BIN_EXE_hakmem"), "record"])
+        .args(["--", text(&script)])
+        .current_dir(workshop.folder());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    stop_by(Signal::SIGQUIT, child, &workshop.path("waiting")).ended_with(131);
+    workshop
+        .hakmem(&["trace", "info", "trace.hkt"])
+        .ended_with(0)
+        .says("exit code 131");
 }
 
 #[test]

@@ -106,6 +106,38 @@ pub fn refuse_existing(path: &Path) -> Result<()> {
     }
 }
 
+/// A new file for that, open from now on: of two who want the same one, one gets it.
+pub fn create_new(path: &Path) -> Result<File> {
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(target(path));
+    match opened {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            refuse_existing(path)?;
+            Err(refused(path, &error))
+        }
+        Err(error) => Err(refused(path, &error)),
+        Ok(file) => Ok(file),
+    }
+}
+
+/// Links that the kernel follows, too.
+const LINKS_MAX: usize = 40;
+
+/// The file itself, where the name is that of a link, also of one that leads nowhere yet.
+fn target(path: &Path) -> PathBuf {
+    let mut target = path.to_path_buf();
+    for _ in 0..LINKS_MAX {
+        let Ok(next) = fs::read_link(&target) else {
+            break;
+        };
+        target = target.parent().unwrap_or(Path::new("")).join(next);
+    }
+    fs::canonicalize(&target).unwrap_or(target)
+}
+
 /// Why there is no file at `path`, or no new one.
 pub fn unwritten(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
@@ -160,8 +192,11 @@ fn refused(path: &Path, error: &io::Error) -> Error {
 
 /// Can it be written to, and how?
 fn look(path: &Path) -> io::Result<To> {
-    let Ok(status) = path.metadata() else {
-        return beside(path).map(|_| To::File);
+    let status = match path.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return beside(&target(path)).map(|_| To::File);
+        }
+        status => status?, // as of a name that is too long
     };
     if status.is_dir() {
         return Err(io::Error::other("it is a folder"));
@@ -177,7 +212,7 @@ fn look(path: &Path) -> io::Result<To> {
         return Ok(To::Open(file));
     }
     OpenOptions::new().write(true).open(path)?;
-    Ok(match beside(path) {
+    Ok(match beside(&target(path)) {
         Ok(_) => To::File,
         Err(_) => To::InPlace,
     })
@@ -227,7 +262,7 @@ fn plain(error: io::Error) -> io::Error {
 
 fn replace_file(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     // A link stays one.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let target = target(path);
     let beside = beside(&target)?;
     write(beside.as_file())?;
     if let Ok(status) = target.metadata() {
@@ -254,6 +289,8 @@ mod tests {
             )
         );
         assert!(said(folder.path()).ends_with("it is a folder"));
+        let long = folder.path().join("n".repeat(300));
+        assert!(said(&long).ends_with("File name too long (os error 36)"));
         assert!(said(Path::new("/dev/full")).contains("No space left on device"));
         drop(Planned::at(&folder.path().join("file")).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -271,6 +308,27 @@ mod tests {
         assert!(link.is_symlink());
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_leads_to_what_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("inside");
+        fs::create_dir(&inside).unwrap();
+        for link in ["one", "two"] {
+            std::os::unix::fs::symlink(format!("inside/{link}.file"), folder.path().join(link))
+                .unwrap();
+        }
+        let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+        Planned::at(&one).unwrap().write("new").unwrap();
+        create_new(&two).unwrap().write_all(b"new").unwrap();
+        for link in [&one, &two] {
+            assert!(link.is_symlink());
+            assert_eq!(fs::read(link).unwrap(), b"new");
+        }
+        assert_eq!(fs::read_dir(&inside).unwrap().count(), 2);
+        let again = create_new(&two).unwrap_err().to_string();
+        assert!(again.contains("exists: remove it"), "{again}");
     }
 
     #[test]

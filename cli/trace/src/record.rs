@@ -217,7 +217,7 @@ struct Watch;
 
 impl Watch {
     fn begin() -> Watch {
-        let all = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
+        let all = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP].into_iter();
         // What is ignored, as under nohup, is so for the program as well, and for the trace of it.
         for number in all.filter(|number| !inherited::is_ignored(*number)) {
             // SAFETY: the handler only stores to atomics.

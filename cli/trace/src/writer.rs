@@ -7,7 +7,7 @@ use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::{failed, whole_file};
 use serde::Serialize;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -47,16 +47,10 @@ pub enum Written {
 }
 
 impl Writer {
-    /// Begin a trace; an existing file of that name is replaced.
+    /// Begin a trace, in a new file.
     pub fn create(path: &Path, limit: Option<u64>) -> Result<Writer> {
         let cannot = |error: io::Error| failed!("cannot write {}: {error}", path.shown());
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(path)
-            .map_err(cannot)?;
+        let mut file = whole_file::create_new(path)?;
         let mut head = format::MAGIC.to_vec();
         head.extend(format::VERSION.to_le_bytes());
         head.extend([0; 4]);

@@ -161,6 +161,11 @@ pub fn show(text: &str) {
     print!("{}", terminal().shown(text));
 }
 
+/// A line, or several, for people.
+pub fn line(text: &str) {
+    show(&format!("{text}\n"));
+}
+
 /// Whether both names are of one file that is there.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let of = |path: &Path| path.metadata().ok().map(|data| (data.dev(), data.ino()));

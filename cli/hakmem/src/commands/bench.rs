@@ -1,9 +1,9 @@
 //! `hakmem bench`: the project's own workloads under all allocators.
 
-use super::options::Sample;
 use crate::output::{Output, all_written, show};
 use crate::progress::Progress;
 use crate::say;
+use crate::start::Sample;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS, is_ours};

@@ -1,10 +1,9 @@
 //! `hakmem core`: what a core dump says of the pointers that a program died with.
 
-use super::failures;
-use super::stats::bytes;
 use crate::output::{print_json, show, terminal};
 use crate::picture::owner_names;
 use crate::profile::notes;
+use crate::refusals;
 use crate::target::{names_of_core, open_core, read_core};
 use clap::Args;
 use hakmem_heap::core::{CoreFile, Thread};
@@ -15,6 +14,7 @@ use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use hakmem_lab::launch::signal_name;
+use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::{Form, Tone};
 use hakmem_trace::symbols::Names;
 use nix::sys::signal::Signal;
@@ -74,7 +74,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         show(&text(&core, &heap, &asked, &damage, terminal()));
         if heap.failures.count > 0 {
-            let table = failures::text(&heap.failures, FAILURES_MAX, &mut names, terminal());
+            let table = refusals::text(&heap.failures, FAILURES_MAX, &mut names, terminal());
             show(&format!("\nallocations that were refused:\n{table}"));
             show(&notes(names.notes()));
         }
@@ -328,6 +328,6 @@ fn as_json(
     value["totals"] = json!(Figures::of(heap).totals);
     value["pointers"] = json!(pointers);
     value["damage"] = json!(damage);
-    value["failures"] = failures::as_json(&heap.failures, names);
+    value["failures"] = refusals::as_json(&heap.failures, names);
     value
 }

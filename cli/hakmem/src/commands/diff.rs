@@ -1,9 +1,8 @@
 //! `hakmem diff`: what has grown between two moments.
 
-use super::stats::bytes;
-use crate::frames;
 use crate::output::{show, terminal};
-use crate::profile::{ROWS, Site, Snapshot};
+use crate::profile::Snapshot;
+use crate::profile::changes::changes;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::document::refuse_cut;
@@ -11,7 +10,7 @@ use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table};
 use hakmem_lab::{input, usage};
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -38,7 +37,7 @@ pub struct Arguments {
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let text = match (Snapshot::parse(&before), Snapshot::parse(&after)) {
-        (Some(before), Some(after)) => profiles(&before, &after, terminal()),
+        (Some(before), Some(after)) => changes(&before, &after, terminal()),
         (None, None) => figures(
             &json(&before, &arguments.before)?,
             &json(&after, &arguments.after)?,
@@ -69,103 +68,6 @@ fn json(text: &str, path: &Path) -> Result<Value> {
             path.shown()
         )
     })
-}
-
-pub fn signed(difference: f64) -> String {
-    let sign = if difference < 0.0 { "-" } else { "+" };
-    format!("{sign}{}", bytes(difference.abs() as u64))
-}
-
-pub fn profiles(before: &Snapshot, after: &Snapshot, form: Form) -> String {
-    let limits = limits(before, after);
-    let nothing = Site::default();
-    let known: HashMap<&[String], &Site> = before
-        .sites
-        .iter()
-        .map(|site| (site.frames.as_slice(), site))
-        .collect();
-    let mut rows: Vec<(f64, &Site, &Site)> = after
-        .sites
-        .iter()
-        .map(|site| {
-            (
-                known
-                    .get(site.frames.as_slice())
-                    .copied()
-                    .unwrap_or(&nothing),
-                site,
-            )
-        })
-        .map(|(old, new)| (new.live.bytes - old.live.bytes, old, new))
-        .collect();
-    let there: HashSet<&[String]> = after
-        .sites
-        .iter()
-        .map(|new| new.frames.as_slice())
-        .collect();
-    let gone = before
-        .sites
-        .iter()
-        .filter(|old| !there.contains(old.frames.as_slice()));
-    rows.extend(gone.map(|old| (-old.live.bytes, old, old)));
-    rows.retain(|(difference, ..)| *difference != 0.0);
-    rows.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
-    let total: f64 = rows.iter().map(|(difference, ..)| difference).sum();
-    let mut table = Table::default();
-    table.number_column("live bytes", 0);
-    table.number_column("noise", 2);
-    table.number_column("blocks", 1);
-    table.text_column("allocated by", 0);
-    for (difference, old, new) in rows.iter().take(ROWS) {
-        let noise = (old.live_off.powi(2) + new.live_off.powi(2)).sqrt();
-        let blocks = if *difference == -old.live.bytes {
-            -old.live.blocks
-        } else {
-            new.live.blocks - old.live.blocks
-        };
-        table.row(vec![
-            Cell::new(signed(*difference)),
-            Cell::new(if noise > 0.0 {
-                format!("± {}", bytes(noise as u64))
-            } else if limits.is_empty() {
-                "exact".into()
-            } else {
-                "not whole".into()
-            }),
-            Cell::new(format!("{blocks:+.0}")),
-            Cell::fitting(frames::place(&new.frames)),
-        ]);
-    }
-    if rows.is_empty() {
-        let among = if limits.is_empty() {
-            ""
-        } else {
-            " in what is known"
-        };
-        return format!("{limits}nothing has changed{among}\n");
-    }
-    let more = rows.len().saturating_sub(ROWS);
-    let more = if more > 0 {
-        format!("and {more} places more\n")
-    } else {
-        String::new()
-    };
-    format!(
-        "{limits}{}\n{more}\n{} in all\n",
-        table.render(form),
-        signed(total)
-    )
-}
-
-/// What one of the two does not know.
-fn limits(before: &Snapshot, after: &Snapshot) -> String {
-    let mut text = String::new();
-    for (which, snapshot) in [("before", before), ("after", after)] {
-        for line in snapshot.part.iter().chain(&snapshot.limits()) {
-            text += &format!("{which}: {line}\n");
-        }
-    }
-    if text.is_empty() { text } else { text + "\n" }
 }
 
 /// Every number in it, by its path.

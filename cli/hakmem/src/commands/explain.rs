@@ -1,8 +1,8 @@
 //! `hakmem explain`: what a process's settings amount to, where they contradict each other, and what trials and the
 //! learner have decided there.
 
-use super::failures::time_of_day;
 use crate::output::{print_json, show, terminal};
+use crate::refusals::time_of_day;
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::decisions::{self, Decision, Decisions};

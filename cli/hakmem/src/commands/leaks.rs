@@ -1,13 +1,12 @@
 //! `hakmem leaks`: what is still allocated, by call stack and age.
 
-use super::run::{environment, prove, request};
-use super::stats::bytes;
 use crate::frames;
 use crate::output::{self, print_json, show, terminal};
 use crate::profile::look::snapshot;
 use crate::profile::{Part, ROWS, Site, Snapshot, View, notes};
 use crate::say;
 use crate::signals;
+use crate::start::{environment, prove, request};
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::profile::Sums;
@@ -17,6 +16,7 @@ use hakmem_lab::error::{Error, Result};
 use hakmem_lab::executable::Executable;
 use hakmem_lab::launch::{Run, Running};
 use hakmem_lab::places::Places;
+use hakmem_lab::render::number::{age, bytes};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::tree::Tree;
 use hakmem_lab::trust;
@@ -339,14 +339,4 @@ fn processes(parts: &[Part], form: Form) -> String {
     }
     text + "\n\nall of them together; --process NUMBER shows one alone. What a process had when it forked counts in \
             both.\n"
-}
-
-/// "3.2 s", "5 min", "2 h"
-pub fn age(seconds: f64) -> String {
-    match seconds {
-        ..0.0995 => format!("{:.0} ms", seconds * 1e3),
-        ..99.95 => format!("{seconds:.1} s"),
-        ..5970.0 => format!("{:.0} min", seconds / 60.0),
-        _ => format!("{:.0} h", seconds / 3600.0),
-    }
 }

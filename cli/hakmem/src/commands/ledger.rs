@@ -1,15 +1,16 @@
 //! `hakmem ledger`: a process's resident memory, explained to the last page.
 
-use super::stats::bytes;
+use crate::holds::{Row, others, ours};
 use crate::output::{print_json, show, terminal};
 use crate::target::{Opened, open_process, read_process};
 use clap::Args;
 use hakmem_heap::heap::Heap;
-use hakmem_heap::ledger::{Account, Ledger, Slack};
+use hakmem_heap::ledger::{Account, Slack};
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
+use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -58,73 +59,6 @@ fn explain(process: &LiveProcess, heap: &Heap) -> hakmem_heap::error::Result<Exp
     let account = Account::of(process, heap)?;
     let slack = Slack::of(&Profile::read(process)?.samples, account.resident.live);
     Ok(Explained { account, slack })
-}
-
-/// One line of the table: what it is, how much of it, and what that means.
-pub type Row = (&'static str, u64, &'static str);
-
-fn ours(ledger: &Ledger) -> [Row; 10] {
-    [
-        (
-            "live blocks",
-            ledger.live,
-            "with what their classes are larger than the requests",
-        ),
-        (
-            "in magazines",
-            ledger.cached,
-            "free, ready for their threads",
-        ),
-        (
-            "between threads",
-            ledger.in_transit,
-            "freed by others than their owners",
-        ),
-        (
-            "in BigCache",
-            ledger.kept,
-            "large, free, kept for the next of their size",
-        ),
-        ("free in slabs", ledger.slab_free, "beside live blocks"),
-        (
-            "never used",
-            ledger.never_used,
-            "on pages that others are on",
-        ),
-        (
-            "rests",
-            ledger.rests,
-            "behind the last block of slabs and of runs",
-        ),
-        ("waiting", ledger.waiting, "to be given back"),
-        (
-            "huge page excess",
-            ledger.huge_excess,
-            "free, resident with a huge page",
-        ),
-        ("descriptors", ledger.metadata, "and the address map"),
-    ]
-}
-
-fn others(ledger: &Ledger) -> [Row; 3] {
-    [
-        (
-            "files",
-            ledger.files,
-            "code and data of the program and its libraries",
-        ),
-        ("stacks", ledger.stacks, "of threads with a guard page"),
-        (
-            "other",
-            ledger.other,
-            "what the program or a library maps itself",
-        ),
-    ]
-}
-
-/// All of it, line by line.
-pub fn rows(ledger: &Ledger) -> impl Iterator<Item = Row> {
-    ours(ledger).into_iter().chain(others(ledger))
 }
 
 fn table(account: &Account, form: Form) -> String {

@@ -1,6 +1,5 @@
 //! `hakmem map`: the heap of a process or of a core dump, as a picture.
 
-use super::stats::bytes;
 use crate::output::{self, show, terminal};
 use crate::picture::{self, By, View};
 use crate::profile::look::now_ns;
@@ -11,6 +10,7 @@ use hakmem_heap::figures::Figures;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
+use hakmem_lab::render::number::bytes;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

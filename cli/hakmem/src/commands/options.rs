@@ -1,18 +1,14 @@
 //! `hakmem options`: what may be set, what is in force, and who set it.
 
-use super::run::environment;
 use crate::documents::located;
 use crate::output::{print_json, show, terminal};
-use crate::target::{Opened, Target, open_process};
+use crate::start::Sample;
+use crate::target::Target;
 use clap::Args;
 use hakmem_heap::options::Setting;
-use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
-use hakmem_lab::places::Places;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -54,51 +50,6 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         show(&text(&settings, arguments.explain, terminal()));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A small program under hakmem that waits to be looked into, and ends with this value.
-pub struct Sample(Child);
-
-impl Sample {
-    /// In this environment, or in another mode.
-    pub fn start(mode: Option<&str>) -> Result<Sample> {
-        let ours = Allocator::ours(&Places::find()?)?;
-        let mut command = Command::new("/bin/sh");
-        // It has come up when it writes its line.
-        command
-            .args(["-c", "echo ready; read end"])
-            .env_clear()
-            .envs(environment(&ours)?)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        if let Some(mode) = mode {
-            command.env("HAKMEM_MODE", mode);
-        }
-        let child = command
-            .spawn()
-            .map_err(|error| failed!("cannot start /bin/sh: {error}"))?;
-        let mut sample = Sample(child);
-        let mut line = String::new();
-        let output = sample.0.stdout.take();
-        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
-        if matches!(read, Some(Ok(1..))) {
-            Ok(sample)
-        } else {
-            Err(failed!("/bin/sh under hakmem ended at once"))
-        }
-    }
-
-    pub fn open(&self) -> Result<Opened> {
-        let pid = i32::try_from(self.0.id()).unwrap_or(0);
-        Ok(Opened::Live(open_process(pid)?))
-    }
-}
-
-impl Drop for Sample {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
 }
 
 fn text(settings: &[Setting], explain: bool, form: Form) -> String {

@@ -1,6 +1,5 @@
 //! `hakmem profile`: who allocates, in a running process or in a core dump, from samples.
 
-use super::stats::bytes;
 use crate::frames;
 use crate::output::{self, all_written, print_json, show, terminal};
 use crate::profile::look::{EVERY, look, snapshot};
@@ -9,6 +8,7 @@ use crate::say;
 use crate::target::{Opened, Target};
 use clap::Args;
 use hakmem_lab::error::Result;
+use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,5 +1,7 @@
 //! `hakmem record`: every allocation of a program, into a trace.
 
+use crate::start::{environment, prove};
+use crate::traces::MAY_LACK;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
@@ -53,7 +55,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         library: Some(Places::find()?.recorder()?),
         ..Allocator::default()
     };
-    let environment = super::run::environment(&recorder)?;
+    let environment = environment(&recorder)?;
     let (name, words) = arguments
         .command
         .split_first()
@@ -66,7 +68,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
             obstacle.reason()
         ));
     }
-    super::run::prove(&executable, words, &environment, &recorder)?;
+    prove(&executable, words, &environment, &recorder)?;
     let options = Options {
         environment,
         output: arguments.output,
@@ -131,9 +133,6 @@ fn report(recorded: &Recorded, options: &Options) {
         );
     }
 }
-
-pub const MAY_LACK: &str = "a process of some milliseconds that the recorder is not in may be missing: this user may not \
-    watch processes (perf_event_open)";
 
 /// Processes that are named when the recorder was not in them.
 const UNSEEN_MAX: usize = 10;

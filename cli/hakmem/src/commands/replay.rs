@@ -1,11 +1,10 @@
 //! `hakmem replay`: a trace through several allocators.
 
-use crate::commands::top_sites::{Which, choose, parse_process};
-use crate::commands::trace;
 use crate::output::{self, Output, Shown};
 use crate::page::Page;
 use crate::progress;
 use crate::say;
+use crate::traces::{self, Which, choose, parse_process};
 use clap::Args;
 use hakmem_lab::allocator::{BASELINE, Catalogue, OURS};
 use hakmem_lab::error::Result;
@@ -106,7 +105,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         own_path: env::current_exe()
             .map_err(|error| failed!("cannot find this command's own path: {error}"))?,
     };
-    let reader = trace::open(&options.trace)?;
+    let reader = traces::open(&options.trace)?;
     let (processes, which) = choose(&reader, arguments.process)?;
     let page = arguments.output.page(&places)?;
     let file = output::planned_export(arguments.export.as_ref())?;

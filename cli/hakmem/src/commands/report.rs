@@ -1,8 +1,8 @@
 //! `hakmem report`: the tables of a result made again, or results and traces as one page.
 
-use crate::commands::top_sites::{Which, choose};
 use crate::output::{Output, keep_apart};
 use crate::page::Page;
+use crate::traces::{Which, choose};
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::document::{Document, refuse_cut};

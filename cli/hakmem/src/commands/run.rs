@@ -1,8 +1,8 @@
 //! `hakmem run`: a program under hakmem.
 
-use crate::commands::stats::bytes;
 use crate::output::terminal_of_errors;
 use crate::signals;
+use crate::start::{environment, prove, request};
 use clap::{Args, ValueEnum};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::shown::ShownPath;
@@ -10,18 +10,15 @@ use hakmem_lab::allocator::{Allocator, Catalogue, OURS};
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
 use hakmem_lab::inherited::WithInherited;
-use hakmem_lab::launch::{Request, Run, Running};
+use hakmem_lab::launch::{Run, Running};
 use hakmem_lab::places::Places;
-use hakmem_lab::process::Blind;
+use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::{duration, memory};
 use hakmem_lab::tree::ExitReport;
 use hakmem_lab::trust;
-use hakmem_lab::{failed, probe, usage};
+use hakmem_lab::{failed, usage};
 use std::cmp::Reverse;
-use std::env;
 use std::ffi::OsString;
-use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -89,86 +86,6 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         .with_inherited_streams()
         .exec();
     Err(usage!("cannot run {shown}: {error}"))
-}
-
-/// Refuse a program whose memory would come from elsewhere: load it once, without running it.
-pub fn prove(
-    executable: &Executable,
-    words: &[OsString],
-    environment: &[(OsString, OsString)],
-    allocator: &Allocator,
-) -> Result<()> {
-    let shown = executable.path.shown();
-    // Of a script it is the interpreter that asks for memory.
-    let probed = if executable.is_script() { &[] } else { words };
-    match probe::load(&executable.binary, probed, environment.to_vec()) {
-        Ok(Ok(loaded)) => match trust::contradiction(&loaded.proof, allocator, &str::to_string) {
-            Some(reason) => Err(failed!(
-                "{shown} {reason}; 'hakmem verify {shown}' shows more"
-            )),
-            None => Ok(()),
-        },
-        Ok(Err(Blind::Other(reason))) => Err(failed!("{shown}: {reason}")),
-        Ok(Err(blind)) => Err(failed!("{shown}: {blind}")),
-        // Where tracing is forbidden, as in some containers, the program still has a right to run.
-        Err(error) if error.exit_code() == 1 => {
-            eprintln!("hakmem: not proved: {error}");
-            Ok(())
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// The caller's environment, with the library before whatever else is preloaded.
-pub fn environment(allocator: &Allocator) -> Result<Vec<(OsString, OsString)>> {
-    let mut environment: Vec<(OsString, OsString)> = env::vars_os().collect();
-    let added = allocator
-        .environment
-        .iter()
-        .map(|(name, value)| (name.into(), value.into()));
-    for (name, value) in added {
-        environment.retain(|(known, _): &(OsString, OsString)| *known != name);
-        environment.push((name, value));
-    }
-    if let Some(library) = allocator.preload()? {
-        let mut preload = library.as_os_str().to_os_string();
-        let others = environment.iter().find(|(name, _)| name == "LD_PRELOAD");
-        if let Some((_, others)) = others.filter(|(_, value)| !value.is_empty()) {
-            preload.push(":");
-            preload.push(others);
-        }
-        environment.retain(|(name, _)| name != "LD_PRELOAD");
-        environment.push(("LD_PRELOAD".into(), preload));
-    }
-    Ok(environment)
-}
-
-/// A program on our own streams, watched to its end.
-pub fn request(
-    program: &Path,
-    words: &[OsString],
-    environment: Vec<(OsString, OsString)>,
-    reads_heaps: bool,
-) -> Result<Request> {
-    let own = |stream: BorrowedFd| -> Result<File> {
-        let copy = stream.try_clone_to_owned();
-        copy.map(File::from)
-            .map_err(|error| failed!("a standard stream is closed: {error}"))
-    };
-    Ok(Request {
-        program: program.to_path_buf(),
-        arguments: words.to_vec(),
-        environment,
-        folder: env::current_dir().map_err(|error| failed!("the current folder: {error}"))?,
-        input: own(std::io::stdin().as_fd())?,
-        output: own(std::io::stdout().as_fd())?,
-        errors: own(std::io::stderr().as_fd())?,
-        timeout: None,
-        trace_threads: true,
-        has_own_group: false,
-        reads_heaps,
-        control_group: None,
-    })
 }
 
 fn run_with_stats(

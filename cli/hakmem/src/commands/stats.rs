@@ -6,7 +6,8 @@ use clap::Args;
 use hakmem_heap::figures::{CacheFigures, ClassFigures, Figures};
 use hakmem_heap::heap::Owner;
 use hakmem_lab::error::Result;
-use hakmem_lab::render::{Cell, Form, Table, Tone, memory};
+use hakmem_lab::render::number::bytes;
+use hakmem_lab::render::{Cell, Form, Table, Tone};
 use std::cmp::Reverse;
 use std::process::ExitCode;
 
@@ -47,14 +48,6 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         show(&text(&opened, &figures, most, terminal()));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-pub fn bytes(count: u64) -> String {
-    match count {
-        0 => "0".into(),
-        1..1024 => format!("{count} B"),
-        _ => memory(count as f64 / 1024.0),
-    }
 }
 
 fn text(opened: &Opened, figures: &Figures, most_caches: usize, form: Form) -> String {

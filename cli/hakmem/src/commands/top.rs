@@ -10,6 +10,7 @@ use crate::top::{Watched, plain};
 use clap::Args;
 use console::Term;
 use hakmem_lab::error::Result;
+use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::text::is_ascii;
 use hakmem_lab::{failed, usage};
 use ratatui::DefaultTerminal;
@@ -85,8 +86,8 @@ fn print_processes() -> Result<ExitCode> {
         show(&format!(
             "{} {} live, {} mapped, hakmem {}: {}\n",
             one.pid,
-            super::stats::bytes(one.live_bytes),
-            super::stats::bytes(one.mapped_bytes),
+            bytes(one.live_bytes),
+            bytes(one.mapped_bytes),
             one.release,
             one.command_line
         ));

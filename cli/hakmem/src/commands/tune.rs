@@ -1,8 +1,8 @@
 //! `hakmem tune`: which options suit a program best, by a tournament over repeated runs.
 
-use crate::commands::run::{environment, prove};
 use crate::output::{show, terminal};
 use crate::say;
+use crate::start::{environment, prove};
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;

@@ -1,6 +1,7 @@
 //! `hakmem verify`: which allocator a program or a process really uses.
 
 use crate::output::{print_json, show, terminal};
+use crate::start;
 use clap::Args;
 use hakmem_heap::control::Control;
 use hakmem_heap::shown::ShownPath;
@@ -124,7 +125,7 @@ fn program(arguments: &Arguments, expected: &Allocator) -> Result<Subject> {
         None => {}
     }
     let environment = if arguments.preload {
-        super::run::environment(expected)?
+        start::environment(expected)?
     } else {
         env::vars_os().collect()
     };

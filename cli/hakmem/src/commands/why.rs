@@ -1,19 +1,18 @@
 //! `hakmem why`: who pins memory, why it grew, and why an allocation failed.
 
-use super::failures;
-use super::growth::Moment;
-use super::leaks::age;
-use super::stats::bytes;
 use crate::frames;
+use crate::moment::Moment;
 use crate::output::{self, print_json, show, terminal};
 use crate::profile::look::snapshot;
 use crate::profile::{ROWS, notes};
+use crate::refusals;
 use crate::say;
 use crate::target::{Opened, Target};
 use clap::Args;
 use hakmem_heap::heap::{Content, Heap};
 use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
+use hakmem_lab::render::number::{age, bytes};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::usage;
 use hakmem_lab::whole_file::Planned;
@@ -141,7 +140,7 @@ fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> R
         .collect();
     pins.sort_by(|a, b| b.pinned_bytes.total_cmp(&a.pinned_bytes));
     if arguments.json {
-        let failures = failures::as_json(&heap.failures, &mut names);
+        let failures = refusals::as_json(&heap.failures, &mut names);
         let value = json!({ "title": opened.title(), "sparse": sparse, "pins": pins, "failures": failures,
             "limits": named.limits(), "notes": names.notes() });
         print_json(&value)?;
@@ -150,7 +149,7 @@ fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> R
         show(&text);
         show(&notes(&named.limits()));
         if heap.failures.count > 0 {
-            let refused = failures::text(&heap.failures, FAILURES, &mut names, terminal());
+            let refused = refusals::text(&heap.failures, FAILURES, &mut names, terminal());
             show(&format!(
                 "\nallocations that were refused, the latest:\n\n{refused}"
             ));

@@ -2,7 +2,7 @@
 
 use super::sheet::{GAP, LABEL, LEGEND_TOP, MARGIN, Sheet, UNIT, legend, legend_width};
 use super::{Cell, View, cells, live_share};
-use crate::commands::leaks::age;
+use hakmem_lab::render::number::age;
 use std::fmt::Write;
 
 fn escaped(text: &str) -> String {

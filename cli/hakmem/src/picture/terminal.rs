@@ -1,7 +1,7 @@
 //! The heap in characters: a line for each superslab, one character for each unit.
 
 use super::{By, Cell, Shade, View, cells, live_share};
-use crate::commands::leaks::age;
+use hakmem_lab::render::number::age;
 use hakmem_lab::render::{Form, memory};
 
 /// How much of a slab is live, from nearly nothing to all.

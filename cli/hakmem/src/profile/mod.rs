@@ -1,11 +1,12 @@
 //! A profile with names: who allocated, how much of it lives, and for how long.
 
+pub mod changes;
 pub mod flame;
 pub mod look;
 pub mod pprof;
 
 use crate::frames;
-use hakmem_heap::profile::{Profile, Sums};
+use hakmem_heap::profile::{Profile, Sample, Sums};
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use hakmem_trace::symbols::{Names, Place};
@@ -39,6 +40,17 @@ pub struct Site {
     /// What the site is the sum of.
     #[serde(skip)]
     pub stacks: Vec<Stack>,
+}
+
+impl Site {
+    /// One of its live blocks.
+    fn note(&mut self, sample: &Sample, age: f64) {
+        self.oldest_s = self.oldest_s.max(age);
+        self.newest_s = self.newest_s.min(age);
+        // Of a sum of draws with the chance 1 / blocks each.
+        let worth = sample.bytes as f64;
+        self.live_off += worth * worth * sample.blocks * (sample.blocks - 1.0);
+    }
 }
 
 /// All that was allocated at one call stack.
@@ -160,13 +172,8 @@ impl Snapshot {
             site_of_stack.push(index);
         }
         for sample in &profile.samples {
-            let site = &mut sites[site_of_stack[sample.stack]];
             let age = now.saturating_sub(sample.time_ns) as f64 / 1e9;
-            site.oldest_s = site.oldest_s.max(age);
-            site.newest_s = site.newest_s.min(age);
-            // Of a sum of draws with the chance 1 / blocks each.
-            let worth = sample.bytes as f64;
-            site.live_off += worth * worth * sample.blocks * (sample.blocks - 1.0);
+            sites[site_of_stack[sample.stack]].note(sample, age);
         }
         for site in &mut sites {
             site.live_off = 2.0 * site.live_off.sqrt();

@@ -1,7 +1,7 @@
 //! Where there is no screen: a line for each look.
 
 use super::{Watched, short};
-use crate::commands::stats::bytes;
+use hakmem_lab::render::number::bytes;
 
 /// What each is called, and how wide.
 const COLUMNS: [(&str, usize); 10] = [

@@ -3,7 +3,7 @@
 use super::processes::Found;
 use super::table::{Rows, View, processes, rows};
 use super::{Watched, short};
-use crate::commands::stats::bytes;
+use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::text::in_ascii;
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -422,7 +422,7 @@ fn widths(rows: &Rows, room: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = (0..rows.columns.len())
         .map(|column| {
             let cells = rows.rows.iter().map(|row| places(&row[column].text));
-            let title = places(&rows.columns[column].0) + 1; // and the arrow
+            let title = places(rows.columns[column].0) + 1; // and the arrow
             cells.chain([title]).max().unwrap_or(0)
         })
         .collect();

@@ -2,8 +2,8 @@
 
 use super::processes::Found;
 use super::{Watched, short};
-use crate::commands::stats::bytes;
 use hakmem_heap::figures::{CacheFigures, Figures};
+use hakmem_lab::render::number::bytes;
 
 pub struct Cell {
     pub text: String,

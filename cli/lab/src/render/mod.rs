@@ -4,7 +4,7 @@ mod campaign;
 mod comparison;
 mod csv;
 mod features;
-mod number;
+pub mod number;
 mod table;
 pub mod text;
 

@@ -36,6 +36,60 @@ pub fn memory(kib: f64) -> String {
     format!("{} {unit}", three_digits(number))
 }
 
+/// "12.3 MiB", and below a KiB as many as there are.
+pub fn bytes(count: u64) -> String {
+    match count {
+        0 => "0".into(),
+        1..1024 => format!("{count} B"),
+        _ => memory(count as f64 / 1024.0),
+    }
+}
+
+/// "12.3 MiB", always with a tenth.
+pub fn bytes_and_tenths(bytes: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{bytes} B")
+    } else {
+        format!("{value:.1} {}", units[unit])
+    }
+}
+
+/// "1,234,567"
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// "+12.3 MiB"
+pub fn signed_bytes(difference: f64) -> String {
+    let sign = if difference < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", bytes(difference.abs() as u64))
+}
+
+/// "3.2 s", "5 min", "2 h"
+pub fn age(seconds: f64) -> String {
+    match seconds {
+        ..0.0995 => format!("{:.0} ms", seconds * 1e3),
+        ..99.95 => format!("{seconds:.1} s"),
+        ..5970.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.0} h", seconds / 3600.0),
+    }
+}
+
 pub fn count(number: f64) -> String {
     if number < 1e4 {
         format!("{number:.0}")

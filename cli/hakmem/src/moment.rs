@@ -1,9 +1,8 @@
 //! Why memory grew: a process at two moments, compared by what its pages hold, by size and by call site.
 
-use super::diff::{profiles, signed};
-use super::ledger::rows;
-use super::stats::bytes;
+use crate::holds::rows;
 use crate::profile::Snapshot;
+use crate::profile::changes::changes;
 use crate::profile::look::{Pace, part, snapshot};
 use crate::target::{Opened, told};
 use hakmem_heap::figures::Figures;
@@ -12,6 +11,7 @@ use hakmem_heap::ledger::Account;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::document::refuse_cut;
 use hakmem_lab::error::Result;
+use hakmem_lab::render::number::{bytes, signed_bytes};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::{failed, input, usage};
 use serde::{Deserialize, Serialize};
@@ -134,7 +134,7 @@ impl Moment {
                 "resident memory: {} before, {} now, {}",
                 bytes(before.resident_bytes),
                 bytes(self.resident_bytes),
-                signed(difference(before.resident_bytes, self.resident_bytes))
+                signed_bytes(difference(before.resident_bytes, self.resident_bytes))
             ));
             lines.push(String::new());
             lines.push(self.holds_table(before, form));
@@ -150,7 +150,7 @@ impl Moment {
             );
         } else {
             lines.push("by who allocated it, estimated from samples\n".into());
-            let sites = profiles(&before.profile, &self.profile, form);
+            let sites = changes(&before.profile, &self.profile, form);
             lines.push(sites.trim_end().into());
         }
         let refused = self.failures.saturating_sub(before.failures);
@@ -183,12 +183,12 @@ impl Moment {
             return "it holds what it held before".into();
         }
         for (change, name) in rows {
-            table.row(vec![Cell::new(name), Cell::new(signed(change))]);
+            table.row(vec![Cell::new(name), Cell::new(signed_bytes(change))]);
         }
         if rest != 0.0 {
             table.row(vec![
                 Cell::toned("remainder", Tone::Faint),
-                Cell::toned(signed(rest), Tone::Faint),
+                Cell::toned(signed_bytes(rest), Tone::Faint),
             ]);
         }
         table.render(form)
@@ -224,7 +224,7 @@ impl Moment {
             table.row(vec![
                 Cell::new(name),
                 Cell::new(format!("{blocks:+}")),
-                Cell::new(signed(*change)),
+                Cell::new(signed_bytes(*change)),
             ]);
         }
         let more = changes.len().saturating_sub(SIZES);

@@ -1,14 +1,15 @@
-//! `hakmem trace top-sites`: which call sites allocate most; and of which process a view is.
+//! `hakmem trace top-sites`: which call sites allocate most.
 
-use super::trace::{Source, bytes, count, line, open};
 use crate::frames;
-use crate::output::{self, print_json};
+use crate::output::{self, line, print_json};
 use crate::profile::notes;
+use crate::traces::{Source, choose, open};
 use clap::{Args, ValueEnum};
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
-use hakmem_trace::analysis::{self, Site, analyse};
+use hakmem_lab::render::number::{bytes_and_tenths, grouped};
+use hakmem_trace::analysis::{Site, analyse};
 use hakmem_trace::reader::Reader;
 use hakmem_trace::symbols::Symbols;
 use serde::Serialize;
@@ -52,51 +53,6 @@ enum By {
     Peak,
 }
 
-/// Which process is asked about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    All,
-    One(u32),
-}
-
-pub fn parse_process(text: &str) -> std::result::Result<Which, String> {
-    if text == "all" {
-        return Ok(Which::All);
-    }
-    text.parse()
-        .map(Which::One)
-        .map_err(|_| "a process's number, or 'all'; 'hakmem trace info' lists them".into())
-}
-
-/// The processes that are meant, and a line that says which these are.
-pub fn choose(reader: &Reader, wanted: Option<Which>) -> Result<(Vec<u32>, String)> {
-    let with_events = analysis::processes_with_events(reader);
-    let all = with_events.len();
-    let one = match wanted {
-        Some(Which::All) if all > 1 => {
-            let numbers = with_events.into_iter().map(|(number, _)| number).collect();
-            let command = reader.beginning.command.join(" ");
-            return Ok((numbers, format!("all {all} processes together: {command}")));
-        }
-        Some(Which::One(number)) => Some(number),
-        _ => None,
-    };
-    let number = analysis::choose_process(reader, one)?;
-    let known = reader
-        .processes
-        .iter()
-        .find(|known| known.process == number);
-    let mut line = format!("process {number}");
-    if let Some(known) = known {
-        line += &format!(" ({}): {}", known.id, known.program);
-    }
-    if wanted.is_none() && all > 1 {
-        line +=
-            &format!("\nof {all} processes that with the most events; --process all is their sum");
-    }
-    Ok((vec![number], line))
-}
-
 pub fn top_sites(question: &TopSites) -> Result<()> {
     let reader = open(&question.source.trace)?;
     let (processes, which) = choose(&reader, question.source.process)?;
@@ -134,12 +90,12 @@ pub fn top_sites(question: &TopSites) -> Result<()> {
     for Named { site, frames, .. } in &sites {
         line(&format!(
             "{} in {} block{}; live at the end {} in {}; at most {}",
-            bytes(site.bytes),
-            count(site.count),
+            bytes_and_tenths(site.bytes),
+            grouped(site.count),
             if site.count == 1 { "" } else { "s" },
-            bytes(site.live_bytes),
-            count(site.live_blocks),
-            bytes(site.live_bytes_peak)
+            bytes_and_tenths(site.live_bytes),
+            grouped(site.live_blocks),
+            bytes_and_tenths(site.live_bytes_peak)
         ));
         let frames = if question.full {
             frames.clone()

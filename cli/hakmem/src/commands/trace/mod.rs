@@ -1,11 +1,13 @@
 //! `hakmem trace`: what a trace tells, without running anything.
 
-use super::record::MAY_LACK;
-use super::top_sites::{TopSites, Which, choose, parse_process, top_sites};
-use crate::output::{self, print_json};
+mod top_sites;
+
+use crate::output::{self, line, print_json};
+use crate::traces::{MAY_LACK, Source, Which, choose, open};
 use clap::{Args, Subcommand};
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
+use hakmem_lab::render::number::{bytes_and_tenths, grouped};
 use hakmem_lab::render::{Cell, Table};
 use hakmem_lab::{interrupt, whole_file};
 use hakmem_trace::analysis::{self, Analysis, Calls, analyse};
@@ -16,6 +18,7 @@ use serde_json::json;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use top_sites::{TopSites, top_sites};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,20 +63,6 @@ enum Question {
 }
 
 #[derive(Args)]
-pub struct Source {
-    /// The trace
-    pub trace: PathBuf,
-
-    /// Of this process, or the sum of all; by default that with the most events
-    #[arg(long, value_name = "NUMBER|all", value_parser = parse_process)]
-    pub process: Option<Which>,
-
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args)]
 struct Export {
     /// The trace
     trace: PathBuf,
@@ -98,15 +87,6 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A trace that was cut off is read as far as it goes, and that is said.
-pub fn open(path: &Path) -> Result<Reader> {
-    let reader = Reader::open(path)?;
-    if let Some(warning) = &reader.warning {
-        eprintln!("hakmem: warning: {warning}");
-    }
-    Ok(reader)
 }
 
 fn show(source: &Source, print: fn(&Analysis)) -> Result<()> {
@@ -143,40 +123,8 @@ fn add_row<const COLUMNS: usize>(table: &mut Table, row: [String; COLUMNS]) {
     table.row(row.into_iter().map(Cell::new).collect());
 }
 
-/// A line, or several, for people.
-pub fn line(text: &str) {
-    output::show(&format!("{text}\n"));
-}
-
 fn print_table(table: &Table) {
     line(&table.render(output::terminal()));
-}
-
-pub fn bytes(bytes: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        format!("{bytes} B")
-    } else {
-        format!("{value:.1} {}", units[unit])
-    }
-}
-
-pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 fn percent(part: u64, whole: u64) -> String {
@@ -240,11 +188,11 @@ fn print_processes(analyses: &[Analysis]) {
                 format!("{} {}", one.process, name.shown()),
                 one.threads.to_string(),
                 format!("{:.3}", one.seconds),
-                count(calls.malloc + calls.calloc + calls.aligned),
-                count(calls.free),
-                count(calls.realloc),
-                bytes(one.live_bytes_peak),
-                bytes(one.live_bytes_end),
+                grouped(calls.malloc + calls.calloc + calls.aligned),
+                grouped(calls.free),
+                grouped(calls.realloc),
+                bytes_and_tenths(one.live_bytes_peak),
+                bytes_and_tenths(one.live_bytes_end),
             ],
         );
     }
@@ -260,11 +208,11 @@ fn print_processes(analyses: &[Analysis]) {
                 format!("all {}", analyses.len()),
                 sum.threads.to_string(),
                 String::new(),
-                count(calls.malloc + calls.calloc + calls.aligned),
-                count(calls.free),
-                count(calls.realloc),
+                grouped(calls.malloc + calls.calloc + calls.aligned),
+                grouped(calls.free),
+                grouped(calls.realloc),
                 String::new(),
-                bytes(sum.live_bytes_end),
+                bytes_and_tenths(sum.live_bytes_end),
             ],
         );
     }
@@ -274,7 +222,7 @@ fn print_processes(analyses: &[Analysis]) {
         println!(
             "and {} smaller processes with {} calls; --json has them all",
             others.len(),
-            count(calls)
+            grouped(calls)
         );
     }
 }
@@ -284,8 +232,8 @@ fn print_head(reader: &Reader) {
     line(&format!("command  {}", reader.beginning.command.join(" ")));
     line(&format!(
         "trace    {} events, {} ({each:.2} bytes an event)",
-        count(reader.events()),
-        bytes(reader.bytes)
+        grouped(reader.events()),
+        bytes_and_tenths(reader.bytes)
     ));
     let Some(ending) = &reader.ending else {
         return;
@@ -316,8 +264,8 @@ fn print_head(reader: &Reader) {
     if missing > unseen {
         line(&format!(
             "missing  {} events of threads that found no room, {} processes beyond 1,024 at a time",
-            count(ending.events_missed),
-            count(ending.processes_missed)
+            grouped(ending.events_missed),
+            grouped(ending.processes_missed)
         ));
     }
 }
@@ -349,7 +297,7 @@ fn print_oddities(analyses: &[Analysis]) {
         ),
     ];
     for (number, what) in lines.iter().filter(|(number, _)| *number > 0) {
-        line(&format!("{} {what}", count(*number)));
+        line(&format!("{} {what}", grouped(*number)));
     }
 }
 
@@ -367,17 +315,17 @@ fn sizes(analysis: &Analysis) {
         let name = if class.from == class.to {
             class.from.to_string()
         } else {
-            format!("{} – {}", count(class.from), count(class.to))
+            format!("{} – {}", grouped(class.from), grouped(class.to))
         };
         add_row(
             &mut classes,
             [
                 name,
-                count(class.count),
+                grouped(class.count),
                 percent(class.count, all),
-                bytes(class.bytes),
+                bytes_and_tenths(class.bytes),
                 percent(class.bytes, analysis.allocated_bytes),
-                count(class.live_blocks_peak),
+                grouped(class.live_blocks_peak),
             ],
         );
     }
@@ -385,7 +333,10 @@ fn sizes(analysis: &Analysis) {
     line("\nmost frequent:");
     let mut top = table(&["size", "blocks", "of all"]);
     for &(size, blocks) in &analysis.top_sizes {
-        add_row(&mut top, [count(size), count(blocks), percent(blocks, all)]);
+        add_row(
+            &mut top,
+            [grouped(size), grouped(blocks), percent(blocks, all)],
+        );
     }
     print_table(&top);
 }
@@ -417,10 +368,10 @@ fn lifetimes(analysis: &Analysis) {
             &mut classes,
             [
                 name,
-                count(class.count),
+                grouped(class.count),
                 percent(class.count, all),
-                bytes(class.bytes),
-                count(class.freed_by_another_thread),
+                bytes_and_tenths(class.bytes),
+                grouped(class.freed_by_another_thread),
             ],
         );
     }

@@ -1,0 +1,71 @@
+//! What resident memory holds: the lines of the ledger.
+
+use hakmem_heap::ledger::Ledger;
+
+/// One line of the table: what it is, how much of it, and what that means.
+pub type Row = (&'static str, u64, &'static str);
+
+/// What is hakmem's, and the program's in it.
+pub fn ours(ledger: &Ledger) -> [Row; 10] {
+    [
+        (
+            "live blocks",
+            ledger.live,
+            "with what their classes are larger than the requests",
+        ),
+        (
+            "in magazines",
+            ledger.cached,
+            "free, ready for their threads",
+        ),
+        (
+            "between threads",
+            ledger.in_transit,
+            "freed by others than their owners",
+        ),
+        (
+            "in BigCache",
+            ledger.kept,
+            "large, free, kept for the next of their size",
+        ),
+        ("free in slabs", ledger.slab_free, "beside live blocks"),
+        (
+            "never used",
+            ledger.never_used,
+            "on pages that others are on",
+        ),
+        (
+            "rests",
+            ledger.rests,
+            "behind the last block of slabs and of runs",
+        ),
+        ("waiting", ledger.waiting, "to be given back"),
+        (
+            "huge page excess",
+            ledger.huge_excess,
+            "free, resident with a huge page",
+        ),
+        ("descriptors", ledger.metadata, "and the address map"),
+    ]
+}
+
+pub fn others(ledger: &Ledger) -> [Row; 3] {
+    [
+        (
+            "files",
+            ledger.files,
+            "code and data of the program and its libraries",
+        ),
+        ("stacks", ledger.stacks, "of threads with a guard page"),
+        (
+            "other",
+            ledger.other,
+            "what the program or a library maps itself",
+        ),
+    ]
+}
+
+/// All of it, line by line.
+pub fn rows(ledger: &Ledger) -> impl Iterator<Item = Row> {
+    ours(ledger).into_iter().chain(others(ledger))
+}

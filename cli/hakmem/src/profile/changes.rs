@@ -1,0 +1,99 @@
+//! Two profiles compared by call stack.
+
+use super::{ROWS, Site, Snapshot};
+use crate::frames;
+use hakmem_lab::render::number::{bytes, signed_bytes};
+use hakmem_lab::render::{Cell, Form, Table};
+use std::collections::{HashMap, HashSet};
+
+/// A call stack with less or more than before.
+struct Change<'a> {
+    bytes: f64,
+    blocks: f64,
+    /// Two deviations of the bytes.
+    noise: f64,
+    frames: &'a [String],
+}
+
+/// The largest first.
+fn found<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Vec<Change<'a>> {
+    let by_frames = |snapshot: &'a Snapshot| -> HashMap<&'a [String], &'a Site> {
+        let sites = snapshot.sites.iter();
+        sites.map(|site| (site.frames.as_slice(), site)).collect()
+    };
+    let (old, new) = (by_frames(before), by_frames(after));
+    let all: HashSet<&[String]> = old.keys().chain(new.keys()).copied().collect();
+    let nothing = Site::default();
+    let mut changes: Vec<Change> = all
+        .into_iter()
+        .map(|frames| {
+            let old = old.get(frames).copied().unwrap_or(&nothing);
+            let new = new.get(frames).copied().unwrap_or(&nothing);
+            Change {
+                bytes: new.live.bytes - old.live.bytes,
+                blocks: new.live.blocks - old.live.blocks,
+                noise: old.live_off.hypot(new.live_off),
+                frames,
+            }
+        })
+        .filter(|change| change.bytes != 0.0)
+        .collect();
+    // Those that changed by as much in the order of their names, as there is none in the tables.
+    changes.sort_by(|a, b| {
+        b.bytes
+            .abs()
+            .total_cmp(&a.bytes.abs())
+            .then(a.frames.cmp(b.frames))
+    });
+    changes
+}
+
+/// What lives more or less than before, and by how much that may be off.
+pub fn changes(before: &Snapshot, after: &Snapshot, form: Form) -> String {
+    let limits = limits(before, after);
+    let rows = found(before, after);
+    if rows.is_empty() {
+        let among = if limits.is_empty() {
+            ""
+        } else {
+            " in what is known"
+        };
+        return format!("{limits}nothing has changed{among}\n");
+    }
+    let mut table = Table::default();
+    table.number_column("live bytes", 0);
+    table.number_column("noise", 2);
+    table.number_column("blocks", 1);
+    table.text_column("allocated by", 0);
+    for change in rows.iter().take(ROWS) {
+        let noise = match () {
+            () if change.noise > 0.0 => format!("± {}", bytes(change.noise as u64)),
+            () if limits.is_empty() => "exact".into(),
+            () => "not whole".into(),
+        };
+        table.row(vec![
+            Cell::new(signed_bytes(change.bytes)),
+            Cell::new(noise),
+            Cell::new(format!("{:+.0}", change.blocks)),
+            Cell::fitting(frames::place(change.frames)),
+        ]);
+    }
+    let more = match rows.len().saturating_sub(ROWS) {
+        0 => String::new(),
+        more => format!("and {more} places more\n"),
+    };
+    let total: f64 = rows.iter().map(|change| change.bytes).sum();
+    let total = signed_bytes(total);
+    format!("{limits}{}\n{more}\n{total} in all\n", table.render(form))
+}
+
+/// What one of the two does not know.
+fn limits(before: &Snapshot, after: &Snapshot) -> String {
+    let mut text = String::new();
+    for (which, snapshot) in [("before", before), ("after", after)] {
+        for line in snapshot.part.iter().chain(&snapshot.limits()) {
+            text += &format!("{which}: {line}\n");
+        }
+    }
+    if text.is_empty() { text } else { text + "\n" }
+}

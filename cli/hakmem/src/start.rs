@@ -1,0 +1,143 @@
+//! How programs are started under an allocator: in which environment, proved, and on our own streams.
+
+use crate::target::{Opened, open_process};
+use hakmem_heap::shown::ShownPath;
+use hakmem_lab::allocator::Allocator;
+use hakmem_lab::error::Result;
+use hakmem_lab::executable::Executable;
+use hakmem_lab::launch::Request;
+use hakmem_lab::places::Places;
+use hakmem_lab::process::Blind;
+use hakmem_lab::{failed, probe, trust};
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The caller's environment, with the library before whatever else is preloaded.
+pub fn environment(allocator: &Allocator) -> Result<Vec<(OsString, OsString)>> {
+    let mut environment: Vec<(OsString, OsString)> = env::vars_os().collect();
+    let added = allocator
+        .environment
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()));
+    for (name, value) in added {
+        environment.retain(|(known, _): &(OsString, OsString)| *known != name);
+        environment.push((name, value));
+    }
+    if let Some(library) = allocator.preload()? {
+        let mut preload = library.as_os_str().to_os_string();
+        let others = environment.iter().find(|(name, _)| name == "LD_PRELOAD");
+        if let Some((_, others)) = others.filter(|(_, value)| !value.is_empty()) {
+            preload.push(":");
+            preload.push(others);
+        }
+        environment.retain(|(name, _)| name != "LD_PRELOAD");
+        environment.push(("LD_PRELOAD".into(), preload));
+    }
+    Ok(environment)
+}
+
+/// Refuse a program whose memory would come from elsewhere: load it once, without running it.
+pub fn prove(
+    executable: &Executable,
+    words: &[OsString],
+    environment: &[(OsString, OsString)],
+    allocator: &Allocator,
+) -> Result<()> {
+    let shown = executable.path.shown();
+    // Of a script it is the interpreter that asks for memory.
+    let probed = if executable.is_script() { &[] } else { words };
+    match probe::load(&executable.binary, probed, environment.to_vec()) {
+        Ok(Ok(loaded)) => match trust::contradiction(&loaded.proof, allocator, &str::to_string) {
+            Some(reason) => Err(failed!(
+                "{shown} {reason}; 'hakmem verify {shown}' shows more"
+            )),
+            None => Ok(()),
+        },
+        Ok(Err(Blind::Other(reason))) => Err(failed!("{shown}: {reason}")),
+        Ok(Err(blind)) => Err(failed!("{shown}: {blind}")),
+        // Where tracing is forbidden, as in some containers, the program still has a right to run.
+        Err(error) if error.exit_code() == 1 => {
+            eprintln!("hakmem: not proved: {error}");
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A program on our own streams, watched to its end.
+pub fn request(
+    program: &Path,
+    words: &[OsString],
+    environment: Vec<(OsString, OsString)>,
+    reads_heaps: bool,
+) -> Result<Request> {
+    let own = |stream: BorrowedFd| -> Result<File> {
+        let copy = stream.try_clone_to_owned();
+        copy.map(File::from)
+            .map_err(|error| failed!("a standard stream is closed: {error}"))
+    };
+    Ok(Request {
+        program: program.to_path_buf(),
+        arguments: words.to_vec(),
+        environment,
+        folder: env::current_dir().map_err(|error| failed!("the current folder: {error}"))?,
+        input: own(std::io::stdin().as_fd())?,
+        output: own(std::io::stdout().as_fd())?,
+        errors: own(std::io::stderr().as_fd())?,
+        timeout: None,
+        trace_threads: true,
+        has_own_group: false,
+        reads_heaps,
+        control_group: None,
+    })
+}
+
+/// A small program under hakmem that waits to be looked into, and ends with this value.
+pub struct Sample(Child);
+
+impl Sample {
+    /// In this environment, or in another mode.
+    pub fn start(mode: Option<&str>) -> Result<Sample> {
+        let ours = Allocator::ours(&Places::find()?)?;
+        let mut command = Command::new("/bin/sh");
+        // It has come up when it writes its line.
+        command
+            .args(["-c", "echo ready; read end"])
+            .env_clear()
+            .envs(environment(&ours)?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        if let Some(mode) = mode {
+            command.env("HAKMEM_MODE", mode);
+        }
+        let child = command
+            .spawn()
+            .map_err(|error| failed!("cannot start /bin/sh: {error}"))?;
+        let mut sample = Sample(child);
+        let mut line = String::new();
+        let output = sample.0.stdout.take();
+        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
+        if matches!(read, Some(Ok(1..))) {
+            Ok(sample)
+        } else {
+            Err(failed!("/bin/sh under hakmem ended at once"))
+        }
+    }
+
+    pub fn open(&self) -> Result<Opened> {
+        let pid = i32::try_from(self.0.id()).unwrap_or(0);
+        Ok(Opened::Live(open_process(pid)?))
+    }
+}
+
+impl Drop for Sample {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,79 @@
+//! The trace that a command looks into, and which of its processes are meant.
+
+use clap::Args;
+use hakmem_lab::error::Result;
+use hakmem_trace::analysis;
+use hakmem_trace::reader::Reader;
+use std::path::{Path, PathBuf};
+
+/// Of a recording.
+pub const MAY_LACK: &str = "a process of some milliseconds that the recorder is not in may be missing: this user may not \
+    watch processes (perf_event_open)";
+
+#[derive(Args)]
+pub struct Source {
+    /// The trace
+    pub trace: PathBuf,
+
+    /// Of this process, or the sum of all; by default that with the most events
+    #[arg(long, value_name = "NUMBER|all", value_parser = parse_process)]
+    pub process: Option<Which>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A trace that was cut off is read as far as it goes, and that is said.
+pub fn open(path: &Path) -> Result<Reader> {
+    let reader = Reader::open(path)?;
+    if let Some(warning) = &reader.warning {
+        eprintln!("hakmem: warning: {warning}");
+    }
+    Ok(reader)
+}
+
+/// Which process is asked about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    All,
+    One(u32),
+}
+
+pub fn parse_process(text: &str) -> std::result::Result<Which, String> {
+    if text == "all" {
+        return Ok(Which::All);
+    }
+    text.parse()
+        .map(Which::One)
+        .map_err(|_| "a process's number, or 'all'; 'hakmem trace info' lists them".into())
+}
+
+/// The processes that are meant, and a line that says which these are.
+pub fn choose(reader: &Reader, wanted: Option<Which>) -> Result<(Vec<u32>, String)> {
+    let with_events = analysis::processes_with_events(reader);
+    let all = with_events.len();
+    let one = match wanted {
+        Some(Which::All) if all > 1 => {
+            let numbers = with_events.into_iter().map(|(number, _)| number).collect();
+            let command = reader.beginning.command.join(" ");
+            return Ok((numbers, format!("all {all} processes together: {command}")));
+        }
+        Some(Which::One(number)) => Some(number),
+        _ => None,
+    };
+    let number = analysis::choose_process(reader, one)?;
+    let known = reader
+        .processes
+        .iter()
+        .find(|known| known.process == number);
+    let mut line = format!("process {number}");
+    if let Some(known) = known {
+        line += &format!(" ({}): {}", known.id, known.program);
+    }
+    if wanted.is_none() && all > 1 {
+        line +=
+            &format!("\nof {all} processes that with the most events; --process all is their sum");
+    }
+    Ok((vec![number], line))
+}

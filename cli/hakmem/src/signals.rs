@@ -1,9 +1,11 @@
 //! Signals that are meant for the program that we run, and its end as our own.
 
+use hakmem_lab::inherited;
 use hakmem_lab::launch::End;
 use nix::libc;
 use nix::sys::signal::{self, SigSet, Signal};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What another process may send us for the program; the first four to end it.
 const PASSED_ON: [Signal; 7] = [
@@ -58,9 +60,30 @@ pub fn before_the_end(last: fn()) {
     });
 }
 
+static IS_STOP_ASKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn note_stop(_: libc::c_int) {
+    IS_STOP_ASKED.store(true, Ordering::Relaxed);
+}
+
+/// From now on we are not stopped (SIGTSTP) before `stop_ourselves` is called; who calls it asks whether it is time.
+pub fn note_stops() {
+    if !inherited::is_ignored(libc::SIGTSTP) {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { libc::signal(libc::SIGTSTP, note_stop as *const () as usize) };
+    }
+}
+
+pub fn is_stop_asked() -> bool {
+    IS_STOP_ASKED.swap(false, Ordering::Relaxed)
+}
+
 /// As Ctrl-Z does, until the shell lets us go on.
 pub fn stop_ourselves() {
+    // SAFETY: the default action touches no memory of ours.
+    unsafe { libc::signal(libc::SIGTSTP, libc::SIG_DFL) };
     let _ = signal::raise(Signal::SIGTSTP);
+    note_stops();
 }
 
 /// The exit code of the program; does not return when a signal has ended it, which then ends us.

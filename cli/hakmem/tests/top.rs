@@ -58,7 +58,11 @@ fn a_process_that_ends_ends_the_lines() {
 
 /// `line` on a terminal of its own, once it shows all of `wanted`; its output from then on, and what it has shown.
 fn on_terminal(line: &str, wanted: &[&str]) -> (Child, ChildStdout, String) {
-    let line = format!("stty rows 24 cols 80; {line}");
+    on_columns(80, line, wanted)
+}
+
+fn on_columns(columns: u32, line: &str, wanted: &[&str]) -> (Child, ChildStdout, String) {
+    let line = format!("stty rows 24 cols {columns}; {line}");
     let mut top = Command::new("script")
         .args(["-qec", &line, "/dev/null"])
         .env("TERM", "xterm-256color")
@@ -125,6 +129,77 @@ fn a_signal_that_ends_it_gives_the_screen_back() {
         assert!(
             left.is_some() && rest.contains("\x1b[?25h"),
             "{signal}: {rest:?}"
+        );
+        top.wait().unwrap();
+    }
+}
+
+/// Asked by another process, as by Ctrl-Z: whoever has the terminal then finds it as it was.
+#[test]
+fn who_is_stopped_gives_the_screen_back_until_it_goes_on() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let line = format!(
+        "echo pid $$; exec env --default-signal {} top {} -d 60",
+        env!("CARGO_BIN_EXE_hakmem"),
+        process.pid()
+    );
+    let (mut top, mut output, text) = on_terminal(&line, &["resident"]);
+    let pid = text.split_whitespace().nth(1).unwrap();
+    let kill = |signal: &str| Command::new("kill").args(["-s", signal, pid]).status();
+    assert!(kill("TSTP").unwrap().success());
+    let mut text = String::new();
+    let mut bytes = [0; 4096];
+    // Here nobody could let it go on, so that the kernel does not stop it, and it takes the screen again at once.
+    let ways = ["\x1b[?1049l", "\x1b[?1049h"];
+    while !ways.iter().all(|way| text.contains(way)) {
+        let count = output.read(&mut bytes).unwrap();
+        assert!(count > 0, "{text:?}");
+        text.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    assert!(text.find(ways[0]) < text.rfind(ways[1]), "{text:?}");
+    top.stdin.as_mut().unwrap().write_all(b"q").unwrap();
+    output.read_to_end(&mut Vec::new()).unwrap();
+    assert!(top.wait().unwrap().success());
+}
+
+/// Without what moves the cursor between words, or colours them.
+fn in_words(screen: &str) -> String {
+    let parts = screen.split("\x1b[");
+    let words = parts.map(
+        |part| match part.find(|letter: char| letter.is_ascii_alphabetic()) {
+            Some(end) if part[end..].starts_with('H') => format!(" {}", &part[end + 1..]),
+            Some(end) => part[end + 1..].to_string(),
+            None => part.to_string(),
+        },
+    );
+    words.collect()
+}
+
+/// Every figure is whole: one that finds no room is not there.
+#[test]
+fn a_narrow_screen_has_no_half_figures() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let line = format!(
+        "{} top {} -d 60",
+        env!("CARGO_BIN_EXE_hakmem"),
+        process.pid()
+    );
+    for (columns, there, gone) in [
+        (80, "mapped 4.00 MiB", "none"),
+        (60, "live 1.95 MiB in 1000 blocks", "mapped"),
+        (40, "resident ", "in 1000"),
+    ] {
+        let (mut top, mut output, mut text) = on_columns(columns, &line, &["Tab"]);
+        top.stdin.as_mut().unwrap().write_all(b"q").unwrap();
+        let mut rest = Vec::new();
+        output.read_to_end(&mut rest).unwrap();
+        text += &String::from_utf8_lossy(&rest);
+        let text = in_words(&text);
+        assert!(
+            text.contains(there) && !text.contains(gone),
+            "{columns}: {text}"
         );
         top.wait().unwrap();
     }

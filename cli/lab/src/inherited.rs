@@ -12,10 +12,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Those that a part of this command changes.
-const SIGNALS: [libc::c_int; 5] = [
+const SIGNALS: [libc::c_int; 6] = [
     libc::SIGPIPE,
     libc::SIGXFSZ,
     libc::SIGINT,
+    libc::SIGQUIT,
     libc::SIGTERM,
     libc::SIGHUP,
 ];

@@ -31,6 +31,9 @@ Looking costs the process nothing: it is neither stopped nor written to. When it
 another program, the command ends with a line that says so, and exit code 0. In a pipe, with -n, and
 where TERM is not set or dumb, plain lines are printed.";
 
+/// How soon a signal is noticed that asks us to stop.
+const STEP: Duration = Duration::from_millis(200);
+
 /// Watch the heap of a running process: classes, caches, rates, what the policies do
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -130,6 +133,7 @@ fn is_ctrl(event: &Event, letter: char) -> bool {
 
 fn on_screen(watched: Option<Watched>, delay: Duration) -> Result<ExitCode> {
     signals::before_the_end(give_screen_back);
+    signals::note_stops();
     let mut terminal = take_screen()?;
     let mut shown = Shown {
         is_only: watched.is_some(),
@@ -167,7 +171,11 @@ impl Shown {
                 }
             });
             drawn.map_err(|error| failed!("{error}"))?;
-            let wait = next.saturating_duration_since(Instant::now());
+            if signals::is_stop_asked() {
+                stop(terminal)?;
+                continue; // the screen is empty
+            }
+            let wait = next.saturating_duration_since(Instant::now()).min(STEP);
             if event::poll(wait).map_err(|error| failed!("{error}"))? {
                 let event = event::read().map_err(|error| failed!("{error}"))?;
                 if is_ctrl(&event, 'z') {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// What the library keeps (HAK_SAMPLES_MAX and HAK_SAMPLE_STACKS_MAX in src/cache/sample.h).
+/// What the library keeps (HAK_SAMPLES_MAX and HAK_SAMPLE_STACKS_MAX in src/profile/sample.h).
 const SAMPLES_MAX: &str = "262,144";
 const STACKS_MAX: &str = "16,384";
 

@@ -2,6 +2,7 @@
 
 pub mod plain;
 pub mod processes;
+mod room;
 pub mod screen;
 pub mod table;
 

@@ -1,6 +1,7 @@
 //! The screen of `hakmem top`, at 80 columns and 24 lines or more.
 
 use super::processes::Found;
+use super::room::{first_parts, first_places, places};
 use super::table::{Rows, View, processes, rows};
 use super::{Watched, short};
 use hakmem_lab::render::number::bytes;
@@ -193,24 +194,6 @@ pub fn draw_processes(frame: &mut Frame, found: &[Found], choice: &mut Choice) {
     }
 }
 
-/// How many places of the screen a text takes: letters of some scripts take two.
-fn places(text: &str) -> usize {
-    Span::raw(text).width()
-}
-
-/// As much of it as there is room for.
-fn first_places(text: &str, room: usize) -> String {
-    let mut first = String::new();
-    for letter in text.chars() {
-        first.push(letter);
-        if places(&first) > room {
-            first.pop();
-            break;
-        }
-    }
-    first
-}
-
 fn draw_title(frame: &mut Frame, area: Rect, watched: &Watched, choice: &Choice) {
     let state = if choice.is_paused { "  paused" } else { "" };
     let moved = match watched.last.figures.moved_blocks {
@@ -254,20 +237,22 @@ fn draw_memory(frame: &mut Frame, areas: [Rect; 3], watched: &Watched, choice: &
     const FILLS: [char; 5] = ['█', '▓', '▒', '░', '·'];
     let totals = &watched.last.figures.totals;
     let resident = watched.last.resident_bytes;
-    let text = format!(
-        "resident {}   live {} in {} blocks   mapped {}   {} {}",
-        bytes(resident),
-        bytes(totals.live_bytes),
-        totals.live_blocks,
-        bytes(totals.mapped_bytes),
-        watched.last.threads,
-        if watched.last.threads == 1 {
-            "thread"
-        } else {
-            "threads"
-        }
-    );
-    frame.render_widget(Paragraph::new(text), areas[0]);
+    let threads = watched.last.threads;
+    let figures = [
+        format!("resident {}", bytes(resident)),
+        format!(
+            "live {} in {} blocks",
+            bytes(totals.live_bytes),
+            totals.live_blocks
+        ),
+        format!("mapped {}", bytes(totals.mapped_bytes)),
+        format!(
+            "{threads} {}",
+            if threads == 1 { "thread" } else { "threads" }
+        ),
+    ];
+    let room = usize::from(areas[0].width);
+    frame.render_widget(Paragraph::new(first_parts(&figures, "   ", room)), areas[0]);
     let width = u64::from(areas[1].width);
     let all: u64 = parts(watched)
         .iter()
@@ -285,8 +270,12 @@ fn draw_memory(frame: &mut Frame, areas: [Rect; 3], watched: &Watched, choice: &
             fill.to_string().repeat(usize::try_from(cells).unwrap_or(0)),
             style,
         ));
-        legend.push(Span::styled(fill.to_string(), style));
-        legend.push(Span::from(format!(" {name} {}  ", narrow(count))));
+        let figure = format!(" {name} {}", narrow(count));
+        let used: usize = legend.iter().map(Span::width).sum();
+        if used + 1 + places(&figure) <= room {
+            legend.push(Span::styled(fill.to_string(), style));
+            legend.push(Span::from(figure + "  "));
+        }
     }
     frame.render_widget(Paragraph::new(Line::from(spans)), areas[1]);
     frame.render_widget(Paragraph::new(Line::from(legend)), areas[2]);
@@ -323,7 +312,9 @@ fn draw_history(frame: &mut Frame, area: Rect, watched: &Watched, choice: &Choic
             .skip(history.len().saturating_sub(width))
             .copied()
             .collect();
-        let block = Block::new().title(Line::from(format!("{name} {now}")));
+        let title = [format!("{name} {now}"), now, String::new()];
+        let title = title.into_iter().find(|title| places(title) <= width);
+        let block = Block::new().title(Line::from(title.unwrap_or_default()));
         let line = Sparkline::default()
             .block(block)
             .data(&shown)
@@ -334,13 +325,13 @@ fn draw_history(frame: &mut Frame, area: Rect, watched: &Watched, choice: &Choic
 
 fn draw_rates(frame: &mut Frame, area: Rect, watched: &Watched) {
     let rates = &watched.rates;
-    let text = format!(
-        "in a second: {} slow calls, {} blocks sent, {} purged, {} system calls",
-        short(rates.slow_events),
-        short(rates.sent_blocks),
-        bytes(rates.purged_bytes as u64),
-        short(rates.calls)
-    );
+    let figures = [
+        format!("in a second: {} slow calls", short(rates.slow_events)),
+        format!("{} blocks sent", short(rates.sent_blocks)),
+        format!("{} purged", bytes(rates.purged_bytes as u64)),
+        format!("{} system calls", short(rates.calls)),
+    ];
+    let text = first_parts(&figures, ", ", usize::from(area.width));
     frame.render_widget(Paragraph::new(text), area);
 }
 
@@ -381,11 +372,12 @@ fn draw_table(
             if index > 0 {
                 text.push(' ');
             }
-            let cell: String = cell.chars().take(*width).collect();
+            let cell = first_places(&cell, *width);
+            let padding = " ".repeat(width - places(&cell));
             if rows.is_first_text && index == 0 {
-                text.push_str(&format!("{cell:<width$}"));
+                text = text + &cell + &padding;
             } else {
-                text.push_str(&format!("{cell:>width$}"));
+                text = text + &padding + &cell;
             }
         }
         text
@@ -417,7 +409,7 @@ fn draw_table(
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// As wide as what is in them; the first one of text has to give way.
+/// As wide as what is in them; the first one of text has to give way, and then the last ones.
 fn widths(rows: &Rows, room: usize) -> Vec<usize> {
     let mut widths: Vec<usize> = (0..rows.columns.len())
         .map(|column| {
@@ -430,6 +422,9 @@ fn widths(rows: &Rows, room: usize) -> Vec<usize> {
     if rows.is_first_text && needed > room {
         widths[0] = widths[0].saturating_sub(needed - room).max(12);
     }
+    while widths.len() > 1 && widths.iter().sum::<usize>() + widths.len() - 1 > room {
+        widths.pop();
+    }
     widths
 }
 
@@ -437,7 +432,8 @@ fn draw_foot(frame: &mut Frame, area: Rect, choice: &Choice, keys: &str) {
     let text = if choice.is_typing {
         format!("only rows with: {}▏  Enter, Esc to show all", choice.filter)
     } else {
-        keys.to_string()
+        let keys: Vec<String> = keys.split("  ").map(String::from).collect();
+        first_parts(&keys, "  ", usize::from(area.width))
     };
     frame.render_widget(
         Paragraph::new(text).style(choice.marked(Modifier::DIM)),

@@ -272,3 +272,33 @@ fn two_profiles_at_once_are_both_whole() {
     long.ended_with(0).says("pass (busy) < main (busy)");
     assert!(!is_sampled(&workshop, &pid));
 }
+
+#[test]
+fn leaks_names_what_was_there_before_exec() {
+    const BECOMES: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+    for (int i = 0; i < 100; i++) {
+        void *volatile block = malloc(1000);
+    }
+    execl("/bin/true", "true", (char *)NULL);
+    return 1;
+}
+"#;
+    let workshop = Workshop::open();
+    let program = workshop.compile("becomes", BECOMES, &[]);
+    let line = "not seen, as they became other programs by exec: ";
+    workshop
+        .hakmem(&["leaks", "--exit", "--", text(&program)])
+        .ended_with(0)
+        .says(&format!("{line}{} (process ", text(&program)));
+    // A child that becomes its first program was none before.
+    let plain = workshop.hakmem(&["leaks", "--exit", "--", "/bin/sh", "-c", "/bin/true; true"]);
+    assert!(
+        !plain.ended_with(0).output.contains(line),
+        "{}",
+        plain.output
+    );
+}

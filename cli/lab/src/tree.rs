@@ -36,6 +36,9 @@ pub struct Tracee {
     /// Started by vfork and not yet a program of its own.
     pub borrows_memory: bool,
     has_own_program: bool,
+    program: PathBuf,
+    /// Programs that it was before it became another one by exec; a child is none before its first.
+    pub earlier: Vec<PathBuf>,
     is_announced: bool,
     pub is_thread: bool,
     has_ended: bool,
@@ -99,6 +102,11 @@ impl Tree {
 
     pub fn became_program(&mut self, pid: i32, now_s: f64) {
         let tracee = self.get(pid, now_s);
+        let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let before = std::mem::replace(&mut tracee.program, program);
+        if tracee.has_own_program {
+            tracee.earlier.push(before);
+        }
         tracee.has_own_program = true;
         tracee.borrows_memory = false;
     }

@@ -41,6 +41,8 @@ only blocks are known that were sampled: docs/profiling.md.";
 
 /// Processes that are listed; a build starts thousands.
 const PROCESSES_MAX: usize = 20;
+/// Programs that are named because they became others.
+const REPLACED_MAX: usize = 5;
 
 /// Show what is still allocated, by call stack and age: of a process, of a core dump, or at a program's end
 #[derive(Args)]
@@ -149,6 +151,7 @@ fn at_end(arguments: &Arguments, tree: &Tree) -> Result<Snapshot> {
     }
     let mut sum = sum.ok_or_else(|| unseen(arguments.process, parts.len()))?;
     sum.every = arguments.every;
+    sum.part = replaced(tree, arguments.process);
     match arguments.process.and_then(|number| parts.get(number - 1)) {
         Some(part) => sum.title = format!("process {}, {}", part.pid, sum.title),
         None if parts.len() > 1 => {
@@ -158,6 +161,27 @@ fn at_end(arguments: &Arguments, tree: &Tree) -> Result<Snapshot> {
         None => {}
     }
     Ok(sum)
+}
+
+/// Programs that became others by exec: their memory was gone before anybody could look.
+fn replaced(tree: &Tree, process: Option<usize>) -> Option<String> {
+    let chosen = tree.processes().enumerate().filter(|(index, _)| {
+        let number = index + 1;
+        process.is_none_or(|wanted| wanted == number)
+    });
+    let names: Vec<String> = chosen
+        .flat_map(|(_, one)| one.earlier.iter().map(|program| (one.pid, program)))
+        .map(|(pid, program)| format!("{} (process {pid})", program.shown()))
+        .collect();
+    let more = names.len().saturating_sub(REPLACED_MAX);
+    let rest = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    let shown = names[..names.len() - more].join(", ");
+    let line = format!("not seen, as they became other programs by exec: {shown}{rest}");
+    (!names.is_empty()).then_some(line)
 }
 
 fn unseen(process: Option<usize>, count: usize) -> Error {
@@ -204,9 +228,14 @@ fn report(arguments: &Arguments, snapshot: &Snapshot, to_save: Option<Planned>) 
 
 fn text(snapshot: &Snapshot, older: f64, all: bool, form: Form) -> String {
     let mut lines = vec![form.strong(&snapshot.title), String::new()];
-    let limits = snapshot.limits();
-    if !limits.is_empty() {
-        lines.extend(limits);
+    let missing: Vec<String> = snapshot
+        .part
+        .iter()
+        .cloned()
+        .chain(snapshot.limits())
+        .collect();
+    if !missing.is_empty() {
+        lines.extend(missing);
         lines.push(String::new());
     }
     if !snapshot.processes.is_empty() {

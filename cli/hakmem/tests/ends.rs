@@ -289,7 +289,7 @@ int main(void)
 "#;
     let workshop = Workshop::open();
     let program = workshop.compile("becomes", BECOMES, &[]);
-    let line = "not seen, as they became other programs by exec: ";
+    let line = "became other programs by exec, and what they had is not shown: ";
     workshop
         .hakmem(&["leaks", "--exit", "--", text(&program)])
         .ended_with(0)

@@ -222,6 +222,17 @@ fn processes_that_the_recorder_is_not_in_are_named() {
             assert!(lines.len() == 1 && lines[0].contains(name), "{text}");
         }
     }
+    // Of some milliseconds: where the kernel tells of it, it is named, if not why.
+    workshop.compile("fast", &SLOW.replace("usleep(300000);", ""), &[]);
+    for namespace in ["unshare -pf --mount-proc ./fast", "unshare -r ./fast"] {
+        let _ = std::fs::remove_file(workshop.path("trace.hkt"));
+        let said = workshop.hakmem(&["record", "--", "sh", "-c", namespace]);
+        let cannot = ["unshare failed", "may not watch processes"];
+        if !cannot.iter().any(|why| said.errors.contains(why)) {
+            let info = workshop.hakmem(&["trace", "info", "trace.hkt"]);
+            info.says("/fast, ");
+        }
+    }
     let _ = std::fs::remove_file(workshop.path("trace.hkt"));
     workshop
         .hakmem(&["record", "--", "sh", "-c", "./slow; true"])

@@ -1,7 +1,7 @@
 //! The processes below this one, as the kernel tells of them and as /proc shows them: those that the recorder is not in
 //! are named in the trace. Where the kernel does not tell, one that lives for less than some milliseconds may be missed.
 
-use crate::births::Births;
+use crate::births::{Births, Born};
 use crate::format::Unseen;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::executable::Executable;
@@ -39,6 +39,8 @@ pub struct Witness {
     introduced: HashSet<(i32, PathBuf)>,
     looked: Instant,
     births: Option<Births>,
+    /// Those that had loaded the recorder and were never heard of, nor seen in /proc.
+    brief: Vec<Unseen>,
 }
 
 /// In the name of the file that is preloaded.
@@ -61,6 +63,7 @@ impl Witness {
             introduced: HashSet::new(),
             looked: Instant::now(),
             births: Births::watch().ok(),
+            brief: Vec::new(),
         }
     }
 
@@ -133,8 +136,19 @@ impl Witness {
             .take()
             .and_then(|births| births.programs(LIBRARY));
         let is_certain = born.is_some();
-        for one in born.into_iter().flatten().filter(|one| !one.has_library) {
+        for one in born.into_iter().flatten() {
             let program = one.program.shown();
+            if one.has_library {
+                if !self.is_known(&one) {
+                    let why = TOO_SHORT.into();
+                    self.brief.push(Unseen {
+                        id: one.id,
+                        program,
+                        why,
+                    });
+                }
+                continue;
+            }
             let is_known = |known: &Unseen| known.id == one.id && known.program == program;
             if !unseen.iter().any(is_known) {
                 unseen.push(Unseen {
@@ -149,8 +163,25 @@ impl Witness {
         (unseen, is_certain)
     }
 
-    /// Those that were seen to run with the recorder, and that made no call.
-    pub fn quiet(&self) -> Vec<Unseen> {
+    /// Has it introduced itself, or was it seen in /proc? By its file's name, as its folder may be another one in there.
+    fn is_known(&self, one: &Born) -> bool {
+        let name = one.program.file_name();
+        let is_it = |id: i32, program: &Path| id == one.id && program.file_name() == name;
+        let mut introduced = self.introduced.iter();
+        introduced.any(|(id, program)| is_it(*id, program))
+            || self.seen.keys().any(|key| is_it(key.0, &key.2))
+    }
+
+    /// Those that ran with the recorder, and that made no call; after `unseen`.
+    pub fn quiet(&mut self) -> Vec<Unseen> {
+        let mut quiet = self.seen_quiet();
+        quiet.append(&mut self.brief);
+        quiet.sort_by_key(|one| one.id);
+        quiet.truncate(UNSEEN_MAX);
+        quiet
+    }
+
+    fn seen_quiet(&self) -> Vec<Unseen> {
         self.listed(|(id, began, program), seen| {
             // Between fork and exec there is no program of its own.
             let is_before_exec = self.seen.iter().any(|(other, later)| {
@@ -186,6 +217,8 @@ impl Witness {
 }
 
 const NOT_LOADED: &str = "did not load the recorder";
+const TOO_SHORT: &str =
+    "asked for no memory, or has a name space of its own: its life was too short to tell";
 
 fn obstacle(program: &Path) -> Option<String> {
     let found = Executable::find(program.as_os_str()).ok();

@@ -180,7 +180,8 @@ fn replaced(tree: &Tree, process: Option<usize>) -> Option<String> {
         String::new()
     };
     let shown = names[..names.len() - more].join(", ");
-    let line = format!("not seen, as they became other programs by exec: {shown}{rest}");
+    let line =
+        format!("became other programs by exec, and what they had is not shown: {shown}{rest}");
     (!names.is_empty()).then_some(line)
 }
 

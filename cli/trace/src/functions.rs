@@ -169,8 +169,44 @@ fn demangled(name: &[u8]) -> String {
     let text = std::str::from_utf8(name).ok().filter(|_| is_mangled(name));
     let rust = text.and_then(|text| rustc_demangle::try_demangle(text).ok());
     let written = rust.map(|name| format!("{name:#}"));
-    let written = written.or_else(|| demangled_cxx(text?));
+    let written = written.or_else(|| demangled_letters(text?));
     shown(written.as_ref().map_or(name, |name| name.as_bytes()))
+}
+
+/// The crate knows ASCII only: other letters of an identifier are Q for it, as many as they have bytes.
+fn demangled_letters(name: &str) -> Option<String> {
+    let mut masked = name.to_string();
+    let mut replaced = Vec::new();
+    for (at, _) in name.match_indices(|letter: char| letter.is_ascii_digit()) {
+        let digits: String = name[at..]
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
+        let start = at + digits.len();
+        let end = start.checked_add(digits.parse().ok()?)?;
+        let identifier = name.get(start..end).filter(|one| !one.is_ascii());
+        let is_whole = !name[..at].ends_with(|before: char| before.is_ascii_digit());
+        if let Some(identifier) = identifier.filter(|_| is_whole) {
+            let mask = |byte: u8| {
+                if byte.is_ascii() {
+                    char::from(byte)
+                } else {
+                    'Q'
+                }
+            };
+            let mask: String = identifier.bytes().map(mask).collect();
+            if name.contains(&mask) {
+                return None; // nobody could tell the two
+            }
+            masked.replace_range(start..end, &mask);
+            replaced.push((mask, identifier));
+        }
+    }
+    let mut written = demangled_cxx(&masked)?;
+    for (mask, identifier) in replaced {
+        written = written.replace(&mask, identifier);
+    }
+    Some(written)
 }
 
 fn demangled_cxx(name: &str) -> Option<String> {
@@ -182,7 +218,11 @@ fn demangled_cxx(name: &str) -> Option<String> {
         true => cpp_demangle::DemangleOptions::new().no_params(),
         false => cpp_demangle::DemangleOptions::new(),
     };
-    let written = symbol.demangle_with_options(&options).ok()?;
+    let mut written = symbol.demangle_with_options(&options).ok()?;
+    // It writes the arguments of a template of `operator<` so that the operator seems to be `<<`.
+    if name.contains("ltI") && !name.contains("ls") {
+        written = written.replace("operator<<", "operator< <");
+    }
     // And it has the parts of a literal's operator in the wrong order.
     let Some((before, after)) = written.split_once("::operator \"\"") else {
         return Some(written);
@@ -254,6 +294,19 @@ mod tests {
             ("_ZN2nsli3_kbEy", "ns::operator\"\" _kb(unsigned long long)"),
             ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
             ("_RNvC1a4main", "a::main"),
+            (
+                "_ZltIiEbRKT_S2_",
+                "bool operator< <int>(int const&, int const&)",
+            ),
+            (
+                "_ZlsIiEbRKT_S2_",
+                "bool operator<< <int>(int const&, int const&)",
+            ),
+            ("_Z8donnéesv", "données()"),
+            (
+                "_ZN6\u{751f}\u{6210}3newEm",
+                "\u{751f}\u{6210}::new(unsigned long)",
+            ),
             ("_Z", "_Z"),
             ("_ZN\u{7}", "_ZN\\x07"),
         ];

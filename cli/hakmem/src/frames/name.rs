@@ -36,6 +36,9 @@ const DEFAULTS: [&str; 12] = [
 /// Versions of a library's names that no source mentions.
 const INLINE_NAMESPACES: [&str; 4] = ["__cxx11::", "__1::", "__ndk1::", "[abi:cxx11]"];
 
+/// What stands behind the parameters of a function.
+const QUALIFIERS: [&str; 4] = [" const", " volatile", " &&", " &"];
+
 /// Longest first: what follows `operator`.
 const OPERATORS: [&str; 41] = [
     "<=>", "<<=", ">>=", "->*", "()", "[]", "<<", ">>", "<=", ">=", "->", "==", "!=", "&&", "||",
@@ -97,8 +100,15 @@ impl Parser<'_> {
             self.rest = &self.rest[letter.len_utf8()..];
             match letter {
                 '<' | '(' | '{' => {
+                    let rest = self.rest;
+                    let list = self.list(letter, depth + 1);
+                    if list.is_none() && letter == '(' && depth > 0 {
+                        self.rest = rest;
+                        text += &self.expression()?;
+                        continue;
+                    }
                     found.push(Piece::Text(std::mem::take(&mut text)));
-                    found.push(self.list(letter, depth + 1)?);
+                    found.push(list?);
                 }
                 '>' | ')' | '}' => return None,
                 _ => text.push(letter),
@@ -122,6 +132,18 @@ impl Parser<'_> {
                 return Some(Piece::List(opening, items));
             }
         }
+    }
+
+    /// What an argument of a template computes, as "(N>>1)": its angles are no brackets. From behind the first bracket on.
+    fn expression(&mut self) -> Option<String> {
+        let mut open = 1;
+        let end = self.rest.find(|letter| {
+            open += i32::from(letter == '(') - i32::from(letter == ')');
+            open == 0
+        })?;
+        let (inside, rest) = self.rest.split_at(end + 1);
+        self.rest = rest;
+        Some(format!("({inside}"))
     }
 
     /// "operator<<", where that begins here.
@@ -186,6 +208,10 @@ fn all(pieces: &[Piece], length: Length) -> String {
     for (index, piece) in pieces.iter().enumerate() {
         match piece {
             Piece::Text(text) => {
+                let text = match pieces[..index].last() {
+                    Some(Piece::List('(', _)) if length > Length::Whole => unqualified(text),
+                    _ => text,
+                };
                 if length > Length::Whole {
                     // What is returned stands before the last blank.
                     begin = text.rfind(' ').map_or(begin, |at| out.len() + at + 1);
@@ -199,6 +225,15 @@ fn all(pieces: &[Piece], length: Length) -> String {
         }
     }
     without_inline_namespaces(&out[begin.min(out.len())..])
+}
+
+/// Behind the parameters of a function that has a class, or a lambda, of its own: without "const" and its like.
+fn unqualified(text: &str) -> &str {
+    let mut rest = text;
+    while let Some(less) = QUALIFIERS.iter().find_map(|word| rest.strip_prefix(word)) {
+        rest = less;
+    }
+    if rest.starts_with("::") { rest } else { text }
 }
 
 /// Everything that a list has, at any length: of a type, nothing is returned.
@@ -354,145 +389,4 @@ fn outside_of_brackets(name: &str) -> Vec<bool> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lengths(name: &str) -> [String; 4] {
-        [Length::Whole, Length::Name, Length::Bare, Length::Short].map(|length| write(name, length))
-    }
-
-    const STRING: &str =
-        "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
-
-    #[test]
-    fn templates_are_written_as_in_the_source() {
-        let name = "STRING& std::vector<STRING, std::allocator<STRING > >::emplace_back<STRING >(STRING&&)"
-            .replace("STRING", STRING);
-        assert_eq!(
-            lengths(&name),
-            [
-                "std::string& std::vector<std::string>::emplace_back<std::string>(std::string&&)",
-                "std::vector<std::string>::emplace_back<std::string>",
-                "std::vector<…>::emplace_back<…>",
-                "vector<…>::emplace_back<…>",
-            ]
-        );
-        let map = "std::map<STRING, std::vector<STRING, std::allocator<STRING > >, std::less<STRING >, \
-            std::allocator<std::pair<STRING const, std::vector<STRING, std::allocator<STRING > > > > >::operator[](STRING const&)"
-            .replace("STRING", STRING);
-        assert_eq!(
-            lengths(&map)[..2],
-            [
-                "std::map<std::string, std::vector<std::string>>::operator[](std::string const&)",
-                "std::map<std::string, std::vector<std::string>>::operator[]",
-            ]
-        );
-    }
-
-    #[test]
-    fn what_is_returned_is_no_part_of_a_name() {
-        for (name, short) in [
-            (
-                "void std::_Construct<int, int&>(int*, int&)",
-                "std::_Construct<…>",
-            ),
-            ("Wide* make_wide<Wide>(int)", "make_wide<…>"),
-            (
-                "outer::Maker::operator()[abi:cxx11](int) const",
-                "Maker::operator()",
-            ),
-            ("operator new(unsigned long)", "operator new"),
-            (
-                "operator new[](unsigned long, std::nothrow_t const&)",
-                "operator new[]",
-            ),
-            ("app::Flag::operator bool() const", "Flag::operator bool"),
-            (
-                "std::ostream& std::operator<< <std::char_traits<char> >(std::ostream&, char const*)",
-                "std::operator<<",
-            ),
-            ("(anonymous namespace)::pool::pool()", "pool::pool"),
-            (
-                "app::(anonymous namespace)::hidden(int)",
-                "(anonymous namespace)::hidden",
-            ),
-            (
-                "main::{lambda(int)#1}::operator()(int) const",
-                "{lambda#1}::operator()",
-            ),
-            ("main()::<lambda(int)>", "main::<lambda>"),
-            ("f(void (*)(int), char)", "f"),
-            ("unsigned long hash<int>(int) [clone .isra.0]", "hash<…>"),
-        ] {
-            assert_eq!(write(name, Length::Short), short, "{name}");
-        }
-    }
-
-    #[test]
-    fn rust_and_go_have_their_own_brackets() {
-        for (name, bare, short) in [
-            (
-                "<alloc::vec::Vec<u8>>::with_capacity",
-                "alloc::vec::Vec<…>::with_capacity",
-                "Vec<…>::with_capacity",
-            ),
-            (
-                "<r::Square<i32> as r::Shape>::name",
-                "<r::Square<…> as r::Shape>::name",
-                "<Square<…> as Shape>::name",
-            ),
-            (
-                "alloc::vec::Vec<T,A>::reserve",
-                "alloc::vec::Vec<…>::reserve",
-                "Vec<…>::reserve",
-            ),
-            (
-                "r::rust_site::{{closure}}",
-                "r::rust_site::{{closure}}",
-                "rust_site::{{closure}}",
-            ),
-            (
-                "core::iter::collect::<alloc::vec::Vec<u8>>",
-                "core::iter::collect<…>",
-                "iter::collect<…>",
-            ),
-            (
-                "<fn(u8) -> u8 as core::ops::function::FnOnce<()>>::call_once",
-                "<fn -> u8 as core::ops::function::FnOnce<…>>::call_once",
-                "<fn -> u8 as FnOnce<…>>::call_once",
-            ),
-            (
-                "github.com/someone/thing/store.(*Store).Add",
-                "github.com/someone/thing/store.(*Store).Add",
-                "store.(*Store).Add",
-            ),
-            ("main.main.func1", "main.main.func1", "main.main.func1"),
-        ] {
-            assert_eq!(write(name, Length::Bare), bare, "{name}");
-            assert_eq!(write(name, Length::Short), short, "{name}");
-        }
-        let map = "<std::collections::hash::map::HashMap<alloc::string::String, u8, std::hash::random::RandomState>>::entry";
-        assert_eq!(
-            write(map, Length::Name),
-            "std::collections::hash::map::HashMap<alloc::string::String, u8>::entry"
-        );
-    }
-
-    #[test]
-    fn what_is_no_name_stays() {
-        for name in [
-            "a<b",
-            "a>b",
-            "(((",
-            "",
-            "program+0x1234",
-            "{",
-            "f(",
-            "…<é>)",
-        ] {
-            assert_eq!(write(name, Length::Short), name);
-        }
-        let deep = "f<".repeat(5000);
-        assert_eq!(write(&deep, Length::Whole), deep);
-    }
-}
+mod tests;

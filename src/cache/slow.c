@@ -50,7 +50,9 @@ void *hak_slow_without_cache(struct hak_request request, size_t size_class)
     return hak_is_dying() ? hak_dying_take(request) : hak_nested_alloc(request);
 }
 
-static void *take_once(struct hak_cache *cache, struct hak_request request, unsigned size_class)
+HAK_INLINE void *take_once(struct hak_cache *cache,
+                           struct hak_request request,
+                           unsigned size_class)
 {
     size_t note = 0;
     hak_lock_take(&cache->lock);
@@ -79,6 +81,12 @@ void *hak_slow_take(struct hak_cache *cache, struct hak_request request, unsigne
     void *block = take_once(cache, request, size_class);
     hak_timing_end_for(HAK_TIMING_refill, begin, hak_cache_group(cache));
     return HAK_LIKELY(block != NULL) ? block : take_again(cache, request, size_class);
+}
+
+void *hak_slow_take_of_heap(struct hak_cache *heap, struct hak_request request, unsigned size_class)
+{
+    void *block = take_once(heap, request, size_class);
+    return HAK_LIKELY(block != NULL) ? block : take_again(heap, request, size_class);
 }
 
 void *hak_slow_take_large(struct hak_cache *cache, struct hak_request request, size_t size_class)

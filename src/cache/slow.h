@@ -21,6 +21,10 @@ HAK_INTERNAL void hak_slow_free(void *block, struct hak_cache *cache);
 HAK_INTERNAL void *hak_slow_take(struct hak_cache *cache,
                                  struct hak_request request,
                                  unsigned size_class);
+// The same of a heap: each of its mallocs comes here, and counts as no refill's time (base/timings.def).
+HAK_INTERNAL void *hak_slow_take_of_heap(struct hak_cache *heap,
+                                         struct hak_request request,
+                                         unsigned size_class);
 // The pools of the class are off: a large block, aligned as the class's.
 HAK_INTERNAL HAK_COLD void *hak_slow_take_large(struct hak_cache *cache,
                                                 struct hak_request request,

@@ -1,6 +1,7 @@
 // pages: 16384 65536
 // Heaps: all their blocks end with them, and only theirs.
 #include "../census.h"
+#include "base/timing.h"
 #include "cache/bigcache.h"
 #include "cache/ended.h"
 #include "cache/heap.h"
@@ -128,9 +129,31 @@ static void what_others_keep_is_taken(void)
     hak_heap_end(heap);
 }
 
+static uint64_t refills_timed(void)
+{
+    uint64_t times = 0;
+    for (unsigned step = 0; step < HAK_TIMING_STEPS; step++) {
+        times += hak_load_relaxed(&hak_timings[HAK_TIMING_refill].times[step]);
+    }
+    return times;
+}
+
+// Every malloc of a heap takes the slow path: most find a block in the magazine, which is no refill.
+static void its_mallocs_count_as_no_refills(void)
+{
+    struct hak_cache *heap = make();
+    hak_store_relaxed(&hak_options.debug_timing, 1);
+    fill(heap);
+    hak_store_relaxed(&hak_options.debug_timing, 0);
+    UNIT_EQUAL(refills_timed(), 0);
+    hak_heap_end(heap);
+    forget_held();
+}
+
 int main(void)
 {
     new_thread();
+    its_mallocs_count_as_no_refills();
     its_blocks_end_with_it();
     blocks_on_their_way_back_are_forgotten();
     its_caches_are_used_again_by_heaps_only();

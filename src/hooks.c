@@ -296,10 +296,18 @@ static HAK_COLD void look_at_options(struct hak_cache *cache)
     hak_sampler_follow(cache);
 }
 
+static HAK_COLD void look_and_free(void *block, struct hak_cache *cache)
+{
+    look_at_options(cache);
+    hak_hook_free(block, cache);
+}
+
+// All that it does are tail calls: each free of mode secure comes this way.
 void hak_hook_free(void *block, struct hak_cache *cache)
 {
     if (HAK_UNLIKELY(hak_load_relaxed(&cache->frees_apart) == HAK_FREES_ASKED)) {
-        look_at_options(cache);
+        look_and_free(block, cache);
+        return;
     }
     struct hak_hardened *hardened = hak_hardened_enter(cache);
     if (hardened != NULL) {
@@ -329,6 +337,7 @@ void hak_hook_free_marked(void *block, struct hak_cache *cache, uint32_t entry)
 
 bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const void *site)
 {
+    hak_sampler_follow(cache);
     if (hak_guard_owns(block)) {
         hak_guard_put(block, site);
         return true;
@@ -341,27 +350,23 @@ bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const 
     if (own == NULL || own == cache) {
         return false;
     }
+    hak_sweep_follow(own); // first: asleep, it has no tag that says whether it samples
     hak_sampler_follow(own);
     hak_slow_put(own, HAK_MAP_CLASS(entry), block);
     return true;
 }
 
-bool hak_hook_put(struct hak_cache *cache,
+void hak_hook_put(struct hak_cache *cache,
                   struct hak_cache *owner,
                   struct hak_slab *slab,
                   void *block)
 {
-    return hak_blocks_put(cache, owner, slab, block);
+    hak_blocks_put(cache, owner, slab, block);
 }
 
 struct hak_cache *hak_hook_keeper(struct hak_cache *cache)
 {
     return hak_site_keeper(cache);
-}
-
-size_t hak_hook_room(size_t bytes)
-{
-    return hak_harden_room(bytes);
 }
 
 size_t hak_hook_usable(const void *block, size_t block_bytes)
@@ -438,6 +443,7 @@ void hak_hook_start(void)
 {
     hak_harden_start();
     hak_seen_all = hak_harden.sees_all;
+    hak_seen_behind_bytes = hak_harden.canary_bytes;
     hak_guard_start();
 }
 

@@ -173,25 +173,19 @@ bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const 
     return false;
 }
 
-bool hak_hook_put(struct hak_cache *cache,
+void hak_hook_put(struct hak_cache *cache,
                   struct hak_cache *owner,
                   struct hak_slab *slab,
                   void *block) HAK_UNPROVEN
 {
     (void)cache;
-    const bool has_ended = hak_slabs_put(owner, slab, block);
+    hak_slabs_put(owner, slab, block);
     hak_lock_drop(&owner->lock);
-    return has_ended;
 }
 
 struct hak_cache *hak_hook_keeper(struct hak_cache *cache)
 {
     return cache;
-}
-
-size_t hak_hook_room(size_t bytes)
-{
-    return bytes;
 }
 
 size_t hak_hook_usable(const void *block, size_t block_bytes)

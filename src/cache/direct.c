@@ -47,16 +47,15 @@ void hak_direct_put(struct hak_cache *cache, void *block)
     }
     hak_lock_is_held(&owner->lock);
     struct hak_slab *slab = hak_slab_of(block);
-    bool has_ended;
     if (HAK_UNLIKELY(slab->is_hardened)) {
-        has_ended = hak_hook_put(cache, owner, slab, block);
-    } else {
-        has_ended = hak_slabs_put(owner, slab, block);
-        if (owner->is_direct) {
-            hak_sweep_if_due_locked(owner);
-        }
-        hak_lock_drop(&owner->lock);
+        hak_hook_put(cache, owner, slab, block);
+        return;
     }
+    const bool has_ended = hak_slabs_put(owner, slab, block);
+    if (owner->is_direct) {
+        hak_sweep_if_due_locked(owner);
+    }
+    hak_lock_drop(&owner->lock);
     if (has_ended) {
         hak_sweep_wanted(0);
     }

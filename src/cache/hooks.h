@@ -70,22 +70,20 @@ HAK_INTERNAL void hak_hook_inset_leave_room(struct hak_slab *slab);
 HAK_INTERNAL void hak_hook_free(void *block, struct hak_cache *cache);
 // A block of a unit whose map entry is marked (hak_map_is_sampled); `entry` is without the mark.
 HAK_INTERNAL void hak_hook_free_marked(void *block, struct hak_cache *cache, uint32_t entry);
-// Is it freed in another way than by magazine, parcel or BigCache? Then it has been. Alone: no.
+// Is it freed in another way than by magazine, parcel or BigCache? Then it has been. As hak_hook_follow, besides. Alone: no.
 HAK_INTERNAL bool hak_hook_freed(void *block,
                                  uint32_t entry,
                                  struct hak_cache *cache,
                                  const void *site);
-// A block of a hardened slab goes back into it, or waits: in `cache`, the thread's own, or with its owner. True when a
-// slab has ended with that. Drops the owner's lock.
-HAK_INTERNAL bool hak_hook_put(struct hak_cache *cache,
+// A block of a hardened slab goes back into it, or waits: in `cache`, the thread's own, or with its owner. Drops the owner's
+// lock.
+HAK_INTERNAL void hak_hook_put(struct hak_cache *cache,
                                struct hak_cache *owner,
                                struct hak_slab *slab,
                                void *block);
 // The cache whose BigCache is the thread's. Alone: its own.
 HAK_INTERNAL struct hak_cache *hak_hook_keeper(struct hak_cache *cache);
-// What a request takes of a small block. Alone: its bytes.
-HAK_INTERNAL size_t hak_hook_room(size_t bytes);
-// What the program may use of a small block of so many bytes. Alone: all.
+// What the program may use of a small block of so many bytes; asked if every block is seen (direct.h).
 HAK_INTERNAL size_t hak_hook_usable(const void *block, size_t block_bytes);
 // realloc of a small block to `bytes`, where every call is seen (direct.h). Alone: HAK_RESIZED_AS_USUAL.
 enum hak_resized {

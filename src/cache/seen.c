@@ -2,3 +2,4 @@
 #include "cache/seen.h"
 
 bool hak_seen_all;
+size_t hak_seen_behind_bytes;

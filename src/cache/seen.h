@@ -9,9 +9,17 @@
 
 #include "base/atomic.h"
 #include "base/options.h"
+#include "cache/hooks.h"
 
-// A feature looks at each block. Written before main.
+// A feature looks at each block, and puts so many bytes behind it. Written before main.
 HAK_INTERNAL extern bool hak_seen_all;
+HAK_INTERNAL extern size_t hak_seen_behind_bytes;
+
+// What the program may use of a small block of so many bytes.
+HAK_INLINE size_t hak_seen_usable(const void *block, size_t block_bytes)
+{
+    return HAK_UNLIKELY(hak_seen_all) ? hak_hook_usable(block, block_bytes) : block_bytes;
+}
 
 // Do calls of malloc fail that need not?
 HAK_INLINE bool hak_seen_injects(void)

@@ -50,9 +50,7 @@ void *hak_slow_without_cache(struct hak_request request, size_t size_class)
     return hak_is_dying() ? hak_dying_take(request) : hak_nested_alloc(request);
 }
 
-HAK_INLINE void *take_once(struct hak_cache *cache,
-                           struct hak_request request,
-                           unsigned size_class)
+HAK_INLINE void *take_once(struct hak_cache *cache, struct hak_request request, unsigned size_class)
 {
     size_t note = 0;
     hak_lock_take(&cache->lock);
@@ -172,7 +170,6 @@ HAK_NOINLINE void hak_slow_free_unusual(void *block, uint32_t entry)
         }
     }
     hak_direct_follow(cache);
-    hak_hook_follow(cache);
     if (hak_hook_freed(block, entry, cache, HAK_SITE)) {
         return;
     }
@@ -227,13 +224,23 @@ void hak_slow_free(void *block, struct hak_cache *cache)
     }
 }
 
+static HAK_NOINLINE void wake_and_free(void *block, struct hak_cache *cache)
+{
+    hak_sweep_wake(cache);
+    hak_hook_free(block, cache);
+}
+
+// All that it does are tail calls: each free of mode secure comes this way.
 static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
 {
     if (hak_is_dying()) {
         return;
     }
-    hak_sweep_follow(cache);
-    hak_hook_free(block, cache);
+    if (HAK_UNLIKELY(hak_load_relaxed(&cache->is_asleep))) {
+        wake_and_free(block, cache);
+    } else {
+        hak_hook_free(block, cache);
+    }
 }
 
 // One check, and tail calls: these 40 instructions are what freeing for others and BigCache cost.

@@ -8,8 +8,8 @@
 
 #include "base/bits.h"
 #include "cache/fast_path.h"
-#include "cache/hooks.h"
 #include "cache/refuse.h"
+#include "cache/seen.h"
 #include "front/alloc.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
@@ -20,7 +20,7 @@ unsigned hak_aligned_class(size_t alignment, size_t bytes)
     if (alignment > HAK_SMALL_MAX || bytes > HAK_SMALL_MAX) {
         return HAK_SMALL_CLASSES;
     }
-    const size_t least = hak_align_up(bytes == 0 ? 1 : hak_hook_room(bytes), alignment);
+    const size_t least = hak_align_up(bytes == 0 ? 1 : bytes + hak_seen_behind_bytes, alignment);
     if (least > HAK_SMALL_MAX) {
         return HAK_SMALL_CLASSES;
     }

@@ -61,21 +61,37 @@ static size_t grown_alignment(size_t bytes)
     return bytes > HAK_LONE_MOVED_MIN ? 2 * HAK_SUPER_BYTES : GROWN_MIN;
 }
 
-static void *realloc_small(void *block, size_t old_bytes, size_t bytes, const void *site)
+// Half of a block may stay unused before the rest is worth a copy.
+HAK_INLINE void *realloc_usual(void *block, size_t old_bytes, size_t bytes, const void *site)
 {
-    if (HAK_UNLIKELY(hak_seen_is_wanted()) && !hak_is_dying()) {
-        const size_t usable = hak_hook_usable(block, old_bytes);
-        const enum hak_resized resized =
-            hak_is_nested ? HAK_RESIZED_BY_A_COPY : hak_hook_resize(block, bytes);
-        if (resized != HAK_RESIZED_AS_USUAL) {
-            return resized == HAK_RESIZED_IN_PLACE ? block
-                                                   : realloc_by_copy(block, usable, bytes, site);
-        }
-    }
-    // Half of a block may stay unused before the rest is worth a copy.
     return bytes <= old_bytes && bytes >= old_bytes / 2
                ? block
                : realloc_by_copy(block, old_bytes, bytes, site);
+}
+
+// Of a small block, where every call is seen.
+static HAK_NOINLINE void *realloc_seen(void *block,
+                                       size_t old_bytes,
+                                       size_t bytes,
+                                       const void *site)
+{
+    const enum hak_resized resized =
+        hak_is_nested ? HAK_RESIZED_BY_A_COPY : hak_hook_resize(block, bytes);
+    if (resized == HAK_RESIZED_IN_PLACE) {
+        return block;
+    }
+    return resized == HAK_RESIZED_AS_USUAL
+               ? realloc_usual(block, old_bytes, bytes, site)
+               : realloc_by_copy(block, hak_seen_usable(block, old_bytes), bytes, site);
+}
+
+HAK_INLINE void *realloc_small(void *block, unsigned size_class, size_t bytes, const void *site)
+{
+    const size_t old_bytes = hak_classes[size_class].bytes;
+    if (HAK_UNLIKELY(hak_seen_is_wanted()) && !hak_is_dying()) {
+        return realloc_seen(block, old_bytes, bytes, site);
+    }
+    return realloc_usual(block, old_bytes, bytes, site);
 }
 
 static void *realloc_large(void *block, size_t bytes, const void *site)
@@ -118,6 +134,15 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     return same;
 }
 
+// A block that is not small, or whose address the map does not have for itself.
+static HAK_NOINLINE void *realloc_other(void *block, uint32_t entry, size_t bytes, const void *site)
+{
+    return hak_map_is_small(entry) && hak_slab_of(block) != NULL
+               ? realloc_small(block, HAK_MAP_CLASS(entry), bytes, site)
+               : realloc_large(block, bytes, site);
+}
+
+// All that it does are tail calls, so that resizing a small block where it lies saves no registers.
 void *hak_realloc(void *block, size_t bytes)
 {
     HAK_COUNT_CALL();
@@ -129,12 +154,9 @@ void *hak_realloc(void *block, size_t bytes)
         return NULL;
     }
     const uint32_t entry = hak_map_entry(block);
-    const unsigned size_class = HAK_MAP_CLASS(entry);
-    const bool is_ours = hak_map_covers(block) || hak_slab_of(block) != NULL;
-    if (!hak_map_is_small(entry) || HAK_UNLIKELY(!is_ours)) {
-        return realloc_large(block, bytes, HAK_SITE);
-    }
-    return realloc_small(block, hak_classes[size_class].bytes, bytes, HAK_SITE);
+    return HAK_LIKELY(hak_map_is_small(entry) && hak_map_covers(block))
+               ? realloc_small(block, HAK_MAP_CLASS(entry), bytes, HAK_SITE)
+               : realloc_other(block, entry, bytes, HAK_SITE);
 }
 
 void *hak_reallocarray(void *block, size_t count, size_t bytes)

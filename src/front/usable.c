@@ -2,6 +2,7 @@
 #include "cache/dying.h"
 #include "cache/hooks.h"
 #include "cache/nested.h"
+#include "cache/seen.h"
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
@@ -11,7 +12,7 @@ size_t hak_usable_size(const void *block)
 {
     const uint32_t entry = hak_map_entry(block);
     if (HAK_LIKELY(hak_map_is_small(entry) && hak_map_covers(block))) {
-        return hak_hook_usable(block, hak_classes[HAK_MAP_CLASS(entry)].bytes);
+        return hak_seen_usable(block, hak_classes[HAK_MAP_CLASS(entry)].bytes);
     }
     if (hak_hook_owns(block)) {
         return hak_hook_owned_bytes(block);
@@ -24,7 +25,7 @@ size_t hak_usable_size(const void *block)
         return hak_dying_bytes(block);
     }
     if (slab->state == HAK_SLAB_SMALL) {
-        return hak_hook_usable(block, hak_classes[slab->size_class].bytes);
+        return hak_seen_usable(block, hak_classes[slab->size_class].bytes);
     }
     return hak_map_is_large(entry) ? slab->bytes : 0;
 }

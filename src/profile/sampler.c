@@ -129,7 +129,8 @@ static size_t note_drawn(struct hak_cache *cache, unsigned size_class) HAK_REQUI
     return hak_sampler_draw(hak_classes[size_class].bytes, every) ? every : 0;
 }
 
-size_t hak_sampler_note(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+size_t hak_sampler_note_slow(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
 {
     if (cache->is_direct || hak_tag_is_heap(cache->tag)) {
         return note_drawn(cache, size_class);

@@ -70,8 +70,15 @@ HAK_INLINE void hak_sampler_follow(struct hak_cache *cache)
 
 // A block of the class was taken in another way: one in how many bytes is a sample, if it is one, else 0. Draws the distance
 // to the next, if so. With the lock.
-HAK_INTERNAL size_t hak_sampler_note(struct hak_cache *cache, unsigned size_class)
+HAK_INTERNAL size_t hak_sampler_note_slow(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
+HAK_INLINE size_t hak_sampler_note(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->lock)
+{
+    const bool may_be =
+        hak_sampler_every(cache) != 0 || hak_load_relaxed(&hak_options.sample_bytes) != 0;
+    return HAK_UNLIKELY(may_be) ? hak_sampler_note_slow(cache, size_class) : 0;
+}
 
 // Blocks of the class that the cache has handed out while it sampled: those to all samples that were drawn, less what is
 // left of the way to the next one. Any; may miss that way, or add it, for the moment in which it is drawn.

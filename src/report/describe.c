@@ -1,8 +1,8 @@
 // describe.c -- what an address is.
 #include "base/atomic.h"
 #include "cache/dying.h"
-#include "cache/hooks.h"
 #include "cache/owner.h"
+#include "cache/seen.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
 #include "secure/guard.h"
@@ -39,7 +39,7 @@ static void describe_small_locked(const struct hak_slab *slab,
         info->start = hak_tag_seen(info->start);
     }
     info->bytes =
-        info->is_free ? class_info->bytes : hak_hook_usable(info->start, class_info->bytes);
+        info->is_free ? class_info->bytes : hak_seen_usable(info->start, class_info->bytes);
 }
 
 // The address may be of no live block: then its slab may end and become something else while we

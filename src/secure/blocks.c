@@ -6,6 +6,7 @@
 #include "cache/registry.h"
 #include "cache/slabs.h"
 #include "cache/sweep_cache.h"
+#include "cache/sweeper.h"
 #include "secure/hardened.h"
 #include "secure/states.h"
 #include "slab/misuse.h"
@@ -17,7 +18,7 @@ static bool is_heap(const struct hak_cache *owner)
 }
 
 // A block of a slab that was made before the options were known has no state.
-bool hak_blocks_put(struct hak_cache *cache,
+void hak_blocks_put(struct hak_cache *cache,
                     struct hak_cache *owner,
                     struct hak_slab *slab,
                     void *block) HAK_UNPROVEN
@@ -41,7 +42,12 @@ bool hak_blocks_put(struct hak_cache *cache,
         hak_sweep_if_due_locked(owner);
     }
     hak_lock_drop(&owner->lock);
-    return held.state != NULL ? hak_hardened_hold(cache, held, size_class, false) : has_ended;
+    if (held.state != NULL) {
+        has_ended = hak_hardened_hold(cache, held, size_class, false);
+    }
+    if (has_ended) {
+        hak_sweep_wanted(0);
+    }
 }
 
 size_t hak_blocks_usable(const void *block, size_t bytes)

@@ -9,7 +9,7 @@
 #include "cache/hooks.h"
 
 // See hak_hook_put and hak_hook_resize.
-HAK_INTERNAL bool hak_blocks_put(struct hak_cache *cache,
+HAK_INTERNAL void hak_blocks_put(struct hak_cache *cache,
                                  struct hak_cache *owner,
                                  struct hak_slab *slab,
                                  void *block);

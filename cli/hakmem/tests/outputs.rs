@@ -357,6 +357,6 @@ fn words_of_a_program_do_not_end_the_page() {
     workshop.hakmem(&record).ended_with(0);
     let report = ["report", "t.hkt", "--html", "page.html"];
     workshop.hakmem(&report).ended_with(0);
-    let page = std::fs::read_to_string(workshop.path("page.html")).unwrap();
+    let page = read_to_string(workshop.path("page.html")).unwrap();
     assert!(!page.contains(word) && page.contains("\\u003c!--\\u003cscript"));
 }

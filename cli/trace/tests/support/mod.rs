@@ -43,6 +43,7 @@ pub fn write(path: &Path, threads: &Threads, chunk_events: usize) {
 
 /// The same, without an end.
 pub fn write_begun(path: &Path, threads: &Threads, chunk_events: usize) -> Writer {
+    let _ = std::fs::remove_file(path); // a test may write several
     let mut writer = Writer::create(path, None).unwrap();
     writer
         .json(

@@ -1,5 +1,5 @@
 // trim.c -- malloc_trim and mallopt: what a program may ask of the heap.
-#include <malloc.h>
+#include <stdint.h>
 
 #include "base/options.h"
 #include "cache/dying.h"
@@ -15,6 +15,14 @@ size_t hak_trim(void)
 
 #ifndef HAK_NO_OVERRIDE
 
+// The parameters, by their numbers in malloc.h, which not every C library has.
+enum {
+    ARENA_MAX =
+        -8, // and on from here: ARENA_TEST, PERTURB, CHECK_ACTION, MMAP_MAX, MMAP_THRESHOLD, TOP_PAD
+    TRIM_THRESHOLD = -1,
+    MXFAST = 1,
+};
+
 // As in the C library: 1 when something was given back. `pad` bytes may stay; none do.
 static int trim(size_t pad)
 {
@@ -26,12 +34,10 @@ static int trim(size_t pad)
 // that limit what waits for reuse have.
 static int option(int parameter, int value)
 {
-    if (value >= 0 && parameter == M_TRIM_THRESHOLD) {
+    if (value >= 0 && parameter == TRIM_THRESHOLD) {
         return hak_option_set("purge_start_bytes", (uint64_t)value);
     }
-    return parameter == M_MMAP_THRESHOLD || parameter == M_MMAP_MAX || parameter == M_TOP_PAD ||
-           parameter == M_ARENA_MAX || parameter == M_ARENA_TEST || parameter == M_MXFAST ||
-           parameter == M_CHECK_ACTION || parameter == M_PERTURB || parameter == M_TRIM_THRESHOLD;
+    return (parameter >= ARENA_MAX && parameter <= TRIM_THRESHOLD) || parameter == MXFAST;
 }
 
 HAK_ALSO(int, malloc_trim, (size_t), trim);

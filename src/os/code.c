@@ -1,13 +1,13 @@
 // code.c -- see code.h.
 #include "os/code.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "os/find_object.h"
 #include "os/module.h"
 #include "os/os.h"
 
@@ -201,35 +201,23 @@ static uint32_t number_of(uintptr_t start, uintptr_t end, const char *name, bool
     return number;
 }
 
-// The C library's way to ask without a lock came with glibc 2.35.
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
-#    pragma weak _dl_find_object
-
 static uintptr_t number_at(uintptr_t address, struct hak_code_hint *hint)
 {
-    struct dl_find_object found;
-    if (_dl_find_object == NULL) {
+    struct hak_found_object found;
+    if (hak_find_object == NULL) {
         return HAK_CODE_UNTOLD;
     }
-    if (_dl_find_object((void *)address, &found) != 0) {
+    if (hak_find_object((void *)address, &found) != 0) {
         return HAK_CODE_OF_NONE;
     }
-    const uintptr_t start = (uintptr_t)found.dlfo_map_start;
-    const uintptr_t end = (uintptr_t)found.dlfo_map_end;
+    const uintptr_t start = (uintptr_t)found.start;
+    const uintptr_t end = (uintptr_t)found.end;
     const unsigned index = hint->next++ % HAK_CODE_HINTS;
     hint->last[index].start = start;
     hint->last[index].end = end;
-    hint->last[index].number = number_of(start, end, found.dlfo_link_map->l_name, hint->is_quiet);
+    hint->last[index].number = number_of(start, end, found.map->l_name, hint->is_quiet);
     return hint->last[index].number;
 }
-#else
-static uintptr_t number_at(uintptr_t address, struct hak_code_hint *hint)
-{
-    (void)address;
-    (void)hint;
-    return HAK_CODE_UNTOLD;
-}
-#endif
 
 static uintptr_t number_with(uintptr_t address, struct hak_code_hint *hint)
 {

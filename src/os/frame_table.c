@@ -1,10 +1,11 @@
 // frame_table.c -- see frame_table.h.
 #include "os/frame_table.h"
 
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+
+#include "os/find_object.h"
 
 // The registers' numbers in these tables, by the processors' ABI supplements.
 #if defined(__x86_64__)
@@ -430,26 +431,15 @@ static const uint8_t *find_function(const uint8_t *table, uintptr_t address)
     return first > 0 ? table + entries[2 * (first - 1) + 1] : NULL;
 }
 
-// The C library's way to find a file's tables without a lock came with glibc 2.35; without it there are
-// frame pointers.
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
-#    pragma weak _dl_find_object
-
+// Where the C library has no way to find a file's tables without a lock, there are frame pointers.
 static const uint8_t *find_table(uintptr_t address)
 {
-    struct dl_find_object object;
-    if (_dl_find_object == NULL || _dl_find_object((void *)address, &object) != 0) {
+    struct hak_found_object found;
+    if (hak_find_object == NULL || hak_find_object((void *)address, &found) != 0) {
         return NULL;
     }
-    return object.dlfo_eh_frame;
+    return found.frame_table;
 }
-#else
-static const uint8_t *find_table(uintptr_t address)
-{
-    (void)address;
-    return NULL;
-}
-#endif
 
 struct hak_frame_rule hak_frame_table_rule_of(uintptr_t return_address)
 {

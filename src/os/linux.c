@@ -2,8 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +23,7 @@
 #include "base/probe.h"
 #include "base/timing.h"
 #include "os/heard.h"
+#include "os/kernel.h"
 #include "os/os.h"
 #include "os/proc.h"
 #include "os/refusal.h"
@@ -302,8 +301,8 @@ static void wait_for(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms, ui
     }
     const bool is_limited = ms != 0 || hak_load_relaxed(&is_wake_refused);
     // FUTEX_WAIT, whose limit is a time to wait; FUTEX_WAIT_BITSET's is a time of day.
-    const bool is_for_any = bits == FUTEX_BITSET_MATCH_ANY || is_limited;
-    const long how = (is_for_any ? FUTEX_WAIT : FUTEX_WAIT_BITSET) | FUTEX_PRIVATE_FLAG;
+    const bool is_for_any = bits == HAK_FUTEX_ANY || is_limited;
+    const long how = (is_for_any ? HAK_FUTEX_WAIT : HAK_FUTEX_WAIT_BITSET) | HAK_FUTEX_PRIVATE;
     const long got = hak_syscall(
         SYS_futex, (long)word, how, (long)expected, is_limited ? (long)&limit : 0, 0, (long)bits);
     if (got != 0 && got != -EAGAIN && got != -EINTR && got != -ETIMEDOUT) {
@@ -316,7 +315,7 @@ static void wait_for(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms, ui
 static void wake(_Atomic(uint32_t) *word, int most, uint32_t bits)
 {
     enum { TRIES = 100 };
-    const long how = FUTEX_WAKE_BITSET | FUTEX_PRIVATE_FLAG;
+    const long how = HAK_FUTEX_WAKE_BITSET | HAK_FUTEX_PRIVATE;
     for (unsigned i = 0; i < TRIES; i++) {
         if (!hak_syscall_failed(hak_syscall(SYS_futex, (long)word, how, most, 0, 0, (long)bits))) {
             return;
@@ -327,12 +326,12 @@ static void wake(_Atomic(uint32_t) *word, int most, uint32_t bits)
 
 void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
 {
-    wait_for(word, expected, ms, FUTEX_BITSET_MATCH_ANY);
+    wait_for(word, expected, ms, HAK_FUTEX_ANY);
 }
 
 void hak_os_wake(_Atomic(uint32_t) *word)
 {
-    wake(word, 1, FUTEX_BITSET_MATCH_ANY);
+    wake(word, 1, HAK_FUTEX_ANY);
 }
 
 void hak_os_wait_numbered(_Atomic(uint32_t) *word, uint32_t expected, uint32_t number)
@@ -356,8 +355,7 @@ extern void __tsan_init(void) __attribute__((weak));
 bool hak_os_start(void)
 {
     const long number = SYS_membarrier;
-    has_barrier =
-        hak_syscall(number, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0;
+    has_barrier = hak_syscall(number, HAK_BARRIER_REGISTER_PRIVATE, 0, 0, 0, 0, 0) == 0;
     if (!HAK_IS_SANITIZED && __tsan_init != NULL) {
         return false;
     }
@@ -369,8 +367,7 @@ bool hak_os_start(void)
 bool hak_os_barrier_all(void)
 {
     return hak_os_is_alone() ||
-           (has_barrier &&
-            hak_syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0, 0, 0) == 0);
+           (has_barrier && hak_syscall(SYS_membarrier, HAK_BARRIER_PRIVATE, 0, 0, 0, 0, 0) == 0);
 }
 
 static void raise_here(int signal)

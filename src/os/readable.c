@@ -1,8 +1,8 @@
 // readable.c -- what can be read, as os.h has it, on Linux.
 #include <errno.h>
-#include <linux/futex.h>
 #include <sys/syscall.h>
 
+#include "os/kernel.h"
 #include "os/os.h"
 #include "os/syscall.h"
 
@@ -10,7 +10,7 @@
 // FUTEX_CMP_REQUEUE).
 static long look_at(const void *word)
 {
-    const long how = FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG;
+    const long how = HAK_FUTEX_CMP_REQUEUE | HAK_FUTEX_PRIVATE;
     return hak_syscall(SYS_futex, (long)word, how, 0, 0, (long)word, 0);
 }
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <malloc.h>
 #include <stdio.h>
 
 #include "front/override.h"
@@ -12,11 +11,22 @@
 
 #ifndef HAK_NO_OVERRIDE
 
-static struct mallinfo2 info2(void)
+// What mallinfo and mallinfo2 return, as malloc.h has it: the first came long before the second, and musl has neither. Programs
+// that are built where there is one ask wherever they run.
+#    define FIELDS(type) \
+        type arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost
+struct narrow {
+    FIELDS(int);
+};
+struct wide {
+    FIELDS(size_t);
+};
+
+static struct wide wide_info(void)
 {
     struct hak_stats stats;
     hak_stats_read(&stats);
-    return (struct mallinfo2){
+    return (struct wide){
         .arena = stats.mapped_bytes,
         .ordblks = stats.superslab_count,
         .hblks = stats.mapping_count,
@@ -32,10 +42,10 @@ static int as_int(size_t value)
 }
 
 // The old form holds int: figures above 2 GiB read as INT_MAX instead of wrapping.
-static struct mallinfo info(void)
+static struct narrow narrow_info(void)
 {
-    const struct mallinfo2 wide = info2();
-    return (struct mallinfo){
+    const struct wide wide = wide_info();
+    return (struct narrow){
         .arena = as_int(wide.arena),
         .ordblks = as_int(wide.ordblks),
         .hblks = as_int(wide.hblks),
@@ -140,8 +150,8 @@ static int print_xml(int options, FILE *stream)
     return ferror(stream) ? -1 : 0;
 }
 
-HAK_ALSO(struct mallinfo2, mallinfo2, (void), info2);
-HAK_ALSO(struct mallinfo, mallinfo, (void), info);
+HAK_ALSO(struct wide, mallinfo2, (void), wide_info);
+HAK_ALSO(struct narrow, mallinfo, (void), narrow_info);
 HAK_ALSO(void, malloc_stats, (void), print_stats);
 HAK_ALSO(int, malloc_info, (int, FILE *), print_xml);
 

@@ -1,0 +1,25 @@
+// kernel.h -- numbers of the kernel's interface, which not every C library has headers for
+//
+// Layer     os; only files of this layer include it.
+//
+// The kernel's own headers are not everywhere: musl's compiler finds them only where somebody has put them.
+#ifndef HAK_OS_KERNEL_H
+#define HAK_OS_KERNEL_H
+
+// futex(2)
+enum {
+    HAK_FUTEX_WAIT = 0,
+    HAK_FUTEX_CMP_REQUEUE = 4,
+    HAK_FUTEX_WAIT_BITSET = 9,
+    HAK_FUTEX_WAKE_BITSET = 10,
+    HAK_FUTEX_PRIVATE = 128,
+};
+#define HAK_FUTEX_ANY UINT32_MAX // of the bits that say which wake-ups are meant
+
+// membarrier(2)
+enum {
+    HAK_BARRIER_PRIVATE = 1 << 3,
+    HAK_BARRIER_REGISTER_PRIVATE = 1 << 4,
+};
+
+#endif

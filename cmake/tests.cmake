@@ -2,8 +2,9 @@
 #
 # A test's source says at its top what it needs, in comments that tests/README.md lists.
 
-# Everything the tests need that `make` alone does not build.
+# Everything the tests need that `make` alone does not build; and what only those of the label `soak` need.
 add_custom_target(tests)
+add_custom_target(soak_tests)
 
 # Emulators and sanitizers are slower than the machine.
 set(HAK_PATIENCE 1)
@@ -24,15 +25,41 @@ function(hak_marker source name result)
     endif()
 endfunction()
 
+# Of a build for another C library `make test` runs a part, and tools/soak the rest: those with the archive linked in, and what
+# takes long.
+function(hak_is_for_soak name source result)
+    set(${result} OFF PARENT_SCOPE)
+    if(NOT HAK_HAVE_GLIBC)
+        hak_marker("${source}" "soak in musl" is_long)
+        if(is_long OR name MATCHES "linked$|^stress|^fuzz")
+            set(${result} ON PARENT_SCOPE)
+        endif()
+    endif()
+endfunction()
+
 # Add an executable that is built for the tests only.
 function(hak_add_program target source)
     add_executable(${target} EXCLUDE_FROM_ALL "${source}" ${ARGN})
-    target_link_libraries(${target} PRIVATE hak_options)
+    target_link_libraries(${target} PRIVATE hak_test_options)
     # Allocations are what the tests are about: the compiler may not leave any out.
     target_compile_options(${target} PRIVATE
         -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
         -fno-builtin-aligned_alloc -fno-builtin-posix_memalign -fno-builtin-memalign)
-    add_dependencies(tests ${target})
+    hak_is_for_soak("${target}" "${source}" for_soak)
+    if(for_soak)
+        add_dependencies(soak_tests ${target})
+    else()
+        add_dependencies(tests ${target})
+    endif()
+endfunction()
+
+# It is run with the library preloaded. What it calls that only this library has, as musl has no malloc_trim, the linker
+# finds there, behind all that the C library has.
+function(hak_preload_into target)
+    add_dependencies(${target} hakmem)
+    if(NOT HAK_HAVE_GLIBC)
+        target_link_libraries(${target} PRIVATE c -Wl,--as-needed hakmem)
+    endif()
 endfunction()
 
 # Register a test that runs `COMMAND …`, of the kind `LABEL`, as the markers in `SOURCE` say.
@@ -84,6 +111,10 @@ function(hak_add_test name)
     endif()
     math(EXPR timeout "${timeout} * ${HAK_PATIENCE}")
 
+    hak_is_for_soak("${name}" "${ARG_SOURCE}" for_soak)
+    if(for_soak)
+        set(ARG_LABEL soak)
+    endif()
     add_test(NAME "${HAKMEM_TEST_PREFIX}${name}"
         COMMAND ${ARG_WRAPPER} ${launch} ${ARG_COMMAND} ${arguments})
     set_tests_properties("${HAKMEM_TEST_PREFIX}${name}" PROPERTIES
@@ -128,6 +159,14 @@ function(hak_test_sources folder result)
         foreach(source IN LISTS sources)
             hak_marker("${source}" "with C\\+\\+" with_cxx)
             if(with_cxx)
+                list(REMOVE_ITEM sources "${source}")
+            endif()
+        endforeach()
+    endif()
+    if(NOT HAK_HAVE_GLIBC)
+        foreach(source IN LISTS sources)
+            hak_marker("${source}" "glibc only" glibc_only)
+            if(glibc_only)
                 list(REMOVE_ITEM sources "${source}")
             endif()
         endforeach()

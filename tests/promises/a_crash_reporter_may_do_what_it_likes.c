@@ -1,3 +1,4 @@
+// glibc only: musl has no backtrace
 // timeout: 120
 // with features
 // A misuse ends the program, maybe in the middle of a change and with locks held. All the same its handler of SIGABRT may allocate,

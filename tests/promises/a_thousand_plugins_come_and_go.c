@@ -1,3 +1,4 @@
+// glibc only: musl never unmaps a library
 // preload only
 // native only
 // timeout: 120

@@ -1,3 +1,4 @@
+// glibc only: musl has no RTLD_DEEPBIND
 // A library that is loaded with RTLD_DEEPBIND, so that it looks for malloc in the
 // C library first, finds this allocator there, and the C library's other names
 // as ever. dlopen goes on looking where its caller says.

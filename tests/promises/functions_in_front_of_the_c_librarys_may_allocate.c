@@ -1,3 +1,4 @@
+// glibc only: musl has no dlvsym
 // preload only
 // its names for all
 // Tools put functions of their own in front of the C library's, which allocate: here of locks and of thread keys, as profilers have. And one in

@@ -1,3 +1,4 @@
+// soak in musl
 // env: HAKMEM_GUARD_LARGE=1
 // native only
 // timeout: 120

@@ -1,3 +1,4 @@
+// glibc only: musl has no such names
 // preload only
 // Programs and libraries that bind to __libc_malloc and kin, or to the old
 // cfree, get this allocator too: what one name allocates another frees.

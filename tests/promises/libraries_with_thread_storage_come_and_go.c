@@ -1,3 +1,4 @@
+// glibc only: musl never unmaps a library
 // preload only
 // native only
 // Libraries with thread-local storage are loaded and unloaded while threads allocate: the C library

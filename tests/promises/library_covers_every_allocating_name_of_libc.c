@@ -1,3 +1,4 @@
+// glibc only: its names
 // preload only
 // with features
 // Every name by which this machine's libc allocates or frees is answered by the

@@ -1,3 +1,4 @@
+// glibc only: musl does not tell that there is one thread, so there is a membarrier
 // native only
 // static too
 // A worker with one thread that allows itself what malloc needs, mmap, munmap, mremap, madvise, mprotect and futex, and is

@@ -1,3 +1,4 @@
+// glibc only: the compiler's unwinder needs it
 // linked only
 // static too
 //

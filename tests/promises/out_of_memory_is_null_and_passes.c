@@ -18,7 +18,7 @@ static size_t count;
 
 // What is limited, and where the kernel says how much of it is in use.
 static const struct {
-    __rlimit_resource_t limit;
+    int limit;
     const char *field;
 } resources[] = {{RLIMIT_AS, "VmSize"}, {RLIMIT_DATA, "VmData"}};
 

@@ -1,3 +1,4 @@
+// glibc only: valgrind is for the C library of the system
 // preload only
 // native only
 // The program works under valgrind, which refuses reservations of hundreds of

@@ -1,3 +1,4 @@
+// soak in musl
 // preload only
 // native only
 // The library starts and serves where address space is scarce: below `ulimit -v 524288`, and below a quarter of that; and where
@@ -33,7 +34,7 @@ int main(int count, char **arguments)
         return live_in(strtoul(arguments[1], NULL, 10), strtoul(arguments[2], NULL, 10));
     }
     static const struct {
-        __rlimit_resource_t resource;
+        int resource;
         const char *mib;
         const char *fifths;
     } limits[] = {{RLIMIT_AS, "2048", "2"},

@@ -1,3 +1,4 @@
+// glibc only: musl opens no library that wants storage in initial-exec
 // preload only
 // native only
 // A plugin that has the archive in it may be closed while threads that have allocated from it go on, and blocks of it are in

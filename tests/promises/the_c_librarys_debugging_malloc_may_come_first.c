@@ -1,3 +1,4 @@
+// glibc only: musl has none
 // preload only
 // With libc_malloc_debug.so.0 preloaded before us, mtrace, mcheck and MALLOC_CHECK_ work as they do without us: that library
 // looks for headers in front of its blocks, and finds them.

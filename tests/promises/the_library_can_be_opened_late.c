@@ -1,3 +1,4 @@
+// glibc only: musl opens no library that wants storage in initial-exec
 // preload only
 // native only
 // A program that runs on libc's malloc can dlopen the library, allocate by its

@@ -1,3 +1,4 @@
+// glibc only: the kernel is not told of a thread's mutexes in time
 // native only
 // not secure: blocks wait in quarantine
 // Threads that allocate for the first time in a destructor of a key, in the last of the rounds, when no other destructor is

@@ -1,3 +1,4 @@
+// glibc only: it starts programs of the system, which are
 // vfork, posix_spawn, system and popen work from a program whose threads
 // allocate, and the program's heap is whole afterwards.
 #include "../support/memory.h"

@@ -17,8 +17,9 @@ struct note {
 
 static pthread_key_t keys[KEYS];
 
-// The C library's registry of thread_local destructors.
-int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *library);
+// The C library's registry of thread_local destructors; not in musl.
+extern int __cxa_thread_atexit_impl(void (*destroy)(void *), void *object, void *library)
+    __attribute__((weak));
 extern void *__dso_handle;
 
 static void destroy_key(void *argument)
@@ -53,7 +54,9 @@ static void *run(void *unused)
         *note = (struct note){keys[i], ROUNDS, "still here"};
         pthread_setspecific(keys[i], note);
     }
-    __cxa_thread_atexit_impl(destroy_object, malloc(200), &__dso_handle);
+    if (__cxa_thread_atexit_impl != NULL) {
+        __cxa_thread_atexit_impl(destroy_object, malloc(200), &__dso_handle);
+    }
     return unused;
 }
 

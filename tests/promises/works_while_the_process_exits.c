@@ -46,6 +46,9 @@ __attribute__((destructor(101))) static void destruct_last(void)
     allocate_and_free();
 }
 
+// Not in musl.
+extern int on_exit(void (*handler)(int, void *), void *data) __attribute__((weak));
+
 static void *allocate_for_ever(void *unused)
 {
     for (;;) {
@@ -60,7 +63,9 @@ static void live_and_exit(int child)
         kept[i] = malloc(i * i + 1);
     }
     atexit(free_kept);
-    on_exit(on_exit_handler, malloc(1000));
+    if (on_exit != NULL) {
+        on_exit(on_exit_handler, malloc(1000));
+    }
     for (int i = 0; i < BUSY_THREADS; i++) {
         pthread_t thread;
         HT_CHECK(pthread_create(&thread, NULL, allocate_for_ever, NULL) == 0, "no thread");

@@ -5,7 +5,6 @@
 // clock functions read that counter.
 #include "../support/memory.h"
 
-#include <linux/prctl.h>
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>

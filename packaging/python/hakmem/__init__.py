@@ -1,0 +1,96 @@
+"""hakmem, a memory allocator for Linux, seen from Python.
+
+`hakmem run -- python app.py` starts a program with it. In such a program these functions answer; in others is_active() is
+False, and the rest raise NotActive.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from pathlib import Path
+
+__all__ = ["NotActive", "is_active", "library", "stats", "trim", "verify", "version"]
+
+FAMILY = ("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "malloc_usable_size")
+
+
+class NotActive(RuntimeError):
+    """This process does not use hakmem."""
+
+
+class _Found(ctypes.Structure):
+    """Dl_info, as dladdr fills it in."""
+
+    _fields_ = (
+        ("path", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+def library() -> Path:
+    """The shared library that this package has, for LD_PRELOAD."""
+    return Path(__file__).with_name("libhakmem.so.1")
+
+
+def _program() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+def _address(name: str) -> int | None:
+    function = getattr(_program(), name, None)
+    return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+
+def is_active() -> bool:
+    """Does malloc of this process come from hakmem?"""
+    own = _address("hak_malloc")
+    return own is not None and own == _address("malloc")
+
+
+def _active() -> ctypes.CDLL:
+    if not is_active():
+        raise NotActive("this process does not use hakmem: start it with `hakmem run -- python …`")
+    return _program()
+
+
+def version() -> str:
+    """That of the library in this process."""
+    tell = _active().hak_version
+    tell.restype = ctypes.c_char_p
+    return tell().decode()
+
+
+def verify() -> dict[str, str]:
+    """For each function of malloc's family the file that it comes from."""
+    files = {}
+    for name in FAMILY:
+        address = _address(name)
+        found = _Found()
+        if address is not None and _program().dladdr(ctypes.c_void_p(address), ctypes.byref(found)):
+            files[name] = (found.path or b"").decode(errors="surrogateescape")
+    return files
+
+
+def stats() -> dict[str, object]:
+    """What the heap is made of: docs/statistics.md says what each figure means."""
+    write = _active().hak_stats_json
+    write.restype = ctypes.c_size_t
+    write.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
+    room = write(None, 0) + 1
+    while True:
+        text = ctypes.create_string_buffer(room)
+        length = write(text, room)
+        if length < room:
+            return json.loads(text.value)
+        room = length + 1  # it has grown meanwhile
+
+
+def trim() -> int:
+    """Give back to the system what can be given back now. The result is the number of bytes."""
+    give = _active().hak_trim
+    give.restype = ctypes.c_size_t
+    give.argtypes = ()
+    return give()

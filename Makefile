@@ -3,7 +3,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 JOBS    ?= $(shell nproc)
 
-.PHONY: all configure test soak fuzz coverage analyse bench bench-scale demo install clean format check help attacks
+.PHONY: all configure test soak fuzz coverage analyse bench bench-scale demo dist dist-test install clean format check help attacks
 
 all: configure                ## build the library, the command line and the benchmarks into build/
 	@cmake --build build -j $(JOBS)
@@ -58,6 +58,13 @@ attacks:                      ## which mistakes each hardened allocator finds, a
 	@tools/build release
 	@tools/attacks
 	@tools/attacks --cost
+
+dist:                         ## tarballs, Debian packages, Python wheels, into dist/
+	@tools/setup build dist
+	@tools/dist
+
+dist-test: dist               ## installs and runs what make dist has built; once more, with equal hashes
+	@tools/dist_test
 
 install: all                  ## into $(DESTDIR)$(PREFIX)
 	@DESTDIR="$(DESTDIR)" cmake --install build

@@ -24,7 +24,7 @@ install(FILES "${PROJECT_BINARY_DIR}/objects/hakmem.pc" DESTINATION "${CMAKE_INS
 
 # The documents, laid out as in the sources: their links to each other lead somewhere, and what help, man
 # pages and the header name, as docs/options.md, is there.
-install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE
+install(FILES README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md RELEASING.md SECURITY.md LICENSE
     DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs contrib DESTINATION "${CMAKE_INSTALL_DOCDIR}" PATTERN man3 EXCLUDE)
 

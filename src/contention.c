@@ -8,7 +8,7 @@
 
 #include "base/atomic.h"
 #include "base/format.h"
-#include "cache/loot.h"
+#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/sweeper.h"
 #include "cache/watch.h"

@@ -17,7 +17,7 @@
 #include "cache/take.h"
 #include "failures/failure.h"
 #include "policy/experiment.h"
-#include "policy/relief.h"
+#include "policy/response.h"
 #include "policy/tuner.h"
 #include "profile/sample.h"
 #include "profile/sampler.h"
@@ -41,7 +41,7 @@ bool hak_hook_hardens(void)
 
 void hak_hook_slab_made(struct hak_slab *slab)
 {
-    if (hak_harden.looks.zero && !slab->zeroed) {
+    if (hak_harden.checks.zero && !slab->zeroed) {
         memset(slab->base, 0, slab->units * HAK_UNIT_BYTES);
     }
 }
@@ -450,7 +450,7 @@ void hak_hook_start(void)
 void hak_hook_started(void)
 {
     hak_site_rules_read();
-    hak_relief_start();
+    hak_response_start();
     hak_tuner_start();
     hak_experiment_start();
 }

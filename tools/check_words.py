@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ["*.md", "docs/**/*.md", "src/*.md", "tests/*.md", "bench/**/*.md", "cli/*.md"]
+DOCUMENTS = ["*.md", "docs/**/*.md", "src/*.md", "src/**/*.[ch]", "tests/*.md", "bench/**/*.md", "cli/*.md"]
 
 # Each word, in all its forms, and what is said in its place.
 GONE = {
@@ -25,7 +25,7 @@ GONE = {
     r"hurr(?:y|ies|ied)": "without waiting",
     r"strangers?": "blocks of other owners",
     r"shed(?:s|ding)?": "flush",
-    r"settles?": "look at the fence",
+    r"settles?(?! of)": "look at the fence",
     r"lies? down": "is not watched",
     r"go(?:es|ing)? home": "into its slab",
     r"indivisible": "atomic",

@@ -59,7 +59,7 @@ HAK_INLINE void hak_contention_dropped(struct hak_lock_counts *counts)
 #    define HAK_LOCK_WAITED(lock)  hak_contention_waited(&(lock)->counts)
 #    define HAK_LOCK_DROPPED(lock) hak_contention_dropped(&(lock)->counts)
 
-// A place in the sources that writes to a word which other threads write to as well, by one indivisible
+// A place in the sources that writes to a word which other threads write to as well, by one atomic
 // instruction. They all lie in a section of their own.
 struct hak_write_place {
     const char *file;

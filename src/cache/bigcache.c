@@ -3,7 +3,7 @@
 
 #include "cache/hooks.h"
 #include "cache/watch.h"
-#include "slab/lone.h"
+#include "slab/mapping.h"
 #include "slab/misuse.h"
 #include "slab/runs.h"
 #include "slab/slab.h"
@@ -11,11 +11,11 @@
 void hak_bigcache_give(struct hak_slab *slab)
 {
     hak_map_set_one(slab->base, HAK_MAP_NOTHING);
-    if (HAK_UNLIKELY(hak_lone_is_inset(slab))) {
+    if (HAK_UNLIKELY(hak_mapping_is_inset(slab))) {
         hak_hook_inset_freed(slab);
     }
     if (slab->units == 0) {
-        hak_lone_unmap(slab);
+        hak_mapping_end(slab);
     } else {
         hak_runs_give(slab);
     }

@@ -7,7 +7,7 @@
 //           everything marked "lock" may be touched by any thread that holds `lock`.
 //
 // A cache outlives its thread: it goes to the next one that starts, or, when that takes too long,
-// its slabs to whoever needs them (loot.h). First-class heaps are caches without a thread.
+// its slabs to whoever needs them (reclaim.h). First-class heaps are caches without a thread.
 #ifndef HAK_CACHE_CACHE_H
 #define HAK_CACHE_CACHE_H
 
@@ -19,7 +19,7 @@
 #include "base/bits.h"
 #include "base/compiler.h"
 #include "base/list.h"
-#include "cache/worth.h"
+#include "cache/growth.h"
 #include "meta/map.h"
 #include "meta/size_class.h"
 #include "os/life.h"
@@ -60,8 +60,8 @@ struct hak_magazine {
     // Owner, with the lock to write: the class is served by companions (site.h). A byte of its own: others write
     // those above.
     bool is_ruled;
-    struct hak_worth worth; // lock: when it was last asked whether growing is worth it
-    hak_place *tidied_top;  // lock: top when it was last tidied
+    struct hak_growth worth; // lock: when it was last asked whether growing is worth it
+    hak_place *tidied_top;   // lock: top when it was last tidied
     // The purger's notes about a magazine that nobody uses (steal.c).
     uint8_t idle_ticks;  // lock
     uint32_t fence;      // lock: place where a NULL was put and not yet judged; 0: none
@@ -172,7 +172,7 @@ struct hak_cache {
 
     struct hak_lock lock HAK_ALIGNED(HAK_CACHE_LINE);
     _Atomic(uint32_t) state; // enum hak_cache_state; lock
-    _Atomic(bool) is_whole;  // lock: dead, and not broken up since (loot.h)
+    _Atomic(bool) is_whole;  // lock: dead, and not broken up since (reclaim.h)
     struct hak_outbox outboxes[HAK_OUTBOXES];
     struct hak_parcel *spare_parcel; // lock: the first of the empty ones (parcels.h)
     uint32_t spare_count;            // lock: so many
@@ -187,7 +187,7 @@ struct hak_cache {
     struct hak_cache *next;          // constant: in the list of all caches
     struct hak_list dead_link;       // registry lock
     _Atomic(int) thread_id;          // owner: the kernel's number of the thread that had it last
-    struct hak_cache *asked_next;    // lock: whom to ask next for a slab (loot.h)
+    struct hak_cache *asked_next;    // lock: whom to ask next for a slab (reclaim.h)
 
     uint64_t unguarded; // owner: requests since one got a guard (guard.h)
     uint32_t apart;     // owner, with the lock to write: where its tops are, 0 or HAK_APART

@@ -5,7 +5,7 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "base/variants.h"
-#include "cache/patience.h"
+#include "cache/decay.h"
 #include "cache/swings.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -24,12 +24,12 @@ enum { PART_OF_HEAP = 64 };
 
 _Atomic(bool) hak_due_has_helper;
 
-static _Atomic(unsigned) due_hurry; // enum hak_hurry
+static _Atomic(unsigned) due_urgency; // enum hak_urgency
 
 // What goes back together: no less than an eighth of the budget, so that pages that lie side by side go with one call.
 enum { PART_OF_BUDGET = 8 };
 
-static struct hak_patience patience; // whoever ticks
+static struct hak_decay experience; // whoever ticks
 
 // More than this a program that swings does not earn: what glibc's heap keeps at its end at most, twice
 // DEFAULT_MMAP_THRESHOLD_MAX (mallopt(3)).
@@ -49,14 +49,14 @@ static _Atomic(uint64_t) refused_ns;
 #define REFUSED_LEAST UINT64_C(100000000)
 #define REFUSED_MOST  (REFUSED_LEAST << 13)
 
-void hak_due_hurry(enum hak_hurry hurry)
+void hak_due_urge(enum hak_urgency urgency)
 {
-    hak_store_relaxed(&due_hurry, (unsigned)hurry);
+    hak_store_relaxed(&due_urgency, (unsigned)urgency);
 }
 
-bool hak_due_hurries(enum hak_hurry what)
+bool hak_due_is_urgent(enum hak_urgency what)
 {
-    return hak_load_relaxed(&due_hurry) >= (unsigned)what;
+    return hak_load_relaxed(&due_urgency) >= (unsigned)what;
 }
 
 uint64_t hak_due_decay_ticks(void)
@@ -64,19 +64,19 @@ uint64_t hak_due_decay_ticks(void)
     return hak_load_relaxed(&hak_options.decay_ms) / HAK_TICK_MS;
 }
 
-// How long something waits for `ticks` that is given back for want of memory from `hurry` on.
-static uint64_t ticks_to_wait(enum hak_hurry hurry, uint64_t ticks)
+// How long something waits for `ticks` that is given back for want of memory from `urgency` on.
+static uint64_t ticks_to_wait(enum hak_urgency urgency, uint64_t ticks)
 {
-    return hak_due_hurries(hurry) && ticks > 1 ? 1 : ticks;
+    return hak_due_is_urgent(urgency) && ticks > 1 ? 1 : ticks;
 }
 
 // Of free pages, by the group of their superslab: in option free_policy=auto as long as experience says.
 static uint64_t free_ticks(unsigned group)
 {
     const uint64_t decay = hak_variants_value(HAK_OPTION_IS_decay_ms, group) / HAK_TICK_MS;
-    const uint64_t ticks = ticks_to_wait(HAK_HURRY_FREE, decay);
-    return hak_ranges_policy() == HAK_FREE_PATIENTLY && !hak_due_hurries(HAK_HURRY_FREE)
-               ? ticks << patience.steps
+    const uint64_t ticks = ticks_to_wait(HAK_URGENCY_FREE, decay);
+    return hak_ranges_policy() == HAK_FREE_LATER && !hak_due_is_urgent(HAK_URGENCY_FREE)
+               ? ticks << experience.steps
                : ticks;
 }
 
@@ -156,7 +156,7 @@ size_t hak_due_budget(void)
     if (is_set) {
         return option;
     }
-    const size_t heap = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.lone_bytes);
+    const size_t heap = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.mapping_bytes);
     const size_t part = heap / PART_OF_HEAP;
     const size_t small = hak_least(SMALL_HEAP, hak_load_relaxed(&hak_arena.part_bytes));
     const size_t room = heap < small ? small - heap : 0;
@@ -167,7 +167,7 @@ size_t hak_due_budget(void)
 uint64_t hak_due_kept_ticks(size_t kept_bytes)
 {
     const size_t waiting = kept_bytes + hak_load_relaxed(&hak_arena.dirty_bytes);
-    return waiting > hak_due_budget() ? 0 : ticks_to_wait(HAK_HURRY_KEPT, hak_due_decay_ticks());
+    return waiting > hak_due_budget() ? 0 : ticks_to_wait(HAK_URGENCY_KEPT, hak_due_decay_ticks());
 }
 
 // Dirty bytes beyond what may wait: the budget in bytes, of which caches use `kept_bytes`, and what the soft limit leaves.
@@ -260,6 +260,6 @@ size_t hak_due_purge(size_t most)
     note_purge(gone, tries);
     swing_note(gone);
     trim_if_policy(gone);
-    hak_patience_tick(&patience, gone, hak_load_relaxed(&hak_arena.retaken_bytes));
+    hak_decay_tick(&experience, gone, hak_load_relaxed(&hak_arena.retaken_bytes));
     return gone;
 }

@@ -28,14 +28,14 @@ HAK_INLINE bool hak_due_has_sweeper(void)
 
 // What does not wait for the decay time any more; each includes those before it, which are less likely to be used
 // again soon.
-enum hak_hurry {
-    HAK_HURRY_NONE,
-    HAK_HURRY_FREE, // pages of free units: they wait for a tick
-    HAK_HURRY_KEPT, // and large blocks that caches keep
-    HAK_HURRY_IDLE, // and what caches and classes hold that were not used for a tick
+enum hak_urgency {
+    HAK_URGENCY_NONE,
+    HAK_URGENCY_FREE, // pages of free units: they wait for a tick
+    HAK_URGENCY_KEPT, // and large blocks that caches keep
+    HAK_URGENCY_IDLE, // and what caches and classes hold that were not used for a tick
 };
-HAK_INTERNAL void hak_due_hurry(enum hak_hurry hurry);
-HAK_INTERNAL bool hak_due_hurries(enum hak_hurry what);
+HAK_INTERNAL void hak_due_urge(enum hak_urgency urgency);
+HAK_INTERNAL bool hak_due_is_urgent(enum hak_urgency what);
 
 HAK_INTERNAL uint64_t hak_due_decay_ticks(void);
 

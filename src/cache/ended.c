@@ -6,7 +6,7 @@
 #include "cache/due.h"
 #include "cache/hooks.h"
 #include "cache/inbox.h"
-#include "cache/loot.h"
+#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/sweeper.h"
 #include "cache/watch.h"
@@ -37,7 +37,7 @@ void hak_ended_bury(struct hak_cache *cache)
     struct hak_cache *surplus = hak_registry_surplus_locked(cache->role, has_sweeper);
     hak_lock_drop(&hak_registry.lock);
     if (surplus != NULL) {
-        hak_loot_break_up_dead(surplus, has_sweeper ? HAK_LOOT_SOME : UINT_MAX);
+        hak_reclaim_break_up_dead(surplus, has_sweeper ? HAK_RECLAIM_SOME : UINT_MAX);
     }
     // At most what all of the heap holds: less is not worth a sweeper.
     hak_sweep_wanted(hak_arena_used_bytes());

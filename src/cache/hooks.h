@@ -57,7 +57,7 @@ HAK_INTERNAL void hak_hook_large_ends(struct hak_slab *slab);
 // A slab with noted blocks ends with its heap.
 HAK_INTERNAL void hak_hook_forget_slab(const struct hak_slab *slab);
 
-// With option guard_large: a large block that is inset (slab/lone.h), or NULL for one as usual. And, of such a one: it is being
+// With option guard_large: a large block that is inset (slab/mapping.h), or NULL for one as usual. And, of such a one: it is being
 // freed; is to have other bytes where it lies, which may fail; will grow.
 HAK_INTERNAL struct hak_slab *hak_hook_inset_map(size_t bytes, size_t alignment);
 HAK_INTERNAL void hak_hook_inset_freed(struct hak_slab *slab);

@@ -212,7 +212,7 @@ bool hak_inbox_outboxes_are_empty(const struct hak_cache *cache) HAK_REQUIRES(&c
     return true;
 }
 
-// Step loot of outbox.pml.
+// Step send_on of outbox.pml.
 void hak_inbox_send_on(struct hak_cache *self, struct hak_cache *cache)
     HAK_REQUIRES(&self->lock, &cache->lock)
 {

@@ -14,7 +14,7 @@
 #include "os/refusal.h"
 #include "os/tags.h"
 #include "slab/arena.h"
-#include "slab/lone.h"
+#include "slab/mapping.h"
 #include "slab/misuse.h"
 #include "slab/runs.h"
 
@@ -34,14 +34,14 @@ static struct hak_slab *large_make(size_t block_bytes, size_t alignment, bool is
 {
     if (block_bytes > HAK_LARGE_RUN_MAX || hak_load_relaxed(&hak_options.large_pool) == 0 ||
         alignment > HAK_SUPER_BYTES || is_alone) {
-        return hak_lone_map(block_bytes, alignment);
+        return hak_mapping_make(block_bytes, alignment);
     }
     const unsigned align_units =
         alignment > HAK_UNIT_BYTES ? (unsigned)(alignment >> HAK_UNIT_LOG2) : 1;
     struct hak_slab *slab = hak_runs_take(
         hak_arena_shard(hak_cache_self->tag), block_bytes, align_units, HAK_SLAB_LARGE);
     if (slab == NULL && block_bytes > HAK_SUPER_BYTES) {
-        return hak_lone_map(block_bytes, alignment); // no superslabs in a row to be had
+        return hak_mapping_make(block_bytes, alignment); // no superslabs in a row to be had
     }
     return slab;
 }
@@ -53,7 +53,8 @@ static uint32_t large_entry(struct hak_slab *slab)
     // A heap's block leaves its heap's list when it is freed, and a sample is forgotten, which are no short
     // ways; an inset one is of no bin's size.
     const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&slab->owner) == NULL &&
-                          slab->sampled_blocks == 0 && !hak_lone_is_inset(slab) && !slab->is_unkept;
+                          slab->sampled_blocks == 0 && !hak_mapping_is_inset(slab) &&
+                          !slab->is_unkept;
     return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_NO_BIN);
 }
 
@@ -233,14 +234,14 @@ void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
 static bool large_remap(struct hak_slab *slab, size_t bytes)
 {
     const uint64_t mark = hak_refusal_mark();
-    if (hak_lone_remap(slab, bytes)) {
+    if (hak_mapping_resize(slab, bytes)) {
         return true;
     }
     if (hak_refusal_since(mark).error == 0 || hak_refusal_is_final(bytes)) {
         return false;
     }
     hak_sweep_for_request(mark);
-    return hak_lone_remap(slab, bytes);
+    return hak_mapping_resize(slab, bytes);
 }
 
 void *hak_large_resize(struct hak_slab *slab, size_t bytes)
@@ -248,7 +249,7 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
     if (bytes <= HAK_SMALL_MAX) {
         return NULL;
     }
-    if (HAK_UNLIKELY(hak_lone_is_inset(slab))) {
+    if (HAK_UNLIKELY(hak_mapping_is_inset(slab))) {
         // Half of it may stay unused before the rest is worth a copy.
         const bool done = bytes >= slab->bytes / 2 && hak_hook_inset_resize(slab, bytes);
         return done ? slab->base : NULL;
@@ -259,7 +260,7 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
         return slab->base;
     }
     if (slab->units == 0) {
-        if (block_bytes <= HAK_LONE_MOVED_MIN || !large_remap(slab, block_bytes)) {
+        if (block_bytes <= HAK_MAPPING_MOVED_MIN || !large_remap(slab, block_bytes)) {
             return NULL;
         }
     } else {
@@ -277,7 +278,7 @@ void *hak_large_resize(struct hak_slab *slab, size_t bytes)
 void hak_large_leave_room(void *block)
 {
     struct hak_slab *slab = hak_slab_of(block);
-    if (HAK_UNLIKELY(slab != NULL && slab->state == HAK_SLAB_LARGE && hak_lone_is_inset(slab))) {
+    if (HAK_UNLIKELY(slab != NULL && slab->state == HAK_SLAB_LARGE && hak_mapping_is_inset(slab))) {
         hak_hook_inset_leave_room(slab);
     }
 }

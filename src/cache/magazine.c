@@ -256,14 +256,14 @@ static bool is_worth_growing(struct hak_cache *cache, unsigned size_class)
 {
     const size_t more =
         (size_t)(cache->magazines[size_class].slots + 2) * hak_classes[size_class].bytes;
-    const struct hak_worth_question question = {
+    const struct hak_growth_question question = {
         .now_ns = hak_os_about_now_ns(),
         .refills = hak_load_relaxed(&cache->class_counts[size_class].refills),
         .refilled_blocks = hak_load_relaxed(&cache->class_counts[size_class].refilled_blocks),
         .more_bytes = more,
         .heap_bytes = hak_arena_used_bytes(),
     };
-    return hak_worth_ask(&cache->magazines[size_class].worth, question) ||
+    return hak_growth_ask(&cache->magazines[size_class].worth, question) ||
            2 * more <= HAK_UNIT_BYTES || hak_load_relaxed(&hak_options.deterministic) != 0;
 }
 

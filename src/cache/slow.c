@@ -9,10 +9,10 @@
 #include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
-#include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/nested.h"
 #include "cache/pools.h"
+#include "cache/reclaim.h"
 #include "cache/refuse.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
@@ -142,7 +142,7 @@ void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
 static void post(struct hak_cache *cache, void *block, uint32_t entry)
 {
     const uint64_t begin = hak_timing_begin();
-    const bool has_sent = hak_loot_post(cache, block, entry);
+    const bool has_sent = hak_reclaim_or_post(cache, block, entry);
     hak_timing_end(HAK_TIMING_parcel, begin);
     if (has_sent) {
         hak_sweep_wanted(0);

@@ -29,7 +29,7 @@ static struct hak_cache *sweep_cache; // hak_watch.lock: for blocks on their way
 static size_t kept_bytes;  // hak_watch.lock: in large blocks that caches kept, at the last pass
 static size_t kept_so_far; // hak_watch.lock: in the present pass
 
-// True when it lies down. One whose owner is at work is left alone, unless `all` is to be given back.
+// True when it is watched no more. One whose owner is at work is left alone, unless `all` is to be given back.
 static bool visit_locked(struct hak_cache *cache,
                          struct hak_sweep_how *how,
                          struct hak_sweep_found *found)
@@ -46,7 +46,7 @@ static bool visit_locked(struct hak_cache *cache,
     return lies_down;
 }
 
-// Caches that lie down together: one barrier for them.
+// Caches that are watched no more, together: one barrier for them.
 enum { LYING_TOGETHER = 64 };
 
 // A pass over the caches that are watched, or a part of it: as many of them as `how` allows. The next part goes on where
@@ -135,7 +135,7 @@ struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
 {
     struct hak_sweep_how how = {
         .tries_again = tries_again,
-        .idle_looks = hak_due_hurries(HAK_HURRY_IDLE) ? 1 : IDLE_LOOKS,
+        .idle_looks = hak_due_is_urgent(HAK_URGENCY_IDLE) ? 1 : IDLE_LOOKS,
         .lots = share.lots,
     };
     hak_lock_take(&hak_watch.lock);

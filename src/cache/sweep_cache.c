@@ -6,8 +6,8 @@
 #include "cache/due.h"
 #include "cache/hooks.h"
 #include "cache/inbox.h"
-#include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/reclaim.h"
 #include "cache/slabs.h"
 #include "cache/steal.h"
 #include "slab/arena.h"
@@ -283,7 +283,7 @@ bool hak_sweep_cache(struct hak_cache *self,
             return false;
         }
         while (how->lots > 0 && hak_load_relaxed(&cache->is_whole) &&
-               !hak_loot_break_up(cache, HAK_LOOT_SOME)) {
+               !hak_reclaim_break_up(cache, HAK_RECLAIM_SOME)) {
             how->lots--;
             hak_lock_pass(&cache->lock); // it may have a thread again then
         }
@@ -307,7 +307,7 @@ bool hak_sweep_cache(struct hak_cache *self,
     const size_t kept = hak_bigcache_expire(cache, how->kept_ticks);
     found->kept_bytes += kept;
     if (cache == &hak_orphans) {
-        hak_loot_count();
+        hak_reclaim_count();
     }
     return is_idle && are_empty && !keeps_pages && kept == 0;
 }

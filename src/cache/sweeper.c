@@ -5,8 +5,8 @@
 #include "base/options.h"
 #include "cache/bigcache.h"
 #include "cache/due.h"
-#include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/reclaim.h"
 #include "cache/sweep.h"
 #include "cache/sweep_cache.h"
 #include "cache/watch.h"
@@ -257,7 +257,7 @@ static void helper_end(void)
     hak_os_join_thread();
     hak_store_relaxed(&hak_sweep_runs, 0);
     // Caches of ended threads, which it would have looked after.
-    while (hak_loot_break_up_some() > 0) {
+    while (hak_reclaim_break_up_some() > 0) {
     }
 }
 

@@ -2,8 +2,8 @@
 #include "cache/take.h"
 
 #include "base/timing.h"
-#include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/reclaim.h"
 #include "cache/slabs.h"
 
 // The slab to take from; NULL when none has blocks to give. One that was swept is so no longer.
@@ -40,13 +40,13 @@ static struct hak_slab *slab_make(struct hak_cache *cache, unsigned size_class)
 static struct hak_slab *slab_from_elsewhere(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
-    struct hak_slab *slab = hak_loot_slab(cache, size_class);
+    struct hak_slab *slab = hak_reclaim_slab(cache, size_class);
     if (slab == NULL) {
-        slab = hak_loot_spare_slab(cache, size_class);
+        slab = hak_reclaim_spare_slab(cache, size_class);
     }
     if (slab == NULL && hak_magazine_tidy(cache)) {
-        hak_loot_break_up_some();
-        slab = hak_loot_slab(cache, size_class);
+        hak_reclaim_break_up_some();
+        slab = hak_reclaim_slab(cache, size_class);
     }
     if (slab == NULL) {
         const uint64_t begin = hak_timing_begin();

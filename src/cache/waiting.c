@@ -3,7 +3,7 @@
 
 #include "base/atomic.h"
 #include "cache/cache.h"
-#include "cache/loot.h"
+#include "cache/reclaim.h"
 #include "cache/registry.h"
 
 static void see_parcel(struct hak_parcel *parcel, hak_waiting_sight *see, void *context)

@@ -3,7 +3,7 @@
 
 #include "cache/dying.h"
 #include "cache/hooks.h"
-#include "cache/loot.h"
+#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/sweeper.h"
 #include "cache/watch.h"

@@ -19,7 +19,7 @@
 // Of a block that was just made: has it pages of its own, which nobody has touched? Such long ones are never kept.
 static bool is_fresh(const void *block, size_t bytes)
 {
-    const struct hak_slab *slab = bytes > HAK_LONE_MOVED_MIN ? hak_slab_of(block) : NULL;
+    const struct hak_slab *slab = bytes > HAK_MAPPING_MOVED_MIN ? hak_slab_of(block) : NULL;
     return slab != NULL && slab->state == HAK_SLAB_LARGE && slab->units == 0;
 }
 
@@ -58,7 +58,7 @@ static HAK_COLD void *realloc_dying(void *block, size_t bytes, const void *site)
 // Aligned to more than a superslab, it lies in none.
 static size_t grown_alignment(size_t bytes)
 {
-    return bytes > HAK_LONE_MOVED_MIN ? 2 * HAK_SUPER_BYTES : GROWN_MIN;
+    return bytes > HAK_MAPPING_MOVED_MIN ? 2 * HAK_SUPER_BYTES : GROWN_MIN;
 }
 
 // Half of a block may stay unused before the rest is worth a copy.

@@ -1,7 +1,7 @@
 // size_class.c -- the tables, computed by the compiler.
 #include "meta/size_class.h"
 
-// The class of a request, as a constant expression (see size_class.h). Compilers check both arms
+// The class of a request, as a constant expression (see size_class.h). Compilers check both sides
 // of ?: also where they drop one, so the second is given a number that it can work with.
 #define TOP_BIT(bytes)   (63U - (unsigned)__builtin_clzll((bytes) - 1))
 #define ABOVE_128(bytes) ((bytes) <= 128 ? 129ULL : (unsigned long long)(bytes))

@@ -31,7 +31,7 @@
 #define HAK_LARGE_RUN_MAX   HAK_MIB(512) // a run of units up to here, mapped alone above
 #define HAK_LARGE_RUN_GROWN (UINT16_MAX * HAK_UNIT_BYTES) // so far it may grow where it lies
 // One that realloc has to move gets a mapping of its own, whose pages can move, from here on, and keeps it while it is longer.
-#define HAK_LONE_MOVED_MIN HAK_MIB(4)
+#define HAK_MAPPING_MOVED_MIN HAK_MIB(4)
 
 struct hak_class {
     uint64_t reciprocal;   // ceil(2^40 / bytes): divides any offset in a slab exactly

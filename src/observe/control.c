@@ -8,7 +8,7 @@
 #include "base/timing.h"
 #include "cache/cache.h"
 #include "cache/due.h"
-#include "cache/loot.h"
+#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "failures/failure.h"
 #include "meta/map.h"

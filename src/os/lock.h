@@ -11,7 +11,7 @@
 //   registry   the list of caches, and the process's first call (cache/thread.c, cache/start.c)
 //   cache      one cache's slabs, magazines' lower ends, large blocks
 //              (several caches at once: only while forking, and by hak_lock_try)
-//   orphans    the cache of slabs without a thread (cache/loot.c)
+//   orphans    the cache of slabs without a thread (cache/reclaim.c)
 //   shard      superslabs and their free units (slab/arena.h; several at once: only while forking, and by hak_lock_try)
 //   arena      addresses, and what is common to all shards (slab/arena.h)
 //   samples    the sampled blocks (profile/sample.c)

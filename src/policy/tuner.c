@@ -203,7 +203,7 @@ static void round_end(void)
 static void begin(void)
 {
     // By now the defaults that depend on the machine stand (slab/defaults.c).
-    if (hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes) <=
+    if (hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.mapping_bytes) <=
         HAK_SUPER_BYTES) {
         return;
     }

@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "cache/cache.h"
 #include "cache/dying.h"
-#include "cache/loot.h"
+#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/waiting.h"
 #include "cache/world.h"
@@ -69,14 +69,14 @@ static void add_supers(struct hak_figures *figures)
 {
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        const unsigned count = super->is_lone ? 1 : HAK_SUPER_UNITS;
+        const unsigned count = super->is_mapping ? 1 : HAK_SUPER_UNITS;
         for (unsigned unit = 0; unit < count; unit++) {
-            if (super->is_lone || super->first[unit] == unit) {
+            if (super->is_mapping || super->first[unit] == unit) {
                 add_slab(figures, &super->slabs[unit]);
             }
         }
-        figures->totals.superslab_count += !super->is_lone;
-        figures->totals.mapping_count += super->is_lone;
+        figures->totals.superslab_count += !super->is_mapping;
+        figures->totals.mapping_count += super->is_mapping;
     }
 }
 
@@ -170,7 +170,7 @@ static void count_all(struct hak_figures *figures)
     figures->peak_mapped_bytes = hak_load_relaxed(&hak_arena.peak_bytes);
     figures->failures = hak_load_relaxed(&hak_failures.count);
     figures->totals.mapped_bytes =
-        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.mapping_bytes);
     if (hak_load_relaxed(&hak_guard.base) != NULL) { // where sampled blocks lie
         figures->totals.mapped_bytes += HAK_SUPER_BYTES;
         figures->peak_mapped_bytes += HAK_SUPER_BYTES;

@@ -16,7 +16,7 @@
 #include "hakmem/hakmem.h"
 #include "meta/size_class.h"
 
-// clang-format off: it never settles on such lists
+// clang-format off: it never ends on such lists
 #define HAK_TOTALS(X) \
     X(mapped_bytes) X(live_bytes) X(live_blocks) \
     X(cached_bytes) X(kept_bytes) X(slab_free_bytes) \

@@ -128,9 +128,9 @@ static bool visit_all_locked(const struct visit *visit) HAK_REQUIRES(&hak_arena.
     }
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        const unsigned units = super->is_lone ? 1 : HAK_SUPER_UNITS;
+        const unsigned units = super->is_mapping ? 1 : HAK_SUPER_UNITS;
         for (unsigned unit = 0; unit < units; unit++) {
-            if ((super->is_lone || super->first[unit] == unit) &&
+            if ((super->is_mapping || super->first[unit] == unit) &&
                 !visit_run(visit, &super->slabs[unit])) {
                 return false;
             }

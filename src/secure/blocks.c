@@ -1,8 +1,8 @@
 // blocks.c -- see blocks.h.
 #include "secure/blocks.h"
 
-#include "cache/loot.h"
 #include "cache/owner.h"
+#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/slabs.h"
 #include "cache/sweep_cache.h"
@@ -30,7 +30,7 @@ void hak_blocks_put(struct hak_cache *cache,
         if (!hak_states_is_used(slab, size_class, &held)) {
             hak_slab_die_of(slab, block);
         }
-        hak_states_give(held, hak_classes[size_class].bytes, hak_harden.looks);
+        hak_states_give(held, hak_classes[size_class].bytes, hak_harden.checks);
         if (is_heap(owner)) {
             has_ended = hak_hardened_hold(owner, held, size_class, true);
             held.state = NULL;
@@ -52,7 +52,7 @@ void hak_blocks_put(struct hak_cache *cache,
 
 size_t hak_blocks_usable(const void *block, size_t bytes)
 {
-    const struct hak_slab *slab = hak_harden.looks.canaries ? hak_slab_of(block) : NULL;
+    const struct hak_slab *slab = hak_harden.checks.canaries ? hak_slab_of(block) : NULL;
     if (slab == NULL || !slab->is_hardened) {
         return bytes;
     }
@@ -84,7 +84,7 @@ enum hak_resized hak_blocks_resize(void *block, size_t bytes)
     }
     // Half of a block may stay unused before the rest is worth a copy.
     bool is_done = bytes <= own_bytes && bytes >= own_bytes / 2;
-    if (is_done && hak_harden.looks.canaries && is_judged) {
+    if (is_done && hak_harden.checks.canaries && is_judged) {
         is_done = hak_states_resize(held, own_bytes, bytes);
     }
     hak_lock_drop(&owner->lock);

@@ -9,7 +9,7 @@
 #include "os/os.h"
 #include "os/proc.h"
 #include "slab/arena.h"
-#include "slab/lone.h"
+#include "slab/mapping.h"
 #include "slab/misuse.h"
 #include "slab/room.h"
 
@@ -43,24 +43,24 @@ struct hak_slab *hak_guarded_map(size_t bytes, size_t alignment)
 {
     const size_t page = hak_os_page_bytes();
     const size_t pages_bytes = hak_align_up(bytes, page);
-    struct hak_slab *lone = alignment <= HAK_UNIT_BYTES && page < HAK_UNIT_BYTES && may_guard()
-                                ? hak_lone_map_small(HAK_UNIT_BYTES + pages_bytes + page, 1)
-                                : NULL;
-    if (lone == NULL) {
+    struct hak_slab *mapping = alignment <= HAK_UNIT_BYTES && page < HAK_UNIT_BYTES && may_guard()
+                                   ? hak_mapping_make_small(HAK_UNIT_BYTES + pages_bytes + page, 1)
+                                   : NULL;
+    if (mapping == NULL) {
         return NULL;
     }
-    char *pages = lone->base + HAK_UNIT_BYTES;
-    if (!hak_os_guard(lone->base, HAK_UNIT_BYTES) || !hak_os_guard(pages + pages_bytes, page)) {
-        hak_lone_unmap(lone);
+    char *pages = mapping->base + HAK_UNIT_BYTES;
+    if (!hak_os_guard(mapping->base, HAK_UNIT_BYTES) || !hak_os_guard(pages + pages_bytes, page)) {
+        hak_mapping_end(mapping);
         return NULL;
     }
     alignment = alignment < 16 ? 16 : alignment;
     hak_lock_take(&hak_arena.lock); // a visitor may look at it
-    lone->base = pages + ((pages_bytes - bytes) & ~(alignment - 1));
-    lone->bytes = bytes;
+    mapping->base = pages + ((pages_bytes - bytes) & ~(alignment - 1));
+    mapping->bytes = bytes;
     guarded_count++;
     hak_lock_drop(&hak_arena.lock);
-    return lone;
+    return mapping;
 }
 
 static char *guard_behind(const char *end)
@@ -85,21 +85,22 @@ static const char *first_written(const char *start, const char *end)
     return c;
 }
 
-static void check_behind(const struct hak_slab *lone, const char *end)
+static void check_behind(const struct hak_slab *mapping, const char *end)
 {
-    const char *written = first_written(lone->base + lone->bytes, end);
+    const char *written = first_written(mapping->base + mapping->bytes, end);
     if (HAK_UNLIKELY(written < end)) {
-        hak_misuse_overflow(lone->base, lone->bytes, (size_t)(written - lone->base));
+        hak_misuse_overflow(mapping->base, mapping->bytes, (size_t)(written - mapping->base));
     }
 }
 
-void hak_guarded_check(struct hak_slab *lone)
+void hak_guarded_check(struct hak_slab *mapping)
 {
-    const char *written = first_written(hak_lone_super(lone)->base + HAK_UNIT_BYTES, lone->base);
-    if (HAK_UNLIKELY(written < lone->base)) {
-        hak_misuse_underflow(lone->base, lone->bytes, (size_t)(lone->base - written));
+    const char *written =
+        first_written(hak_mapping_super(mapping)->base + HAK_UNIT_BYTES, mapping->base);
+    if (HAK_UNLIKELY(written < mapping->base)) {
+        hak_misuse_underflow(mapping->base, mapping->bytes, (size_t)(mapping->base - written));
     }
-    check_behind(lone, guard_behind(lone->base + lone->bytes));
+    check_behind(mapping, guard_behind(mapping->base + mapping->bytes));
 }
 
 // Let the guard behind a block become `more` longer where it lies: only the last of its mappings grows.
@@ -122,58 +123,59 @@ static bool guard_grow_locked(struct hak_super *super, size_t more) HAK_REQUIRES
         return false;
     }
     super->mapped_bytes += more;
-    hak_count(&hak_arena.lone_bytes, more);
+    hak_count(&hak_arena.mapping_bytes, more);
     hak_arena_note_peak_locked();
     return true;
 }
 
-static size_t guard_room(const struct hak_slab *lone, const char *end)
+static size_t guard_room(const struct hak_slab *mapping, const char *end)
 {
-    return hak_align_up((size_t)(end - lone->base) / GROWN_PARTS, hak_os_page_bytes());
+    return hak_align_up((size_t)(end - mapping->base) / GROWN_PARTS, hak_os_page_bytes());
 }
 
 // Have the guard behind a block reach beyond `end`, with some to grow on if that can be had.
-static bool guard_stretch_locked(struct hak_slab *lone, const char *end)
+static bool guard_stretch_locked(struct hak_slab *mapping, const char *end)
     HAK_REQUIRES(&hak_arena.lock)
 {
-    struct hak_super *super = hak_lone_super(lone);
+    struct hak_super *super = hak_mapping_super(mapping);
     const char *last = super->base + super->mapped_bytes - hak_os_page_bytes();
     if (end <= last) {
         return true;
     }
     const size_t more = (size_t)(end - last);
-    return guard_grow_locked(super, more + guard_room(lone, end)) || guard_grow_locked(super, more);
+    return guard_grow_locked(super, more + guard_room(mapping, end)) ||
+           guard_grow_locked(super, more);
 }
 
-void hak_guarded_leave_room(struct hak_slab *lone)
+void hak_guarded_leave_room(struct hak_slab *mapping)
 {
     hak_lock_take(&hak_arena.lock);
-    guard_grow_locked(hak_lone_super(lone),
-                      guard_room(lone, guard_behind(lone->base + lone->bytes)));
+    guard_grow_locked(hak_mapping_super(mapping),
+                      guard_room(mapping, guard_behind(mapping->base + mapping->bytes)));
     hak_lock_drop(&hak_arena.lock);
 }
 
-static bool guarded_grow(struct hak_slab *lone, size_t bytes)
+static bool guarded_grow(struct hak_slab *mapping, size_t bytes)
 {
-    char *old_end = guard_behind(lone->base + lone->bytes);
-    char *end = guard_behind(lone->base + bytes);
-    check_behind(lone, end == old_end ? lone->base + bytes : old_end);
+    char *old_end = guard_behind(mapping->base + mapping->bytes);
+    char *end = guard_behind(mapping->base + bytes);
+    check_behind(mapping, end == old_end ? mapping->base + bytes : old_end);
     hak_lock_take(&hak_arena.lock);
-    const bool done = guard_stretch_locked(lone, end) &&
+    const bool done = guard_stretch_locked(mapping, end) &&
                       (end == old_end || hak_os_unguard(old_end, (size_t)(end - old_end)));
-    lone->bytes = done ? bytes : lone->bytes;
+    mapping->bytes = done ? bytes : mapping->bytes;
     hak_lock_drop(&hak_arena.lock);
     return done;
 }
 
 // What goes is given back, so that it reads as zero when it comes again. Pages that are locked in memory stay what they are:
 // then the block is copied.
-static bool guarded_shrink(struct hak_slab *lone, size_t bytes)
+static bool guarded_shrink(struct hak_slab *mapping, size_t bytes)
 {
-    char *old_end = guard_behind(lone->base + lone->bytes);
-    char *end = guard_behind(lone->base + bytes);
+    char *old_end = guard_behind(mapping->base + mapping->bytes);
+    char *end = guard_behind(mapping->base + bytes);
     const size_t less = (size_t)(old_end - end);
-    check_behind(lone, old_end);
+    check_behind(mapping, old_end);
     if (less != 0) {
         if (!hak_os_guard(end, less)) {
             return false;
@@ -183,16 +185,16 @@ static bool guarded_shrink(struct hak_slab *lone, size_t bytes)
             return false;
         }
     }
-    memset(lone->base + bytes, 0, (size_t)(end - lone->base) - bytes);
+    memset(mapping->base + bytes, 0, (size_t)(end - mapping->base) - bytes);
     hak_lock_take(&hak_arena.lock); // a visitor may look at it
-    lone->bytes = bytes;
+    mapping->bytes = bytes;
     hak_lock_drop(&hak_arena.lock);
     return true;
 }
 
-bool hak_guarded_resize(struct hak_slab *lone, size_t bytes)
+bool hak_guarded_resize(struct hak_slab *mapping, size_t bytes)
 {
-    return bytes >= lone->bytes ? guarded_grow(lone, bytes) : guarded_shrink(lone, bytes);
+    return bytes >= mapping->bytes ? guarded_grow(mapping, bytes) : guarded_shrink(mapping, bytes);
 }
 
 void hak_guarded_ends(void) HAK_REQUIRES(&hak_arena.lock)

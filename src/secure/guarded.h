@@ -5,7 +5,7 @@
 // Threads   any; each takes the arena's lock.
 // Fails     NULL or false when the kernel refuses; what was there before is still there.
 //
-// It lies in a mapping of its own (slab/lone.h) and begins a unit behind its start.
+// It lies in a mapping of its own (slab/mapping.h) and begins a unit behind its start.
 #ifndef HAK_SECURE_GUARDED_H
 #define HAK_SECURE_GUARDED_H
 
@@ -19,11 +19,11 @@ HAK_INTERNAL void hak_guarded_start(void);
 HAK_INTERNAL struct hak_slab *hak_guarded_map(size_t bytes, size_t alignment);
 // Let it have `bytes`, with its start where it is and the guard at the next page. Die if what it gets, or what goes, was
 // written before. False, and nothing changed, when there is no room behind it.
-HAK_INTERNAL bool hak_guarded_resize(struct hak_slab *lone, size_t bytes);
+HAK_INTERNAL bool hak_guarded_resize(struct hak_slab *mapping, size_t bytes);
 // Keep addresses behind it, if that can be had, so that it can grow by an eighth.
-HAK_INTERNAL void hak_guarded_leave_room(struct hak_slab *lone);
+HAK_INTERNAL void hak_guarded_leave_room(struct hak_slab *mapping);
 // Die if what lies between it and those addresses was written.
-HAK_INTERNAL void hak_guarded_check(struct hak_slab *lone);
+HAK_INTERNAL void hak_guarded_check(struct hak_slab *mapping);
 // It ends.
 HAK_INTERNAL void hak_guarded_ends(void) HAK_REQUIRES(&hak_arena.lock);
 

@@ -20,7 +20,7 @@ static bool tag_all_locked(void) HAK_REQUIRES(&hak_arena.lock)
     for (struct hak_list *link = hak_arena.all.next; link != NULL && link != &hak_arena.all;
          link = link->next) {
         const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        if (!super->is_lone && !hak_tags_map(super->base, super->mapped_bytes)) {
+        if (!super->is_mapping && !hak_tags_map(super->base, super->mapped_bytes)) {
             return false;
         }
     }
@@ -52,11 +52,11 @@ void hak_harden_start(void)
 {
     tags_start();
     hak_guarded_start();
-    hak_harden.looks.zero = hak_load_relaxed(&hak_options.zero_on_free) != 0;
-    hak_harden.looks.canaries = hak_load_relaxed(&hak_options.canaries) != 0;
-    hak_harden.canary_bytes = hak_harden.looks.canaries ? HAK_CANARY_BYTES : 0;
+    hak_harden.checks.zero = hak_load_relaxed(&hak_options.zero_on_free) != 0;
+    hak_harden.checks.canaries = hak_load_relaxed(&hak_options.canaries) != 0;
+    hak_harden.canary_bytes = hak_harden.checks.canaries ? HAK_CANARY_BYTES : 0;
     hak_harden.random_order = hak_load_relaxed(&hak_options.random_order) != 0;
-    hak_harden.is_secure = hak_harden.looks.zero && hak_harden.looks.canaries &&
+    hak_harden.is_secure = hak_harden.checks.zero && hak_harden.checks.canaries &&
                            hak_harden.random_order && hak_cpu_is_wide();
     hak_harden.usual_bytes = hak_harden.is_secure ? HAK_HARDEN_CLEAR_MAX : 0;
     hak_harden.quarantine_bytes = hak_load_relaxed(&hak_options.quarantine_bytes);
@@ -66,7 +66,7 @@ void hak_harden_start(void)
     const bool may_fail =
         (hak_load_relaxed(&hak_options.fail_at) | hak_load_relaxed(&hak_options.fail_rate)) != 0;
     hak_harden.plain_requests = may_fail ? 0 : guard_sample - 1;
-    hak_harden.sees_all = hak_harden.looks.zero || hak_harden.looks.canaries ||
+    hak_harden.sees_all = hak_harden.checks.zero || hak_harden.checks.canaries ||
                           hak_harden.quarantine_bytes != 0 || hak_harden_has_tags();
     hak_harden.is_on = hak_harden.sees_all || hak_harden.random_order;
     if (hak_harden.is_on) {

@@ -28,17 +28,17 @@
 #include "os/tags.h"
 
 // What a block is looked at for, when it is freed and before it is used again.
-struct hak_looks {
+struct hak_checks {
     bool zero;
     bool canaries;
 };
-#define HAK_LOOKS_ALL ((struct hak_looks){true, true})
+#define HAK_CHECKS_ALL ((struct hak_checks){true, true})
 
 struct hak_harden {
     bool is_on;     // any of the options
     bool sees_all;  // any but random_order: caches keep no magazines
     bool is_secure; // both looks and random_order, as in the mode: what the paths are made for
-    struct hak_looks looks;
+    struct hak_checks checks;
     bool random_order;
     size_t usual_bytes;      // of a block that a free clears without a call: none unless is_secure
     size_t canary_bytes;     // behind each block: HAK_CANARY_BYTES, or none

@@ -31,7 +31,7 @@ static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&c
             hardened->chance = hak_harden_seed();
             for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
                 hardened->stocks[size_class].bytes = hak_classes[size_class].bytes;
-                hardened->stocks[HAK_STRANGER + size_class].bytes = hak_classes[size_class].bytes;
+                hardened->stocks[HAK_FOREIGN + size_class].bytes = hak_classes[size_class].bytes;
             }
             hak_store_release(&cache->hardened, hardened); // pairs with: hak_hardened_enter
         }
@@ -83,7 +83,7 @@ static HAK_NOINLINE void *take_as_asked(size_t bytes,
                                         struct hak_cache *cache)
 {
     const struct hak_held picked = hak_hardened_pick(hardened, stock, hak_harden.random_order);
-    return hak_hardened_hand_out(cache, picked, stock->bytes, bytes, hak_harden.looks);
+    return hak_hardened_hand_out(cache, picked, stock->bytes, bytes, hak_harden.checks);
 }
 
 HAK_INLINE void *take_any(size_t bytes,
@@ -151,11 +151,11 @@ static HAK_NOINLINE bool stock_shed(struct hak_hardened *hardened,
     return give_back(has_lock ? hardened->cache : NULL, blocks, count);
 }
 
-static HAK_NOINLINE bool strangers_leave(struct hak_hardened *hardened)
+static HAK_NOINLINE bool foreign_leave(struct hak_hardened *hardened)
 {
-    const unsigned count = hardened->stranger_count;
-    hardened->stranger_count = 0;
-    return give_back(NULL, hardened->strangers, count);
+    const unsigned count = hardened->foreign_count;
+    hardened->foreign_count = 0;
+    return give_back(NULL, hardened->foreign, count);
 }
 
 // A block that has left the quarantine is no cache's, or its stock is full. True when a slab has ended.
@@ -166,8 +166,8 @@ static HAK_NOINLINE bool leave_unusually(struct hak_hardened *hardened,
     struct hak_cache *cache = hardened->cache;
     const uint32_t entry = hak_map_entry(held.block);
     if (HAK_MAP_TAG(entry) != cache->tag) {
-        hardened->strangers[hardened->stranger_count++] = held.block;
-        return hardened->stranger_count == HAK_STRANGERS && strangers_leave(hardened);
+        hardened->foreign[hardened->foreign_count++] = held.block;
+        return hardened->foreign_count == HAK_FOREIGN_BLOCKS && foreign_leave(hardened);
     }
     struct hak_stock *stock = &hardened->stocks[HAK_MAP_CLASS(entry)];
     if (!stock_start(stock, HAK_MAP_CLASS(entry))) {
@@ -238,7 +238,7 @@ static HAK_NOINLINE void give_as_asked(
     char *block, size_t bytes, uint32_t size_class, hak_state *state, struct hak_hardened *hardened)
 {
     hak_hardened_give(
-        hardened, (struct hak_held){block, state}, bytes, size_class, hak_harden.looks);
+        hardened, (struct hak_held){block, state}, bytes, size_class, hak_harden.checks);
 }
 
 void hak_hardened_free(void *block, struct hak_cache *cache, struct hak_hardened *hardened)
@@ -271,7 +271,7 @@ bool hak_hardened_hold(struct hak_cache *cache,
         return give_back(has_lock ? cache : NULL, &held.block, 1);
     }
     const bool is_own = HAK_MAP_TAG(hak_map_entry(held.block)) == cache->tag;
-    const unsigned kind = is_own ? size_class : HAK_STRANGER + size_class;
+    const unsigned kind = is_own ? size_class : HAK_FOREIGN + size_class;
     hak_hardened_put(hardened, held, kind);
     const bool has_ended = hak_hardened_add(hardened, hak_classes[size_class].bytes) &&
                            oldest_leave(hardened, has_lock);
@@ -313,7 +313,7 @@ static void *take_one(struct hak_cache *cache, unsigned size_class, size_t bytes
     struct hak_held one;
     struct hak_stock stock = {.blocks = &one, .count = 0, .room = 1};
     if (block != NULL && stock_add(cache, &stock, &block, 1) == NULL) {
-        return hak_states_take(one, hak_classes[size_class].bytes, bytes, hak_harden.looks);
+        return hak_states_take(one, hak_classes[size_class].bytes, bytes, hak_harden.checks);
     }
     return block;
 }
@@ -341,7 +341,7 @@ void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t b
 void hak_hardened_end(struct hak_cache *cache)
 {
     struct hak_hardened *hardened = hak_hardened_enter(cache);
-    const bool has_ended = hardened != NULL && strangers_leave(hardened);
+    const bool has_ended = hardened != NULL && foreign_leave(hardened);
     hak_hardened_leave(cache);
     if (has_ended) {
         hak_sweep_wanted(0);
@@ -393,12 +393,12 @@ static bool flush(struct hak_cache *cache, struct hak_hardened *hardened) HAK_RE
 {
     quarantine_go_home(cache, hardened);
     uint32_t left = 0;
-    for (uint32_t i = 0; i < hardened->stranger_count; i++) {
-        if (!go_home(cache, hardened->strangers[i])) {
-            hardened->strangers[left++] = hardened->strangers[i];
+    for (uint32_t i = 0; i < hardened->foreign_count; i++) {
+        if (!go_home(cache, hardened->foreign[i])) {
+            hardened->foreign[left++] = hardened->foreign[i];
         }
     }
-    hardened->stranger_count = left;
+    hardened->foreign_count = left;
     bool is_empty = left == 0 && hardened->bytes == 0;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         struct hak_stock *stock = &hardened->stocks[size_class];

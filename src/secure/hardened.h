@@ -11,7 +11,7 @@
 // has no use for it: its paths touch no block. In its place a cache has, for each class, a stock of free blocks,
 // of which chance (option random_order) takes the next; it is filled from the slabs, and empties into them, many at a time. A freed
 // block waits in the quarantine until enough bytes were freed behind it, and then goes into the stock, if
-// its slab is the cache's. The blocks of others, the strangers, are gathered, and go back to their slabs
+// its slab is the cache's. Foreign blocks, those of other owners, are gathered, and go back to their slabs
 // together. docs/decisions/0024 says why.
 #ifndef HAK_SECURE_HARDENED_H
 #define HAK_SECURE_HARDENED_H
@@ -19,10 +19,10 @@
 #include "cache/cache.h"
 #include "secure/states.h"
 
-enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_STRANGERS = 32 };
-// What is held: a block of the cache's by its class, HAK_STRANGER more for others'. Only the cache's own have stocks:
+enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_FOREIGN_BLOCKS = 32 };
+// What is held: a block of the cache's by its class, HAK_FOREIGN more for others'. Only the cache's own have stocks:
 // those of the others, and of the class behind the last, are empty and full at once.
-enum { HAK_STRANGER = HAK_SMALL_CLASSES + 1, HAK_STOCKS = HAK_STRANGER + HAK_SMALL_CLASSES };
+enum { HAK_FOREIGN = HAK_SMALL_CLASSES + 1, HAK_STOCKS = HAK_FOREIGN + HAK_SMALL_CLASSES };
 
 struct hak_stock {
     struct hak_held *blocks;
@@ -42,8 +42,8 @@ struct hak_hardened {
     // hak_hardened_is_bare).
     _Atomic(uint32_t) bare_next;
     _Atomic(bool) was_bare;
-    uint32_t stranger_count;
-    char *strangers[HAK_STRANGERS];
+    uint32_t foreign_count;
+    char *foreign[HAK_FOREIGN_BLOCKS];
     struct hak_stock stocks[HAK_STOCKS];
     struct hak_held held[HAK_QUARANTINE_BLOCKS];
     uint8_t kinds[HAK_QUARANTINE_BLOCKS];
@@ -124,7 +124,7 @@ HAK_INTERNAL bool hak_hardened_hold(struct hak_cache *cache,
                                     unsigned size_class,
                                     bool has_lock);
 
-// The thread ends: the strangers go back. The owner, without the lock. And then, if nobody goes on with the
+// The thread ends: foreign blocks go back. The owner, without the lock. And then, if nobody goes on with the
 // cache: all others, into their slabs, but for those whose owner is busy. With the lock.
 HAK_INTERNAL void hak_hardened_end(struct hak_cache *cache);
 HAK_INTERNAL void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
@@ -157,10 +157,10 @@ HAK_INLINE void *hak_hardened_hand_out(struct hak_cache *cache,
                                        struct hak_held picked,
                                        size_t block_bytes,
                                        size_t bytes,
-                                       struct hak_looks looks)
+                                       struct hak_checks checks)
 {
     hak_hardened_leave(cache); // with the block in hand
-    return hak_states_take(picked, block_bytes, bytes, looks);
+    return hak_states_take(picked, block_bytes, bytes, checks);
 }
 
 HAK_INLINE size_t hak_hardened_behind(size_t place)
@@ -194,10 +194,10 @@ HAK_INLINE void hak_hardened_give(struct hak_hardened *hardened,
                                   struct hak_held held,
                                   size_t bytes,
                                   uint32_t size_class,
-                                  struct hak_looks looks)
+                                  struct hak_checks checks)
 {
     hak_hardened_put(hardened, held, size_class); // first: that frees registers
-    if (!hak_states_give(held, bytes, looks)) {
+    if (!hak_states_give(held, bytes, checks)) {
         return;
     }
     if (HAK_UNLIKELY(hak_hardened_add(hardened, bytes))) {

@@ -52,9 +52,9 @@ static bool has_changed(const hak_state *state, uint8_t before)
 static HAK_UNJUDGED bool looks_right(unsigned kind, const char *block, size_t bytes)
 {
     if (kind == HAK_STATE_OUT) {
-        return !hak_harden.looks.canaries || hak_canary_is_whole(block, bytes);
+        return !hak_harden.checks.canaries || hak_canary_is_whole(block, bytes);
     }
-    return kind == HAK_STATE_BUSY || !hak_harden.looks.zero || hak_canary_is_zero(block, bytes);
+    return kind == HAK_STATE_BUSY || !hak_harden.checks.zero || hak_canary_is_zero(block, bytes);
 }
 
 // Returns what it was.
@@ -78,7 +78,7 @@ static unsigned check_block(const hak_state *state, const char *block, size_t by
 
 bool hak_states_check(const struct hak_slab *slab)
 {
-    if (!hak_harden.looks.zero && !hak_harden.looks.canaries) {
+    if (!hak_harden.checks.zero && !hak_harden.checks.canaries) {
         return false;
     }
     const struct hak_class *info = &hak_classes[slab->size_class];
@@ -86,7 +86,7 @@ bool hak_states_check(const struct hak_slab *slab)
     if (hak_harden_has_tags()) {
         hak_tags_pass(true); // blocks get and lose theirs meanwhile
     }
-    bool are_zeros = hak_harden.looks.zero;
+    bool are_zeros = hak_harden.checks.zero;
     for (size_t index = 0; index < info->blocks; index++) {
         are_zeros &= check_block(&states[index], slab->base + index * info->bytes, info->bytes) ==
                      HAK_STATE_FREE;

@@ -129,7 +129,7 @@ HAK_INLINE uint8_t hak_states_tag(struct hak_held held, size_t bytes, uint8_t bu
 HAK_INLINE void *hak_states_take(struct hak_held held,
                                  size_t bytes,
                                  size_t request,
-                                 struct hak_looks looks)
+                                 struct hak_checks checks)
 {
     const uint8_t seen = hak_load_relaxed(held.state);
     if (HAK_UNLIKELY(hak_state_kind(seen) != HAK_STATE_FREE)) {
@@ -137,14 +137,14 @@ HAK_INLINE void *hak_states_take(struct hak_held held,
     }
     uint8_t busy = hak_state_begin(held.state, seen);
     char *block = held.block;
-    if (looks.zero && HAK_UNLIKELY(!hak_canary_is_zero(block, bytes))) {
+    if (checks.zero && HAK_UNLIKELY(!hak_canary_is_zero(block, bytes))) {
         return hak_states_die_written(block, bytes);
     }
     if (hak_harden_has_tags()) {
         busy = hak_states_tag(held, bytes, busy);
         block = hak_tag_on(block, busy >> HAK_STATE_TAG_SHIFT);
     }
-    if (looks.canaries) {
+    if (checks.canaries) {
         hak_canary_write(block, bytes, request);
     }
     hak_state_end(held.state, busy, HAK_STATE_OUT);
@@ -152,10 +152,10 @@ HAK_INLINE void *hak_states_take(struct hak_held held,
 }
 
 // The program frees it. Dies when its end was overwritten; else true.
-HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_looks looks)
+HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_checks checks)
 {
     char *block = hak_states_tagged(held);
-    if (looks.canaries && HAK_UNLIKELY(!hak_canary_is_whole(block, bytes))) {
+    if (checks.canaries && HAK_UNLIKELY(!hak_canary_is_whole(block, bytes))) {
         hak_states_die_overflow(block, bytes);
         return false;
     }
@@ -163,7 +163,7 @@ HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_l
     if (hak_harden_has_tags()) {
         hak_tag_put(held.block, bytes); // first: nobody writes there after it is cleared
     }
-    if (looks.zero) {
+    if (checks.zero) {
         hak_canary_clear(held.block, bytes);
     }
     hak_state_end(held.state, busy, HAK_STATE_FREE);

@@ -116,7 +116,7 @@ void hak_arena_tell(bool may_be_late)
 void hak_arena_note_peak_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t mapped =
-        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.lone_bytes);
+        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.mapping_bytes);
     if (mapped > hak_load_relaxed(&hak_arena.peak_bytes)) {
         hak_store_relaxed(&hak_arena.peak_bytes, mapped);
     }

@@ -52,7 +52,7 @@ enum { HAK_UNDER_WAY = 64 };
 
 struct hak_arena {
     struct hak_lock lock;
-    struct hak_list all; // superslabs and lone mappings
+    struct hak_list all; // superslabs and mapping mappings
     // What is being given back without the lock (under_way.h): who does that for which load, or number 0. Not in the
     // loads, which lie on their threads' stacks: a vfork child may be killed in the middle of one.
     struct hak_under_way {
@@ -60,9 +60,9 @@ struct hak_arena {
         uintptr_t thread; // its mark
     } under_way[HAK_UNDER_WAY];
     uint64_t load_number;           // of the latest load
-    size_t leaving_bytes;           // of lone_bytes, what is being unmapped
+    size_t leaving_bytes;           // of mapping_bytes, what is being unmapped
     struct hak_super *spare_supers; // descriptors to use again, linked by `base`
-    struct hak_super *spare_lones;
+    struct hak_super *spare_mappings;
     unsigned
         shard_mask; // constant after the start: one less than there are shards, which is a power of two
     _Atomic(size_t) part_bytes;   // a sixteenth of the memory, before the program's main
@@ -76,9 +76,10 @@ struct hak_arena {
     _Atomic(size_t) slab_bytes;                  // of slabs, whatever is free in them
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
     _Atomic(size_t) super_bytes;   // of superslabs mapped (arena lock)
-    _Atomic(size_t) lone_bytes;    // of lone mappings (arena lock)
-    _Atomic(size_t) peak_bytes;  // most that super_bytes and lone_bytes were together (arena lock)
-    _Atomic(size_t) used_peak;   // most that was in use of superslabs since hak_arena_forget_peak
+    _Atomic(size_t) mapping_bytes; // of mapping mappings (arena lock)
+    _Atomic(size_t)
+        peak_bytes;            // most that super_bytes and mapping_bytes were together (arena lock)
+    _Atomic(size_t) used_peak; // most that was in use of superslabs since hak_arena_forget_peak
     _Atomic(size_t) peak_before; // the same of the time before that
     _Atomic(size_t) peak_most;   // of what was in use lately, may wait when it is no longer
     _Atomic(uint64_t) tick;      // the purger's clock
@@ -131,7 +132,7 @@ HAK_INTERNAL void hak_arena_forget_peak(void);
 HAK_INLINE size_t hak_arena_heap_bytes(void)
 {
     return hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.dirty_bytes) +
-           hak_load_relaxed(&hak_arena.lone_bytes);
+           hak_load_relaxed(&hak_arena.mapping_bytes);
 }
 // May it grow by as many? Not over option limit_hard. To be sure that others do not grow meanwhile as well, hold the
 // arena's lock.

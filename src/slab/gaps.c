@@ -136,7 +136,7 @@ static void climb(const struct hak_gaps *gaps, unsigned height, struct hak_gaps_
     }
 }
 
-static void settle(struct hak_gaps *gaps)
+static void climb_to_top(struct hak_gaps *gaps)
 {
     climb(gaps, 0, gaps->changed);
     gaps->changed.insides = false;
@@ -150,7 +150,7 @@ static void reach(struct hak_gaps *gaps, uint64_t slot)
     if (slot >= gaps->low && slot < gaps->high) {
         return;
     }
-    settle(gaps);
+    climb_to_top(gaps);
     gaps->low = slot < gaps->low ? slot : gaps->low;
     gaps->high = slot >= gaps->high ? slot + 1 : gaps->high;
     while (gaps->low >> gaps->top != (gaps->high - 1) >> gaps->top) {
@@ -199,7 +199,7 @@ static void note_changed(struct hak_gaps *gaps, uint64_t slot, bool insides, boo
 {
     struct hak_gaps_changed *changed = &gaps->changed;
     if (!climbs_along(changed, slot)) {
-        settle(gaps);
+        climb_to_top(gaps);
         *changed = (struct hak_gaps_changed){slot, slot, insides, rows};
         return;
     }
@@ -285,7 +285,7 @@ static uint64_t leaf_below(const struct hak_gaps *gaps,
 
 static uint64_t find(struct hak_gaps *gaps, uint64_t slot, unsigned units, bool at_start)
 {
-    settle(gaps);
+    climb_to_top(gaps);
     struct walk walk;
     bool is_there = walk_begin(gaps, &walk, slot);
     while (is_there && row_of(node_at(gaps, walk.height, walk.index), at_start) < units) {
@@ -385,7 +385,7 @@ bool hak_gaps_find_across(struct hak_gaps *gaps,
                           struct hak_gap *gap)
 {
     uint64_t end = slot;
-    settle(gaps);
+    climb_to_top(gaps);
     for (; looks > 0 && find_row(gaps, end, units, gap); looks--) {
         if (align_units == 1) {
             return true;

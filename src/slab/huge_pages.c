@@ -69,7 +69,7 @@ static void look_at_pages_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     static size_t looked_used = SIZE_MAX;
     static uint32_t looked_at;
-    const size_t used = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.lone_bytes);
+    const size_t used = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.mapping_bytes);
     const uint32_t clock = hak_load_relaxed(&hak_arena.clock);
     const size_t apart = used > looked_used ? used - looked_used : looked_used - used;
     if (apart > looked_used / 16 || clock != looked_at) {
@@ -96,7 +96,7 @@ static bool are_possible(void)
 static bool is_large(size_t bytes)
 {
     const bool for_one_block = bytes >= HUGE_BYTES;
-    const size_t alone = hak_load_relaxed(&hak_arena.lone_bytes);
+    const size_t alone = hak_load_relaxed(&hak_arena.mapping_bytes);
     const size_t mapped = hak_load_relaxed(&hak_arena.super_bytes) + alone;
     const size_t used = hak_arena_used_bytes() + alone;
     const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 4 : 1);

@@ -302,13 +302,13 @@ void hak_purge_forked_locked(void) HAK_REQUIRES(&hak_arena.lock) HAK_UNPROVEN
         hak_arena.under_way[i] = (struct hak_under_way){0, 0};
     }
     hak_store_relaxed(&hak_arena.waiters, 0);
-    hak_count(&hak_arena.lone_bytes, (size_t)0 - hak_arena.leaving_bytes);
+    hak_count(&hak_arena.mapping_bytes, (size_t)0 - hak_arena.leaving_bytes);
     hak_arena.leaving_bytes = 0;
     hak_store_relaxed(&hak_arena.untold_most, 0); // the sweeper stayed with the parent
     hak_arena_tell_all();
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        if (!super->is_lone && super->purging_units != 0) {
+        if (!super->is_mapping && super->purging_units != 0) {
             hak_runs_free_units_locked(
                 hak_arena_shard_of(super), super, super->purging_units, true);
             super->purging_units = 0;

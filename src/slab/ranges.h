@@ -16,7 +16,7 @@ enum hak_free_policy {
     HAK_FREE_LAZILY,
     HAK_FREE_AND_UNMAP,
     HAK_FREE_KEEP,
-    HAK_FREE_PATIENTLY
+    HAK_FREE_LATER
 };
 
 HAK_INLINE enum hak_free_policy hak_ranges_policy(void)

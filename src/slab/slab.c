@@ -57,7 +57,7 @@ struct hak_slab *hak_slab_of(const void *p)
         return NULL;
     }
     struct hak_slab *slab = &super->slabs[0];
-    if (!super->is_lone) {
+    if (!super->is_mapping) {
         const size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;
         slab = &super->slabs[super->first[unit]];
         if (HAK_UNLIKELY(!run_has(slab, p))) {
@@ -75,7 +75,7 @@ size_t hak_slab_ended_bytes(const void *p)
 {
     p = hak_tag_off(p);
     const struct hak_super *super = hak_map_super(p);
-    if (super == NULL || super->is_lone ||
+    if (super == NULL || super->is_mapping ||
         (uintptr_t)p - (uintptr_t)super->base >= super->mapped_bytes) {
         return 0;
     }

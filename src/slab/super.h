@@ -33,10 +33,10 @@ struct hak_super {
     uint64_t dirty_tick;      // when a unit last became dirty
     _Atomic(struct hak_super *)
         span; // the superslab in which the run begins that this one continues
-    // The one it belongs to, by number; HAK_NO_SHARD when it is a lone one or not mapped. Changes under the locks of
+    // The one it belongs to, by number; HAK_NO_SHARD when it is a mapping one or not mapped. Changes under the locks of
     // both shards; a run in it that is in use keeps it from changing.
     _Atomic(uint8_t) shard;
-    bool is_lone;     // a large block's own mapping
+    bool is_mapping;  // a large block's own mapping
     bool is_huge;     // asked for huge pages: one touch makes 32 units resident
     bool is_huge_new; // and nobody has touched it since
     // For the first unit of each run when it was made, and when this was mapped, by hak_arena.clock. Nobody but
@@ -44,7 +44,7 @@ struct hak_super {
     union {
         uint32_t made_at[HAK_SUPER_UNITS];
         struct hak_kept_range
-            kept; // of a lone one that has ended, when the kernel has refused to take it back
+            kept; // of a mapping one that has ended, when the kernel has refused to take it back
     };
     uint32_t mapped_at;
     uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in

@@ -80,7 +80,7 @@ proctype sweep()
 #ifdef COUNTED_RELAXED
         load_relaxed(COUNT, count_here);
 #else
-        load_acquire(COUNT, count_here); // step loot: those below the count are there
+        load_acquire(COUNT, count_here); // step send_on: those below the count are there
 #endif
         for (i : 0 .. count_here - 1) {
             load_relaxed(BLOCK(i), looked);

@@ -1,4 +1,4 @@
-// A slab and who owns it: hak_loot_adopt, hak_loot_spare_slab, hak_loot_break_up (cache/loot.c),
+// A slab and who owns it: hak_reclaim_adopt, hak_reclaim_spare_slab, hak_reclaim_break_up (cache/reclaim.c),
 // hak_owner_lock (cache/owner.c).
 //
 // A slab of a dead cache is adopted by one thread, taken as spare by another, left to the orphans by
@@ -128,7 +128,7 @@ proctype taker()
         fi
     }
     lock_drop(TAKER);
-    lock_take(ORPHANS); // hak_loot_slab
+    lock_take(ORPHANS); // hak_reclaim_slab
     lock_drop(ORPHANS)
 }
 

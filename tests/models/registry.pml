@@ -1,4 +1,4 @@
-// Caches, their threads and who looks through them: cache/registry.c, cache/sweep.c, cache/loot.c.
+// Caches, their threads and who looks through them: cache/registry.c, cache/sweep.c, cache/reclaim.c.
 //
 // Threads take over a dead cache or make a new one, use it and end; the sweeper walks the list without
 // its lock and breaks up dead caches. No cache has two threads, a walker finds every cache that it meets

@@ -1,4 +1,3 @@
-// soak in musl
 // env: HAKMEM_HUGE_DEAR_US=0
 // serial
 // native only

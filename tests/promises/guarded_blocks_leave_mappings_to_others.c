@@ -1,4 +1,3 @@
-// soak in musl
 // env: HAKMEM_GUARD_LARGE=1
 // native only
 // timeout: 120

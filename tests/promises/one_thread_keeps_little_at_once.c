@@ -1,4 +1,3 @@
-// soak in musl
 // serial
 // native only
 // static too

@@ -8,7 +8,7 @@
 enum { BLOCKS = 300 };
 
 // Above 512 MiB a block has a mapping of its own. Untouched, it costs addresses only.
-#define LONE_BYTES (600 * HT_MIB)
+#define MAPPING_BYTES (600 * HT_MIB)
 
 static unsigned char *held[BLOCKS];
 
@@ -30,10 +30,10 @@ static void check_held(void)
 static void *try_to_grow(unsigned char *lone)
 {
     errno = 0;
-    unsigned char *larger = realloc(lone, 2 * LONE_BYTES);
+    unsigned char *larger = realloc(lone, 2 * MAPPING_BYTES);
     HT_CHECK(larger != NULL || errno == ENOMEM, "realloc: errno is %d, not ENOMEM", errno);
     lone = larger != NULL ? larger : lone;
-    HT_CHECK(lone[0] == 1 && lone[LONE_BYTES - 1] == 2, "a large block changed");
+    HT_CHECK(lone[0] == 1 && lone[MAPPING_BYTES - 1] == 2, "a large block changed");
     return lone;
 }
 
@@ -72,11 +72,11 @@ int main(void)
         HT_CHECK(held[i] != NULL, "malloc failed");
         memset(held[i], (int)i, held_bytes(i));
     }
-    unsigned char *lone = malloc(LONE_BYTES);
-    unsigned char *other = malloc(LONE_BYTES);
-    HT_CHECK(lone != NULL && other != NULL, "no block of %zu", LONE_BYTES);
+    unsigned char *lone = malloc(MAPPING_BYTES);
+    unsigned char *other = malloc(MAPPING_BYTES);
+    HT_CHECK(lone != NULL && other != NULL, "no block of %zu", MAPPING_BYTES);
     lone[0] = 1;
-    lone[LONE_BYTES - 1] = 2;
+    lone[MAPPING_BYTES - 1] = 2;
     // Pages with access and without are never merged into one mapping.
     char *pages = mmap(NULL, 2 * most * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     HT_CHECK(pages != MAP_FAILED, "no address space");

@@ -9,8 +9,8 @@
 #include "cache/due.h"
 #include "cache/fast_path.h"
 #include "cache/inbox.h"
-#include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/seldom.h"
 #include "cache/start.h"
@@ -82,7 +82,7 @@ static inline size_t census_out(void)
     size_t out = 0;
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
-        for (unsigned unit = 0; !super->is_lone && unit < HAK_SUPER_UNITS; unit++) {
+        for (unsigned unit = 0; !super->is_mapping && unit < HAK_SUPER_UNITS; unit++) {
             const struct hak_slab *slab = &super->slabs[unit];
             if ((super->free_units >> unit & 1) == 0 && super->first[unit] == unit &&
                 slab->state == HAK_SLAB_SMALL) {

@@ -108,7 +108,7 @@ impl Figures {
                 mapped_bytes: heap
                     .arena
                     .super_bytes
-                    .saturating_add(heap.arena.lone_bytes)
+                    .saturating_add(heap.arena.mapping_bytes)
                     .saturating_add(heap.guard.bytes),
                 unit_free_bytes: heap.arena.free_bytes,
                 dirty_bytes: heap.arena.dirty_bytes,
@@ -165,8 +165,8 @@ impl Figures {
     fn add_supers(&mut self, heap: &Heap) {
         let totals = &mut self.totals;
         for superslab in &heap.supers {
-            totals.superslab_count += u64::from(!superslab.is_lone);
-            totals.mapping_count += u64::from(superslab.is_lone);
+            totals.superslab_count += u64::from(!superslab.is_mapping);
+            totals.mapping_count += u64::from(superslab.is_mapping);
             for run in &superslab.runs {
                 match run.content {
                     Content::Large {

@@ -17,7 +17,7 @@ pub struct Class {
 pub struct Super {
     pub base: u64,
     pub bytes: u64,
-    pub is_lone: bool,
+    pub is_mapping: bool,
     pub is_huge: bool,
     /// When it was mapped, by `Arena::clock`.
     pub mapped_at: u64,
@@ -170,7 +170,7 @@ pub enum Waiting {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arena {
     pub super_bytes: u64,
-    pub lone_bytes: u64,
+    pub mapping_bytes: u64,
     pub dirty_bytes: u64,
     pub free_bytes: u64,
     pub retaken_bytes: u64,

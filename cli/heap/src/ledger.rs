@@ -200,7 +200,7 @@ fn add_super(ledger: &mut Ledger, heap: &Heap, superslab: &Super, stretch: &Stre
         let inside = run.bytes.min(end - run.base);
         add_run(ledger, heap, run, run.base, inside, stretch);
     }
-    if superslab.is_lone {
+    if superslab.is_mapping {
         return;
     }
     for unit in 0..superslab.bytes / heap.unit_bytes {

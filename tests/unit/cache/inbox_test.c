@@ -6,10 +6,10 @@
 #include "cache/direct.h"
 #include "cache/ended.h"
 #include "cache/large.h"
-#include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/owner.h"
 #include "cache/parcels.h"
+#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/slabs.h"
 #include "cache/sweep.h"
@@ -255,7 +255,7 @@ static void blocks_of_many_owners_take_few_parcels(void)
     census_check(blocks, OWNERS * EACH);
     for (unsigned i = 0; i < OWNERS; i++) {
         hak_ended_bury(owners[i]);
-        hak_loot_break_up_dead(owners[i], UINT_MAX);
+        hak_reclaim_break_up_dead(owners[i], UINT_MAX);
     }
     UNIT_EQUAL(census_out(), 0);
 }
@@ -293,8 +293,8 @@ static void an_owner_at_work_gets_a_parcel(void)
     census_check(NULL, 0); // whatever is out of its slab waits somewhere
     hak_ended_bury(busy);
     hak_ended_bury(idle);
-    hak_loot_break_up_dead(busy, UINT_MAX);
-    hak_loot_break_up_dead(idle, UINT_MAX);
+    hak_reclaim_break_up_dead(busy, UINT_MAX);
+    hak_reclaim_break_up_dead(idle, UINT_MAX);
     UNIT_EQUAL(census_out(), 0);
 }
 
@@ -324,7 +324,7 @@ static void outboxes_of_several_owners_do_not_mix(void)
             }
         }
         hak_ended_bury(owners[i]);
-        hak_loot_break_up_dead(owners[i], UINT_MAX);
+        hak_reclaim_break_up_dead(owners[i], UINT_MAX);
     }
     UNIT_EQUAL(census_out(), 0);
 }
@@ -357,7 +357,7 @@ static void without_memory_blocks_travel_alone(void)
     UNIT_EQUAL(census_out(), 0);
 }
 
-static void unfinished_parcels_can_be_looted(void)
+static void unfinished_parcels_can_be_sent_on(void)
 {
     produce(CLASS, 100);
     consume(0, 50);
@@ -451,12 +451,13 @@ static void a_slab_may_end_while_a_block_is_freed_again(void)
     hak_store_relaxed(&producer->state, HAK_CACHE_DEAD);
     hak_lock_drop(&producer->lock);
     UNIT_CHECK(late->magazines[OTHER_CLASS].is_refilled);
-    UNIT_DIES(hak_loot_post(late, block, entry), "is already free");
+    UNIT_DIES(hak_reclaim_or_post(late, block, entry), "is already free");
     hak_lock_drop(&late->lock); // the process would have ended with it
     bool zeroed;
     UNIT_CHECK(hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed) != NULL && hak_slab_of(block) != NULL);
     become(late);
-    UNIT_DIES(hak_loot_post(late, block, entry), "is already free, and its memory in use again");
+    UNIT_DIES(hak_reclaim_or_post(late, block, entry),
+              "is already free, and its memory in use again");
 }
 
 int main(void)
@@ -474,7 +475,7 @@ int main(void)
     blocks_of_many_owners_take_few_parcels();
     an_owner_at_work_gets_a_parcel();
     without_memory_blocks_travel_alone();
-    unfinished_parcels_can_be_looted();
+    unfinished_parcels_can_be_sent_on();
     parcels_for_a_former_owner_are_sent_on();
     an_ended_slab_has_no_owner();
     wild_blocks_in_a_parcel_die();

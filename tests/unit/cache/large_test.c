@@ -18,7 +18,7 @@ static void *make(size_t bytes)
 
 static size_t used_bytes(void)
 {
-    return hak_arena.super_bytes - hak_arena.free_bytes + hak_arena.lone_bytes;
+    return hak_arena.super_bytes - hak_arena.free_bytes + hak_arena.mapping_bytes;
 }
 
 static void freed_blocks_are_kept_and_reused(void)
@@ -210,10 +210,10 @@ static void misuse_dies(void)
     hak_bigcache_expire(hak_cache_self, 0);
     UNIT_DIES(give(block), "(block of 212992 bytes) is already free");
     UNIT_DIES(give(block + 65536), "was not allocated by hakmem");
-    char *lone = make(HAK_LARGE_RUN_MAX + 1);
-    UNIT_DIES(give(lone + 16), "points 16 bytes into a block of");
-    give(lone);
-    UNIT_DIES(give(lone), "was not allocated by hakmem");
+    char *mapping = make(HAK_LARGE_RUN_MAX + 1);
+    UNIT_DIES(give(mapping + 16), "points 16 bytes into a block of");
+    give(mapping);
+    UNIT_DIES(give(mapping), "was not allocated by hakmem");
 }
 
 // Two threads that free a block at the same moment may both find it in use.

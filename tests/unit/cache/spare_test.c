@@ -4,8 +4,8 @@
 #include "../census.h"
 #include "base/options.h"
 #include "cache/heap.h"
-#include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/reclaim.h"
 #include "cache/slabs.h"
 #include "cache/sweep.h"
 

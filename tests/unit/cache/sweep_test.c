@@ -190,38 +190,38 @@ static void end_after_some_ticks(void)
 }
 
 // What waits after so many ticks, when it could wait for an hour.
-static size_t waiting_after(uint64_t ticks, enum hak_hurry hurry)
+static size_t waiting_after(uint64_t ticks, enum hak_urgency urgency)
 {
     ticks_left = ticks;
-    hak_due_hurry(hurry);
+    hak_due_urge(urgency);
     hak_fake.on_wait = end_after_some_ticks;
     hak_sweeper_work();
     hak_fake.on_wait = NULL;
     hak_options.purger = 1;
-    hak_due_hurry(HAK_HURRY_NONE);
+    hak_due_urge(HAK_URGENCY_NONE);
     return hak_arena.dirty_bytes;
 }
 
-static void in_a_hurry_free_pages_do_not_wait(void)
+static void urgent_free_pages_do_not_wait(void)
 {
     hak_options.decay_ms = 3600000;
     free_megabytes();
-    UNIT_CHECK(waiting_after(10, HAK_HURRY_NONE) >= HAK_MIB(8));
+    UNIT_CHECK(waiting_after(10, HAK_URGENCY_NONE) >= HAK_MIB(8));
     free_megabytes();
-    UNIT_EQUAL(waiting_after(10, HAK_HURRY_FREE), 0);
+    UNIT_EQUAL(waiting_after(10, HAK_URGENCY_FREE), 0);
 }
 
 // A block that BigCache keeps is likelier to be used again.
-static void in_more_of_a_hurry_kept_blocks_do_not_either(void)
+static void more_urgent_kept_blocks_do_not_either(void)
 {
     bool zeroed;
     void *block = hak_large_alloc(HAK_MIB(2), 1, 0, &zeroed);
     UNIT_CHECK(block != NULL && hak_large_keep(hak_cache_self, block));
-    waiting_after(10, HAK_HURRY_FREE);
+    waiting_after(10, HAK_URGENCY_FREE);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, HAK_MIB(2));
     UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(HAK_MIB(2))) == block);
     UNIT_CHECK(hak_large_keep(hak_cache_self, block));
-    UNIT_EQUAL(waiting_after(10, HAK_HURRY_KEPT), 0);
+    UNIT_EQUAL(waiting_after(10, HAK_URGENCY_KEPT), 0);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, 0);
     hak_options.decay_ms = 500;
 }
@@ -274,8 +274,8 @@ int main(void)
     what_is_locked_in_memory_ends_it();
     switched_off_it_ends_at_once();
     a_refused_start_is_not_tried_again_at_once();
-    in_a_hurry_free_pages_do_not_wait();
-    in_more_of_a_hurry_kept_blocks_do_not_either();
+    urgent_free_pages_do_not_wait();
+    more_urgent_kept_blocks_do_not_either();
     what_was_in_use_lately_waits_beyond_the_budget();
     return 0;
 }

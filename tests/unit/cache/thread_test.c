@@ -10,8 +10,8 @@
 #include "cache/ended.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
-#include "cache/loot.h"
 #include "cache/magazine.h"
+#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/slabs.h"
 #include "cache/sweep.h"
@@ -184,7 +184,7 @@ static void too_many_dead_are_broken_up(void)
     UNIT_EQUAL(whole, hak_os_processors());
     become(main_thread);
     census_check(held, THREADS);
-    while (hak_loot_break_up_some() > 0) {
+    while (hak_reclaim_break_up_some() > 0) {
         continue;
     }
     for (unsigned i = 0; i < THREADS; i++) {
@@ -273,7 +273,7 @@ static void *take_over(void *cache)
     become(cache);
     pthread_barrier_wait(&both);
     hak_lock_take(&hak_cache_self->lock);
-    struct hak_slab *slab = hak_loot_slab(hak_cache_self, LARGER);
+    struct hak_slab *slab = hak_reclaim_slab(hak_cache_self, LARGER);
     UNIT_CHECK(slab != NULL);
     hak_slabs_list(hak_cache_self, slab);
     hak_lock_drop(&hak_cache_self->lock);
@@ -290,7 +290,7 @@ static void two_take_over_slabs_at_once(void)
         give_all(i, i + 1);
     }
     hak_ended_bury(thread);
-    while (hak_loot_break_up_some() > 0) {
+    while (hak_reclaim_break_up_some() > 0) {
         continue;
     }
     struct hak_cache *takers[2] = {new_thread(), new_thread()};

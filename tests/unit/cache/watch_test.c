@@ -7,7 +7,7 @@
 #include "cache/ended.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
-#include "cache/loot.h"
+#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/slabs.h"
 #include "cache/sweeper.h"

@@ -11,7 +11,7 @@
 #include "../unit.h"
 #include "cache/start.h"
 
-enum { HELD = 48, LARGEST = 24 << 20, LONE = 513 << 20 };
+enum { HELD = 48, LARGEST = 24 << 20, MAPPING = 513 << 20 };
 
 static unsigned char *held[HELD];
 static size_t held_bytes[HELD];
@@ -95,7 +95,7 @@ static inline void step(struct ht_random *random)
     const unsigned i = (unsigned)ht_random_below(random, HELD);
     const size_t what = ht_random_below(random, 10);
     const size_t bytes =
-        1 + (i < 4 ? LONE + ht_random_below(random, LARGEST) : ht_random_size(random, LARGEST));
+        1 + (i < 4 ? MAPPING + ht_random_below(random, LARGEST) : ht_random_size(random, LARGEST));
     if (held[i] == NULL) {
         take(i, bytes, what);
     } else if (what < 3) {

@@ -5,9 +5,9 @@
 #include "../census.h"
 #include "cache/ended.h"
 #include "cache/inbox.h"
-#include "cache/loot.h"
 #include "cache/magazine.h"
 #include "cache/parcels.h"
+#include "cache/reclaim.h"
 #include "cache/refill.h"
 #include "report/figures.h"
 
@@ -119,7 +119,7 @@ static void slabs_of_all_caches_are_added_up(void)
     struct hak_cache *maker = new_thread();
     void *block = alloc(OTHER_CLASS);
     hak_ended_bury(maker);
-    hak_loot_break_up_dead(maker, UINT_MAX);
+    hak_reclaim_break_up_dead(maker, UINT_MAX);
     become(other);
     void *mine = alloc(OTHER_CLASS);
     UNIT_CHECK(hak_slab_of(mine) == hak_slab_of(block) && hak_slab_of(mine)->owner == other);

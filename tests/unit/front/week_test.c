@@ -87,7 +87,7 @@ static void live_on(void)
         UNIT_EQUAL(pthread_create(&thread, NULL, replace_some, NULL), 0);
         pthread_join(thread, NULL);
     }
-    note(&most->mapped, hak_arena.super_bytes + hak_arena.lone_bytes);
+    note(&most->mapped, hak_arena.super_bytes + hak_arena.mapping_bytes);
     note(&most->own, hak_pool.mapped_bytes);
     ticks += ticks + 1 < last_tick;
     hak_options.purger = ticks + 1 < last_tick;

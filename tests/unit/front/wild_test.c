@@ -109,7 +109,7 @@ static void parcel_that_fills_a_magazine(void)
     UNIT_DIES(hak_magazine_flush_all(owner), not_ours);
 }
 
-static void parcel_that_is_looted(void)
+static void parcel_that_is_sent_on(void)
 {
     become(other);
     give(wild);
@@ -147,7 +147,7 @@ static void somebody_asks(void)
     UNIT_CHECK(!hak_owns(wild) && !hak_describe(wild, &info));
 }
 
-// Where the kernel chose the addresses, the window's are strangers' with the same entries.
+// Where the kernel chose the addresses, the window's are foreign' with the same entries.
 static void outside_the_window(void)
 {
     if (HAK_TSAN) {
@@ -203,7 +203,7 @@ int main(void)
     ALONE(parcel_that_is_shared_out);
     ALONE(parcel_that_is_drained);
     ALONE(parcel_that_fills_a_magazine);
-    ALONE(parcel_that_is_looted);
+    ALONE(parcel_that_is_sent_on);
     ALONE(without_memory_for_a_parcel);
     ALONE(check_is_on);
     ALONE(it_is_resized);

@@ -4,15 +4,15 @@
 
 #include <string.h>
 
-#include "../slab/lone.h"
+#include "../slab/mapping.h"
 #include "base/options.h"
 
 static struct hak_slab *guarded(size_t bytes)
 {
-    struct hak_slab *lone = hak_guarded_map(bytes, 1);
-    UNIT_CHECK(lone != NULL && lone->bytes == bytes && hak_lone_is_inset(lone));
-    lone->state = HAK_SLAB_LARGE;
-    return lone;
+    struct hak_slab *mapping = hak_guarded_map(bytes, 1);
+    UNIT_CHECK(mapping != NULL && mapping->bytes == bytes && hak_mapping_is_inset(mapping));
+    mapping->state = HAK_SLAB_LARGE;
+    return mapping;
 }
 
 static void guarded_ones_are_half_of_the_mappings(void)
@@ -20,17 +20,17 @@ static void guarded_ones_are_half_of_the_mappings(void)
     enum { MOST = 4 }; // 24 mappings: half of them, three for each
     static const struct hak_fake_file files[] = {{"/proc/sys/vm/max_map_count", "24\n"},
                                                  {NULL, NULL}};
-    struct hak_slab *lones[MOST];
+    struct hak_slab *mappings[MOST];
     hak_fake.files = files;
     hak_options.guard_large = 1;
     hak_guarded_start();
     for (unsigned turn = 0; turn < 2; turn++) {
         for (unsigned i = 0; i < MOST; i++) {
-            lones[i] = guarded(HAK_KIB(40));
+            mappings[i] = guarded(HAK_KIB(40));
         }
         UNIT_CHECK(hak_guarded_map(HAK_KIB(40), 1) == NULL);
         for (unsigned i = 0; i < MOST; i++) {
-            hak_lone_unmap(lones[i]);
+            hak_mapping_end(mappings[i]);
         }
     }
     hak_fake.files = NULL;
@@ -41,62 +41,62 @@ static void guarded_ones_grow_and_shrink(void)
 {
     const size_t mapped = hak_fake.mapped_bytes;
     const size_t page = hak_os_page_bytes();
-    struct hak_slab *lone = guarded(HAK_KIB(100));
-    char *base = lone->base;
+    struct hak_slab *mapping = guarded(HAK_KIB(100));
+    char *base = mapping->base;
     const size_t asks = hak_fake.asks;
-    memset(base, 1, lone->bytes);
-    for (size_t bytes = lone->bytes; bytes <= SUPER(3); bytes += page) {
-        UNIT_CHECK(hak_guarded_resize(lone, bytes) && lone->base == base);
-        UNIT_CHECK(lone->bytes == bytes && base[bytes - 1] == (bytes == HAK_KIB(100)));
+    memset(base, 1, mapping->bytes);
+    for (size_t bytes = mapping->bytes; bytes <= SUPER(3); bytes += page) {
+        UNIT_CHECK(hak_guarded_resize(mapping, bytes) && mapping->base == base);
+        UNIT_CHECK(mapping->bytes == bytes && base[bytes - 1] == (bytes == HAK_KIB(100)));
         base[bytes - 1] = 0;
-        UNIT_CHECK(hak_slab_of(base + bytes - 1) == lone);
+        UNIT_CHECK(hak_slab_of(base + bytes - 1) == mapping);
     }
     UNIT_CHECK(hak_fake.asks - asks <= 60); // an eighth at a time, from 100 KiB to 12 MiB
-    UNIT_EQUAL(hak_fake.mapped_bytes - mapped, hak_arena.lone_bytes);
+    UNIT_EQUAL(hak_fake.mapped_bytes - mapped, hak_arena.mapping_bytes);
     base[HAK_KIB(100)] = 2;
-    UNIT_CHECK(hak_guarded_resize(lone, HAK_KIB(100)));
-    UNIT_CHECK(hak_guarded_resize(lone, SUPER(2)) && base[HAK_KIB(100)] == 0);
-    hak_lone_unmap(lone);
+    UNIT_CHECK(hak_guarded_resize(mapping, HAK_KIB(100)));
+    UNIT_CHECK(hak_guarded_resize(mapping, SUPER(2)) && base[HAK_KIB(100)] == 0);
+    hak_mapping_end(mapping);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
-    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+    UNIT_EQUAL(hak_arena.mapping_bytes, 0);
 }
 
 static void guarded_ones_stay_when_refused(void)
 {
-    struct hak_slab *lone = guarded(SUPER(1) + HAK_KIB(100));
+    struct hak_slab *mapping = guarded(SUPER(1) + HAK_KIB(100));
     const size_t mapped = hak_fake.mapped_bytes;
-    char *base = lone->base;
-    base[lone->bytes - 1] = 1;
+    char *base = mapping->base;
+    base[mapping->bytes - 1] = 1;
     hak_fake.refuse_remap = true;
-    UNIT_CHECK(!hak_guarded_resize(lone, SUPER(3)));
+    UNIT_CHECK(!hak_guarded_resize(mapping, SUPER(3)));
     hak_fake.refuse_remap = false;
     hak_fake.refuse_guard = true;
-    UNIT_CHECK(!hak_guarded_resize(lone, SUPER(3)));
-    UNIT_CHECK(!hak_guarded_resize(lone, SUPER(1)));
+    UNIT_CHECK(!hak_guarded_resize(mapping, SUPER(3)));
+    UNIT_CHECK(!hak_guarded_resize(mapping, SUPER(1)));
     hak_fake.refuse_guard = false;
     hak_fake.refuse_purge = true;
-    UNIT_CHECK(!hak_guarded_resize(lone, SUPER(1)));
+    UNIT_CHECK(!hak_guarded_resize(mapping, SUPER(1)));
     hak_fake.refuse_purge = false;
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_CHECK(!slot_used(base + SUPER(2)) && slot_used(base + SUPER(1)));
-    UNIT_CHECK(lone->bytes == SUPER(1) + HAK_KIB(100) && base[lone->bytes - 1] == 1);
+    UNIT_CHECK(mapping->bytes == SUPER(1) + HAK_KIB(100) && base[mapping->bytes - 1] == 1);
     struct hak_slab *wall = map(SUPER(1), 1);
-    UNIT_CHECK(!hak_guarded_resize(lone, SUPER(3)));
-    hak_lone_unmap(wall);
-    hak_lone_unmap(lone);
+    UNIT_CHECK(!hak_guarded_resize(mapping, SUPER(3)));
+    hak_mapping_end(wall);
+    hak_mapping_end(mapping);
 }
 
 // Guards cannot be touched, also when their addresses could not be given back: those serve nobody.
 static void guards_serve_nobody(void)
 {
     const size_t page = hak_os_page_bytes();
-    struct hak_slab *lone = guarded(HAK_KIB(64));
+    struct hak_slab *mapping = guarded(HAK_KIB(64));
     hak_fake.refuse_unmap = true;
-    hak_lone_unmap(lone);
+    hak_mapping_end(mapping);
     struct hak_slab *small = map(HAK_UNIT_BYTES + HAK_KIB(64) + page, 1);
     memset(small->base, 1, small->bytes);
     hak_fake.refuse_unmap = false;
-    hak_lone_unmap(small);
+    hak_mapping_end(small);
 }
 
 int main(void)
@@ -104,7 +104,7 @@ int main(void)
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
     hak_options.huge_start_bytes = SIZE_MAX;
-    hak_lone_unmap(map(SUPER(1), 1)); // what descriptors need is mapped now
+    hak_mapping_end(map(SUPER(1), 1)); // what descriptors need is mapped now
     if (hak_os_page_bytes() < HAK_UNIT_BYTES) {
         guarded_ones_are_half_of_the_mappings();
         guarded_ones_grow_and_shrink();

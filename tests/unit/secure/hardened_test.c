@@ -4,7 +4,7 @@
 
 #include "../census.h"
 #include "cache/ended.h"
-#include "cache/loot.h"
+#include "cache/reclaim.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "meta/pool.h"
@@ -67,7 +67,7 @@ static void end(struct hak_cache *cache)
 {
     hak_cache_self = &hak_cache_late;
     hak_ended_bury(cache);
-    hak_loot_break_up_dead(cache, UINT_MAX);
+    hak_reclaim_break_up_dead(cache, UINT_MAX);
 }
 
 static void they_go_home_without_memory(struct hak_cache *owner)

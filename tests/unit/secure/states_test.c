@@ -47,12 +47,12 @@ static void what_was_written_is_found(void)
     held.block[bytes / 2] = 1;
     UNIT_DIES(hak_states_check(slab), "write after free");
     held.block[bytes / 2] = 0;
-    hak_states_take(held, bytes, REQUEST, HAK_LOOKS_ALL);
+    hak_states_take(held, bytes, REQUEST, HAK_CHECKS_ALL);
     hak_states_check(slab);
     held.block[REQUEST] ^= 1;
     UNIT_DIES(hak_states_check(slab), "overflow");
     held.block[REQUEST] ^= 1;
-    hak_states_give(held, bytes, HAK_LOOKS_ALL);
+    hak_states_give(held, bytes, HAK_CHECKS_ALL);
     hak_slab_end(slab);
 }
 
@@ -62,9 +62,9 @@ static void *change(void *argument)
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const struct hak_held held = held_of(slab, 0);
     for (unsigned long i = 0; i < changes; i++) {
-        hak_states_take(held, bytes, REQUEST, HAK_LOOKS_ALL);
+        hak_states_take(held, bytes, REQUEST, HAK_CHECKS_ALL);
         memset(held.block, 1, REQUEST);
-        hak_states_give(held, bytes, HAK_LOOKS_ALL);
+        hak_states_give(held, bytes, HAK_CHECKS_ALL);
     }
     atomic_store(&is_changing, false);
     return NULL;
@@ -77,7 +77,7 @@ static void a_block_may_change_while_it_is_looked_at(void)
     const struct hak_class *info = &hak_classes[slab->size_class];
     pthread_t thread;
     for (unsigned index = 1; index < info->blocks; index++) {
-        hak_states_take(held_of(slab, index), info->bytes, REQUEST, HAK_LOOKS_ALL);
+        hak_states_take(held_of(slab, index), info->bytes, REQUEST, HAK_CHECKS_ALL);
     }
     atomic_store(&is_changing, true);
     UNIT_EQUAL(pthread_create(&thread, NULL, change, slab), 0);
@@ -86,7 +86,7 @@ static void a_block_may_change_while_it_is_looked_at(void)
     }
     pthread_join(thread, NULL);
     for (unsigned index = 1; index < info->blocks; index++) {
-        hak_states_give(held_of(slab, index), info->bytes, HAK_LOOKS_ALL);
+        hak_states_give(held_of(slab, index), info->bytes, HAK_CHECKS_ALL);
     }
     hak_slab_end(slab);
 }
@@ -105,9 +105,9 @@ static void what_ended_as_zeros_begins_as_zeros(void)
         for (size_t at = 0; at < slab->units * HAK_UNIT_BYTES; at++) {
             UNIT_EQUAL(slab->base[at], 0);
         }
-        hak_states_take(held_of(slab, turn), bytes, REQUEST, HAK_LOOKS_ALL);
+        hak_states_take(held_of(slab, turn), bytes, REQUEST, HAK_CHECKS_ALL);
         memset(held_of(slab, turn).block, 1, REQUEST);
-        hak_states_give(held_of(slab, turn), bytes, HAK_LOOKS_ALL);
+        hak_states_give(held_of(slab, turn), bytes, HAK_CHECKS_ALL);
         hak_slab_end(slab);
     }
     UNIT_CHECK(hak_arena.dirty_bytes > 0); // and are still to be given back
@@ -115,7 +115,7 @@ static void what_ended_as_zeros_begins_as_zeros(void)
     struct hak_slab *slab = make();
     const size_t bytes = hak_classes[slab->size_class].bytes;
     char *block = held_of(slab, 1).block;
-    hak_states_take(held_of(slab, 1), bytes, REQUEST, HAK_LOOKS_ALL);
+    hak_states_take(held_of(slab, 1), bytes, REQUEST, HAK_CHECKS_ALL);
     memset(block, 1, REQUEST);
     hak_slab_end(slab);
     slab = make();

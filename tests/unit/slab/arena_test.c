@@ -1,7 +1,7 @@
 // pages: 16384 65536
 // The arena against a model of every unit; huge pages, what is on its way back, refusals.
 #include "arena_model.h"
-#include "slab/lone.h"
+#include "slab/mapping.h"
 
 static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
 {
@@ -27,10 +27,10 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     UNIT_EQUAL(hak_fake.huge_asks, 2);
     take(65, 1);
     UNIT_EQUAL(hak_fake.huge_asks, 3);
-    struct hak_slab *lone = hak_lone_map(HAK_MIB(6), 1);
-    UNIT_CHECK(lone != NULL);
+    struct hak_slab *mapping = hak_mapping_make(HAK_MIB(6), 1);
+    UNIT_CHECK(mapping != NULL);
     UNIT_EQUAL(hak_fake.huge_asks, 4); // nor for one in a mapping of its own
-    hak_lone_unmap(lone);
+    hak_mapping_end(mapping);
     check_model();
     random_steps(99);
     hak_arena.huge_pages = HAK_HUGE_NEVER;

@@ -1,6 +1,6 @@
 // What the control group has no room for is refused: small requests whole, of a long block a part; and how often
 // the group is looked at.
-#include "slab/lone.h"
+#include "slab/mapping.h"
 #include "slab/room.h"
 #include "slab/runs.h"
 
@@ -101,7 +101,7 @@ static void runs_ask_for_what_is_not_resident(void)
     forget();
     UNIT_CHECK(hak_runs_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE) == NULL);
     UNIT_CHECK(!hak_runs_resize(first, HAK_MIB(3)));
-    UNIT_CHECK(hak_lone_map(HAK_MIB(8), 1) == NULL);
+    UNIT_CHECK(hak_mapping_make(HAK_MIB(8), 1) == NULL);
     hak_runs_give(first);
     struct hak_slab *again = hak_runs_take(0, HAK_MIB(2), 1, HAK_SLAB_LARGE);
     UNIT_CHECK(again != NULL); // its pages are there
@@ -137,7 +137,7 @@ static void without_files_the_heap_is_counted(void)
     hak_room_start_locked();
     hak_lock_drop(&hak_arena.lock);
     const size_t reads = hak_fake.file_reads;
-    struct hak_slab *block = hak_lone_map(HAK_MIB(300), 1);
+    struct hak_slab *block = hak_mapping_make(HAK_MIB(300), 1);
     UNIT_CHECK(block != NULL);
     forget();
     UNIT_CHECK(allows(HAK_MIB(80)));
@@ -150,7 +150,7 @@ static void without_files_the_heap_is_counted(void)
     UNIT_EQUAL(hak_room.used_bytes, HAK_MIB(990));
     set_used(HAK_MIB(200), 0);
     UNIT_CHECK(allows(HAK_MIB(81)));
-    hak_lone_unmap(block);
+    hak_mapping_end(block);
 }
 
 int main(void)

@@ -71,14 +71,14 @@ pub fn use_of(heap: &Heap, run: &Run, slab: &Slab) -> Use {
 
 /// What each unit of a superslab is. Of a lone mapping there is one.
 pub fn cells(heap: &Heap, superslab: &Super) -> Vec<Cell> {
-    let count = if superslab.is_lone {
+    let count = if superslab.is_mapping {
         1
     } else {
         superslab.bytes / heap.unit_bytes
     };
     (0..count)
         .map(|unit| {
-            let bit = |bits: u64| !superslab.is_lone && bits >> unit & 1 != 0;
+            let bit = |bits: u64| !superslab.is_mapping && bits >> unit & 1 != 0;
             if bit(superslab.dirty_units) || bit(superslab.purging_units) {
                 return Cell::Dirty;
             }

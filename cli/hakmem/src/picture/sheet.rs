@@ -36,7 +36,7 @@ pub struct Sheet<'a> {
 
 impl Sheet<'_> {
     pub fn of(heap: &Heap) -> Sheet<'_> {
-        let superslabs: Vec<_> = heap.supers.iter().filter(|one| !one.is_lone).collect();
+        let superslabs: Vec<_> = heap.supers.iter().filter(|one| !one.is_mapping).collect();
         let rows = superslabs.len().clamp(1, ROWS_MAX);
         let columns = superslabs.len().div_ceil(ROWS_MAX).max(1);
         let column_width = LABEL + 64 * (UNIT + GAP) + SHARE + MARGIN;

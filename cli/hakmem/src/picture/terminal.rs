@@ -91,7 +91,7 @@ fn has_figures(form: Form, columns: usize) -> bool {
 pub fn draw(view: &View, form: Form, lines: usize) -> String {
     let heap = view.heap;
     let mut text = legend(view, form) + "\n\n";
-    let Some(first) = heap.supers.iter().find(|one| !one.is_lone) else {
+    let Some(first) = heap.supers.iter().find(|one| !one.is_mapping) else {
         return text + "nothing was allocated so far\n";
     };
     let columns = columns(form, cells(heap, first).len());
@@ -102,7 +102,7 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
         _ => text.push_str(&(from + "\n")),
     }
     let mut previous = first.base;
-    for superslab in heap.supers.iter().filter(|one| !one.is_lone).take(lines) {
+    for superslab in heap.supers.iter().filter(|one| !one.is_mapping).take(lines) {
         if superslab.base - previous > superslab.bytes {
             text.push_str(&form.toned("        ┄\n", hakmem_lab::render::Tone::Faint));
         }
@@ -127,7 +127,7 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
             text.push_str(&format!("{margin}{}\n", painted(row, view, form)));
         }
     }
-    let superslabs = heap.supers.iter().filter(|one| !one.is_lone).count();
+    let superslabs = heap.supers.iter().filter(|one| !one.is_mapping).count();
     if superslabs > lines {
         text.push_str(&format!(
             "        … {} more: --all, --svg or --html\n",
@@ -137,7 +137,7 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
     if heap.supers.iter().any(|one| one.is_huge) {
         text.push_str("     H: asked for huge pages\n");
     }
-    for lone in heap.supers.iter().filter(|one| one.is_lone).take(lines) {
+    for lone in heap.supers.iter().filter(|one| one.is_mapping).take(lines) {
         let bytes = memory(lone.bytes as f64 / 1024.0);
         text.push_str(&format!(
             "  {bytes} at {:#x}: one block in a mapping of its own, {} old\n",

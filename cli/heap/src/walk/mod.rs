@@ -137,7 +137,7 @@ impl Walk<'_> {
         };
         Ok(Arena {
             super_bytes: arena.super_bytes.number(&record),
-            lone_bytes: arena.lone_bytes.number(&record),
+            mapping_bytes: arena.mapping_bytes.number(&record),
             dirty_bytes: with_untold(arena.dirty_bytes, untold.dirty_bytes),
             free_bytes: with_untold(arena.free_bytes, untold.free_bytes),
             retaken_bytes: with_untold(arena.retaken_bytes, untold.retaken_bytes),

@@ -103,7 +103,7 @@ impl Walk<'_> {
     fn super_record(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
         let short = bytes - (UNITS_MAX - 1) * self.fields.superslab.slabs.bytes;
         let mut record = self.memory.read_vec(address, short).ok()?;
-        if self.fields.superslab.is_lone.number(&record) == 0 {
+        if self.fields.superslab.is_mapping.number(&record) == 0 {
             record = self.memory.read_vec(address, bytes).ok()?;
         }
         Some(record)
@@ -114,7 +114,7 @@ impl Walk<'_> {
         let one = Super {
             base: superslab.base.number(record),
             bytes: superslab.mapped_bytes.number(record),
-            is_lone: superslab.is_lone.number(record) != 0,
+            is_mapping: superslab.is_mapping.number(record) != 0,
             is_huge: superslab.is_huge.number(record) != 0,
             mapped_at: superslab.mapped_at.number(record),
             free_units: superslab.free_units.number(record),
@@ -126,7 +126,7 @@ impl Walk<'_> {
         let end = one.base.checked_add(one.bytes);
         let is_sane = one.base != 0
             && end.is_some_and(|end| end < 1 << 57)
-            && (one.is_lone || one.bytes == units);
+            && (one.is_mapping || one.bytes == units);
         if !is_sane {
             found.doubt(format!(
                 "the descriptor at {address:#x} speaks of {} bytes at {:#x}",
@@ -147,11 +147,11 @@ impl Walk<'_> {
         mut note: impl FnMut(usize, Option<(u64, bool)>),
     ) {
         let slab = &self.fields.slab;
-        let count = if superslab.is_lone { 1 } else { UNITS_MAX };
+        let count = if superslab.is_mapping { 1 } else { UNITS_MAX };
         for unit in 0..count {
             let first = self.fields.superslab.first.number_at(record, unit);
             let is_free = superslab.free_units >> unit & 1 != 0;
-            if !superslab.is_lone && (first != unit as u64 || is_free) {
+            if !superslab.is_mapping && (first != unit as u64 || is_free) {
                 continue;
             }
             let part = self.fields.superslab.slabs.part(record, unit);
@@ -159,12 +159,12 @@ impl Walk<'_> {
             if state != self.fields.slab_small && state != self.fields.slab_large {
                 continue;
             }
-            let base = if superslab.is_lone {
+            let base = if superslab.is_mapping {
                 superslab.base
             } else {
                 superslab.base + ((unit as u64) << self.fields.unit_log2)
             };
-            let bytes = if superslab.is_lone {
+            let bytes = if superslab.is_mapping {
                 superslab.bytes
             } else {
                 slab.units.number(part) << self.fields.unit_log2

@@ -1,20 +1,20 @@
 // pages: 16384 65536
 // Mappings of their own: aligned, resized with their content, and found by their addresses only.
-#include "lone.h"
+#include "mapping.h"
 
 #include "base/options.h"
 #include "slab/purge.h"
 #include "slab/superslabs.h"
 
 // Every address of it is known, and none besides.
-static void check_known(struct hak_slab *lone)
+static void check_known(struct hak_slab *mapping)
 {
-    for (size_t at = 0; at < lone->bytes; at += HAK_UNIT_BYTES) {
-        UNIT_CHECK(hak_slab_of(lone->base + at) == lone);
+    for (size_t at = 0; at < mapping->bytes; at += HAK_UNIT_BYTES) {
+        UNIT_CHECK(hak_slab_of(mapping->base + at) == mapping);
     }
-    UNIT_CHECK(hak_slab_of(lone->base + lone->bytes - 1) == lone);
-    UNIT_CHECK(hak_slab_of(lone->base + lone->bytes) != lone);
-    UNIT_CHECK(hak_slab_of(lone->base - 1) != lone);
+    UNIT_CHECK(hak_slab_of(mapping->base + mapping->bytes - 1) == mapping);
+    UNIT_CHECK(hak_slab_of(mapping->base + mapping->bytes) != mapping);
+    UNIT_CHECK(hak_slab_of(mapping->base - 1) != mapping);
     for (uint64_t slot = 0; slot <= hak_map.super_mask; slot++) {
         const struct hak_super *super = hak_map_in_slot(slot);
         UNIT_CHECK(super == NULL || hak_map_slot(super->base) <= slot);
@@ -27,12 +27,12 @@ static void sums_follow(void)
 {
     const size_t mapped = hak_fake.mapped_bytes;
     struct hak_slab *one = map(SUPER(3) + hak_os_page_bytes(), 1);
-    UNIT_EQUAL(hak_arena.lone_bytes, SUPER(3) + hak_os_page_bytes());
+    UNIT_EQUAL(hak_arena.mapping_bytes, SUPER(3) + hak_os_page_bytes());
     UNIT_EQUAL(hak_fake.mapped_bytes - mapped, SUPER(3) + hak_os_page_bytes());
     check_known(one);
-    hak_lone_unmap(one);
+    hak_mapping_end(one);
     UNIT_CHECK(hak_slab_of(one->base + SUPER(2)) == NULL);
-    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+    UNIT_EQUAL(hak_arena.mapping_bytes, 0);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_CHECK(hak_list_is_empty(&hak_arena.all));
 }
@@ -41,93 +41,93 @@ static void alignments_beyond_superslabs_waste_nothing(void)
 {
     for (size_t alignment = HAK_MIB(8); alignment <= HAK_MIB(64); alignment *= 2) {
         const size_t mapped = hak_fake.mapped_bytes;
-        struct hak_slab *lone = map(HAK_MIB(5), alignment);
+        struct hak_slab *mapping = map(HAK_MIB(5), alignment);
         UNIT_EQUAL(hak_fake.mapped_bytes - mapped, HAK_MIB(5));
-        UNIT_CHECK(slot_used(lone->base) && slot_used(lone->base + HAK_SUPER_BYTES));
-        UNIT_CHECK(!slot_used(lone->base + SUPER(2)) && !slot_used(lone->base - 1));
-        memset(lone->base, 1, HAK_MIB(5));
-        check_known(lone);
-        hak_lone_unmap(lone);
+        UNIT_CHECK(slot_used(mapping->base) && slot_used(mapping->base + HAK_SUPER_BYTES));
+        UNIT_CHECK(!slot_used(mapping->base + SUPER(2)) && !slot_used(mapping->base - 1));
+        memset(mapping->base, 1, HAK_MIB(5));
+        check_known(mapping);
+        hak_mapping_end(mapping);
         UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     }
 }
 
 static void resize_in_place(void)
 {
-    struct hak_slab *lone = map(SUPER(2), 1);
-    char *base = lone->base;
+    struct hak_slab *mapping = map(SUPER(2), 1);
+    char *base = mapping->base;
     memset(base, 7, SUPER(2));
-    UNIT_CHECK(hak_lone_remap(lone, SUPER(4)));
-    UNIT_CHECK(lone->base == base && lone->bytes == SUPER(4) && !lone->zeroed);
+    UNIT_CHECK(hak_mapping_resize(mapping, SUPER(4)));
+    UNIT_CHECK(mapping->base == base && mapping->bytes == SUPER(4) && !mapping->zeroed);
     UNIT_CHECK(base[SUPER(2) - 1] == 7 && base[SUPER(4) - 1] == 0);
-    check_known(lone);
-    UNIT_CHECK(hak_lone_remap(lone, HAK_MIB(5)));
-    check_known(lone);
-    UNIT_EQUAL(hak_arena.lone_bytes, HAK_MIB(5));
+    check_known(mapping);
+    UNIT_CHECK(hak_mapping_resize(mapping, HAK_MIB(5)));
+    check_known(mapping);
+    UNIT_EQUAL(hak_arena.mapping_bytes, HAK_MIB(5));
     UNIT_CHECK(slot_used(base + HAK_SUPER_BYTES) && !slot_used(base + SUPER(2)));
     UNIT_CHECK(hak_slab_of(base + HAK_MIB(5)) == NULL);
-    hak_lone_unmap(lone);
+    hak_mapping_end(mapping);
     UNIT_CHECK(!slot_used(base));
 }
 
 static void moves_when_there_is_no_room(void)
 {
-    struct hak_slab *lone = map(SUPER(2), 1);
+    struct hak_slab *mapping = map(SUPER(2), 1);
     struct hak_slab *wall = map(SUPER(1), 1);
-    UNIT_CHECK(wall->base == lone->base + SUPER(2));
-    char *old_base = lone->base;
+    UNIT_CHECK(wall->base == mapping->base + SUPER(2));
+    char *old_base = mapping->base;
     memset(old_base, 9, SUPER(2));
     const size_t mapped = hak_fake.mapped_bytes;
-    UNIT_CHECK(hak_lone_remap(lone, SUPER(5)));
-    UNIT_CHECK(lone->base != old_base && lone->base[SUPER(2) - 1] == 9 &&
-               lone->base[SUPER(2)] == 0);
-    UNIT_CHECK(hak_slab_of(lone->base) == lone && hak_slab_of(old_base) == NULL);
-    UNIT_CHECK(!slot_used(old_base) && slot_used(lone->base + SUPER(4)));
+    UNIT_CHECK(hak_mapping_resize(mapping, SUPER(5)));
+    UNIT_CHECK(mapping->base != old_base && mapping->base[SUPER(2) - 1] == 9 &&
+               mapping->base[SUPER(2)] == 0);
+    UNIT_CHECK(hak_slab_of(mapping->base) == mapping && hak_slab_of(old_base) == NULL);
+    UNIT_CHECK(!slot_used(old_base) && slot_used(mapping->base + SUPER(4)));
     UNIT_EQUAL(hak_fake.mapped_bytes - mapped, SUPER(3));
-    UNIT_EQUAL(hak_arena.lone_bytes, SUPER(6));
-    check_known(lone);
+    UNIT_EQUAL(hak_arena.mapping_bytes, SUPER(6));
+    check_known(mapping);
     UNIT_CHECK(hak_slab_of(old_base + HAK_SUPER_BYTES) == NULL);
     check_known(wall);
-    hak_lone_unmap(wall);
-    hak_lone_unmap(lone);
+    hak_mapping_end(wall);
+    hak_mapping_end(mapping);
 }
 
 static void refusals_change_nothing(void)
 {
-    struct hak_slab *lone = map(SUPER(2), 1);
-    char *base = lone->base;
+    struct hak_slab *mapping = map(SUPER(2), 1);
+    char *base = mapping->base;
     const size_t mapped = hak_fake.mapped_bytes;
     base[0] = 5;
     for (size_t n = 1; n <= 3; n++) { // in place, a new place, moving there
         hak_fake_fail_in(n, SIZE_MAX / 2);
         hak_fake.refuse_remap = n > 1;
-        UNIT_CHECK(!hak_lone_remap(lone, SUPER(3)));
+        UNIT_CHECK(!hak_mapping_resize(mapping, SUPER(3)));
         hak_fake.refuse_remap = false;
         hak_fake.fail_times = 0;
-        UNIT_CHECK(lone->base == base && lone->bytes == SUPER(2) && base[0] == 5);
+        UNIT_CHECK(mapping->base == base && mapping->bytes == SUPER(2) && base[0] == 5);
         UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
-        UNIT_EQUAL(hak_arena.lone_bytes, SUPER(2));
-        UNIT_CHECK(hak_slab_of(base) == lone && !slot_used(base + SUPER(2)));
-        check_known(lone);
+        UNIT_EQUAL(hak_arena.mapping_bytes, SUPER(2));
+        UNIT_CHECK(hak_slab_of(base) == mapping && !slot_used(base + SUPER(2)));
+        check_known(mapping);
     }
     hak_fake.refuse_asks = true;
-    UNIT_CHECK(hak_lone_map(SUPER(1), 1) == NULL);
-    UNIT_CHECK(hak_lone_map(SUPER(1), HAK_MIB(16)) == NULL);
+    UNIT_CHECK(hak_mapping_make(SUPER(1), 1) == NULL);
+    UNIT_CHECK(hak_mapping_make(SUPER(1), HAK_MIB(16)) == NULL);
     hak_fake.refuse_asks = false;
-    hak_lone_unmap(lone);
+    hak_mapping_end(mapping);
 }
 
 // The kernel has no room for one more mapping: the addresses stay ours, the pages go.
 static void a_refused_unmap_keeps_the_addresses(void)
 {
-    struct hak_slab *lone = map(SUPER(2), 1);
-    char *base = lone->base;
+    struct hak_slab *mapping = map(SUPER(2), 1);
+    char *base = mapping->base;
     memset(base, 3, SUPER(2));
     hak_fake.refuse_unmap = true;
-    hak_lone_unmap(lone);
+    hak_mapping_end(mapping);
     UNIT_CHECK(slot_used(base) && slot_used(base + HAK_SUPER_BYTES));
     UNIT_CHECK(hak_slab_of(base) == NULL);
-    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+    UNIT_EQUAL(hak_arena.mapping_bytes, 0);
     UNIT_EQUAL(base[0], 0);
     // They serve who asks for as many, and for zeros.
     struct hak_slab *longer = map(SUPER(3), 1);
@@ -138,8 +138,8 @@ static void a_refused_unmap_keeps_the_addresses(void)
     UNIT_EQUAL(hak_fake.maps, maps);
     check_known(other);
     hak_fake.refuse_unmap = false;
-    hak_lone_unmap(other);
-    hak_lone_unmap(longer);
+    hak_mapping_end(other);
+    hak_mapping_end(longer);
 }
 
 static size_t purged_without_lock;
@@ -160,7 +160,7 @@ static void look_at_leaving(void *start, size_t bytes)
 {
     UNIT_CHECK(hak_lock_try(&hak_arena.lock));
     UNIT_CHECK(hak_slab_of(start) == NULL && slot_used(start));
-    UNIT_CHECK(hak_arena.lone_bytes == bytes && hak_arena.leaving_bytes == bytes);
+    UNIT_CHECK(hak_arena.mapping_bytes == bytes && hak_arena.leaving_bytes == bytes);
     UNIT_EQUAL(hak_arena.under_way[0].number, hak_arena.load_number);
     hak_lock_drop(&hak_arena.lock);
     unmapped_without_lock += bytes;
@@ -173,35 +173,35 @@ static void fork_meanwhile(void *start, size_t bytes)
     const size_t leaving = hak_arena.leaving_bytes;
     UNIT_EQUAL(leaving, bytes);
     hak_purge_forked_locked();
-    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+    UNIT_EQUAL(hak_arena.mapping_bytes, 0);
     hak_arena.leaving_bytes = leaving; // as it is in the parent
-    hak_arena.lone_bytes = leaving;
+    hak_arena.mapping_bytes = leaving;
 }
 
 static void a_mapping_goes_without_the_lock(void)
 {
-    struct hak_slab *lone = map(SUPER(2), 1);
-    char *base = lone->base;
+    struct hak_slab *mapping = map(SUPER(2), 1);
+    char *base = mapping->base;
     hak_fake.on_unmap = look_at_leaving;
-    hak_lone_unmap(lone);
+    hak_mapping_end(mapping);
     UNIT_EQUAL(unmapped_without_lock, SUPER(2));
-    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+    UNIT_EQUAL(hak_arena.mapping_bytes, 0);
     UNIT_EQUAL(hak_arena.leaving_bytes, 0);
     UNIT_CHECK(!slot_used(base));
     UNIT_EQUAL(hak_arena.under_way[0].number, 0);
-    lone = map(SUPER(2), 1);
+    mapping = map(SUPER(2), 1);
     hak_fake.on_unmap = fork_meanwhile;
-    hak_lone_unmap(lone);
+    hak_mapping_end(mapping);
     hak_fake.on_unmap = NULL;
-    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+    UNIT_EQUAL(hak_arena.mapping_bytes, 0);
 }
 
 // As long as there are pages to give back, others get what they ask for.
 static void pages_go_without_the_lock(void)
 {
-    struct hak_slab *lone = hak_lone_map(HAK_MIB(600), 1);
+    struct hak_slab *mapping = hak_mapping_make(HAK_MIB(600), 1);
     hak_fake.on_purge = look_at_lock;
-    hak_lone_unmap(lone);
+    hak_mapping_end(mapping);
     hak_fake.on_purge = NULL;
     UNIT_EQUAL(purged_without_lock, HAK_MIB(600 / 16 * 16));
 }
@@ -209,17 +209,17 @@ static void pages_go_without_the_lock(void)
 // Pages that were locked in memory are still there: they serve nobody.
 static void what_is_not_clean_serves_nobody(void)
 {
-    struct hak_slab *lone = map(SUPER(2), 1);
-    char *base = lone->base;
+    struct hak_slab *mapping = map(SUPER(2), 1);
+    char *base = mapping->base;
     memset(base, 3, SUPER(2));
     hak_fake.refuse_unmap = true;
     hak_fake.refuse_purge = true;
-    hak_lone_unmap(lone);
+    hak_mapping_end(mapping);
     hak_fake.refuse_purge = false;
     struct hak_slab *other = map(SUPER(2), 1);
     UNIT_CHECK(other->base != base);
     hak_fake.refuse_unmap = false;
-    hak_lone_unmap(other);
+    hak_mapping_end(other);
     hak_superslabs_trim();
     UNIT_EQUAL(hak_kept.count, 0);
 }
@@ -227,29 +227,29 @@ static void what_is_not_clean_serves_nobody(void)
 // What was refused goes when the kernel is willing again: with the next ones, or all of it with a trim.
 static void what_was_refused_goes_later(void)
 {
-    enum { LONES = 100 };
-    struct hak_slab *lones[LONES];
+    enum { MAPPINGS = 100 };
+    struct hak_slab *mappings[MAPPINGS];
     const size_t mapped = hak_fake.mapped_bytes;
     for (unsigned trims = 0; trims < 2; trims++) {
-        for (unsigned i = 0; i < LONES; i++) {
-            lones[i] = map(SUPER(2) + i * HAK_UNIT_BYTES, 1);
+        for (unsigned i = 0; i < MAPPINGS; i++) {
+            mappings[i] = map(SUPER(2) + i * HAK_UNIT_BYTES, 1);
         }
         hak_fake.refuse_unmap = true;
-        for (unsigned i = 1; i < LONES; i += 2) {
-            hak_lone_unmap(lones[i]);
+        for (unsigned i = 1; i < MAPPINGS; i += 2) {
+            hak_mapping_end(mappings[i]);
         }
         hak_fake.refuse_unmap = false;
-        UNIT_EQUAL(hak_kept.count, LONES / 2);
+        UNIT_EQUAL(hak_kept.count, MAPPINGS / 2);
         size_t unmaps = hak_fake.unmaps;
-        hak_lone_unmap(lones[0]);
+        hak_mapping_end(mappings[0]);
         UNIT_CHECK(hak_fake.unmaps - unmaps <= 4); // not all at once: somebody waits
-        UNIT_CHECK(hak_kept.count < LONES / 2);
+        UNIT_CHECK(hak_kept.count < MAPPINGS / 2);
         if (trims != 0) {
             UNIT_CHECK(hak_superslabs_trim() > 0);
             UNIT_EQUAL(hak_kept.count, 0);
         }
-        for (unsigned i = 2; i < LONES; i += 2) {
-            hak_lone_unmap(lones[i]);
+        for (unsigned i = 2; i < MAPPINGS; i += 2) {
+            hak_mapping_end(mappings[i]);
         }
         UNIT_EQUAL(hak_kept.count, 0);
         UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
@@ -261,15 +261,15 @@ static void refused_ends_of_aligned_ones_go_later(void)
     const size_t mapped = hak_fake.mapped_bytes;
     hak_map.next_slot = 1001; // no multiple of its alignment
     hak_fake.refuse_unmap = true;
-    struct hak_slab *lone = map(HAK_MIB(5), HAK_MIB(64));
+    struct hak_slab *mapping = map(HAK_MIB(5), HAK_MIB(64));
     hak_fake.refuse_unmap = false;
     UNIT_CHECK(hak_kept.count > 0);
-    memset(lone->base, 1, HAK_MIB(5));
-    check_known(lone);
+    memset(mapping->base, 1, HAK_MIB(5));
+    check_known(mapping);
     hak_superslabs_trim();
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped + HAK_MIB(5));
-    UNIT_EQUAL(lone->base[HAK_MIB(5) - 1], 1);
-    hak_lone_unmap(lone);
+    UNIT_EQUAL(mapping->base[HAK_MIB(5) - 1], 1);
+    hak_mapping_end(mapping);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
 }
 
@@ -278,7 +278,7 @@ int main(void)
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
     hak_options.huge_start_bytes = SIZE_MAX;
-    hak_lone_unmap(map(SUPER(1), 1)); // what descriptors need is mapped now
+    hak_mapping_end(map(SUPER(1), 1)); // what descriptors need is mapped now
     sums_follow();
     alignments_beyond_superslabs_waste_nothing();
     resize_in_place();

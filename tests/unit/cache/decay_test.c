@@ -1,5 +1,5 @@
 // Free pages wait for longer when those that did not wait were used again.
-#include "cache/patience.h"
+#include "cache/decay.h"
 
 #include "../unit.h"
 #include "base/bits.h"
@@ -8,40 +8,40 @@
 #include "slab/purge.h"
 #include "slab/runs.h"
 
-static struct hak_patience patience;
+static struct hak_decay decay;
 static size_t retaken;
 
 // So much is given back, in three ticks, and `part` of it used again some time later.
 static void swell(size_t bytes, size_t part)
 {
     for (unsigned i = 0; i < 3; i++) {
-        hak_patience_tick(&patience, bytes / 3, retaken);
+        hak_decay_tick(&decay, bytes / 3, retaken);
     }
     retaken += part;
-    for (unsigned i = 0; i < HAK_PATIENCE_CALM_TICKS; i++) {
-        hak_patience_tick(&patience, 0, retaken);
+    for (unsigned i = 0; i < HAK_DECAY_CALM_TICKS; i++) {
+        hak_decay_tick(&decay, 0, retaken);
     }
 }
 
-static void what_is_used_again_makes_it_patient(void)
+static void what_is_used_again_waits_longer(void)
 {
     swell(HAK_MIB(6), HAK_MIB(5));
-    UNIT_EQUAL(patience.steps, 0); // nothing is judged before the next
+    UNIT_EQUAL(decay.steps, 0); // nothing is judged before the next
     for (unsigned i = 1; i < 10; i++) {
         swell(HAK_MIB(6), HAK_MIB(5));
-        UNIT_EQUAL(patience.steps, i < HAK_PATIENCE_STEPS ? i : HAK_PATIENCE_STEPS);
+        UNIT_EQUAL(decay.steps, i < HAK_DECAY_STEPS ? i : HAK_DECAY_STEPS);
     }
 }
 
 static void what_is_not_makes_it_less_so(void)
 {
     swell(HAK_MIB(6), HAK_MIB(2));
-    UNIT_EQUAL(patience.steps, HAK_PATIENCE_STEPS);
+    UNIT_EQUAL(decay.steps, HAK_DECAY_STEPS);
     swell(HAK_MIB(6), 0); // judges the one before: a third, as before
-    UNIT_EQUAL(patience.steps, HAK_PATIENCE_STEPS);
-    for (unsigned i = 1; i <= HAK_PATIENCE_STEPS + 1; i++) {
+    UNIT_EQUAL(decay.steps, HAK_DECAY_STEPS);
+    for (unsigned i = 1; i <= HAK_DECAY_STEPS + 1; i++) {
         swell(HAK_MIB(6), 0);
-        UNIT_EQUAL(patience.steps, i < HAK_PATIENCE_STEPS ? HAK_PATIENCE_STEPS - i : 0);
+        UNIT_EQUAL(decay.steps, i < HAK_DECAY_STEPS ? HAK_DECAY_STEPS - i : 0);
     }
 }
 
@@ -68,7 +68,7 @@ static void the_arena_counts_what_is_used_again(void)
 
 int main(void)
 {
-    what_is_used_again_makes_it_patient();
+    what_is_used_again_waits_longer();
     what_is_not_makes_it_less_so();
     the_arena_counts_what_is_used_again();
     return 0;

@@ -1,5 +1,5 @@
 // A magazine grows when the part of the time that this saves is worth the part of the heap that it holds then.
-#include "cache/worth.h"
+#include "cache/growth.h"
 
 #include "../unit.h"
 #include "base/bits.h"
@@ -10,19 +10,19 @@ enum { PERIODS = 10 };
 // worth `more_bytes` of a heap of 16 MiB?
 static unsigned times_worth(uint64_t period_ns, uint64_t blocks, uint64_t slots, size_t more_bytes)
 {
-    struct hak_worth last = {0};
-    struct hak_worth_question question = {
+    struct hak_growth last = {0};
+    struct hak_growth_question question = {
         .now_ns = 1000000000,
         .more_bytes = more_bytes,
         .heap_bytes = HAK_MIB(16),
     };
-    (void)hak_worth_ask(&last, question);
+    (void)hak_growth_ask(&last, question);
     unsigned times = 0;
     for (unsigned i = 1; i <= PERIODS; i++) {
         question.now_ns = 1000000000 + i * period_ns / HAK_OS_TICK_NS * HAK_OS_TICK_NS;
         question.refilled_blocks += blocks;
         question.refills += blocks / (slots / 2);
-        times += hak_worth_ask(&last, question);
+        times += hak_growth_ask(&last, question);
     }
     return times;
 }

@@ -1,4 +1,4 @@
-// worth.h -- is the time that a longer magazine saves worth the memory that it holds?
+// growth.h -- is the time that a longer magazine saves worth the memory that it holds?
 //
 // Layer     cache
 // Threads   none: a pure function of counters; the holder of the cache's lock calls it.
@@ -7,8 +7,8 @@
 // spills have cost since it was last asked about: a part of the time that has passed. What it may hold more is
 // a part of the heap. Many magazines that swing in turn, each once in a while, save little, and each
 // would keep what the next one needs. The clock goes on by ticks: what was saved since the last one is compared with a whole one.
-#ifndef HAK_CACHE_WORTH_H
-#define HAK_CACHE_WORTH_H
+#ifndef HAK_CACHE_GROWTH_H
+#define HAK_CACHE_GROWTH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,17 +20,17 @@
 // What a block that goes to its slab and comes back costs, and a refill with its spill: eight times what
 // they take where all of it is in the processor's caches. So a part of the time counts as much as eight
 // times that part of the memory.
-enum { HAK_WORTH_BLOCK_NS = 80, HAK_WORTH_REFILL_NS = 800 };
+enum { HAK_GROWTH_BLOCK_NS = 80, HAK_GROWTH_REFILL_NS = 800 };
 
 // When a magazine was last asked about, and the clock went on or it was worth it.
-struct hak_worth {
+struct hak_growth {
     uint64_t at_ns;
     uint64_t cost_ns; // what its refills had cost until then
 };
 
 // What is so now: the refills of the magazine, and the blocks that they moved, since the start; what it may hold
 // `more` if it grows, and the heap's size.
-struct hak_worth_question {
+struct hak_growth_question {
     uint64_t now_ns;
     uint64_t refills;
     uint64_t refilled_blocks;
@@ -38,17 +38,17 @@ struct hak_worth_question {
     size_t heap_bytes;
 };
 
-HAK_INLINE bool hak_worth_ask(struct hak_worth *last, struct hak_worth_question question)
+HAK_INLINE bool hak_growth_ask(struct hak_growth *last, struct hak_growth_question question)
 {
     const uint64_t cost_ns =
-        HAK_WORTH_BLOCK_NS * question.refilled_blocks + HAK_WORTH_REFILL_NS * question.refills;
+        HAK_GROWTH_BLOCK_NS * question.refilled_blocks + HAK_GROWTH_REFILL_NS * question.refills;
     const bool goes_on = question.now_ns != last->at_ns;
     const uint64_t elapsed_ns = goes_on ? question.now_ns - last->at_ns : HAK_OS_TICK_NS;
     const uint64_t saved_ns = cost_ns - last->cost_ns;
     const bool is_worth =
         saved_ns != 0 && elapsed_ns / saved_ns <= question.heap_bytes / question.more_bytes;
     if (goes_on || is_worth) {
-        *last = (struct hak_worth){question.now_ns, cost_ns};
+        *last = (struct hak_growth){question.now_ns, cost_ns};
     }
     return is_worth;
 }

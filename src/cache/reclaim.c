@@ -1,5 +1,5 @@
-// loot.c -- see loot.h.
-#include "cache/loot.h"
+// reclaim.c -- see reclaim.h.
+#include "cache/reclaim.h"
 
 #include "base/bits.h"
 #include "cache/bigcache.h"
@@ -47,7 +47,7 @@ static void slab_take_over(struct hak_slab *slab, struct hak_cache *cache)
     hak_slab_move(slab, cache, cache->tag);
 }
 
-struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
+struct hak_slab *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
     // A look without the lock: threads that never end must not meet here.
@@ -124,7 +124,7 @@ static struct hak_slab *spare_slab_of(struct hak_cache *owner,
 }
 
 // Step walk of registry.pml.
-struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_class)
+struct hak_slab *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_slab *slab = NULL;
     if (is_heap(cache) || !hak_slabs_are_spare(cache, size_class)) {
@@ -174,7 +174,7 @@ static bool adopt(struct hak_cache *cache, void *block, unsigned size_class)
     return is_taken;
 }
 
-bool hak_loot_post(struct hak_cache *cache, void *block, uint32_t entry)
+bool hak_reclaim_or_post(struct hak_cache *cache, void *block, uint32_t entry)
 {
     bool posted = true;
     const uint32_t tag = HAK_MAP_TAG(entry);
@@ -236,7 +236,7 @@ static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->
     return slab == NULL;
 }
 
-bool hak_loot_break_up(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->lock)
+bool hak_reclaim_break_up(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->lock)
 {
     bool is_done = !hak_inbox_drain(cache, cache, HAK_INBOX_MANY);
     hak_magazine_flush_all(cache);
@@ -254,21 +254,21 @@ bool hak_loot_break_up(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&ca
 }
 
 // Step break_up of registry.pml.
-bool hak_loot_break_up_dead(struct hak_cache *cache, unsigned slabs)
+bool hak_reclaim_break_up_dead(struct hak_cache *cache, unsigned slabs)
 {
     if (!hak_load_relaxed(&cache->is_whole) || !hak_lock_try(&cache->lock)) {
         return false;
     }
     const bool is_whole = hak_load_relaxed(&cache->is_whole);
     if (is_whole) {
-        hak_loot_break_up(cache, slabs);
+        hak_reclaim_break_up(cache, slabs);
     }
     hak_lock_drop(&cache->lock);
     return is_whole;
 }
 
 // The registry's lock, against the order of ranks, by hak_lock_try.
-unsigned hak_loot_break_up_some(void)
+unsigned hak_reclaim_break_up_some(void)
 {
     struct hak_cache *found[SOME];
     unsigned count = 0;
@@ -289,12 +289,12 @@ unsigned hak_loot_break_up_some(void)
     hak_lock_drop(&hak_registry.lock);
     unsigned done = 0;
     for (unsigned i = 0; i < count; i++) {
-        done += hak_loot_break_up_dead(found[i], HAK_LOOT_SOME);
+        done += hak_reclaim_break_up_dead(found[i], HAK_RECLAIM_SOME);
     }
     return done;
 }
 
-void hak_loot_count(void)
+void hak_reclaim_count(void)
 {
     bool has_slabs = !hak_list_is_empty(&hak_orphans.full);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES && !has_slabs; size_class++) {

@@ -1,4 +1,4 @@
-// loot.h -- what ended threads leave behind, and what others have to spare.
+// reclaim.h -- what ended threads leave behind, and what others have to spare.
 //
 // Layer     cache
 // Owns      hak_orphans: a cache without a thread that owns the slabs of caches broken up.
@@ -17,8 +17,8 @@
 // free blocks are not with those that need some; without this each cache would hold as much as the
 // program's blocks of that class ever were in it. A cache keeps the slab that it takes from itself, and
 // those that are mostly in use, so that threads with their own data never meet in one slab.
-#ifndef HAK_CACHE_LOOT_H
-#define HAK_CACHE_LOOT_H
+#ifndef HAK_CACHE_RECLAIM_H
+#define HAK_CACHE_RECLAIM_H
 
 #include "cache/cache.h"
 
@@ -26,24 +26,24 @@ HAK_INTERNAL extern struct hak_cache hak_orphans;
 
 // A slab of `size_class` with blocks to give, taken over from the orphans for `cache`; not linked
 // in any list. NULL when there is none. With the lock of `cache`.
-HAK_INTERNAL struct hak_slab *hak_loot_slab(struct hak_cache *cache, unsigned size_class)
+HAK_INTERNAL struct hak_slab *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 // The same from another cache that has more than one. Some are asked, the next time others.
-HAK_INTERNAL struct hak_slab *hak_loot_spare_slab(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL struct hak_slab *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_class);
 // Free `block` of another owner, whose map entry is `entry`: if the owner is dead and `cache` allocates blocks of the class, it
 // takes the slab over and the block goes into its magazine; else into a parcel (inbox.h). True when a parcel has gone: there may
 // be something to give back. The thread's own cache, not locked.
-HAK_INTERNAL bool hak_loot_post(struct hak_cache *cache, void *block, uint32_t entry);
+HAK_INTERNAL bool hak_reclaim_or_post(struct hak_cache *cache, void *block, uint32_t entry);
 // Break up a dead cache, of which at most so many slabs go at this time. With its lock. False: some are left, and it is
 // still whole.
-enum { HAK_LOOT_SOME = 256 };
-HAK_INTERNAL bool hak_loot_break_up(struct hak_cache *cache, unsigned slabs)
+enum { HAK_RECLAIM_SOME = 256 };
+HAK_INTERNAL bool hak_reclaim_break_up(struct hak_cache *cache, unsigned slabs)
     HAK_REQUIRES(&cache->lock);
 // The same if it is still dead and whole and its lock is free; and so with some of those that there are, those that died
 // last. The caller may hold the lock of its own cache. Returns how many there were.
-HAK_INTERNAL bool hak_loot_break_up_dead(struct hak_cache *cache, unsigned slabs);
-HAK_INTERNAL unsigned hak_loot_break_up_some(void);
+HAK_INTERNAL bool hak_reclaim_break_up_dead(struct hak_cache *cache, unsigned slabs);
+HAK_INTERNAL unsigned hak_reclaim_break_up_some(void);
 // Note whether the orphans have a slab at all. With their lock.
-HAK_INTERNAL void hak_loot_count(void);
+HAK_INTERNAL void hak_reclaim_count(void);
 
 #endif

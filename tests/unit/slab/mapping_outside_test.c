@@ -1,5 +1,5 @@
 // Where the kernel likes, outside our window, a mapping keeps one slot: that of its start.
-#include "lone.h"
+#include "mapping.h"
 
 #include "base/check.h"
 #include "base/options.h"
@@ -18,39 +18,39 @@ static uint64_t slots_used(void)
 static void it_keeps_one_slot_and_all_its_bytes(void)
 {
     const uint64_t used = slots_used();
-    struct hak_slab *lone = map(SUPER(3), HAK_SUPER_BYTES);
-    UNIT_CHECK(hak_map_slot(lone->base) == UINT64_MAX);
-    UNIT_CHECK(slot_used(lone->base));
+    struct hak_slab *mapping = map(SUPER(3), HAK_SUPER_BYTES);
+    UNIT_CHECK(hak_map_slot(mapping->base) == UINT64_MAX);
+    UNIT_CHECK(slot_used(mapping->base));
     UNIT_EQUAL(slots_used(), used + 1);
-    UNIT_CHECK(hak_lone_remap(lone, SUPER(2)));
+    UNIT_CHECK(hak_mapping_resize(mapping, SUPER(2)));
     UNIT_EQUAL(slots_used(), used + 1);
-    hak_lone_unmap(lone);
+    hak_mapping_end(mapping);
     UNIT_EQUAL(slots_used(), used);
 }
 
 // The map knows the start of each; the rest of a long one is found by a search in order of address.
 static void all_its_addresses_are_known(void)
 {
-    enum { LONES = 200, MOST_LOOKS = 20 };
-    static struct hak_slab *lones[LONES];
-    for (unsigned i = 0; i < LONES; i++) {
-        lones[i] = map(SUPER(3), 1);
+    enum { MAPPINGS = 200, MOST_LOOKS = 20 };
+    static struct hak_slab *mappings[MAPPINGS];
+    for (unsigned i = 0; i < MAPPINGS; i++) {
+        mappings[i] = map(SUPER(3), 1);
     }
-    UNIT_CHECK(hak_lone_remap(lones[1], SUPER(2)));
+    UNIT_CHECK(hak_mapping_resize(mappings[1], SUPER(2)));
     hak_fake.refuse_remap = true; // it moves
-    UNIT_CHECK(hak_lone_remap(lones[2], SUPER(5)));
+    UNIT_CHECK(hak_mapping_resize(mappings[2], SUPER(5)));
     hak_fake.refuse_remap = false;
-    for (unsigned i = 0; i < LONES; i++) {
-        for (size_t at = 0; at < lones[i]->bytes; at += HAK_UNIT_BYTES) {
+    for (unsigned i = 0; i < MAPPINGS; i++) {
+        for (size_t at = 0; at < mappings[i]->bytes; at += HAK_UNIT_BYTES) {
             const size_t looks = hak_looks;
-            UNIT_CHECK(hak_slab_of(lones[i]->base + at) == lones[i]);
+            UNIT_CHECK(hak_slab_of(mappings[i]->base + at) == mappings[i]);
             UNIT_CHECK(hak_looks - looks <= MOST_LOOKS);
         }
-        UNIT_CHECK(hak_slab_of(lones[i]->base + lones[i]->bytes) != lones[i]);
+        UNIT_CHECK(hak_slab_of(mappings[i]->base + mappings[i]->bytes) != mappings[i]);
     }
-    char *base = lones[0]->base;
-    for (unsigned i = 0; i < LONES; i++) {
-        hak_lone_unmap(lones[i]);
+    char *base = mappings[0]->base;
+    for (unsigned i = 0; i < MAPPINGS; i++) {
+        hak_mapping_end(mappings[i]);
     }
     UNIT_CHECK(hak_slab_of(base) == NULL && hak_slab_of(base + SUPER(2)) == NULL);
     UNIT_CHECK(hak_outside_find(base + SUPER(2)) == NULL);
@@ -59,26 +59,26 @@ static void all_its_addresses_are_known(void)
 // The list of those that lie outside has to grow, and cannot.
 static void without_memory_for_the_list_nothing_changes(void)
 {
-    enum { LONES = 4000 };
-    static struct hak_slab *lones[LONES];
+    enum { MAPPINGS = 4000 };
+    static struct hak_slab *mappings[MAPPINGS];
     const size_t mapped = hak_fake.mapped_bytes;
     const uint64_t used = slots_used();
     unsigned count = 0;
-    while (count < LONES) {
+    while (count < MAPPINGS) {
         hak_fake_fail_in(10, SIZE_MAX / 2); // eight hints and the mapping itself are granted
-        struct hak_slab *lone = hak_lone_map(SUPER(2), 1);
+        struct hak_slab *mapping = hak_mapping_make(SUPER(2), 1);
         hak_fake.fail_times = 0;
-        if (lone == NULL) {
+        if (mapping == NULL) {
             break;
         }
-        lone->state = HAK_SLAB_LARGE;
-        lones[count++] = lone;
+        mapping->state = HAK_SLAB_LARGE;
+        mappings[count++] = mapping;
     }
-    UNIT_CHECK(count > 0 && count < LONES);
+    UNIT_CHECK(count > 0 && count < MAPPINGS);
     UNIT_EQUAL(slots_used(), used + count);
-    UNIT_CHECK(hak_slab_of(lones[count - 1]->base + SUPER(2) - 1) == lones[count - 1]);
+    UNIT_CHECK(hak_slab_of(mappings[count - 1]->base + SUPER(2) - 1) == mappings[count - 1]);
     while (count > 0) {
-        hak_lone_unmap(lones[--count]);
+        hak_mapping_end(mappings[--count]);
     }
     UNIT_EQUAL(slots_used(), used);
     UNIT_CHECK(hak_fake.mapped_bytes - mapped < HAK_MIB(16)); // descriptors
@@ -90,10 +90,10 @@ static void alignments_beyond_superslabs_are_refused(void)
 {
     const uint64_t used = slots_used();
     const size_t mapped = hak_fake.mapped_bytes;
-    UNIT_CHECK(hak_lone_map(HAK_MIB(5), HAK_MIB(32)) == NULL);
+    UNIT_CHECK(hak_mapping_make(HAK_MIB(5), HAK_MIB(32)) == NULL);
     UNIT_EQUAL(slots_used(), used);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
-    UNIT_EQUAL(hak_arena.lone_bytes, 0);
+    UNIT_EQUAL(hak_arena.mapping_bytes, 0);
 }
 
 // It was mapped with room to align; what is cut off may be refused, and goes later.
@@ -102,15 +102,15 @@ static void refused_ends_go_later(void)
     const uint64_t used = slots_used();
     const size_t mapped = hak_fake.mapped_bytes;
     hak_fake.refuse_unmap = true;
-    struct hak_slab *lone = map(SUPER(3), 1);
+    struct hak_slab *mapping = map(SUPER(3), 1);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(4));
-    UNIT_CHECK(hak_lone_map(HAK_MIB(5), HAK_MIB(32)) ==
+    UNIT_CHECK(hak_mapping_make(HAK_MIB(5), HAK_MIB(32)) ==
                NULL); // outside, so that it is dropped again
     hak_fake.refuse_unmap = false;
     hak_superslabs_trim();
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(3));
-    memset(lone->base, 1, SUPER(3));
-    hak_lone_unmap(lone);
+    memset(mapping->base, 1, SUPER(3));
+    hak_mapping_end(mapping);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_EQUAL(slots_used(), used);
 }
@@ -124,7 +124,7 @@ int main(void)
     hak_arena_start();
     hak_options.huge_start_bytes = SIZE_MAX;
     hak_fake.refuse_hints = true;
-    hak_lone_unmap(map(SUPER(1), 1)); // what descriptors need is mapped now
+    hak_mapping_end(map(SUPER(1), 1)); // what descriptors need is mapped now
     it_keeps_one_slot_and_all_its_bytes();
     all_its_addresses_are_known();
     without_memory_for_the_list_nothing_changes();

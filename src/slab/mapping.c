@@ -1,5 +1,5 @@
-// lone.c -- see lone.h.
-#include "slab/lone.h"
+// mapping.c -- see mapping.h.
+#include "slab/mapping.h"
 
 #include <stddef.h>
 
@@ -17,34 +17,34 @@
 #include "slab/room.h"
 #include "slab/under_way.h"
 
-struct hak_super *hak_lone_super(struct hak_slab *lone)
+struct hak_super *hak_mapping_super(struct hak_slab *mapping)
 {
-    return (struct hak_super *)(void *)((char *)lone - offsetof(struct hak_super, slabs));
+    return (struct hak_super *)(void *)((char *)mapping - offsetof(struct hak_super, slabs));
 }
 
 _Static_assert(sizeof(struct hak_super) + sizeof(struct hak_slab) <= 512, "as the pool has it");
 
-static struct hak_super *lone_make_locked(void) HAK_REQUIRES(&hak_arena.lock)
+static struct hak_super *descriptor_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
-    struct hak_super *super = hak_arena.spare_lones;
+    struct hak_super *super = hak_arena.spare_mappings;
     if (super != NULL) {
-        hak_arena.spare_lones = (struct hak_super *)(void *)super->base;
+        hak_arena.spare_mappings = (struct hak_super *)(void *)super->base;
         return super;
     }
     return hak_pool_take(sizeof *super + sizeof super->slabs[0]);
 }
 
-static void lone_spare_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+static void spare_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
-    super->base = (char *)hak_arena.spare_lones;
-    hak_arena.spare_lones = super;
+    super->base = (char *)hak_arena.spare_mappings;
+    hak_arena.spare_mappings = super;
 }
 
 // Its addresses have gone.
-static void lone_kept_ended(struct hak_kept_range *range)
+static void kept_ended(struct hak_kept_range *range)
 {
     hak_lock_is_held(&hak_arena.lock);
-    lone_spare_locked(HAK_LIST_ITEM(range, struct hak_super, kept));
+    spare_locked(HAK_LIST_ITEM(range, struct hak_super, kept));
 }
 
 // Map with room to align beyond superslab size, and give the ends back.
@@ -71,8 +71,7 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
 }
 
 // True when it has.
-static bool lone_ask_for_huge_pages_locked(const struct hak_super *super)
-    HAK_REQUIRES(&hak_arena.lock)
+static bool ask_for_huge_pages_locked(const struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     const bool wants_huge = hak_huge_pages_wanted_locked(super->mapped_bytes);
     if (wants_huge) {
@@ -81,7 +80,7 @@ static bool lone_ask_for_huge_pages_locked(const struct hak_super *super)
     return wants_huge;
 }
 
-static void lone_publish_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+static void publish_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     hak_map_publish(super->base, super->mapped_bytes, super);
     if (hak_map_slot(super->base) == UINT64_MAX) {
@@ -89,7 +88,7 @@ static void lone_publish_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena
     }
 }
 
-static void lone_hide_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+static void hide_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     hak_map_set_one(super->base, HAK_MAP_NOTHING);
     hak_map_publish(super->base, super->mapped_bytes, NULL);
@@ -112,16 +111,16 @@ static char *take_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena
     return start;
 }
 
-struct hak_slab *hak_lone_map_small(size_t bytes, size_t alignment)
+struct hak_slab *hak_mapping_make_small(size_t bytes, size_t alignment)
 {
     hak_lock_take(&hak_arena.lock);
     const bool may =
         hak_arena_has_room(bytes) && hak_pressure_allows(bytes) && hak_room_allows_locked(bytes);
-    struct hak_super *super = may ? lone_make_locked() : NULL;
+    struct hak_super *super = may ? descriptor_locked() : NULL;
     char *start = super != NULL ? take_locked(bytes, alignment) : NULL;
     if (start == NULL) {
         if (super != NULL) {
-            lone_spare_locked(super);
+            spare_locked(super);
         }
         hak_lock_drop(&hak_arena.lock);
         return NULL;
@@ -131,45 +130,45 @@ struct hak_slab *hak_lone_map_small(size_t bytes, size_t alignment)
     super->mapped_bytes = bytes;
     super->mapped_at = hak_load_relaxed(&hak_arena.clock);
     super->made_at[0] = super->mapped_at;
-    super->is_lone = true;
+    super->is_mapping = true;
     hak_store_relaxed(&super->shard, HAK_NO_SHARD);
     hak_list_append(&hak_arena.all, &super->all_link);
-    hak_count(&hak_arena.lone_bytes, bytes);
+    hak_count(&hak_arena.mapping_bytes, bytes);
     hak_arena_note_peak_locked();
-    struct hak_slab *lone = &super->slabs[0];
-    lone->base = start;
-    lone->bytes = bytes;
-    lone->units = 0;
-    lone->zeroed = true;
-    lone->state = HAK_SLAB_LARGE;
-    hak_list_start(&lone->link);
-    lone_publish_locked(super);
+    struct hak_slab *mapping = &super->slabs[0];
+    mapping->base = start;
+    mapping->bytes = bytes;
+    mapping->units = 0;
+    mapping->zeroed = true;
+    mapping->state = HAK_SLAB_LARGE;
+    hak_list_start(&mapping->link);
+    publish_locked(super);
     hak_lock_drop(&hak_arena.lock);
-    return lone;
+    return mapping;
 }
 
-struct hak_slab *hak_lone_map(size_t bytes, size_t alignment)
+struct hak_slab *hak_mapping_make(size_t bytes, size_t alignment)
 {
-    struct hak_slab *lone = hak_lone_map_small(bytes, alignment);
-    if (lone != NULL) {
+    struct hak_slab *mapping = hak_mapping_make_small(bytes, alignment);
+    if (mapping != NULL) {
         hak_lock_take(&hak_arena.lock);
-        const bool asks = lone_ask_for_huge_pages_locked(hak_lone_super(lone));
+        const bool asks = ask_for_huge_pages_locked(hak_mapping_super(mapping));
         hak_lock_drop(&hak_arena.lock);
-        if (asks && hak_huge_pages_are_dear(lone->base)) {
-            hak_os_want_huge(lone->base, bytes, false);
+        if (asks && hak_huge_pages_are_dear(mapping->base)) {
+            hak_os_want_huge(mapping->base, bytes, false);
         }
     }
-    return lone;
+    return mapping;
 }
 
-bool hak_lone_is_inset(struct hak_slab *run)
+bool hak_mapping_is_inset(struct hak_slab *run)
 {
-    return run->units == 0 && run->base != hak_lone_super(run)->base;
+    return run->units == 0 && run->base != hak_mapping_super(run)->base;
 }
 
 // What was touched takes the kernel up to 0.1 ms for each mebibyte: with pauses, as others that map or unmap wait for the
 // kernel's lock. Pages that are locked in memory are refused, and go when the mapping goes.
-static void lone_purge(const struct hak_super *super)
+static void purge(const struct hak_super *super)
 {
     const size_t step =
         HAK_MIB(16); // what is left may take 2 ms, and one call more is not worth it
@@ -179,14 +178,14 @@ static void lone_purge(const struct hak_super *super)
 }
 
 // From here on nobody finds it. Its addresses stay ours. Returns the number of what is under way.
-static uint64_t lone_leave(struct hak_slab *lone)
+static uint64_t leave(struct hak_slab *mapping)
 {
-    struct hak_super *super = hak_lone_super(lone);
+    struct hak_super *super = hak_mapping_super(mapping);
     hak_lock_take(&hak_arena.lock);
-    lone_hide_locked(super);
-    lone->state = HAK_SLAB_NONE;
+    hide_locked(super);
+    mapping->state = HAK_SLAB_NONE;
     hak_list_remove(&super->all_link);
-    if (HAK_UNLIKELY(hak_lone_is_inset(lone))) {
+    if (HAK_UNLIKELY(hak_mapping_is_inset(mapping))) {
         hak_hook_inset_ends();
     }
     hak_arena.leaving_bytes += super->mapped_bytes;
@@ -195,17 +194,17 @@ static uint64_t lone_leave(struct hak_slab *lone)
     return number;
 }
 
-void hak_lone_unmap(struct hak_slab *lone)
+void hak_mapping_end(struct hak_slab *mapping)
 {
-    struct hak_super *super = hak_lone_super(lone);
-    lone_purge(super);
-    const uint64_t number = lone_leave(lone);
+    struct hak_super *super = hak_mapping_super(mapping);
+    purge(super);
+    const uint64_t number = leave(mapping);
     const bool is_gone = hak_os_unmap(super->base, super->mapped_bytes);
     hak_lock_take(&hak_arena.lock);
     hak_arena.leaving_bytes -= super->mapped_bytes;
-    hak_count(&hak_arena.lone_bytes, (size_t)0 - super->mapped_bytes);
+    hak_count(&hak_arena.mapping_bytes, (size_t)0 - super->mapped_bytes);
     super->kept = (struct hak_kept_range){
-        .has_slots = true, .is_clean = !hak_lone_is_inset(lone), .ended = lone_kept_ended};
+        .has_slots = true, .is_clean = !hak_mapping_is_inset(mapping), .ended = kept_ended};
     hak_kept_note(super->base, super->mapped_bytes, &super->kept, is_gone);
     hak_under_way_end_locked(number);
     hak_lock_drop(&hak_arena.lock);
@@ -213,7 +212,7 @@ void hak_lone_unmap(struct hak_slab *lone)
 }
 
 // Grow or shrink where it lies.
-static bool lone_resize_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+static bool resize_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t old_bytes = super->mapped_bytes;
     if (!hak_map_resize(super->base, old_bytes, bytes)) {
@@ -227,7 +226,7 @@ static bool lone_resize_locked(struct hak_super *super, size_t bytes) HAK_REQUIR
 }
 
 // Move the pages to a place with more room.
-static bool lone_move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+static bool move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
     char *old_start = super->base;
     const size_t old_bytes = super->mapped_bytes;
@@ -239,31 +238,31 @@ static bool lone_move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES
         hak_kept_drop_remains(start, bytes); // the kernel may have unmapped them before it refused
         return false;
     }
-    lone_hide_locked(super);
+    hide_locked(super);
     hak_map_forget(old_start, old_bytes);
     super->base = start;
     super->mapped_bytes = bytes;
     super->slabs[0].base = start;
-    lone_publish_locked(super);
+    publish_locked(super);
     return true;
 }
 
-bool hak_lone_remap(struct hak_slab *lone, size_t bytes)
+bool hak_mapping_resize(struct hak_slab *mapping, size_t bytes)
 {
-    struct hak_super *super = hak_lone_super(lone);
+    struct hak_super *super = hak_mapping_super(mapping);
     hak_lock_take(&hak_arena.lock);
     const size_t old_bytes = super->mapped_bytes;
     const bool is_allowed = bytes <= old_bytes || (hak_arena_has_room(bytes - old_bytes) &&
                                                    hak_room_allows_locked(bytes - old_bytes));
-    const bool done = is_allowed && (lone_resize_locked(super, bytes) ||
-                                     (bytes > old_bytes && lone_move_locked(super, bytes)));
+    const bool done = is_allowed && (resize_locked(super, bytes) ||
+                                     (bytes > old_bytes && move_locked(super, bytes)));
     if (done) {
-        hak_count(&hak_arena.lone_bytes, bytes - old_bytes);
+        hak_count(&hak_arena.mapping_bytes, bytes - old_bytes);
         hak_arena_note_peak_locked();
         super->mapped_bytes = bytes;
-        lone->bytes = bytes;
-        lone->zeroed = false;
-        lone_ask_for_huge_pages_locked(super);
+        mapping->bytes = bytes;
+        mapping->zeroed = false;
+        ask_for_huge_pages_locked(super);
     }
     hak_lock_drop(&hak_arena.lock);
     return done;

@@ -1,5 +1,5 @@
-// relief.c -- see relief.h.
-#include "policy/relief.h"
+// response.c -- see response.h.
+#include "policy/response.h"
 
 #include "base/atomic.h"
 #include "base/format.h"
@@ -15,22 +15,23 @@ enum { OFF = 0, ALWAYS = 2 }; // option pressure
 enum { SHORT_PARTS = 20, FULL_PARTS = 5 }; // of the time that tasks, and all tasks, wait
 #define LEDGER_PAUSE_NS UINT64_C(10000000000)
 
-bool hak_relief_next(struct hak_relief *relief, bool is_short)
+bool hak_response_next(struct hak_response *response, bool is_short)
 {
     if (!is_short) {
-        if (++relief->calm_ticks >= HAK_RELIEF_CALM_TICKS && relief->hurry != HAK_HURRY_NONE) {
-            relief->hurry--;
-            relief->calm_ticks = 0;
-            relief->short_ticks = 0;
+        if (++response->calm_ticks >= HAK_RESPONSE_CALM_TICKS &&
+            response->urgency != HAK_URGENCY_NONE) {
+            response->urgency--;
+            response->calm_ticks = 0;
+            response->short_ticks = 0;
         }
         return false;
     }
-    relief->calm_ticks = 0;
-    if (relief->hurry != HAK_HURRY_IDLE) {
-        relief->hurry++;
+    response->calm_ticks = 0;
+    if (response->urgency != HAK_URGENCY_IDLE) {
+        response->urgency++;
         return false;
     }
-    return relief->short_ticks++ % HAK_RELIEF_REPEAT_TICKS == 0;
+    return response->short_ticks++ % HAK_RESPONSE_REPEAT_TICKS == 0;
 }
 
 // What the system says at a moment.
@@ -99,7 +100,7 @@ static void ledger_write(const char *why, const struct look *look)
 }
 
 static struct look before; // at the last tick
-static struct hak_relief relief;
+static struct hak_response response;
 
 static void tick(void)
 {
@@ -112,8 +113,8 @@ static void tick(void)
     if (now.is_near || (is_stalled && full_us * FULL_PARTS >= passed_us)) {
         ledger_write(now.is_near ? "group" : "stall", &now);
     }
-    const bool is_all_due = hak_relief_next(&relief, now.is_near || is_stalled);
-    hak_due_hurry(relief.hurry);
+    const bool is_all_due = hak_response_next(&response, now.is_near || is_stalled);
+    hak_due_urge(response.urgency);
     if (is_all_due) {
         hak_sweep_everything();
     }
@@ -125,7 +126,7 @@ static void in_need(void)
     ledger_write("growth", &now);
 }
 
-void hak_relief_start(void)
+void hak_response_start(void)
 {
     const uint64_t pressure = hak_load_relaxed(&hak_options.pressure);
     const bool has_ledger = hak_load_relaxed(&hak_options.pressure_ledger) != 0;

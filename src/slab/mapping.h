@@ -1,0 +1,28 @@
+// mapping.h -- a large block in a mapping of its own.
+//
+// Layer     slab (may include: base, os, meta)
+// Owns      the descriptors of such mappings.
+// Threads   any; each takes the arena's lock.
+// Fails     NULL or false when the kernel refuses; what was there before is still there.
+#ifndef HAK_SLAB_MAPPING_H
+#define HAK_SLAB_MAPPING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "slab/descriptor.h"
+
+// A mapping of its own for one block, aligned to `alignment` (at most superslab size is free of
+// cost). `bytes` is a multiple of the page size.
+HAK_INTERNAL struct hak_slab *hak_mapping_make(size_t bytes, size_t alignment);
+// The same without asking for huge pages.
+HAK_INTERNAL struct hak_slab *hak_mapping_make_small(size_t bytes, size_t alignment);
+// Does its block begin behind the start of the mapping? A feature has made it so, and looks after it (hooks.h).
+HAK_INTERNAL bool hak_mapping_is_inset(struct hak_slab *run);
+HAK_INTERNAL struct hak_super *hak_mapping_super(struct hak_slab *mapping);
+HAK_INTERNAL void hak_mapping_end(struct hak_slab *mapping);
+// Grow or shrink it, moving its pages (not their content) if need be: mapping->base may change.
+// False: nothing changed.
+HAK_INTERNAL bool hak_mapping_resize(struct hak_slab *mapping, size_t bytes);
+
+#endif

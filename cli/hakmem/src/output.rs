@@ -11,6 +11,7 @@ use hakmem_lab::render::text::UNLIMITED;
 use hakmem_lab::render::{self, Form};
 use hakmem_lab::whole_file::Planned;
 use hakmem_lab::{failed, usage};
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -192,6 +193,20 @@ pub fn keep_apart(outputs: &[Option<&PathBuf>], inputs: &[PathBuf]) -> Result<()
 /// The file that the user named for something, looked at before the work for it begins.
 pub fn planned(path: Option<&PathBuf>) -> Result<Option<Planned>> {
     path.map(|path| Planned::at(path)).transpose()
+}
+
+/// The same for a page. With the end of a picture's name no program would show it.
+pub fn planned_page(path: Option<&PathBuf>) -> Result<Option<Planned>> {
+    let end = path
+        .and_then(|path| path.extension())
+        .map(OsStr::to_ascii_lowercase);
+    match (path, end) {
+        (Some(path), Some(end)) if end == "svg" || end == "png" => Err(usage!(
+            "{} would be an HTML page, which nothing shows by that name: let it end with .html",
+            path.shown()
+        )),
+        _ => planned(path),
+    }
 }
 
 /// The same for the whole result, in folders that are made for it.

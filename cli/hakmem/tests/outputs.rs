@@ -347,6 +347,17 @@ fn no_result_is_written_over_another_one_or_its_input() {
     assert_eq!(std::fs::read(workshop.path("t.hkt")).unwrap(), before);
 }
 
+#[test]
+fn a_page_is_not_called_a_picture() {
+    let workshop = Workshop::open();
+    let busy = Busy::start(&workshop);
+    workshop
+        .hakmem(&["profile", &busy.pid(), "--flamegraph", "flame.SVG"])
+        .ended_with(2)
+        .says("would be an HTML page");
+    assert!(!workshop.path("flame.SVG").exists());
+}
+
 /// Of a script element `</` is the end, and after `<!--<script` nothing is.
 #[test]
 fn words_of_a_program_do_not_end_the_page() {

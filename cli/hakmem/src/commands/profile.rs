@@ -74,7 +74,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.target.open()?;
     let [to_pprof, to_graph, to_save] = [
         output::planned(arguments.pprof.as_ref())?,
-        output::planned(arguments.flamegraph.as_ref())?,
+        output::planned_page(arguments.flamegraph.as_ref())?,
         output::planned(arguments.save.as_ref())?,
     ];
     let before = opened.profile()?;

@@ -18,7 +18,7 @@ static size_t count;
 
 // What is limited, and where the kernel says how much of it is in use.
 static const struct {
-    int limit;
+    ht_resource limit;
     const char *field;
 } resources[] = {{RLIMIT_AS, "VmSize"}, {RLIMIT_DATA, "VmData"}};
 

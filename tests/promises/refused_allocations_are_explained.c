@@ -53,7 +53,7 @@ static void expect(const void *block, const char *what, const char *cause)
     check_site(text);
 }
 
-static void limit(int resource, size_t bytes)
+static void limit(ht_resource resource, size_t bytes)
 {
     struct rlimit limit;
     getrlimit(resource, &limit);

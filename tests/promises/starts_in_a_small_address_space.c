@@ -33,7 +33,7 @@ int main(int count, char **arguments)
         return live_in(strtoul(arguments[1], NULL, 10), strtoul(arguments[2], NULL, 10));
     }
     static const struct {
-        int resource;
+        ht_resource resource;
         const char *mib;
         const char *fifths;
     } limits[] = {{RLIMIT_AS, "2048", "2"},

@@ -20,9 +20,9 @@ static const char *const names[WAYS] = {"as ever",
 static void limit(int what, rlim_t bytes)
 {
     struct rlimit value;
-    HT_CHECK(getrlimit(what, &value) == 0, "getrlimit failed");
+    HT_CHECK(getrlimit((ht_resource)what, &value) == 0, "getrlimit failed");
     value.rlim_cur = bytes;
-    if (setrlimit(what, &value) != 0) {
+    if (setrlimit((ht_resource)what, &value) != 0) {
         HT_SKIP("setrlimit: errno %d", errno);
     }
 }

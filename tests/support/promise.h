@@ -23,9 +23,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+// What getrlimit takes: an enumeration in glibc.
+#ifdef __GLIBC__
+typedef __rlimit_resource_t ht_resource;
+#else
+typedef int ht_resource;
+#endif
 
 enum { HT_BROKEN = 1, HT_SKIPPED = 77, HT_LINE_MAX = 512 };
 

@@ -1,3 +1,4 @@
+// with features
 // expect: hakmem: overflow: byte 100001 of 0x[0-9a-f]+ was written, a block of 100001 bytes
 // env: HAKMEM_GUARD_LARGE=1
 //

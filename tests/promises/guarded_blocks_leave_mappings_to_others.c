@@ -1,3 +1,4 @@
+// with features
 // env: HAKMEM_GUARD_LARGE=1
 // native only
 // timeout: 120

@@ -14,7 +14,8 @@ struct visitor {
     void *data;
 };
 
-bool hak_modules_is_program(const struct dl_phdr_info *info)
+// glibc gives the program no name, and musl the one that it was started with.
+static bool is_the_program(const struct dl_phdr_info *info)
 {
     return info->dlpi_name[0] == '\0' || (uintptr_t)info->dlpi_phdr == getauxval(AT_PHDR);
 }
@@ -23,7 +24,7 @@ static int visit_one(struct dl_phdr_info *info, size_t bytes, void *data)
 {
     const struct visitor *visitor = data;
     // It goes by the name that it was started with.
-    const bool is_program = hak_modules_is_program(info);
+    const bool is_program = is_the_program(info);
     const char *path = is_program ? "/proc/self/exe" : info->dlpi_name;
     const char *started = (const char *)getauxval(AT_EXECFN);
     const char *named = is_program && started != NULL ? started : path;

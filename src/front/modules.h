@@ -6,8 +6,6 @@
 #ifndef HAK_FRONT_MODULES_H
 #define HAK_FRONT_MODULES_H
 
-#include <link.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,9 +16,6 @@ struct hak_module {
     const char *path;
     uintptr_t base; // what is added to the addresses in its file
 };
-
-// Is it the program itself? glibc gives that no name, and musl the one that it was started with.
-HAK_INTERNAL bool hak_modules_is_program(const struct dl_phdr_info *info);
 
 // Call `visit` for each module.
 HAK_INTERNAL void hak_modules_visit(void (*visit)(const struct hak_module *, void *), void *data);

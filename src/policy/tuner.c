@@ -14,10 +14,6 @@
 
 struct hak_tuner hak_tuner;
 
-const char *const hak_strategy_names[HAK_STRATEGIES] = {
-#define HAK_STRATEGY(name, help) #name,
-#include "policy/strategies.def"
-};
 _Static_assert((int)HAK_STRATEGIES_TRIED <= (int)HAK_RACE_MOST, "each has a place in the race");
 
 static const struct {

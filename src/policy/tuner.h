@@ -46,7 +46,6 @@ enum {
 #define HAK_STRATEGY_LAST(name) HAK_STRATEGIES_TRIED = HAK_STRATEGY_IS_##name + 1,
 #include "policy/strategies.def"
 };
-HAK_INTERNAL extern const char *const hak_strategy_names[HAK_STRATEGIES];
 
 // If option elo says so.
 HAK_INTERNAL void hak_tuner_start(void);

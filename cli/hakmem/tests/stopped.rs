@@ -65,6 +65,26 @@ fn a_recording_ends_with_the_program_that_it_passes_a_signal_to() {
         .says("exit code 131");
 }
 
+/// A script's background jobs ignore SIGINT, and so do the programs that they start: one that is sent to the recorder
+/// ends the recording all the same.
+#[test]
+fn a_recording_in_the_background_of_a_script_can_be_stopped() {
+    let workshop = Workshop::open();
+    let waits = workshop.script("waits", "#!/bin/sh\ntouch waiting\nexec sleep 100\n");
+    let hakmem = env!("CARGO_BIN_EXE_hakmem");
+    let line = format!(
+        "{hakmem} record -- {} & until [ -e waiting ]; do :; done; kill -INT $!; wait $!",
+        text(&waits)
+    );
+    let mut script = Command::new("/bin/sh");
+    script.args(["-c", &line]).current_dir(workshop.folder());
+    Answer::from(script.output().unwrap()).ended_with(143);
+    workshop
+        .hakmem(&["trace", "info", "trace.hkt"])
+        .ended_with(0)
+        .says("exit code 143");
+}
+
 #[test]
 fn a_replay_shows_the_runs_that_were_finished() {
     let workshop = Workshop::open();

@@ -264,6 +264,13 @@ fn path_of(area: &Area) -> Option<&Path> {
     is_file.then(|| Path::new(OsStr::from_bytes(&area.name)))
 }
 
+/// Does this process, one of ours, ignore the signal?
+pub fn ignores(pid: i32, signal: i32) -> bool {
+    procfs::process::Process::new(pid)
+        .and_then(|process| process.status())
+        .is_ok_and(|status| status.sigign >> (signal - 1) & 1 != 0)
+}
+
 fn open_live(pid: i32) -> Result<LiveProcess, Blind> {
     LiveProcess::open(pid).map_err(|error| match error {
         Error::Gone(_) => Blind::Gone, // a zombie, or a thread of the kernel, included

@@ -7,6 +7,7 @@ use crate::writer::Writer;
 use hakmem_heap::shown::shown;
 use hakmem_lab::error::Result;
 use hakmem_lab::inherited::{self, WithInherited};
+use hakmem_lab::process;
 use hakmem_lab::usage;
 use std::ffi::OsString;
 use std::io;
@@ -187,12 +188,19 @@ fn exit_code(status: ExitStatus) -> u8 {
         .unwrap_or(1) as u8
 }
 
-/// A signal that came to this process alone; one from the terminal, the program has got too.
+/// A signal that came to this process alone; one from the terminal, the program has got too. A program that ignores it
+/// is asked to end in the usual way: whoever sent it wants the recording to end.
 fn pass_on(child: i32, signal: Signal) {
-    if !signal.is_from_terminal {
-        // SAFETY: the child has not been waited for, so its number is not another's.
-        unsafe { libc::kill(child, signal.number) };
+    if signal.is_from_terminal {
+        return;
     }
+    let number = if process::ignores(child, signal.number) {
+        libc::SIGTERM
+    } else {
+        signal.number
+    };
+    // SAFETY: the child has not been waited for, so its number is not another's.
+    unsafe { libc::kill(child, number) };
 }
 
 #[derive(Clone, Copy)]
@@ -206,6 +214,9 @@ static LAST_SIGNAL: AtomicI32 = AtomicI32::new(0);
 extern "C" fn note_signal(number: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel passes a filled structure to handlers with SA_SIGINFO.
     let is_from_terminal = unsafe { (*info).si_code } > 0;
+    if is_from_terminal && inherited::is_ignored(number) {
+        return;
+    }
     LAST_SIGNAL.store(
         if is_from_terminal { -number } else { number },
         Ordering::Relaxed,
@@ -217,9 +228,12 @@ struct Watch;
 
 impl Watch {
     fn begin() -> Watch {
-        let all = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP].into_iter();
-        // What is ignored, as under nohup, is so for the program as well, and for the trace of it.
-        for number in all.filter(|number| !inherited::is_ignored(*number)) {
+        // A script's background jobs ignore these two, so that Ctrl-C is not for them: but what is sent to this process is.
+        let always = [libc::SIGINT, libc::SIGQUIT].into_iter();
+        // What else is ignored, as under nohup, is so for the program as well, and for the trace of it.
+        let others = [libc::SIGTERM, libc::SIGHUP].into_iter();
+        let others = others.filter(|number| !inherited::is_ignored(*number));
+        for number in always.chain(others) {
             // SAFETY: the handler only stores to atomics.
             unsafe {
                 let mut action: libc::sigaction = std::mem::zeroed();

@@ -84,7 +84,7 @@ enum event_kind {
     EVENT_STACK,     // address: the number of the call stack
     EVENT_THREAD,    // address: the number of the thread, in a ring of several
     EVENT_NEW_STACK, // address: its number; alignment: its frames, places, which follow, two a pair of words
-    // By itself: a file that stacks are of (os/code.h).
+    // By itself: a file that stacks are of (stacks/code.h).
     EVENT_CODE, // address: its number; second word: how many words follow
 };
 

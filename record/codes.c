@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "os/code.h"
 #include "recorder.h"
+#include "stacks/code.h"
 
 uint32_t hak_code_untold(uintptr_t place)
 {

@@ -16,7 +16,7 @@
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "channel.h"
-#include "os/code.h"
+#include "stacks/code.h"
 
 // What a thread knows of itself.
 struct recorder {

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/atomic.h"
-#include "os/code.h"
+#include "stacks/code.h"
 
 #define STACKS_LOG2 16
 #define SLOTS       (UINT64_C(2) << STACKS_LOG2)

@@ -18,7 +18,7 @@
 HAK_INTERNAL bool hak_stacks_start(unsigned frames);
 // In a forked child: its numbers begin anew, as those of every process.
 HAK_INTERNAL void hak_stacks_reset(void);
-// The number of the calling stack, without this library's own frames, which are places (os/code.h). `is_new`: it was given just
+// The number of the calling stack, without this library's own frames, which are places (stacks/code.h). `is_new`: it was given just
 // now, and `frames` has to be written to the trace. 0: the table is full.
 HAK_INTERNAL uint32_t hak_stack_number(uintptr_t *frames, unsigned *frame_count, bool *is_new);
 

@@ -40,7 +40,7 @@ struct hak_failure {
     uint32_t error;  // the kernel's, or 0
     uint32_t kind;   // enum hak_failure_kind
     uint32_t limit;  // enum hak_limit
-    uintptr_t place; // of the site (os/code.h)
+    uintptr_t place; // of the site (stacks/code.h)
 };
 
 enum { HAK_FAILURES_KEPT = 64 };

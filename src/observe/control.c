@@ -14,7 +14,6 @@
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "meta/size_class.h"
-#include "os/code.h"
 #include "os/os.h"
 #include "os/refusal.h"
 #include "policy/decisions.h"
@@ -27,6 +26,7 @@
 #include "secure/states.h"
 #include "slab/arena.h"
 #include "slab/slab.h"
+#include "stacks/code.h"
 
 // Every text, one behind the other: a table says by an offset where one begins, which costs no
 // relocation as its address would.

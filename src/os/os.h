@@ -6,8 +6,8 @@
 //           thread-local storage or stdio, but for functions of others that listen (heard.h).
 // Fails     as each function says; never by abort.
 //
-// linux.c, clock.c, guards.c, machine.c, file.c and thread.c implement it; fake.c implements it for unit tests, with a clock that a
-// test sets and memory that fails when told.
+// linux.c, clock.c, guards.c, machine.c, file.c and thread.c implement it; tests/unit/fake/ implements it for unit tests, with a
+// clock that a test sets and memory that fails when told.
 #ifndef HAK_OS_OS_H
 #define HAK_OS_OS_H
 

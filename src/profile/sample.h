@@ -26,7 +26,7 @@
 #include "cache/cache.h"
 #include "cache/request.h"
 #include "os/lock.h"
-#include "os/stack.h"
+#include "stacks/stack.h"
 
 enum {
     HAK_SAMPLE_FRAMES = HAK_STACK_MOST, // of a stack, the innermost
@@ -51,8 +51,8 @@ struct hak_sample_stack {
     struct hak_sample_sums peak; // live when `peak_number` of all was the number of the peak
     uint64_t peak_number;
     uint32_t frame_count;
-    uintptr_t
-        frames[HAK_SAMPLE_FRAMES]; // places (os/code.h) where the calls return to, innermost first
+    uintptr_t frames
+        [HAK_SAMPLE_FRAMES]; // places (stacks/code.h) where the calls return to, innermost first
 };
 
 // A sampled block that is live. With the lock.

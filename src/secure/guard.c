@@ -6,11 +6,11 @@
 #include "base/check.h"
 #include "meta/addresses.h"
 #include "meta/map.h"
-#include "os/code.h"
 #include "os/os.h"
-#include "os/stack.h"
 #include "secure/harden.h"
 #include "slab/arena.h"
+#include "stacks/code.h"
+#include "stacks/stack.h"
 
 struct hak_guard hak_guard;
 

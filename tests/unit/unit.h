@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "../support/random.h"
-#include "os/fake.h"
+#include "fake/fake.h"
 
 #ifdef HT_ABORT_WHEN_BROKEN // a fuzzer keeps the input of what aborts
 #    define UNIT_STOP() abort()

@@ -78,7 +78,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// As `os/code.c` computes it.
+/// As `stacks/code.c` computes it.
 fn hash(head: &[u8; HEAD_BYTES]) -> u64 {
     let mut lanes = [0; 4];
     for (index, word) in head.chunks_exact(8).enumerate() {

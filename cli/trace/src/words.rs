@@ -16,7 +16,7 @@ const EXTRA_STACK: u8 = 17;
 pub const EXTRA_THREAD: u8 = 18;
 const EXTRA_NEW_STACK: u8 = 19;
 const CODE: u8 = 20;
-/// The kinds of identity, as `os/code.h` numbers them.
+/// The kinds of identity, as `stacks/code.h` numbers them.
 const BY_BUILD_ID: u64 = 1;
 const BY_HASH: u64 = 2;
 

@@ -1,5 +1,5 @@
 // code.c -- see code.h.
-#include "os/code.h"
+#include "stacks/code.h"
 
 #include <elf.h>
 #include <link.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "os/find_object.h"
 #include "os/module.h"
 #include "os/os.h"
+#include "stacks/find_object.h"
 
 struct hak_code hak_code;
 

@@ -1,6 +1,6 @@
 // What compilers write down of frames is understood in every form, and what nobody could follow ends
 // the walk. The tables are made here; the dynamic linker's answer is ours.
-#include "os/frame_table.h"
+#include "stacks/frame_table.h"
 
 #include <dlfcn.h>
 

@@ -1,11 +1,11 @@
 // frame_table.c -- see frame_table.h.
-#include "os/frame_table.h"
+#include "stacks/frame_table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "os/find_object.h"
+#include "stacks/find_object.h"
 
 // The registers' numbers in these tables, by the processors' ABI supplements.
 #if defined(__x86_64__)

@@ -1,11 +1,11 @@
 // fake.h -- an operating system that does as a test says.
 //
-// Layer     os; for unit tests only, where fake.c stands in for linux.c and thread.c.
+// It stands in for linux.c and the other files that implement os/os.h, in unit tests and in fuzzers that want it.
 //
 // Memory is real, but refused when told; time, the kernel's settings and random numbers are
 // what the test sets; every call is counted. Threads are not started: the test calls the work.
-#ifndef HAK_OS_FAKE_H
-#define HAK_OS_FAKE_H
+#ifndef HAK_TESTS_FAKE_H
+#define HAK_TESTS_FAKE_H
 
 #include <setjmp.h>
 #include <stdbool.h>

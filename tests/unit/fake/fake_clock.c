@@ -1,6 +1,6 @@
 // fake_clock.c -- the clocks, the processors, and which process and thread this is, as a test has set them (see fake.h).
 #include "base/atomic.h"
-#include "os/fake.h"
+#include "fake.h"
 #include "os/os.h"
 
 unsigned hak_os_processors(void)

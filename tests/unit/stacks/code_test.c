@@ -1,6 +1,6 @@
 // A place says which loaded object an address was of: by range, path and identity, the same one each time, and that
 // what was made at run time is of none.
-#include "os/code.h"
+#include "stacks/code.h"
 
 #include <gnu/libc-version.h>
 #include <stdlib.h>

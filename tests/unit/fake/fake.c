@@ -1,5 +1,5 @@
 // fake.c -- see fake.h.
-#include "os/fake.h"
+#include "fake.h"
 
 #include <errno.h>
 #include <sched.h>

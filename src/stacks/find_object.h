@@ -1,11 +1,11 @@
 // find_object.h -- the C library's way to ask, without a lock, which file an address is of
 //
-// Layer     os; only files of this layer include it.
+// Layer     stacks (may include: base, os); only files of this layer include it.
 //
 // It came with glibc 2.35. What is built with older headers runs under newer C libraries, too, so its form is written down here;
 // where there is no such function, its address is NULL.
-#ifndef HAK_OS_FIND_OBJECT_H
-#define HAK_OS_FIND_OBJECT_H
+#ifndef HAK_STACKS_FIND_OBJECT_H
+#define HAK_STACKS_FIND_OBJECT_H
 
 #include <link.h>
 

@@ -1,13 +1,13 @@
 // stack.c -- see stack.h.
-#include "os/stack.h"
+#include "stacks/stack.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/atomic.h"
-#include "os/code.h"
-#include "os/frame_table.h"
 #include "os/os.h"
+#include "stacks/code.h"
+#include "stacks/frame_table.h"
 
 // Where a walk is: in the frame of a function that has called and will go on at `next`, which is a place.
 struct walk {

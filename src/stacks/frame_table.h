@@ -1,14 +1,14 @@
 // frame_table.h -- how to get from a frame to its caller's, as the compiler has written it down.
 //
-// Layer     os
+// Layer     stacks (may include: base, os)
 // Threads   any; it only reads what the dynamic linker has mapped.
 // Fails     HAK_FRAME_UNKNOWN: no table. HAK_FRAME_END also where its rule is one that nobody but a
 //           debugger could follow: a signal's frame, hand-written code.
 //
 // The format is DWARF's call frame information in the form of the Linux Standard Base (.eh_frame and
 // .eh_frame_hdr). Only three registers count for a walk: stack pointer, frame pointer, return address.
-#ifndef HAK_OS_FRAME_TABLE_H
-#define HAK_OS_FRAME_TABLE_H
+#ifndef HAK_STACKS_FRAME_TABLE_H
+#define HAK_STACKS_FRAME_TABLE_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 // stack.h -- who called: the return addresses on the calling thread's stack.
 //
-// Layer     os (may include: base)
+// Layer     stacks (may include: base, os)
 // Owns      a table of what it has learnt about return addresses.
 // Threads   any, also in a signal handler: no lock, no allocation, no errno.
 // Fails     with fewer frames: it ends where a frame cannot be told from what is around it.
@@ -13,8 +13,8 @@
 //
 // A stack may be anybody's: a thread's, a coroutine's, a signal handler's. Each page of it is probed
 // before it is read, so a wrong frame costs frames, and never a fault.
-#ifndef HAK_OS_STACK_H
-#define HAK_OS_STACK_H
+#ifndef HAK_STACKS_STACK_H
+#define HAK_STACKS_STACK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@
 
 #include "base/compiler.h"
 
-// Fill in the places (os/code.h) of return addresses, those of the caller's callers, innermost first. Returns how many. `is_quiet`: no
+// Fill in the places (stacks/code.h) of return addresses, those of the caller's callers, innermost first. Returns how many. `is_quiet`: no
 // file is read, as the program may be in a sandbox.
 HAK_INTERNAL unsigned hak_stack_walk(uintptr_t *frames, unsigned most, bool is_quiet);
 

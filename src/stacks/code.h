@@ -1,6 +1,6 @@
 // code.h -- which file the code at an address is of, and was.
 //
-// Layer     os (may include: base)
+// Layer     stacks (may include: base, os)
 // Owns      hak_code: an entry for each build of a loaded object that was seen at an address. Entries stay.
 // Threads   any, also in a signal handler: no lock, no allocation.
 // Fails     with a number that says that nothing is known.
@@ -9,8 +9,8 @@
 // unloaded since, and another one loaded at its place. So what is noted is a place: the address, with
 // the number of the object's entry above it. That an object is the same as before is seen by what its file
 // has in memory: its build id, or without one its first bytes. docs/decisions/0038 says why.
-#ifndef HAK_OS_CODE_H
-#define HAK_OS_CODE_H
+#ifndef HAK_STACKS_CODE_H
+#define HAK_STACKS_CODE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,13 +1,13 @@
 // A walk finds the return addresses that there are: with and without frame pointers, with frames that are
 // aligned, as the C library's unwinder does.
-#include "os/stack.h"
+#include "stacks/stack.h"
 
 #include <execinfo.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "../unit.h"
-#include "os/code.h"
+#include "stacks/code.h"
 
 enum { MOST = 64 };
 

@@ -16,6 +16,8 @@
 #include "cache/sweeper.h"
 #include "cache/take.h"
 #include "failures/failure.h"
+#include "limits/pressure.h"
+#include "limits/room.h"
 #include "policy/experiment.h"
 #include "policy/response.h"
 #include "policy/tuner.h"
@@ -88,6 +90,42 @@ void hak_hook_inset_ends(void) HAK_REQUIRES(&hak_arena.lock)
 bool hak_hook_superslabs(char *base, size_t bytes)
 {
     return !hak_harden_has_tags() || hak_tags_map(base, bytes);
+}
+
+void hak_hook_share_locked(const struct hak_share *share) HAK_REQUIRES(&hak_arena.lock)
+{
+    hak_room_start_locked(share);
+}
+
+bool hak_hook_may_map_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+{
+    return hak_pressure_allows(bytes);
+}
+
+bool hak_hook_may_use_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+{
+    return hak_room_allows_locked(bytes);
+}
+
+bool hak_hook_lend_locked(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock)
+{
+    return hak_room_lend(shard, bytes);
+}
+
+void hak_hook_sweeps_everything(void)
+{
+    if (hak_load_relaxed(&hak_pressure.is_refused)) {
+        hak_response_in_need();
+    }
+}
+
+void hak_hook_swept_everything(void)
+{
+    if (hak_pressure.is_watched) {
+        hak_lock_take(&hak_arena.lock);
+        hak_pressure_relieved();
+        hak_lock_drop(&hak_arena.lock);
+    }
 }
 
 // ---- malloc ----

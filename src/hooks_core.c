@@ -56,6 +56,38 @@ bool hak_hook_superslabs(char *base, size_t bytes)
     return true;
 }
 
+void hak_hook_share_locked(const struct hak_share *share)
+{
+    (void)share;
+}
+
+bool hak_hook_may_map_locked(size_t bytes)
+{
+    (void)bytes;
+    return true;
+}
+
+bool hak_hook_may_use_locked(size_t bytes)
+{
+    (void)bytes;
+    return true;
+}
+
+bool hak_hook_lend_locked(struct hak_shard *shard, size_t bytes)
+{
+    (void)bytes;
+    shard->credit_bytes = SIZE_MAX / 2; // more than a process hands out
+    return true;
+}
+
+void hak_hook_sweeps_everything(void)
+{
+}
+
+void hak_hook_swept_everything(void)
+{
+}
+
 struct hak_slab *hak_hook_inset_map(size_t bytes, size_t alignment)
 {
     (void)bytes, (void)alignment;

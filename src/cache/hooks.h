@@ -114,6 +114,9 @@ HAK_INTERNAL void hak_hook_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->
 // Holds it none? A hint. And a number that changes with what happens there.
 HAK_INTERNAL bool hak_hook_is_bare(struct hak_cache *cache);
 HAK_INTERNAL uint64_t hak_hook_events(struct hak_cache *cache);
+// All that is free is about to be given back; and it was.
+HAK_INTERNAL void hak_hook_sweeps_everything(void);
+HAK_INTERNAL void hak_hook_swept_everything(void);
 // Once: as soon as the options are known; when all is up; before the process ends, and when each block is looked at for the
 // last time.
 HAK_INTERNAL void hak_hook_start(void);

@@ -6,13 +6,13 @@
 #include "base/timing.h"
 #include "cache/bigcache.h"
 #include "cache/due.h"
+#include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/registry.h"
 #include "cache/rest.h"
 #include "cache/sweep_cache.h"
 #include "cache/watch.h"
 #include "os/os.h"
-#include "os/pressure.h"
 #include "os/refusal.h"
 #include "slab/arena.h"
 #include "slab/purge.h"
@@ -24,7 +24,6 @@ enum { IDLE_LOOKS = 3 };
 // A peak is over after 500 ms to 1 s.
 enum { PEAK_TICKS = 5 };
 
-static void (*_Atomic sweep_in_need)(void); // called before all is given back, when it has to be
 static struct hak_cache *sweep_cache; // hak_watch.lock: for blocks on their way to other owners
 static size_t kept_bytes;  // hak_watch.lock: in large blocks that caches kept, at the last pass
 static size_t kept_so_far; // hak_watch.lock: in the present pass
@@ -166,28 +165,16 @@ bool hak_sweep_is_any_kept(void)
     return cache != NULL;
 }
 
-void hak_sweep_call_in_need(void (*work)(void))
-{
-    hak_store_relaxed(&sweep_in_need, work);
-}
-
 static size_t sweep_everything(bool with_pages)
 {
-    void (*const in_need)(void) = hak_load_relaxed(&sweep_in_need);
-    if (in_need != NULL && hak_load_relaxed(&hak_pressure.is_refused)) {
-        in_need();
-    }
+    hak_hook_sweeps_everything();
     if (!are_all_bare()) {
         strip_all();
     }
     const size_t purged = with_pages ? hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX) : 0;
     hak_under_way_wait();
     const size_t trimmed = hak_superslabs_trim();
-    if (hak_pressure.is_watched) {
-        hak_lock_take(&hak_arena.lock);
-        hak_pressure_relieved();
-        hak_lock_drop(&hak_arena.lock);
-    }
+    hak_hook_swept_everything();
     return purged + trimmed;
 }
 

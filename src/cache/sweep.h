@@ -31,9 +31,6 @@ HAK_INTERNAL struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
 // Does a large block wait in any cache, or is one to be broken up?
 HAK_INTERNAL bool hak_sweep_is_any_kept(void);
 
-// Call `work`, with no lock held, when the heap was not allowed to grow (hak_pressure_allows), before all is given back.
-HAK_INTERNAL void hak_sweep_call_in_need(void (*work)(void));
-
 // Give back, now, everything that can be given back. Returns the bytes that left this process.
 HAK_INTERNAL size_t hak_sweep_everything(void);
 // The same for a request that was refused since `mark`. If it was the kernel that refused it, that is for addresses: it counts

@@ -5,12 +5,12 @@
 #include "base/format.h"
 #include "base/options.h"
 #include "base/probe.h"
+#include "limits/room.h"
 #include "meta/map.h"
 #include "os/control_group.h"
 #include "os/os.h"
 #include "os/refusal.h"
 #include "slab/arena.h"
-#include "slab/room.h"
 #include "stacks/code.h"
 
 struct hak_failures hak_failures;

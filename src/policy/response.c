@@ -5,8 +5,8 @@
 #include "base/format.h"
 #include "base/options.h"
 #include "front/options.h"
+#include "limits/pressure.h"
 #include "os/os.h"
-#include "os/pressure.h"
 #include "report/figures.h"
 #include "slab/arena.h"
 
@@ -120,7 +120,7 @@ static void tick(void)
     }
 }
 
-static void in_need(void)
+void hak_response_in_need(void)
 {
     const struct look now = look_now();
     ledger_write("growth", &now);
@@ -136,6 +136,5 @@ void hak_response_start(void)
     hak_lock_take(&hak_arena.lock); // for what it is that others read
     hak_pressure_start();
     hak_lock_drop(&hak_arena.lock);
-    hak_sweep_call_in_need(in_need);
     hak_sweep_call(tick, pressure == ALWAYS || has_ledger);
 }

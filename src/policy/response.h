@@ -5,7 +5,7 @@
 //           one whose heap may not grow before all that is free was given back.
 //
 // Memory is short when the control group's working set is near its limit, or tasks wait for memory for a
-// twentieth of the time (os/pressure.h). Each tick in which it is, one kind of free memory more does not wait any
+// twentieth of the time (limits/pressure.h). Each tick in which it is, one kind of free memory more does not wait any
 // longer, in the order in which it is less likely to be used again (enum hak_urgency); then all is given back,
 // also what running threads hold ready, and again every ten seconds.
 #ifndef HAK_POLICY_RESPONSE_H
@@ -31,6 +31,9 @@ struct hak_response {
 
 // A tick has passed. True when all has to be given back.
 HAK_INTERNAL bool hak_response_next(struct hak_response *response, bool is_short);
+
+// The heap was not allowed to grow (hak_pressure_allows), and all is about to be given back. With no lock held.
+HAK_INTERNAL void hak_response_in_need(void);
 
 // If option pressure or pressure_ledger says so.
 HAK_INTERNAL void hak_response_start(void);

@@ -5,13 +5,13 @@
 
 #include "base/bits.h"
 #include "base/options.h"
+#include "limits/room.h"
 #include "meta/map.h"
 #include "os/os.h"
 #include "os/proc.h"
 #include "slab/arena.h"
 #include "slab/mapping.h"
 #include "slab/misuse.h"
-#include "slab/room.h"
 
 enum {
     MAPPINGS_USUAL = 65530, // that a process may have, if nobody has changed it

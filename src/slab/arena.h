@@ -34,7 +34,7 @@ struct hak_shard {
     struct hak_list dirty[HAK_VARIANTS][HAK_DIRTY_QUEUES];
     struct hak_list tails[HAK_VARIANTS]; // superslabs with tails, in the order of tail_tick
     struct hak_gaps gaps;                // where free units are
-    size_t credit_bytes; // may be handed out before the control group is looked at (room.h);
+    size_t credit_bytes; // may be handed out before the control group is looked at (limits/room.h);
     size_t lent_bytes;   // what it was at first
     // How far the sums in the arena are behind: see hak_arena_count.
     struct hak_untold {

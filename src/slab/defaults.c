@@ -6,7 +6,7 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "os/control_group.h"
-#include "slab/room.h"
+#include "slab/hooks.h"
 
 // What may wait to be given back, and what the magazines of all threads that run at the same time
 // may hold: each a sixteenth of the memory. So much may also wait of what was in use lately, unless a group limits the
@@ -43,12 +43,10 @@ void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
     const struct hak_share share = hak_control_group_read_share();
     const uint64_t part = share.memory_bytes / PART_OF_MEMORY;
     hak_store_relaxed(&hak_arena.part_bytes, part);
-    if (share.memory_used == 0) {
-        hak_room.credit_bytes = HAK_ROOM_UNLIMITED; // no group limits it
+    if (share.memory_used == 0) { // no group limits it
         hak_store_relaxed(&hak_arena.peak_most, part);
-    } else {
-        hak_room_start_locked();
     }
+    hak_hook_share_locked(&share);
     fit_down(&hak_options.dirty_bytes, part, DIRTY_LEAST);
     fit_down(&hak_options.magazine_bytes, part / share.processors, MAGAZINE_LEAST);
     if (share.memory_bytes < HUGE_MEMORY_LEAST) {

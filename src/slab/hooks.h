@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "os/control_group.h"
 #include "slab/arena.h"
 #include "slab/descriptor.h"
 
@@ -31,5 +32,14 @@ HAK_INTERNAL uint64_t hak_hook_slab_out(const struct hak_slab *slab, unsigned wo
 HAK_INTERNAL void hak_hook_inset_ends(void) HAK_REQUIRES(&hak_arena.lock);
 // Superslabs were mapped. False, with an effect as if they had not been: they cannot be what they have to. Alone: true.
 HAK_INTERNAL bool hak_hook_superslabs(char *base, size_t bytes);
+
+// Limits on memory, beside option limit_hard. Alone: there are none. What there is of the machine for us was read; may the
+// heap map as many bytes, and may those of a mapping become resident; and those of a shard, which has not that much credit left?
+HAK_INTERNAL void hak_hook_share_locked(const struct hak_share *share)
+    HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL bool hak_hook_may_map_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL bool hak_hook_may_use_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
+HAK_INTERNAL bool hak_hook_lend_locked(struct hak_shard *shard, size_t bytes)
+    HAK_REQUIRES(&shard->lock);
 
 #endif

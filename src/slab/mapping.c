@@ -9,12 +9,10 @@
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/os.h"
-#include "os/pressure.h"
 #include "slab/arena.h"
 #include "slab/hooks.h"
 #include "slab/huge_pages.h"
 #include "slab/outside.h"
-#include "slab/room.h"
 #include "slab/under_way.h"
 
 struct hak_super *hak_mapping_super(struct hak_slab *mapping)
@@ -114,8 +112,8 @@ static char *take_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena
 struct hak_slab *hak_mapping_make_small(size_t bytes, size_t alignment)
 {
     hak_lock_take(&hak_arena.lock);
-    const bool may =
-        hak_arena_has_room(bytes) && hak_pressure_allows(bytes) && hak_room_allows_locked(bytes);
+    const bool may = hak_arena_has_room(bytes) && hak_hook_may_map_locked(bytes) &&
+                     hak_hook_may_use_locked(bytes);
     struct hak_super *super = may ? descriptor_locked() : NULL;
     char *start = super != NULL ? take_locked(bytes, alignment) : NULL;
     if (start == NULL) {
@@ -253,7 +251,7 @@ bool hak_mapping_resize(struct hak_slab *mapping, size_t bytes)
     hak_lock_take(&hak_arena.lock);
     const size_t old_bytes = super->mapped_bytes;
     const bool is_allowed = bytes <= old_bytes || (hak_arena_has_room(bytes - old_bytes) &&
-                                                   hak_room_allows_locked(bytes - old_bytes));
+                                                   hak_hook_may_use_locked(bytes - old_bytes));
     const bool done = is_allowed && (resize_locked(super, bytes) ||
                                      (bytes > old_bytes && move_locked(super, bytes)));
     if (done) {

@@ -5,9 +5,9 @@
 #include "base/variants.h"
 #include "meta/map.h"
 #include "slab/find.h"
+#include "slab/hooks.h"
 #include "slab/huge_pages.h"
 #include "slab/queues.h"
-#include "slab/room.h"
 #include "slab/superslabs.h"
 #include "slab/tails.h"
 
@@ -122,7 +122,12 @@ static bool run_has_room_locked(struct hak_shard *shard,
         const uint64_t touched = super_touched_units(part.super, part.bits);
         fresh += hak_count_bits(part.super->free_units & touched & ~part.super->dirty_units);
     }
-    return hak_room_allows(shard, fresh * HAK_UNIT_BYTES);
+    const size_t bytes = fresh * HAK_UNIT_BYTES;
+    if (HAK_UNLIKELY(bytes > shard->credit_bytes)) {
+        return hak_hook_lend_locked(shard, bytes);
+    }
+    shard->credit_bytes -= bytes;
+    return true;
 }
 
 // Take the units out of what is free. True when none of them may be resident. `*huge`: the first page of those

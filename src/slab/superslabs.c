@@ -7,7 +7,6 @@
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/os.h"
-#include "os/pressure.h"
 #include "slab/defaults.h"
 #include "slab/hooks.h"
 #include "slab/huge_pages.h"
@@ -31,7 +30,7 @@ static char *super_map_locked(size_t count, bool wants_huge) HAK_REQUIRES(&hak_a
     if (hak_load_relaxed(&hak_arena.super_bytes) + bytes > HAK_SUPER_BYTES) {
         hak_defaults_fit_locked();
     }
-    if (!hak_pressure_allows(bytes)) {
+    if (!hak_hook_may_map_locked(bytes)) {
         return NULL;
     }
     char *base = hak_addresses_take(bytes);

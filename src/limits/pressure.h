@@ -1,6 +1,6 @@
 // pressure.h -- how near the control group is to its limit, and how long tasks wait for memory.
 //
-// Layer     os
+// Layer     limits
 // Owns      hak_pressure.
 // Threads   hak_pressure_start: once, before the program's main. The others with the arena's lock, for they
 //           work in static memory.
@@ -12,8 +12,8 @@
 // Stalls are the sums in memory.pressure (Documentation/accounting/psi.rst). A trigger to poll on would tell
 // no sooner: who has no rights gets one that the kernel looks at every two seconds, and a sum is exact
 // whenever it is read.
-#ifndef HAK_OS_PRESSURE_H
-#define HAK_OS_PRESSURE_H
+#ifndef HAK_LIMITS_PRESSURE_H
+#define HAK_LIMITS_PRESSURE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,21 +1,17 @@
 // room.h -- what the process's control group has room for.
 //
-// Layer     slab
+// Layer     limits
 // Owns      hak_room.
-// Threads   the holder of the arena's lock; of a shard's credit the holder of its lock.
+// Threads   the holder of the arena's lock.
 // Fails     never; what cannot be read does not limit.
 //
 // The kernel refuses no memory beyond a control group's limit: it ends the process that touches it. So before
 // the heap hands out memory that is not resident yet, it asks here (docs/decisions/0025).
-#ifndef HAK_SLAB_ROOM_H
-#define HAK_SLAB_ROOM_H
+#ifndef HAK_LIMITS_ROOM_H
+#define HAK_LIMITS_ROOM_H
 
-#include "base/bits.h"
 #include "os/control_group.h"
 #include "slab/arena.h"
-
-// Nothing that a process hands out adds up to that.
-#define HAK_ROOM_UNLIMITED (SIZE_MAX / 2)
 
 struct hak_room {
     size_t credit_bytes; // may be handed out until the group is looked at again
@@ -29,21 +25,14 @@ struct hak_room {
 };
 HAK_INTERNAL extern struct hak_room hak_room;
 
-// Read the group's files.
-HAK_INTERNAL void hak_room_start_locked(void) HAK_REQUIRES(&hak_arena.lock);
+// Before the program's main: what limits the memory is `share`. Reads the group's files, if there is one.
+HAK_INTERNAL void hak_room_start_locked(const struct hak_share *share)
+    HAK_REQUIRES(&hak_arena.lock);
 
 // May `bytes` become resident? No when the control group has no room for them, with option limit_group.
 HAK_INTERNAL bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
 
-// The same for a shard, which has a credit of its own. Takes the arena's lock when that is used up.
+// The same for a shard, which has used up its credit, and gets another. Takes the arena's lock.
 HAK_INTERNAL bool hak_room_lend(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock);
-HAK_INLINE bool hak_room_allows(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock)
-{
-    if (HAK_UNLIKELY(bytes > shard->credit_bytes)) {
-        return hak_room_lend(shard, bytes);
-    }
-    shard->credit_bytes -= bytes;
-    return true;
-}
 
 #endif

@@ -1,7 +1,7 @@
 // What the control group has no room for is refused: small requests whole, of a long block a part; and how often
 // the group is looked at.
+#include "limits/room.h"
 #include "slab/mapping.h"
-#include "slab/room.h"
 #include "slab/runs.h"
 
 #include "../unit.h"
@@ -134,7 +134,7 @@ static void without_files_the_heap_is_counted(void)
     hak_options.limit_group = AUTO;
     set_used(HAK_MIB(100), 0);
     hak_lock_take(&hak_arena.lock);
-    hak_room_start_locked();
+    hak_room_start_locked(&(struct hak_share){.memory_used = HAK_MIB(100)});
     hak_lock_drop(&hak_arena.lock);
     const size_t reads = hak_fake.file_reads;
     struct hak_slab *block = hak_mapping_make(HAK_MIB(300), 1);

@@ -1,6 +1,7 @@
 // room.c -- see room.h and docs/decisions/0025.
-#include "slab/room.h"
+#include "limits/room.h"
 
+#include "base/bits.h"
 #include "base/options.h"
 #include "meta/pool.h"
 #include "os/control_group.h"
@@ -15,6 +16,8 @@ enum {
     CREDIT_PARTS = 4, // of the room: others in the group grow, too
     LENT_PARTS = 16,  // of the limit, to all shards together
 };
+// Nothing that a process hands out adds up to that.
+#define UNLIMITED    (SIZE_MAX / 2)
 #define KEPT_MOST    HAK_MIB(64)
 #define CREDIT_LEAST HAK_KIB(256) // a look takes some 20 us
 
@@ -27,11 +30,20 @@ static size_t ours(void)
     return hak_arena_heap_bytes() + hak_load_relaxed(&hak_pool.mapped_bytes);
 }
 
-void hak_room_start_locked(void) HAK_REQUIRES(&hak_arena.lock)
+static void read_group_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     hak_room.read = hak_control_group_read_use();
     hak_room.read_heap = ours();
     hak_room.is_read = true;
+}
+
+void hak_room_start_locked(const struct hak_share *share) HAK_REQUIRES(&hak_arena.lock)
+{
+    if (share->memory_used == 0) {
+        hak_room.credit_bytes = UNLIMITED; // no group limits it
+    } else {
+        read_group_locked();
+    }
 }
 
 // The group as it was when its files were read, with what the heap has grown by since. That may be too much: of the heap
@@ -39,7 +51,7 @@ void hak_room_start_locked(void) HAK_REQUIRES(&hak_arena.lock)
 static struct hak_group_use use_by_heap_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     if (!hak_room.is_read) {
-        hak_room_start_locked();
+        read_group_locked();
     }
     struct hak_group_use use = hak_room.read;
     const size_t heap = ours();
@@ -69,11 +81,11 @@ static bool room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
     struct hak_group_use use = use_by_heap_locked();
     if (use.limit_bytes != SIZE_MAX &&
         (policy == WATCH || taken_locked(use, bytes) > use.limit_bytes / 2)) {
-        hak_room_start_locked();
+        read_group_locked();
         use = hak_room.read;
     }
     if (use.limit_bytes == SIZE_MAX) {
-        hak_room.credit_bytes = HAK_ROOM_UNLIMITED;
+        hak_room.credit_bytes = UNLIMITED;
         return true;
     }
     hak_room.limit_bytes = use.limit_bytes;
@@ -96,7 +108,7 @@ bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
         return room_look_locked(bytes);
     }
     // Requests that the kernel then refuses, again and again, would use up the credit of a group without limit.
-    if (hak_room.credit_bytes < HAK_ROOM_UNLIMITED / 2) {
+    if (hak_room.credit_bytes < UNLIMITED / 2) {
         hak_room.credit_bytes -= bytes;
     }
     return true;
@@ -106,8 +118,8 @@ bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 static size_t loan_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t left = hak_room.credit_bytes;
-    if (left >= HAK_ROOM_UNLIMITED / 2) {
-        return HAK_ROOM_UNLIMITED / (4 * HAK_SHARDS_MAX);
+    if (left >= UNLIMITED / 2) {
+        return UNLIMITED / (4 * HAK_SHARDS_MAX);
     }
     const size_t part = hak_room.limit_bytes / LENT_PARTS / (hak_arena.shard_mask + 1);
     return hak_least(left / 2, part > HAK_UNIT_BYTES ? part : HAK_UNIT_BYTES);

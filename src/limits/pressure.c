@@ -1,5 +1,5 @@
 // pressure.c -- see pressure.h.
-#include "os/pressure.h"
+#include "limits/pressure.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // When the control group is near its limit, and how long tasks have waited for memory.
-#include "os/pressure.h"
+#include "limits/pressure.h"
 
 #include "../unit.h"
 

@@ -5,7 +5,6 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "base/variants.h"
-#include "cache/decay.h"
 #include "cache/swings.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -28,8 +27,6 @@ static _Atomic(unsigned) due_urgency; // enum hak_urgency
 
 // What goes back together: no less than an eighth of the budget, so that pages that lie side by side go with one call.
 enum { PART_OF_BUDGET = 8 };
-
-static struct hak_decay experience; // whoever ticks
 
 // More than this a program that swings does not earn: what glibc's heap keeps at its end at most, twice
 // DEFAULT_MMAP_THRESHOLD_MAX (mallopt(3)).
@@ -70,14 +67,11 @@ static uint64_t ticks_to_wait(enum hak_urgency urgency, uint64_t ticks)
     return hak_due_is_urgent(urgency) && ticks > 1 ? 1 : ticks;
 }
 
-// Of free pages, by the group of their superslab: in option free_policy=auto as long as experience says.
+// Of free pages, by the group of their superslab.
 static uint64_t free_ticks(unsigned group)
 {
-    const uint64_t decay = hak_variants_value(HAK_OPTION_IS_decay_ms, group) / HAK_TICK_MS;
-    const uint64_t ticks = ticks_to_wait(HAK_URGENCY_FREE, decay);
-    return hak_ranges_policy() == HAK_FREE_LATER && !hak_due_is_urgent(HAK_URGENCY_FREE)
-               ? ticks << experience.steps
-               : ticks;
+    return ticks_to_wait(HAK_URGENCY_FREE,
+                         hak_variants_value(HAK_OPTION_IS_decay_ms, group) / HAK_TICK_MS);
 }
 
 // What was in use lately and is no longer, to a part of the memory, which others need, too: a heap that grows and shrinks
@@ -260,6 +254,5 @@ size_t hak_due_purge(size_t most)
     note_purge(gone, tries);
     swing_note(gone);
     trim_if_policy(gone);
-    hak_decay_tick(&experience, gone, hak_load_relaxed(&hak_arena.retaken_bytes));
     return gone;
 }

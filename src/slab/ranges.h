@@ -11,13 +11,7 @@
 #include "base/options.h"
 #include "os/os.h"
 
-enum hak_free_policy {
-    HAK_FREE_NOW,
-    HAK_FREE_LAZILY,
-    HAK_FREE_AND_UNMAP,
-    HAK_FREE_KEEP,
-    HAK_FREE_LATER
-};
+enum hak_free_policy { HAK_FREE_NOW, HAK_FREE_LAZILY, HAK_FREE_AND_UNMAP, HAK_FREE_KEEP };
 
 HAK_INLINE enum hak_free_policy hak_ranges_policy(void)
 {

@@ -2,12 +2,11 @@
 // native only
 // not secure: a large block has a mapping of its own, which ends with it
 // with features
-// Option free_policy: what was freed and has waited stays, is for the taking, goes, goes with its addresses,
-// or goes when that seems worth it.
+// Option free_policy: what was freed and has waited stays, is for the taking, goes, or goes with its addresses.
 #include "../support/memory.h"
 #include "../support/options.h"
 
-enum { NOW, LAZY, UNMAP, KEEP, AUTO, BLOCKS = 320 };
+enum { NOW, LAZY, UNMAP, KEEP, BLOCKS = 320 };
 static void *blocks[BLOCKS];
 
 static size_t mapped(void)
@@ -56,13 +55,6 @@ int main(void)
     ht_expect_rss(before + 6 * 1024, 5000, "given back now");
     const size_t kept_addresses = mapped();
     HT_CHECK(kept_addresses >= 32 * HT_MIB, "the addresses are gone, too");
-
-    // However patient it is by now, in the end it goes: 16 times the decay time.
-    for (int i = 0; i < 4; i++) {
-        swing(AUTO);
-        ht_sleep_ms(500);
-    }
-    ht_expect_rss(before + 6 * 1024, 10000, "given back in the end");
 
     swing(UNMAP);
     const long patience = ht_now_ms() + 5000;

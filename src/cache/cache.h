@@ -29,7 +29,7 @@
 // A magazine is an array of free blocks with NULL below the lowest and HAK_FULL
 // above the highest place, so that one compare tells "empty" or "full":
 //
-//   base[0]  base[1] … base[slots]  base[slots + 1]
+//   base[0]  base[1] … base[slots]  base[slots + 1]                     slots = 2^places_log2 - 2
 //   NULL     blocks, from the left  HAK_FULL
 //
 // top[class] points at the first place without a block. All empty magazines of a
@@ -44,29 +44,28 @@ enum { HAK_APART = HAK_SMALL_CLASSES, HAK_TOPS = 2 * HAK_SMALL_CLASSES };
 
 struct hak_magazine {
     hak_place *base; // lock; NULL until the class is first used
-    uint32_t slots;  // lock
     uint32_t bottom; // lock: place of the NULL below the lowest block; 0 unless stolen from
+    uint32_t fence;  // lock: place where a purger put a NULL, not yet judged (steal.c); 0: none
     // lock: slabs of this class with blocks to give: those whose free pages may be there, and those whose free pages
     // were given back, of which the ones that the kernel did not take lie in front. Zero until first used.
     struct hak_list slabs;
     struct hak_list swept;
-    uint8_t swings;          // lock: times that a refill followed a flush or the reverse
-    bool is_used : 1;        // lock: had a slow event since somebody last looked
-    bool is_refilled : 1;    // lock: its thread allocates blocks of this class
-    bool flushed_last : 1;   // lock: the last slow event was a flush
-    bool keeps_pages : 1;    // lock: of a swept slab the kernel did not take all pages
+    uint8_t idle_looks : 2; // lock: looks of the purger's at an unused magazine, up to 3 (steal.c)
+    bool has_swung : 1;    // lock: refills followed flushes, or the reverse, an odd number of times
+    bool is_used : 1;      // lock: had a slow event since somebody last looked
+    bool is_refilled : 1;  // lock: its thread allocates blocks of this class
+    bool flushed_last : 1; // lock: the last slow event was a flush
+    bool keeps_pages : 1;  // lock: of a swept slab the kernel did not take all pages
+    bool is_counted : 1;   // lock: among the caches with spare slabs (slabs.c)
     _Atomic(bool) has_spare; // lock; others a hint: more than one slab has blocks to give
-    bool is_counted;         // lock: among the caches with spare slabs (slabs.c)
     // Owner, with the lock to write: the class is served by companions (site.h). A byte of its own: others write
     // those above.
     bool is_ruled;
+    uint8_t places_log2;     // lock: of the array; 0: there is none
+    uint16_t seen_place;     // lock: of the top when the purger last looked, its lower bits
+    uint16_t tidied_place;   // lock: the same when it was last tidied
+    void *fenced;            // lock: what lay at the fence
     struct hak_growth worth; // lock: when it was last asked whether growing is worth it
-    hak_place *tidied_top;   // lock: top when it was last tidied
-    // The purger's notes about a magazine that nobody uses (steal.c).
-    uint8_t idle_ticks;  // lock
-    uint32_t fence;      // lock: place where a NULL was put and not yet judged; 0: none
-    void *fenced;        // lock: what lay there
-    hak_place *seen_top; // lock: top when last looked at
 };
 
 // Blocks freed for another owner. Filled by one thread, then handed over whole.
@@ -231,6 +230,7 @@ struct hak_cache {
 
     struct hak_magazine magazines[HAK_SMALL_CLASSES];
 };
+_Static_assert(sizeof(struct hak_cache) <= 14 * 1024, "each thread pays for it");
 
 // The next class whose magazine has an array, from `size_class` on; HAK_SMALL_CLASSES behind the last. Under the cache's lock.
 HAK_INLINE unsigned hak_magazine_from(const struct hak_cache *cache, unsigned size_class)
@@ -248,6 +248,18 @@ HAK_INLINE unsigned hak_top_of(const struct hak_cache *cache, unsigned size_clas
 HAK_INLINE hak_place *hak_magazine_top(const struct hak_cache *cache, unsigned size_class)
 {
     return hak_load_relaxed(&cache->top[hak_top_of(cache, size_class)]);
+}
+
+// How many blocks the magazine can hold.
+HAK_INLINE uint32_t hak_magazine_slots(const struct hak_magazine *magazine)
+{
+    return magazine->base != NULL ? (1U << magazine->places_log2) - 2 : 0;
+}
+
+// Where it is in the array, for one that has one.
+HAK_INLINE uint32_t hak_magazine_place(const struct hak_cache *cache, unsigned size_class)
+{
+    return (uint32_t)(hak_magazine_top(cache, size_class) - cache->magazines[size_class].base);
 }
 
 HAK_INLINE void hak_magazine_set_top(struct hak_cache *cache, unsigned size_class, hak_place *top)

@@ -18,32 +18,39 @@
 #include "os/os.h"
 #include "slab/arena.h"
 
-// An array for `slots` blocks and its two marks; NULL without memory.
-static hak_place *places_make(uint32_t slots)
+// An array of so many places, the two marks among them; NULL without memory.
+static hak_place *places_make(unsigned log2)
 {
-    hak_place *base = hak_pool_take((slots + 2) * sizeof *base);
+    const size_t places = (size_t)1 << log2;
+    hak_place *base = hak_pool_take(places * sizeof *base);
     if (base != NULL) {
-        hak_place_store(&base[slots + 1], HAK_FULL);
+        hak_place_store(&base[places - 1], HAK_FULL);
     }
     return base;
 }
 
-// The fewest places that a magazine has: ACE begins with them.
-static uint32_t least_slots(unsigned size_class)
+static void places_give(struct hak_magazine *magazine)
 {
-    return (1U << hak_classes[size_class].magazine_log2) - 2;
+    hak_pool_give((void *)magazine->base, sizeof *magazine->base << magazine->places_log2);
+}
+
+// The fewest places that a magazine has: ACE begins with them.
+static unsigned least_log2(unsigned size_class)
+{
+    return hak_classes[size_class].magazine_log2;
 }
 
 // And without ACE: four times as many, which serve best of 1 to 16 times (docs/decisions/0041).
-static uint32_t fixed_slots(unsigned size_class)
+static unsigned fixed_log2(unsigned size_class)
 {
-    return 4 * (least_slots(size_class) + 2) - 2;
+    return least_log2(size_class) + 2;
 }
 
 // What a magazine of so many places may hold more than the smallest.
-static size_t grown_by(unsigned size_class, uint32_t slots)
+static size_t grown_by(unsigned size_class, unsigned log2)
 {
-    return ((size_t)slots - least_slots(size_class)) * hak_classes[size_class].bytes;
+    return (((size_t)1 << log2) - ((size_t)1 << least_log2(size_class))) *
+           hak_classes[size_class].bytes;
 }
 
 // Of blocks that the grown magazines of all caches may hold, but those that sleep: the sweeper takes theirs.
@@ -99,10 +106,10 @@ static void note_started(struct hak_cache *cache, unsigned size_class, bool is_s
 
 // Another array for the magazine, with room for the blocks that it holds. The magazine is
 // unfenced, its bottom 0. False without memory.
-static bool magazine_resize(struct hak_cache *cache, unsigned size_class, uint32_t slots)
+static bool magazine_resize(struct hak_cache *cache, unsigned size_class, unsigned log2)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    hak_place *base = places_make(slots);
+    hak_place *base = places_make(log2);
     if (base == NULL) {
         return false; // the old one still works
     }
@@ -110,11 +117,12 @@ static bool magazine_resize(struct hak_cache *cache, unsigned size_class, uint32
     for (uint32_t i = 1; i <= held; i++) {
         hak_place_store(&base[i], hak_place_load(&magazine->base[i]));
     }
-    hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *base);
-    cache->magazine_bytes += grown_by(size_class, slots) - grown_by(size_class, magazine->slots);
+    places_give(magazine);
+    cache->magazine_bytes +=
+        grown_by(size_class, log2) - grown_by(size_class, magazine->places_log2);
     count_grown(cache, cache->magazine_bytes);
     magazine->base = base;
-    magazine->slots = slots;
+    magazine->places_log2 = (uint8_t)log2;
     hak_magazine_set_top(cache, size_class, base + held + 1);
     return true;
 }
@@ -145,9 +153,9 @@ static void magazine_empty(struct hak_cache *cache, unsigned size_class) HAK_REQ
 
 void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
-    if (cache->magazines[size_class].slots > least_slots(size_class)) {
+    if (cache->magazines[size_class].places_log2 > least_log2(size_class)) {
         magazine_empty(cache, size_class);
-        magazine_resize(cache, size_class, least_slots(size_class));
+        magazine_resize(cache, size_class, least_log2(size_class));
     }
 }
 
@@ -160,10 +168,10 @@ bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing) HAK_REQU
         if (magazine->base == NULL) {
             continue; // as in hak_magazine_tidy
         }
-        if (size_class != growing && magazine->slots > least_slots(size_class) &&
+        if (size_class != growing && magazine->places_log2 > least_log2(size_class) &&
             !magazine->is_used) {
             magazine_empty(cache, size_class);
-            return magazine_resize(cache, size_class, least_slots(size_class));
+            return magazine_resize(cache, size_class, least_log2(size_class));
         }
         magazine->is_used = false;
     }
@@ -172,20 +180,20 @@ bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing) HAK_REQU
 
 // What it grows to: twice as many places; at first, where that is no more than a unit, as many as without ACE, since
 // most that swing at all swing that wide.
-static uint32_t next_slots(const struct hak_magazine *magazine, unsigned size_class)
+static unsigned next_log2(const struct hak_magazine *magazine, unsigned size_class)
 {
-    const uint32_t fixed = fixed_slots(size_class);
-    const size_t fixed_bytes = (fixed + 2) * (size_t)hak_classes[size_class].bytes;
-    const bool is_first = magazine->slots < fixed && fixed_bytes <= HAK_UNIT_BYTES;
-    return is_first ? fixed : 2 * (magazine->slots + 2) - 2;
+    const unsigned fixed = fixed_log2(size_class);
+    const size_t fixed_bytes = (size_t)hak_classes[size_class].bytes << fixed;
+    const bool is_first = magazine->places_log2 < fixed && fixed_bytes <= HAK_UNIT_BYTES;
+    return is_first ? fixed : magazine->places_log2 + 1U;
 }
 
 // Within the budget.
 static void magazine_grow(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    const uint32_t slots = next_slots(magazine, size_class);
-    const size_t more = grown_by(size_class, slots) - grown_by(size_class, magazine->slots);
+    const unsigned log2 = next_log2(magazine, size_class);
+    const size_t more = grown_by(size_class, log2) - grown_by(size_class, magazine->places_log2);
     const size_t most = magazines_most(cache);
     while (more <= most && !may_grow(cache, more, most)) {
         if (!hak_magazine_shrink_one(cache, size_class)) {
@@ -193,7 +201,7 @@ static void magazine_grow(struct hak_cache *cache, unsigned size_class) HAK_REQU
         }
     }
     if (more <= most) {
-        magazine_resize(cache, size_class, slots);
+        magazine_resize(cache, size_class, log2);
     }
 }
 
@@ -202,11 +210,11 @@ static void magazine_end(struct hak_cache *cache, unsigned size_class)
     struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_magazine_set_top(cache, size_class, &hak_nothing[1]);
     if (magazine->base != NULL) {
-        cache->magazine_bytes -= grown_by(size_class, magazine->slots);
+        cache->magazine_bytes -= grown_by(size_class, magazine->places_log2);
         count_grown(cache, cache->magazine_bytes);
-        hak_pool_give((void *)magazine->base, (magazine->slots + 2) * sizeof *magazine->base);
+        places_give(magazine);
         magazine->base = NULL;
-        magazine->slots = 0;
+        magazine->places_log2 = 0;
         note_started(cache, size_class, false);
     }
 }
@@ -217,9 +225,9 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     const bool is_fixed = !has_ace(cache);
     for (unsigned size_class = hak_magazine_from(cache, 0); size_class < HAK_SMALL_CLASSES;
          size_class = hak_magazine_from(cache, size_class + 1)) {
-        const uint32_t slots = cache->magazines[size_class].slots;
-        if ((slots > least_slots(size_class) && cache->magazine_bytes > most) ||
-            (slots > fixed_slots(size_class) && is_fixed)) {
+        const unsigned log2 = cache->magazines[size_class].places_log2;
+        if ((log2 > least_log2(size_class) && cache->magazine_bytes > most) ||
+            (log2 > fixed_log2(size_class) && is_fixed)) {
             magazine_empty(cache, size_class);
             magazine_end(cache, size_class);
         }
@@ -239,12 +247,13 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     for (unsigned size_class = hak_magazine_from(cache, 0); size_class < HAK_SMALL_CLASSES;
          size_class = hak_magazine_from(cache, size_class + 1)) {
         struct hak_magazine *magazine = &cache->magazines[size_class];
-        const bool has_moved = hak_magazine_top(cache, size_class) != magazine->tidied_top;
+        const bool has_moved =
+            (uint16_t)hak_magazine_place(cache, size_class) != magazine->tidied_place;
         if (!magazine->is_used && !has_moved) {
             magazine_empty(cache, size_class);
         }
         magazine->is_used = false;
-        magazine->tidied_top = hak_magazine_top(cache, size_class);
+        magazine->tidied_place = (uint16_t)hak_magazine_place(cache, size_class);
     }
     hak_bigcache_expire(cache, 0);
     return true;
@@ -254,8 +263,8 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 static bool is_worth_growing(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
-    const size_t more =
-        (size_t)(cache->magazines[size_class].slots + 2) * hak_classes[size_class].bytes;
+    const size_t more = (size_t)hak_classes[size_class].bytes
+                        << cache->magazines[size_class].places_log2;
     const struct hak_growth_question question = {
         .now_ns = hak_os_about_now_ns(),
         .refills = hak_load_relaxed(&cache->class_counts[size_class].refills),
@@ -279,11 +288,9 @@ void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
     }
     if (of_class->flushed_last != flush) {
         of_class->flushed_last = flush;
-        if (++of_class->swings >= 2) {
-            of_class->swings = 0;
-            if (has_ace(cache) && is_worth_growing(cache, size_class)) {
-                magazine_grow(cache, size_class);
-            }
+        of_class->has_swung = !of_class->has_swung;
+        if (!of_class->has_swung && has_ace(cache) && is_worth_growing(cache, size_class)) {
+            magazine_grow(cache, size_class);
         }
     }
 }
@@ -291,17 +298,17 @@ void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
 static bool magazine_start(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    const size_t fixed_bytes = grown_by(size_class, fixed_slots(size_class));
+    const size_t fixed_bytes = grown_by(size_class, fixed_log2(size_class));
     const bool is_fixed = !has_ace(cache) && may_grow(cache, fixed_bytes, magazines_most(cache));
-    const uint32_t slots = is_fixed ? fixed_slots(size_class) : least_slots(size_class);
-    hak_place *base = places_make(slots);
+    const unsigned log2 = is_fixed ? fixed_log2(size_class) : least_log2(size_class);
+    hak_place *base = places_make(log2);
     if (base == NULL) {
         return false;
     }
-    cache->magazine_bytes += grown_by(size_class, slots);
+    cache->magazine_bytes += grown_by(size_class, log2);
     count_grown(cache, cache->magazine_bytes);
     magazine->base = base;
-    magazine->slots = slots;
+    magazine->places_log2 = (uint8_t)log2;
     magazine->bottom = 0;
     note_started(cache, size_class, true);
     hak_magazine_set_top(cache, size_class, base + 1);
@@ -334,11 +341,11 @@ static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_c
     struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_steal_unfence(cache, size_class);
     uint32_t held = hak_magazine_held(cache, size_class);
-    if (magazine->bottom == 0 && held == magazine->slots) {
+    if (magazine->bottom == 0 && held == hak_magazine_slots(magazine)) {
         hak_magazine_note(cache, size_class, true);
         held = hak_magazine_held(cache, size_class);
     }
-    if (held == magazine->slots) {
+    if (held == hak_magazine_slots(magazine)) {
         hak_count(&cache->class_counts[size_class].spills, 1);
         // The lower half is the coldest: it goes, the rest moves down.
         uint32_t gone = magazine->bottom;

@@ -19,7 +19,7 @@ HAK_INTERNAL bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned grow
 // The blocks that it holds, with those that are gone below its bottom.
 HAK_INLINE uint32_t hak_magazine_held(const struct hak_cache *cache, unsigned size_class)
 {
-    return (uint32_t)(hak_magazine_top(cache, size_class) - cache->magazines[size_class].base) - 1;
+    return hak_magazine_place(cache, size_class) - 1;
 }
 
 // Note a refill or a flush: it may grow.

@@ -45,7 +45,8 @@ static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
                     hak_bigcache_expire(cache, UINT64_MAX) == 0 && may_lie_down(cache);
     unsigned size_class = 0;
     while (is_still && (size_class = hak_magazine_from(cache, size_class)) < HAK_SMALL_CLASSES) {
-        is_still = hak_magazine_top(cache, size_class) == cache->magazines[size_class].seen_top;
+        is_still = (uint16_t)hak_magazine_place(cache, size_class) ==
+                   cache->magazines[size_class].seen_place;
         size_class++;
     }
     return is_still;

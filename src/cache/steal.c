@@ -58,7 +58,7 @@ void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
          i = hak_magazine_from(cache, i + 1)) {
-        cache->magazines[i].seen_top = hak_magazine_top(cache, i);
+        cache->magazines[i].seen_place = (uint16_t)hak_magazine_place(cache, i);
     }
 }
 
@@ -68,14 +68,18 @@ static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
     struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_place *top = hak_load_acquire(
         &cache->top[hak_top_of(cache, size_class)]); // pairs with: hak_os_barrier_all
-    const bool moved = top != magazine->seen_top;
-    magazine->seen_top = top;
-    magazine->idle_ticks =
-        moved ? 0 : (uint8_t)(magazine->idle_ticks + (magazine->idle_ticks < 255));
+    const uint16_t place_of_top = (uint16_t)(top - magazine->base);
+    const bool moved = place_of_top != magazine->seen_place;
+    magazine->seen_place = place_of_top;
+    if (moved) {
+        magazine->idle_looks = 0;
+    } else if (magazine->idle_looks < IDLE_LOOKS) {
+        magazine->idle_looks++;
+    }
     if (magazine->fence != 0) {
         return true;
     }
-    if (!all && magazine->idle_ticks < IDLE_LOOKS) {
+    if (!all && magazine->idle_looks < IDLE_LOOKS) {
         return false;
     }
     if (is_too_low(magazine, top)) {
@@ -118,7 +122,7 @@ static bool are_all_empty(const struct hak_cache *cache)
     for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
          i = hak_magazine_from(cache, i + 1)) {
         const struct hak_magazine *magazine = &cache->magazines[i];
-        if (magazine->fence != 0 || magazine->idle_ticks < IDLE_LOOKS) {
+        if (magazine->fence != 0 || magazine->idle_looks < IDLE_LOOKS) {
             return false;
         }
     }

@@ -147,7 +147,7 @@ static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct ha
     while ((size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
            HAK_SMALL_CLASSES) {
         const struct hak_magazine *magazine = &cache->magazines[size_class];
-        if (sleeps || magazine->idle_ticks >= how->idle_looks) {
+        if (sleeps || magazine->idle_looks >= how->idle_looks) {
             sweep_class_locked(cache, size_class, how);
         }
         keeps_pages |= magazine->keeps_pages;

@@ -41,7 +41,7 @@ structs! {
     Untold, "hak_untold": dirty_bytes free_bytes retaken_bytes;
     Pool, "hak_pool": mapped_bytes chunks chunk_count;
     Chunk, "hak_pool_chunk": start bytes;
-    Magazine, "hak_magazine": base slots bottom fence fenced;
+    Magazine, "hak_magazine": base places_log2 bottom fence fenced;
     Parcel, "hak_parcel": next count blocks;
     Outbox, "hak_outbox": parcel;
     ClassCounts, "hak_class_counts": refills refilled_blocks spills spilled_blocks made_slabs ended_slabs drawn

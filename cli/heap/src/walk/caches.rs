@@ -8,7 +8,7 @@ use std::collections::HashSet;
 /// Limits on what is believed: more than any heap has.
 const CACHES_MAX: usize = 1 << 20;
 const PARCELS_MAX: usize = 1 << 20;
-const MAGAZINE_SLOTS_MAX: u64 = 1 << 24;
+const MAGAZINE_LOG2_MAX: u64 = 24;
 
 impl Walk<'_> {
     /// Every cache, and its bytes. The list only ever grows at its head.
@@ -108,13 +108,13 @@ impl Walk<'_> {
         let part = self.fields.cache.magazines.part(record, class);
         let base = magazine.base.number(part);
         let bottom = magazine.bottom.number(part);
-        let slots = magazine.slots.number(part);
+        let places_log2 = magazine.places_log2.number(part);
         let apart = usize::try_from(self.fields.cache.apart.number(record)).ok()?;
         let number = apart.checked_add(class)?;
         let tops = &self.fields.cache.top;
         let top = (number < tops.count).then(|| tops.number_at(record, number))?;
         let places = top.checked_sub(base)? / 8;
-        let is_sane = base != 0 && slots <= MAGAZINE_SLOTS_MAX && places <= slots + 1;
+        let is_sane = base != 0 && places_log2 <= MAGAZINE_LOG2_MAX && places < 1 << places_log2;
         let count = places.checked_sub(1)?.checked_sub(bottom)?;
         is_sane.then_some((base.wrapping_add(8 * (bottom + 1)), count))
     }

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FOLDERS = ["src", "include", "record", "cli", "rust", "tests", "bench", "tools", "cmake"]
-SOURCES = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".rs"}
+SOURCES = {".c", ".h", ".cpp", ".hpp", ".py", ".sh", ".cmake", ".rs"}
 FILE_LINES = 500
 FUNCTION_LINES = 70
 

@@ -1,7 +1,8 @@
 // hakmem.h -- the C API of hakmem, a memory allocator for Linux.
 //
 // Programs need nothing of this: LD_PRELOAD=libhakmem.so or linking the library
-// replaces malloc and its family. What is here goes beyond them.
+// replaces malloc and its family. What is here goes beyond them. C++ has
+// hakmem.hpp: heaps that end with their scope, and allocators for containers.
 //
 // All functions may be called from any thread at any time, except in a signal
 // handler that has interrupted one of them. None throws. Sizes are bytes.

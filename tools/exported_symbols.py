@@ -14,12 +14,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The C names of malloc's family, the C++ operators new and delete, our own, and two of the dynamic linker's.
+# The C names of malloc's family, the C++ operators new and delete, those of tcmalloc's that compilers know, our own, and two
+# of the dynamic linker's.
 INTENDED = re.compile(
     r"(__libc_)?(malloc|calloc|realloc|free|memalign|valloc|pvalloc|cfree|reallocarray|mallinfo2?|mallopt)"
     r"|aligned_alloc|posix_memalign|__posix_memalign|free_sized|free_aligned_sized"
     r"|malloc_(usable_size|trim|info|stats)"
     r"|_Zn[wa]m\w*|_Zd[la]Pv\w*"
+    r"|__size_returning_new(_aligned)?(_hot_cold)?"
     r"|hak(mem)?_\w+"
     r"|dlm?open"
 )

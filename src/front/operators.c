@@ -4,6 +4,10 @@
 // A throwing operator new calls the new-handler until memory is found, and throws
 // std::bad_alloc when there is no handler. Without a C++ library the program cannot
 // catch anything, and dies with a line.
+//
+// Beside those of the standard there are two kinds that compilers and programs know from tcmalloc. LLVM turns a new into
+// one with a hint (__hot_cold_t), if a profile of the program says how often the block will be used; we take no notice of it.
+// And __size_returning_new also says how many bytes may be used.
 #include "hakmem/hakmem.h"
 
 #ifndef HAK_NO_OVERRIDE
@@ -111,7 +115,7 @@ static HAK_NOINLINE void *new_nothrow(size_t bytes, size_t alignment, enum hak_f
 }
 
 // Both calls are tail calls: what they take for their return address is the program's.
-HAK_INLINE void *new_block(size_t bytes, size_t alignment, enum hak_form form)
+HAK_INLINE void *new_block(size_t bytes, size_t alignment, enum hak_form form, bool may_throw)
 {
     void *block = NULL;
     if (HAK_LIKELY(bytes <= HAK_TINY_MAX && alignment <= 16)) {
@@ -120,8 +124,23 @@ HAK_INLINE void *new_block(size_t bytes, size_t alignment, enum hak_form form)
     if (HAK_LIKELY(block != NULL)) {
         return block;
     }
-    return form <= HAK_FORM_ARRAY ? new_throwing(bytes, alignment, form)
-                                  : new_nothrow(bytes, alignment, form);
+    return may_throw ? new_throwing(bytes, alignment, form) : new_nothrow(bytes, alignment, form);
+}
+
+// tcmalloc's __sized_ptr_t: returned in two registers.
+typedef struct {
+    void *block;
+    size_t bytes;
+} sized_block;
+
+// Of a program's own block nobody knows more than what was asked for.
+static HAK_NOINLINE sized_block new_sized(size_t bytes, size_t alignment)
+{
+    if (HAK_UNLIKELY(hak_replaced)) {
+        return (sized_block){hak_replaced_new(bytes, alignment, HAK_FORM_OTHER), bytes};
+    }
+    void *block = new_any((struct hak_request){bytes, alignment, HAK_SITE}, true);
+    return (sized_block){block, hak_usable_size(block)};
 }
 
 static HAK_NOINLINE void delete_slow(void *block, size_t alignment, enum hak_form form)
@@ -146,12 +165,19 @@ static HAK_NOINLINE void delete_sized_slow(void *block,
 }
 
 // name is the mangled one; std::align_val_t passes as size_t, std::nothrow_t by reference.
-#    define OPERATOR_NEW(name, parameters, bytes, alignment, form) \
-        HAK_EXPORT void *name parameters;                          \
-        void *name parameters                                      \
+#    define OPERATOR_NEW(name, parameters, bytes, alignment, form, may_throw) \
+        HAK_EXPORT void *name parameters;                                     \
+        void *name parameters                                                 \
+        {                                                                     \
+            HAK_COUNT_CALL();                                                 \
+            return new_block((bytes), (alignment), (form), (may_throw));      \
+        }
+#    define OPERATOR_NEW_SIZED(name, parameters, bytes, alignment) \
+        HAK_EXPORT sized_block name parameters;                    \
+        sized_block name parameters                                \
         {                                                          \
             HAK_COUNT_CALL();                                      \
-            return new_block((bytes), (alignment), (form));        \
+            return new_sized((bytes), (alignment));                \
         }
 #    define OPERATOR_DELETE(name, parameters, alignment, form)               \
         HAK_EXPORT void name parameters;                                     \
@@ -173,25 +199,82 @@ static HAK_NOINLINE void delete_sized_slow(void *block,
         }
 #    define IGNORED __attribute__((unused))
 
-OPERATOR_NEW(_Znwm, (size_t bytes), bytes, 0, HAK_FORM_BASE)
-OPERATOR_NEW(_Znam, (size_t bytes), bytes, 0, HAK_FORM_ARRAY)
-OPERATOR_NEW(_ZnwmRKSt9nothrow_t, (size_t bytes, IGNORED const void *tag), bytes, 0, HAK_FORM_OTHER)
+OPERATOR_NEW(_Znwm, (size_t bytes), bytes, 0, HAK_FORM_BASE, true)
+OPERATOR_NEW(_Znam, (size_t bytes), bytes, 0, HAK_FORM_ARRAY, true)
 OPERATOR_NEW(
-    _ZnamRKSt9nothrow_t, (size_t bytes, IGNORED const void *tag), bytes, 0, HAK_FORM_ARRAY_OTHER)
+    _ZnwmRKSt9nothrow_t, (size_t bytes, IGNORED const void *tag), bytes, 0, HAK_FORM_OTHER, false)
+OPERATOR_NEW(_ZnamRKSt9nothrow_t,
+             (size_t bytes, IGNORED const void *tag),
+             bytes,
+             0,
+             HAK_FORM_ARRAY_OTHER,
+             false)
 OPERATOR_NEW(
-    _ZnwmSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, HAK_FORM_BASE)
+    _ZnwmSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, HAK_FORM_BASE, true)
 OPERATOR_NEW(
-    _ZnamSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, HAK_FORM_ARRAY)
+    _ZnamSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, HAK_FORM_ARRAY, true)
 OPERATOR_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t,
              (size_t bytes, size_t alignment, IGNORED const void *tag),
              bytes,
              alignment,
-             HAK_FORM_OTHER)
+             HAK_FORM_OTHER,
+             false)
 OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t,
              (size_t bytes, size_t alignment, IGNORED const void *tag),
              bytes,
              alignment,
-             HAK_FORM_ARRAY_OTHER)
+             HAK_FORM_ARRAY_OTHER,
+             false)
+
+// __hot_cold_t is an enum class of uint8_t. By default these do as those without.
+OPERATOR_NEW(
+    _Znwm12__hot_cold_t, (size_t bytes, IGNORED uint8_t hint), bytes, 0, HAK_FORM_OTHER, true)
+OPERATOR_NEW(
+    _Znam12__hot_cold_t, (size_t bytes, IGNORED uint8_t hint), bytes, 0, HAK_FORM_ARRAY_OTHER, true)
+OPERATOR_NEW(_ZnwmRKSt9nothrow_t12__hot_cold_t,
+             (size_t bytes, IGNORED const void *tag, IGNORED uint8_t hint),
+             bytes,
+             0,
+             HAK_FORM_OTHER,
+             false)
+OPERATOR_NEW(_ZnamRKSt9nothrow_t12__hot_cold_t,
+             (size_t bytes, IGNORED const void *tag, IGNORED uint8_t hint),
+             bytes,
+             0,
+             HAK_FORM_ARRAY_OTHER,
+             false)
+OPERATOR_NEW(_ZnwmSt11align_val_t12__hot_cold_t,
+             (size_t bytes, size_t alignment, IGNORED uint8_t hint),
+             bytes,
+             alignment,
+             HAK_FORM_OTHER,
+             true)
+OPERATOR_NEW(_ZnamSt11align_val_t12__hot_cold_t,
+             (size_t bytes, size_t alignment, IGNORED uint8_t hint),
+             bytes,
+             alignment,
+             HAK_FORM_ARRAY_OTHER,
+             true)
+OPERATOR_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t12__hot_cold_t,
+             (size_t bytes, size_t alignment, IGNORED const void *tag, IGNORED uint8_t hint),
+             bytes,
+             alignment,
+             HAK_FORM_OTHER,
+             false)
+OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t12__hot_cold_t,
+             (size_t bytes, size_t alignment, IGNORED const void *tag, IGNORED uint8_t hint),
+             bytes,
+             alignment,
+             HAK_FORM_ARRAY_OTHER,
+             false)
+
+OPERATOR_NEW_SIZED(__size_returning_new, (size_t bytes), bytes, 0)
+OPERATOR_NEW_SIZED(__size_returning_new_aligned, (size_t bytes, size_t alignment), bytes, alignment)
+OPERATOR_NEW_SIZED(__size_returning_new_hot_cold, (size_t bytes, IGNORED uint8_t hint), bytes, 0)
+OPERATOR_NEW_SIZED(__size_returning_new_aligned_hot_cold,
+                   (size_t bytes, size_t alignment, IGNORED uint8_t hint),
+                   bytes,
+                   alignment)
 
 OPERATOR_DELETE(_ZdlPv, (void *block), 0, HAK_FORM_BASE)
 OPERATOR_DELETE(_ZdaPv, (void *block), 0, HAK_FORM_ARRAY)

@@ -4,6 +4,7 @@
 // standard says ([new.delete]): new[], nothrow, sized, and with an alignment.
 #include "../support/promise.h"
 
+#include <cstdint>
 #include <new>
 #include <string>
 #include <vector>
@@ -11,6 +12,18 @@
 #ifndef __clang__
 #    pragma GCC diagnostic ignored "-Wsized-deallocation" // which is what this is about
 #endif
+
+// Known from tcmalloc: LLVM puts them in place of new.
+enum class __hot_cold_t : std::uint8_t {};
+struct sized_pointer {
+    void *start;
+    std::size_t bytes;
+};
+__attribute__((weak)) void *operator new(std::size_t, __hot_cold_t);
+__attribute__((weak)) void *operator new[](std::size_t,
+                                           const std::nothrow_t &,
+                                           __hot_cold_t) noexcept;
+extern "C" __attribute__((weak)) sized_pointer __size_returning_new(std::size_t);
 
 enum { HEAD = 64 }; // bytes before each block, which only the program knows of
 
@@ -78,6 +91,17 @@ template <typename T> static T *hide(T *block)
     return static_cast<T *>(ht_hide(block));
 }
 
+static void forms_of_tcmalloc()
+{
+    const __hot_cold_t hint{1};
+    ::operator delete(ht_hide(::operator new(100, hint)));
+    ::operator delete[](ht_hide(::operator new[](100, std::nothrow, hint)));
+    const sized_pointer got = __size_returning_new(100);
+    HT_CHECK(got.bytes == 100, "%zu bytes of the program's block may be used", got.bytes);
+    ::operator delete(got.start, got.bytes);
+    HT_CHECK(live == 0, "%ld blocks are left", live);
+}
+
 template <typename T> static void all_forms()
 {
     delete hide(new T);
@@ -96,6 +120,8 @@ int main()
         all_forms<Aligned>();
     }
     HT_CHECK(calls == 1200, "the program's operators were called %ld times", calls);
+    forms_of_tcmalloc();
+    HT_CHECK(calls == 1203, "the program's operators were called %ld times", calls);
     void *block = ht_hide(::operator new(100));
     ::operator delete(block, std::nothrow);
     block = ht_hide(::operator new[](100));

@@ -16,6 +16,12 @@ enum {
 };
 #define HAK_FUTEX_ANY UINT32_MAX // of the bits that say which wake-ups are meant
 
+// prctl(2): Linux 5.17
+enum {
+    HAK_PRCTL_VMA = 0x53564d41,
+    HAK_PRCTL_VMA_NAME = 0,
+};
+
 // membarrier(2)
 enum {
     HAK_BARRIER_PRIVATE = 1 << 3,

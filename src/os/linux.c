@@ -24,6 +24,7 @@
 #include "base/timing.h"
 #include "os/heard.h"
 #include "os/kernel.h"
+#include "os/names.h"
 #include "os/os.h"
 #include "os/proc.h"
 #include "os/refusal.h"
@@ -83,7 +84,9 @@ static long map(void *place, size_t bytes, int protection, int extra_flags)
     HAK_ADDRESSES_CAME();
     hak_timing_end(HAK_TIMING_map, begin);
     HAK_PROBE2("hakmem", "map", got, bytes);
-    counted(&hak_os_counts.maps, noted(got, bytes));
+    if (counted(&hak_os_counts.maps, noted(got, bytes))) {
+        hak_names_mapped((void *)got, bytes);
+    }
     return got;
 }
 
@@ -356,6 +359,7 @@ bool hak_os_start(void)
 {
     const long number = SYS_membarrier;
     has_barrier = hak_syscall(number, HAK_BARRIER_REGISTER_PRIVATE, 0, 0, 0, 0, 0) == 0;
+    hak_names_start();
     if (!HAK_IS_SANITIZED && __tsan_init != NULL) {
         return false;
     }

@@ -5,6 +5,7 @@ mod support;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use support::{Workshop, answer, library, text};
 
@@ -165,9 +166,91 @@ fn a_program_for_musl_is_refused() {
     let workshop = Workshop::open();
     let linker = "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1";
     let program = workshop.compile("other", support::PROGRAM, &[linker]);
-    let said = workshop.hakmem(&["run", "--", text(&program)]);
-    said.ended_with(1)
-        .says("is linked with another C library (/lib/ld-musl-x86_64.so.1)");
+    let line = format!(
+        "{} is linked with another C library (/lib/ld-musl-x86_64.so.1), and libhakmem.so needs glibc; use the \
+         program's build for glibc, or preload hakmem's build for musl (docs/install.md)",
+        text(&program)
+    );
+    workshop
+        .hakmem(&["run", "--", text(&program)])
+        .is_one_line(1, &line);
+}
+
+/// Only root can give a file away; for others a program that is set-user-ID is their own.
+#[test]
+fn a_set_user_id_program_is_refused_with_the_alternative() {
+    let workshop = Workshop::open();
+    let program = workshop.program();
+    if std::os::unix::fs::chown(&program, Some(65534), Some(65534)).is_err() {
+        return;
+    }
+    for (mode, how) in [(0o4755, "is set-user-ID"), (0o2755, "is set-group-ID")] {
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(mode)).unwrap();
+        let line = format!(
+            "{} {how}, so the dynamic linker ignores LD_PRELOAD for this user; link libhakmem.a into it instead, \
+             or in Rust use the crate hakmem (rust/)",
+            text(&program)
+        );
+        workshop
+            .hakmem(&["run", "--", text(&program)])
+            .is_one_line(1, &line);
+    }
+}
+
+/// The program with a sanitizer, where the compiler is there and has that.
+fn sanitized(workshop: &Workshop, compiler: &str, sanitizer: &str) -> Option<PathBuf> {
+    let source = workshop.write("where.c", WHERE);
+    let program = workshop.path(&format!("{compiler}-{sanitizer}"));
+    let made = Command::new(compiler)
+        .args(["-w", "-Wl,-z,now", &format!("-fsanitize={sanitizer}"), "-o"])
+        .args([&program, &source])
+        .stderr(Stdio::null())
+        .status();
+    made.is_ok_and(|status| status.success()).then_some(program)
+}
+
+/// gcc's run-time libraries are shared, clang's are linked in.
+#[test]
+fn a_program_with_a_sanitizer_is_refused() {
+    let workshop = Workshop::open();
+    for (sanitizer, name) in [
+        ("address", "AddressSanitizer"),
+        ("leak", "LeakSanitizer"),
+        ("thread", "ThreadSanitizer"),
+        ("memory", "MemorySanitizer"),
+    ] {
+        for program in ["cc", "clang", "clang-19"]
+            .into_iter()
+            .filter_map(|compiler| sanitized(&workshop, compiler, sanitizer))
+        {
+            let line = format!(
+                "{} is built with {name}, which has to be the program's allocator itself; use the program's build \
+                 without it",
+                text(&program)
+            );
+            for command in [&["run"][..], &["verify", "--preload"]] {
+                workshop
+                    .hakmem(&[command, &["--", text(&program)]].concat())
+                    .is_one_line(1, &line);
+            }
+            // What it uses is told all the same.
+            let said = workshop.hakmem(&["verify", text(&program)]);
+            assert!(!said.errors.contains("is built with"), "{}", said.errors);
+        }
+    }
+}
+
+/// That one has no allocator.
+#[test]
+fn a_program_with_undefined_behaviour_sanitizer_runs() {
+    let workshop = Workshop::open();
+    for program in ["cc", "clang-19"]
+        .into_iter()
+        .filter_map(|compiler| sanitized(&workshop, compiler, "undefined"))
+    {
+        let found = workshop.hakmem(&["run", "--", text(&program)]);
+        assert_eq!(found.output.trim(), text(&library()));
+    }
 }
 
 #[test]

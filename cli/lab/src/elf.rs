@@ -43,6 +43,8 @@ pub struct ElfFile {
     pub slots: Vec<Slot>,
     /// The allocators that are recognised in it.
     pub allocators: BTreeSet<&'static str>,
+    /// The sanitizer whose run-time library it asks for.
+    pub sanitizer: Option<&'static str>,
 }
 
 /// Names outside the family that somebody asks for.
@@ -65,6 +67,13 @@ impl ElfFile {
 
     pub fn exports(&self, name: &str) -> bool {
         self.exports.contains_key(name)
+    }
+
+    /// The sanitizer that it was built with, if that brings an allocator: in a library, or linked in.
+    pub fn sanitizer(&self) -> Option<&'static str> {
+        let is_one = |name: &&str| fingerprint::is_sanitizer(name);
+        self.sanitizer
+            .or_else(|| self.allocators.iter().copied().find(is_one))
     }
 
     /// The allocators inside a program that its own calls reach without the dynamic linker.
@@ -158,7 +167,27 @@ fn read_dynamic(
         entry.tag(endian) == elf::DT_FLAGS_1 && entry.val(endian) & elf::DF_1_PIE.0 != 0
     };
     file.is_library = !entries.iter().any(has_flag);
+    file.sanitizer = needed_libraries(sections, endian, data)?
+        .into_iter()
+        .find_map(fingerprint::sanitizer_of_library);
     Ok(())
+}
+
+/// The names of the libraries that the dynamic linker loads for it.
+fn needed_libraries<'a>(
+    sections: &Sections<'a>,
+    endian: Endianness,
+    data: &'a ReadCache<File>,
+) -> Result<Vec<&'a [u8]>, ReadError> {
+    let Some((entries, link)) = sections.dynamic(endian, data)? else {
+        return Ok(Vec::new());
+    };
+    let strings = sections.strings(endian, data, link)?;
+    Ok(entries
+        .iter()
+        .filter(|entry| entry.tag(endian) == elf::DT_NEEDED)
+        .filter_map(|entry| strings.get(u32::try_from(entry.val(endian)).ok()?).ok())
+        .collect())
 }
 
 fn is_function(symbol: &elf::Sym64<Endianness>) -> bool {

@@ -39,6 +39,8 @@ pub enum Obstacle {
     OtherLibc(String),
     /// It runs with another user's rights, so the dynamic linker ignores the environment.
     Privileged(&'static str),
+    /// It has an allocator that must see each of its calls.
+    Sanitized(&'static str),
 }
 
 impl Obstacle {
@@ -62,6 +64,9 @@ impl Obstacle {
             Obstacle::Privileged(how) => {
                 format!("{how}, so the dynamic linker ignores LD_PRELOAD for this user")
             }
+            Obstacle::Sanitized(sanitizer) => {
+                format!("is built with {sanitizer}, which has to be the program's allocator itself")
+            }
         }
     }
 
@@ -71,8 +76,12 @@ impl Obstacle {
             Obstacle::Static(inside) if inside.contains(&OURS) => "start it without this",
             Obstacle::Static(_) => LINK_IT_IN,
             Obstacle::OtherMachine(_) => "use the program's build for this machine",
+            Obstacle::OtherLibc(linker) if linker.contains("ld-musl") => {
+                "use the program's build for glibc, or preload hakmem's build for musl (docs/install.md)"
+            }
             Obstacle::OtherLibc(_) => "use the program's build for glibc",
             Obstacle::Privileged(_) => LINK_IT_IN,
+            Obstacle::Sanitized(_) => "use the program's build without it",
         };
         format!("{}; {instead}", self.reason())
     }
@@ -124,7 +133,9 @@ impl Executable {
         if !linker.contains("ld-linux") {
             return Some(Obstacle::OtherLibc(linker.clone()));
         }
-        privilege(&self.binary).map(Obstacle::Privileged)
+        privilege(&self.binary)
+            .map(Obstacle::Privileged)
+            .or_else(|| file.sanitizer().map(Obstacle::Sanitized))
     }
 }
 

@@ -16,7 +16,7 @@ struct Marks {
     texts: &'static [&'static str],
 }
 
-const KNOWN: [Marks; 15] = [
+const KNOWN: [Marks; 18] = [
     Marks {
         name: "hakmem",
         symbols: &["hak_version", "hak_malloc"],
@@ -90,6 +90,24 @@ const KNOWN: [Marks; 15] = [
         texts: &[],
     },
     Marks {
+        name: "MemorySanitizer",
+        symbols: &["__msan_init"],
+        inside_symbols: &[],
+        texts: &[],
+    },
+    Marks {
+        name: "LeakSanitizer",
+        symbols: &["__lsan_init"],
+        inside_symbols: &[],
+        texts: &[],
+    },
+    Marks {
+        name: "HWAddressSanitizer",
+        symbols: &["__hwasan_init"],
+        inside_symbols: &[],
+        texts: &[],
+    },
+    Marks {
         name: "dlmalloc",
         symbols: &["dlmalloc"],
         inside_symbols: &[],
@@ -123,6 +141,29 @@ const KNOWN: [Marks; 15] = [
         texts: &["sweep increased allocation count", "malloc deadlock"],
     },
 ];
+
+/// The run-time libraries of sanitizers that answer malloc: gcc's, and clang's with -shared-libasan. UndefinedBehaviorSanitizer
+/// leaves it to the program's allocator.
+const SANITIZERS: [(&str, &str, &str); 5] = [
+    ("AddressSanitizer", "libasan.so", "libclang_rt.asan"),
+    ("LeakSanitizer", "liblsan.so", "libclang_rt.lsan"),
+    ("ThreadSanitizer", "libtsan.so", "libclang_rt.tsan"),
+    ("HWAddressSanitizer", "libhwasan.so", "libclang_rt.hwasan"),
+    ("MemorySanitizer", "libmsan.so", "libclang_rt.msan"),
+];
+
+pub fn sanitizer_of_library(file_name: &[u8]) -> Option<&'static str> {
+    SANITIZERS
+        .into_iter()
+        .find(|(_, gcc, clang)| {
+            file_name.starts_with(gcc.as_bytes()) || file_name.starts_with(clang.as_bytes())
+        })
+        .map(|(name, _, _)| name)
+}
+
+pub fn is_sanitizer(allocator: &str) -> bool {
+    SANITIZERS.into_iter().any(|(name, _, _)| name == allocator)
+}
 
 /// This program has all of these texts in its table, and none of the allocators.
 const TABLE: &[u8] = b"the marks by which hakmem recognises an allocator";

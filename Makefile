@@ -3,7 +3,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 JOBS    ?= $(shell nproc)
 
-.PHONY: all configure test soak fuzz coverage analyse bench bench-scale demo dist dist-test install clean format check help attacks
+.PHONY: all configure test soak fuzz coverage analyse bench bench-scale demo dist dist-test docs install clean format check help attacks
 
 all: configure                ## build the library, the command line and the benchmarks into build/
 	@cmake --build build -j $(JOBS)
@@ -65,6 +65,10 @@ dist:                         ## tarballs, Debian packages, Python wheels, into 
 
 dist-test: dist               ## installs and runs what make dist has built; once more, with equal hashes
 	@tools/dist_test
+
+docs:                         ## the documents as a site that needs no network: build/site/index.html
+	@tools/setup docs
+	@tools/site
 
 install: all                  ## into $(DESTDIR)$(PREFIX)
 	@DESTDIR="$(DESTDIR)" cmake --install build

@@ -1,7 +1,8 @@
-"""The man pages of the C API, section 3, from the comments of include/hakmem/hakmem.h.
+"""The man pages of the C API, section 3, and docs/api.md, from the comments of include/hakmem/hakmem.h.
 
 hakmem.3 has what stands above the first group of the header, and how to build; each group, which begins
-with a line `// ---- title ----`, has a page that is named after its first function. gen_docs.py writes them.
+with a line `// ---- title ----`, has a page that is named after its first function. docs/api.md has all groups.
+gen_docs.py writes them.
 """
 
 from __future__ import annotations
@@ -206,3 +207,24 @@ def pages(header: str, guide: str) -> dict[str, str]:
     written = {f"{group.names()[0]}.3": group_page(group, version, names) for group in groups}
     written["hakmem.3"] = first_page(card, first, version, groups, example)
     return written
+
+
+def linked(lines: list[str]) -> list[str]:
+    """Documents are links."""
+    return [re.sub(r"`?docs/([\w-]+\.md)`?", r"[\1](\1)", line) for line in lines]
+
+
+def markdown_item(item: Item) -> list[str]:
+    return ["", "```c", *item.declarations, "```", *([""] if item.comment else []), *linked(item.comment)]
+
+
+def markdown(header: str) -> str:
+    """docs/api.md without its first lines: what the header says, a heading for each group."""
+    card, (first, *groups) = parse(header)
+    text = linked(card[2:])
+    for group in (first._replace(title="version"), *groups):
+        text += ["", f"## {group.title[0].upper()}{group.title[1:]}"]
+        text += ["", *linked(group.introduction)] if group.introduction else []
+        for item in group.items:
+            text += markdown_item(item)
+    return "\n".join(text) + "\n"

@@ -45,12 +45,12 @@ enum { HAK_APART = HAK_SMALL_CLASSES, HAK_TOPS = 2 * HAK_SMALL_CLASSES };
 struct hak_magazine {
     hak_place *base; // lock; NULL until the class is first used
     uint32_t bottom; // lock: place of the NULL below the lowest block; 0 unless stolen from
-    uint32_t fence;  // lock: place where a purger put a NULL, not yet judged (steal.c); 0: none
+    uint32_t fence;  // lock: place where a thief put a NULL, not yet judged (steal.c); 0: none
     // lock: slabs of this class with blocks to give: those whose free pages may be there, and those whose free pages
     // were given back, of which the ones that the kernel did not take lie in front. Zero until first used.
     struct hak_list slabs;
     struct hak_list swept;
-    uint8_t idle_looks : 2; // lock: looks of the purger's at an unused magazine, up to 3 (steal.c)
+    uint8_t idle_looks : 2; // lock: looks of a thief's at an unused magazine, up to 3 (steal.c)
     bool has_swung : 1;    // lock: refills followed flushes, or the reverse, an odd number of times
     bool is_used : 1;      // lock: had a slow event since somebody last looked
     bool is_refilled : 1;  // lock: its thread allocates blocks of this class
@@ -62,7 +62,7 @@ struct hak_magazine {
     // those above.
     bool is_ruled;
     uint8_t places_log2;     // lock: of the array; 0: there is none
-    uint16_t seen_place;     // lock: of the top when the purger last looked, its lower bits
+    uint16_t seen_place;     // lock: of the top when a thief last looked, its lower bits
     uint16_t tidied_place;   // lock: the same when it was last tidied
     void *fenced;            // lock: what lay at the fence
     struct hak_growth worth; // lock: when it was last asked whether growing is worth it
@@ -72,9 +72,9 @@ struct hak_magazine {
 enum { HAK_PARCEL_BLOCKS = 61 }; // with its header 512 bytes
 struct hak_parcel {
     struct hak_parcel *next;
-    _Atomic(uint32_t) count;             // owner of the outbox; a purger reads it
+    _Atomic(uint32_t) count;             // owner of the outbox; a sweep reads it
     uint32_t bytes;                      // owner of the outbox
-    hak_place blocks[HAK_PARCEL_BLOCKS]; // NULL where a purger took one out
+    hak_place blocks[HAK_PARCEL_BLOCKS]; // NULL where a sweep took one out
 };
 
 struct hak_loose {
@@ -144,7 +144,7 @@ enum { HAK_COMPANIONS = HAK_CACHE_ROLES - HAK_ROLE_REST };
 enum { HAK_FREES_ASKED = 2 };
 
 struct hak_cache {
-    _Atomic(hak_place *) top[HAK_TOPS]; // owner writes; a purger reads
+    _Atomic(hak_place *) top[HAK_TOPS]; // owner writes; a thief reads
     // What free subtracts from an entry to get the number of a top: tag, or HAK_APART less. Whoever wants
     // the cache to sample sets it; the owner sets it right in its next slow path (sampler.h).
     _Atomic(uint32_t) hit_tag;
@@ -176,11 +176,11 @@ struct hak_cache {
     struct hak_parcel *spare_parcel; // lock: the first of the empty ones (parcels.h)
     uint32_t spare_count;            // lock: so many
     struct hak_parcel *pending;      // lock: taken out of the inbox, not opened yet
-    _Atomic(uint64_t) events;        // lock: slow paths entered; a purger compares
-    uint64_t seen_events;            // purger
+    _Atomic(uint64_t) events;        // lock: slow paths entered; a sweep compares
+    uint64_t seen_events;            // a sweep
     _Atomic(bool) is_watched;        // the sweeper looks at it (watch.h)
     struct hak_cache *watch_next;    // in the sweeper's list
-    uint32_t idle_ticks;             // purger
+    uint32_t idle_ticks;             // a sweep
     uint32_t exit_rounds;            // owner, while its thread ends
     uint64_t exit_events;            // owner, while its thread ends: events at the last round
     struct hak_cache *next;          // constant: in the list of all caches

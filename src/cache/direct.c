@@ -12,7 +12,7 @@
 #include "slab/misuse.h"
 
 // Its slabs may be of before: no more blocks are taken from these.
-static void retire_slabs(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+static void close_slabs(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         struct hak_slab *slab;
@@ -33,7 +33,7 @@ void hak_direct_start(struct hak_cache *cache)
     hak_inbox_post_all(cache);
     hak_bigcache_expire(cache, 0);
     hak_bigcache_keep_nothing(cache);
-    retire_slabs(cache);
+    close_slabs(cache);
     cache->is_direct = true;
     hak_store_relaxed(&cache->frees_apart, true);
     hak_lock_drop(&cache->lock);

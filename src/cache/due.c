@@ -21,7 +21,7 @@ enum { PART_OF_HEAP = 64 };
 // is within what an idle process may keep, 8 MiB (docs/decisions/0033).
 #define SMALL_HEAP HAK_MIB(6)
 
-_Atomic(bool) hak_due_has_helper;
+_Atomic(bool) hak_due_has_sweeper_thread;
 
 static _Atomic(unsigned) due_urgency; // enum hak_urgency
 

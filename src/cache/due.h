@@ -20,10 +20,11 @@
 #define HAK_TICK_MS 100
 
 // Is there a thread of ours that gives back (sweeper.h)? It writes the first.
-HAK_INTERNAL extern _Atomic(bool) hak_due_has_helper;
+HAK_INTERNAL extern _Atomic(bool) hak_due_has_sweeper_thread;
 HAK_INLINE bool hak_due_has_sweeper(void)
 {
-    return hak_load_relaxed(&hak_due_has_helper) && hak_load_relaxed(&hak_options.purger) != 0;
+    return hak_load_relaxed(&hak_due_has_sweeper_thread) &&
+           hak_load_relaxed(&hak_options.purger) != 0;
 }
 
 // What does not wait for the decay time any more; each includes those before it, which are less likely to be used

@@ -14,7 +14,7 @@
 #include "cache/cache.h"
 #include "cache/hooks.h"
 
-// A place is written by the owner and, below a fence, by a purger (steal.c). Under
+// A place is written by the owner and, at a fence, by a thief (steal.c). Under
 // ThreadSanitizer, which does not know membarrier, it carries the order that the
 // barrier gives.
 #if HAK_TSAN
@@ -25,7 +25,7 @@
 #else
 #    define hak_place_load(place)         hak_peek(place)
 #    define hak_place_store(place, block) hak_poke((place), (block))
-// Neither atomic nor volatile, so that they become operands of other instructions. What a purger may
+// Neither atomic nor volatile, so that they become operands of other instructions. What a thief may
 // write into a place is NULL, and what others make of the tag is another way to the slow path: whichever
 // value is read, the answer is right.
 #    define hak_place_is_end(place)       (*(void *const *)(const void *)(place) == HAK_FULL)

@@ -25,7 +25,7 @@ static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
             return hak_owner_or_end(block);
         }
     }
-    return NULL; // a purger has emptied it
+    return NULL; // a sweep has emptied it
 }
 
 // Until no more than so many bytes wait.

@@ -13,7 +13,7 @@ struct hak_registry {
     struct hak_lock lock;
     // Every cache there ever was, newest first; caches are never taken out or unmapped.
     //   written by   holder of lock   registry_add_locked   release
-    //   read by      any              sweep_pass_locked …   acquire
+    //   read by      any              hak_reclaim_spare_slab …   acquire
     _Atomic(struct hak_cache *) all;
     // lock: by role, for the next one of that role. Never one for another: ending a heap frees all
     // that its cache owns, and a thread leaves blocks behind that live on.

@@ -1,7 +1,7 @@
 // sweep.h -- passes over the caches: memory that waits goes back, also when its thread sleeps.
 //
 // Layer     cache
-// Threads   any; one lock, rank "sweep", the first of all.
+// Threads   any; one lock, rank "sweep".
 //
 // A pass goes over the caches that are watched (watch.h): large blocks kept for longer than the decay time, magazines and
 // slabs that nobody used meanwhile, parcels that wait for a sleeping owner. sweeper.h has who takes it when.

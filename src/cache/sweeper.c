@@ -174,7 +174,7 @@ void hak_sweeper_work(void)
     } while (!sweeper_may_sleep());
 }
 
-static void helper_run(void)
+static void thread_run(void)
 {
     hak_cache_become(&hak_cache_late);
     while (hak_load_relaxed(&sweep_alarm) == 0) {
@@ -224,7 +224,7 @@ static void note_start_locked(bool is_started) HAK_REQUIRES(&hak_sweeper_lock)
     starts.started_ns = hak_os_about_now_ns();
     starts.skips = is_started ? starts.skips : 2 * starts.skips + 1;
     starts.left = is_started ? 0 : starts.skips;
-    hak_store_relaxed(&hak_due_has_helper, is_started);
+    hak_store_relaxed(&hak_due_has_sweeper_thread, is_started);
 }
 
 static void note_end_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
@@ -240,15 +240,15 @@ static bool is_wanted_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
            hak_load_relaxed(&hak_options.deterministic) == 0;
 }
 
-static bool helper_start(void)
+static bool thread_start(void)
 {
     hak_store_relaxed(&sweep_alarm, 0);
     hak_store_relaxed(&hak_sweep_runs, stays());
-    return hak_os_start_thread(helper_run);
+    return hak_os_start_thread(thread_run);
 }
 
 // It is joined: when the program's last thread but one has ended, it has one task.
-static void helper_end(void)
+static void thread_end(void)
 {
     hak_store_relaxed(&sweep_alarm, 1);
     hak_os_wake(&sweep_alarm);
@@ -266,18 +266,18 @@ static void helper_end(void)
 static bool adjust(void)
 {
     hak_lock_take(&hak_sweeper_lock);
-    const bool has = hak_load_relaxed(&hak_due_has_helper);
+    const bool has = hak_load_relaxed(&hak_due_has_sweeper_thread);
     const bool is_starting = !is_adjusting && !has && is_wanted_locked() && !is_skipped_locked();
     const bool is_ending = !is_adjusting && has && threads < 2 && !has_hook();
     is_adjusting |= is_starting || is_ending;
-    hak_store_relaxed(&hak_due_has_helper, has && !is_ending);
+    hak_store_relaxed(&hak_due_has_sweeper_thread, has && !is_ending);
     hak_lock_drop(&hak_sweeper_lock);
     if (!is_starting && !is_ending) {
         return false;
     }
-    const bool is_started = is_starting && helper_start();
+    const bool is_started = is_starting && thread_start();
     if (is_ending) {
-        helper_end();
+        thread_end();
     }
     hak_lock_take(&hak_sweeper_lock);
     is_adjusting = false;
@@ -398,7 +398,7 @@ void hak_sweeper_forked_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
 {
     threads = hak_cache_self != &hak_cache_nobody;
     is_adjusting = false;
-    hak_store_relaxed(&hak_due_has_helper, false);
+    hak_store_relaxed(&hak_due_has_sweeper_thread, false);
     hak_store_relaxed(&hak_sweep_runs, 0);
     hak_store_relaxed(&is_ticking, false);
     hak_due_forked();

@@ -51,7 +51,7 @@ HAK_INTERNAL void hak_sweep_call(void (*work)(void), bool has_to_stay);
 // Not any more: from the sweeper's thread.
 HAK_INTERNAL void hak_sweep_call_no_more(void (*work)(void));
 
-// Rank "helper", before all others: how many threads the program has, and the sweeper's thread.
+// Rank "sweeper", before all others: how many threads the program has, and the sweeper's thread.
 HAK_INTERNAL extern struct hak_lock hak_sweeper_lock;
 // After fork, in the child: the threads stayed with the parent. And then, with no lock held.
 HAK_INTERNAL void hak_sweeper_forked_locked(void) HAK_REQUIRES(&hak_sweeper_lock);

@@ -49,7 +49,7 @@ static void thread_end(void *value)
 
 // Who begins with a free may be a thread that ends: destructors of keys free in the last round, when ours is not called any more,
 // and the C library behind all of them. A cache made then would never end. So the first frees go without one, straight into
-// their slabs or by a parcel of hak_cache_late, as those after a cache's end; unless the block is a dead cache's, whose thread this
+// their slabs, as those after a cache's end; unless the block is a dead cache's, whose thread this
 // one follows.
 enum { FREES_WITHOUT_CACHE = 1024 };
 static HAK_TLS uint32_t frees_without_cache;

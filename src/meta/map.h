@@ -138,8 +138,8 @@ HAK_INLINE void hak_map_set_one(const void *p, uint32_t entry)
 // Set the entries of `count` units from `start`, which lie in one superslab.
 HAK_INTERNAL void hak_map_set(const void *start, unsigned count, uint32_t entry);
 
-// The superslab (or mapping large block) that `p` may lie in; the caller compares the whole address.
-// NULL: none, or, outside our window, a mapping block beyond its first HAK_SUPER_BYTES.
+// The superslab (or large block with a mapping of its own) that `p` may lie in; the caller compares the whole address.
+// NULL: none, or, outside our window, such a block beyond its first HAK_SUPER_BYTES.
 HAK_INLINE struct hak_super *hak_map_super(const void *p)
 {
     // pairs with: hak_map_publish

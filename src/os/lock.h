@@ -7,10 +7,11 @@
 // Ranks, taken in this order only (a thread that holds one may take a later one;
 // out of order only by hak_lock_try):
 //
+//   sweeper    the number of threads, and the sweeper's thread (cache/sweeper.h)
 //   sweep      one sweep at a time (cache/watch.h)
 //   registry   the list of caches, and the process's first call (cache/thread.c, cache/start.c)
 //   cache      one cache's slabs, magazines' lower ends, large blocks
-//              (several caches at once: only while forking, and by hak_lock_try)
+//              (several caches at once: only while forking, and by hak_lock_try; a sweep holds that of its own cache)
 //   orphans    the cache of slabs without a thread (cache/reclaim.c)
 //   shard      superslabs and their free units (slab/arena.h; several at once: only while forking, and by hak_lock_try)
 //   arena      addresses, and what is common to all shards (slab/arena.h)

@@ -52,7 +52,7 @@ enum { HAK_UNDER_WAY = 64 };
 
 struct hak_arena {
     struct hak_lock lock;
-    struct hak_list all; // superslabs and mapping mappings
+    struct hak_list all; // superslabs, and large blocks' own mappings
     // What is being given back without the lock (under_way.h): who does that for which load, or number 0. Not in the
     // loads, which lie on their threads' stacks: a vfork child may be killed in the middle of one.
     struct hak_under_way {
@@ -76,13 +76,13 @@ struct hak_arena {
     _Atomic(size_t) slab_bytes;                  // of slabs, whatever is free in them
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
     _Atomic(size_t) super_bytes;   // of superslabs mapped (arena lock)
-    _Atomic(size_t) mapping_bytes; // of mapping mappings (arena lock)
+    _Atomic(size_t) mapping_bytes; // of large blocks' own mappings (arena lock)
     _Atomic(size_t)
         peak_bytes;            // most that super_bytes and mapping_bytes were together (arena lock)
     _Atomic(size_t) used_peak; // most that was in use of superslabs since hak_arena_forget_peak
     _Atomic(size_t) peak_before; // the same of the time before that
     _Atomic(size_t) peak_most;   // of what was in use lately, may wait when it is no longer
-    _Atomic(uint64_t) tick;      // the purger's clock
+    _Atomic(uint64_t) tick;      // the sweeper's clock
     _Atomic(uint32_t) returns;   // counts loads that have been given back: slept on
     _Atomic(uint32_t) waiters;   // threads that sleep there
     _Atomic(uint32_t) clock;     // tenths of a second, by the system's clock, when it was last read

@@ -39,7 +39,7 @@ struct hak_slab {
     // The pages were never touched since they came from the kernel, or are known to be zeros as if they had not been.
     bool zeroed : 1;
     bool
-        is_swept : 1; // small: no block came back since its free pages were given back (cache/sweep.c)
+        is_swept : 1; // small: no block came back since its free pages were last looked at (cache/sweep_cache.c)
     union {
         bool is_hardened; // small: a feature looks at its blocks (hooks.h)
         bool is_unkept; // large: calloc took it, or a rule says so: it is not kept when it is freed

@@ -8,7 +8,7 @@
 // A block is in one of three places: with the program, in some thread's magazine
 // or parcel, or in its slab. The bitmap tells only the last: bit set = in the
 // slab. Blocks that were never handed out have no bit set; they lie at and above
-// `fresh`, untouched, so that their pages are not resident.
+// `fresh`, untouched since the slab was made.
 //
 // A hardened slab has all its blocks in it from the beginning, and behind the bitmap a byte for each that
 // is a feature's (hooks.h).
@@ -17,8 +17,8 @@
 //   free_blocks == number of bits set in bitmap
 //   bit w of summary is set  <=>  bitmap[w] != 0
 //   no bit at or above fresh is set
-//   the slab is in one of its owner's two lists for the class  <=>  free_blocks > 0 or fresh < blocks,
-//   and in its owner's list of full slabs otherwise
+// And, with the owner's lock: the slab is in one of its owner's two lists for the class <=> free_blocks > 0 or
+// fresh < blocks, and in its list of full slabs otherwise; a direct cache (cache/direct.h) has those of before in the latter.
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 

@@ -33,7 +33,7 @@ struct hak_super {
     uint64_t dirty_tick;      // when a unit last became dirty
     _Atomic(struct hak_super *)
         span; // the superslab in which the run begins that this one continues
-    // The one it belongs to, by number; HAK_NO_SHARD when it is a mapping one or not mapped. Changes under the locks of
+    // The one it belongs to, by number; HAK_NO_SHARD when it is one large block's mapping, or not mapped. Changes under the locks of
     // both shards; a run in it that is in use keeps it from changing.
     _Atomic(uint8_t) shard;
     bool is_mapping;  // a large block's own mapping
@@ -44,7 +44,7 @@ struct hak_super {
     union {
         uint32_t made_at[HAK_SUPER_UNITS];
         struct hak_kept_range
-            kept; // of a mapping one that has ended, when the kernel has refused to take it back
+            kept; // of one large block's mapping that has ended, when the kernel has refused to take it back
     };
     uint32_t mapped_at;
     uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in

@@ -1,4 +1,4 @@
-// hooks.c -- what features do at the hooks of slab/hooks.h and cache/hooks.h; like hakmem.c it sees all layers.
+// hooks.c -- hooks of slab/hooks.h and cache/hooks.h in which several features have a part; like hakmem.c it sees all layers.
 #include "cache/hooks.h"
 
 #include <string.h>
@@ -53,9 +53,7 @@ void hak_hook_slab_ends(struct hak_slab *slab)
 {
     if (hak_states_exist(slab)) {
         slab->zeroed = hak_states_check(slab);
-        if (hak_harden_has_tags()) {
-            hak_states_untag(slab);
-        }
+        hak_states_untag(slab);
     }
 }
 
@@ -82,50 +80,9 @@ uint64_t hak_hook_slab_out(const struct hak_slab *slab, unsigned word, uint64_t 
     return hak_states_exist(slab) ? hak_states_out(slab, word) : out;
 }
 
-void hak_hook_inset_ends(void) HAK_REQUIRES(&hak_arena.lock)
-{
-    hak_guarded_ends();
-}
-
 bool hak_hook_superslabs(char *base, size_t bytes)
 {
     return !hak_harden_has_tags() || hak_tags_map(base, bytes);
-}
-
-void hak_hook_share_locked(const struct hak_share *share) HAK_REQUIRES(&hak_arena.lock)
-{
-    hak_room_start_locked(share);
-}
-
-bool hak_hook_may_map_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
-{
-    return hak_pressure_allows(bytes);
-}
-
-bool hak_hook_may_use_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
-{
-    return hak_room_allows_locked(bytes);
-}
-
-bool hak_hook_lend_locked(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock)
-{
-    return hak_room_lend(shard, bytes);
-}
-
-void hak_hook_sweeps_everything(void)
-{
-    if (hak_load_relaxed(&hak_pressure.is_refused)) {
-        hak_response_in_need();
-    }
-}
-
-void hak_hook_swept_everything(void)
-{
-    if (hak_pressure.is_watched) {
-        hak_lock_take(&hak_arena.lock);
-        hak_pressure_relieved();
-        hak_lock_drop(&hak_arena.lock);
-    }
 }
 
 // ---- malloc ----
@@ -152,7 +109,7 @@ static unsigned class_serving(const struct hak_cache *cache, unsigned size_class
 // Not what a hardened heap has written behind the block.
 static void *zero(void *block, size_t size_class)
 {
-    return memset(block, 0, hak_blocks_usable(block, hak_classes[size_class].bytes));
+    return memset(block, 0, hak_hook_usable(block, hak_classes[size_class].bytes));
 }
 
 // Site rules: the block comes from a cache of the rule's, in a class that is aligned as it says.
@@ -237,19 +194,9 @@ void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, 
     return block;
 }
 
-void hak_hook_taken(void *block, struct hak_request request, size_t note)
-{
-    hak_sample_take(block, request, note);
-}
-
 bool hak_hook_refuses(struct hak_request request)
 {
     return hak_seen_injects() && hak_failure_is_injected(request);
-}
-
-void hak_hook_refused(enum hak_refuse_reason reason, struct hak_request request, uint64_t mark)
-{
-    hak_failure_note(reason, request, mark);
 }
 
 uint32_t hak_hook_refill(const struct hak_cache *cache, unsigned size_class, uint32_t most)
@@ -273,16 +220,6 @@ void *hak_hook_reuse(size_t bytes, const void *site)
     return hak_bigcache_reuse(hak_site_keeper(cache), hak_size_class_bin(bytes));
 }
 
-void *hak_hook_counted(struct hak_cache *cache, void *block, size_t bytes, const void *site)
-{
-    return hak_sample_take_kept(cache, block, bytes, site);
-}
-
-void hak_hook_large(void *block, struct hak_request request)
-{
-    hak_sample_large(block, request);
-}
-
 void hak_hook_large_ends(struct hak_slab *slab)
 {
     hak_sample_forget(slab->base);
@@ -291,26 +228,6 @@ void hak_hook_large_ends(struct hak_slab *slab)
 void hak_hook_forget_slab(const struct hak_slab *slab)
 {
     hak_sample_forget_slab(slab->base, slab->units * HAK_UNIT_BYTES);
-}
-
-struct hak_slab *hak_hook_inset_map(size_t bytes, size_t alignment)
-{
-    return hak_guarded_map(bytes, alignment);
-}
-
-void hak_hook_inset_freed(struct hak_slab *slab)
-{
-    hak_guarded_check(slab);
-}
-
-bool hak_hook_inset_resize(struct hak_slab *slab, size_t bytes)
-{
-    return hak_guarded_resize(slab, bytes);
-}
-
-void hak_hook_inset_leave_room(struct hak_slab *slab)
-{
-    hak_guarded_leave_room(slab);
 }
 
 // ---- free, realloc and what is asked about blocks ----
@@ -394,27 +311,9 @@ bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const 
     return true;
 }
 
-void hak_hook_put(struct hak_cache *cache,
-                  struct hak_cache *owner,
-                  struct hak_slab *slab,
-                  void *block)
-{
-    hak_blocks_put(cache, owner, slab, block);
-}
-
 struct hak_cache *hak_hook_keeper(struct hak_cache *cache)
 {
     return hak_site_keeper(cache);
-}
-
-size_t hak_hook_usable(const void *block, size_t block_bytes)
-{
-    return hak_blocks_usable(block, block_bytes);
-}
-
-enum hak_resized hak_hook_resize(void *block, size_t bytes)
-{
-    return hak_blocks_resize(block, bytes);
 }
 
 bool hak_hook_owns(const void *block)
@@ -422,21 +321,11 @@ bool hak_hook_owns(const void *block)
     return hak_guard_owns(block);
 }
 
-size_t hak_hook_owned_bytes(const void *block)
-{
-    return hak_guard_usable(block);
-}
-
 // ---- caches and the process ----
 
 void hak_hook_follow(struct hak_cache *cache)
 {
     hak_sampler_follow(cache);
-}
-
-void hak_hook_end(struct hak_cache *cache)
-{
-    hak_hardened_end(cache);
 }
 
 // What the thread was in the middle of is not used again.
@@ -450,26 +339,6 @@ void hak_hook_forked(struct hak_cache *cache)
 bool hak_hook_is_own(const struct hak_cache *cache)
 {
     return hak_site_own(hak_cache_self, cache->tag) != NULL;
-}
-
-void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    hak_hardened_flush(cache);
-}
-
-bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    return hak_hardened_empty(cache);
-}
-
-void hak_hook_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    hak_hardened_forget(cache);
-}
-
-bool hak_hook_is_bare(struct hak_cache *cache)
-{
-    return hak_hardened_is_bare(cache);
 }
 
 uint64_t hak_hook_events(struct hak_cache *cache)
@@ -491,11 +360,6 @@ void hak_hook_started(void)
     hak_response_start();
     hak_tuner_start();
     hak_experiment_start();
-}
-
-void hak_hook_stopping(void)
-{
-    hak_figures_report();
 }
 
 void hak_hook_check(void)

@@ -116,6 +116,7 @@ def name_problems(src: Path, layers: list[str]) -> list[str]:
         return {name for path in headers for name in DECLARED.findall(path.read_text())}
 
     free = names_in(src.parent / "include", set())
+    free |= names_in(src, {"hooks"})  # defined by whichever feature has them
     free |= names_in(src / "base", {room.split("/")[1] for room in NOUNLESS})
     problems = []
     for layer in layers:

@@ -4,8 +4,8 @@
 // Threads   as who calls; no lock is held but where it says so.
 //
 // The core is what every allocator needs, and names nothing of a feature: hardening, guards, sampling, site rules, noted
-// failures. Where one of them may have a say, a slow path calls one of these functions. src/hooks.c defines them for a
-// build with features, src/hooks_core.c for the core alone, where most are one line ("alone:" says which).
+// failures. Where one of them may have a say, a slow path calls one of these functions. The feature defines it, or
+// src/hooks.c if several have a part in it; in a build of the core alone src/hooks_core.c does ("alone:" says how).
 // The fast paths call none: a feature makes what it wants to see look empty, full or foreign (fast_path.h).
 #ifndef HAK_CACHE_HOOKS_H
 #define HAK_CACHE_HOOKS_H

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/options.h"
 #include "base/probe.h"
+#include "cache/hooks.h"
 #include "limits/room.h"
 #include "meta/map.h"
 #include "os/control_group.h"
@@ -183,7 +184,9 @@ static void note_memory(struct hak_request request, uint64_t mark)
     note(&failure);
 }
 
-void hak_failure_note(enum hak_refuse_reason reason, struct hak_request request, uint64_t mark)
+HAK_COLD void hak_hook_refused(enum hak_refuse_reason reason,
+                               struct hak_request request,
+                               uint64_t mark)
 {
     if (reason == HAK_REFUSE_MEMORY) {
         note_memory(request, mark);

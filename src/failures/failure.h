@@ -50,11 +50,6 @@ struct hak_failures {
 };
 HAK_INTERNAL extern struct hak_failures hak_failures;
 
-// Note a request that is refused. For want of memory, which was tried for since `mark` (hak_refusal_mark): also why.
-HAK_INTERNAL HAK_COLD void hak_failure_note(enum hak_refuse_reason reason,
-                                            struct hak_request request,
-                                            uint64_t mark);
-
 // Count a request, if it is one of those that may fail. True when it has to.
 HAK_INTERNAL HAK_COLD bool hak_failure_is_injected(struct hak_request request);
 

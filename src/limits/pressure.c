@@ -5,7 +5,10 @@
 
 #include "base/atomic.h"
 #include "base/number.h"
+#include "cache/hooks.h"
 #include "os/os.h"
+#include "slab/arena.h"
+#include "slab/hooks.h"
 
 enum { REARM_PARTS = 32, TEXT_BYTES = 4096 };
 
@@ -48,7 +51,8 @@ bool hak_pressure_is_near(size_t bytes)
     return used + bytes >= near;
 }
 
-bool hak_pressure_allows(size_t bytes)
+// No when it comes near the limit by that, until all was given back; and then once more for each 32nd part of the limit.
+bool hak_hook_may_map_locked(size_t bytes)
 {
     if (!hak_pressure.is_watched || !hak_pressure_is_near(bytes)) {
         hak_pressure.relieved_bytes = 0;
@@ -61,11 +65,15 @@ bool hak_pressure_allows(size_t bytes)
     return is_allowed;
 }
 
-void hak_pressure_relieved(void)
+void hak_hook_swept_everything(void)
 {
-    hak_pressure_is_near(0);
-    hak_pressure.relieved_bytes = hak_pressure.used_bytes + 1;
-    hak_store_relaxed(&hak_pressure.is_refused, false);
+    if (hak_pressure.is_watched) {
+        hak_lock_take(&hak_arena.lock);
+        hak_pressure_is_near(0);
+        hak_pressure.relieved_bytes = hak_pressure.used_bytes + 1;
+        hak_store_relaxed(&hak_pressure.is_refused, false);
+        hak_lock_drop(&hak_arena.lock);
+    }
 }
 
 struct hak_stalls hak_pressure_stalls(void)

@@ -40,11 +40,6 @@ HAK_INTERNAL void hak_pressure_start(void);
 // Is the working set near the limit, or would it be with `bytes` more?
 HAK_INTERNAL bool hak_pressure_is_near(size_t bytes);
 
-// May the heap map `bytes` more? No when it comes near the limit by that, until hak_pressure_relieved; and then
-// once more for each 32nd part of the limit.
-HAK_INTERNAL bool hak_pressure_allows(size_t bytes);
-HAK_INTERNAL void hak_pressure_relieved(void);
-
 // Microseconds since the start of the group, or the machine, in which a task or more waited for memory, and in which
 // all that could run did.
 struct hak_stalls {

@@ -6,6 +6,7 @@
 #include "meta/pool.h"
 #include "os/control_group.h"
 #include "os/refusal.h"
+#include "slab/hooks.h"
 
 enum { OFF = 1, WATCH = 2 }; // option limit_group
 
@@ -37,7 +38,7 @@ static void read_group_locked(void) HAK_REQUIRES(&hak_arena.lock)
     hak_room.is_read = true;
 }
 
-void hak_room_start_locked(const struct hak_share *share) HAK_REQUIRES(&hak_arena.lock)
+void hak_hook_share_locked(const struct hak_share *share) HAK_REQUIRES(&hak_arena.lock)
 {
     if (share->memory_used == 0) {
         hak_room.credit_bytes = UNLIMITED; // no group limits it
@@ -102,7 +103,7 @@ static bool room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
     return true;
 }
 
-bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+bool hak_hook_may_use_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
     if (HAK_UNLIKELY(bytes > hak_room.credit_bytes)) {
         return room_look_locked(bytes);
@@ -125,12 +126,12 @@ static size_t loan_locked(void) HAK_REQUIRES(&hak_arena.lock)
     return hak_least(left / 2, part > HAK_UNIT_BYTES ? part : HAK_UNIT_BYTES);
 }
 
-bool hak_room_lend(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock)
+bool hak_hook_lend_locked(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock)
 {
     hak_lock_take(&hak_arena.lock);
     hak_room.lent_bytes -= shard->lent_bytes;
     shard->lent_bytes = 0;
-    const bool may = hak_room_allows_locked(bytes);
+    const bool may = hak_hook_may_use_locked(bytes);
     if (may) {
         shard->lent_bytes = loan_locked();
         hak_room.credit_bytes -= shard->lent_bytes;

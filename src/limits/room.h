@@ -25,14 +25,4 @@ struct hak_room {
 };
 HAK_INTERNAL extern struct hak_room hak_room;
 
-// Before the program's main: what limits the memory is `share`. Reads the group's files, if there is one.
-HAK_INTERNAL void hak_room_start_locked(const struct hak_share *share)
-    HAK_REQUIRES(&hak_arena.lock);
-
-// May `bytes` become resident? No when the control group has no room for them, with option limit_group.
-HAK_INTERNAL bool hak_room_allows_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
-
-// The same for a shard, which has used up its credit, and gets another. Takes the arena's lock.
-HAK_INTERNAL bool hak_room_lend(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock);
-
 #endif

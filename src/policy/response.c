@@ -4,6 +4,7 @@
 #include "base/atomic.h"
 #include "base/format.h"
 #include "base/options.h"
+#include "cache/hooks.h"
 #include "front/options.h"
 #include "limits/pressure.h"
 #include "os/os.h"
@@ -120,10 +121,12 @@ static void tick(void)
     }
 }
 
-void hak_response_in_need(void)
+void hak_hook_sweeps_everything(void)
 {
-    const struct look now = look_now();
-    ledger_write("growth", &now);
+    if (hak_load_relaxed(&hak_pressure.is_refused)) {
+        const struct look now = look_now();
+        ledger_write("growth", &now);
+    }
 }
 
 void hak_response_start(void)

@@ -32,9 +32,6 @@ struct hak_response {
 // A tick has passed. True when all has to be given back.
 HAK_INTERNAL bool hak_response_next(struct hak_response *response, bool is_short);
 
-// The heap was not allowed to grow (hak_pressure_allows), and all is about to be given back. With no lock held.
-HAK_INTERNAL void hak_response_in_need(void);
-
 // If option pressure or pressure_ledger says so.
 HAK_INTERNAL void hak_response_start(void);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/probe.h"
+#include "cache/hooks.h"
 #include "cache/owner.h"
 #include "meta/map.h"
 #include "meta/pool.h"
@@ -209,7 +210,7 @@ static HAK_COLD void end_lease(void)
     hak_sampler_kick();
 }
 
-HAK_NOINLINE void hak_sample_take(void *block, struct hak_request request, size_t every)
+HAK_NOINLINE void hak_hook_taken(void *block, struct hak_request request, size_t every)
 {
     uintptr_t frames[HAK_SAMPLE_FRAMES];
     block = hak_tag_off(block);
@@ -241,11 +242,11 @@ static HAK_NOINLINE void take_large(struct hak_cache *cache,
                                     struct hak_request request,
                                     size_t every)
 {
-    hak_sample_take(block, request, every);
+    hak_hook_taken(block, request, every);
     hak_sampler_count(cache);
 }
 
-void hak_sample_large(void *block, struct hak_request request)
+void hak_hook_large(void *block, struct hak_request request)
 {
     struct hak_cache *cache = hak_cache_self;
     const size_t every =
@@ -255,10 +256,10 @@ void hak_sample_large(void *block, struct hak_request request)
     }
 }
 
-HAK_NOINLINE void *hak_sample_take_kept(struct hak_cache *cache,
-                                        void *block,
-                                        size_t bytes,
-                                        const void *site)
+HAK_NOINLINE void *hak_hook_counted(struct hak_cache *cache,
+                                    void *block,
+                                    size_t bytes,
+                                    const void *site)
 {
     const size_t every = cache->sampling->every;
     hak_sampler_draw_large(cache, hak_size_class_bin(bytes));

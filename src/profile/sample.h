@@ -97,15 +97,6 @@ HAK_INTERNAL extern struct hak_sample_bucket hak_sample_buckets[HAK_SAMPLE_BUCKE
 HAK_INTERNAL extern struct hak_sample_stack_bucket
     hak_sample_stack_buckets[HAK_SAMPLE_STACK_BUCKETS];
 
-// `block`, which the caller has just taken for a request, is a sample: one in `every` bytes.
-HAK_INTERNAL void hak_sample_take(void *block, struct hak_request request, size_t every);
-// A large block was made for the thread's request, or resized for it. Without locks.
-HAK_INTERNAL void hak_sample_large(void *block, struct hak_request request);
-// A large block of BigCache is the last of large_gaps': a sample. Returns the block. The owner.
-HAK_INTERNAL HAK_NEVER_NULL void *hak_sample_take_kept(struct hak_cache *cache,
-                                                       void *block,
-                                                       size_t bytes,
-                                                       const void *site);
 // `block` is being freed and its entry is marked: forget it if it is one. It is the caller's still.
 HAK_INTERNAL void hak_sample_end(void *block);
 // The same of a large block; the caller forgets the mark itself.

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "cache/cache.h"
 #include "cache/dying.h"
+#include "cache/hooks.h"
 #include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/waiting.h"
@@ -239,7 +240,7 @@ void hak_figures_print(void)
     report(hak_figures_text, &figures, NULL);
 }
 
-void hak_figures_report(void)
+void hak_hook_stopping(void)
 {
     const char *file = hak_option_file(&hak_options.stats);
     if (hak_load_relaxed(&hak_options.stats) == 0) {

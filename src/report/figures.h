@@ -63,7 +63,5 @@ HAK_INTERNAL size_t hak_figures_text(const struct hak_figures *figures, char *te
 #define HAK_FIGURES_BYTES 32768
 // Print the table on stderr.
 HAK_INTERNAL void hak_figures_print(void);
-// What the option `stats` asks for when the program ends.
-HAK_INTERNAL void hak_figures_report(void);
 
 #endif

@@ -18,10 +18,10 @@ static bool is_heap(const struct hak_cache *owner)
 }
 
 // A block of a slab that was made before the options were known has no state.
-void hak_blocks_put(struct hak_cache *cache,
-                    struct hak_cache *owner,
-                    struct hak_slab *slab,
-                    void *block) HAK_UNPROVEN
+void hak_hook_put(struct hak_cache *cache,
+                  struct hak_cache *owner,
+                  struct hak_slab *slab,
+                  void *block) HAK_UNPROVEN
 {
     const unsigned size_class = slab->size_class; // of a slab that may end when the lock is dropped
     struct hak_held held = {block, NULL};
@@ -50,7 +50,7 @@ void hak_blocks_put(struct hak_cache *cache,
     }
 }
 
-size_t hak_blocks_usable(const void *block, size_t bytes)
+size_t hak_hook_usable(const void *block, size_t bytes)
 {
     const struct hak_slab *slab = hak_harden.checks.canaries ? hak_slab_of(block) : NULL;
     if (slab == NULL || !slab->is_hardened) {
@@ -65,7 +65,7 @@ size_t hak_blocks_usable(const void *block, size_t bytes)
     return request;
 }
 
-enum hak_resized hak_blocks_resize(void *block, size_t bytes)
+enum hak_resized hak_hook_resize(void *block, size_t bytes)
 {
     struct hak_cache *owner = hak_owner_lock(block);
     if (owner == NULL) {

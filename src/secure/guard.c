@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "cache/hooks.h"
 #include "meta/addresses.h"
 #include "meta/map.h"
 #include "os/os.h"
@@ -86,7 +87,7 @@ struct hak_guard_slot *hak_guard_nearest(const void *p)
     return &hak_guard.slots[index];
 }
 
-size_t hak_guard_usable(const void *block)
+size_t hak_hook_owned_bytes(const void *block)
 {
     const struct hak_guard_slot *slot = hak_guard_nearest(block);
     const bool is_live =

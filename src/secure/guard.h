@@ -79,8 +79,6 @@ HAK_INLINE bool hak_guard_is_due(struct hak_cache *cache)
 HAK_INTERNAL void *hak_guard_take(struct hak_request request, unsigned size_class);
 // Free it: dies with a report unless it is one in use. `site`: where the program's call returns to.
 HAK_INTERNAL void hak_guard_put(void *block, const void *site);
-// What was asked for; 0 when it is no block in use.
-HAK_INTERNAL size_t hak_guard_usable(const void *block);
 // Call `visit` with each block in use until it returns false; whether all were visited. With the arena's lock, which keeps
 // their pages as they are.
 HAK_INTERNAL bool hak_guard_visit(bool (*visit)(void *start, size_t bytes, void *argument),

@@ -5,11 +5,13 @@
 
 #include "base/bits.h"
 #include "base/options.h"
+#include "cache/hooks.h"
 #include "limits/room.h"
 #include "meta/map.h"
 #include "os/os.h"
 #include "os/proc.h"
 #include "slab/arena.h"
+#include "slab/hooks.h"
 #include "slab/mapping.h"
 #include "slab/misuse.h"
 
@@ -39,7 +41,9 @@ static bool may_guard(void)
 }
 
 // Before the block a unit, so that it begins in one of its own.
-struct hak_slab *hak_guarded_map(size_t bytes, size_t alignment)
+// To the byte: its end lies as close to the addresses behind as its alignment, at most that of a unit, allows. NULL also when
+// there are as many as may be: each takes one or three of the kernel's mappings, and half of those are the program's.
+struct hak_slab *hak_hook_inset_map(size_t bytes, size_t alignment)
 {
     const size_t page = hak_os_page_bytes();
     const size_t pages_bytes = hak_align_up(bytes, page);
@@ -93,7 +97,7 @@ static void check_behind(const struct hak_slab *mapping, const char *end)
     }
 }
 
-void hak_guarded_check(struct hak_slab *mapping)
+void hak_hook_inset_freed(struct hak_slab *mapping)
 {
     const char *written =
         first_written(hak_mapping_super(mapping)->base + HAK_UNIT_BYTES, mapping->base);
@@ -109,7 +113,7 @@ static bool guard_grow_locked(struct hak_super *super, size_t more) HAK_REQUIRES
     const size_t page = hak_os_page_bytes();
     const size_t old_bytes = super->mapped_bytes;
     char *end = super->base + old_bytes;
-    if (!hak_arena_has_room(more) || !hak_room_allows_locked(more) ||
+    if (!hak_arena_has_room(more) || !hak_hook_may_use_locked(more) ||
         !hak_map_resize(super->base, old_bytes, old_bytes + more)) {
         return false;
     }
@@ -147,7 +151,8 @@ static bool guard_stretch_locked(struct hak_slab *mapping, const char *end)
            guard_grow_locked(super, more);
 }
 
-void hak_guarded_leave_room(struct hak_slab *mapping)
+// Addresses behind it, if that can be had, so that it can grow by an eighth.
+void hak_hook_inset_leave_room(struct hak_slab *mapping)
 {
     hak_lock_take(&hak_arena.lock);
     guard_grow_locked(hak_mapping_super(mapping),
@@ -192,12 +197,13 @@ static bool guarded_shrink(struct hak_slab *mapping, size_t bytes)
     return true;
 }
 
-bool hak_guarded_resize(struct hak_slab *mapping, size_t bytes)
+// With its start where it is and the guard at the next page. Dies if what it gets, or what goes, was written before.
+bool hak_hook_inset_resize(struct hak_slab *mapping, size_t bytes)
 {
     return bytes >= mapping->bytes ? guarded_grow(mapping, bytes) : guarded_shrink(mapping, bytes);
 }
 
-void hak_guarded_ends(void) HAK_REQUIRES(&hak_arena.lock)
+void hak_hook_inset_ends(void) HAK_REQUIRES(&hak_arena.lock)
 {
     guarded_count--;
 }

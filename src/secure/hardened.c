@@ -338,7 +338,7 @@ void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t b
     return take_any(bytes, stock, hardened, cache);
 }
 
-void hak_hardened_end(struct hak_cache *cache)
+void hak_hook_end(struct hak_cache *cache)
 {
     struct hak_hardened *hardened = hak_hardened_enter(cache);
     const bool has_ended = hardened != NULL && foreign_leave(hardened);
@@ -414,7 +414,7 @@ static bool flush(struct hak_cache *cache, struct hak_hardened *hardened) HAK_RE
     return is_empty;
 }
 
-void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
     if (hardened != NULL) {
@@ -423,10 +423,22 @@ void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 }
 
 // Steps take, look and put_back of quarantine.pml.
-bool hak_hardened_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+// Does it hold nothing since it was emptied? Then blocks have neither come from the slabs nor been freed. (The ring that
+// `next` goes around in is full before it is where it was, and then the oldest leave.) A hint, but with the lock and while
+// its owner is not inside.
+bool hak_hook_is_bare(struct hak_cache *cache)
+{
+    const struct hak_hardened *hardened =
+        hak_load_acquire(&cache->hardened); // pairs with: hak_hook_empty
+    return hardened == NULL ||
+           (hak_load_relaxed(&hardened->was_bare) &&
+            hak_load_relaxed(&hardened->next) == hak_load_relaxed(&hardened->bare_next));
+}
+
+bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
-    if (hak_hardened_is_bare(cache)) {
+    if (hak_hook_is_bare(cache)) {
         return true;
     }
     hak_store_relaxed(&cache->hardened, NULL);
@@ -441,7 +453,7 @@ bool hak_hardened_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     return is_empty;
 }
 
-void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_hook_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
     if (hardened == NULL) {

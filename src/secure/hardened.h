@@ -3,7 +3,7 @@
 // Layer     secure
 // Owns      struct hak_hardened of a cache: of a thread's and of a heap's, once it has needed it.
 // Threads   a thread's: that thread, without a lock, between hak_hardened_enter and hak_hardened_leave; once it has
-//           ended, or when it is not inside (hak_hardened_empty), whoever holds the cache's lock. A heap's:
+//           ended, or when it is not inside (hak_hook_empty), whoever holds the cache's lock. A heap's:
 //           whoever holds its lock.
 // Fails     NULL without memory.
 //
@@ -39,7 +39,7 @@ struct hak_hardened {
     _Atomic(uint32_t) next; // others read it, to see whether the thread is at work
     size_t bytes;
     // It held nothing when `next` was this. Written by who may work on it, or is about to give it blocks (see
-    // hak_hardened_is_bare).
+    // hak_hook_is_bare).
     _Atomic(uint32_t) bare_next;
     _Atomic(bool) was_bare;
     uint32_t foreign_count;
@@ -56,33 +56,21 @@ HAK_INLINE struct hak_hardened *hak_hardened_enter(struct hak_cache *cache)
 {
     hak_store_relaxed(&cache->is_inside, true);
     hak_keep_order();
-    return hak_load_acquire(&cache->hardened); // pairs with: hak_hardened_empty
+    return hak_load_acquire(&cache->hardened); // pairs with: hak_hook_empty
 }
 
 // Step leave of quarantine.pml.
 HAK_INLINE void hak_hardened_leave(struct hak_cache *cache)
 {
-    hak_store_release(&cache->is_inside, false); // pairs with: hak_hardened_empty
+    hak_store_release(&cache->is_inside, false); // pairs with: hak_hook_empty
 }
 
 // Changes with every free of the owner's.
 HAK_INLINE uint64_t hak_hardened_events(struct hak_cache *cache)
 {
     const struct hak_hardened *hardened =
-        hak_load_acquire(&cache->hardened); // pairs with: hak_hardened_empty
+        hak_load_acquire(&cache->hardened); // pairs with: hak_hook_empty
     return hardened != NULL ? hak_load_relaxed(&hardened->next) : 0;
-}
-
-// Does it hold nothing since it was emptied? Then blocks have neither come from the slabs nor been freed. (The ring that
-// `next` goes around in is full before it is where it was, and then the oldest leave.) A hint, but with the lock and while
-// its owner is not inside.
-HAK_INLINE bool hak_hardened_is_bare(struct hak_cache *cache)
-{
-    const struct hak_hardened *hardened =
-        hak_load_acquire(&cache->hardened); // pairs with: hak_hardened_empty
-    return hardened == NULL ||
-           (hak_load_relaxed(&hardened->was_bare) &&
-            hak_load_relaxed(&hardened->next) == hak_load_relaxed(&hardened->bare_next));
 }
 
 // The class for a request that would be of `size_class`: with room for what is put behind the block.
@@ -123,15 +111,6 @@ HAK_INTERNAL bool hak_hardened_hold(struct hak_cache *cache,
                                     struct hak_held held,
                                     unsigned size_class,
                                     bool has_lock);
-
-// The thread ends: foreign blocks go back. The owner, without the lock. And then, if nobody goes on with the
-// cache: all others, into their slabs, but for those whose owner is busy. With the lock.
-HAK_INTERNAL void hak_hardened_end(struct hak_cache *cache);
-HAK_INTERNAL void hak_hardened_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-// The thread sleeps, or memory is short: the same, unless it is inside. False when not all has gone.
-HAK_INTERNAL bool hak_hardened_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-// The heap ends, and with it all its blocks. With the lock.
-HAK_INTERNAL void hak_hardened_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 
 // The steps of a malloc and a free that touch the block, as functions of what it is looked at for. For hardened.c and
 // hardened_secure.c alone.

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/options.h"
+#include "cache/hooks.h"
 #include "cache/large.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
@@ -72,7 +73,7 @@ static void who_does_nothing_is_passed_over(void)
         threads[i] = new_thread();
         take(CLASS, BLOCKS);
         free_newest(BLOCKS / 2);
-        UNIT_CHECK(!hak_hardened_is_bare(threads[i]));
+        UNIT_CHECK(!hak_hook_is_bare(threads[i]));
     }
     barriers_of_all();
     barriers_of_all(); // what was on its way to another
@@ -82,7 +83,7 @@ static void who_does_nothing_is_passed_over(void)
     // One of them goes on: by a block that it takes, or frees, whatever the place in the ring is.
     become(threads[3]);
     take(CLASS, 1);
-    UNIT_CHECK(!hak_hardened_is_bare(threads[3]) && hak_hardened_is_bare(threads[4]));
+    UNIT_CHECK(!hak_hook_is_bare(threads[3]) && hak_hook_is_bare(threads[4]));
     const size_t of_one = barriers_of_all();
     UNIT_CHECK(of_one > 0 && of_one <= 8);
     UNIT_EQUAL(barriers_of_all(), 0);
@@ -90,10 +91,10 @@ static void who_does_nothing_is_passed_over(void)
         take(CLASS + 1, 1);
         free_newest(1);
     }
-    UNIT_CHECK(!hak_hardened_is_bare(threads[3]));
+    UNIT_CHECK(!hak_hook_is_bare(threads[3]));
     UNIT_CHECK(barriers_of_all() > 0);
     for (unsigned i = 0; i < THREADS; i++) {
-        UNIT_CHECK(hak_hardened_is_bare(threads[i]));
+        UNIT_CHECK(hak_hook_is_bare(threads[i]));
     }
 }
 

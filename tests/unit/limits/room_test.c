@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "meta/map.h"
 #include "os/refusal.h"
+#include "slab/hooks.h"
 
 static char used[32];
 static char statistics[128];
@@ -28,7 +29,7 @@ enum { AUTO, OFF, WATCH }; // option limit_group
 static bool allows(size_t bytes)
 {
     hak_lock_take(&hak_arena.lock);
-    const bool may = hak_room_allows_locked(bytes);
+    const bool may = hak_hook_may_use_locked(bytes);
     hak_lock_drop(&hak_arena.lock);
     return may;
 }
@@ -134,7 +135,7 @@ static void without_files_the_heap_is_counted(void)
     hak_options.limit_group = AUTO;
     set_used(HAK_MIB(100), 0);
     hak_lock_take(&hak_arena.lock);
-    hak_room_start_locked(&(struct hak_share){.memory_used = HAK_MIB(100)});
+    hak_hook_share_locked(&(struct hak_share){.memory_used = HAK_MIB(100)});
     hak_lock_drop(&hak_arena.lock);
     const size_t reads = hak_fake.file_reads;
     struct hak_slab *block = hak_mapping_make(HAK_MIB(300), 1);

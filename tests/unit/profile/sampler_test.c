@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "cache/bigcache.h"
 #include "cache/heap.h"
+#include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/refill.h"
@@ -358,10 +359,10 @@ static void kept_large_blocks_are_sampled(void)
         void *block = hak_bigcache_reuse(hak_cache_self, bin);
         reused += block != NULL;
         if (block != NULL && (--hak_cache_self->large_gaps[bin] == 0)) {
-            block = hak_sample_take_kept(hak_cache_self, block, bytes, NULL);
+            block = hak_hook_counted(hak_cache_self, block, bytes, NULL);
         } else if (block == NULL) {
             block = hak_large_alloc(bytes, 1, 0, &zeroed);
-            hak_sample_large(block, (struct hak_request){bytes, 1, NULL});
+            hak_hook_large(block, (struct hak_request){bytes, 1, NULL});
         }
         give(block);
     }
@@ -382,7 +383,7 @@ static void use_kept(size_t bytes, unsigned rounds)
         void *block = hak_bigcache_reuse(hak_cache_self, bin);
         UNIT_CHECK(block != NULL);
         if (--hak_cache_self->large_gaps[bin] == 0) {
-            block = hak_sample_take_kept(hak_cache_self, block, bytes, NULL);
+            block = hak_hook_counted(hak_cache_self, block, bytes, NULL);
         }
         give(block);
         if (hak_load_relaxed(&hak_cache_self->hot[bin / 8].block) == NULL) { // it was a sample

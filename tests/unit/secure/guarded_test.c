@@ -6,10 +6,11 @@
 
 #include "../slab/mapping.h"
 #include "base/options.h"
+#include "cache/hooks.h"
 
 static struct hak_slab *guarded(size_t bytes)
 {
-    struct hak_slab *mapping = hak_guarded_map(bytes, 1);
+    struct hak_slab *mapping = hak_hook_inset_map(bytes, 1);
     UNIT_CHECK(mapping != NULL && mapping->bytes == bytes && hak_mapping_is_inset(mapping));
     mapping->state = HAK_SLAB_LARGE;
     return mapping;
@@ -28,7 +29,7 @@ static void guarded_ones_are_half_of_the_mappings(void)
         for (unsigned i = 0; i < MOST; i++) {
             mappings[i] = guarded(HAK_KIB(40));
         }
-        UNIT_CHECK(hak_guarded_map(HAK_KIB(40), 1) == NULL);
+        UNIT_CHECK(hak_hook_inset_map(HAK_KIB(40), 1) == NULL);
         for (unsigned i = 0; i < MOST; i++) {
             hak_mapping_end(mappings[i]);
         }
@@ -46,7 +47,7 @@ static void guarded_ones_grow_and_shrink(void)
     const size_t asks = hak_fake.asks;
     memset(base, 1, mapping->bytes);
     for (size_t bytes = mapping->bytes; bytes <= SUPER(3); bytes += page) {
-        UNIT_CHECK(hak_guarded_resize(mapping, bytes) && mapping->base == base);
+        UNIT_CHECK(hak_hook_inset_resize(mapping, bytes) && mapping->base == base);
         UNIT_CHECK(mapping->bytes == bytes && base[bytes - 1] == (bytes == HAK_KIB(100)));
         base[bytes - 1] = 0;
         UNIT_CHECK(hak_slab_of(base + bytes - 1) == mapping);
@@ -54,8 +55,8 @@ static void guarded_ones_grow_and_shrink(void)
     UNIT_CHECK(hak_fake.asks - asks <= 60); // an eighth at a time, from 100 KiB to 12 MiB
     UNIT_EQUAL(hak_fake.mapped_bytes - mapped, hak_arena.mapping_bytes);
     base[HAK_KIB(100)] = 2;
-    UNIT_CHECK(hak_guarded_resize(mapping, HAK_KIB(100)));
-    UNIT_CHECK(hak_guarded_resize(mapping, SUPER(2)) && base[HAK_KIB(100)] == 0);
+    UNIT_CHECK(hak_hook_inset_resize(mapping, HAK_KIB(100)));
+    UNIT_CHECK(hak_hook_inset_resize(mapping, SUPER(2)) && base[HAK_KIB(100)] == 0);
     hak_mapping_end(mapping);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
@@ -68,20 +69,20 @@ static void guarded_ones_stay_when_refused(void)
     char *base = mapping->base;
     base[mapping->bytes - 1] = 1;
     hak_fake.refuse_remap = true;
-    UNIT_CHECK(!hak_guarded_resize(mapping, SUPER(3)));
+    UNIT_CHECK(!hak_hook_inset_resize(mapping, SUPER(3)));
     hak_fake.refuse_remap = false;
     hak_fake.refuse_guard = true;
-    UNIT_CHECK(!hak_guarded_resize(mapping, SUPER(3)));
-    UNIT_CHECK(!hak_guarded_resize(mapping, SUPER(1)));
+    UNIT_CHECK(!hak_hook_inset_resize(mapping, SUPER(3)));
+    UNIT_CHECK(!hak_hook_inset_resize(mapping, SUPER(1)));
     hak_fake.refuse_guard = false;
     hak_fake.refuse_purge = true;
-    UNIT_CHECK(!hak_guarded_resize(mapping, SUPER(1)));
+    UNIT_CHECK(!hak_hook_inset_resize(mapping, SUPER(1)));
     hak_fake.refuse_purge = false;
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_CHECK(!slot_used(base + SUPER(2)) && slot_used(base + SUPER(1)));
     UNIT_CHECK(mapping->bytes == SUPER(1) + HAK_KIB(100) && base[mapping->bytes - 1] == 1);
     struct hak_slab *wall = map(SUPER(1), 1);
-    UNIT_CHECK(!hak_guarded_resize(mapping, SUPER(3)));
+    UNIT_CHECK(!hak_hook_inset_resize(mapping, SUPER(3)));
     hak_mapping_end(wall);
     hak_mapping_end(mapping);
 }

@@ -68,7 +68,7 @@ static bool apart_open(struct apart *apart, size_t end)
 {
     size_t open = hak_load_relaxed(&apart->open);
     const size_t wanted = hak_align_up(end, OPEN_BYTES);
-    if (open < wanted && !hak_os_commit((char *)apart + open, wanted - open)) {
+    if (open < wanted && !hak_os_unseal((char *)apart + open, wanted - open)) {
         return false;
     }
     while (open < wanted && !hak_cas_relaxed(&apart->open, &open, wanted)) {

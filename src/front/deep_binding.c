@@ -114,7 +114,7 @@ static bool redirect_write(const struct redirect *redirect)
     }
     low &= ~(uintptr_t)(hak_os_page_bytes() - 1);
     high = hak_align_up(high, hak_os_page_bytes());
-    if (redirect->count == 0 || !hak_os_commit((void *)low, high - low)) {
+    if (redirect->count == 0 || !hak_os_unseal((void *)low, high - low)) {
         return false;
     }
     for (unsigned i = 0; i < redirect->count; i++) {

@@ -47,9 +47,11 @@ HAK_INTERNAL HAK_MUST_USE void *hak_os_map(size_t bytes);
 HAK_INTERNAL HAK_MUST_USE void *hak_os_map_at(void *place, size_t bytes, bool *is_taken);
 
 // Reserve `bytes` of addresses that read as zero, cost no commit and become
-// writable piece by piece with hak_os_commit. NULL when refused.
+// writable piece by piece with hak_os_commit, each once and by one thread. NULL when refused.
 HAK_INTERNAL HAK_MUST_USE void *hak_os_reserve(size_t bytes);
 HAK_INTERNAL HAK_MUST_USE bool hak_os_commit(void *start, size_t bytes);
+// Let them be written to, as they are: others may have done so before, or be at it.
+HAK_INTERNAL HAK_MUST_USE bool hak_os_unseal(void *start, size_t bytes);
 // Let nobody write there any more. Where the kernel refuses, it stays as it is: a protection that is missed, and
 // nothing else depends on it.
 HAK_INTERNAL void hak_os_seal(void *start, size_t bytes);

@@ -161,6 +161,11 @@ bool hak_os_commit(void *start, size_t bytes)
     return ask(0) && mprotect(start, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
+bool hak_os_unseal(void *start, size_t bytes)
+{
+    return hak_os_commit(start, bytes);
+}
+
 void hak_os_seal(void *start, size_t bytes)
 {
     check_pages(start, bytes);

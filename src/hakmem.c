@@ -1,7 +1,11 @@
 // hakmem.c -- the order things come up in.
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h> // says which C library it is
 
+#include "base/compiler.h"
 #include "cache/dying.h"
+#include "cache/fork.h"
 #include "cache/hooks.h"
 #include "cache/nested.h"
 #include "cache/start.h"
@@ -23,10 +27,51 @@ const char *hak_version(void)
 // no arguments.
 extern char **environ;
 
+// The libraries that a program needs are initialised before the program, so where the archive is linked into it their handlers for
+// fork would be registered before ours, and run with our locks held (cache/fork.h). The program is relocated before that, and a
+// function of which there is a choice (IFUNC) is chosen then. Not in a static program, which chooses before it has thread-local
+// storage: it has no other libraries either. The shared library's constructor is early enough.
+#if defined __GLIBC__ && !defined HAK_NO_OVERRIDE
+#    include <elf.h>
+#    include <link.h>
+
+extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC")
+    __attribute__((weak, visibility("hidden")));
+
+static bool has_entry(ElfW(Sxword) tag)
+{
+    const ElfW(Dyn) *entry = own_dynamic;
+    while (entry != NULL && entry->d_tag != DT_NULL && entry->d_tag != tag) {
+        entry++;
+    }
+    return entry != NULL && entry->d_tag == tag;
+}
+
+static void nothing(void)
+{
+}
+
+static void (*choose(void))(void)
+{
+    // DT_DEBUG: a program's, which is relocated behind all libraries.
+    if (!HAK_IS_SANITIZED && has_entry(DT_DEBUG) && has_entry(DT_NEEDED)) {
+        hak_fork_start_early();
+    }
+    return nothing;
+}
+
+static void start_early(void) __attribute__((ifunc("choose")));
+#else
+static void start_early(void)
+{
+}
+#endif
+
 __attribute__((constructor(101))) static void start(int argc, char **argv, char **environment)
 {
     (void)argc;
     (void)argv;
+    start_early();
     hak_dying_start();
     hak_environment_read(environ != NULL ? environ : environment);
     hak_heard_start(hak_nested_begin, hak_nested_end);

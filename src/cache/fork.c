@@ -98,11 +98,35 @@ static void go_on_in_child(void)
     hak_sweeper_start_if_hooked();
 }
 
+static _Atomic(bool) is_asked;
+
+static bool is_first(void)
+{
+    bool before = false;
+    return hak_cas_relaxed(&is_asked, &before, true);
+}
+
 void hak_fork_start(void)
 {
-    static _Atomic(bool) is_asked;
-    bool before = false;
-    if (hak_cas_relaxed(&is_asked, &before, true)) {
+    if (is_first()) {
         pthread_atfork(prepare, go_on_in_parent, go_on_in_child);
     }
 }
+
+#if defined __GLIBC__
+// What pthread_atfork calls. By its address, as data is relocated before functions that are called.
+typedef void (*fork_handler)(void);
+extern int __register_atfork(fork_handler prepares,
+                             fork_handler parent,
+                             fork_handler child,
+                             void *object);
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
+void hak_fork_start_early(void)
+{
+    __typeof__(__register_atfork) *volatile ask = __register_atfork;
+    if (is_first()) {
+        ask(prepare, go_on_in_parent, go_on_in_child, &__dso_handle);
+    }
+}
+#endif

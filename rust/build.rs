@@ -1,19 +1,49 @@
-//! Finds libhakmem.a in HAKMEM_LIB_DIR, or builds it from the sources above with CMake.
+//! Finds libhakmem.a in HAKMEM_LIB_DIR, or compiles the C sources, which lie in c/.
+//!
+//! The names that a program may define in hakmem's place are weak by the compiler here, and by objcopy in the archive that CMake
+//! makes (src/CMakeLists.txt).
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// Who keeps the contract of os/os.h in unit tests, and what makes sense in the shared library only.
+const LEFT_OUT: [&str; 3] = ["os/fake.c", "os/fake_clock.c", "front/malloc_debug.c"];
+/// What only glibc has.
+const GLIBC_ONLY: &str = "front/deep_binding.c";
+/// Beside the layers.
+const ABOVE: [&str; 2] = ["hakmem.c", "hooks.c"];
+
+/// As in cmake/flags.cmake, which says why.
+const FLAGS: [&str; 14] = [
+    "-std=c11",
+    "-fvisibility=hidden",
+    "-ftls-model=initial-exec",
+    "-fno-semantic-interposition",
+    "-fno-builtin-malloc",
+    "-fno-builtin-calloc",
+    "-fno-builtin-realloc",
+    "-fno-builtin-free",
+    "-fno-builtin-aligned_alloc",
+    "-fno-builtin-posix_memalign",
+    "-fno-builtin-memalign",
+    "-fno-stack-protector",
+    "-fno-function-sections", // all of the family, or nothing: the linker drops no function of it
+    "-fno-data-sections",
+];
+
 fn main() -> ExitCode {
     println!("cargo::rerun-if-env-changed=HAKMEM_LIB_DIR");
-    let folder = check_target().and_then(|()| match env::var_os("HAKMEM_LIB_DIR") {
+    let found = check_target().and_then(|()| match env::var_os("HAKMEM_LIB_DIR") {
         Some(folder) => built_before(Path::new(&folder)),
         None => built_now(),
     });
-    match folder {
+    match found {
         Ok(folder) => {
             println!("cargo::rustc-link-search=native={}", folder.display());
-            println!("cargo::rustc-link-lib=static=hakmem");
+            // All of it: a program that asks for malloc must not get free from elsewhere.
+            println!("cargo::rustc-link-lib=static:+whole-archive=hakmem");
             ExitCode::SUCCESS
         }
         Err(line) => {
@@ -23,15 +53,19 @@ fn main() -> ExitCode {
     }
 }
 
+fn of_target(name: &str) -> String {
+    env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default()
+}
+
 fn check_target() -> Result<(), String> {
-    let of_target = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
     let (system, libc, machine) = (of_target("OS"), of_target("ENV"), of_target("ARCH"));
-    let is_known = matches!(machine.as_str(), "x86_64" | "aarch64");
-    if system == "linux" && libc == "gnu" && is_known {
+    let is_known_libc = matches!(libc.as_str(), "gnu" | "musl");
+    let is_known_machine = matches!(machine.as_str(), "x86_64" | "aarch64");
+    if system == "linux" && is_known_libc && is_known_machine {
         return Ok(());
     }
     Err(format!(
-        "the target is {machine}-{system}-{libc}; hakmem runs on Linux with glibc, on x86-64 and 64-bit ARM"
+        "the target is {machine}-{system}-{libc}; hakmem runs on Linux with glibc or musl, on x86-64 and 64-bit ARM"
     ))
 }
 
@@ -48,22 +82,55 @@ fn built_before(folder: &Path) -> Result<PathBuf, String> {
 }
 
 fn built_now() -> Result<PathBuf, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let lists = root.join("CMakeLists.txt");
-    if !lists.is_file() {
-        return Err(format!(
-            "{} is missing: use the crate from a checkout, or set HAKMEM_LIB_DIR",
-            lists.display()
-        ));
+    let c = Path::new(env!("CARGO_MANIFEST_DIR")).join("c");
+    let source = c.join("src");
+    println!("cargo::rerun-if-changed={}", c.display());
+    let mut build = cc::Build::new();
+    for file in ABOVE {
+        build.file(source.join(file));
     }
-    for part in ["CMakeLists.txt", "cmake", "include", "src"] {
-        println!("cargo::rerun-if-changed={}", root.join(part).display());
+    for layer in folders(&source)? {
+        build.files(sources(&source, &layer)?);
     }
-    let mut build = cmake::Config::new(&root);
-    for part in ["HAKMEM_TESTS", "HAKMEM_BENCH", "HAKMEM_CLI"] {
-        build.define(part, "OFF");
+    for flag in FLAGS {
+        build.flag(flag);
     }
-    // As it is released, whatever the program is built as, and with the project's own flags.
-    build.profile("Release").no_default_flags(true);
-    Ok(build.build_target("hakmem_static").build().join("build"))
+    // As it is released, whatever the program is built as.
+    build.opt_level(2).debug(true).warnings(false);
+    build.include(c.join("include")).include(&source);
+    build.define("_GNU_SOURCE", "").define("HAK_DEBUG", "0");
+    build.define("HAK_WEAK_NAMES", "1");
+    build.cargo_metadata(false);
+    build
+        .try_compile("hakmem")
+        .map_err(|error| error.to_string())?;
+    Ok(PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()))
+}
+
+fn names(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let explain = |error| format!("{}: {error}", folder.display());
+    let entries = fs::read_dir(folder).map_err(explain)?;
+    let mut paths: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn folders(source: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut folders = names(source)?;
+    folders.retain(|path| path.is_dir());
+    Ok(folders)
+}
+
+fn sources(source: &Path, layer: &Path) -> Result<Vec<PathBuf>, String> {
+    let is_musl = of_target("ENV") == "musl";
+    let mut files = names(layer)?;
+    files.retain(|path| {
+        let name = path.strip_prefix(source).unwrap_or(path);
+        let is_left_out = LEFT_OUT.iter().any(|other| name == Path::new(other));
+        let is_absent = is_musl && name == Path::new(GLIBC_ONLY);
+        path.extension().is_some_and(|extension| extension == "c") && !is_left_out && !is_absent
+    });
+    Ok(files)
 }

@@ -86,6 +86,14 @@ __extension__ typedef unsigned __int128 hak_wide;
 #define HAK_INTERNAL __attribute__((visibility("hidden")))
 #define HAK_EXPORT   __attribute__((visibility("default")))
 
+// What a program may define in our place, also where we are linked into it. There objcopy makes these names weak
+// (src/CMakeLists.txt); a build without it has the compiler do so.
+#ifdef HAK_WEAK_NAMES
+#    define HAK_REPLACEABLE HAK_EXPORT __attribute__((weak))
+#else
+#    define HAK_REPLACEABLE HAK_EXPORT
+#endif
+
 // For constants that tools read out of core dumps: in the data that is read-only after relocation. The
 // kernel leaves other constants out, as they are in the library's file.
 #define HAK_IN_CORE __attribute__((section(".data.rel.ro")))

@@ -191,7 +191,7 @@ static void *open_alone(const char *file, int mode)
 
 // Both end in a jump (src/CMakeLists.txt sees to it in every build): the dynamic linker looks at the address
 // that it would return to, to know whose search path and $ORIGIN count.
-HAK_EXPORT void *dlopen(const char *file, int mode)
+HAK_REPLACEABLE void *dlopen(const char *file, int mode)
 {
     open_function *open;
     *(void **)&open = next("dlopen", (uintptr_t)own_dlopen);
@@ -200,7 +200,7 @@ HAK_EXPORT void *dlopen(const char *file, int mode)
 }
 
 // Another name space than the program's has a C library of its own.
-HAK_EXPORT void *dlmopen(Lmid_t space, const char *file, int mode)
+HAK_REPLACEABLE void *dlmopen(Lmid_t space, const char *file, int mode)
 {
     __typeof__(dlmopen) *open;
     *(void **)&open = next("dlmopen", (uintptr_t)own_dlmopen);

@@ -166,21 +166,21 @@ static HAK_NOINLINE void delete_sized_slow(void *block,
 
 // name is the mangled one; std::align_val_t passes as size_t, std::nothrow_t by reference.
 #    define OPERATOR_NEW(name, parameters, bytes, alignment, form, may_throw) \
-        HAK_EXPORT void *name parameters;                                     \
+        HAK_REPLACEABLE void *name parameters;                                \
         void *name parameters                                                 \
         {                                                                     \
             HAK_COUNT_CALL();                                                 \
             return new_block((bytes), (alignment), (form), (may_throw));      \
         }
 #    define OPERATOR_NEW_SIZED(name, parameters, bytes, alignment) \
-        HAK_EXPORT sized_block name parameters;                    \
+        HAK_REPLACEABLE sized_block name parameters;               \
         sized_block name parameters                                \
         {                                                          \
             HAK_COUNT_CALL();                                      \
             return new_sized((bytes), (alignment));                \
         }
 #    define OPERATOR_DELETE(name, parameters, alignment, form)               \
-        HAK_EXPORT void name parameters;                                     \
+        HAK_REPLACEABLE void name parameters;                                \
         void name parameters                                                 \
         {                                                                    \
             HAK_COUNT_CALL();                                                \
@@ -189,7 +189,7 @@ static HAK_NOINLINE void delete_sized_slow(void *block,
             }                                                                \
         }
 #    define OPERATOR_DELETE_SIZED(name, parameters, alignment, form)         \
-        HAK_EXPORT void name parameters;                                     \
+        HAK_REPLACEABLE void name parameters;                                \
         void name parameters                                                 \
         {                                                                    \
             HAK_COUNT_CALL();                                                \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The Rust crate: with the library that was built before and with one that it builds itself; a program
-# with it is hakmem's by the word of `hakmem verify`.
+# with it is hakmem's by the word of `hakmem verify`. A package of it has the C sources.
 #
 #   tests/install/rust.sh BUILD_FOLDER
 set -euo pipefail
@@ -31,3 +31,8 @@ if HAKMEM_LIB_DIR=/nowhere crate build; then
     exit 1
 fi
 grep -q 'hakmem: HAKMEM_LIB_DIR=/nowhere has no libhakmem.a' "$log"
+
+crate package --list --allow-dirty || { cat "$log" >&2; exit 1; }
+for file in c/src/hakmem.c c/src/front/alloc.c c/include/hakmem/hakmem.h LICENSE; do
+    grep -qx "$file" "$log"
+done

@@ -153,7 +153,7 @@ fn a_static_program_is_refused_with_the_alternative() {
     let program = workshop.compile("still", support::PROGRAM, &["-static"]);
     let line = format!(
         "{} is statically linked, so nothing can be preloaded; link libhakmem.a into it instead, or in Rust \
-         use the crate hakmem (rust/)",
+         use the crate hakmem-allocator (rust/)",
         text(&program)
     );
     workshop

@@ -242,7 +242,7 @@ fn a_static_program_says_what_it_has_inside() {
         let answer = workshop.hakmem(&["verify", text(program)]);
         answer.ended_with(code).says(line);
     };
-    let advice = "link libhakmem.a into it instead, or in Rust use the crate hakmem";
+    let advice = "link libhakmem.a into it instead, or in Rust use the crate hakmem-allocator";
     let plain = workshop.compile("plain", PROGRAM, &["-static", "-s"]);
     says(
         &plain,

@@ -29,7 +29,7 @@ pub struct Executable {
 
 /// What can be done where nothing can be preloaded.
 pub const LINK_IT_IN: &str =
-    "link libhakmem.a into it instead, or in Rust use the crate hakmem (rust/)";
+    "link libhakmem.a into it instead, or in Rust use the crate hakmem-allocator (rust/)";
 
 /// Why a library cannot be preloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -411,7 +411,7 @@ fn advice(proof: &Proof, expected: &Allocator) -> Option<String> {
     if proof.inside_program().is_some() || owners.contains(proof.program.as_path()) {
         return Some(
             "build it without an allocator of its own, or link libhakmem.a into it, or in Rust use the \
-             crate hakmem (rust/)"
+             crate hakmem-allocator (rust/)"
                 .into(),
         );
     }

@@ -187,6 +187,9 @@ struct hak_cache {
     struct hak_list dead_link;       // registry lock
     _Atomic(int) thread_id;          // owner: the kernel's number of the thread that had it last
     struct hak_cache *asked_next;    // lock: whom to ask next for a slab (reclaim.h)
+    // Of the thread, for a cache that has one. Here, as the child of a fork writes to this and to the lock of each cache, and copies
+    // a page for it.
+    struct hak_life life;
 
     uint64_t unguarded; // owner: requests since one got a guard (guard.h)
     uint32_t apart;     // owner, with the lock to write: where its tops are, 0 or HAK_APART
@@ -225,8 +228,6 @@ struct hak_cache {
     _Atomic(struct hak_loose *)
         loose;                   // as inbox: blocks freed when there was no memory for a parcel
     _Atomic(size_t) inbox_bytes; // in parcels; a hint
-
-    struct hak_life life; // of the thread, for a cache that has one
 
     struct hak_magazine magazines[HAK_SMALL_CLASSES];
 };

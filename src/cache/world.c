@@ -1,6 +1,8 @@
 // world.c -- see world.h.
 #include "cache/world.h"
 
+#include <stddef.h>
+
 #include "cache/dying.h"
 #include "cache/hooks.h"
 #include "cache/reclaim.h"
@@ -11,6 +13,12 @@
 #include "os/os.h"
 #include "slab/arena.h"
 #include "slab/purge.h"
+
+// What the child of a fork writes to in each cache lies together: each page of it is copied for that.
+_Static_assert(offsetof(struct hak_cache, life) + sizeof(struct hak_life) -
+                       offsetof(struct hak_cache, frees_apart) <=
+                   2048,
+               "half a page");
 
 // Unproven, as the next one: the locks are nothing that their callers know.
 static void sweep_lock(void) HAK_UNPROVEN

@@ -179,9 +179,8 @@ static size_t surplus_bytes(size_t kept_bytes)
 
 size_t hak_due_waiting(void)
 {
-    return hak_ranges_policy() == HAK_FREE_KEEP
-               ? surplus_bytes(0)
-               : hak_load_relaxed(&hak_arena.dirty_bytes) + hak_load_relaxed(&hak_arena.tail_bytes);
+    return hak_ranges_policy() == HAK_FREE_KEEP ? surplus_bytes(0)
+                                                : hak_load_relaxed(&hak_arena.dirty_bytes);
 }
 
 static bool is_refused(void)

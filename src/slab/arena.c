@@ -31,7 +31,6 @@ static void shard_start(struct hak_shard *shard)
 {
     hak_list_start(&shard->whole);
     for (unsigned group = 0; group < HAK_VARIANTS; group++) {
-        hak_list_start(&shard->tails[group]);
         for (unsigned queue = 0; queue < HAK_DIRTY_QUEUES; queue++) {
             hak_list_start(&shard->dirty[group][queue]);
         }
@@ -77,7 +76,6 @@ static void shard_tell_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->lock
     for (unsigned group = 0; group < HAK_VARIANTS; group++) {
         tell(&untold->waiting_bytes[group], &hak_arena.waiting_bytes[group]);
     }
-    tell(&untold->tail_bytes, &hak_arena.tail_bytes);
     tell(&untold->free_bytes, &hak_arena.free_bytes);
     tell(&untold->slab_bytes, &hak_arena.slab_bytes);
     tell(&untold->retaken_bytes, &hak_arena.retaken_bytes);

@@ -32,15 +32,13 @@ struct hak_shard {
     struct hak_list whole;       // superslabs that are wholly free
     _Atomic(size_t) whole_count; // so many; a hint for other shards
     struct hak_list dirty[HAK_VARIANTS][HAK_DIRTY_QUEUES];
-    struct hak_list tails[HAK_VARIANTS]; // superslabs with tails, in the order of tail_tick
-    struct hak_gaps gaps;                // where free units are
+    struct hak_gaps gaps; // where free units are
     size_t credit_bytes; // may be handed out before the control group is looked at (limits/room.h);
     size_t lent_bytes;   // what it was at first
     // How far the sums in the arena are behind: see hak_arena_count.
     struct hak_untold {
         _Atomic(size_t) dirty_bytes;
         _Atomic(size_t) waiting_bytes[HAK_VARIANTS];
-        _Atomic(size_t) tail_bytes;
         _Atomic(size_t) free_bytes;
         _Atomic(size_t) slab_bytes;
         _Atomic(size_t) retaken_bytes;
@@ -71,7 +69,6 @@ struct hak_arena {
     // Sums of the shards. With more than one they may be behind by untold_most for each (hak_arena_tell).
     _Atomic(size_t) dirty_bytes;                 // of free units, what may be resident
     _Atomic(size_t) waiting_bytes[HAK_VARIANTS]; // the same by group (base/variants.h)
-    _Atomic(size_t) tail_bytes;                  // of tail units, behind the users' bytes
     _Atomic(size_t) free_bytes;                  // of free units
     _Atomic(size_t) slab_bytes;                  // of slabs, whatever is free in them
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back

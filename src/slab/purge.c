@@ -10,7 +10,6 @@
 #include "slab/ranges.h"
 #include "slab/runs.h"
 #include "slab/slab.h"
-#include "slab/tails.h"
 #include "slab/under_way.h"
 
 // The dirty units of `super` that have waited long enough. A part of a huge page has to wait for
@@ -46,79 +45,6 @@ static struct hak_super *shard_oldest_locked(const struct hak_shard *shard,
         }
     }
     return oldest;
-}
-
-// False when there is no room for more.
-static bool gather_tails_of(const struct hak_super *super, struct hak_ranges *tails)
-{
-    for (uint64_t units = super->tail_units; units != 0; units &= units - 1) {
-        const struct hak_slab *run =
-            hak_slab_of(super->base + hak_lowest_bit(units) * HAK_UNIT_BYTES);
-        if (tails->count == HAK_RANGES_MAX) {
-            return false;
-        }
-        hak_ranges_add(tails, run->base + run->bytes, hak_tails_bytes(run));
-    }
-    return true;
-}
-
-// Tails in superslabs in which for that long nothing was freed and no tail came to be, as many as are given
-// back together.
-static void gather_tails_locked(const struct hak_shard *shard,
-                                const struct hak_purge_age ages[HAK_VARIANTS],
-                                struct hak_ranges *tails) HAK_REQUIRES(&shard->lock)
-{
-    const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
-    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
-        const struct hak_list *list = &shard->tails[group];
-        for (struct hak_list *link = list->next; link != list; link = link->next) {
-            const struct hak_super *super = HAK_SUPER_OF_LINK(link, tail_link);
-            HAK_LOOK();
-            if (tick - hak_super_place(super)->tail_tick < ages[group].part ||
-                !gather_tails_of(super, tails)) {
-                break;
-            }
-        }
-    }
-}
-
-// The system calls are made with the lock, for a few pages: the runs must not grow meanwhile.
-static size_t purge_tails_locked(struct hak_shard *shard,
-                                 const struct hak_purge_age ages[HAK_VARIANTS])
-    HAK_REQUIRES(&shard->lock)
-{
-    struct hak_ranges tails = {.count = 0};
-    gather_tails_locked(shard, ages, &tails);
-    const struct hak_purged result = hak_ranges_purge(&tails);
-    size_t purged = 0;
-    for (unsigned i = 0; i < tails.count && result.is_tried; i++) {
-        const struct hak_range *tail = &tails.ranges[i];
-        struct hak_super *super = hak_map_super(tail->start);
-        const size_t unit = (size_t)((char *)tail->start - super->base) >> HAK_UNIT_LOG2;
-        const uint64_t is_done = result.done >> i & 1;
-        super->tail_units &= ~(is_done << unit);
-        purged += is_done != 0 ? tail->bytes : 0;
-        if (is_done == 0 || super->tail_units == 0) {
-            hak_queues_note_tails_locked(shard, super); // what was refused lets others go first
-        }
-    }
-    HAK_ARENA_COUNT(shard, tail_bytes, (size_t)0 - purged);
-    return purged;
-}
-
-static size_t purge_tails(struct hak_shard *shard,
-                          const struct hak_purge_age ages[HAK_VARIANTS],
-                          size_t limit)
-{
-    size_t purged = 0;
-    size_t latest = 1;
-    while (latest > 0 && purged < limit) {
-        hak_lock_take(&shard->lock);
-        latest = purge_tails_locked(shard, ages);
-        hak_lock_drop(&shard->lock);
-        purged += latest;
-    }
-    return purged;
 }
 
 // What is given back together: rows of units of a few superslabs of one shard.
@@ -263,27 +189,16 @@ static size_t purge_units(struct hak_shard *shard,
     return purged;
 }
 
-// Shard for shard, each time from another one on.
-static size_t purge_shards(size_t (*purge)(struct hak_shard *shard,
-                                           const struct hak_purge_age ages[HAK_VARIANTS],
-                                           size_t limit),
-                           const struct hak_purge_age ages[HAK_VARIANTS],
-                           size_t limit)
+size_t hak_purge_groups(const struct hak_purge_age ages[HAK_VARIANTS], size_t limit)
 {
     const unsigned first = hak_load_relaxed(&hak_arena.purge_hand);
     size_t purged = 0;
     for (unsigned i = 0; i <= hak_arena.shard_mask && purged < limit; i++) {
         struct hak_shard *shard = &hak_arena.shards[(first + i) & hak_arena.shard_mask];
-        purged += purge(shard, ages, limit - purged);
+        purged += purge_units(shard, ages, limit - purged);
     }
     hak_store_relaxed(&hak_arena.purge_hand, first + 1);
     return purged;
-}
-
-size_t hak_purge_groups(const struct hak_purge_age ages[HAK_VARIANTS], size_t limit)
-{
-    const size_t purged = purge_shards(purge_units, ages, limit);
-    return purged < limit ? purged + purge_shards(purge_tails, ages, limit - purged) : purged;
 }
 
 size_t hak_purge(struct hak_purge_age age, size_t limit)

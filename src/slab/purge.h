@@ -2,7 +2,7 @@
 //
 // Layer     slab (may include: base, os, meta)
 // Owns      nothing.
-// Threads   any. The system calls are made without a lock, but for tails.
+// Threads   any. The system calls are made without a lock.
 // Fails     never; what the kernel refuses stays dirty.
 #ifndef HAK_SLAB_PURGE_H
 #define HAK_SLAB_PURGE_H
@@ -19,7 +19,7 @@ struct hak_purge_age {
 };
 
 // Give back dirty pages of that age, in each shard those that have waited longest first, until `limit` bytes are
-// reached, and then tails. Returns the bytes given back.
+// reached. Returns the bytes given back.
 HAK_INTERNAL size_t hak_purge(struct hak_purge_age age, size_t limit);
 // The same with an age for each group of superslabs (base/variants.h).
 HAK_INTERNAL size_t hak_purge_groups(const struct hak_purge_age ages[HAK_VARIANTS], size_t limit);

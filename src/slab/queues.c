@@ -8,7 +8,6 @@ void hak_queues_add_locked(struct hak_super *super)
     hak_super_place(super)->super = super;
     hak_list_start(&hak_super_place(super)->whole_link);
     hak_list_start(&hak_super_place(super)->dirty_link);
-    hak_list_start(&hak_super_place(super)->tail_link);
     hak_super_place(super)->dirty_queue = HAK_DIRTY_NONE;
     hak_super_note_untouched_locked(super, ~UINT64_C(0));
 }
@@ -70,14 +69,4 @@ void hak_queues_note_units_locked(struct hak_shard *shard, struct hak_super *sup
         }
     }
     note_dirty_units_locked(shard, super);
-}
-
-void hak_queues_note_tails_locked(struct hak_shard *shard, struct hak_super *super)
-    HAK_REQUIRES(&shard->lock)
-{
-    hak_list_remove(&hak_super_place(super)->tail_link);
-    if (super->tail_units != 0) {
-        hak_super_place(super)->tail_tick = hak_load_relaxed(&hak_arena.tick);
-        hak_list_append(&shard->tails[hak_super_group(super)], &hak_super_place(super)->tail_link);
-    }
 }

@@ -16,8 +16,5 @@ HAK_INTERNAL void hak_queues_note_units_locked(struct hak_shard *shard, struct h
 HAK_INTERNAL void hak_queues_note_dirty_locked(struct hak_super *super);
 // A descriptor is in no queue.
 HAK_INTERNAL void hak_queues_add_locked(struct hak_super *super);
-// The tails of `super` have waited for nothing so far, or are gone.
-HAK_INTERNAL void hak_queues_note_tails_locked(struct hak_shard *shard, struct hak_super *super)
-    HAK_REQUIRES(&shard->lock);
 
 #endif

@@ -9,7 +9,6 @@
 #include "slab/huge_pages.h"
 #include "slab/queues.h"
 #include "slab/superslabs.h"
-#include "slab/tails.h"
 
 // The units that become resident with `bits`: those that share a huge page with them.
 static uint64_t super_touched_units(const struct hak_super *super, uint64_t bits)
@@ -71,9 +70,6 @@ void hak_runs_free_units_locked(struct hak_shard *shard,
         super->written_units |= bits;
         hak_queues_note_dirty_locked(super);
         hak_arena_count_dirty(shard, super, hak_super_touched_bytes(super, bits));
-        if (super->tail_units != 0) {
-            hak_queues_note_tails_locked(shard, super);
-        }
     }
     HAK_ARENA_COUNT(shard, free_bytes, hak_count_bits(bits) * HAK_UNIT_BYTES);
     hak_queues_note_units_locked(shard, super);
@@ -298,7 +294,6 @@ static struct hak_slab *shard_take(struct hak_shard *shard,
     super_name_run(super, gap.unit, units);
     super->made_at[gap.unit] = hak_load_relaxed(&hak_arena.clock);
     run->zeroed = zeroed;
-    hak_tails_note_locked(shard, run, false);
     run->state = (uint8_t)state;
     HAK_ARENA_COUNT(shard, slab_bytes, state == HAK_SLAB_NONE ? units * HAK_UNIT_BYTES : 0);
     hak_lock_drop(&shard->lock);
@@ -367,7 +362,6 @@ void hak_runs_give(struct hak_slab *run)
     const bool is_slab = run->state == HAK_SLAB_SMALL;
     HAK_ARENA_COUNT(shard, slab_bytes, (size_t)0 - (is_slab ? run->units * HAK_UNIT_BYTES : 0));
     run->state = HAK_SLAB_NONE;
-    hak_tails_forget_locked(shard, run);
     if (is_slab) {
         slab_free_locked(shard, super, run);
     } else {
@@ -392,8 +386,6 @@ static bool run_grow_locked(struct hak_shard *shard,
            run_take_locked(shard, super, end, more, &zeroed, huge);
 }
 
-// Under the lock also when no unit changes hands: the tail must not be given back while the user
-// gets it.
 bool hak_runs_resize(struct hak_slab *run, size_t bytes)
 {
     const unsigned units = units_for(bytes);
@@ -406,7 +398,6 @@ bool hak_runs_resize(struct hak_slab *run, size_t bytes)
     const unsigned more = units > before ? units - before : 0;
     const bool done = more == 0 || run_grow_locked(shard, super, unit + before, more, &huge);
     if (done) {
-        hak_tails_forget_locked(shard, run);
         if (units < before) {
             run_free_locked(shard, super, unit + units, before - units);
         } else if (more > 0) {
@@ -414,7 +405,6 @@ bool hak_runs_resize(struct hak_slab *run, size_t bytes)
         }
         run->units = (uint16_t)units;
         run->bytes = bytes;
-        hak_tails_note_locked(shard, run, true);
     }
     hak_lock_drop(&shard->lock);
     run_try_huge(super, unit + before, more, huge);

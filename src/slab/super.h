@@ -27,8 +27,6 @@ struct hak_super {
                               // resident ones                           (lock)
     uint64_t purging_units;   // units taken out by a purge that is under way (lock)
     uint64_t purged_units;    // free units that were given back and not used since (lock)
-    uint64_t tail_units;      // last units of runs in use that may be resident behind the user's
-                              // bytes                                   (lock)
     struct hak_list all_link; // in the arena's list of everything (arena lock)
     uint64_t dirty_tick;      // when a unit last became dirty
     _Atomic(struct hak_super *)
@@ -59,8 +57,6 @@ struct hak_super_place {
     struct hak_super *super;
     struct hak_list whole_link; // in the list of those wholly free
     struct hak_list dirty_link; // in a queue of those with dirty units
-    struct hak_list tail_link;  // in that of those with tails
-    uint64_t tail_tick;         // when a unit became dirty last, or a tail was noted
     uint8_t dirty_queue;        // enum hak_dirty_queue: the one that dirty_link is in
     // At the end of each unit, chunks that nobody has touched since it came from the kernel, in use or not: a slab of
     // which a page was used is not 64 KiB to give back. And a bit for each unit that has some.

@@ -138,51 +138,6 @@ static void megabytes_are_kept_with_a_sweeper(void)
     UNIT_EQUAL(hak_sweep_runs, 0);
 }
 
-static size_t purged_now(void)
-{
-    const size_t purged = hak_fake.purged_bytes;
-    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
-    return hak_fake.purged_bytes - purged;
-}
-
-static void what_the_last_user_left_in_the_tail_is_purged(void)
-{
-    purged_now();
-    void *block = make(HAK_KIB(64));
-    memset(block, 1, HAK_KIB(64));
-    give(block);
-    hak_bigcache_expire(hak_cache_self, 0);
-    void *smaller = make(HAK_KIB(36));
-    UNIT_CHECK(smaller == block);
-    UNIT_EQUAL(hak_arena.tail_bytes, HAK_KIB(28));
-    UNIT_EQUAL(purged_now(), HAK_KIB(28));
-    UNIT_EQUAL(hak_arena.tail_bytes, 0);
-    UNIT_EQUAL(purged_now(), 0);
-    UNIT_EQUAL(*(char *)block, 1);
-    give(smaller);
-    hak_bigcache_expire(hak_cache_self, 0);
-    purged_now();
-}
-
-// A block that grows into its tail gets it as it is; what it leaves again is a tail.
-static void a_tail_that_is_used_again_stays(void)
-{
-    void *block = make(HAK_KIB(64));
-    memset(block, 1, HAK_KIB(64));
-    struct hak_slab *slab = hak_slab_of(block);
-    UNIT_CHECK(hak_large_resize(slab, HAK_KIB(36)) == block);
-    UNIT_EQUAL(hak_arena.tail_bytes, HAK_KIB(28));
-    UNIT_CHECK(hak_large_resize(slab, HAK_KIB(64)) == block);
-    UNIT_EQUAL(hak_arena.tail_bytes, 0);
-    UNIT_EQUAL(purged_now(), 0);
-    UNIT_EQUAL(((char *)block)[HAK_KIB(64) - 1], 1);
-    UNIT_CHECK(hak_large_resize(slab, HAK_KIB(36)) == block);
-    give(block);
-    hak_bigcache_expire(hak_cache_self, 0);
-    UNIT_EQUAL(hak_arena.tail_bytes, 0);
-    purged_now();
-}
-
 static void resizing_keeps_the_map_right(void)
 {
     void *block = make(HAK_KIB(100));
@@ -252,8 +207,6 @@ int main(void)
     hak_sweep_everything();
     hak_options.purger = 1;
     megabytes_are_kept_with_a_sweeper();
-    what_the_last_user_left_in_the_tail_is_purged();
-    a_tail_that_is_used_again_stays();
     resizing_keeps_the_map_right();
     misuse_dies();
     one_block_kept_twice_dies();

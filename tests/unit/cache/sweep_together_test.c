@@ -8,7 +8,7 @@
 #include "cache/large.h"
 #include "slab/purge.h"
 
-enum { CLASS = 8, SLABS = 30, MOST_BLOCKS = 1 << 17, PAGES_ENOUGH = 16, TAILS = 3 };
+enum { CLASS = 8, SLABS = 30, MOST_BLOCKS = 1 << 17, PAGES_ENOUGH = 16 };
 
 static void *blocks[MOST_BLOCKS];
 static size_t count;
@@ -89,37 +89,6 @@ static void pages_in_slabs_wait_until_they_are_enough(void)
     census_check(blocks, count);
 }
 
-static void *large(size_t bytes)
-{
-    bool zeroed;
-    void *block = hak_large_alloc(bytes, 1, 0, &zeroed);
-    UNIT_CHECK(block != NULL);
-    return block;
-}
-
-// A block of 36 KiB in a unit that another one has written.
-static void make_a_tail(void)
-{
-    void *whole = large(HAK_UNIT_BYTES);
-    memset(whole, 1, HAK_UNIT_BYTES);
-    give(whole);
-    hak_bigcache_expire(hak_cache_self, 0);
-    UNIT_CHECK(large(HAK_KIB(36)) == whole);
-}
-
-static void tails_wait_until_they_are_enough(void)
-{
-    const struct hak_purge_age now = {0, 0};
-    hak_purge(now, SIZE_MAX);
-    for (size_t tails = 1; tails <= TAILS; tails++) {
-        const size_t bytes = tails * HAK_KIB(28);
-        make_a_tail();
-        UNIT_EQUAL(hak_arena.tail_bytes, bytes);
-        UNIT_EQUAL(hak_purge(now, SIZE_MAX), bytes >= HAK_UNIT_BYTES ? bytes : 0);
-    }
-    UNIT_EQUAL(hak_arena.tail_bytes, 0);
-}
-
 int main(void)
 {
     new_thread();
@@ -127,7 +96,6 @@ int main(void)
     hak_options.batch_madvise = 1;
     hak_fake.on_purge = note;
     pages_in_slabs_wait_until_they_are_enough();
-    tails_wait_until_they_are_enough();
     UNIT_CHECK(least_bytes >= HAK_UNIT_BYTES && batch_bytes >= HAK_UNIT_BYTES);
     return 0;
 }

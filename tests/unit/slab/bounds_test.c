@@ -138,24 +138,6 @@ static size_t looks_of_a_purge_in_vain(unsigned supers)
     return looks;
 }
 
-// Behind blocks of 36 KiB is something in each superslab, which has not waited for long enough.
-static size_t looks_at_young_tails(unsigned supers)
-{
-    fill(supers, 64);
-    for (unsigned i = 0; i < supers; i++) {
-        hak_runs_give(runs[i]);
-        runs[i] = hak_runs_take(0, HAK_SUPER_BYTES - HAK_KIB(32), 1, HAK_SLAB_LARGE);
-        UNIT_CHECK(hak_runs_resize(runs[i], HAK_KIB(36)));
-    }
-    UNIT_EQUAL(hak_arena.tail_bytes, supers * HAK_KIB(28));
-    hak_purge((struct hak_purge_age){0, 200}, SIZE_MAX);
-    const size_t before = hak_looks;
-    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 200}, SIZE_MAX), 0);
-    const size_t looks = hak_looks - before;
-    empty();
-    return looks;
-}
-
 static size_t looks_of_a_trim_in_vain(unsigned supers)
 {
     fill(supers, 64);
@@ -192,7 +174,6 @@ int main(void)
     check(looks_at_whole_superslabs);
     check(looks_of_a_purge);
     check(looks_of_a_purge_in_vain);
-    check(looks_at_young_tails);
     check(looks_of_a_trim_in_vain);
     other_alignments_are_bounded();
     return 0;

@@ -35,11 +35,11 @@ function(hak_add_program target source)
     add_dependencies(tests ${target})
 endfunction()
 
-# It is run with the library preloaded. What it calls that only this library has, as musl has no malloc_trim, the linker
-# finds there, behind all that the C library has.
+# It is run with the library preloaded. What it calls that only this library has, as musl has no malloc_trim and an older glibc
+# no mallinfo2, the linker finds there, behind all that the C library has.
 function(hak_preload_into target)
     add_dependencies(${target} hakmem)
-    if(NOT HAK_HAVE_GLIBC)
+    if(NOT HAK_HAVE_MALLINFO2)
         target_link_libraries(${target} PRIVATE c -Wl,--as-needed hakmem)
     endif()
 endfunction()

@@ -38,7 +38,8 @@ static void check(bool in_space)
         HT_SKIP("neither libz nor libm to be loaded");
     }
     for (size_t i = 0; i < NAMES; i++) {
-        HT_CHECK(dlsym(libc, names[i]) == dlsym(RTLD_DEFAULT, names[i]),
+        const void *found = dlsym(libc, names[i]); // an older one lacks some
+        HT_CHECK(found == NULL || found == dlsym(RTLD_DEFAULT, names[i]),
                  "%s is still the C library's",
                  names[i]);
     }

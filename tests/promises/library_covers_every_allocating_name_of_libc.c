@@ -18,6 +18,8 @@ static const char *const others[] = {
     "__libc_reallocarray",       // calls realloc by its public name
     "__libc_mallinfo",           // as the three below: look, allocate nothing
     "__libc_mallopt",
+    "malloc_get_state", // of an older glibc, for an Emacs that was dumped with a heap of its own
+    "malloc_set_state",
 };
 
 static bool is_other(const char *name)

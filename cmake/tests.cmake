@@ -2,8 +2,9 @@
 #
 # A test's source says at its top what it needs, in comments that tests/README.md lists.
 
-# Everything the tests need that `make` alone does not build.
+# Everything the tests need that `make` alone does not build; and what only those of the label `soak` need.
 add_custom_target(tests)
+add_custom_target(soak_tests)
 
 # Emulators and sanitizers are slower than the machine.
 set(HAK_PATIENCE 1)
@@ -24,6 +25,19 @@ function(hak_marker source name result)
     endif()
 endfunction()
 
+# Of a build for another C library `make test` runs what is preloaded or static, and the misuses, if that is quick; tools/soak also
+# the rest.
+function(hak_is_for_soak name source result)
+    set(${result} OFF PARENT_SCOPE)
+    if(NOT HAK_HAVE_GLIBC)
+        hak_marker("${source}" "soak in musl" is_long)
+        hak_marker("${source}" "sleeps" sleeps)
+        if(is_long OR sleeps OR name MATCHES "linked$|^stress|^fuzz")
+            set(${result} ON PARENT_SCOPE)
+        endif()
+    endif()
+endfunction()
+
 # Add an executable that is built for the tests only.
 function(hak_add_program target source)
     add_executable(${target} EXCLUDE_FROM_ALL "${source}" ${ARGN})
@@ -32,7 +46,12 @@ function(hak_add_program target source)
     target_compile_options(${target} PRIVATE
         -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
         -fno-builtin-aligned_alloc -fno-builtin-posix_memalign -fno-builtin-memalign)
-    add_dependencies(tests ${target})
+    hak_is_for_soak("${target}" "${source}" for_soak)
+    if(for_soak)
+        add_dependencies(soak_tests ${target})
+    else()
+        add_dependencies(tests ${target})
+    endif()
 endfunction()
 
 # It is run with the library preloaded. What it calls that only this library has, as musl has no malloc_trim and an older glibc
@@ -93,6 +112,10 @@ function(hak_add_test name)
     endif()
     math(EXPR timeout "${timeout} * ${HAK_PATIENCE}")
 
+    hak_is_for_soak("${name}" "${ARG_SOURCE}" for_soak)
+    if(for_soak)
+        list(APPEND ARG_LABEL soak)
+    endif()
     add_test(NAME "${HAKMEM_TEST_PREFIX}${name}"
         COMMAND ${ARG_WRAPPER} ${launch} ${ARG_COMMAND} ${arguments})
     set_tests_properties("${HAKMEM_TEST_PREFIX}${name}" PROPERTIES

@@ -1,3 +1,4 @@
+// soak in musl
 // preload only
 // native only
 // env: HAKMEM_MODE=learning HAKMEM_DECAY_MS=777

@@ -1,3 +1,4 @@
+// soak in musl
 // preload only
 // native only
 // env: HAKMEM_AB=magazine_bytes=4K|16M

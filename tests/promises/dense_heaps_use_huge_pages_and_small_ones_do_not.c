@@ -1,3 +1,4 @@
+// soak in musl
 // env: HAKMEM_HUGE_DEAR_US=0
 // serial
 // native only

@@ -1,3 +1,4 @@
+// soak in musl
 // serial
 // native only
 // static too

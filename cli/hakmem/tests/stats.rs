@@ -317,3 +317,38 @@ fn many_threads_are_a_few_lines_and_a_sum() {
     let whole = workshop.hakmem(&["stats", "--all", &process.pid()]);
     assert!(lines(&whole.ended_with(0).output) > 100, "{}", whole.output);
 }
+
+/// Has memory that it would share with children, and has touched nothing of it.
+const SHARES: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void)
+{
+    free(malloc(100));
+    if (mmap(0, 64 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) abort();
+    setvbuf(stdout, NULL, _IONBF, 0);
+    puts("ready");
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+#[test]
+fn who_looks_makes_no_shared_memory_resident() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("shares", SHARES, &[]);
+    let mut process = Waiting::start(Command::new(&program).env("LD_PRELOAD", library()));
+    let shared = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("RssShmem"));
+        line.unwrap().to_owned()
+    };
+    let before = shared();
+    for command in ["verify", "stats", "map", "ledger"] {
+        workshop.hakmem(&[command, &process.pid()]).ended_with(0);
+        assert_eq!(shared(), before, "{command}");
+    }
+    process.end();
+}

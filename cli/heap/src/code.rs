@@ -269,9 +269,12 @@ pub fn mapped_now(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
     found
 }
 
-/// Of the areas of a process, those of files.
+/// Of the areas of a process, those of files that code may come from. Memory that is shared to be written is none, and who
+/// reads a page of it makes it resident.
 pub fn of_files(areas: &[Area]) -> Vec<MappedFile> {
-    let files = areas.iter().filter(|area| area.name.starts_with(b"/"));
+    let is_code =
+        |area: &&Area| area.name.starts_with(b"/") && !(area.is_shared && area.is_writable);
+    let files = areas.iter().filter(is_code);
     files
         .map(|area| MappedFile {
             range: area.range.clone(),

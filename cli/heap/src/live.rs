@@ -24,6 +24,8 @@ pub struct Area {
     pub is_readable: bool,
     pub is_writable: bool,
     pub is_executable: bool,
+    /// With other processes, or with a file that is written.
+    pub is_shared: bool,
     /// Where in the file it begins.
     pub offset: u64,
     /// A file's path, or a name in brackets; empty for plain memory.
@@ -185,11 +187,12 @@ impl Memory for LiveProcess {
         }
     }
 
-    /// The writable areas of files, and in front of each what was made read-only after it was written.
+    /// The writable areas of files, and in front of each what was made read-only after it was written. Not what is
+    /// shared: no object's data are, and who reads a page of it for the first time makes it resident.
     fn data_areas(&self) -> Vec<Range<u64>> {
         let mut found = Vec::new();
         for (index, area) in self.areas.iter().enumerate() {
-            if !area.is_writable || !area.name.starts_with(b"/") {
+            if !area.is_writable || area.is_shared || !area.name.starts_with(b"/") {
                 continue;
             }
             let before = index.checked_sub(1).map(|before| &self.areas[before]);
@@ -298,6 +301,7 @@ pub fn parse_area(line: &[u8]) -> Option<Area> {
         is_readable: permissions.first() == Some(&b'r'),
         is_writable: permissions.get(1) == Some(&b'w'),
         is_executable: permissions.get(2) == Some(&b'x'),
+        is_shared: permissions.get(3) == Some(&b's'),
         offset,
         name: name.to_vec(),
     })
@@ -312,13 +316,14 @@ mod tests {
     fn a_line_of_the_kernels_is_read() {
         let area = parse_area(b"1000-3000 r-xp 00005000 08:01 1234    /a b/\xff").unwrap();
         assert_eq!(area.range, 0x1000..0x3000);
-        assert!(area.is_executable && !area.is_writable);
+        assert!(area.is_executable && !area.is_writable && !area.is_shared);
         assert_eq!(area.name, b"/a b/\xff");
         assert_eq!(area.offset, 0x5000);
         assert_eq!(
             parse_area(b"1000-3000 rw-p 00000000 00:00 0").unwrap().name,
             b""
         );
+        assert!(parse_area(b"1000-3000 rw-s 0 0:1 0").unwrap().is_shared);
         assert!(parse_area(b"nonsense").is_none());
         assert_eq!(with_newlines(br"/a\012b\012"), b"/a\nb\n");
     }

@@ -126,11 +126,12 @@ impl Process {
         self.objects.iter().find(|object| object.path == path)
     }
 
-    /// The memory in which programs keep pointers to blocks: what objects write, and stacks.
+    /// The memory in which programs keep pointers to blocks: what objects write, and stacks. Nothing shared, of which
+    /// each page that is read becomes resident.
     pub fn places_of_pointers(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let mut behind_object = false;
         self.mappings.iter().filter_map(move |mapping| {
-            let writable = mapping.is_readable && mapping.is_writable;
+            let writable = mapping.is_readable && mapping.is_writable && !mapping.is_shared;
             let is_of_file = path_of(mapping).is_some();
             // What follows an object's data is the part of it that starts as zeros.
             let wanted = is_of_file

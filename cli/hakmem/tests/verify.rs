@@ -330,3 +330,39 @@ fn this_program_knows_marks_and_is_none_of_them() {
         .hakmem(&["verify", "--preload", env!("CARGO_BIN_EXE_hakmem")])
         .ended_with(0);
 }
+
+/// A variable that begins as malloc, and a function that puts another one there.
+const TAKEN: &str = r#"
+#include <stdlib.h>
+static void *(*volatile taken)(size_t) = malloc;
+void take(void *(*other)(size_t))
+{
+    free(taken(100));
+    taken = other;
+}
+"#;
+
+const TAKES: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+void take(void *(*other)(size_t));
+int main(void)
+{
+    take((void *(*)(size_t))puts);
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+#[test]
+fn a_variable_may_point_at_another_function_than_malloc() {
+    let workshop = Workshop::open();
+    let taken = workshop.compile("libtaken.so", TAKEN, &["-shared", "-fPIC"]);
+    let folder = format!("-Wl,-rpath,{}", text(workshop.folder()));
+    let program = workshop.compile("takes", TAKES, &[text(&taken), &folder]);
+    let mut process = Waiting::start(Command::new(program).env("LD_PRELOAD", library()));
+    workshop.hakmem(&["verify", &process.pid()]).ended_with(0);
+    process.end();
+}

@@ -24,6 +24,8 @@ pub struct Unreadable(pub String);
 pub struct Slot {
     pub offset: u64,
     pub name: &'static str,
+    /// A pointer among the object's data, which begins as the function's address; the program may put another there.
+    pub is_variable: bool,
 }
 
 #[derive(Debug, Default)]
@@ -246,21 +248,20 @@ fn read_static_symbols(
     Ok(())
 }
 
-/// The relocations whose result is the plain address of a symbol.
-fn holds_address(machine: elf::Machine, kind: elf::RelocationType) -> bool {
+/// The relocations of slots, which the linker makes for calls, and for addresses that code asks for.
+fn is_slot(machine: elf::Machine, kind: elf::RelocationType) -> bool {
     match machine {
-        elf::EM_X86_64 => {
-            matches!(
-                kind,
-                elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT | elf::R_X86_64_64
-            )
-        }
-        elf::EM_AARCH64 => {
-            matches!(
-                kind,
-                elf::R_AARCH64_JUMP_SLOT | elf::R_AARCH64_GLOB_DAT | elf::R_AARCH64_ABS64
-            )
-        }
+        elf::EM_X86_64 => matches!(kind, elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT),
+        elf::EM_AARCH64 => matches!(kind, elf::R_AARCH64_JUMP_SLOT | elf::R_AARCH64_GLOB_DAT),
+        _ => false,
+    }
+}
+
+/// Those of pointers to functions in the object's data.
+fn is_plain_pointer(machine: elf::Machine, kind: elf::RelocationType) -> bool {
+    match machine {
+        elf::EM_X86_64 => kind == elf::R_X86_64_64,
+        elf::EM_AARCH64 => kind == elf::R_AARCH64_ABS64,
         _ => false,
     }
 }
@@ -284,7 +285,7 @@ fn read_slots(
             let Some(index) = relocation.symbol(endian, false) else {
                 continue;
             };
-            if !holds_address(file.machine, kind) {
+            if !is_slot(file.machine, kind) && !is_plain_pointer(file.machine, kind) {
                 continue;
             }
             let name = symbols
@@ -296,6 +297,7 @@ fn read_slots(
                 file.slots.push(Slot {
                     offset: relocation.r_offset(endian),
                     name,
+                    is_variable: is_plain_pointer(file.machine, kind),
                 });
             }
         }

@@ -208,7 +208,7 @@ fn targets_of(
         if value == 0 {
             continue; // a weak reference to what nobody defines
         }
-        let target = target_at(process, object, value, slot.name);
+        let target = target_at(process, object, value, slot);
         // One object can have several slots for one name; what is bound says more.
         let known = targets.entry(slot.name).or_insert(Target::NotBoundYet);
         if *known == Target::NotBoundYet {
@@ -219,20 +219,30 @@ fn targets_of(
 }
 
 /// What a slot's value means. One that points into the importing object or the program, but not at
-/// such a function there, still points at a stub: nothing was called through it so far.
-fn target_at(process: &Process, object: &crate::process::Object, value: u64, name: &str) -> Target {
+/// such a function there, still points at a stub: nothing was called through it so far. A variable that points at
+/// another function was given it by the program: Python's decimal leads its library's malloc to Python's own.
+fn target_at(
+    process: &Process,
+    object: &crate::process::Object,
+    value: u64,
+    slot: &elf::Slot,
+) -> Target {
     let Some(path) = process.file_at(value) else {
-        return Target::Anonymous;
+        return if slot.is_variable {
+            Target::NotBoundYet
+        } else {
+            Target::Anonymous
+        };
     };
-    let may_be_stub = path == object.path || path == process.objects[0].path;
+    let may_be_other = slot.is_variable || path == object.path || path == process.objects[0].path;
     let is_function = process.object_at(path).is_some_and(|target| {
         target
             .file
-            .exported_at(name)
+            .exported_at(slot.name)
             .iter()
             .any(|at| target.base.wrapping_add(*at) == value)
     });
-    if may_be_stub && !is_function {
+    if may_be_other && !is_function {
         Target::NotBoundYet
     } else {
         Target::File(path.to_path_buf())

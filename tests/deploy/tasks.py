@@ -1,0 +1,15 @@
+"""A task for celery, whose messages are files below the folder that WORK names."""
+
+import os
+
+import app as program
+from celery import Celery
+
+folder = os.environ["WORK"]
+app = Celery("tasks", broker="filesystem://", backend=f"file://{folder}")
+app.conf.broker_transport_options = {"data_folder_in": f"{folder}/queue", "data_folder_out": f"{folder}/queue"}
+
+
+@app.task
+def work(number):
+    return program.work(number)

@@ -148,6 +148,26 @@ fn another_allocator_can_be_run_under() {
 }
 
 #[test]
+fn the_library_is_found_where_distributions_put_it() {
+    let debian = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
+    for folder in ["lib", "lib64", &debian] {
+        let workshop = Workshop::open();
+        let copy = workshop.path("usr").join(folder).join("libhakmem.so.1");
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        std::fs::copy(library(), &copy).unwrap();
+        let program = workshop.path("usr/bin/hakmem");
+        std::fs::create_dir(program.parent().unwrap()).unwrap();
+        let built = std::fs::read(env!("CARGO_BIN_EXE_hakmem")).unwrap();
+        support::make_program(&program, &built);
+        let mut command = Command::new(program);
+        command.args(["run", "--", "sh", "-c", "echo $LD_PRELOAD"]);
+        command.env_remove("LD_PRELOAD");
+        let found = answer(command);
+        assert_eq!(found.output.trim(), text(&copy), "{}", found.errors);
+    }
+}
+
+#[test]
 fn a_static_program_is_refused_with_the_alternative() {
     let workshop = Workshop::open();
     let program = workshop.compile("still", support::PROGRAM, &["-static"]);

@@ -6,7 +6,11 @@ use crate::{failed, usage};
 use std::env;
 use std::path::{Path, PathBuf};
 
-pub const LIBRARY: &str = "libhakmem.so";
+/// The library by the name that compilers look for, and by that which programs do.
+const LIBRARY: [&str; 2] = [
+    "libhakmem.so",
+    concat!("libhakmem.so.", env!("CARGO_PKG_VERSION_MAJOR")),
+];
 const RECORDER: &str = "libhakmem_record.so";
 const REPORT_PAGE: &str = "report.html";
 
@@ -70,17 +74,17 @@ impl Places {
 
     /// `libhakmem.so`: beside this command, in `../lib` when installed, or in the checkout's build.
     pub fn library(&self) -> Result<PathBuf> {
-        self.find_library(LIBRARY)
+        self.find_built(&LIBRARY, &library_folders())
     }
 
     /// `libhakmem_record.so`, which lies beside it.
     pub fn recorder(&self) -> Result<PathBuf> {
-        self.find_library(RECORDER)
+        self.find_built(&[RECORDER], &library_folders())
     }
 
     /// The page that `hakmem report` fills in.
     pub fn report_page(&self) -> Result<PathBuf> {
-        self.find_built(REPORT_PAGE, &["../share/hakmem"])
+        self.find_built(&[REPORT_PAGE], &["../share/hakmem".into()])
     }
 
     /// Where the documents are installed; None in a checkout, where they are called as in every text.
@@ -92,28 +96,33 @@ impl Places {
             .flatten()
     }
 
-    fn find_library(&self, name: &str) -> Result<PathBuf> {
-        self.find_built(name, &["../lib", "../lib64"])
-    }
-
-    /// A file that the build makes: beside this command, where it is installed, or in the build.
-    fn find_built(&self, name: &str, installed: &[&str]) -> Result<PathBuf> {
-        let built = self.root.as_ref().map(|root| root.join("build").join(name));
-        let installed = installed
-            .iter()
-            .map(|folder| self.binary_folder.join(folder).join(name));
-        [self.binary_folder.join(name)]
+    /// A file that the build makes: beside this command, in the build, or where it is installed.
+    fn find_built(&self, names: &[&str], installed: &[String]) -> Result<PathBuf> {
+        let own = self.binary_folder.clone();
+        let built = self.root.as_ref().map(|root| root.join("build"));
+        let installed = installed.iter().map(|folder| own.join(folder));
+        [own.clone()]
             .into_iter()
             .chain(built)
             .chain(installed)
+            .flat_map(|folder| names.iter().map(move |name| folder.join(name)))
             .find_map(|path| path.canonicalize().ok())
             .ok_or_else(|| {
                 usage!(
-                    "{name} is not beside {}: build it with make",
-                    self.binary_folder.join("hakmem").display()
+                    "{} is not beside {}: build it with make",
+                    names[0],
+                    own.join("hakmem").display()
                 )
             })
     }
+}
+
+/// Where libraries are installed, from the command's folder. Debian has a folder for each kind of processor, and in it
+/// those of what only one package loads.
+fn library_folders() -> [String; 4] {
+    let debian = format!("../lib/{}-linux-gnu", env::consts::ARCH);
+    let private = format!("{debian}/hakmem");
+    ["../lib".into(), "../lib64".into(), debian, private]
 }
 
 fn cache_folder() -> PathBuf {

@@ -188,7 +188,7 @@ fn a_program_for_musl_is_refused() {
     let program = workshop.compile("other", support::PROGRAM, &[linker]);
     let line = format!(
         "{} is linked with another C library (/lib/ld-musl-x86_64.so.1), and libhakmem.so needs glibc; use the \
-         program's build for glibc, or preload hakmem's build for musl (docs/install.md)",
+         program's build for glibc, or hakmem's for that C library (docs/install.md)",
         text(&program)
     );
     workshop

@@ -3,12 +3,13 @@
 //! A name on the command line is one of
 //!
 //! - `hakmem`: the library beside this command
-//! - `glibc`: nothing is preloaded
+//! - `glibc`, or `musl` where the command is made for that: nothing is preloaded
 //! - `mimalloc3`, `jemalloc`, …: a peer that was built, added or found in the system
 //! - `NAME=PATH`: any shared library
 //!
 //! each with settings after it, to compare settings of one allocator: `hakmem+HAKMEM_DECAY_MS=0`.
 
+use crate::c_library;
 use crate::elf;
 use crate::error::Result;
 use crate::family;
@@ -16,17 +17,15 @@ use crate::fingerprint;
 use crate::peers::Manifest;
 use crate::places::Places;
 use crate::{failed, usage};
-use hakmem_heap::live::parse_areas;
 use hakmem_heap::shown::ShownPath;
 use indexmap::IndexMap;
 use sha2::{Digest, Sha256};
-use std::ffi::OsString;
 use std::fs;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub const OURS: &str = "hakmem";
-pub const BASELINE: &str = "glibc";
+pub const BASELINE: &str = c_library::NAME;
 
 /// What Debian and others install, and under which name it is offered here.
 const IN_SYSTEM: [(&str, &str, &str); 6] = [
@@ -73,7 +72,7 @@ impl Allocator {
     pub fn of_system() -> Allocator {
         Allocator {
             name: BASELINE.into(),
-            version: glibc_version(),
+            version: c_library::version(),
             ..Allocator::default()
         }
     }
@@ -148,7 +147,9 @@ impl Allocator {
             Some(library) => {
                 path == library || build_id.is_some() && build_id == self.build_id.as_ref()
             }
-            None => path.file_name().is_some_and(|name| name == "libc.so.6"),
+            None => path
+                .file_name()
+                .is_some_and(|name| c_library::is_named(name.as_bytes())),
         }
     }
 
@@ -188,24 +189,6 @@ pub fn is_ours(name: &str) -> bool {
 pub fn file_sha256(path: &Path) -> Result<String> {
     let content = fs::read(path).map_err(|error| failed!("{}: {error}", path.shown()))?;
     Ok(elf::hexadecimal(&Sha256::digest(&content)))
-}
-
-fn glibc_version() -> String {
-    // SAFETY: glibc returns a text that lives as long as the process.
-    let text = unsafe { std::ffi::CStr::from_ptr(nix::libc::gnu_get_libc_version()) };
-    text.to_string_lossy().into_owned()
-}
-
-/// The file of the C library that programs run with. Preloading it gives a program that is linked
-/// with another allocator the C library's malloc back.
-pub fn libc_path() -> Result<PathBuf> {
-    let maps = fs::read("/proc/self/maps")
-        .map_err(|error| failed!("cannot read own mappings: {error}"))?;
-    parse_areas(&maps)
-        .into_iter()
-        .find(|area| area.name.ends_with(b"/libc.so.6"))
-        .map(|area| PathBuf::from(OsString::from_vec(area.name)))
-        .ok_or_else(|| failed!("this command runs without libc.so.6"))
 }
 
 /// All that is there, in the order of a table's columns.

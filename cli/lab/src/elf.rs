@@ -50,7 +50,12 @@ pub struct ElfFile {
 }
 
 /// Names outside the family that somebody asks for.
-const OTHER_EXPORTS: [&str; 3] = ["hak_version", "_dl_debug_state", "_r_debug"];
+const OTHER_EXPORTS: [&str; 4] = [
+    "hak_version",
+    "_dl_debug_state",
+    "_r_debug",
+    "_dl_debug_addr", // musl's, in which the address of what glibc calls _r_debug stands
+];
 
 impl ElfFile {
     pub fn read(path: &Path) -> Result<ElfFile, Unreadable> {
@@ -362,7 +367,7 @@ mod tests {
 
     #[test]
     fn the_c_library_is_read() {
-        let path = crate::allocator::libc_path().unwrap();
+        let path = crate::c_library::path().unwrap();
         let file = ElfFile::read(&path).unwrap();
         assert!(file.exports("malloc") && file.exports("malloc_trim") && !file.exports("_Znwm"));
         assert!(file.slots.iter().any(|slot| slot.name == "malloc"));

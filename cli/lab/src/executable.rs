@@ -1,6 +1,7 @@
 //! What a program is before it is started, and whether a library can be preloaded into it.
 
 use crate::allocator::OURS;
+use crate::c_library;
 use crate::elf::{self, ElfFile};
 use crate::error::Result;
 use crate::usage;
@@ -59,7 +60,10 @@ impl Obstacle {
                 format!("is for {machine}, and libhakmem.so is not")
             }
             Obstacle::OtherLibc(linker) => {
-                format!("is linked with another C library ({linker}), and libhakmem.so needs glibc")
+                format!(
+                    "is linked with another C library ({linker}), and libhakmem.so needs {}",
+                    c_library::NAME
+                )
             }
             Obstacle::Privileged(how) => {
                 format!("{how}, so the dynamic linker ignores LD_PRELOAD for this user")
@@ -72,14 +76,15 @@ impl Obstacle {
 
     /// The reason, and how it can use hakmem all the same.
     pub fn sentence(&self) -> String {
+        let other_build = format!(
+            "use the program's build for {}, or hakmem's for that C library (docs/install.md)",
+            c_library::NAME
+        );
         let instead = match self {
             Obstacle::Static(inside) if inside.contains(&OURS) => "start it without this",
             Obstacle::Static(_) => LINK_IT_IN,
             Obstacle::OtherMachine(_) => "use the program's build for this machine",
-            Obstacle::OtherLibc(linker) if linker.contains("ld-musl") => {
-                "use the program's build for glibc, or preload hakmem's build for musl (docs/install.md)"
-            }
-            Obstacle::OtherLibc(_) => "use the program's build for glibc",
+            Obstacle::OtherLibc(_) => &other_build,
             Obstacle::Privileged(_) => LINK_IT_IN,
             Obstacle::Sanitized(_) => "use the program's build without it",
         };
@@ -130,7 +135,7 @@ impl Executable {
         let Some(linker) = &file.interpreter else {
             return Some(Obstacle::Static(file.bundled()));
         };
-        if !linker.contains("ld-linux") {
+        if !linker.contains(c_library::LINKER) {
             return Some(Obstacle::OtherLibc(linker.clone()));
         }
         privilege(&self.binary)

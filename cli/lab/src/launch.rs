@@ -478,7 +478,13 @@ impl Tracer<'_> {
     }
 }
 
-pub fn ptrace(request: libc::c_uint, pid: i32, address: usize, data: usize) -> std::io::Result<()> {
+/// The C libraries do not agree about its sign.
+#[cfg(not(target_env = "musl"))]
+pub type TraceRequest = libc::c_uint;
+#[cfg(target_env = "musl")]
+pub type TraceRequest = libc::c_int;
+
+pub fn ptrace(request: TraceRequest, pid: i32, address: usize, data: usize) -> std::io::Result<()> {
     // SAFETY: none of the requests made through here has the kernel write to our memory.
     match unsafe { libc::ptrace(request, pid, address, data) } {
         -1 => Err(std::io::Error::last_os_error()),

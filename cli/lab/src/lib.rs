@@ -2,6 +2,7 @@
 
 pub mod allocator;
 pub mod answer;
+pub mod c_library;
 pub mod campaign;
 pub mod control;
 pub mod control_group;

@@ -3,8 +3,9 @@
 //! A sample is only given when the command ended well, its answer is right, and each process of it
 //! is proved to have used the allocator that was asked for.
 
-use crate::allocator::{self, Allocator};
+use crate::allocator::Allocator;
 use crate::answer;
+use crate::c_library;
 use crate::control_group::Groups;
 use crate::document::Sample;
 use crate::error::{Error, Result};
@@ -87,7 +88,7 @@ pub fn added_environment(
     let mut added = as_bytes(&allocator.environment);
     let preload = match allocator.preload()? {
         Some(library) => Some(library.to_path_buf()),
-        None if workload.bundles_malloc => Some(allocator::libc_path()?),
+        None if workload.bundles_malloc => Some(c_library::path()?),
         None => None,
     };
     if let Some(path) = preload {

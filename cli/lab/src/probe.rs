@@ -17,6 +17,7 @@ use registers::Registers;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// In the dynamic linker's `struct r_debug`: where it says that its list is complete.
@@ -140,6 +141,14 @@ impl Stopped {
         let _ = launch::ptrace(libc::PTRACE_CONT, self.pid, 0, signal as usize);
     }
 
+    /// Stop where the instruction at `place` is; what lies behind it stays.
+    fn break_at(&self, place: u64, memory: &File) -> std::result::Result<(), Blind> {
+        let word = word_at(memory, place).ok_or(Blind::Gone)?;
+        let mut bytes = word.to_ne_bytes();
+        bytes[..registers::BREAKPOINT.len()].copy_from_slice(&registers::BREAKPOINT);
+        self.poke(place, u64::from_ne_bytes(bytes))
+    }
+
     fn poke(&self, address: u64, word: u64) -> std::result::Result<(), Blind> {
         launch::ptrace(
             libc::PTRACE_POKEDATA,
@@ -149,6 +158,28 @@ impl Stopped {
         )
         .map_err(|error| Blind::Other(format!("its memory cannot be written: {error}")))
     }
+}
+
+/// The dynamic linker's list of objects: glibc's `_r_debug`, or what musl's `_dl_debug_addr` points to.
+enum List {
+    At(u64),
+    PointedToBy(u64),
+}
+
+impl List {
+    fn state(&self, memory: &File) -> Option<u32> {
+        let start = match *self {
+            List::At(start) => start,
+            List::PointedToBy(pointer) => word_at(memory, pointer)?,
+        };
+        Some(word_at(memory, start + STATE_OFFSET)? as u32)
+    }
+}
+
+fn word_at(memory: &File, address: u64) -> Option<u64> {
+    let mut word = [0; 8];
+    memory.read_exact_at(&mut word, address).ok()?;
+    Some(u64::from_ne_bytes(word))
 }
 
 fn is_exec(status: i32) -> bool {
@@ -173,15 +204,14 @@ fn examine(tracee: &mut Stopped) -> std::result::Result<Loaded, Blind> {
             })
     };
     let place = symbol("_dl_debug_state")?;
-    let state = symbol("_r_debug")? + STATE_OFFSET;
+    let list = symbol("_r_debug").map(List::At);
+    let list = list.or_else(|_| symbol("_dl_debug_addr").map(List::PointedToBy))?;
     let memory = File::open(format!("/proc/{}/mem", tracee.pid)).map_err(|_| Blind::Gone)?;
-    tracee.poke(place, registers::BREAKPOINT)?;
+    tracee.break_at(place, &memory)?;
     for _ in 0..STOPS_MAX {
         tracee.resume(0);
         tracee.wait_for_stop(is_breakpoint)?;
-        let mut word = [0; 4];
-        let is_read = std::os::unix::fs::FileExt::read_exact_at(&memory, &mut word, state).is_ok();
-        if is_read && u32::from_ne_bytes(word) == CONSISTENT {
+        if list.state(&memory) == Some(CONSISTENT) {
             let proof = Proof::collect(tracee.pid)?;
             let knows_its_block = test_block(tracee, &proof, place);
             return Ok(Loaded {
@@ -223,14 +253,15 @@ fn test_block(tracee: &mut Stopped, proof: &Proof, place: u64) -> Option<bool> {
 
 /// What differs between processors.
 mod registers {
+    use crate::launch;
     use crate::process::Blind;
     use nix::libc;
     use std::fs::File;
 
     #[cfg(target_arch = "x86_64")]
-    pub const BREAKPOINT: u64 = 0xcccc_cccc_cccc_cccc; // int3
+    pub const BREAKPOINT: [u8; 1] = [0xcc]; // int3
     #[cfg(target_arch = "aarch64")]
-    pub const BREAKPOINT: u64 = 0xd420_0000_d420_0000; // brk #0, twice
+    pub const BREAKPOINT: [u8; 4] = 0xd420_0000_u32.to_le_bytes(); // brk #0
 
     const NT_PRSTATUS: usize = 1;
     #[cfg(target_arch = "x86_64")]
@@ -250,7 +281,7 @@ mod registers {
             self.transfer(libc::PTRACE_SETREGSET, pid)
         }
 
-        fn transfer(&mut self, request: libc::c_uint, pid: i32) -> Result<(), Blind> {
+        fn transfer(&mut self, request: launch::TraceRequest, pid: i32) -> Result<(), Blind> {
             let mut area = libc::iovec {
                 iov_base: (&raw mut self.0).cast(),
                 iov_len: size_of::<libc::user_regs_struct>(),

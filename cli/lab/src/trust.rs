@@ -43,7 +43,9 @@ pub fn contradiction(
 /// What the C library itself asks malloc for proves nothing about the program.
 pub fn is_libc(path: &Path) -> bool {
     let name = file_name(path);
-    name.starts_with("libc.so") || name.starts_with("ld-linux") || name.starts_with("libpthread.so")
+    ["libc.so", "ld-linux", "ld-musl", "libpthread.so"]
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 pub fn file_name(path: &Path) -> String {

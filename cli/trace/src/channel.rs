@@ -119,8 +119,12 @@ impl Channel {
     pub fn create(stack_frames: u32, burst_ticks: u64) -> Result<Channel> {
         // The program opens the channel by a name in /proc.
         check_proc().map_err(|error| failed!("{error}"))?;
+        // By its number: glibc has a function for it since 2.27 only.
         // SAFETY: a system call with a constant name.
-        let number = unsafe { libc::memfd_create(c"hakmem-record".as_ptr(), libc::MFD_CLOEXEC) };
+        let number = unsafe {
+            let name = c"hakmem-record".as_ptr();
+            libc::syscall(libc::SYS_memfd_create, name, libc::MFD_CLOEXEC)
+        };
         if number < 0 {
             return Err(failed!(
                 "cannot make shared memory: {}",
@@ -128,7 +132,7 @@ impl Channel {
             ));
         }
         // SAFETY: the descriptor is new, and nobody else's.
-        let file = unsafe { File::from_raw_fd(number) };
+        let file = unsafe { File::from_raw_fd(number as i32) };
         let wrap = |error: io::Error| {
             let limit = match error.raw_os_error() {
                 Some(libc::EFBIG) => ": 'ulimit -f' counts it",

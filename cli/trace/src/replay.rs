@@ -6,7 +6,8 @@ use crate::reader::Reader;
 use crate::replayer::{Replayed, SIZE_LIMITS, Task, Touch};
 use hakmem_heap::live::check_proc;
 use hakmem_heap::shown::ShownPath;
-use hakmem_lab::allocator::{Allocator, libc_path};
+use hakmem_lab::allocator::Allocator;
+use hakmem_lab::c_library;
 use hakmem_lab::document::AllocatorRecord;
 use hakmem_lab::error::Result;
 use hakmem_lab::launch::signal_name;
@@ -347,7 +348,7 @@ fn wait(mut child: Child) -> io::Result<ExitStatus> {
 fn check_owner(allocator: &Allocator, replayed: &Replayed) -> Result<()> {
     let expected = match &allocator.library {
         Some(library) => library.clone(),
-        None => libc_path()?,
+        None => c_library::path()?,
     };
     let real = |path: &Path| path.canonicalize().unwrap_or(path.to_path_buf());
     if real(Path::new(&replayed.owner)) != real(&expected) {

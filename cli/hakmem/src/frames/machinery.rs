@@ -146,7 +146,7 @@ const HEADERS: [&str; 32] = [
 ];
 
 /// Libraries that are languages' and the system's own: for frames without a name.
-const MODULES: [&str; 9] = [
+const MODULES: [&str; 10] = [
     "libhakmem",
     "libstdc++.so",
     "libc++.so",
@@ -155,6 +155,7 @@ const MODULES: [&str; 9] = [
     "libc.so",
     "libpthread.so",
     "ld-linux",
+    "ld-musl",
     "libswiftCore.so",
 ];
 

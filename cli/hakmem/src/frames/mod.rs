@@ -58,7 +58,7 @@ impl<'stack> Frame<'stack> {
     }
 
     fn is_of_linker(self) -> bool {
-        self.place.starts_with("ld-linux")
+        self.place.starts_with("ld-linux") || self.place.starts_with("ld-musl")
     }
 
     fn text(self, length: Length) -> String {

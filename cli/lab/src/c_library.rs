@@ -1,0 +1,56 @@
+//! The C library that programs run with: the one that this command is made for, and the library beside it.
+
+use crate::error::Result;
+use crate::failed;
+use hakmem_heap::live::parse_areas;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+pub const NAME: &str = if IS_MUSL { "musl" } else { "glibc" };
+/// In the name of its dynamic linker.
+pub const LINKER: &str = if IS_MUSL { "ld-musl" } else { "ld-linux" };
+
+const IS_MUSL: bool = cfg!(target_env = "musl");
+
+/// Whether a file is the C library, by its name without folders. musl's is its dynamic linker, too.
+pub fn is_named(name: &[u8]) -> bool {
+    if IS_MUSL {
+        name == b"libc.so" || name.starts_with(b"ld-musl-")
+    } else {
+        name == b"libc.so.6"
+    }
+}
+
+/// Its file. Preloading it gives a program that is linked with another allocator the C library's malloc back.
+pub fn path() -> Result<PathBuf> {
+    let maps = fs::read("/proc/self/maps")
+        .map_err(|error| failed!("cannot read own mappings: {error}"))?;
+    parse_areas(&maps)
+        .into_iter()
+        .find(|area| {
+            let last = area.name.rsplit(|byte| *byte == b'/').next();
+            area.name.starts_with(b"/") && last.is_some_and(is_named)
+        })
+        .map(|area| PathBuf::from(OsString::from_vec(area.name)))
+        .ok_or_else(|| failed!("this command runs without the file of a C library"))
+}
+
+#[cfg(not(target_env = "musl"))]
+pub fn version() -> String {
+    // SAFETY: glibc returns a text that lives as long as the process.
+    let text = unsafe { std::ffi::CStr::from_ptr(nix::libc::gnu_get_libc_version()) };
+    text.to_string_lossy().into_owned()
+}
+
+/// musl has no function for it; its file, run as a program, says which it is.
+#[cfg(target_env = "musl")]
+pub fn version() -> String {
+    let answer = path().map(|path| std::process::Command::new(path).output());
+    let said = answer.ok().and_then(std::io::Result::ok);
+    let said = said.map_or_else(Vec::new, |output| output.stderr);
+    let said = String::from_utf8_lossy(&said);
+    let version = said.lines().find_map(|line| line.strip_prefix("Version "));
+    version.unwrap_or("of unknown version").to_string()
+}

@@ -59,7 +59,7 @@ attacks:                      ## which mistakes each hardened allocator finds, a
 	@tools/attacks
 	@tools/attacks --cost
 
-dist:                         ## tarballs, Debian packages, Python wheels, into dist/
+dist:                         ## tarballs, Debian packages, Python wheels, a crate, into dist/
 	@tools/setup build dist
 	@tools/dist
 

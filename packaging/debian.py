@@ -1,4 +1,6 @@
-"""Debian packages out of an installed tree: libhakmem1 has what programs need, libhakmem-dev what compilers need."""
+"""Debian packages out of an installed tree: libhakmem1 has what programs need, libhakmem-dev what compilers need, and hakmem the
+command line with its documents.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,7 @@ License: Expat
 
 SHARED = {
     "section": "libs",
+    "more": "Multi-Arch: same\n",
     "depends": "libc6 (>= 2.17)",
     "summary": "memory allocator that replaces malloc",
     "text": "hakmem replaces malloc, free and their family in any program, when it is\n"
@@ -28,11 +31,23 @@ SHARED = {
 }
 DEVELOPMENT = {
     "section": "libdevel",
+    "more": "Multi-Arch: same\n",
     "depends": "libhakmem1 (= {version})",
     "summary": "memory allocator that replaces malloc (development files)",
     "text": "hakmem replaces malloc, free and their family in any program, when it is\n"
     " preloaded or linked. This package has the header, the archive, a\n"
     " pkg-config file, a CMake package and the manual pages of its C API.",
+}
+
+
+TOOLS = {
+    "section": "utils",
+    "depends": "libhakmem1 (= {version}), libc6 (>= 2.17), libgcc-s1",
+    "summary": "run, check, profile and compare programs with the allocator hakmem",
+    "text": "hakmem replaces malloc, free and their family in any program. This package\n"
+    " has the command line, which runs programs with it, proves which allocator a\n"
+    " process uses, shows what a heap is made of, who allocates and what leaks,\n"
+    " and measures a program with several allocators side by side.",
 }
 
 
@@ -70,6 +85,24 @@ def _documents(package: str, root: Path, version: str, epoch: int) -> Entries:
     }
 
 
+def _place(name: str, path: str, content: Path | bytes) -> tuple[str, str, Path | bytes] | None:
+    """For a file below usr/ the package that it belongs to, its path, and its content, as Debian wants them."""
+    if name.startswith("lib/libhakmem.so.1"):
+        return "libhakmem1", path, content
+    if name == "lib/libhakmem_record.so":  # what only one package loads has a folder of its own
+        return "hakmem", path.replace("libhakmem_record", "hakmem/libhakmem_record"), content
+    if name.startswith(("lib/", "include/")):
+        return "libhakmem-dev", path, content
+    if name.startswith("share/man/"):
+        package = "libhakmem-dev" if "/man3/" in name else "hakmem"
+        return package, f"{path}.gz", _compressed(content if isinstance(content, bytes) else content.read_bytes())
+    if name.startswith("share/zsh/"):
+        return "hakmem", path.replace("site-functions", "vendor-completions"), content
+    if name in ("share/doc/hakmem/LICENSE", "share/doc/hakmem/CHANGELOG.md"):
+        return None  # `copyright` and `changelog.gz`
+    return "hakmem", path, content
+
+
 def _package(name: str, about: dict[str, str], files: Entries, more: Entries, about_build: tuple) -> bytes:
     version, machine, epoch = about_build
     sizes = [len(data) if isinstance(data, bytes) else data.stat().st_size for data in files.values()]
@@ -77,7 +110,7 @@ def _package(name: str, about: dict[str, str], files: Entries, more: Entries, ab
         f"Package: {name}\nVersion: {version}\nArchitecture: {machine}\n"
         f"Maintainer: {_maintainer()}\n"
         f"Installed-Size: {sum(sizes) // 1024 + 1}\nDepends: {about['depends'].format(version=version)}\n"
-        f"Section: {about['section']}\nPriority: optional\nMulti-Arch: same\nSource: hakmem\n"
+        f"Section: {about['section']}\nPriority: optional\n{about.get('more', '')}Source: hakmem\n"
         f"Description: {about['summary']}\n {about['text']}\n"
     )
     sums = ""
@@ -97,27 +130,21 @@ def _package(name: str, about: dict[str, str], files: Entries, more: Entries, ab
 def write(root: Path, installed: Entries, version: str, machine: tuple[str, str], epoch: int, out: Path) -> list[Path]:
     """`installed`: names below usr/. `machine`: Debian's name, and that of the folder of its libraries."""
     debian, triplet = machine
-    shared: Entries = _documents("libhakmem1", root, version, epoch)
-    development: Entries = _documents("libhakmem-dev", root, version, epoch)
+    abouts = {"libhakmem1": SHARED, "libhakmem-dev": DEVELOPMENT, "hakmem": TOOLS}
+    packages = {package: _documents(package, root, version, epoch) for package in abouts}
     for name, content in installed.items():
         path = "usr/" + name.replace("lib/", f"lib/{triplet}/", 1) if name.startswith("lib/") else f"usr/{name}"
-        if name.startswith("lib/libhakmem.so.1"):
-            shared[path] = content
-        elif name.startswith(("lib/", "include/")):
-            development[path] = content
-        elif name.startswith("share/man/man3/"):
-            development[f"{path}.gz"] = _compressed(content if isinstance(content, bytes) else content.read_bytes())
-    more: Entries = {
-        "shlibs": b"libhakmem 1 libhakmem1\n",
-        "triggers": b"activate-noawait ldconfig\n",
+        place = _place(name, path, content)
+        if place is not None:
+            package, path, content = place
+            packages[package][path] = content
+    more: dict[str, Entries] = {
+        "libhakmem1": {"shlibs": b"libhakmem 1 libhakmem1\n", "triggers": b"activate-noawait ldconfig\n"}
     }
-    build = (version, debian, epoch)
     written = []
-    for package, data in {
-        "libhakmem1": _package("libhakmem1", SHARED, shared, more, build),
-        "libhakmem-dev": _package("libhakmem-dev", DEVELOPMENT, development, {}, build),
-    }.items():
+    for package, about in abouts.items():
         path = out / f"{package}_{version}_{debian}.deb"
-        path.write_bytes(data)
+        build = (version, debian, epoch)
+        path.write_bytes(_package(package, about, packages[package], more.get(package, {}), build))
         written.append(path)
     return written

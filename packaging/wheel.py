@@ -1,4 +1,4 @@
-"""The Python wheel: the package of packaging/python/, and in it the shared library."""
+"""The Python wheel: the package of packaging/python/, and in it the command line and the libraries, laid out as when installed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ METADATA = """\
 Metadata-Version: 2.1
 Name: hakmem
 Version: {version}
-Summary: A memory allocator for Linux: the shared library, and a command that runs programs with it
+Summary: A memory allocator for Linux: the library, and a command line that runs, checks, profiles and compares programs with it
 License: MIT
 License-File: LICENSE
 Requires-Python: >=3.8
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Programming Language :: C
+Classifier: Programming Language :: Rust
 Classifier: Programming Language :: Python :: 3
 Description-Content-Type: text/markdown
 
@@ -30,13 +31,17 @@ def _record_line(name: str, content: Path | bytes) -> str:
     return f"{name},sha256={digest},{len(data)}\n"
 
 
-def entries(root: Path, library: Path, version: str, platform: str) -> Entries:
-    """What the wheel has in it."""
+# What of an installed tree the package needs. The library has the one name that programs ask for: zip files have no links.
+INSTALLED = ("bin/hakmem", "lib/libhakmem.so.1", "lib/libhakmem_record.so", "share/hakmem/report.html")
+
+
+def entries(root: Path, installed: Entries, version: str, platform: str) -> Entries:
+    """What the wheel has in it. `installed`: names below usr/."""
     python = root / "packaging/python"
     info = f"hakmem-{version}.dist-info"
     description = (python / "README.md").read_text()
     content: Entries = {f"hakmem/{path.name}": path for path in (python / "hakmem").glob("*.py")}
-    content["hakmem/libhakmem.so.1"] = library
+    content.update({f"hakmem/{name}": installed[name] for name in INSTALLED if name in installed})
     content[f"{info}/LICENSE"] = root / "LICENSE"
     content[f"{info}/METADATA"] = METADATA.format(version=version, description=description).encode()
     content[f"{info}/WHEEL"] = (
@@ -48,8 +53,8 @@ def entries(root: Path, library: Path, version: str, platform: str) -> Entries:
     return content
 
 
-def write(root: Path, library: Path, version: str, platform: str, epoch: int, out: Path) -> Path:
+def write(root: Path, installed: Entries, version: str, platform: str, epoch: int, out: Path) -> Path:
     """`platform`: the tag, as manylinux_2_17_x86_64."""
     path = out / f"hakmem-{version}-py3-none-{platform}.whl"
-    path.write_bytes(zipped(entries(root, library, version, platform), epoch))
+    path.write_bytes(zipped(entries(root, installed, version, platform), epoch))
     return path

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # timeout: 120
-"""The parts of tools/dist: packages.py LIBRARY
+"""The parts of tools/dist: packages.py LIBRARY COMMAND
 
 Archives do not depend on who packs them when; a wheel and Debian packages hold what they say; the Python package works with the
 library; and the mark of elf_initfirst.py is the one that the linker sets.
@@ -23,6 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = Path(sys.argv.pop(1)).resolve()
+COMMAND = Path(sys.argv.pop(1)).resolve()
 sys.path[:0] = [str(ROOT / "packaging"), str(ROOT / "tools")]
 
 import archives  # noqa: E402
@@ -59,10 +60,13 @@ class Packages(unittest.TestCase):
             self.assertEqual(archive.getmember("link").linkname, "file")
 
     def test_a_wheel_records_what_it_holds(self) -> None:
-        path = wheel.write(ROOT, LIBRARY, "1.0.0", "manylinux_2_17_x86_64", EPOCH, self.folder)
+        installed = {"lib/libhakmem.so.1": LIBRARY, "bin/hakmem": b"#!", "lib/libhakmem.a": b"!"}
+        path = wheel.write(ROOT, installed, "1.0.0", "manylinux_2_17_x86_64", EPOCH, self.folder)
         with zipfile.ZipFile(path) as archive:
             lines = archive.read("hakmem-1.0.0.dist-info/RECORD").decode().splitlines()
             self.assertEqual({line.split(",")[0] for line in lines}, set(archive.namelist()))
+            self.assertIn("hakmem/bin/hakmem", archive.namelist())
+            self.assertNotIn("hakmem/lib/libhakmem.a", archive.namelist())
             for name, digest, _ in (line.split(",") for line in lines if not line.endswith(",,")):
                 found = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).rstrip(b"=")
                 self.assertEqual(digest, f"sha256={found.decode()}")
@@ -70,16 +74,35 @@ class Packages(unittest.TestCase):
     def test_debian_packages_divide_the_files(self) -> None:
         if shutil.which("dpkg-deb") is None:
             self.skipTest("no dpkg-deb")
-        installed = {"lib/libhakmem.so.1.0.0": LIBRARY, "include/hakmem/hakmem.h": b"//\n", "lib/libhakmem.a": b"!"}
+        installed = {
+            "bin/hakmem": b"",
+            "include/hakmem/hakmem.h": b"//\n",
+            "lib/libhakmem.a": b"!",
+            "lib/libhakmem.so.1.0.0": LIBRARY,
+            "lib/libhakmem_record.so": b"",
+            "share/man/man1/hakmem.1": b"",
+            "share/man/man3/hakmem.3": b"",
+        }
         paths = debian.write(ROOT, installed, "1.0.0", ("amd64", "x86_64-linux-gnu"), EPOCH, self.folder)
-        listed = [subprocess.check_output(["dpkg-deb", "-c", str(path)], text=True) for path in paths]
-        self.assertIn("./usr/lib/x86_64-linux-gnu/libhakmem.so.1.0.0", listed[0])
-        self.assertNotIn("hakmem.h", listed[0])
-        self.assertIn("./usr/include/hakmem/hakmem.h", listed[1])
+        found = []
+        for path in paths:
+            lines = subprocess.check_output(["dpkg-deb", "-c", str(path)], text=True).splitlines()
+            names = {line.split()[5].removeprefix("./usr/") for line in lines if not line.endswith("/")}
+            found.append({name for name in names if "/doc/" not in name})
+        folder = "lib/x86_64-linux-gnu"
+        self.assertEqual(found[0], {f"{folder}/libhakmem.so.1.0.0"})
+        self.assertEqual(found[1], {"include/hakmem/hakmem.h", f"{folder}/libhakmem.a", "share/man/man3/hakmem.3.gz"})
+        self.assertEqual(
+            found[2], {"bin/hakmem", f"{folder}/hakmem/libhakmem_record.so", "share/man/man1/hakmem.1.gz"}
+        )
 
     def test_python_sees_the_library_under_run_only(self) -> None:
+        if not COMMAND.exists():
+            self.skipTest("no command line in this build")
         package = shutil.copytree(ROOT / "packaging/python/hakmem", self.folder / "hakmem")
-        shutil.copy(LIBRARY, package / "libhakmem.so.1")
+        for file, place in ((LIBRARY, "lib/libhakmem.so.1"), (COMMAND, "bin/hakmem")):
+            (package / place).parent.mkdir()
+            shutil.copy(file, package / place)
         environment = os.environ | {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
         def says(*words: str) -> str:
@@ -87,7 +110,8 @@ class Packages(unittest.TestCase):
             return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
 
         self.assertEqual(says("-c", "import hakmem; print(hakmem.is_active())"), "False")
-        self.assertTrue(says("-m", "hakmem", "verify").startswith("hakmem 1."))
+        self.assertTrue(says("-m", "hakmem", "--version").startswith("hakmem 1."))
+        self.assertEqual(says("-m", "hakmem", "library"), str(package / "lib/libhakmem.so.1"))
         text = "import hakmem; print(hakmem.is_active(), hakmem.stats()['live_bytes'] > 0, hakmem.trim() >= 0)"
         self.assertEqual(says("-m", "hakmem", "run", "--", sys.executable, "-c", text), "True True True")
 

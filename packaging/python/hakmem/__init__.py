@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 from pathlib import Path
 
-__all__ = ["NotActive", "is_active", "library", "stats", "trim", "verify", "version"]
+__all__ = ["NotActive", "command", "is_active", "library", "stats", "trim", "verify", "version"]
 
 FAMILY = ("malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "malloc_usable_size")
 
@@ -32,7 +33,12 @@ class _Found(ctypes.Structure):
 
 def library() -> Path:
     """The shared library that this package has, for LD_PRELOAD."""
-    return Path(__file__).with_name("libhakmem.so.1")
+    return Path(__file__).parent / "lib/libhakmem.so.1"
+
+
+def command() -> Path:
+    """The command line that this package has."""
+    return Path(__file__).parent / "bin/hakmem"
 
 
 def _program() -> ctypes.CDLL:
@@ -44,10 +50,46 @@ def _address(name: str) -> int | None:
     return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
 
 
+def _file(address: int | None) -> str:
+    found = _Found()
+    if address is None or not _program().dladdr(ctypes.c_void_p(address), ctypes.byref(found)):
+        return ""
+    return (found.path or b"").decode(errors="surrogateescape")
+
+
+def _libraries() -> list[str]:
+    """All that is loaded but the program, in the order in which the dynamic linker looks for names."""
+    names: list[str] = []
+
+    class Info(ctypes.Structure):
+        _fields_ = (("base", ctypes.c_void_p), ("name", ctypes.c_char_p))
+
+    def note(info: "ctypes._Pointer[Info]", _bytes: int, _data: int) -> int:
+        names.append((info.contents.name or b"").decode(errors="surrogateescape"))
+        return 0
+
+    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Info), ctypes.c_size_t, ctypes.c_void_p)
+    _program().dl_iterate_phdr(kind(note), None)
+    return [name for name in names[1:] if name.startswith("/")]
+
+
+def _defining_file(name: str) -> str:
+    """A program at a fixed address may have a jump of its own to a function, whose address is the function's for all."""
+    path = _file(_address(name))
+    is_programs = path != "" and Path(path).resolve() == Path("/proc/self/exe").resolve()
+    if not is_programs or _file(_address("hak_malloc")) == path:
+        return path
+    for library in _libraries():
+        function = getattr(ctypes.CDLL(library, os.RTLD_NOLOAD), name, None)
+        if function is not None and _file(ctypes.cast(function, ctypes.c_void_p).value) == library:
+            return library
+    return path
+
+
 def is_active() -> bool:
     """Does malloc of this process come from hakmem?"""
     own = _address("hak_malloc")
-    return own is not None and own == _address("malloc")
+    return own is not None and _file(own) == _defining_file("malloc")
 
 
 def _active() -> ctypes.CDLL:
@@ -65,13 +107,8 @@ def version() -> str:
 
 def verify() -> dict[str, str]:
     """For each function of malloc's family the file that it comes from."""
-    files = {}
-    for name in FAMILY:
-        address = _address(name)
-        found = _Found()
-        if address is not None and _program().dladdr(ctypes.c_void_p(address), ctypes.byref(found)):
-            files[name] = (found.path or b"").decode(errors="surrogateescape")
-    return files
+    files = {name: _defining_file(name) for name in FAMILY}
+    return {name: file for name, file in files.items() if file}
 
 
 def stats() -> dict[str, object]:

@@ -7,7 +7,11 @@ from celery import Celery
 
 folder = os.environ["WORK"]
 app = Celery("tasks", broker="filesystem://", backend=f"file://{folder}")
-app.conf.broker_transport_options = {"data_folder_in": f"{folder}/queue", "data_folder_out": f"{folder}/queue"}
+app.conf.broker_transport_options = {
+    "data_folder_in": f"{folder}/queue",
+    "data_folder_out": f"{folder}/queue",
+    "control_folder": f"{folder}/control",
+}
 
 
 @app.task

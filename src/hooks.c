@@ -286,7 +286,7 @@ void hak_hook_free_marked(void *block, struct hak_cache *cache, uint32_t entry)
     const bool is_done = top_number < HAK_TOPS ? hak_cache_push_into(cache, top_number, block)
                                                : hak_inbox_add(cache, block, entry);
     if (!is_done) {
-        hak_slow_free_unusual(block, entry);
+        hak_slow_free_rest(block, entry);
     }
 }
 

@@ -196,7 +196,7 @@ void hak_hook_free(void *block, struct hak_cache *cache)
 void hak_hook_free_marked(void *block, struct hak_cache *cache, uint32_t entry)
 {
     (void)cache;
-    hak_slow_free_unusual(block, entry);
+    hak_slow_free_rest(block, entry);
 }
 
 bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const void *site)

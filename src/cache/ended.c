@@ -58,7 +58,7 @@ void hak_ended_cache(struct hak_cache *cache)
 }
 
 // Who has ended in the middle of a call of ours, from a signal's handler, has left it locked for good.
-static bool is_whole(struct hak_cache *cache)
+static bool is_unlocked(struct hak_cache *cache)
 {
     const bool is_free = hak_lock_try(&cache->lock);
     if (is_free) {
@@ -75,7 +75,7 @@ void hak_ended_look(void)
         struct hak_cache *next = cache != NULL ? cache->next : NULL;
         // pairs with: registry_add_locked
         cache = next != NULL ? next : hak_load_acquire(&hak_registry.all);
-        if (hak_life_is_over(&cache->life) && is_whole(cache)) {
+        if (hak_life_is_over(&cache->life) && is_unlocked(cache)) {
             hak_ended_cache(cache);
         }
     }

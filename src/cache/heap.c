@@ -13,7 +13,7 @@
 
 struct hak_cache *hak_heap_make(void)
 {
-    return hak_registry_make(HAK_ROLE_HEAP, NULL);
+    return hak_registry_get(HAK_ROLE_HEAP, NULL);
 }
 
 void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_request request)

@@ -88,7 +88,7 @@ static struct hak_cache *registry_revive_locked(enum hak_cache_role role, struct
     return cache;
 }
 
-struct hak_cache *hak_registry_make(enum hak_cache_role role, struct hak_cache *wanted)
+struct hak_cache *hak_registry_get(enum hak_cache_role role, struct hak_cache *wanted)
 {
     hak_lock_take(&hak_registry.lock);
     struct hak_cache *cache = registry_revive_locked(role, wanted);

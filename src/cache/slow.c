@@ -157,7 +157,7 @@ static void free_large(struct hak_cache *cache, void *block, uint32_t entry)
 }
 
 // `site` of the hook: the program's call, as all between are tail calls.
-HAK_NOINLINE void hak_slow_free_unusual(void *block, uint32_t entry)
+HAK_NOINLINE void hak_slow_free_rest(void *block, uint32_t entry)
 {
     struct hak_cache *cache = hak_cache_self;
     if (block == NULL) {
@@ -197,7 +197,7 @@ static HAK_NOINLINE void free_seldom(void *block, struct hak_cache *cache, uint3
     } else if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
         hak_hook_free_marked(block, cache, entry & ~HAK_MAP_SAMPLED);
     } else {
-        hak_slow_free_unusual(block, entry);
+        hak_slow_free_rest(block, entry);
     }
 }
 
@@ -218,7 +218,7 @@ HAK_INLINE void free_usual(void *block, struct hak_cache *cache)
 void hak_slow_free(void *block, struct hak_cache *cache)
 {
     if (cache->is_direct) {
-        hak_slow_free_unusual(block, hak_map_entry(block));
+        hak_slow_free_rest(block, hak_map_entry(block));
     } else {
         free_usual(block, cache);
     }

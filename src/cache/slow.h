@@ -32,6 +32,6 @@ HAK_INTERNAL HAK_COLD void *hak_slow_take_large(struct hak_cache *cache,
 // Into a full magazine of one of the thread's caches.
 HAK_INTERNAL void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block);
 // What is neither kept nor open to a parcel; `entry` is the map's, without a mark.
-HAK_INTERNAL void hak_slow_free_unusual(void *block, uint32_t entry);
+HAK_INTERNAL void hak_slow_free_rest(void *block, uint32_t entry);
 
 #endif

@@ -117,7 +117,7 @@ static void fence_judge(struct hak_cache *self,
     magazine->fence = 0;
 }
 
-static bool are_all_empty(const struct hak_cache *cache)
+static bool is_none_in_use(const struct hak_cache *cache)
 {
     for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
          i = hak_magazine_from(cache, i + 1)) {
@@ -139,7 +139,7 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
         any |= fence_put(cache, i, all);
     }
     if (!any) {
-        return are_all_empty(cache);
+        return is_none_in_use(cache);
     }
     if (!hak_os_barrier_all()) { // without it every fence stays undecided
         return false;
@@ -159,5 +159,5 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
          i = hak_magazine_from(cache, i + 1)) {
         fence_judge(self, cache, i, tops[i]);
     }
-    return are_all_empty(cache);
+    return is_none_in_use(cache);
 }

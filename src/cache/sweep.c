@@ -57,7 +57,7 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
     struct hak_cache *lying[LYING_TOGETHER];
     unsigned count = 0;
     if (sweep_cache == NULL) {
-        sweep_cache = hak_registry_make(HAK_ROLE_HEAP, NULL);
+        sweep_cache = hak_registry_get(HAK_ROLE_HEAP, NULL);
     }
     if (sweep_cache == NULL) {
         return found; // no memory for it; nothing is lost by not sweeping

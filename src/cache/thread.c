@@ -70,7 +70,7 @@ struct hak_cache *hak_cache_for_thread(const void *block)
     if (does_without_cache(block, owner)) {
         return &hak_cache_late;
     }
-    cache = hak_registry_make(HAK_ROLE_THREAD, owner);
+    cache = hak_registry_get(HAK_ROLE_THREAD, owner);
     if (cache != NULL) {
         // First the cache: the C library's functions may be the program's own, which allocate.
         hak_cache_become(cache);

@@ -59,7 +59,7 @@ static struct hak_cache *companion(struct hak_cache *cache, enum hak_cache_role 
 {
     struct hak_cache **place = &cache->companions[role - HAK_ROLE_REST];
     if (HAK_UNLIKELY(*place == NULL)) {
-        *place = hak_registry_make(role, NULL);
+        *place = hak_registry_get(role, NULL);
         if (*place != NULL) {
             hak_store_relaxed(&cache->frees_apart, true);
             hak_store_relaxed(&(*place)->thread_id, hak_load_relaxed(&cache->thread_id));

@@ -47,9 +47,10 @@ struct hak_slab *hak_hook_inset_map(size_t bytes, size_t alignment)
 {
     const size_t page = hak_os_page_bytes();
     const size_t pages_bytes = hak_align_up(bytes, page);
-    struct hak_slab *mapping = alignment <= HAK_UNIT_BYTES && page < HAK_UNIT_BYTES && may_guard()
-                                   ? hak_mapping_make_small(HAK_UNIT_BYTES + pages_bytes + page, 1)
-                                   : NULL;
+    struct hak_slab *mapping =
+        alignment <= HAK_UNIT_BYTES && page < HAK_UNIT_BYTES && may_guard()
+            ? hak_mapping_make_small_pages(HAK_UNIT_BYTES + pages_bytes + page, 1)
+            : NULL;
     if (mapping == NULL) {
         return NULL;
     }

@@ -230,7 +230,7 @@ void hak_hardened_free_unusual(void *block)
     if (HAK_UNLIKELY(hak_map_is_sampled(entry))) {
         hak_sample_end(block);
     }
-    hak_slow_free_unusual(block, entry & ~HAK_MAP_SAMPLED);
+    hak_slow_free_rest(block, entry & ~HAK_MAP_SAMPLED);
 }
 
 // A long block, which a call clears; or not all is asked for.

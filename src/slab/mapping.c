@@ -109,7 +109,7 @@ static char *take_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena
     return start;
 }
 
-struct hak_slab *hak_mapping_make_small(size_t bytes, size_t alignment)
+struct hak_slab *hak_mapping_make_small_pages(size_t bytes, size_t alignment)
 {
     hak_lock_take(&hak_arena.lock);
     const bool may = hak_arena_has_room(bytes) && hak_hook_may_map_locked(bytes) &&
@@ -147,7 +147,7 @@ struct hak_slab *hak_mapping_make_small(size_t bytes, size_t alignment)
 
 struct hak_slab *hak_mapping_make(size_t bytes, size_t alignment)
 {
-    struct hak_slab *mapping = hak_mapping_make_small(bytes, alignment);
+    struct hak_slab *mapping = hak_mapping_make_small_pages(bytes, alignment);
     if (mapping != NULL) {
         hak_lock_take(&hak_arena.lock);
         const bool asks = ask_for_huge_pages_locked(hak_mapping_super(mapping));

@@ -16,7 +16,7 @@
 // cost). `bytes` is a multiple of the page size.
 HAK_INTERNAL struct hak_slab *hak_mapping_make(size_t bytes, size_t alignment);
 // The same without asking for huge pages.
-HAK_INTERNAL struct hak_slab *hak_mapping_make_small(size_t bytes, size_t alignment);
+HAK_INTERNAL struct hak_slab *hak_mapping_make_small_pages(size_t bytes, size_t alignment);
 // Does its block begin behind the start of the mapping? A feature has made it so, and looks after it (hooks.h).
 HAK_INTERNAL bool hak_mapping_is_inset(struct hak_slab *run);
 HAK_INTERNAL struct hak_super *hak_mapping_super(struct hak_slab *mapping);

@@ -78,7 +78,7 @@ static void its_caches_are_used_again_by_heaps_only(void)
 {
     struct hak_cache *heap = make();
     hak_heap_end(heap);
-    struct hak_cache *thread = hak_registry_make(HAK_ROLE_THREAD, NULL);
+    struct hak_cache *thread = hak_registry_get(HAK_ROLE_THREAD, NULL);
     UNIT_CHECK(thread != heap);
     UNIT_CHECK(make() == heap);
     hak_ended_bury(thread);

@@ -361,7 +361,7 @@ static void unfinished_parcels_can_be_sent_on(void)
 {
     produce(CLASS, 100);
     consume(0, 50);
-    struct hak_cache *self = hak_registry_make(HAK_ROLE_HEAP, NULL);
+    struct hak_cache *self = hak_registry_get(HAK_ROLE_HEAP, NULL);
     hak_lock_take(&self->lock);
     hak_lock_take(&consumer->lock);
     hak_inbox_send_on(self, consumer);
@@ -385,7 +385,7 @@ static void parcels_for_a_former_owner_are_sent_on(void)
     lock_both();
     hak_magazine_flush_all(producer);
     drop_both();
-    struct hak_cache *heir = hak_registry_make(HAK_ROLE_THREAD, NULL);
+    struct hak_cache *heir = hak_registry_get(HAK_ROLE_THREAD, NULL);
     hak_lock_take(&heir->lock);
     hak_lock_take(&producer->lock);
     hak_list_remove(&slab->link);

@@ -355,7 +355,7 @@ int main(void)
 {
     hak_options.magazine_bytes = 4096; // keep the magazine as it is
     victim = new_thread();
-    thief = hak_registry_make(HAK_ROLE_HEAP, NULL);
+    thief = hak_registry_get(HAK_ROLE_HEAP, NULL);
     give(alloc(CLASS));
     UNIT_EQUAL(hak_magazine_slots(&victim->magazines[CLASS]), SLOTS);
     one_block_stays();

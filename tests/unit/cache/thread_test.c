@@ -215,7 +215,7 @@ static void a_cache_that_was_ending_waits_in_the_child(void)
     if (child == 0) {
         hak_world_unlock_in_child();
         const bool waits = hak_list_is_linked(&thread->dead_link) && hak_registry.whole == whole;
-        _exit(waits && hak_registry_make(HAK_ROLE_THREAD, thread) == thread ? 0 : 1);
+        _exit(waits && hak_registry_get(HAK_ROLE_THREAD, thread) == thread ? 0 : 1);
     }
     hak_world_unlock();
     int status = 1;

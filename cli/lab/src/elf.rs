@@ -128,6 +128,7 @@ fn read_file(data: &ReadCache<File>) -> Result<ElfFile, ReadError> {
     read_static_symbols(&mut file, &sections, endian, data)?;
     read_slots(&mut file, &sections, endian, data)?;
     read_constants(&mut file, &sections, endian, data)?;
+    fingerprint::leave_out_parts(&mut file.allocators);
     Ok(file)
 }
 

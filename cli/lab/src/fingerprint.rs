@@ -1,9 +1,16 @@
 //! Which allocator a file is, or carries inside, judged by the names and texts that only it has.
 
+use std::collections::BTreeSet;
+
 /// What glibc's own malloc is called here.
 pub const LIBC_OF_GNU: &str = "the C library (glibc)";
 
 pub const GO: &str = "the Go runtime";
+
+/// Python has had a mimalloc since 3.13, for PYTHONMALLOC=mimalloc and for builds without the global lock. What it asks malloc
+/// for comes from malloc all the same.
+const PYTHON: &str = "the Python runtime's mimalloc";
+const MIMALLOC: &str = "mimalloc";
 
 /// One allocator's marks.
 struct Marks {
@@ -16,7 +23,7 @@ struct Marks {
     texts: &'static [&'static str],
 }
 
-const KNOWN: [Marks; 18] = [
+const KNOWN: [Marks; 19] = [
     Marks {
         name: "hakmem",
         symbols: &["hak_version", "hak_malloc"],
@@ -36,7 +43,7 @@ const KNOWN: [Marks; 18] = [
         texts: &["<jemalloc>: ", "background_thread", "dirty_decay_ms"],
     },
     Marks {
-        name: "mimalloc",
+        name: MIMALLOC,
         symbols: &["mi_malloc", "mi_version", "_mi_malloc_generic"],
         inside_symbols: &[],
         texts: &["mimalloc: ", "mimalloc_", "purge_delay"],
@@ -135,6 +142,12 @@ const KNOWN: [Marks; 18] = [
         texts: &[],
     },
     Marks {
+        name: PYTHON,
+        symbols: &[],
+        inside_symbols: &[],
+        texts: &["mimalloc: ", "purge_delay", "pymalloc_debug"],
+    },
+    Marks {
         name: GO,
         symbols: &["runtime.mallocgc"],
         inside_symbols: &[],
@@ -206,6 +219,13 @@ pub fn of_constants(constants: &[u8]) -> Vec<&'static str> {
         .collect()
 }
 
+/// Of all that was found in a file, leave out what is a part of something else there.
+pub fn leave_out_parts(found: &mut BTreeSet<&'static str>) {
+    if found.contains(PYTHON) {
+        found.remove(MIMALLOC);
+    }
+}
+
 /// Whether a file that calls itself `name` may be one in which `found` was recognised:
 /// mimalloc3 is a mimalloc, and a name that says nothing is no contradiction.
 pub fn contradicts(name: &str, found: &[&str]) -> bool {
@@ -244,6 +264,15 @@ mod tests {
         assert!(of_constants(b"see <jemalloc>: in the manual").is_empty());
         let all = b"<jemalloc>: \0background_thread\0dirty_decay_ms\0";
         assert_eq!(of_constants(all), ["jemalloc"]);
+    }
+
+    #[test]
+    fn pythons_mimalloc_is_no_allocator_of_the_program() {
+        let texts = b"mimalloc: \0mimalloc_\0purge_delay\0pymalloc_debug\0";
+        let mut found: BTreeSet<_> = of_constants(texts).into_iter().collect();
+        found.extend(of_symbol(b"mi_malloc"));
+        leave_out_parts(&mut found);
+        assert!(found.iter().all(|name| is_of_language(name)) && !found.is_empty());
     }
 
     #[test]

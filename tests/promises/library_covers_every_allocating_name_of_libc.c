@@ -20,6 +20,7 @@ static const char *const others[] = {
     "__libc_mallopt",
     "malloc_get_state", // of an older glibc, for an Emacs that was dumped with a heap of its own
     "malloc_set_state",
+    "memalignment", // of C23: how a pointer is aligned
 };
 
 static bool is_other(const char *name)

@@ -8,15 +8,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Who keeps the contract of os/os.h in unit tests, and what makes sense in the shared library only.
-const LEFT_OUT: [&str; 3] = ["os/fake.c", "os/fake_clock.c", "front/malloc_debug.c"];
+/// What makes sense in the shared library only.
+const SHARED_ONLY: &str = "front/malloc_debug.c";
+/// It asks what others may have replaced (src/CMakeLists.txt).
+const LOOKS_UP: &str = "front/replaced.c";
 /// What only glibc has.
 const GLIBC_ONLY: &str = "front/deep_binding.c";
 /// Beside the layers.
 const ABOVE: [&str; 2] = ["hakmem.c", "hooks.c"];
 
 /// As in cmake/flags.cmake, which says why.
-const FLAGS: [&str; 14] = [
+const FLAGS: [&str; 15] = [
     "-std=c11",
     "-fvisibility=hidden",
     "-ftls-model=initial-exec",
@@ -29,6 +31,7 @@ const FLAGS: [&str; 14] = [
     "-fno-builtin-posix_memalign",
     "-fno-builtin-memalign",
     "-fno-stack-protector",
+    "-fomit-frame-pointer",
     "-fno-function-sections", // all of the family, or nothing: the linker drops no function of it
     "-fno-data-sections",
 ];
@@ -85,26 +88,35 @@ fn built_now() -> Result<PathBuf, String> {
     let c = Path::new(env!("CARGO_MANIFEST_DIR")).join("c");
     let source = c.join("src");
     println!("cargo::rerun-if-changed={}", c.display());
-    let mut build = cc::Build::new();
+    let mut looks_up = compiler(&c);
+    looks_up
+        .file(source.join(LOOKS_UP))
+        .flag("-fsemantic-interposition");
+    let explain = |error: cc::Error| error.to_string();
+    let mut build = compiler(&c);
+    build.objects(looks_up.try_compile_intermediates().map_err(explain)?);
     for file in ABOVE {
         build.file(source.join(file));
     }
     for layer in folders(&source)? {
         build.files(sources(&source, &layer)?);
     }
+    build.try_compile("hakmem").map_err(explain)?;
+    Ok(PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()))
+}
+
+fn compiler(c: &Path) -> cc::Build {
+    let mut build = cc::Build::new();
     for flag in FLAGS {
         build.flag(flag);
     }
     // As it is released, whatever the program is built as.
     build.opt_level(2).debug(true).warnings(false);
-    build.include(c.join("include")).include(&source);
+    build.include(c.join("include")).include(c.join("src"));
     build.define("_GNU_SOURCE", "").define("HAK_DEBUG", "0");
     build.define("HAK_WEAK_NAMES", "1");
     build.cargo_metadata(false);
     build
-        .try_compile("hakmem")
-        .map_err(|error| error.to_string())?;
-    Ok(PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()))
 }
 
 fn names(folder: &Path) -> Result<Vec<PathBuf>, String> {
@@ -128,9 +140,10 @@ fn sources(source: &Path, layer: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = names(layer)?;
     files.retain(|path| {
         let name = path.strip_prefix(source).unwrap_or(path);
-        let is_left_out = LEFT_OUT.iter().any(|other| name == Path::new(other));
-        let is_absent = is_musl && name == Path::new(GLIBC_ONLY);
-        path.extension().is_some_and(|extension| extension == "c") && !is_left_out && !is_absent
+        let is = |other: &str| name == Path::new(other);
+        let is_elsewhere = is(SHARED_ONLY) || is(LOOKS_UP);
+        let is_absent = is_musl && is(GLIBC_ONLY);
+        path.extension().is_some_and(|extension| extension == "c") && !is_elsewhere && !is_absent
     });
     Ok(files)
 }

@@ -64,9 +64,11 @@ target_compile_options(hak_library_options INTERFACE
     -fno-builtin-aligned_alloc -fno-builtin-posix_memalign -fno-builtin-memalign
     # The stack protector reads its canary from the C library's thread block, which a helper thread
     # started by clone does not have; and every allocation would pay for it.
-    -fno-stack-protector
+    -fno-stack-protector)
+if(NOT HAKMEM_SANITIZE)
     # zig's clang keeps it, also in malloc and free.
-    $<$<AND:$<C_COMPILER_ID:Clang>,$<NOT:$<BOOL:${HAKMEM_SANITIZE}>>>:-fomit-frame-pointer>)
+    target_compile_options(hak_library_options INTERFACE $<$<C_COMPILER_ID:Clang>:-fomit-frame-pointer>)
+endif()
 if(HAKMEM_MTE)
     if(NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
         message(FATAL_ERROR "HAKMEM_MTE: only aarch64 has memory tags")

@@ -208,7 +208,7 @@ fn a_set_user_id_program_is_refused_with_the_alternative() {
         std::fs::set_permissions(&program, PermissionsExt::from_mode(mode)).unwrap();
         let line = format!(
             "{} {how}, so the dynamic linker ignores LD_PRELOAD for this user; link libhakmem.a into it instead, \
-             or in Rust use the crate hakmem (rust/)",
+             or in Rust use the crate hakmem-allocator (rust/)",
             text(&program)
         );
         workshop

@@ -25,16 +25,19 @@ function(hak_marker source name result)
     endif()
 endfunction()
 
-# Of a build for another C library `make test` runs what is preloaded or static, and the misuses, if that is quick; tools/soak also
-# the rest.
+# What takes too long for `make test` in this build, of which it is not the first: tools/soak runs it (`// soak in: BUILDS`). For
+# another C library that is also what sleeps, the storms, and all that is linked.
 function(hak_is_for_soak name source result)
-    set(${result} OFF PARENT_SCOPE)
-    if(NOT HAK_HAVE_GLIBC)
-        hak_marker("${source}" "soak in musl" is_long)
-        hak_marker("${source}" "sleeps" sleeps)
-        if(is_long OR sleeps OR name MATCHES "linked$|^stress|^fuzz")
-            set(${result} ON PARENT_SCOPE)
-        endif()
+    string(REPLACE "/" "" build "${HAKMEM_TEST_PREFIX}")
+    hak_marker("${source}" "soak in" builds)
+    separate_arguments(builds UNIX_COMMAND "${builds}")
+    hak_marker("${source}" "sleeps" sleeps)
+    if(build AND build IN_LIST builds)
+        set(${result} ON PARENT_SCOPE)
+    elseif(NOT HAK_HAVE_GLIBC AND (sleeps OR name MATCHES "linked$|^stress|^fuzz"))
+        set(${result} ON PARENT_SCOPE)
+    else()
+        set(${result} OFF PARENT_SCOPE)
     endif()
 endfunction()
 

@@ -1,4 +1,4 @@
-// soak in musl
+// soak in: musl
 // native only
 // A process made by clone with CLONE_VM shares the heap while its parent waits for it: what it
 // allocates and frees there is the parent's afterwards.

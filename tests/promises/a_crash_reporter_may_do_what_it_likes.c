@@ -1,3 +1,4 @@
+// soak in: mte
 // glibc only: musl has no backtrace
 // timeout: 120
 // with features

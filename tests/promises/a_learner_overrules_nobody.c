@@ -1,4 +1,4 @@
-// soak in musl
+// soak in: musl
 // preload only
 // native only
 // env: HAKMEM_MODE=learning HAKMEM_DECAY_MS=777

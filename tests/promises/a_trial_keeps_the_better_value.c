@@ -1,4 +1,4 @@
-// soak in musl
+// soak in: musl
 // preload only
 // native only
 // env: HAKMEM_AB=magazine_bytes=4K|16M

@@ -1,4 +1,4 @@
-// soak in musl
+// soak in: musl
 // pages: 16384 65536
 // not tagged: takes longest under qemu, and tags make no difference
 // calloc's bytes are zero also when the block held something before, whatever

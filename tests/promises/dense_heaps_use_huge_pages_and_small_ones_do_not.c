@@ -1,4 +1,4 @@
-// soak in musl
+// soak in: musl
 // env: HAKMEM_HUGE_DEAR_US=0
 // serial
 // native only

@@ -1,4 +1,4 @@
-// soak in musl
+// soak in: musl
 // with features
 // env: HAKMEM_GUARD_LARGE=1
 // native only

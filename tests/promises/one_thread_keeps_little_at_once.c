@@ -1,4 +1,4 @@
-// soak in musl
+// soak in: musl
 // serial
 // native only
 // static too

@@ -1,6 +1,7 @@
 // serial
 // native only
 // preload only
+// with features
 // timeout: 90
 // A control group at its limit: requests are refused, the kernel ends nobody, and after a free all goes
 // on; so it does with several threads, with large blocks, and with limit_hard below the limit. A block that

@@ -1,4 +1,4 @@
-// soak in musl
+// soak in: musl
 // not tagged: takes longest under qemu; stress/realloc_storm does the same
 // env: HAKMEM_DIRTY_BYTES=2M
 //

@@ -1,3 +1,4 @@
+// soak in: core
 // glibc only: musl takes the numbers of ioctl for int
 // args: 3 150 1
 // native only

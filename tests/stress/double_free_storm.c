@@ -1,3 +1,4 @@
+// soak in: aarch64
 // args: 1 150 1
 //
 // Two threads share the blocks of one that may have ended, and free a few of them both, at the same

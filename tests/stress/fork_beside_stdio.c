@@ -1,3 +1,4 @@
+// soak in: core
 // args: 1 120 1
 // secure too
 //

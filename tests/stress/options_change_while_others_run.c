@@ -1,3 +1,4 @@
+// soak in: aarch64
 // args: 4 60000 1
 // args in tsan: 4 6000 1
 // args in secure: 4 20000 1

@@ -1,3 +1,4 @@
+// soak in: aarch64 mte
 // pages: 16384 65536
 // with features
 // A scripted run in which every ask for memory fails once, alone and with all after it: the call

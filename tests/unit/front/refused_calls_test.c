@@ -1,3 +1,4 @@
+// soak in: aarch64 mte
 // args: 1
 // args in aarch64: 5
 // timeout: 300

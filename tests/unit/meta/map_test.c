@@ -1,3 +1,4 @@
+// soak in: aarch64 mte
 // pages: 16384 65536
 // The address map: parts, slots and windows, and what is left of them when memory is refused.
 #include "meta/addresses.h"

@@ -1,3 +1,4 @@
+// soak in: tsan
 // Sampling: its estimates are unbiased, whatever the sizes and however blocks come and go; and what is freed
 // is forgotten.
 #include "profile/sampler.h"

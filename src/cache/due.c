@@ -201,6 +201,10 @@ static void note_purge(size_t gone, uint32_t tries_before)
     if (HAK_LIKELY(gone > 0 && before == 0) || tries_so_far() == tries_before) {
         return;
     }
+    // The tries may have been another thread's, which gave back all that there was.
+    if (gone == 0 && !hak_load_relaxed(&hak_arena.is_locked)) {
+        return;
+    }
     const uint64_t longer = before == 0 ? REFUSED_LEAST : 2 * before;
     const uint64_t wait = longer < REFUSED_MOST ? longer : REFUSED_MOST;
     hak_store_relaxed(&refused_ns, gone > 0 ? 0 : wait);

@@ -2,14 +2,11 @@
 // native only
 // With option batch_madvise many ranges are given back by one system call, which needs a file for a moment. While
 // the table of files is full they go one by one, and together again when it is not.
+#include "../support/filter.h"
 #include "../support/memory.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #ifndef SYS_process_madvise
 #    define SYS_process_madvise 440
@@ -34,12 +31,8 @@ static void watch(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
     signal(SIGSYS, count_call);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        HT_SKIP("no seccomp here: errno %d", errno);
-    }
+    ht_filter_calls(rules, sizeof rules / sizeof *rules);
 }
 
 // Calls made while each second block of some is given back.

@@ -1,12 +1,8 @@
 // native only
 // Large blocks of calloc that were used before are zero, and pages of them that were not used stay untouched; and nobody is
 // asked which those are: what opens a file for a moment takes the number that another thread's open() counts on.
+#include "../support/filter.h"
 #include "../support/memory.h"
-
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #define LARGE (24 * HT_MIB + 100)
 
@@ -19,11 +15,7 @@ static void forbid(unsigned number)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        HT_SKIP("no seccomp here: errno %d", errno);
-    }
+    ht_filter_calls(rules, sizeof rules / sizeof *rules);
 }
 
 // A block of which one page in `step` was written by whoever had it before.

@@ -2,7 +2,7 @@
 //
 // All of C++'s operators new and delete are answered by the allocator: plain,
 // array, sized, aligned, nothrow; what they give is malloc's kind of block.
-#include "../support/promise.h"
+#include "../support/operators.h"
 
 #include <cstring>
 #include <map>
@@ -11,40 +11,20 @@
 #include <thread>
 #include <vector>
 
-#ifndef __cpp_sized_deallocation // clang then leaves the declarations out; the functions exist
-void operator delete(void *, std::size_t) noexcept;
-void operator delete[](void *, std::size_t) noexcept;
-void operator delete(void *, std::size_t, std::align_val_t) noexcept;
-void operator delete[](void *, std::size_t, std::align_val_t) noexcept;
-#endif
-
-static void check(void *block, std::size_t size, std::size_t alignment, const char *call)
-{
-    HT_CHECK(block != nullptr, "%s of %zu bytes gave NULL", call, size);
-    HT_CHECK(reinterpret_cast<std::uintptr_t>(block) % alignment == 0,
-             "%s: %p is not aligned to %zu",
-             call,
-             block,
-             alignment);
-    HT_CHECK(malloc_usable_size(block) >= size, "%s of %zu bytes is too small", call, size);
-    HT_CHECK(ht_is_any() || hak_owns == nullptr || hak_owns(block), "%s: not hakmem's block", call);
-    std::memset(block, 1, size);
-}
-
 static void check_plain(std::size_t size)
 {
     std::size_t natural = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
     void *block = ht_hide(::operator new(size));
-    check(block, size, natural, "new");
+    ht_check_block(block, size, natural, "new");
     ::operator delete(block);
     block = ht_hide(::operator new[](size));
-    check(block, size, natural, "new[]");
+    ht_check_block(block, size, natural, "new[]");
     ::operator delete[](block);
     block = ht_hide(::operator new(size, std::nothrow));
-    check(block, size, natural, "new nothrow");
+    ht_check_block(block, size, natural, "new nothrow");
     ::operator delete(block, std::nothrow);
     block = ht_hide(::operator new[](size, std::nothrow));
-    check(block, size, natural, "new[] nothrow");
+    ht_check_block(block, size, natural, "new[] nothrow");
     ::operator delete[](block, std::nothrow);
     block = ht_hide(::operator new(size));
     ::operator delete(block, size);
@@ -56,16 +36,16 @@ static void check_aligned(std::size_t size, std::size_t alignment)
 {
     std::align_val_t align{alignment};
     void *block = ht_hide(::operator new(size, align));
-    check(block, size, alignment, "aligned new");
+    ht_check_block(block, size, alignment, "aligned new");
     ::operator delete(block, align);
     block = ht_hide(::operator new[](size, align));
-    check(block, size, alignment, "aligned new[]");
+    ht_check_block(block, size, alignment, "aligned new[]");
     ::operator delete[](block, align);
     block = ht_hide(::operator new(size, align, std::nothrow));
-    check(block, size, alignment, "aligned new nothrow");
+    ht_check_block(block, size, alignment, "aligned new nothrow");
     ::operator delete(block, align, std::nothrow);
     block = ht_hide(::operator new[](size, align, std::nothrow));
-    check(block, size, alignment, "aligned new[] nothrow");
+    ht_check_block(block, size, alignment, "aligned new[] nothrow");
     ::operator delete[](block, align, std::nothrow);
     block = ht_hide(::operator new(size, align));
     ::operator delete(block, size, align);

@@ -2,7 +2,7 @@
 //
 // The operators new that LLVM and programs know from tcmalloc: those with a hint how often the block will be used, and those that
 // also say how many bytes may be used. Their blocks are as any other's, and delete frees them.
-#include "../support/promise.h"
+#include "../support/operators.h"
 
 #include <cstdint>
 #include <cstring>
@@ -39,37 +39,19 @@ WEAK sized_pointer __size_returning_new_aligned_hot_cold(std::size_t,
                                                          __hot_cold_t);
 }
 
-#ifndef __cpp_sized_deallocation // clang then leaves the declarations out; the functions exist
-void operator delete(void *, std::size_t) noexcept;
-void operator delete(void *, std::size_t, std::align_val_t) noexcept;
-#endif
-
-static void check(void *block, std::size_t size, std::size_t alignment, const char *call)
-{
-    HT_CHECK(block != nullptr, "%s of %zu bytes gave NULL", call, size);
-    HT_CHECK(reinterpret_cast<std::uintptr_t>(block) % alignment == 0,
-             "%s: %p is not aligned to %zu",
-             call,
-             block,
-             alignment);
-    HT_CHECK(malloc_usable_size(block) >= size, "%s of %zu bytes is too small", call, size);
-    HT_CHECK(hak_owns == nullptr || hak_owns(block), "%s: not hakmem's block", call);
-    std::memset(block, 1, size);
-}
-
 static void check_hinted(std::size_t size, __hot_cold_t hint)
 {
     void *block = ht_hide(::operator new(size, hint));
-    check(block, size, 16, "new with a hint");
+    ht_check_block(block, size, 16, "new with a hint");
     ::operator delete(block);
     block = ht_hide(::operator new[](size, hint));
-    check(block, size, 16, "new[] with a hint");
+    ht_check_block(block, size, 16, "new[] with a hint");
     ::operator delete[](block);
     block = ht_hide(::operator new(size, std::nothrow, hint));
-    check(block, size, 16, "new nothrow with a hint");
+    ht_check_block(block, size, 16, "new nothrow with a hint");
     ::operator delete(block, size);
     block = ht_hide(::operator new[](size, std::nothrow, hint));
-    check(block, size, 16, "new[] nothrow with a hint");
+    ht_check_block(block, size, 16, "new[] nothrow with a hint");
     ::operator delete[](block);
 }
 
@@ -77,16 +59,16 @@ static void check_hinted_aligned(std::size_t size, std::size_t alignment, __hot_
 {
     const std::align_val_t align{alignment};
     void *block = ht_hide(::operator new(size, align, hint));
-    check(block, size, alignment, "aligned new with a hint");
+    ht_check_block(block, size, alignment, "aligned new with a hint");
     ::operator delete(block, align);
     block = ht_hide(::operator new[](size, align, hint));
-    check(block, size, alignment, "aligned new[] with a hint");
+    ht_check_block(block, size, alignment, "aligned new[] with a hint");
     ::operator delete[](block, align);
     block = ht_hide(::operator new(size, align, std::nothrow, hint));
-    check(block, size, alignment, "aligned new nothrow with a hint");
+    ht_check_block(block, size, alignment, "aligned new nothrow with a hint");
     ::operator delete(block, size, align);
     block = ht_hide(::operator new[](size, align, std::nothrow, hint));
-    check(block, size, alignment, "aligned new[] nothrow with a hint");
+    ht_check_block(block, size, alignment, "aligned new[] nothrow with a hint");
     ::operator delete[](block, align);
 }
 
@@ -94,7 +76,7 @@ static void check_hinted_aligned(std::size_t size, std::size_t alignment, __hot_
 static void check_sized(const sized_pointer &got, std::size_t size, std::size_t alignment)
 {
     void *block = ht_hide(got.start);
-    check(block, size, alignment, "a new that returns the size");
+    ht_check_block(block, size, alignment, "a new that returns the size");
     HT_CHECK(got.bytes >= size, "%zu bytes of %zu may be used", got.bytes, size);
     HT_CHECK(got.bytes == malloc_usable_size(block),
              "%zu bytes may be used, and malloc_usable_size says %zu",

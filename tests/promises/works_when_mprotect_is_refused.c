@@ -2,13 +2,9 @@
 // A sandbox (seccomp) may refuse mprotect from some moment on. A program that comes by far more addresses than it did
 // before, and has as much in use, is refused nothing: blocks whose addresses are new each time, as the largest ones' are, and
 // in mode secure those above 32 KiB.
-#include "../support/promise.h"
+#include "../support/filter.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 // In turn they come by 20 GiB of addresses. The address map's table is opened for 16 GiB at a time.
 enum { SMALLER = 5000, LARGEST = 34 };
@@ -21,11 +17,7 @@ static void refuse(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        HT_SKIP("no seccomp here: errno %d", errno);
-    }
+    ht_filter_calls(rules, sizeof rules / sizeof *rules);
     HT_CHECK(mprotect(NULL, 0, PROT_READ) != 0 && errno == EPERM, "mprotect is not refused");
 }
 

@@ -2,12 +2,9 @@
 // A sandbox (seccomp) may refuse madvise, mremap, membarrier and what starts our background thread:
 // everything works, only less memory goes back. Nothing is printed.
 #include "../support/crowd.h"
+#include "../support/filter.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #ifndef SYS_process_madvise
 #    define SYS_process_madvise 440
@@ -28,11 +25,7 @@ static void refuse(void)
         REFUSE(SYS_clone), // the C library's threads are made by clone3
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        HT_SKIP("no seccomp here: errno %d", errno);
-    }
+    ht_filter_calls(rules, sizeof rules / sizeof *rules);
     HT_CHECK(madvise(NULL, 0, MADV_NORMAL) != 0 && errno == EPERM, "madvise is not refused");
 }
 

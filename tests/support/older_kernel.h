@@ -2,13 +2,7 @@
 #ifndef HAK_TESTS_SUPPORT_OLDER_KERNEL_H
 #define HAK_TESTS_SUPPORT_OLDER_KERNEL_H
 
-#include "promise.h"
-
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include "filter.h"
 
 // Advices to madvise that such a kernel does not know.
 enum { HT_GUARD_INSTALL = 102, HT_GUARD_REMOVE = 103 };
@@ -23,11 +17,7 @@ static inline void ht_become_older_kernel(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof rules / sizeof *rules, rules};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
-        HT_SKIP("no seccomp here: errno %d", errno);
-    }
+    ht_filter_calls(rules, sizeof rules / sizeof *rules);
 }
 
 // Run `promise` here and, in a child, as there: before it has had any large block.

@@ -35,12 +35,13 @@ analyse:                      ## cppcheck, gcc's and clang's analyzers, clang-ti
 	@tools/analyse
 
 # A peer that cannot be built is named, and left out: the others are still worth measuring.
-bench:                        ## the benchmarks and real programs, beside the other allocators
+bench:                        ## the benchmarks, real programs and services, beside the other allocators
 	@tools/setup build bench
 	@tools/build release
 	@build/hakmem peers install || echo "make: going on without the peers named above" >&2
 	@build/hakmem bench
 	@build/hakmem bench --real --label real
+	@build/hakmem bench --after-peak --label after-peak
 
 bench-scale:                  ## what each operation costs over sizes and threads, beside the others
 	@tools/setup build bench

@@ -54,6 +54,32 @@ fn workloads_answer_right_and_have_figures() {
 }
 
 #[test]
+fn services_are_looked_at_when_they_are_full_and_when_they_have_dropped_their_data() {
+    let workshop = Workshop::open();
+    let small = ["--after-peak", "--quick", "-w", "perl-sessions"];
+    let run = |extra: &[&str]| bench(&workshop, &[&small[..], &["-a", "hakmem"], extra].concat());
+    run(&["-n", "1", "--export", "one.json"])
+        .ended_with(0)
+        .says("Resident memory: full")
+        .says("Resident memory: empty, 6 s later");
+    let mut one = document(&workshop, "one.json");
+    let moments = one["samples"][0]["moments"].as_object_mut().unwrap();
+    assert_eq!(moments.len(), 3);
+    assert!(moments["full"][1].as_u64().unwrap() > 4000);
+    // A moment at which an earlier version kept less.
+    for (_, moment) in moments.iter_mut() {
+        moment[1] = 100.into();
+    }
+    let sample = one["samples"][0].clone();
+    one["samples"] = vec![sample; 5].into();
+    one["started"] = "2020-01-01T00:00:00Z".into();
+    workshop.write("one.json", &one.to_string());
+    run(&["-n", "5", "--export", "two.json", "--check"])
+        .ended_with(1)
+        .says("worse   perl-sessions: memory, full of hakmem");
+}
+
+#[test]
 fn a_refused_peer_is_named_and_fails_nothing() {
     let workshop = Workshop::open();
     workshop.allocator("libbad.so", &["-DBREAKS=1"]);

@@ -1,8 +1,9 @@
 //! What a run put out: whether it is right, and the numbers in it.
 
+use crate::clients::run_unmeasured;
 use crate::elf;
 use crate::launch::{End, Run};
-use crate::meter::{Stop, run_unmeasured};
+use crate::meter::Stop;
 use crate::trust::file_name;
 use crate::usage;
 use crate::workload::{Judge, Workload};

@@ -1,11 +1,11 @@
-//! The project's own workloads: `bench/workloads/*.toml` and `bench/real/*.toml`, whose READMEs say
-//! what a declaration holds.
+//! The project's own workloads: `bench/workloads/*.toml`, `bench/real/*.toml` and `bench/after_peak/*.toml`,
+//! whose READMEs say what a declaration holds.
 
-use crate::document::LATENCY;
+use crate::document::{AFTER_PEAK, LATENCY};
 use crate::error::Result;
 use crate::meter;
 use crate::usage;
-use crate::workload::{Judge, Ready, Server, Workload};
+use crate::workload::{Judge, Moment, Ready, Server, Workload};
 use indexmap::IndexMap;
 use serde::Deserialize;
 use std::ffi::OsString;
@@ -15,11 +15,31 @@ use std::time::Duration;
 
 const GROUPS: [&str; 4] = ["single-thread", "multi-thread", "large", LATENCY];
 
+/// A folder of declarations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Set {
+    /// The project's own programs.
+    #[default]
+    Own,
+    Real,
+    /// Services that drop most of what they hold.
+    AfterPeak,
+}
+
+impl Set {
+    fn folder(self, root: &Path) -> PathBuf {
+        root.join("bench").join(match self {
+            Set::Own => "workloads",
+            Set::Real => "real",
+            Set::AfterPeak => "after_peak",
+        })
+    }
+}
+
 /// Which declarations, and in which size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Real programs instead of our own.
-    pub real: bool,
+    pub set: Set,
     /// Small inputs.
     pub quick: bool,
 }
@@ -63,32 +83,45 @@ struct Variant {
     #[serde(default)]
     outputs: Vec<String>,
     socket: Option<String>,
+    // Of services after their peak.
+    #[serde(default)]
+    moment: Vec<DeclaredMoment>,
     #[serde(default)]
     trace_threads: bool,
     #[serde(default)]
     bundles_malloc: bool,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeclaredMoment {
+    name: String,
+    commands: Vec<Vec<String>>,
+    quick_commands: Option<Vec<Vec<String>>>,
+    wait_s: u64,
+}
+
 /// The places that a declaration may name.
 struct Folders {
     root: PathBuf,
-    real: PathBuf,
+    /// Of the declaration.
+    here: PathBuf,
     inputs: PathBuf,
     scratch: PathBuf,
 }
 
 impl Folders {
-    fn of(root: &Path) -> Folders {
+    fn of(root: &Path, set: Set) -> Folders {
         Folders {
             root: root.to_path_buf(),
-            real: root.join("bench/real"),
+            here: set.folder(root),
             inputs: root.join("build/real"),
             scratch: root.join("build/real/scratch"),
         }
     }
 
     fn fill(&self, text: &str) -> String {
-        text.replace("{real}", &self.real.to_string_lossy())
+        text.replace("{here}", &self.here.to_string_lossy())
             .replace("{inputs}", &self.inputs.to_string_lossy())
             .replace("{scratch}", &self.scratch.to_string_lossy())
     }
@@ -124,14 +157,9 @@ pub fn load(
     patterns: &[String],
     timeout: Duration,
 ) -> Result<Vec<Workload>> {
-    let folders = Folders::of(root);
-    let folder = if selection.real {
-        &folders.real
-    } else {
-        &root.join("bench/workloads")
-    };
+    let folders = Folders::of(root, selection.set);
     let mut found: Vec<Workload> = Vec::new();
-    for path in declaration_files(folder)? {
+    for path in declaration_files(&folders.here)? {
         let shown = path
             .strip_prefix(root)
             .unwrap_or(&path)
@@ -212,10 +240,16 @@ impl Variant {
             bundles_malloc: self.bundles_malloc,
             timeout: Some(timeout),
         };
-        if selection.real {
-            Ok(self.into_real(workload, selection.quick, folders))
-        } else {
-            self.into_own(workload, selection.quick, folders)
+        match selection.set {
+            Set::Own => self.into_own(workload, selection.quick, folders),
+            Set::Real => Ok(self.into_real(workload, selection.quick, folders)),
+            Set::AfterPeak if self.moment.is_empty() || self.socket.is_none() => {
+                Err("a service needs a socket and moments")
+            }
+            Set::AfterPeak => Ok(Workload {
+                group: AFTER_PEAK.into(),
+                ..self.into_real(workload, selection.quick, folders)
+            }),
         }
     }
 
@@ -259,6 +293,15 @@ impl Variant {
         environment.extend(meter::as_bytes(&own_environment));
         let stdin = folders.fill(&sized(quick, self.stdin, self.quick_stdin));
         let drive = folders.fill_commands(&sized(quick, self.drive, self.quick_drive));
+        let moments = self.moment.into_iter().map(|moment| Moment {
+            commands: folders.fill_commands(&sized(
+                quick,
+                Some(moment.commands),
+                moment.quick_commands,
+            )),
+            wait: Duration::from_secs(if quick { 0 } else { moment.wait_s }),
+            name: moment.name,
+        });
         Workload {
             arguments: folders
                 .fill_all(&sized(quick, self.args, self.quick_args))
@@ -282,6 +325,7 @@ impl Variant {
             server: self.socket.map(|socket| Server {
                 ready: Ready::Socket(folders.fill(&socket).into()),
                 drive,
+                moments: moments.collect(),
                 ask: folders.fill_commands(&self.ask),
                 stop: folders.fill_commands(&self.stop),
             }),
@@ -332,14 +376,15 @@ mod tests {
 
     #[test]
     fn every_declaration_of_the_project_can_be_read() {
-        for real in [false, true] {
+        for (set, least) in [(Set::Own, 9), (Set::Real, 9), (Set::AfterPeak, 3)] {
             for quick in [false, true] {
-                let found = load_all(Selection { real, quick });
-                assert!(found.len() > 8);
+                let found = load_all(Selection { set, quick });
+                assert!(found.len() >= least);
+                let is_ours = set == Set::Own;
                 assert!(
                     found
                         .iter()
-                        .all(|one| real == (one.judge == Judge::Reference))
+                        .all(|one| is_ours != (one.judge == Judge::Reference))
                 );
             }
         }
@@ -370,7 +415,10 @@ mod tests {
     #[test]
     fn a_quick_run_of_a_real_program_has_small_inputs() {
         let git = |quick| {
-            let found = load_all(Selection { real: true, quick });
+            let found = load_all(Selection {
+                set: Set::Real,
+                quick,
+            });
             found
                 .into_iter()
                 .find(|one| one.name == "git-log")

@@ -15,6 +15,8 @@ use std::path::Path;
 pub const FORMAT: u32 = 2;
 /// The group of workloads whose result is a latency, not a time; they stay out of the means.
 pub const LATENCY: &str = "latency";
+/// The group of services whose memory at given moments is the result.
+pub const AFTER_PEAK: &str = "after-peak";
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Document {
@@ -38,6 +40,10 @@ pub struct Document {
     pub refused: Vec<Refused>,
 }
 
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -51,6 +57,8 @@ pub struct Settings {
     pub runs_max: u32,
     pub quick: bool,
     pub real: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub after_peak: bool,
     pub timeout_s: u64,
     pub allocators: Vec<String>,
     pub workloads: Vec<String>,
@@ -122,6 +130,9 @@ pub struct Sample {
     /// Resident memory one second after the moment of the largest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_peak_kib: Option<u64>,
+    /// The moments that the workload names: seconds since the start, and resident KiB.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub moments: IndexMap<String, (f64, u64)>,
     #[serde(default)]
     pub process_count: usize,
     /// The files that defined malloc: the proof.

@@ -8,7 +8,7 @@ use crate::allocator::{BASELINE, is_ours};
 use crate::document::Document;
 use crate::error::Result;
 use crate::statistics::{self, Difference, Ratio};
-use crate::summary::{self, Metric};
+use crate::summary::{self, Metric, Values};
 use crate::usage;
 use hakmem_heap::shown::ShownPath;
 use std::fmt::Write;
@@ -28,7 +28,7 @@ pub struct Past {
 pub struct Change {
     pub variant: String,
     pub allocator: String,
-    pub metric: &'static str,
+    pub metric: String,
     /// Now over then; None: it had a figure, and has none now.
     pub ratio: Option<Ratio>,
     is_enough: bool,
@@ -103,39 +103,59 @@ fn is_same(past: &Document, now: &Document, variant: &str) -> bool {
 pub fn compare(past: &Document, now: &Document) -> Vec<Change> {
     let mut changes = Vec::new();
     for (metric, title) in [(Metric::Time, "time"), (Metric::Peak, "peak memory")] {
-        let then = summary::values(past, metric);
-        let current = summary::values(now, metric);
-        for variant in now.variants.keys().filter(|name| is_same(past, now, name)) {
-            let (Some(then), Some(current)) = (then.get(variant), current.get(variant)) else {
+        let (then, current) = (summary::values(past, metric), summary::values(now, metric));
+        let against_glibc = metric == Metric::Time;
+        changes.extend(changes_of(past, now, title, &then, &current, against_glibc));
+    }
+    for moment in summary::moment_names(now) {
+        let then = summary::at_moment(past, moment);
+        let current = summary::at_moment(now, moment);
+        let title = format!("memory, {moment}");
+        changes.extend(changes_of(past, now, &title, &then, &current, false));
+    }
+    changes
+}
+
+/// Of one metric; `against_glibc`: how it stands to glibc's is compared.
+fn changes_of(
+    past: &Document,
+    now: &Document,
+    title: &str,
+    then: &Values,
+    current: &Values,
+    against_glibc: bool,
+) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for variant in now.variants.keys().filter(|name| is_same(past, now, name)) {
+        let (Some(then), Some(current)) = (then.get(variant), current.get(variant)) else {
+            continue;
+        };
+        for (allocator, before) in then.iter().filter(|(name, _)| is_ours(name)) {
+            if !now.allocators.contains_key(allocator) {
                 continue;
-            };
-            for (allocator, before) in then.iter().filter(|(name, _)| is_ours(name)) {
-                if !now.allocators.contains_key(allocator) {
-                    continue;
-                }
-                let ratio = current.get(allocator).and_then(|after| {
-                    let base = (metric == Metric::Time)
-                        .then(|| current.get(BASELINE).zip(then.get(BASELINE)))
-                        .flatten();
-                    let mut pairs = vec![(after.as_slice(), before.as_slice())];
-                    if let Some((base_now, base_then)) = base {
-                        pairs.push((base_then.as_slice(), base_now.as_slice()));
-                    }
-                    product(&pairs, variant)
-                });
-                let counts = [Some(before), current.get(allocator)];
-                let is_enough = counts
-                    .iter()
-                    .flatten()
-                    .all(|samples| samples.len() >= summary::RUNS_MIN);
-                changes.push(Change {
-                    variant: variant.clone(),
-                    allocator: allocator.clone(),
-                    metric: title,
-                    ratio,
-                    is_enough,
-                });
             }
+            let ratio = current.get(allocator).and_then(|after| {
+                let base = against_glibc
+                    .then(|| current.get(BASELINE).zip(then.get(BASELINE)))
+                    .flatten();
+                let mut pairs = vec![(after.as_slice(), before.as_slice())];
+                if let Some((base_now, base_then)) = base {
+                    pairs.push((base_then.as_slice(), base_now.as_slice()));
+                }
+                product(&pairs, variant)
+            });
+            let counts = [Some(before), current.get(allocator)];
+            let is_enough = counts
+                .iter()
+                .flatten()
+                .all(|samples| samples.len() >= summary::RUNS_MIN);
+            changes.push(Change {
+                variant: variant.clone(),
+                allocator: allocator.clone(),
+                metric: title.into(),
+                ratio,
+                is_enough,
+            });
         }
     }
     changes

@@ -92,6 +92,7 @@ pub struct Run {
 /// A command on its way.
 pub struct Running {
     pub pid: i32,
+    started: Instant,
     watched: Arc<Watched>,
     tracer: JoinHandle<Result<Run>>,
 }
@@ -105,11 +106,17 @@ impl Running {
         match receiver.recv() {
             Ok(pid) => Ok(Running {
                 pid,
+                started: Instant::now(),
                 watched,
                 tracer,
             }),
             Err(mpsc::RecvError) => Err(join(tracer).err().unwrap_or_else(lost)),
         }
+    }
+
+    /// Since the command began, to some milliseconds.
+    pub fn age(&self) -> Duration {
+        self.started.elapsed()
     }
 
     pub fn is_running(&self) -> bool {

@@ -4,6 +4,7 @@ pub mod allocator;
 pub mod answer;
 pub mod c_library;
 pub mod campaign;
+pub mod clients;
 pub mod control;
 pub mod control_group;
 pub mod declared;

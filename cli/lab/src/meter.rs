@@ -6,6 +6,7 @@
 use crate::allocator::Allocator;
 use crate::answer;
 use crate::c_library;
+use crate::clients::{Driven, drive, run_unmeasured};
 use crate::control_group::Groups;
 use crate::document::Sample;
 use crate::error::{Error, Result};
@@ -17,23 +18,20 @@ use crate::proof::Proof;
 use crate::trust::{contradiction, file_name, is_libc};
 use crate::usage;
 use crate::watch;
-use crate::workload::{Judge, Ready, Server, Workload};
+use crate::workload::{Judge, Workload};
 use hakmem_heap::shown::{ShownPath, shown};
 use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{Read, Seek};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-const SERVER_START: Duration = Duration::from_secs(10);
-const SERVER_POLL: Duration = Duration::from_millis(5);
 const TIMELINE_POINTS: usize = 60;
+/// Where memory over time is the result.
+const AFTER_PEAK_POINTS: usize = 240;
 
 /// Why there is no sample.
 #[derive(Debug)]
@@ -348,94 +346,15 @@ fn prepare(workload: &Workload) -> std::result::Result<(), Stop> {
     run_unmeasured(workload, &workload.prepare, "preparation").map(|_| ())
 }
 
-/// Run commands without any preload; returns all that they print.
-pub fn run_unmeasured(
-    workload: &Workload,
-    commands: &[Vec<String>],
-    what: &str,
-) -> std::result::Result<Vec<u8>, Stop> {
-    let mut printed = Vec::new();
-    for command in commands {
-        let Some((program, arguments)) = command.split_first() else {
-            continue;
-        };
-        // Of a line for the shell, the line says more than the shell's name.
-        let shown = if program == "/bin/sh" {
-            arguments.last().unwrap_or(program)
-        } else {
-            program
-        };
-        let done = Command::new(program)
-            .args(arguments)
-            .env_clear()
-            .envs(
-                workload
-                    .environment
-                    .iter()
-                    .filter(|(name, _)| *name != "LD_PRELOAD"),
-            )
-            .current_dir(&workload.folder)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| Stop::Refused(format!("{what} '{shown}' cannot be run: {error}")))?;
-        if !done.status.success() {
-            let text = String::from_utf8_lossy(&done.stderr);
-            let last = text.trim().lines().next_back().unwrap_or("no message");
-            return Err(Stop::Refused(format!(
-                "{what} '{shown}' failed ({}): {last}",
-                done.status
-            )));
-        }
-        printed.extend(done.stdout);
-    }
-    Ok(printed)
-}
-
-/// What became of a server while its clients ran.
-struct Driven {
-    clients_s: f64,
-    answers: Vec<u8>,
-}
-
-fn drive(
-    running: &Running,
-    server: &Server,
-    workload: &Workload,
-) -> std::result::Result<Driven, Stop> {
-    let deadline = Instant::now() + SERVER_START;
-    while !is_ready(&server.ready) {
-        if !running.is_running() {
-            return Err(Stop::Refused("the server ended before it was ready".into()));
-        }
-        if Instant::now() > deadline || interrupt::requested() {
-            return Err(Stop::Refused("the server was not ready after 10 s".into()));
-        }
-        std::thread::sleep(SERVER_POLL);
-    }
-    let started = Instant::now();
-    run_unmeasured(workload, &server.drive, "client")?;
-    let clients_s = started.elapsed().as_secs_f64();
-    let answers = run_unmeasured(workload, &server.ask, "client")?;
-    run_unmeasured(workload, &server.stop, "client")?;
-    if server.stop.is_empty() {
-        running.terminate();
-    }
-    Ok(Driven { clients_s, answers })
-}
-
-pub fn is_ready(ready: &Ready) -> bool {
-    match ready {
-        Ready::Socket(path) => path.exists(),
-        Ready::Port(port) => {
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
-            TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok()
-        }
-    }
-}
-
 fn flatten(run: &Run, driven: Option<&Driven>, other_cpu_s: f64) -> Sample {
     let microseconds = |seconds: f64| (seconds * 1e6).round() / 1e6;
-    let timeline = watch::thinned(&run.timeline, TIMELINE_POINTS)
+    let moments = driven.map_or(&[][..], |driven| &driven.moments);
+    let points = if moments.is_empty() {
+        TIMELINE_POINTS
+    } else {
+        AFTER_PEAK_POINTS
+    };
+    let timeline = watch::thinned(&run.timeline, points)
         .into_iter()
         .map(|(seconds, kib)| ((seconds * 1e3).round() / 1e3, kib))
         .collect();
@@ -453,6 +372,13 @@ fn flatten(run: &Run, driven: Option<&Driven>, other_cpu_s: f64) -> Sample {
         tree_peak_kib: run.tree.tree_peak_kib(),
         group_peak_kib: run.group_peak_kib,
         after_peak_kib: watch::resident_after_peak(&run.timeline),
+        moments: moments
+            .iter()
+            .filter_map(|(name, at)| {
+                let kib = watch::resident_at(&run.timeline, *at)?;
+                Some((name.clone(), ((at * 1e3).round() / 1e3, kib)))
+            })
+            .collect(),
         process_count: run.tree.reports().count(),
         timeline,
         ..Sample::default()

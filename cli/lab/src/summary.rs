@@ -65,6 +65,30 @@ pub fn counted(document: &Document, metric: Metric) -> Values {
     values
 }
 
+/// The moments at which workloads are looked at, in their order.
+pub fn moment_names(document: &Document) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in document.samples.iter().flat_map(|one| one.moments.keys()) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Resident KiB at one of them.
+pub fn at_moment(document: &Document, moment: &str) -> Values {
+    let mut values = Values::new();
+    for sample in &document.samples {
+        if let Some((_, kib)) = sample.moments.get(moment) {
+            let row = values.entry(sample.variant.clone()).or_default();
+            let runs = row.entry(sample.allocator.clone()).or_default();
+            runs.push(*kib as f64);
+        }
+    }
+    values
+}
+
 pub fn medians(row: &IndexMap<String, Vec<f64>>) -> IndexMap<&str, f64> {
     row.iter()
         .map(|(name, samples)| (name.as_str(), statistics::median(samples)))

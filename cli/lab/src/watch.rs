@@ -162,6 +162,12 @@ pub fn resident_after_peak(timeline: &[(f64, u64)]) -> Option<u64> {
         .map(|point| point.1)
 }
 
+/// Memory at a moment, in seconds since the start: by the last look before it.
+pub fn resident_at(timeline: &[(f64, u64)], seconds: f64) -> Option<u64> {
+    let before = timeline.iter().take_while(|point| point.0 <= seconds);
+    before.last().map(|point| point.1)
+}
+
 /// At most `count` points, each the largest of those that it stands for.
 pub fn thinned(timeline: &[(f64, u64)], count: usize) -> Timeline {
     let width = timeline.len().div_ceil(count.max(1)).max(1);
@@ -191,6 +197,14 @@ mod tests {
     #[test]
     fn a_program_that_ends_soon_after_its_peak_has_no_later_memory() {
         assert_eq!(resident_after_peak(&[(0.0, 1), (0.5, 90), (1.4, 3)]), None);
+    }
+
+    #[test]
+    fn memory_at_a_moment_is_what_was_last_seen_before_it() {
+        let timeline = [(0.0, 1), (0.5, 90), (1.0, 80)];
+        assert_eq!(resident_at(&timeline, 0.9), Some(90));
+        assert_eq!(resident_at(&timeline, 7.0), Some(80));
+        assert_eq!(resident_at(&timeline, -1.0), None);
     }
 
     #[test]

@@ -23,12 +23,24 @@ pub enum Ready {
     Port(u16),
 }
 
+/// When resident memory is read of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    pub name: String,
+    /// Clients; their time counts.
+    pub commands: Vec<Vec<String>>,
+    /// Then nothing is asked for so long.
+    pub wait: Duration,
+}
+
 /// A command that is a server, and what is done with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     pub ready: Ready,
     /// Its clients; their time counts.
     pub drive: Vec<Vec<String>>,
+    /// After them, in this order.
+    pub moments: Vec<Moment>,
     /// Not measured; the answers are compared.
     pub ask: Vec<Vec<String>>,
     /// What ends it; without any it gets SIGTERM.

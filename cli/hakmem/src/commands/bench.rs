@@ -8,7 +8,7 @@ use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS, is_ours};
 use hakmem_lab::campaign::{self, Campaign, Outcome};
-use hakmem_lab::declared::{self, Selection};
+use hakmem_lab::declared::{self, Selection, Set};
 use hakmem_lab::document::{Document, FORMAT, Settings};
 use hakmem_lab::error::Result;
 use hakmem_lab::meter::LinuxMeter;
@@ -24,6 +24,8 @@ use std::time::Duration;
 
 const RUNS: u32 = 10;
 const QUICK_RUNS: u32 = 2;
+/// Resident memory differs little from run to run, and a run takes 20 seconds.
+const AFTER_PEAK_RUNS: u32 = 3;
 /// No workload of ours comes near.
 const TIMEOUT_S: u64 = 180;
 
@@ -34,6 +36,7 @@ Examples:
   hakmem bench -a hakmem,mimalloc3,glibc        some allocators
   hakmem bench -a hakmem,hakmem+HAKMEM_DECAY_MS=0,other=/path/lib.so
   hakmem bench --real                           real programs instead of our own
+  hakmem bench --after-peak                     what services keep after their peak
   hakmem bench --features                       what each feature costs and gains
   hakmem bench --quick                          does it all work? small inputs, no figures
   hakmem bench --resume FILE                    after Ctrl-C: nothing finished is lost
@@ -59,12 +62,15 @@ pub struct Arguments {
     /// Name, program or group of workloads, with * and ?; may be given several times
     #[arg(short, long, value_name = "PATTERN", conflicts_with = "resume")]
     workloads: Vec<String>,
-    /// Runs of each (default: 10, with --quick 2)
+    /// Runs of each (default: 10, with --after-peak 3, with --quick 2)
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "resume")]
     runs: Option<u32>,
     /// Real programs (bench/real) instead of our own
     #[arg(long, conflicts_with = "resume")]
     real: bool,
+    /// Services that drop most of what they hold (bench/after_peak): what they keep, over time
+    #[arg(long, conflicts_with_all = ["real", "features", "resume"])]
+    after_peak: bool,
     /// hakmem alone: each feature added to mode minimal, and turned over in the default mode
     #[arg(long, conflicts_with_all = ["allocators", "resume"])]
     features: bool,
@@ -108,12 +114,12 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         None => settings(&arguments)?,
     };
     let selection = Selection {
-        real: settings.real,
+        set: set_of(&settings),
         quick: settings.quick,
     };
     let timeout = Duration::from_secs(settings.timeout_s);
     let mut workloads = declared::load(&root, selection, &settings.workloads, timeout)?;
-    let mut notes = make_ready(&root, settings.real, &mut workloads)?;
+    let mut notes = make_ready(&root, selection.set, &mut workloads)?;
     let catalogue = Catalogue::load(&places)?;
     let allocators = catalogue.choose(&settings.allocators)?;
     if arguments.list {
@@ -158,12 +164,17 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
         arguments.allocators.clone()
     };
     Ok(Settings {
-        runs: arguments
-            .runs
-            .unwrap_or(if arguments.quick { QUICK_RUNS } else { RUNS }),
+        runs: arguments.runs.unwrap_or(match arguments {
+            Arguments { quick: true, .. } => QUICK_RUNS,
+            Arguments {
+                after_peak: true, ..
+            } => AFTER_PEAK_RUNS,
+            _ => RUNS,
+        }),
         runs_max: 0,
         quick: arguments.quick,
         real: arguments.real,
+        after_peak: arguments.after_peak,
         timeout_s: TIMEOUT_S,
         allocators,
         workloads: arguments.workloads.clone(),
@@ -189,6 +200,16 @@ fn feature_allocators() -> Result<Vec<String>> {
         names.push(format!("{OURS}+{}", set(other)));
     }
     Ok(names)
+}
+
+fn set_of(settings: &Settings) -> Set {
+    match settings {
+        Settings {
+            after_peak: true, ..
+        } => Set::AfterPeak,
+        Settings { real: true, .. } => Set::Real,
+        _ => Set::Own,
+    }
 }
 
 fn new_document(label: &str, settings: Settings, root: &Path) -> Document {
@@ -272,13 +293,13 @@ fn print_plan(workloads: &[Workload], allocators: &[Allocator]) {
 
 /// Our own programs have to be built. Of the real ones those that are not installed are left out,
 /// with a note; the inputs of the others are made.
-fn make_ready(root: &Path, real: bool, workloads: &mut Vec<Workload>) -> Result<Vec<String>> {
+fn make_ready(root: &Path, set: Set, workloads: &mut Vec<Workload>) -> Result<Vec<String>> {
     let missing: BTreeSet<String> = workloads
         .iter()
         .filter(|one| !one.program.is_file())
         .map(|one| one.program.shown())
         .collect();
-    if !real {
+    if set == Set::Own {
         return match missing.first() {
             None => Ok(Vec::new()),
             Some(program) => Err(usage!("{program} is missing: run make")),
@@ -290,6 +311,18 @@ fn make_ready(root: &Path, real: bool, workloads: &mut Vec<Workload>) -> Result<
             "none of the programs is installed: tools/setup demo installs them"
         ));
     }
+    if set == Set::Real {
+        make_inputs(root)?;
+    }
+    Ok(missing
+        .into_iter()
+        .map(|program| {
+            format!("{program} is not installed and left out (tools/setup demo installs it)")
+        })
+        .collect())
+}
+
+fn make_inputs(root: &Path) -> Result<()> {
     let script = root.join("bench/real/make_inputs.py");
     let done = Command::new(&script)
         .output()
@@ -299,12 +332,7 @@ fn make_ready(root: &Path, real: bool, workloads: &mut Vec<Workload>) -> Result<
         let last = text.trim().lines().next_back().unwrap_or("no message");
         return Err(failed!("the inputs cannot be made: {last}"));
     }
-    Ok(missing
-        .into_iter()
-        .map(|program| {
-            format!("{program} is not installed and left out (tools/setup demo installs it)")
-        })
-        .collect())
+    Ok(())
 }
 
 /// Quick runs are no results: they stay out of the committed folder.

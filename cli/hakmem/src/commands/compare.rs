@@ -7,10 +7,12 @@ use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue};
 use hakmem_lab::campaign::{self, Campaign, Outcome};
+use hakmem_lab::clients;
 use hakmem_lab::document::{Document, FORMAT, Settings};
 use hakmem_lab::error::Result;
 use hakmem_lab::executable::Executable;
-use hakmem_lab::meter::{self, LinuxMeter};
+
+use hakmem_lab::meter::LinuxMeter;
 use hakmem_lab::places::Places;
 use hakmem_lab::workload::{Judge, Ready, Server, Workload};
 use hakmem_lab::{failed, interrupt, machine, probe, usage};
@@ -247,7 +249,7 @@ fn server(arguments: &ServerArguments) -> Result<Option<Server>> {
             &env::current_dir().map_err(|error| failed!("the current folder: {error}"))?,
         )),
     };
-    if meter::is_ready(&ready) {
+    if clients::is_ready(&ready) {
         return Err(usage!(
             "something answers at {text} already: that would be measured instead"
         ));
@@ -256,6 +258,7 @@ fn server(arguments: &ServerArguments) -> Result<Option<Server>> {
     Ok(Some(Server {
         ready,
         drive: arguments.client.iter().map(shell).collect(),
+        moments: Vec::new(),
         ask: Vec::new(),
         stop: Vec::new(),
     }))

@@ -75,6 +75,17 @@ pub fn parts(document: &Document, form: Form) -> Vec<String> {
     parts
 }
 
+/// What services hold at the moments that they name; nothing of other workloads.
+pub fn moments(document: &Document, form: Form) -> Vec<String> {
+    let names = summary::moment_names(document);
+    let tables = names.into_iter().map(|name| {
+        let values = summary::at_moment(document, name);
+        let title = format!("Resident memory: {name}");
+        section(&title, &value_table(document, &values, memory, form), form)
+    });
+    tables.collect()
+}
+
 fn ours_in(document: &Document) -> Vec<&String> {
     document
         .allocators

@@ -1,4 +1,4 @@
-"""A log-log plot as SVG: a line for each allocator, named where it ends."""
+"""Plots as SVG: a line for each allocator, named where it ends."""
 
 from __future__ import annotations
 
@@ -31,19 +31,33 @@ def colour(name: str, number: int) -> str:
 
 
 class Axis:
-    """From the logarithm of a value to pixels."""
+    """From a value to pixels."""
 
-    def __init__(self, low: float, high: float, start: float, end: float, least_decades: float) -> None:
-        self.low, self.high = math.log10(low), math.log10(high)
-        missing = least_decades - (self.high - self.low)
-        if missing > 0:
-            self.low -= missing / 2
-            self.high += missing / 2
+    def __init__(self, low: float, high: float, start: float, end: float) -> None:
+        self.low, self.high = low, high
         self.start, self.end = start, end
 
     def at(self, value: float) -> float:
-        share = (math.log10(value) - self.low) / (self.high - self.low)
+        share = (value - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
+
+    def ticks(self) -> list[float]:
+        rough = (self.high - self.low) / 6
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(step * power for step in (1, 2, 5, 10) if step * power >= rough)
+        numbers = range(math.ceil(self.low / step), math.floor(self.high / step) + 1)
+        return [number * step for number in numbers]
+
+
+class LogAxis(Axis):
+    """From the logarithm of a value to pixels."""
+
+    def __init__(self, low: float, high: float, start: float, end: float, least_decades: float) -> None:
+        missing = max(least_decades - math.log10(high / low), 0)
+        super().__init__(math.log10(low) - missing / 2, math.log10(high) + missing / 2, start, end)
+
+    def at(self, value: float) -> float:
+        return super().at(math.log10(value))
 
     def ticks(self) -> list[float]:
         steps = (1, 2, 5) if self.high - self.low < 2.2 else (1,)
@@ -94,7 +108,9 @@ def grid(x: Axis, y: Axis, xs: list[float], x_text: Callable, y_text: Callable) 
     return parts
 
 
-def curve(name: str, points: Points, x: Axis, y: Axis, stroke: str, height: float, was_cut: bool) -> list[str]:
+def curve(
+    name: str, points: Points, x: Axis, y: Axis, stroke: str, height: float, dotted: bool, was_cut: bool
+) -> list[str]:
     is_ours = name == "hakmem"
     path = " ".join(f"{x.at(a):.1f},{y.at(b):.1f}" for a, b in points)
     dashes = ' stroke-dasharray="6 3"' if name == "glibc" else ""
@@ -102,9 +118,9 @@ def curve(name: str, points: Points, x: Axis, y: Axis, stroke: str, height: floa
         f'<polyline points="{path}" fill="none" stroke="{stroke}" stroke-width="{3 if is_ours else 1.6}"'
         f' stroke-linejoin="round"{dashes}/>'
     ]
-    parts += [
-        f'<circle cx="{x.at(a):.1f}" cy="{y.at(b):.1f}" r="{3.6 if is_ours else 2.4}" fill="{stroke}"/>' for a, b in points
-    ]
+    if dotted:
+        radius = 3.6 if is_ours else 2.4
+        parts += [f'<circle cx="{x.at(a):.1f}" cy="{y.at(b):.1f}" r="{radius}" fill="{stroke}"/>' for a, b in points]
     end_x, end_y = x.at(points[-1][0]), y.at(points[-1][1])
     edge = WIDTH - RIGHT + 16
     if was_cut:
@@ -115,15 +131,12 @@ def curve(name: str, points: Points, x: Axis, y: Axis, stroke: str, height: floa
     return parts
 
 
-def svg(
-    title: str, axis: str, lines: dict[str, Points], cut: set[str], x_text: Callable, y_text: Callable
-) -> str:
-    """`cut`: whose lines end with a × when they end before the others."""
-    xs = sorted({x for points in lines.values() for x, _ in points})
-    ys = [y for points in lines.values() for _, y in points]
-    x = Axis(xs[0], xs[-1], LEFT + 10, WIDTH - RIGHT, 0.3)
-    y = Axis(min(ys) / 1.2, max(ys) * 1.2, HEIGHT - BOTTOM, TOP, 1)
-    heights = apart([(y.at(points[-1][1]), name) for name, points in lines.items()])
+def ordered(lines: dict[str, Points]) -> list[str]:
+    """Ours last, on top of the others."""
+    return sorted(lines, key=lambda name: name == "hakmem")
+
+
+def frame(title: str, axis: str, content: list[str]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
         ' font-family="sans-serif" font-size="12" fill="#222222">',
@@ -131,10 +144,37 @@ def svg(
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         text(LEFT, 22, title, 'font-size="15" font-weight="bold"'),
         text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, axis, 'text-anchor="middle"'),
-        *grid(x, y, xs, x_text, y_text),
+        *content,
     ]
-    ordered = sorted(lines, key=lambda name: name == "hakmem")  # ours on top
-    for number, name in enumerate(ordered):
-        was_cut = name in cut and lines[name][-1][0] < xs[-1]
-        parts += curve(name, lines[name], x, y, colour(name, number), heights[name], was_cut)
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def log_log(
+    title: str, axis: str, lines: dict[str, Points], cut: set[str], x_text: Callable, y_text: Callable
+) -> str:
+    """`cut`: whose lines end with a × when they end before the others."""
+    xs = sorted({x for points in lines.values() for x, _ in points})
+    ys = [y for points in lines.values() for _, y in points]
+    x = LogAxis(xs[0], xs[-1], LEFT + 10, WIDTH - RIGHT, 0.3)
+    y = LogAxis(min(ys) / 1.2, max(ys) * 1.2, HEIGHT - BOTTOM, TOP, 1)
+    heights = apart([(y.at(points[-1][1]), name) for name, points in lines.items()])
+    parts = grid(x, y, xs, x_text, y_text)
+    for number, name in enumerate(ordered(lines)):
+        was_cut = name in cut and lines[name][-1][0] < xs[-1]
+        parts += curve(name, lines[name], x, y, colour(name, number), heights[name], True, was_cut)
+    return frame(title, axis, parts)
+
+
+def over_time(title: str, axis: str, lines: dict[str, Points], moments: list[tuple[float, str]], y_text: Callable) -> str:
+    """`moments`: what happens when, as lines from top to bottom."""
+    xs = [x for points in lines.values() for x, _ in points]
+    x = Axis(min(xs), max(xs), LEFT, WIDTH - RIGHT)
+    y = Axis(0, max(y for points in lines.values() for _, y in points) * 1.08, HEIGHT - BOTTOM, TOP)
+    heights = apart([(y.at(points[-1][1]), name) for name, points in lines.items()])
+    parts = grid(x, y, x.ticks(), lambda value: f"{value:g}", y_text)
+    for at, name in moments:
+        parts.append(line(x.at(at), TOP, x.at(at), HEIGHT - BOTTOM, 'stroke="#888888" stroke-dasharray="3 3"'))
+        parts.append(text(x.at(at) + 4, TOP + 10, name, 'fill="#555555" font-size="11"'))
+    for number, name in enumerate(ordered(lines)):
+        parts += curve(name, lines[name], x, y, colour(name, number), heights[name], False, False)
+    return frame(title, axis, parts)

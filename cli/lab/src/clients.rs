@@ -1,0 +1,119 @@
+//! The clients of a server that is measured: what they ask of it, and when its memory is looked at.
+
+use crate::interrupt;
+use crate::launch::Running;
+use crate::meter::Stop;
+use crate::workload::{Ready, Server, Workload};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SERVER_START: Duration = Duration::from_secs(10);
+const SERVER_POLL: Duration = Duration::from_millis(5);
+
+/// What became of a server while its clients ran.
+pub struct Driven {
+    pub clients_s: f64,
+    /// When each began to be, in seconds since the start.
+    pub moments: Vec<(String, f64)>,
+    pub answers: Vec<u8>,
+}
+
+/// From when it is ready until it has been asked to end.
+pub fn drive(running: &Running, server: &Server, workload: &Workload) -> Result<Driven, Stop> {
+    let deadline = Instant::now() + SERVER_START;
+    while !is_ready(&server.ready) {
+        if !running.is_running() {
+            return Err(Stop::Refused("the server ended before it was ready".into()));
+        }
+        if Instant::now() > deadline || interrupt::requested() {
+            return Err(Stop::Refused("the server was not ready after 10 s".into()));
+        }
+        std::thread::sleep(SERVER_POLL);
+    }
+    let started = Instant::now();
+    run_unmeasured(workload, &server.drive, "client")?;
+    let mut clients = started.elapsed();
+    let mut moments = Vec::new();
+    for moment in &server.moments {
+        let begun = Instant::now();
+        run_unmeasured(workload, &moment.commands, "client")?;
+        clients += begun.elapsed();
+        wait(moment.wait)?;
+        moments.push((moment.name.clone(), running.age().as_secs_f64()));
+    }
+    let answers = run_unmeasured(workload, &server.ask, "client")?;
+    run_unmeasured(workload, &server.stop, "client")?;
+    if server.stop.is_empty() {
+        running.terminate();
+    }
+    Ok(Driven {
+        clients_s: clients.as_secs_f64(),
+        moments,
+        answers,
+    })
+}
+
+fn wait(time: Duration) -> Result<(), Stop> {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        if interrupt::requested() {
+            return Err(Stop::Interrupted);
+        }
+        std::thread::sleep(SERVER_POLL);
+    }
+    Ok(())
+}
+
+pub fn is_ready(ready: &Ready) -> bool {
+    match ready {
+        Ready::Socket(path) => path.exists(),
+        Ready::Port(port) => {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+            TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok()
+        }
+    }
+}
+
+/// Run commands without any preload; returns all that they print.
+pub fn run_unmeasured(
+    workload: &Workload,
+    commands: &[Vec<String>],
+    what: &str,
+) -> Result<Vec<u8>, Stop> {
+    let mut printed = Vec::new();
+    for command in commands {
+        let Some((program, arguments)) = command.split_first() else {
+            continue;
+        };
+        // Of a line for the shell, the line says more than the shell's name.
+        let shown = if program == "/bin/sh" {
+            arguments.last().unwrap_or(program)
+        } else {
+            program
+        };
+        let done = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .envs(
+                workload
+                    .environment
+                    .iter()
+                    .filter(|(name, _)| *name != "LD_PRELOAD"),
+            )
+            .current_dir(&workload.folder)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| Stop::Refused(format!("{what} '{shown}' cannot be run: {error}")))?;
+        if !done.status.success() {
+            let text = String::from_utf8_lossy(&done.stderr);
+            let last = text.trim().lines().next_back().unwrap_or("no message");
+            return Err(Stop::Refused(format!(
+                "{what} '{shown}' failed ({}): {last}",
+                done.status
+            )));
+        }
+        printed.extend(done.stdout);
+    }
+    Ok(printed)
+}

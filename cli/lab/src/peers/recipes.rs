@@ -29,17 +29,17 @@ pub struct Recipe {
 pub const RECIPES: [Recipe; 6] = [
     Recipe {
         name: "mimalloc3",
-        source: "libmimalloc-sys",
-        version: "3.3.2",
-        build: |job| mimalloc(job, "v3"),
+        source: "libmimalloc-sys2",
+        version: "3.6.0",
+        build: |job| mimalloc(job, "mimalloc3"),
         compiler: |compilers| &compilers.gcc,
         environment: &[],
     },
     Recipe {
         name: "mimalloc2",
-        source: "libmimalloc-sys",
-        version: "2.3.2",
-        build: |job| mimalloc(job, "v2"),
+        source: "libmimalloc-sys2",
+        version: "2.5.2",
+        build: |job| mimalloc(job, "mimalloc"),
         compiler: |compilers| &compilers.gcc,
         environment: &[],
     },
@@ -91,29 +91,22 @@ fn with(prefix: &str, path: &Path) -> OsString {
 }
 
 fn mimalloc(job: &Job, folder: &str) -> Result<()> {
-    let source = job.sources.join("c_src/mimalloc").join(folder);
-    // The defines are those of mimalloc's own release build with MI_OVERRIDE=ON.
+    let build = job.work.join("cmake");
     job.run(words![
-        &job.compilers.gcc,
-        "-O3",
-        "-fPIC",
-        "-shared",
-        "-std=gnu11",
-        "-DNDEBUG",
-        "-DMI_MALLOC_OVERRIDE",
-        "-DMI_SHARED_LIB",
-        "-DMI_SHARED_LIB_EXPORT",
-        "-DMI_FREE_IS_CHECKED=1",
-        "-ftls-model=initial-exec",
-        "-fvisibility=hidden",
-        "-fno-builtin-malloc",
-        with("-I", &source.join("include")),
-        source.join("src/static.c"),
-        "-o",
-        &job.output,
-        "-lpthread",
-        "-latomic",
-    ])
+        "cmake",
+        "-S",
+        job.sources.join("c_src").join(folder),
+        "-B",
+        &build,
+        "-DCMAKE_BUILD_TYPE=Release",
+        format!("-DCMAKE_C_COMPILER={}", job.compilers.gcc),
+        format!("-DCMAKE_CXX_COMPILER={}", job.compilers.gxx),
+        "-DMI_BUILD_STATIC=OFF",
+        "-DMI_BUILD_OBJECT=OFF",
+        "-DMI_BUILD_TESTS=OFF",
+    ])?;
+    job.run(words!["cmake", "--build", &build, "--target", "mimalloc"])?;
+    job.take(&build.join("libmimalloc.so"))
 }
 
 fn snmalloc(job: &Job) -> Result<()> {

@@ -1,8 +1,8 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
 use crate::commands::{
-    bench, compare, core, diff, explain, export, failures, generate, leaks, ledger, map, options,
-    peers, profile, record, replay, report, run, stats, top, trace, tune, verify, why,
+    bench, compare, core, diff, doctor, explain, export, failures, generate, leaks, ledger, map,
+    options, peers, profile, record, replay, report, run, stats, top, trace, tune, verify, why,
 };
 use crate::documents;
 use crate::output;
@@ -42,6 +42,7 @@ pub enum Command {
     Run(run::Arguments),
     Verify(verify::Arguments),
     Compare(compare::Arguments),
+    Doctor(doctor::Arguments),
     Top(top::Arguments),
     Stats(stats::Arguments),
     Profile(profile::Arguments),

@@ -5,6 +5,7 @@ mod say;
 
 mod cli;
 mod commands;
+mod doctor;
 mod documents;
 mod frames;
 mod holds;

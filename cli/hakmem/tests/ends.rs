@@ -240,7 +240,7 @@ int main(void)
         .ended_with(0)
         .says("pass (headless) < work (headless)");
     for command in [
-        "stats", "ledger", "leaks", "why", "map", "options", "failures",
+        "stats", "ledger", "leaks", "why", "map", "options", "failures", "doctor",
     ] {
         let answer = workshop.hakmem(&[command, &pid]);
         answer.ended_with(0);

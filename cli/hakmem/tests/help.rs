@@ -4,10 +4,10 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 23] = [
-    "run", "verify", "compare", "top", "stats", "profile", "leaks", "why", "diff", "ledger", "map",
-    "core", "options", "explain", "failures", "export", "bench", "record", "replay", "trace",
-    "tune", "report", "peers",
+const COMMANDS: [&str; 24] = [
+    "run", "verify", "compare", "doctor", "top", "stats", "profile", "leaks", "why", "diff",
+    "ledger", "map", "core", "options", "explain", "failures", "export", "bench", "record",
+    "replay", "trace", "tune", "report", "peers",
 ];
 
 /// Prints its arguments.

@@ -179,7 +179,7 @@ fn every_table_fits() {
     let pid = process.pid();
     for command in [
         "stats", "ledger", "map", "options", "explain", "failures", "leaks", "profile", "why",
-        "verify",
+        "verify", "doctor",
     ] {
         for columns in [20, 30, 40, 80, 200] {
             fits(columns, &[command, &pid]);
@@ -266,7 +266,9 @@ fn a_c_locale_gets_ascii() {
         let sent = on_terminal(80, &[("LC_ALL", "C")], &[command, "--help"]);
         assert!(sent.is_ascii(), "{command} --help: {sent}");
     }
-    for command in ["stats", "map", "leaks", "ledger", "why", "options"] {
+    for command in [
+        "stats", "map", "leaks", "ledger", "why", "options", "doctor",
+    ] {
         for locale in [("LC_ALL", "C"), ("LANG", "POSIX")] {
             let sent = on_terminal(80, &[("TERM", "xterm"), locale], &[command, &pid]);
             assert!(sent.is_ascii(), "{command}: {sent}");

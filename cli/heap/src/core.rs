@@ -4,6 +4,7 @@ use crate::code::{self, Code};
 use crate::error::{Error, Result};
 use crate::input;
 use crate::memory::{MappedFile, Memory};
+use crate::resident::Counted;
 use crate::shown::shown;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -208,6 +209,24 @@ impl CoreFile {
     /// What the process had mapped of files, and what it has seen itself, if it used hakmem.
     pub fn code(&self) -> Vec<Code> {
         code::all(&self.mapped_files, self)
+    }
+
+    /// What was mapped, by address. What the file has of it counts as resident: what was is not known any more.
+    pub fn areas(&self) -> Vec<Counted> {
+        let area = |segment: &Segment| {
+            let start = segment.start;
+            let mut files = self.mapped_files.iter();
+            let file = files.find(|file| file.range.contains(&start));
+            Counted {
+                range: start..start.saturating_add(segment.memory_bytes),
+                is_writable: segment.is_writable,
+                is_accessible: true,
+                name: file.map(|file| file.path.clone()).unwrap_or_default(),
+                resident_bytes: segment.file_bytes,
+                ..Counted::default()
+            }
+        };
+        self.segments.iter().map(area).collect()
     }
 
     /// Was there anything at the address, be it in the file or not?

@@ -18,8 +18,12 @@ pub struct Counted {
     pub range: Range<u64>,
     pub is_writable: bool,
     pub is_accessible: bool,
+    /// With other processes, or with a file that is written.
+    pub is_shared: bool,
     pub name: Vec<u8>,
     pub resident_bytes: u64,
+    /// Of what is resident: what belongs to no file, as what was written to a private mapping of one.
+    pub anonymous_bytes: u64,
     pub swapped_bytes: u64,
     pub lazily_freed_bytes: u64,
     pub huge_bytes: u64,
@@ -41,6 +45,7 @@ fn parse_areas(text: &[u8]) -> Vec<Counted> {
             areas.push(Counted {
                 range: area.range,
                 is_writable: area.is_writable,
+                is_shared: area.is_shared,
                 is_accessible: area.is_readable || area.is_writable || area.is_executable,
                 name: area.name,
                 ..Counted::default()
@@ -49,6 +54,7 @@ fn parse_areas(text: &[u8]) -> Vec<Counted> {
             let kib = rest.trim().trim_end_matches(" kB").parse().unwrap_or(0_u64);
             let target = match name {
                 "Rss" => &mut area.resident_bytes,
+                "Anonymous" => &mut area.anonymous_bytes,
                 "Swap" => &mut area.swapped_bytes,
                 "LazyFree" => &mut area.lazily_freed_bytes,
                 "AnonHugePages" => &mut area.huge_bytes,
@@ -63,6 +69,15 @@ fn parse_areas(text: &[u8]) -> Vec<Counted> {
 /// "Rss:   12 kB"
 fn figure(line: &[u8]) -> Option<(&str, &str)> {
     std::str::from_utf8(line).ok()?.split_once(':')
+}
+
+/// Where a page of a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// Nowhere: never touched, or given back.
+    Absent,
+    Resident,
+    Swapped,
 }
 
 /// A process's own table of pages.
@@ -89,20 +104,30 @@ impl Pages {
 
     /// For each page of a stretch that begins with one: is it resident? What cannot be read is not.
     pub fn resident(&self, start: u64, bytes: u64) -> Vec<bool> {
+        let states = self.states(start, bytes);
+        states.iter().map(|page| *page == Page::Resident).collect()
+    }
+
+    /// For each page of such a stretch: where is it? What cannot be read is nowhere.
+    pub fn states(&self, start: u64, bytes: u64) -> Vec<Page> {
         let count = usize::try_from(bytes.div_ceil(self.page_bytes)).unwrap_or(0);
         let mut found = Vec::with_capacity(count);
-        let mut entries = vec![0; STEP * 8];
+        let mut entries = vec![0; STEP.min(count) * 8];
         while found.len() < count {
             let wanted = STEP.min(count - found.len());
             let first = start / self.page_bytes + found.len() as u64;
             let part = &mut entries[..wanted * 8];
             if self.file.read_exact_at(part, first * 8).is_err() {
-                found.resize(count, false);
+                found.resize(count, Page::Absent);
                 break;
             }
             found.extend(part.chunks_exact(8).map(|entry| {
                 let entry = u64::from_le_bytes(entry.try_into().unwrap_or_default());
-                entry & PRESENT != 0 && entry & SWAPPED == 0
+                match (entry & SWAPPED != 0, entry & PRESENT != 0) {
+                    (true, _) => Page::Swapped,
+                    (_, true) => Page::Resident,
+                    _ => Page::Absent,
+                }
             }));
         }
         found

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod compare;
 pub mod core;
 pub mod diff;
+pub mod doctor;
 pub mod explain;
 pub mod export;
 pub mod failures;
@@ -48,6 +49,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Leaks(arguments) => leaks::execute(&arguments),
         Command::Why(arguments) => why::execute(&arguments),
+        Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Diff(arguments) => diff::execute(&arguments),
         Command::Record(arguments) => record::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),

@@ -1,0 +1,154 @@
+//! A glibc heap as numbers.
+
+use crate::glibc::sizes::{OfSize, Sizes};
+use crate::glibc::{Heap, Pins, Resident};
+use crate::space::Space;
+use serde::Serialize;
+
+/// Largest blocks that are named.
+const LARGEST: usize = 5;
+
+/// One arena, or all of them. Bytes of chunks are with their heads, as mallinfo2 counts them.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Arena {
+    pub is_main: bool,
+    /// Where its description is, if it was found.
+    pub address: Option<u64>,
+    /// Threads that use it; not known where its description was not found.
+    pub threads: Option<u64>,
+    /// Contiguous stretches of 64 MiB at most, or the main heap.
+    pub pieces: u64,
+    /// All that it has of addresses.
+    pub bytes: u64,
+    pub live_bytes: u64,
+    pub live_blocks: u64,
+    /// In caches of threads.
+    pub cached_bytes: u64,
+    pub cached_blocks: u64,
+    pub fast_bytes: u64,
+    pub fast_blocks: u64,
+    /// In bins.
+    pub free_bytes: u64,
+    pub free_blocks: u64,
+    /// In last chunks.
+    pub top_bytes: u64,
+    /// The allocator's own.
+    pub own_bytes: u64,
+    pub unclear_bytes: u64,
+    pub resident: Resident,
+    /// What malloc_trim(0) gives back.
+    pub trim_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct MappedBlocks {
+    pub blocks: u64,
+    pub bytes: u64,
+    pub resident_bytes: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    pub total: Arena,
+    pub arenas: Vec<Arena>,
+    /// Blocks with mappings of their own.
+    pub mapped: MappedBlocks,
+    pub largest_mapped_bytes: Vec<u64>,
+    /// Caches of threads that were found.
+    pub caches: u64,
+    /// Of live blocks, those with mappings included.
+    pub live_sizes: Vec<OfSize>,
+    pub free_sizes: Vec<OfSize>,
+    pub pins: Pins,
+}
+
+impl Arena {
+    /// Free in the eyes of malloc_info and mallinfo2: not what caches keep.
+    pub fn free_for_malloc_info(&self) -> u64 {
+        self.fast_bytes + self.free_bytes + self.top_bytes
+    }
+
+    pub fn all_free_bytes(&self) -> u64 {
+        self.free_for_malloc_info() + self.cached_bytes
+    }
+
+    fn add(&mut self, other: &Arena) {
+        self.pieces += other.pieces;
+        self.bytes += other.bytes;
+        self.live_bytes += other.live_bytes;
+        self.live_blocks += other.live_blocks;
+        self.cached_bytes += other.cached_bytes;
+        self.cached_blocks += other.cached_blocks;
+        self.fast_bytes += other.fast_bytes;
+        self.fast_blocks += other.fast_blocks;
+        self.free_bytes += other.free_bytes;
+        self.free_blocks += other.free_blocks;
+        self.top_bytes += other.top_bytes;
+        self.own_bytes += other.own_bytes;
+        self.unclear_bytes += other.unclear_bytes;
+        self.trim_bytes += other.trim_bytes;
+        self.resident.add(&other.resident);
+    }
+}
+
+impl Figures {
+    pub fn of(heap: &Heap, space: &Space) -> Figures {
+        let mut arenas: Vec<Arena> = heap.arenas.iter().map(arena_head).collect();
+        let mut live = Sizes::default();
+        let mut free = Sizes::default();
+        for region in heap.regions() {
+            let arena = &mut arenas[region.arena];
+            let resident = region.resident(arena.is_main);
+            arena.bytes += region.range.end - region.range.start;
+            arena.live_bytes += region.live.bytes;
+            arena.live_blocks += region.live.blocks;
+            arena.free_bytes += region.free.bytes;
+            arena.free_blocks += region.free.blocks;
+            let top = region.top.as_ref();
+            arena.top_bytes += top.map_or(0, |top| top.end - top.start);
+            arena.own_bytes += region.own_bytes();
+            arena.unclear_bytes += region.unclear_bytes();
+            arena.trim_bytes += resident.trim_bytes();
+            arena.resident.add(&resident);
+            live.merge(&region.live);
+            free.merge(&region.free);
+        }
+        live.merge(&heap.mapped.sizes);
+        let mut total = Arena::default();
+        for arena in &arenas {
+            total.add(arena);
+        }
+        let mut largest: Vec<u64> = heap.mapped.blocks.iter().map(|one| one.bytes).collect();
+        largest.sort_unstable_by(|a, b| b.cmp(a));
+        largest.truncate(LARGEST);
+        Figures {
+            total,
+            arenas,
+            mapped: MappedBlocks {
+                blocks: heap.mapped.sizes.blocks,
+                bytes: heap.mapped.sizes.bytes,
+                resident_bytes: heap.mapped.resident_bytes,
+            },
+            largest_mapped_bytes: largest,
+            caches: heap.caches as u64,
+            live_sizes: live.table(),
+            free_sizes: free.table(),
+            pins: heap.pins(space),
+        }
+    }
+}
+
+fn arena_head(arena: &crate::glibc::Arena) -> Arena {
+    let state = arena.state.as_ref();
+    Arena {
+        is_main: arena.is_main,
+        address: state.map(|state| state.address),
+        threads: state.map(|state| state.threads),
+        pieces: arena.pieces as u64,
+        cached_bytes: arena.cached_bytes,
+        cached_blocks: arena.cached_blocks,
+        fast_bytes: arena.fast_bytes,
+        fast_blocks: arena.fast_blocks,
+        ..Arena::default()
+    }
+}

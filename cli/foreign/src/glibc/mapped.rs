@@ -1,0 +1,131 @@
+//! Blocks that are so large that each has a mapping of its own. It begins with the head of the block; neighbours may look
+//! like one mapping.
+
+use super::arena::HEAP_MOST;
+use super::chunks::HEAD;
+use super::sizes::Sizes;
+use crate::space::Space;
+use hakmem_heap::memory::Wanted;
+use hakmem_heap::resident::Page;
+use serde::Serialize;
+use std::ops::Range;
+
+const OWN_MAPPING: u64 = 2;
+const FLAGS: u64 = 7;
+/// Pages that are looked at in vain, over all mappings.
+const PAGES_MOST: usize = 1 << 19;
+const BATCH: usize = 512;
+
+#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
+pub struct Block {
+    pub start: u64,
+    pub bytes: u64,
+    pub resident_bytes: u64,
+}
+
+#[derive(Default)]
+pub struct Mapped {
+    pub sizes: Sizes,
+    pub resident_bytes: u64,
+    /// By address.
+    pub blocks: Vec<Block>,
+}
+
+/// The whole mapping of a block whose head is this. Since glibc 2.43 the size is without the head, and a flag stands before.
+fn mapping_bytes(before: u64, size: u64, page_bytes: u64) -> Option<u64> {
+    let bytes = size & !FLAGS;
+    let head = if bytes % page_bytes == 0 { 0 } else { HEAD };
+    let bytes = bytes.checked_add(head)?;
+    let is_one = before <= 1 && size & FLAGS == OWN_MAPPING && bytes > 0 && bytes % page_bytes == 0;
+    is_one.then_some(bytes)
+}
+
+/// All of them, outside of `taken`, which is by address.
+pub fn find(space: &Space, taken: &[Range<u64>]) -> Mapped {
+    let mut found = Mapped::default();
+    let mut left = PAGES_MOST;
+    for area in &space.areas {
+        let is_wanted = Space::is_plain(area)
+            && (area.name.is_empty() || area.name.starts_with(b"[anon"))
+            && !taken
+                .iter()
+                .any(|range| range.start < area.range.end && area.range.start < range.end);
+        if is_wanted {
+            find_in(space, &area.range, &mut found, &mut left);
+        }
+    }
+    found
+}
+
+fn find_in(space: &Space, range: &Range<u64>, found: &mut Mapped, left: &mut usize) {
+    let pages = space.pages(range);
+    let page_bytes = space.page_bytes;
+    let page_at = |index: usize| range.start + index as u64 * page_bytes;
+    let mut next = 0;
+    let mut is_expected = true; // where a mapping, or the one before, ends
+    while next < pages.len() && *left > 0 {
+        let resident = (next..pages.len()).filter(|index| pages[*index] == Page::Resident);
+        let count = if is_expected { 1 } else { BATCH };
+        let batch: Vec<usize> = resident.take(count.min(*left)).collect();
+        let Some(last) = batch.last() else {
+            return;
+        };
+        let hit = first_block(space, &batch, &page_at, range.end);
+        is_expected = hit.is_some();
+        match hit {
+            Some((index, bytes)) => {
+                let block = page_at(index)..page_at(index) + bytes;
+                let resident_bytes = space.count_resident(&block);
+                found.sizes.add(bytes);
+                found.resident_bytes += resident_bytes;
+                found.blocks.push(Block {
+                    start: block.start,
+                    bytes,
+                    resident_bytes,
+                });
+                next = index + usize::try_from(bytes / page_bytes).unwrap_or(usize::MAX / 2);
+            }
+            None => {
+                *left -= batch.len();
+                next = last + 1;
+            }
+        }
+    }
+}
+
+/// The first of these pages with which a block begins that ends in the same mapping.
+fn first_block(
+    space: &Space,
+    batch: &[usize],
+    page_at: &dyn Fn(usize) -> u64,
+    end: u64,
+) -> Option<(usize, u64)> {
+    let mut heads = vec![[0; 16]; batch.len()];
+    let mut wanted: Vec<Wanted> = batch
+        .iter()
+        .zip(&mut heads)
+        .map(|(index, head)| Wanted::new(page_at(*index), head))
+        .collect();
+    space.memory().read_many(&mut wanted);
+    let word = |word: &[u8]| u64::from_le_bytes(word.try_into().unwrap_or_default());
+    batch.iter().zip(&heads).find_map(|(index, head)| {
+        let bytes = mapping_bytes(word(&head[..8]), word(&head[8..]), space.page_bytes)?;
+        let fits = bytes <= end - page_at(*index) && bytes < HEAP_MOST << 20;
+        fits.then_some((*index, bytes))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_of_all_releases_are_known() {
+        assert_eq!(mapping_bytes(0, 0x21002, 4096), Some(0x21000));
+        assert_eq!(mapping_bytes(1, 0x20ff2, 4096), Some(0x21000));
+        assert_eq!(mapping_bytes(0, 0x21003, 4096), None);
+        assert_eq!(mapping_bytes(0, 2, 4096), None);
+        assert_eq!(mapping_bytes(0, 0x21012, 4096), None);
+        assert_eq!(mapping_bytes(0, u64::MAX - 5, 4096), None);
+    }
+}

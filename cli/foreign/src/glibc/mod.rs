@@ -1,0 +1,208 @@
+//! glibc's malloc, 2.31 and newer: its arenas, what of them is in use, and the large blocks with mappings of their own.
+
+pub mod arena;
+mod caches;
+mod chunks;
+mod mapped;
+mod pins;
+mod region;
+pub mod sizes;
+
+use crate::space::Space;
+use arena::State;
+pub use mapped::{Block, Mapped};
+pub use pins::Pins;
+use region::Region;
+pub use region::Resident;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Reads of a heap that changes meanwhile, of which the best counts.
+const TRIES: usize = 3;
+/// So much of a heap may be unclear because it changed.
+const UNCLEAR_SHARE: f64 = 0.001;
+
+/// An arena's heads: what is known of it beside its chunks.
+#[derive(Clone, Debug, Default)]
+pub struct Arena {
+    pub is_main: bool,
+    /// Its description, if it was found.
+    pub state: Option<State>,
+    pub pieces: usize,
+    /// In fast bins.
+    pub fast_bytes: u64,
+    pub fast_blocks: u64,
+    /// In caches of threads.
+    pub cached_bytes: u64,
+    pub cached_blocks: u64,
+}
+
+pub struct Heap {
+    /// The main one first, if there is one.
+    pub arenas: Vec<Arena>,
+    regions: Vec<Region>,
+    pub mapped: Mapped,
+    /// Caches of threads that were found.
+    pub caches: usize,
+    pub page_bytes: u64,
+}
+
+impl Heap {
+    /// `None` when glibc's malloc has nothing there.
+    pub fn read(space: &Space) -> Option<Heap> {
+        let mut best: Option<Heap> = None;
+        for _ in 0..TRIES {
+            let heap = Heap::read_once(space)?;
+            let unclear = heap.unclear_bytes();
+            let is_clear = unclear as f64 <= heap.bytes() as f64 * UNCLEAR_SHARE;
+            if best
+                .as_ref()
+                .is_none_or(|best| unclear < best.unclear_bytes())
+            {
+                best = Some(heap);
+            }
+            if is_clear || !space.knows_pages() {
+                break; // what a core dump has does not change
+            }
+        }
+        best
+    }
+
+    fn read_once(space: &Space) -> Option<Heap> {
+        let pieces = arena::find_pieces(space);
+        let mut states: Vec<State> = Vec::new();
+        for piece in pieces.iter().filter(|piece| piece.is_first) {
+            states.extend(State::read(space, piece.arena));
+        }
+        let main = arena::find_main(space, &states);
+        let mut heap = Heap {
+            arenas: Vec::new(),
+            regions: Vec::new(),
+            mapped: Mapped::default(),
+            caches: 0,
+            page_bytes: space.page_bytes,
+        };
+        heap.read_main(space, main);
+        let mut known: HashMap<u64, usize> = HashMap::new();
+        for piece in &pieces {
+            let arena = *known.entry(piece.arena).or_insert_with(|| {
+                let state = states.iter().find(|state| state.address == piece.arena);
+                heap.arenas.push(Arena {
+                    state: state.cloned(),
+                    ..Arena::default()
+                });
+                heap.arenas.len() - 1
+            });
+            heap.read_piece(space, piece, arena);
+        }
+        if heap.regions.is_empty() {
+            return None;
+        }
+        heap.regions.sort_by_key(|region| region.range.start);
+        heap.take_back_fast(space);
+        heap.take_back_cached(space);
+        heap.mapped = mapped::find(space, &heap.ranges());
+        Some(heap)
+    }
+
+    /// What grows by moving the break.
+    fn read_main(&mut self, space: &Space, state: Option<State>) {
+        let top = state.as_ref().map_or(0, |state| state.top);
+        let mut areas = space.areas.iter();
+        let area = areas.find(|area| area.name == b"[heap]" || area.range.contains(&top));
+        let Some(area) = area.filter(|area| area.range.end > area.range.start) else {
+            return;
+        };
+        let mut region = Region::new(space, area.range.clone(), 0);
+        if let Some(first) = region.find_first(space, area.range.start) {
+            region.read(space, first);
+            self.regions.push(region);
+            self.arenas.push(Arena {
+                is_main: true,
+                state,
+                pieces: 1,
+                ..Arena::default()
+            });
+        }
+    }
+
+    fn read_piece(&mut self, space: &Space, piece: &arena::Piece, arena: usize) {
+        let range = piece.start..piece.start + piece.bytes;
+        let state = self.arenas[arena].state.as_ref();
+        let before = match (piece.is_first, state) {
+            (true, Some(state)) => state.address + state.bytes,
+            _ => piece.start + 32,
+        };
+        let mut region = Region::new(space, range, arena);
+        if let Some(first) = region.find_first(space, before) {
+            region.read(space, first);
+        } else {
+            region.nothing_is_clear();
+        }
+        self.arenas[arena].pieces += 1;
+        self.regions.push(region);
+    }
+
+    pub(crate) fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    pub fn ranges(&self) -> Vec<Range<u64>> {
+        let regions = self.regions.iter();
+        regions.map(|region| region.range.clone()).collect()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        let ranges = self.ranges();
+        ranges.iter().map(|range| range.end - range.start).sum()
+    }
+
+    pub fn unclear_bytes(&self) -> u64 {
+        let regions = self.regions.iter();
+        regions.map(Region::unclear_bytes).sum()
+    }
+
+    fn region_at(&mut self, address: u64) -> Option<&mut Region> {
+        let regions = &mut self.regions;
+        let index = regions.partition_point(|region| region.range.start <= address);
+        let region = &mut regions[index.checked_sub(1)?];
+        region.range.contains(&address).then_some(region)
+    }
+
+    fn take_back_fast(&mut self, space: &Space) {
+        for index in 0..self.arenas.len() {
+            let state = self.arenas[index].state.as_ref();
+            let fast = state.map(|state| state.fast.clone()).unwrap_or_default();
+            for first in fast {
+                for kept in caches::read_fast(space, first) {
+                    let region = self.region_at(kept.chunk);
+                    if let Some(region) = region.filter(|region| region.arena == index) {
+                        region.take_back(kept.chunk, kept.bytes, false);
+                        self.arenas[index].fast_blocks += 1;
+                        self.arenas[index].fast_bytes += kept.bytes;
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_back_cached(&mut self, space: &Space) {
+        let regions = self.regions.iter();
+        let candidates: Vec<u64> = regions.flat_map(|region| region.caches.clone()).collect();
+        for address in candidates {
+            let size = space.word(address - 8).unwrap_or(0) & !7;
+            let Some(kept) = caches::read(space, address, size) else {
+                continue;
+            };
+            self.caches += 1;
+            for kept in kept {
+                if let Some(region) = self.region_at(kept.chunk) {
+                    region.take_back(kept.chunk, kept.bytes, true);
+                    let arena = region.arena;
+                    self.arenas[arena].cached_blocks += 1;
+                    self.arenas[arena].cached_bytes += kept.bytes;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Who keeps memory from going back: live chunks on pages that are free for the most part.
+
+use super::Heap;
+use super::chunks::{self, Kind};
+use super::region::{NONE, Region};
+use super::sizes::{OfSize, Sizes};
+use crate::space::Space;
+use crate::window::Window;
+use hakmem_heap::resident::Page;
+use serde::Serialize;
+
+/// At most so much of a page is in use: then its free part is pinned.
+const SPARSE_PER_CENT: u64 = 25;
+/// Pages whose chunks are looked at again.
+const PAGES_MOST: usize = 20_000;
+
+/// Sparse pages, and what lies on them.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Pins {
+    pub pages: u64,
+    pub free_bytes: u64,
+    /// The chunks in use there, by size; of so many pages.
+    pub looked_at: u64,
+    pub blocks: Vec<OfSize>,
+}
+
+impl Heap {
+    pub fn pins(&self, space: &Space) -> Pins {
+        let mut pins = Pins::default();
+        let mut sparse = Vec::new();
+        for region in &self.regions {
+            for page in 0..region.notes.len() {
+                let note = region.notes[page];
+                let used = u64::from(note.live + note.cached);
+                let free = region.page_bytes.saturating_sub(used);
+                let is_sparse = used > 0 && used * 100 <= region.page_bytes * SPARSE_PER_CENT;
+                if region.pages[page] == Page::Resident && is_sparse && note.other == 0 {
+                    pins.pages += 1;
+                    pins.free_bytes += free;
+                    sparse.push((region, page));
+                }
+            }
+        }
+        // Of many, those that lie evenly among them.
+        let step = sparse.len().div_ceil(PAGES_MOST).max(1);
+        let mut sizes = Sizes::default();
+        for (region, page) in sparse.into_iter().step_by(step) {
+            pins.looked_at += 1;
+            add_chunks(&mut sizes, space, region, page);
+        }
+        pins.blocks = sizes.table();
+        pins
+    }
+}
+
+/// Those that begin in the page.
+fn add_chunks(sizes: &mut Sizes, space: &Space, region: &Region, page: usize) {
+    let note = region.notes[page];
+    if note.first == NONE {
+        return;
+    }
+    let start = region.range.start + page as u64 * region.page_bytes;
+    let end = start + region.page_bytes;
+    let mut window = Window::new(
+        space,
+        start..(end + region.page_bytes).min(region.range.end),
+    );
+    let first = start + u64::from(note.first) * 16;
+    chunks::walk(&mut window, first, region.range.end, &mut |chunk| {
+        if chunk.address < end && chunk.kind == Kind::Used {
+            sizes.add(chunk.bytes);
+        }
+    });
+}

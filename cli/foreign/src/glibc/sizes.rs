@@ -1,0 +1,109 @@
+//! How many chunks of which sizes.
+
+use serde::Serialize;
+
+/// Up to here each size is counted for itself.
+const EXACT: u64 = 1024;
+const STEP: u64 = 16;
+const EXACT_COUNT: usize = (EXACT / STEP) as usize + 1;
+/// Above, so many for each power of two.
+const PARTS: u64 = 4;
+const COUNT: usize = EXACT_COUNT + 64 * PARTS as usize;
+
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    pub blocks: u64,
+    pub bytes: u64,
+    counts: Vec<(u64, u64)>,
+}
+
+/// Blocks of one size, or of sizes that are near to each other.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
+pub struct OfSize {
+    /// The largest that is counted here, with its head.
+    pub up_to_bytes: u64,
+    pub blocks: u64,
+    pub bytes: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes {
+            blocks: 0,
+            bytes: 0,
+            counts: vec![(0, 0); COUNT],
+        }
+    }
+}
+
+fn index_of(bytes: u64) -> usize {
+    if bytes <= EXACT {
+        return usize::try_from(bytes.div_ceil(STEP)).unwrap_or(0);
+    }
+    let power = u64::from((bytes - 1).ilog2());
+    let part = ((bytes - 1) >> (power - 2)) & (PARTS - 1);
+    EXACT_COUNT + usize::try_from((power - 10) * PARTS + part).unwrap_or(0)
+}
+
+fn up_to(index: usize) -> u64 {
+    if index < EXACT_COUNT {
+        return index as u64 * STEP;
+    }
+    let above = (index - EXACT_COUNT) as u64;
+    let power = above / PARTS + 10;
+    (1 << power) + ((above % PARTS + 1) << (power - 2))
+}
+
+impl Sizes {
+    pub fn add(&mut self, bytes: u64) {
+        self.blocks += 1;
+        self.bytes += bytes;
+        let count = &mut self.counts[index_of(bytes)];
+        count.0 += 1;
+        count.1 += bytes;
+    }
+
+    pub fn take(&mut self, bytes: u64) {
+        self.blocks = self.blocks.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        let count = &mut self.counts[index_of(bytes)];
+        count.0 = count.0.saturating_sub(1);
+        count.1 = count.1.saturating_sub(bytes);
+    }
+
+    pub fn merge(&mut self, other: &Sizes) {
+        self.blocks += other.blocks;
+        self.bytes += other.bytes;
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            count.0 += more.0;
+            count.1 += more.1;
+        }
+    }
+
+    /// Those that there are, by size.
+    pub fn table(&self) -> Vec<OfSize> {
+        let counts = self.counts.iter().enumerate();
+        counts
+            .filter(|(_, count)| count.0 > 0)
+            .map(|(index, count)| OfSize {
+                up_to_bytes: up_to(index),
+                blocks: count.0,
+                bytes: count.1,
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_size_is_counted_where_it_belongs() {
+        for bytes in (16..100_000).step_by(16).chain([1 << 40, (1 << 40) + 16]) {
+            let index = index_of(bytes);
+            assert!(bytes <= up_to(index) && bytes > up_to(index - 1), "{bytes}");
+        }
+        assert!(index_of(u64::MAX) < COUNT);
+    }
+}

@@ -1,0 +1,297 @@
+//! What figures mean: what most of the memory is, and what besides is worth saying. Numbers only; words are elsewhere.
+
+use crate::figures::{Arena, Figures};
+use crate::ledger::{Ledger, signed};
+use serde::Serialize;
+
+/// A part of resident memory that is worth a sentence of its own.
+const SHARE_LEAST: f64 = 0.05;
+const BYTES_LEAST: u64 = 4 << 20;
+/// So many arenas of threads, with something free in them, are worth it.
+const ARENAS_LEAST: usize = 2;
+/// A process as small as that has no question that is worth an answer.
+const SMALL: u64 = 32 << 20;
+
+/// What resident memory is, in parts that do not overlap.
+#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Blocks that the program holds.
+    Live,
+    /// What it has freed, and the allocator keeps.
+    Free,
+    Files,
+    Shared,
+    Stacks,
+    /// What the program or a library has mapped itself.
+    Mapped,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case", tag = "cause")]
+pub enum Finding {
+    /// Free pages that malloc_trim(0) gives back.
+    Trim {
+        bytes: u64,
+    },
+    /// Free memory that no trim gives back, as it lies beside something in use.
+    Pinned {
+        bytes: u64,
+    },
+    /// Free memory in arenas of threads, of which some have no thread any more.
+    ThreadArenas {
+        bytes: u64,
+        arenas: u64,
+        idle_arenas: u64,
+        idle_bytes: u64,
+    },
+    /// In caches of threads.
+    Caches {
+        bytes: u64,
+        caches: u64,
+    },
+    /// In huge pages, of a heap of which much is free.
+    Huge {
+        bytes: u64,
+        free_bytes: u64,
+    },
+    Files {
+        bytes: u64,
+    },
+    Shared {
+        bytes: u64,
+    },
+    Stacks {
+        bytes: u64,
+    },
+    Mapped {
+        bytes: u64,
+        stretches: u64,
+    },
+    Swapped {
+        bytes: u64,
+    },
+    /// Does not agree with itself: damaged, or changed while it was read.
+    Unclear {
+        bytes: u64,
+    },
+    /// Between two looks.
+    LiveGrew {
+        bytes: i64,
+        blocks: i64,
+    },
+    FreeGrew {
+        bytes: i64,
+    },
+    ElseGrew {
+        bytes: i64,
+    },
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Judgement {
+    /// What most of it is, with how much that is.
+    pub main: Part,
+    pub main_bytes: u64,
+    pub resident_bytes: u64,
+    pub is_small: bool,
+    /// The weightiest first.
+    pub findings: Vec<Finding>,
+}
+
+/// One look.
+#[derive(Clone, Copy)]
+pub struct Look<'a> {
+    pub ledger: &'a Ledger,
+    pub figures: Option<&'a Figures>,
+}
+
+impl Look<'_> {
+    fn live(&self) -> u64 {
+        let live = |figures: &Figures| figures.total.resident.live + figures.mapped.resident_bytes;
+        self.figures.map_or(0, live)
+    }
+
+    fn free(&self) -> u64 {
+        self.figures
+            .map_or(0, |figures| figures.total.resident.free())
+    }
+
+    fn blocks(&self) -> u64 {
+        let blocks = |figures: &Figures| figures.total.live_blocks + figures.mapped.blocks;
+        self.figures.map_or(0, blocks)
+    }
+
+    fn parts(&self) -> [(Part, u64); 6] {
+        let others = &self.ledger.others;
+        [
+            (Part::Live, self.live()),
+            (Part::Free, self.free()),
+            (Part::Files, others.file_pages + others.file_copies),
+            (Part::Shared, others.shared),
+            (Part::Stacks, others.stacks),
+            (Part::Mapped, others.mapped + others.by_break),
+        ]
+    }
+}
+
+pub fn judge(look: &Look, before: Option<&Look>) -> Judgement {
+    let resident_bytes = look.ledger.kernel_bytes;
+    let (main, main_bytes) = look
+        .parts()
+        .into_iter()
+        .max_by_key(|(_, bytes)| *bytes)
+        .unwrap_or((Part::Mapped, 0));
+    let counts =
+        |bytes: u64| bytes >= BYTES_LEAST && bytes as f64 >= resident_bytes as f64 * SHARE_LEAST;
+    let mut findings = Vec::new();
+    if let Some(figures) = look.figures {
+        of_heap(figures, look.ledger, &counts, &mut findings);
+    }
+    let others = &look.ledger.others;
+    let files = others.file_pages + others.file_copies;
+    let mapped = others.mapped + others.by_break;
+    let stretches = look.ledger.stretches;
+    let more = [
+        (Finding::Files { bytes: files }, files),
+        (
+            Finding::Shared {
+                bytes: others.shared,
+            },
+            others.shared,
+        ),
+        (
+            Finding::Stacks {
+                bytes: others.stacks,
+            },
+            others.stacks,
+        ),
+        (
+            Finding::Mapped {
+                bytes: mapped,
+                stretches,
+            },
+            mapped,
+        ),
+    ];
+    let worth = more.into_iter().filter(|(_, bytes)| counts(*bytes));
+    findings.extend(worth.map(|(finding, _)| finding));
+    let swapped = look.ledger.swapped_bytes;
+    if swapped >= BYTES_LEAST {
+        findings.push(Finding::Swapped { bytes: swapped });
+    }
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.weight()));
+    if let Some(before) = before {
+        let grew = grown(before, look);
+        findings.splice(0..0, grew);
+    }
+    Judgement {
+        main,
+        main_bytes,
+        resident_bytes,
+        is_small: resident_bytes < SMALL,
+        findings,
+    }
+}
+
+fn of_heap(
+    figures: &Figures,
+    ledger: &Ledger,
+    counts: &dyn Fn(u64) -> bool,
+    findings: &mut Vec<Finding>,
+) {
+    let total = &figures.total;
+    let resident = &total.resident;
+    let mut add = |bytes: u64, finding: Finding| {
+        if counts(bytes) {
+            findings.push(finding);
+        }
+    };
+    add(
+        total.trim_bytes,
+        Finding::Trim {
+            bytes: total.trim_bytes,
+        },
+    );
+    let bytes = resident.free_beside;
+    add(bytes, Finding::Pinned { bytes });
+    let bytes = resident.cached;
+    add(
+        bytes,
+        Finding::Caches {
+            bytes,
+            caches: figures.caches,
+        },
+    );
+    let of_threads: Vec<&Arena> = figures.arenas.iter().filter(|one| !one.is_main).collect();
+    let free = |arenas: &[&Arena]| arenas.iter().map(|one| one.resident.free()).sum::<u64>();
+    let idle: Vec<&Arena> = of_threads
+        .iter()
+        .copied()
+        .filter(|one| one.threads == Some(0))
+        .collect();
+    if of_threads.len() >= ARENAS_LEAST {
+        let bytes = free(&of_threads);
+        add(
+            bytes,
+            Finding::ThreadArenas {
+                bytes,
+                arenas: of_threads.len() as u64,
+                idle_arenas: idle.len() as u64,
+                idle_bytes: free(&idle),
+            },
+        );
+    }
+    let free_bytes = resident.free();
+    let bytes = ledger.huge_bytes;
+    add(bytes.min(free_bytes), Finding::Huge { bytes, free_bytes });
+    if total.unclear_bytes > 0 {
+        findings.push(Finding::Unclear {
+            bytes: total.unclear_bytes,
+        });
+    }
+}
+
+impl Finding {
+    fn weight(&self) -> u64 {
+        match *self {
+            Finding::Trim { bytes }
+            | Finding::Pinned { bytes }
+            | Finding::ThreadArenas { bytes, .. }
+            | Finding::Caches { bytes, .. }
+            | Finding::Huge { bytes, .. }
+            | Finding::Files { bytes }
+            | Finding::Shared { bytes }
+            | Finding::Stacks { bytes }
+            | Finding::Mapped { bytes, .. }
+            | Finding::Swapped { bytes }
+            | Finding::Unclear { bytes } => bytes,
+            Finding::LiveGrew { .. } | Finding::FreeGrew { .. } | Finding::ElseGrew { .. } => 0,
+        }
+    }
+}
+
+fn difference(before: u64, after: u64) -> i64 {
+    signed(after) - signed(before)
+}
+
+/// How each part changed, the largest change first.
+fn grown(before: &Look, after: &Look) -> Vec<Finding> {
+    let live = difference(before.live(), after.live());
+    let free = difference(before.free(), after.free());
+    let all = difference(before.ledger.kernel_bytes, after.ledger.kernel_bytes);
+    let rest = all - live - free;
+    let mut grown = vec![
+        (
+            live,
+            Finding::LiveGrew {
+                bytes: live,
+                blocks: difference(before.blocks(), after.blocks()),
+            },
+        ),
+        (free, Finding::FreeGrew { bytes: free }),
+        (rest, Finding::ElseGrew { bytes: rest }),
+    ];
+    grown.sort_by_key(|(bytes, _)| std::cmp::Reverse(bytes.unsigned_abs()));
+    grown.into_iter().map(|(_, finding)| finding).collect()
+}

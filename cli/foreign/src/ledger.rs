@@ -1,0 +1,189 @@
+//! What resident memory is made of, area by area, beside the kernel's figure.
+
+use crate::figures::Figures;
+use crate::glibc::Heap;
+use crate::space::Space;
+use hakmem_heap::resident::Counted;
+use hakmem_heap::shown::shown;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Areas that are named.
+const LARGEST: usize = 5;
+
+/// Resident bytes outside of the heap, by what they are.
+#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+pub struct Others {
+    /// Of files, as they are on disk: the system can drop them at any time.
+    pub file_pages: u64,
+    /// Of files, written to: data of programs and libraries.
+    pub file_copies: u64,
+    /// Shared with other processes, of no file on disk.
+    pub shared: u64,
+    pub stacks: u64,
+    /// What the program or a library has mapped itself.
+    pub mapped: u64,
+    /// The same by moving the break, where no heap of glibc's was found.
+    pub by_break: u64,
+}
+
+/// A stretch of memory that no allocator is known for.
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+pub struct Stretch {
+    pub start: u64,
+    pub bytes: u64,
+    pub resident_bytes: u64,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Ledger {
+    /// What the kernel counts as resident; of a core dump what the file has.
+    pub kernel_bytes: u64,
+    /// Does it say what was resident?
+    pub is_of_process: bool,
+    pub heap_bytes: u64,
+    pub mapped_block_bytes: u64,
+    pub others: Others,
+    /// `kernel_bytes` less the rest: changed meanwhile, or only read as zero.
+    pub remainder_bytes: i64,
+    pub huge_bytes: u64,
+    pub swapped_bytes: u64,
+    pub lazily_freed_bytes: u64,
+    /// The largest of what the program has mapped itself.
+    pub largest: Vec<Stretch>,
+    pub stretches: u64,
+}
+
+/// Ranges with what of them is resident, by address.
+struct Known {
+    parts: Vec<(Range<u64>, u64)>,
+}
+
+impl Known {
+    fn of(heap: Option<&Heap>, space: &Space) -> Known {
+        let mut parts = Vec::new();
+        if let Some(heap) = heap {
+            for range in heap.ranges() {
+                let resident = space.count_resident(&range);
+                parts.push((range, resident));
+            }
+            for block in &heap.mapped.blocks {
+                let range = block.start..block.start + block.bytes;
+                parts.push((range, block.resident_bytes));
+            }
+        }
+        parts.sort_unstable_by_key(|(range, _)| range.start);
+        Known { parts }
+    }
+
+    /// Resident in parts that lie in the area.
+    fn within(&self, area: &Range<u64>) -> u64 {
+        let first = self
+            .parts
+            .partition_point(|(range, _)| range.start < area.start);
+        let inside = self.parts[first..].iter();
+        let inside = inside.take_while(|(range, _)| range.start < area.end);
+        inside.map(|(_, resident)| resident).sum()
+    }
+}
+
+impl Ledger {
+    pub fn of(space: &Space, heap: Option<&Heap>, figures: Option<&Figures>) -> Ledger {
+        let known = Known::of(heap, space);
+        let mut others = Others::default();
+        let mut largest: BTreeMap<(u64, u64), Stretch> = BTreeMap::new();
+        let mut stretches = 0;
+        for (index, area) in space.areas.iter().enumerate() {
+            let rest = area
+                .resident_bytes
+                .saturating_sub(known.within(&area.range));
+            let before = index.checked_sub(1).map(|index| &space.areas[index]);
+            if add(&mut others, area, before, rest) && rest > 0 {
+                stretches += 1;
+                largest.insert(
+                    (rest, area.range.start),
+                    Stretch {
+                        start: area.range.start,
+                        bytes: area.range.end - area.range.start,
+                        resident_bytes: rest,
+                        name: shown(&area.name),
+                    },
+                );
+                if largest.len() > LARGEST {
+                    largest.pop_first();
+                }
+            }
+        }
+        let sum = |figure: fn(&Counted) -> u64| space.areas.iter().map(figure).sum::<u64>();
+        let kernel_bytes = sum(|area| area.resident_bytes);
+        let heap_bytes = figures.map_or(0, |figures| figures.total.resident.sum());
+        let mapped_block_bytes = figures.map_or(0, |figures| figures.mapped.resident_bytes);
+        let all = heap_bytes + mapped_block_bytes + others.sum();
+        Ledger {
+            kernel_bytes,
+            is_of_process: space.knows_pages(),
+            heap_bytes,
+            mapped_block_bytes,
+            others,
+            remainder_bytes: signed(kernel_bytes) - signed(all),
+            huge_bytes: sum(|area| area.huge_bytes),
+            swapped_bytes: sum(|area| area.swapped_bytes),
+            lazily_freed_bytes: sum(|area| area.lazily_freed_bytes),
+            largest: largest.into_values().rev().collect(),
+            stretches,
+        }
+    }
+}
+
+impl Others {
+    pub fn sum(&self) -> u64 {
+        self.file_pages + self.file_copies + self.shared + self.stacks + self.mapped + self.by_break
+    }
+}
+
+pub(crate) fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Shared memory has names as well, of files that are on no disk.
+fn is_in_memory(name: &[u8]) -> bool {
+    let starts = [
+        &b"/dev/shm/"[..],
+        b"/dev/zero",
+        b"/memfd:",
+        b"/SYSV",
+        b"/anon_hugepage",
+    ];
+    starts.iter().any(|start| name.starts_with(start))
+}
+
+/// Count what of an area is not known yet. Is it something that the program has mapped itself?
+fn add(others: &mut Others, area: &Counted, before: Option<&Counted>, rest: u64) -> bool {
+    // Behind an area that nobody may use: a stack of a thread, guarded.
+    let has_guard = before.is_some_and(|before| {
+        !before.is_accessible
+            && before.range.end == area.range.start
+            && before.range.end - before.range.start <= 64 << 10
+            && before.name.is_empty()
+    });
+    let name = &area.name[..];
+    let target = if is_in_memory(name) || area.is_shared && !name.starts_with(b"/") {
+        &mut others.shared
+    } else if name.starts_with(b"/") || name.starts_with(b"[v") {
+        let copies = area.anonymous_bytes.min(rest);
+        others.file_copies += copies;
+        others.file_pages += rest - copies;
+        return false;
+    } else if name.starts_with(b"[stack") || has_guard && name.is_empty() {
+        &mut others.stacks
+    } else if name == b"[heap]" {
+        &mut others.by_break
+    } else {
+        others.mapped += rest;
+        return true;
+    };
+    *target += rest;
+    false
+}

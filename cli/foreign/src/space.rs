@@ -1,0 +1,95 @@
+//! The memory that is looked at: what is mapped, and which pages of it are there.
+
+use hakmem_heap::core::CoreFile;
+use hakmem_heap::error::Result;
+use hakmem_heap::live::LiveProcess;
+use hakmem_heap::memory::Memory;
+use hakmem_heap::resident::{Counted, Page, Pages, read_areas};
+use std::ops::Range;
+
+/// What is read at a time of what may have gaps.
+const PAGE_LEAST: u64 = 4096;
+
+pub struct Space<'a> {
+    memory: &'a dyn Memory,
+    /// By address, with what the kernel counts in them; of a core dump with what the file has.
+    pub areas: Vec<Counted>,
+    /// Which pages are resident; a core dump does not say.
+    pages: Option<Pages>,
+    pub page_bytes: u64,
+}
+
+impl<'a> Space<'a> {
+    pub fn of_process(process: &'a LiveProcess) -> Result<Space<'a>> {
+        let pages = Pages::open(process)?;
+        Ok(Space {
+            memory: process,
+            areas: read_areas(process.task())?,
+            page_bytes: pages.page_bytes,
+            pages: Some(pages),
+        })
+    }
+
+    pub fn of_core(core: &'a CoreFile) -> Space<'a> {
+        Space::of_memory(core, core.areas())
+    }
+
+    /// Without a table of pages: all that can be read counts as resident.
+    pub fn of_memory(memory: &'a dyn Memory, areas: Vec<Counted>) -> Space<'a> {
+        Space {
+            memory,
+            areas,
+            pages: None,
+            page_bytes: PAGE_LEAST,
+        }
+    }
+
+    /// Does the kernel say what is resident?
+    pub fn knows_pages(&self) -> bool {
+        self.pages.is_some()
+    }
+
+    pub fn memory(&self) -> &dyn Memory {
+        self.memory
+    }
+
+    /// For each page of a range that begins and ends with one.
+    pub fn pages(&self, range: &Range<u64>) -> Vec<Page> {
+        let bytes = range.end.saturating_sub(range.start);
+        match &self.pages {
+            Some(pages) => pages.states(range.start, bytes),
+            None => {
+                let count = bytes.div_ceil(self.page_bytes);
+                vec![Page::Resident; usize::try_from(count).unwrap_or(0)]
+            }
+        }
+    }
+
+    /// So many bytes of the pages from `start` on are resident.
+    pub fn count_resident(&self, range: &Range<u64>) -> u64 {
+        let pages = self.pages(range);
+        let count = pages.iter().filter(|page| **page == Page::Resident).count();
+        count as u64 * self.page_bytes
+    }
+
+    pub fn read(&self, address: u64, target: &mut [u8]) -> bool {
+        self.memory.read(address, target)
+    }
+
+    pub fn word(&self, address: u64) -> Option<u64> {
+        self.memory.read_u64(address)
+    }
+
+    pub fn area_at(&self, address: u64) -> Option<&Counted> {
+        let index = self
+            .areas
+            .partition_point(|area| area.range.start <= address);
+        let area = &self.areas[index.checked_sub(1)?];
+        area.range.contains(&address).then_some(area)
+    }
+
+    /// Memory that no file is behind and that is nobody else's.
+    pub fn is_plain(area: &Counted) -> bool {
+        area.is_writable && !area.is_shared && !area.name.starts_with(b"/")
+    }
+}

@@ -1,0 +1,62 @@
+//! `hakmem doctor`: what a process's memory is, whatever its allocator.
+
+use crate::doctor::{Patient, Visit, words};
+use crate::output::{print_json, show, terminal};
+use clap::Args;
+use hakmem_heap::shown::ShownPath;
+use hakmem_lab::error::Result;
+use hakmem_lab::usage;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem doctor 4711
+  hakmem doctor $(pidof redis-server) --seconds 60      does it grow, and what of it?
+  hakmem doctor core.4711
+  hakmem doctor 4711 --json
+
+The process needs no preparation: its heap is read from outside and not stopped, pages that are not
+resident are not touched. Heaps of glibc's malloc are read chunk by chunk, without symbols; of other
+allocators their mappings are shown. docs/doctor.md explains the lines.";
+
+/// Say what the memory of any process is, and what to do about it
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The number of a process, or a core dump
+    #[arg(value_name = "PID|CORE")]
+    subject: OsString,
+    /// Look again after so many seconds, and say what grew meanwhile
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    let wait = arguments.seconds.map(|seconds| {
+        Duration::try_from_secs_f64(seconds)
+            .map_err(|_| usage!("--seconds {seconds}: a number from 0 on"))
+    });
+    let wait = wait.transpose()?;
+    let patient = match arguments.subject.shown().parse::<i32>() {
+        Ok(pid) => Patient::process(pid)?,
+        Err(_) if wait.is_some() => {
+            return Err(usage!(
+                "a core dump does not grow: --seconds is for a process"
+            ));
+        }
+        Err(_) => Patient::core(Path::new(&arguments.subject))?,
+    };
+    let visit = Visit::pay(&patient, wait)?;
+    if arguments.json {
+        print_json(&visit)?;
+    } else {
+        show(&words::text(&visit, terminal()));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,170 @@
+//! A process, or what is left of one, looked at whatever its allocator is.
+
+pub mod sentences;
+pub mod which;
+pub mod words;
+
+use crate::target::{Opened, ended, open_core, open_process, read_process, told};
+use hakmem_foreign::figures::Figures;
+use hakmem_foreign::glibc::Heap;
+use hakmem_foreign::judge::{Judgement, Look, judge};
+use hakmem_foreign::ledger::Ledger;
+use hakmem_foreign::space::Space;
+use hakmem_heap::live::LiveProcess;
+use hakmem_heap::shown::ShownPath;
+use hakmem_lab::error::Result;
+use hakmem_lab::failed;
+use serde::Serialize;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use which::Used;
+
+pub struct Patient {
+    opened: Opened,
+    subject: String,
+}
+
+/// What there is at one moment.
+#[derive(Clone, Serialize)]
+pub struct Moment {
+    pub ledger: Ledger,
+    pub glibc: Option<Figures>,
+}
+
+/// What is known of a patient.
+#[derive(Serialize)]
+pub struct Visit {
+    pub title: String,
+    pub pid: Option<i32>,
+    pub is_core: bool,
+    pub allocators: Vec<Used>,
+    /// What else it runs that has memory of its own.
+    pub runtimes: Vec<&'static str>,
+    pub threads: Option<u64>,
+    /// In hakmem's own words, where that is in it.
+    pub hakmem: Option<hakmem_heap::ledger::Account>,
+    #[serde(flatten)]
+    pub now: Moment,
+    pub before: Option<Moment>,
+    pub seconds: Option<f64>,
+    pub judgement: Judgement,
+    /// Reading took so long; the process was not stopped.
+    pub read_ms: f64,
+}
+
+impl Patient {
+    pub fn process(pid: i32) -> Result<Patient> {
+        Ok(Patient {
+            opened: Opened::Live(open_process(pid)?),
+            subject: format!("process {pid}"),
+        })
+    }
+
+    pub fn core(path: &Path) -> Result<Patient> {
+        let core = open_core(path)?;
+        if let Some(cut) = core.cut() {
+            eprintln!("hakmem: warning: {}: {cut}", path.shown());
+        }
+        Ok(Patient {
+            opened: Opened::Core(Box::new(core)),
+            subject: path.shown(),
+        })
+    }
+
+    fn look(&self) -> Result<Moment> {
+        let lost = |error| match &self.opened {
+            Opened::Live(process) => told(&error, &self.subject, Some(process.pid)),
+            Opened::Core(_) => failed!("{}: {error}", self.subject),
+        };
+        let space = match &self.opened {
+            Opened::Live(process) => Space::of_process(process).map_err(lost)?,
+            Opened::Core(core) => Space::of_core(core),
+        };
+        let heap = Heap::read(&space);
+        let figures = heap.as_ref().map(|heap| Figures::of(heap, &space));
+        let ledger = Ledger::of(&space, heap.as_ref(), figures.as_ref());
+        // What is not there any more reads as nothing.
+        match self.opened.lost() {
+            Some(error) => Err(failed!("{}: {}", self.subject, ended(&error))),
+            None => Ok(Moment {
+                ledger,
+                glibc: figures,
+            }),
+        }
+    }
+
+    fn threads(&self) -> Option<u64> {
+        match &self.opened {
+            Opened::Live(process) => {
+                let tasks = std::fs::read_dir(format!("/proc/{}/task", process.pid)).ok()?;
+                Some(tasks.count() as u64)
+            }
+            Opened::Core(core) => Some(core.story.threads.len() as u64),
+        }
+    }
+}
+
+/// By its own tables, where it uses hakmem.
+fn account(process: &LiveProcess) -> Option<hakmem_heap::ledger::Account> {
+    let heap = read_process(process).ok()?;
+    hakmem_heap::ledger::Account::of(process, &heap).ok()
+}
+
+impl Visit {
+    pub fn pay(patient: &Patient, wait: Option<Duration>) -> Result<Visit> {
+        let before = wait.map(|wait| {
+            let before = patient.look();
+            std::thread::sleep(wait);
+            before
+        });
+        let before = before.transpose()?;
+        let start = Instant::now();
+        let now = patient.look()?;
+        let read_ms = start.elapsed().as_secs_f64() * 1e3;
+        let (allocators, runtimes) = which::of(&patient.opened);
+        let has_hakmem = allocators.iter().any(Used::is_hakmem);
+        let hakmem = match &patient.opened {
+            Opened::Live(process) if has_hakmem => account(process),
+            _ => None,
+        };
+        let look = |moment: &'_ Moment| -> Judgement {
+            judge(&moment.look(), before.as_ref().map(Moment::look).as_ref())
+        };
+        Ok(Visit {
+            title: patient.opened.title(),
+            pid: match &patient.opened {
+                Opened::Live(process) => Some(process.pid),
+                Opened::Core(_) => None,
+            },
+            is_core: matches!(patient.opened, Opened::Core(_)),
+            judgement: look(&now),
+            allocators,
+            runtimes,
+            threads: patient.threads(),
+            hakmem,
+            now,
+            before,
+            seconds: wait.map(|wait| wait.as_secs_f64()),
+            read_ms,
+        })
+    }
+}
+
+impl Visit {
+    /// What the rows do not explain.
+    pub fn remainder(&self) -> i64 {
+        match &self.hakmem {
+            Some(account) => account.remainder_bytes,
+            None => self.now.ledger.remainder_bytes,
+        }
+    }
+}
+
+impl Moment {
+    pub fn look(&self) -> Look<'_> {
+        Look {
+            ledger: &self.ledger,
+            figures: self.glibc.as_ref(),
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! The answer: what most of the memory is, why, and what can be done.
+
+use super::Visit;
+use hakmem_foreign::judge::{Finding, Part};
+use hakmem_lab::render::number::{age, bytes, grouped, signed_bytes};
+
+pub struct Answer {
+    pub verdict: String,
+    pub evidence: Vec<String>,
+    pub advice: Vec<String>,
+    pub unknown: Vec<String>,
+}
+
+const NOTHING: &str = "Nothing: there is little to win.";
+const UNDER_HAKMEM: &str = "Started with 'hakmem run', 'hakmem profile' and 'hakmem leaks' say which code holds the \
+     blocks in use, and 'hakmem why' which holds pages that are nearly free.";
+
+pub fn answer(visit: &Visit) -> Answer {
+    let judgement = &visit.judgement;
+    let mut evidence = Vec::new();
+    let mut advice = Vec::new();
+    for finding in &judgement.findings {
+        let (said, todo) = finding_said(finding, visit);
+        evidence.extend(said);
+        for line in todo {
+            if !advice.contains(&line) {
+                advice.push(line);
+            }
+        }
+    }
+    evidence.extend(
+        visit
+            .runtimes
+            .iter()
+            .map(|what| format!("In it is {what}.")),
+    );
+    if visit.hakmem.is_some() {
+        let pid = visit.pid.map_or("PID".into(), |pid| pid.to_string());
+        advice = vec![format!(
+            "It uses hakmem: 'hakmem why {pid}' says who pins memory, 'hakmem profile {pid}' who allocates, \
+             'hakmem leaks {pid}' what is not freed."
+        )];
+    }
+    if advice.is_empty() {
+        advice.push(NOTHING.into());
+    }
+    Answer {
+        verdict: verdict(visit),
+        evidence,
+        advice,
+        unknown: unknown(visit),
+    }
+}
+
+fn percent(part: u64, all: u64) -> String {
+    format!("{:.0} %", part as f64 * 100.0 / all.max(1) as f64)
+}
+
+fn verdict(visit: &Visit) -> String {
+    let judgement = &visit.judgement;
+    let all = judgement.resident_bytes;
+    let main = judgement.main_bytes;
+    if let Some(account) = &visit.hakmem {
+        let live = account.resident.live;
+        return format!(
+            "Of {}, {} are blocks that the program holds, in hakmem's heap ({}).",
+            bytes(all),
+            bytes(live),
+            percent(live, all)
+        );
+    }
+    let what = match judgement.main {
+        Part::Live => "blocks that the program holds: a leak, a cache, or what it needs",
+        Part::Free => "free memory that malloc keeps: fragmentation, and no leak",
+        Part::Files => "files, code and data, which the system can drop when it needs memory",
+        Part::Shared => "memory that is shared with other processes, and counted in each",
+        Part::Stacks => "stacks of threads",
+        Part::Mapped => "memory that the program or a library maps itself, outside of malloc",
+    };
+    let small = match judgement.is_small {
+        true => " It is a small process.",
+        false => "",
+    };
+    let where_it_is = if visit.is_core {
+        "in the dump"
+    } else {
+        "resident"
+    };
+    format!(
+        "{} of {} {where_it_is} ({}) are {what}.{small}",
+        bytes(main),
+        bytes(all),
+        percent(main, all)
+    )
+}
+
+/// What there is to say of a finding, and to do about it.
+fn finding_said(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String>) {
+    let all = visit.judgement.resident_bytes;
+    let of = |count: u64| format!("{} ({})", bytes(count), percent(count, all));
+    match *finding {
+        Finding::LiveGrew { .. } | Finding::FreeGrew { .. } | Finding::ElseGrew { .. } => {
+            growth(finding, visit)
+        }
+        Finding::Trim { bytes: count } => (
+            Some(format!(
+                "{} are free in whole pages: malloc_trim(0) would give them back now.",
+                of(count)
+            )),
+            vec![trim_advice(visit)],
+        ),
+        Finding::Pinned { bytes: count } => (
+            Some(pinned(&of(count), visit)),
+            vec![
+                "No trim helps against free memory beside blocks in use: an allocator that keeps sizes apart does \
+                 ('hakmem compare' tries them on the program)."
+                    .into(),
+                UNDER_HAKMEM.into(),
+            ],
+        ),
+        Finding::ThreadArenas {
+            bytes: count,
+            arenas,
+            idle_arenas,
+            idle_bytes,
+        } => (
+            Some(arenas_said(&of(count), arenas, idle_arenas, idle_bytes)),
+            vec![
+                "MALLOC_ARENA_MAX=2 in its environment, at its next start, bounds the arenas; threads that allocate \
+                 much then wait for each other, which an allocator with caches for threads avoids (hakmem)."
+                    .into(),
+            ],
+        ),
+        Finding::Caches {
+            bytes: count,
+            caches,
+        } => (
+            Some(format!(
+                "{} are free in the caches of {} threads.",
+                of(count),
+                grouped(caches)
+            )),
+            vec!["GLIBC_TUNABLES=glibc.malloc.tcache_count=0 does without the caches, and costs time.".into()],
+        ),
+        Finding::Huge {
+            bytes: count,
+            free_bytes,
+        } => (
+            Some(format!(
+                "{} lie in huge pages while {} of the heap are free: a huge page is resident as a whole.",
+                bytes(count),
+                bytes(free_bytes)
+            )),
+            vec![
+                "Huge pages can be left to who asks for them: 'madvise' in \
+                 /sys/kernel/mm/transparent_hugepage/enabled, or prctl(PR_SET_THP_DISABLE)."
+                    .into(),
+            ],
+        ),
+        _ => elsewhere(finding, &of),
+    }
+}
+
+fn elsewhere(finding: &Finding, of: &dyn Fn(u64) -> String) -> (Option<String>, Vec<String>) {
+    match *finding {
+        Finding::Files { bytes } => (
+            Some(format!(
+                "{} are pages of files; most of them are shared with others who use these files, and no cost of \
+                 this process alone.",
+                of(bytes)
+            )),
+            Vec::new(),
+        ),
+        Finding::Shared { bytes } => (
+            Some(format!(
+                "{} are shared memory: Pss in /proc/PID/smaps_rollup divides it among those who have it.",
+                of(bytes)
+            )),
+            Vec::new(),
+        ),
+        Finding::Stacks { bytes } => (
+            Some(format!("{} are stacks.", of(bytes))),
+            vec!["Fewer threads, or smaller stacks (ulimit -s, pthread_attr_setstacksize).".into()],
+        ),
+        Finding::Mapped { bytes, stretches } => (
+            Some(format!(
+                "{} in {} mappings are no allocator's known here: a runtime's heap, a pool, or another malloc.",
+                of(bytes),
+                grouped(stretches)
+            )),
+            vec![
+                "What a program maps itself is bounded by its own settings (-Xmx, --max-old-space-size, sizes of \
+                 pools and buffers); another malloc does not change it."
+                    .into(),
+            ],
+        ),
+        Finding::Swapped { bytes } => (
+            Some(format!("{} are swapped out, and come beside this.", of(bytes))),
+            Vec::new(),
+        ),
+        Finding::Unclear { bytes } => (
+            Some(format!(
+                "{} of the heap do not agree with themselves: it changed while it was read, or it is damaged.",
+                of(bytes)
+            )),
+            Vec::new(),
+        ),
+        _ => (None, Vec::new()),
+    }
+}
+
+fn trim_advice(visit: &Visit) -> String {
+    match visit.pid {
+        None => "malloc_trim(0) from time to time gives free pages back.".into(),
+        Some(pid) => format!(
+            "Call malloc_trim(0), in the program from time to time, or once from outside: \
+             gdb -p {pid} -batch -ex 'call (int)malloc_trim(0)', which stops it for a moment."
+        ),
+    }
+}
+
+fn pinned(of: &str, visit: &Visit) -> String {
+    let Some(figures) = &visit.now.glibc else {
+        return String::new();
+    };
+    let pins = &figures.pins;
+    let most = pins.blocks.iter().max_by_key(|size| size.blocks);
+    let by = most.map_or(String::new(), |size| {
+        let all: u64 = pins.blocks.iter().map(|size| size.blocks).sum();
+        format!(
+            "; {} of the blocks there are of {} bytes at most",
+            percent(size.blocks, all),
+            size.up_to_bytes
+        )
+    });
+    format!(
+        "{of} are free on pages with blocks in use; {} pages are in use to a quarter at most, and pin {}{by}.",
+        grouped(pins.pages),
+        bytes(pins.free_bytes)
+    )
+}
+
+fn arenas_said(of: &str, arenas: u64, idle: u64, idle_bytes: u64) -> String {
+    let idle = match idle {
+        0 => String::new(),
+        1 => format!(
+            ", {} of it in an arena whose threads have ended",
+            bytes(idle_bytes)
+        ),
+        _ => format!(
+            ", {} of it in {idle} arenas whose threads have ended",
+            bytes(idle_bytes)
+        ),
+    };
+    format!(
+        "{of} are free in {arenas} arenas of threads{idle}; each arena uses its own free memory only."
+    )
+}
+
+fn growth(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String>) {
+    let time = age(visit.seconds.unwrap_or(0.0));
+    let least = 64 << 10;
+    let signed = |count: i64| signed_bytes(count as f64);
+    match *finding {
+        Finding::LiveGrew {
+            bytes: count,
+            blocks,
+        } if count.abs() >= least => (
+            Some(format!(
+                "In {time} blocks in use changed by {} ({blocks:+} blocks){}.",
+                signed(count),
+                if count > 0 {
+                    ": a leak, or a cache that fills"
+                } else {
+                    ""
+                }
+            )),
+            if count > 0 {
+                vec![UNDER_HAKMEM.into()]
+            } else {
+                Vec::new()
+            },
+        ),
+        Finding::FreeGrew { bytes: count } if count.abs() >= least => (
+            Some(format!(
+                "In {time} free memory that malloc keeps changed by {}.",
+                signed(count)
+            )),
+            Vec::new(),
+        ),
+        Finding::ElseGrew { bytes: count } if count.abs() >= least => (
+            Some(format!(
+                "In {time} what is outside of malloc changed by {}.",
+                signed(count)
+            )),
+            Vec::new(),
+        ),
+        Finding::LiveGrew { .. } => (
+            Some(format!("In {time} blocks in use did not grow.")),
+            Vec::new(),
+        ),
+        _ => (None, Vec::new()),
+    }
+}
+
+fn unknown(visit: &Visit) -> Vec<String> {
+    let mut lines = Vec::new();
+    let ledger = &visit.now.ledger;
+    if visit.before.is_none() && !visit.is_core {
+        lines.push("Whether it grows: --seconds 60 looks twice.".into());
+    }
+    if visit.now.glibc.is_some() && visit.hakmem.is_none() {
+        lines.push("Which code holds the blocks: glibc does not note it.".into());
+    }
+    if let Some(figures) = &visit.now.glibc {
+        let main = figures.arenas.iter().find(|arena| arena.is_main);
+        if main.is_some_and(|arena| arena.address.is_none()) {
+            lines.push("What fast bins of the main arena keep: it counts as in use.".into());
+        }
+    }
+    let mut others = visit
+        .allocators
+        .iter()
+        .filter(|used| !used.is_glibc() && !used.is_hakmem());
+    if let Some(used) = others.next() {
+        let name = if used.names.is_empty() {
+            "the allocator"
+        } else {
+            used.names[0]
+        };
+        lines.push(format!(
+            "How much of {} that others have mapped is free inside {name}: its heap is not read.",
+            bytes(ledger.others.mapped)
+        ));
+    } else if ledger.others.mapped > ledger.kernel_bytes / 20 {
+        lines.push("What is in use in memory that the program maps itself.".into());
+    }
+    if visit.is_core {
+        lines.push("Which pages were resident: a core dump has what was mapped.".into());
+    }
+    lines
+}

@@ -1,0 +1,157 @@
+//! Which allocators are in a process, and what else brings memory of its own.
+
+use crate::target::Opened;
+use hakmem_heap::code::Code;
+use hakmem_heap::code_files::{Sources, file_name, find_mapped};
+use hakmem_heap::shown::shown;
+use hakmem_lab::allocator::OURS;
+use hakmem_lab::process::Blind;
+use hakmem_lab::proof::Proof;
+use hakmem_lab::{elf, fingerprint, input};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// An allocator, and the file that it is in.
+#[derive(Serialize)]
+pub struct Used {
+    pub path: String,
+    /// What is recognised there; nothing when nothing betrays it.
+    pub names: Vec<&'static str>,
+    pub version: Option<String>,
+    /// Does malloc lead there? If not, the file has it for itself.
+    pub is_malloc: bool,
+}
+
+/// Parts of programs that map memory themselves, by a file's name.
+const RUNTIMES: [(&str, &str); 11] = [
+    (
+        "libjvm.so",
+        "the Java virtual machine: its heap, code and metadata are mapped by itself",
+    ),
+    ("libcoreclr.so", ".NET: its heap is mapped by itself"),
+    ("node", "V8: the heap of JavaScript is mapped by itself"),
+    ("libnode", "V8: the heap of JavaScript is mapped by itself"),
+    (
+        "python",
+        "Python: objects of up to 512 bytes lie in arenas that it maps itself",
+    ),
+    (
+        "libpython",
+        "Python: objects of up to 512 bytes lie in arenas that it maps itself",
+    ),
+    ("ruby", "Ruby: objects lie in pages of a heap of its own"),
+    ("libruby", "Ruby: objects lie in pages of a heap of its own"),
+    (
+        "php",
+        "PHP: requests have a heap of their own, in pieces of 2 MiB",
+    ),
+    ("libluajit", "LuaJIT: it maps its objects itself"),
+    ("beam.smp", "Erlang: carriers are mapped by itself"),
+];
+
+impl Used {
+    pub fn is_hakmem(&self) -> bool {
+        self.is_malloc && self.names.contains(&OURS)
+    }
+
+    pub fn is_glibc(&self) -> bool {
+        self.names.contains(&fingerprint::LIBC_OF_GNU)
+    }
+}
+
+/// The allocators, that of malloc first; and the runtimes.
+pub fn of(opened: &Opened) -> (Vec<Used>, Vec<&'static str>) {
+    let (code, sources) = match opened {
+        Opened::Live(process) => {
+            let sources = Sources {
+                process: Some(process.task()),
+                ..Sources::default()
+            };
+            (process.code(), sources)
+        }
+        Opened::Core(core) => (core.code(), Sources::default()),
+    };
+    let owners = match opened {
+        Opened::Live(process) => owners(process.pid),
+        Opened::Core(_) => BTreeSet::new(),
+    };
+    let mut seen = BTreeSet::new();
+    let mut used = Vec::new();
+    let mut runtimes = BTreeSet::new();
+    for code in code.iter().filter(|code| seen.insert(code.path.clone())) {
+        let name = file_name(&code.path);
+        let known = RUNTIMES.iter().find(|(start, _)| name.starts_with(start));
+        runtimes.extend(known.map(|(_, what)| *what));
+        used.extend(in_file(code, &sources, &owners));
+    }
+    used.sort_by_key(|one| !one.is_malloc);
+    (used, runtimes.into_iter().collect())
+}
+
+/// The files that functions of malloc's family lead to.
+fn owners(pid: i32) -> BTreeSet<PathBuf> {
+    let proof = Proof::collect(pid).or_else(|blind| match blind {
+        Blind::Static => {
+            let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+            Proof::of_static(&program.map_err(|_| Blind::Gone)?, None)
+        }
+        other => Err(other),
+    });
+    let owners = proof.as_ref().map(Proof::owners).unwrap_or_default();
+    owners.into_iter().map(Path::to_path_buf).collect()
+}
+
+fn in_file(code: &Code, sources: &Sources, owners: &BTreeSet<PathBuf>) -> Option<Used> {
+    let path = shown(&code.path);
+    let is_malloc = owners.contains(Path::new(&path));
+    let file = find_mapped(code, sources).ok()?;
+    let names: Vec<&'static str> = elf::read_cached(&file)
+        .map(|file| file.allocators.iter().copied().collect())
+        .unwrap_or_default();
+    // Every program has a C library, with a malloc that others may stand before.
+    let is_worth = is_malloc || names.iter().any(|name| !fingerprint::is_of_language(name));
+    let is_libc = names.contains(&fingerprint::LIBC_OF_GNU);
+    (is_worth || is_libc && owners.is_empty()).then(|| Used {
+        version: input::read(&file)
+            .ok()
+            .and_then(|content| version(&names, &content)),
+        path,
+        names,
+        is_malloc,
+    })
+}
+
+/// As the allocator's own texts say it.
+fn version(names: &[&str], content: &[u8]) -> Option<String> {
+    let of = |name: &str| names.contains(&name);
+    if of(fingerprint::LIBC_OF_GNU) {
+        let found = behind(content, b"release version ")?;
+        return Some(found.trim_end_matches('.').to_string());
+    }
+    of("jemalloc").then(|| jemalloc_version(content)).flatten()
+}
+
+/// What follows a text, as far as digits and dots go.
+fn behind(content: &[u8], text: &[u8]) -> Option<String> {
+    let at = content.windows(text.len()).position(|part| part == text)?;
+    let rest = content[at + text.len()..].iter();
+    let digits = rest.take_while(|byte| byte.is_ascii_digit() || **byte == b'.');
+    let found: String = digits.map(|byte| char::from(*byte)).collect();
+    (!found.is_empty()).then_some(found)
+}
+
+/// "5.3.0-0-g54eaed1d…": the text that mallctl("version") gives.
+fn jemalloc_version(content: &[u8]) -> Option<String> {
+    let texts = content.split(|byte| *byte == 0);
+    let is_version = |text: &&[u8]| {
+        let dots = text.iter().filter(|byte| **byte == b'.').count();
+        text.len() < 80
+            && text.first().is_some_and(u8::is_ascii_digit)
+            && dots == 2
+            && text.windows(2).any(|two| two == b"-g")
+    };
+    let text = texts.into_iter().find(is_version)?;
+    let number = text.split(|byte| *byte == b'-').next()?;
+    String::from_utf8(number.to_vec()).ok()
+}

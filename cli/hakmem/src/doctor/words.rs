@@ -1,0 +1,319 @@
+//! What a visit says, in words: the answer first, then what resident memory is, then what to do.
+
+use super::which::Used;
+use super::{Visit, sentences};
+use crate::holds::{Row, others, ours};
+use hakmem_foreign::figures::{Arena, Figures};
+use hakmem_foreign::glibc::sizes::OfSize;
+use hakmem_lab::render::number::{bytes, duration, grouped};
+use hakmem_lab::render::{Cell, Form, Table, Tone};
+
+/// Arenas, and sizes, that are shown.
+const ARENAS: usize = 6;
+const SIZES: usize = 6;
+
+pub fn text(visit: &Visit, form: Form) -> String {
+    let mut lines = vec![form.strong(&visit.title), uses(visit)];
+    lines.push(String::new());
+    let answer = sentences::answer(visit);
+    lines.push(form.strong(&answer.verdict));
+    lines.extend(answer.evidence.iter().map(|line| format!("- {line}")));
+    lines.push(String::new());
+    lines.push(table(visit, form));
+    lines.extend(besides(visit));
+    if let Some(figures) = &visit.now.glibc {
+        lines.extend(arenas(figures, form));
+        lines.extend(sizes(figures, form));
+    }
+    lines.push(String::new());
+    lines.push(form.strong("What to do"));
+    lines.extend(numbered(&answer.advice));
+    lines.push(String::new());
+    lines.push(form.strong("What is not known"));
+    lines.extend(answer.unknown.iter().map(|line| format!("- {line}")));
+    lines.push(String::new());
+    lines.push(form.toned(&how_it_was_read(visit), Tone::Faint));
+    lines.join("\n") + "\n"
+}
+
+fn numbered(lines: &[String]) -> impl Iterator<Item = String> {
+    let lines = lines.iter().enumerate();
+    lines.map(|(index, line)| format!("{}. {line}", index + 1))
+}
+
+/// "malloc is glibc 2.36 (/lib/…/libc.so.6)"
+fn uses(visit: &Visit) -> String {
+    let name = |used: &Used| {
+        let names = used.names.join(" and ");
+        let names = names.replace("the C library (glibc)", "glibc");
+        let names = if names.is_empty() {
+            "unknown".into()
+        } else {
+            names
+        };
+        match &used.version {
+            Some(version) => format!("{names} {version} ({})", used.path),
+            None => format!("{names} ({})", used.path),
+        }
+    };
+    if visit.allocators.is_empty() {
+        return match visit.now.glibc {
+            Some(_) => "malloc is glibc's, by what its heap looks like".into(),
+            None => "no allocator was recognised".into(),
+        };
+    }
+    let lines = visit.allocators.iter().map(|used| match used.is_malloc {
+        true => format!("malloc is {}", name(used)),
+        false => format!("inside, for a part of the program: {}", name(used)),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A line of the table, as `Row` with words that are made for it.
+type Line = (String, u64, String);
+
+fn table(visit: &Visit, form: Form) -> String {
+    let mut table = Table::default();
+    let title = match visit.is_core {
+        false => "resident memory",
+        true => "in the dump",
+    };
+    table.text_column(title, 0);
+    table.number_column("bytes", 0);
+    table.number_column("share", 0);
+    table.text_column("", 1);
+    let all = visit.now.ledger.kernel_bytes.max(1) as f64;
+    for ((name, count, note), tone) in rows(visit) {
+        table.row(vec![
+            Cell::toned(name, tone),
+            Cell::toned(bytes(count), tone),
+            Cell::toned(format!("{:.1} %", count as f64 * 100.0 / all), tone),
+            Cell::toned(note, Tone::Faint),
+        ]);
+    }
+    table.render(form)
+}
+
+/// What there is, with a sum in between, and what there is none of left out.
+fn rows(visit: &Visit) -> Vec<(Line, Tone)> {
+    let ledger = &visit.now.ledger;
+    let fixed = |(name, count, note): Row| (name.to_string(), count, note.to_string());
+    let sum = |name: &'static str, count: u64, note: &'static str| {
+        (fixed((name, count, note)), Tone::Strong)
+    };
+    let plain = |lines: Vec<Line>| {
+        let lines = lines.into_iter().filter(|line| line.1 > 0);
+        lines.map(|line| (line, Tone::Plain)).collect::<Vec<_>>()
+    };
+    let mut rows = Vec::new();
+    if let Some(account) = &visit.hakmem {
+        rows.extend(plain(ours(&account.resident).map(fixed).to_vec()));
+        rows.push(sum("hakmem", account.resident.ours(), ""));
+        rows.extend(plain(others(&account.resident).map(fixed).to_vec()));
+    } else {
+        if let Some(figures) = &visit.now.glibc {
+            rows.extend(plain(of_glibc(figures)));
+            let all = ledger.heap_bytes + ledger.mapped_block_bytes;
+            rows.push(sum("glibc's heap", all, ""));
+        }
+        rows.extend(plain(elsewhere(visit).map(fixed).to_vec()));
+    }
+    let remainder = visit.remainder();
+    let (name, note) = match remainder {
+        0.. => ("unexplained", "became resident while this was read"),
+        _ => ("less unexplained", "only reads as zero, or went meanwhile"),
+    };
+    rows.extend(plain(vec![fixed((name, remainder.unsigned_abs(), note))]));
+    let name = match visit.is_core {
+        false => "the kernel's figure",
+        true => "all that the dump has",
+    };
+    rows.push(sum(name, ledger.kernel_bytes, "the sum of the above"));
+    rows
+}
+
+fn of_glibc(figures: &Figures) -> Vec<Line> {
+    let total = &figures.total;
+    let resident = &total.resident;
+    let row = |name: &str, count: u64, note: String| (name.to_string(), count, note);
+    let blocks = grouped(total.live_blocks);
+    let arenas = match figures.arenas.len() {
+        1 => "1 arena".into(),
+        count => format!("{count} arenas"),
+    };
+    let tops = resident.top - resident.top_to_trim;
+    vec![
+        row(
+            "blocks in use",
+            resident.live,
+            format!("{blocks} in {arenas}"),
+        ),
+        row(
+            "large blocks in use",
+            figures.mapped.resident_bytes,
+            format!(
+                "{} with mappings of their own",
+                grouped(figures.mapped.blocks)
+            ),
+        ),
+        row(
+            "free, whole pages",
+            total.trim_bytes,
+            "malloc_trim(0) gives them back".into(),
+        ),
+        row(
+            "free, beside blocks",
+            resident.free_beside,
+            "on pages with something in use".into(),
+        ),
+        row(
+            "free, ends of arenas",
+            tops,
+            "which no trim gives back".into(),
+        ),
+        row(
+            "free, in caches",
+            resident.cached,
+            format!("{} of threads", grouped(figures.caches)),
+        ),
+        row("glibc's own", resident.own, String::new()),
+        row(
+            "unclear",
+            resident.unclear,
+            "does not agree with itself".into(),
+        ),
+    ]
+}
+
+fn elsewhere(visit: &Visit) -> [Row; 6] {
+    let others = &visit.now.ledger.others;
+    [
+        (
+            "mapped by others",
+            others.mapped,
+            "the program or a library itself",
+        ),
+        (
+            "grown by others",
+            others.by_break,
+            "the break, moved by no malloc known here",
+        ),
+        ("stacks", others.stacks, ""),
+        (
+            "data of files",
+            others.file_copies,
+            "written to since it was mapped",
+        ),
+        (
+            "pages of files",
+            others.file_pages,
+            "code and data as on disk: page cache",
+        ),
+        (
+            "shared memory",
+            others.shared,
+            "other processes may have it, too",
+        ),
+    ]
+}
+
+fn besides(visit: &Visit) -> Vec<String> {
+    let ledger = &visit.now.ledger;
+    let rows = [
+        (ledger.huge_bytes, "of it in huge pages"),
+        (
+            ledger.lazily_freed_bytes,
+            "of it freed lazily: the kernel takes it when it needs memory",
+        ),
+        (ledger.swapped_bytes, "swapped out, which is not resident"),
+    ];
+    let rows = rows.into_iter().filter(|(count, _)| *count > 0);
+    rows.map(|(count, what)| format!("besides: {} {what}", bytes(count)))
+        .collect()
+}
+
+/// Those with most that is free, where there are several.
+fn arenas(figures: &Figures, form: Form) -> Vec<String> {
+    if figures.arenas.len() < 2 {
+        return Vec::new();
+    }
+    let mut sorted: Vec<&Arena> = figures.arenas.iter().collect();
+    sorted.sort_by_key(|arena| std::cmp::Reverse(arena.resident.sum()));
+    let mut table = Table::default();
+    table.text_column("arena", 0);
+    for title in ["resident", "in use", "free", "to trim", "threads"] {
+        table.number_column(title, u8::from(title == "threads"));
+    }
+    let row = |table: &mut Table, name: String, arena: &Arena, tone: Tone| {
+        let cell = |count: u64| Cell::toned(bytes(count), tone);
+        let threads = arena.threads.map_or("-".into(), grouped);
+        table.row(vec![
+            Cell::toned(name, tone),
+            cell(arena.resident.sum()),
+            cell(arena.resident.live),
+            cell(arena.resident.free()),
+            cell(arena.trim_bytes),
+            Cell::toned(threads, tone),
+        ]);
+    };
+    for arena in sorted.iter().take(ARENAS) {
+        let name = match (arena.is_main, arena.address) {
+            (true, _) => "main".into(),
+            (false, Some(address)) => format!("{address:#x}"),
+            (false, None) => "unknown".into(),
+        };
+        row(&mut table, name, arena, Tone::Plain);
+    }
+    let rest = sorted.len().saturating_sub(ARENAS);
+    let name = match rest {
+        0 => "all".to_string(),
+        _ => format!("all {}", sorted.len()),
+    };
+    row(&mut table, name, &figures.total, Tone::Strong);
+    vec![String::new(), table.render(form)]
+}
+
+/// The sizes that hold most, in use and on pages that are nearly free.
+fn sizes(figures: &Figures, form: Form) -> Vec<String> {
+    let mut sorted: Vec<&OfSize> = figures.live_sizes.iter().collect();
+    sorted.sort_by_key(|size| std::cmp::Reverse(size.bytes));
+    let mut table = Table::default();
+    table.text_column("blocks in use, with heads", 0);
+    table.number_column("blocks", 0);
+    table.number_column("bytes", 0);
+    table.number_column("share", 0);
+    let all: u64 = sorted.iter().map(|size| size.bytes).sum();
+    for size in sorted.iter().take(SIZES) {
+        let up_to = match size.up_to_bytes {
+            exact @ ..=1024 => format!("{exact} B"),
+            above => format!("up to {}", bytes(above)),
+        };
+        table.row(vec![
+            Cell::new(up_to),
+            Cell::new(grouped(size.blocks)),
+            Cell::new(bytes(size.bytes)),
+            Cell::new(format!(
+                "{:.1} %",
+                size.bytes as f64 * 100.0 / all.max(1) as f64
+            )),
+        ]);
+    }
+    vec![String::new(), table.render(form)]
+}
+
+fn how_it_was_read(visit: &Visit) -> String {
+    let took = duration(visit.read_ms / 1e3);
+    if visit.is_core {
+        return format!("read in {took}; which pages were resident is not in a core dump");
+    }
+    let unclear = visit
+        .now
+        .glibc
+        .as_ref()
+        .map_or(0, |figures| figures.total.unclear_bytes);
+    let off = match unclear {
+        0 => String::new(),
+        count => format!("; ± {}, which changed or is damaged", bytes(count)),
+    };
+    format!("read in {took} while it ran; it was not stopped{off}")
+}

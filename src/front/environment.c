@@ -12,6 +12,8 @@
 
 #define PREFIX "HAKMEM_"
 
+static char **variables; // NULL: none
+
 // Take what stands in `text`, which is written over: settings that end with one of `ends`, with spaces
 // around them and their `=`. A # makes a comment of the rest of its line.
 static void take_setting(const struct hak_setting *setting, char *text)
@@ -98,10 +100,22 @@ void hak_environment_read(char **environment)
     if (getauxval(AT_SECURE) != 0 || environment == NULL) {
         return;
     }
+    variables = environment;
     for (char **variable = environment; *variable != NULL; variable++) {
         if (strncmp(*variable, PREFIX, strlen(PREFIX)) == 0) {
             take_variable(*variable + strlen(PREFIX));
         }
     }
     hak_option_apply_mode();
+}
+
+const char *hak_environment_value(const char *name)
+{
+    const size_t length = strlen(name);
+    for (char **variable = variables; variable != NULL && *variable != NULL; variable++) {
+        if (strncmp(*variable, name, length) == 0 && (*variable)[length] == '=') {
+            return *variable + length + 1;
+        }
+    }
+    return NULL;
 }

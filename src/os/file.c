@@ -93,15 +93,19 @@ const void *hak_os_map_file(const char *path, size_t *bytes)
 // Descriptors from here on: programs close and count their own from below.
 enum { KEPT_LEAST = 256 };
 
-int hak_os_keep_file(const char *path)
+int hak_os_keep(long file)
 {
-    const long file = open_file(path, O_RDONLY);
     if (hak_syscall_failed(file)) {
         return -1;
     }
     const long kept = hak_syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, KEPT_LEAST, 0, 0, 0);
     hak_syscall_close(file);
     return hak_syscall_failed(kept) ? -1 : (int)kept;
+}
+
+int hak_os_keep_file(const char *path)
+{
+    return hak_os_keep(open_file(path, O_RDONLY));
 }
 
 size_t hak_os_read_kept(int file, char *text, size_t bytes)

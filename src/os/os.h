@@ -114,6 +114,8 @@ HAK_INTERNAL size_t hak_os_read_file(const char *path, char *text, size_t bytes)
 // calls fewer than opening it, and a program that counts on the number of the next file that it opens is not
 // disturbed, if this is done before its main. -1 when it cannot be read.
 HAK_INTERNAL HAK_MUST_USE int hak_os_keep_file(const char *path);
+// The same for one that is open (or -errno): under another number, and no longer under this one.
+HAK_INTERNAL HAK_MUST_USE int hak_os_keep(long file);
 // As hak_os_read_file. The program may have closed it: whoever reads has to know the text when he sees it.
 HAK_INTERNAL size_t hak_os_read_kept(int file, char *text, size_t bytes);
 

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "cache/hooks.h"
 #include "front/options.h"
+#include "limits/manager.h"
 #include "limits/pressure.h"
 #include "os/os.h"
 #include "report/figures.h"
@@ -109,7 +110,9 @@ static void tick(void)
     const uint64_t passed_us = (now.ns - before.ns) / 1000;
     const uint64_t some_us = now.stalls.some_us - before.stalls.some_us;
     const uint64_t full_us = now.stalls.full_us - before.stalls.full_us;
-    const bool is_stalled = before.ns != 0 && some_us * SHORT_PARTS >= passed_us;
+    const bool is_stalled = hak_manager_decides()
+                                ? hak_manager_says_short(now.ns)
+                                : before.ns != 0 && some_us * SHORT_PARTS >= passed_us;
     before = now;
     if (now.is_near || (is_stalled && full_us * FULL_PARTS >= passed_us)) {
         ledger_write(now.is_near ? "group" : "stall", &now);
@@ -139,5 +142,6 @@ void hak_response_start(void)
     hak_lock_take(&hak_arena.lock); // for what it is that others read
     hak_pressure_start();
     hak_lock_drop(&hak_arena.lock);
+    hak_manager_start();
     hak_sweep_call(tick, pressure == ALWAYS || has_ledger);
 }

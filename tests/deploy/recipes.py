@@ -27,9 +27,9 @@ FOUND = {**os.environ, "LD_LIBRARY_PATH": str(LIBRARY.parent)}
 TELLS = "grep -c libhakmem /proc/self/maps"
 
 
-def recipe(heading: str) -> str:
+def recipe(heading: str, number: int = 0) -> str:
     below = GUIDE.partition(f"\n## {heading}\n")[2]
-    return re.search(r"^```\w+\n(.*?)^```$", below, re.M | re.S)[1]
+    return re.findall(r"^```\w+\n(.*?)^```$", below, re.M | re.S)[number]
 
 
 def need(program: str) -> str:
@@ -52,19 +52,27 @@ class Recipes(unittest.TestCase):
     def is_in_it(self, told: str) -> None:
         self.assertGreaterEqual(int(told.strip() or 0), 1, told)
 
-    def test_systemd(self) -> None:
-        analyze = need("systemd-analyze")
+    def drop_in_is_understood(self, text: str) -> None:
         drop_in = self.folder / "app.service.d" / "hakmem.conf"
         drop_in.parent.mkdir()
-        drop_in.write_text(recipe("systemd"))
+        drop_in.write_text(text)
         unit = self.folder / "app.service"
         unit.write_text("[Service]\nExecStart=/bin/true\n")
-        said = subprocess.run([analyze, "verify", "--man=no", unit], capture_output=True, text=True, timeout=60,
+        said = subprocess.run([need("systemd-analyze"), "verify", "--man=no", unit], capture_output=True, text=True, timeout=60,
                               env={**os.environ, "SYSTEMD_UNIT_PATH": f"{self.folder}:"})
         self.assertEqual([line for line in said.stderr.splitlines() if "app.service" in line], [])
-        settings = dict(re.findall(r"^Environment=(\w+)=(\S+)$", drop_in.read_text(), re.M))
+
+    def test_systemd(self) -> None:
+        self.drop_in_is_understood(recipe("systemd"))
+        settings = dict(re.findall(r"^Environment=(\w+)=(\S+)$", recipe("systemd"), re.M))
         self.assertIn("LD_PRELOAD", settings)
         self.is_in_it(output("sh", "-c", TELLS, env={**FOUND, **settings}))
+
+    def test_systemd_and_memory_pressure(self) -> None:
+        version = int(re.search(r"\d+", output(need("systemd-analyze"), "--version"))[0])
+        if version < 254:
+            self.skipTest(f"systemd {version} does not know these settings")
+        self.drop_in_is_understood(recipe("systemd", 1))
 
     def test_supervisord(self) -> None:
         supervisord = need("supervisord")

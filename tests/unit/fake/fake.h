@@ -61,6 +61,9 @@ struct hak_fake {
     const struct hak_fake_content *contents; // likewise; up to one without a path
     const char *kept[4];                     // paths of those that are kept open, by number
     unsigned kept_count;
+    const char *event_path; // that can be watched; NULL: none
+    bool event_came;        // and is not noticed yet
+    bool event_ends;        // with that
     enum hak_huge_pages huge_pages;
     void (*on_barrier)(void); // what other threads do until they pass the barrier
     void (*on_purge)(void *start, size_t bytes);
@@ -86,6 +89,8 @@ struct hak_fake {
     _Atomic(size_t) thread_starts;
     _Atomic(size_t) mapped_bytes; // by map, reserve and remap
     void (*work)(void);           // of the latest thread that was started
+    char request[64];             // written to the file that is watched
+    size_t request_bytes;
     char printed[512];
     size_t printed_bytes;
 };

@@ -10,7 +10,7 @@ use hakmem_lab::places::Places;
 use hakmem_lab::process::Blind;
 use hakmem_lab::{failed, probe, trust};
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -39,6 +39,18 @@ pub fn environment(allocator: &Allocator) -> Result<Vec<(OsString, OsString)>> {
         environment.push(("LD_PRELOAD".into(), preload));
     }
     Ok(environment)
+}
+
+/// The program of this name, unless nothing can be preloaded into it.
+pub fn preloadable(name: &OsStr) -> Result<Executable> {
+    let executable = Executable::find(name)?;
+    match executable.obstacle() {
+        Some(obstacle) => {
+            let shown = executable.path.shown();
+            Err(failed!("{shown} {}", obstacle.sentence()))
+        }
+        None => Ok(executable),
+    }
 }
 
 /// Refuse a program whose memory would come from elsewhere: load it once, without running it.

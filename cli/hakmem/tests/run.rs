@@ -191,9 +191,10 @@ fn a_program_for_musl_is_refused() {
          program's build for glibc, or hakmem's for that C library (docs/install.md)",
         text(&program)
     );
-    workshop
-        .hakmem(&["run", "--", text(&program)])
-        .is_one_line(1, &line);
+    for command in [&["run"][..], &["leaks", "--exit"], &["tune"], &["compare"]] {
+        let arguments = [command, &["--", text(&program)]].concat();
+        workshop.hakmem(&arguments).is_one_line(1, &line);
+    }
 }
 
 /// Only root can give a file away; for others a program that is set-user-ID is their own.

@@ -3,6 +3,7 @@
 use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::say;
+use crate::start::preloadable;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue};
@@ -145,14 +146,7 @@ fn workload(arguments: &Arguments, notes: &mut Vec<String>) -> Result<Workload> 
             .collect(),
         None => arguments.command.clone(),
     };
-    let executable = Executable::find(&words[0])?;
-    if let Some(obstacle) = executable.obstacle() {
-        return Err(failed!(
-            "{} {}",
-            executable.path.shown(),
-            obstacle.sentence()
-        ));
-    }
+    let executable = preloadable(&words[0])?;
     let folder = env::current_dir().map_err(|error| failed!("the current folder: {error}"))?;
     let environment = own_environment(notes);
     let program = absolute(&executable.path, &folder);

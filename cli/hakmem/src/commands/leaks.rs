@@ -6,14 +6,13 @@ use crate::profile::look::snapshot;
 use crate::profile::{Part, ROWS, Site, Snapshot, View, notes};
 use crate::say;
 use crate::signals;
-use crate::start::{environment, prove, request};
+use crate::start::{environment, preloadable, prove, request};
 use crate::target::Target;
 use clap::Args;
 use hakmem_heap::profile::Sums;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::{Error, Result};
-use hakmem_lab::executable::Executable;
 use hakmem_lab::launch::{Run, Running};
 use hakmem_lab::places::Places;
 use hakmem_lab::render::number::{age, bytes};
@@ -203,7 +202,7 @@ fn run(arguments: &Arguments) -> Result<Run> {
         .subject
         .split_first()
         .ok_or_else(|| usage!("no program"))?;
-    let executable = Executable::find(name)?;
+    let executable = preloadable(name)?;
     let mut environment = environment(&allocator)?;
     environment.retain(|(name, _)| name != "HAKMEM_SAMPLE_BYTES");
     prove(&executable, words, &environment, &allocator)?;

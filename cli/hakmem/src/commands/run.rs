@@ -2,13 +2,12 @@
 
 use crate::output::terminal_of_errors;
 use crate::signals;
-use crate::start::{environment, prove, request};
+use crate::start::{environment, preloadable, prove, request};
 use clap::{Args, ValueEnum};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, Catalogue, OURS};
 use hakmem_lab::error::Result;
-use hakmem_lab::executable::Executable;
 use hakmem_lab::inherited::WithInherited;
 use hakmem_lab::launch::{Run, Running};
 use hakmem_lab::places::Places;
@@ -16,7 +15,7 @@ use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::{duration, memory};
 use hakmem_lab::tree::ExitReport;
 use hakmem_lab::trust;
-use hakmem_lab::{failed, usage};
+use hakmem_lab::usage;
 use std::cmp::Reverse;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -66,11 +65,8 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         .command
         .split_first()
         .ok_or_else(|| usage!("no program"))?;
-    let executable = Executable::find(name)?;
+    let executable = preloadable(name)?;
     let shown = executable.path.shown();
-    if let Some(obstacle) = executable.obstacle() {
-        return Err(failed!("{shown} {}", obstacle.sentence()));
-    }
     let environment = environment(&allocator)?;
     prove(&executable, words, &environment, &allocator)?;
     if let Some(stats) = arguments.stats {

@@ -2,12 +2,11 @@
 
 use crate::output::{show, terminal};
 use crate::say;
-use crate::start::{environment, prove};
+use crate::start::{environment, preloadable, prove};
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
-use hakmem_lab::executable::Executable;
 use hakmem_lab::launch::{End, Request, Run, Running};
 use hakmem_lab::places::Places;
 use hakmem_lab::tournament::{self, Race, Strategy};
@@ -101,14 +100,7 @@ impl Program {
     fn new(command: &[OsString]) -> Result<Program> {
         let (name, words) = command.split_first().ok_or_else(|| usage!("no program"))?;
         let allocator = Allocator::ours(&Places::find()?)?;
-        let executable = Executable::find(name)?;
-        if let Some(obstacle) = executable.obstacle() {
-            return Err(failed!(
-                "{} {}",
-                executable.path.shown(),
-                obstacle.sentence()
-            ));
-        }
+        let executable = preloadable(name)?;
         let environment = environment(&allocator)?;
         prove(&executable, words, &environment, &allocator)?;
         Ok(Program {

@@ -51,10 +51,13 @@ class Command:
         libraries = said("rustc", "--print", "target-libdir", "--target", target)
         if not Path(libraries).is_dir():
             sys.exit(f"dist: rustc has no {target}; `rustup target add {target}` installs it")
+        is_gnu = target.endswith("-gnu")
         quietly(
-            "cargo", "zigbuild", "--release", "--locked", "--package", "hakmem",
+            "cargo-zigbuild", "rustc", "--release", "--locked", "--package", "hakmem", "--bin", "hakmem",
             "--manifest-path", self.root / "cli/Cargo.toml", "--target-dir", self.folder / "cargo",
-            "--target", f"{target}.{oldest_glibc}" if target.endswith("-gnu") else target,
+            "--target", f"{target}.{oldest_glibc}" if is_gnu else target,
+            # zig links statically with musl unless it is told not to.
+            "--", *([] if is_gnu else ["-C", "link-arg=-dynamic"]),
             log=self.log, env=self._environment(),
         )  # fmt: skip
         return self.folder / "cargo" / target / "release/hakmem"

@@ -129,7 +129,7 @@ fn error_name(error: u64) -> String {
 
 /// "16:03:22.123", of this machine's time zone.
 pub fn time_of_day(date_ns: u64) -> String {
-    let seconds = libc::time_t::try_from(date_ns / 1_000_000_000).unwrap_or(0);
+    let seconds = (date_ns / 1_000_000_000).try_into().unwrap_or(0);
     // SAFETY: all zeros is a value of this struct, which localtime_r fills in.
     let mut parts: libc::tm = unsafe { std::mem::zeroed() };
     // SAFETY: both pointers are valid for the call.

@@ -213,7 +213,8 @@ pub fn commit(root: &Path) -> Option<String> {
     })
 }
 
-fn broken_down(now: libc::time_t) -> libc::tm {
+fn broken_down(seconds: u64) -> libc::tm {
+    let now = seconds.try_into().unwrap_or(0);
     // SAFETY: all zeros is a valid tm, and gmtime_r fills it in.
     unsafe {
         let mut parts: libc::tm = std::mem::zeroed();
@@ -224,9 +225,7 @@ fn broken_down(now: libc::time_t) -> libc::tm {
 
 fn now() -> libc::tm {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    broken_down(since.map_or(0, |since| {
-        libc::time_t::try_from(since.as_secs()).unwrap_or(0)
-    }))
+    broken_down(since.map_or(0, |since| since.as_secs()))
 }
 
 /// "2026-11-21", in UTC.

@@ -349,7 +349,7 @@ pub fn futex_wake(word: &AtomicU32) {
 
 fn futex_wait(word: &AtomicU32, value: u32, at_most: Duration) {
     let time = libc::timespec {
-        tv_sec: at_most.as_secs() as libc::time_t,
+        tv_sec: at_most.as_secs() as _,
         tv_nsec: at_most.subsec_nanos().into(),
     };
     // SAFETY: as above; the time lives until the call returns.

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::c_void;
 use std::fs::File;
 use std::io::Read;
+use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -143,7 +144,7 @@ pub fn run(task: Task, operations: &Path) -> Result<Replayed> {
         ..Replayed::default()
     };
     let mut curve: Pages<u64> = Pages::new(plan.windows.len())?;
-    let mut threads: Vec<libc::pthread_t> = vec![0; plan.workers];
+    let mut threads = vec![None; plan.workers];
     let resident = Resident::open()?;
     resident.forget_peak();
     let before = resident.bytes();
@@ -151,12 +152,14 @@ pub fn run(task: Task, operations: &Path) -> Result<Replayed> {
     for (number, window) in plan.windows.iter().enumerate() {
         read_operations(&mut file, stage, &window.shares)?;
         for share in window.shares.iter().filter(|share| share.begins) {
-            threads[share.worker as usize] = begin_thread(stage, share.worker as usize)?;
+            threads[share.worker as usize] = Some(begin_thread(stage, share.worker as usize)?);
         }
         ticks += run_window(stage, &window.shares, number as u32);
         curve.as_mut()[number] = resident.bytes().saturating_sub(before);
         for share in window.shares.iter().filter(|share| share.ends) {
-            end_thread(stage, share.worker as usize, threads[share.worker as usize]);
+            if let Some(thread) = threads[share.worker as usize].take() {
+                end_thread(stage, share.worker as usize, thread);
+            }
         }
     }
     result.resident_peak = resident.peak().saturating_sub(before);
@@ -225,7 +228,7 @@ fn begin_thread(stage: &'static Stage, worker: usize) -> Result<libc::pthread_t>
     stage.workers.as_ref()[worker]
         .window
         .store(0, Ordering::Relaxed);
-    let mut thread = 0;
+    let mut thread = MaybeUninit::uninit(); // a number with glibc, a pointer with musl
     // The worker's number is all that the thread is told: a block would be one to free.
     let number = worker as *mut c_void;
     // SAFETY: the attributes live until they are destroyed.
@@ -233,12 +236,13 @@ fn begin_thread(stage: &'static Stage, worker: usize) -> Result<libc::pthread_t>
         let mut attributes = std::mem::zeroed();
         libc::pthread_attr_init(&mut attributes);
         libc::pthread_attr_setstacksize(&mut attributes, STACK_BYTES);
-        let error = libc::pthread_create(&mut thread, &attributes, work_thread, number);
+        let error = libc::pthread_create(thread.as_mut_ptr(), &attributes, work_thread, number);
         libc::pthread_attr_destroy(&mut attributes);
         error
     };
     match error {
-        0 => Ok(thread),
+        // SAFETY: the call has filled it in.
+        0 => Ok(unsafe { thread.assume_init() }),
         _ => Err(failed!(
             "cannot start a thread: {}",
             std::io::Error::from_raw_os_error(error)

@@ -87,6 +87,9 @@ impl Allocator {
         if file.machine != crate::executable::own_machine() {
             return Err(usage!("{} is for another kind of machine", path.shown()));
         }
+        if let Some(libc) = &file.other_libc {
+            return Err(usage!("{} is for another C library ({libc})", path.shown()));
+        }
         let missing: Vec<&str> = family::CORE
             .into_iter()
             .filter(|name| !file.exports(name))

@@ -23,6 +23,16 @@ pub fn is_named(name: &[u8]) -> bool {
     }
 }
 
+/// Whether a library that asks for this one is for another C library.
+pub fn is_other(needed: &[u8]) -> bool {
+    let is_musl = needed == b"libc.so" || needed.starts_with(b"libc.musl-"); // Debian's, Alpine's
+    if IS_MUSL {
+        needed == b"libc.so.6"
+    } else {
+        is_musl
+    }
+}
+
 /// Its file. Preloading it gives a program that is linked with another allocator the C library's malloc back.
 pub fn path() -> Result<PathBuf> {
     let maps = fs::read("/proc/self/maps")
@@ -53,4 +63,18 @@ pub fn version() -> String {
     let said = String::from_utf8_lossy(&said);
     let version = said.lines().find_map(|line| line.strip_prefix("Version "));
     version.unwrap_or("of unknown version").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_another_c_library_is_another() {
+        let glibc: &[u8] = b"libc.so.6";
+        let musl: [&[u8]; 2] = [b"libc.so", b"libc.musl-x86_64.so.1"];
+        assert_eq!(is_other(glibc), IS_MUSL);
+        assert!(musl.iter().all(|name| is_other(name) != IS_MUSL));
+        assert!(!is_other(b"libm.so.6") && !is_other(b"libcrypt.so.1"));
+    }
 }

@@ -1,7 +1,7 @@
 //! What one ELF file says: which of the malloc family it defines, asks for, and where the
 //! addresses of what it asked for will stand once it is loaded.
 
-use crate::{family, fingerprint};
+use crate::{c_library, family, fingerprint};
 use object::elf;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym};
 use object::{Endianness, ReadCache, ReadRef};
@@ -47,6 +47,8 @@ pub struct ElfFile {
     pub allocators: BTreeSet<&'static str>,
     /// The sanitizer whose run-time library it asks for.
     pub sanitizer: Option<&'static str>,
+    /// The C library that it asks for, if that is another than this command's.
+    pub other_libc: Option<String>,
 }
 
 /// Names outside the family that somebody asks for.
@@ -175,9 +177,15 @@ fn read_dynamic(
         entry.tag(endian) == elf::DT_FLAGS_1 && entry.val(endian) & elf::DF_1_PIE.0 != 0
     };
     file.is_library = !entries.iter().any(has_flag);
-    file.sanitizer = needed_libraries(sections, endian, data)?
-        .into_iter()
+    let needed = needed_libraries(sections, endian, data)?;
+    file.sanitizer = needed
+        .iter()
+        .copied()
         .find_map(fingerprint::sanitizer_of_library);
+    file.other_libc = needed
+        .into_iter()
+        .find(|name| c_library::is_other(name))
+        .map(|name| String::from_utf8_lossy(name).into_owned());
     Ok(())
 }
 

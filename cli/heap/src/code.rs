@@ -218,9 +218,31 @@ pub fn all(files: &[MappedFile], memory: &dyn Memory) -> Vec<Code> {
     for code in &mut seen {
         let is_exact = files.iter().any(|file| file.path == code.path);
         code.path = exact_path(&code.path, &code.identity, is_exact);
+        place_in_file(code, &all, memory);
     }
     all.extend(seen);
     all
+}
+
+/// Of a file whose parts are far from each other, the dynamic linker may know each by itself: then what the process took
+/// for the file's beginning is the part's, and the file is known by what is mapped there `now`.
+pub fn place_in_file(code: &mut Code, now: &[Code], memory: &dyn Memory) {
+    let is_part = |part: &&Code| {
+        let begins_later = part.base.is_some_and(|base| base < code.range.start);
+        begins_later
+            && part.path == code.path
+            && part.range.start <= code.range.start
+            && code.range.end <= part.range.end
+    };
+    let Some(part) = now.iter().find(is_part) else {
+        return;
+    };
+    if Identity::in_memory(memory, code.range.start) == code.identity {
+        let in_part = code.range.start - part.range.start;
+        code.offset = part.offset.map(|offset| offset + in_part);
+        code.base = part.base;
+        code.identity = part.identity.clone();
+    }
 }
 
 /// The path of a file that the kernel has written: `\012` in it is a newline, or these characters themselves. The

@@ -1,6 +1,7 @@
 //! Finds the file that code was mapped from: that one, or none.
 
 use crate::code::{Code, Identity};
+use crate::perf_map::MapPlace;
 use crate::shown::{hexadecimal, shown};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -25,6 +26,8 @@ pub struct Sources {
     pub as_of: Option<SystemTime>,
     /// What was held open of it.
     pub held: Arc<Held>,
+    /// Where a process writes names of code that it makes, if it may have ended.
+    pub map: Option<Arc<MapPlace>>,
 }
 
 /// Files that are found while their process is there only, as those that were removed, or of another mount namespace:

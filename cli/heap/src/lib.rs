@@ -23,6 +23,7 @@ pub mod live;
 pub mod memory;
 pub mod metrics;
 pub mod options;
+pub mod perf_map;
 pub mod profile;
 pub mod resident;
 pub mod shown;

@@ -7,6 +7,7 @@ use hakmem_heap::code_files::Held;
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
+use hakmem_heap::perf_map::MapPlace;
 use hakmem_heap::profile::Profile;
 use procfs::FromRead;
 use procfs::process::{Stat, Status};
@@ -28,6 +29,8 @@ pub struct ExitReport {
     pub profile: Option<Profile>,
     pub code: Vec<Code>,
     pub held: Arc<Held>,
+    /// Where the names are of code that it has made, if it has named any.
+    pub map: Option<Arc<MapPlace>>,
 }
 
 #[derive(Debug, Default)]
@@ -141,6 +144,7 @@ impl Tree {
                 report.profile = Profile::read(&process).ok();
                 report.code = process.code();
                 report.held = Arc::new(Held::of(&report.code, pid));
+                report.map = MapPlace::of(pid).filter(MapPlace::has_map).map(Arc::new);
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::outer_pid::outer_pid;
 use crate::witness::Witness;
 use crate::words::News;
 use crate::writer::{Writer, Written};
-use hakmem_heap::code::{self, Code, Whose};
+use hakmem_heap::code::{self, Code, Identity, Whose};
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::shown::shown;
 use hakmem_lab::error::Result;
@@ -198,6 +198,8 @@ impl<'a> Collector<'a> {
                 // It waits meanwhile, so they are there still.
                 let codes = pid.map_or(Vec::new(), mapped);
                 codes.iter().for_each(|code| self.files.keep(pid, code));
+                pid.into_iter()
+                    .for_each(|pid| self.files.begin(process.number, pid));
             }
             process
                 .state
@@ -242,6 +244,7 @@ impl<'a> Collector<'a> {
             }
         }
         self.known.remove(&entry);
+        self.files.end(number);
         let process = &self.channel.processes()[entry];
         process
             .state
@@ -344,7 +347,10 @@ impl<'a> Collector<'a> {
         let News { stacks, codes } = std::mem::take(&mut self.news);
         let entry = self.known.iter().find(|(_, known)| known.number == process);
         let (entry, pid) = entry.map_or((None, None), |(entry, known)| (Some(*entry), known.pid));
-        for code in codes {
+        for mut code in codes {
+            if let (Some(pid), Identity::Head(_)) = (pid, &code.identity) {
+                place_in_file(pid, &mut code);
+            }
             self.files.keep(pid, &code);
             self.files.note_code(process, code.clone());
             self.write_modules(process, vec![code.into()])?;
@@ -409,6 +415,14 @@ fn mapped(pid: i32) -> Vec<Code> {
     process.map_or(Vec::new(), |process| {
         code::mapped_now(&code::of_files(&process.areas), &process)
     })
+}
+
+/// What the process takes for a file may be a part of one.
+fn place_in_file(pid: i32, code: &mut Code) {
+    if let Ok(process) = LiveProcess::open(pid) {
+        let now = code::mapped_now(&code::of_files(&process.areas), &process);
+        code::place_in_file(code, &now, &process);
+    }
 }
 
 /// Zombies are dead.

@@ -1,16 +1,19 @@
 //! Files that recorded code is of, kept open until the recording ends: a file that is gone or another by then gives its
-//! names to the trace.
+//! names to the trace. So do the names that a process has written down of code that it made itself.
 
 use crate::code_files::Found;
 use crate::functions::Functions;
 use hakmem_heap::code::{self, Code, Identity, Whose};
 use hakmem_heap::code_files::{Sources, file_name, find_mapped};
+use hakmem_heap::perf_map::MapPlace;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
 /// Descriptors that this may take: processes have 1,024 as a rule.
 const FILES_MAX: usize = 512;
+/// The same, a process that runs each.
+const MAPS_MAX: usize = 128;
 
 /// A place, and its functions, the innermost first.
 pub type PlaceNames = (u64, Vec<String>);
@@ -21,6 +24,10 @@ pub struct KeptFiles {
     /// Of each recorded process, by its numbers.
     codes: BTreeMap<u32, HashMap<u16, Code>>,
     places: BTreeMap<u32, BTreeSet<u64>>,
+    /// Of each process that runs: where it may write the names of code that it makes.
+    maps: BTreeMap<u32, MapPlace>,
+    /// Such names, of processes that have ended.
+    made: Vec<(u32, Vec<PlaceNames>)>,
 }
 
 impl KeptFiles {
@@ -48,12 +55,56 @@ impl KeptFiles {
             .insert(code.number, code);
     }
 
+    /// A process that begins: the kernel knows it as `pid`.
+    pub fn begin(&mut self, process: u32, pid: i32) {
+        if self.maps.len() < MAPS_MAX {
+            let map = MapPlace::of(pid);
+            self.maps.extend(map.map(|map| (process, map)));
+        }
+    }
+
     pub fn note_places(&mut self, process: u32, places: impl Iterator<Item = u64>) {
         self.places.entry(process).or_default().extend(places);
     }
 
-    /// By process, names of the places whose files cannot be found any more.
-    pub fn names(&self) -> Vec<(u32, Vec<PlaceNames>)> {
+    /// It has ended, or has become another program: what it has written of its own code is whole.
+    pub fn end(&mut self, process: u32) {
+        let map = self.maps.remove(&process);
+        let (Some(map), Some(places)) = (map, self.places.get(&process)) else {
+            return;
+        };
+        let mut places = places
+            .iter()
+            .filter(|place| is_of_no_file(**place))
+            .peekable();
+        if places.peek().is_none() {
+            return;
+        }
+        let Ok(map) = map.read() else {
+            return;
+        };
+        let named: Vec<PlaceNames> = places
+            .filter_map(|&place| {
+                let inside = code::address_of(place).saturating_sub(1);
+                Some((place, vec![map.name(inside)?]))
+            })
+            .collect();
+        if !named.is_empty() {
+            self.made.push((process, named));
+        }
+    }
+
+    /// By process, names of the places that cannot be named any more when it has ended.
+    pub fn names(&mut self) -> Vec<(u32, Vec<PlaceNames>)> {
+        let running: Vec<u32> = self.maps.keys().copied().collect();
+        running.into_iter().for_each(|process| self.end(process));
+        let mut all = self.lost_names();
+        all.append(&mut self.made);
+        all
+    }
+
+    /// Of places whose files cannot be found any more.
+    fn lost_names(&self) -> Vec<(u32, Vec<PlaceNames>)> {
         let mut lost: HashMap<&Identity, Option<Functions>> = HashMap::new();
         let mut all = Vec::new();
         for (process, places) in &self.places {
@@ -106,4 +157,8 @@ impl KeptFiles {
             file_name(&code.path),
         ))
     }
+}
+
+fn is_of_no_file(place: u64) -> bool {
+    code::whose(place) == Whose::Nobody
 }

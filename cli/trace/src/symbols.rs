@@ -6,6 +6,7 @@ use crate::kept_files::PlaceNames;
 use crate::reader::Reader;
 use hakmem_heap::code::{self, Code, Identity, Whose};
 use hakmem_heap::code_files::{Missing, file_name};
+use hakmem_heap::perf_map::{Absent, MapPlace, PerfMap};
 use hakmem_lab::error::Result;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -65,6 +66,8 @@ pub struct Names {
     /// By path and identity.
     files: FxHashMap<(Vec<u8>, Identity), Rc<Looked>>,
     places: FxHashMap<u64, Rc<Place>>,
+    /// Of code that the process has made itself; None: nobody has asked.
+    map: Option<PerfMap>,
     notes: Vec<String>,
 }
 
@@ -109,6 +112,7 @@ impl Names {
             sources,
             files: FxHashMap::default(),
             places: FxHashMap::default(),
+            map: None,
             notes: Vec::new(),
         }
     }
@@ -134,12 +138,18 @@ impl Names {
                 if known.has_names {
                     self.note(OF_THE_LAST.into());
                 }
-                known
+                match known.code {
+                    Some(_) => known,
+                    None => self.made_at_run_time(inside).unwrap_or_default(),
+                }
             }
             Whose::Of(number) => self.look_up(inside, |code| code.number == number),
-            Whose::Nobody => Place {
-                frames: vec![format!("{address:#x} (of no file)")],
-                ..Place::default()
+            Whose::Nobody => match self.made_at_run_time(inside) {
+                Some(known) => known,
+                None => Place {
+                    frames: vec![format!("{address:#x} (of no file)")],
+                    ..Place::default()
+                },
             },
             Whose::Forgotten => {
                 self.note(
@@ -191,6 +201,29 @@ impl Names {
             has_names,
             code: Some(self.mapped(address, code)),
         }
+    }
+
+    /// As the process has written it down for perf.
+    fn made_at_run_time(&mut self, address: u64) -> Option<Place> {
+        if self.map.is_none() {
+            let map = match &self.sources.map {
+                Some(place) => place.read(),
+                None => match self.sources.process.and_then(MapPlace::of) {
+                    Some(place) => place.read(),
+                    None => Err(Absent::Never),
+                },
+            };
+            if let Err(why @ Absent::Refused { .. }) = &map {
+                self.note(why.to_string());
+            }
+            self.map = Some(map.unwrap_or_default());
+        }
+        let name = self.map.as_ref()?.name(address)?;
+        Some(Place {
+            frames: vec![name],
+            has_names: true,
+            ..Place::default()
+        })
     }
 
     /// The part of a file that is mapped at the address, where that is known: a process's own numbers are of whole files.

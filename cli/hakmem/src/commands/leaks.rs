@@ -128,6 +128,7 @@ fn at_end(arguments: &Arguments, tree: &Tree) -> Result<Snapshot> {
         let snapshot = seen.map(|(report, profile)| {
             let sources = Sources {
                 held: report.held.clone(),
+                map: report.map.clone(),
                 ..Sources::default()
             };
             let mut names = Names::new(report.code.clone(), sources);

@@ -8,6 +8,7 @@ use hakmem_heap::code_files::{Held, Sources};
 use hakmem_heap::error::{Error, Result as HeapResult};
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
+use hakmem_heap::perf_map::MapPlace;
 use hakmem_heap::profile::{Profile, Refused, Sampling};
 use hakmem_lab::error::Result;
 use hakmem_lab::{failed, usage};
@@ -25,6 +26,7 @@ struct Kept {
     profile: Profile,
     code: Vec<Code>,
     held: Arc<Held>,
+    map: Option<Arc<MapPlace>>,
     now_ns: Option<u64>,
     at: Instant,
 }
@@ -37,6 +39,10 @@ impl Kept {
             Some(before) => Arc::clone(&before.held),
             None => Arc::new(Held::of(&code, process.task())),
         };
+        let map = match before.and_then(|before| before.map.clone()) {
+            Some(map) => Some(map),
+            None => MapPlace::of(process.task()).map(Arc::new),
+        };
         // What was read of another program is nothing.
         match process.lost() {
             Some(error) => Err(error),
@@ -44,6 +50,7 @@ impl Kept {
                 profile,
                 code,
                 held,
+                map,
                 now_ns: now_ns(),
                 at: Instant::now(),
             }),
@@ -68,6 +75,7 @@ impl Looked {
         let sources = Sources {
             process: Some(process.task()),
             held: Arc::clone(&kept.held),
+            map: kept.map.clone(),
             ..Sources::default()
         };
         let mut names = Names::new(kept.code.clone(), sources);

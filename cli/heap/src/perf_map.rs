@@ -1,0 +1,228 @@
+//! Names of code that is made at run time, as the process writes them down for perf: /tmp/perf-PID.map, with a line
+//! "START BYTES NAME" for each piece of code.
+//!
+//! Anybody may write to /tmp. So the file has to be one, and the process's own user's or root's; and one from before the
+//! process began is another process's that had its number.
+
+use crate::shown::shown;
+use nix::fcntl::{OFlag, open, openat};
+use nix::sys::stat::Mode;
+use nix::unistd::{SysconfVar, sysconf};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+mod name;
+
+/// What of a file is read: its end, as later lines win.
+const BYTES_MAX: u64 = 128 << 20;
+/// Of a name.
+const NAME_MAX: usize = 1024;
+/// By how much the time of a process's begin and that of a file may be off.
+const CLOCKS_OFF: Duration = Duration::from_secs(2);
+
+/// Where a process writes its map: also when the process has ended, or sees another /tmp than we do.
+#[derive(Debug)]
+pub struct MapPlace {
+    folder: OwnedFd,
+    name: String,
+    user: u32,
+    since: Option<SystemTime>,
+}
+
+/// Why there are no names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// The process wrote none.
+    Never,
+    /// What is there is not believed: why.
+    Refused { name: String, why: &'static str },
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Absent::Never => formatter.write_str("no perf map was written"),
+            Absent::Refused { name, why } => {
+                write!(formatter, "no names from /tmp/{name}: {why}")
+            }
+        }
+    }
+}
+
+impl MapPlace {
+    /// Of a process or one of its threads, while it runs.
+    pub fn of(task: i32) -> Option<MapPlace> {
+        let status = fs::read(format!("/proc/{task}/status")).ok()?;
+        let status = String::from_utf8_lossy(&status);
+        let word = |field: &str, number: fn(&str) -> Option<&str>| {
+            let mut lines = status.lines();
+            number(lines.find_map(|line| line.strip_prefix(field))?)
+        };
+        // Its number in the innermost namespace is what the process knows itself by.
+        let id = word("NStgid:", |ids| ids.split_whitespace().last())
+            .or_else(|| word("Tgid:", |id| Some(id.trim())))?;
+        let user = word("Uid:", |ids| ids.split_whitespace().nth(1))?;
+        // No links but the first, which is the kernel's: one in a container would lead to our files.
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let root = open(format!("/proc/{task}/root").as_str(), flags, Mode::empty()).ok()?;
+        let folder = openat(&root, "tmp", flags | OFlag::O_NOFOLLOW, Mode::empty()).ok()?;
+        Some(MapPlace {
+            folder,
+            name: format!("perf-{}.map", id.parse::<u32>().ok()?),
+            user: user.parse().ok()?,
+            since: began(task),
+        })
+    }
+
+    /// Is there something by now?
+    pub fn has_map(&self) -> bool {
+        self.open().is_ok()
+    }
+
+    fn open(&self) -> Result<File, Absent> {
+        let refused = |why| Absent::Refused {
+            name: self.name.clone(),
+            why,
+        };
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let file = openat(&self.folder, self.name.as_str(), flags, Mode::empty());
+        let file = File::from(file.map_err(|error| match error {
+            nix::errno::Errno::ENOENT => Absent::Never,
+            nix::errno::Errno::ELOOP => refused("it is a symbolic link"),
+            _ => refused("it cannot be read"),
+        })?);
+        let data = file.metadata().map_err(|_| refused("it cannot be read"))?;
+        if !data.is_file() {
+            return Err(refused("it is no file"));
+        }
+        if data.uid() != self.user && data.uid() != 0 {
+            return Err(refused("it is neither the process's user's nor root's"));
+        }
+        let is_older = |since| data.modified().is_ok_and(|time| time + CLOCKS_OFF < since);
+        if self.since.is_some_and(is_older) {
+            return Err(refused("it is older than the process"));
+        }
+        Ok(file)
+    }
+
+    /// What is written there by now.
+    pub fn read(&self) -> Result<PerfMap, Absent> {
+        let mut file = self.open()?;
+        let bytes = read_end(&mut file, BYTES_MAX);
+        bytes.map(PerfMap::parse).map_err(|_| Absent::Refused {
+            name: self.name.clone(),
+            why: "it cannot be read",
+        })
+    }
+}
+
+/// From the first line on that begins in the last `most` bytes.
+fn read_end(file: &mut File, most: u64) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    let skipped = length.saturating_sub(most);
+    file.seek(SeekFrom::Start(skipped.saturating_sub(1)))?;
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if skipped > 0 {
+        let end = memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |end| end + 1);
+        bytes.drain(..end);
+    }
+    Ok(bytes)
+}
+
+/// When the process began, by the clock that files have.
+fn began(task: i32) -> Option<SystemTime> {
+    const START_TIME: usize = 22 - 3; // of the words behind the name
+    let stat = fs::read(format!("/proc/{task}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let (_, words) = stat.rsplit_once(')')?;
+    let ticks: u64 = words.split_whitespace().nth(START_TIME)?.parse().ok()?;
+    let a_second = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok()?;
+    let system = fs::read_to_string("/proc/stat").ok()?;
+    let boot = system.lines().find_map(|line| line.strip_prefix("btime "));
+    let boot: u64 = boot?.trim().parse().ok()?;
+    UNIX_EPOCH.checked_add(Duration::from_secs(boot + ticks.checked_div(a_second)?))
+}
+
+/// Code by its address. Where two lines have the same address, the later one counts.
+#[derive(Debug, Default)]
+pub struct PerfMap {
+    text: Vec<u8>,
+    /// By where they begin; none overlaps another.
+    ranges: BTreeMap<u64, Range>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    end: u64,
+    /// The name, in the text.
+    at: u32,
+    bytes: u32,
+}
+
+impl PerfMap {
+    /// Lines that are none are skipped, and so is a last one that is not whole yet.
+    pub fn parse(text: Vec<u8>) -> PerfMap {
+        let mut ranges = BTreeMap::new();
+        let mut begin = 0;
+        for end in memchr::memchr_iter(b'\n', &text) {
+            if let Some((start, range)) = line(&text[begin..end], begin) {
+                insert(&mut ranges, start, range);
+            }
+            begin = end + 1;
+        }
+        PerfMap { text, ranges }
+    }
+
+    /// The code at an address, as all frames are written: "export (views.py:112)", "Interpreter (jit)".
+    pub fn name(&self, address: u64) -> Option<String> {
+        let (_, range) = self.ranges.range(..=address).next_back()?;
+        let at = range.at as usize;
+        let name = self.text.get(at..at + range.bytes as usize)?;
+        (address < range.end).then(|| name::frame(&shown(name)))
+    }
+}
+
+/// "7f757bd22c00 1b8 JS:~tick /srv/app.js:4:14", which begins at `begin` in the text.
+fn line(line: &[u8], begin: usize) -> Option<(u64, Range)> {
+    let mut blanks = memchr::memchr_iter(b' ', line);
+    let (first, second) = (blanks.next()?, blanks.next()?);
+    let number = |digits: &[u8]| {
+        let digits = std::str::from_utf8(digits).ok()?;
+        u64::from_str_radix(digits.strip_prefix("0x").unwrap_or(digits), 16).ok()
+    };
+    let (start, bytes) = (number(&line[..first])?, number(&line[first + 1..second])?);
+    let name = line[second + 1..].trim_ascii_end();
+    let range = Range {
+        end: start.checked_add(bytes).filter(|end| *end > start)?,
+        at: u32::try_from(begin + second + 1).ok()?,
+        bytes: name.len().min(NAME_MAX) as u32,
+    };
+    (!name.is_empty()).then_some((start, range))
+}
+
+/// In place of what is there already.
+fn insert(ranges: &mut BTreeMap<u64, Range>, start: u64, new: Range) {
+    let before = ranges.range(..start).next_back();
+    if let Some((&from, &old)) = before.filter(|(_, old)| old.end > start) {
+        ranges.insert(from, Range { end: start, ..old });
+        if old.end > new.end {
+            ranges.insert(new.end, old);
+        }
+    }
+    while let Some((&from, &old)) = ranges.range(start..new.end).next() {
+        ranges.remove(&from);
+        if old.end > new.end {
+            ranges.insert(new.end, old);
+        }
+    }
+    ranges.insert(start, new);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,10 @@
 //! `hakmem leaks`: what is still allocated, by call stack and age.
 
-use crate::frames;
+use crate::frames::{By, Folded};
 use crate::output::{self, print_json, show, terminal};
+use crate::profile::group::grouped;
 use crate::profile::look::snapshot;
-use crate::profile::{Part, ROWS, Site, Snapshot, View, notes};
+use crate::profile::{Part, ROWS, Site, Snapshot, View, notes, sorted};
 use crate::say;
 use crate::signals;
 use crate::start::{environment, preloadable, prove, request};
@@ -69,6 +70,11 @@ pub struct Arguments {
     /// Leave out what is younger than so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     older: f64,
+    /// A row of the table for each of these
+    #[arg(long, value_enum, default_value = "stack")]
+    by: By,
+    #[command(flatten)]
+    folded: Folded,
     /// Also what languages and the C library keep until a process ends
     #[arg(long)]
     all: bool,
@@ -221,13 +227,13 @@ fn report(arguments: &Arguments, snapshot: &Snapshot, to_save: Option<Planned>) 
     if arguments.json {
         print_json(snapshot)?;
     } else {
-        show(&text(snapshot, arguments.older, arguments.all, terminal()));
+        show(&text(snapshot, arguments, terminal()));
         show(&notes(&snapshot.notes));
     }
     saved
 }
 
-fn text(snapshot: &Snapshot, older: f64, all: bool, form: Form) -> String {
+fn text(snapshot: &Snapshot, arguments: &Arguments, form: Form) -> String {
     let mut lines = vec![form.strong(&snapshot.title), String::new()];
     let missing: Vec<String> = snapshot
         .part
@@ -243,8 +249,8 @@ fn text(snapshot: &Snapshot, older: f64, all: bool, form: Form) -> String {
         lines.push(processes(&snapshot.processes, form));
     }
     let mut sites = snapshot.sorted(View::Live);
-    sites.retain(|site| site.oldest_s >= older);
-    let hidden: Vec<&Site> = if all {
+    sites.retain(|site| site.oldest_s >= arguments.older);
+    let hidden: Vec<&Site> = if arguments.all {
         Vec::new()
     } else {
         let (hidden, shown) = sites.into_iter().partition(|site| site.known.is_some());
@@ -265,24 +271,9 @@ fn text(snapshot: &Snapshot, older: f64, all: bool, form: Form) -> String {
         lines.extend(not_shown(&hidden, form));
         return lines.join("\n") + "\n";
     }
-    let mut table = Table::default();
-    table.number_column("bytes", 0);
-    table.number_column("", 2);
-    table.number_column("blocks", 1);
-    table.number_column("oldest", 0);
-    table.number_column("newest", 3);
-    table.text_column("allocated by", 0);
-    for site in sites.iter().take(ROWS) {
-        table.row(vec![
-            Cell::new(bytes(site.live.bytes as u64)),
-            Cell::toned(snapshot.off(site.live.bytes, site.live_off), Tone::Faint),
-            Cell::new(format!("{:.0}", site.live.blocks)),
-            Cell::new(age(site.oldest_s)),
-            Cell::new(age(site.newest_s)),
-            Cell::fitting(frames::place(&site.frames)),
-        ]);
-    }
-    lines.push(table.render(form));
+    let sites = grouped(&sites, arguments.by, &arguments.folded);
+    let sites = sorted(&sites, View::Live);
+    lines.push(table(snapshot, &sites, &arguments.folded).render(form));
     if sites.len() > ROWS {
         lines.push(format!("and {} places more", sites.len() - ROWS));
     }
@@ -294,6 +285,29 @@ fn text(snapshot: &Snapshot, older: f64, all: bool, form: Form) -> String {
     ));
     lines.extend(not_shown(&hidden, form));
     lines.join("\n") + "\n"
+}
+
+fn table(snapshot: &Snapshot, sites: &[&Site], folded: &Folded) -> Table {
+    let mut table = Table::default();
+    table.number_column("bytes", 0);
+    table.number_column("", 2);
+    table.number_column("blocks", 1);
+    table.number_column("oldest", 0);
+    table.number_column("newest", 3);
+    table.text_column("allocated by", 0);
+    let shown = &sites[..sites.len().min(ROWS)];
+    let stacks: Vec<&[String]> = shown.iter().map(|site| site.frames.as_slice()).collect();
+    for (site, place) in shown.iter().zip(folded.places(&stacks)) {
+        table.row(vec![
+            Cell::new(bytes(site.live.bytes as u64)),
+            Cell::toned(snapshot.off(site.live.bytes, site.live_off), Tone::Faint),
+            Cell::new(format!("{:.0}", site.live.blocks)),
+            Cell::new(age(site.oldest_s)),
+            Cell::new(age(site.newest_s)),
+            Cell::fitting(place),
+        ]);
+    }
+    table
 }
 
 /// "not shown: 71.0 KiB in 1 block: libstdc++'s memory for exceptions; --all shows it"

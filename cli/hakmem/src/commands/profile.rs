@@ -1,9 +1,10 @@
 //! `hakmem profile`: who allocates, in a running process or in a core dump, from samples.
 
-use crate::frames;
+use crate::frames::{By, Folded};
 use crate::output::{self, all_written, print_json, show, terminal};
+use crate::profile::group::grouped;
 use crate::profile::look::{EVERY, look, snapshot};
-use crate::profile::{ROWS, Snapshot, View, flame, notes, pprof};
+use crate::profile::{ROWS, Site, Snapshot, View, flame, notes, pprof, sorted};
 use crate::say;
 use crate::target::{Opened, Target};
 use clap::Args;
@@ -48,6 +49,11 @@ pub struct Arguments {
     /// What was live when that was most
     #[arg(long, group = "view")]
     peak: bool,
+    /// A row of the table for each of these
+    #[arg(long, value_enum, default_value = "stack")]
+    by: By,
+    #[command(flatten)]
+    folded: Folded,
     /// Write it for pprof and what understands its format
     #[arg(long, value_name = "FILE")]
     pprof: Option<PathBuf>,
@@ -107,14 +113,14 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         print_json(&snapshot)?;
     } else {
-        show(&text(&snapshot, view, terminal()));
+        show(&text(&snapshot, view, arguments, terminal()));
         show(&notes(&snapshot.notes));
     }
     all_written(files.into_iter().flatten())?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(snapshot: &Snapshot, view: View, form: Form) -> String {
+fn text(snapshot: &Snapshot, view: View, arguments: &Arguments, form: Form) -> String {
     let total = snapshot.total(view);
     let mut lines = vec![form.strong(&snapshot.title)];
     let mut about = format!("one sample in {}", bytes(snapshot.every));
@@ -137,14 +143,32 @@ fn text(snapshot: &Snapshot, view: View, form: Form) -> String {
         });
         return lines.join("\n") + "\n";
     }
+    let sites = grouped(&snapshot.sorted(view), arguments.by, &arguments.folded);
+    let sites = sorted(&sites, view);
+    lines.push(table(snapshot, &sites, view, &arguments.folded).render(form));
+    if sites.len() > ROWS {
+        lines.push(format!("and {} places more", sites.len() - ROWS));
+    }
+    lines.push(format!(
+        "\n{} {} in all, in about {:.0} blocks",
+        bytes(total.bytes as u64),
+        view.name(),
+        total.blocks
+    ));
+    lines.join("\n") + "\n"
+}
+
+fn table(snapshot: &Snapshot, sites: &[&Site], view: View, folded: &Folded) -> Table {
+    let total = snapshot.total(view);
     let mut table = Table::default();
     table.number_column(view.name(), 0);
     table.number_column("", 2);
     table.number_column("share", 1);
     table.number_column("blocks", 3);
     table.text_column("allocated by", 0);
-    let sites = snapshot.sorted(view);
-    for site in sites.iter().take(ROWS) {
+    let shown = &sites[..sites.len().min(ROWS)];
+    let stacks: Vec<&[String]> = shown.iter().map(|site| site.frames.as_slice()).collect();
+    for (site, place) in shown.iter().zip(folded.places(&stacks)) {
         let sums = view.of(site);
         let off_by = if view == View::Live {
             site.live_off
@@ -156,18 +180,8 @@ fn text(snapshot: &Snapshot, view: View, form: Form) -> String {
             Cell::toned(snapshot.off(sums.bytes, off_by), Tone::Faint),
             Cell::new(format!("{:.1} %", 100.0 * sums.bytes / total.bytes)),
             Cell::new(format!("{:.0}", sums.blocks)),
-            Cell::fitting(frames::place(&site.frames)),
+            Cell::fitting(place),
         ]);
     }
-    lines.push(table.render(form));
-    if sites.len() > ROWS {
-        lines.push(format!("and {} places more", sites.len() - ROWS));
-    }
-    lines.push(format!(
-        "\n{} {} in all, in about {:.0} blocks",
-        bytes(total.bytes as u64),
-        view.name(),
-        total.blocks
-    ));
-    lines.join("\n") + "\n"
+    table
 }

@@ -1,6 +1,8 @@
 //! Which functions are of no interest as the place of an allocation: those that allocate for others. Languages
 //! have a dozen of them between a program's own line and malloc, the same ones at every place.
 
+use super::interpreters::is_always_machinery;
+
 /// What a frame is to somebody who looks for the place of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -200,6 +202,7 @@ pub fn role(name: &str, place: &str) -> Role {
         || is_of_language(name, file)
         || is_reserved(name)
         || is_cgo(name)
+        || is_always_machinery(name, place)
         || HEADERS.contains(&file)
         || file.starts_with("stl_")
         || MODULES.iter().any(|module| place.starts_with(module));
@@ -301,7 +304,7 @@ mod tests {
             ("<r::Square<i32> as core::clone::Clone>::clone", "r.rs:3"),
             ("<alloc::vec::Vec<u8> as r::Shape>::name", "r.rs:3"),
             ("main.main", "main.go:12"),
-            ("_PyEval_EvalFrameDefault", "ceval.c:900"),
+            ("unicode_repeat", "unicodeobject.c:12022"),
             ("", "program+0x1234"),
             ("stdout_of", "program"),
             ("__pool_MOD_grow", "m.f90:10"),

@@ -1,13 +1,17 @@
 //! Call stacks for people: which of a stack's functions say where an allocation was made, and how they are
 //! called where there is little room.
 
+mod interpreters;
 mod known;
 mod machinery;
 mod name;
+mod rows;
 
+use interpreters::{is_interpreters, is_script};
 pub use known::known;
 use machinery::{Role, role};
 use name::{Length, write};
+pub use rows::{By, Folded};
 
 /// Callers of the program's innermost function that are shown.
 const CALLERS: usize = 2;
@@ -69,14 +73,61 @@ impl<'stack> Frame<'stack> {
     }
 }
 
+/// What each frame is, if these patterns of a user's are machinery as well.
+fn roles(frames: &[Frame], folded: &[String]) -> Vec<Role> {
+    let mut roles: Vec<Role> = frames.iter().map(|frame| frame.role()).collect();
+    let names: Vec<String> = frames.iter().map(|frame| frame.own_name()).collect();
+    let has_scripts = (frames.iter().zip(&names)).any(|(frame, name)| is_script(name, frame.place));
+    for ((frame, name), role) in frames.iter().zip(&names).zip(&mut roles) {
+        let file = frame.place.split(':').next().unwrap_or_default();
+        let is_folded = fits_one(folded, name) || fits_one(folded, file);
+        let is_inside = has_scripts && is_interpreters(name, frame.place);
+        if *role == Role::Own && (is_folded || is_inside) {
+            *role = Role::Machinery;
+        }
+    }
+    roles
+}
+
+/// Is it one of these, in which an asterisk stands for whatever is there?
+fn fits_one<Pattern: AsRef<str>>(patterns: &[Pattern], name: &str) -> bool {
+    patterns.iter().any(|pattern| fits(pattern.as_ref(), name))
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
 /// The place of an allocation in a line, from the form that says most to the one that needs least room.
 /// All of them begin with the program's innermost own function, or with what that called to allocate.
 pub fn place(frames: &[String]) -> Vec<String> {
+    place_of(frames, &[])
+}
+
+fn place_of(frames: &[String], folded: &[String]) -> Vec<String> {
     let frames: Vec<Frame> = frames.iter().map(|text| Frame::of(text)).collect();
     if frames.is_empty() {
         return vec!["(unknown)".into()];
     }
-    let roles: Vec<Role> = frames.iter().map(|frame| frame.role()).collect();
+    let roles = roles(&frames, folded);
     let mut own: Vec<Frame> = frames
         .iter()
         .zip(&roles)
@@ -130,9 +181,9 @@ fn is_in_source(name: &str) -> bool {
 }
 
 /// A whole stack, a line a function, with what allocates for others in a line of its own.
-pub fn stack(frames: &[String], width: usize) -> Vec<String> {
+pub fn stack(frames: &[String], folded: &[String], width: usize) -> Vec<String> {
     let frames: Vec<Frame> = frames.iter().map(|text| Frame::of(text)).collect();
-    let roles: Vec<Role> = frames.iter().map(|frame| frame.role()).collect();
+    let roles = roles(&frames, folded);
     let has_own = roles.contains(&Role::Own);
     let mut lines = Vec::new();
     let mut folded = 0;
@@ -203,7 +254,7 @@ mod tests {
                 .all(|form| form.contains("Store::add (r.rs:4)"))
         );
         assert_eq!(
-            stack(&frames, 90),
+            stack(&frames, &[], 90),
             [
                 "… 3 functions of the language or the system",
                 "<alloc::vec::Vec<T, A> as core::iter::traits::collect::Extend<T>>::extend (mod.rs:3933)",
@@ -228,10 +279,10 @@ mod tests {
         );
         let line = "std::a::f (a.h:1) < std::b::g (b.h:1) < … (more callers: 3 frames are kept)";
         assert_eq!(place(&frames)[0], line);
-        assert_eq!(stack(&frames, 80).len(), 4);
+        assert_eq!(stack(&frames, &[], 80).len(), 4);
         frames.insert(3, "main (a.cpp:1)".into());
         assert_eq!(place(&frames)[0], "std::c::h < main (a.cpp:1)");
-        assert_eq!(stack(&frames, 80).last(), frames.last());
+        assert_eq!(stack(&frames, &[], 80).last(), frames.last());
     }
 
     #[test]
@@ -250,5 +301,20 @@ mod tests {
             "malloc (libhakmem.so.1)"
         );
         assert_eq!(place(&[]), ["(unknown)"]);
+    }
+
+    #[test]
+    fn a_pattern_has_asterisks() {
+        for (pattern, name) in [
+            ("f", "f"),
+            ("f*", "f"),
+            ("*_new", "a_new"),
+            ("a*c*e", "abcde"),
+        ] {
+            assert!(fits(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [("f", "fg"), ("*_new", "new"), ("a*c*e", "abcd"), ("", "f")] {
+            assert!(!fits(pattern, name), "{pattern} {name}");
+        }
     }
 }

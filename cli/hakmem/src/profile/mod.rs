@@ -2,6 +2,7 @@
 
 pub mod changes;
 pub mod flame;
+pub mod group;
 pub mod look;
 pub mod pprof;
 
@@ -43,6 +44,20 @@ pub struct Site {
 }
 
 impl Site {
+    /// What was allocated at another place that counts as this one.
+    fn add(&mut self, other: &Site) {
+        self.allocated.add(&other.allocated);
+        self.peak.add(&other.peak);
+        self.live_off = self.live_off.hypot(other.live_off);
+        if self.live.samples == 0 {
+            (self.oldest_s, self.newest_s) = (other.oldest_s, other.newest_s);
+        } else if other.live.samples > 0 {
+            self.oldest_s = self.oldest_s.max(other.oldest_s);
+            self.newest_s = self.newest_s.min(other.newest_s);
+        }
+        self.live.add(&other.live);
+    }
+
     /// One of its live blocks.
     fn note(&mut self, sample: &Sample, age: f64) {
         self.oldest_s = self.oldest_s.max(age);
@@ -235,18 +250,9 @@ impl Snapshot {
                 self.sites.push(site);
                 continue;
             };
-            let mine = &mut self.sites[*index];
-            mine.allocated.add(&site.allocated);
-            mine.peak.add(&site.peak);
-            mine.live_off = mine.live_off.hypot(site.live_off);
-            if mine.live.samples == 0 {
-                (mine.oldest_s, mine.newest_s) = (site.oldest_s, site.newest_s);
-            } else if site.live.samples > 0 {
-                mine.oldest_s = mine.oldest_s.max(site.oldest_s);
-                mine.newest_s = mine.newest_s.min(site.newest_s);
-            }
-            mine.live.add(&site.live);
-            mine.stacks.extend(site.stacks);
+            let stacks = site.stacks.clone();
+            self.sites[*index].add(&site);
+            self.sites[*index].stacks.extend(stacks);
         }
         self.samples_taken += other.samples_taken;
         self.samples_dropped += other.samples_dropped;
@@ -299,10 +305,7 @@ impl Snapshot {
 
     /// The sites that have something of it, the largest first.
     pub fn sorted(&self, view: View) -> Vec<&Site> {
-        let mut sites: Vec<&Site> = self.sites.iter().collect();
-        sites.retain(|site| view.of(site).samples > 0);
-        sites.sort_by(|a, b| view.of(b).bytes.total_cmp(&view.of(a).bytes));
-        sites
+        sorted(&self.sites, view)
     }
 
     /// As 'hakmem diff' reads it.
@@ -315,6 +318,14 @@ impl Snapshot {
         let snapshot: Snapshot = serde_json::from_str(text).ok()?;
         (snapshot.kind == KIND).then_some(snapshot)
     }
+}
+
+/// Those that have something of it, the largest first.
+pub fn sorted(sites: &[Site], view: View) -> Vec<&Site> {
+    let mut sites: Vec<&Site> = sites.iter().collect();
+    sites.retain(|site| view.of(site).samples > 0);
+    sites.sort_by(|a, b| view.of(b).bytes.total_cmp(&view.of(a).bytes));
+    sites
 }
 
 /// Sites in a table; what comes behind is one line.

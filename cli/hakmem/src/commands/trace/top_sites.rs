@@ -1,6 +1,6 @@
 //! `hakmem trace top-sites`: which call sites allocate most.
 
-use crate::frames;
+use crate::frames::{self, Folded};
 use crate::output::{self, line, print_json};
 use crate::profile::notes;
 use crate::traces::{Source, choose, open};
@@ -32,6 +32,9 @@ pub struct TopSites {
     /// With --by live: also what languages and the C library keep until a process ends
     #[arg(long)]
     all: bool,
+
+    #[command(flatten)]
+    folded: Folded,
 
     /// Whole stacks, with each name as the compiler wrote it
     #[arg(long)]
@@ -100,7 +103,7 @@ pub fn top_sites(question: &TopSites) -> Result<()> {
         let frames = if question.full {
             frames.clone()
         } else {
-            frames::stack(frames, room)
+            frames::stack(frames, &question.folded.fold, room)
         };
         let frames: Vec<String> = frames
             .iter()

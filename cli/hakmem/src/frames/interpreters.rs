@@ -1,0 +1,192 @@
+//! Functions of interpreters: a program in their language knows none of them. Where a stack has functions of that
+//! language, all of these are machinery; where it has none, only those that are on every stack.
+
+/// Files of CPython whose functions have source lines where it has debug information.
+const FILES_OF_PYTHON: [&str; 37] = [
+    "_functoolsmodule.c",
+    "abstract.c",
+    "bltinmodule.c",
+    "bytecodes.c",
+    "bytesobject.c",
+    "call.c",
+    "ceval.c",
+    "classobject.c",
+    "codeobject.c",
+    "compile.c",
+    "descrobject.c",
+    "dictobject.c",
+    "floatobject.c",
+    "frameobject.c",
+    "funcobject.c",
+    "gc.c",
+    "gcmodule.c",
+    "generated_cases.c.h",
+    "genobject.c",
+    "import.c",
+    "iterobject.c",
+    "listobject.c",
+    "longobject.c",
+    "marshal.c",
+    "methodobject.c",
+    "moduleobject.c",
+    "object.c",
+    "obmalloc.c",
+    "perf_trampoline.c",
+    "pythonrun.c",
+    "rangeobject.c",
+    "setobject.c",
+    "structseq.c",
+    "tupleobject.c",
+    "typeobject.c",
+    "unicodeobject.c",
+    "weakrefobject.c",
+];
+
+/// Programs and libraries that are interpreters, without a version behind.
+const MODULES: [&str; 8] = [
+    "node",
+    "libnode",
+    "python",
+    "libpython",
+    "libjvm",
+    "libjli",
+    "libjava",
+    "libnio",
+];
+
+/// What names begin with in which a language's own library is written.
+const OF_JAVA: [&str; 4] = ["java.", "javax.", "jdk.", "sun."];
+
+/// Of CPython, on every stack or between a function that makes an object and malloc. An asterisk: and whatever follows.
+const ALWAYS: [&str; 39] = [
+    "_PyBytes_FromSize",
+    "_PyEval_*",
+    "_PyFunction_Vectorcall",
+    "_PyImport_*",
+    "_PyLong_From*",
+    "_PyLong_New",
+    "_PyObject_Call*",
+    "_PyObject_GC_*",
+    "_PyObject_MakeTpCall",
+    "_PyObject_New*",
+    "_PyObject_Vectorcall*",
+    "_PyRun_*",
+    "_PyType_AllocNoTrack",
+    "_PyUnicode_From*",
+    "_PyVectorcall_*",
+    "PyBytes_FromString*",
+    "PyEval_*",
+    "PyImport_*",
+    "PyList_New",
+    "PyLong_From*",
+    "PyObject_Call*",
+    "PyObject_GC_*",
+    "PyObject_New*",
+    "PyObject_Vectorcall*",
+    "PyRun_*",
+    "PyTuple_New*",
+    "PyType_GenericAlloc",
+    "PyUnicode_From*",
+    "PyUnicode_New",
+    "Py_BytesMain",
+    "Py_RunMain",
+    "cfunction_vectorcall_*",
+    "gc_alloc",
+    "method_vectorcall*",
+    "object_vacall",
+    "pymain_*",
+    "run_eval_code_obj",
+    "run_mod",
+    "slot_tp_*",
+];
+
+/// Whatever else is on the stack.
+pub fn is_always_machinery(name: &str, place: &str) -> bool {
+    super::fits_one(&ALWAYS, name)
+        || place.starts_with("node:")
+        || place.starts_with("<frozen ")
+        || is_made_by_interpreter(name, place)
+        || place == "jit" && OF_JAVA.iter().any(|package| name.starts_with(package))
+}
+
+/// Code that is made at run time, and of nobody's function.
+fn is_made_by_interpreter(name: &str, place: &str) -> bool {
+    const BEGINNINGS: [&str; 6] = [
+        "Builtin:",
+        "BytecodeHandler:",
+        "Stub:",
+        "StubRoutines",
+        "Interpreter",
+        "Callback:",
+    ];
+    place == "jit" && BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+}
+
+/// A function of a program in an interpreted language.
+pub fn is_script(name: &str, place: &str) -> bool {
+    let file = place.split(':').next().unwrap_or_default();
+    let endings = [".py", ".js", ".mjs", ".cjs", ".ts"];
+    let is_source = endings.iter().any(|ending| file.ends_with(ending));
+    (is_source || place == "jit") && !is_always_machinery(name, place)
+}
+
+/// On a stack that has such a function: is this one the interpreter's?
+pub fn is_interpreters(name: &str, place: &str) -> bool {
+    let file = place.split(':').next().unwrap_or_default();
+    let module = place.split(['.', '+']).next().unwrap_or_default();
+    let module = module.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    FILES_OF_PYTHON.contains(&file)
+        || file.starts_with("pycore_")
+        || MODULES.contains(&module)
+        || ["Py", "_Py", "v8::", "node::", "Builtins_", "uv_"]
+            .iter()
+            .any(|begin| name.starts_with(begin))
+        || place == "of no file"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interpreter_is_not_the_program() {
+        for (name, place) in [
+            ("unicode_repeat", "unicodeobject.c:12022"),
+            ("_Py_INCREF", "pycore_object.h:12"),
+            ("", "python3.12+0x1234"),
+            ("v8::internal::Heap::Allocate", "heap.cc:12"),
+            ("node::Start", "node"),
+            ("0x7f00", "of no file"),
+            ("JavaMain", "libjli.so"),
+        ] {
+            assert!(is_interpreters(name, place), "{name} ({place})");
+        }
+        for (name, place) in [
+            ("array_new", "libnumpy.so"),
+            ("main", "nodes.c:12"),
+            ("f", "a.c:1"),
+        ] {
+            assert!(!is_interpreters(name, place), "{name} ({place})");
+        }
+    }
+
+    #[test]
+    fn functions_of_scripts_are_told_from_what_runs_them() {
+        for (name, place) in [
+            ("export", "views.py"),
+            ("tick", "app.js:4"),
+            ("Alloc.serve", "jit"),
+        ] {
+            assert!(is_script(name, place), "{name} ({place})");
+        }
+        for (name, place) in [
+            ("emit", "node:events:465"),
+            ("<module>", "<frozen importlib._bootstrap>"),
+            ("Builtin:ArrayMap", "jit"),
+            ("java.util.HashMap.put", "jit"),
+            ("main", "main.c:3"),
+        ] {
+            assert!(!is_script(name, place), "{name} ({place})");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Sites added up by function, line, file or module.
+
+use super::Site;
+use crate::frames::{By, Folded};
+use hakmem_heap::code_files::file_name;
+use std::collections::HashMap;
+
+/// A site for each; by stack they stay what they are.
+pub fn grouped(sites: &[&Site], by: By, folded: &Folded) -> Vec<Site> {
+    if by == By::Stack {
+        return sites.iter().copied().cloned().collect();
+    }
+    let mut groups: Vec<Site> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    for site in sites {
+        let label = folded.label(by, &site.frames, |frame| module(site, frame));
+        match known.get(&label) {
+            Some(index) => groups[*index].add(site),
+            None => {
+                known.insert(label.clone(), groups.len());
+                groups.push(Site {
+                    frames: vec![label],
+                    stacks: Vec::new(),
+                    ..(*site).clone()
+                });
+            }
+        }
+    }
+    groups
+}
+
+/// What a frame of a site is in.
+fn module(site: &Site, frame: usize) -> Option<String> {
+    let mut places = site.stacks.first()?.places.iter();
+    let mut end = 0;
+    let place = places.find(|place| {
+        end += place.frames.len();
+        frame < end
+    })?;
+    Some(file_name(&place.code.as_ref()?.path))
+}

@@ -59,7 +59,7 @@ An option gets its value from these sources. A later one overrules an earlier on
 
 A number is decimal; `K`, `M` or `G` behind it stand for 1,024, 1,024² and 1,024³. A switch is `on` or `off`, 1 or
 0. An unknown name or a wrong value is reported in one line on stderr, with the nearest name, and the default
-is kept. Programs that run with another user's rights (set-user-ID) ignore all sources.
+is kept. An empty variable is as good as none. Programs that run with another user's rights (set-user-ID) ignore all sources.
 `hakmem options` prints what is in force here, `hakmem options PID` in a running process, and who set it.
 
 Some defaults depend on the memory and the processors that there are: the machine's, or what the process's

@@ -80,8 +80,8 @@ static void take_variable(const char *variable)
 {
     const struct hak_setting setting = {HAK_FROM_VARIABLE, PREFIX};
     const char *equals = strchr(variable, '=');
-    if (equals == NULL) {
-        return;
+    if (equals == NULL || equals[1] == '\0') {
+        return; // what passes variables on makes empty ones of those that it does not have
     }
     const size_t length = (size_t)(equals - variable);
     if (length == strlen("OPTIONS") && memcmp(variable, "OPTIONS", length) == 0) {

@@ -113,6 +113,17 @@ static void check_sources(void)
     unlink(file);
 }
 
+static void check_empty(void)
+{
+    static char mode[] = "HAKMEM_MODE=";
+    static char decay[] = "HAKMEM_DECAY_MS=";
+    static char config[] = "HAKMEM_CONFIG=";
+    static char list[] = "HAKMEM_OPTIONS=";
+    static char *const settings[] = {mode, decay, config, list, NULL};
+    const char *said = ht_run_again("nothing", settings);
+    HT_CHECK(strstr(said, "HAKMEM_") == NULL, "an empty variable is reported: %s", said);
+}
+
 // A pipe has a name as a file has: one that nobody writes holds no program up, one that somebody does is read.
 static void check_pipes(void)
 {
@@ -183,6 +194,7 @@ int main(int count, char **arguments)
     }
     check_environment();
     check_sources();
+    check_empty();
     check_pipes();
     check_at_run_time();
     return 0;

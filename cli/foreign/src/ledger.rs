@@ -56,49 +56,37 @@ pub struct Ledger {
     pub stretches: u64,
 }
 
-/// Ranges with what of them is resident, by address.
-struct Known {
-    parts: Vec<(Range<u64>, u64)>,
+/// What is known, by address.
+fn known(heap: Option<&Heap>) -> Vec<Range<u64>> {
+    let Some(heap) = heap else {
+        return Vec::new();
+    };
+    let mut ranges = heap.ranges();
+    let blocks = heap.mapped.blocks.iter();
+    ranges.extend(blocks.map(|block| block.start..block.start + block.bytes));
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges
 }
 
-impl Known {
-    fn of(heap: Option<&Heap>, space: &Space) -> Known {
-        let mut parts = Vec::new();
-        if let Some(heap) = heap {
-            for range in heap.ranges() {
-                let resident = space.count_resident(&range);
-                parts.push((range, resident));
-            }
-            for block in &heap.mapped.blocks {
-                let range = block.start..block.start + block.bytes;
-                parts.push((range, block.resident_bytes));
-            }
-        }
-        parts.sort_unstable_by_key(|(range, _)| range.start);
-        Known { parts }
-    }
-
-    /// Resident in parts that lie in the area.
-    fn within(&self, area: &Range<u64>) -> u64 {
-        let first = self
-            .parts
-            .partition_point(|(range, _)| range.start < area.start);
-        let inside = self.parts[first..].iter();
-        let inside = inside.take_while(|(range, _)| range.start < area.end);
-        inside.map(|(_, resident)| resident).sum()
-    }
+/// The resident part of what of it lies in an area.
+fn within(space: &Space, known: &[Range<u64>], area: &Range<u64>) -> u64 {
+    let first = known.partition_point(|range| range.end <= area.start);
+    let inside = known[first..].iter();
+    let inside = inside.take_while(|range| range.start < area.end);
+    let parts = inside.map(|range| range.start.max(area.start)..range.end.min(area.end));
+    parts.map(|part| space.count_resident(&part)).sum()
 }
 
 impl Ledger {
     pub fn of(space: &Space, heap: Option<&Heap>, figures: Option<&Figures>) -> Ledger {
-        let known = Known::of(heap, space);
+        let known = known(heap);
         let mut others = Others::default();
         let mut largest: BTreeMap<(u64, u64), Stretch> = BTreeMap::new();
         let mut stretches = 0;
         for (index, area) in space.areas.iter().enumerate() {
             let rest = area
                 .resident_bytes
-                .saturating_sub(known.within(&area.range));
+                .saturating_sub(within(space, &known, &area.range));
             let before = index.checked_sub(1).map(|index| &space.areas[index]);
             if add(&mut others, area, before, rest) && rest > 0 {
                 stretches += 1;

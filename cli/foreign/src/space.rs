@@ -10,10 +10,19 @@ use std::ops::Range;
 /// What is read at a time of what may have gaps.
 const PAGE_LEAST: u64 = 4096;
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    pub range: Range<u64>,
+    pub name: Vec<u8>,
+}
+
 pub struct Space<'a> {
     memory: &'a dyn Memory,
     /// By address, with what the kernel counts in them; of a core dump with what the file has.
     pub areas: Vec<Counted>,
+    /// Stretches of memory that no file is behind and that is nobody else's. The kernel shows one in several areas where a part
+    /// of it was there before a fork.
+    pub stretches: Vec<Stretch>,
     /// Which pages are resident; a core dump does not say.
     pages: Option<Pages>,
     pub page_bytes: u64,
@@ -22,12 +31,10 @@ pub struct Space<'a> {
 impl<'a> Space<'a> {
     pub fn of_process(process: &'a LiveProcess) -> Result<Space<'a>> {
         let pages = Pages::open(process)?;
-        Ok(Space {
-            memory: process,
-            areas: read_areas(process.task())?,
-            page_bytes: pages.page_bytes,
-            pages: Some(pages),
-        })
+        let mut space = Space::of_memory(process, read_areas(process.task())?);
+        space.page_bytes = pages.page_bytes;
+        space.pages = Some(pages);
+        Ok(space)
     }
 
     pub fn of_core(core: &'a CoreFile) -> Space<'a> {
@@ -38,6 +45,7 @@ impl<'a> Space<'a> {
     pub fn of_memory(memory: &'a dyn Memory, areas: Vec<Counted>) -> Space<'a> {
         Space {
             memory,
+            stretches: stretches(&areas),
             areas,
             pages: None,
             page_bytes: PAGE_LEAST,
@@ -80,16 +88,49 @@ impl<'a> Space<'a> {
         self.memory.read_u64(address)
     }
 
-    pub fn area_at(&self, address: u64) -> Option<&Counted> {
-        let index = self
-            .areas
-            .partition_point(|area| area.range.start <= address);
-        let area = &self.areas[index.checked_sub(1)?];
-        area.range.contains(&address).then_some(area)
-    }
-
     /// Memory that no file is behind and that is nobody else's.
     pub fn is_plain(area: &Counted) -> bool {
         area.is_writable && !area.is_shared && !area.name.starts_with(b"/")
+    }
+}
+
+fn stretches(areas: &[Counted]) -> Vec<Stretch> {
+    let mut found: Vec<Stretch> = Vec::new();
+    for area in areas.iter().filter(|area| Space::is_plain(area)) {
+        match found.last_mut() {
+            Some(last) if last.range.end == area.range.start && last.name == area.name => {
+                last.range.end = area.range.end;
+            }
+            _ => found.push(Stretch {
+                range: area.range.clone(),
+                name: area.name.clone(),
+            }),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_fork_has_split_is_one_stretch() {
+        let area = |range: Range<u64>, is_writable, name: &[u8]| Counted {
+            range,
+            is_writable,
+            name: name.to_vec(),
+            ..Counted::default()
+        };
+        let found = stretches(&[
+            area(1..2, true, b"[heap]"),
+            area(2..3, true, b"[heap]"),
+            area(3..4, true, b""),
+            area(4..5, false, b""),
+            area(5..6, true, b""),
+            area(7..8, true, b""),
+        ]);
+        let ranges: Vec<Range<u64>> = found.into_iter().map(|one| one.range).collect();
+        assert_eq!(ranges, [1..3, 3..4, 5..6, 7..8]);
     }
 }

@@ -294,6 +294,25 @@ fn a_damaged_heap_is_read_around_the_damage() {
         .says("do not agree with themselves");
 }
 
+/// What the child adds to the heap has an area of its own in the kernel's eyes.
+#[test]
+fn the_heap_of_a_child_that_was_forked_is_whole() {
+    let workshop = Workshop::open();
+    let forks = PROGRAM.replace(
+        "    fill(50000, 300, 7);",
+        "    fill(5000, 300, 7);\n    if (fork() != 0) { wait(NULL); return 0; }\n    fill(50000, 300, 7);",
+    );
+    let forks = format!("#include <sys/wait.h>\n{forks}");
+    let mut command = Command::new(workshop.compile("forks", &forks, &["-pthread"]));
+    command.arg("0");
+    let told = start(command);
+    let children = format!("/proc/{0}/task/{0}/children", told.process.pid());
+    let child = std::fs::read_to_string(children).unwrap();
+    let found = examine(&workshop, child.trim());
+    agrees(&found, &told);
+    adds_up(&found);
+}
+
 #[test]
 fn a_process_under_hakmem_is_shown_in_its_own_words() {
     let workshop = Workshop::open();

@@ -116,7 +116,7 @@ pub struct Piece {
 /// Every piece, by address.
 pub fn find_pieces(space: &Space) -> Vec<Piece> {
     let mut found = Vec::new();
-    for area in space.areas.iter().filter(|area| Space::is_plain(area)) {
+    for area in &space.stretches {
         let mut start = area.range.start.next_multiple_of(HEAP_MOST);
         while start < area.range.end && found.len() < ARENAS_MOST {
             found.extend(piece_at(space, start, area.range.end));

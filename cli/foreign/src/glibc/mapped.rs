@@ -44,9 +44,8 @@ fn mapping_bytes(before: u64, size: u64, page_bytes: u64) -> Option<u64> {
 pub fn find(space: &Space, taken: &[Range<u64>]) -> Mapped {
     let mut found = Mapped::default();
     let mut left = PAGES_MOST;
-    for area in &space.areas {
-        let is_wanted = Space::is_plain(area)
-            && (area.name.is_empty() || area.name.starts_with(b"[anon"))
+    for area in &space.stretches {
+        let is_wanted = (area.name.is_empty() || area.name.starts_with(b"[anon"))
             && !taken
                 .iter()
                 .any(|range| range.start < area.range.end && area.range.start < range.end);

@@ -108,7 +108,7 @@ impl Heap {
     /// What grows by moving the break.
     fn read_main(&mut self, space: &Space, state: Option<State>) {
         let top = state.as_ref().map_or(0, |state| state.top);
-        let mut areas = space.areas.iter();
+        let mut areas = space.stretches.iter();
         let area = areas.find(|area| area.name == b"[heap]" || area.range.contains(&top));
         let Some(area) = area.filter(|area| area.range.end > area.range.start) else {
             return;

@@ -106,9 +106,10 @@ impl Region {
         let part = address..address + bytes;
         for (page, bytes) in self.each_page(&part) {
             if let Some(note) = self.notes.get_mut(page) {
-                note.live = note.live.saturating_sub(bytes);
+                let taken = bytes.min(note.live); // less, where a chain leads to nonsense
+                note.live -= taken;
                 if is_cached {
-                    note.cached += bytes;
+                    note.cached += taken;
                 }
             }
         }

@@ -205,7 +205,9 @@ pub fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error
         Error::NoCore { .. } => usage!("{error}"),
         Error::NotHakmem => match pid.and_then(used_instead) {
             Some(used) => {
-                failed!("{subject} does not use hakmem, but {used}: start it with 'hakmem run'")
+                failed!(
+                    "{subject} does not use hakmem, but {used}: start it with 'hakmem run', or ask 'hakmem doctor'"
+                )
             }
             None => failed!("{subject}: {error}"),
         },

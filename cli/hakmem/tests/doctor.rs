@@ -20,7 +20,7 @@ const PROGRAM: &str = r#"
 #include <unistd.h>
 static pthread_barrier_t all_have, end;
 static char line[4096];
-static void fill(int count, size_t most, unsigned seed)
+static void fill(int count, size_t most, unsigned seed, int last)
 {
     void **blocks = malloc(count * sizeof(void *));
     for (int i = 0; i < count; i++) {
@@ -30,14 +30,14 @@ static void fill(int count, size_t most, unsigned seed)
         memset(blocks[i], 1, bytes);
     }
     for (int i = 0; i < count; i++) {
-        if (i % 5 != 0 || i > count / 2) {
+        if (i % 5 != 0 || i > count / 2 && i < last) {
             free(blocks[i]);
         }
     }
 }
 static void *work(void *seed)
 {
-    fill(10000, 1000, (unsigned)(size_t)seed);
+    fill(10000, 1000, (unsigned)(size_t)seed, 10000);
     pthread_barrier_wait(&all_have);
     pthread_barrier_wait(&end);
     return NULL;
@@ -62,7 +62,7 @@ int main(int count, char **arguments)
         pthread_t thread;
         pthread_create(&thread, NULL, work, (void *)(size_t)(i + 1));
     }
-    fill(50000, 300, 7);
+    fill(50000, 300, 7, 49000); /* what is free ends before the heap does */
     for (int i = 0; i < 5; i++) {
         memset(malloc((i + 1) * 1000000), 1, 500000);
     }
@@ -299,8 +299,8 @@ fn a_damaged_heap_is_read_around_the_damage() {
 fn the_heap_of_a_child_that_was_forked_is_whole() {
     let workshop = Workshop::open();
     let forks = PROGRAM.replace(
-        "    fill(50000, 300, 7);",
-        "    fill(5000, 300, 7);\n    if (fork() != 0) { wait(NULL); return 0; }\n    fill(50000, 300, 7);",
+        "    fill(50000, 300, 7, 49000);",
+        "    fill(5000, 300, 7, 0);\n    if (fork() != 0) { wait(NULL); return 0; }\n    fill(50000, 300, 7, 49000);",
     );
     let forks = format!("#include <sys/wait.h>\n{forks}");
     let mut command = Command::new(workshop.compile("forks", &forks, &["-pthread"]));
@@ -324,6 +324,26 @@ fn a_process_under_hakmem_is_shown_in_its_own_words() {
         .says("malloc is hakmem")
         .says("live blocks")
         .says("'hakmem why");
+}
+
+#[test]
+fn another_allocator_is_named_and_not_taken_for_glibcs() {
+    let workshop = Workshop::open();
+    let library = workshop.allocator("libother.so", &["-DMARK=mallctl"]);
+    let mut command = Command::new(workshop.compile("waits", WAITS, &[]));
+    let process = Waiting::start(command.env("LD_PRELOAD", library));
+    let answer = workshop.hakmem(&["doctor", &process.pid()]);
+    answer
+        .ended_with(0)
+        .says("malloc is jemalloc")
+        .says("is free inside jemalloc: its heap is not read");
+    let found = examine(&workshop, &process.pid());
+    assert!(found["glibc"].is_null(), "{found:#}");
+    adds_up(&found);
+    workshop
+        .hakmem(&["ledger", &process.pid()])
+        .ended_with(1)
+        .says("or ask 'hakmem doctor'");
 }
 
 /// Before WAITS: no user but root may read it.

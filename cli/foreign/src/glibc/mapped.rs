@@ -44,15 +44,30 @@ fn mapping_bytes(before: u64, size: u64, page_bytes: u64) -> Option<u64> {
 pub fn find(space: &Space, taken: &[Range<u64>]) -> Mapped {
     let mut found = Mapped::default();
     let mut left = PAGES_MOST;
-    for area in &space.stretches {
-        let is_wanted = (area.name.is_empty() || area.name.starts_with(b"[anon"))
-            && !taken
-                .iter()
-                .any(|range| range.start < area.range.end && area.range.start < range.end);
-        if is_wanted {
-            find_in(space, &area.range, &mut found, &mut left);
+    for stretch in &space.stretches {
+        if stretch.name.is_empty() || stretch.name.starts_with(b"[anon") {
+            for gap in gaps(&stretch.range, taken) {
+                find_in(space, &gap, &mut found, &mut left);
+            }
         }
     }
+    found
+}
+
+/// What of a range is not taken.
+fn gaps(range: &Range<u64>, taken: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut found = Vec::new();
+    let mut at = range.start;
+    let first = taken.partition_point(|taken| taken.end <= range.start);
+    for taken in &taken[first..] {
+        if taken.start >= range.end {
+            break;
+        }
+        found.push(at..taken.start);
+        at = taken.end;
+    }
+    found.push(at..range.end);
+    found.retain(|gap| gap.start < gap.end);
     found
 }
 
@@ -117,6 +132,14 @@ fn first_block(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_taken_is_left_out() {
+        let taken = [0..3, 5..6, 8..9, 20..30];
+        assert_eq!(gaps(&(2..10), &taken), [3..5, 6..8, 9..10]);
+        assert_eq!(gaps(&(10..15), &taken), [10..15]);
+        assert_eq!(gaps(&(20..30), &taken), []);
+    }
 
     #[test]
     fn heads_of_all_releases_are_known() {

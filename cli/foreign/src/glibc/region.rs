@@ -243,7 +243,13 @@ impl Region {
         } else {
             self.tail()
         };
+        let mut is_before_free = false;
         for (index, (page, note)) in self.pages.iter().zip(&self.notes).enumerate() {
+            let known = u64::from(note.live) + u64::from(note.cached) + u64::from(note.other);
+            let free = self.page_bytes.saturating_sub(known);
+            // Behind a free page the links are of a chunk that becomes one with that before it when fast bins are emptied.
+            let goes = known == 0 && (!note.has_links || is_before_free);
+            is_before_free = known == 0;
             match page {
                 Page::Absent => continue,
                 Page::Swapped => {
@@ -252,13 +258,11 @@ impl Region {
                 }
                 Page::Resident => {}
             }
-            let known = u64::from(note.live) + u64::from(note.cached) + u64::from(note.other);
-            let free = self.page_bytes.saturating_sub(known);
             found.live += u64::from(note.live);
             found.cached += u64::from(note.cached);
             if known == 0 && index >= tail {
                 found.top += free;
-            } else if known == 0 && !note.has_links {
+            } else if goes {
                 found.free_pages += free;
             } else {
                 found.free_beside += free;

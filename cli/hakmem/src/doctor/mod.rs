@@ -151,6 +151,12 @@ impl Visit {
 }
 
 impl Visit {
+    /// The allocator that answers malloc, if its heap is not one that can be read here.
+    pub fn foreign(&self) -> Option<&Used> {
+        let mut used = self.allocators.iter();
+        used.find(|used| used.is_malloc && !used.is_glibc() && !used.is_hakmem())
+    }
+
     /// What the rows do not explain.
     pub fn remainder(&self) -> i64 {
         match &self.hakmem {

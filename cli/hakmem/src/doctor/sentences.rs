@@ -75,7 +75,7 @@ fn verdict(visit: &Visit) -> String {
         Part::Files => "files, code and data, which the system can drop when it needs memory",
         Part::Shared => "memory that is shared with other processes, and counted in each",
         Part::Stacks => "stacks of threads",
-        Part::Mapped => "memory that the program or a library maps itself, outside of malloc",
+        Part::Mapped => &mapped_by(visit),
     };
     let small = match judgement.is_small {
         true => " It is a small process.",
@@ -92,6 +92,17 @@ fn verdict(visit: &Visit) -> String {
         bytes(all),
         percent(main, all)
     )
+}
+
+/// Of memory that no heap known here has.
+fn mapped_by(visit: &Visit) -> String {
+    match visit.foreign() {
+        None => "memory that the program or a library maps itself, outside of malloc".into(),
+        Some(used) => format!(
+            "memory that {} has mapped, or the program itself: how much of it is in use is not known",
+            used.name()
+        ),
+    }
 }
 
 /// What there is to say of a finding, and to do about it.
@@ -157,11 +168,32 @@ fn finding_said(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String
                     .into(),
             ],
         ),
-        _ => elsewhere(finding, &of),
+        _ => elsewhere(finding, visit, &of),
     }
 }
 
-fn elsewhere(finding: &Finding, of: &dyn Fn(u64) -> String) -> (Option<String>, Vec<String>) {
+/// Who bounds what is mapped.
+fn own_settings(visit: &Visit) -> String {
+    let names = visit.foreign().map(|used| used.names.join(" "));
+    match names.as_deref() {
+        None => "What a program maps itself is bounded by its own settings (-Xmx, --max-old-space-size, sizes of pools \
+                 and buffers); another malloc does not change it."
+            .into(),
+        Some("jemalloc") => "jemalloc says itself what is in use: malloc_stats_print, or MALLOC_CONF=stats_print:true at \
+                             the next start; dirty_decay_ms in MALLOC_CONF says how long it keeps what is free."
+            .into(),
+        Some("mimalloc") => "mimalloc says itself what is in use: MIMALLOC_SHOW_STATS=1 at the next start; \
+                             MIMALLOC_PURGE_DELAY says how long it keeps what is free."
+            .into(),
+        Some(_) => "The allocator's own statistics say what is in use.".into(),
+    }
+}
+
+fn elsewhere(
+    finding: &Finding,
+    visit: &Visit,
+    of: &dyn Fn(u64) -> String,
+) -> (Option<String>, Vec<String>) {
     match *finding {
         Finding::Files { bytes } => (
             Some(format!(
@@ -188,14 +220,13 @@ fn elsewhere(finding: &Finding, of: &dyn Fn(u64) -> String) -> (Option<String>, 
                 of(bytes),
                 grouped(stretches)
             )),
-            vec![
-                "What a program maps itself is bounded by its own settings (-Xmx, --max-old-space-size, sizes of \
-                 pools and buffers); another malloc does not change it."
-                    .into(),
-            ],
+            vec![own_settings(visit)],
         ),
         Finding::Swapped { bytes } => (
-            Some(format!("{} are swapped out, and come beside this.", of(bytes))),
+            Some(format!(
+                "{} are swapped out, and come beside this.",
+                of(bytes)
+            )),
             Vec::new(),
         ),
         Finding::Unclear { bytes } => (
@@ -318,19 +349,11 @@ fn unknown(visit: &Visit) -> Vec<String> {
             lines.push("What fast bins of the main arena keep: it counts as in use.".into());
         }
     }
-    let mut others = visit
-        .allocators
-        .iter()
-        .filter(|used| !used.is_glibc() && !used.is_hakmem());
-    if let Some(used) = others.next() {
-        let name = if used.names.is_empty() {
-            "the allocator"
-        } else {
-            used.names[0]
-        };
+    if let Some(used) = visit.foreign() {
         lines.push(format!(
-            "How much of {} that others have mapped is free inside {name}: its heap is not read.",
-            bytes(ledger.others.mapped)
+            "How much of {} that others have mapped is free inside {}: its heap is not read.",
+            bytes(ledger.others.mapped),
+            used.name()
         ));
     } else if ledger.others.mapped > ledger.kernel_bytes / 20 {
         lines.push("What is in use in memory that the program maps itself.".into());

@@ -51,6 +51,20 @@ const RUNTIMES: [(&str, &str); 11] = [
 ];
 
 impl Used {
+    /// "jemalloc 5.3.0"
+    pub fn name(&self) -> String {
+        let names = self.names.join(" and ");
+        let name = match names.as_str() {
+            "" => "an allocator that nothing betrays",
+            fingerprint::LIBC_OF_GNU => "glibc",
+            name => name,
+        };
+        match &self.version {
+            Some(version) => format!("{name} {version}"),
+            None => name.into(),
+        }
+    }
+
     pub fn is_hakmem(&self) -> bool {
         self.is_malloc && self.names.contains(&OURS)
     }

@@ -43,19 +43,7 @@ fn numbered(lines: &[String]) -> impl Iterator<Item = String> {
 
 /// "malloc is glibc 2.36 (/lib/…/libc.so.6)"
 fn uses(visit: &Visit) -> String {
-    let name = |used: &Used| {
-        let names = used.names.join(" and ");
-        let names = names.replace("the C library (glibc)", "glibc");
-        let names = if names.is_empty() {
-            "unknown".into()
-        } else {
-            names
-        };
-        match &used.version {
-            Some(version) => format!("{names} {version} ({})", used.path),
-            None => format!("{names} ({})", used.path),
-        }
-    };
+    let name = |used: &Used| format!("{} ({})", used.name(), used.path);
     if visit.allocators.is_empty() {
         return match visit.now.glibc {
             Some(_) => "malloc is glibc's, by what its heap looks like".into(),
@@ -187,12 +175,12 @@ fn of_glibc(figures: &Figures) -> Vec<Line> {
 
 fn elsewhere(visit: &Visit) -> [Row; 6] {
     let others = &visit.now.ledger.others;
+    let mapped_by = match visit.foreign() {
+        None => "the program or a library itself",
+        Some(_) => "the allocator, the program, libraries",
+    };
     [
-        (
-            "mapped by others",
-            others.mapped,
-            "the program or a library itself",
-        ),
+        ("mapped by others", others.mapped, mapped_by),
         (
             "grown by others",
             others.by_break,

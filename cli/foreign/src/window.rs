@@ -4,6 +4,7 @@
 use crate::space::Space;
 use hakmem_heap::resident::Page;
 use std::ops::Range;
+use std::sync::Arc;
 
 const PIECE_LEAST: usize = 16 << 10;
 const PIECE_MOST: usize = 256 << 10;
@@ -11,7 +12,7 @@ const PIECE_MOST: usize = 256 << 10;
 pub struct Window<'a> {
     space: &'a Space<'a>,
     range: Range<u64>,
-    pages: Vec<Page>,
+    pages: Arc<[Page]>,
     start: u64,
     content: Vec<u8>,
     /// What the next piece will have, if it follows this one.
@@ -21,8 +22,14 @@ pub struct Window<'a> {
 impl<'a> Window<'a> {
     /// Of a range that begins and ends with a page.
     pub fn new(space: &'a Space<'a>, range: Range<u64>) -> Window<'a> {
+        let pages = space.pages(&range).into();
+        Window::with_pages(space, range, pages)
+    }
+
+    /// Whose pages are known.
+    pub fn with_pages(space: &'a Space<'a>, range: Range<u64>, pages: Arc<[Page]>) -> Window<'a> {
         Window {
-            pages: space.pages(&range),
+            pages,
             space,
             range,
             start: 0,

@@ -84,7 +84,11 @@ fn find_in(space: &Space, range: &Range<u64>, found: &mut Mapped, left: &mut usi
         let Some(last) = batch.last() else {
             return;
         };
-        let hit = first_block(space, &batch, &page_at, range.end);
+        // Elsewhere, what looks like a head may be anybody's: there, what follows has to agree.
+        let hit = first_block(space, &batch, &page_at, range.end).filter(|(index, bytes)| {
+            let end = page_at(*index) + bytes;
+            is_expected || end == range.end || block_at(space, end, range.end).is_some()
+        });
         is_expected = hit.is_some();
         match hit {
             Some((index, bytes)) => {
@@ -105,6 +109,13 @@ fn find_in(space: &Space, range: &Range<u64>, found: &mut Mapped, left: &mut usi
             }
         }
     }
+}
+
+/// A block that begins there, and ends in the same mapping.
+fn block_at(space: &Space, start: u64, end: u64) -> Option<u64> {
+    let before = space.word(start)?;
+    let bytes = mapping_bytes(before, space.word(start + 8)?, space.page_bytes)?;
+    (bytes <= end - start).then_some(bytes)
 }
 
 /// The first of these pages with which a block begins that ends in the same mapping.

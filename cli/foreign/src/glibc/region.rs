@@ -7,6 +7,7 @@ use crate::window::Window;
 use hakmem_heap::resident::Page;
 use serde::Serialize;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Chunks of the sizes that a thread's cache has in some release.
 const CACHE_BYTES: [u64; 2] = [0x290, 0x300];
@@ -36,7 +37,7 @@ pub struct Region {
     pub range: Range<u64>,
     pub arena: usize,
     pub page_bytes: u64,
-    pub pages: Vec<Page>,
+    pub pages: Arc<[Page]>,
     pub notes: Vec<Note>,
     pub live: Sizes,
     pub free: Sizes,
@@ -50,7 +51,7 @@ pub struct Region {
 
 impl Region {
     pub fn new(space: &Space, range: Range<u64>, arena: usize) -> Region {
-        let pages = space.pages(&range);
+        let pages: Arc<[Page]> = space.pages(&range).into();
         let note = Note {
             first: NONE,
             has_links: false,
@@ -71,6 +72,10 @@ impl Region {
             unclear: Vec::new(),
             caches: Vec::new(),
         }
+    }
+
+    fn window<'a>(&self, space: &'a Space<'a>) -> Window<'a> {
+        Window::with_pages(space, self.range.clone(), self.pages.clone())
     }
 
     fn page_of(&self, address: u64) -> usize {
@@ -154,7 +159,7 @@ impl Region {
 
     /// Everything in it. `from` is where the first chunk begins; before that, it is the allocator's.
     pub fn read(&mut self, space: &Space, from: u64) {
-        let mut window = Window::new(space, self.range.clone());
+        let mut window = self.window(space);
         let end = self.range.end;
         self.own(self.range.start..from);
         let mut at = from;
@@ -186,7 +191,7 @@ impl Region {
 
     /// Where the first chunk begins: not before `before`.
     pub fn find_first(&self, space: &Space, before: u64) -> Option<u64> {
-        let mut window = Window::new(space, self.range.clone());
+        let mut window = self.window(space);
         let end = self.range.end.min(before + FIRST_MOST);
         chunks::find_chain(&mut window, before, self.range.end, self.page_bytes)
             .filter(|first| *first < end)

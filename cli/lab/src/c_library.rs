@@ -19,7 +19,8 @@ pub fn is_named(name: &[u8]) -> bool {
     if IS_MUSL {
         name == b"libc.so" || name.starts_with(b"ld-musl-")
     } else {
-        name == b"libc.so.6"
+        // Before 2.34 the file had the version in its name, and libc.so.6 was a link.
+        name == b"libc.so.6" || (name.starts_with(b"libc-2.") && name.ends_with(b".so"))
     }
 }
 
@@ -68,6 +69,13 @@ pub fn version() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(not(target_env = "musl"))]
+    fn old_files_of_glibc_are_known() {
+        assert!(is_named(b"libc.so.6") && is_named(b"libc-2.31.so"));
+        assert!(!is_named(b"libc-2.31.so.debug") && !is_named(b"libcrypt-2.31.so"));
+    }
 
     #[test]
     fn only_another_c_library_is_another() {

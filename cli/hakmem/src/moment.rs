@@ -1,9 +1,9 @@
 //! Why memory grew: a process at two moments, compared by what its pages hold, by size and by call site.
 
 use crate::holds::rows;
-use crate::profile::Snapshot;
 use crate::profile::changes::changes;
 use crate::profile::look::{Pace, part, snapshot};
+use crate::profile::{Snapshot, View};
 use crate::target::{Opened, told};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
@@ -150,7 +150,7 @@ impl Moment {
             );
         } else {
             lines.push("by who allocated it, estimated from samples\n".into());
-            let sites = changes(&before.profile, &self.profile, form);
+            let sites = changes(&before.profile, &self.profile, View::Live, form);
             lines.push(sites.trim_end().into());
         }
         let refused = self.failures.saturating_sub(before.failures);

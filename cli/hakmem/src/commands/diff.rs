@@ -1,16 +1,20 @@
 //! `hakmem diff`: what has grown between two moments.
 
-use crate::output::{show, terminal};
-use crate::profile::Snapshot;
+use crate::output::{self, show, terminal};
 use crate::profile::changes::changes;
+use crate::profile::{Snapshot, View, flame};
+use crate::say;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::document::refuse_cut;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table};
 use hakmem_lab::{input, usage};
+use hakmem_trace::format::MAGIC;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,11 +24,12 @@ Examples:
   hakmem diff one.json two.json
   hakmem stats 4711 --json > one.json; sleep 600; hakmem stats 4711 --json > two.json
   hakmem diff one.json two.json
+  hakmem diff one.json two.json --flamegraph change.html   # orange: more, blue: less
 
-Two profiles (profile --save, leaks --save) are compared by call stack, two of 'stats --json'
-figure by figure.";
+Two profiles (profile --save, leaks --save) or two traces (record --stacks) are compared by call
+stack, two of 'stats --json' figure by figure.";
 
-/// Show what has grown between two saved profiles, or two outputs of stats
+/// Show what has grown between two saved profiles, two traces, or two outputs of stats
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -32,17 +37,39 @@ pub struct Arguments {
     before: PathBuf,
     /// The later one
     after: PathBuf,
+    /// Of two profiles, write a flame graph in two colours: one HTML file that needs no network
+    #[arg(long, value_name = "FILE")]
+    flamegraph: Option<PathBuf>,
+    /// Of two profiles: what was allocated, freed or not, in place of what lives
+    #[arg(long)]
+    allocated: bool,
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    let inputs = [arguments.before.clone(), arguments.after.clone()];
+    output::keep_apart(&[arguments.flamegraph.as_ref()], &inputs)?;
+    let to_graph = output::planned_page(arguments.flamegraph.as_ref())?;
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
-    let text = match (Snapshot::parse(&before), Snapshot::parse(&after)) {
-        (Some(before), Some(after)) => changes(&before, &after, terminal()),
-        (None, None) => figures(
-            &json(&before, &arguments.before)?,
-            &json(&after, &arguments.after)?,
-            terminal(),
-        ),
+    let mut written = Ok(());
+    let text = match (before, after) {
+        (Saved::Profile(before), Saved::Profile(after)) => {
+            let view = if arguments.allocated {
+                View::Allocated
+            } else {
+                View::Live
+            };
+            if let Some(file) = to_graph {
+                say::keep();
+                written = file.write(flame::draw_changes(&before, &after, view));
+            }
+            changes(&before, &after, view, terminal())
+        }
+        (Saved::Figures(..), Saved::Figures(..)) if arguments.flamegraph.is_some() => {
+            return Err(usage!(
+                "a flame graph is of two profiles (profile --save, leaks --save) or of two traces"
+            ));
+        }
+        (Saved::Figures(before), Saved::Figures(after)) => figures(&before, &after, terminal()),
         _ => {
             return Err(usage!(
                 "only one of the two is a profile: both have to be of the same kind"
@@ -50,21 +77,40 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     show(&text);
-    Ok(ExitCode::SUCCESS)
+    written.map(|()| ExitCode::SUCCESS)
 }
 
-fn read(path: &Path) -> Result<String> {
+/// What a file has.
+enum Saved {
+    Profile(Box<Snapshot>),
+    Figures(Value),
+}
+
+fn read(path: &Path) -> Result<Saved> {
+    if is_trace(path) {
+        return Snapshot::of_trace(path).map(|trace| Saved::Profile(Box::new(trace)));
+    }
     let text = input::read_to_string(path)
         .map_err(|error| usage!("cannot read {}: {error}", path.shown()))?;
     refuse_cut(path, text.as_bytes())?;
-    Ok(text)
+    match Snapshot::parse(&text) {
+        Some(profile) => Ok(Saved::Profile(Box::new(profile))),
+        None => json(&text, path).map(Saved::Figures),
+    }
+}
+
+fn is_trace(path: &Path) -> bool {
+    let mut begin = [0; MAGIC.len()];
+    let file = path.is_file().then(|| File::open(path));
+    file.is_some_and(|file| file.is_ok_and(|mut file| file.read_exact(&mut begin).is_ok()))
+        && begin == MAGIC
 }
 
 fn json(text: &str, path: &Path) -> Result<Value> {
     let value: Option<Value> = serde_json::from_str(text).ok();
     value.filter(Value::is_object).ok_or_else(|| {
         usage!(
-            "{} is neither a profile (profile --save) nor an output of 'stats --json'",
+            "{} is neither a profile (profile --save), nor a trace, nor an output of 'stats --json'",
             path.shown()
         )
     })

@@ -1,7 +1,7 @@
 //! Two profiles compared by call stack.
 
-use super::{ROWS, Site, Snapshot};
-use crate::frames;
+use super::{ROWS, Site, Snapshot, View};
+use crate::frames::Folded;
 use hakmem_lab::render::number::{bytes, signed_bytes};
 use hakmem_lab::render::{Cell, Form, Table};
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,7 @@ struct Change<'a> {
 }
 
 /// The largest first.
-fn found<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Vec<Change<'a>> {
+fn found<'a>(before: &'a Snapshot, after: &'a Snapshot, view: View) -> Vec<Change<'a>> {
     let by_frames = |snapshot: &'a Snapshot| -> HashMap<&'a [String], &'a Site> {
         let sites = snapshot.sites.iter();
         sites.map(|site| (site.frames.as_slice(), site)).collect()
@@ -29,10 +29,11 @@ fn found<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Vec<Change<'a>> {
         .map(|frames| {
             let old = old.get(frames).copied().unwrap_or(&nothing);
             let new = new.get(frames).copied().unwrap_or(&nothing);
+            let (was, is) = (view.of(old), view.of(new));
             Change {
-                bytes: new.live.bytes - old.live.bytes,
-                blocks: new.live.blocks - old.live.blocks,
-                noise: old.live_off.hypot(new.live_off),
+                bytes: is.bytes - was.bytes,
+                blocks: is.blocks - was.blocks,
+                noise: off(before, old, view).hypot(off(after, new, view)),
                 frames,
             }
         })
@@ -48,10 +49,19 @@ fn found<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Vec<Change<'a>> {
     changes
 }
 
-/// What lives more or less than before, and by how much that may be off.
-pub fn changes(before: &Snapshot, after: &Snapshot, form: Form) -> String {
+/// By how much a site's bytes may be off.
+fn off(snapshot: &Snapshot, site: &Site, view: View) -> f64 {
+    match view {
+        View::Live => site.live_off,
+        _ if snapshot.every <= 1 => 0.0,
+        _ => view.of(site).bytes_off(),
+    }
+}
+
+/// Of what there is more or less than before, and by how much that may be off.
+pub fn changes(before: &Snapshot, after: &Snapshot, view: View, form: Form) -> String {
     let limits = limits(before, after);
-    let rows = found(before, after);
+    let rows = found(before, after, view);
     if rows.is_empty() {
         let among = if limits.is_empty() {
             ""
@@ -61,11 +71,13 @@ pub fn changes(before: &Snapshot, after: &Snapshot, form: Form) -> String {
         return format!("{limits}nothing has changed{among}\n");
     }
     let mut table = Table::default();
-    table.number_column("live bytes", 0);
+    table.number_column(&format!("{} bytes", view.name()), 0);
     table.number_column("noise", 2);
     table.number_column("blocks", 1);
     table.text_column("allocated by", 0);
-    for change in rows.iter().take(ROWS) {
+    let shown = &rows[..rows.len().min(ROWS)];
+    let stacks: Vec<&[String]> = shown.iter().map(|change| change.frames).collect();
+    for (change, place) in shown.iter().zip(Folded::default().places(&stacks)) {
         let noise = match () {
             () if change.noise > 0.0 => format!("± {}", bytes(change.noise as u64)),
             () if limits.is_empty() => "exact".into(),
@@ -75,7 +87,7 @@ pub fn changes(before: &Snapshot, after: &Snapshot, form: Form) -> String {
             Cell::new(signed_bytes(change.bytes)),
             Cell::new(noise),
             Cell::new(format!("{:+.0}", change.blocks)),
-            Cell::fitting(frames::place(change.frames)),
+            Cell::fitting(place),
         ]);
     }
     let more = match rows.len().saturating_sub(ROWS) {

@@ -4,6 +4,7 @@ pub mod changes;
 pub mod flame;
 pub mod group;
 pub mod look;
+mod of_trace;
 pub mod pprof;
 
 use crate::frames;

@@ -21,6 +21,8 @@
 #include "policy/tuner.h"
 #include "profile/sample.h"
 #include "profile/sampler.h"
+#include "python/functions.h"
+#include "python/python.h"
 #include "secure/guard.h"
 #include "secure/harden.h"
 #include "secure/states.h"

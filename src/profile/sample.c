@@ -212,7 +212,7 @@ static HAK_COLD void end_lease(void)
 
 HAK_NOINLINE void hak_hook_taken(void *block, struct hak_request request, size_t every)
 {
-    uintptr_t frames[HAK_SAMPLE_FRAMES];
+    uintptr_t frames[HAK_SAMPLE_PLACES];
     block = hak_tag_off(block);
     const uint32_t entry = hak_map_entry(block);
     const struct hak_sample sample = {
@@ -228,8 +228,8 @@ HAK_NOINLINE void hak_hook_taken(void *block, struct hak_request request, size_t
     if (HAK_UNLIKELY(lease != 0 && sample.time_ns > lease)) {
         end_lease();
     }
-    const unsigned frame_count =
-        hak_stack_walk_from(request.site, frames, HAK_SAMPLE_FRAMES, false);
+    unsigned frame_count = hak_stack_walk_from(request.site, frames, HAK_SAMPLE_FRAMES, false);
+    frame_count += hak_python_add(frames, frame_count, sample.time_ns);
     if (record(&sample, frames, frame_count)) {
         mark(block);
         HAK_PROBE3("otel_memory", "alloc", sample.address, sample.bytes, worth(&sample).bytes);

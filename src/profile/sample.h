@@ -26,13 +26,15 @@
 #include "cache/cache.h"
 #include "cache/request.h"
 #include "os/lock.h"
+#include "python/python.h"
 #include "stacks/stack.h"
 
 enum {
-    HAK_SAMPLE_FRAMES = HAK_STACK_MOST, // of a stack, the innermost
-    HAK_SAMPLES_MAX = 1 << 18,          // live at a time: 128 GiB of heap, one in 512 KiB
-    HAK_SAMPLE_STACKS_MAX = 1 << 14,    // beyond that they all count as one
-    HAK_SAMPLES_TIMED = 64,             // the clock is a good part of what a sample costs
+    HAK_SAMPLE_FRAMES = HAK_STACK_MOST, // of a native stack, the innermost
+    HAK_SAMPLE_PLACES = HAK_SAMPLE_FRAMES + HAK_PYTHON_FRAMES,
+    HAK_SAMPLES_MAX = 1 << 18,       // live at a time: 128 GiB of heap, one in 512 KiB
+    HAK_SAMPLE_STACKS_MAX = 1 << 14, // beyond that they all count as one
+    HAK_SAMPLES_TIMED = 64,          // the clock is a good part of what a sample costs
 };
 
 // Estimates.
@@ -51,8 +53,8 @@ struct hak_sample_stack {
     struct hak_sample_sums peak; // live when `peak_number` of all was the number of the peak
     uint64_t peak_number;
     uint32_t frame_count;
-    uintptr_t frames
-        [HAK_SAMPLE_FRAMES]; // places (stacks/code.h) where the calls return to, innermost first
+    // Places (stacks/code.h) where the calls return to, innermost first, and behind them those of a Python program's frames.
+    uintptr_t frames[HAK_SAMPLE_PLACES];
 };
 
 // A sampled block that is live. With the lock.

@@ -28,7 +28,9 @@ enum {
 
 // Numbers that are no entry's.
 enum {
-    HAK_CODE_UNTOLD = 0,       // the dynamic linker does not say: what is mapped when somebody asks
+    HAK_CODE_UNTOLD = 0, // the dynamic linker does not say: what is mapped when somebody asks
+    HAK_CODE_OF_FUNCTION =
+        0xFFFD, // what is below is no address: a function of an interpreter's program (python/python.h)
     HAK_CODE_OF_NONE = 0xFFFE, // of no loaded object: made at run time, as a rule
     HAK_CODE_MANY = 0xFFFF,    // the table is full
 };

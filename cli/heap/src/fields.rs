@@ -60,6 +60,8 @@ structs! {
     StackBucket, "hak_sample_stack_bucket": first;
     Code, "hak_code": count objects;
     CodeObject, "hak_code_object": start end path path_bytes kind head_hash id_bytes id;
+    Functions, "hak_functions": count entries;
+    Function, "hak_function": first_line file_bytes name_bytes text;
     Failures, "hak_failures": count latest;
     Failure, "hak_failure": number date_ns bytes alignment site asked_bytes limit_value limit_use thread_id
         error kind limit place;

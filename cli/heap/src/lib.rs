@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod options;
 pub mod perf_map;
 pub mod profile;
+pub mod python;
 pub mod resident;
 pub mod shown;
 pub mod timings;

@@ -8,6 +8,7 @@ use crate::fields::{
 };
 use crate::live::LiveProcess;
 use crate::memory::{Memory, Wanted};
+use crate::python::Python;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -54,9 +55,9 @@ impl Sums {
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
     pub address: u64,
-    /// Places where the calls return to, the innermost first.
+    /// Places where the calls return to, the innermost first, and behind them those of a Python program's frames.
     pub frames: Vec<u64>,
-    /// As many as are kept: there may have been more.
+    /// Of the native ones, as many as are kept: there may have been more.
     pub is_cut: bool,
     pub allocated: Sums,
     pub live: Sums,
@@ -84,6 +85,8 @@ pub struct Profile {
     /// A tool has switched sampling on, and its time is not over or was never looked at.
     pub is_lent: bool,
     pub stacks: Vec<Stack>,
+    /// What places of Python's frames mean.
+    pub python: Python,
     pub samples: Vec<Sample>,
     pub live: Sums,
     pub peak: Sums,
@@ -105,6 +108,8 @@ impl Profile {
         let reader = Reader {
             memory,
             control,
+            python: Python::of(control)?,
+            frames: control.constant("sample_frames").ok(),
             all: Samples::find(control)?,
             stack: StackFields::find(control)?,
             sums: SumsFields::find(control)?,
@@ -117,6 +122,9 @@ impl Profile {
 struct Reader<'a> {
     memory: &'a dyn Memory,
     control: &'a Control,
+    python: Python,
+    /// Of a native stack that are kept; None: all that there is room for.
+    frames: Option<u64>,
     all: Samples,
     stack: StackFields,
     sums: SumsFields,
@@ -158,6 +166,7 @@ impl Reader<'_> {
             is_lent: lease.is_some_and(|lease| lease.number(&record) != 0),
             stackless,
             stacks,
+            python: self.python.with_functions(self.control, self.memory)?,
             samples,
             live: self.sums(self.all.live.part(&record, 0)),
             peak: self.sums(self.all.peak.part(&record, 0)),
@@ -219,12 +228,15 @@ impl Reader<'_> {
         // A record ends with the frames that it has.
         let frames = address.wrapping_add(self.stack.frames.offset as u64);
         let frames = self.memory.read_vec(frames, bytes).unwrap_or_default();
+        let frames: Vec<u64> = frames.chunks_exact(8).map(le_u64).collect();
+        let native = frames.iter().filter(|at| self.python.frame(**at).is_none());
+        let native = native.count() as u64;
         let live = self.sums(self.stack.live.part(record, 0));
         let has_changed = self.stack.peak_number.number(record) == peak_number;
         Stack {
             address,
-            frames: frames.chunks_exact(8).map(le_u64).collect(),
-            is_cut: most > 0 && bytes == most * 8,
+            frames,
+            is_cut: most > 0 && native == self.frames.unwrap_or(most as u64),
             allocated: self.sums(self.stack.allocated.part(record, 0)),
             live,
             peak: if has_changed {

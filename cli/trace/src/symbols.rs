@@ -167,6 +167,18 @@ impl Names {
         known
     }
 
+    /// A place that is no address, called what `name` says.
+    pub fn told(&mut self, place: u64, name: impl FnOnce() -> String) -> Rc<Place> {
+        let known = self.places.entry(place).or_insert_with(|| {
+            Rc::new(Place {
+                frames: vec![name()],
+                has_names: true,
+                ..Place::default()
+            })
+        });
+        known.clone()
+    }
+
     /// Why some of the addresses that were asked for have no names: a sentence a file.
     pub fn notes(&self) -> &[String] {
         &self.notes

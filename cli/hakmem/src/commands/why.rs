@@ -131,8 +131,9 @@ fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> R
     let mut pins: Vec<Pin> = pins(&profile, &heap, &pinning)
         .into_iter()
         .map(|(stack, mut pin)| {
-            let frames = &profile.stacks[stack].frames;
-            pin.frames = frames.iter().flat_map(|at| names.of(*at)).collect();
+            let places = frames::places(&profile.stacks[stack], &profile.python, &mut names);
+            let frames = places.iter().flat_map(|place| place.frames.clone());
+            pin.frames = frames.collect();
             let site = named.sites.iter().find(|site| site.frames == pin.frames);
             pin.oldest_s = site.map_or(0.0, |site| site.oldest_s);
             pin

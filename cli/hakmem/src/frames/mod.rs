@@ -5,12 +5,14 @@ mod interpreters;
 mod known;
 mod machinery;
 mod name;
+mod python;
 mod rows;
 
 use interpreters::{is_interpreters, is_script};
 pub use known::known;
 use machinery::{Role, role};
 use name::{Length, write};
+pub use python::places;
 pub use rows::{By, Folded};
 
 /// Callers of the program's innermost function that are shown.
@@ -65,28 +67,53 @@ impl<'stack> Frame<'stack> {
         self.place.starts_with("ld-linux") || self.place.starts_with("ld-musl")
     }
 
+    /// A Python function's name has no brackets but those of "<locals>", and dots between its parts.
+    fn written(self, length: Length) -> String {
+        match python::is_place(self.place) {
+            true => self.name.to_string(),
+            false => write(self.name, length),
+        }
+    }
+
+    fn place(self, length: Length) -> &'stack str {
+        match length {
+            Length::Whole => self.place,
+            _ => python::short(self.place),
+        }
+    }
+
     fn text(self, length: Length) -> String {
         if self.name.is_empty() {
             return self.place.to_string();
         }
-        format!("{} ({})", write(self.name, length), self.place)
+        format!("{} ({})", self.written(length), self.place(length))
     }
 }
 
-/// What each frame is, if these patterns of a user's are machinery as well.
+/// What each frame is, if these patterns of a user's are machinery as well. Where functions of a script are on the stack,
+/// its interpreter only allocates for them; where they are Python's own frames, so does all that is native.
 fn roles(frames: &[Frame], folded: &[String]) -> Vec<Role> {
-    let mut roles: Vec<Role> = frames.iter().map(|frame| frame.role()).collect();
     let names: Vec<String> = frames.iter().map(|frame| frame.own_name()).collect();
     let has_scripts = (frames.iter().zip(&names)).any(|(frame, name)| is_script(name, frame.place));
-    for ((frame, name), role) in frames.iter().zip(&names).zip(&mut roles) {
+    let has_python = frames.iter().any(|frame| python::is_place(frame.place));
+    let role_of = |(frame, name): (&Frame, &String)| {
+        let is_python = python::is_place(frame.place);
+        let role = match is_python {
+            true => python::role(frame.place),
+            false => frame.role(),
+        };
         let file = frame.place.split(':').next().unwrap_or_default();
         let is_folded = fits_one(folded, name) || fits_one(folded, file);
-        let is_inside = has_scripts && is_interpreters(name, frame.place);
-        if *role == Role::Own && (is_folded || is_inside) {
-            *role = Role::Machinery;
+        let is_inside = match has_python {
+            true => !is_python,
+            false => has_scripts && is_interpreters(name, frame.place),
+        };
+        match role {
+            Role::Own if is_folded || is_inside => Role::Machinery,
+            role => role,
         }
-    }
-    roles
+    };
+    frames.iter().zip(&names).map(role_of).collect()
 }
 
 /// Is it one of these, in which an asterisk stands for whatever is there?
@@ -135,11 +162,13 @@ fn place_of(frames: &[String], folded: &[String]) -> Vec<String> {
         .map(|(frame, _)| *frame)
         .collect();
     let innermost = roles.iter().position(|role| *role == Role::Own);
+    let is_python = innermost.is_some_and(|own| python::is_place(frames[own].place));
     // What the program called, of the machinery: the one function of it that its source names.
     let called = innermost
         .and_then(|own| own.checked_sub(1))
         .map(|index| frames[index])
-        .filter(|frame| is_in_source(frame.name));
+        .filter(|frame| is_in_source(frame.name))
+        .filter(|frame| !is_python || python::is_place(frame.place));
     if own.is_empty() {
         // No function of the program: the library's that asked for memory, and who called that.
         let asked = |frame: &&Frame| {

@@ -157,15 +157,7 @@ impl Snapshot {
         let mut by_name: HashMap<Vec<String>, usize> = HashMap::new();
         let mut site_of_stack = Vec::new();
         for stack in &profile.stacks {
-            let mut places: Vec<Rc<Place>> =
-                stack.frames.iter().map(|at| names.place(*at)).collect();
-            if stack.is_cut {
-                let mark = format!("… (more callers: {} frames are kept)", stack.frames.len());
-                places.push(Rc::new(Place {
-                    frames: vec![mark],
-                    ..Place::default()
-                }));
-            }
+            let places = frames::places(stack, &profile.python, names);
             let frames = places.iter().flat_map(|place| place.frames.clone());
             let frames: Vec<String> = frames.collect();
             let index = *by_name.entry(frames.clone()).or_insert_with(|| {

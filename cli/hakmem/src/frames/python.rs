@@ -1,0 +1,125 @@
+//! Frames of Python programs: put where the interpreter has evaluated them, and told apart from those of libraries.
+
+use super::machinery::Role;
+use hakmem_heap::profile::Stack;
+use hakmem_heap::python::{Frame, Python};
+use hakmem_trace::symbols::{Names, Place};
+use std::rc::Rc;
+
+/// In which native function the interpreter is while functions of the program run. With tail calls it is what such a name
+/// begins with.
+const EVALUATES: [&str; 2] = ["_PyEval_EvalFrameDefault", "_TAIL_CALL_"];
+
+/// Folders of what comes with the interpreter or is installed for it: "/usr/lib/python3.13/json/encoder.py".
+const LIBRARIES: [&str; 2] = ["/site-packages/", "/dist-packages/"];
+
+/// The places of a stack with their names, innermost first: in place of each evaluation the Python functions that it has run.
+pub fn places(stack: &Stack, python: &Python, names: &mut Names) -> Vec<Rc<Place>> {
+    let (functions, native): (Vec<u64>, Vec<u64>) = stack
+        .frames
+        .iter()
+        .partition(|at| python.frame(**at).is_some());
+    let mut rest = functions.as_slice();
+    let mut places = Vec::new();
+    for at in &native {
+        let place = names.place(*at);
+        if rest.is_empty() || !evaluates(&place) {
+            places.push(place);
+            continue;
+        }
+        let count = evaluated(rest, python);
+        let (these, others) = rest.split_at(count);
+        places.extend(these.iter().map(|at| named(*at, python, names)));
+        rest = others;
+    }
+    if stack.is_cut {
+        places.push(mark(native.len()));
+    }
+    // The native stack was not followed so far.
+    places.extend(rest.iter().map(|at| named(*at, python, names)));
+    let last = functions.last().and_then(|at| python.frame(*at));
+    if last.is_some_and(|frame| frame.is_cut) {
+        places.push(mark(functions.len()));
+    }
+    places
+}
+
+fn mark(kept: usize) -> Rc<Place> {
+    Rc::new(Place {
+        frames: vec![format!("… (more callers: {kept} frames are kept)")],
+        ..Place::default()
+    })
+}
+
+fn evaluates(place: &Place) -> bool {
+    let is_evaluation = |frame: &String| EVALUATES.iter().any(|name| frame.starts_with(name));
+    place.frames.iter().any(is_evaluation)
+}
+
+/// How many of these frames one evaluation has run: up to the one that native code has called.
+fn evaluated(frames: &[u64], python: &Python) -> usize {
+    let is_called = |at: &u64| python.frame(*at).is_none_or(|frame| frame.is_called);
+    frames
+        .iter()
+        .position(is_called)
+        .map_or(frames.len(), |last| last + 1)
+}
+
+fn named(at: u64, python: &Python, names: &mut Names) -> Rc<Place> {
+    let frame = python.frame(at);
+    names.told(at, || {
+        frame.map_or_else(String::new, |frame| text(frame, python))
+    })
+}
+
+/// "Orders.export (/srv/orders/views.py:112)".
+fn text(frame: Frame, python: &Python) -> String {
+    let Some(function) = python.function(frame) else {
+        return "(one of too many Python functions)".into();
+    };
+    let line = match frame.line {
+        0 => function.first_line,
+        line => line,
+    };
+    format!("{} ({}:{line})", function.name, function.file)
+}
+
+/// Whether a frame's place is one of Python's: files have their whole paths, and code without a file something like "<string>".
+pub fn is_place(place: &str) -> bool {
+    place.rsplit_once(':').is_some_and(|(file, line)| {
+        let is_line = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+        let is_file = file.contains('/') || file.ends_with(".py");
+        is_line && (is_file || (file.starts_with('<') && file.ends_with('>')))
+    })
+}
+
+/// What such a frame is to somebody who looks for the place of an allocation.
+pub fn role(place: &str) -> Role {
+    let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
+    let is_frozen = file.starts_with("<frozen ");
+    let is_library = LIBRARIES.iter().any(|folder| file.contains(folder));
+    if is_frozen || is_library || is_standard(file) {
+        Role::Machinery
+    } else {
+        Role::Own
+    }
+}
+
+/// "/usr/lib/python3.13/json/encoder.py", also of a free-threaded interpreter ("python3.13t").
+fn is_standard(file: &str) -> bool {
+    let mut behind = file.split("/lib/python3.").skip(1);
+    behind.any(|rest| {
+        let version = rest.split('/').next().unwrap_or_default();
+        let digits = version.trim_end_matches('t');
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// With the last folder only.
+pub fn short(place: &str) -> &str {
+    let mut slashes = place.rmatch_indices('/').map(|(at, _)| at);
+    match (is_place(place), slashes.nth(1)) {
+        (true, Some(at)) => &place[at + 1..],
+        _ => place,
+    }
+}

@@ -1,0 +1,173 @@
+//! Frames of a Python program: the functions that the process has noted, and what a place says of them.
+
+use crate::control::Control;
+use crate::error::Result;
+use crate::fields::{Function as FunctionFields, Functions as FunctionsFields};
+use crate::memory::{Memory, Wanted};
+use std::collections::HashMap;
+
+/// Limits on what is believed: more than any release keeps.
+const FUNCTIONS_MAX: usize = 1 << 20;
+const TEXT_MAX: usize = 1 << 12;
+
+/// A function of the program's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Function {
+    pub file: String,
+    /// With the classes and functions that it is in: "Orders.export", "main.<locals>.<lambda>".
+    pub name: String,
+    pub first_line: u64,
+}
+
+/// Where a function was, when something was sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// In `Python::functions`; 0: it found no place there.
+    pub function: u64,
+    /// 0: not known.
+    pub line: u64,
+    /// Native code has called it, and no other function of the program.
+    pub is_called: bool,
+    /// It had callers that were not kept.
+    pub is_cut: bool,
+}
+
+/// How a place says that it is a function, and which.
+#[derive(Clone, Copy, Debug)]
+struct Bits {
+    place_log2: u64,
+    of_function: u64,
+    line: u64,
+    number: u64,
+    called: u64,
+    cut: u64,
+}
+
+/// What a process's places of functions mean.
+#[derive(Clone, Debug, Default)]
+pub struct Python {
+    /// None: a library that knows none.
+    bits: Option<Bits>,
+    functions: HashMap<u64, Function>,
+}
+
+impl Python {
+    /// What places mean, without the functions.
+    pub fn of(control: &Control) -> Result<Python> {
+        if control.root("hak_functions").is_err() {
+            return Ok(Python::default());
+        }
+        let bits = Bits {
+            place_log2: control.constant("place_code_log2")?,
+            of_function: control.constant("place_of_function")?,
+            line: control.constant("function_line_bits")?,
+            number: control.constant("function_number_bits")?,
+            called: control.constant("function_called_bit")?,
+            cut: control.constant("function_cut_bit")?,
+        };
+        Ok(Python {
+            bits: Some(bits),
+            functions: HashMap::new(),
+        })
+    }
+
+    /// With the functions of all places that were read before.
+    pub fn with_functions(&self, control: &Control, memory: &dyn Memory) -> Result<Python> {
+        let Ok(root) = control.root("hak_functions") else {
+            return Ok(Python::default());
+        };
+        let (all, one) = (
+            FunctionsFields::find(control)?,
+            FunctionFields::find(control)?,
+        );
+        let begun = memory.read_vec(root.address, all.entries.offset)?;
+        let count = usize::try_from(all.count.number(&begun)).unwrap_or(0) + 1;
+        let count = count.min(all.entries.count).min(FUNCTIONS_MAX);
+        let first = root.address + all.entries.offset as u64;
+        let entries = memory.read_vec(first, count * 8)?;
+        let entries: Vec<(u64, u64)> = (0..)
+            .zip(entries.chunks_exact(8))
+            .map(|(number, word)| {
+                (
+                    number,
+                    u64::from_le_bytes(word.try_into().unwrap_or_default()),
+                )
+            })
+            .filter(|(_, address)| *address != 0)
+            .collect();
+        Ok(Python {
+            bits: self.bits,
+            functions: functions(memory, &one, &entries),
+        })
+    }
+
+    /// The function at a place; None: the place is an address.
+    pub fn frame(&self, place: u64) -> Option<Frame> {
+        let bits = self.bits?;
+        let part = |from: u64, count: u64| place >> from.min(63) & ((1 << count.min(63)) - 1);
+        (part(bits.place_log2, 16) == bits.of_function).then(|| Frame {
+            function: part(bits.line, bits.number),
+            line: part(0, bits.line),
+            is_called: part(bits.called, 1) != 0,
+            is_cut: part(bits.cut, 1) != 0,
+        })
+    }
+
+    pub fn function(&self, frame: Frame) -> Option<&Function> {
+        self.functions.get(&frame.function)
+    }
+}
+
+/// All of them, first how long their texts are, and then these: a record ends with its text.
+fn functions(
+    memory: &dyn Memory,
+    fields: &FunctionFields,
+    entries: &[(u64, u64)],
+) -> HashMap<u64, Function> {
+    let heads = read_all(
+        memory,
+        entries
+            .iter()
+            .map(|(_, address)| (*address, fields.text.offset)),
+    );
+    let texts = entries.iter().zip(&heads).map(|((_, address), head)| {
+        let bytes = head.as_ref().map_or(0, |head| {
+            fields.file_bytes.number(head) + fields.name_bytes.number(head)
+        });
+        let bytes = usize::try_from(bytes).unwrap_or(0).min(TEXT_MAX);
+        (address + fields.text.offset as u64, bytes)
+    });
+    let texts = read_all(memory, texts);
+    let all = entries.iter().zip(heads.iter().zip(texts));
+    all.filter_map(|((number, _), (head, text))| {
+        let (head, text) = (head.as_ref()?, text?);
+        let bytes = usize::try_from(fields.file_bytes.number(head)).ok()?;
+        let (file, name) = text.split_at_checked(bytes)?;
+        let function = Function {
+            file: String::from_utf8_lossy(file).into_owned(),
+            name: String::from_utf8_lossy(name).into_owned(),
+            first_line: fields.first_line.number(head),
+        };
+        Some((*number, function))
+    })
+    .collect()
+}
+
+/// What lies at these addresses, as many bytes of it; None: nothing that can be read.
+fn read_all(
+    memory: &dyn Memory,
+    places: impl Iterator<Item = (u64, usize)>,
+) -> Vec<Option<Vec<u8>>> {
+    let mut read: Vec<(u64, Vec<u8>)> = places
+        .map(|(address, bytes)| (address, vec![0; bytes]))
+        .collect();
+    let mut wanted: Vec<Wanted> = read
+        .iter_mut()
+        .map(|(address, target)| Wanted::new(*address, target))
+        .collect();
+    memory.read_many(&mut wanted);
+    let is_read: Vec<bool> = wanted.iter().map(|one| one.is_read).collect();
+    let read = read.into_iter().zip(is_read);
+    read.map(|((_, bytes), is_read)| is_read.then_some(bytes))
+        .collect()
+}

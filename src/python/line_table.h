@@ -1,0 +1,22 @@
+// line_table.h -- the line of an instruction, as CPython has written it down.
+//
+// Layer     python (may include: base, os, meta, front, stacks)
+// Threads   any; it only reads.
+//
+// The table is that of CPython 3.11 and later (co_linetable): an entry for each run of code units, in order. Its first byte
+// has the highest bit set, then four bits that say how the rest is written, and the number of units less one.
+#ifndef HAK_PYTHON_LINE_TABLE_H
+#define HAK_PYTHON_LINE_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+// Of the code unit with this number, in a function that begins at line `first`. 0: of none.
+HAK_INTERNAL uint32_t hak_line_table_line(const uint8_t *table,
+                                          size_t bytes,
+                                          uint32_t first,
+                                          uint64_t unit);
+
+#endif

@@ -1,0 +1,98 @@
+// python.c -- see python.h.
+#include "python/python.h"
+
+#include <stdbool.h>
+
+#include "python/functions.h"
+#include "python/interpreter.h"
+#include "stacks/code.h"
+
+enum {
+    TAG_BITS = 7, // of a pointer to an object, in a frame: from 3.14 on they say how it is counted
+    UNIT_BYTES = 2,
+};
+
+// Where the instructions begin that the frame runs: threads without a global lock have a copy each.
+static uintptr_t start_of(struct hak_pages *pages, uintptr_t frame, uintptr_t code)
+{
+    if (!hak_interpreter.is_free_threaded || hak_interpreter.at[HAK_PYTHON_COPIES] == 0) {
+        return code + hak_interpreter.at[HAK_PYTHON_START];
+    }
+    const uint64_t index = hak_interpreter_half(frame, HAK_PYTHON_COPY);
+    const uintptr_t copies = hak_interpreter_whole(code, HAK_PYTHON_COPIES);
+    const uint64_t count = hak_pages_number(pages, copies, sizeof count);
+    const uintptr_t copy = copies + (index + 1) * sizeof count;
+    return index < count ? (uintptr_t)hak_pages_number(pages, copy, sizeof count) : 0;
+}
+
+static uint32_t line_of(struct hak_pages *pages,
+                        uintptr_t frame,
+                        const struct hak_function_code *code)
+{
+    const uintptr_t start = start_of(pages, frame, code->address);
+    const uintptr_t now = hak_interpreter_whole(frame, HAK_PYTHON_INSTRUCTION);
+    if (start == 0 || now < start) {
+        return code->first_line; // it has not begun
+    }
+    return hak_function_line(pages, code, (now - start) / UNIT_BYTES);
+}
+
+// The place of a frame, 0: it is of no code.
+static uintptr_t place_of(struct hak_pages *pages, uintptr_t frame)
+{
+    struct hak_function_code code;
+    const uintptr_t object = hak_interpreter_whole(frame, HAK_PYTHON_CODE) & ~(uintptr_t)TAG_BITS;
+    if (!hak_function_read(pages, object, &code)) {
+        return 0;
+    }
+    const uint64_t line = line_of(pages, frame, &code);
+    return (uintptr_t)HAK_CODE_OF_FUNCTION << HAK_CODE_SHIFT |
+           (uintptr_t)hak_function_number(pages, &code) << HAK_PYTHON_LINE_BITS |
+           (line < UINT64_C(1) << HAK_PYTHON_LINE_BITS ? line : 0);
+}
+
+static unsigned byte_of(uintptr_t frame, enum hak_interpreter_field field)
+{
+    return *(const unsigned char *)(frame + hak_interpreter.at[field]);
+}
+
+static bool is_entry(uintptr_t frame)
+{
+    return hak_interpreter.at[HAK_PYTHON_IS_ENTRY] != 0 && byte_of(frame, HAK_PYTHON_IS_ENTRY) != 0;
+}
+
+// With frames of nobody's between them, where C has called.
+static unsigned walk(struct hak_pages *pages, uintptr_t frame, uintptr_t *places)
+{
+    const uintptr_t called = (uintptr_t)1 << HAK_PYTHON_CALLED_BIT;
+    unsigned count = 0;
+    for (unsigned steps = 0; steps < 2 * HAK_PYTHON_FRAMES; steps++) {
+        if (!hak_pages_are_readable(pages, frame, hak_interpreter.frame_bytes)) {
+            break;
+        }
+        const bool is_nobodys = byte_of(frame, HAK_PYTHON_OWNER) >= HAK_PYTHON_OWNER_NONE;
+        if (count > 0 && is_nobodys) {
+            places[count - 1] |= called;
+        } else if (count == HAK_PYTHON_FRAMES) {
+            places[count - 1] |= (uintptr_t)1 << HAK_PYTHON_CUT_BIT;
+            break;
+        } else if (!is_nobodys) {
+            const uintptr_t place = place_of(pages, frame);
+            if (place == 0) {
+                break;
+            }
+            places[count++] = is_entry(frame) ? place | called : place;
+        }
+        frame = hak_interpreter_whole(frame, HAK_PYTHON_PREVIOUS);
+    }
+    return count;
+}
+
+unsigned hak_python_add(uintptr_t *places, unsigned count, uint64_t now_ns)
+{
+    if (HAK_LIKELY(!hak_interpreter_is_on(places, count))) {
+        return 0;
+    }
+    struct hak_pages pages = hak_pages_at(now_ns);
+    return walk(&pages, hak_interpreter_frame(&pages), places + count);
+}

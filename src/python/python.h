@@ -1,0 +1,30 @@
+// python.h -- the frames of a Python program, innermost first, for a thread that is inside of malloc.
+//
+// Layer     python (may include: base, os, meta, front, stacks)
+// Threads   any: no lock of the interpreter's, and none of ours but the pool's when a function is seen for the first time.
+// Fails     with fewer frames, or none.
+//
+// The interpreter has called malloc, maybe while it pushes a frame or makes a code object. So nothing of it is called but the two
+// functions that say which state the thread has, nothing is changed, and no pointer is followed before the kernel has said that it
+// leads somewhere. docs/decisions/0050 says why.
+#ifndef HAK_PYTHON_PYTHON_H
+#define HAK_PYTHON_PYTHON_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+enum {
+    HAK_PYTHON_FRAMES = 128, // of a stack, the innermost
+    // What a frame is: a place (stacks/code.h) of no address, with HAK_CODE_OF_FUNCTION above, the number of its
+    // function (functions.h) and the line in which it is.
+    HAK_PYTHON_LINE_BITS = 24,
+    HAK_PYTHON_NUMBER_BITS = 20,
+    HAK_PYTHON_CALLED_BIT = 47, // set where C has called it, and not another frame
+    HAK_PYTHON_CUT_BIT = 46,    // set in the last of HAK_PYTHON_FRAMES, if there are more
+};
+
+// Behind `count` places of the native stack. Returns how many were added.
+HAK_INTERNAL unsigned hak_python_add(uintptr_t *places, unsigned count, uint64_t now_ns);
+
+#endif

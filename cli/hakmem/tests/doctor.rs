@@ -294,6 +294,67 @@ fn a_damaged_heap_is_read_around_the_damage() {
         .says("do not agree with themselves");
 }
 
+#[test]
+fn a_heap_that_changes_all_the_time_is_read_all_the_same() {
+    const BUSY: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *change(void *seed)
+{
+    static __thread void *blocks[5000];
+    unsigned next = (unsigned)(size_t)seed;
+    for (long i = 0;; i++) {
+        next = next * 1103515245 + 12345;
+        int which = (next >> 8) % 5000;
+        free(blocks[which]);
+        blocks[which] = malloc(16 + (next >> 16) % 3000);
+        if (i == 50000) {
+            write(1, "ready\n", seed == NULL ? 6 : 0);
+        }
+    }
+}
+static void *end_with_input(void *unused)
+{
+    char what;
+    read(0, &what, 1);
+    _exit(0);
+}
+int main(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, change, (void *)1);
+    pthread_create(&thread, NULL, end_with_input, NULL);
+    change(NULL);
+}
+"#;
+    let workshop = Workshop::open();
+    let program = workshop.compile("busy", BUSY, &["-pthread"]);
+    let process = Waiting::start(&mut Command::new(program));
+    for _ in 0..5 {
+        let found = examine(&workshop, &process.pid());
+        let all = number(&found, "/glibc/total/bytes");
+        let unclear = number(&found, "/glibc/total/unclear_bytes");
+        assert!(unclear < all / 50, "{unclear} of {all} bytes are unclear");
+        assert!(number(&found, "/glibc/total/live_bytes") > all / 2);
+    }
+}
+
+#[test]
+fn a_process_that_ends_between_two_looks_is_one_line() {
+    let workshop = Workshop::open();
+    let mut told = start(program(&workshop, 0, &[]));
+    let pid = told.process.pid();
+    let looking = std::thread::spawn({
+        let mut command = workshop.command(&["doctor", &pid, "--seconds", "2"]);
+        move || support::Answer::from(command.output().unwrap())
+    });
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    told.process.end();
+    let line = format!("process {pid} has ended");
+    looking.join().unwrap().is_one_line(1, &line);
+}
+
 /// What the child adds to the heap has an area of its own in the kernel's eyes.
 #[test]
 fn the_heap_of_a_child_that_was_forked_is_whole() {

@@ -10,6 +10,7 @@ use hakmem_foreign::glibc::Heap;
 use hakmem_foreign::judge::{Judgement, Look, judge};
 use hakmem_foreign::ledger::Ledger;
 use hakmem_foreign::space::Space;
+use hakmem_heap::error::Error;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
@@ -73,6 +74,8 @@ impl Patient {
 
     fn look(&self) -> Result<Moment> {
         let lost = |error| match &self.opened {
+            // It was there when it was opened.
+            Opened::Live(_) if matches!(error, Error::Gone(_)) => failed!("{}", ended(&error)),
             Opened::Live(process) => told(&error, &self.subject, Some(process.pid)),
             Opened::Core(_) => failed!("{}: {error}", self.subject),
         };
@@ -85,7 +88,7 @@ impl Patient {
         let ledger = Ledger::of(&space, heap.as_ref(), figures.as_ref());
         // What is not there any more reads as nothing.
         match self.opened.lost() {
-            Some(error) => Err(failed!("{}: {}", self.subject, ended(&error))),
+            Some(error) => Err(failed!("{}", ended(&error))),
             None => Ok(Moment {
                 ledger,
                 glibc: figures,

@@ -1,8 +1,9 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
 use crate::commands::{
-    bench, compare, core, diff, doctor, explain, export, failures, generate, leaks, ledger, map,
-    options, peers, profile, record, replay, report, run, stats, top, trace, tune, verify, why,
+    bench, check, compare, core, diff, doctor, explain, export, failures, generate, leaks, ledger,
+    map, options, peers, profile, record, replay, report, run, stats, top, trace, tune, verify,
+    why,
 };
 use crate::documents;
 use crate::output;
@@ -56,6 +57,7 @@ pub enum Command {
     Explain(explain::Arguments),
     Failures(failures::Arguments),
     Export(export::Arguments),
+    Check(check::Arguments),
     Bench(bench::Arguments),
     Record(record::Arguments),
     Replay(replay::Arguments),

@@ -4,10 +4,10 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "run", "verify", "compare", "doctor", "top", "stats", "profile", "leaks", "why", "diff",
-    "ledger", "map", "core", "options", "explain", "failures", "export", "bench", "record",
-    "replay", "trace", "tune", "report", "peers",
+    "ledger", "map", "core", "options", "explain", "failures", "export", "check", "bench",
+    "record", "replay", "trace", "tune", "report", "peers",
 ];
 
 /// Prints its arguments.

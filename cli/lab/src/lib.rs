@@ -2,6 +2,7 @@
 
 pub mod allocator;
 pub mod answer;
+pub mod budget;
 pub mod c_library;
 pub mod campaign;
 pub mod clients;

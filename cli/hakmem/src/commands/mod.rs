@@ -1,6 +1,7 @@
 //! The commands: one module each, with its arguments and a function `execute`.
 
 pub mod bench;
+pub mod check;
 pub mod compare;
 pub mod core;
 pub mod diff;
@@ -35,6 +36,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Verify(arguments) => verify::execute(arguments),
         Command::Compare(arguments) => compare::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),
+        Command::Check(arguments) => check::execute(&arguments),
         Command::Generate(arguments) => generate::execute(&arguments),
         Command::Peers(arguments) => peers::execute(arguments),
         Command::Ledger(arguments) => ledger::execute(&arguments),

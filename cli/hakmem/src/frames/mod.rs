@@ -117,7 +117,7 @@ fn roles(frames: &[Frame], folded: &[String]) -> Vec<Role> {
 }
 
 /// Is it one of these, in which an asterisk stands for whatever is there?
-fn fits_one<Pattern: AsRef<str>>(patterns: &[Pattern], name: &str) -> bool {
+pub fn fits_one<Pattern: AsRef<str>>(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|pattern| fits(pattern.as_ref(), name))
 }
 

@@ -1,0 +1,142 @@
+//! A program keeps to its budget of memory, or the check fails and says by how much it does not.
+
+mod support;
+
+use support::{Answer, Workshop, text};
+
+/// Allocates so many blocks of 1,000 bytes by one function and one large block by another, and says something.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+__attribute__((noinline)) static void *parse_line(void) { return memset(malloc(1000), 1, 1000); }
+__attribute__((noinline)) static void *load(void) { return memset(malloc(3000000), 1, 3000000); }
+int main(int count, char **words)
+{
+    for (int i = atoi(words[1]); i > 0; i--) {
+        free(parse_line());
+    }
+    void *volatile page = load();
+    free(page);
+    fprintf(stdout, "the program's own output\n");
+    return count > 2;
+}
+"#;
+
+fn shop(budget: &str) -> Workshop {
+    let workshop = Workshop::open();
+    workshop.compile("program", PROGRAM, &["-g"]);
+    workshop.write("budget.toml", budget);
+    workshop
+}
+
+fn check(workshop: &Workshop, more: &[&str], words: &[&str]) -> Answer {
+    let program = workshop.path("program");
+    let run = [
+        &["check", "--budget", "budget.toml"],
+        more,
+        &["--", text(&program)],
+        words,
+    ];
+    workshop.hakmem(&run.concat())
+}
+
+#[test]
+fn a_program_that_keeps_to_it_passes() {
+    let workshop = shop(
+        "[total]\nallocations = '<= 200'\npeak_live = '<= 3MiB'\npeak_resident = '< 64MiB'\n\
+         [site.'parse_*']\nallocations = '<= 100'\nallocated = '<= 100000'\n\
+         [site.'load']\nlive_at_end = '<= 0'\n",
+    );
+    let answer = check(&workshop, &["--runs", "2"], &["100"]);
+    answer
+        .ended_with(0)
+        .says("all 6 limits are kept")
+        .says("allocated of parse_*");
+    assert!(answer.errors.contains("the program's own output"));
+    assert!(!answer.output.contains("own output"), "{}", answer.output);
+}
+
+#[test]
+fn one_that_does_not_fails_with_a_table_and_a_report() {
+    let workshop = shop("[total]\npeak_live = '<= 2MiB'\nallocated = '<= 1GiB'\n");
+    let answer = check(&workshop, &["--markdown", "--junit", "memory.xml"], &["1"]);
+    answer.ended_with(1).says("1 of 2 limits are not kept");
+    let row = |name: &str| {
+        let mut lines = answer.output.lines();
+        lines
+            .find(|line| line.starts_with(&format!("| {name} |")))
+            .unwrap()
+    };
+    assert!(row("peak_live").contains("| OVER |"), "{}", answer.output);
+    assert!(row("allocated").contains("| kept |"), "{}", answer.output);
+    let xml = std::fs::read_to_string(workshop.path("memory.xml")).unwrap();
+    assert!(xml.contains("tests=\"2\" failures=\"1\""), "{xml}");
+    assert!(
+        xml.contains("<failure message=\"peak_live: 2.9 MiB is not &lt;= 2MiB\"/>"),
+        "{xml}"
+    );
+}
+
+#[test]
+fn a_baseline_is_what_the_same_program_took_before() {
+    let workshop =
+        shop("[total]\nallocations = '< +2 %'\n[site.parse_line]\nallocated = '<= +10KiB'\n");
+    check(&workshop, &[], &["100"])
+        .ended_with(2)
+        .says("against what?");
+    let saved = check(&workshop, &["--save", "baseline.json"], &["100"]);
+    saved.ended_with(0).says("nothing to compare with yet");
+    let against = ["--baseline", "baseline.json"];
+    for same in [["100"], ["101"]] {
+        check(&workshop, &against, &same)
+            .ended_with(0)
+            .says("all 2 limits are kept");
+    }
+    let more = check(&workshop, &against, &["120"]);
+    more.ended_with(1)
+        .says("+20.0 %")
+        .says("2 of 2 limits are not kept");
+    // A trace is as good as the program.
+    let program = workshop.path("program");
+    let record = ["record", "--stacks", "--", text(&program), "120"];
+    workshop.hakmem(&record).ended_with(0);
+    let trace = [
+        &["check", "--budget", "budget.toml", "--trace", "trace.hkt"],
+        &against[..],
+    ];
+    let again = workshop.hakmem(&trace.concat());
+    again.ended_with(1).says("2 of 2 limits are not kept");
+}
+
+#[test]
+fn what_cannot_be_compared_is_said_in_a_line() {
+    let workshop = shop("[total]\npeak_resident = '<= 1GiB'\n");
+    let failing = check(&workshop, &[], &["1", "and ends with 1"]);
+    failing
+        .ended_with(1)
+        .says("the program ended with 1: nothing is compared");
+    let program = workshop.path("program");
+    workshop
+        .hakmem(&["record", "--", text(&program), "1"])
+        .ended_with(0);
+    let trace = ["check", "--budget", "budget.toml", "--trace", "trace.hkt"];
+    let text = "a trace does not know peak_resident: check the program itself";
+    workshop.hakmem(&trace).is_one_line(2, text);
+    workshop.write("budget.toml", "[site.f]\nallocated = '< 1'\n");
+    workshop
+        .hakmem(&trace)
+        .ended_with(1)
+        .says("has no call stacks");
+    workshop.write("budget.toml", "[total]\npeak = '< 1'\n");
+    workshop
+        .hakmem(&trace)
+        .ended_with(2)
+        .says("budget.toml: there is no measure 'peak'");
+    workshop.write("budget.toml", "[total]\nallocated = '< +1 %'\n");
+    workshop.write("baseline.json", "{}");
+    let against = [&trace[..], &["--baseline", "baseline.json"]].concat();
+    workshop
+        .hakmem(&against)
+        .is_one_line(2, "baseline.json is no baseline (check --save)");
+}

@@ -49,7 +49,8 @@ def in_child():
 def in_interpreter():
     names = {11: "_xxsubinterpreters", 12: "_xxsubinterpreters"}
     interpreters = __import__(names.get(sys.version_info[1], "_interpreters"))
-    interpreters.run_string(interpreters.create(), "def inner():\n  return bytearray(200_000)\nkept = inner()")
+    KEPT.append(interpreters.create())
+    interpreters.run_string(KEPT[-1], "def inner():\n  return bytearray(200_000)\nkept = inner()")
 Orders().export()
 total()
 doubled()
@@ -61,12 +62,16 @@ for _ in range(50):
 thread = threading.Thread(target=in_thread)
 thread.start()
 thread.join()
-in_interpreter()
+# Before there are more interpreters: with them 3.13.0 does not survive a fork.
+told, tells = os.pipe()
 child = os.fork()
 if child == 0:
     in_child()
+    os.write(tells, b".")
     os.read(0, 1)
     os._exit(0)
+os.read(told, 1)
+in_interpreter()
 print("ready", flush=True)
 print(child, flush=True)
 os.read(0, 1)
@@ -201,13 +206,12 @@ fn python_programs_have_their_own_frames() {
                 &[
                     &kept,
                     &place("numbers", "numbers"),
-                    "sum",
                     &place("total", "total"),
                 ],
             );
             check(&found, &[&kept, &place("doubled", "doubled")]);
             let (encode, as_text) = (place("encode", "encode"), place("as_text", "as_text"));
-            check(&found, &[&kept, &encode, "encoder_", "dumps (", &as_text]);
+            check(&found, &[&kept, &encode, "dumps (", &as_text]);
             check(
                 &found,
                 &[&kept, &place("deep", "deep"), "more callers: 128 frames"],

@@ -123,3 +123,75 @@ pub fn short(place: &str) -> &str {
         _ => place,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frames;
+
+    #[test]
+    fn places_of_python_are_known() {
+        for place in [
+            "/srv/orders/views.py:112",
+            "app.py:3",
+            "<string>:1",
+            "<frozen os>:7",
+            "/usr/bin/tool:9",
+        ] {
+            assert!(is_place(place), "{place}");
+        }
+        for place in [
+            "ceval.c:900",
+            "libc.so.6",
+            "m.cpp:15",
+            "app.py",
+            "more callers: 128 frames are kept",
+        ] {
+            assert!(!is_place(place), "{place}");
+        }
+        assert_eq!(short("/srv/orders/views.py:112"), "orders/views.py:112");
+        assert_eq!(short("views.py:112"), "views.py:112");
+        assert_eq!(short("libc.so.6"), "libc.so.6");
+    }
+
+    #[test]
+    fn what_is_installed_is_not_the_programs_own() {
+        for (place, expected) in [
+            ("/srv/orders/views.py:112", Role::Own),
+            ("<string>:1", Role::Own),
+            ("/usr/lib/python3.13/json/encoder.py:261", Role::Machinery),
+            ("/opt/lib/python3.14t/json/encoder.py:261", Role::Machinery),
+            (
+                "/srv/venv/lib/python3.13/site-packages/flask/app.py:1",
+                Role::Machinery,
+            ),
+            (
+                "/usr/lib/python3/dist-packages/yaml/reader.py:1",
+                Role::Machinery,
+            ),
+            ("<frozen importlib._bootstrap>:488", Role::Machinery),
+            ("/srv/lib/python3.d/own.py:1", Role::Own),
+        ] {
+            assert_eq!(role(place), expected, "{place}");
+        }
+    }
+
+    #[test]
+    fn tables_show_the_programs_own_function() {
+        let stack = [
+            "PyUnicode_New (unicodeobject.c:1329)",
+            "JSONEncoder.encode (/usr/lib/python3.13/json/encoder.py:200)",
+            "dumps (/usr/lib/python3.13/json/__init__.py:238)",
+            "Orders.export (/srv/orders/views.py:112)",
+            "PyObject_Vectorcall (call.c:327)",
+            "<module> (/srv/orders/worker.py:24)",
+            "main (python3)",
+        ];
+        let forms = frames::place(&stack.map(String::from));
+        assert_eq!(
+            forms[0],
+            "dumps < Orders.export (/srv/orders/views.py:112) < <module> (/srv/orders/worker.py:24)"
+        );
+        assert_eq!(forms.last().unwrap(), "Orders.export (orders/views.py:112)");
+    }
+}

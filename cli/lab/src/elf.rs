@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn the_c_library_is_read() {
-        let path = crate::c_library::path().unwrap();
+        let path = c_library::path().unwrap();
         let file = ElfFile::read(&path).unwrap();
         assert!(file.exports("malloc") && file.exports("malloc_trim") && !file.exports("_Znwm"));
         assert!(file.slots.iter().any(|slot| slot.name == "malloc"));

@@ -88,11 +88,18 @@ static unsigned walk(struct hak_pages *pages, uintptr_t frame, uintptr_t *places
     return count;
 }
 
+// The interpreter's functions load a variable of the thread. Its first use in a thread may allocate, where the interpreter
+// was opened late; that allocation may be a sample, too.
+static HAK_TLS bool is_looking;
+
 unsigned hak_python_add(uintptr_t *places, unsigned count, uint64_t now_ns)
 {
-    if (HAK_LIKELY(!hak_interpreter_is_on(places, count))) {
+    if (HAK_LIKELY(!hak_interpreter_is_on(places, count)) || is_looking) {
         return 0;
     }
+    is_looking = true;
     struct hak_pages pages = hak_pages_at(now_ns);
-    return walk(&pages, hak_interpreter_frame(&pages), places + count);
+    const unsigned added = walk(&pages, hak_interpreter_frame(&pages), places + count);
+    is_looking = false;
+    return added;
 }

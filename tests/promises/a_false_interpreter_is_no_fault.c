@@ -3,7 +3,7 @@
 // preload only
 // glibc only: it says which object an address is of
 // A program may export the names of a Python interpreter, and have anything behind them: a sample that looks for frames
-// there follows no pointer into nothing.
+// there follows no pointer into nothing, and does not begin again where the interpreter itself allocates.
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -25,8 +25,11 @@ static uint64_t seed;
 static void *current;
 static void *own;
 
+// The first use of a thread's variable may allocate.
 void *PyThreadState_GetUnchecked(void)
 {
+    void *volatile block = malloc(24);
+    free(block);
     return current;
 }
 

@@ -5,6 +5,8 @@ use super::{CALLED_BY, Frame, Length, Role, place_of, roles};
 use clap::{Args, ValueEnum};
 use std::collections::HashMap;
 
+const DIFFERENCES: usize = 2;
+
 /// What a row of a table is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum By {
@@ -46,17 +48,16 @@ impl Folded {
                 .map(|index| self.callers(stacks[*index]))
                 .collect();
             for (number, index) in alike.iter().enumerate() {
-                let Some(frame) = difference(&own, number) else {
-                    continue;
-                };
-                let frame = Frame::of(frame);
-                for (form, text) in places[*index].iter_mut().enumerate() {
-                    let length = if form == 0 {
-                        Length::Whole
-                    } else {
-                        Length::Short
-                    };
-                    *text += &format!("{CALLED_BY}… {}", frame.text(length));
+                for frame in differences(&own, number) {
+                    let frame = Frame::of(frame);
+                    for (form, text) in places[*index].iter_mut().enumerate() {
+                        let length = if form == 0 {
+                            Length::Whole
+                        } else {
+                            Length::Short
+                        };
+                        *text += &format!("{CALLED_BY}… {}", frame.text(length));
+                    }
                 }
             }
         }
@@ -105,12 +106,27 @@ impl Folded {
     }
 }
 
-/// The first function of the stack with this number that is another one in some of the others.
-fn difference(stacks: &[Vec<String>], number: usize) -> Option<&str> {
+/// The functions by which the stack with this number is told from the others, as few as can be and at most two: first the
+/// one that fewest others have in that place.
+fn differences(stacks: &[Vec<String>], number: usize) -> Vec<&str> {
     let mine = &stacks[number];
-    let at =
-        (0..mine.len()).find(|at| stacks.iter().any(|other| other.get(*at) != mine.get(*at)))?;
-    Some(&mine[at])
+    let mut alike: Vec<&Vec<String>> = stacks.iter().collect();
+    let mut found = Vec::new();
+    while alike.len() > 1 && found.len() < DIFFERENCES {
+        let same = |at: usize| {
+            let others = alike.iter().filter(|other| other.get(at) == mine.get(at));
+            others.count()
+        };
+        let Some(at) = (0..mine.len()).min_by_key(|at| same(*at)) else {
+            break;
+        };
+        if same(at) == alike.len() {
+            break;
+        }
+        found.push(mine[at].as_str());
+        alike.retain(|other| other.get(at) == mine.get(at));
+    }
+    found
 }
 
 #[cfg(test)]
@@ -125,6 +141,15 @@ mod tests {
         let stacks: Vec<&[String]> = stacks.iter().map(Vec::as_slice).collect();
         let places = folded.places(&stacks);
         places.into_iter().map(|forms| forms[0].clone()).collect()
+    }
+
+    #[test]
+    fn where_one_function_is_not_enough_two_tell() {
+        let stacks = ["a < x", "a < y", "b < x", "b < y"].map(stack);
+        assert_eq!(differences(&stacks, 2), ["b", "x"]);
+        let alone = ["a < x", "a < y", "a < z"].map(stack);
+        assert_eq!(differences(&alone, 1), ["y"]);
+        assert!(differences(&[stack("a"), stack("a")], 0).is_empty());
     }
 
     #[test]

@@ -136,6 +136,7 @@ fn sampled(python: &Path, program: &Path, allocator: &str) -> Command {
     command.arg(program);
     command.env("LD_PRELOAD", library());
     command.env("HAKMEM_SAMPLE_BYTES", "131072");
+    command.env("HAKMEM_SAMPLE_RATE", "0"); // or a block of 200,000 bytes may be none on a fast start
     command.env("PYTHONMALLOC", allocator);
     command
 }

@@ -33,7 +33,7 @@ enum {
     HAK_SAMPLE_FRAMES = HAK_STACK_MOST, // of a native stack, the innermost
     HAK_SAMPLE_PLACES = HAK_SAMPLE_FRAMES + HAK_PYTHON_FRAMES,
     HAK_SAMPLES_MAX = 1 << 18,       // live at a time: 128 GiB of heap, one in 512 KiB
-    HAK_SAMPLE_STACKS_MAX = 1 << 14, // beyond that they all count as one
+    HAK_SAMPLE_STACKS_MAX = 1 << 16, // beyond that they all count as one
     HAK_SAMPLES_TIMED = 64,          // the clock is a good part of what a sample costs
 };
 
@@ -88,7 +88,7 @@ struct hak_samples {
 HAK_INTERNAL extern struct hak_samples hak_samples;
 
 // Two hash tables, by address and by the stack's hash. Memory that nobody touches before the first sample.
-enum { HAK_SAMPLE_BUCKETS = 1 << 16, HAK_SAMPLE_STACK_BUCKETS = 1 << 12 };
+enum { HAK_SAMPLE_BUCKETS = 1 << 16, HAK_SAMPLE_STACK_BUCKETS = 1 << 13 };
 struct hak_sample_bucket {
     _Atomic(struct hak_sample *) first; // written with the lock
 };

@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 /// What the library keeps (HAK_SAMPLES_MAX and HAK_SAMPLE_STACKS_MAX in src/profile/sample.h).
 const SAMPLES_MAX: &str = "262,144";
-const STACKS_MAX: &str = "16,384";
+const STACKS_MAX: &str = "65,536";
 
 /// What a saved profile says of itself, and says first.
 const KIND: &str = "hakmem profile";

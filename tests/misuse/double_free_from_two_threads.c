@@ -13,7 +13,7 @@ int main(void)
 {
     char *block = ht_block(64);
     pthread_t thread;
-    pthread_create(&thread, NULL, free_in_thread, block);
+    HT_CHECK(pthread_create(&thread, NULL, free_in_thread, block) == 0, "no thread");
     ht_free(block);
     pthread_join(thread, NULL);
     return 0;

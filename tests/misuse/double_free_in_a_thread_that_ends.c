@@ -14,7 +14,7 @@ static void *free_twice(void *nothing)
 int main(void)
 {
     pthread_t thread;
-    pthread_create(&thread, NULL, free_twice, NULL);
+    HT_CHECK(pthread_create(&thread, NULL, free_twice, NULL) == 0, "no thread");
     pthread_join(thread, NULL);
     return 0;
 }

@@ -25,7 +25,7 @@ int main(void)
     }
     pthread_t thread;
     pthread_barrier_init(&turn, NULL, 2);
-    pthread_create(&thread, NULL, free_in_thread, blocks[BLOCKS / 100]);
+    HT_CHECK(pthread_create(&thread, NULL, free_in_thread, blocks[BLOCKS / 100]) == 0, "no thread");
     pthread_barrier_wait(&turn);
     for (size_t i = 0; i < BLOCKS; i++) {
         ht_free(blocks[i]);

@@ -1,7 +1,8 @@
 //! What figures mean: what most of the memory is, and what besides is worth saying. Numbers only; words are elsewhere.
 
 use crate::figures::{Arena, Figures};
-use crate::ledger::{Ledger, signed};
+use crate::ledger::Ledger;
+use hakmem_heap::ledger::signed;
 use serde::Serialize;
 
 /// A part of resident memory that is worth a sentence of its own.

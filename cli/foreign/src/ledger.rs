@@ -3,7 +3,8 @@
 use crate::figures::Figures;
 use crate::glibc::Heap;
 use crate::space::Space;
-use hakmem_heap::resident::Counted;
+use hakmem_heap::ledger::signed;
+use hakmem_heap::resident::{AreaSums, Counted};
 use hakmem_heap::shown::shown;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -104,8 +105,8 @@ impl Ledger {
                 }
             }
         }
-        let sum = |figure: fn(&Counted) -> u64| space.areas.iter().map(figure).sum::<u64>();
-        let kernel_bytes = sum(|area| area.resident_bytes);
+        let sums = AreaSums::of(&space.areas);
+        let kernel_bytes = sums.resident_bytes;
         let heap_bytes = figures.map_or(0, |figures| figures.total.resident.sum());
         let mapped_block_bytes = figures.map_or(0, |figures| figures.mapped.resident_bytes);
         let all = heap_bytes + mapped_block_bytes + others.sum();
@@ -116,9 +117,9 @@ impl Ledger {
             mapped_block_bytes,
             others,
             remainder_bytes: signed(kernel_bytes) - signed(all),
-            huge_bytes: sum(|area| area.huge_bytes),
-            swapped_bytes: sum(|area| area.swapped_bytes),
-            lazily_freed_bytes: sum(|area| area.lazily_freed_bytes),
+            huge_bytes: sums.huge_bytes,
+            swapped_bytes: sums.swapped_bytes,
+            lazily_freed_bytes: sums.lazily_freed_bytes,
             largest: largest.into_values().rev().collect(),
             stretches,
         }
@@ -129,10 +130,6 @@ impl Others {
     pub fn sum(&self) -> u64 {
         self.file_pages + self.file_copies + self.shared + self.stacks + self.mapped + self.by_break
     }
-}
-
-pub(crate) fn signed(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// Shared memory has names as well, of files that are on no disk.

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::heap::{Content, Heap, Run, Slab, Super, Waiting};
 use crate::live::LiveProcess;
 use crate::profile::Sample;
-use crate::resident::{Counted, Pages, read_areas};
+use crate::resident::{AreaSums, Counted, Pages, read_areas};
 use serde::Serialize;
 
 /// Bytes that are resident, by what they are. Their sum is `known_bytes`.
@@ -141,17 +141,17 @@ impl Account {
         ours.sort_unstable();
         let areas = read_areas(process.task())?;
         add_others(&mut ledger, &areas, &ours, &pages);
-        let sum = |figure: fn(&Counted) -> u64| areas.iter().map(figure).sum::<u64>();
-        let kernel_bytes = sum(|area| area.resident_bytes);
+        let sums = AreaSums::of(&areas);
+        let kernel_bytes = sums.resident_bytes;
         let known_bytes = ledger.sum();
         Ok(Account {
             resident: ledger,
             kernel_bytes,
             known_bytes,
             remainder_bytes: signed(kernel_bytes) - signed(known_bytes),
-            lazily_freed_bytes: sum(|area| area.lazily_freed_bytes),
-            huge_bytes: sum(|area| area.huge_bytes),
-            swapped_bytes: sum(|area| area.swapped_bytes),
+            lazily_freed_bytes: sums.lazily_freed_bytes,
+            huge_bytes: sums.huge_bytes,
+            swapped_bytes: sums.swapped_bytes,
             moved_blocks: heap.moved_blocks,
         })
     }
@@ -163,7 +163,7 @@ fn count_resident(pages: &Pages, start: u64, bytes: u64) -> u64 {
     count as u64 * pages.page_bytes
 }
 
-fn signed(bytes: u64) -> i64 {
+pub fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 

@@ -29,6 +29,27 @@ pub struct Counted {
     pub huge_bytes: u64,
 }
 
+/// What the kernel counts in all areas together.
+#[derive(Clone, Copy, Debug)]
+pub struct AreaSums {
+    pub resident_bytes: u64,
+    pub swapped_bytes: u64,
+    pub lazily_freed_bytes: u64,
+    pub huge_bytes: u64,
+}
+
+impl AreaSums {
+    pub fn of(areas: &[Counted]) -> AreaSums {
+        let sum = |figure: fn(&Counted) -> u64| areas.iter().map(figure).sum();
+        AreaSums {
+            resident_bytes: sum(|area| area.resident_bytes),
+            swapped_bytes: sum(|area| area.swapped_bytes),
+            lazily_freed_bytes: sum(|area| area.lazily_freed_bytes),
+            huge_bytes: sum(|area| area.huge_bytes),
+        }
+    }
+}
+
 /// Every area of a process.
 pub fn read_areas(pid: i32) -> Result<Vec<Counted>> {
     let text = std::fs::read(format!("/proc/{pid}/smaps")).map_err(|error| match error.kind() {

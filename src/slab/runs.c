@@ -28,7 +28,6 @@ static void super_dirty_neighbours_locked(struct hak_shard *shard,
     const size_t before = hak_super_touched_bytes(super, super->dirty_units);
     hak_super_note_touched_locked(super, touched);
     super->dirty_units |= more;
-    super->purged_units &= ~more;
     hak_queues_note_dirty_locked(super);
     hak_arena_count_dirty(
         shard, super, hak_super_touched_bytes(super, super->dirty_units) - before);
@@ -38,8 +37,8 @@ static void super_use_locked(struct hak_shard *shard, struct hak_super *super, u
     HAK_REQUIRES(&shard->lock)
 {
     const uint64_t dirty = super->dirty_units & bits;
-    const uint64_t again = super->purged_units & bits;
-    super->purged_units &= ~bits;
+    const uint64_t again = super->purged_units & super_touched_units(super, bits);
+    super->purged_units &= ~again;
     if (again != 0) {
         const size_t bytes = hak_count_bits(again) * HAK_UNIT_BYTES;
         HAK_ARENA_COUNT(shard, retaken_bytes, bytes);

@@ -248,6 +248,30 @@ static void groups_of_superslabs_have_ages_of_their_own(void)
     hak_map.next_slot = 0;
 }
 
+static uint64_t retaken_bytes(void)
+{
+    return hak_variants.retaken_bytes[0] + hak_variants.retaken_bytes[1];
+}
+
+// One unit of a huge page that was given back: all of it is there again.
+static void a_huge_page_is_taken_again_as_a_whole(void)
+{
+    take(32, 32);
+    take(32, 1);
+    hak_map_super(runs[0].slab->base)->is_huge = true;
+    give(0);
+    UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX), 32 * HAK_UNIT_BYTES);
+    const uint64_t before = retaken_bytes();
+    take(1, 1);
+    UNIT_EQUAL(hak_arena.dirty_bytes, 31 * HAK_UNIT_BYTES);
+    UNIT_EQUAL(retaken_bytes() - before, 32 * HAK_UNIT_BYTES);
+    take(31, 1);
+    UNIT_EQUAL(retaken_bytes() - before, 32 * HAK_UNIT_BYTES);
+    memset(model, UNIT_FREE, sizeof model);
+    give_all();
+    hak_map.next_slot = 0;
+}
+
 static void without_memory_nothing_changes(void)
 {
     take(60, 1);
@@ -280,6 +304,7 @@ int main(void)
     young_and_few();
     a_part_goes_back_in_its_own_time();
     groups_of_superslabs_have_ages_of_their_own();
+    a_huge_page_is_taken_again_as_a_whole();
     without_memory_nothing_changes();
     huge_pages_are_asked_for_when_the_heap_is_dense();
     dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time();

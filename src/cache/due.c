@@ -28,16 +28,20 @@ static _Atomic(unsigned) due_urgency; // enum hak_urgency
 // What goes back together: no less than an eighth of the budget, so that pages that lie side by side go with one call.
 enum { PART_OF_BUDGET = 8 };
 
-// More than this a program that swings does not earn: what glibc's heap keeps at its end at most, twice
+// More than this a program that swings does not earn: as much as glibc's malloc lets one free block grow that it keeps,
 // DEFAULT_MMAP_THRESHOLD_MAX (mallopt(3)).
-#define EARNED_MOST HAK_MIB(64)
+#define EARNED_MOST HAK_MIB(32)
 
 // What a program has earned that has one thread and swings.
 static struct {
-    _Atomic(bool) is_busy; // whose holder alone may touch the next two; who finds it busy leaves it
+    _Atomic(bool)
+        is_busy; // whose holder alone may touch the next three; who finds it busy leaves it
     struct hak_swings swings;
     uint64_t faded_at;      // tick
+    size_t ended_at;        // what `ended` was at the last look
     _Atomic(size_t) earned; // bytes more than the budget; any thread may read it
+    _Atomic(size_t) again;  // since the start of the process, of what was given back inside slabs
+    _Atomic(size_t) ended;  // of that, what became part of free units: it may go with these again
 } swing;
 
 // The kernel has not taken what it was given. Not to be tried again before that time (0: it has), and for how long that was.
@@ -94,11 +98,32 @@ static void swing_leave(void)
     hak_store_release(&swing.is_busy, false); // pairs with: swing_enter
 }
 
-static void swing_note(size_t gone)
+static size_t taken_again(void)
+{
+    return hak_load_relaxed(&hak_arena.retaken_bytes) + hak_load_relaxed(&swing.again);
+}
+
+void hak_due_note_again(size_t bytes)
+{
+    if (bytes > 0) {
+        hak_add_relaxed(&swing.again, bytes);
+    }
+}
+
+void hak_due_note_ended(size_t bytes)
+{
+    if (bytes > 0) {
+        hak_add_relaxed(&swing.ended, bytes);
+    }
+}
+
+void hak_due_note_gone(size_t gone)
 {
     if (gone > 0 && !hak_due_has_sweeper() && swing_enter()) {
-        const size_t retaken = hak_load_relaxed(&hak_arena.retaken_bytes);
-        const size_t earned = hak_swings_gone(&swing.swings, gone, retaken);
+        const size_t ended = hak_load_relaxed(&swing.ended);
+        const size_t earned =
+            hak_swings_gone(&swing.swings, gone, ended - swing.ended_at, taken_again());
+        swing.ended_at = ended;
         hak_store_relaxed(&swing.earned,
                           hak_least(hak_load_relaxed(&swing.earned) + earned, EARNED_MOST));
         swing_leave();
@@ -122,7 +147,7 @@ static void swing_tick(void)
 
 void hak_due_forked(void)
 {
-    swing.swings = (struct hak_swings){.retaken_at = hak_load_relaxed(&hak_arena.retaken_bytes)};
+    swing.swings = (struct hak_swings){.retaken_at = taken_again()};
     hak_store_relaxed(&swing.earned, 0);
     swing_leave();
 }
@@ -139,7 +164,7 @@ size_t hak_due_earned(void)
     return is_budget_set() ? 0 : hak_load_relaxed(&swing.earned);
 }
 
-size_t hak_due_budget(void)
+static size_t budget_at_rest(void)
 {
     const size_t option = hak_load_relaxed(&hak_options.dirty_bytes);
     const bool is_set = is_budget_set();
@@ -155,7 +180,24 @@ size_t hak_due_budget(void)
     const size_t small = hak_least(SMALL_HEAP, hak_load_relaxed(&hak_arena.part_bytes));
     const size_t room = heap < small ? small - heap : 0;
     const size_t most = part > room ? part : room;
-    return (most > option ? most : option) + hak_load_relaxed(&swing.earned);
+    return most > option ? most : option;
+}
+
+static size_t earned_now(void)
+{
+    return hak_due_has_sweeper() ? 0 : hak_due_earned();
+}
+
+size_t hak_due_budget(void)
+{
+    return budget_at_rest() + earned_now();
+}
+
+size_t hak_due_budget_inside(void)
+{
+    const size_t earned = earned_now();
+    const size_t waiting = hak_load_relaxed(&hak_arena.dirty_bytes);
+    return budget_at_rest() + (earned > waiting ? earned - waiting : 0);
 }
 
 uint64_t hak_due_kept_ticks(size_t kept_bytes)
@@ -233,7 +275,7 @@ void hak_due_lower(size_t kept_bytes)
         gone += hak_purge((struct hak_purge_age){0, 0}, more - gone);
     }
     note_purge(gone, tries);
-    swing_note(gone);
+    hak_due_note_gone(gone);
     trim_if_policy(gone);
 }
 
@@ -255,7 +297,7 @@ size_t hak_due_purge(size_t most)
         gone += hak_purge((struct hak_purge_age){0, 0}, hak_least(surplus - gone, most));
     }
     note_purge(gone, tries);
-    swing_note(gone);
+    hak_due_note_gone(gone);
     trim_if_policy(gone);
     return gone;
 }

@@ -43,11 +43,17 @@ HAK_INTERNAL uint64_t hak_due_decay_ticks(void);
 // How many bytes a program with one thread may keep besides, as it swings (swings.h).
 HAK_INTERNAL size_t hak_due_earned(void);
 
+// Pages inside slabs were given back; are in use again; or are parts of free units now, which the arena counts by itself.
+HAK_INTERNAL void hak_due_note_gone(size_t bytes);
+HAK_INTERNAL void hak_due_note_again(size_t bytes);
+HAK_INTERNAL void hak_due_note_ended(size_t bytes);
+
 // In the child of a fork, whose parent had other threads: one of them may have been at it.
 HAK_INTERNAL void hak_due_forked(void);
 
-// How many bytes may wait: of free units, and as many inside slabs.
+// How many bytes may wait: of free units, and as many inside slabs, but that what was earned is for both together.
 HAK_INTERNAL size_t hak_due_budget(void);
+HAK_INTERNAL size_t hak_due_budget_inside(void);
 
 // How long caches keep large blocks, `kept_bytes` together: not at all while these and what waits in the arena exceed
 // the budget.

@@ -4,22 +4,23 @@
 // Threads   none: a pure function of counters; due.c calls it.
 //
 // What exceeds the budget goes back at once. A program whose heap swings by more than the budget pays page faults for each
-// swing. When it has lately taken again sixteen times as much as it swings by, that much is left with it, as one buys skis after so
-// many days of hiring them (Karlin and others, Competitive Snoopy Caching, 1988). A process that frees once, or ten times, and then
-// sleeps keeps no more than the budget.
+// swing. When it has lately taken again four times as much as it swings by, that much is left with it, as one buys skis after so
+// many days of hiring them (Karlin and others, Competitive Snoopy Caching, 1988). A process that frees once, or three times, and
+// then sleeps keeps no more than the budget.
 #ifndef HAK_CACHE_SWINGS_H
 #define HAK_CACHE_SWINGS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bits.h"
 #include "base/compiler.h"
 
-// What was lately is forgotten by so much in a tick: by half in 4.4 s. What swings more slowly costs little, and what went in one
+// What was lately is forgotten by so much in a tick: by half in 1.1 s. What swings more slowly costs little, and what went in one
 // peak and does not come again says nothing of later swings.
 enum {
-    HAK_SWINGS = 16,
-    HAK_SWINGS_FADE = 64,
+    HAK_SWINGS = 4,
+    HAK_SWINGS_FADE = 16,
     HAK_SWINGS_TICKS = 1024
 }; // of these a 10 millionth is left
 
@@ -31,14 +32,18 @@ struct hak_swings {
     size_t retaken_at; // what had been taken again since the start of the process at the last look
 };
 
-// `gone` bytes were given back now; since the start of the process `retaken` were taken again. Returns how many bytes more
-// may stay.
-HAK_INLINE size_t hak_swings_gone(struct hak_swings *swings, size_t gone, size_t retaken)
+// `gone` bytes were given back now, and `twice` of those that are away are to be given back once more, as parts of others; since
+// the start of the process `retaken` were taken again. Returns how many bytes more may stay.
+HAK_INLINE size_t hak_swings_gone(struct hak_swings *swings,
+                                  size_t gone,
+                                  size_t twice,
+                                  size_t retaken)
 {
     // What a sweeper gave back was not noted, and does not count.
+    const int64_t away = swings->away_bytes - (int64_t)hak_least(twice, (size_t)swings->away_bytes);
     const int64_t taken = (int64_t)(retaken - swings->retaken_at);
-    const int64_t again = taken < swings->away_bytes ? taken : swings->away_bytes;
-    const int64_t lowest = swings->away_bytes - again;
+    const int64_t again = taken < away ? taken : away;
+    const int64_t lowest = away - again;
     swings->retaken_at = retaken;
     swings->again_bytes += again;
     swings->away_bytes = lowest + (int64_t)gone;

@@ -2,6 +2,7 @@
 #include "cache/take.h"
 
 #include "base/timing.h"
+#include "cache/due.h"
 #include "cache/magazine.h"
 #include "cache/reclaim.h"
 #include "cache/slabs.h"
@@ -11,6 +12,7 @@ static struct hak_slab *slab_to_take_from(struct hak_cache *cache, unsigned size
 {
     struct hak_slab *slab = hak_slabs_first(cache, size_class);
     if (slab != NULL && slab->is_swept) {
+        hak_due_note_again(hak_slab_purged_bytes(slab));
         slab->is_swept = false;
         hak_list_remove(&slab->link);
         hak_list_push(hak_slabs_of(cache, size_class), &slab->link);

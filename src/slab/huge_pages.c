@@ -99,7 +99,7 @@ static bool is_large(size_t bytes)
     const size_t alone = hak_load_relaxed(&hak_arena.mapping_bytes);
     const size_t mapped = hak_load_relaxed(&hak_arena.super_bytes) + alone;
     const size_t used = hak_arena_used_bytes() + alone;
-    const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 4 : 1);
+    const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 2 : 1);
     return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear();
 }
 

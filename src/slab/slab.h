@@ -150,6 +150,9 @@ HAK_INLINE void hak_slab_keeps_pages(struct hak_slab *slab)
     slab->purged_blocks = 0;
 }
 
+// What it has given back and not taken again.
+HAK_INTERNAL size_t hak_slab_purged_bytes(const struct hak_slab *slab);
+
 // Walk everything and die when an invariant is broken.
 HAK_INTERNAL void hak_slab_verify(const struct hak_slab *slab);
 

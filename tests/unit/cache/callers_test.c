@@ -65,18 +65,18 @@ static void what_it_takes_again_and_again_stays(void)
 {
     hak_fake.now_ns += 100000 * MS; // what went before is forgotten
     hak_sweep_wanted(0);
-    for (unsigned i = 0; i < 15; i++) {
-        free_mib(64);
+    for (unsigned i = 0; i < 4; i++) {
+        free_mib(32);
         UNIT_CHECK(hak_arena.dirty_bytes <= WAITS);
     }
     for (unsigned i = 0; i < 4; i++) {
-        free_mib(64);
+        free_mib(32);
     }
-    UNIT_CHECK(hak_due_earned() >= HAK_MIB(60));
+    UNIT_CHECK(hak_due_earned() >= HAK_MIB(28));
     const size_t purges = hak_fake.purges;
-    free_mib(64);
+    free_mib(32);
     UNIT_EQUAL(hak_fake.purges, purges);
-    UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(60));
+    UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(28));
     hak_fake.now_ns += 1000 * MS;
     hak_sweep_wanted(0);
     UNIT_EQUAL(hak_due_earned(), 0);
@@ -85,15 +85,15 @@ static void what_it_takes_again_and_again_stays(void)
 }
 
 // However wide it swings.
-static void no_more_stays_than_64_mib(void)
+static void no_more_stays_than_32_mib(void)
 {
     hak_fake.now_ns += 100000 * MS;
     hak_sweep_wanted(0);
     for (unsigned i = 0; i < 100; i++) {
         free_mib(200);
-        UNIT_CHECK(hak_arena.dirty_bytes <= WAITS + HAK_MIB(64));
+        UNIT_CHECK(hak_arena.dirty_bytes <= WAITS + HAK_MIB(32));
     }
-    UNIT_EQUAL(hak_due_earned(), HAK_MIB(64));
+    UNIT_EQUAL(hak_due_earned(), HAK_MIB(32));
     hak_fake.now_ns += 1000 * MS;
     hak_sweep_wanted(0);
 }
@@ -223,7 +223,7 @@ int main(void)
     a_large_heap_may_keep_more();
     what_is_old_goes_with_a_later_free();
     what_it_takes_again_and_again_stays();
-    no_more_stays_than_64_mib();
+    no_more_stays_than_32_mib();
     a_refused_purge_is_tried_less_and_less();
     many_caches_share_the_ticks();
     callers_take_turns();

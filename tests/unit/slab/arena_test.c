@@ -19,7 +19,7 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     take(1, 1);
     UNIT_EQUAL(hak_fake.huge_asks, 1);
     UNIT_EQUAL(hak_arena.dirty_bytes, 31 * HAK_UNIT_BYTES); // its huge page
-    hak_options.huge_start_bytes = HAK_MIB(32);
+    hak_options.huge_start_bytes = HAK_MIB(16);
     take(16, 16);
     UNIT_EQUAL(hak_fake.huge_asks,
                1); // too small for slabs, not for blocks of a huge page and more

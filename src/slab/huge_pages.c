@@ -172,7 +172,8 @@ void hak_huge_pages_note_holes(const struct hak_slab *slab)
 
 // By the clock on the wall, as a thread's own takes a system call; and by the one that goes on by ticks. So of what one has
 // taken it tells none, or a tick or more, which is right in the mean: what counts is that of the latest eight or so. One
-// whose thread waited for a processor meanwhile does not count for more than four times the limit, so that it takes three.
+// whose thread waited for a processor meanwhile does not count for more than four times the limit, so that it takes three; nor
+// does it keep the others waiting for longer than that many times a hundred.
 enum { MEAN_OF = 8, COUNTS_FOR = 4 };
 
 bool hak_huge_pages_are_dear(char *page)
@@ -192,7 +193,7 @@ bool hak_huge_pages_are_dear(char *page)
     const bool is_dear = mean > dear_ns;
     hak_store_relaxed(&mean_ns, is_dear ? dear_ns : mean);
     if (is_dear) {
-        hak_store_relaxed(&huge_rest_until, end + REST_TIMES * took);
+        hak_store_relaxed(&huge_rest_until, end + REST_TIMES * counted);
     }
     return is_dear;
 }

@@ -65,6 +65,13 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     hak_fake.now_ns += 98 * dear_ns;
     take_asking(2, 0);
     hak_fake.now_ns += 2 * dear_ns;
+    // One that takes longer has waited for something else: the rest after it is no longer.
+    hak_fake.touch_ns = 3 * dear_ns;
+    take_asking(1, 1);
+    hak_fake.touch_ns = 0;
+    UNIT_EQUAL(hak_fake.huge_refusals, refused + 2);
+    take_asking(1, 0);
+    hak_fake.now_ns += 100 * dear_ns;
     take_asking(6, 6);
     check_model();
     // One that is taken again after it was given back decides anew.
@@ -79,7 +86,7 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     hak_fake.touch_ns = dear_ns;
     take_asking(1, 0);
     hak_fake.touch_ns = 0;
-    UNIT_EQUAL(hak_fake.huge_refusals, refused + 2);
+    UNIT_EQUAL(hak_fake.huge_refusals, refused + 3);
     UNIT_CHECK(!super->is_huge);
     // What the user wants is asked for whatever it costs.
     hak_options.huge_dear_us = 0;
@@ -87,7 +94,7 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
     hak_fake.touch_ns = UINT64_C(10000000);
     take_asking(2, 2);
     hak_fake.touch_ns = 0;
-    UNIT_EQUAL(hak_fake.huge_refusals, refused + 2);
+    UNIT_EQUAL(hak_fake.huge_refusals, refused + 3);
     give_all();
     hak_options.huge_dear_us = 1000;
     hak_arena.huge_pages = HAK_HUGE_NEVER;

@@ -38,10 +38,9 @@ static struct {
         is_busy; // whose holder alone may touch the next three; who finds it busy leaves it
     struct hak_swings swings;
     uint64_t faded_at;      // tick
-    size_t ended_at;        // what `ended` was at the last look
+    size_t twice_at;        // what had been given back twice at the last look
     _Atomic(size_t) earned; // bytes more than the budget; any thread may read it
     _Atomic(size_t) again;  // since the start of the process, of what was given back inside slabs
-    _Atomic(size_t) ended;  // of that, what became part of free units: it may go with these again
 } swing;
 
 // The kernel has not taken what it was given. Not to be tried again before that time (0: it has), and for how long that was.
@@ -105,25 +104,16 @@ static size_t taken_again(void)
 
 void hak_due_note_again(size_t bytes)
 {
-    if (bytes > 0) {
-        hak_add_relaxed(&swing.again, bytes);
-    }
-}
-
-void hak_due_note_ended(size_t bytes)
-{
-    if (bytes > 0) {
-        hak_add_relaxed(&swing.ended, bytes);
-    }
+    hak_add_relaxed(&swing.again, bytes);
 }
 
 void hak_due_note_gone(size_t gone)
 {
     if (gone > 0 && !hak_due_has_sweeper() && swing_enter()) {
-        const size_t ended = hak_load_relaxed(&swing.ended);
-        const size_t earned =
-            hak_swings_gone(&swing.swings, gone, ended - swing.ended_at, taken_again());
-        swing.ended_at = ended;
+        const size_t twice = hak_load_relaxed(&hak_arena.twice_bytes);
+        const size_t before = hak_least(gone, twice - swing.twice_at);
+        const size_t earned = hak_swings_gone(&swing.swings, gone - before, taken_again());
+        swing.twice_at = twice;
         hak_store_relaxed(&swing.earned,
                           hak_least(hak_load_relaxed(&swing.earned) + earned, EARNED_MOST));
         swing_leave();

@@ -43,10 +43,9 @@ HAK_INTERNAL uint64_t hak_due_decay_ticks(void);
 // How many bytes a program with one thread may keep besides, as it swings (swings.h).
 HAK_INTERNAL size_t hak_due_earned(void);
 
-// Pages inside slabs were given back; are in use again; or are parts of free units now, which the arena counts by itself.
+// Pages inside slabs were given back; and these slabs are in use again. (What is free as a whole the arena counts by itself.)
 HAK_INTERNAL void hak_due_note_gone(size_t bytes);
 HAK_INTERNAL void hak_due_note_again(size_t bytes);
-HAK_INTERNAL void hak_due_note_ended(size_t bytes);
 
 // In the child of a fork, whose parent had other threads: one of them may have been at it.
 HAK_INTERNAL void hak_due_forked(void);

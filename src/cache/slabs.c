@@ -1,7 +1,6 @@
 // slabs.c -- see slabs.h.
 #include "cache/slabs.h"
 
-#include "cache/due.h"
 #include "cache/watch.h"
 
 static struct hak_slab *slab_item(struct hak_list *link)
@@ -125,7 +124,6 @@ static bool slab_retire(struct hak_cache *cache, struct hak_slab *slab)
     }
     hak_list_remove(&slab->link);
     hak_slabs_note_spare(cache, slab->size_class);
-    hak_due_note_ended(hak_slab_purged_bytes(slab));
     lower(&cache->scattered_bytes, slab->units * HAK_UNIT_BYTES);
     hak_slabs_end(cache, slab);
     return true;

@@ -13,7 +13,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/bits.h"
 #include "base/compiler.h"
 
 // What was lately is forgotten by so much in a tick: by half in 1.1 s. What swings more slowly costs little, and what went in one
@@ -32,18 +31,14 @@ struct hak_swings {
     size_t retaken_at; // what had been taken again since the start of the process at the last look
 };
 
-// `gone` bytes were given back now, and `twice` of those that are away are to be given back once more, as parts of others; since
-// the start of the process `retaken` were taken again. Returns how many bytes more may stay.
-HAK_INLINE size_t hak_swings_gone(struct hak_swings *swings,
-                                  size_t gone,
-                                  size_t twice,
-                                  size_t retaken)
+// `gone` bytes were given back now; since the start of the process `retaken` were taken again. Returns how many bytes more
+// may stay.
+HAK_INLINE size_t hak_swings_gone(struct hak_swings *swings, size_t gone, size_t retaken)
 {
     // What a sweeper gave back was not noted, and does not count.
-    const int64_t away = swings->away_bytes - (int64_t)hak_least(twice, (size_t)swings->away_bytes);
     const int64_t taken = (int64_t)(retaken - swings->retaken_at);
-    const int64_t again = taken < away ? taken : away;
-    const int64_t lowest = away - again;
+    const int64_t again = taken < swings->away_bytes ? taken : swings->away_bytes;
+    const int64_t lowest = swings->away_bytes - again;
     swings->retaken_at = retaken;
     swings->again_bytes += again;
     swings->away_bytes = lowest + (int64_t)gone;

@@ -11,8 +11,13 @@
 static struct hak_slab *slab_to_take_from(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_slab *slab = hak_slabs_first(cache, size_class);
-    if (slab != NULL && slab->is_swept) {
+    if (slab == NULL) {
+        return NULL;
+    }
+    if (slab->purged_blocks != 0) {
         hak_due_note_again(hak_slab_purged_bytes(slab));
+    }
+    if (slab->is_swept) {
         slab->is_swept = false;
         hak_list_remove(&slab->link);
         hak_list_push(hak_slabs_of(cache, size_class), &slab->link);

@@ -39,8 +39,8 @@ static void super_use_locked(struct hak_shard *shard, struct hak_super *super, u
     const uint64_t dirty = super->dirty_units & bits;
     const uint64_t again = super->purged_units & super_touched_units(super, bits);
     super->purged_units &= ~again;
-    if (again != 0) {
-        const size_t bytes = hak_count_bits(again) * HAK_UNIT_BYTES;
+    const size_t bytes = hak_count_bits(again) * HAK_UNIT_BYTES + hak_super_fill_holes(super, bits);
+    if (bytes != 0) {
         HAK_ARENA_COUNT(shard, retaken_bytes, bytes);
         hak_add_relaxed(&hak_variants.retaken_bytes[hak_super_group(super)], bytes);
     }
@@ -362,6 +362,8 @@ void hak_runs_give(struct hak_slab *run)
     HAK_ARENA_COUNT(shard, slab_bytes, (size_t)0 - (is_slab ? run->units * HAK_UNIT_BYTES : 0));
     run->state = HAK_SLAB_NONE;
     if (is_slab) {
+        hak_super_place(super)->holed_units |=
+            run->purged_blocks != 0 ? hak_bit_range(run_unit(run), run->units) : 0;
         slab_free_locked(shard, super, run);
     } else {
         run_free_locked(shard, super, run_unit(run), run->units);

@@ -341,24 +341,11 @@ static bool slab_page_goes(const struct hak_slab *slab, uint16_t *chunks, size_t
     return true;
 }
 
-// Of each of its units, the chunks that it has given back, if it has.
-static uint16_t *purged_chunks(const struct hak_slab *slab)
-{
-    struct hak_super *super = hak_map_super(slab->base);
-    return hak_super_place(super)->purged_chunks + (slab - super->slabs);
-}
-
 size_t hak_slab_purged_bytes(const struct hak_slab *slab)
 {
-    if (slab->purged_blocks == 0) {
-        return 0;
-    }
-    const uint16_t *chunks = purged_chunks(slab);
-    unsigned count = 0;
-    for (unsigned unit = 0; unit < slab->units; unit++) {
-        count += hak_count_bits(chunks[unit]);
-    }
-    return (size_t)count * HAK_CHUNK_BYTES;
+    const struct hak_super *super = hak_map_super(slab->base);
+    const unsigned first = (unsigned)(slab - super->slabs);
+    return hak_super_purged_bytes(super, hak_bit_range(first, slab->units));
 }
 
 void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
@@ -366,7 +353,8 @@ void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const size_t page = hak_os_page_bytes();
     const size_t touched = hak_align_up(slab->fresh * bytes, page);
-    uint16_t *chunks = purged_chunks(slab);
+    struct hak_super *super = hak_map_super(slab->base);
+    uint16_t *chunks = hak_super_place(super)->purged_chunks + (slab - super->slabs);
     if (!hak_slab_wants_purge(slab)) {
         return;
     }

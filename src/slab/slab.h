@@ -150,7 +150,7 @@ HAK_INLINE void hak_slab_keeps_pages(struct hak_slab *slab)
     slab->purged_blocks = 0;
 }
 
-// What it has given back and not taken again.
+// What it has given back, of which nobody has taken a block since: nothing while its purged_blocks are 0.
 HAK_INTERNAL size_t hak_slab_purged_bytes(const struct hak_slab *slab);
 
 // Walk everything and die when an invariant is broken.

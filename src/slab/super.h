@@ -65,11 +65,31 @@ struct hak_super_place {
     // Of a unit in a slab, a bit for each chunk that the slab has given back. The lock of the slab's owner; they count as
     // long as its purged_blocks is not 0.
     uint16_t purged_chunks[HAK_SUPER_UNITS];
+    // Free units that have some from their last slab, which nobody has touched since (lock).
+    uint64_t holed_units;
 };
 
 HAK_INLINE struct hak_super_place *hak_super_place(const struct hak_super *super)
 {
     return (struct hak_super_place *)(void *)&super->slabs[HAK_SUPER_UNITS];
+}
+
+HAK_INLINE size_t hak_super_purged_bytes(const struct hak_super *super, uint64_t units)
+{
+    size_t chunks = 0;
+    for (; units != 0; units &= units - 1) {
+        chunks += hak_count_bits(hak_super_place(super)->purged_chunks[hak_lowest_bit(units)]);
+    }
+    return chunks * HAK_CHUNK_BYTES;
+}
+
+// Free units are used again, or are given back as a whole. Returns what had been given back of them before.
+HAK_INLINE size_t hak_super_fill_holes(struct hak_super *super, uint64_t units)
+{
+    struct hak_super_place *place = hak_super_place(super);
+    const size_t bytes = hak_super_purged_bytes(super, place->holed_units & units);
+    place->holed_units &= ~units;
+    return bytes;
 }
 
 #define HAK_SUPER_OF_LINK(link, member) (HAK_LIST_ITEM(link, struct hak_super_place, member)->super)

@@ -69,6 +69,7 @@ static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
     super->written_units = 0;
     super->purging_units = 0;
     super->purged_units = 0;
+    hak_super_place(super)->holed_units = 0;
     hak_store_relaxed(&super->span, NULL);
     super->is_huge = is_huge;
     super->is_huge_new = is_huge;

@@ -10,7 +10,7 @@ static size_t retaken;
 // `bytes` go, and are taken again. What may stay from now on.
 static size_t swing(size_t bytes)
 {
-    const size_t earned = hak_swings_gone(&swings, bytes, 0, retaken);
+    const size_t earned = hak_swings_gone(&swings, bytes, retaken);
     retaken += bytes;
     return earned;
 }
@@ -38,11 +38,11 @@ static void in_steps_as_at_once(void)
     swings = (struct hak_swings){.retaken_at = retaken};
     for (unsigned i = 0; i < HAK_SWINGS; i++) {
         for (unsigned step = 0; step < 100; step++) {
-            UNIT_EQUAL(hak_swings_gone(&swings, HAK_MIB(1), 0, retaken), 0);
+            UNIT_EQUAL(hak_swings_gone(&swings, HAK_MIB(1), retaken), 0);
         }
         retaken += HAK_MIB(100);
     }
-    UNIT_EQUAL(hak_swings_gone(&swings, HAK_MIB(1), 0, retaken), HAK_MIB(100));
+    UNIT_EQUAL(hak_swings_gone(&swings, HAK_MIB(1), retaken), HAK_MIB(100));
 }
 
 // A sweeper that was there for a while gave back 1,000 MiB, which nobody noted here.
@@ -55,26 +55,14 @@ static void what_others_gave_back_does_not_count(void)
     UNIT_EQUAL(swing(HAK_MIB(100)), HAK_MIB(100));
 }
 
-// What went inside slabs may go once more, when these are free as a whole: nobody has taken it again.
-static void what_goes_twice_earns_nothing(void)
-{
-    swings = (struct hak_swings){.retaken_at = retaken};
-    UNIT_EQUAL(hak_swings_gone(&swings, HAK_MIB(10), 0, retaken), 0);
-    UNIT_EQUAL(hak_swings_gone(&swings, HAK_MIB(16), HAK_MIB(10), retaken), 0);
-    UNIT_EQUAL(swings.away_bytes, HAK_MIB(16));
-    UNIT_EQUAL(swings.again_bytes, 0);
-    UNIT_EQUAL(hak_swings_gone(&swings, 0, SIZE_MAX, retaken), 0);
-    UNIT_EQUAL(swings.away_bytes, 0);
-}
-
 static void what_does_not_come_again_earns_nothing(void)
 {
     swings = (struct hak_swings){.retaken_at = retaken};
     for (unsigned i = 0; i < 1000; i++) {
-        UNIT_EQUAL(hak_swings_gone(&swings, HAK_MIB(1), 0, retaken), 0);
+        UNIT_EQUAL(hak_swings_gone(&swings, HAK_MIB(1), retaken), 0);
     }
     swings = (struct hak_swings){.retaken_at = retaken};
-    UNIT_EQUAL(hak_swings_gone(&swings, HAK_MIB(1000), 0, retaken), 0); // a peak among small swings
+    UNIT_EQUAL(hak_swings_gone(&swings, HAK_MIB(1000), retaken), 0); // a peak among small swings
     UNIT_EQUAL(swing_times(HAK_MIB(1), 10 * HAK_SWINGS), 0);
     hak_swings_fade(&swings, 1000); // and long after it
     UNIT_CHECK(swing_times(HAK_MIB(1), 2 * HAK_SWINGS) > 0);
@@ -98,7 +86,6 @@ int main(void)
     in_steps_as_at_once();
     what_others_gave_back_does_not_count();
     what_does_not_come_again_earns_nothing();
-    what_goes_twice_earns_nothing();
     slow_swings_earn_nothing();
     return 0;
 }

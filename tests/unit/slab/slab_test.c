@@ -216,6 +216,45 @@ static void pages_of_free_blocks_go_back(void)
     end(slab);
 }
 
+// A slab that gave back all of its pages but the first. Returns their bytes.
+static size_t end_with_holes(void)
+{
+    static void *all[MOST_BLOCKS];
+    struct hak_slab *slab = make(27);
+    const unsigned blocks = hak_classes[27].blocks;
+    UNIT_EQUAL(hak_slab_take(slab, all, blocks), blocks);
+    for (unsigned i = 0; i < blocks; i++) {
+        if (index_of(slab, all[i]) != 0) {
+            hak_slab_put(slab, all[i]);
+        }
+    }
+    const size_t holes = purged_bytes(slab);
+    UNIT_CHECK(holes > 0 || hak_os_page_bytes() == HAK_UNIT_BYTES);
+    UNIT_EQUAL(hak_slab_purged_bytes(slab), holes);
+    hak_slab_put(slab, slab->base);
+    end(slab);
+    return holes;
+}
+
+// Pages that a slab gave back count as taken again with its unit, and as given back twice if that goes first.
+static void what_went_before_is_counted_once(void)
+{
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    const size_t holes = end_with_holes();
+    const size_t retaken = hak_arena.retaken_bytes;
+    struct hak_slab *slab = make(27);
+    UNIT_EQUAL(hak_arena.retaken_bytes - retaken, holes);
+    end(slab);
+    end(make(27));
+    UNIT_EQUAL(hak_arena.retaken_bytes - retaken, holes);
+    UNIT_EQUAL(end_with_holes(), holes);
+    const size_t twice = hak_arena.twice_bytes;
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    UNIT_EQUAL(hak_arena.twice_bytes - twice, holes);
+    end(make(27));
+    UNIT_EQUAL(hak_arena.retaken_bytes - retaken, holes + HAK_UNIT_BYTES);
+}
+
 static void without_memory_nothing_is_lost(void)
 {
     // Until no asks are left to fail: the bitmap's, the superslab's, its descriptor's.
@@ -252,6 +291,7 @@ int main(void)
     misuse_dies();
     broken_invariants_die();
     pages_of_free_blocks_go_back();
+    what_went_before_is_counted_once();
     without_memory_nothing_is_lost();
     UNIT_EQUAL(hak_arena.free_bytes, hak_arena.super_bytes);
     return 0;

@@ -1,7 +1,7 @@
 //! A glibc heap as numbers.
 
-use crate::glibc::sizes::{OfSize, Sizes};
 use crate::glibc::{Heap, Pins, Resident};
+use crate::sizes::{OfSize, Sizes};
 use crate::space::Space;
 use serde::Serialize;
 

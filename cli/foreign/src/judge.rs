@@ -2,6 +2,7 @@
 
 use crate::figures::{Arena, Figures};
 use crate::ledger::Ledger;
+use crate::pieces;
 use hakmem_heap::ledger::signed;
 use serde::Serialize;
 
@@ -50,6 +51,16 @@ pub enum Finding {
     Caches {
         bytes: u64,
         caches: u64,
+    },
+    /// Free in pieces of their own, in the heap of an allocator that gives them back by itself, later.
+    Kept {
+        allocator: &'static str,
+        bytes: u64,
+    },
+    /// Free beside blocks in use, in the heap of another allocator than glibc's.
+    Beside {
+        allocator: &'static str,
+        bytes: u64,
     },
     /// In huge pages, of a heap of which much is free.
     Huge {
@@ -105,22 +116,26 @@ pub struct Judgement {
 pub struct Look<'a> {
     pub ledger: &'a Ledger,
     pub figures: Option<&'a Figures>,
+    pub others: &'a [pieces::Figures],
 }
 
 impl Look<'_> {
     fn live(&self) -> u64 {
         let live = |figures: &Figures| figures.total.resident.live + figures.mapped.resident_bytes;
-        self.figures.map_or(0, live)
+        let others = self.others.iter().map(|one| one.resident.live);
+        self.figures.map_or(0, live) + others.sum::<u64>()
     }
 
     fn free(&self) -> u64 {
-        self.figures
-            .map_or(0, |figures| figures.total.resident.free())
+        let others = self.others.iter().map(|one| one.resident.free());
+        let free = |figures: &Figures| figures.total.resident.free();
+        self.figures.map_or(0, free) + others.sum::<u64>()
     }
 
     fn blocks(&self) -> u64 {
         let blocks = |figures: &Figures| figures.total.live_blocks + figures.mapped.blocks;
-        self.figures.map_or(0, blocks)
+        let others = self.others.iter().map(|one| one.live_blocks);
+        self.figures.map_or(0, blocks) + others.sum::<u64>()
     }
 
     fn parts(&self) -> [(Part, u64); 6] {
@@ -148,6 +163,9 @@ pub fn judge(look: &Look, before: Option<&Look>) -> Judgement {
     let mut findings = Vec::new();
     if let Some(figures) = look.figures {
         of_heap(figures, look.ledger, &counts, &mut findings);
+    }
+    for heap in look.others {
+        of_pieces(heap, &counts, &mut findings);
     }
     let others = &look.ledger.others;
     let files = others.file_pages + others.file_copies;
@@ -253,6 +271,18 @@ fn of_heap(
     }
 }
 
+fn of_pieces(heap: &pieces::Figures, counts: &dyn Fn(u64) -> bool, findings: &mut Vec<Finding>) {
+    let allocator = heap.allocator;
+    let bytes = heap.resident.free_pieces;
+    if counts(bytes) {
+        findings.push(Finding::Kept { allocator, bytes });
+    }
+    let bytes = heap.resident.free_beside;
+    if counts(bytes) {
+        findings.push(Finding::Beside { allocator, bytes });
+    }
+}
+
 impl Finding {
     fn weight(&self) -> u64 {
         match *self {
@@ -260,6 +290,8 @@ impl Finding {
             | Finding::Pinned { bytes }
             | Finding::ThreadArenas { bytes, .. }
             | Finding::Caches { bytes, .. }
+            | Finding::Kept { bytes, .. }
+            | Finding::Beside { bytes, .. }
             | Finding::Huge { bytes, .. }
             | Finding::Files { bytes }
             | Finding::Shared { bytes }

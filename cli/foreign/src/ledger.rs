@@ -1,7 +1,6 @@
 //! What resident memory is made of, area by area, beside the kernel's figure.
 
-use crate::figures::Figures;
-use crate::glibc::Heap;
+use crate::heaps::{Heaps, Numbers};
 use crate::space::Space;
 use hakmem_heap::ledger::signed;
 use hakmem_heap::resident::{AreaSums, Counted};
@@ -44,8 +43,11 @@ pub struct Ledger {
     pub kernel_bytes: u64,
     /// Does it say what was resident?
     pub is_of_process: bool,
+    /// glibc's.
     pub heap_bytes: u64,
     pub mapped_block_bytes: u64,
+    /// Heaps of other allocators.
+    pub other_heap_bytes: u64,
     pub others: Others,
     /// `kernel_bytes` less the rest: changed meanwhile, or only read as zero.
     pub remainder_bytes: i64,
@@ -55,18 +57,6 @@ pub struct Ledger {
     /// The largest of what the program has mapped itself.
     pub largest: Vec<Stretch>,
     pub stretches: u64,
-}
-
-/// What is known, by address.
-fn known(heap: Option<&Heap>) -> Vec<Range<u64>> {
-    let Some(heap) = heap else {
-        return Vec::new();
-    };
-    let mut ranges = heap.ranges();
-    let blocks = heap.mapped.blocks.iter();
-    ranges.extend(blocks.map(|block| block.start..block.start + block.bytes));
-    ranges.sort_unstable_by_key(|range| range.start);
-    ranges
 }
 
 /// The resident part of what of it lies in an area.
@@ -79,8 +69,8 @@ fn within(space: &Space, known: &[Range<u64>], area: &Range<u64>) -> u64 {
 }
 
 impl Ledger {
-    pub fn of(space: &Space, heap: Option<&Heap>, figures: Option<&Figures>) -> Ledger {
-        let known = known(heap);
+    pub fn of(space: &Space, heaps: &Heaps, numbers: &Numbers) -> Ledger {
+        let known = heaps.ranges();
         let mut others = Others::default();
         let mut largest: BTreeMap<(u64, u64), Stretch> = BTreeMap::new();
         let mut stretches = 0;
@@ -107,14 +97,18 @@ impl Ledger {
         }
         let sums = AreaSums::of(&space.areas);
         let kernel_bytes = sums.resident_bytes;
+        let figures = numbers.glibc.as_ref();
         let heap_bytes = figures.map_or(0, |figures| figures.total.resident.sum());
         let mapped_block_bytes = figures.map_or(0, |figures| figures.mapped.resident_bytes);
-        let all = heap_bytes + mapped_block_bytes + others.sum();
+        let of_pieces = numbers.others.iter().map(|one| one.resident.sum());
+        let other_heap_bytes = of_pieces.sum::<u64>();
+        let all = heap_bytes + mapped_block_bytes + other_heap_bytes + others.sum();
         Ledger {
             kernel_bytes,
             is_of_process: space.knows_pages(),
             heap_bytes,
             mapped_block_bytes,
+            other_heap_bytes,
             others,
             remainder_bytes: signed(kernel_bytes) - signed(all),
             huge_bytes: sums.huge_bytes,

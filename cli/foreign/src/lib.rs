@@ -6,7 +6,11 @@
 
 pub mod figures;
 pub mod glibc;
+pub mod heaps;
+pub mod jemalloc;
 pub mod judge;
 pub mod ledger;
+pub mod pieces;
+pub mod sizes;
 pub mod space;
 mod window;

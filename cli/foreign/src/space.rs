@@ -94,6 +94,12 @@ impl<'a> Space<'a> {
     }
 }
 
+/// The word that begins there; zero behind the end.
+pub fn word_at(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    word.map_or(0, |word| u64::from_le_bytes(*word))
+}
+
 fn stretches(areas: &[Counted]) -> Vec<Stretch> {
     let mut found: Vec<Stretch> = Vec::new();
     for area in areas.iter().filter(|area| Space::is_plain(area)) {

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use hakmem_foreign::figures::Figures;
-use hakmem_foreign::glibc::Heap;
+use hakmem_foreign::heaps::Heaps;
 use hakmem_foreign::ledger::Ledger;
 use hakmem_foreign::space::Space;
 use hakmem_heap::error::Error;
@@ -150,12 +150,12 @@ impl Memory for Copied {
 /// What is read of it adds up to all of it.
 fn check(memory: &Copied, areas: &[Counted]) -> Option<Figures> {
     let space = Space::of_memory(memory, areas.to_vec());
-    let heap = Heap::read(&space)?;
-    let figures = Figures::of(&heap, &space);
-    Ledger::of(&space, Some(&heap), Some(&figures));
-    let total = &figures.total;
+    let heaps = Heaps::read(&space);
+    let numbers = heaps.numbers(&space);
+    Ledger::of(&space, &heaps, &numbers);
+    let total = &numbers.glibc.as_ref()?.total;
     assert_eq!(total.resident.sum(), total.bytes, "{total:#?}");
-    Some(figures)
+    numbers.glibc
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::arena::HEAP_MOST;
 use super::chunks::HEAD;
-use super::sizes::Sizes;
+use crate::sizes::Sizes;
 use crate::space::Space;
 use hakmem_heap::memory::Wanted;
 use hakmem_heap::resident::Page;

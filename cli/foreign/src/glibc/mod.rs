@@ -6,7 +6,6 @@ mod chunks;
 mod mapped;
 mod pins;
 mod region;
-pub mod sizes;
 
 use crate::space::Space;
 use arena::State;
@@ -48,11 +47,11 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// `None` when glibc's malloc has nothing there.
-    pub fn read(space: &Space) -> Option<Heap> {
+    /// `None` when glibc's malloc has nothing there. `taken` is known to be another allocator's, by address.
+    pub fn read(space: &Space, taken: &[Range<u64>]) -> Option<Heap> {
         let mut best: Option<Heap> = None;
         for _ in 0..TRIES {
-            let heap = Heap::read_once(space)?;
+            let heap = Heap::read_once(space, taken)?;
             let unclear = heap.unclear_bytes();
             let is_clear = unclear as f64 <= heap.bytes() as f64 * UNCLEAR_SHARE;
             if best
@@ -68,8 +67,10 @@ impl Heap {
         best
     }
 
-    fn read_once(space: &Space) -> Option<Heap> {
-        let pieces = arena::find_pieces(space);
+    fn read_once(space: &Space, taken: &[Range<u64>]) -> Option<Heap> {
+        let mut pieces = arena::find_pieces(space);
+        let is_taken = |start: u64| taken.iter().any(|taken| taken.contains(&start));
+        pieces.retain(|piece| !is_taken(piece.start));
         let mut states: Vec<State> = Vec::new();
         for piece in pieces.iter().filter(|piece| piece.is_first) {
             states.extend(State::read(space, piece.arena));
@@ -101,7 +102,10 @@ impl Heap {
         heap.regions.sort_by_key(|region| region.range.start);
         heap.take_back_fast(space);
         heap.take_back_cached(space);
-        heap.mapped = mapped::find(space, &heap.ranges());
+        let mut known = heap.ranges();
+        known.extend_from_slice(taken);
+        known.sort_unstable_by_key(|range| range.start);
+        heap.mapped = mapped::find(space, &known);
         let main = heap
             .regions
             .iter()

@@ -3,7 +3,7 @@
 use super::Heap;
 use super::chunks::{self, Kind};
 use super::region::{NONE, Region};
-use super::sizes::{OfSize, Sizes};
+use crate::sizes::{OfSize, Sizes};
 use crate::space::Space;
 use crate::window::Window;
 use hakmem_heap::resident::Page;

@@ -1,7 +1,7 @@
 //! A stretch of memory full of chunks, with what of each of its pages is in use.
 
 use super::chunks::{self, Chunk, End, Kind, LEAST, LINKS};
-use super::sizes::Sizes;
+use crate::sizes::Sizes;
 use crate::space::Space;
 use crate::window::Window;
 use hakmem_heap::resident::Page;

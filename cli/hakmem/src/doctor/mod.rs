@@ -6,9 +6,10 @@ pub mod words;
 
 use crate::target::{Opened, ended, open_core, open_process, read_process, told};
 use hakmem_foreign::figures::Figures;
-use hakmem_foreign::glibc::Heap;
+use hakmem_foreign::heaps::Heaps;
 use hakmem_foreign::judge::{Judgement, Look, judge};
 use hakmem_foreign::ledger::Ledger;
+use hakmem_foreign::pieces;
 use hakmem_foreign::space::Space;
 use hakmem_heap::error::Error;
 use hakmem_heap::live::LiveProcess;
@@ -30,6 +31,8 @@ pub struct Patient {
 pub struct Moment {
     pub ledger: Ledger,
     pub glibc: Option<Figures>,
+    /// Heaps of other allocators that are known here.
+    pub others: Vec<pieces::Figures>,
 }
 
 /// What is known of a patient.
@@ -83,15 +86,16 @@ impl Patient {
             Opened::Live(process) => Space::of_process(process).map_err(lost)?,
             Opened::Core(core) => Space::of_core(core),
         };
-        let heap = Heap::read(&space);
-        let figures = heap.as_ref().map(|heap| Figures::of(heap, &space));
-        let ledger = Ledger::of(&space, heap.as_ref(), figures.as_ref());
+        let heaps = Heaps::read(&space);
+        let numbers = heaps.numbers(&space);
+        let ledger = Ledger::of(&space, &heaps, &numbers);
         // What is not there any more reads as nothing.
         match self.opened.lost() {
             Some(error) => Err(failed!("{}", ended(&error))),
             None => Ok(Moment {
                 ledger,
-                glibc: figures,
+                glibc: numbers.glibc,
+                others: numbers.others,
             }),
         }
     }
@@ -157,7 +161,11 @@ impl Visit {
     /// The allocator that answers malloc, if its heap is not one that can be read here.
     pub fn foreign(&self) -> Option<&Used> {
         let mut used = self.allocators.iter();
-        used.find(|used| used.is_malloc && !used.is_glibc() && !used.is_hakmem())
+        let is_read = |used: &Used| {
+            let mut others = self.now.others.iter();
+            others.any(|heap| used.names.contains(&heap.allocator))
+        };
+        used.find(|used| used.is_malloc && !used.is_glibc() && !used.is_hakmem() && !is_read(used))
     }
 
     /// What the rows do not explain.
@@ -174,6 +182,7 @@ impl Moment {
         Look {
             ledger: &self.ledger,
             figures: self.glibc.as_ref(),
+            others: &self.others,
         }
     }
 }

@@ -168,8 +168,51 @@ fn finding_said(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String
                     .into(),
             ],
         ),
+        Finding::Kept { .. } | Finding::Beside { .. } => of_pieces(finding, &of),
         _ => elsewhere(finding, visit, &of),
     }
+}
+
+/// Free memory in the heap of another allocator than glibc's.
+fn of_pieces(finding: &Finding, of: &dyn Fn(u64) -> String) -> (Option<String>, Vec<String>) {
+    match *finding {
+        Finding::Kept { allocator, bytes } => (
+            Some(format!(
+                "{} are free in whole pieces that {allocator} keeps, to use them again.",
+                of(bytes)
+            )),
+            vec![kept_advice(allocator)],
+        ),
+        Finding::Beside { allocator, bytes } => (
+            Some(format!(
+                "{} are free beside blocks in use, in pieces of {allocator}'s that each have one size of blocks.",
+                of(bytes)
+            )),
+            vec![
+                "Free memory beside blocks in use goes back when these are freed, too, or are moved by the program; \
+                 another allocator may place them better ('hakmem compare' tries them)."
+                    .into(),
+                UNDER_HAKMEM.into(),
+            ],
+        ),
+        _ => (None, Vec::new()),
+    }
+}
+
+/// How an allocator is made to give back what it keeps.
+fn kept_advice(allocator: &str) -> String {
+    match allocator {
+        "jemalloc" => {
+            "jemalloc gives it back after dirty_decay_ms (10 s), but only while it is called: background_thread:true in \
+             MALLOC_CONF does it in any case, and mallctl(\"arena.4096.purge\") at once (in redis: MEMORY PURGE)."
+        }
+        "mimalloc" => {
+            "mimalloc gives it back after MIMALLOC_PURGE_DELAY milliseconds, but only while it is called; \
+             mi_collect(true) does it at once."
+        }
+        _ => "MallocExtension_ReleaseFreeMemory() gives it back, and TCMALLOC_RELEASE_RATE=10 does it sooner.",
+    }
+    .into()
 }
 
 /// Who bounds what is mapped.
@@ -347,6 +390,18 @@ fn unknown(visit: &Visit) -> Vec<String> {
         let main = figures.arenas.iter().find(|arena| arena.is_main);
         if main.is_some_and(|arena| arena.address.is_none()) {
             lines.push("What fast bins of the main arena keep: it counts as in use.".into());
+        }
+    }
+    for heap in &visit.now.others {
+        let allocator = heap.allocator;
+        lines.push(format!(
+            "Which code holds the blocks, and which of them wait in {allocator}'s caches of threads: these count as in use."
+        ));
+        if heap.unclear > 0 {
+            lines.push(format!(
+                "What is in {} pieces of {allocator}'s, whose descriptions changed meanwhile or are damaged.",
+                grouped(heap.unclear)
+            ));
         }
     }
     if let Some(used) = visit.foreign() {

@@ -4,7 +4,8 @@ use super::which::Used;
 use super::{Visit, sentences};
 use crate::holds::{Row, others, ours};
 use hakmem_foreign::figures::{Arena, Figures};
-use hakmem_foreign::glibc::sizes::OfSize;
+use hakmem_foreign::pieces;
+use hakmem_foreign::sizes::OfSize;
 use hakmem_lab::render::number::{bytes, duration, grouped};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 
@@ -23,7 +24,14 @@ pub fn text(visit: &Visit, form: Form) -> String {
     lines.extend(besides(visit));
     if let Some(figures) = &visit.now.glibc {
         lines.extend(arenas(figures, form));
-        lines.extend(sizes(figures, form));
+        lines.extend(sizes(
+            "blocks in use, with heads",
+            &figures.live_sizes,
+            form,
+        ));
+    }
+    for figures in &visit.now.others {
+        lines.extend(sizes("blocks in use", &figures.live_sizes, form));
     }
     lines.push(String::new());
     lines.push(form.strong("What to do"));
@@ -44,17 +52,23 @@ fn numbered(lines: &[String]) -> impl Iterator<Item = String> {
 /// "malloc is glibc 2.36 (/lib/…/libc.so.6)"
 fn uses(visit: &Visit) -> String {
     let name = |used: &Used| format!("{} ({})", used.name(), used.path);
-    if visit.allocators.is_empty() {
-        return match visit.now.glibc {
-            Some(_) => "malloc is glibc's, by what its heap looks like".into(),
-            None => "no allocator was recognised".into(),
-        };
-    }
     let lines = visit.allocators.iter().map(|used| match used.is_malloc {
         true => format!("malloc is {}", name(used)),
         false => format!("inside, for a part of the program: {}", name(used)),
     });
-    lines.collect::<Vec<_>>().join("\n")
+    let mut lines: Vec<String> = lines.collect();
+    if lines.is_empty() && visit.now.glibc.is_some() {
+        lines.push("malloc is glibc's, by what its heap looks like".into());
+    }
+    let heaps = visit.now.others.iter().map(|heap| {
+        let (allocator, releases) = (heap.allocator, heap.releases);
+        format!("there is a heap of {allocator}'s, as {releases} has it")
+    });
+    lines.extend(heaps);
+    if lines.is_empty() {
+        lines.push("no allocator was recognised".into());
+    }
+    lines.join("\n")
 }
 
 /// A line of the table, as `Row` with words that are made for it.
@@ -86,8 +100,8 @@ fn table(visit: &Visit, form: Form) -> String {
 fn rows(visit: &Visit) -> Vec<(Line, Tone)> {
     let ledger = &visit.now.ledger;
     let fixed = |(name, count, note): Row| (name.to_string(), count, note.to_string());
-    let sum = |name: &'static str, count: u64, note: &'static str| {
-        (fixed((name, count, note)), Tone::Strong)
+    let sum = |name: &str, count: u64, note: &str| {
+        ((name.to_string(), count, note.to_string()), Tone::Strong)
     };
     let plain = |lines: Vec<Line>| {
         let lines = lines.into_iter().filter(|line| line.1 > 0);
@@ -103,6 +117,11 @@ fn rows(visit: &Visit) -> Vec<(Line, Tone)> {
             rows.extend(plain(of_glibc(figures)));
             let all = ledger.heap_bytes + ledger.mapped_block_bytes;
             rows.push(sum("glibc's heap", all, ""));
+        }
+        for figures in &visit.now.others {
+            rows.extend(plain(of_pieces(figures)));
+            let name = format!("{}'s heap", figures.allocator);
+            rows.push(sum(&name, figures.resident.sum(), ""));
         }
         rows.extend(plain(elsewhere(visit).map(fixed).to_vec()));
     }
@@ -169,6 +188,39 @@ fn of_glibc(figures: &Figures) -> Vec<Line> {
             "unclear",
             resident.unclear,
             "does not agree with itself".into(),
+        ),
+    ]
+}
+
+/// What of another allocator's heap is what.
+fn of_pieces(figures: &pieces::Figures) -> Vec<Line> {
+    let resident = &figures.resident;
+    let row = |name: &str, count: u64, note: String| (name.to_string(), count, note);
+    let arenas = match figures.arenas {
+        0 => String::new(),
+        1 => " in 1 arena".into(),
+        count => format!(" in {} arenas", grouped(count)),
+    };
+    vec![
+        row(
+            "blocks in use",
+            resident.live,
+            format!("{}{arenas}", grouped(figures.live_blocks)),
+        ),
+        row(
+            "free, whole pieces",
+            resident.free_pieces,
+            "kept for a while, or given back lazily".into(),
+        ),
+        row(
+            "free, beside blocks",
+            resident.free_beside,
+            "in pieces with something in use".into(),
+        ),
+        row(
+            &format!("{}'s own", figures.allocator),
+            resident.own,
+            String::new(),
         ),
     ]
 }
@@ -262,11 +314,11 @@ fn arenas(figures: &Figures, form: Form) -> Vec<String> {
 }
 
 /// The sizes that hold most, in use and on pages that are nearly free.
-fn sizes(figures: &Figures, form: Form) -> Vec<String> {
-    let mut sorted: Vec<&OfSize> = figures.live_sizes.iter().collect();
+fn sizes(title: &str, of_size: &[OfSize], form: Form) -> Vec<String> {
+    let mut sorted: Vec<&OfSize> = of_size.iter().collect();
     sorted.sort_by_key(|size| std::cmp::Reverse(size.bytes));
     let mut table = Table::default();
-    table.text_column("blocks in use, with heads", 0);
+    table.text_column(title, 0);
     table.number_column("blocks", 0);
     table.number_column("bytes", 0);
     table.number_column("share", 0);

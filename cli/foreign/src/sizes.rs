@@ -56,11 +56,16 @@ fn up_to(index: usize) -> u64 {
 
 impl Sizes {
     pub fn add(&mut self, bytes: u64) {
-        self.blocks += 1;
-        self.bytes += bytes;
+        self.add_many(bytes, 1);
+    }
+
+    pub fn add_many(&mut self, bytes: u64, blocks: u64) {
+        let all = bytes.saturating_mul(blocks);
+        self.blocks += blocks;
+        self.bytes = self.bytes.saturating_add(all);
         let count = &mut self.counts[index_of(bytes)];
-        count.0 += 1;
-        count.1 += bytes;
+        count.0 += blocks;
+        count.1 = count.1.saturating_add(all);
     }
 
     pub fn take(&mut self, bytes: u64) {

@@ -1,0 +1,49 @@
+//! All heaps that are known in one memory.
+
+use crate::space::Space;
+use crate::{figures, glibc, jemalloc, pieces};
+use std::ops::Range;
+
+pub struct Heaps {
+    pub glibc: Option<glibc::Heap>,
+    pub others: Vec<pieces::Heap>,
+}
+
+/// The same as numbers.
+pub struct Numbers {
+    pub glibc: Option<figures::Figures>,
+    pub others: Vec<pieces::Figures>,
+}
+
+impl Heaps {
+    pub fn read(space: &Space) -> Heaps {
+        let others: Vec<pieces::Heap> = jemalloc::read(space).into_iter().collect();
+        let mut taken: Vec<Range<u64>> = others.iter().flat_map(pieces::Heap::ranges).collect();
+        taken.sort_unstable_by_key(|range| range.start);
+        Heaps {
+            glibc: glibc::Heap::read(space, &taken),
+            others,
+        }
+    }
+
+    pub fn numbers(&self, space: &Space) -> Numbers {
+        let glibc = self.glibc.as_ref();
+        Numbers {
+            glibc: glibc.map(|heap| figures::Figures::of(heap, space)),
+            others: self.others.iter().map(|heap| heap.figures(space)).collect(),
+        }
+    }
+
+    /// What is known, by address.
+    pub fn ranges(&self) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> =
+            self.others.iter().flat_map(pieces::Heap::ranges).collect();
+        if let Some(heap) = &self.glibc {
+            ranges.extend(heap.ranges());
+            let blocks = heap.mapped.blocks.iter();
+            ranges.extend(blocks.map(|block| block.start..block.start + block.bytes));
+        }
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges
+    }
+}

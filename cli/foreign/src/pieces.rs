@@ -1,0 +1,241 @@
+//! A heap that is made of pieces, each with blocks of one size, or free, or the allocator's own: what jemalloc, mimalloc and
+//! their like have in common.
+
+use crate::sizes::{OfSize, Sizes};
+use crate::space::Space;
+use hakmem_heap::resident::Page;
+use serde::Serialize;
+use std::ops::Range;
+
+/// Pages whose state is asked for at a time.
+const PAGES_AT_A_TIME: u64 = 1 << 14;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// So many of them are in use.
+    Blocks {
+        bytes: u64,
+        used: u64,
+        room: u64,
+    },
+    /// Free, and kept.
+    Free,
+    Own,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Begins and ends with a page.
+    pub range: Range<u64>,
+    pub holds: Holds,
+}
+
+/// What was found of one allocator.
+#[derive(Clone, Debug)]
+pub struct Heap {
+    /// As in "jemalloc".
+    pub allocator: &'static str,
+    /// The releases whose structures look like these.
+    pub releases: &'static str,
+    /// By address; none lies in another.
+    pub pieces: Vec<Piece>,
+    pub arenas: u64,
+    /// Descriptions that do not agree with themselves: damaged, or changed while they were read.
+    pub unclear: u64,
+}
+
+/// Resident bytes, by what they are.
+#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+pub struct Resident {
+    /// At most what is in use: of a block that was never written to, nothing is resident.
+    pub live: u64,
+    /// Free, in pieces with blocks in use.
+    pub free_beside: u64,
+    /// Free, in pieces of their own, which the allocator can give back.
+    pub free_pieces: u64,
+    pub own: u64,
+}
+
+/// Such a heap as numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    pub allocator: &'static str,
+    pub releases: &'static str,
+    pub arenas: u64,
+    pub pieces: u64,
+    /// All that it has of addresses.
+    pub bytes: u64,
+    /// With what is in caches of threads.
+    pub live_bytes: u64,
+    pub live_blocks: u64,
+    /// In pieces with blocks in use.
+    pub free_beside_bytes: u64,
+    /// In pieces of their own, resident or not.
+    pub free_bytes: u64,
+    pub own_bytes: u64,
+    pub unclear: u64,
+    pub resident: Resident,
+    pub live_sizes: Vec<OfSize>,
+}
+
+impl Resident {
+    pub fn sum(&self) -> u64 {
+        self.live + self.free_beside + self.free_pieces + self.own
+    }
+
+    pub fn free(&self) -> u64 {
+        self.free_beside + self.free_pieces
+    }
+}
+
+impl Piece {
+    pub fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+}
+
+impl Heap {
+    /// Order them, and leave out what lies in one that is known already.
+    pub fn settle(mut self) -> Heap {
+        self.pieces.sort_by_key(|piece| piece.range.start);
+        let mut end = 0;
+        let before = self.pieces.len();
+        self.pieces.retain(|piece| {
+            let is_apart = piece.range.start >= end && piece.range.start < piece.range.end;
+            if is_apart {
+                end = piece.range.end;
+            }
+            is_apart
+        });
+        self.unclear += (before - self.pieces.len()) as u64;
+        self
+    }
+
+    /// Neighbours as one.
+    pub fn ranges(&self) -> Vec<Range<u64>> {
+        let mut found: Vec<Range<u64>> = Vec::new();
+        for piece in &self.pieces {
+            match found.last_mut() {
+                Some(last) if last.end == piece.range.start => last.end = piece.range.end,
+                _ => found.push(piece.range.clone()),
+            }
+        }
+        found
+    }
+
+    pub fn figures(&self, space: &Space) -> Figures {
+        let mut found = Figures {
+            allocator: self.allocator,
+            releases: self.releases,
+            arenas: self.arenas,
+            pieces: self.pieces.len() as u64,
+            bytes: 0,
+            live_bytes: 0,
+            live_blocks: 0,
+            free_beside_bytes: 0,
+            free_bytes: 0,
+            own_bytes: 0,
+            unclear: self.unclear,
+            resident: Resident::default(),
+            live_sizes: Vec::new(),
+        };
+        let mut sizes = Sizes::default();
+        let mut pages = Counter::new(space);
+        for piece in &self.pieces {
+            let all = piece.bytes();
+            let resident = pages.resident(&piece.range);
+            found.bytes += all;
+            match piece.holds {
+                Holds::Blocks { bytes, used, .. } => {
+                    let live = bytes.saturating_mul(used).min(all);
+                    sizes.add_many(bytes, used);
+                    found.live_bytes += live;
+                    found.live_blocks += used;
+                    found.free_beside_bytes += all - live;
+                    found.resident.live += live.min(resident);
+                    found.resident.free_beside += resident - live.min(resident);
+                }
+                Holds::Free => {
+                    found.free_bytes += all;
+                    found.resident.free_pieces += resident;
+                }
+                Holds::Own => {
+                    found.own_bytes += all;
+                    found.resident.own += resident;
+                }
+            }
+        }
+        found.live_sizes = sizes.table();
+        found
+    }
+}
+
+/// Counts pages of ranges that are asked for by address, without a system call for each.
+struct Counter<'a> {
+    space: &'a Space<'a>,
+    start: u64,
+    pages: Vec<Page>,
+}
+
+impl<'a> Counter<'a> {
+    fn new(space: &'a Space<'a>) -> Counter<'a> {
+        Counter {
+            space,
+            start: 0,
+            pages: Vec::new(),
+        }
+    }
+
+    fn resident(&mut self, range: &Range<u64>) -> u64 {
+        let page_bytes = self.space.page_bytes;
+        let most = PAGES_AT_A_TIME * page_bytes;
+        if range.end - range.start > most {
+            return self.space.count_resident(range);
+        }
+        let end = self.start + self.pages.len() as u64 * page_bytes;
+        if range.start < self.start || range.end > end {
+            self.start = range.start;
+            self.pages = self
+                .space
+                .pages(&(range.start..range.start.saturating_add(most)));
+        }
+        let index =
+            |address: u64| usize::try_from((address - self.start) / page_bytes).unwrap_or(0);
+        let part = self.pages.get(index(range.start)..index(range.end));
+        let count = part
+            .unwrap_or_default()
+            .iter()
+            .filter(|page| **page == Page::Resident)
+            .count();
+        count as u64 * page_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_ordered_and_apart() {
+        let piece = |range| Piece {
+            range,
+            holds: Holds::Free,
+        };
+        let heap = Heap {
+            allocator: "none",
+            releases: "",
+            pieces: vec![
+                piece(8..9),
+                piece(0..4),
+                piece(4..6),
+                piece(5..7),
+                piece(7..7),
+            ],
+            arenas: 1,
+            unclear: 0,
+        };
+        let heap = heap.settle();
+        assert_eq!(heap.ranges(), [0..6, 8..9]);
+        assert_eq!(heap.unclear, 2);
+    }
+}

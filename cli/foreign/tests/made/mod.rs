@@ -1,0 +1,167 @@
+//! Memory that is made up.
+
+use hakmem_heap::error::Error;
+use hakmem_heap::memory::Memory;
+use hakmem_heap::resident::Counted;
+use std::ops::Range;
+
+/// What an allocator keeps for itself, where it begins, and how long it is.
+pub const BASE: u64 = 0x7f00_0040_0000;
+pub const BASE_BYTES: u64 = 4 << 20;
+const HEAP: u64 = 0x7f00_4000_0000;
+
+#[derive(Clone)]
+pub struct Image {
+    parts: Vec<(u64, Vec<u8>)>,
+    /// Where words were set.
+    pub touched: Vec<u64>,
+}
+
+impl Image {
+    pub fn new(ranges: &[(u64, u64)]) -> Image {
+        let part =
+            |(start, bytes): &(u64, u64)| (*start, vec![0; usize::try_from(*bytes).unwrap()]);
+        Image {
+            parts: ranges.iter().map(part).collect(),
+            touched: Vec::new(),
+        }
+    }
+
+    pub fn areas(&self) -> Vec<Counted> {
+        let area = |(start, content): &(u64, Vec<u8>)| Counted {
+            range: *start..*start + content.len() as u64,
+            is_writable: true,
+            is_accessible: true,
+            resident_bytes: content.len() as u64,
+            ..Counted::default()
+        };
+        self.parts.iter().map(area).collect()
+    }
+
+    fn part(&self, address: u64) -> Option<(usize, usize)> {
+        let index = self.parts.partition_point(|(start, _)| *start <= address);
+        let index = index.checked_sub(1)?;
+        Some((
+            index,
+            usize::try_from(address - self.parts[index].0).unwrap(),
+        ))
+    }
+
+    pub fn set_byte(&mut self, address: u64, byte: u8) {
+        let (part, at) = self.part(address).unwrap();
+        self.parts[part].1[at] = byte;
+    }
+
+    pub fn set(&mut self, address: u64, word: u64) {
+        for (index, byte) in word.to_le_bytes().into_iter().enumerate() {
+            self.set_byte(address + index as u64, byte);
+        }
+        self.touched.push(address);
+    }
+}
+
+impl Memory for Image {
+    fn read(&self, address: u64, target: &mut [u8]) -> bool {
+        let content = self.part(address).and_then(|(part, at)| {
+            let end = at.checked_add(target.len())?;
+            self.parts[part].1.get(at..end)
+        });
+        content.is_some_and(|content| {
+            target.copy_from_slice(content);
+            true
+        })
+    }
+
+    fn data_areas(&self) -> Vec<Range<u64>> {
+        Vec::new()
+    }
+
+    fn explain(&self, address: u64) -> Error {
+        Error::Damaged(format!("there is nothing at {address:#x}"))
+    }
+}
+
+/// One extent for `jemalloc`.
+struct Extent {
+    at: u64,
+    pages: u64,
+    /// Where in the first page a large block begins.
+    offset: u64,
+    arena: u64,
+    class: u64,
+    is_slab: bool,
+    state: u64,
+    free: u64,
+}
+
+/// With entries of so many bytes in its table, and the class at that bit of a description.
+pub fn jemalloc(entry_bytes: u64, class_at: u32) -> Image {
+    const CLASS_OF_48: u64 = 3;
+    const CLASS_OF_32_KIB: u64 = 40;
+    const NO_CLASS: u64 = 232;
+    let mut image = Image::new(&[(BASE, BASE_BYTES), (HEAP, 1 << 20)]);
+    let used = 3 << 20;
+    image.set(BASE, BASE_BYTES);
+    image.set(BASE + 16, 0xe80_afff);
+    image.set(BASE + 24, BASE + used);
+    image.set(BASE + 32, BASE_BYTES - used);
+    let extent = |at, pages| Extent {
+        at: HEAP + at,
+        pages,
+        offset: 0,
+        arena: 0,
+        class: NO_CLASS,
+        is_slab: false,
+        state: 0,
+        free: 0,
+    };
+    let slab = |at, free| Extent {
+        class: CLASS_OF_48,
+        is_slab: true,
+        free,
+        ..extent(at, 3)
+    };
+    let extents = [
+        slab(0, 0),
+        slab(0x3000, 86),
+        Extent {
+            class: CLASS_OF_32_KIB,
+            offset: 0x340,
+            arena: 1,
+            ..extent(0x10000, 9)
+        },
+        Extent {
+            state: 1,
+            ..extent(0x20000, 16)
+        },
+    ];
+    let state_bits = if class_at == 20 { 3 } else { 2 };
+    let leaf = BASE + 0xc0;
+    let entries = if entry_bytes == 8 { 1 << 18 } else { 1 << 15 };
+    for (index, extent) in extents.iter().enumerate() {
+        let description = BASE + (5 << 19) + index as u64 * 128;
+        let bits = extent.arena
+            | u64::from(extent.is_slab) << 12
+            | extent.state << (class_at - state_bits)
+            | extent.class << class_at
+            | extent.free << (class_at + 8);
+        image.set(description, bits);
+        image.set(description + 8, extent.at + extent.offset);
+        image.set(description + 16, extent.pages << 12 | 5);
+        for page in 0..extent.pages {
+            if extent.is_slab || page == 0 || page == extent.pages - 1 {
+                let entry = (extent.at / 4096 + page) % entries * entry_bytes + leaf;
+                if entry_bytes == 8 {
+                    image.set(
+                        entry,
+                        description | extent.class << 48 | u64::from(extent.is_slab),
+                    );
+                } else {
+                    image.set(entry, description);
+                    image.set(entry + 8, extent.class << 5 | u64::from(extent.is_slab));
+                }
+            }
+        }
+    }
+    image
+}

@@ -1,7 +1,7 @@
 //! All heaps that are known in one memory.
 
 use crate::space::Space;
-use crate::{figures, glibc, jemalloc, pieces};
+use crate::{figures, glibc, jemalloc, mimalloc, pieces};
 use std::ops::Range;
 
 pub struct Heaps {
@@ -17,7 +17,9 @@ pub struct Numbers {
 
 impl Heaps {
     pub fn read(space: &Space) -> Heaps {
-        let others: Vec<pieces::Heap> = jemalloc::read(space).into_iter().collect();
+        let readers = [jemalloc::read, mimalloc::read];
+        let found = readers.into_iter().filter_map(|read| read(space));
+        let others: Vec<pieces::Heap> = found.collect();
         let mut taken: Vec<Range<u64>> = others.iter().flat_map(pieces::Heap::ranges).collect();
         taken.sort_unstable_by_key(|range| range.start);
         Heaps {

@@ -95,13 +95,15 @@ impl Piece {
 }
 
 impl Heap {
-    /// Order them, and leave out what lies in one that is known already.
-    pub fn settle(mut self) -> Heap {
+    /// Order them, and leave out what is nowhere, or in one that is known already.
+    pub fn settle(mut self, space: &Space) -> Heap {
         self.pieces.sort_by_key(|piece| piece.range.start);
         let mut end = 0;
         let before = self.pieces.len();
         self.pieces.retain(|piece| {
-            let is_apart = piece.range.start >= end && piece.range.start < piece.range.end;
+            let is_apart = piece.range.start >= end
+                && piece.range.start < piece.range.end
+                && space.has(&piece.range);
             if is_apart {
                 end = piece.range.end;
             }
@@ -214,28 +216,47 @@ impl<'a> Counter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hakmem_heap::error::Error;
+    use hakmem_heap::memory::Memory;
+    use hakmem_heap::resident::Counted;
+
+    struct Nothing;
+
+    impl Memory for Nothing {
+        fn read(&self, _: u64, _: &mut [u8]) -> bool {
+            false
+        }
+
+        fn data_areas(&self) -> Vec<Range<u64>> {
+            Vec::new()
+        }
+
+        fn explain(&self, _: u64) -> Error {
+            Error::NotHakmem
+        }
+    }
 
     #[test]
     fn pieces_are_ordered_and_apart() {
+        let area = |range| Counted {
+            range,
+            ..Counted::default()
+        };
+        let space = Space::of_memory(&Nothing, vec![area(0..5), area(5..11), area(12..20)]);
         let piece = |range| Piece {
             range,
             holds: Holds::Free,
         };
+        let pieces = [8..9, 0..4, 4..6, 5..7, 7..7, 10..12, 19..21, 14..20];
         let heap = Heap {
             allocator: "none",
             releases: "",
-            pieces: vec![
-                piece(8..9),
-                piece(0..4),
-                piece(4..6),
-                piece(5..7),
-                piece(7..7),
-            ],
+            pieces: pieces.map(piece).to_vec(),
             arenas: 1,
             unclear: 0,
         };
-        let heap = heap.settle();
-        assert_eq!(heap.ranges(), [0..6, 8..9]);
-        assert_eq!(heap.unclear, 2);
+        let heap = heap.settle(&space);
+        assert_eq!(heap.ranges(), [0..6, 8..9, 14..20]);
+        assert_eq!(heap.unclear, 4);
     }
 }

@@ -88,6 +88,21 @@ impl<'a> Space<'a> {
         self.memory.read_u64(address)
     }
 
+    /// Is all of a range mapped?
+    pub fn has(&self, range: &Range<u64>) -> bool {
+        let first = self
+            .areas
+            .partition_point(|area| area.range.end <= range.start);
+        let mut at = range.start;
+        for area in self.areas[first..].iter().map(|area| &area.range) {
+            if at >= range.end || area.start > at {
+                break;
+            }
+            at = area.end;
+        }
+        at >= range.end
+    }
+
     /// Memory that no file is behind and that is nobody else's.
     pub fn is_plain(area: &Counted) -> bool {
         area.is_writable && !area.is_shared && !area.name.starts_with(b"/")

@@ -65,3 +65,30 @@ fn a_heap_of_jemallocs_with_wrong_bytes_is_read_to_its_end() {
     flip(&made::jemalloc(8, 20), 20);
     flip(&made::jemalloc(16, 20), 20);
 }
+
+/// A page of 640 bytes each with 30 in use, a large one with one block, one that has none in use any more, and a free rest.
+#[test]
+fn a_heap_of_mimallocs_is_read_by_its_segments_or_arenas() {
+    for (image, releases, own) in [
+        (made::segment(80), "2.0 and 2.1", 64 << 10),
+        (made::segment(96), "2.1 and newer", 64 << 10),
+        (made::arena(), "3.4 and newer", 10 * (64 << 10)),
+    ] {
+        let found = only(&image);
+        assert_eq!((found.allocator, found.releases), ("mimalloc", releases));
+        assert_eq!(found.unclear, 0);
+        assert_eq!(found.live_blocks, 31);
+        assert_eq!(found.live_bytes, 30 * 640 + 0x30000);
+        assert_eq!(found.own_bytes, own);
+        let pages = 4 * (64 << 10);
+        assert_eq!(found.free_beside_bytes, pages - found.live_bytes);
+        assert_eq!(found.bytes, 32 << 20);
+    }
+}
+
+#[test]
+fn a_heap_of_mimallocs_with_wrong_bytes_is_read_to_its_end() {
+    flip(&made::segment(80), 20);
+    flip(&made::segment(96), 20);
+    flip(&made::arena(), 20);
+}

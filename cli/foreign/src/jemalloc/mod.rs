@@ -35,7 +35,7 @@ const LAYOUTS: [Layout; 3] = [
     Layout {
         class_at: 19,
         state_bits: 2,
-        releases: "5.2, as some programs change it",
+        releases: "5.2 as redis changes it",
     },
 ];
 
@@ -114,7 +114,7 @@ pub fn read(space: &Space) -> Option<Heap> {
         arenas: arenas.len() as u64,
         unclear,
     };
-    Some(heap.settle())
+    Some(heap.settle(space))
 }
 
 fn holds(extent: &Extent, layout: Layout, unclear: &mut u64) -> Holds {

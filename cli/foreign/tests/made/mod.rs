@@ -165,3 +165,71 @@ pub fn jemalloc(entry_bytes: u64, class_at: u32) -> Image {
     }
     image
 }
+
+const SEGMENT: u64 = 0x7f10_0000_0000;
+const SLICE_BYTES: u64 = 64 << 10;
+const SLICES: u64 = 512;
+
+/// Slices, blocks of so many bytes, in use, ever handed out, and room.
+const PAGES: [[u64; 5]; 3] = [
+    [1, 640, 30, 101, 101],
+    [3, 0x30000, 1, 1, 1],
+    [1, 1024, 0, 63, 63],
+];
+
+/// One of mimalloc's, release 2, with so many bytes for the description of a slice.
+pub fn segment(slice_bytes: u64) -> Image {
+    let mut image = Image::new(&[(SEGMENT, SLICES * SLICE_BYTES)]);
+    let slices = if slice_bytes == 80 { 264 } else { 288 };
+    let head = SEGMENT + slices;
+    image.set(head - 40, SLICES);
+    image.set(head - 32, 1);
+    image.set(head - 16, SLICES);
+    image.set(head, 1);
+    let mut slice = 1;
+    for [count, bytes, used, capacity, room] in PAGES {
+        let at = head + slice * slice_bytes;
+        image.set(at, count);
+        image.set(at + 8, room << 32 | capacity << 16 | 3);
+        if slice_bytes == 80 {
+            image.set(at + 24, used | bytes << 32);
+        } else {
+            image.set(at + 32, used);
+            image.set(at + 40, bytes);
+        }
+        slice += count;
+    }
+    image.set(head + slice * slice_bytes, SLICES - slice);
+    image
+}
+
+/// One of mimalloc's, release 3.
+pub fn arena() -> Image {
+    let mut image = Image::new(&[(SEGMENT, SLICES * SLICE_BYTES)]);
+    let arena = SEGMENT + 8 * SLICE_BYTES;
+    let own = 10;
+    image.set(arena + 40, SEGMENT);
+    image.set(arena + 48, SLICES);
+    image.set(arena + 56, own);
+    let mut slice = own;
+    for (index, [count, bytes, used, capacity, room]) in PAGES.into_iter().enumerate() {
+        let entry = SEGMENT + slice * 128;
+        // A page of small blocks is described where it begins.
+        let description = if index == 0 {
+            SEGMENT + slice * SLICE_BYTES
+        } else {
+            entry
+        };
+        for each in 0..count {
+            image.set(SEGMENT + (slice + each) * 128, description);
+        }
+        image.set(description + 32, bytes);
+        image.set(description + 40, used | 0x77 << 16);
+        image.set(description + 56, room << 16 | capacity);
+        image.set(description + 104, arena);
+        image.set(description + 112, count << 32 | slice);
+        image.set(description + 120, 6);
+        slice += count;
+    }
+    image
+}

@@ -19,8 +19,8 @@ Examples:
   hakmem doctor 4711 --json
 
 The process needs no preparation: its heap is read from outside and not stopped, pages that are not
-resident are not touched. Heaps of glibc's malloc are read chunk by chunk, those of jemalloc extent by
-extent, without symbols; of other allocators their mappings are shown. docs/doctor.md explains the lines.";
+resident are not touched. Heaps of glibc, jemalloc and mimalloc are read without symbols; of other
+allocators their mappings are shown. docs/doctor.md explains the lines.";
 
 /// Say what the memory of any process is, and what to do about it
 #[derive(Args)]

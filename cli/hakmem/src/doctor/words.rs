@@ -62,7 +62,7 @@ fn uses(visit: &Visit) -> String {
     }
     let heaps = visit.now.others.iter().map(|heap| {
         let (allocator, releases) = (heap.allocator, heap.releases);
-        format!("there is a heap of {allocator}'s, as {releases} has it")
+        format!("a heap of {allocator}'s is there, by what it looks like of release {releases}")
     });
     lines.extend(heaps);
     if lines.is_empty() {

@@ -10,6 +10,7 @@ pub mod heaps;
 pub mod jemalloc;
 pub mod judge;
 pub mod ledger;
+pub mod map;
 pub mod mimalloc;
 pub mod pieces;
 pub mod sizes;

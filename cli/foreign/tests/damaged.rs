@@ -4,6 +4,7 @@ use fastrand::Rng;
 use hakmem_foreign::figures::Figures;
 use hakmem_foreign::heaps::Heaps;
 use hakmem_foreign::ledger::Ledger;
+use hakmem_foreign::map::Map;
 use hakmem_foreign::space::Space;
 use hakmem_heap::error::Error;
 use hakmem_heap::live::LiveProcess;
@@ -153,8 +154,11 @@ fn check(memory: &Copied, areas: &[Counted]) -> Option<Figures> {
     let heaps = Heaps::read(&space);
     let numbers = heaps.numbers(&space);
     Ledger::of(&space, &heaps, &numbers);
+    let map = Map::of(&heaps, &space);
+    let cells = map.strips.iter().flat_map(|strip| &strip.cells);
     let total = &numbers.glibc.as_ref()?.total;
     assert_eq!(total.resident.sum(), total.bytes, "{total:#?}");
+    assert_eq!(cells.map(|cell| cell.resident).sum::<u64>(), total.bytes);
     numbers.glibc
 }
 

@@ -6,6 +6,7 @@ mod made;
 use fastrand::Rng;
 use hakmem_foreign::heaps::{Heaps, Numbers};
 use hakmem_foreign::ledger::Ledger;
+use hakmem_foreign::map::{Cell, Map};
 use hakmem_foreign::pieces::Figures;
 use hakmem_foreign::space::Space;
 use made::Image;
@@ -15,6 +16,21 @@ fn read(image: &Image) -> Numbers {
     let heaps = Heaps::read(&space);
     let numbers = heaps.numbers(&space);
     let ledger = Ledger::of(&space, &heaps, &numbers);
+    let cells = Map::of(&heaps, &space)
+        .strips
+        .into_iter()
+        .flat_map(|strip| strip.cells);
+    let cells: Vec<Cell> = cells.collect();
+    let resident = numbers.others.iter().map(|heap| heap.resident.sum());
+    assert_eq!(
+        cells.iter().map(|cell| cell.resident).sum::<u64>(),
+        resident.sum::<u64>()
+    );
+    assert!(
+        cells
+            .iter()
+            .all(|cell| cell.live + cell.own <= cell.resident)
+    );
     for heap in &numbers.others {
         assert_eq!(heap.resident.sum(), heap.bytes, "{heap:#?}");
         let parts = heap.live_bytes + heap.free_beside_bytes + heap.free_bytes + heap.own_bytes;

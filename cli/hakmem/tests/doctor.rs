@@ -251,6 +251,31 @@ fn the_answer_comes_first_and_says_what_to_do() {
 }
 
 #[test]
+fn the_page_has_the_answer_and_a_map_and_needs_no_network() {
+    let workshop = Workshop::open();
+    let told = start(program(&workshop, 2, &[]));
+    let page = workshop.path("doctor.html");
+    let pid = told.process.pid();
+    workshop
+        .hakmem(&["doctor", &pid, "--html", text(&page)])
+        .ended_with(0);
+    let page = std::fs::read_to_string(page).unwrap();
+    for part in [
+        "fragmentation, and no leak",
+        "glibc, main arena",
+        "glibc, arena 2",
+        "MALLOC_ARENA_MAX=2",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("http"), "nothing is fetched");
+    workshop
+        .hakmem(&["doctor", &pid, "--html", "doctor.svg"])
+        .ended_with(2)
+        .says("let it end with .html");
+}
+
+#[test]
 fn growth_is_seen_between_two_looks() {
     let workshop = Workshop::open();
     let mut told = start(program(&workshop, 0, &[]));

@@ -11,7 +11,7 @@ use crate::space::Space;
 use arena::State;
 pub use mapped::{Block, Mapped};
 pub use pins::Pins;
-use region::Region;
+pub(crate) use region::Region;
 pub use region::Resident;
 use std::collections::HashMap;
 use std::ops::Range;

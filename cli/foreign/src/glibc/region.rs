@@ -86,7 +86,10 @@ impl Region {
     }
 
     /// Each page of a part of it, with how many bytes of the part lie there.
-    fn each_page(&self, part: &Range<u64>) -> impl Iterator<Item = (usize, u32)> + use<> {
+    pub(crate) fn each_page(
+        &self,
+        part: &Range<u64>,
+    ) -> impl Iterator<Item = (usize, u32)> + use<> {
         let (base, page_bytes, end) = (self.range.start, self.page_bytes, part.end);
         let mut at = part.start;
         std::iter::from_fn(move || {

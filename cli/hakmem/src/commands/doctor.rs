@@ -1,13 +1,13 @@
 //! `hakmem doctor`: what a process's memory is, whatever its allocator.
 
-use crate::doctor::{Patient, Visit, words};
-use crate::output::{print_json, show, terminal};
+use crate::doctor::{Patient, Visit, page, words};
+use crate::output::{planned_page, print_json, show, terminal};
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::usage;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ Examples:
   hakmem doctor $(pidof redis-server) --seconds 60      does it grow, and what of it?
   hakmem doctor core.4711
   hakmem doctor 4711 --json
+  hakmem doctor 4711 --html doctor.html                 the same as a page, with a map of the heap
 
 The process needs no preparation: its heap is read from outside and not stopped, pages that are not
 resident are not touched. Heaps of glibc, jemalloc and mimalloc are read without symbols; of other
@@ -35,6 +36,9 @@ pub struct Arguments {
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
+    /// Write a page with a map of the heap instead, which needs no network
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
@@ -52,8 +56,15 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         }
         Err(_) => Patient::core(Path::new(&arguments.subject))?,
     };
+    let file = planned_page(arguments.html.as_ref())?;
+    let patient = match file {
+        Some(_) => patient.with_map(),
+        None => patient,
+    };
     let visit = Visit::pay(&patient, wait)?;
-    if arguments.json {
+    if let Some(file) = file {
+        file.write(page::draw(&visit))?;
+    } else if arguments.json {
         print_json(&visit)?;
     } else {
         show(&words::text(&visit, terminal()));

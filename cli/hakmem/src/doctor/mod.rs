@@ -1,5 +1,6 @@
 //! A process, or what is left of one, looked at whatever its allocator is.
 
+pub mod page;
 pub mod sentences;
 pub mod which;
 pub mod words;
@@ -9,6 +10,7 @@ use hakmem_foreign::figures::Figures;
 use hakmem_foreign::heaps::Heaps;
 use hakmem_foreign::judge::{Judgement, Look, judge};
 use hakmem_foreign::ledger::Ledger;
+use hakmem_foreign::map::Map;
 use hakmem_foreign::pieces;
 use hakmem_foreign::space::Space;
 use hakmem_heap::error::Error;
@@ -24,6 +26,8 @@ use which::Used;
 pub struct Patient {
     opened: Opened,
     subject: String,
+    /// Where in the heaps what is takes a look of its own.
+    wants_map: bool,
 }
 
 /// What there is at one moment.
@@ -33,6 +37,9 @@ pub struct Moment {
     pub glibc: Option<Figures>,
     /// Heaps of other allocators that are known here.
     pub others: Vec<pieces::Figures>,
+    /// Where in the heaps what is.
+    #[serde(skip)]
+    pub map: Map,
 }
 
 /// What is known of a patient.
@@ -61,6 +68,7 @@ impl Patient {
         Ok(Patient {
             opened: Opened::Live(open_process(pid)?),
             subject: format!("process {pid}"),
+            wants_map: false,
         })
     }
 
@@ -72,7 +80,15 @@ impl Patient {
         Ok(Patient {
             opened: Opened::Core(Box::new(core)),
             subject: path.shown(),
+            wants_map: false,
         })
+    }
+
+    pub fn with_map(self) -> Patient {
+        Patient {
+            wants_map: true,
+            ..self
+        }
     }
 
     fn look(&self) -> Result<Moment> {
@@ -96,6 +112,10 @@ impl Patient {
                 ledger,
                 glibc: numbers.glibc,
                 others: numbers.others,
+                map: match self.wants_map {
+                    true => Map::of(&heaps, &space),
+                    false => Map::default(),
+                },
             }),
         }
     }
@@ -128,7 +148,8 @@ impl Visit {
         let start = Instant::now();
         let now = patient.look()?;
         let read_ms = start.elapsed().as_secs_f64() * 1e3;
-        let (allocators, runtimes) = which::of(&patient.opened);
+        let (mut allocators, runtimes) = which::of(&patient.opened);
+        which::settle(&mut allocators, &now);
         let has_hakmem = allocators.iter().any(Used::is_hakmem);
         let hakmem = match &patient.opened {
             Opened::Live(process) if has_hakmem => account(process),

@@ -203,14 +203,14 @@ fn of_pieces(finding: &Finding, of: &dyn Fn(u64) -> String) -> (Option<String>, 
 fn kept_advice(allocator: &str) -> String {
     match allocator {
         "jemalloc" => {
-            "jemalloc gives it back after dirty_decay_ms (10 s), but only while it is called: background_thread:true in \
+            "jemalloc gives back what it keeps after dirty_decay_ms (10 s), but only while it is called: background_thread:true in \
              MALLOC_CONF does it in any case, and mallctl(\"arena.4096.purge\") at once (in redis: MEMORY PURGE)."
         }
         "mimalloc" => {
-            "mimalloc gives it back after MIMALLOC_PURGE_DELAY milliseconds, but only while it is called; \
+            "mimalloc gives back what it keeps after MIMALLOC_PURGE_DELAY milliseconds, but only while it is called; \
              mi_collect(true) does it at once."
         }
-        _ => "MallocExtension_ReleaseFreeMemory() gives it back, and TCMALLOC_RELEASE_RATE=10 does it sooner.",
+        _ => "The allocator's own settings say how long it keeps what is free.",
     }
     .into()
 }

@@ -1,5 +1,6 @@
 //! Which allocators are in a process, and what else brings memory of its own.
 
+use super::Moment;
 use crate::target::Opened;
 use hakmem_heap::code::Code;
 use hakmem_heap::code_files::{Sources, file_name, find_mapped};
@@ -101,6 +102,24 @@ pub fn of(opened: &Opened) -> (Vec<Used>, Vec<&'static str>) {
     }
     used.sort_by_key(|one| !one.is_malloc);
     (used, runtimes.into_iter().collect())
+}
+
+/// In a core dump, and where nothing says which file malloc leads to: it is the one whose heap is there.
+pub fn settle(used: &mut Vec<Used>, moment: &Moment) {
+    if used.iter().any(|one| one.is_malloc) {
+        return;
+    }
+    for one in used.iter_mut() {
+        let mut others = moment.others.iter();
+        one.is_malloc = match moment.others.is_empty() {
+            true => one.is_glibc() && moment.glibc.is_some(),
+            false => others.any(|heap| one.names.contains(&heap.allocator)),
+        };
+    }
+    if used.iter().any(|one| one.is_malloc) {
+        used.retain(|one| one.is_malloc || !one.is_glibc());
+    }
+    used.sort_by_key(|one| !one.is_malloc);
 }
 
 /// The files that functions of malloc's family lead to.

@@ -22,16 +22,9 @@ pub fn text(visit: &Visit, form: Form) -> String {
     lines.push(String::new());
     lines.push(table(visit, form));
     lines.extend(besides(visit));
-    if let Some(figures) = &visit.now.glibc {
-        lines.extend(arenas(figures, form));
-        lines.extend(sizes(
-            "blocks in use, with heads",
-            &figures.live_sizes,
-            form,
-        ));
-    }
-    for figures in &visit.now.others {
-        lines.extend(sizes("blocks in use", &figures.live_sizes, form));
+    for (_, table) in tables(visit) {
+        lines.push(String::new());
+        lines.push(table.render(form));
     }
     lines.push(String::new());
     lines.push(form.strong("What to do"));
@@ -44,13 +37,28 @@ pub fn text(visit: &Visit, form: Form) -> String {
     lines.join("\n") + "\n"
 }
 
+/// Of arenas and sizes, each with what it is about.
+pub fn tables(visit: &Visit) -> Vec<(String, Table)> {
+    let mut found = Vec::new();
+    if let Some(figures) = &visit.now.glibc {
+        found.extend(arenas(figures).map(|table| ("Arenas".to_string(), table)));
+        let table = sizes("blocks in use, with heads", &figures.live_sizes);
+        found.push(("Sizes of blocks in glibc's heap".to_string(), table));
+    }
+    for figures in &visit.now.others {
+        let title = format!("Sizes of blocks in {}'s heap", figures.allocator);
+        found.push((title, sizes("blocks in use", &figures.live_sizes)));
+    }
+    found
+}
+
 fn numbered(lines: &[String]) -> impl Iterator<Item = String> {
     let lines = lines.iter().enumerate();
     lines.map(|(index, line)| format!("{}. {line}", index + 1))
 }
 
 /// "malloc is glibc 2.36 (/lib/…/libc.so.6)"
-fn uses(visit: &Visit) -> String {
+pub fn uses(visit: &Visit) -> String {
     let name = |used: &Used| format!("{} ({})", used.name(), used.path);
     let lines = visit.allocators.iter().map(|used| match used.is_malloc {
         true => format!("malloc is {}", name(used)),
@@ -72,7 +80,7 @@ fn uses(visit: &Visit) -> String {
 }
 
 /// A line of the table, as `Row` with words that are made for it.
-type Line = (String, u64, String);
+pub type Line = (String, u64, String);
 
 fn table(visit: &Visit, form: Form) -> String {
     let mut table = Table::default();
@@ -97,7 +105,7 @@ fn table(visit: &Visit, form: Form) -> String {
 }
 
 /// What there is, with a sum in between, and what there is none of left out.
-fn rows(visit: &Visit) -> Vec<(Line, Tone)> {
+pub fn rows(visit: &Visit) -> Vec<(Line, Tone)> {
     let ledger = &visit.now.ledger;
     let fixed = |(name, count, note): Row| (name.to_string(), count, note.to_string());
     let sum = |name: &str, count: u64, note: &str| {
@@ -257,7 +265,7 @@ fn elsewhere(visit: &Visit) -> [Row; 6] {
     ]
 }
 
-fn besides(visit: &Visit) -> Vec<String> {
+pub fn besides(visit: &Visit) -> Vec<String> {
     let ledger = &visit.now.ledger;
     let rows = [
         (ledger.huge_bytes, "of it in huge pages"),
@@ -273,9 +281,9 @@ fn besides(visit: &Visit) -> Vec<String> {
 }
 
 /// Those with most that is free, where there are several.
-fn arenas(figures: &Figures, form: Form) -> Vec<String> {
+fn arenas(figures: &Figures) -> Option<Table> {
     if figures.arenas.len() < 2 {
-        return Vec::new();
+        return None;
     }
     let mut sorted: Vec<&Arena> = figures.arenas.iter().collect();
     sorted.sort_by_key(|arena| std::cmp::Reverse(arena.resident.sum()));
@@ -310,11 +318,11 @@ fn arenas(figures: &Figures, form: Form) -> Vec<String> {
         _ => format!("all {}", sorted.len()),
     };
     row(&mut table, name, &figures.total, Tone::Strong);
-    vec![String::new(), table.render(form)]
+    Some(table)
 }
 
 /// The sizes that hold most, in use and on pages that are nearly free.
-fn sizes(title: &str, of_size: &[OfSize], form: Form) -> Vec<String> {
+fn sizes(title: &str, of_size: &[OfSize]) -> Table {
     let mut sorted: Vec<&OfSize> = of_size.iter().collect();
     sorted.sort_by_key(|size| std::cmp::Reverse(size.bytes));
     let mut table = Table::default();
@@ -338,10 +346,10 @@ fn sizes(title: &str, of_size: &[OfSize], form: Form) -> Vec<String> {
             )),
         ]);
     }
-    vec![String::new(), table.render(form)]
+    table
 }
 
-fn how_it_was_read(visit: &Visit) -> String {
+pub fn how_it_was_read(visit: &Visit) -> String {
     let took = duration(visit.read_ms / 1e3);
     if visit.is_core {
         return format!("read in {took}; which pages were resident is not in a core dump");

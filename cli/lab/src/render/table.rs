@@ -137,6 +137,18 @@ struct Shown {
 }
 
 impl Table {
+    pub fn titles(&self) -> Vec<&str> {
+        let columns = self.columns.iter();
+        columns.map(|column| column.title.as_str()).collect()
+    }
+
+    /// What its cells say, row by row.
+    pub fn texts(&self) -> Vec<Vec<&str>> {
+        let rows = self.rows.iter();
+        rows.map(|row| row.iter().map(|cell| cell.text.as_str()).collect())
+            .collect()
+    }
+
     pub fn text_column(&mut self, title: &str, dispensable: u8) {
         self.columns.push(Column {
             title: title.into(),

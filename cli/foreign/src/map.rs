@@ -1,0 +1,149 @@
+//! Where in the addresses of a heap what is: cells of one size, with what of each is resident and in use.
+
+use crate::glibc::{self, Region};
+use crate::heaps::Heaps;
+use crate::pieces::{Holds, Piece};
+use crate::space::Space;
+use hakmem_heap::resident::Page;
+use serde::Serialize;
+use std::ops::Range;
+
+const CELL_LEAST: u64 = 64 << 10;
+const CELLS_MOST: u64 = 16 << 10;
+
+/// Bytes of a cell that are resident, and what of these is what; the rest is free.
+#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+pub struct Cell {
+    pub resident: u64,
+    pub live: u64,
+    /// In caches of threads.
+    pub cached: u64,
+    /// The allocator's own, or unclear.
+    pub own: u64,
+}
+
+/// A part of a heap without gaps.
+#[derive(Clone, Debug, Serialize)]
+pub struct Strip {
+    /// Whose it is.
+    pub name: String,
+    pub start: u64,
+    pub bytes: u64,
+    pub cells: Vec<Cell>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Map {
+    pub cell_bytes: u64,
+    /// By address.
+    pub strips: Vec<Strip>,
+}
+
+impl Map {
+    pub fn of(heaps: &Heaps, space: &Space) -> Map {
+        let mut names: Vec<(Range<u64>, String)> = Vec::new();
+        if let Some(heap) = &heaps.glibc {
+            let regions = heap.regions().iter();
+            names.extend(regions.map(|region| (region.range.clone(), arena_name(heap, region))));
+        }
+        for heap in &heaps.others {
+            let ranges = heap.ranges().into_iter();
+            names.extend(ranges.map(|range| (range, heap.allocator.to_string())));
+        }
+        names.sort_by_key(|(range, _)| range.start);
+        let all = names.iter().map(|(range, _)| range.end - range.start);
+        let cell_bytes = (all.sum::<u64>() / CELLS_MOST)
+            .next_power_of_two()
+            .max(CELL_LEAST);
+        let strips = names.into_iter().map(|(range, name)| Strip {
+            name,
+            start: range.start,
+            bytes: range.end - range.start,
+            cells: vec![Cell::default(); count((range.end - range.start).div_ceil(cell_bytes))],
+        });
+        let mut map = Map {
+            cell_bytes,
+            strips: strips.collect(),
+        };
+        for region in heaps.glibc.iter().flat_map(glibc::Heap::regions) {
+            map.add_region(region);
+        }
+        for piece in heaps.others.iter().flat_map(|heap| &heap.pieces) {
+            map.add_piece(piece, space);
+        }
+        // Of what was reserved only, there is nothing to see.
+        let is_there = |strip: &Strip| strip.cells.iter().any(|cell| cell.resident > 0);
+        map.strips.retain(is_there);
+        map
+    }
+
+    fn strip_at(&mut self, address: u64) -> Option<&mut Strip> {
+        let after = self.strips.partition_point(|strip| strip.start <= address);
+        self.strips.get_mut(after.checked_sub(1)?)
+    }
+
+    fn add_region(&mut self, region: &Region) {
+        let (page_bytes, cell_bytes) = (region.page_bytes, self.cell_bytes);
+        let Some(strip) = self.strip_at(region.range.start) else {
+            return;
+        };
+        for (index, (page, note)) in region.pages.iter().zip(&region.notes).enumerate() {
+            let at = index as u64 * page_bytes / cell_bytes;
+            if let (Page::Resident, Some(cell)) = (page, strip.cells.get_mut(count(at))) {
+                cell.resident += page_bytes;
+                cell.live += u64::from(note.live);
+                cell.cached += u64::from(note.cached);
+                cell.own += u64::from(note.other);
+            }
+        }
+        // The last chunk was noted as the allocator's; it is free.
+        if let Some(top) = &region.top {
+            for (page, bytes) in region.each_page(top) {
+                let cell = strip
+                    .cells
+                    .get_mut(count(page as u64 * page_bytes / cell_bytes));
+                if let (Some(cell), Some(Page::Resident)) = (cell, region.pages.get(page)) {
+                    cell.own = cell.own.saturating_sub(u64::from(bytes));
+                }
+            }
+        }
+    }
+
+    /// What is in use lies anywhere in it: each of its pages has the same share.
+    fn add_piece(&mut self, piece: &Piece, space: &Space) {
+        let (page_bytes, cell_bytes) = (space.page_bytes, self.cell_bytes);
+        let pages = space.pages(&piece.range);
+        let resident = pages.iter().filter(|page| **page == Page::Resident).count() as u64;
+        let live = match piece.holds {
+            Holds::Blocks { bytes, used, .. } => {
+                bytes.saturating_mul(used).min(resident * page_bytes)
+            }
+            _ => 0,
+        };
+        let Some(strip) = self.strip_at(piece.range.start) else {
+            return;
+        };
+        let before = piece.range.start - strip.start;
+        for (index, page) in pages.iter().enumerate() {
+            let at = (before + index as u64 * page_bytes) / cell_bytes;
+            if let (Page::Resident, Some(cell)) = (page, strip.cells.get_mut(count(at))) {
+                cell.resident += page_bytes;
+                cell.live += live / resident.max(1);
+                if piece.holds == Holds::Own {
+                    cell.own += page_bytes;
+                }
+            }
+        }
+    }
+}
+
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn arena_name(heap: &glibc::Heap, region: &Region) -> String {
+    match heap.arenas.get(region.arena) {
+        Some(arena) if arena.is_main => "glibc, main arena".into(),
+        _ => format!("glibc, arena {}", region.arena),
+    }
+}

@@ -126,6 +126,15 @@ impl Opened {
         }
     }
 
+    /// Whether it goes on or fails: are hakmem's tables there?
+    pub fn uses_hakmem(&self) -> bool {
+        let found = match self {
+            Opened::Live(process) => Control::find(process),
+            Opened::Core(core) => Control::find(core.as_ref()),
+        };
+        !matches!(found, Err(Error::NotHakmem))
+    }
+
     pub fn heap(&self) -> Result<Heap> {
         match self {
             Opened::Live(process) => read_process(process),

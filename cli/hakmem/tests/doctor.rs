@@ -276,6 +276,24 @@ fn the_page_has_the_answer_and_a_map_and_needs_no_network() {
 }
 
 #[test]
+fn stats_ledger_and_map_show_what_is_known_of_it() {
+    let workshop = Workshop::open();
+    let told = start(program(&workshop, 2, &[]));
+    let pid = told.process.pid();
+    let parts = ["ends of arenas", "glibc's heap", "main arena"];
+    for (command, part) in ["stats", "ledger", "map"].into_iter().zip(parts) {
+        workshop.hakmem(&[command, &pid]).ended_with(0).says(part);
+    }
+    let mut stats = workshop.command(&["stats", &pid, "--json"]);
+    let output = stats.output().unwrap();
+    agrees(&serde_json::from_slice(&output.stdout).unwrap(), &told);
+    workshop
+        .hakmem(&["map", &pid, "--svg", "heap.svg"])
+        .ended_with(2)
+        .says("is drawn in the terminal and with --html");
+}
+
+#[test]
 fn growth_is_seen_between_two_looks() {
     let workshop = Workshop::open();
     let mut told = start(program(&workshop, 0, &[]));

@@ -188,7 +188,7 @@ fn who_cannot_be_looked_into_is_said_in_one_line() {
         .hakmem(&["stats", "2147483647"])
         .is_one_line(2, line);
     let mut plain = Waiting::start(Command::new("sh").args(["-c", "echo ready; read line"]));
-    let answer = workshop.hakmem(&["stats", &plain.pid()]);
+    let answer = workshop.hakmem(&["top", &plain.pid()]);
     answer.ended_with(1).says("does not use hakmem, but /");
     assert_eq!(answer.errors.lines().count(), 1);
     plain.end();

@@ -1,8 +1,9 @@
 //! `hakmem ledger`: a process's resident memory, explained to the last page.
 
-use crate::holds::{Row, others, ours};
+use crate::doctor::seen::{self, Seen};
+use crate::holds::{self, Row, others};
 use crate::output::{print_json, show, terminal};
-use crate::target::{Opened, open_process, read_process};
+use crate::target::{Opened, open_process};
 use clap::Args;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::ledger::{Account, Slack};
@@ -43,16 +44,27 @@ struct Explained {
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
-    let process = open_process(arguments.pid)?;
-    let heap = read_process(&process)?;
+    let opened = Opened::Live(open_process(arguments.pid)?);
+    match Seen::of(opened, false)? {
+        Seen::Others(visit) if arguments.json => print_json(&visit)?,
+        Seen::Others(visit) => show(&seen::ledger(&visit, terminal())),
+        Seen::Ours { opened, heap } => ours(arguments, &opened, &heap)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ours(arguments: &Arguments, opened: &Opened, heap: &Heap) -> Result<()> {
+    let Opened::Live(process) = opened else {
+        return Err(failed!("a core dump does not say what was resident"));
+    };
     let explained =
-        explain(&process, &heap).map_err(|error| failed!("process {}: {error}", arguments.pid))?;
+        explain(process, heap).map_err(|error| failed!("process {}: {error}", arguments.pid))?;
     if arguments.json {
         print_json(&explained)?;
     } else {
-        show(&text(&Opened::Live(process), &explained, terminal()));
+        show(&text(opened, &explained, terminal()));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn explain(process: &LiveProcess, heap: &Heap) -> hakmem_heap::error::Result<Explained> {
@@ -77,7 +89,7 @@ fn table(account: &Account, form: Form) -> String {
             Cell::toned(note, Tone::Faint),
         ]);
     };
-    for row in ours(ledger) {
+    for row in holds::ours(ledger) {
         add(row, Tone::Plain);
     }
     add(("hakmem", ledger.ours(), ""), Tone::Strong);

@@ -1,5 +1,7 @@
 //! `hakmem map`: the heap of a process or of a core dump, as a picture.
 
+use crate::doctor::page;
+use crate::doctor::seen::{self, Seen};
 use crate::output::{self, show, terminal};
 use crate::picture::{self, By, View};
 use crate::profile::look::now_ns;
@@ -9,8 +11,8 @@ use console::Term;
 use hakmem_heap::figures::Figures;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
 use hakmem_lab::render::number::bytes;
+use hakmem_lab::{failed, usage};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -54,8 +56,22 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         output::planned(arguments.png.as_ref())?,
         output::planned(arguments.html.as_ref())?,
     ];
+    let (opened, heap) = match Seen::of(opened, true)? {
+        Seen::Ours { opened, heap } => (opened, heap),
+        Seen::Others(_) if to_svg.is_some() || to_png.is_some() => {
+            return Err(usage!(
+                "a heap that is not hakmem's is drawn in the terminal and with --html"
+            ));
+        }
+        Seen::Others(visit) => {
+            match to_html {
+                Some(file) => file.write(page::draw(&visit))?,
+                None => show(&seen::map(&visit, terminal(), lines(arguments.all))),
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     let is_for_screen = to_svg.is_none() && to_png.is_none() && to_html.is_none();
-    let heap = opened.heap()?;
     let totals = Figures::of(&heap).totals;
     let summary = format!(
         "hakmem {}: {} live in {} blocks, of {} mapped",
@@ -88,16 +104,20 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     }
     if is_for_screen {
         let form = terminal();
-        let screen = Term::stdout();
-        let is_limited = screen.is_term() && !arguments.all;
-        let rows = usize::from(screen.size().0)
-            .saturating_sub(OTHER_LINES)
-            .max(5);
-        let lines = if is_limited { rows } else { usize::MAX };
-        let picture = picture::terminal::draw(&view, form, lines);
+        let picture = picture::terminal::draw(&view, form, lines(arguments.all));
         show(&format!("{}\n{summary}\n\n{picture}", form.strong(&title)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// As many as the screen has room for.
+fn lines(all: bool) -> usize {
+    let screen = Term::stdout();
+    if !screen.is_term() || all {
+        return usize::MAX;
+    }
+    let rows = usize::from(screen.size().0);
+    rows.saturating_sub(OTHER_LINES).max(5)
 }
 
 /// Tenths of a second of the clock that slabs note; in a core dump the latest that the process knew.

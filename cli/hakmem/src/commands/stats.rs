@@ -1,5 +1,6 @@
 //! `hakmem stats`: the heap of a process or of a core dump, as numbers.
 
+use crate::doctor::seen::{self, Seen};
 use crate::output::{print_json, show, terminal};
 use crate::target::{Opened, Target};
 use clap::Args;
@@ -19,7 +20,7 @@ Examples:
   hakmem stats 4711 --all                         a line for each of thousands of threads
 
 The process is read, not stopped and not written to: it notices nothing. docs/statistics.md
-explains every figure.";
+explains every figure. Of a process that uses another allocator, what 'hakmem doctor' knows is shown.";
 
 /// Show what a heap is made of: a process's as it is now, or a core dump's
 #[derive(Args)]
@@ -39,8 +40,18 @@ pub struct Arguments {
 const CACHES: usize = 20;
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
-    let opened = arguments.target.open()?;
-    let figures = Figures::of(&opened.heap()?);
+    let (opened, heap) = match Seen::of(arguments.target.open()?, false)? {
+        Seen::Ours { opened, heap } => (opened, heap),
+        Seen::Others(visit) => {
+            if arguments.json {
+                print_json(&visit)?;
+            } else {
+                show(&seen::stats(&visit, terminal()));
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    let figures = Figures::of(&heap);
     if arguments.json {
         print_json(&figures)?;
     } else {

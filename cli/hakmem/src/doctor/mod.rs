@@ -1,6 +1,8 @@
 //! A process, or what is left of one, looked at whatever its allocator is.
 
 pub mod page;
+mod picture;
+pub mod seen;
 pub mod sentences;
 pub mod which;
 pub mod words;
@@ -65,11 +67,7 @@ pub struct Visit {
 
 impl Patient {
     pub fn process(pid: i32) -> Result<Patient> {
-        Ok(Patient {
-            opened: Opened::Live(open_process(pid)?),
-            subject: format!("process {pid}"),
-            wants_map: false,
-        })
+        Ok(Patient::of(Opened::Live(open_process(pid)?)))
     }
 
     pub fn core(path: &Path) -> Result<Patient> {
@@ -77,11 +75,19 @@ impl Patient {
         if let Some(cut) = core.cut() {
             eprintln!("hakmem: warning: {}: {cut}", path.shown());
         }
-        Ok(Patient {
-            opened: Opened::Core(Box::new(core)),
-            subject: path.shown(),
+        Ok(Patient::of(Opened::Core(Box::new(core))))
+    }
+
+    pub fn of(opened: Opened) -> Patient {
+        let subject = match &opened {
+            Opened::Live(process) => format!("process {}", process.pid),
+            Opened::Core(core) => core.path.shown(),
+        };
+        Patient {
+            opened,
+            subject,
             wants_map: false,
-        })
+        }
     }
 
     pub fn with_map(self) -> Patient {
@@ -179,6 +185,11 @@ impl Visit {
 }
 
 impl Visit {
+    /// Was a heap found that is known here?
+    pub fn has_heap(&self) -> bool {
+        self.now.glibc.is_some() || !self.now.others.is_empty()
+    }
+
     /// The allocator that answers malloc, if its heap is not one that can be read here.
     pub fn foreign(&self) -> Option<&Used> {
         let mut used = self.allocators.iter();

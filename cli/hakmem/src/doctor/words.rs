@@ -20,7 +20,7 @@ pub fn text(visit: &Visit, form: Form) -> String {
     lines.push(form.strong(&answer.verdict));
     lines.extend(answer.evidence.iter().map(|line| format!("- {line}")));
     lines.push(String::new());
-    lines.push(table(visit, form));
+    lines.push(resident(visit, form));
     lines.extend(besides(visit));
     for (_, table) in tables(visit) {
         lines.push(String::new());
@@ -35,6 +35,58 @@ pub fn text(visit: &Visit, form: Form) -> String {
     lines.push(String::new());
     lines.push(form.toned(&how_it_was_read(visit), Tone::Faint));
     lines.join("\n") + "\n"
+}
+
+/// The heaps as their allocators see them, resident or not.
+pub fn totals(visit: &Visit) -> Table {
+    let mut table = Table::default();
+    table.text_column("memory", 0);
+    table.number_column("bytes", 0);
+    table.number_column("blocks", 0);
+    let mut row = |name: &str, count: u64, blocks: Option<u64>| {
+        table.row(vec![
+            Cell::new(name),
+            Cell::new(bytes(count)),
+            Cell::new(blocks.map_or("-".into(), grouped)),
+        ]);
+    };
+    if let Some(figures) = &visit.now.glibc {
+        let total = &figures.total;
+        row("in use", total.live_bytes, Some(total.live_blocks));
+        let mapped = &figures.mapped;
+        row("in use, large", mapped.bytes, Some(mapped.blocks));
+        row("free, in bins", total.free_bytes, Some(total.free_blocks));
+        row(
+            "free, in fast bins",
+            total.fast_bytes,
+            Some(total.fast_blocks),
+        );
+        row(
+            "free, in caches",
+            total.cached_bytes,
+            Some(total.cached_blocks),
+        );
+        row("free, ends of arenas", total.top_bytes, None);
+        row("glibc's own", total.own_bytes, None);
+        row("unclear", total.unclear_bytes, None);
+        row("all of glibc's", total.bytes + mapped.bytes, None);
+    }
+    for figures in &visit.now.others {
+        row("in use", figures.live_bytes, Some(figures.live_blocks));
+        row("free, beside blocks", figures.free_beside_bytes, None);
+        row("free, whole pieces", figures.free_bytes, None);
+        row(
+            &format!("{}'s own", figures.allocator),
+            figures.own_bytes,
+            None,
+        );
+        row(
+            &format!("all of {}'s", figures.allocator),
+            figures.bytes,
+            None,
+        );
+    }
+    table
 }
 
 /// Of arenas and sizes, each with what it is about.
@@ -82,7 +134,8 @@ pub fn uses(visit: &Visit) -> String {
 /// A line of the table, as `Row` with words that are made for it.
 pub type Line = (String, u64, String);
 
-fn table(visit: &Visit, form: Form) -> String {
+/// What resident memory is made of.
+pub fn resident(visit: &Visit, form: Form) -> String {
     let mut table = Table::default();
     let title = match visit.is_core {
         false => "resident memory",

@@ -1,0 +1,80 @@
+//! A heap that is not hakmem's in characters: one for each cell.
+
+use hakmem_foreign::map::{Cell, Map};
+use hakmem_lab::render::Form;
+use hakmem_lab::render::number::bytes;
+
+/// How much of what is resident is in use, from nearly nothing to all.
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const COLUMNS: usize = 64;
+/// In front of a line's characters.
+const MARGIN: usize = 9;
+
+fn character(cell: &Cell) -> char {
+    match cell {
+        Cell { resident: 0, .. } => '·',
+        Cell { resident, own, .. } if own * 2 > *resident => '▒',
+        Cell { live: 0, .. } => '░',
+        Cell { resident, live, .. } => {
+            let level = live * LEVELS.len() as u64 / resident.max(&1);
+            LEVELS[usize::try_from(level).unwrap_or(0).min(LEVELS.len() - 1)]
+        }
+    }
+}
+
+/// At most so many lines.
+pub fn draw(map: &Map, form: Form, most: usize) -> String {
+    let room = form
+        .width()
+        .map_or(COLUMNS, |width| width.saturating_sub(MARGIN));
+    let columns = room.clamp(8, COLUMNS);
+    let mut lines = Vec::new();
+    for strip in &map.strips {
+        lines.push(format!(
+            "{}: {} from {:#x}",
+            strip.name,
+            bytes(strip.bytes),
+            strip.start
+        ));
+        for (index, row) in strip.cells.chunks(columns).enumerate() {
+            let offset = ((index * columns) as u64 * map.cell_bytes) >> 20;
+            let cells: String = row.iter().map(character).collect();
+            lines.push(format!("{:>8} {cells}", format!("+{offset}M")));
+        }
+    }
+    let left = lines.len().saturating_sub(most);
+    lines.truncate(most);
+    if left > 0 {
+        lines.push(format!("         … {left} more lines: --all or --html"));
+    }
+    format!(
+        "a character: {} of addresses, by how much of what is resident is in use\n\
+         ▁▄█ in use   ▒ the allocator's own   ░ free, and resident   · not resident\n\n{}",
+        bytes(map.cell_bytes),
+        lines.join("\n")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_shown_by_what_is_in_use() {
+        let cell = |resident, live, own| Cell {
+            resident,
+            live,
+            own,
+            ..Cell::default()
+        };
+        let cells = [
+            cell(0, 0, 0),
+            cell(64, 0, 0),
+            cell(64, 1, 0),
+            cell(64, 64, 0),
+            cell(64, 10, 40),
+        ];
+        let text: String = cells.iter().map(character).collect();
+        assert_eq!(text, "·░▁█▒");
+    }
+}

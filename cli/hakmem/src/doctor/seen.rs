@@ -1,0 +1,70 @@
+//! What commands that show a heap ask: whose it is. hakmem's they show themselves; what is known of another allocator's is a
+//! visit, and its words are here.
+
+use super::picture;
+use super::words::{besides, how_it_was_read, resident, tables, totals, uses};
+use super::{Patient, Visit};
+use crate::target::Opened;
+use hakmem_heap::heap::Heap;
+use hakmem_lab::error::Result;
+use hakmem_lab::render::{Form, Tone};
+
+pub enum Seen {
+    Ours { opened: Opened, heap: Heap },
+    Others(Box<Visit>),
+}
+
+impl Seen {
+    /// Without a heap that is known, the error is the one that is said of programs without hakmem.
+    pub fn of(opened: Opened, with_map: bool) -> Result<Seen> {
+        if opened.uses_hakmem() {
+            let heap = opened.heap()?;
+            return Ok(Seen::Ours { opened, heap });
+        }
+        let refused = opened.heap().err();
+        let patient = Patient::of(opened);
+        let patient = if with_map {
+            patient.with_map()
+        } else {
+            patient
+        };
+        let visit = Visit::pay(&patient, None)?;
+        match refused {
+            Some(error) if !visit.has_heap() => Err(error),
+            _ => Ok(Seen::Others(Box::new(visit))),
+        }
+    }
+}
+
+fn parts(visit: &Visit, form: Form, middle: Vec<String>) -> String {
+    let mut parts = vec![format!("{}\n{}", form.strong(&visit.title), uses(visit))];
+    parts.extend(middle);
+    parts.push(form.toned(&how_it_was_read(visit), Tone::Faint));
+    parts.join("\n\n") + "\n"
+}
+
+/// The heap as numbers.
+pub fn stats(visit: &Visit, form: Form) -> String {
+    let mut middle = vec![totals(visit).render(form)];
+    let more = tables(visit).into_iter();
+    middle.extend(more.map(|(_, table)| table.render(form)));
+    parts(visit, form, middle)
+}
+
+/// All that is resident.
+pub fn ledger(visit: &Visit, form: Form) -> String {
+    let mut table = resident(visit, form);
+    for line in besides(visit) {
+        table += &format!("\n{line}");
+    }
+    parts(visit, form, vec![table])
+}
+
+/// At most so many lines of a picture.
+pub fn map(visit: &Visit, form: Form, lines: usize) -> String {
+    parts(
+        visit,
+        form,
+        vec![picture::draw(&visit.now.map, form, lines)],
+    )
+}

@@ -55,10 +55,18 @@ impl Page {
         }
     }
 
-    /// `whose`: a line that says which process, or how many.
-    pub fn add_trace(&mut self, name: &str, command: &[String], whose: &str, analysis: &Analysis) {
+    /// `whose`: a line that says which process, or how many. `at_peak`: null for several, of which each has its own peak.
+    pub fn add_trace(
+        &mut self,
+        name: &str,
+        command: &[String],
+        whose: &str,
+        analysis: &Analysis,
+        at_peak: Value,
+    ) {
         self.parts.push(json!({
             "kind": "trace", "name": name, "command": command, "whose": whose, "analysis": analysis,
+            "at_peak": at_peak,
         }));
     }
 

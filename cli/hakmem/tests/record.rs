@@ -81,7 +81,7 @@ fn what_is_no_trace_is_said_in_one_line_by_all_that_read_one() {
     let workshop = Workshop::open();
     workshop.write("text", "some text, longer than the head of a trace");
     let line = "text is no trace: record one with hakmem record";
-    for question in ["info", "sizes", "lifetimes", "top-sites"] {
+    for question in ["info", "sizes", "lifetimes", "top-sites", "peak"] {
         workshop
             .hakmem(&["trace", question, "text"])
             .is_one_line(2, line);

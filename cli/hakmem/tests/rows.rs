@@ -103,4 +103,15 @@ fn a_trace_is_shown_without_what_is_folded() {
     let folded = workshop.hakmem(&[&sites[..], &["--fold=pool_*"]].concat());
     folded.ended_with(0).says("    make (program.c:18)");
     assert!(!folded.output.contains("pool_take"), "{}", folded.output);
+    let peak = workshop.hakmem(&[
+        "trace",
+        "peak",
+        "trace.hkt",
+        "--by=function",
+        "--fold=pool_*,make",
+    ]);
+    peak.ended_with(0)
+        .says("most was live")
+        .says("  invoices (program.c)")
+        .says("no temporary blocks");
 }

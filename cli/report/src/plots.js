@@ -159,7 +159,8 @@ function logarithmic(isLogarithmic) {
 }
 
 // Curves over one x. series: { name, points: [[x, y], …], dashed }.
-export function curves(title, note, series, { x, y, logX, logY, stepped }) {
+// mark: a line upright, with its name.
+export function curves(title, note, series, { x, y, logX, logY, stepped, mark }) {
     const tables = series.map(({ points }) => [
         points.map((point) => point[0]),
         points.map((point) => point[1]),
@@ -168,6 +169,7 @@ export function curves(title, note, series, { x, y, logX, logY, stepped }) {
     const path = stepped ? uPlot.paths.stepped({ align: 1 }) : undefined;
     const options = () => ({
         cursor: { drag: { x: true, y: false } },
+        hooks: mark ? { draw: [(chart) => drawMark(chart, mark)] } : {},
         scales: {
             x: { time: false, distr: logX ? 3 : 1, dir: x.reversed ? -1 : 1 },
             y: logY ? { distr: 3 } : { range: (_, low, high) => [0, high * 1.05 || 1] },
@@ -191,6 +193,25 @@ export function curves(title, note, series, { x, y, logX, logY, stepped }) {
         ],
     });
     return figure(title, note, 280, options, data);
+}
+
+function drawMark(chart, { at, name }) {
+    const pen = chart.ctx;
+    const { top, height, left, width } = chart.bbox;
+    const x = chart.valToPos(at, "x", true);
+    if (x < left || x > left + width) {
+        return;
+    }
+    const isRight = x > left + width / 2;
+    pen.save();
+    pen.strokeStyle = pen.fillStyle = styled("--text");
+    pen.lineWidth = devicePixelRatio;
+    pen.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+    line(pen, x, top, x, top + height);
+    pen.font = `${11 * devicePixelRatio}px system-ui, 'DejaVu Sans', sans-serif`;
+    pen.textAlign = isRight ? "right" : "left";
+    pen.fillText(name, x + (isRight ? -5 : 5) * devicePixelRatio, top + height - 6 * devicePixelRatio);
+    pen.restore();
 }
 
 // Bars with names below them.

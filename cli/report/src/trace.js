@@ -5,7 +5,7 @@ import { bytes, count, percent, plural, round, seconds } from "./format.js";
 import { bars, curves } from "./plots.js";
 import { table } from "./table.js";
 
-export function traceSection({ name, analysis, command, whose }) {
+export function traceSection({ name, analysis, command, whose, at_peak: atPeak }) {
     const calls = Object.entries(analysis.calls).filter(([, number]) => number > 0);
     const blocks = analysis.lifetimes.reduce((sum, one) => sum + one.count, 0);
     const sizeNames = analysis.sizes.map((one) => (one.to === 0 ? "0" : `≤ ${round(bytes(one.to))}`));
@@ -21,6 +21,7 @@ export function traceSection({ name, analysis, command, whose }) {
                 `${plural(analysis.threads, "thread")} · ${seconds(analysis.seconds)}`,
         ),
         about(calls.map(([call, number]) => `${count(number)} ${call.replaceAll("_", " ")}`).join(" · ")),
+        ...(atPeak ? peakSection(analysis, atPeak) : []),
         analysis.curve.length === 0
             ? about(`At most ${bytes(analysis.live_bytes_peak)} live, as the sum of what was each process's own peak; ` +
                 `${bytes(analysis.live_bytes_end)} live at their ends.`)
@@ -29,7 +30,11 @@ export function traceSection({ name, analysis, command, whose }) {
                 { class: "plots wide" },
                 curves("Live bytes", `at most ${bytes(analysis.live_bytes_peak)}`,
                     [{ name: "live", dashed: false, points: curve("live_bytes") }],
-                    { x: { name: "time", label: "time", format: seconds }, y: { format: bytes } }),
+                    {
+                        x: { name: "time", label: "time", format: seconds },
+                        y: { format: bytes },
+                        mark: { at: analysis.peak.seconds, name: "the peak" },
+                    }),
             ),
         element(
             "div",
@@ -50,5 +55,34 @@ export function traceSection({ name, analysis, command, whose }) {
                 { text: percent(number, blocks), value: number },
             ]),
         ).element,
+    ];
+}
+
+// The moment that the page opens at: who held what when most was live.
+function peakSection({ peak, temporary_blocks: temporary }, atPeak) {
+    const part = (rows, more, heads, cells) => [
+        table(heads, rows.map(cells)).element,
+        more > 0 ? about(`and ${count(more)} places more: hakmem trace peak`) : "",
+    ];
+    const place = (row) => ({ text: row.place, value: row.place });
+    const share = (row) => ({ text: percent(row.share, 1), value: row.share });
+    const size = (row) => ({ text: bytes(row.bytes), value: row.bytes });
+    const blocks = (row) => ({ text: count(row.blocks), value: row.blocks });
+    const { held, temporary: short } = atPeak;
+    return [
+        element("h3", {}, `At the peak: ${bytes(peak.live_bytes)} in ${plural(peak.live_blocks, "block")}`),
+        about(`${seconds(peak.seconds)} after the first call, after ${count(peak.operation)} of ${count(peak.operations)} calls`),
+        ...(held.rows.length === 0
+            ? [about("Who held it, a trace made with hakmem record --stacks tells.")]
+            : part(held.rows, held.more, ["allocated by", "bytes", "share", "blocks"],
+                (row) => [place(row), size(row), share(row), blocks(row)])),
+        ...(short.rows.length === 0
+            ? []
+            : [
+                element("h3", {}, `Temporary: ${plural(temporary, "block")}`),
+                about("Freed by the thread that asked for them, before it asked for more than one other."),
+                ...part(short.rows, short.more, ["allocated by", "blocks", "share", "bytes"],
+                    (row) => [place(row), blocks(row), share(row), size(row)]),
+            ]),
     ];
 }

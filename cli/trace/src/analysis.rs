@@ -1,6 +1,7 @@
 //! What a process's events amount to: one pass over them, in order.
 
-use crate::order::{Block, Ordered, Step, What};
+use crate::order::{Ordered, Step, What};
+use crate::peak::{Ages, Held, Peak};
 use crate::reader::Reader;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
@@ -51,8 +52,8 @@ pub struct SizeClass {
     pub to: u64,
     pub count: u64,
     pub bytes: u64,
-    pub live_blocks: u64,
-    pub live_blocks_peak: u64,
+    #[serde(flatten)]
+    pub held: Held,
 }
 
 /// Blocks that lived for less than `seconds_below`, and at least for that of the class before.
@@ -77,9 +78,10 @@ pub struct Site {
     pub stack: u32,
     pub count: u64,
     pub bytes: u64,
-    pub live_blocks: u64,
-    pub live_bytes: u64,
-    pub live_bytes_peak: u64,
+    #[serde(flatten)]
+    pub held: Held,
+    pub temporary_blocks: u64,
+    pub temporary_bytes: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -93,6 +95,8 @@ pub struct Analysis {
     pub live_bytes_peak: u64,
     pub live_bytes_peak_at: f64,
     pub live_blocks_peak: u64,
+    pub peak: Peak,
+    pub temporary_blocks: u64,
     pub live_bytes_end: u64,
     pub live_blocks_end: u64,
     pub sizes: Vec<SizeClass>,
@@ -131,8 +135,8 @@ impl Calls {
 }
 
 impl Analysis {
-    /// Add another process's figures. Peaks are added too: at most so much was live at one time. Call sites and the
-    /// curve are each process's own, and the sum has none.
+    /// Add another process's figures. Peaks are added too: at most so much was live at one time. Call sites, the curve
+    /// and the moment of the peak are each process's own, and the sum has none.
     pub fn add(&mut self, other: Analysis) {
         self.threads += other.threads;
         self.seconds = self.seconds.max(other.seconds);
@@ -140,6 +144,7 @@ impl Analysis {
         self.allocated_bytes += other.allocated_bytes;
         self.live_bytes_peak += other.live_bytes_peak;
         self.live_blocks_peak += other.live_blocks_peak;
+        self.temporary_blocks += other.temporary_blocks;
         self.live_bytes_end += other.live_bytes_end;
         self.live_blocks_end += other.live_blocks_end;
         for class in other.sizes {
@@ -147,8 +152,7 @@ impl Analysis {
                 Some(mine) => {
                     mine.count += class.count;
                     mine.bytes += class.bytes;
-                    mine.live_blocks += class.live_blocks;
-                    mine.live_blocks_peak += class.live_blocks_peak;
+                    mine.held.add(&class.held);
                 }
                 None => self.sizes.push(class),
             }
@@ -165,6 +169,7 @@ impl Analysis {
         self.note_top_sizes();
         self.sites.clear();
         self.curve.clear();
+        self.peak = Peak::default();
     }
 
     fn note_top_sizes(&mut self) {
@@ -253,12 +258,21 @@ struct Pass<'a> {
     result: Analysis,
     exact: FxHashMap<u64, u64>,
     sites: FxHashMap<u32, Site>,
+    ages: Ages,
     first: u64,
     last: u64,
 }
 
+/// How many other blocks a thread asks for during the life of a temporary one, unless somebody says otherwise.
+pub const TEMPORARY_WITHIN: u64 = 1;
+
 /// Read all events of a process.
 pub fn analyse(reader: &Reader, process: u32) -> Result<Analysis> {
+    analyse_within(reader, process, TEMPORARY_WITHIN)
+}
+
+/// The same, with another idea of what is temporary.
+pub fn analyse_within(reader: &Reader, process: u32, within: u64) -> Result<Analysis> {
     let mut ordered = Ordered::new(reader, process)?;
     let of_process = || {
         reader
@@ -288,12 +302,13 @@ pub fn analyse(reader: &Reader, process: u32) -> Result<Analysis> {
         },
         exact: FxHashMap::default(),
         sites: FxHashMap::default(),
+        ages: Ages::new(ordered.threads.len(), within),
         first,
         last,
     };
     while let Some(step) = ordered.step()? {
-        pass.note_curve(&step, &ordered);
         pass.note(&step, ordered.threads[step.thread]);
+        pass.note_curve(&step, &ordered);
     }
     Ok(pass.finish(&ordered))
 }
@@ -316,6 +331,7 @@ impl Pass<'_> {
         if now.live_bytes > self.result.live_bytes_peak {
             self.result.live_bytes_peak = now.live_bytes;
             self.result.live_bytes_peak_at = now.seconds;
+            self.result.peak.rise(step, ordered, now.seconds);
         }
         self.result.live_blocks_peak = self.result.live_blocks_peak.max(now.live_blocks);
         let width = self.seconds(self.last - self.first) / MOMENTS as f64;
@@ -347,62 +363,73 @@ impl Pass<'_> {
             What::Failed => calls.failed += 1,
             What::ForeignFree => calls.foreign_free += 1,
         }
+        self.result.peak.count(step);
         match step.what {
             What::Malloc | What::Calloc | What::Aligned { .. } => self.begin(step),
             What::Realloc => {
-                self.end(&step.before, Some((step.time, thread)));
+                self.end(step, thread);
                 self.begin(step);
             }
-            What::Free => self.end(&step.before, Some((step.time, thread))),
+            What::Free => self.end(step, thread),
             What::Failed | What::ForeignFree => {}
         }
     }
 
     fn begin(&mut self, step: &Step) {
-        self.result.allocated_bytes += step.size;
-        let class = &mut self.result.sizes[size_class(step.size)];
+        self.ages.begin(step);
+        let Pass { result, sites, .. } = self;
+        result.allocated_bytes += step.size;
+        let class = &mut result.sizes[size_class(step.size)];
         class.count += 1;
         class.bytes += step.size;
-        class.live_blocks += 1;
-        class.live_blocks_peak = class.live_blocks_peak.max(class.live_blocks);
+        class.held.give(&result.peak, step.size);
         if self.exact.len() < EXACT_SIZES_MAX || self.exact.contains_key(&step.size) {
             *self.exact.entry(step.size).or_default() += 1;
         }
         if step.stack != 0 {
-            let site = self.sites.entry(step.stack).or_default();
+            let site = sites.entry(step.stack).or_default();
             site.stack = step.stack;
             site.count += 1;
             site.bytes += step.size;
-            site.live_blocks += 1;
-            site.live_bytes += step.size;
-            site.live_bytes_peak = site.live_bytes_peak.max(site.live_bytes);
+            site.held.give(&result.peak, step.size);
         }
     }
 
-    /// A block's life ends, by a thread at a time; never, for survivors.
-    fn end(&mut self, block: &Block, by: Option<(u64, u32)>) {
-        let class = match by {
-            Some((time, _)) => lifetime_class(self.seconds(time.saturating_sub(block.time))),
-            None => LIFETIMES - 1,
-        };
+    /// The life of the block that the step takes ends.
+    fn end(&mut self, step: &Step, thread: u32) {
+        let block = &step.before;
+        let class = lifetime_class(self.seconds(step.time.saturating_sub(block.time)));
         let lifetime = &mut self.result.lifetimes[class];
         lifetime.count += 1;
         lifetime.bytes += block.size;
-        if let Some((_, thread)) = by {
-            lifetime.freed_by_another_thread += u64::from(thread != block.thread);
-            self.result.sizes[size_class(block.size)].live_blocks -= 1;
-            if let Some(site) = self.sites.get_mut(&block.stack) {
-                site.live_blocks -= 1;
-                site.live_bytes -= block.size;
+        lifetime.freed_by_another_thread += u64::from(thread != block.thread);
+        let is_temporary = thread == block.thread && self.ages.is_temporary(step);
+        let Pass { result, sites, .. } = self;
+        result.temporary_blocks += u64::from(is_temporary);
+        let class = &mut result.sizes[size_class(block.size)];
+        class.held.take(&result.peak, block.size);
+        if let Some(site) = sites.get_mut(&block.stack) {
+            site.held.take(&result.peak, block.size);
+            if is_temporary {
+                site.temporary_blocks += 1;
+                site.temporary_bytes += block.size;
             }
         }
     }
 
     fn finish(mut self, ordered: &Ordered) -> Analysis {
-        for block in ordered.survivors() {
-            self.end(block, None);
-        }
         let mut result = self.result;
+        for block in ordered.survivors() {
+            let never = &mut result.lifetimes[LIFETIMES - 1];
+            never.count += 1;
+            never.bytes += block.size;
+        }
+        for class in &mut result.sizes {
+            class.held.keep(&result.peak);
+        }
+        for site in self.sites.values_mut() {
+            site.held.keep(&result.peak);
+        }
         result.calls.implied_free = ordered.implied;
         result.live_bytes_end = ordered.live_bytes;
         result.live_blocks_end = ordered.live_blocks;

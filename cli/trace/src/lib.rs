@@ -19,6 +19,7 @@ pub mod order;
 mod outer_pid;
 pub mod own_malloc;
 pub mod pages;
+pub mod peak;
 pub mod plan;
 pub mod reader;
 pub mod record;

@@ -296,7 +296,10 @@ fn of_trace(reader: &Reader, limits: &[Limit]) -> Result<Measurements> {
                 let part = |value: u64| if is_it { value } else { 0 };
                 add(&format!("allocations of {pattern}"), part(site.count));
                 add(&format!("allocated of {pattern}"), part(site.bytes));
-                add(&format!("live_at_end of {pattern}"), part(site.live_bytes));
+                add(
+                    &format!("live_at_end of {pattern}"),
+                    part(site.held.live_bytes),
+                );
             }
         }
     }

@@ -41,8 +41,11 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     flamegraph: Option<PathBuf>,
     /// Of two profiles: what was allocated, freed or not, in place of what lives
-    #[arg(long)]
+    #[arg(long, group = "view")]
     allocated: bool,
+    /// Of two profiles: what was live when that was most, in place of what lives
+    #[arg(long, group = "view")]
+    peak: bool,
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
@@ -53,10 +56,10 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let mut written = Ok(());
     let text = match (before, after) {
         (Saved::Profile(before), Saved::Profile(after)) => {
-            let view = if arguments.allocated {
-                View::Allocated
-            } else {
-                View::Live
+            let view = match (arguments.allocated, arguments.peak) {
+                (true, _) => View::Allocated,
+                (_, true) => View::Peak,
+                _ => View::Live,
             };
             if let Some(file) = to_graph {
                 say::keep();

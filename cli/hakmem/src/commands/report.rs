@@ -2,6 +2,7 @@
 
 use crate::output::{Output, keep_apart};
 use crate::page::Page;
+use crate::profile::at_peak::AtPeak;
 use crate::traces::{Which, choose};
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
@@ -169,7 +170,8 @@ fn add_trace(page: &mut Page, name: &str, reader: &Reader) -> Result<()> {
     let command = &reader.beginning.command;
     let mut sum = analyse(reader, processes[0])?;
     if processes.len() == 1 {
-        page.add_trace(name, command, &whose, &sum);
+        let at_peak = AtPeak::of(reader, &sum)?.for_page();
+        page.add_trace(name, command, &whose, &sum, at_peak);
         return Ok(());
     }
     for process in &processes[1..] {
@@ -183,7 +185,7 @@ fn add_trace(page: &mut Page, name: &str, reader: &Reader) -> Result<()> {
             processes.len()
         ),
     };
-    page.add_trace(name, command, &whose, &sum);
+    page.add_trace(name, command, &whose, &sum, Value::Null);
     let mut each = processes_with_events(reader);
     each.sort_by_key(|(process, events)| (Reverse(*events), *process));
     for (process, _) in each.into_iter().take(PROCESSES_MAX) {
@@ -194,6 +196,7 @@ fn add_trace(page: &mut Page, name: &str, reader: &Reader) -> Result<()> {
             command,
             &whose,
             &analysis,
+            AtPeak::of(reader, &analysis)?.for_page(),
         );
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! A profile with names: who allocated, how much of it lives, and for how long.
 
+pub mod at_peak;
 pub mod changes;
 pub mod flame;
 pub mod group;
 pub mod look;
-mod of_trace;
+pub mod of_trace;
 pub mod pprof;
 
 use crate::frames;

@@ -1,5 +1,6 @@
 //! `hakmem trace`: what a trace tells, without running anything.
 
+mod peak;
 mod top_sites;
 
 use crate::output::{self, line, print_json};
@@ -10,10 +11,11 @@ use hakmem_lab::error::Result;
 use hakmem_lab::render::number::{bytes_and_tenths, grouped};
 use hakmem_lab::render::{Cell, Table};
 use hakmem_lab::{interrupt, whole_file};
-use hakmem_trace::analysis::{self, Analysis, Calls, analyse};
+use hakmem_trace::analysis::{self, Analysis, Calls, SizeClass, analyse};
 use hakmem_trace::export::to_parquet;
 use hakmem_trace::format::{Reason, Unseen};
 use hakmem_trace::reader::Reader;
+use peak::{Peak, peak};
 use serde_json::json;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,7 @@ Examples:
   hakmem trace info trace.hkt
   hakmem trace sizes trace.hkt
   hakmem trace lifetimes trace.hkt --process 2
+  hakmem trace peak trace.hkt                     # who held what when most was live
   hakmem trace top-sites trace.hkt --by live      # of a trace recorded with --stacks
   hakmem trace export --parquet events.parquet trace.hkt";
 
@@ -52,6 +55,13 @@ enum Question {
     /// How long blocks lived, and who freed them
     #[command(after_help = "Example:\n  hakmem trace lifetimes trace.hkt --process 2")]
     Lifetimes(Source),
+    /// Who held what when most was live, and which blocks lived only for a moment
+    #[command(
+        after_help = "Examples:\n  hakmem record --stacks -- ./program\n  hakmem trace peak trace.hkt\n  \
+                      hakmem trace peak trace.hkt --flamegraph peak.html\n  \
+                      hakmem trace peak trace.hkt --within 0   # temporary as heaptrack has it; 1 is as memray has it"
+    )]
+    Peak(Peak),
     /// Which call sites allocate most
     #[command(
         after_help = "Examples:\n  hakmem record --stacks -- ./program\n  hakmem trace top-sites trace.hkt --by live"
@@ -77,6 +87,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         Question::Info(source) => info(&source)?,
         Question::Sizes(source) => show(&source, sizes)?,
         Question::Lifetimes(source) => show(&source, lifetimes)?,
+        Question::Peak(question) => peak(&question)?,
         Question::TopSites(question) => top_sites(&question)?,
         Question::Export(question) => {
             let reader = open(&question.trace)?;
@@ -301,6 +312,14 @@ fn print_oddities(analyses: &[Analysis]) {
     }
 }
 
+fn size_range(class: &SizeClass) -> String {
+    if class.from == class.to {
+        class.from.to_string()
+    } else {
+        format!("{} – {}", grouped(class.from), grouped(class.to))
+    }
+}
+
 fn sizes(analysis: &Analysis) {
     let all: u64 = analysis.sizes.iter().map(|class| class.count).sum();
     let mut classes = table(&[
@@ -312,20 +331,15 @@ fn sizes(analysis: &Analysis) {
         "most at a time",
     ]);
     for class in &analysis.sizes {
-        let name = if class.from == class.to {
-            class.from.to_string()
-        } else {
-            format!("{} – {}", grouped(class.from), grouped(class.to))
-        };
         add_row(
             &mut classes,
             [
-                name,
+                size_range(class),
                 grouped(class.count),
                 percent(class.count, all),
                 bytes_and_tenths(class.bytes),
                 percent(class.bytes, analysis.allocated_bytes),
-                grouped(class.live_blocks_peak),
+                grouped(class.held.live_blocks_peak),
             ],
         );
     }

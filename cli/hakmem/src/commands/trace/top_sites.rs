@@ -73,12 +73,14 @@ pub fn top_sites(question: &TopSites) -> Result<()> {
     let key = |named: &Named| match question.by {
         By::Bytes => named.site.bytes,
         By::Count => named.site.count,
-        By::Live => named.site.live_bytes,
-        By::Peak => named.site.live_bytes_peak,
+        By::Live => named.site.held.live_bytes,
+        By::Peak => named.site.held.live_bytes_peak,
     };
     sites.sort_by_key(|named| Reverse(key(named)));
     if matches!(question.by, By::Live) && !question.all {
-        sites.retain(|named| frames::known(&named.frames, named.site.live_blocks as f64).is_none());
+        sites.retain(|named| {
+            frames::known(&named.frames, named.site.held.live_blocks as f64).is_none()
+        });
     }
     sites.truncate(question.count);
     if question.source.json {
@@ -96,9 +98,9 @@ pub fn top_sites(question: &TopSites) -> Result<()> {
             bytes_and_tenths(site.bytes),
             grouped(site.count),
             if site.count == 1 { "" } else { "s" },
-            bytes_and_tenths(site.live_bytes),
-            grouped(site.live_blocks),
-            bytes_and_tenths(site.live_bytes_peak)
+            bytes_and_tenths(site.held.live_bytes),
+            grouped(site.held.live_blocks),
+            bytes_and_tenths(site.held.live_bytes_peak)
         ));
         let frames = if question.full {
             frames.clone()
@@ -147,9 +149,9 @@ fn add_sites(
                 let named = &mut all[*index];
                 named.site.count += site.count;
                 named.site.bytes += site.bytes;
-                named.site.live_blocks += site.live_blocks;
-                named.site.live_bytes += site.live_bytes;
-                named.site.live_bytes_peak += site.live_bytes_peak;
+                named.site.held.add(&site.held);
+                named.site.temporary_blocks += site.temporary_blocks;
+                named.site.temporary_bytes += site.temporary_bytes;
                 named.processes.push(process);
                 named.processes.dedup();
             }

@@ -127,7 +127,7 @@ impl Limit {
 }
 
 /// "384MiB", "1.5 GiB", "20000".
-fn amount(text: &str) -> Option<f64> {
+pub fn amount(text: &str) -> Option<f64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "" | "B" => 0,

@@ -28,6 +28,7 @@ export function replaySection({ name, document: result }) {
         about(`${result.started} · ${machine(result.machine)}`),
         ...result.refused.map((one) =>
             element("p", { class: "warning" }, `${one.allocator} was refused: ${one.reason}`)),
+        ...(result.limit ? limitSection(result) : []),
         summary(result, names, runsOf, overhead, end),
         about("Medians of the runs; the best of each column is marked. Latencies include the reading of the clock, " +
             `${Math.round(result.clock_ns)} ns.`),
@@ -42,6 +43,31 @@ export function replaySection({ name, document: result }) {
         element("h3", {}, "Latencies"),
         ...latencies(result, names),
         allocators(result.allocators),
+    ];
+}
+
+// Under which allocators it would have fitted.
+function limitSection({ limit, touch }) {
+    const call = ({ place, between }) => {
+        if (!place) {
+            return between ? `between ${seconds(between[0])} and ${seconds(between[1])}` : "";
+        }
+        const by = place.frames.length > 0 ? `, ${place.frames.slice(0, 3).join(" < ")}` : "";
+        return `call ${count(place.operation)} at ${seconds(place.seconds)}: ${place.call} of ${bytes(place.size)}${by}`;
+    };
+    const rows = [...limit.verdicts].sort((a, b) => a.peak - b.peak).map((one) => [
+        { text: one.allocator },
+        one.runs_over === 0
+            ? { text: "yes", value: 0, best: true }
+            : { text: one.runs_over === one.runs ? "no" : `not in ${one.runs_over} of ${one.runs} runs`, value: one.runs_over, refused: true },
+        { text: bytes(one.peak), value: one.peak },
+        { text: call(one) },
+    ]);
+    return [
+        element("h3", {}, `Limit: ${bytes(limit.bytes)}`),
+        table(["allocator", "fits", "peak", "exceeds it with"], rows).element,
+        about("Of what the blocks take; code, stacks and files come on top. Which pages the program touched is not recorded but " +
+            `estimated (touching: ${touch}).`),
     ];
 }
 

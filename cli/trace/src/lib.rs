@@ -15,6 +15,7 @@ mod functions;
 mod futex;
 pub mod histogram;
 mod kept_files;
+pub mod limit;
 pub mod order;
 mod outer_pid;
 pub mod own_malloc;

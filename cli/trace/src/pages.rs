@@ -2,9 +2,9 @@
 
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
-use std::fs::{self, File};
-use std::io;
-use std::os::fd::AsRawFd;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
 /// An array of zeros in a mapping of its own, all of it resident. Never given back.
@@ -71,49 +71,54 @@ impl<T> AsMut<[T]> for Pages<T> {
 /// Reads how much of this process is resident, without allocating.
 pub struct Resident {
     statm: File,
+    status: File,
+    /// Absent where the kernel lets nobody begin a peak anew.
+    clear_refs: Option<File>,
     page_bytes: u64,
 }
 
 impl Resident {
     pub fn open() -> Result<Resident> {
-        let statm = File::open("/proc/self/statm")
-            .map_err(|error| failed!("cannot read /proc/self/statm: {error}"))?;
+        let open = |path| File::open(path).map_err(|error| failed!("cannot read {path}: {error}"));
         // SAFETY: asks the system for a constant.
         let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
-        Ok(Resident { statm, page_bytes })
+        Ok(Resident {
+            statm: open("/proc/self/statm")?,
+            status: open("/proc/self/status")?,
+            clear_refs: File::create("/proc/self/clear_refs").ok(),
+            page_bytes,
+        })
     }
 
     pub fn bytes(&self) -> u64 {
-        let mut text = [0u8; 128];
-        // SAFETY: reads into an array of that length.
-        let length = unsafe {
-            libc::pread(
-                self.statm.as_raw_fd(),
-                text.as_mut_ptr().cast(),
-                text.len(),
-                0,
-            )
-        };
-        let digits = text[..length.max(0) as usize]
-            .split(|&byte| byte == b' ')
-            .nth(1);
-        let number = |digits: &[u8]| {
-            digits
-                .iter()
-                .fold(0u64, |number, digit| number * 10 + u64::from(digit - b'0'))
-        };
+        let mut text = [0; 128];
+        let text = read_into(&self.statm, &mut text);
+        let digits = text.split(|&byte| byte == b' ').nth(1);
         digits.map_or(0, number) * self.page_bytes
     }
 
     /// Let the peak begin anew.
     pub fn forget_peak(&self) {
-        let _ = fs::write("/proc/self/clear_refs", "5");
+        let _ = self.clear_refs.as_ref().map(|mut file| file.write(b"5"));
     }
 
     pub fn peak(&self) -> u64 {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let number = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        number.unwrap_or(0) << 10
+        let mut text = [0; 4096];
+        let text = read_into(&self.status, &mut text);
+        let mut lines = text.split(|&byte| byte == b'\n');
+        let line = lines.find_map(|line| line.strip_prefix(b"VmHWM:"));
+        line.map_or(0, number) << 10
     }
+}
+
+/// What such a file has now, as far as there is room.
+fn read_into<'a>(file: &File, text: &'a mut [u8]) -> &'a [u8] {
+    let length = file.read_at(text, 0).unwrap_or(0);
+    &text[..length]
+}
+
+/// The digits of a text, as a number.
+fn number(text: &[u8]) -> u64 {
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
 }

@@ -144,6 +144,32 @@ impl Plan {
     }
 }
 
+/// A call of a plan: in which window, in whose share of it, and the how manieth of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct At {
+    pub window: u32,
+    pub share: u32,
+    pub index: u32,
+}
+
+/// The same call in the trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its number among all that are replayed, from 1.
+    pub operation: u64,
+    /// In the recording.
+    pub seconds: f64,
+    pub thread: u32,
+    pub call: String,
+    pub size: u64,
+    /// What the program had asked for and not freed, with this call.
+    pub live_bytes: u64,
+    pub stack: u32,
+    /// Who called: names of functions, where the trace has them, the innermost first.
+    #[serde(default)]
+    pub frames: Vec<String>,
+}
+
 struct Maker<W: Write> {
     out: W,
     plan: Plan,
@@ -155,10 +181,27 @@ struct Maker<W: Write> {
     idle: Vec<u32>,
     operations: u64,
     peak: u64,
+    wanted: Option<At>,
 }
 
 /// Write the operations of a process to a file.
 pub fn make(reader: &Reader, process: u32, file: &File) -> Result<Plan> {
+    let out = BufWriter::with_capacity(1 << 20, file);
+    Ok(walk(reader, process, out, None)?.0)
+}
+
+/// What a call of the plan is in the trace.
+pub fn find(reader: &Reader, process: u32, at: At) -> Result<Option<Place>> {
+    Ok(walk(reader, process, std::io::sink(), Some(at))?.1)
+}
+
+/// The plan; or the call that is wanted, and as much of the plan as is before that.
+fn walk<W: Write>(
+    reader: &Reader,
+    process: u32,
+    out: W,
+    wanted_call: Option<At>,
+) -> Result<(Plan, Option<Place>)> {
     let events: u64 = reader
         .chunks
         .iter()
@@ -172,7 +215,7 @@ pub fn make(reader: &Reader, process: u32, file: &File) -> Result<Plan> {
         .iter()
         .find(|known| known.process == process);
     let mut maker = Maker {
-        out: BufWriter::with_capacity(1 << 20, file),
+        out,
         plan: Plan {
             process,
             program: known.map(|known| known.program.clone()).unwrap_or_default(),
@@ -185,12 +228,25 @@ pub fn make(reader: &Reader, process: u32, file: &File) -> Result<Plan> {
         idle: Vec::new(),
         operations: 0,
         peak: 0,
+        wanted: wanted_call,
     };
     let mut time = 0;
     while let Some(step) = ordered.step()? {
         time = step.time;
         maker.peak = maker.peak.max(ordered.live_bytes);
-        maker.add(&step);
+        if let Some(call) = maker.add(&step) {
+            let place = Place {
+                operation: maker.plan.operations + maker.operations,
+                seconds: reader.seconds(time),
+                thread: ordered.threads[step.thread],
+                call: call.name().into(),
+                size: step.size,
+                live_bytes: ordered.live_bytes,
+                stack: step.stack,
+                frames: Vec::new(),
+            };
+            return Ok((maker.plan, Some(place)));
+        }
         if maker.operations >= wanted || maker.threads.len() >= WINDOW_THREADS {
             if interrupt::requested() {
                 return Err(failed!("stopped before the first run"));
@@ -209,7 +265,7 @@ pub fn make(reader: &Reader, process: u32, file: &File) -> Result<Plan> {
             reader.path().shown()
         ));
     }
-    Ok(maker.plan)
+    Ok((maker.plan, None))
 }
 
 pub fn unwritten(error: std::io::Error) -> Error {
@@ -220,7 +276,8 @@ pub fn unwritten(error: std::io::Error) -> Error {
 }
 
 impl<W: Write> Maker<W> {
-    fn add(&mut self, step: &Step) {
+    /// The call, if it is the one that is wanted.
+    fn add(&mut self, step: &Step) -> Option<Call> {
         let call = match step.what {
             What::Malloc => (Call::Malloc, 0),
             What::Calloc => (Call::Calloc, 0),
@@ -229,7 +286,7 @@ impl<W: Write> Maker<W> {
             What::Free => (Call::Free, 0),
             What::Failed | What::ForeignFree => {
                 self.plan.skipped += 1;
-                return;
+                return None;
             }
         };
         let threads = &mut self.threads;
@@ -238,8 +295,15 @@ impl<W: Write> Maker<W> {
             threads.len() - 1
         });
         let operation = Operation::new(step.slot, step.turn, call.0, step.size, call.1);
-        threads[position].1.push(operation);
+        let own = &mut threads[position].1;
+        own.push(operation);
         self.operations += 1;
+        let at = At {
+            window: self.plan.windows.len() as u32,
+            share: position as u32,
+            index: own.len() as u32 - 1,
+        };
+        (self.wanted == Some(at)).then_some(call.0)
     }
 
     fn end_window(&mut self, ordered: &Ordered, seconds: f64) -> std::io::Result<()> {

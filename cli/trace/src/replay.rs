@@ -1,9 +1,10 @@
 //! Replays a trace under several allocators in turn, each in processes of its own.
 
 use crate::histogram::{quantile, value_of};
-use crate::plan::{self, Plan};
+use crate::limit::{Limit, Verdict};
+use crate::plan::{self, Place, Plan};
 use crate::reader::Reader;
-use crate::replayer::{Replayed, SIZE_LIMITS, Task, Touch};
+use crate::replayer::{Replayed, SIZE_LIMITS, Task, Touch, Wanted};
 use hakmem_heap::live::check_proc;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
@@ -34,6 +35,8 @@ pub struct Options {
     pub allocators: Vec<Allocator>,
     pub runs: u32,
     pub touch: Touch,
+    /// Bytes that are to suffice.
+    pub limit: Option<u64>,
     /// This command, which starts itself as `replay-inside`.
     pub own_path: PathBuf,
 }
@@ -67,6 +70,8 @@ pub struct ReplayDocument {
     pub clock_ns: f64,
     pub latencies: Vec<LatencyCurve>,
     pub refused: Vec<Refused>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ReplayDocument>,
 }
@@ -85,6 +90,9 @@ pub struct Run {
     pub round: u32,
     pub seconds: f64,
     pub resident: Vec<u64>,
+    /// The most until each of these moments, since the one before.
+    #[serde(default)]
+    pub peaks: Vec<u64>,
     pub resident_peak: u64,
     pub failed: u64,
     pub owner: String,
@@ -187,6 +195,7 @@ pub fn replay(
         let task = Task {
             touch: options.touch,
             latencies,
+            wanted: None,
             plan: plan.clone(),
         };
         match run_once(options, allocator, &task, &operations) {
@@ -201,7 +210,47 @@ pub fn replay(
             }
         }
     }
+    if let Some(bytes) = options.limit {
+        let mut verdicts = Vec::new();
+        let has_runs = |one: &&Allocator| document.runs_of(&one.name).next().is_some();
+        for allocator in options.allocators.iter().filter(has_runs) {
+            let (mut verdict, window) = Verdict::of(&document, &allocator.name, bytes);
+            if let Some(window) = window.filter(|_| !interrupt::requested()) {
+                progress(&format!("{}: where it does not fit", allocator.name));
+                let task = Task {
+                    touch: options.touch,
+                    latencies: false,
+                    // One earlier, as no two runs are quite the same.
+                    wanted: Some(Wanted {
+                        bytes,
+                        from: window.saturating_sub(1) as u32,
+                    }),
+                    plan: plan.clone(),
+                };
+                verdict.place = first_excess(options, reader, allocator, &task, &operations)?;
+            }
+            verdicts.push(verdict);
+        }
+        document.limit = Some(Limit { bytes, verdicts });
+    }
     Ok(document)
+}
+
+fn first_excess(
+    options: &Options,
+    reader: &Reader,
+    allocator: &Allocator,
+    task: &Task,
+    operations: &Path,
+) -> Result<Option<Place>> {
+    let replayed = match run_once(options, allocator, task, operations) {
+        Err(_) if interrupt::requested() => return Ok(None),
+        replayed => replayed?,
+    };
+    match replayed.excess {
+        Some(at) => plan::find(reader, task.plan.process, at),
+        None => Ok(None),
+    }
 }
 
 /// Rounds of all allocators, each begun by another one; then the runs with latencies.
@@ -371,6 +420,7 @@ fn note(document: &mut ReplayDocument, allocator: &Allocator, round: u32, replay
             round,
             seconds: replayed.seconds,
             resident: replayed.resident,
+            peaks: replayed.peaks,
             resident_peak: replayed.resident_peak,
             failed: replayed.failed,
             owner: replayed.owner,

@@ -74,6 +74,7 @@ fn sum_of_runs(parts: &[ReplayDocument], first: &Run) -> Option<Run> {
                 .map(|run| (run.resident.iter().sum(), run.resident_end())),
         )
         .into(),
+        peaks: Vec::new(),
         resident_peak: runs.iter().map(|run| run.resident_peak).sum(),
         failed: runs.iter().map(|run| run.failed).sum(),
         ..first.clone()

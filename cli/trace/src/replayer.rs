@@ -4,12 +4,13 @@
 //! While threads work nothing here allocates: slots, operations and histograms are mappings of their
 //! own, touched beforehand. Threads begin and end between windows.
 
+mod watch;
+
 use crate::channel::clock;
 use crate::futex::futex;
-use crate::histogram::{BUCKETS, bucket_of};
 use crate::own_malloc::{owned_by_hakmem, owner_of};
 use crate::pages::{Pages, Resident};
-use crate::plan::{Call, OPERATION_BYTES, Operation, Plan, Share};
+use crate::plan::{At, Call, OPERATION_BYTES, Operation, Plan, Share};
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,8 @@ use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use watch::{Excess, Searching, Timed, Untimed, WORKER_BUCKETS, Watch, clock_cost};
+pub use watch::{Latency, Wanted};
 
 /// What a replay writes to the blocks, as a program would.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,21 +40,14 @@ pub struct Task {
     pub touch: Touch,
     /// Measure each call; else all of them together.
     pub latencies: bool,
+    /// Look for the call with which more than this is resident, and end there.
+    pub wanted: Option<Wanted>,
     pub plan: Plan,
 }
 
 /// Sizes of blocks that latencies are told apart by: up to these.
 pub const SIZE_LIMITS: [u64; 7] = [64, 256, 1024, 4096, 32768, 262_144, 1 << 20];
 pub const SIZE_GROUPS: usize = SIZE_LIMITS.len() + 1;
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Latency {
-    pub call: String,
-    /// The group's number in `SIZE_LIMITS`; the last is of those above.
-    pub size_group: usize,
-    /// By bucket, without empty ones: number and count.
-    pub counts: Vec<(usize, u64)>,
-}
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Replayed {
@@ -62,8 +58,12 @@ pub struct Replayed {
     pub seconds: f64,
     /// Resident bytes after each window, less what there was before the first.
     pub resident: Vec<u64>,
+    /// The most in each window, likewise.
+    pub peaks: Vec<u64>,
     pub resident_peak: u64,
     pub failed: u64,
+    /// What was looked for.
+    pub excess: Option<At>,
     pub latencies: Vec<Latency>,
     pub ticks_per_second: f64,
     /// What reading the clock takes; it is in every latency.
@@ -105,11 +105,43 @@ struct Stage {
     running: AtomicU32,     // workers that are not done with the window; a futex
     touch: Touch,
     with_latencies: bool,
+    /// From when on somebody looks for it.
+    excess: OnceLock<Excess>,
 }
 
 static STAGE: OnceLock<Stage> = OnceLock::new();
 
-const WORKER_BUCKETS: usize = Call::ALL.len() * SIZE_GROUPS * BUCKETS;
+impl Stage {
+    fn of(task: &Task) -> Result<Stage> {
+        let plan = &task.plan;
+        let histograms = if task.latencies {
+            plan.workers * WORKER_BUCKETS
+        } else {
+            0
+        };
+        Ok(Stage {
+            slots: Pages::new(plan.slots)?,
+            operations: Pages::new(plan.window_operations_max())?,
+            workers: Pages::new(plan.workers)?,
+            histograms: Pages::new(histograms)?,
+            running: AtomicU32::new(0),
+            touch: task.touch,
+            with_latencies: task.latencies,
+            excess: OnceLock::new(),
+        })
+    }
+
+    /// What is looked for, if it was in this window.
+    fn excess_in(&self, window: u32, shares: &[Share]) -> Option<At> {
+        let (worker, index) = self.excess.get()?.found()?;
+        let share = shares.iter().position(|share| share.worker == worker)?;
+        Some(At {
+            window,
+            share: share as u32,
+            index,
+        })
+    }
+}
 
 pub fn run(task: Task, operations: &Path) -> Result<Replayed> {
     let owner = owner_of(c"malloc")?;
@@ -122,20 +154,7 @@ pub fn run(task: Task, operations: &Path) -> Result<Replayed> {
     let mut file = File::open(operations)
         .map_err(|error| failed!("cannot read the plan of the replay: {error}"))?;
     let plan = &task.plan;
-    let histograms = if task.latencies {
-        plan.workers * WORKER_BUCKETS
-    } else {
-        0
-    };
-    let stage = Stage {
-        slots: Pages::new(plan.slots)?,
-        operations: Pages::new(plan.window_operations_max())?,
-        workers: Pages::new(plan.workers)?,
-        histograms: Pages::new(histograms)?,
-        running: AtomicU32::new(0),
-        touch: task.touch,
-        with_latencies: task.latencies,
-    };
+    let stage = Stage::of(&task)?;
     let stage = STAGE.get_or_init(|| stage);
     let calibration = clock::Calibration::start();
     let mut result = Replayed {
@@ -144,26 +163,38 @@ pub fn run(task: Task, operations: &Path) -> Result<Replayed> {
         ..Replayed::default()
     };
     let mut curve: Pages<u64> = Pages::new(plan.windows.len())?;
+    let mut peaks: Pages<u64> = Pages::new(plan.windows.len())?;
     let mut threads = vec![None; plan.workers];
     let resident = Resident::open()?;
     resident.forget_peak();
     let before = resident.bytes();
     let mut ticks = 0;
     for (number, window) in plan.windows.iter().enumerate() {
+        if let Some(wanted) = task.wanted.filter(|wanted| wanted.from == number as u32) {
+            let excess = Excess::new(Resident::open()?, before + wanted.bytes);
+            stage.excess.get_or_init(|| excess);
+        }
         read_operations(&mut file, stage, &window.shares)?;
         for share in window.shares.iter().filter(|share| share.begins) {
             threads[share.worker as usize] = Some(begin_thread(stage, share.worker as usize)?);
         }
         ticks += run_window(stage, &window.shares, number as u32);
         curve.as_mut()[number] = resident.bytes().saturating_sub(before);
+        peaks.as_mut()[number] = resident.peak().saturating_sub(before);
+        resident.forget_peak();
+        result.excess = stage.excess_in(number as u32, &window.shares);
+        if result.excess.is_some() {
+            break;
+        }
         for share in window.shares.iter().filter(|share| share.ends) {
             if let Some(thread) = threads[share.worker as usize].take() {
                 end_thread(stage, share.worker as usize, thread);
             }
         }
     }
-    result.resident_peak = resident.peak().saturating_sub(before);
     result.resident = curve.as_ref().to_vec();
+    result.peaks = peaks.as_ref().to_vec();
+    result.resident_peak = result.peaks.iter().copied().max().unwrap_or(0);
     result.ticks_per_second = calibration.ticks_per_second();
     result.seconds = ticks as f64 / result.ticks_per_second;
     result.clock_ticks = clock_cost();
@@ -171,7 +202,7 @@ pub fn run(task: Task, operations: &Path) -> Result<Replayed> {
         result.failed += worker.failed.load(Ordering::Relaxed);
     }
     if task.latencies {
-        result.latencies = gather(stage, plan.workers);
+        result.gather(stage.histograms.as_ref(), plan.workers);
     }
     Ok(result)
 }
@@ -295,6 +326,12 @@ fn work(stage: &'static Stage, number: usize, own: &Worker) {
             std::slice::from_raw_parts_mut(at, WORKER_BUCKETS)
         };
         carry_out(operations, slots, stage.touch, &mut Timed { counts })
+    } else if let Some(excess) = stage.excess.get() {
+        let mut searching = Searching {
+            excess,
+            worker: number,
+        };
+        carry_out(operations, slots, stage.touch, &mut searching)
     } else {
         carry_out(operations, slots, stage.touch, &mut Untimed)
     };
@@ -302,36 +339,6 @@ fn work(stage: &'static Stage, number: usize, own: &Worker) {
     own.failed.fetch_add(failed, Ordering::Relaxed);
     if stage.running.fetch_sub(1, Ordering::AcqRel) == 1 {
         futex(&stage.running, WAKE, 1); // pairs with: run_window
-    }
-}
-
-/// What goes on around each call.
-trait Watch {
-    fn around<R>(&mut self, call: Call, size: usize, make: impl FnOnce() -> R) -> R;
-}
-
-struct Untimed;
-
-impl Watch for Untimed {
-    #[inline(always)]
-    fn around<R>(&mut self, _: Call, _: usize, make: impl FnOnce() -> R) -> R {
-        make()
-    }
-}
-
-struct Timed<'a> {
-    counts: &'a mut [u64],
-}
-
-impl Watch for Timed<'_> {
-    #[inline(always)]
-    fn around<R>(&mut self, call: Call, size: usize, make: impl FnOnce() -> R) -> R {
-        let before = clock::ticks();
-        let result = make();
-        let ticks = clock::ticks().wrapping_sub(before);
-        let group = SIZE_LIMITS.partition_point(|&limit| limit < size as u64);
-        self.counts[(call as usize * SIZE_GROUPS + group) * BUCKETS + bucket_of(ticks)] += 1;
-        result
     }
 }
 
@@ -343,10 +350,11 @@ fn carry_out(
     watch: &mut impl Watch,
 ) -> u64 {
     let mut failed = 0;
-    for operation in operations {
+    for (number, operation) in operations.iter().enumerate() {
         let slot = &slots[operation.slot as usize];
         wait_for_turn(slot, operation.turn);
         failed += u64::from(!call(*operation, slot, touch, watch));
+        watch.after(number);
         slot.turn.store(operation.turn + 1, Ordering::Release); // pairs with: wait_for_turn
     }
     failed
@@ -426,43 +434,4 @@ fn write_to(block: *mut u8, from: usize, size: usize, touch: Touch) {
             }
         }
     }
-}
-
-fn gather(stage: &Stage, workers: usize) -> Vec<Latency> {
-    let all = stage.histograms.as_ref();
-    let mut latencies = Vec::new();
-    for call in Call::ALL {
-        for size_group in 0..SIZE_GROUPS {
-            let row = (call as usize * SIZE_GROUPS + size_group) * BUCKETS;
-            let count = |bucket: usize| -> u64 {
-                (0..workers)
-                    .map(|worker| all[worker * WORKER_BUCKETS + row + bucket])
-                    .sum()
-            };
-            let counts: Vec<(usize, u64)> = (0..BUCKETS)
-                .map(|bucket| (bucket, count(bucket)))
-                .filter(|&(_, count)| count > 0)
-                .collect();
-            if !counts.is_empty() {
-                latencies.push(Latency {
-                    call: call.name().into(),
-                    size_group,
-                    counts,
-                });
-            }
-        }
-    }
-    latencies
-}
-
-/// What two readings of the clock are apart when nothing is between them.
-fn clock_cost() -> u64 {
-    let mut costs: Vec<u64> = (0..1001)
-        .map(|_| {
-            let before = clock::ticks();
-            clock::ticks().wrapping_sub(before)
-        })
-        .collect();
-    costs.sort_unstable();
-    costs[costs.len() / 2]
 }

@@ -1,5 +1,7 @@
 //! `hakmem replay`: a trace through several allocators.
 
+mod limit;
+
 use crate::output::{self, Output, Shown};
 use crate::page::Page;
 use crate::progress;
@@ -12,7 +14,8 @@ use hakmem_lab::places::Places;
 use hakmem_lab::render::{Cell, Form, Table, Tone, duration, field, memory};
 use hakmem_lab::statistics::{Difference, median, ratio};
 use hakmem_lab::summary::RUNS_MIN;
-use hakmem_lab::{failed, interrupt};
+use hakmem_lab::{failed, interrupt, usage};
+use hakmem_trace::reader::Reader;
 use hakmem_trace::replay::{Options, ReplayDocument, Run, replay};
 use hakmem_trace::replayer::{self, Touch};
 use indicatif::ProgressBar;
@@ -26,7 +29,8 @@ Examples:
   hakmem replay trace.hkt                        # under hakmem and glibc
   hakmem replay trace.hkt --all --markdown       # the table for a document
   hakmem replay trace.hkt -a hakmem,jemalloc -n 10 --export replay.json
-  hakmem replay trace.hkt --all --html page.html # with curves of memory and of latencies";
+  hakmem replay trace.hkt --all --html page.html # with curves of memory and of latencies
+  hakmem replay trace.hkt --all --limit 384MiB   # under which allocator would it have fitted?";
 
 const CSV_COLUMNS: &str =
     "allocator,round,seconds,failed,resident_peak_bytes,resident_end_bytes,overhead";
@@ -61,6 +65,10 @@ pub struct Arguments {
     /// What to write to the blocks: the first byte of each page, all, none
     #[arg(long, value_name = "WHAT", default_value = "pages", value_parser = parse_touch)]
     touch: Touch,
+    /// Say under which allocators the blocks would have fitted into so much memory, and with which call they would not have;
+    /// with --all also with settings that keep less
+    #[arg(long, value_name = "SIZE", value_parser = limit::parse)]
+    limit: Option<u64>,
     /// Write the whole result, with every sample, into a file
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
@@ -92,8 +100,10 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let places = Places::find()?;
     let catalogue = Catalogue::load(&places)?;
     let mut names = arguments.allocators.clone();
-    if names.is_empty() && !arguments.all {
-        names.push(OURS.into());
+    match (arguments.all, arguments.limit) {
+        (true, Some(_)) => names = limit::all_with_settings(&catalogue),
+        (false, _) if names.is_empty() => names.push(OURS.into()),
+        _ => {}
     }
     let mut allocators = catalogue.choose(&names)?;
     let baseline = catalogue.choose_baseline(&arguments.baseline, &mut allocators)?;
@@ -102,32 +112,21 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         allocators,
         runs: arguments.runs,
         touch: arguments.touch,
+        limit: arguments.limit,
         own_path: env::current_exe()
             .map_err(|error| failed!("cannot find this command's own path: {error}"))?,
     };
     let reader = traces::open(&options.trace)?;
     let (processes, which) = choose(&reader, arguments.process)?;
+    if options.limit.is_some() && processes.len() > 1 {
+        return Err(usage!(
+            "a limit is for one process: --process NUMBER says which, and 'hakmem trace info' lists them"
+        ));
+    }
     let page = arguments.output.page(&places)?;
     let file = output::planned_export(arguments.export.as_ref())?;
     interrupt::install();
-    let bar = ProgressBar::with_draw_target(None, progress::target());
-    let mut parts = Vec::new();
-    for process in &processes {
-        let of = match processes.len() {
-            1 => String::new(),
-            _ => format!("process {process}: "),
-        };
-        parts.push(replay(&options, &reader, *process, |line| {
-            bar.set_message(format!("{of}{line}"));
-            bar.tick();
-        })?);
-    }
-    let document = match parts.len() {
-        1 => parts.pop(),
-        _ => ReplayDocument::sum(parts),
-    };
-    let document = document.ok_or_else(|| failed!("no process was replayed"))?;
-    bar.finish_and_clear();
+    let document = replay_all(&options, &reader, &processes)?;
     let shown = Replayed {
         document: &document,
         baseline: &baseline,
@@ -155,6 +154,29 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     })
 }
 
+fn replay_all(options: &Options, reader: &Reader, processes: &[u32]) -> Result<ReplayDocument> {
+    let bar = ProgressBar::with_draw_target(None, progress::target());
+    let mut parts = Vec::new();
+    for process in processes {
+        let of = match processes.len() {
+            1 => String::new(),
+            _ => format!("process {process}: "),
+        };
+        parts.push(replay(options, reader, *process, |line| {
+            bar.set_message(format!("{of}{line}"));
+            bar.tick();
+        })?);
+    }
+    let document = match parts.len() {
+        1 => parts.pop(),
+        _ => ReplayDocument::sum(parts),
+    };
+    let mut document = document.ok_or_else(|| failed!("no process was replayed"))?;
+    limit::name_calls(&mut document, reader)?;
+    bar.finish_and_clear();
+    Ok(document)
+}
+
 pub fn execute_inside(arguments: InsideArguments) -> Result<ExitCode> {
     let cannot = |error: &dyn std::fmt::Display| failed!("cannot read the plan: {error}");
     let text = fs::read(&arguments.task).map_err(|error| cannot(&error))?;
@@ -179,10 +201,13 @@ impl Shown for Replayed<'_> {
         if self.document.runs.is_empty() {
             return String::new();
         }
+        let limit = self.document.limit.as_ref();
+        let limit = limit.map(|limit| limit::text(self.document, limit, form) + "\n");
         format!(
-            "{}\n{}\n\n{}\n\n{}\n",
+            "{}\n{}\n\n{}{}\n\n{}\n",
             heading(self.document),
             self.which,
+            limit.unwrap_or_default(),
             table(self.document, self.baseline).render(form),
             legend(self.document, self.baseline)
         )

@@ -16,6 +16,8 @@ mod page;
 mod picture;
 mod profile;
 mod progress;
+mod protobuf;
+mod push;
 mod refusals;
 mod signals;
 mod start;

@@ -7,50 +7,9 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
 use std::process::Command;
+use support::protobuf::{Message, message, number, parts};
 use support::waiting::Waiting;
 use support::{Workshop, library, text};
-
-/// A message's fields: a number's value, or a part's bytes.
-type Message = Vec<(u64, u64, Vec<u8>)>;
-
-fn varint(bytes: &mut &[u8]) -> u64 {
-    let mut value = 0;
-    for shift in (0..).step_by(7) {
-        let byte = bytes[0];
-        *bytes = &bytes[1..];
-        value |= u64::from(byte & 0x7F) << shift;
-        if byte < 0x80 {
-            break;
-        }
-    }
-    value
-}
-
-fn message(mut bytes: &[u8]) -> Message {
-    let mut fields = Vec::new();
-    while !bytes.is_empty() {
-        let key = varint(&mut bytes);
-        let value = varint(&mut bytes);
-        let length = match key & 7 {
-            0 => 0,
-            2 => usize::try_from(value).unwrap(),
-            other => panic!("type {other}"),
-        };
-        fields.push((key >> 3, value, bytes[..length].to_vec()));
-        bytes = &bytes[length..];
-    }
-    fields
-}
-
-fn number(message: &Message, field: u64) -> u64 {
-    let found = message.iter().find(|(number, ..)| *number == field);
-    found.map_or(0, |(_, value, _)| *value)
-}
-
-fn parts(of: &Message, field: u64) -> Vec<Message> {
-    let found = of.iter().filter(|(number, ..)| *number == field);
-    found.map(|(.., bytes)| message(bytes)).collect()
-}
 
 #[derive(Debug)]
 struct Mapping {

@@ -1,5 +1,7 @@
 //! `hakmem profile`: who allocates, in a running process or in a core dump, from samples.
 
+mod push;
+
 use crate::frames::{By, Folded};
 use crate::output::{self, all_written, print_json, show, terminal};
 use crate::profile::group::grouped;
@@ -8,9 +10,11 @@ use crate::profile::{ROWS, Site, Snapshot, View, flame, notes, pprof, sorted};
 use crate::say;
 use crate::target::{Opened, Target};
 use clap::Args;
+use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
+use push::Push;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,12 +23,13 @@ Examples:
   hakmem profile 4711                            switch sampling on for 10 seconds, and off again
   hakmem profile 4711 --seconds 60 --flamegraph heap.html --pprof heap.pb.gz
   HAKMEM_SAMPLE_BYTES=524288 hakmem run -- program     from the start; then profile shows what lives
+  hakmem profile 4711 --push http://pyroscope:4040 --label service=orders
+  hakmem profile 4711 --push otlp+https://collector/ --interval 60     until the process ends
   hakmem profile --core core.4711 --live
 
 Figures are estimates from samples, one in 512 KiB unless --every says otherwise; ± is two
 deviations. Sampling costs nothing while it is off. While it is on it costs real programs some 2 %,
-and loops that do nothing but allocate 8 to 27 %. docs/profiling.md has figures, and how to send
-profiles to Parca or Pyroscope.";
+and loops that do nothing but allocate 8 to 27 %. docs/profiling.md has figures.";
 
 const SECONDS: f64 = 10.0;
 
@@ -66,6 +71,8 @@ pub struct Arguments {
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    push: Push,
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
@@ -84,24 +91,16 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         output::planned(arguments.save.as_ref())?,
     ];
     let before = opened.profile()?;
-    let is_on = before.every != 0 && !before.is_lent;
-    let title = opened.title();
-    let seconds = match (arguments.seconds, is_on, &opened) {
-        (_, _, Opened::Core(_)) | (None, true, _) => None,
-        (seconds, ..) => Some(seconds.unwrap_or(SECONDS)),
-    };
-    let snapshot = match (&opened, seconds) {
-        (Opened::Live(process), Some(seconds)) => {
-            let every = if is_on { before.every } else { arguments.every };
-            look(process, seconds, every, is_on)?.snapshot(process, title, &before)
-        }
-        _ => snapshot(&opened)?,
-    };
+    if let (Opened::Live(process), true) = (&opened, arguments.push.is_regular()) {
+        push::regularly(process, &opened.title(), arguments, before)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let snapshot = taken(&opened, arguments, &before)?;
     let view = match (arguments.live, arguments.allocated, arguments.peak) {
         (true, ..) => View::Live,
         (_, true, _) => View::Allocated,
         (.., true) => View::Peak,
-        _ if seconds.is_some() => View::Allocated,
+        _ if snapshot.seconds > 0.0 => View::Allocated,
         _ => View::Live,
     };
     say::keep();
@@ -109,6 +108,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         to_pprof.map(|file| file.write(pprof::encode(&snapshot))),
         to_graph.map(|file| file.write(flame::draw(&snapshot, view))),
         to_save.map(|file| file.write(snapshot.to_json()?)),
+        Some(arguments.push.once(&snapshot, arguments.target.pid)),
     ];
     if arguments.json {
         print_json(&snapshot)?;
@@ -118,6 +118,24 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     }
     all_written(files.into_iter().flatten())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What there is, or what comes in a while.
+fn taken(opened: &Opened, arguments: &Arguments, before: &Profile) -> Result<Snapshot> {
+    let is_on = before.every != 0 && !before.is_lent;
+    let title = opened.title();
+    let seconds = match (arguments.seconds, is_on, opened) {
+        (_, _, Opened::Core(_)) | (None, true, _) => None,
+        (seconds, ..) => Some(seconds.unwrap_or(SECONDS)),
+    };
+    match (opened, seconds) {
+        (Opened::Live(process), Some(seconds)) => {
+            let every = if is_on { before.every } else { arguments.every };
+            let looked = look(process, seconds, every, is_on)?;
+            Ok(looked.snapshot(process, title, before))
+        }
+        _ => snapshot(opened),
+    }
 }
 
 fn text(snapshot: &Snapshot, view: View, arguments: &Arguments, form: Form) -> String {

@@ -66,9 +66,16 @@ pub struct Looked {
     pub every: u64,
     /// Why it is not all that was asked for.
     pub part: Option<String>,
+    /// A signal has said that it is enough.
+    pub is_stopped: bool,
 }
 
 impl Looked {
+    /// All that was seen.
+    pub fn profile(self) -> Profile {
+        self.kept.profile
+    }
+
     /// With names, and only what was allocated since `before` was read.
     pub fn snapshot(&self, process: &LiveProcess, title: String, before: &Profile) -> Snapshot {
         let kept = &self.kept;
@@ -182,8 +189,10 @@ pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Res
     };
     let every = sampling.as_ref().map_or(every, |sampling| sampling.every);
     let mut kept = Kept::read(process, None).ok();
+    let mut is_stopped;
     let mut lost = loop {
-        if wait(&ends, pace.rest().min(RENEW_AFTER)) || pace.is_over() {
+        is_stopped = wait(&ends, pace.rest().min(RENEW_AFTER));
+        if is_stopped || pace.is_over() {
             break None;
         }
         if let Some(sampling) = &sampling {
@@ -215,7 +224,17 @@ pub fn look(process: &LiveProcess, seconds: f64, every: u64, is_on: bool) -> Res
             Err(error) => lost = Some(error),
         }
     }
-    finish(process, kept, lost, seconds, every)
+    let looked = finish(process, kept, lost, seconds, every)?;
+    Ok(Looked {
+        is_stopped,
+        ..looked
+    })
+}
+
+/// Have it sampled from one look to the next as well.
+pub fn between_looks(process: &LiveProcess, every: u64) -> Result<Sampling<'_>> {
+    let sampling = Sampling::begin(process, every, now_ns().unwrap_or(0));
+    sampling.map_err(|why| refused(process, why))
 }
 
 fn finish(
@@ -232,6 +251,7 @@ fn finish(
                 seconds,
                 every,
                 part: None,
+                is_stopped: false,
             }),
             None => Err(failed!("process {}: nothing was read of it", process.pid)),
         };
@@ -246,6 +266,7 @@ fn finish(
         part: Some(part(&error, before)),
         kept,
         every,
+        is_stopped: false,
     })
 }
 

@@ -1,7 +1,8 @@
 //! A profile in the format of pprof (github.com/google/pprof, proto/profile.proto), compressed as its tools
-//! like it. Only what is used of protocol buffers: numbers, and parts with a length.
+//! like it.
 
-use super::Snapshot;
+use super::{Snapshot, Stack};
+use crate::protobuf::Message;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hakmem_heap::code::Code;
@@ -27,51 +28,15 @@ mod field {
     pub const DEFAULT_TYPE: u64 = 14;
 }
 
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push((value & 0x7F) as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn number(&mut self, field: u64, value: u64) {
-        if value != 0 {
-            self.varint(field << 3);
-            self.varint(value);
-        }
-    }
-
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn part(&mut self, field: u64, part: &Message) {
-        self.bytes(field, &part.0);
-    }
-
-    fn numbers(&mut self, field: u64, values: impl Iterator<Item = u64>) {
-        let mut packed = Message::default();
-        values.for_each(|value| packed.varint(value));
-        self.part(field, &packed);
-    }
-}
-
 /// Every text once; the first is the empty one.
 #[derive(Default)]
-struct Texts {
-    all: Vec<String>,
+pub struct Texts {
+    pub all: Vec<String>,
     places: HashMap<String, u64>,
 }
 
 impl Texts {
-    fn place(&mut self, text: &str) -> u64 {
+    pub fn place(&mut self, text: &str) -> u64 {
         if let Some(place) = self.places.get(text) {
             return *place;
         }
@@ -90,7 +55,7 @@ fn value_type(texts: &mut Texts, kind: &str, unit: &str) -> Message {
 }
 
 /// The names that Go's own heap profiles have, so that pprof and what understands it know them.
-const TYPES: [(&str, &str); 4] = [
+pub const TYPES: [(&str, &str); 4] = [
     ("alloc_objects", "count"),
     ("alloc_space", "bytes"),
     ("inuse_objects", "count"),
@@ -105,19 +70,12 @@ pub fn encode(snapshot: &Snapshot) -> Vec<u8> {
         let part = value_type(&mut texts, kind, unit);
         profile.part(field::SAMPLE_TYPE, &part);
     }
-    let stacks = || snapshot.sites.iter().flat_map(|site| &site.stacks);
-    let mut places = Places::of(stacks().flat_map(|stack| &stack.places));
-    for stack in stacks().filter(|stack| stack.allocated.samples + stack.live.samples > 0) {
+    let mut places = Places::of(snapshot.stacks().flat_map(|stack| &stack.places));
+    for stack in snapshot.stacks() {
         let mut sample = Message::default();
         let numbers = stack.places.iter().map(|place| places.location(place));
         sample.numbers(1, numbers);
-        let values = [
-            stack.allocated.blocks,
-            stack.allocated.bytes,
-            stack.live.blocks,
-            stack.live.bytes,
-        ];
-        sample.numbers(2, values.iter().map(|value| value.round() as u64));
+        sample.numbers(2, values(stack).into_iter());
         profile.part(field::SAMPLE, &sample);
     }
     places.write(&mut profile, &mut texts);
@@ -134,16 +92,30 @@ pub fn encode(snapshot: &Snapshot) -> Vec<u8> {
     compress(&profile.0)
 }
 
+/// In the order of `TYPES`.
+pub fn values(stack: &Stack) -> [u64; 4] {
+    let (allocated, live) = (&stack.allocated, &stack.live);
+    [allocated.blocks, allocated.bytes, live.blocks, live.bytes].map(|value| value.round() as u64)
+}
+
+impl Snapshot {
+    /// Those that have something.
+    pub fn stacks(&self) -> impl Iterator<Item = &Stack> {
+        let stacks = self.sites.iter().flat_map(|site| &site.stacks);
+        stacks.filter(|stack| stack.allocated.samples + stack.live.samples > 0)
+    }
+}
+
 /// What was mapped, and the places in it. Everything is numbered from 1.
-struct Places<'a> {
-    mapped: Vec<Mapped<'a>>,
-    locations: Vec<&'a Place>,
+pub struct Places<'a> {
+    pub mapped: Vec<Mapped<'a>>,
+    pub locations: Vec<&'a Place>,
     numbers: HashMap<*const Place, u64>,
 }
 
 /// What its places tell of a file.
-struct Mapped<'a> {
-    code: &'a Code,
+pub struct Mapped<'a> {
+    pub code: &'a Code,
     has_functions: bool,
     has_lines: bool,
     has_inlined: bool,
@@ -152,7 +124,7 @@ struct Mapped<'a> {
 
 impl<'a> Places<'a> {
     /// The first one is taken for the program's own file: that with main, else that at the lowest address.
-    fn of(all: impl Iterator<Item = &'a Rc<Place>>) -> Places<'a> {
+    pub fn of(all: impl Iterator<Item = &'a Rc<Place>>) -> Places<'a> {
         let mut places = Places {
             mapped: Vec::new(),
             locations: Vec::new(),
@@ -195,7 +167,14 @@ impl<'a> Places<'a> {
         }
     }
 
-    fn location(&self, place: &Rc<Place>) -> u64 {
+    /// 0: of none.
+    pub fn mapping(&self, place: &Place) -> u64 {
+        let mut mapped = (1..).zip(&self.mapped);
+        let whose = mapped.find(|(_, mapped)| Some(mapped.code) == place.code.as_ref());
+        whose.map_or(0, |(number, _)| number)
+    }
+
+    pub fn location(&self, place: &Rc<Place>) -> u64 {
         self.numbers.get(&Rc::as_ptr(place)).copied().unwrap_or(0)
     }
 
@@ -207,9 +186,7 @@ impl<'a> Places<'a> {
         for (number, place) in (1..).zip(&self.locations) {
             let mut location = Message::default();
             location.number(1, number);
-            let mut mapped = (1..).zip(&self.mapped);
-            let whose = mapped.find(|(_, mapped)| Some(mapped.code) == place.code.as_ref());
-            location.number(2, whose.map_or(0, |(number, _)| number));
+            location.number(2, self.mapping(place));
             location.number(3, place.address);
             for frame in &place.frames {
                 let (name, file, line) = parts(frame);
@@ -256,7 +233,7 @@ fn function(texts: &mut Texts, number: u64, name: &str, file: &str) -> Message {
 }
 
 /// The function, its file and the line, of "name (file.c:12)"; "name (library.so)" has no line.
-fn parts(frame: &str) -> (&str, &str, u64) {
+pub fn parts(frame: &str) -> (&str, &str, u64) {
     let parts = frame.strip_suffix(')');
     let Some((name, place)) = parts.and_then(|text| text.rsplit_once(" (")) else {
         return (frame, "", 0);
@@ -279,16 +256,6 @@ fn compress(bytes: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_as_short_as_they_can_be() {
-        let mut message = Message::default();
-        message.number(1, 1);
-        message.number(2, 300);
-        message.number(3, 0); // as good as absent
-        message.bytes(4, b"ab");
-        assert_eq!(message.0, [8, 1, 16, 0xAC, 2, 0x22, 2, b'a', b'b']);
-    }
 
     #[test]
     fn a_function_has_its_line_apart() {

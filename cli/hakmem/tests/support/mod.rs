@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod dump;
+pub mod protobuf;
 pub mod waiting;
 
 use std::io::Write;

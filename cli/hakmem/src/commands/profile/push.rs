@@ -1,0 +1,209 @@
+//! `hakmem profile --push`: profiles to a server, once or again and again.
+
+use super::Arguments;
+use crate::profile::Snapshot;
+use crate::profile::look::{between_looks, look, now_ns};
+use crate::push::labels::{self, Labels};
+use crate::push::{Parcel, Server};
+use clap::Args;
+use hakmem_heap::live::LiveProcess;
+use hakmem_heap::memory::Memory;
+use hakmem_heap::profile::{Profile, Sampling};
+use hakmem_lab::error::Result;
+use hakmem_lab::{failed, usage};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Profiles that wait for a server that is away: at one a minute, an hour's.
+const WAITING_MAX: usize = 60;
+
+#[derive(Args)]
+pub struct Push {
+    /// Send it to Pyroscope, to Parca, or as OTLP: the port tells (4040, 7070, 4318), or pyroscope+, parca+ or otlp+ before
+    /// the URL
+    #[arg(long = "push", value_name = "URL", value_parser = Server::parse, conflicts_with = "core")]
+    to: Option<Server>,
+    /// With --push: go on, and send a profile each time so many seconds are over, until the process ends or --seconds are over
+    #[arg(long, value_name = "SECONDS", requires = "to", conflicts_with_all = ["pprof", "flamegraph", "save", "json", "view"])]
+    interval: Option<f64>,
+    /// With --push: what the profile is called, beside service (the program), host and container
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = labels::parse, requires = "to")]
+    labels: Vec<(String, String)>,
+}
+
+impl Push {
+    pub fn is_regular(&self) -> bool {
+        self.interval.is_some()
+    }
+
+    /// Send a profile, if that was asked for.
+    pub fn once(&self, snapshot: &Snapshot, pid: Option<i32>) -> Result<()> {
+        let (Some(server), Some(pid)) = (&self.to, pid) else {
+            return Ok(());
+        };
+        let labels = Labels::of(pid, &self.labels);
+        server
+            .send(&server.parcel(snapshot, &labels))
+            .map_err(|why| failed!("{why}"))?;
+        eprintln!("hakmem: the profile is at {}", server.shown());
+        Ok(())
+    }
+}
+
+/// Those that are not sent yet, the oldest first.
+struct Outbox<'a> {
+    server: &'a Server,
+    waiting: VecDeque<Parcel>,
+    sent: usize,
+    lost: usize,
+    /// What the last try has said.
+    trouble: Option<String>,
+}
+
+impl Outbox<'_> {
+    /// Send it behind all that wait. What cannot be sent stays, and that is said once.
+    fn send(&mut self, parcel: Parcel, go_on: impl Fn()) {
+        self.waiting.push_back(parcel);
+        while let Some(parcel) = self.waiting.front() {
+            go_on();
+            if let Err(why) = self.server.send(parcel) {
+                if self.trouble.as_ref() != Some(&why) {
+                    eprintln!("hakmem: warning: {why}; it is tried again with the next one");
+                }
+                self.trouble = Some(why);
+                break;
+            }
+            self.waiting.pop_front();
+            self.sent += 1;
+            if self.trouble.take().is_some() {
+                eprintln!("hakmem: {} takes profiles again", self.server.shown());
+            }
+        }
+        if self.waiting.len() > WAITING_MAX {
+            self.waiting.pop_front();
+            self.lost += 1;
+            eprintln!(
+                "hakmem: warning: {WAITING_MAX} profiles wait, and the oldest is given up: {} so far",
+                self.lost
+            );
+        }
+    }
+
+    fn has_some(&self) -> bool {
+        self.sent + self.waiting.len() + self.lost > 0
+    }
+
+    fn end(self) -> Result<()> {
+        let not_sent = self.waiting.len() + self.lost;
+        if not_sent == 0 {
+            eprintln!(
+                "hakmem: {} profiles are at {}",
+                self.sent,
+                self.server.shown()
+            );
+            return Ok(());
+        }
+        let why = self.trouble.unwrap_or_default();
+        Err(failed!(
+            "{not_sent} of {} profiles were not sent: {why}",
+            self.sent + not_sent
+        ))
+    }
+}
+
+/// Until the process ends, or a signal or the time says that it is enough; what was seen until then is sent as well.
+pub fn regularly(
+    process: &LiveProcess,
+    title: &str,
+    arguments: &Arguments,
+    first: Profile,
+) -> Result<()> {
+    let push = &arguments.push;
+    let (Some(server), Some(interval)) = (&push.to, push.interval) else {
+        return Ok(());
+    };
+    if !(1.0..=86_400.0).contains(&interval) {
+        return Err(usage!("--interval is from 1 to 86,400 seconds"));
+    }
+    let is_on = first.every != 0 && !first.is_lent;
+    let every = if is_on { first.every } else { arguments.every };
+    let sampling = match is_on {
+        true => None,
+        false => Some(between_looks(process, every)?),
+    };
+    let end = arguments.seconds.map(Duration::try_from_secs_f64);
+    let end = end.and_then(|seconds| Instant::now().checked_add(seconds.ok()?));
+    let mut outbox = Outbox {
+        server,
+        waiting: VecDeque::new(),
+        sent: 0,
+        lost: 0,
+        trouble: None,
+    };
+    let regular = Regular {
+        process,
+        title,
+        labels: Labels::of(process.pid, &push.labels),
+        every: sampling.as_ref().map_or(every, |sampling| sampling.every),
+        sampling,
+        end,
+        interval,
+    };
+    let mut before = Some(first);
+    while let Some(seen) = before {
+        before = regular.next(&seen, &mut outbox)?;
+    }
+    if let Some(sampling) = regular.sampling.filter(|_| process.lost().is_none()) {
+        // Whoever has ended it needs nothing of it any more.
+        let _ = sampling.end();
+    }
+    outbox.end()
+}
+
+struct Regular<'a> {
+    process: &'a LiveProcess,
+    title: &'a str,
+    labels: Labels,
+    every: u64,
+    /// None: it was on before.
+    sampling: Option<Sampling<'a>>,
+    end: Option<Instant>,
+    interval: f64,
+}
+
+impl Regular<'_> {
+    /// Look for an interval, and send what was seen in it. None: that was the last one.
+    fn next(&self, before: &Profile, outbox: &mut Outbox) -> Result<Option<Profile>> {
+        let process = self.process;
+        let rest = self
+            .end
+            .map(|end| end.saturating_duration_since(Instant::now()));
+        let seconds = rest.map_or(self.interval, |rest| rest.as_secs_f64().min(self.interval));
+        let looked = match look(process, seconds, self.every, self.sampling.is_none()) {
+            Ok(looked) => looked,
+            // Between two looks: what was seen of it is sent already.
+            Err(error) if outbox.has_some() && process.lost().is_some() => {
+                eprintln!("hakmem: {error}");
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let snapshot = looked.snapshot(process, self.title.into(), before);
+        outbox.send(outbox.server.parcel(&snapshot, &self.labels), || {
+            // A server may be slow, and the process has to be asked in time to go on.
+            if let Some(sampling) = &self.sampling {
+                let _ = sampling.renew(now_ns().unwrap_or(0));
+            }
+        });
+        let limits = snapshot.limits();
+        limits
+            .iter()
+            .for_each(|line| eprintln!("hakmem: warning: {line}"));
+        if let Some(part) = &looked.part {
+            eprintln!("hakmem: {part}");
+        }
+        let is_over = self.end.is_some_and(|end| Instant::now() >= end);
+        let is_last = looked.is_stopped || looked.part.is_some() || is_over;
+        Ok((!is_last).then(|| looked.profile()))
+    }
+}

@@ -67,6 +67,8 @@ struct Variant {
     quick_answer: Option<String>,
     // Of real programs.
     #[serde(default)]
+    needs: Vec<PathBuf>,
+    #[serde(default)]
     environment: IndexMap<String, String>,
     stdin: Option<String>,
     quick_stdin: Option<String>,
@@ -224,6 +226,7 @@ impl Variant {
             group: "real".into(),
             threads: self.threads,
             program: PathBuf::from(program),
+            needs: self.needs.clone(),
             arguments: Vec::new(),
             environment: folders.environment(),
             own_environment: IndexMap::new(),
@@ -376,7 +379,7 @@ mod tests {
 
     #[test]
     fn every_declaration_of_the_project_can_be_read() {
-        for (set, least) in [(Set::Own, 9), (Set::Real, 9), (Set::AfterPeak, 3)] {
+        for (set, least) in [(Set::Own, 9), (Set::Real, 30), (Set::AfterPeak, 3)] {
             for quick in [false, true] {
                 let found = load_all(Selection { set, quick });
                 assert!(found.len() >= least);
@@ -430,6 +433,15 @@ mod tests {
         };
         assert!(git(false).ends_with("build/real/repo.git"));
         assert!(git(true).ends_with("build/real/small.git"));
+    }
+
+    #[test]
+    fn what_is_not_installed_is_named() {
+        let mut workload = load_all(Selection::default()).remove(0);
+        workload.program = "/proc/self/exe".into();
+        assert_eq!(workload.missing(), None);
+        workload.needs = vec!["/proc/self/status".into(), "/no/such/library".into()];
+        assert_eq!(workload.missing(), Some(Path::new("/no/such/library")));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How it is known that a run did what it should.
@@ -54,6 +54,8 @@ pub struct Workload {
     pub group: String,
     pub threads: u32,
     pub program: PathBuf,
+    /// Files besides the program that have to be installed.
+    pub needs: Vec<PathBuf>,
     pub arguments: Vec<OsString>,
     /// The environment before what the allocator needs is added.
     pub environment: IndexMap<OsString, OsString>,
@@ -78,4 +80,12 @@ pub struct Workload {
     /// It is linked with an allocator: the C library has to be preloaded for the baseline.
     pub bundles_malloc: bool,
     pub timeout: Option<Duration>,
+}
+
+impl Workload {
+    /// The first file that it needs and that is not there.
+    pub fn missing(&self) -> Option<&Path> {
+        let mut needed = std::iter::once(&self.program).chain(&self.needs);
+        needed.find(|path| !path.is_file()).map(PathBuf::as_path)
+    }
 }

@@ -101,6 +101,7 @@ fn workload() -> Workload {
         group: "compare".into(),
         threads: 1,
         program: PathBuf::from("/bin/true"),
+        needs: Vec::new(),
         arguments: Vec::new(),
         environment: IndexMap::new(),
         own_environment: IndexMap::new(),

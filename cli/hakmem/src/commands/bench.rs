@@ -296,8 +296,8 @@ fn print_plan(workloads: &[Workload], allocators: &[Allocator]) {
 fn make_ready(root: &Path, set: Set, workloads: &mut Vec<Workload>) -> Result<Vec<String>> {
     let missing: BTreeSet<String> = workloads
         .iter()
-        .filter(|one| !one.program.is_file())
-        .map(|one| one.program.shown())
+        .filter_map(Workload::missing)
+        .map(|path| path.shown())
         .collect();
     if set == Set::Own {
         return match missing.first() {
@@ -305,10 +305,10 @@ fn make_ready(root: &Path, set: Set, workloads: &mut Vec<Workload>) -> Result<Ve
             Some(program) => Err(usage!("{program} is missing: run make")),
         };
     }
-    workloads.retain(|one| one.program.is_file());
+    workloads.retain(|one| one.missing().is_none());
     if workloads.is_empty() {
         return Err(usage!(
-            "none of the programs is installed: tools/setup demo installs them"
+            "none of the programs is installed: tools/setup bench installs them"
         ));
     }
     if set == Set::Real {
@@ -317,7 +317,7 @@ fn make_ready(root: &Path, set: Set, workloads: &mut Vec<Workload>) -> Result<Ve
     Ok(missing
         .into_iter()
         .map(|program| {
-            format!("{program} is not installed and left out (tools/setup demo installs it)")
+            format!("{program} is not installed and left out (tools/setup bench installs it)")
         })
         .collect())
 }

@@ -165,6 +165,7 @@ fn workload(arguments: &Arguments, notes: &mut Vec<String>) -> Result<Workload> 
         group: "compare".into(),
         threads: 0,
         program,
+        needs: Vec::new(),
         arguments: words[1..].to_vec(),
         environment,
         own_environment: IndexMap::new(),

@@ -5,7 +5,7 @@
     bench/real/make_inputs.py --check    exit code 1 when something is missing or differs
 
 Every input is made from fixed numbers: two machines get the same bytes, which
-inputs.json records. Needs git. Exit code: 0 ok, 1 failed, 2 wrong usage.
+inputs.json records. Needs git and as. Exit code: 0 ok, 1 failed, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -20,19 +20,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from inputs import code, data, documents
+from inputs.numbers import Numbers
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 TARGET = ROOT / "build" / "real"
-
-
-class Numbers:
-    """A small generator whose sequence no library version changes."""
-
-    def __init__(self, seed: int) -> None:
-        self.state = seed
-
-    def below(self, limit: int) -> int:
-        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-        return (self.state >> 33) % limit
 
 
 def c_function(number: int, numbers: Numbers) -> str:
@@ -157,9 +149,9 @@ def make_repository(target: Path, commits: int, files: int) -> None:
                    input=b"".join(import_stream(commits, files)))
 
 
-def make_all() -> dict[str, str]:
-    """Write all inputs; returns the fingerprint of each."""
-    texts = {
+def own_texts() -> dict[str, bytes]:
+    """Of the programs that this file knows how to feed."""
+    return {
         "large.c": c_source(170),
         "small.c": c_source(40),
         "commands.resp": b"".join(redis_commands(160000)),
@@ -168,11 +160,70 @@ def make_all() -> dict[str, str]:
         "factor_small.smt2": smt_problem(8, 251 * 239),
         "arrays.smt2": smt_quantified(280),
         "arrays_small.smt2": smt_quantified(12),
+        "large.xml": documents.shop_xml(100000),
+        "large.cpp": code.classes_cpp(400),
     }
-    prints = {}
+
+
+# Name, what makes it, how much of it, and how much for --quick.
+SIZED = (
+    ("shop.xml", documents.shop_xml, 16000, 300),
+    ("shop.json", documents.shop_json, 10000, 200),
+    ("picture.svg", documents.picture_svg, 5000, 50),
+    ("text.txt", documents.text_lines, 80000, 1000),
+    ("document.md", documents.document_md, 36000, 200),
+    ("page.html", documents.page_html, 20000, 200),
+    ("manual.1", documents.manual_roff, 2800, 20),
+    ("pages.pdf", documents.pages_pdf, 3500, 20),
+    ("classes.cpp", code.classes_cpp, 5, 1),
+    ("messages.proto", code.messages_proto, 600, 20),
+    ("style.scss", code.style_scss, 5000, 50),
+    ("cmake/CMakeLists.txt", code.build_cmake, 800, 20),
+    ("ninja/build.ninja", code.manifest_ninja, 60000, 500),
+    ("work.ledger", data.journal_ledger, 10000, 200),
+    ("reads.sam", data.reads_sam, 200000, 4000),
+    ("graph.dot", data.graph_dot, 2200, 50),
+)
+
+
+def small_name(name: str) -> str:
+    """shop_small.xml, cmake_small/CMakeLists.txt"""
+    path = Path(name)
+    if path.parent.name:
+        return f"{path.parent}_small/{path.name}"
+    return f"{path.stem}_small{path.suffix}"
+
+
+def make_texts() -> dict[str, str]:
+    texts = own_texts()
+    for name, make, full, small in SIZED:
+        texts[name] = make(full)
+        texts[small_name(name)] = make(small)
     for name, content in texts.items():
+        (TARGET / name).parent.mkdir(exist_ok=True)
         (TARGET / name).write_bytes(content)
-        prints[name] = hashlib.sha256(content).hexdigest()
+    return {name: hashlib.sha256(content).hexdigest() for name, content in texts.items()}
+
+
+def make_objects(folder: Path, files: int, symbols: int) -> str:
+    """Object files for a linker, and `all`, which names them."""
+    folder.mkdir(exist_ok=True)
+    fingerprint = hashlib.sha256()
+    names = []
+    for number in range(files):
+        source = code.object_source(number, symbols, files)
+        fingerprint.update(source)
+        names.append(f'"{folder}/file{number}.o"\n')
+        subprocess.run(["as", "-o", folder / f"file{number}.o"], check=True, input=source)
+    (folder / "all").write_text("".join(names))
+    return fingerprint.hexdigest()
+
+
+def make_all() -> dict[str, str]:
+    """Write all inputs; returns the fingerprint of each."""
+    prints = make_texts()
+    for name, files, symbols in (("objects", 60, 1500), ("objects_small", 4, 50)):
+        prints[name] = make_objects(TARGET / name, files, symbols)
     for name, commits, files in (("repo.git", 2500, 300), ("small.git", 60, 30)):
         make_repository(TARGET / name, commits, files)
         head = subprocess.run(["git", "-C", TARGET / name, "rev-parse", "main"], check=True,
@@ -182,7 +233,11 @@ def make_all() -> dict[str, str]:
 
 
 def own_version() -> str:
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    here = Path(__file__).resolve()
+    version = hashlib.sha256(here.read_bytes())
+    for module in sorted(here.parent.glob("inputs/*.py")):
+        version.update(module.read_bytes())
+    return version.hexdigest()
 
 
 def is_current(record: Path) -> bool:

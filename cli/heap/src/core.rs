@@ -35,11 +35,26 @@ struct Segment {
     is_executable: bool,
 }
 
+/// As aarch64 has; x86-64 has 27.
+const REGISTERS_MAX: usize = 34;
+
 /// A thread at its end: the general registers in the kernel's order.
 #[derive(Clone, Debug, Default)]
 pub struct Thread {
     pub id: u64,
     pub registers: Vec<u64>,
+}
+
+impl Thread {
+    /// By how many registers there are: 31 numbered ones of aarch64 stand before it.
+    fn stack_pointer(&self) -> Option<u64> {
+        let index = if self.registers.len() >= REGISTERS_MAX {
+            31
+        } else {
+            19
+        };
+        self.registers.get(index).copied()
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -188,7 +203,7 @@ impl CoreFile {
                 let registers = words.chunks_exact(8).filter_map(|word| u64_at(word, 0));
                 self.story.threads.push(Thread {
                     id: u32_at(content, 32).map_or(0, u64::from),
-                    registers: registers.take(34).collect(),
+                    registers: registers.take(REGISTERS_MAX).collect(),
                 });
             }
             NT_FILE => {
@@ -213,15 +228,26 @@ impl CoreFile {
 
     /// What was mapped, by address. What the file has of it counts as resident: what was is not known any more.
     pub fn areas(&self) -> Vec<Counted> {
+        let threads = self.story.threads.iter();
+        let mut stacks: Vec<u64> = threads.filter_map(Thread::stack_pointer).collect();
+        stacks.sort_unstable();
         let area = |segment: &Segment| {
             let start = segment.start;
+            let range = start..start.saturating_add(segment.memory_bytes);
             let mut files = self.mapped_files.iter();
             let file = files.find(|file| file.range.contains(&start));
+            let name = file.map(|file| file.path.clone()).unwrap_or_default();
+            let first = stacks.partition_point(|stack| *stack < range.start);
+            let has_stack = stacks.get(first).is_some_and(|stack| range.contains(stack));
             Counted {
-                range: start..start.saturating_add(segment.memory_bytes),
+                range,
                 is_writable: segment.is_writable,
                 is_accessible: true,
-                name: file.map(|file| file.path.clone()).unwrap_or_default(),
+                // The kernel's word for the first one's.
+                name: match name.is_empty() && has_stack {
+                    true => b"[stack]".to_vec(),
+                    false => name,
+                },
                 resident_bytes: segment.file_bytes,
                 ..Counted::default()
             }
@@ -322,5 +348,21 @@ impl Memory for CoreFile {
             };
         }
         Error::Damaged(format!("it leads to {address:#x}, where nothing was"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_pointer_is_found_by_how_many_registers_there_are() {
+        let thread = |count| Thread {
+            id: 1,
+            registers: (0..count).collect(),
+        };
+        assert_eq!(thread(28).stack_pointer(), Some(19));
+        assert_eq!(thread(34).stack_pointer(), Some(31));
+        assert_eq!(thread(3).stack_pointer(), None);
     }
 }

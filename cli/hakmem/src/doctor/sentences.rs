@@ -228,6 +228,10 @@ fn own_settings(visit: &Visit) -> String {
         Some("mimalloc") => "mimalloc says itself what is in use: MIMALLOC_SHOW_STATS=1 at the next start; \
                              MIMALLOC_PURGE_DELAY says how long it keeps what is free."
             .into(),
+        Some("gperftools") => "gperftools' tcmalloc says itself what is in use: MallocExtension_GetStats; \
+                               TCMALLOC_RELEASE_RATE=10 gives free pages back sooner, and \
+                               MallocExtension_ReleaseFreeMemory at once."
+            .into(),
         Some(_) => "The allocator's own statistics say what is in use.".into(),
     }
 }
@@ -407,7 +411,7 @@ fn unknown(visit: &Visit) -> Vec<String> {
     if let Some(used) = visit.foreign() {
         lines.push(format!(
             "How much of {} that others have mapped is free inside {}: its heap is not read.",
-            bytes(ledger.others.mapped),
+            bytes(ledger.others.mapped + ledger.others.by_break),
             used.name()
         ));
     } else if ledger.others.mapped > ledger.kernel_bytes / 20 {

@@ -148,19 +148,26 @@ fn in_file(code: &Code, sources: &Sources, owners: &BTreeSet<PathBuf>) -> Option
     (is_worth || is_libc && owners.is_empty()).then(|| Used {
         version: input::read(&file)
             .ok()
-            .and_then(|content| version(&names, &content)),
+            .and_then(|content| version(&names, &path, &content)),
         path,
         names,
         is_malloc,
     })
 }
 
-/// As the allocator's own texts say it.
-fn version(names: &[&str], content: &[u8]) -> Option<String> {
+/// As the allocator's own texts say it, or its file's name.
+fn version(names: &[&str], path: &str, content: &[u8]) -> Option<String> {
     let of = |name: &str| names.contains(&name);
     if of(fingerprint::LIBC_OF_GNU) {
         let found = behind(content, b"release version ")?;
         return Some(found.trim_end_matches('.').to_string());
+    }
+    if of("gperftools") {
+        return behind(content, b"gperftools ");
+    }
+    if of("mimalloc") {
+        let (_, version) = path.rsplit_once(".so.")?; // it has no text that says it
+        return version.contains('.').then(|| version.to_string());
     }
     of("jemalloc").then(|| jemalloc_version(content)).flatten()
 }

@@ -2,7 +2,9 @@
 
 mod support;
 
-use support::{Workshop, text};
+use std::process::Command;
+use support::waiting::Waiting;
+use support::{Workshop, library, text};
 
 /// Two places that allocate through the same wrappers, one more deeply than is shown.
 const PROGRAM: &str = r#"
@@ -114,4 +116,59 @@ fn a_trace_is_shown_without_what_is_folded() {
         .says("most was live")
         .says("  invoices (program.c)")
         .says("no temporary blocks");
+}
+
+/// Each keeps 4,000,000 bytes, and waits.
+const WORKERS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static pthread_barrier_t both;
+static void *work(void *name)
+{
+    pthread_setname_np(pthread_self(), name);
+    void *volatile block = malloc(4000000);
+    memset(block, 1, 4000000);
+    pthread_barrier_wait(&both);
+    pause();
+    return NULL;
+}
+int main(void)
+{
+    pthread_t threads[2];
+    pthread_barrier_init(&both, NULL, 3);
+    pthread_create(&threads[0], NULL, work, "reader 1");
+    pthread_create(&threads[1], NULL, work, "writer");
+    pthread_barrier_wait(&both);
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+#[test]
+fn threads_have_rows_with_their_names() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("workers", WORKERS, &["-D_GNU_SOURCE", "-pthread"]);
+    let mut command = Command::new(program);
+    command.env("LD_PRELOAD", library());
+    command.env("HAKMEM_SAMPLE_BYTES", "1");
+    let process = Waiting::start(&mut command);
+    for command in ["profile", "leaks"] {
+        let answer = workshop.hakmem(&[command, &process.pid(), "--by=thread"]);
+        for name in ["(reader 1)", "(writer)"] {
+            let mut lines = answer.output.lines();
+            let row = lines.find(|line| line.contains(name) && line.contains("  thread "));
+            let row = row.unwrap_or_else(|| panic!("{}", answer.output));
+            assert!(row.contains("3.81 MiB"), "{row}");
+        }
+    }
+    let allocated = ["profile", &process.pid(), "--by=thread", "--allocated"];
+    workshop
+        .hakmem(&allocated)
+        .ended_with(2)
+        .says("--by thread goes with --live");
 }

@@ -55,7 +55,7 @@ structs! {
     Samples, "hak_samples": other live peak peak_number dropped_samples taken timed_ns;
     Sums, "hak_sample_sums": samples bytes blocks_256;
     Stack, "hak_sample_stack": next allocated live peak peak_number frame_count frames;
-    Sample, "hak_sample": next address bytes every block_bytes time_ns stack;
+    Sample, "hak_sample": next address bytes every block_bytes time_ns stack thread_id;
     SampleBucket, "hak_sample_bucket": first;
     StackBucket, "hak_sample_stack_bucket": first;
     Code, "hak_code": count objects;

@@ -74,6 +74,8 @@ pub struct Sample {
     pub blocks: f64,
     /// By CLOCK_MONOTONIC.
     pub time_ns: u64,
+    /// The kernel's number of the thread, as the process knows it.
+    pub thread: u64,
     /// In `Profile::stacks`.
     pub stack: usize,
 }
@@ -256,6 +258,7 @@ impl Reader<'_> {
             block_bytes,
             blocks: every as f64 / block_bytes as f64,
             time_ns: self.sample.time_ns.number(record),
+            thread: self.sample.thread_id.number(record),
             stack: *stacks.get(&self.sample.stack.number(record))?,
         })
     }

@@ -14,6 +14,7 @@ use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
+use hakmem_lab::usage;
 use push::Push;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -84,6 +85,11 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         ],
         &[],
     )?;
+    if arguments.by == By::Thread && (arguments.allocated || arguments.peak) {
+        return Err(usage!(
+            "threads are known of what is live, and of what was freed again not: --by thread goes with --live"
+        ));
+    }
     let opened = arguments.target.open()?;
     let [to_pprof, to_graph, to_save] = [
         output::planned(arguments.pprof.as_ref())?,
@@ -96,11 +102,12 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let snapshot = taken(&opened, arguments, &before)?;
+    let is_of_threads = arguments.by == By::Thread;
     let view = match (arguments.live, arguments.allocated, arguments.peak) {
         (true, ..) => View::Live,
         (_, true, _) => View::Allocated,
         (.., true) => View::Peak,
-        _ if snapshot.seconds > 0.0 => View::Allocated,
+        _ if snapshot.seconds > 0.0 && !is_of_threads => View::Allocated,
         _ => View::Live,
     };
     say::keep();

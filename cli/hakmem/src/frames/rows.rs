@@ -1,5 +1,5 @@
 //! Rows of tables that can be told apart: by call stack, where those that would look the same say where they differ; or
-//! one for each function, line, file or module.
+//! one for each function, line, file, module or thread.
 
 use super::{CALLED_BY, Frame, Length, Role, place_of, roles};
 use clap::{Args, ValueEnum};
@@ -20,6 +20,8 @@ pub enum By {
     File,
     /// The library or program that it is in
     Module,
+    /// The thread that has allocated it, of what is live
+    Thread,
 }
 
 #[derive(Args, Clone, Debug, Default)]
@@ -94,7 +96,7 @@ impl Folded {
             .unwrap_or_default()
             .to_string();
         match by {
-            By::Stack | By::Line => stack[index].clone(),
+            By::Stack | By::Line | By::Thread => stack[index].clone(),
             By::Function if frame.name.is_empty() => file,
             By::Function => format!("{} ({file})", frame.name),
             By::File if frame.name.is_empty() => file

@@ -1,12 +1,16 @@
-//! Sites added up by function, line, file or module.
+//! Sites added up by function, line, file, module or thread.
 
 use super::Site;
+use super::threads::by_thread;
 use crate::frames::{By, Folded};
 use hakmem_heap::code_files::file_name;
 use std::collections::HashMap;
 
 /// A site for each; by stack they stay what they are.
 pub fn grouped(sites: &[&Site], by: By, folded: &Folded) -> Vec<Site> {
+    if by == By::Thread {
+        return by_thread(sites);
+    }
     if by == By::Stack {
         return sites.iter().copied().cloned().collect();
     }

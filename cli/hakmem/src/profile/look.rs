@@ -1,7 +1,7 @@
 //! A process's samples, read again and again while they are taken: it may end, or become another program, before the
 //! time is over, and then nothing can be asked any more.
 
-use super::Snapshot;
+use super::{Snapshot, threads};
 use crate::target::{self, Opened, told};
 use hakmem_heap::code::Code;
 use hakmem_heap::code_files::{Held, Sources};
@@ -15,6 +15,7 @@ use hakmem_lab::{failed, usage};
 use hakmem_trace::symbols::Names;
 use nix::sys::signal::{SigSet, Signal};
 use nix::time::{ClockId, clock_gettime};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,7 @@ struct Kept {
     code: Vec<Code>,
     held: Arc<Held>,
     map: Option<Arc<MapPlace>>,
+    threads: HashMap<u64, String>,
     now_ns: Option<u64>,
     at: Instant,
 }
@@ -43,6 +45,11 @@ impl Kept {
             Some(map) => Some(map),
             None => MapPlace::of(process.task()).map(Arc::new),
         };
+        let mut threads = threads::names(process.pid);
+        // Those that have ended since keep their names.
+        for (thread, name) in before.iter().flat_map(|before| &before.threads) {
+            threads.entry(*thread).or_insert_with(|| name.clone());
+        }
         // What was read of another program is nothing.
         match process.lost() {
             Some(error) => Err(error),
@@ -51,6 +58,7 @@ impl Kept {
                 code,
                 held,
                 map,
+                threads,
                 now_ns: now_ns(),
                 at: Instant::now(),
             }),
@@ -91,7 +99,7 @@ impl Looked {
             seconds: self.seconds,
             every: self.every,
             part: self.part.clone(),
-            ..snapshot.since(before)
+            ..snapshot.name_threads(&kept.threads).since(before)
         }
     }
 }
@@ -104,7 +112,12 @@ pub fn snapshot(opened: &Opened) -> Result<Snapshot> {
     };
     let profile = opened.profile()?;
     let mut names = opened.names();
-    Ok(Snapshot::of(&profile, &mut names, opened.title(), now))
+    let threads = match opened {
+        Opened::Live(process) => threads::names(process.pid),
+        Opened::Core(_) => HashMap::new(),
+    };
+    let snapshot = Snapshot::of(&profile, &mut names, opened.title(), now);
+    Ok(snapshot.name_threads(&threads))
 }
 
 pub fn now_ns() -> Option<u64> {

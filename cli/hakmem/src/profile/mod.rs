@@ -7,6 +7,7 @@ pub mod group;
 pub mod look;
 pub mod of_trace;
 pub mod pprof;
+pub mod threads;
 
 use crate::frames;
 use hakmem_heap::profile::{Profile, Sample, Sums};
@@ -16,6 +17,7 @@ use hakmem_trace::symbols::{Names, Place};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::rc::Rc;
+use threads::OfThread;
 
 /// What the library keeps (HAK_SAMPLES_MAX and HAK_SAMPLE_STACKS_MAX in src/profile/sample.h).
 const SAMPLES_MAX: &str = "262,144";
@@ -40,6 +42,9 @@ pub struct Site {
     /// What a language or the C library keeps there until the end: nobody's leak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
+    /// Of the live blocks: who has allocated them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<OfThread>,
     /// What the site is the sum of.
     #[serde(skip)]
     pub stacks: Vec<Stack>,
@@ -58,6 +63,7 @@ impl Site {
             self.newest_s = self.newest_s.min(other.newest_s);
         }
         self.live.add(&other.live);
+        self.threads.extend(other.threads.iter().cloned());
     }
 
     /// One of its live blocks.
@@ -180,9 +186,17 @@ impl Snapshot {
             sites[index].peak.add(&stack.peak);
             site_of_stack.push(index);
         }
+        let mut of_thread: HashMap<(usize, u64), usize> = HashMap::new();
         for sample in &profile.samples {
             let age = now.saturating_sub(sample.time_ns) as f64 / 1e9;
-            sites[site_of_stack[sample.stack]].note(sample, age);
+            let index = site_of_stack[sample.stack];
+            let site = &mut sites[index];
+            site.note(sample, age);
+            let at = *of_thread.entry((index, sample.thread)).or_insert_with(|| {
+                site.threads.push(OfThread::new(sample.thread));
+                site.threads.len() - 1
+            });
+            site.threads[at].note(sample, age);
         }
         for site in &mut sites {
             site.live_off = 2.0 * site.live_off.sqrt();
@@ -204,6 +218,13 @@ impl Snapshot {
             notes: names.notes().to_vec(),
             processes: Vec::new(),
         }
+    }
+
+    pub fn name_threads(mut self, names: &HashMap<u64, String>) -> Snapshot {
+        for part in self.sites.iter_mut().flat_map(|site| &mut site.threads) {
+            part.name = names.get(&part.thread).cloned().unwrap_or_default();
+        }
+        self
     }
 
     /// What was allocated after `before` was read.

@@ -45,6 +45,11 @@ pub struct Peak {
 
 pub fn peak(question: &Peak) -> Result<()> {
     let trace = &question.source.trace;
+    if question.by == By::Thread {
+        return Err(usage!(
+            "--by thread is for the samples of a process: 'hakmem profile', 'leaks'"
+        ));
+    }
     let graph = question.flamegraph.as_ref();
     output::keep_apart(&[graph], std::slice::from_ref(trace))?;
     let reader = open(trace)?;

@@ -59,6 +59,9 @@ pub struct Settings {
     pub real: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     pub after_peak: bool,
+    /// The least time of the runs counts, and not their median.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub least: bool,
     pub timeout_s: u64,
     pub allocators: Vec<String>,
     pub workloads: Vec<String>,

@@ -7,7 +7,7 @@
 use crate::allocator::{BASELINE, is_ours};
 use crate::document::Document;
 use crate::error::Result;
-use crate::statistics::{self, Difference, Ratio};
+use crate::statistics::{Difference, Estimate, Ratio};
 use crate::summary::{self, Metric, Values};
 use crate::usage;
 use hakmem_heap::shown::ShownPath;
@@ -102,28 +102,50 @@ fn is_same(past: &Document, now: &Document, variant: &str) -> bool {
 /// What can be compared, workload by workload.
 pub fn compare(past: &Document, now: &Document) -> Vec<Change> {
     let mut changes = Vec::new();
-    for (metric, title) in [(Metric::Time, "time"), (Metric::Peak, "peak memory")] {
+    let time = match summary::time_metric(now) {
+        Metric::Cpu => (Metric::Cpu, "processor time"),
+        metric => (metric, "time"),
+    };
+    for (metric, title) in [time, (Metric::Peak, "peak memory")] {
         let (then, current) = (summary::values(past, metric), summary::values(now, metric));
-        let against_glibc = metric == Metric::Time;
-        changes.extend(changes_of(past, now, title, &then, &current, against_glibc));
+        let against_glibc = metric != Metric::Peak;
+        let estimate = summary::estimate(now, metric);
+        let kind = Kind {
+            title,
+            against_glibc,
+            estimate,
+        };
+        changes.extend(changes_of(past, now, &kind, &then, &current));
     }
     for moment in summary::moment_names(now) {
         let then = summary::at_moment(past, moment);
         let current = summary::at_moment(now, moment);
         let title = format!("memory, {moment}");
-        changes.extend(changes_of(past, now, &title, &then, &current, false));
+        let kind = Kind {
+            title: &title,
+            against_glibc: false,
+            estimate: Estimate::Median,
+        };
+        changes.extend(changes_of(past, now, &kind, &then, &current));
     }
     changes
 }
 
-/// Of one metric; `against_glibc`: how it stands to glibc's is compared.
+/// How a metric is compared.
+struct Kind<'a> {
+    title: &'a str,
+    /// How it stands to glibc's.
+    against_glibc: bool,
+    estimate: Estimate,
+}
+
+/// Of one metric.
 fn changes_of(
     past: &Document,
     now: &Document,
-    title: &str,
+    kind: &Kind,
     then: &Values,
     current: &Values,
-    against_glibc: bool,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
     for variant in now.variants.keys().filter(|name| is_same(past, now, name)) {
@@ -135,14 +157,15 @@ fn changes_of(
                 continue;
             }
             let ratio = current.get(allocator).and_then(|after| {
-                let base = against_glibc
+                let base = kind
+                    .against_glibc
                     .then(|| current.get(BASELINE).zip(then.get(BASELINE)))
                     .flatten();
                 let mut pairs = vec![(after.as_slice(), before.as_slice())];
                 if let Some((base_now, base_then)) = base {
                     pairs.push((base_then.as_slice(), base_now.as_slice()));
                 }
-                product(&pairs, variant)
+                product(&pairs, kind.estimate, variant)
             });
             let counts = [Some(before), current.get(allocator)];
             let is_enough = counts
@@ -152,7 +175,7 @@ fn changes_of(
             changes.push(Change {
                 variant: variant.clone(),
                 allocator: allocator.clone(),
-                metric: title.into(),
+                metric: kind.title.into(),
                 ratio,
                 is_enough,
             });
@@ -161,9 +184,9 @@ fn changes_of(
     changes
 }
 
-/// The product of ratios of medians: the geometric mean, raised to the number of pairs.
-fn product(pairs: &[(&[f64], &[f64])], seed: &str) -> Option<Ratio> {
-    let mean = statistics::geometric_mean_ratio(pairs, seed)?;
+/// The product of ratios: the geometric mean, raised to the number of pairs.
+fn product(pairs: &[(&[f64], &[f64])], estimate: Estimate, seed: &str) -> Option<Ratio> {
+    let mean = estimate.mean_ratio(pairs, seed)?;
     let count = pairs.len() as i32;
     Some(Ratio {
         value: mean.value.powi(count),

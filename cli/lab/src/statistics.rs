@@ -5,12 +5,13 @@
 //! one from resampling both sides (bootstrap). The generator is seeded from the data's name, so that the
 //! same file always gives the same table.
 
+use crate::least;
 use std::hash::Hasher;
 
 /// Resamples for one interval: enough for the third digit of a 95 % bound.
 const RESAMPLES: usize = 2000;
 /// How much of the resampled values an interval leaves out at each end.
-const TAIL: f64 = 0.025;
+pub const TAIL: f64 = 0.025;
 
 /// The same of signed ranks. 2 % and not 2.5: whoever makes more runs until the interval is narrow is right
 /// in 94.5 % of the cases with the one, and in 95.7 % with the other.
@@ -18,7 +19,10 @@ const RANK_TAIL: f64 = 0.02;
 /// Fewer pairs have no such interval.
 const PAIRS_MIN: usize = 6;
 
-/// A ratio of two medians, and the 95 % interval that holds it.
+/// Beyond this spread a difference of a few percent means nothing.
+pub const NOISY_SPREAD: f64 = 0.05;
+
+/// A ratio of two medians or leasts, and the 95 % interval that holds it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
     pub value: f64,
@@ -43,6 +47,48 @@ impl Ratio {
             Difference::More
         } else {
             Difference::NotShown
+        }
+    }
+}
+
+/// What stands for some runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Estimate {
+    #[default]
+    Median,
+    /// Of what others can only add to (least.rs).
+    Least,
+}
+
+impl Estimate {
+    pub fn of(self, samples: &[f64]) -> f64 {
+        match self {
+            Estimate::Median => median(samples),
+            Estimate::Least => least::least(samples),
+        }
+    }
+
+    /// How `ours` stands to `theirs`. None when either has no samples, or some are 0.
+    pub fn ratio(self, ours: &[f64], theirs: &[f64], seed: &str) -> Option<Ratio> {
+        match self {
+            Estimate::Median => ratio(ours, theirs, seed),
+            Estimate::Least => least::mean_ratio(&[(ours, theirs)], seed),
+        }
+    }
+
+    /// The geometric mean of the ratios of pairs of sample sets.
+    pub fn mean_ratio(self, pairs: &[(&[f64], &[f64])], seed: &str) -> Option<Ratio> {
+        match self {
+            Estimate::Median => geometric_mean_ratio(pairs, seed),
+            Estimate::Least => least::mean_ratio(pairs, seed),
+        }
+    }
+
+    /// Whether the samples lie so far apart that a few percent mean nothing.
+    pub fn is_noisy(self, samples: &[f64]) -> bool {
+        match self {
+            Estimate::Median => spread(samples) > NOISY_SPREAD,
+            Estimate::Least => !least::is_known(samples),
         }
     }
 }
@@ -196,13 +242,13 @@ impl Hasher for Fnv {
     }
 }
 
-fn sorted(samples: &[f64]) -> Vec<f64> {
+pub fn sorted(samples: &[f64]) -> Vec<f64> {
     let mut samples = samples.to_vec();
     samples.sort_by(f64::total_cmp);
     samples
 }
 
-fn quantile_of_sorted(samples: &[f64], share: f64) -> f64 {
+pub fn quantile_of_sorted(samples: &[f64], share: f64) -> f64 {
     let Some(last) = samples.len().checked_sub(1) else {
         return f64::NAN;
     };

@@ -2,19 +2,12 @@
 
 use crate::allocator::{BASELINE, is_ours};
 use crate::document::{Document, LATENCY, Sample};
-use crate::statistics::{self, Difference, Ratio};
+use crate::statistics::{self, Difference, Estimate, Ratio};
 use indexmap::IndexMap;
 
-/// Beyond this spread a difference of a few percent means nothing.
-pub const NOISY_SPREAD: f64 = 0.05;
 /// With fewer runs intervals are too narrow: of two copies of one allocator, one in ten
 /// comparisons would show a difference that is none.
 pub const RUNS_MIN: usize = 5;
-/// CPU time of others during a run, as a part of the run, that is worth a warning.
-const BUSY_PART: f64 = 0.10;
-/// A change of the clock within one run that is worth a warning.
-const FREQUENCY_PART: f64 = 0.05;
-
 /// What can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
@@ -58,6 +51,22 @@ pub fn values(document: &Document, metric: Metric) -> Values {
         .collect()
 }
 
+/// What stands for the runs of a document.
+pub fn estimate(document: &Document, metric: Metric) -> Estimate {
+    match metric {
+        Metric::Time | Metric::Cpu if document.settings.least => Estimate::Least,
+        _ => Estimate::Median,
+    }
+}
+
+/// What its times are judged by: others add to both kinds, but less to processor time.
+pub fn time_metric(document: &Document) -> Metric {
+    match document.settings.least {
+        true => Metric::Cpu,
+        false => Metric::Time,
+    }
+}
+
 /// Without the variants whose result is a latency.
 pub fn counted(document: &Document, metric: Metric) -> Values {
     let mut values = values(document, metric);
@@ -89,41 +98,42 @@ pub fn at_moment(document: &Document, moment: &str) -> Values {
     values
 }
 
-pub fn medians(row: &IndexMap<String, Vec<f64>>) -> IndexMap<&str, f64> {
+/// What stands for each allocator's runs.
+pub fn figures(row: &IndexMap<String, Vec<f64>>, estimate: Estimate) -> IndexMap<&str, f64> {
     row.iter()
-        .map(|(name, samples)| (name.as_str(), statistics::median(samples)))
+        .map(|(name, samples)| (name.as_str(), estimate.of(samples)))
         .collect()
 }
 
-/// The allocator with the lowest median.
-pub fn lowest<'a>(medians: &IndexMap<&'a str, f64>) -> Option<&'a str> {
-    medians
+/// The allocator with the lowest figure.
+pub fn lowest<'a>(figures: &IndexMap<&'a str, f64>) -> Option<&'a str> {
+    figures
         .iter()
         .min_by(|one, other| one.1.total_cmp(other.1))
         .map(|(name, _)| *name)
 }
 
-/// The one with the lowest median that is not ours.
-pub fn best_peer<'a>(medians: &IndexMap<&'a str, f64>) -> Option<&'a str> {
-    let peers = medians
+/// The one with the lowest figure that is not ours.
+pub fn best_peer<'a>(figures: &IndexMap<&'a str, f64>) -> Option<&'a str> {
+    let peers = figures
         .iter()
         .filter(|(name, _)| !is_ours(name))
         .map(|(name, at)| (*name, *at));
     lowest(&peers.collect())
 }
 
-/// For each allocator: the geometric mean of its medians against the best of each variant, ours
+/// For each allocator: the geometric mean of its figures against the best of each variant, ours
 /// included, and over how many variants.
-pub fn means_against_best(values: &Values) -> IndexMap<String, (f64, usize)> {
+pub fn means_against_best(values: &Values, estimate: Estimate) -> IndexMap<String, (f64, usize)> {
     let mut factors: IndexMap<String, Vec<f64>> = IndexMap::new();
     for row in values.values() {
-        let medians = medians(row);
-        let best = medians.values().copied().fold(f64::INFINITY, f64::min);
-        for (name, median) in medians {
+        let figures = figures(row, estimate);
+        let best = figures.values().copied().fold(f64::INFINITY, f64::min);
+        for (name, figure) in figures {
             factors
                 .entry(name.to_string())
                 .or_default()
-                .push(median / best);
+                .push(figure / best);
         }
     }
     factors
@@ -136,17 +146,21 @@ pub fn means_against_best(values: &Values) -> IndexMap<String, (f64, usize)> {
 }
 
 /// The geometric mean, over the variants that both finished, of ours against one peer.
-pub fn mean_ratio(values: &Values, ours: &str, peer: &str) -> Option<Ratio> {
+pub fn mean_ratio(values: &Values, ours: &str, peer: &str, estimate: Estimate) -> Option<Ratio> {
     let pairs: Vec<(&[f64], &[f64])> = values
         .values()
         .filter_map(|row| Some((row.get(ours)?.as_slice(), row.get(peer)?.as_slice())))
         .collect();
-    statistics::geometric_mean_ratio(&pairs, &format!("{ours} {peer}"))
+    estimate.mean_ratio(&pairs, &format!("{ours} {peer}"))
 }
 
 /// The peer with the lowest geometric mean over the variants that all of them finished; `among`
 /// limits the choice.
-pub fn best_single_peer(values: &Values, among: Option<&[&str]>) -> Option<String> {
+pub fn best_single_peer(
+    values: &Values,
+    among: Option<&[&str]>,
+    estimate: Estimate,
+) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for name in values.values().flat_map(IndexMap::keys) {
         let is_wanted = !is_ours(name) && among.is_none_or(|among| among.contains(&name.as_str()));
@@ -158,9 +172,8 @@ pub fn best_single_peer(values: &Values, among: Option<&[&str]>) -> Option<Strin
         .values()
         .filter(|row| names.iter().all(|name| row.contains_key(*name)))
         .collect();
-    let mean = |name: &str| {
-        statistics::geometric_mean(common.iter().map(|row| statistics::median(&row[name])))
-    };
+    let mean =
+        |name: &str| statistics::geometric_mean(common.iter().map(|row| estimate.of(&row[name])));
     if common.is_empty() {
         return None;
     }
@@ -174,7 +187,7 @@ pub fn best_single_peer(values: &Values, among: Option<&[&str]>) -> Option<Strin
 /// One allocator against the baseline of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standing {
-    pub median: f64,
+    pub figure: f64,
     pub spread: f64,
     /// None for the baseline itself, and where the baseline has no figure.
     pub ratio: Option<Ratio>,
@@ -186,14 +199,15 @@ pub fn standing(
     row: &IndexMap<String, Vec<f64>>,
     allocator: &str,
     baseline: &str,
+    estimate: Estimate,
 ) -> Option<Standing> {
     let samples = row.get(allocator)?;
     let base = row.get(baseline).filter(|_| allocator != baseline);
     let ratio =
-        base.and_then(|base| statistics::ratio(samples, base, &format!("{allocator} {baseline}")));
+        base.and_then(|base| estimate.ratio(samples, base, &format!("{allocator} {baseline}")));
     let is_enough = samples.len() >= RUNS_MIN && base.is_some_and(|base| base.len() >= RUNS_MIN);
     Some(Standing {
-        median: statistics::median(samples),
+        figure: estimate.of(samples),
         spread: statistics::spread(samples),
         ratio,
         verdict: ratio.filter(|_| is_enough).map(|ratio| ratio.difference()),
@@ -212,7 +226,8 @@ pub fn is_certain(document: &Document, variant: &str) -> bool {
         return true;
     };
     row.keys().all(|name| {
-        let ratio = standing(row, name, &baseline).and_then(|standing| standing.ratio);
+        let ratio =
+            standing(row, name, &baseline, Estimate::Median).and_then(|standing| standing.ratio);
         ratio.is_none_or(|ratio| ratio.high / ratio.low <= NARROW)
     })
 }
@@ -236,91 +251,14 @@ pub fn default_baseline(document: &Document) -> String {
     }
 }
 
-/// What speaks against trusting small differences in this document, one line each.
-pub fn noise(document: &Document) -> Vec<String> {
-    let mut lines = Vec::new();
-    let fewest = document
-        .variants
-        .keys()
-        .flat_map(|variant| document.allocators.keys().map(move |name| (variant, name)))
-        .map(|(variant, name)| document.samples_of(variant, name).count())
-        .filter(|count| *count > 0)
-        .min();
-    if let Some(count) = fewest.filter(|count| *count < RUNS_MIN) {
-        lines.push(format!(
-            "too few runs ({count}): nothing is called a difference below {RUNS_MIN}; use more (-n)"
-        ));
-    }
-    lines.extend(noisy_times(document));
-    let count_of = |test: &dyn Fn(&Sample) -> bool| {
-        document
-            .samples
-            .iter()
-            .filter(|sample| test(sample))
-            .count()
-    };
-    let busy = count_of(&|sample| sample.other_cpu_s > 0.05 + BUSY_PART * sample.wall_s);
-    let all = document.samples.len();
-    if busy > 0 {
-        lines.push(format!(
-            "other programs took CPU time during {busy} of {all} runs"
-        ));
-    }
-    let clocked = count_of(&|sample| {
-        sample.frequency_khz.is_some_and(|(before, after)| {
-            before.abs_diff(after) as f64 > FREQUENCY_PART * before.max(after) as f64
-        })
-    });
-    if clocked > 0 {
-        lines.push(format!(
-            "the processor's clock changed during {clocked} of {all} runs (set the governor to performance)"
-        ));
-    }
-    let load = document.machine.load_before;
-    if load > document.machine.usable_cpus as f64 * 0.5 {
-        lines.push(format!(
-            "the machine was busy before it began (load {load:.1})"
-        ));
-    }
-    lines
-}
-
-/// The workloads whose times vary much, with the allocator that varies most.
-fn noisy_times(document: &Document) -> Option<String> {
-    let values = values(document, Metric::Time);
-    let noisy: Vec<String> = values
-        .iter()
-        .filter_map(|(variant, row)| {
-            let spreads = row
-                .iter()
-                .map(|(name, samples)| (name, statistics::spread(samples)));
-            let (name, spread) = spreads.max_by(|one, other| one.1.total_cmp(&other.1))?;
-            let what = if values.len() == 1 {
-                name.clone()
-            } else {
-                format!("{variant} ({name})")
-            };
-            (spread > NOISY_SPREAD).then(|| format!("{what} {:.0} %", spread * 100.0))
-        })
-        .collect();
-    if noisy.is_empty() {
-        return None;
-    }
-    let limit = NOISY_SPREAD * 100.0;
-    Some(format!(
-        "noisy, as the middle half of the times spreads over more than {limit:.0} %: {}",
-        noisy.join(", ")
-    ))
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::document::{AllocatorRecord, Refused, VariantRecord};
     use crate::render::{Form, render};
 
     /// Two workloads; on the first hakmem takes half the peer's time, on the second twice.
-    fn example(runs: u32) -> Document {
+    pub(crate) fn example(runs: u32) -> Document {
         let mut document = Document::default();
         for name in ["hakmem", "peer"] {
             document
@@ -348,13 +286,13 @@ mod tests {
     #[test]
     fn a_mean_over_opposite_workloads_is_one() {
         let values = values(&example(5), Metric::Time);
-        let ratio = mean_ratio(&values, "hakmem", "peer").unwrap();
+        let ratio = mean_ratio(&values, "hakmem", "peer", Estimate::Median).unwrap();
         assert!((ratio.value - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn means_are_against_the_best_of_each_workload() {
-        let means = means_against_best(&values(&example(5), Metric::Time));
+        let means = means_against_best(&values(&example(5), Metric::Time), Estimate::Median);
         let (mean, count) = means["hakmem"];
         assert!((mean - 2.0f64.sqrt()).abs() < 1e-12);
         assert_eq!(count, 2);
@@ -381,35 +319,14 @@ mod tests {
     fn with_few_runs_nothing_is_called_a_difference() {
         let verdict = |runs| {
             let row = &values(&example(runs), Metric::Time)["first"];
-            standing(row, "hakmem", "peer").unwrap().verdict
+            standing(row, "hakmem", "peer", Estimate::Median)
+                .unwrap()
+                .verdict
         };
         assert_eq!(verdict(4), None);
         assert_eq!(verdict(5), Some(Difference::Less));
-        assert!(noise(&example(4))[0].starts_with("too few runs (4)"));
-        assert_eq!(noise(&example(5)), [""; 0]);
-    }
-
-    #[test]
-    fn a_busy_machine_and_a_changing_clock_are_said() {
-        let mut document = example(5);
-        document.samples[0].other_cpu_s = 0.5;
-        document.samples[1].frequency_khz = Some((2_000_000, 3_000_000));
-        document.machine.load_before = 3.0;
-        document.machine.usable_cpus = 2;
-        let lines = noise(&document);
-        assert_eq!(lines.len(), 3, "{lines:?}");
-        assert!(lines[0].contains("during 1 of 20 runs"));
-        assert!(lines[1].contains("clock changed"));
-        assert!(lines[2].contains("load 3.0"));
-    }
-
-    #[test]
-    fn noisy_times_are_named() {
-        let mut document = example(5);
-        document.samples[0].wall_s = 1.5;
-        document.samples[1].wall_s = 1.3;
-        let line = &noise(&document)[0];
-        assert!(line.ends_with("first (hakmem) 30 %"), "{line}");
+        assert!(crate::noise::noise(&example(4))[0].starts_with("too few runs (4)"));
+        assert_eq!(crate::noise::noise(&example(5)), [""; 0]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use hakmem_lab::allocator::Allocator;
 use hakmem_lab::campaign::{self, Campaign, Outcome, Silent};
 use hakmem_lab::document::{Document, Sample, Settings};
 use hakmem_lab::meter::{Meter, Stop};
-use hakmem_lab::statistics::{Difference, generator_for};
+use hakmem_lab::statistics::{Difference, Estimate, generator_for};
 use hakmem_lab::summary::{self, Metric};
 use hakmem_lab::workload::{Judge, Workload};
 use indexmap::IndexMap;
@@ -170,7 +170,9 @@ fn go_on(meter: &mut FakeMeter, names: &[&str], document: Document) -> (Document
 fn verdict(names: [&str; 2], seed: usize) -> Option<Difference> {
     let (document, _) = run(&mut FakeMeter::new(&format!("{names:?} {seed}")), &names);
     let row = &summary::values(&document, Metric::Time)["work"];
-    summary::standing(row, names[1], names[0]).unwrap().verdict
+    summary::standing(row, names[1], names[0], Estimate::Median)
+        .unwrap()
+        .verdict
 }
 
 fn share(names: [&str; 2], wanted: Difference) -> f64 {
@@ -205,7 +207,7 @@ fn long_share(names: [&str; 2], noise: f64, wanted: Difference) -> (f64, f64) {
         let (document, _) = go_on(&mut meter, &names, document);
         let row = &summary::values(&document, Metric::Time)["work"];
         assert_eq!(row[names[0]].len(), document.settings.runs as usize);
-        let standing = summary::standing(row, names[1], names[0]).unwrap();
+        let standing = summary::standing(row, names[1], names[0], Estimate::Median).unwrap();
         count += usize::from(standing.verdict == Some(wanted));
         runs += row[names[0]].len();
     }

@@ -6,7 +6,7 @@ use super::section;
 use super::table::{Cell, Form, Table, Tone};
 use crate::allocator::is_ours;
 use crate::document::{Document, LATENCY};
-use crate::statistics::{self, Difference, Ratio};
+use crate::statistics::{self, Difference, Estimate, Ratio};
 use crate::summary::{self, Metric, Values};
 use indexmap::IndexMap;
 
@@ -35,20 +35,22 @@ pub fn parts(document: &Document, form: Form) -> Vec<String> {
     let time = summary::counted(document, Metric::Time);
     let cpu = summary::counted(document, Metric::Cpu);
     let peak = summary::counted(document, Metric::Peak);
+    let estimates =
+        [Metric::Time, Metric::Cpu, Metric::Peak].map(|metric| summary::estimate(document, metric));
+    let titles = match document.settings.least {
+        true => [
+            "Time, the least of the runs (* lowest, ~ too few runs to tell)",
+            "Processor time, the least of the runs",
+        ],
+        false => ["Time (* lowest, ~ noisy)", "CPU time"],
+    };
+    let table = |values, estimate, show| value_table(document, values, estimate, show, form);
     let mut parts = vec![
-        section(
-            "Time (* lowest, ~ noisy)",
-            &value_table(document, &time, duration, form),
-            form,
-        ),
-        section(
-            "CPU time",
-            &value_table(document, &cpu, duration, form),
-            form,
-        ),
+        section(titles[0], &table(&time, estimates[0], duration), form),
+        section(titles[1], &table(&cpu, estimates[1], duration), form),
         section(
             "Peak memory (VmHWM)",
-            &value_table(document, &peak, memory, form),
+            &table(&peak, estimates[2], memory),
             form,
         ),
     ];
@@ -71,7 +73,11 @@ pub fn parts(document: &Document, form: Form) -> Vec<String> {
         let title = "Features: what a setting adds, as a factor of what it was added to";
         parts.push(section(title, &table, form));
     }
-    parts.push(goal_lines(document, &time, &peak, form).join("\n"));
+    let judged = match summary::time_metric(document) {
+        Metric::Cpu => &cpu,
+        _ => &time,
+    };
+    parts.push(goal_lines(document, judged, &peak, form).join("\n"));
     parts
 }
 
@@ -81,7 +87,11 @@ pub fn moments(document: &Document, form: Form) -> Vec<String> {
     let tables = names.into_iter().map(|name| {
         let values = summary::at_moment(document, name);
         let title = format!("Resident memory: {name}");
-        section(&title, &value_table(document, &values, memory, form), form)
+        section(
+            &title,
+            &value_table(document, &values, Estimate::Median, memory, form),
+            form,
+        )
     });
     tables.collect()
 }
@@ -94,10 +104,11 @@ fn ours_in(document: &Document) -> Vec<&String> {
         .collect()
 }
 
-/// Medians of one metric, and ours against the best peer of the row.
+/// One metric, and ours against the best peer of the row.
 fn value_table(
     document: &Document,
     values: &Values,
+    estimate: Estimate,
     show: fn(f64) -> String,
     form: Form,
 ) -> String {
@@ -114,25 +125,25 @@ fn value_table(
         table.number_column("95 % interval", 1);
     }
     for (variant, row) in values {
-        let medians = summary::medians(row);
-        let lowest = summary::lowest(&medians);
+        let figures = summary::figures(row, estimate);
+        let lowest = summary::lowest(&figures);
         let mut cells = vec![Cell::new(variant)];
         for name in document.allocators.keys() {
-            cells.push(match medians.get(name.as_str()) {
+            cells.push(match figures.get(name.as_str()) {
                 None if document.is_refused(variant, name) => Cell::toned("refused", Tone::Bad),
                 None => Cell::toned("-", Tone::Faint),
-                Some(median) => {
+                Some(figure) => {
                     let is_lowest = lowest == Some(name);
-                    let is_noisy = statistics::spread(&row[name]) > summary::NOISY_SPREAD;
+                    let is_noisy = estimate.is_noisy(&row[name]);
                     let marks = [(is_noisy, "~"), (is_lowest, "*")]
                         .map(|(is, mark)| if is { mark } else { "" });
                     let tone = if is_lowest { Tone::Good } else { Tone::Plain };
-                    Cell::toned(format!("{}{}", marks.concat(), show(*median)), tone)
+                    Cell::toned(format!("{}{}", marks.concat(), show(*figure)), tone)
                 }
             });
         }
         if let Some(ours) = ours {
-            cells.extend(against_best(row, &medians, ours));
+            cells.extend(against_best(row, &figures, ours, estimate));
         }
         table.row(cells);
     }
@@ -141,14 +152,15 @@ fn value_table(
 
 fn against_best(
     row: &IndexMap<String, Vec<f64>>,
-    medians: &IndexMap<&str, f64>,
+    figures: &IndexMap<&str, f64>,
     ours: &str,
+    estimate: Estimate,
 ) -> [Cell; 3] {
     let none = || Cell::toned("-", Tone::Faint);
-    let Some(best) = summary::best_peer(medians) else {
+    let Some(best) = summary::best_peer(figures) else {
         return [none(), none(), none()];
     };
-    let standing = summary::standing(row, ours, best);
+    let standing = summary::standing(row, ours, best, estimate);
     let Some(ratio) = standing.as_ref().and_then(|standing| standing.ratio) else {
         return [Cell::new(best), none(), none()];
     };
@@ -168,7 +180,11 @@ fn against_best(
 }
 
 fn means_table(document: &Document, metrics: [&Values; 3], form: Form) -> String {
-    let means = metrics.map(summary::means_against_best);
+    let kinds = [Metric::Time, Metric::Cpu, Metric::Peak];
+    let means = [0, 1, 2].map(|index| {
+        let estimate = summary::estimate(document, kinds[index]);
+        summary::means_against_best(metrics[index], estimate)
+    });
     let mut table = Table::default();
     table.text_column("allocator", 0);
     for title in ["time", "CPU", "peak memory", "workloads"] {
@@ -199,16 +215,24 @@ fn show_ratio(ratio: Option<Ratio>) -> String {
 /// The figures that the project's goals are stated in.
 fn goal_lines(document: &Document, time: &Values, peak: &Values, form: Form) -> Vec<String> {
     let bullet = if form == Form::Markdown { "- " } else { "" };
+    let metric = summary::time_metric(document);
+    let estimate = summary::estimate(document, metric);
+    let title = match metric {
+        Metric::Cpu => "processor time",
+        _ => "time",
+    };
     let mut lines = Vec::new();
     for ours in ours_in(document) {
-        if let Some(fastest) = summary::best_single_peer(time, None) {
-            let ratio = show_ratio(summary::mean_ratio(time, ours, &fastest));
+        if let Some(fastest) = summary::best_single_peer(time, None, estimate) {
+            let ratio = show_ratio(summary::mean_ratio(time, ours, &fastest, estimate));
             lines.push(format!(
-                "{bullet}{ours}: time against the best single peer ({fastest}): {ratio}"
+                "{bullet}{ours}: {title} against the best single peer ({fastest}): {ratio}"
             ));
         }
-        if let Some(smallest) = summary::best_single_peer(peak, Some(&MEMORY_PEERS)) {
-            let ratio = show_ratio(summary::mean_ratio(peak, ours, &smallest));
+        if let Some(smallest) =
+            summary::best_single_peer(peak, Some(&MEMORY_PEERS), Estimate::Median)
+        {
+            let ratio = show_ratio(summary::mean_ratio(peak, ours, &smallest, Estimate::Median));
             lines.push(format!(
                 "{bullet}{ours}: peak memory against the best of {} ({smallest}): {ratio}",
                 MEMORY_PEERS.join(", ")

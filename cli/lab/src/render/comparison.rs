@@ -3,7 +3,7 @@
 use super::number::{count, duration, memory, percent};
 use super::table::{Cell, Form, Table, Tone};
 use crate::document::{Document, Sample};
-use crate::statistics::{self, Difference, Ratio};
+use crate::statistics::{self, Difference, Estimate, Ratio};
 use crate::summary::{self, Metric, Standing};
 use indexmap::IndexMap;
 
@@ -70,9 +70,9 @@ fn cells(
     baseline: &str,
     [time, cpu, peak]: [&Row; 3],
 ) -> Vec<Cell> {
-    let time = summary::standing(time, name, baseline);
-    let peak = summary::standing(peak, name, baseline);
-    let cpu = summary::standing(cpu, name, baseline);
+    let time = summary::standing(time, name, baseline, Estimate::Median);
+    let peak = summary::standing(peak, name, baseline, Estimate::Median);
+    let cpu = summary::standing(cpu, name, baseline, Estimate::Median);
     let middle = |read: &dyn Fn(&Sample) -> f64| {
         let numbers: Vec<f64> = document.samples_of(variant, name).map(read).collect();
         statistics::median(&numbers)
@@ -90,7 +90,7 @@ fn cells(
         Cell::new(
             standing
                 .as_ref()
-                .map_or("-".into(), |standing| show(standing.median)),
+                .map_or("-".into(), |standing| show(standing.figure)),
         )
     };
     let ratio = |standing: &Option<Standing>| match standing {
@@ -158,7 +158,7 @@ fn verdict(standing: Option<&Standing>) -> Cell {
 
 /// Who is first, and how far from the next that differs from it.
 fn winner(row: &Row, first: &str, behind: &str) -> Option<String> {
-    let medians = summary::medians(row);
+    let medians = summary::figures(row, Estimate::Median);
     let best = summary::lowest(&medians)?;
     if row.len() < 2
         || row

@@ -4,7 +4,7 @@
 use super::table::{Cell, Form, Table, Tone};
 use crate::allocator::OURS;
 use crate::document::Document;
-use crate::statistics::{self, Difference, Ratio};
+use crate::statistics::{self, Difference, Estimate, Ratio};
 use crate::summary::{self, Values};
 
 /// The name of hakmem with nothing but the allocator.
@@ -25,7 +25,8 @@ pub fn table(document: &Document, time: &Values, peak: &Values, form: Form) -> O
     }
     table.text_column("slowest against it", 1);
     let mut row = |added: &str, base_name: &str, name: &str, base: &str| {
-        let ratios = [time, peak].map(|values| summary::mean_ratio(values, name, base));
+        let ratios =
+            [time, peak].map(|values| summary::mean_ratio(values, name, base, Estimate::Median));
         let mut cells = vec![Cell::new(added), Cell::toned(base_name, Tone::Faint)];
         cells.extend(ratios.into_iter().flat_map(ratio_cells));
         cells.push(Cell::toned(slowest(time, name, base), Tone::Faint));

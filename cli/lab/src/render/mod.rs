@@ -14,7 +14,7 @@ pub use number::{duration, memory};
 pub use table::{Cell, Form, Table, Tone};
 
 use crate::document::Document;
-use crate::summary;
+use crate::noise;
 
 /// All that a document says. One workload is shown in full, several as one row each.
 pub fn render(document: &Document, form: Form) -> String {
@@ -26,7 +26,7 @@ pub fn render(document: &Document, form: Form) -> String {
     } else {
         parts.extend(campaign::parts(document, form));
     }
-    let noise = summary::noise(document);
+    let noise = noise::noise(document);
     if !noise.is_empty() {
         parts.push(section(
             "Before a figure is quoted",

@@ -279,10 +279,8 @@ int main(int count, char **arguments)
     let mut command = Command::new(&program);
     command.env("LD_PRELOAD", library());
     let process = Waiting::start(command.env("HAKMEM_SAMPLE_BYTES", "1"));
-    for view in ["leaks", "why"] {
-        let answer = workshop.hakmem(&[view, &process.pid()]);
-        answer.ended_with(0).says(dropped).says(stackless);
-    }
+    let answer = workshop.hakmem(&["why", &process.pid()]);
+    answer.ended_with(0).says(dropped).says(stackless);
 }
 
 /// Go's own tool reads the file; where there is no Go, that it is gzip is all that can be said.

@@ -83,7 +83,11 @@ impl Missing {
     /// A sentence on the file of `code`.
     pub fn text(&self, code: &Code) -> String {
         let path = shown(undeleted(&code.path));
-        let why = match self {
+        format!("no names from {path}: {}", self.why())
+    }
+
+    pub fn why(&self) -> String {
+        match self {
             Missing::Gone => "it is gone".into(),
             Missing::Other { wanted, there } => match (wanted.build_id(), there.build_id()) {
                 (Some(wanted), Some(there)) => format!(
@@ -95,8 +99,7 @@ impl Missing {
             },
             Missing::Younger => "it was changed later".into(),
             Missing::Unreadable(error) => format!("it cannot be read: {error}"),
-        };
-        format!("no names from {path}: {why}")
+        }
     }
 }
 

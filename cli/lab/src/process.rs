@@ -4,7 +4,7 @@
 
 use crate::elf::{self, ElfFile};
 use hakmem_heap::code::{self, Code};
-use hakmem_heap::code_files::{Missing, Sources, find_mapped};
+use hakmem_heap::code_files::{Sources, find_mapped};
 use hakmem_heap::error::Error;
 use hakmem_heap::live::{Area, LiveProcess};
 use hakmem_heap::shown::shown;
@@ -252,8 +252,9 @@ impl Process {
         };
         let path = shown(&code.path);
         let found = find_mapped(code, &sources).map_err(|missing| match missing {
-            Missing::Unreadable(error) => Blind::Other(format!("{path} cannot be read: {error}")),
-            _ => Blind::Other(format!("{path} was replaced while it ran")),
+            // Without a process nothing says which build was mapped.
+            _ if open_live(self.pid).is_err() => Blind::Gone,
+            missing => Blind::Other(format!("{path}: {}", missing.why())),
         })?;
         elf::read_cached(&found).map_err(|error| Blind::Other(format!("{path}: {}", error.0)))
     }

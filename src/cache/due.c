@@ -34,8 +34,7 @@ enum { PART_OF_BUDGET = 8 };
 
 // What a program has earned that has one thread and swings.
 static struct {
-    _Atomic(bool)
-        is_busy; // whose holder alone may touch the next three; who finds it busy leaves it
+    _Atomic(bool) is_busy; // its holder alone may touch the next three; who finds it busy leaves it
     struct hak_swings swings;
     uint64_t faded_at;      // tick
     size_t twice_at;        // what had been given back twice at the last look

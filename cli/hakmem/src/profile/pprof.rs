@@ -70,7 +70,7 @@ pub fn encode(snapshot: &Snapshot) -> Vec<u8> {
         let part = value_type(&mut texts, kind, unit);
         profile.part(field::SAMPLE_TYPE, &part);
     }
-    let mut places = Places::of(snapshot.stacks().flat_map(|stack| &stack.places));
+    let places = Places::of(snapshot.stacks().flat_map(|stack| &stack.places));
     for stack in snapshot.stacks() {
         let mut sample = Message::default();
         let numbers = stack.places.iter().map(|place| places.location(place));
@@ -110,7 +110,10 @@ impl Snapshot {
 pub struct Places<'a> {
     pub mapped: Vec<Mapped<'a>>,
     pub locations: Vec<&'a Place>,
+    /// Name and file.
+    pub functions: Vec<(&'a str, &'a str)>,
     numbers: HashMap<*const Place, u64>,
+    function_numbers: HashMap<(&'a str, &'a str), u64>,
 }
 
 /// What its places tell of a file.
@@ -128,13 +131,16 @@ impl<'a> Places<'a> {
         let mut places = Places {
             mapped: Vec::new(),
             locations: Vec::new(),
+            functions: Vec::new(),
             numbers: HashMap::new(),
+            function_numbers: HashMap::new(),
         };
         for place in all {
             let next = places.locations.len() as u64 + 1;
             if *places.numbers.entry(Rc::as_ptr(place)).or_insert(next) == next {
                 places.locations.push(place);
                 places.map(place);
+                places.number_functions(place);
             }
         }
         let order = |mapped: &Mapped| (!mapped.has_main, mapped.code.range.start);
@@ -167,6 +173,29 @@ impl<'a> Places<'a> {
         }
     }
 
+    fn number_functions(&mut self, place: &'a Place) {
+        for frame in &place.frames {
+            let (name, file, _) = parts(frame);
+            let next = self.functions.len() as u64 + 1;
+            let number = self.function_numbers.entry((name, file)).or_insert(next);
+            if *number == next {
+                self.functions.push((name, file));
+            }
+        }
+    }
+
+    /// The place's frames, as a location has them: each a function and a line. pprof and OTLP differ in the field alone.
+    pub fn write_frames(&self, place: &Place, location: &mut Message, field: u64) {
+        for frame in &place.frames {
+            let (name, file, line) = parts(frame);
+            let number = self.function_numbers.get(&(name, file)).copied();
+            let mut at = Message::default();
+            at.number(1, number.unwrap_or(0));
+            at.number(2, line);
+            location.part(field, &at);
+        }
+    }
+
     /// 0: of none.
     pub fn mapping(&self, place: &Place) -> u64 {
         let mut mapped = (1..).zip(&self.mapped);
@@ -178,28 +207,19 @@ impl<'a> Places<'a> {
         self.numbers.get(&Rc::as_ptr(place)).copied().unwrap_or(0)
     }
 
-    fn write(&mut self, profile: &mut Message, texts: &mut Texts) {
+    fn write(&self, profile: &mut Message, texts: &mut Texts) {
         for (number, mapped) in (1..).zip(&self.mapped) {
             profile.part(field::MAPPING, &mapping(texts, number, mapped));
         }
-        let mut functions: HashMap<(&str, &str), u64> = HashMap::new();
+        for (number, (name, file)) in (1..).zip(&self.functions) {
+            profile.part(field::FUNCTION, &function(texts, number, name, file));
+        }
         for (number, place) in (1..).zip(&self.locations) {
             let mut location = Message::default();
             location.number(1, number);
             location.number(2, self.mapping(place));
             location.number(3, place.address);
-            for frame in &place.frames {
-                let (name, file, line) = parts(frame);
-                let next = functions.len() as u64 + 1;
-                let number = *functions.entry((name, file)).or_insert(next);
-                if number == next {
-                    profile.part(field::FUNCTION, &function(texts, number, name, file));
-                }
-                let mut at = Message::default();
-                at.number(1, number);
-                at.number(2, line);
-                location.part(4, &at);
-            }
+            self.write_frames(place, &mut location, 4);
             profile.part(field::LOCATION, &location);
         }
     }
@@ -233,7 +253,7 @@ fn function(texts: &mut Texts, number: u64, name: &str, file: &str) -> Message {
 }
 
 /// The function, its file and the line, of "name (file.c:12)"; "name (library.so)" has no line.
-pub fn parts(frame: &str) -> (&str, &str, u64) {
+fn parts(frame: &str) -> (&str, &str, u64) {
     let parts = frame.strip_suffix(')');
     let Some((name, place)) = parts.and_then(|text| text.rsplit_once(" (")) else {
         return (frame, "", 0);

@@ -3,10 +3,9 @@
 
 use super::labels::{Labels, as_attribute};
 use crate::profile::Snapshot;
-use crate::profile::pprof::{Places, TYPES, Texts, parts, values};
+use crate::profile::pprof::{Places, TYPES, Texts, values};
 use crate::protobuf::Message;
 use hakmem_heap::shown::{hexadecimal, shown};
-use std::collections::HashMap;
 
 /// Numbers of the dictionary's tables.
 mod table {
@@ -106,27 +105,18 @@ fn dictionary(places: &Places, texts: &mut Texts) -> Message {
         }
         dictionary.part(table::MAPPING, &mapping);
     }
-    let mut functions: HashMap<(&str, &str), u64> = HashMap::new();
+    for (name, file) in &places.functions {
+        let mut function = Message::default();
+        function.number(1, texts.place(name));
+        function.number(2, texts.place(name));
+        function.number(3, texts.place(file));
+        dictionary.part(table::FUNCTION, &function);
+    }
     for place in &places.locations {
         let mut location = Message::default();
         location.number(1, places.mapping(place));
         location.number(2, place.address);
-        for frame in &place.frames {
-            let (name, file, line) = parts(frame);
-            let next = functions.len() as u64 + 1;
-            let number = *functions.entry((name, file)).or_insert(next);
-            if number == next {
-                let mut function = Message::default();
-                function.number(1, texts.place(name));
-                function.number(2, texts.place(name));
-                function.number(3, texts.place(file));
-                dictionary.part(table::FUNCTION, &function);
-            }
-            let mut at = Message::default();
-            at.number(1, number);
-            at.number(2, line);
-            location.part(3, &at);
-        }
+        places.write_frames(place, &mut location, 3);
         dictionary.part(table::LOCATION, &location);
     }
     dictionary

@@ -28,8 +28,9 @@ static _Atomic(unsigned) due_urgency; // enum hak_urgency
 // What goes back together: no less than an eighth of the budget, so that pages that lie side by side go with one call.
 enum { PART_OF_BUDGET = 8 };
 
-// More than this a program that swings does not earn: as much as glibc's malloc lets one free block grow that it keeps,
-// DEFAULT_MMAP_THRESHOLD_MAX (mallopt(3)).
+// A program that swings earns no more than this, as much as glibc's malloc lets one free block grow that it keeps,
+// DEFAULT_MMAP_THRESHOLD_MAX (mallopt(3)), and keeps no more of it than is in use: what has freed nearly all and then sleeps
+// is small again.
 #define EARNED_MOST HAK_MIB(32)
 
 // What a program has earned that has one thread and swings.
@@ -150,7 +151,8 @@ static bool is_budget_set(void)
 
 size_t hak_due_earned(void)
 {
-    return is_budget_set() ? 0 : hak_load_relaxed(&swing.earned);
+    const size_t earned = hak_load_relaxed(&swing.earned);
+    return is_budget_set() ? 0 : hak_least(earned, hak_arena_used_bytes());
 }
 
 static size_t budget_at_rest(void)

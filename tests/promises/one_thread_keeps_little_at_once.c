@@ -3,11 +3,11 @@
 // native only
 // static too
 // not secure: blocks wait in quarantine, and with a block there its page
-// A program with one thread frees, and makes no call afterwards: 8 MiB or a sixteenth of what is in use stay beyond that, at
-// once, whatever it did before; up to three times the same.
+// A program with one thread frees, and makes no call afterwards: 8 MiB stay beyond twice what is in use, at once, however often
+// it did so before.
 #include "../support/peak.h"
 
-enum { BYTES = 40 * HT_MIB, SIZES = 4, ROUNDS = 3, KEEP_ONE_IN = 10 };
+enum { BYTES = 40 * HT_MIB, SIZES = 4, ROUNDS = 10, KEEP_ONE_IN = 10 };
 
 static const size_t sizes[SIZES] = {32, 1000, 20000, 2000000};
 
@@ -25,7 +25,8 @@ static void run(void **blocks, size_t size, unsigned rounds, bool keeps)
     }
     char what[80];
     snprintf(what, sizeof what, "blocks of %zu bytes, %u times, %zu in use", size, rounds, kept);
-    ht_expect_rss(ht_fallen_kib(baseline, kept * size), 0, what);
+    // Such a program swings, and may keep as much as is in use.
+    ht_expect_rss(ht_fallen_kib(baseline, 2 * kept * size), 0, what);
     ht_free_all(blocks, kept);
     malloc_trim(0);
 }

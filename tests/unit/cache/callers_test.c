@@ -60,9 +60,11 @@ static void what_is_old_goes_with_a_later_free(void)
     UNIT_EQUAL(hak_bigcache_expire(hak_cache_self, UINT64_MAX), 0);
 }
 
-// Until the program has made no call for longer than free memory may wait.
+// As much of it as is in use, until the program has made no call for longer than free memory may wait.
 static void what_it_takes_again_and_again_stays(void)
 {
+    bool zeroed;
+    void *block = hak_large_alloc(HAK_MIB(40), 1, 0, &zeroed);
     hak_fake.now_ns += 100000 * MS; // what went before is forgotten
     hak_sweep_wanted(0);
     for (unsigned i = 0; i < 4; i++) {
@@ -77,6 +79,9 @@ static void what_it_takes_again_and_again_stays(void)
     free_mib(32);
     UNIT_EQUAL(hak_fake.purges, purges);
     UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(28));
+    give(block);
+    UNIT_CHECK(hak_arena.dirty_bytes <= WAITS);
+    UNIT_EQUAL(hak_due_earned(), 0);
     hak_fake.now_ns += 1000 * MS;
     hak_sweep_wanted(0);
     UNIT_EQUAL(hak_due_earned(), 0);
@@ -89,11 +94,14 @@ static void no_more_stays_than_32_mib(void)
 {
     hak_fake.now_ns += 100000 * MS;
     hak_sweep_wanted(0);
+    bool zeroed;
+    void *block = hak_large_alloc(HAK_MIB(40), 1, 0, &zeroed);
     for (unsigned i = 0; i < 100; i++) {
         free_mib(200);
         UNIT_CHECK(hak_arena.dirty_bytes <= WAITS + HAK_MIB(32));
     }
     UNIT_EQUAL(hak_due_earned(), HAK_MIB(32));
+    give(block);
     hak_fake.now_ns += 1000 * MS;
     hak_sweep_wanted(0);
 }

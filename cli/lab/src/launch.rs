@@ -67,8 +67,8 @@ pub fn signal_name(signal: i32) -> String {
 pub struct Run {
     pub end: End,
     pub timed_out: bool,
-    /// The command's own process was seen at its exit.
-    pub was_examined: bool,
+    /// Why the command's own process was not seen at its exit, if it was not.
+    pub unexamined: Option<String>,
     /// Processes that outlived the command.
     pub left_running: usize,
     /// From the moment it was let go to its end, without the time that we kept it stopped.
@@ -466,7 +466,7 @@ impl Tracer<'_> {
         Ok(Run {
             end,
             timed_out: self.watched.timed_out(),
-            was_examined: self.tree.was_examined(self.root),
+            unexamined: self.tree.unexamined(self.root),
             left_running: self.watched.left_running().unwrap_or(0),
             wall_s: (ended - self.started)
                 .saturating_sub(self.stopped)

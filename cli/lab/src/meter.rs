@@ -225,8 +225,8 @@ impl LinuxMeter {
             }
             End::Exited(_) => {}
         }
-        if !run.was_examined {
-            return refuse("its end could not be examined".into());
+        if let Some(reason) = &run.unexamined {
+            return refuse(format!("its end could not be examined: {reason}"));
         }
         match run.left_running {
             0 => Ok(()),

@@ -50,6 +50,8 @@ pub struct Tracee {
     pub start_s: f64,
     pub end_s: f64,
     pub exit: Option<ExitReport>,
+    /// Why its exit showed nothing.
+    unexamined: Option<String>,
 }
 
 /// In the order in which the processes appeared.
@@ -122,12 +124,17 @@ impl Tree {
     pub fn examine(&mut self, pid: i32, now_s: f64, sees_threads: bool) {
         let tracee = self.get(pid, now_s);
         tracee.end_s = now_s;
-        let Some(mut report) = read_status(pid, &mut tracee.is_thread) else {
-            return;
-        };
+        let report = read_status(pid, &mut tracee.is_thread);
         if tracee.is_thread || tracee.borrows_memory {
             return;
         }
+        let mut report = match report {
+            Ok(report) => report,
+            Err(reason) => {
+                tracee.unexamined = Some(reason);
+                return;
+            }
+        };
         report.program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
         report.hidden_children = !sees_threads && tracee.children == 0 && had_children(pid);
         report.proof = Some(Proof::collect(pid));
@@ -179,8 +186,14 @@ impl Tree {
             .filter(|tracee| !tracee.is_thread && !tracee.borrows_memory)
     }
 
-    pub fn was_examined(&self, pid: i32) -> bool {
-        self.reports().any(|(tracee, _)| tracee.pid == pid)
+    /// Why the end of a process was not examined, if it was not.
+    pub fn unexamined(&self, pid: i32) -> Option<String> {
+        if self.reports().any(|(tracee, _)| tracee.pid == pid) {
+            return None;
+        }
+        let mut tracees = self.tracees.iter().filter(|tracee| tracee.pid == pid);
+        let reason = tracees.find_map(|tracee| tracee.unexamined.clone());
+        Some(reason.unwrap_or_else(|| "it did not stop there".into()))
     }
 
     /// The largest peak of one process.
@@ -217,21 +230,30 @@ pub enum Start {
 }
 
 /// What the kernel says of a process; its name need not be a text, and is of no interest here.
-fn told<T: FromRead>(pid: i32, file: &str) -> Option<T> {
-    let bytes = std::fs::read(format!("/proc/{pid}/{file}")).ok()?;
-    T::from_read(String::from_utf8_lossy(&bytes).as_bytes()).ok()
+fn told<T: FromRead>(pid: i32, file: &str) -> Result<T, String> {
+    let path = format!("/proc/{pid}/{file}");
+    let bytes = std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
+    T::from_read(String::from_utf8_lossy(&bytes).as_bytes())
+        .map_err(|error| format!("{path}: {error}"))
 }
 
 fn thread_group(pid: i32) -> Option<i32> {
-    Some(told::<Status>(pid, "status")?.tgid)
+    Some(told::<Status>(pid, "status").ok()?.tgid)
 }
 
-/// None for a process that has lost its memory already.
-fn read_status(pid: i32, is_thread: &mut bool) -> Option<ExitReport> {
+/// An error, as a part of a sentence, for a process that has lost its memory already.
+fn read_status(pid: i32, is_thread: &mut bool) -> Result<ExitReport, String> {
     let status = told::<Status>(pid, "status")?;
     *is_thread = status.tgid != pid;
-    Some(ExitReport {
-        peak_kib: status.vmhwm?,
+    let Some(peak_kib) = status.vmhwm else {
+        return Err(format!(
+            "its memory was gone already (state {}, signals that wait: {:#x})",
+            status.state,
+            status.sigpnd | status.shdpnd
+        ));
+    };
+    Ok(ExitReport {
+        peak_kib,
         resident_kib: status.vmrss.unwrap_or(0),
         ..ExitReport::default()
     })
@@ -239,5 +261,5 @@ fn read_status(pid: i32, is_thread: &mut bool) -> Option<ExitReport> {
 
 /// Page faults of children that a process has waited for betray them.
 fn had_children(pid: i32) -> bool {
-    told::<Stat>(pid, "stat").is_some_and(|stat| stat.cminflt > 0)
+    told::<Stat>(pid, "stat").is_ok_and(|stat| stat.cminflt > 0)
 }

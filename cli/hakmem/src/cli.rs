@@ -1,9 +1,9 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
 use crate::commands::{
-    bench, check, compare, core, diff, doctor, explain, export, failures, generate, leaks, ledger,
-    map, options, peers, profile, record, replay, report, run, stats, top, trace, tune, verify,
-    why,
+    bench, check, cold, compare, core, diff, doctor, explain, export, failures, generate, leaks,
+    ledger, map, options, peers, profile, record, replay, report, run, stats, top, trace, tune,
+    verify, why,
 };
 use crate::documents;
 use crate::output;
@@ -49,6 +49,7 @@ pub enum Command {
     Profile(profile::Arguments),
     Leaks(leaks::Arguments),
     Why(why::Arguments),
+    Cold(cold::Arguments),
     Diff(diff::Arguments),
     Ledger(ledger::Arguments),
     Map(map::Arguments),

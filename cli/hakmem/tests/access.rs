@@ -48,6 +48,7 @@ fn a_process_that_hangs_inside_the_allocator_can_be_looked_into() {
         &["map"],
         &["failures"],
         &["options"],
+        &["cold", "--seconds", "0.1"],
         &["top", "-n", "1"],
     ] {
         workshop.hakmem(&[command, &[&pid]].concat()).ended_with(0);
@@ -86,6 +87,7 @@ fn what_may_not_be_read_says_what_to_do() {
         &["map"],
         &["failures"],
         &["options"],
+        &["cold"],
     ] {
         let mut hakmem = Command::new(&copy);
         hakmem.args(subcommand).arg(process.pid());

@@ -4,9 +4,9 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 25] = [
-    "run", "verify", "compare", "doctor", "top", "stats", "profile", "leaks", "why", "diff",
-    "ledger", "map", "core", "options", "explain", "failures", "export", "check", "bench",
+const COMMANDS: [&str; 26] = [
+    "run", "verify", "compare", "doctor", "top", "stats", "profile", "leaks", "why", "cold",
+    "diff", "ledger", "map", "core", "options", "explain", "failures", "export", "check", "bench",
     "record", "replay", "trace", "tune", "report", "peers",
 ];
 

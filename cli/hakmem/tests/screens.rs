@@ -185,6 +185,9 @@ fn every_table_fits() {
             fits(columns, &[command, &pid]);
         }
     }
+    for columns in [20, 40, 80, 200] {
+        fits(columns, &["cold", &pid, "--seconds", "0", "--price", "3.5"]);
+    }
     // Who asked is what the lines are about.
     let refused = fits(80, &["failures", &pid]);
     assert!(refused.contains("main (fits"), "{refused}");

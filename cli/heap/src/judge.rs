@@ -92,7 +92,7 @@ fn describe_guarded(heap: &Heap, address: u64, description: &mut Description) {
     };
 }
 
-fn state_of(heap: &Heap, slab: &Slab, block: u64, index: u64) -> State {
+pub fn state_of(heap: &Heap, slab: &Slab, block: u64, index: u64) -> State {
     if index >= slab.fresh {
         return State::NeverUsed;
     }

@@ -7,6 +7,7 @@
 
 pub mod code;
 pub mod code_files;
+pub mod cold;
 pub mod control;
 pub mod core;
 pub mod decisions;
@@ -16,6 +17,7 @@ pub mod failures;
 mod fields;
 pub mod figures;
 pub mod heap;
+pub mod idle;
 pub mod input;
 pub mod judge;
 pub mod ledger;
@@ -26,7 +28,9 @@ pub mod options;
 pub mod perf_map;
 pub mod profile;
 pub mod python;
+pub mod referenced;
 pub mod resident;
 pub mod shown;
 pub mod timings;
 mod walk;
+mod zero_page;

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::live::LiveProcess;
+use crate::zero_page;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -9,6 +10,8 @@ use std::os::unix::fs::FileExt;
 
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
+/// The number of the page frame; 0 for who may not know it.
+const FRAME: u64 = (1 << 55) - 1;
 /// Entries that are read at a time.
 const STEP: usize = 1 << 16;
 
@@ -27,6 +30,8 @@ pub struct Counted {
     pub swapped_bytes: u64,
     pub lazily_freed_bytes: u64,
     pub huge_bytes: u64,
+    /// Read or written since the kernel was told to forget it (`referenced`).
+    pub referenced_bytes: u64,
 }
 
 /// What the kernel counts in all areas together.
@@ -79,6 +84,7 @@ fn parse_areas(text: &[u8]) -> Vec<Counted> {
                 "Swap" => &mut area.swapped_bytes,
                 "LazyFree" => &mut area.lazily_freed_bytes,
                 "AnonHugePages" => &mut area.huge_bytes,
+                "Referenced" => &mut area.referenced_bytes,
                 _ => continue,
             };
             *target = kib.saturating_mul(1024);
@@ -129,6 +135,32 @@ impl Pages {
         states.iter().map(|page| *page == Page::Resident).collect()
     }
 
+    /// The same, less the pages that only read as zero and take no memory, where the kernel tells (`zero_page`).
+    pub fn resident_own(&self, start: u64, bytes: u64) -> Vec<bool> {
+        let mut resident = self.resident(start, bytes);
+        if !resident.contains(&true) {
+            return resident;
+        }
+        let index =
+            |address: u64| usize::try_from((address - start) / self.page_bytes).unwrap_or(0);
+        let end = start.saturating_add(resident.len() as u64 * self.page_bytes);
+        for range in zero_page::ranges(&self.file, &(start..end)) {
+            let pages = index(range.start.max(start))..index(range.end.min(end));
+            resident[pages].fill(false);
+        }
+        resident
+    }
+
+    /// In which frame of the machine's memory a page is. Root may know.
+    pub fn frame(&self, page: u64) -> Option<u64> {
+        let mut entry = [0; 8];
+        let at = page / self.page_bytes * 8;
+        self.file.read_exact_at(&mut entry, at).ok()?;
+        let entry = u64::from_le_bytes(entry);
+        let is_resident = entry & PRESENT != 0 && entry & SWAPPED == 0;
+        Some(entry & FRAME).filter(|frame| is_resident && *frame != 0)
+    }
+
     /// For each page of such a stretch: where is it? What cannot be read is nowhere.
     pub fn states(&self, start: u64, bytes: u64) -> Vec<Page> {
         let count = usize::try_from(bytes.div_ceil(self.page_bytes)).unwrap_or(0);
@@ -162,11 +194,12 @@ mod tests {
     #[test]
     fn the_kernels_figures_are_read() {
         let text =
-            b"1000-3000 rw-p 00000000 00:00 0    [stack]\nRss:     12 kB\nLazyFree:   4 kB\n\
+            b"1000-3000 rw-p 00000000 00:00 0    [stack]\nRss:     12 kB\nReferenced: 8 kB\nLazyFree:   4 kB\n\
                     VmFlags: rd wr\n3000-4000 ---p 00000000 00:00 0\nRss: 0 kB\n";
         let areas = parse_areas(text);
         assert_eq!(areas.len(), 2);
         assert_eq!(areas[0].resident_bytes, 12 << 10);
+        assert_eq!(areas[0].referenced_bytes, 8 << 10);
         assert_eq!(areas[0].lazily_freed_bytes, 4 << 10);
         assert!(areas[0].is_accessible && !areas[1].is_accessible);
     }

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod cold;
 pub mod compare;
 pub mod core;
 pub mod diff;
@@ -51,6 +52,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Leaks(arguments) => leaks::execute(&arguments),
         Command::Why(arguments) => why::execute(&arguments),
+        Command::Cold(arguments) => cold::execute(&arguments),
         Command::Doctor(arguments) => doctor::execute(&arguments),
         Command::Diff(arguments) => diff::execute(&arguments),
         Command::Record(arguments) => record::execute(arguments),

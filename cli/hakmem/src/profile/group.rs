@@ -4,7 +4,9 @@ use super::Site;
 use super::threads::by_thread;
 use crate::frames::{By, Folded};
 use hakmem_heap::code_files::file_name;
+use hakmem_trace::symbols::Place;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// A site for each; by stack they stay what they are.
 pub fn grouped(sites: &[&Site], by: By, folded: &Folded) -> Vec<Site> {
@@ -17,7 +19,9 @@ pub fn grouped(sites: &[&Site], by: By, folded: &Folded) -> Vec<Site> {
     let mut groups: Vec<Site> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
     for site in sites {
-        let label = folded.label(by, &site.frames, |frame| module(site, frame));
+        let label = folded.label(by, &site.frames, |frame| {
+            module(&site.stacks.first()?.places, frame)
+        });
         match known.get(&label) {
             Some(index) => groups[*index].add(site),
             None => {
@@ -33,9 +37,9 @@ pub fn grouped(sites: &[&Site], by: By, folded: &Folded) -> Vec<Site> {
     groups
 }
 
-/// What a frame of a site is in.
-fn module(site: &Site, frame: usize) -> Option<String> {
-    let mut places = site.stacks.first()?.places.iter();
+/// What a frame of these places is in.
+pub fn module(places: &[Rc<Place>], frame: usize) -> Option<String> {
+    let mut places = places.iter();
     let mut end = 0;
     let place = places.find(|place| {
         end += place.frames.len();

@@ -280,22 +280,11 @@ impl Snapshot {
 
     /// What did not fit into the process's tables, and so is missing here or without a place: a sentence each.
     pub fn limits(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let taken = self.samples_taken;
-        if self.samples_dropped > 0 {
-            lines.push(format!(
-                "{} of {taken} samples found no place and are missing: a process keeps {SAMPLES_MAX} that live; \
-                 there are fewer with more bytes to a sample",
-                self.samples_dropped
-            ));
-        }
-        if self.samples_stackless > 0 {
-            lines.push(format!(
-                "{} of {taken} samples are (unknown): a process keeps {STACKS_MAX} call stacks, and these had others",
-                self.samples_stackless
-            ));
-        }
-        lines
+        limits(
+            self.samples_taken,
+            self.samples_dropped,
+            self.samples_stackless,
+        )
     }
 
     /// By how much a figure may be off: "± 8 %".
@@ -333,6 +322,23 @@ impl Snapshot {
         let snapshot: Snapshot = serde_json::from_str(text).ok()?;
         (snapshot.kind == KIND).then_some(snapshot)
     }
+}
+
+/// Of so many samples, some were dropped, and some have no call stack: a sentence each.
+pub fn limits(taken: u64, dropped: u64, stackless: u64) -> Vec<String> {
+    let mut lines = Vec::new();
+    if dropped > 0 {
+        lines.push(format!(
+            "{dropped} of {taken} samples found no place and are missing: a process keeps {SAMPLES_MAX} that live; \
+             there are fewer with more bytes to a sample"
+        ));
+    }
+    if stackless > 0 {
+        lines.push(format!(
+            "{stackless} of {taken} samples are (unknown): a process keeps {STACKS_MAX} call stacks, and these had others"
+        ));
+    }
+    lines
 }
 
 /// Those that have something of it, the largest first.

@@ -1,0 +1,211 @@
+//! `hakmem cold`: what of the live blocks is not touched, all zero, or resident for a neighbour's sake; by call site and size.
+
+mod rows;
+mod text;
+
+use crate::frames::{By, Folded};
+use crate::output::{print_json, show, terminal};
+use crate::profile::{limits, notes};
+use crate::target::{Opened, ended, open_process, told};
+use clap::Args;
+use hakmem_heap::cold::{Before, Bytes, Cold, How};
+use hakmem_heap::error::Error as HeapError;
+use hakmem_heap::live::LiveProcess;
+use hakmem_heap::memory::Memory;
+use hakmem_heap::profile::Profile;
+use hakmem_lab::error::{Error, Result};
+use hakmem_lab::{failed, usage};
+use rows::{Site, Size};
+use serde::Serialize;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const EXAMPLES: &str = "\
+Examples:
+  hakmem cold 4711                               what was not touched for 10 seconds
+  hakmem cold 4711 --seconds 600 --price 3.50    for ten minutes, with what it costs a month
+  hakmem cold 4711 --by function --fold 'pool_*'
+  hakmem cold 4711 --referenced                  how much was read or written at all, by the kernel
+  HAKMEM_SAMPLE_BYTES=524288 hakmem run -- program     from the start; then cold shows call sites
+
+All that is live is shown by size; by call site what was sampled, as in 'hakmem profile'. The pages
+with live blocks are read twice and compared, so what was not written is known to the block. What
+was only read is told where the kernel has idle page bits and we are root; without, it is cold as
+well. The process is not stopped. docs/profiling.md says more.";
+
+/// Show which live blocks nobody touches, by call site and size, and what that memory costs
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The number of a process
+    pid: i32,
+    /// Cold is what was not touched for so long
+    #[arg(long, default_value_t = 10.0)]
+    seconds: f64,
+    /// What a GiB costs a month: shows what is cold in money
+    #[arg(long, value_name = "PRICE")]
+    price: Option<f64>,
+    /// A row of the table for each of these
+    #[arg(long, value_enum, default_value = "stack")]
+    by: By,
+    #[command(flatten)]
+    folded: Folded,
+    /// Ask the kernel as well how much was read or written, by whole mappings: this clears the accessed bits of the
+    /// process's pages (clear_refs), for which its page faults may have to wait
+    #[arg(long)]
+    referenced: bool,
+    /// Print everything as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// All that is said.
+#[derive(Serialize)]
+struct Report {
+    title: String,
+    /// Is what was only read known to be in use? Else it counts as cold.
+    reads_are_known: bool,
+    price_of_a_gib: Option<f64>,
+    total: Figures,
+    /// One in so many bytes is a sample; 0: sampling is off.
+    every: u64,
+    sites: Vec<Site>,
+    sizes: Vec<Size>,
+    how: How,
+    /// What is missing of the samples, and why some frames have no names: a sentence each.
+    limits: Vec<String>,
+    notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Figures {
+    live_bytes: u64,
+    resident_bytes: u64,
+    cold_bytes: u64,
+    /// Two deviations; 0: exact.
+    cold_off_bytes: u64,
+    beside_bytes: u64,
+    zero_bytes: u64,
+    /// Of what is cold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price: Option<f64>,
+}
+
+impl Figures {
+    fn of(bytes: &Bytes, price_of_a_gib: Option<f64>) -> Figures {
+        Figures {
+            live_bytes: bytes.live as u64,
+            resident_bytes: bytes.resident as u64,
+            cold_bytes: bytes.cold as u64,
+            cold_off_bytes: bytes.cold_off() as u64,
+            beside_bytes: bytes.beside as u64,
+            zero_bytes: bytes.zero as u64,
+            price: price_of_a_gib.map(|price| price * bytes.cold / f64::from(1 << 30)),
+        }
+    }
+}
+
+pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    if !(0.0..=1e6).contains(&arguments.seconds) {
+        return Err(usage!("--seconds is from 0 to a million"));
+    }
+    if arguments
+        .price
+        .is_some_and(|price| !(0.0..=1e12).contains(&price))
+    {
+        return Err(usage!(
+            "--price is what a GiB costs a month, a number from 0 on"
+        ));
+    }
+    if arguments.by == By::Thread {
+        return Err(usage!(
+            "what is cold is not known by thread: --by has other values"
+        ));
+    }
+    let opened = Opened::Live(open_process(arguments.pid)?);
+    let report = report(&opened, arguments)?;
+    if arguments.json {
+        print_json(&report)?;
+    } else {
+        show(&text::text(&report, &arguments.folded, terminal()));
+        show(&notes(&report.limits));
+        show(&notes(&report.notes));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(opened: &Opened, arguments: &Arguments) -> Result<Report> {
+    let Opened::Live(process) = opened else {
+        return Err(failed!("a core dump does not say what was touched"));
+    };
+    let (cold, profile) = look(opened, process, arguments)?;
+    let mut total = Bytes::default();
+    for size in &cold.sizes {
+        total.add(&size.bytes);
+    }
+    let mut names = opened.names();
+    let sites = rows::sites(&cold.stacks, &profile, &mut names, arguments);
+    Ok(Report {
+        title: opened.title(),
+        reads_are_known: cold.how.without_idle_bits.is_none(),
+        price_of_a_gib: arguments.price,
+        total: Figures::of(&total, arguments.price),
+        every: profile.every,
+        sites,
+        sizes: rows::sizes(&cold.sizes, arguments.price),
+        how: cold.how,
+        limits: limits(profile.taken, profile.dropped, profile.stackless),
+        notes: names.notes().to_vec(),
+    })
+}
+
+/// Two looks, and the time between them.
+fn look(opened: &Opened, process: &LiveProcess, arguments: &Arguments) -> Result<(Cold, Profile)> {
+    let lost = |error: HeapError| lost(process, &error);
+    let heap = opened.heap()?;
+    let before = Before::look(process, heap, &opened.profile()?, arguments.referenced);
+    let before = before.map_err(lost)?;
+    wait(process, Duration::from_secs_f64(arguments.seconds))?;
+    let after = before.end(process).map_err(lost)?;
+    let (heap, profile) = (opened.heap(), opened.profile());
+    let read = heap.and_then(|heap| Ok((heap, profile?)));
+    let cold = read.and_then(|(heap, profile)| {
+        let cold = after.compare(process, &heap, &profile).map_err(lost)?;
+        Ok((cold, profile))
+    });
+    // What was read of a process that ended meanwhile is nothing.
+    match process.lost() {
+        Some(error) => Err(lost(error)),
+        None => cold,
+    }
+}
+
+fn wait(process: &LiveProcess, time: Duration) -> Result<()> {
+    const STEP: Duration = Duration::from_millis(200);
+    let end = Instant::now() + time;
+    loop {
+        if let Some(error) = process.lost() {
+            return Err(lost(process, &error));
+        }
+        let rest = end.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(rest.min(STEP));
+    }
+}
+
+/// It was there when it was opened.
+fn lost(process: &LiveProcess, error: &HeapError) -> Error {
+    match error {
+        HeapError::Gone(_) | HeapError::Became(_) => failed!(
+            "{}: what it would have left untouched until then is not known",
+            ended(error)
+        ),
+        _ => told(
+            error,
+            &format!("process {}", process.pid),
+            Some(process.pid),
+        ),
+    }
+}

@@ -2,12 +2,14 @@
 //! always an end.
 
 use fastrand::Rng;
+use hakmem_heap::cold::Before;
 use hakmem_heap::control::Control;
 use hakmem_heap::error::Error;
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
+use hakmem_heap::profile::Profile;
 use std::cell::{Cell, RefCell};
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
@@ -176,6 +178,58 @@ fn damage_is_an_error_or_a_doubt_but_never_a_crash() {
         assert!(memory.reads.get() < 200_000, "seed {seed}");
     }
     assert!(heaps > 50 && errors > 50, "{heaps} heaps, {errors} errors");
+}
+
+/// What is cold is a part of what is resident, whatever a heap says, and whatever moves meanwhile.
+fn look_twice(process: &LiveProcess, first: Heap, second: &Heap) {
+    let profile = Profile::default();
+    let before = Before::look(process, first, &profile, false).unwrap();
+    let after = before.end(process).unwrap();
+    let cold = after.compare(process, second, &profile).unwrap();
+    for size in &cold.sizes {
+        let bytes = size.bytes;
+        assert!(
+            bytes.cold <= bytes.resident && bytes.beside <= bytes.cold,
+            "{size:?}"
+        );
+        assert!(
+            bytes.zero <= bytes.resident && bytes.resident.is_finite(),
+            "{size:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_cold_in_a_damaged_heap_is_an_answer_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Running::start(folder.path(), &[]);
+    let control = Control::find(&program.open()).unwrap();
+    let mut heaps = 0;
+    for seed in 0..30 {
+        let memory = Damaged {
+            process: program.open(),
+            generator: RefCell::new(Rng::with_seed(seed)),
+            rarity: 30,
+            reads: Cell::new(0),
+        };
+        let read = || Heap::read_by(&memory, &control);
+        if let (Ok(first), Ok(second)) = (read(), read()) {
+            look_twice(&memory.process, first, &second);
+            heaps += 1;
+        }
+    }
+    assert!(heaps > 3, "{heaps}");
+}
+
+#[test]
+fn a_program_that_goes_on_is_looked_at_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Running::start(folder.path(), &["on"]);
+    for _ in 0..5 {
+        let process = program.open();
+        let read = || Heap::read(&process).unwrap();
+        look_twice(&process, read(), &read());
+    }
 }
 
 #[test]

@@ -42,6 +42,7 @@ struct Windows<'a> {
     pages: &'a Pages,
     start: u64,
     resident: Vec<bool>,
+    has_any: bool,
 }
 
 impl Windows<'_> {
@@ -50,6 +51,7 @@ impl Windows<'_> {
             pages,
             start: 0,
             resident: Vec::new(),
+            has_any: false,
         }
     }
 
@@ -63,6 +65,11 @@ impl Windows<'_> {
             if self.resident.is_empty() || self.start != start {
                 self.start = start;
                 self.resident = self.pages.resident_own(start, WINDOW * page_bytes);
+                self.has_any = self.resident.contains(&true);
+            }
+            if !self.has_any {
+                page = start.saturating_add(WINDOW * page_bytes);
+                continue;
             }
             if self.resident[offset((page - start) / page_bytes)] {
                 visit(page);

@@ -3,13 +3,13 @@
 use crate::glibc::{Heap, Pins, Resident};
 use crate::sizes::{OfSize, Sizes};
 use crate::space::Space;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Largest blocks that are named.
 const LARGEST: usize = 5;
 
 /// One arena, or all of them. Bytes of chunks are with their heads, as mallinfo2 counts them.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Arena {
     pub is_main: bool,
     /// Where its description is, if it was found.
@@ -40,14 +40,14 @@ pub struct Arena {
     pub trim_bytes: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct MappedBlocks {
     pub blocks: u64,
     pub bytes: u64,
     pub resident_bytes: u64,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     pub total: Arena,
     pub arenas: Vec<Arena>,

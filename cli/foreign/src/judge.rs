@@ -29,7 +29,7 @@ pub enum Part {
     Mapped,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case", tag = "cause")]
 pub enum Finding {
     /// Free pages that malloc_trim(0) gives back.
@@ -54,12 +54,12 @@ pub enum Finding {
     },
     /// Free in pieces of their own, in the heap of an allocator that gives them back by itself, later.
     Kept {
-        allocator: &'static str,
+        allocator: String,
         bytes: u64,
     },
     /// Free beside blocks in use, in the heap of another allocator than glibc's.
     Beside {
-        allocator: &'static str,
+        allocator: String,
         bytes: u64,
     },
     /// In huge pages, of a heap of which much is free.
@@ -120,19 +120,22 @@ pub struct Look<'a> {
 }
 
 impl Look<'_> {
-    fn live(&self) -> u64 {
+    /// Resident bytes in use.
+    pub fn live(&self) -> u64 {
         let live = |figures: &Figures| figures.total.resident.live + figures.mapped.resident_bytes;
         let others = self.others.iter().map(|one| one.resident.live);
         self.figures.map_or(0, live) + others.sum::<u64>()
     }
 
-    fn free(&self) -> u64 {
+    /// Resident bytes that are free.
+    pub fn free(&self) -> u64 {
         let others = self.others.iter().map(|one| one.resident.free());
         let free = |figures: &Figures| figures.total.resident.free();
         self.figures.map_or(0, free) + others.sum::<u64>()
     }
 
-    fn blocks(&self) -> u64 {
+    /// In use.
+    pub fn blocks(&self) -> u64 {
         let blocks = |figures: &Figures| figures.total.live_blocks + figures.mapped.blocks;
         let others = self.others.iter().map(|one| one.live_blocks);
         self.figures.map_or(0, blocks) + others.sum::<u64>()
@@ -272,13 +275,14 @@ fn of_heap(
 }
 
 fn of_pieces(heap: &pieces::Figures, counts: &dyn Fn(u64) -> bool, findings: &mut Vec<Finding>) {
-    let allocator = heap.allocator;
     let bytes = heap.resident.free_pieces;
     if counts(bytes) {
+        let allocator = heap.allocator.clone();
         findings.push(Finding::Kept { allocator, bytes });
     }
     let bytes = heap.resident.free_beside;
     if counts(bytes) {
+        let allocator = heap.allocator.clone();
         findings.push(Finding::Beside { allocator, bytes });
     }
 }

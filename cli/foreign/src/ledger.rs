@@ -5,7 +5,7 @@ use crate::space::Space;
 use hakmem_heap::ledger::signed;
 use hakmem_heap::resident::{AreaSums, Counted};
 use hakmem_heap::shown::shown;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use std::ops::Range;
 const LARGEST: usize = 5;
 
 /// Resident bytes outside of the heap, by what they are.
-#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Others {
     /// Of files, as they are on disk: the system can drop them at any time.
     pub file_pages: u64,
@@ -29,7 +29,7 @@ pub struct Others {
 }
 
 /// A stretch of memory that no allocator is known for.
-#[derive(Clone, Debug, Serialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Stretch {
     pub start: u64,
     pub bytes: u64,
@@ -37,7 +37,7 @@ pub struct Stretch {
     pub name: String,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ledger {
     /// What the kernel counts as resident; of a core dump what the file has.
     pub kernel_bytes: u64,
@@ -117,6 +117,13 @@ impl Ledger {
             largest: largest.into_values().rev().collect(),
             stretches,
         }
+    }
+}
+
+impl Ledger {
+    /// Of all heaps that are known.
+    pub fn all_heap_bytes(&self) -> u64 {
+        self.heap_bytes + self.mapped_block_bytes + self.other_heap_bytes
     }
 }
 

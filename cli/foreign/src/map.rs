@@ -5,14 +5,14 @@ use crate::heaps::Heaps;
 use crate::pieces::{Holds, Piece};
 use crate::space::Space;
 use hakmem_heap::resident::Page;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 const CELL_LEAST: u64 = 64 << 10;
 const CELLS_MOST: u64 = 16 << 10;
 
 /// Bytes of a cell that are resident, and what of these is what; the rest is free.
-#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Cell {
     pub resident: u64,
     pub live: u64,
@@ -23,7 +23,7 @@ pub struct Cell {
 }
 
 /// A part of a heap without gaps.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Strip {
     /// Whose it is.
     pub name: String,
@@ -32,7 +32,7 @@ pub struct Strip {
     pub cells: Vec<Cell>,
 }
 
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Map {
     pub cell_bytes: u64,
     /// By address.

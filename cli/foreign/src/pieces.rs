@@ -4,7 +4,7 @@
 use crate::sizes::{OfSize, Sizes};
 use crate::space::Space;
 use hakmem_heap::resident::Page;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Pages whose state is asked for at a time.
@@ -45,7 +45,7 @@ pub struct Heap {
 }
 
 /// Resident bytes, by what they are.
-#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Resident {
     /// At most what is in use: of a block that was never written to, nothing is resident.
     pub live: u64,
@@ -57,10 +57,10 @@ pub struct Resident {
 }
 
 /// Such a heap as numbers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
-    pub allocator: &'static str,
-    pub releases: &'static str,
+    pub allocator: String,
+    pub releases: String,
     pub arenas: u64,
     pub pieces: u64,
     /// All that it has of addresses.
@@ -127,8 +127,8 @@ impl Heap {
 
     pub fn figures(&self, space: &Space) -> Figures {
         let mut found = Figures {
-            allocator: self.allocator,
-            releases: self.releases,
+            allocator: self.allocator.into(),
+            releases: self.releases.into(),
             arenas: self.arenas,
             pieces: self.pieces.len() as u64,
             bytes: 0,

@@ -1,6 +1,6 @@
 //! How many chunks of which sizes.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Up to here each size is counted for itself.
 const EXACT: u64 = 1024;
@@ -18,7 +18,7 @@ pub struct Sizes {
 }
 
 /// Blocks of one size, or of sizes that are near to each other.
-#[derive(Clone, Copy, Debug, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub struct OfSize {
     /// The largest that is counted here, with its head.
     pub up_to_bytes: u64,

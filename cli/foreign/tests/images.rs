@@ -91,7 +91,8 @@ fn a_heap_of_mimallocs_is_read_by_its_segments_or_arenas() {
         (made::arena(), "3.4 and newer", 10 * (64 << 10)),
     ] {
         let found = only(&image);
-        assert_eq!((found.allocator, found.releases), ("mimalloc", releases));
+        assert_eq!(found.allocator, "mimalloc");
+        assert_eq!(found.releases, releases);
         assert_eq!(found.unclear, 0);
         assert_eq!(found.live_blocks, 31);
         assert_eq!(found.live_bytes, 30 * 640 + 0x30000);

@@ -2,8 +2,8 @@
 
 use crate::commands::{
     bench, check, cold, compare, core, diff, doctor, explain, export, failures, generate, leaks,
-    ledger, map, options, peers, profile, record, replay, report, run, stats, top, trace, tune,
-    verify, why,
+    ledger, map, options, peers, profile, record, replay, report, run, snapshot, stats, top, trace,
+    tune, verify, why,
 };
 use crate::documents;
 use crate::output;
@@ -54,6 +54,7 @@ pub enum Command {
     Ledger(ledger::Arguments),
     Map(map::Arguments),
     Core(core::Arguments),
+    Snapshot(snapshot::Arguments),
     Options(options::Arguments),
     Explain(explain::Arguments),
     Failures(failures::Arguments),

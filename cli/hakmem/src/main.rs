@@ -20,6 +20,7 @@ mod protobuf;
 mod push;
 mod refusals;
 mod signals;
+mod snapshot;
 mod start;
 mod target;
 mod top;

@@ -1,13 +1,14 @@
 //! Why memory grew: a process at two moments, compared by what its pages hold, by size and by call site.
 
+use crate::doctor::{Patient, Visit, words};
 use crate::holds::rows;
 use crate::profile::changes::changes;
 use crate::profile::look::{Pace, part, snapshot};
 use crate::profile::{Snapshot, View};
-use crate::target::{Opened, told};
+use crate::target::{Opened, open_file};
 use hakmem_heap::figures::Figures;
 use hakmem_heap::heap::Heap;
-use hakmem_heap::ledger::Account;
+use hakmem_heap::ledger::signed;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::document::refuse_cut;
 use hakmem_lab::error::Result;
@@ -15,6 +16,7 @@ use hakmem_lab::render::number::{bytes, signed_bytes};
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use hakmem_lab::{failed, input, usage};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -28,6 +30,9 @@ const SIZES: usize = 8;
 pub struct Moment {
     kind: String,
     title: String,
+    /// Of a snapshot: when it was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    taken: Option<String>,
     /// Resident memory, as the kernel says; of a core dump nobody knows.
     resident_bytes: u64,
     /// And what it holds, as the ledger's lines.
@@ -35,6 +40,9 @@ pub struct Moment {
     /// What the program holds, by size of block; large blocks are the last, of any size.
     sizes: Vec<Size>,
     failures: u64,
+    /// A heap that is not hakmem's: sizes are ranges, and who allocated is not known.
+    #[serde(default)]
+    is_others: bool,
     pub profile: Snapshot,
     /// Why it is earlier than was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,25 +64,66 @@ impl Moment {
         Moment::of(opened, &opened.heap()?, named)
     }
 
+    /// That of a snapshot, whosever heap it is.
+    pub fn of_snapshot(path: &Path) -> Result<Moment> {
+        let opened = open_file(path)?;
+        let told = match &opened {
+            Opened::Snapshot(snapshot) => Some(snapshot.told_at()),
+            _ => None,
+        };
+        let told = told.map(|(title, taken)| (title.to_string(), taken.to_string()));
+        let moment = match opened.uses_hakmem() {
+            true => Moment::now(&opened)?,
+            false => Moment::of_visit(&Visit::pay(&Patient::of(opened), None)?),
+        };
+        Ok(match told {
+            Some((title, taken)) => Moment {
+                title,
+                taken: Some(taken),
+                ..moment
+            },
+            None => moment,
+        })
+    }
+
+    fn of_visit(visit: &Visit) -> Moment {
+        let lines = words::explained(visit).into_iter();
+        let lines = lines.filter(|(_, tone)| *tone != Tone::Strong); // no sums
+        let glibc = visit.now.glibc.iter().map(|heap| &heap.live_sizes);
+        let others = visit.now.others.iter().map(|heap| &heap.live_sizes);
+        let sizes = glibc.chain(others).flatten().map(|size| Size {
+            block_bytes: size.up_to_bytes,
+            blocks: size.blocks,
+            bytes: size.bytes,
+        });
+        Moment {
+            kind: KIND.into(),
+            title: visit.title.clone(),
+            taken: None,
+            resident_bytes: visit.now.ledger.kernel_bytes,
+            holds: lines.map(|((name, count, _), _)| (name, count)).collect(),
+            sizes: sizes.collect(),
+            failures: 0,
+            is_others: true,
+            profile: Snapshot::default(),
+            part: None,
+        }
+    }
+
     pub fn of(opened: &Opened, heap: &Heap, profile: Snapshot) -> Result<Moment> {
         let mut moment = Moment {
             kind: KIND.into(),
             title: opened.title(),
+            taken: None,
             resident_bytes: 0,
             holds: Vec::new(),
             sizes: sizes(heap),
             failures: heap.failures.count,
+            is_others: false,
             profile,
             part: None,
         };
-        if let Opened::Live(process) = opened {
-            let account = Account::of(process, heap).map_err(|error| {
-                told(
-                    &error,
-                    &format!("process {}", process.pid),
-                    Some(process.pid),
-                )
-            })?;
+        if let Some(account) = opened.account(heap)? {
             moment.resident_bytes = account.kernel_bytes;
             moment.holds = rows(&account.resident)
                 .map(|(name, count, _)| (name.to_string(), count))
@@ -125,6 +174,9 @@ impl Moment {
         if self.title != before.title {
             lines.push(format!("compared with another process, {}", before.title));
         }
+        if let (Some(before), Some(taken)) = (&before.taken, &self.taken) {
+            lines.push(format!("from {before} to {taken}"));
+        }
         lines.extend(self.part.clone());
         lines.push(String::new());
         if self.holds.is_empty() || before.holds.is_empty() {
@@ -142,7 +194,9 @@ impl Moment {
         lines.push(String::new());
         lines.push(self.sizes_table(before, form));
         lines.push(String::new());
-        if before.profile.samples_taken == 0 && self.profile.samples_taken == 0 {
+        if self.is_others || before.is_others {
+            lines.push("who allocated it is not known: not both heaps are hakmem's".into());
+        } else if before.profile.samples_taken == 0 && self.profile.samples_taken == 0 {
             lines.push(
                 "who allocated it is not known: sampling has to be on (HAKMEM_SAMPLE_BYTES=524288, or \
                  'hakmem profile')"
@@ -166,13 +220,20 @@ impl Moment {
         let mut table = Table::default();
         table.text_column("it is more or less by", 0);
         table.number_column("bytes", 0);
-        let was = |name: &str| before.holds.iter().find(|(other, _)| other == name);
-        let mut rows: Vec<(f64, &str)> = self
-            .holds
-            .iter()
-            .map(|(name, now)| {
-                let was = was(name).map_or(0, |(_, count)| *count);
-                (difference(was, *now), name.as_str())
+        let of = |holds: &[(String, u64)], name: &str| {
+            let found = holds.iter().find(|(other, _)| other == name);
+            found.map_or(0, |(_, count)| *count)
+        };
+        let names = self.holds.iter().map(|(name, _)| name.as_str());
+        let gone = before.holds.iter().map(|(name, _)| name.as_str());
+        let gone = gone.filter(|name| self.holds.iter().all(|(other, _)| other != name));
+        let mut rows: Vec<(f64, &str)> = names
+            .chain(gone)
+            .map(|name| {
+                (
+                    difference(of(&before.holds, name), of(&self.holds, name)),
+                    name,
+                )
             })
             .filter(|(change, _)| *change != 0.0)
             .collect();
@@ -195,15 +256,22 @@ impl Moment {
     }
 
     fn sizes_table(&self, before: &Moment, form: Form) -> String {
-        let mut changes: Vec<(f64, i64, u64)> = self
-            .sizes
-            .iter()
-            .map(|now| {
-                let same = |was: &&Size| was.block_bytes == now.block_bytes;
-                let was = before.sizes.iter().find(same).copied().unwrap_or_default();
-                let blocks = i64::try_from(now.blocks).unwrap_or(i64::MAX)
-                    - i64::try_from(was.blocks).unwrap_or(i64::MAX);
-                (difference(was.bytes, now.bytes), blocks, now.block_bytes)
+        if self.is_others != before.is_others {
+            return "sizes of blocks are not compared: the heaps are of different allocators"
+                .into();
+        }
+        let of = |sizes: &[Size], bytes: u64| {
+            let found = sizes.iter().find(|size| size.block_bytes == bytes);
+            found.copied().unwrap_or_default()
+        };
+        let sizes = before.sizes.iter().chain(&self.sizes);
+        let sizes: BTreeSet<u64> = sizes.map(|size| size.block_bytes).collect();
+        let mut changes: Vec<(f64, i64, u64)> = sizes
+            .into_iter()
+            .map(|bytes| {
+                let (was, now) = (of(&before.sizes, bytes), of(&self.sizes, bytes));
+                let blocks = signed(now.blocks) - signed(was.blocks);
+                (difference(was.bytes, now.bytes), blocks, bytes)
             })
             .filter(|(change, blocks, _)| *change != 0.0 || *blocks != 0)
             .collect();
@@ -216,10 +284,10 @@ impl Moment {
         table.number_column("blocks", 0);
         table.number_column("bytes", 0);
         for (change, blocks, block_bytes) in changes.iter().take(SIZES) {
-            let name = if *block_bytes == 0 {
-                "above 32 KiB".into()
-            } else {
-                bytes(*block_bytes)
+            let name = match (*block_bytes, self.is_others) {
+                (0, _) => "above 32 KiB".into(),
+                (1025.., true) => format!("up to {}", bytes(*block_bytes)),
+                _ => bytes(*block_bytes),
             };
             table.row(vec![
                 Cell::new(name),

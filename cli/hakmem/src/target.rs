@@ -1,15 +1,18 @@
 //! The process or the core dump that a command looks into.
 
+use crate::snapshot::Snapshot;
 use clap::Args;
 use hakmem_heap::control::Control;
 use hakmem_heap::core::CoreFile;
 use hakmem_heap::error::Error;
 use hakmem_heap::failures::Failures;
 use hakmem_heap::heap::Heap;
+use hakmem_heap::ledger::Account;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
 use hakmem_heap::options::{self, Feature, Setting};
 use hakmem_heap::shown::ShownPath;
+use hakmem_heap::snapshot::Image;
 use hakmem_lab::error::Result;
 use hakmem_lab::proof::Proof;
 use hakmem_lab::{elf, failed, usage};
@@ -24,7 +27,7 @@ pub struct Target {
     /// The number of a process
     #[arg(conflicts_with = "core")]
     pub pid: Option<i32>,
-    /// A core dump instead of a process
+    /// A core dump or a snapshot instead of a process
     #[arg(long, value_name = "FILE")]
     pub core: Option<PathBuf>,
 }
@@ -32,34 +35,53 @@ pub struct Target {
 pub enum Opened {
     Live(LiveProcess),
     Core(Box<CoreFile>),
+    Snapshot(Box<Snapshot>),
 }
 
 impl Target {
     pub fn open(&self) -> Result<Opened> {
         let opened = self.open_if_named()?;
-        opened.ok_or_else(|| usage!("which process? Give its number, or --core FILE"))
+        opened.ok_or_else(no_process)
     }
 
     pub fn open_if_named(&self) -> Result<Option<Opened>> {
-        Ok(match (&self.core, self.pid) {
-            (Some(path), _) => {
-                let core = open_core(path)?;
-                warn_of_cut(&core)?;
-                Some(Opened::Core(Box::new(core)))
+        let opened = self.open_any_if_named()?;
+        if let Some(Opened::Core(core)) = &opened {
+            if core.cut().is_some() {
+                Control::find(core.as_ref()).map_err(|error| told_of_core(&error, core))?;
             }
+        }
+        opened.iter().for_each(warn_of_cut);
+        Ok(opened)
+    }
+
+    /// Whosever heap it has.
+    pub fn open_any(&self) -> Result<Opened> {
+        let opened = self.open_any_if_named()?.ok_or_else(no_process)?;
+        warn_of_cut(&opened);
+        Ok(opened)
+    }
+
+    fn open_any_if_named(&self) -> Result<Option<Opened>> {
+        Ok(match (&self.core, self.pid) {
+            (Some(path), _) => Some(open_file(path)?),
             (None, Some(pid)) => Some(Opened::Live(open_process(pid)?)),
             (None, None) => None,
         })
     }
 }
 
+fn no_process() -> hakmem_lab::error::Error {
+    usage!("which process? Give its number, or --core FILE")
+}
+
 /// A dump that was cut is looked into as far as it goes, and that is said.
-fn warn_of_cut(core: &CoreFile) -> Result<()> {
-    if let Some(cut) = core.cut() {
-        Control::find(core).map_err(|error| told_of_core(&error, core))?;
-        eprintln!("hakmem: warning: {}: {cut}", core.path.shown());
+pub fn warn_of_cut(opened: &Opened) {
+    if let Opened::Core(core) = opened {
+        if let Some(cut) = core.cut() {
+            eprintln!("hakmem: warning: {}: {cut}", core.path.shown());
+        }
     }
-    Ok(())
 }
 
 fn told_of_core(error: &Error, core: &CoreFile) -> hakmem_lab::error::Error {
@@ -72,11 +94,26 @@ fn told_of_core(error: &Error, core: &CoreFile) -> hakmem_lab::error::Error {
     }
 }
 
+/// A core dump or a snapshot.
+pub fn open_file(path: &Path) -> Result<Opened> {
+    if !Image::is_one(path) {
+        return Ok(Opened::Core(Box::new(open_core(path)?)));
+    }
+    let snapshot = Snapshot::open(path).map_err(|error| told(&error, &path.shown(), None))?;
+    Ok(Opened::Snapshot(Box::new(snapshot)))
+}
+
 pub fn open_process(pid: i32) -> Result<LiveProcess> {
     LiveProcess::open(pid).map_err(|error| told(&error, &format!("process {pid}"), Some(pid)))
 }
 
 pub fn open_core(path: &Path) -> Result<CoreFile> {
+    if Image::is_one(path) {
+        let path = path.shown();
+        return Err(usage!(
+            "{path} is a snapshot, and no core dump: 'hakmem doctor {path}' reads it, and commands with --core"
+        ));
+    }
     CoreFile::open(path).map_err(|error| told(&error, &path.shown(), None))
 }
 
@@ -100,16 +137,28 @@ pub fn read_core(core: &CoreFile) -> Result<Heap> {
 }
 
 impl Opened {
-    pub fn failures(&self) -> Result<Failures> {
+    pub fn memory(&self) -> &dyn Memory {
         match self {
-            Opened::Live(process) => Failures::read(process).map_err(|error| {
-                let pid = process.pid;
-                told(&error, &format!("process {pid}"), Some(pid))
-            }),
-            Opened::Core(core) => {
-                Failures::read(core.as_ref()).map_err(|error| told_of_core(&error, core))
-            }
+            Opened::Live(process) => process,
+            Opened::Core(core) => core.as_ref(),
+            Opened::Snapshot(snapshot) => &snapshot.image,
         }
+    }
+
+    /// One line on why something cannot be read of it.
+    pub fn refused(&self, error: &Error) -> hakmem_lab::error::Error {
+        match self {
+            Opened::Live(process) => {
+                let pid = process.pid;
+                told(error, &format!("process {pid}"), Some(pid))
+            }
+            Opened::Core(core) => told_of_core(error, core),
+            Opened::Snapshot(snapshot) => told(error, &snapshot.path().shown(), None),
+        }
+    }
+
+    pub fn failures(&self) -> Result<Failures> {
+        Failures::read(self.memory()).map_err(|error| self.refused(&error))
     }
 
     /// Names for addresses of code.
@@ -123,31 +172,47 @@ impl Opened {
                 Names::new(process.code(), sources)
             }
             Opened::Core(core) => names_of_core(core),
+            Opened::Snapshot(snapshot) => snapshot.names(),
+        }
+    }
+
+    /// What a thread is called, where that is known.
+    pub fn thread_name(&self, thread: u64) -> Option<String> {
+        match self {
+            Opened::Live(process) => process.thread_name(thread),
+            Opened::Core(_) => None,
+            Opened::Snapshot(snapshot) => snapshot.threads().get(&thread).cloned(),
         }
     }
 
     /// Whether it goes on or fails: are hakmem's tables there?
     pub fn uses_hakmem(&self) -> bool {
-        let found = match self {
-            Opened::Live(process) => Control::find(process),
-            Opened::Core(core) => Control::find(core.as_ref()),
-        };
-        !matches!(found, Err(Error::NotHakmem))
+        !matches!(Control::find(self.memory()), Err(Error::NotHakmem))
     }
 
     pub fn heap(&self) -> Result<Heap> {
         match self {
             Opened::Live(process) => read_process(process),
             Opened::Core(core) => read_core(core),
+            Opened::Snapshot(snapshot) => snapshot.heap().map_err(|error| self.refused(&error)),
+        }
+    }
+
+    /// What is resident of it, by hakmem's tables; of a core dump nobody knows.
+    pub fn account(&self, heap: &Heap) -> Result<Option<Account>> {
+        match self {
+            Opened::Live(process) => {
+                let account = Account::of(process, heap);
+                account.map(Some).map_err(|error| self.refused(&error))
+            }
+            Opened::Core(_) => Ok(None),
+            Opened::Snapshot(snapshot) => Ok(snapshot.visit().hakmem.clone()),
         }
     }
 
     /// Why nothing more can be read of it.
     pub fn lost(&self) -> Option<Error> {
-        match self {
-            Opened::Live(process) => process.lost(),
-            Opened::Core(_) => None,
-        }
+        self.memory().lost()
     }
 
     /// The options that are in force there.
@@ -164,19 +229,10 @@ impl Opened {
         &self,
         question: fn(&Control, &dyn Memory) -> hakmem_heap::error::Result<T>,
     ) -> Result<T> {
-        let memory: &dyn Memory = match self {
-            Opened::Live(process) => process,
-            Opened::Core(core) => core.as_ref(),
-        };
+        let memory = self.memory();
         Control::find(memory)
             .and_then(|control| question(&control, memory))
-            .map_err(|error| match self {
-                Opened::Live(process) => {
-                    let pid = process.pid;
-                    told(&error, &format!("process {pid}"), Some(pid))
-                }
-                Opened::Core(core) => told_of_core(&error, core),
-            })
+            .map_err(|error| self.refused(&error))
     }
 
     /// "process 4711: redis-server *:6379"
@@ -192,6 +248,7 @@ impl Opened {
                 };
                 format!("{}: {program}", core.path.shown())
             }
+            Opened::Snapshot(snapshot) => snapshot.title(),
         }
     }
 }
@@ -211,7 +268,7 @@ pub fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error
     match error {
         Error::Gone(_) => usage!("{error}"),
         Error::Forbidden(_) | Error::Became(_) | Error::NotInCore { .. } => failed!("{error}"),
-        Error::NoCore { .. } => usage!("{error}"),
+        Error::NoCore { .. } | Error::NoSnapshot { .. } => usage!("{error}"),
         Error::NotHakmem => match pid.and_then(used_instead) {
             Some(used) => {
                 failed!(

@@ -232,7 +232,7 @@ fn a_core_dump_says_the_same() {
         .says("Which pages were resident: a core dump has what was mapped.");
     workshop
         .hakmem(&["doctor", text(&core), "--seconds", "1"])
-        .is_one_line(2, "a core dump does not grow: --seconds is for a process");
+        .is_one_line(2, "a file does not grow: --seconds is for a process");
 }
 
 #[test]

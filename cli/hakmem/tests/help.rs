@@ -4,10 +4,10 @@ mod support;
 
 use support::Workshop;
 
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 27] = [
     "run", "verify", "compare", "doctor", "top", "stats", "profile", "leaks", "why", "cold",
-    "diff", "ledger", "map", "core", "options", "explain", "failures", "export", "check", "bench",
-    "record", "replay", "trace", "tune", "report", "peers",
+    "diff", "ledger", "map", "core", "snapshot", "options", "explain", "failures", "export",
+    "check", "bench", "record", "replay", "trace", "tune", "report", "peers",
 ];
 
 /// Prints its arguments.

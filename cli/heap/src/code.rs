@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::fields::{Code as Table, CodeObject as Object};
 use crate::live::{Area, with_newlines};
 use crate::memory::{MappedFile, Memory};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,7 +19,7 @@ pub const HEAD_BYTES: usize = 4096;
 const BUILD_ID_MAX: usize = 64;
 
 /// What tells one build of a file from another.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Identity {
     BuildId(Vec<u8>),
     /// Of a file without one in its first bytes: a hash of these.
@@ -131,7 +131,7 @@ pub fn is_id(bytes: &[u8]) -> bool {
 }
 
 /// Code that was mapped from a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Code {
     /// The process's number for it; 0: what is mapped when somebody asks.
     pub number: u16,

@@ -75,6 +75,8 @@ pub struct Root {
 /// What the block says, checked to lie within it.
 #[derive(Debug)]
 pub struct Control {
+    /// Where it lies.
+    pub place: Range<u64>,
     pub release: String,
     structs: HashMap<String, usize>,
     fields: HashMap<(String, String), Field>,
@@ -133,9 +135,12 @@ impl Control {
             return Err(Error::Damaged(format!("a control block of {bytes} bytes")));
         }
         let block = memory.read_vec(address, bytes)?;
-        Control::parse(&block)
-            .map(Some)
-            .ok_or_else(|| Error::Damaged("the control block contradicts itself".into()))
+        let control = Control::parse(&block)
+            .ok_or_else(|| Error::Damaged("the control block contradicts itself".into()))?;
+        Ok(Some(Control {
+            place: address..address.saturating_add(bytes as u64),
+            ..control
+        }))
     }
 
     fn parse(block: &[u8]) -> Option<Control> {
@@ -148,6 +153,7 @@ impl Control {
             String::from_utf8(bytes.to_vec()).ok()
         };
         let mut control = Control {
+            place: 0..0,
             release: text(number(block, at::RELEASE))?,
             structs: HashMap::new(),
             fields: HashMap::new(),
@@ -240,6 +246,13 @@ impl Control {
     pub fn root(&self, name: &str) -> Result<Root> {
         let root = self.roots.get(name).copied();
         root.ok_or_else(|| self.missing(format!("variable {name}")))
+    }
+
+    /// From where the first variable begins to where the last one does.
+    pub fn variables(&self) -> Range<u64> {
+        let addresses = self.roots.values().map(|root| root.address);
+        let first = addresses.clone().min().unwrap_or(0);
+        first..addresses.max().unwrap_or(first)
     }
 
     /// In the order of the library's table.

@@ -22,6 +22,8 @@ pub enum Error {
     Missing { release: String, name: String },
     /// A file that is no core dump.
     NoCore { path: PathBuf, why: String },
+    /// A file that is no snapshot, or not a whole one.
+    NoSnapshot { path: PathBuf, why: String },
     /// A core dump without a part of the memory that the metadata lies in.
     NotInCore { path: PathBuf, address: u64 },
     /// What is there makes no sense.
@@ -60,6 +62,13 @@ impl fmt::Display for Error {
             ),
             Error::NoCore { path, why } => {
                 write!(formatter, "{} is no core dump: {why}", path.shown())
+            }
+            Error::NoSnapshot { path, why } => {
+                write!(
+                    formatter,
+                    "{} is no snapshot that can be read: {why}",
+                    path.shown()
+                )
             }
             Error::NotInCore { path, address } => write!(
                 formatter,

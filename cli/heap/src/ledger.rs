@@ -6,10 +6,10 @@ use crate::heap::{Content, Heap, Run, Slab, Super, Waiting};
 use crate::live::LiveProcess;
 use crate::profile::Sample;
 use crate::resident::{AreaSums, Counted, Pages, read_areas};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Bytes that are resident, by what they are. Their sum is `known_bytes`.
-#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Ledger {
     /// In blocks that the program holds, each with the size of its class.
     pub live: u64,
@@ -39,7 +39,7 @@ pub struct Ledger {
     pub other: u64,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Account {
     pub resident: Ledger,
     /// What the kernel counts as resident.

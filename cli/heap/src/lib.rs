@@ -31,6 +31,7 @@ pub mod python;
 pub mod referenced;
 pub mod resident;
 pub mod shown;
+pub mod snapshot;
 pub mod timings;
 mod walk;
 mod zero_page;

@@ -9,6 +9,7 @@ use hakmem_heap::code_files::{Missing, file_name};
 use hakmem_heap::perf_map::{Absent, MapPlace, PerfMap};
 use hakmem_lab::error::Result;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
@@ -72,7 +73,7 @@ pub struct Names {
 }
 
 /// What is known of a place.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Place {
     /// Of the call there, not of where it returns to.
     pub address: u64,
@@ -115,6 +116,28 @@ impl Names {
             map: None,
             notes: Vec::new(),
         }
+    }
+
+    /// Where neither code nor files are any more: what was known of it (`known`), and why it was not more.
+    pub fn of_known(places: Vec<(u64, Place)>, notes: Vec<String>) -> Names {
+        let places = places.into_iter();
+        Names {
+            places: places
+                .map(|(place, known)| (place, Rc::new(known)))
+                .collect(),
+            notes,
+            ..Names::new(Vec::new(), Sources::default())
+        }
+    }
+
+    /// All that was asked for so far.
+    pub fn known(&self) -> Vec<(u64, Place)> {
+        let places = self.places.iter();
+        let mut places: Vec<(u64, Place)> = places
+            .map(|(place, known)| (*place, Place::clone(known)))
+            .collect();
+        places.sort_unstable_by_key(|(place, _)| *place);
+        places
     }
 
     /// The function that a return address is in, behind those that the compiler inlined there. By place.

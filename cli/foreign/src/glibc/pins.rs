@@ -7,7 +7,7 @@ use crate::sizes::{OfSize, Sizes};
 use crate::space::Space;
 use crate::window::Window;
 use hakmem_heap::resident::Page;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// At most so much of a page is in use: then its free part is pinned.
 const SPARSE_PER_CENT: u64 = 25;
@@ -15,7 +15,7 @@ const SPARSE_PER_CENT: u64 = 25;
 const PAGES_MOST: usize = 20_000;
 
 /// Sparse pages, and what lies on them.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Pins {
     pub pages: u64,
     pub free_bytes: u64,

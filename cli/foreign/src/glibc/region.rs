@@ -5,7 +5,7 @@ use crate::sizes::Sizes;
 use crate::space::Space;
 use crate::window::Window;
 use hakmem_heap::resident::Page;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -298,7 +298,7 @@ fn sum(parts: &[Range<u64>]) -> u64 {
 }
 
 /// Resident bytes, by what they are.
-#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Resident {
     pub live: u64,
     /// In caches of threads.

@@ -1,11 +1,13 @@
 //! `hakmem diff`: what has grown between two moments.
 
+use crate::moment::Moment;
 use crate::output::{self, show, terminal};
 use crate::profile::changes::changes;
-use crate::profile::{Snapshot, View, flame};
+use crate::profile::{Snapshot, View, flame, notes};
 use crate::say;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
+use hakmem_heap::snapshot::Image;
 use hakmem_lab::document::refuse_cut;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table};
@@ -25,11 +27,14 @@ Examples:
   hakmem stats 4711 --json > one.json; sleep 600; hakmem stats 4711 --json > two.json
   hakmem diff one.json two.json
   hakmem diff one.json two.json --flamegraph change.html   # orange: more, blue: less
+  hakmem snapshot 4711 -o one.hks; sleep 600; hakmem snapshot 4711 -o two.hks
+  hakmem diff one.hks two.hks
 
 Two profiles (profile --save, leaks --save) or two traces (record --stacks) are compared by call
-stack, two of 'stats --json' figure by figure.";
+stack, two snapshots by what memory holds, by size and by call stack, two of 'stats --json' figure
+by figure.";
 
-/// Show what has grown between two saved profiles, two traces, or two outputs of stats
+/// Show what has grown between two saved profiles, traces, snapshots, or outputs of stats
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -37,7 +42,7 @@ pub struct Arguments {
     before: PathBuf,
     /// The later one
     after: PathBuf,
-    /// Of two profiles, write a flame graph in two colours: one HTML file that needs no network
+    /// Of two profiles or snapshots, write a flame graph in two colours: one HTML file that needs no network
     #[arg(long, value_name = "FILE")]
     flamegraph: Option<PathBuf>,
     /// Of two profiles: what was allocated, freed or not, in place of what lives
@@ -54,28 +59,42 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let to_graph = output::planned_page(arguments.flamegraph.as_ref())?;
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let mut written = Ok(());
+    let view = match (arguments.allocated, arguments.peak) {
+        (true, _) => View::Allocated,
+        (_, true) => View::Peak,
+        _ => View::Live,
+    };
     let text = match (before, after) {
         (Saved::Profile(before), Saved::Profile(after)) => {
-            let view = match (arguments.allocated, arguments.peak) {
-                (true, _) => View::Allocated,
-                (_, true) => View::Peak,
-                _ => View::Live,
-            };
             if let Some(file) = to_graph {
                 say::keep();
                 written = file.write(flame::draw_changes(&before, &after, view));
             }
             changes(&before, &after, view, terminal())
         }
+        (Saved::Moment(before), Saved::Moment(after)) => {
+            if let Some(file) = to_graph {
+                let (before, after) = (&before.profile, &after.profile);
+                if before.sites.is_empty() && after.sites.is_empty() {
+                    return Err(usage!(
+                        "these snapshots have no samples: who allocated is not known, and there is no flame graph"
+                    ));
+                }
+                say::keep();
+                written = file.write(flame::draw_changes(before, after, view));
+            }
+            let text = after.text(&before, terminal());
+            text + &notes(&after.profile.notes)
+        }
         (Saved::Figures(..), Saved::Figures(..)) if arguments.flamegraph.is_some() => {
             return Err(usage!(
-                "a flame graph is of two profiles (profile --save, leaks --save) or of two traces"
+                "a flame graph is of two profiles (profile --save, leaks --save), traces or snapshots"
             ));
         }
         (Saved::Figures(before), Saved::Figures(after)) => figures(&before, &after, terminal()),
         _ => {
             return Err(usage!(
-                "only one of the two is a profile: both have to be of the same kind"
+                "the two are of different kinds: both have to be profiles, traces, snapshots or outputs of 'stats --json'"
             ));
         }
     };
@@ -86,12 +105,16 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
 /// What a file has.
 enum Saved {
     Profile(Box<Snapshot>),
+    Moment(Box<Moment>),
     Figures(Value),
 }
 
 fn read(path: &Path) -> Result<Saved> {
     if is_trace(path) {
         return Snapshot::of_trace(path).map(|trace| Saved::Profile(Box::new(trace)));
+    }
+    if Image::is_one(path) {
+        return Moment::of_snapshot(path).map(|moment| Saved::Moment(Box::new(moment)));
     }
     let text = input::read_to_string(path)
         .map_err(|error| usage!("cannot read {}: {error}", path.shown()))?;
@@ -113,7 +136,7 @@ fn json(text: &str, path: &Path) -> Result<Value> {
     let value: Option<Value> = serde_json::from_str(text).ok();
     value.filter(Value::is_object).ok_or_else(|| {
         usage!(
-            "{} is neither a profile (profile --save), nor a trace, nor an output of 'stats --json'",
+            "{} is neither a profile (profile --save), nor a trace, a snapshot or an output of 'stats --json'",
             path.shown()
         )
     })

@@ -16,6 +16,7 @@ Examples:
   hakmem doctor 4711
   hakmem doctor $(pidof redis-server) --seconds 60      does it grow, and what of it?
   hakmem doctor core.4711
+  hakmem snapshot 4711 -o web.hks; hakmem doctor web.hks    the second on any machine
   hakmem doctor 4711 --json
   hakmem doctor 4711 --html doctor.html                 the same as a page, with a map of the heap
 
@@ -27,8 +28,8 @@ allocators their mappings are shown. docs/doctor.md explains the lines.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The number of a process, or a core dump
-    #[arg(value_name = "PID|CORE")]
+    /// The number of a process, or a core dump or snapshot
+    #[arg(value_name = "PID|FILE")]
     subject: OsString,
     /// Look again after so many seconds, and say what grew meanwhile
     #[arg(long, value_name = "SECONDS")]
@@ -50,11 +51,9 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let patient = match arguments.subject.shown().parse::<i32>() {
         Ok(pid) => Patient::process(pid)?,
         Err(_) if wait.is_some() => {
-            return Err(usage!(
-                "a core dump does not grow: --seconds is for a process"
-            ));
+            return Err(usage!("a file does not grow: --seconds is for a process"));
         }
-        Err(_) => Patient::core(Path::new(&arguments.subject))?,
+        Err(_) => Patient::file(Path::new(&arguments.subject))?,
     };
     let file = planned_page(arguments.html.as_ref())?;
     let patient = match file {

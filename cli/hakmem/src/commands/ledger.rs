@@ -3,12 +3,10 @@
 use crate::doctor::seen::{self, Seen};
 use crate::holds::{self, Row, others};
 use crate::output::{print_json, show, terminal};
-use crate::target::{Opened, open_process};
+use crate::target::{Opened, Target};
 use clap::Args;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::ledger::{Account, Slack};
-use hakmem_heap::live::LiveProcess;
-use hakmem_heap::profile::Profile;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use hakmem_lab::render::number::bytes;
@@ -20,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   hakmem ledger 4711
   hakmem ledger $(pidof redis-server) --json
+  hakmem ledger --core monday.hks                 a snapshot, of another machine maybe
 
 Each resident page is looked up in the heap's own tables. The sum is compared with the kernel's
 figure (Rss in /proc/PID/smaps) and the remainder shown: pages that only read as zero are in the
@@ -27,10 +26,10 @@ page table, but do not count as resident, and a process that runs changes betwee
 
 /// Explain what a process's resident memory is made of
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "hakmem ledger [OPTIONS] PID\n       hakmem ledger [OPTIONS] --core FILE")]
 pub struct Arguments {
-    /// The number of a process
-    pid: i32,
+    #[command(flatten)]
+    target: Target,
     /// Print everything as JSON
     #[arg(long)]
     json: bool,
@@ -44,8 +43,7 @@ struct Explained {
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
-    let opened = Opened::Live(open_process(arguments.pid)?);
-    match Seen::of(opened, false)? {
+    match Seen::of(arguments.target.open()?, false)? {
         Seen::Others(visit) if arguments.json => print_json(&visit)?,
         Seen::Others(visit) => show(&seen::ledger(&visit, terminal())),
         Seen::Ours { opened, heap } => ours(arguments, &opened, &heap)?,
@@ -54,23 +52,16 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn ours(arguments: &Arguments, opened: &Opened, heap: &Heap) -> Result<()> {
-    let Opened::Live(process) = opened else {
-        return Err(failed!("a core dump does not say what was resident"));
-    };
-    let explained =
-        explain(process, heap).map_err(|error| failed!("process {}: {error}", arguments.pid))?;
+    let account = opened.account(heap)?;
+    let account = account.ok_or_else(|| failed!("a core dump does not say what was resident"))?;
+    let slack = Slack::of(&opened.profile()?.samples, account.resident.live);
+    let explained = Explained { account, slack };
     if arguments.json {
         print_json(&explained)?;
     } else {
         show(&text(opened, &explained, terminal()));
     }
     Ok(())
-}
-
-fn explain(process: &LiveProcess, heap: &Heap) -> hakmem_heap::error::Result<Explained> {
-    let account = Account::of(process, heap)?;
-    let slack = Slack::of(&Profile::read(process)?.samples, account.resident.live);
-    Ok(Explained { account, slack })
 }
 
 fn table(account: &Account, form: Form) -> String {

@@ -81,15 +81,11 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         bytes(totals.mapped_bytes)
     );
     let title = opened.title();
-    let thread_name = |thread: u64| match &opened {
-        Opened::Live(process) => process.thread_name(thread),
-        Opened::Core(_) => None,
-    };
     let view = View {
         heap: &heap,
         by: arguments.by,
         now: now(&opened).max(heap.arena.clock),
-        owners: picture::owner_names(&heap, &thread_name),
+        owners: picture::owner_names(&heap, &|thread| opened.thread_name(thread)),
     };
     if let Some(file) = to_svg {
         file.write(picture::svg::draw(&view, &title, &summary))?;
@@ -122,7 +118,10 @@ fn lines(all: bool) -> usize {
 
 /// Tenths of a second of the clock that slabs note; in a core dump the latest that the process knew.
 fn now(opened: &Opened) -> u64 {
-    let live = matches!(opened, Opened::Live(_));
-    let now = now_ns().filter(|_| live);
+    let now = match opened {
+        Opened::Live(_) => now_ns(),
+        Opened::Core(_) => None,
+        Opened::Snapshot(snapshot) => snapshot.now_ns(),
+    };
     now.map_or(0, |now| now / 100_000_000)
 }

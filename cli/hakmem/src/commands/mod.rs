@@ -21,6 +21,7 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod run;
+pub mod snapshot;
 pub mod stats;
 pub mod top;
 pub mod trace;
@@ -49,6 +50,7 @@ pub fn execute(command: Command) -> Result<ExitCode> {
         Command::Core(arguments) => core::execute(&arguments),
         Command::Top(arguments) => top::execute(&arguments),
         Command::Stats(arguments) => stats::execute(&arguments),
+        Command::Snapshot(arguments) => snapshot::execute(&arguments),
         Command::Profile(arguments) => profile::execute(&arguments),
         Command::Leaks(arguments) => leaks::execute(&arguments),
         Command::Why(arguments) => why::execute(&arguments),

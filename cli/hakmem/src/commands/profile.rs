@@ -132,7 +132,7 @@ fn taken(opened: &Opened, arguments: &Arguments, before: &Profile) -> Result<Sna
     let is_on = before.every != 0 && !before.is_lent;
     let title = opened.title();
     let seconds = match (arguments.seconds, is_on, opened) {
-        (_, _, Opened::Core(_)) | (None, true, _) => None,
+        (_, _, Opened::Core(_) | Opened::Snapshot(_)) | (None, true, _) => None,
         (seconds, ..) => Some(seconds.unwrap_or(SECONDS)),
     };
     match (opened, seconds) {

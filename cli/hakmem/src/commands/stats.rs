@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   hakmem stats 4711
   hakmem stats $(pidof redis-server) --json | jq .live_bytes
-  hakmem stats --core core.4711
+  hakmem stats --core core.4711                   a core dump or a snapshot
   hakmem stats 4711 --all                         a line for each of thousands of threads
 
 The process is read, not stopped and not written to: it notices nothing. docs/statistics.md
@@ -211,10 +211,7 @@ fn classes(figures: &Figures, form: Form) -> String {
 
 /// Who owns a cache, in a word or two.
 pub fn owner_name(opened: &Opened, cache: &CacheFigures) -> String {
-    let thread = match opened {
-        Opened::Live(process) => process.thread_name(cache.thread_id),
-        Opened::Core(_) => None,
-    };
+    let thread = opened.thread_name(cache.thread_id);
     match cache.kind {
         Owner::Thread if cache.is_dead => "ended thread".into(),
         Owner::Thread => match thread {

@@ -1,5 +1,6 @@
 //! A process, or what is left of one, looked at whatever its allocator is.
 
+pub mod kept;
 pub mod page;
 mod picture;
 pub mod seen;
@@ -7,7 +8,7 @@ pub mod sentences;
 pub mod which;
 pub mod words;
 
-use crate::target::{Opened, ended, open_core, open_process, read_process, told};
+use crate::target::{Opened, ended, open_file, open_process, read_process, told, warn_of_cut};
 use hakmem_foreign::figures::Figures;
 use hakmem_foreign::heaps::Heaps;
 use hakmem_foreign::judge::{Judgement, Look, judge};
@@ -20,7 +21,7 @@ use hakmem_heap::live::LiveProcess;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use which::Used;
@@ -33,7 +34,7 @@ pub struct Patient {
 }
 
 /// What there is at one moment.
-#[derive(Clone, Serialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Moment {
     pub ledger: Ledger,
     pub glibc: Option<Figures>,
@@ -50,9 +51,11 @@ pub struct Visit {
     pub title: String,
     pub pid: Option<i32>,
     pub is_core: bool,
+    #[serde(skip)]
+    pub is_snapshot: bool,
     pub allocators: Vec<Used>,
     /// What else it runs that has memory of its own.
-    pub runtimes: Vec<&'static str>,
+    pub runtimes: Vec<String>,
     pub threads: Option<u64>,
     /// In hakmem's own words, where that is in it.
     pub hakmem: Option<hakmem_heap::ledger::Account>,
@@ -70,24 +73,28 @@ impl Patient {
         Ok(Patient::of(Opened::Live(open_process(pid)?)))
     }
 
-    pub fn core(path: &Path) -> Result<Patient> {
-        let core = open_core(path)?;
-        if let Some(cut) = core.cut() {
-            eprintln!("hakmem: warning: {}: {cut}", path.shown());
-        }
-        Ok(Patient::of(Opened::Core(Box::new(core))))
+    /// A core dump or a snapshot.
+    pub fn file(path: &Path) -> Result<Patient> {
+        let opened = open_file(path)?;
+        warn_of_cut(&opened);
+        Ok(Patient::of(opened))
     }
 
     pub fn of(opened: Opened) -> Patient {
         let subject = match &opened {
             Opened::Live(process) => format!("process {}", process.pid),
             Opened::Core(core) => core.path.shown(),
+            Opened::Snapshot(snapshot) => snapshot.path().shown(),
         };
         Patient {
             opened,
             subject,
             wants_map: false,
         }
+    }
+
+    pub fn opened(&self) -> &Opened {
+        &self.opened
     }
 
     pub fn with_map(self) -> Patient {
@@ -97,16 +104,17 @@ impl Patient {
         }
     }
 
-    fn look(&self) -> Result<Moment> {
+    pub fn look(&self) -> Result<Moment> {
         let lost = |error| match &self.opened {
             // It was there when it was opened.
             Opened::Live(_) if matches!(error, Error::Gone(_)) => failed!("{}", ended(&error)),
             Opened::Live(process) => told(&error, &self.subject, Some(process.pid)),
-            Opened::Core(_) => failed!("{}: {error}", self.subject),
+            Opened::Core(_) | Opened::Snapshot(_) => failed!("{}: {error}", self.subject),
         };
         let space = match &self.opened {
             Opened::Live(process) => Space::of_process(process).map_err(lost)?,
             Opened::Core(core) => Space::of_core(core),
+            Opened::Snapshot(snapshot) => return Ok(snapshot.visit().moment()),
         };
         let heaps = Heaps::read(&space);
         let numbers = heaps.numbers(&space);
@@ -126,13 +134,14 @@ impl Patient {
         }
     }
 
-    fn threads(&self) -> Option<u64> {
+    pub fn threads(&self) -> Option<u64> {
         match &self.opened {
             Opened::Live(process) => {
                 let tasks = std::fs::read_dir(format!("/proc/{}/task", process.pid)).ok()?;
                 Some(tasks.count() as u64)
             }
             Opened::Core(core) => Some(core.story.threads.len() as u64),
+            Opened::Snapshot(snapshot) => snapshot.visit().threads,
         }
     }
 }
@@ -153,25 +162,28 @@ impl Visit {
         let before = before.transpose()?;
         let start = Instant::now();
         let now = patient.look()?;
-        let read_ms = start.elapsed().as_secs_f64() * 1e3;
+        let took_ms = start.elapsed().as_secs_f64() * 1e3;
         let (mut allocators, runtimes) = which::of(&patient.opened);
         which::settle(&mut allocators, &now);
         let has_hakmem = allocators.iter().any(Used::is_hakmem);
-        let hakmem = match &patient.opened {
-            Opened::Live(process) if has_hakmem => account(process),
-            _ => None,
-        };
-        let look = |moment: &'_ Moment| -> Judgement {
-            judge(&moment.look(), before.as_ref().map(Moment::look).as_ref())
+        let judgement = judge(&now.look(), before.as_ref().map(Moment::look).as_ref());
+        let (pid, is_core, hakmem, read_ms) = match &patient.opened {
+            Opened::Live(process) => {
+                let hakmem = has_hakmem.then(|| account(process)).flatten();
+                (Some(process.pid), false, hakmem, took_ms)
+            }
+            Opened::Core(_) => (None, true, None, took_ms),
+            Opened::Snapshot(snapshot) => {
+                let kept = snapshot.visit();
+                (kept.pid, kept.is_core, kept.hakmem.clone(), kept.read_ms)
+            }
         };
         Ok(Visit {
             title: patient.opened.title(),
-            pid: match &patient.opened {
-                Opened::Live(process) => Some(process.pid),
-                Opened::Core(_) => None,
-            },
-            is_core: matches!(patient.opened, Opened::Core(_)),
-            judgement: look(&now),
+            pid,
+            is_core,
+            is_snapshot: matches!(patient.opened, Opened::Snapshot(_)),
+            judgement,
             allocators,
             runtimes,
             threads: patient.threads(),
@@ -182,9 +194,7 @@ impl Visit {
             read_ms,
         })
     }
-}
 
-impl Visit {
     /// Was a heap found that is known here?
     pub fn has_heap(&self) -> bool {
         self.now.glibc.is_some() || !self.now.others.is_empty()

@@ -175,18 +175,18 @@ fn finding_said(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String
 
 /// Free memory in the heap of another allocator than glibc's.
 fn of_pieces(finding: &Finding, of: &dyn Fn(u64) -> String) -> (Option<String>, Vec<String>) {
-    match *finding {
+    match finding {
         Finding::Kept { allocator, bytes } => (
             Some(format!(
                 "{} are free in whole pieces that {allocator} keeps, to use them again.",
-                of(bytes)
+                of(*bytes)
             )),
             vec![kept_advice(allocator)],
         ),
         Finding::Beside { allocator, bytes } => (
             Some(format!(
                 "{} are free beside blocks in use, in pieces of {allocator}'s that each have one size of blocks.",
-                of(bytes)
+                of(*bytes)
             )),
             vec![
                 "Free memory beside blocks in use goes back when these are freed, too, or are moved by the program; \
@@ -384,7 +384,11 @@ fn growth(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String>) {
 fn unknown(visit: &Visit) -> Vec<String> {
     let mut lines = Vec::new();
     let ledger = &visit.now.ledger;
-    if visit.before.is_none() && !visit.is_core {
+    if visit.is_snapshot {
+        lines.push(
+            "Whether it grows: 'hakmem diff' of this snapshot and a later one says it.".into(),
+        );
+    } else if visit.before.is_none() && !visit.is_core {
         lines.push("Whether it grows: --seconds 60 looks twice.".into());
     }
     if visit.now.glibc.is_some() && visit.hakmem.is_none() {
@@ -397,7 +401,7 @@ fn unknown(visit: &Visit) -> Vec<String> {
         }
     }
     for heap in &visit.now.others {
-        let allocator = heap.allocator;
+        let allocator = &heap.allocator;
         lines.push(format!(
             "Which code holds the blocks, and which of them wait in {allocator}'s caches of threads: these count as in use."
         ));

@@ -9,16 +9,16 @@ use hakmem_lab::allocator::OURS;
 use hakmem_lab::process::Blind;
 use hakmem_lab::proof::Proof;
 use hakmem_lab::{elf, fingerprint, input};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// An allocator, and the file that it is in.
-#[derive(Serialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Used {
     pub path: String,
     /// What is recognised there; nothing when nothing betrays it.
-    pub names: Vec<&'static str>,
+    pub names: Vec<String>,
     pub version: Option<String>,
     /// Does malloc lead there? If not, the file has it for itself.
     pub is_malloc: bool,
@@ -67,16 +67,20 @@ impl Used {
     }
 
     pub fn is_hakmem(&self) -> bool {
-        self.is_malloc && self.names.contains(&OURS)
+        self.is_malloc && self.has(OURS)
     }
 
     pub fn is_glibc(&self) -> bool {
-        self.names.contains(&fingerprint::LIBC_OF_GNU)
+        self.has(fingerprint::LIBC_OF_GNU)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|known| known == name)
     }
 }
 
 /// The allocators, that of malloc first; and the runtimes.
-pub fn of(opened: &Opened) -> (Vec<Used>, Vec<&'static str>) {
+pub fn of(opened: &Opened) -> (Vec<Used>, Vec<String>) {
     let (code, sources) = match opened {
         Opened::Live(process) => {
             let sources = Sources {
@@ -86,10 +90,14 @@ pub fn of(opened: &Opened) -> (Vec<Used>, Vec<&'static str>) {
             (process.code(), sources)
         }
         Opened::Core(core) => (core.code(), Sources::default()),
+        Opened::Snapshot(snapshot) => {
+            let visit = snapshot.visit();
+            return (visit.allocators.clone(), visit.runtimes.clone());
+        }
     };
     let owners = match opened {
         Opened::Live(process) => owners(process.pid),
-        Opened::Core(_) => BTreeSet::new(),
+        Opened::Core(_) | Opened::Snapshot(_) => BTreeSet::new(),
     };
     let mut seen = BTreeSet::new();
     let mut used = Vec::new();
@@ -97,7 +105,7 @@ pub fn of(opened: &Opened) -> (Vec<Used>, Vec<&'static str>) {
     for code in code.iter().filter(|code| seen.insert(code.path.clone())) {
         let name = file_name(&code.path);
         let known = RUNTIMES.iter().find(|(start, _)| name.starts_with(start));
-        runtimes.extend(known.map(|(_, what)| *what));
+        runtimes.extend(known.map(|(_, what)| (*what).to_string()));
         used.extend(in_file(code, &sources, &owners));
     }
     used.sort_by_key(|one| !one.is_malloc);
@@ -150,7 +158,7 @@ fn in_file(code: &Code, sources: &Sources, owners: &BTreeSet<PathBuf>) -> Option
             .ok()
             .and_then(|content| version(&names, &path, &content)),
         path,
-        names,
+        names: names.into_iter().map(String::from).collect(),
         is_malloc,
     })
 }

@@ -121,7 +121,7 @@ pub fn uses(visit: &Visit) -> String {
         lines.push("malloc is glibc's, by what its heap looks like".into());
     }
     let heaps = visit.now.others.iter().map(|heap| {
-        let (allocator, releases) = (heap.allocator, heap.releases);
+        let (allocator, releases) = (&heap.allocator, &heap.releases);
         format!("a heap of {allocator}'s is there, by what it looks like of release {releases}")
     });
     lines.extend(heaps);
@@ -157,17 +157,43 @@ pub fn resident(visit: &Visit, form: Form) -> String {
     table.render(form)
 }
 
+fn fixed((name, count, note): Row) -> Line {
+    (name.to_string(), count, note.to_string())
+}
+
+fn sum(name: &str, count: u64, note: &str) -> (Line, Tone) {
+    ((name.into(), count, note.into()), Tone::Strong)
+}
+
+fn plain(lines: Vec<Line>) -> impl Iterator<Item = (Line, Tone)> {
+    let lines = lines.into_iter().filter(|line| line.1 > 0);
+    lines.map(|line| (line, Tone::Plain))
+}
+
 /// What there is, with a sum in between, and what there is none of left out.
 pub fn rows(visit: &Visit) -> Vec<(Line, Tone)> {
+    let mut rows = explained(visit);
+    let remainder = visit.remainder();
+    let (name, note) = match remainder {
+        0.. => ("unexplained", "became resident while this was read"),
+        _ => ("less unexplained", "only reads as zero, or went meanwhile"),
+    };
+    rows.extend(plain(vec![fixed((name, remainder.unsigned_abs(), note))]));
+    let name = match visit.is_core {
+        false => "the kernel's figure",
+        true => "all that the dump has",
+    };
+    rows.push(sum(
+        name,
+        visit.now.ledger.kernel_bytes,
+        "the sum of the above",
+    ));
+    rows
+}
+
+/// The same without the kernel's figure, and how much it is off.
+pub fn explained(visit: &Visit) -> Vec<(Line, Tone)> {
     let ledger = &visit.now.ledger;
-    let fixed = |(name, count, note): Row| (name.to_string(), count, note.to_string());
-    let sum = |name: &str, count: u64, note: &str| {
-        ((name.to_string(), count, note.to_string()), Tone::Strong)
-    };
-    let plain = |lines: Vec<Line>| {
-        let lines = lines.into_iter().filter(|line| line.1 > 0);
-        lines.map(|line| (line, Tone::Plain)).collect::<Vec<_>>()
-    };
     let mut rows = Vec::new();
     if let Some(account) = &visit.hakmem {
         rows.extend(plain(ours(&account.resident).map(fixed).to_vec()));
@@ -186,17 +212,6 @@ pub fn rows(visit: &Visit) -> Vec<(Line, Tone)> {
         }
         rows.extend(plain(elsewhere(visit).map(fixed).to_vec()));
     }
-    let remainder = visit.remainder();
-    let (name, note) = match remainder {
-        0.. => ("unexplained", "became resident while this was read"),
-        _ => ("less unexplained", "only reads as zero, or went meanwhile"),
-    };
-    rows.extend(plain(vec![fixed((name, remainder.unsigned_abs(), note))]));
-    let name = match visit.is_core {
-        false => "the kernel's figure",
-        true => "all that the dump has",
-    };
-    rows.push(sum(name, ledger.kernel_bytes, "the sum of the above"));
     rows
 }
 

@@ -109,15 +109,22 @@ pub fn snapshot(opened: &Opened) -> Result<Snapshot> {
     let now = match opened {
         Opened::Live(_) => now_ns(),
         Opened::Core(_) => None,
+        Opened::Snapshot(snapshot) => snapshot.now_ns(),
     };
     let profile = opened.profile()?;
     let mut names = opened.names();
-    let threads = match opened {
-        Opened::Live(process) => threads::names(process.pid),
-        Opened::Core(_) => HashMap::new(),
-    };
+    let threads = of_threads(opened);
     let snapshot = Snapshot::of(&profile, &mut names, opened.title(), now);
     Ok(snapshot.name_threads(&threads))
+}
+
+/// The names of its threads, as far as they are known.
+pub fn of_threads(opened: &Opened) -> HashMap<u64, String> {
+    match opened {
+        Opened::Live(process) => threads::names(process.pid),
+        Opened::Core(_) => HashMap::new(),
+        Opened::Snapshot(snapshot) => snapshot.threads().clone(),
+    }
 }
 
 pub fn now_ns() -> Option<u64> {

@@ -87,7 +87,7 @@ pub struct Stack {
     addresses: Vec<u64>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     pub kind: String,
     pub title: String,

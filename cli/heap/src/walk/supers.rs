@@ -32,8 +32,11 @@ impl Walk<'_> {
                 Some(_) => {}
             }
         }
-        let harden = self.root("hak_harden", self.fields.harden.size)?;
-        let sees_all = self.fields.harden.sees_all.number(&harden) != 0;
+        // Not more of it: the process's secret lies there, too.
+        let sees_all = self.fields.harden.sees_all;
+        let harden = self.control.root("hak_harden")?.address + sees_all.offset as u64;
+        let harden = self.memory.read_vec(harden, sees_all.bytes)?;
+        let sees_all = harden.iter().any(|byte| *byte != 0);
         let mut supers = Vec::new();
         let mut unread = Vec::new();
         let mut larges = Vec::new();

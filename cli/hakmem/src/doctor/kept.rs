@@ -1,0 +1,43 @@
+//! What of a visit goes into a snapshot. The judgement does not: it follows from the rest.
+
+use super::which::Used;
+use super::{Moment, Visit};
+use hakmem_foreign::map::Map;
+use hakmem_heap::ledger::Account;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+pub struct Kept {
+    pub pid: Option<i32>,
+    pub is_core: bool,
+    pub allocators: Vec<Used>,
+    pub runtimes: Vec<String>,
+    pub threads: Option<u64>,
+    pub hakmem: Option<Account>,
+    pub read_ms: f64,
+    now: Moment,
+    map: Map,
+}
+
+impl Kept {
+    pub fn of(visit: Visit) -> Kept {
+        Kept {
+            pid: visit.pid,
+            is_core: visit.is_core,
+            allocators: visit.allocators,
+            runtimes: visit.runtimes,
+            threads: visit.threads,
+            hakmem: visit.hakmem,
+            read_ms: visit.read_ms,
+            map: visit.now.map.clone(),
+            now: visit.now,
+        }
+    }
+
+    pub fn moment(&self) -> Moment {
+        Moment {
+            map: self.map.clone(),
+            ..self.now.clone()
+        }
+    }
+}

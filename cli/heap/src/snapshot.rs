@@ -1,0 +1,377 @@
+//! A snapshot: what was read of a heap, in a file. It has a text, which whoever takes it makes of the rest that was known,
+//! and stretches of memory: those that hakmem's own descriptions lie in, and none of the program's.
+//!
+//! The file: `MAGIC`, the version, a checksum of what follows, its length, and that, compressed: the text, where the
+//! control block was, the stretches, and then what lay in them. All numbers are little-endian, so that any machine reads it.
+
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::input;
+use crate::memory::{Memory, Wanted};
+use crate::shown::ShownPath;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+const MAGIC: [u8; 8] = *b"HAKSNAP\n";
+const VERSION: u32 = 1;
+const HEAD_BYTES: usize = 24;
+/// More than any heap's descriptions.
+const BYTES_MAX: u64 = 1 << 31;
+const LEVEL: i32 = 9;
+/// The library's largest variable is smaller.
+const VARIABLE_BYTES_MAX: u64 = 16 << 20;
+
+/// Stretches of memory, by address, none in another.
+#[derive(Clone, Debug, Default)]
+struct Stretches(BTreeMap<u64, Vec<u8>>);
+
+impl Stretches {
+    /// Those that have something of a range.
+    fn within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let before = self.0.range(..range.start).next_back();
+        let inside = self.0.range(range.clone());
+        let ranges = before.into_iter().chain(inside);
+        let ranges = ranges.map(|(start, bytes)| *start..start + bytes.len() as u64);
+        ranges.filter(|one| one.end > range.start).collect()
+    }
+
+    /// Copy what of a range is known to where it belongs; is that all of it?
+    fn copy(&self, address: u64, target: &mut [u8]) -> bool {
+        let Some(end) = address.checked_add(target.len() as u64) else {
+            return false;
+        };
+        let mut at = address;
+        let mut is_whole = true;
+        for known in self.within(&(address..end)) {
+            let (from, to) = (known.start.max(address), known.end.min(end));
+            is_whole &= from == at;
+            at = to;
+            let source = &self.0[&known.start][part(from..to, known.start)];
+            target[part(from..to, address)].copy_from_slice(source);
+        }
+        is_whole && at == end
+    }
+
+    /// Add what is not known yet; what is known stays, and is what `bytes` has afterwards.
+    fn add(&mut self, address: u64, bytes: &mut [u8]) {
+        self.copy(address, bytes);
+        let Some(end) = address.checked_add(bytes.len() as u64) else {
+            return;
+        };
+        let mut at = address;
+        for known in self.within(&(address..end)) {
+            if at < known.start {
+                let gap = bytes[part(at..known.start, address)].to_vec();
+                self.0.insert(at, gap);
+            }
+            at = known.end;
+        }
+        if at < end {
+            self.0.insert(at, bytes[part(at..end, address)].to_vec());
+        }
+    }
+
+    /// What of it lies in one of these ranges, neighbours as one.
+    fn only_in(self, ranges: &[Range<u64>]) -> Stretches {
+        let mut found: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+        for (start, bytes) in self.0 {
+            let end = start + bytes.len() as u64;
+            let is_inside = |range: &Range<u64>| range.start <= start && end <= range.end;
+            if !ranges.iter().any(is_inside) {
+                continue;
+            }
+            let last = found.last_key_value();
+            let goes_on = last.is_some_and(|(before, last)| before + last.len() as u64 == start);
+            if let (Some(mut last), true) = (found.last_entry(), goes_on) {
+                last.get_mut().extend(bytes);
+            } else {
+                found.insert(start, bytes);
+            }
+        }
+        Stretches(found)
+    }
+}
+
+/// Where in something that begins at `start` a range lies.
+fn part(range: Range<u64>, start: u64) -> Range<usize> {
+    let index = |address: u64| usize::try_from(address - start).unwrap_or(usize::MAX);
+    index(range.start)..index(range.end)
+}
+
+/// Reads a memory, and keeps what it has read: what was read once stays as it was then. Whoever reads a snapshot of it
+/// sees the same.
+pub struct Recorder<'a> {
+    memory: &'a dyn Memory,
+    control: Range<u64>,
+    variables: Range<u64>,
+    seen: RefCell<Stretches>,
+}
+
+impl<'a> Recorder<'a> {
+    /// Of a memory with a control block.
+    pub fn new(memory: &'a dyn Memory, control: &Control) -> Recorder<'a> {
+        let variables = control.variables();
+        Recorder {
+            memory,
+            control: control.place.clone(),
+            variables: variables.start..variables.end.saturating_add(VARIABLE_BYTES_MAX),
+            seen: RefCell::default(),
+        }
+    }
+
+    /// What was read of the library's variables and of its descriptions, which lie in these stretches: start and length.
+    /// What a damaged heap led to besides is left out, as it may be the program's.
+    pub fn finish(self, metadata: &[(u64, u64)], text: String) -> Image {
+        let ranges = metadata.iter();
+        let mut ranges: Vec<Range<u64>> = ranges
+            .map(|(start, bytes)| *start..start.saturating_add(*bytes))
+            .collect();
+        ranges.extend([self.control.clone(), self.variables]);
+        Image {
+            path: PathBuf::new(),
+            text,
+            control: self.control,
+            stretches: self.seen.into_inner().only_in(&ranges),
+        }
+    }
+}
+
+impl Memory for Recorder<'_> {
+    fn read(&self, address: u64, target: &mut [u8]) -> bool {
+        let mut wanted = [Wanted::new(address, target)];
+        self.read_many(&mut wanted);
+        wanted[0].is_read
+    }
+
+    fn read_many(&self, wanted: &mut [Wanted]) {
+        let mut seen = self.seen.borrow_mut();
+        for one in wanted.iter_mut() {
+            one.is_read = seen.copy(one.address, one.target);
+        }
+        let mut unknown: Vec<&mut Wanted> = wanted.iter_mut().filter(|one| !one.is_read).collect();
+        let again = unknown.iter_mut();
+        let mut again: Vec<Wanted> = again
+            .map(|one| Wanted::new(one.address, one.target))
+            .collect();
+        self.memory.read_many(&mut again);
+        let is_read: Vec<bool> = again.iter().map(|one| one.is_read).collect();
+        for (one, is_read) in unknown.into_iter().zip(is_read) {
+            one.is_read = is_read;
+            if is_read {
+                seen.add(one.address, one.target);
+            }
+        }
+    }
+
+    fn data_areas(&self) -> Vec<Range<u64>> {
+        vec![self.control.clone()]
+    }
+
+    fn explain(&self, address: u64) -> Error {
+        self.memory.explain(address)
+    }
+
+    fn lost(&self) -> Option<Error> {
+        self.memory.lost()
+    }
+}
+
+/// What a snapshot has.
+#[derive(Debug)]
+pub struct Image {
+    pub path: PathBuf,
+    pub text: String,
+    /// Where the control block lies; empty without one.
+    control: Range<u64>,
+    stretches: Stretches,
+}
+
+impl Image {
+    /// Of a process without hakmem.
+    pub fn without_memory(text: String) -> Image {
+        Image {
+            path: PathBuf::new(),
+            text,
+            control: 0..0,
+            stretches: Stretches::default(),
+        }
+    }
+
+    /// Does a file begin as a snapshot? One that cannot be read does not.
+    pub fn is_one(path: &Path) -> bool {
+        let mut begin = [0; MAGIC.len()];
+        let file = path.is_file().then(|| File::open(path));
+        let is_read =
+            file.is_some_and(|file| file.is_ok_and(|mut file| file.read_exact(&mut begin).is_ok()));
+        is_read && begin == MAGIC
+    }
+
+    pub fn open(path: &Path) -> Result<Image> {
+        let damaged = |why: String| Error::NoSnapshot {
+            path: path.to_path_buf(),
+            why,
+        };
+        let file = input::read(path).map_err(|error| damaged(error.to_string()))?;
+        let image = Image::decode(&file).map_err(damaged)?;
+        Ok(Image {
+            path: path.to_path_buf(),
+            ..image
+        })
+    }
+
+    /// So many bytes of memory.
+    pub fn memory_bytes(&self) -> u64 {
+        let stretches = self.stretches.0.values();
+        stretches.map(|bytes| bytes.len() as u64).sum()
+    }
+
+    pub fn stretches(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let stretches = self.stretches.0.iter();
+        stretches.map(|(start, bytes)| (*start, bytes.as_slice()))
+    }
+
+    pub fn encode(&self) -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        let stretches = &self.stretches.0;
+        put(&mut content, self.text.len() as u64);
+        content.extend(self.text.as_bytes());
+        put(&mut content, self.control.start);
+        put(&mut content, self.control.end - self.control.start);
+        put(&mut content, stretches.len() as u64);
+        for (start, bytes) in stretches {
+            put(&mut content, *start);
+            put(&mut content, bytes.len() as u64);
+        }
+        stretches.values().for_each(|bytes| content.extend(bytes));
+        if content.len() as u64 > BYTES_MAX {
+            return Err(io::Error::other("it would have more than 2 GiB"));
+        }
+        let packed = zstd::bulk::compress(&content, LEVEL)?;
+        let mut file = MAGIC.to_vec();
+        file.extend(VERSION.to_le_bytes());
+        file.extend(crc32fast::hash(&packed).to_le_bytes());
+        put(&mut file, packed.len() as u64);
+        file.extend(packed);
+        Ok(file)
+    }
+
+    /// Of all that a file has; else why it is none.
+    pub fn decode(file: &[u8]) -> std::result::Result<Image, String> {
+        if !file.starts_with(&MAGIC) {
+            return Err("it does not begin as one".into());
+        }
+        let cut = |bytes: u64| format!("it was cut short, at {} of {bytes} bytes", file.len());
+        let head = file
+            .get(..HEAD_BYTES)
+            .ok_or_else(|| cut(HEAD_BYTES as u64))?;
+        let (version, sum) = (half_at(head, 8), half_at(head, 12));
+        if version != VERSION {
+            return Err(format!(
+                "it is of version {version}, and this command reads version {VERSION}: use the command of the same release"
+            ));
+        }
+        let packed = &file[HEAD_BYTES..];
+        let bytes = word_at(head, 16);
+        if (packed.len() as u64) < bytes {
+            return Err(cut(bytes.saturating_add(HEAD_BYTES as u64)));
+        }
+        if packed.len() as u64 > bytes || crc32fast::hash(packed) != sum {
+            return Err("it is damaged: its checksum is another one".into());
+        }
+        let damaged = |_| "it is damaged: it cannot be unpacked".to_string();
+        let unpacking = zstd::Decoder::with_buffer(packed).map_err(damaged)?;
+        let mut content = Vec::new();
+        let unpacked = unpacking.take(BYTES_MAX + 1).read_to_end(&mut content);
+        unpacked.map_err(damaged)?;
+        Image::parse(&content).ok_or_else(|| "it is damaged: it contradicts itself".into())
+    }
+
+    /// Of what was compressed.
+    pub fn parse(content: &[u8]) -> Option<Image> {
+        let mut rest = Rest(content);
+        let text = rest.sized_by_word()?.to_vec();
+        let (start, bytes) = (rest.word()?, rest.word()?);
+        let control = start..start.checked_add(bytes)?;
+        let count = rest.word()?;
+        let mut places = Vec::new();
+        for _ in 0..count {
+            places.push((rest.word()?, rest.word()?));
+        }
+        let mut stretches = BTreeMap::new();
+        let mut end = 0;
+        for (start, bytes) in places {
+            if start < end || bytes == 0 {
+                return None; // they are in order, and apart
+            }
+            end = start.checked_add(bytes)?;
+            stretches.insert(start, rest.bytes(bytes)?.to_vec());
+        }
+        rest.0.is_empty().then_some(Image {
+            path: PathBuf::new(),
+            text: String::from_utf8(text).ok()?,
+            control,
+            stretches: Stretches(stretches),
+        })
+    }
+}
+
+impl Memory for Image {
+    fn read(&self, address: u64, target: &mut [u8]) -> bool {
+        self.stretches.copy(address, target)
+    }
+
+    fn data_areas(&self) -> Vec<Range<u64>> {
+        match self.control.is_empty() {
+            true => Vec::new(),
+            false => vec![self.control.clone()],
+        }
+    }
+
+    fn explain(&self, address: u64) -> Error {
+        Error::Damaged(format!(
+            "it leads to {address:#x}, of which {} has nothing",
+            self.path.shown()
+        ))
+    }
+}
+
+fn put(file: &mut Vec<u8>, word: u64) {
+    file.extend(word.to_le_bytes());
+}
+
+fn half_at(bytes: &[u8], at: usize) -> u32 {
+    let half = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    half.map_or(0, |half| u32::from_le_bytes(*half))
+}
+
+fn word_at(bytes: &[u8], at: usize) -> u64 {
+    let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
+    word.map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+/// What of a content is still to be read.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn bytes(&mut self, count: u64) -> Option<&'a [u8]> {
+        let (first, rest) = self.0.split_at_checked(usize::try_from(count).ok()?)?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    fn word(&mut self) -> Option<u64> {
+        self.bytes(8).map(|bytes| word_at(bytes, 0))
+    }
+
+    fn sized_by_word(&mut self) -> Option<&'a [u8]> {
+        let count = self.word()?;
+        self.bytes(count)
+    }
+}
+
+#[cfg(test)]
+mod tests;

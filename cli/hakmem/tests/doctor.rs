@@ -288,9 +288,9 @@ fn stats_ledger_and_map_show_what_is_known_of_it() {
     let output = stats.output().unwrap();
     agrees(&serde_json::from_slice(&output.stdout).unwrap(), &told);
     workshop
-        .hakmem(&["map", &pid, "--svg", "heap.svg"])
+        .hakmem(&["map", &pid, "--by", "age"])
         .ended_with(2)
-        .says("is drawn in the terminal and with --html");
+        .says("--by is for hakmem's heaps");
 }
 
 #[test]

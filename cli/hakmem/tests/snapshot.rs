@@ -176,6 +176,17 @@ fn another_allocators_heap_is_kept_as_the_doctor_sees_it() {
         workshop.hakmem(arguments).ended_with(0).says(part);
     }
     workshop
+        .hakmem(&[
+            "map", "--core", "two.hks", "--svg", "two.svg", "--png", "two.png",
+        ])
+        .ended_with(0);
+    let svg = std::fs::read_to_string(workshop.path("two.svg")).unwrap();
+    for part in ["in use in ", "glibc, main arena", "free, and resident"] {
+        assert!(svg.contains(part), "{part}");
+    }
+    let png = std::fs::read(workshop.path("two.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG"), "{} bytes", png.len());
+    workshop
         .hakmem(&["options", "--core", "two.hks"])
         .is_one_line(1, "two.hks: hakmem is not in it");
     workshop

@@ -1,7 +1,7 @@
 //! `hakmem map`: the heap of a process or of a core dump, as a picture.
 
-use crate::doctor::page;
 use crate::doctor::seen::{self, Seen};
+use crate::doctor::{self, Visit, page};
 use crate::output::{self, show, terminal};
 use crate::picture::{self, By, View};
 use crate::profile::look::now_ns;
@@ -12,6 +12,7 @@ use hakmem_heap::figures::Figures;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::number::bytes;
+use hakmem_lab::whole_file::Planned;
 use hakmem_lab::{failed, usage};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,7 +22,10 @@ Examples:
   hakmem map 4711                        in the terminal
   hakmem map 4711 --by age               coloured by when each slab was made
   hakmem map 4711 --html heap.html       to point at and to filter; every slab with its blocks
-  hakmem map --core core.4711 --svg heap.svg";
+  hakmem map --core core.4711 --svg heap.svg   a core dump or a snapshot
+
+Of a heap that is not hakmem's, a square is a piece of addresses, filled as far as it is resident:
+in use, in caches of threads, the allocator's own, free.";
 
 /// What else is on the screen.
 const OTHER_LINES: usize = 10;
@@ -58,16 +62,13 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     ];
     let (opened, heap) = match Seen::of(opened, true)? {
         Seen::Ours { opened, heap } => (opened, heap),
-        Seen::Others(_) if to_svg.is_some() || to_png.is_some() => {
+        Seen::Others(_) if arguments.by != By::Class => {
             return Err(usage!(
-                "a heap that is not hakmem's is drawn in the terminal and with --html"
+                "--by is for hakmem's heaps: what other allocators have is shown by what is in use of it"
             ));
         }
         Seen::Others(visit) => {
-            match to_html {
-                Some(file) => file.write(page::draw(&visit))?,
-                None => show(&seen::map(&visit, terminal(), lines(arguments.all))),
-            }
+            others(&visit, [to_svg, to_png, to_html], arguments.all)?;
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -104,6 +105,28 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         show(&format!("{}\n{summary}\n\n{picture}", form.strong(&title)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A heap that is not hakmem's, in each of these files, or else in the terminal.
+fn others(visit: &Visit, files: [Option<Planned>; 3], all: bool) -> Result<()> {
+    let [to_svg, to_png, to_html] = files;
+    let is_for_screen = to_svg.is_none() && to_png.is_none() && to_html.is_none();
+    let (map, title, summary) = (&visit.now.map, &visit.title, seen::summary(visit));
+    if let Some(file) = to_svg {
+        file.write(doctor::svg::draw(map, title, &summary))?;
+    }
+    if let Some(file) = to_png {
+        let image = doctor::png::draw(map, title, &summary)
+            .map_err(|error| failed!("{}: {error}", file.path().shown()))?;
+        file.write(image)?;
+    }
+    if let Some(file) = to_html {
+        file.write(page::draw(visit))?;
+    }
+    if is_for_screen {
+        show(&seen::map(visit, terminal(), lines(all)));
+    }
+    Ok(())
 }
 
 /// As many as the screen has room for.

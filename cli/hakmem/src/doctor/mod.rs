@@ -3,8 +3,11 @@
 pub mod kept;
 pub mod page;
 mod picture;
+pub mod png;
 pub mod seen;
 pub mod sentences;
+mod sheet;
+pub mod svg;
 pub mod which;
 pub mod words;
 

@@ -7,6 +7,7 @@ use super::{Patient, Visit};
 use crate::target::Opened;
 use hakmem_heap::heap::Heap;
 use hakmem_lab::error::Result;
+use hakmem_lab::render::number::{bytes, grouped};
 use hakmem_lab::render::{Form, Tone};
 
 pub enum Seen {
@@ -58,6 +59,29 @@ pub fn ledger(visit: &Visit, form: Form) -> String {
         table += &format!("\n{line}");
     }
     parts(visit, form, vec![table])
+}
+
+/// "glibc 2.36"
+pub fn name(visit: &Visit) -> String {
+    let malloc = visit.allocators.iter().find(|used| used.is_malloc);
+    match (malloc, visit.now.others.first()) {
+        (Some(used), _) => used.name(),
+        (None, Some(heap)) => heap.allocator.clone(),
+        (None, None) => "glibc".into(),
+    }
+}
+
+/// "glibc 2.36: 15.8 MiB in use in 7,699 blocks, 250 MiB free, of 266 MiB resident"
+pub fn summary(visit: &Visit) -> String {
+    let look = visit.now.look();
+    format!(
+        "{}: {} in use in {} blocks, {} free, of {} resident",
+        name(visit),
+        bytes(look.live()),
+        grouped(look.blocks()),
+        bytes(look.free()),
+        bytes(visit.now.ledger.all_heap_bytes())
+    )
 }
 
 /// At most so many lines of a picture.

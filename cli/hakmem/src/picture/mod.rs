@@ -1,9 +1,10 @@
 //! The heap as a picture: superslabs in rows, each with its 64 units.
 
+pub mod canvas;
 pub mod html;
 pub mod png;
 mod shade;
-mod sheet;
+pub mod sheet;
 pub mod svg;
 pub mod terminal;
 

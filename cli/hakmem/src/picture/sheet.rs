@@ -27,28 +27,41 @@ pub fn legend_width(text: &str) -> usize {
     32 + text.len() * 6
 }
 
-pub struct Sheet<'a> {
+/// Rows of 64 squares, in several columns where they are many.
+pub struct Grid {
     pub width: usize,
     pub height: usize,
-    pub superslabs: Vec<&'a Super>,
     column_width: usize,
+}
+
+pub struct Sheet<'a> {
+    pub grid: Grid,
+    pub superslabs: Vec<&'a Super>,
 }
 
 impl Sheet<'_> {
     pub fn of(heap: &Heap) -> Sheet<'_> {
         let superslabs: Vec<_> = heap.supers.iter().filter(|one| !one.is_mapping).collect();
-        let rows = superslabs.len().clamp(1, ROWS_MAX);
-        let columns = superslabs.len().div_ceil(ROWS_MAX).max(1);
-        let column_width = LABEL + 64 * (UNIT + GAP) + SHARE + MARGIN;
         Sheet {
+            grid: Grid::of(superslabs.len()),
+            superslabs,
+        }
+    }
+}
+
+impl Grid {
+    pub fn of(count: usize) -> Grid {
+        let rows = count.clamp(1, ROWS_MAX);
+        let columns = count.div_ceil(ROWS_MAX).max(1);
+        let column_width = LABEL + 64 * (UNIT + GAP) + SHARE + MARGIN;
+        Grid {
             width: MARGIN + columns * column_width,
             height: HEAD + rows * ROW + MARGIN,
-            superslabs,
             column_width,
         }
     }
 
-    /// Where the row of a superslab begins.
+    /// Where a row begins.
     pub fn place(&self, index: usize) -> (usize, usize) {
         (
             MARGIN + index / ROWS_MAX * self.column_width,

@@ -1,20 +1,20 @@
 //! The heap as an SVG file: rows of superslabs, a square for each unit, filled as far as it is live.
 
-use super::sheet::{GAP, LABEL, LEGEND_TOP, MARGIN, Sheet, UNIT, legend, legend_width};
+use super::sheet::{GAP, Grid, LABEL, LEGEND_TOP, MARGIN, Sheet, UNIT, legend, legend_width};
 use super::{Cell, View, cells, live_share};
 use hakmem_lab::render::number::age;
 use std::fmt::Write;
 
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
 
-pub fn draw(view: &View, title: &str, summary: &str) -> String {
-    let sheet = Sheet::of(view.heap);
-    let (width, height) = (sheet.width, sheet.height);
-    let mut svg = format!(
+/// The beginning of such a file.
+pub fn head(grid: &Grid, title: &str, summary: &str) -> String {
+    let (width, height) = (grid.width, grid.height);
+    format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" font-family=\"system-ui, sans-serif\" font-size=\"11\">\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n\
@@ -22,11 +22,16 @@ pub fn draw(view: &View, title: &str, summary: &str) -> String {
          <text x=\"{MARGIN}\" y=\"40\" fill=\"#495057\">{}</text>\n",
         escaped(title),
         escaped(summary)
-    );
+    )
+}
+
+pub fn draw(view: &View, title: &str, summary: &str) -> String {
+    let sheet = Sheet::of(view.heap);
+    let mut svg = head(&sheet.grid, title, summary);
     draw_legend(&mut svg, view);
     let base = sheet.superslabs.first().map_or(0, |one| one.base);
     for (index, superslab) in sheet.superslabs.iter().enumerate() {
-        let (x, y) = sheet.place(index);
+        let (x, y) = sheet.grid.place(index);
         let cells = cells(view.heap, superslab);
         let _ = writeln!(
             svg,
@@ -106,13 +111,18 @@ fn square(svg: &mut String, view: &View, x: usize, cell: Cell) {
 }
 
 fn draw_legend(svg: &mut String, view: &View) {
+    let entries = legend(view).into_iter();
+    legend_of(svg, entries.map(|(shade, text)| (shade.colour, text)));
+}
+
+/// A square and a text for each.
+pub fn legend_of(svg: &mut String, entries: impl Iterator<Item = (&'static str, String)>) {
     let mut x = MARGIN;
-    for (shade, text) in legend(view) {
+    for (colour, text) in entries {
         let _ = writeln!(
             svg,
-            "<rect x=\"{x}\" y=\"{LEGEND_TOP}\" width=\"10\" height=\"10\" fill=\"{}\"/>\
+            "<rect x=\"{x}\" y=\"{LEGEND_TOP}\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
              <text x=\"{}\" y=\"{}\">{}</text>",
-            shade.colour,
             x + 15,
             LEGEND_TOP + 9,
             escaped(&text)

@@ -210,6 +210,14 @@ impl Opened {
         }
     }
 
+    /// The thread of a process below which /proc tells what it has.
+    pub fn task(&self) -> Option<i32> {
+        match self {
+            Opened::Live(process) => Some(process.task()),
+            Opened::Core(_) | Opened::Snapshot(_) => None,
+        }
+    }
+
     /// Why nothing more can be read of it.
     pub fn lost(&self) -> Option<Error> {
         self.memory().lost()

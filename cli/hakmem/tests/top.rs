@@ -42,6 +42,28 @@ fn a_pipe_gets_a_line_for_each_look() {
 }
 
 #[test]
+fn another_allocators_heap_is_watched_as_well() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("watched", READY, &[]);
+    let process = Waiting::start(&mut Command::new(&program));
+    let answer = workshop.hakmem(&["top", &process.pid(), "-n", "2", "-d", "0.1"]);
+    let lines: Vec<&str> = answer.ended_with(0).output.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert!(lines[0].contains("in use/s") && lines[0].contains("elsewhere"));
+    assert!(lines[2].contains("1.9"), "{}", lines[2]);
+    let line = format!(
+        "{} top {} -d 0.1",
+        env!("CARGO_BIN_EXE_hakmem"),
+        process.pid()
+    );
+    let (mut top, mut output, _) = on_terminal(&line, &["1 sizes", "glibc", "2.00"]);
+    top.stdin.as_mut().unwrap().write_all(b"2").unwrap();
+    top.stdin.as_mut().unwrap().write_all(b"q").unwrap();
+    output.read_to_string(&mut String::new()).unwrap();
+    assert!(top.wait().unwrap().success());
+}
+
+#[test]
 fn a_process_that_ends_ends_the_lines() {
     let workshop = Workshop::open();
     let mut process = start(&workshop);

@@ -1,66 +1,76 @@
 //! What `hakmem top` shows: looks at a process in turn, and what changed between them.
 
+mod others;
+mod ours;
 pub mod plain;
 pub mod processes;
 mod room;
 pub mod screen;
 pub mod table;
+mod words;
 
-use crate::target::{ended, read_process};
+use crate::doctor::{self, Patient, Visit};
+use crate::target::{Opened, ended, open_process};
 use hakmem_heap::figures::Figures;
-use hakmem_heap::live::LiveProcess;
-use hakmem_heap::memory::Memory;
 use hakmem_lab::error::Result;
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Looks that are kept for the sparklines: more than a wide terminal shows.
 const HISTORY: usize = 300;
+/// Looking takes at most one part of the time in so many: a heap that is not hakmem's is read as a whole.
+const SHARE: u32 = 5;
 
 /// One look.
 pub struct Look {
     pub at: Instant,
-    pub figures: Figures,
+    pub took: Duration,
+    pub seen: Seen,
     pub resident_bytes: u64,
     pub threads: u64,
-    /// A name for each cache of the figures.
-    pub owners: Vec<String>,
 }
 
-/// What happened in a second, between two looks.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Rates {
-    pub slow_events: f64,
-    pub moved_blocks: f64,
-    pub sent_blocks: f64,
-    pub purged_bytes: f64,
-    pub calls: f64,
+/// Whosever heap it is.
+pub enum Seen {
+    Ours {
+        figures: Figures,
+        /// A name for each cache of the figures.
+        owners: Vec<String>,
+    },
+    Others(doctor::Moment),
 }
 
 pub struct Watched {
-    process: LiveProcess,
+    patient: Patient,
+    /// Of a process whose heap is not hakmem's: what was found in it first, and the latest look.
+    pub visit: Option<Visit>,
     pub title: String,
     pub last: Look,
     before: Option<Look>,
-    pub rates: Rates,
     pub live: VecDeque<u64>,
     pub resident: VecDeque<u64>,
-    pub moves: VecDeque<u64>,
+    /// Blocks that moved in a second; of another allocator's heap bytes that are free.
+    pub third: VecDeque<u64>,
 }
 
 impl Watched {
     pub fn begin(pid: i32) -> Result<Watched> {
-        let process = crate::target::open_process(pid)?;
-        let last = look(&process)?;
+        let process = open_process(pid)?;
+        let title = format!("{pid} {}", process.command_line());
+        let patient = Patient::of(Opened::Live(process));
+        let visit = match patient.opened().uses_hakmem() {
+            true => None,
+            false => Some(with_heap(&patient)?),
+        };
         let mut watched = Watched {
-            title: format!("{pid} {}", process.command_line()),
-            process,
-            last,
+            title,
+            last: look(&patient, visit.is_none())?,
+            patient,
+            visit,
             before: None,
-            rates: Rates::default(),
             live: VecDeque::new(),
             resident: VecDeque::new(),
-            moves: VecDeque::new(),
+            third: VecDeque::new(),
         };
         watched.remember();
         Ok(watched)
@@ -68,8 +78,10 @@ impl Watched {
 
     /// Look again.
     pub fn advance(&mut self) -> Result<()> {
-        let look = look(&self.process)?;
-        self.rates = rates(&self.last, &look);
+        let look = look(&self.patient, self.visit.is_none())?;
+        if let (Some(visit), Seen::Others(moment)) = (&mut self.visit, &look.seen) {
+            visit.now = moment.clone();
+        }
         self.before = Some(std::mem::replace(&mut self.last, look));
         self.remember();
         Ok(())
@@ -77,7 +89,13 @@ impl Watched {
 
     /// Why it cannot be looked at any more.
     pub fn lost(&self) -> Option<String> {
-        self.process.lost().map(|error| ended(&error))
+        let lost = self.patient.opened().lost();
+        lost.map(|error| ended(&error))
+    }
+
+    /// From one look to the next, if so much was asked for.
+    pub fn pause(&self, asked: Duration) -> Duration {
+        asked.max(self.last.took * SHARE)
     }
 
     fn remember(&mut self) {
@@ -87,34 +105,68 @@ impl Watched {
                 history.pop_front();
             }
         };
-        push(&mut self.live, self.last.figures.totals.live_bytes);
+        let (live, third) = match &self.last.seen {
+            Seen::Ours { figures, .. } => {
+                let moved = self.rate(ours::moved_blocks);
+                (figures.totals.live_bytes, moved as u64)
+            }
+            Seen::Others(moment) => (others::live(moment), moment.look().free()),
+        };
+        push(&mut self.live, live);
         push(&mut self.resident, self.last.resident_bytes);
-        push(&mut self.moves, self.rates.moved_blocks as u64);
+        push(&mut self.third, third);
     }
 
-    pub fn seconds(&self) -> f64 {
-        let before = self
-            .before
-            .as_ref()
-            .map_or(self.last.at, |before| before.at);
-        (self.last.at - before).as_secs_f64()
+    fn seconds(&self) -> f64 {
+        let before = self.before.as_ref();
+        let since = before.map(|before| self.last.at - before.at);
+        since.map_or(1.0, |since| since.as_secs_f64().max(1e-3))
     }
 
     /// How much more of it there is than at the look before, for a second.
     pub fn rate(&self, figure: impl Fn(&Figures) -> u64) -> f64 {
-        let Some(before) = &self.before else {
-            return 0.0;
+        let figures = |look: &'_ Look| match &look.seen {
+            Seen::Ours { figures, .. } => Some(figure(figures)),
+            Seen::Others(_) => None,
         };
-        let more = figure(&self.last.figures).saturating_sub(figure(&before.figures));
-        more as f64 / self.seconds().max(1e-3)
+        let before = self.before.as_ref().and_then(figures);
+        let more = before.zip(figures(&self.last));
+        more.map_or(0, |(before, now)| now.saturating_sub(before)) as f64 / self.seconds()
+    }
+
+    /// How it changed since the look before, for a second.
+    pub fn change(&self, figure: impl Fn(&Look) -> u64) -> f64 {
+        let before = self.before.as_ref().map(&figure);
+        before.map_or(0.0, |before| {
+            (figure(&self.last) as f64 - before as f64) / self.seconds()
+        })
     }
 }
 
-fn look(process: &LiveProcess) -> Result<Look> {
-    let heap = read_process(process)?;
-    let owners = crate::picture::owner_names(&heap, &|thread| process.thread_name(thread));
-    let statm =
-        std::fs::read_to_string(format!("/proc/{}/statm", process.task())).unwrap_or_default();
+/// Without a heap that is known, the error is the one that is said of programs without hakmem.
+fn with_heap(patient: &Patient) -> Result<Visit> {
+    let visit = Visit::pay(patient, None)?;
+    match patient.opened().heap() {
+        Err(error) if !visit.has_heap() => Err(error),
+        _ => Ok(visit),
+    }
+}
+
+fn look(patient: &Patient, is_ours: bool) -> Result<Look> {
+    let begin = Instant::now();
+    let opened = patient.opened();
+    let seen = match is_ours {
+        true => {
+            let heap = opened.heap()?;
+            Seen::Ours {
+                owners: crate::picture::owner_names(&heap, &|thread| opened.thread_name(thread)),
+                figures: Figures::of(&heap),
+            }
+        }
+        false => Seen::Others(patient.look()?),
+    };
+    let task = opened.task().unwrap_or(0);
+    let statm = std::fs::read_to_string(format!("/proc/{task}/statm")).unwrap_or_default();
     let pages: u64 = statm
         .split(' ')
         .nth(1)
@@ -126,38 +178,13 @@ fn look(process: &LiveProcess) -> Result<Look> {
         .flatten()
         .and_then(|page| u64::try_from(page).ok())
         .unwrap_or(4096);
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", process.pid));
     Ok(Look {
         at: Instant::now(),
-        figures: Figures::of(&heap),
+        took: begin.elapsed(),
+        seen,
         resident_bytes: pages * page,
-        threads: tasks.map_or(0, |tasks| tasks.count() as u64),
-        owners,
+        threads: patient.threads().unwrap_or(0),
     })
-}
-
-fn moved_blocks(figures: &Figures) -> u64 {
-    let classes = figures.classes.iter();
-    classes
-        .map(|class| class.refilled_blocks.wrapping_add(class.spilled_blocks))
-        .fold(0, u64::wrapping_add)
-}
-
-fn rates(before: &Look, after: &Look) -> Rates {
-    let seconds = (after.at - before.at).as_secs_f64().max(1e-3);
-    let rate = |figure: &dyn Fn(&Figures) -> u64| {
-        figure(&after.figures).saturating_sub(figure(&before.figures)) as f64 / seconds
-    };
-    Rates {
-        slow_events: rate(&|figures| figures.counters.slow_events),
-        moved_blocks: rate(&moved_blocks),
-        sent_blocks: rate(&|figures| figures.counters.caches.sent_blocks),
-        purged_bytes: rate(&|figures| figures.counters.os.purged_bytes),
-        calls: rate(&|figures| {
-            let os = &figures.counters.os;
-            os.maps + os.unmaps + os.remaps + os.purges + os.huge_advices
-        }),
-    }
 }
 
 /// "12.3 k"
@@ -169,5 +196,14 @@ pub fn short(number: f64) -> String {
         n if n < 1e6 => format!("{:.1} k", n / 1e3),
         n if n < 1e9 => format!("{:.1} M", n / 1e6),
         n => format!("{:.1} G", n / 1e9),
+    }
+}
+
+/// "+12.3 k"
+fn signed(number: f64) -> String {
+    match number {
+        n if n <= -0.05 => format!("-{}", short(-n)),
+        n if n < 0.05 => "0".into(),
+        n => format!("+{}", short(n)),
     }
 }

@@ -1,10 +1,14 @@
 //! Where there is no screen: a line for each look.
 
-use super::{Watched, short};
+use super::ours::Rates;
+use super::{Seen, Watched, others, short};
+use hakmem_heap::figures::Figures;
 use hakmem_lab::render::number::bytes;
 
 /// What each is called, and how wide.
-const COLUMNS: [(&str, usize); 10] = [
+type Columns = &'static [(&'static str, usize)];
+
+const OURS: Columns = &[
     ("resident", 9),
     ("live", 9),
     ("cached", 9),
@@ -17,14 +21,46 @@ const COLUMNS: [(&str, usize); 10] = [
     ("calls/s", 9),
 ];
 
-pub fn head(room: usize) -> String {
-    join(COLUMNS.map(|(title, _)| title.to_string()), room)
+const OTHERS: Columns = &[
+    ("resident", 9),
+    ("in use", 9),
+    ("blocks", 10),
+    ("free", 9),
+    ("whole", 9),
+    ("cached", 9),
+    ("in use/s", 10),
+    ("blocks/s", 9),
+    ("elsewhere", 9),
+];
+
+fn columns(watched: &Watched) -> Columns {
+    match watched.last.seen {
+        Seen::Ours { .. } => OURS,
+        Seen::Others(_) => OTHERS,
+    }
+}
+
+pub fn head(watched: &Watched, room: usize) -> String {
+    titles(columns(watched), room)
+}
+
+fn titles(columns: Columns, room: usize) -> String {
+    let titles = columns.iter().map(|(title, _)| (*title).to_string());
+    join(columns, titles.collect(), room)
 }
 
 pub fn line(watched: &Watched, room: usize) -> String {
-    let totals = &watched.last.figures.totals;
-    let rates = &watched.rates;
-    let cells = [
+    let cells = match &watched.last.seen {
+        Seen::Ours { figures, .. } => of_ours(watched, figures),
+        Seen::Others(moment) => others::line(watched, moment),
+    };
+    join(columns(watched), cells, room)
+}
+
+fn of_ours(watched: &Watched, figures: &Figures) -> Vec<String> {
+    let totals = &figures.totals;
+    let rates = Rates::of(watched);
+    vec![
         bytes(watched.last.resident_bytes),
         bytes(totals.live_bytes),
         bytes(totals.cached_bytes),
@@ -35,14 +71,13 @@ pub fn line(watched: &Watched, room: usize) -> String {
         short(rates.sent_blocks),
         bytes(rates.purged_bytes as u64),
         short(rates.calls),
-    ];
-    join(cells, room)
+    ]
 }
 
 /// As many of the columns as there is room for, the first in any case.
-fn join(cells: [String; COLUMNS.len()], room: usize) -> String {
+fn join(columns: Columns, cells: Vec<String>, room: usize) -> String {
     let mut line = String::new();
-    for ((_, width), cell) in COLUMNS.into_iter().zip(cells) {
+    for ((_, width), cell) in columns.iter().zip(cells) {
         let gap = if line.is_empty() { "" } else { " " };
         if !line.is_empty() && line.chars().count() + 1 + width > room {
             break;
@@ -58,8 +93,9 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_loses_the_last_columns() {
-        assert_eq!(head(20), " resident      live");
-        assert_eq!(head(5), " resident");
-        assert!(head(200).ends_with("purged/s   calls/s"));
+        assert_eq!(titles(OURS, 20), " resident      live");
+        assert_eq!(titles(OURS, 5), " resident");
+        assert!(titles(OURS, 200).ends_with("purged/s   calls/s"));
+        assert!(titles(OTHERS, 80).ends_with("in use/s"));
     }
 }

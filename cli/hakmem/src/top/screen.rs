@@ -1,9 +1,10 @@
 //! The screen of `hakmem top`, at 80 columns and 24 lines or more.
 
+use super::Watched;
 use super::processes::Found;
 use super::room::{first_parts, first_places, places};
 use super::table::{Rows, View, processes, rows};
-use super::{Watched, short};
+use super::words::Words;
 use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::text::in_ascii;
 use ratatui::Frame;
@@ -132,11 +133,12 @@ pub fn draw(frame: &mut Frame, watched: &Watched, choice: &mut Choice) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    draw_title(frame, title, watched, choice);
-    draw_memory(frame, [memory, bar, legend], watched, choice);
-    draw_history(frame, lines, watched, choice);
-    draw_rates(frame, rates, watched);
-    draw_tabs(frame, tabs, choice);
+    let words = watched.words();
+    draw_title(frame, title, watched, &words, choice);
+    draw_memory(frame, [memory, bar, legend], &words, choice);
+    draw_history(frame, lines, watched, &words, choice);
+    draw_rates(frame, rates, &words);
+    draw_tabs(frame, tabs, watched.visit.is_none(), choice);
     let rows = chosen_rows(watched, choice);
     draw_table(
         frame,
@@ -153,7 +155,7 @@ pub fn draw(frame: &mut Frame, watched: &Watched, choice: &mut Choice) {
         "q quit  Tab view  ←→ sort by  r reverse  / filter  p pause  ? help",
     );
     if choice.has_help {
-        draw_help(frame, &rows);
+        draw_help(frame, &rows, words.help);
     }
 }
 
@@ -190,17 +192,14 @@ pub fn draw_processes(frame: &mut Frame, found: &[Found], choice: &mut Choice) {
         "q quit  ↑↓ Enter look into one  ←→ sort by  r reverse  / filter  ? help",
     );
     if choice.has_help {
-        draw_help(frame, &rows);
+        draw_help(frame, &rows, &[]);
     }
 }
 
-fn draw_title(frame: &mut Frame, area: Rect, watched: &Watched, choice: &Choice) {
+fn draw_title(frame: &mut Frame, area: Rect, watched: &Watched, words: &Words, choice: &Choice) {
     let state = if choice.is_paused { "  paused" } else { "" };
-    let moved = match watched.last.figures.moved_blocks {
-        0 => String::new(),
-        blocks => format!("  ±{blocks} blocks"),
-    };
-    let right = format!("{moved}{state}  hakmem {}", watched.last.figures.release);
+    let off = words.off.as_ref().map(|off| format!("  {off}"));
+    let right = format!("{}{state}  {}", off.unwrap_or_default(), words.allocator);
     let room = usize::from(area.width).saturating_sub(places(&right));
     let title = first_places(&watched.title, room);
     let padding = " ".repeat(room - places(&title));
@@ -217,50 +216,16 @@ fn narrow(count: u64) -> String {
     bytes(count).replace("iB", "").replace(' ', "")
 }
 
-/// What the mapped memory is: name, bytes, colour.
-fn parts(watched: &Watched) -> [(&'static str, u64, Color); 5] {
-    let totals = &watched.last.figures.totals;
-    let waiting = totals.kept_bytes + totals.dirty_bytes;
-    let clean = totals.unit_free_bytes.saturating_sub(totals.dirty_bytes);
-    let known = totals.live_bytes + totals.cached_bytes + totals.slab_free_bytes + waiting + clean;
-    let rest = totals.mapped_bytes.saturating_sub(known);
-    [
-        ("live", totals.live_bytes, Color::Green),
-        ("cached", totals.cached_bytes, Color::Yellow),
-        ("in slabs", totals.slab_free_bytes, Color::Blue),
-        ("waiting", waiting, Color::Red),
-        ("unused", clean + rest, Color::DarkGray),
-    ]
-}
-
-fn draw_memory(frame: &mut Frame, areas: [Rect; 3], watched: &Watched, choice: &Choice) {
+fn draw_memory(frame: &mut Frame, areas: [Rect; 3], words: &Words, choice: &Choice) {
     const FILLS: [char; 5] = ['█', '▓', '▒', '░', '·'];
-    let totals = &watched.last.figures.totals;
-    let resident = watched.last.resident_bytes;
-    let threads = watched.last.threads;
-    let figures = [
-        format!("resident {}", bytes(resident)),
-        format!(
-            "live {} in {} blocks",
-            bytes(totals.live_bytes),
-            totals.live_blocks
-        ),
-        format!("mapped {}", bytes(totals.mapped_bytes)),
-        format!(
-            "{threads} {}",
-            if threads == 1 { "thread" } else { "threads" }
-        ),
-    ];
     let room = usize::from(areas[0].width);
-    frame.render_widget(Paragraph::new(first_parts(&figures, "   ", room)), areas[0]);
+    let figures = first_parts(&words.figures, "   ", room);
+    frame.render_widget(Paragraph::new(figures), areas[0]);
     let width = u64::from(areas[1].width);
-    let all: u64 = parts(watched)
-        .iter()
-        .map(|(_, count, _)| count)
-        .sum::<u64>()
-        .max(1);
+    let all: u64 = words.parts.iter().map(|(_, count, _)| count).sum();
+    let all = all.max(1);
     let (mut before, mut spans, mut legend) = (0, Vec::new(), Vec::new());
-    for ((name, count, colour), fill) in parts(watched).into_iter().zip(FILLS) {
+    for ((name, count, colour), fill) in words.parts.into_iter().zip(FILLS) {
         // By where each ends, so that roundings do not add up.
         let from = before * width / all;
         before += count;
@@ -281,38 +246,36 @@ fn draw_memory(frame: &mut Frame, areas: [Rect; 3], watched: &Watched, choice: &
     frame.render_widget(Paragraph::new(Line::from(legend)), areas[2]);
 }
 
-fn draw_history(frame: &mut Frame, area: Rect, watched: &Watched, choice: &Choice) {
+fn draw_history(frame: &mut Frame, area: Rect, watched: &Watched, words: &Words, choice: &Choice) {
     let thirds = Layout::horizontal([Constraint::Fill(1); 3])
         .spacing(2)
         .areas::<3>(area);
-    let histories: [(&str, &VecDeque<u64>, String, Color); 3] = [
+    let resident = bytes(watched.last.resident_bytes);
+    let (third, now) = (words.third.0, &words.third.1);
+    let live = words.live.clone();
+    let histories: [(String, String, &VecDeque<u64>, Color); 3] = [
+        (live.clone(), live, &watched.live, Color::Green),
         (
-            "live",
-            &watched.live,
-            bytes(*watched.live.back().unwrap_or(&0)),
-            Color::Green,
-        ),
-        (
-            "resident",
+            format!("resident {resident}"),
+            resident,
             &watched.resident,
-            bytes(watched.last.resident_bytes),
             Color::Cyan,
         ),
         (
-            "blocks moved/s",
-            &watched.moves,
-            short(watched.rates.moved_blocks),
+            format!("{third} {now}"),
+            now.clone(),
+            &watched.third,
             Color::Magenta,
         ),
     ];
-    for (area, (name, history, now, colour)) in thirds.into_iter().zip(histories) {
+    for (area, (name, now, history, colour)) in thirds.into_iter().zip(histories) {
         let width = usize::from(area.width);
         let shown: Vec<u64> = history
             .iter()
             .skip(history.len().saturating_sub(width))
             .copied()
             .collect();
-        let title = [format!("{name} {now}"), now, String::new()];
+        let title = [name, now, String::new()];
         let title = title.into_iter().find(|title| places(title) <= width);
         let block = Block::new().title(Line::from(title.unwrap_or_default()));
         let line = Sparkline::default()
@@ -323,29 +286,23 @@ fn draw_history(frame: &mut Frame, area: Rect, watched: &Watched, choice: &Choic
     }
 }
 
-fn draw_rates(frame: &mut Frame, area: Rect, watched: &Watched) {
-    let rates = &watched.rates;
-    let figures = [
-        format!("in a second: {} slow calls", short(rates.slow_events)),
-        format!("{} blocks sent", short(rates.sent_blocks)),
-        format!("{} purged", bytes(rates.purged_bytes as u64)),
-        format!("{} system calls", short(rates.calls)),
-    ];
-    let text = first_parts(&figures, ", ", usize::from(area.width));
+fn draw_rates(frame: &mut Frame, area: Rect, words: &Words) {
+    let text = first_parts(&words.rates, ", ", usize::from(area.width));
     frame.render_widget(Paragraph::new(text), area);
 }
 
-fn draw_tabs(frame: &mut Frame, area: Rect, choice: &Choice) {
+fn draw_tabs(frame: &mut Frame, area: Rect, is_ours: bool, choice: &Choice) {
     let mut spans = Vec::new();
     for (number, view) in View::ALL.into_iter().enumerate() {
         let is_chosen = view == choice.view;
+        let title = view.title(is_ours);
         let (text, style) = match (is_chosen, choice.has_colour) {
-            (true, false) => (format!("[{} {}]", number + 1, view.title()), Style::new()),
+            (true, false) => (format!("[{} {title}]", number + 1), Style::new()),
             (true, true) => (
-                format!(" {} {} ", number + 1, view.title()),
+                format!(" {} {title} ", number + 1),
                 choice.marked(Modifier::REVERSED),
             ),
-            (false, _) => (format!(" {} {} ", number + 1, view.title()), Style::new()),
+            (false, _) => (format!(" {} {title} ", number + 1), Style::new()),
         };
         spans.push(Span::styled(text, style));
         spans.push(Span::from(" "));
@@ -441,7 +398,7 @@ fn draw_foot(frame: &mut Frame, area: Rect, choice: &Choice, keys: &str) {
     );
 }
 
-fn draw_help(frame: &mut Frame, rows: &Rows) {
+fn draw_help(frame: &mut Frame, rows: &Rows, more: &[&str]) {
     let mut lines: Vec<Line> = rows
         .columns
         .iter()
@@ -449,12 +406,7 @@ fn draw_help(frame: &mut Frame, rows: &Rows) {
         .map(|(title, help)| Line::from(format!(" {title:>10}  {help}")))
         .collect();
     lines.push(Line::default());
-    lines.push(Line::from(
-        "     cached  in magazines, and on the way between threads",
-    ));
-    lines.push(Line::from("    waiting  in BigCache, or to be given back"));
-    lines.push(Line::from("     unused  mapped, never used or given back"));
-    lines.push(Line::from("          ±  blocks that moved during the look"));
+    lines.extend(more.iter().map(|line| Line::from((*line).to_string())));
     lines.push(Line::default());
     lines.push(Line::from(
         " keys: 1 2 3 Tab, ←→ r, / , ↑↓ PgUp PgDn, p, Esc back, q",

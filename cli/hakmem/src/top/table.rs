@@ -1,13 +1,14 @@
 //! The tables of `hakmem top`: each cell with what it is sorted by.
 
 use super::processes::Found;
-use super::{Watched, short};
+use super::words::text;
+use super::{Seen, Watched, others, short};
 use hakmem_heap::figures::{CacheFigures, Figures};
 use hakmem_lab::render::number::bytes;
 
 pub struct Cell {
     pub text: String,
-    key: f64,
+    pub key: f64,
 }
 
 pub struct Rows {
@@ -28,11 +29,15 @@ pub enum View {
 impl View {
     pub const ALL: [View; 3] = [View::Classes, View::Caches, View::Policies];
 
-    pub fn title(self) -> &'static str {
-        match self {
-            View::Classes => "classes",
-            View::Caches => "caches",
-            View::Policies => "policies",
+    /// Of another allocator's heap there are other tables.
+    pub fn title(self, is_ours: bool) -> &'static str {
+        match (self, is_ours) {
+            (View::Classes, true) => "classes",
+            (View::Classes, false) => "sizes",
+            (View::Caches, true) => "caches",
+            (View::Caches, false) => "arenas",
+            (View::Policies, true) => "policies",
+            (View::Policies, false) => "memory",
         }
     }
 }
@@ -44,37 +49,31 @@ fn number(value: f64) -> Cell {
     }
 }
 
-fn count(value: u64) -> Cell {
+pub fn count(value: u64) -> Cell {
     Cell {
         text: value.to_string(),
         key: value as f64,
     }
 }
 
-fn size(value: u64) -> Cell {
+pub fn size(value: u64) -> Cell {
     Cell {
         text: bytes(value),
         key: value as f64,
     }
 }
 
-fn text(value: impl Into<String>) -> Cell {
-    Cell {
-        text: value.into(),
-        key: 0.0,
-    }
-}
-
 pub fn rows(view: View, watched: &Watched) -> Rows {
-    match view {
-        View::Classes => classes(watched),
-        View::Caches => caches(watched),
-        View::Policies => policies(watched),
+    match (&watched.last.seen, view) {
+        (Seen::Ours { figures, .. }, View::Classes) => classes(watched, figures),
+        (Seen::Ours { figures, owners }, View::Caches) => caches(watched, figures, owners),
+        (Seen::Ours { figures, .. }, View::Policies) => policies(watched, figures),
+        (Seen::Others(moment), _) => others::rows(view, watched, moment),
     }
 }
 
-fn classes(watched: &Watched) -> Rows {
-    let used = watched.last.figures.classes.iter().enumerate();
+fn classes(watched: &Watched, figures: &Figures) -> Rows {
+    let used = figures.classes.iter().enumerate();
     let rows = used
         .filter(|(_, class)| class.slabs_made > 0)
         .map(|(index, class)| {
@@ -120,9 +119,8 @@ fn classes(watched: &Watched) -> Rows {
     }
 }
 
-fn caches(watched: &Watched) -> Rows {
-    let last = &watched.last;
-    let used = last.figures.caches.iter().zip(&last.owners).enumerate();
+fn caches(watched: &Watched, figures: &Figures, owners: &[String]) -> Rows {
+    let used = figures.caches.iter().zip(owners).enumerate();
     let rows = used
         .filter(|(_, (cache, _))| cache.slow_events > 0 || cache.slabs > 0)
         .map(|(index, (cache, owner))| {
@@ -164,8 +162,7 @@ fn caches(watched: &Watched) -> Rows {
 
 type Figure = fn(&Figures) -> u64;
 
-fn policies(watched: &Watched) -> Rows {
-    let figures = &watched.last.figures;
+fn policies(watched: &Watched, figures: &Figures) -> Rows {
     let os = figures.counters.os;
     let mut rows: Vec<Vec<Cell>> = figures
         .options

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a sample costs with the frames of a Python program, in instructions: the same program at several depths.
+"""What a sample costs with the frames of a Python program, in instructions: two programs at several depths. In one all frames are
+of a function that calls itself, in the other each is of a function of its own.
 
     python_frames.py LIBRARY [--python PYTHON] [DEPTH …]
 
@@ -15,7 +16,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-PROGRAM = """
+ONE_FUNCTION = """
 import sys
 def down(depth, count):
     if depth:
@@ -24,16 +25,25 @@ def down(depth, count):
         bytes(2000)
 down(int(sys.argv[1]), int(sys.argv[2]))
 """
+MANY_FUNCTIONS = """
+import sys
+depth = int(sys.argv[1])
+source = "def f0(count):\\n for _ in range(count):\\n  bytes(2000)\\n"
+for i in range(depth):
+    source += f"def f{i + 1}(count):\\n return f{i}(count)\\n"
+exec(source)
+globals()[f"f{depth}"](int(sys.argv[2]))
+"""
 FUNCTIONS = ("hak_hook_taken", "hak_python_add")
-FEW, MANY = 2000, 12000
+FEW, MANY = 1000, 6000
 
 
-def instructions(arguments: argparse.Namespace, depth: int, count: int, folder: Path) -> dict[str, int]:
+def instructions(arguments: argparse.Namespace, program: str, depth: int, count: int, folder: Path) -> dict[str, int]:
     """Of each of FUNCTIONS, with what it calls."""
     profile = folder / "callgrind.out"
     environment = os.environ | {"LD_PRELOAD": str(arguments.library.resolve()), "HAKMEM_SAMPLE_BYTES": "1"}
     command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}"]
-    command += [arguments.python, "-c", PROGRAM, str(depth), str(count)]
+    command += [arguments.python, "-c", program, str(depth), str(count)]
     subprocess.run(command, env=environment, check=True, capture_output=True)
     report = subprocess.run(
         ["callgrind_annotate", "--inclusive=yes", "--threshold=100", profile], check=True, capture_output=True, text=True
@@ -51,13 +61,16 @@ def main() -> None:
     parser.add_argument("--python", default="python3")
     parser.add_argument("depths", type=int, nargs="*", default=[0, 10, 30, 60, 120], metavar="DEPTH")
     arguments = parser.parse_args()
-    print("| Python frames | a sample | of these, for Python |\n|---:|---:|---:|")
+    print("| Python frames | a sample, one function | of these, for Python | a sample, many functions | of these, for Python |")
+    print("|---:|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
         for depth in arguments.depths:
-            few = instructions(arguments, depth, FEW, Path(folder))
-            many = instructions(arguments, depth, MANY, Path(folder))
-            whole, python = ((many[function] - few[function]) / (MANY - FEW) for function in FUNCTIONS)
-            print(f"| {depth + 2} | {whole:,.0f} | {python:,.0f} |")
+            row = [depth + 2]
+            for program in (ONE_FUNCTION, MANY_FUNCTIONS):
+                few = instructions(arguments, program, depth, FEW, Path(folder))
+                many = instructions(arguments, program, depth, MANY, Path(folder))
+                row += [(many[function] - few[function]) / (MANY - FEW) for function in FUNCTIONS]
+            print(" | ".join(["", *(f"{figure:,.0f}" for figure in row), ""]).strip())
 
 
 if __name__ == "__main__":

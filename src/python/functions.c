@@ -8,6 +8,7 @@
 #include "python/interpreter.h"
 #include "python/line_table.h"
 #include "python/text.h"
+#include "stacks/code.h"
 
 struct hak_functions hak_functions;
 
@@ -15,11 +16,52 @@ struct hak_functions hak_functions;
 enum { BUCKETS_LOG2 = 12 };
 static _Atomic(uint32_t) buckets[1U << BUCKETS_LOG2];
 
-// What was seen lately, in one word each: above, of the hash; below, what was found.
-enum { KNOWN_LOG2 = 13, FOUND_BITS = 24 };
-static _Atomic(uint64_t) known_numbers[1U << KNOWN_LOG2];
-static _Atomic(uint64_t) known_lines[1U << KNOWN_LOG2];
-#define FOUND_MAX ((UINT64_C(1) << FOUND_BITS) - 1)
+// What was seen lately: a place, beside another word from which it can be told what it is the place of. Two threads that write it at
+// the same time leave words that do not fit together, which reads as nothing. Four lie in a cache line: where its hash says, or,
+// when another has taken that, beside it.
+enum { KNOWN_LOG2 = 13, WAYS = 4 };
+struct set {
+    _Atomic(uint64_t) place[WAYS];
+    _Atomic(uint64_t) check[WAYS]; // place ^ hash
+};
+static HAK_ALIGNED(sizeof(struct set)) struct set sets[(1U << KNOWN_LOG2) / WAYS];
+
+static struct set *set_of(uint64_t hash)
+{
+    return &sets[(hash >> (64 - KNOWN_LOG2)) / WAYS];
+}
+
+static unsigned way_of(uint64_t hash)
+{
+    return hash >> (64 - KNOWN_LOG2) & (WAYS - 1);
+}
+
+// 0: nothing is noted there for the hash.
+static uintptr_t recall_at(const struct set *set, unsigned way, uint64_t hash)
+{
+    const uint64_t place = hak_load_relaxed(&set->place[way]);
+    return (hak_load_relaxed(&set->check[way]) ^ place) == hash ? place : 0;
+}
+
+static uintptr_t recall(uint64_t hash)
+{
+    uintptr_t place = 0;
+    for (unsigned way = 0; way < WAYS && place == 0; way++) {
+        place = recall_at(set_of(hash), way, hash);
+    }
+    return place;
+}
+
+static void note(uint64_t hash, uintptr_t place)
+{
+    struct set *set = set_of(hash);
+    const unsigned way = way_of(hash);
+    const unsigned beside = (way + 1) % WAYS;
+    hak_store_relaxed(&set->place[beside], hak_load_relaxed(&set->place[way]));
+    hak_store_relaxed(&set->check[beside], hak_load_relaxed(&set->check[way]));
+    hak_store_relaxed(&set->place[way], place);
+    hak_store_relaxed(&set->check[way], place ^ hash);
+}
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
@@ -27,46 +69,15 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 32;
 }
 
-static _Atomic(uint64_t) *slot_of(_Atomic(uint64_t) *known, uint64_t hash)
+// What of a code object tells it from others, also from a later one at its address. Products that do not wait for each other; the upper
+// bits depend on all.
+static uint64_t hash_of_code(uintptr_t address)
 {
-    return &known[hash & ((1U << KNOWN_LOG2) - 1)];
-}
-
-// What was noted for the hash, or -1.
-static int64_t recall(_Atomic(uint64_t) *known, uint64_t hash)
-{
-    const uint64_t word = hak_load_relaxed(slot_of(known, hash));
-    return word != 0 && (word ^ hash) >> FOUND_BITS == 0 ? (int64_t)(word & FOUND_MAX) : -1;
-}
-
-static void note(_Atomic(uint64_t) *known, uint64_t hash, uint64_t found)
-{
-    hak_store_relaxed(slot_of(known, hash), (hash & ~FOUND_MAX) | found);
-}
-
-// Products that do not wait for each other.
-static uint64_t hash_of_code(const struct hak_function_code *code)
-{
-    const uint64_t sum = code->address * UINT64_C(0x9E3779B97F4A7C15) +
-                         code->file * UINT64_C(0xBF58476D1CE4E5B9) +
-                         code->name * UINT64_C(0x94D049BB133111EB) +
-                         code->lines * UINT64_C(0xD6E8FEB86659FD93) + code->first_line;
-    return mix(sum, sum >> 32);
-}
-
-bool hak_function_read(struct hak_pages *pages, uintptr_t address, struct hak_function_code *code)
-{
-    if (!hak_pages_are_readable(pages, address, hak_interpreter.code_bytes) ||
-        hak_interpreter_whole(address, HAK_PYTHON_TYPE) != hak_interpreter.code_type) {
-        return false;
-    }
-    code->address = address;
-    code->file = hak_interpreter_whole(address, HAK_PYTHON_FILE);
-    code->name = hak_interpreter_whole(address, HAK_PYTHON_NAME);
-    code->lines = hak_interpreter_whole(address, HAK_PYTHON_LINES);
-    code->first_line = hak_interpreter_half(address, HAK_PYTHON_FIRST_LINE);
-    code->hash = hash_of_code(code);
-    return true;
+    return address * UINT64_C(0x9E3779B97F4A7C15) +
+           hak_interpreter_whole(address, HAK_PYTHON_FILE) * UINT64_C(0xBF58476D1CE4E5B9) +
+           hak_interpreter_whole(address, HAK_PYTHON_NAME) * UINT64_C(0x94D049BB133111EB) +
+           hak_interpreter_whole(address, HAK_PYTHON_LINES) * UINT64_C(0xD6E8FEB86659FD93) +
+           hak_interpreter_half(address, HAK_PYTHON_FIRST_LINE) * UINT64_C(0xA0761D6478BD642F);
 }
 
 static uint64_t hash_of(const char *text, size_t bytes, uint64_t hash)
@@ -134,14 +145,18 @@ static uint32_t number_of(const struct hak_function *wanted)
     return number;
 }
 
-static HAK_NOINLINE uint32_t meet(struct hak_pages *pages, const struct hak_function_code *code)
+static uint32_t number_of_code(struct hak_pages *pages, uintptr_t address)
 {
     struct hak_function entry;
-    entry.first_line = code->first_line;
-    entry.file_bytes =
-        (uint32_t)hak_text_read(pages, code->file, entry.text, HAK_FUNCTION_FILE_BYTES);
-    entry.name_bytes = (uint32_t)hak_text_read(
-        pages, code->name, entry.text + entry.file_bytes, HAK_FUNCTION_NAME_BYTES);
+    entry.first_line = hak_interpreter_half(address, HAK_PYTHON_FIRST_LINE);
+    entry.file_bytes = (uint32_t)hak_text_read(pages,
+                                               hak_interpreter_whole(address, HAK_PYTHON_FILE),
+                                               entry.text,
+                                               HAK_FUNCTION_FILE_BYTES);
+    entry.name_bytes = (uint32_t)hak_text_read(pages,
+                                               hak_interpreter_whole(address, HAK_PYTHON_NAME),
+                                               entry.text + entry.file_bytes,
+                                               HAK_FUNCTION_NAME_BYTES);
     if (entry.name_bytes == 0) {
         return drop();
     }
@@ -150,40 +165,65 @@ static HAK_NOINLINE uint32_t meet(struct hak_pages *pages, const struct hak_func
     return number_of(&entry);
 }
 
-uint32_t hak_function_number(struct hak_pages *pages, const struct hak_function_code *code)
+static uint64_t line_of(struct hak_pages *pages, uintptr_t address, uint64_t unit)
 {
-    const int64_t known = recall(known_numbers, code->hash);
-    if (HAK_LIKELY(known >= 0)) {
-        return (uint32_t)known;
+    const uint32_t first_line = hak_interpreter_half(address, HAK_PYTHON_FIRST_LINE);
+    const uintptr_t lines = hak_interpreter_whole(address, HAK_PYTHON_LINES);
+    const uint64_t bytes = hak_interpreter_word(pages, lines, HAK_PYTHON_BYTES_COUNT);
+    const uintptr_t table = lines + hak_interpreter.at[HAK_PYTHON_BYTES];
+    if (unit >= HAK_FUNCTION_NOT_BEGUN) {
+        return first_line;
     }
-    const uint32_t number = meet(pages, code);
-    note(known_numbers, code->hash, number);
-    return number;
-}
-
-static HAK_NOINLINE uint32_t find_line(struct hak_pages *pages,
-                                       const struct hak_function_code *code,
-                                       uint64_t unit)
-{
-    const uint64_t bytes = hak_interpreter_word(pages, code->lines, HAK_PYTHON_BYTES_COUNT);
-    const uintptr_t table = code->lines + hak_interpreter.at[HAK_PYTHON_BYTES];
     if (!hak_pages_are_readable(pages, table, bytes)) {
         return 0;
     }
-    return hak_line_table_line((const uint8_t *)table, bytes, code->first_line, unit);
+    return hak_line_table_line((const uint8_t *)table, bytes, first_line, unit);
 }
 
-uint32_t hak_function_line(struct hak_pages *pages,
-                           const struct hak_function_code *code,
-                           uint64_t unit)
+static uint64_t hash_of_unit(uint64_t hash, uint64_t unit)
 {
-    const uint64_t hash = mix(code->hash, unit);
-    const int64_t known = recall(known_lines, hash);
-    if (HAK_LIKELY(known >= 0)) {
-        return (uint32_t)known;
+    return hash + (unit + 1) * UINT64_C(0xE7037ED1A0B428DB);
+}
+
+// Its names take longer to read than a line, and are noted under the hash of the code object alone.
+static uintptr_t meet(struct hak_pages *pages, uintptr_t address, uint64_t hash, uint64_t unit)
+{
+    if (hak_interpreter_whole(address, HAK_PYTHON_TYPE) != hak_interpreter.code_type) {
+        return 0;
     }
-    uint32_t line = find_line(pages, code, unit);
-    line = line <= FOUND_MAX ? line : 0;
-    note(known_lines, hash, line);
-    return line;
+    uintptr_t place = recall(hash);
+    if (place == 0) {
+        place = (uintptr_t)HAK_CODE_OF_FUNCTION << HAK_CODE_SHIFT |
+                (uintptr_t)number_of_code(pages, address) << HAK_FUNCTION_LINE_BITS;
+        note(hash, place);
+    }
+    const uint64_t line = line_of(pages, address, unit);
+    place |= line < UINT64_C(1) << HAK_FUNCTION_LINE_BITS ? line : 0;
+    hash = hash_of_unit(hash, unit);
+    note(hash, place);
+    return place;
+}
+
+static HAK_NOINLINE uintptr_t place_slow(struct hak_pages *pages, uintptr_t address, uint64_t unit)
+{
+    if (!hak_pages_are_readable(pages, address, hak_interpreter.code_bytes)) {
+        return 0;
+    }
+    const uint64_t hash = hash_of_code(address);
+    const uint64_t wanted = hash_of_unit(hash, unit);
+    const uintptr_t place = recall(wanted);
+    return place != 0 ? place : meet(pages, address, hash, unit);
+}
+
+// A deep stack comes here for each of its frames: no register is saved, as the call is the last thing.
+uintptr_t hak_function_place(struct hak_pages *pages, uintptr_t address, uint64_t unit)
+{
+    if (HAK_LIKELY(hak_pages_are_known(pages, address, hak_interpreter.code_bytes))) {
+        const uint64_t hash = hash_of_unit(hash_of_code(address), unit);
+        const uintptr_t place = recall_at(set_of(hash), way_of(hash), hash);
+        if (HAK_LIKELY(place != 0)) {
+            return place;
+        }
+    }
+    return place_slow(pages, address, unit);
 }

@@ -7,6 +7,7 @@
 //
 // A code object may be freed, and another one may lie at its address. So what its names are is read while it runs, when it is
 // seen for the first time; it is known again by its address and by the pointers that lie in it.
+// These are read each time: no other sign tells that a frame runs what it ran at the sample before (docs/decisions/0050).
 #ifndef HAK_PYTHON_FUNCTIONS_H
 #define HAK_PYTHON_FUNCTIONS_H
 
@@ -39,25 +40,16 @@ struct hak_functions {
 };
 HAK_INTERNAL extern struct hak_functions hak_functions;
 
-// What of a code object tells it from others, also from a later one at its address.
-struct hak_function_code {
-    uintptr_t address;
-    uintptr_t file; // a str
-    uintptr_t name; // a str
-    uintptr_t lines;
-    uint32_t first_line;
-    uint64_t hash; // of all of these
-};
+// A place (stacks/code.h) of no address: HAK_CODE_OF_FUNCTION above, the number of a function and the line in which it is; 0: not
+// known.
+enum { HAK_FUNCTION_LINE_BITS = 24, HAK_FUNCTION_NUMBER_BITS = 20 };
 
-// False when there is no code object.
-HAK_INTERNAL bool hak_function_read(struct hak_pages *pages,
-                                    uintptr_t address,
-                                    struct hak_function_code *code);
-HAK_INTERNAL uint32_t hak_function_number(struct hak_pages *pages,
-                                          const struct hak_function_code *code);
-// The line of the instruction at `unit` code units from its beginning. 0: it has none.
-HAK_INTERNAL uint32_t hak_function_line(struct hak_pages *pages,
-                                        const struct hak_function_code *code,
-                                        uint64_t unit);
+// More units than any code has: the frame has not begun.
+#define HAK_FUNCTION_NOT_BEGUN (UINT64_C(1) << 32)
+
+// Of the instruction at `unit` code units from the beginning of the code object at `address`. 0: there is no code object.
+HAK_INTERNAL uintptr_t hak_function_place(struct hak_pages *pages,
+                                          uintptr_t address,
+                                          uint64_t unit);
 
 #endif

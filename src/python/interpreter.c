@@ -74,7 +74,10 @@ static bool read_published(struct hak_interpreter *found, struct hak_pages *page
         }
         found->at[field] = (uint16_t)offset;
     }
-    found->is_free_threaded = said[IS_FREE_THREADED] != 0;
+    if (said[IS_FREE_THREADED] != 0 && MINOR(version) >= VERSION_314) {
+        found->has_copies = true;
+        found->kind_shift = 8;
+    }
     return true;
 }
 
@@ -92,13 +95,7 @@ static bool read_layout(struct hak_interpreter *found, struct hak_pages *pages, 
         memcpy(found->at, at_312, sizeof found->at);
         return true;
     }
-    if (!read_published(found, pages, version)) {
-        return false;
-    }
-    if (found->is_free_threaded && MINOR(version) >= VERSION_314) {
-        found->kind_shift = 8;
-    }
-    return true;
+    return read_published(found, pages, version);
 }
 
 // What the loaded object exports. Its first page and its tables are there: the dynamic linker has read them.

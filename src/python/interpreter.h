@@ -52,7 +52,7 @@ enum { HAK_PYTHON_OWNER_NONE = 3 };
 // Constant once `number` is set.
 struct hak_interpreter {
     _Atomic(uint32_t) number; // of its object in hak_code; 0: none
-    bool is_free_threaded;
+    bool has_copies;          // threads run copies of the instructions: there is no global lock
     bool
         has_global_current; // `current` is that of the thread which holds the lock, not this thread's
     unsigned wide_bytes;    // by which the text of a str that is not ASCII lies further on

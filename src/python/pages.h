@@ -1,7 +1,7 @@
 // pages.h -- reading an interpreter's objects, whatever their pointers say.
 //
 // Layer     python (may include: base, os, meta, front, stacks)
-// Owns      a table of pages that could be read a moment ago.
+// Owns      hak_pages_readable: pages that could be read a moment ago.
 // Threads   any, also in a signal handler: no lock, no allocation.
 // Fails     false for what cannot be read.
 //
@@ -14,28 +14,62 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "base/compiler.h"
 
+// Of one kind of thing, which lie beside each other: frames, or the objects that these lead to.
 struct hak_pages {
-    uint64_t second;   // about: of the clock when the walk began
-    uintptr_t last[2]; // the pages that were looked at last
+    uint64_t second; // about: of the clock when the walk began, above a page's number
+    uintptr_t last;  // the page that was looked at last
 };
+
+enum {
+    HAK_PAGES_LOG2 = 12, // of the smallest pages there are
+    HAK_PAGES_ADDRESS_BITS = 48,
+    HAK_PAGES_READABLE_LOG2 = 10,
+};
+// A page's number and the second in which it could be read.
+HAK_INTERNAL extern _Atomic(uint64_t) hak_pages_readable[1U << HAK_PAGES_READABLE_LOG2];
 
 HAK_INLINE struct hak_pages hak_pages_at(uint64_t now_ns)
 {
-    return (struct hak_pages){.second = now_ns >> 30};
+    return (struct hak_pages){
+        .second = ((now_ns >> 30) + 1) << (HAK_PAGES_ADDRESS_BITS - HAK_PAGES_LOG2), // never 0
+        .last = UINTPTR_MAX,
+    };
 }
 
-enum { HAK_PAGES_LOG2 = 12 }; // of the smallest pages there are
+HAK_INLINE _Atomic(uint64_t) *hak_pages_slot(uintptr_t page)
+{
+    return &hak_pages_readable[(page * UINT64_C(0x9E3779B97F4A7C15)) >>
+                               (64 - HAK_PAGES_READABLE_LOG2)];
+}
+
 HAK_INTERNAL bool hak_pages_are_readable_slow(struct hak_pages *pages,
                                               uintptr_t start,
                                               size_t bytes);
 
-HAK_INLINE bool hak_pages_are_readable(struct hak_pages *pages, uintptr_t start, size_t bytes)
+// Of a single page that could be read a moment ago. False: the kernel may have to be asked.
+HAK_INLINE bool hak_pages_are_known(struct hak_pages *pages, uintptr_t start, size_t bytes)
 {
     const uintptr_t page = start >> HAK_PAGES_LOG2;
-    const bool is_last = page == pages->last[0] || page == pages->last[1];
-    return (HAK_LIKELY(is_last) && page != 0 && (start + bytes - 1) >> HAK_PAGES_LOG2 == page) ||
+    if (HAK_UNLIKELY((start + bytes - 1) >> HAK_PAGES_LOG2 != page)) {
+        return false;
+    }
+    if (HAK_LIKELY(page == pages->last)) {
+        return true;
+    }
+    if (HAK_UNLIKELY(hak_load_relaxed(hak_pages_slot(page)) != (page | pages->second) ||
+                     start >> HAK_PAGES_ADDRESS_BITS != 0)) {
+        return false;
+    }
+    pages->last = page;
+    return true;
+}
+
+HAK_INLINE bool hak_pages_are_readable(struct hak_pages *pages, uintptr_t start, size_t bytes)
+{
+    return HAK_LIKELY(hak_pages_are_known(pages, start, bytes)) ||
            hak_pages_are_readable_slow(pages, start, bytes);
 }
 

@@ -12,43 +12,38 @@ enum {
     UNIT_BYTES = 2,
 };
 
-// Where the instructions begin that the frame runs: threads without a global lock have a copy each.
-static uintptr_t start_of(struct hak_pages *pages, uintptr_t frame, uintptr_t code)
+// Nothing lies behind it.
+#define NOWHERE ((uintptr_t)1 << 63)
+
+// Threads without a global lock have a copy of the instructions each: where that begins which the frame runs.
+static HAK_NOINLINE uintptr_t start_of_copy(struct hak_pages *pages,
+                                            uintptr_t frame,
+                                            uintptr_t code)
 {
-    if (!hak_interpreter.is_free_threaded || hak_interpreter.at[HAK_PYTHON_COPIES] == 0) {
-        return code + hak_interpreter.at[HAK_PYTHON_START];
-    }
     const uint64_t index = hak_interpreter_half(frame, HAK_PYTHON_COPY);
-    const uintptr_t copies = hak_interpreter_whole(code, HAK_PYTHON_COPIES);
+    const uintptr_t copies = (uintptr_t)hak_pages_number(
+        pages, code + hak_interpreter.at[HAK_PYTHON_COPIES], sizeof copies);
     const uint64_t count = hak_pages_number(pages, copies, sizeof count);
     const uintptr_t copy = copies + (index + 1) * sizeof count;
-    return index < count ? (uintptr_t)hak_pages_number(pages, copy, sizeof count) : 0;
+    return index < count ? (uintptr_t)hak_pages_number(pages, copy, sizeof count) : NOWHERE;
 }
 
-static uint32_t line_of(struct hak_pages *pages,
-                        uintptr_t frame,
-                        const struct hak_function_code *code)
+// How many code units of `code` are behind the frame. Of the code nothing is known so far.
+static uint64_t unit_of(struct hak_pages *pages, uintptr_t frame, uintptr_t code)
 {
-    const uintptr_t start = start_of(pages, frame, code->address);
-    const uintptr_t now = hak_interpreter_whole(frame, HAK_PYTHON_INSTRUCTION);
-    if (start == 0 || now < start) {
-        return code->first_line; // it has not begun
+    uintptr_t start = code + hak_interpreter.at[HAK_PYTHON_START];
+    if (HAK_UNLIKELY(hak_interpreter.has_copies)) {
+        start = start_of_copy(pages, frame, code);
     }
-    return hak_function_line(pages, code, (now - start) / UNIT_BYTES);
+    const uintptr_t now = hak_interpreter_whole(frame, HAK_PYTHON_INSTRUCTION);
+    return HAK_LIKELY(now >= start) ? (now - start) / UNIT_BYTES : HAK_FUNCTION_NOT_BEGUN;
 }
 
 // The place of a frame, 0: it is of no code.
 static uintptr_t place_of(struct hak_pages *pages, uintptr_t frame)
 {
-    struct hak_function_code code;
-    const uintptr_t object = hak_interpreter_whole(frame, HAK_PYTHON_CODE) & ~(uintptr_t)TAG_BITS;
-    if (!hak_function_read(pages, object, &code)) {
-        return 0;
-    }
-    const uint64_t line = line_of(pages, frame, &code);
-    return (uintptr_t)HAK_CODE_OF_FUNCTION << HAK_CODE_SHIFT |
-           (uintptr_t)hak_function_number(pages, &code) << HAK_PYTHON_LINE_BITS |
-           (line < UINT64_C(1) << HAK_PYTHON_LINE_BITS ? line : 0);
+    const uintptr_t code = hak_interpreter_whole(frame, HAK_PYTHON_CODE) & ~(uintptr_t)TAG_BITS;
+    return hak_function_place(pages, code, unit_of(pages, frame, code));
 }
 
 static unsigned byte_of(uintptr_t frame, enum hak_interpreter_field field)
@@ -62,12 +57,14 @@ static bool is_entry(uintptr_t frame)
 }
 
 // With frames of nobody's between them, where C has called.
-static unsigned walk(struct hak_pages *pages, uintptr_t frame, uintptr_t *places)
+static unsigned walk(uintptr_t frame, uintptr_t *places, uint64_t now_ns)
 {
+    struct hak_pages frames = hak_pages_at(now_ns);
+    struct hak_pages codes = frames;
     const uintptr_t called = (uintptr_t)1 << HAK_PYTHON_CALLED_BIT;
     unsigned count = 0;
     for (unsigned steps = 0; steps < 2 * HAK_PYTHON_FRAMES; steps++) {
-        if (!hak_pages_are_readable(pages, frame, hak_interpreter.frame_bytes)) {
+        if (!hak_pages_are_readable(&frames, frame, hak_interpreter.frame_bytes)) {
             break;
         }
         const bool is_nobodys = byte_of(frame, HAK_PYTHON_OWNER) >= HAK_PYTHON_OWNER_NONE;
@@ -77,7 +74,7 @@ static unsigned walk(struct hak_pages *pages, uintptr_t frame, uintptr_t *places
             places[count - 1] |= (uintptr_t)1 << HAK_PYTHON_CUT_BIT;
             break;
         } else if (!is_nobodys) {
-            const uintptr_t place = place_of(pages, frame);
+            const uintptr_t place = place_of(&codes, frame);
             if (place == 0) {
                 break;
             }
@@ -99,7 +96,7 @@ unsigned hak_python_add(uintptr_t *places, unsigned count, uint64_t now_ns)
     }
     is_looking = true;
     struct hak_pages pages = hak_pages_at(now_ns);
-    const unsigned added = walk(&pages, hak_interpreter_frame(&pages), places + count);
+    const unsigned added = walk(hak_interpreter_frame(&pages), places + count, now_ns);
     is_looking = false;
     return added;
 }

@@ -16,10 +16,7 @@
 
 enum {
     HAK_PYTHON_FRAMES = 128, // of a stack, the innermost
-    // What a frame is: a place (stacks/code.h) of no address, with HAK_CODE_OF_FUNCTION above, the number of its
-    // function (functions.h) and the line in which it is.
-    HAK_PYTHON_LINE_BITS = 24,
-    HAK_PYTHON_NUMBER_BITS = 20,
+    // Bits in the place of a frame (functions.h):
     HAK_PYTHON_CALLED_BIT = 47, // set where C has called it, and not another frame
     HAK_PYTHON_CUT_BIT = 46,    // set in the last of HAK_PYTHON_FRAMES, if there are more
 };

@@ -396,7 +396,7 @@ bool hak_os_has_content(const void *word)
 
 bool hak_os_can_read(const void *address)
 {
-    return address != NULL;
+    return hak_fake.on_look != NULL ? hak_fake.on_look(address) : address != NULL;
 }
 
 // Time passes at once; whoever really waits for another thread looks again soon.

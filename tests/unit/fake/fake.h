@@ -69,7 +69,8 @@ struct hak_fake {
     void (*on_purge)(void *start, size_t bytes);
     void (*on_unmap)(void *start, size_t bytes);
     void (*on_wait)(void);
-    jmp_buf *death; // where to go instead of aborting
+    bool (*on_look)(const void *address); // whether it can be read; NULL: all but NULL can
+    jmp_buf *death;                       // where to go instead of aborting
 
     // What a test reads.
     _Atomic(size_t) asks;

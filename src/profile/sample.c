@@ -16,6 +16,7 @@
 struct hak_samples hak_samples;
 struct hak_sample_bucket hak_sample_buckets[HAK_SAMPLE_BUCKETS];
 struct hak_sample_stack_bucket hak_sample_stack_buckets[HAK_SAMPLE_STACK_BUCKETS];
+struct hak_sample_thread_bucket hak_sample_thread_buckets[HAK_SAMPLE_THREAD_BUCKETS];
 
 static uint64_t hash_of(const uintptr_t *words, unsigned count)
 {
@@ -124,12 +125,35 @@ static struct hak_sample_stack *stack_of_locked(const uintptr_t *frames, unsigne
     return stack;
 }
 
+static struct hak_sample_thread *thread_of_locked(int thread_id) HAK_REQUIRES(&hak_samples.lock)
+{
+    struct hak_sample_thread_bucket *bucket =
+        &hak_sample_thread_buckets[(unsigned)thread_id % HAK_SAMPLE_THREAD_BUCKETS];
+    struct hak_sample_thread *thread = bucket->first;
+    while (thread != NULL && thread->thread_id != thread_id) {
+        thread = thread->next;
+    }
+    if (thread == NULL) {
+        thread = hak_samples.thread_count < HAK_SAMPLE_THREADS_MAX ? hak_pool_take(sizeof *thread)
+                                                                   : NULL;
+        if (thread == NULL) {
+            return &hak_samples.other_thread;
+        }
+        hak_samples.thread_count++;
+        thread->thread_id = thread_id;
+        thread->next = bucket->first;
+        bucket->first = thread;
+    }
+    return thread;
+}
+
 static void add_locked(struct hak_sample *sample) HAK_REQUIRES(&hak_samples.lock)
 {
     struct hak_sample_stack *stack = sample->stack;
     const struct hak_sample_sums sums = worth(sample);
     stack_note_peak_locked(stack);
     sums_add(&stack->allocated, sums);
+    sums_add(&thread_of_locked(sample->thread_id)->allocated, sums);
     sums_add(&stack->live, sums);
     sums_add(&hak_samples.live, sums);
     if (hak_samples.live.bytes > hak_samples.peak.bytes) {

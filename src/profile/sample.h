@@ -1,8 +1,8 @@
 // sample.h -- the blocks that were sampled, and who asked for them.
 //
 // Layer     profile
-// Owns      a record for each sampled block that is live, and for each call stack what was allocated
-//           there, what is live, and what was when all of it was most.
+// Owns      a record for each sampled block that is live; for each call stack what was allocated there, what is live, and what was
+//           when all of it was most; and for each thread what it has allocated.
 // Threads   any; one lock, rank "samples". No cache's lock may be held.
 // Fails     without memory, or beyond the bounds below, a sample is dropped and counted.
 //
@@ -32,9 +32,10 @@
 enum {
     HAK_SAMPLE_FRAMES = HAK_STACK_MOST, // of a native stack, the innermost
     HAK_SAMPLE_PLACES = HAK_SAMPLE_FRAMES + HAK_PYTHON_FRAMES,
-    HAK_SAMPLES_MAX = 1 << 18,       // live at a time: 128 GiB of heap, one in 512 KiB
-    HAK_SAMPLE_STACKS_MAX = 1 << 16, // beyond that they all count as one
-    HAK_SAMPLES_TIMED = 64,          // the clock is a good part of what a sample costs
+    HAK_SAMPLES_MAX = 1 << 18,        // live at a time: 128 GiB of heap, one in 512 KiB
+    HAK_SAMPLE_STACKS_MAX = 1 << 16,  // beyond that they all count as one
+    HAK_SAMPLE_THREADS_MAX = 1 << 14, // the same; those that have ended count
+    HAK_SAMPLES_TIMED = 64,           // the clock is a good part of what a sample costs
 };
 
 // Estimates.
@@ -70,14 +71,23 @@ struct hak_sample {
     int thread_id;
 };
 
+// All that was sampled in one thread, or in several that the kernel has given the same number one after the other. With the lock.
+struct hak_sample_thread {
+    struct hak_sample_thread *next;   // in its bucket; constant
+    struct hak_sample_sums allocated; // since the start
+    int thread_id;                    // constant
+};
+
 struct hak_samples {
     struct hak_lock lock;
-    struct hak_sample_stack other; // stacks that found no place
+    struct hak_sample_stack other;         // stacks that found no place
+    struct hak_sample_thread other_thread; // threads that found none
     struct hak_sample_sums live;
     struct hak_sample_sums peak;
     uint64_t peak_number; // how often `peak` rose
     uint64_t sample_count;
     uint64_t stack_count;
+    uint64_t thread_count;
     uint64_t dropped_samples;
     uint64_t taken;    // samples ever, the dropped ones included
     uint64_t timed_ns; // what each HAK_SAMPLES_TIMED-th of them took
@@ -87,17 +97,26 @@ struct hak_samples {
 
 HAK_INTERNAL extern struct hak_samples hak_samples;
 
-// Two hash tables, by address and by the stack's hash. Memory that nobody touches before the first sample.
-enum { HAK_SAMPLE_BUCKETS = 1 << 16, HAK_SAMPLE_STACK_BUCKETS = 1 << 13 };
+// Three hash tables, by address, by the stack's hash and by the thread's number. Memory that nobody touches before the first sample.
+enum {
+    HAK_SAMPLE_BUCKETS = 1 << 16,
+    HAK_SAMPLE_STACK_BUCKETS = 1 << 13,
+    HAK_SAMPLE_THREAD_BUCKETS = 1 << 8,
+};
 struct hak_sample_bucket {
     _Atomic(struct hak_sample *) first; // written with the lock
 };
 struct hak_sample_stack_bucket {
     struct hak_sample_stack *first; // lock
 };
+struct hak_sample_thread_bucket {
+    struct hak_sample_thread *first; // lock
+};
 HAK_INTERNAL extern struct hak_sample_bucket hak_sample_buckets[HAK_SAMPLE_BUCKETS];
 HAK_INTERNAL extern struct hak_sample_stack_bucket
     hak_sample_stack_buckets[HAK_SAMPLE_STACK_BUCKETS];
+HAK_INTERNAL extern struct hak_sample_thread_bucket
+    hak_sample_thread_buckets[HAK_SAMPLE_THREAD_BUCKETS];
 
 // `block` is being freed and its entry is marked: forget it if it is one. It is the caller's still.
 HAK_INTERNAL void hak_sample_end(void *block);

@@ -131,6 +131,8 @@ static void *work(void *name)
     pthread_setname_np(pthread_self(), name);
     void *volatile block = malloc(4000000);
     memset(block, 1, 4000000);
+    void *volatile freed = malloc(2000000);
+    free(freed);
     pthread_barrier_wait(&both);
     pause();
     return NULL;
@@ -157,18 +159,22 @@ fn threads_have_rows_with_their_names() {
     command.env("LD_PRELOAD", library());
     command.env("HAKMEM_SAMPLE_BYTES", "1");
     let process = Waiting::start(&mut command);
-    for command in ["profile", "leaks"] {
-        let answer = workshop.hakmem(&[command, &process.pid(), "--by=thread"]);
+    for (command, view, size) in [
+        ("profile", "--live", "3.81 MiB"),
+        ("profile", "--allocated", "5.72 MiB"),
+        ("leaks", "--all", "3.81 MiB"),
+    ] {
+        let answer = workshop.hakmem(&[command, &process.pid(), "--by=thread", view]);
         for name in ["(reader 1)", "(writer)"] {
             let mut lines = answer.output.lines();
             let row = lines.find(|line| line.contains(name) && line.contains("  thread "));
             let row = row.unwrap_or_else(|| panic!("{}", answer.output));
-            assert!(row.contains("3.81 MiB"), "{row}");
+            assert!(row.contains(size), "{row}");
         }
     }
-    let allocated = ["profile", &process.pid(), "--by=thread", "--allocated"];
+    let peak = ["profile", &process.pid(), "--by=thread", "--peak"];
     workshop
-        .hakmem(&allocated)
+        .hakmem(&peak)
         .ended_with(2)
-        .says("--by thread goes with --live");
+        .says("--by thread goes with --allocated and with --live");
 }

@@ -58,6 +58,8 @@ structs! {
     Sample, "hak_sample": next address bytes every block_bytes time_ns stack thread_id;
     SampleBucket, "hak_sample_bucket": first;
     StackBucket, "hak_sample_stack_bucket": first;
+    SampleThread, "hak_sample_thread": next allocated thread_id;
+    ThreadBucket, "hak_sample_thread_bucket": first;
     Code, "hak_code": count objects;
     CodeObject, "hak_code_object": start end path path_bytes kind head_hash id_bytes id;
     Functions, "hak_functions": count entries;

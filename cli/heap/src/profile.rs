@@ -3,8 +3,8 @@
 use crate::control::{Control, Field};
 use crate::error::{Error, Result};
 use crate::fields::{
-    Cache, Registry, Sample as SampleFields, SampleBucket, Samples, Stack as StackFields,
-    StackBucket, Sums as SumsFields,
+    Cache, Registry, Sample as SampleFields, SampleBucket, SampleThread, Samples,
+    Stack as StackFields, StackBucket, Sums as SumsFields, ThreadBucket,
 };
 use crate::live::LiveProcess;
 use crate::memory::{Memory, Wanted};
@@ -80,6 +80,14 @@ pub struct Sample {
     pub stack: usize,
 }
 
+/// All that one thread has allocated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Thread {
+    /// The kernel's number, as the process knows it; 0: all threads that found no place.
+    pub id: u64,
+    pub allocated: Sums,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// One in so many bytes is a sample; 0: sampling is off.
@@ -90,6 +98,8 @@ pub struct Profile {
     /// What places of Python's frames mean.
     pub python: Python,
     pub samples: Vec<Sample>,
+    /// None of a library that is older.
+    pub threads: Vec<Thread>,
     pub live: Sums,
     pub peak: Sums,
     pub taken: u64,
@@ -170,12 +180,31 @@ impl Reader<'_> {
             stacks,
             python: self.python.with_functions(self.control, self.memory)?,
             samples,
+            threads: self.threads(&record)?,
             live: self.sums(self.all.live.part(&record, 0)),
             peak: self.sums(self.all.peak.part(&record, 0)),
             taken: self.all.taken.number(&record),
             dropped: self.all.dropped_samples.number(&record),
             spent_ns: self.all.timed_ns.number(&record).saturating_mul(timed),
         })
+    }
+
+    fn threads(&self, record: &[u8]) -> Result<Vec<Thread>> {
+        let Ok(fields) = SampleThread::find(self.control) else {
+            return Ok(Vec::new());
+        };
+        let bucket = ThreadBucket::find(self.control)?;
+        let heads = self.heads("hak_sample_thread_buckets", bucket.size, bucket.first)?;
+        let thread = |record: &[u8]| Thread {
+            id: fields.thread_id.number(record),
+            allocated: self.sums(fields.allocated.part(record, 0)),
+        };
+        let found = self.chains(heads, fields.size, fields.next);
+        let mut threads: Vec<Thread> = found.iter().map(|(_, record)| thread(record)).collect();
+        let other = self.control.field("hak_samples", "other_thread")?;
+        threads.push(thread(other.part(record, 0)));
+        threads.retain(|thread| thread.allocated.samples > 0);
+        Ok(threads)
     }
 
     /// Where the lists of a hash table begin.

@@ -6,6 +6,7 @@ use crate::frames::{By, Folded};
 use crate::output::{self, all_written, print_json, show, terminal};
 use crate::profile::group::grouped;
 use crate::profile::look::{EVERY, look, snapshot};
+use crate::profile::threads::allocating;
 use crate::profile::{ROWS, Site, Snapshot, View, flame, notes, pprof, sorted};
 use crate::say;
 use crate::target::{Opened, Target};
@@ -85,9 +86,9 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         ],
         &[],
     )?;
-    if arguments.by == By::Thread && (arguments.allocated || arguments.peak) {
+    if arguments.by == By::Thread && arguments.peak {
         return Err(usage!(
-            "threads are known of what is live, and of what was freed again not: --by thread goes with --live"
+            "whose blocks were live at the peak is not kept: --by thread goes with --allocated and with --live"
         ));
     }
     let opened = arguments.target.open()?;
@@ -102,12 +103,11 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let snapshot = taken(&opened, arguments, &before)?;
-    let is_of_threads = arguments.by == By::Thread;
     let view = match (arguments.live, arguments.allocated, arguments.peak) {
         (true, ..) => View::Live,
         (_, true, _) => View::Allocated,
         (.., true) => View::Peak,
-        _ if snapshot.seconds > 0.0 && !is_of_threads => View::Allocated,
+        _ if snapshot.seconds > 0.0 => View::Allocated,
         _ => View::Live,
     };
     say::keep();
@@ -168,7 +168,10 @@ fn text(snapshot: &Snapshot, view: View, arguments: &Arguments, form: Form) -> S
         });
         return lines.join("\n") + "\n";
     }
-    let sites = grouped(&snapshot.sorted(view), arguments.by, &arguments.folded);
+    let sites = match (arguments.by, view) {
+        (By::Thread, View::Allocated) => allocating(&snapshot.threads),
+        (by, _) => grouped(&snapshot.sorted(view), by, &arguments.folded),
+    };
     let sites = sorted(&sites, view);
     lines.push(table(snapshot, &sites, view, &arguments.folded).render(form));
     if sites.len() > ROWS {

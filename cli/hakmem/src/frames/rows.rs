@@ -20,7 +20,7 @@ pub enum By {
     File,
     /// The library or program that it is in
     Module,
-    /// The thread that has allocated it, of what is live
+    /// The thread that has allocated it
     Thread,
 }
 

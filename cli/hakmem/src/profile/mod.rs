@@ -17,7 +17,7 @@ use hakmem_trace::symbols::{Names, Place};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::rc::Rc;
-use threads::OfThread;
+use threads::{Allocating, OfThread};
 
 /// What the library keeps (HAK_SAMPLES_MAX and HAK_SAMPLE_STACKS_MAX in src/profile/sample.h).
 const SAMPLES_MAX: &str = "262,144";
@@ -102,6 +102,9 @@ pub struct Snapshot {
     pub samples_stackless: u64,
     pub spent_ms: f64,
     pub sites: Vec<Site>,
+    /// All that each thread has allocated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<Allocating>,
     /// Why it is not all that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
@@ -214,6 +217,7 @@ impl Snapshot {
             samples_stackless: profile.stackless,
             spent_ms: profile.spent_ns as f64 / 1e6,
             sites,
+            threads: Allocating::all(&profile.threads),
             part: None,
             notes: names.notes().to_vec(),
             processes: Vec::new(),
@@ -221,8 +225,12 @@ impl Snapshot {
     }
 
     pub fn name_threads(mut self, names: &HashMap<u64, String>) -> Snapshot {
+        let name = |thread: u64| names.get(&thread).cloned().unwrap_or_default();
         for part in self.sites.iter_mut().flat_map(|site| &mut site.threads) {
-            part.name = names.get(&part.thread).cloned().unwrap_or_default();
+            part.name = name(part.thread);
+        }
+        for one in &mut self.threads {
+            one.name = name(one.thread);
         }
         self
     }
@@ -245,6 +253,7 @@ impl Snapshot {
                 site.allocated.add(&stack.allocated);
             }
         }
+        threads::keep_since(&mut self.threads, &before.threads);
         self.samples_taken = self.samples_taken.saturating_sub(before.taken);
         self.samples_dropped = self.samples_dropped.saturating_sub(before.dropped);
         self.samples_stackless = self.samples_stackless.saturating_sub(before.stackless);
@@ -269,6 +278,7 @@ impl Snapshot {
             self.sites[*index].add(&site);
             self.sites[*index].stacks.extend(stacks);
         }
+        self.threads.extend(other.threads);
         self.samples_taken += other.samples_taken;
         self.samples_dropped += other.samples_dropped;
         self.samples_stackless += other.samples_stackless;

@@ -49,6 +49,7 @@ impl Snapshot {
             samples_stackless: 0,
             spent_ms: 0.0,
             sites,
+            threads: Vec::new(),
             part: reader.warning.clone(),
             notes: symbols.names.notes().to_vec(),
             processes: Vec::new(),

@@ -1,7 +1,7 @@
-//! Which threads the live blocks of a site are from: samples know it, sums of what was freed again do not.
+//! Which threads the live blocks of a site are from, as their samples know it; and how much each thread has allocated in all.
 
 use super::Site;
-use hakmem_heap::profile::{Sample, Sums};
+use hakmem_heap::profile::{Sample, Sums, Thread};
 use hakmem_heap::shown::shown;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -44,21 +44,62 @@ impl OfThread {
         let draws = bytes * bytes * sample.blocks * (sample.blocks - 1.0);
         self.live_off = self.live_off.hypot(2.0 * draws.max(0.0).sqrt());
     }
+}
 
-    fn label(&self) -> String {
-        match self.name.is_empty() {
-            true => format!("thread {}", self.thread),
-            false => format!("thread {} ({})", self.thread, self.name),
-        }
+fn label(thread: u64, name: &str) -> String {
+    match (thread, name) {
+        (0, _) => "(threads beyond those that have a row)".into(),
+        (_, "") => format!("thread {thread}"),
+        _ => format!("thread {thread} ({name})"),
     }
 }
 
-/// A site for each thread.
+/// All that one thread has allocated, at whatever site.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Allocating {
+    pub thread: u64,
+    /// Empty, if it had ended before somebody looked.
+    pub name: String,
+    pub allocated: Sums,
+}
+
+impl Allocating {
+    pub fn all(threads: &[Thread]) -> Vec<Allocating> {
+        let threads = threads.iter().map(|one| Allocating {
+            thread: one.id,
+            name: String::new(),
+            allocated: one.allocated,
+        });
+        threads.collect()
+    }
+}
+
+/// Less what was allocated before.
+pub fn keep_since(threads: &mut Vec<Allocating>, before: &[Thread]) {
+    for one in threads.iter_mut() {
+        if let Some(then) = before.iter().find(|then| then.id == one.thread) {
+            one.allocated = one.allocated.since(&then.allocated);
+        }
+    }
+    threads.retain(|one| one.allocated.samples > 0);
+}
+
+/// A site for each thread that has allocated.
+pub fn allocating(threads: &[Allocating]) -> Vec<Site> {
+    let sites = threads.iter().map(|one| Site {
+        frames: vec![label(one.thread, &one.name)],
+        allocated: one.allocated,
+        ..Site::default()
+    });
+    sites.collect()
+}
+
+/// A site for each thread that has live blocks.
 pub fn by_thread(sites: &[&Site]) -> Vec<Site> {
     let mut groups: Vec<Site> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
     for part in sites.iter().flat_map(|site| &site.threads) {
-        let label = part.label();
+        let label = label(part.thread, &part.name);
         let site = Site {
             frames: vec![label.clone()],
             live: part.live,

@@ -47,7 +47,9 @@ def entries(root: Path, installed: Entries, version: str, platform: str) -> Entr
     content[f"{info}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: hakmem\nRoot-Is-Purelib: false\nTag: py3-none-{platform}\n"
     ).encode()
-    content[f"{info}/entry_points.txt"] = b"[console_scripts]\nhakmem = hakmem.__main__:main\n"
+    content[f"{info}/entry_points.txt"] = (
+        b"[console_scripts]\nhakmem = hakmem.__main__:main\n\n[pytest11]\nhakmem = hakmem.pytest_plugin\n"
+    )
     lines = "".join(_record_line(name, data) for name, data in sorted(content.items()))
     content[f"{info}/RECORD"] = f"{lines}{info}/RECORD,,\n".encode()
     return content

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib.util
 import io
 import os
 import shutil
@@ -32,6 +33,25 @@ import elf_initfirst  # noqa: E402
 import wheel  # noqa: E402
 
 EPOCH = 1_700_000_000
+
+BUDGETS = """
+import pytest
+KEPT = []
+@pytest.mark.hakmem_budget(peak="64MiB", live="1MiB")
+def test_within():
+    bytearray(b"x") * (40 << 20)
+@pytest.mark.hakmem_budget(peak=16 << 20)
+def test_peak():
+    bytearray(b"x") * (40 << 20)
+@pytest.mark.hakmem_budget(live="64KiB")
+def test_live():
+    KEPT.append(bytearray(1 << 20))
+def test_without():
+    KEPT.append(bytearray(1 << 20))
+@pytest.mark.hakmem_budget(live="3 parsecs")
+def test_wrong():
+    pass
+"""
 
 
 class Packages(unittest.TestCase):
@@ -66,6 +86,8 @@ class Packages(unittest.TestCase):
             lines = archive.read("hakmem-1.0.0.dist-info/RECORD").decode().splitlines()
             self.assertEqual({line.split(",")[0] for line in lines}, set(archive.namelist()))
             self.assertIn("hakmem/bin/hakmem", archive.namelist())
+            points = archive.read("hakmem-1.0.0.dist-info/entry_points.txt").decode()
+            self.assertIn("[pytest11]\nhakmem = hakmem.pytest_plugin\n", points)
             self.assertNotIn("hakmem/lib/libhakmem.a", archive.namelist())
             for name, digest, _ in (line.split(",") for line in lines if not line.endswith(",,")):
                 found = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).rstrip(b"=")
@@ -114,6 +136,29 @@ class Packages(unittest.TestCase):
         self.assertEqual(says("-m", "hakmem", "library"), str(package / "lib/libhakmem.so.1"))
         text = "import hakmem; print(hakmem.is_active(), hakmem.stats()['live_bytes'] > 0, hakmem.trim() >= 0)"
         self.assertEqual(says("-m", "hakmem", "run", "--", sys.executable, "-c", text), "True True True")
+
+    def test_pytest_keeps_tests_to_their_budgets(self) -> None:
+        if not COMMAND.exists() or importlib.util.find_spec("pytest") is None:
+            self.skipTest("no command line in this build, or no pytest")
+        shutil.copytree(ROOT / "packaging/python/hakmem", self.folder / "hakmem")
+        (self.folder / "test_memory.py").write_text(BUDGETS)
+        environment = os.environ | {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "120"}
+
+        def pytest(*words: str, library: str = str(LIBRARY)) -> str:
+            command = [sys.executable, "-m", "pytest", "-p", "hakmem.pytest_plugin", "-p", "no:cacheprovider", *words]
+            environment["LD_PRELOAD"] = library
+            done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+            return done.stdout + done.stderr
+
+        answer = pytest("-k", "not wrong")
+        self.assertIn("2 failed, 2 passed", answer)
+        self.assertRegex(answer, r"test_peak used more memory than its budget:\n  peak: 4\d\.\d MiB more of its memory was resident")
+        self.assertRegex(answer, r"live: 1\.\d MiB more was live at its end than at its beginning; its budget is 64\.0 KiB")
+        answer = pytest("-k", "not wrong", library="")
+        self.assertIn("4 passed", answer)
+        self.assertIn("3 memory budgets were not checked: this process does not use hakmem", answer)
+        self.assertIn("3 failed, 1 passed", pytest("-k", "not wrong", "--require-hakmem", library=""))
+        self.assertIn("test_wrong: hakmem_budget: '3 parsecs' is no amount of memory", pytest())
 
     def test_the_mark_is_the_linkers(self) -> None:
         linked = LIBRARY.read_bytes()

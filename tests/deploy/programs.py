@@ -2,7 +2,7 @@
 """Programs that docs/deploy.md names, under hakmem as it says: programs.py LIBRARY COMMAND [NAME…] [--measure]
 
 Each is started without hakmem and with LD_PRELOAD, works, and has to answer the same; `hakmem verify` (COMMAND) has to find
-hakmem in each of its processes. With --measure a table is printed: MiB of memory (proportional set size) of all processes of
+hakmem in each of its processes, and `hakmem profile` the functions of a program whose language it knows. With --measure a table is printed: MiB of memory (proportional set size) of all processes of
 the program two seconds after its work, without and with hakmem, medians of three runs in turn.
 
 Exit code: 0 all hold, 1 one does not, 77 none of them is installed.
@@ -51,6 +51,7 @@ class Program(NamedTuple):
     prepare: Callable[[Path], None] = lambda work: None
     user: str = ""
     settings: dict[str, str] = {}
+    look: Callable[[Run, Path], None] = lambda run, command: None  # while it runs under hakmem
 
 
 class Missing(Exception):
@@ -218,6 +219,29 @@ def gunicorn(work: Path, port: int) -> list[str]:
     return [tool("gunicorn"), "--bind", f"127.0.0.1:{port}", "--workers", "2", "--chdir", str(HERE), "app:application"]
 
 
+def line_of(source: str, text: str) -> int:
+    """In which line of a file beside this one it stands."""
+    lines = (HERE / source).read_text().splitlines()
+    return 1 + next(number for number, line in enumerate(lines) if text in line)
+
+
+def profile_workers(run: Run, command: Path) -> None:
+    """Profiles of its workers, taken while requests come, have the application's functions with their lines."""
+    _, *workers = children_of(run.process.pid)
+    looks = [
+        subprocess.Popen([command, "profile", str(worker), "--seconds", "1", "--every", "65536", "--json"], text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for worker in workers
+    ]
+    while any(look.poll() is None for look in looks):
+        over_http(run)
+    said = "".join(look.communicate()[0] for look in looks)
+    for function, text in (("work", "made = ["), ("application", "return [work(")):
+        place = f"{function} ({HERE}/app.py:{line_of('app.py', text)})"
+        if place not in said:
+            raise Broken(f"no profile of {workers} has {place}: {said[-2000:]}")
+
+
 def prepare_celery(work: Path) -> None:
     (work / "queue").mkdir()
 
@@ -249,7 +273,7 @@ PROGRAMS = {
     "postgresql": Program(postgresql, ask_postgresql, prepare_postgresql, "postgres"),
     "nginx": Program(nginx, ask_nginx, prepare_nginx),
     "php-fpm": Program(php_fpm, ask_php, settings={"USE_ZEND_ALLOC": "0"}),
-    "gunicorn": Program(gunicorn, over_http),
+    "gunicorn": Program(gunicorn, over_http, look=profile_workers),
     "celery": Program(celery, ask_celery, prepare_celery),
     "puma": Program(puma, over_http),
     "node": Program(lambda work, port: [tool("node"), str(HERE / "app.js")], first_line),
@@ -308,6 +332,8 @@ def measured(program: Program, settings: dict[str, str], command: Path, is_ours:
         memory = sum(memory_kib(process) for process in processes)
         for process in processes if is_ours else ():
             made(str(command), "verify", str(process))
+        if is_ours and idle_s == 0:
+            program.look(run, command)
         return answer, memory
 
 

@@ -383,7 +383,9 @@ mod tests {
             let text: String = (0..count)
                 .map(|_| parts[random.usize(..parts.len())])
                 .collect();
-            let _ = parse(Path::new("b.toml"), &text);
+            if let Err(refusal) = parse(Path::new("b.toml"), &text) {
+                assert!(!refusal.to_string().contains('\n'), "{refusal}");
+            }
         }
     }
 

@@ -88,6 +88,38 @@ fn ranges_are_those_of_the_last_lines() {
     }
 }
 
+/// Whatever bytes there are, all names can be written to a terminal, and every range has one.
+#[test]
+fn any_bytes_are_a_map() {
+    let mut random = fastrand::Rng::with_seed(3);
+    let whole = b"7f00 1b8 JS:~tick /srv/app.js:4:14\n0x2000 8 py::Order.export:/srv/views.py\n\
+                  ffffffffffffff00 ff Function:^ file:///x.js:1:1\n1000 10 void a.B.c(int)\n";
+    for _ in 0..5000 {
+        let mut text = whole.to_vec();
+        for _ in 0..random.usize(1..9) {
+            let at = random.usize(..text.len());
+            match random.u8(..4) {
+                0 => text[at] = random.u8(..),
+                1 => drop(text.drain(at..text.len().min(at + random.usize(..9)))),
+                2 => text.extend_from_within(at..),
+                _ => text.insert(at, b" \n:/0f"[random.usize(..6)]),
+            }
+            if text.is_empty() {
+                break;
+            }
+        }
+        let map = PerfMap::parse(text);
+        let mut end = 0;
+        for (start, range) in &map.ranges {
+            assert!(end <= *start && *start < range.end);
+            end = range.end;
+            let name = map.name(range.end - 1).unwrap();
+            assert!(!name.chars().any(char::is_control), "{name:?}");
+            assert!(!name.is_empty() && name.len() < 8 * NAME_MAX);
+        }
+    }
+}
+
 #[test]
 fn of_a_long_file_the_end_is_read() {
     let mut file = tempfile::tempfile().unwrap();

@@ -1,0 +1,28 @@
+//! Whatever a process writes into its perf map, an address has a name that can be written to a terminal, or none.
+#![no_main]
+
+use hakmem_heap::perf_map::PerfMap;
+use libfuzzer_sys::fuzz_target;
+
+/// The addresses that the lines name, and those beside them.
+fn addresses(bytes: &[u8]) -> Vec<u64> {
+    let words = bytes.split(|byte| matches!(byte, b' ' | b'\n'));
+    let numbers = words.filter_map(|word| {
+        let word = std::str::from_utf8(word).ok()?;
+        u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()
+    });
+    numbers
+        .flat_map(|number| [number.wrapping_sub(1), number, number.saturating_add(1)])
+        .collect()
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let map = PerfMap::parse(bytes.to_vec());
+    for address in addresses(bytes) {
+        let Some(name) = map.name(address) else {
+            continue;
+        };
+        assert!(!name.is_empty() && !name.chars().any(char::is_control), "{name:?}");
+        assert!(name.ends_with(')'), "{name:?}");
+    }
+});

@@ -8,12 +8,17 @@ use std::process::Command;
 use support::waiting::Waiting;
 use support::{Workshop, library, text};
 
-/// Each function that the comment behind a line names keeps one block, which is so large that it is sampled.
+/// Each function that the comment behind a line names keeps one block, which is so large that it is sampled. Without a global lock
+/// objects come from an allocator of the interpreter's own, which maps memory itself.
 const ORDERS: &str = r#"
-import _thread, json, os, sys, threading
+import _thread, json, os, sys, sysconfig, threading
 KEPT = []
+MAKE = "bytearray"
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    MAKE = "__import__('ctypes').CDLL(None).malloc"
+make = eval(MAKE)
 def keep():
-    KEPT.append(bytearray(200_000))  # keep
+    KEPT.append(make(200_000))  # keep
 class Orders:
     def export(self):
         return (1 +
@@ -50,7 +55,7 @@ def in_interpreter():
     names = {11: "_xxsubinterpreters", 12: "_xxsubinterpreters"}
     interpreters = __import__(names.get(sys.version_info[1], "_interpreters"))
     KEPT.append(interpreters.create())
-    interpreters.run_string(KEPT[-1], "def inner():\n  return bytearray(200_000)\nkept = inner()")
+    interpreters.run_string(KEPT[-1], f"def inner():\n  return {MAKE}(200_000)\nkept = inner()")
 Orders().export()
 total()
 doubled()
@@ -100,8 +105,9 @@ fn interpreters() -> Vec<PathBuf> {
     let kept = std::fs::read_dir(versions).into_iter().flatten().flatten();
     let kept = kept.map(|version| version.path().join("bin/python3"));
     let paths = std::env::var_os("PATH").unwrap_or_default();
-    let mut names: Vec<String> = (11..20).map(|minor| format!("python3.{minor}")).collect();
-    names.push("python3".into());
+    let versions =
+        (11..20).flat_map(|minor| ["", "t"].map(|kind| format!("python3.{minor}{kind}")));
+    let names: Vec<String> = versions.chain(["python3".into()]).collect();
     let on_path = std::env::split_paths(&paths).flat_map(|folder| {
         names
             .iter()
@@ -129,6 +135,19 @@ fn interpreters() -> Vec<PathBuf> {
         println!("skipped: no CPython from 3.11 on is installed");
     }
     found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// What PYTHONMALLOC may be: without a global lock the interpreter has one allocator only.
+fn allocators(python: &Path) -> Vec<&'static str> {
+    let mut command = Command::new(python);
+    let answer = command
+        .args(["-c", ""])
+        .env("PYTHONMALLOC", "malloc")
+        .output();
+    match answer.is_ok_and(|answer| answer.status.success()) {
+        true => vec!["default", "malloc"],
+        false => vec!["default"],
+    }
 }
 
 fn sampled(python: &Path, program: &Path, allocator: &str) -> Command {
@@ -191,7 +210,7 @@ fn python_programs_have_their_own_frames() {
     let file = workshop.write("orders.py", ORDERS);
     let place = |name: &str, comment: &str| format!("{name} ({})", at(&file, comment));
     for python in interpreters() {
-        for allocator in ["default", "malloc"] {
+        for allocator in allocators(&python) {
             println!("{} with {allocator}", text(&python));
             let mut process = Waiting::start(&mut sampled(&python, &file, allocator));
             let child = process.next_line();

@@ -187,11 +187,6 @@ fn who_cannot_be_looked_into_is_said_in_one_line() {
     workshop
         .hakmem(&["stats", "2147483647"])
         .is_one_line(2, line);
-    let mut plain = Waiting::start(Command::new("sh").args(["-c", "echo ready; read line"]));
-    let answer = workshop.hakmem(&["top", &plain.pid()]);
-    answer.ended_with(1).says("does not use hakmem, but /");
-    assert_eq!(answer.errors.lines().count(), 1);
-    plain.end();
     let folder = text(workshop.folder()).to_string();
     workshop.write("text", "no core");
     let line = "text is no core dump: not an ELF file for 64 bits";

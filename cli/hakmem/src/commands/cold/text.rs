@@ -102,6 +102,27 @@ fn referenced(how: &How) -> Option<String> {
     ))
 }
 
+/// The columns that sites and sizes begin with.
+fn table_of_figures() -> Table {
+    let mut table = Table::default();
+    table.number_column("cold", 0);
+    table.number_column("", 4);
+    table.number_column("a month", 1);
+    table.number_column("beside", 2);
+    table.number_column("zero", 2);
+    table
+}
+
+fn cells_of(figures: &Figures) -> Vec<Cell> {
+    vec![
+        Cell::new(bytes(figures.cold_bytes)),
+        Cell::toned(off(figures), Tone::Faint),
+        Cell::new(money(figures.price)),
+        Cell::new(bytes(figures.beside_bytes)),
+        Cell::new(bytes(figures.zero_bytes)),
+    ]
+}
+
 fn sites(report: &Report, folded: &Folded, form: Form) -> String {
     if report.sites.is_empty() {
         return "by call site: nothing is known, as none of these blocks was sampled. Sampling has to be on while they \
@@ -114,12 +135,7 @@ fn sites(report: &Report, folded: &Folded, form: Form) -> String {
         .map(|site| site.figures.live_bytes)
         .sum();
     let stand_for = bytes(live);
-    let mut table = Table::default();
-    table.number_column("cold", 0);
-    table.number_column("", 4);
-    table.number_column("a month", 1);
-    table.number_column("beside", 2);
-    table.number_column("zero", 2);
+    let mut table = table_of_figures();
     table.number_column("live", 3);
     table.number_column("blocks of", 5);
     table.text_column("allocated by", 0);
@@ -132,16 +148,13 @@ fn sites(report: &Report, folded: &Folded, form: Form) -> String {
     let stacks: Vec<&[String]> = shown.iter().map(|site| site.frames.as_slice()).collect();
     for (site, place) in shown.iter().zip(folded.places(&stacks)) {
         let figures = &site.figures;
-        table.row(vec![
-            Cell::new(bytes(figures.cold_bytes)),
-            Cell::toned(off(figures), Tone::Faint),
-            Cell::new(money(figures.price)),
-            Cell::new(bytes(figures.beside_bytes)),
-            Cell::new(bytes(figures.zero_bytes)),
+        let mut cells = cells_of(figures);
+        cells.extend([
             Cell::new(live_of(figures)),
             Cell::new(blocks_of(site)),
             Cell::fitting(place),
         ]);
+        table.row(cells);
     }
     let more = match report.sites.len().saturating_sub(ROWS) {
         0 => String::new(),
@@ -165,27 +178,19 @@ fn blocks_of(site: &Site) -> String {
 }
 
 fn sizes(report: &Report, form: Form) -> String {
-    let mut table = Table::default();
-    table.number_column("cold", 0);
-    table.number_column("", 4);
-    table.number_column("a month", 1);
-    table.number_column("beside", 2);
-    table.number_column("zero", 2);
+    let mut table = table_of_figures();
     table.number_column("resident", 3);
     table.number_column("live", 3);
     table.text_column("in blocks of", 0);
     for size in report.sizes.iter().take(SIZES) {
         let figures = &size.figures;
-        table.row(vec![
-            Cell::new(bytes(figures.cold_bytes)),
-            Cell::toned(off(figures), Tone::Faint),
-            Cell::new(money(figures.price)),
-            Cell::new(bytes(figures.beside_bytes)),
-            Cell::new(bytes(figures.zero_bytes)),
+        let mut cells = cells_of(figures);
+        cells.extend([
             Cell::new(bytes(figures.resident_bytes)),
             Cell::new(bytes(figures.live_bytes)),
             Cell::new(name(size)),
         ]);
+        table.row(cells);
     }
     let more = match report.sizes.len().saturating_sub(SIZES) {
         0 => String::new(),

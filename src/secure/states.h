@@ -8,9 +8,8 @@
 // Fails     misuse dies with a line.
 //
 // The bitmap tells which blocks lie in the slab, and changes with the owner's lock. The bytes tell of the
-// others which are with the program, so that a free is judged at once and without a lock. Two threads that
-// free one block in the same few instructions may both find it in use: then it is in two quarantines,
-// and who takes it the second time, while the program has it, dies.
+// others which are with the program, so that a free is judged at once and without a lock. Of two threads that
+// free one block, or free and resize it, at the same moment, one claims it, and the other dies.
 //
 // A byte is its state in the lower two bits, and above them a number that goes up with each change. Whoever
 // looks at a block while its owner may change it (hak_states_check) reads the byte before and after,
@@ -42,14 +41,25 @@ HAK_INLINE bool hak_state_is(const hak_state *state, enum hak_state_kind kind)
     return hak_state_kind(hak_load_relaxed(state)) == kind;
 }
 
-// From here on the bytes change of a block whose state was `seen`. Returns what hak_state_end needs. Step begin of
-// states.pml.
+// From here on the bytes change of a free block in hand whose state was `seen`. Returns what hak_state_end needs. Step
+// begin of states.pml.
 HAK_INLINE uint8_t hak_state_begin(hak_state *state, uint8_t seen)
 {
     const uint8_t busy = seen | HAK_STATE_BUSY;
     hak_store_relaxed(state, busy);
     hak_fence_stores();
     return busy;
+}
+
+// The same of a block that the program has, and that another thread may free as well. False: it has done so.
+HAK_INLINE bool hak_state_claim(hak_state *state, uint8_t *busy)
+{
+    uint8_t seen = hak_load_relaxed(state);
+    *busy = seen | HAK_STATE_BUSY;
+    const bool is_ours =
+        hak_state_kind(seen) == HAK_STATE_OUT && hak_cas_relaxed(state, &seen, *busy);
+    hak_fence_stores();
+    return is_ours;
 }
 
 #define HAK_STATE_TAG_SHIFT 4U
@@ -151,15 +161,19 @@ HAK_INLINE void *hak_states_take(struct hak_held held,
     return block;
 }
 
-// The program frees it. Dies when its end was overwritten; else true.
+// The program frees it. Dies when another thread does too, or when its end was overwritten; else true.
 HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_checks checks)
 {
+    uint8_t busy = 0;
+    if (HAK_UNLIKELY(!hak_state_claim(held.state, &busy))) {
+        hak_states_die_twice(held.block, bytes);
+        return false;
+    }
     char *block = hak_states_tagged(held);
     if (checks.canaries && HAK_UNLIKELY(!hak_canary_is_whole(block, bytes))) {
         hak_states_die_overflow(block, bytes);
         return false;
     }
-    const uint8_t busy = hak_state_begin(held.state, hak_load_relaxed(held.state));
     if (hak_harden_has_tags()) {
         hak_tag_put(held.block, bytes); // first: nobody writes there after it is cleared
     }
@@ -173,7 +187,11 @@ HAK_INLINE bool hak_states_give(struct hak_held held, size_t bytes, struct hak_c
 // It stays with the program, for another request. False when it has no room for that.
 HAK_INLINE bool hak_states_resize(struct hak_held held, size_t bytes, size_t request)
 {
-    const uint8_t busy = hak_state_begin(held.state, hak_load_relaxed(held.state));
+    uint8_t busy = 0;
+    if (HAK_UNLIKELY(!hak_state_claim(held.state, &busy))) {
+        hak_states_die_twice(held.block, bytes);
+        return false;
+    }
     const bool has_room = hak_canary_resize(hak_states_tagged(held), bytes, request);
     hak_state_end(held.state, busy, HAK_STATE_OUT);
     return has_room;

@@ -70,7 +70,8 @@ static void note_purged_locked(struct hak_cache *cache,
 static bool is_worth_it(const struct hak_slab *slab)
 {
     const unsigned blocks = hak_classes[slab->size_class].blocks;
-    return slab->free_blocks - slab->purged_blocks >= (blocks - slab->purged_blocks) / 4;
+    const unsigned untaken = slab->has_old_pages ? blocks - slab->fresh : 0;
+    return slab->free_blocks + untaken - slab->purged_blocks >= (blocks - slab->purged_blocks) / 4;
 }
 
 // Give back pages inside some of the class's slabs, of those that are worth it or of all, and put these to those that were

@@ -39,6 +39,8 @@ struct hak_slab {
     // The pages were never touched since they came from the kernel, or are known to be zeros as if they had not been.
     bool zeroed : 1;
     bool
+        has_old_pages : 1; // small: those behind `fresh` may be resident, as the units' last user left them
+    bool
         is_swept : 1; // small: no block came back since its free pages were last looked at (cache/sweep_cache.c)
     union {
         bool is_hardened; // small: a feature looks at its blocks (hooks.h)

@@ -124,6 +124,7 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     slab->purged_blocks = 0;
     slab->sampled_blocks = 0;
     slab->is_swept = false;
+    slab->has_old_pages = !slab->zeroed;
     slab->size_class = (uint8_t)size_class;
     slab->state = HAK_SLAB_SMALL;
     slab->is_hardened = is_hardened;
@@ -352,7 +353,8 @@ void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
 {
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const size_t page = hak_os_page_bytes();
-    const size_t touched = hak_align_up(slab->fresh * bytes, page);
+    const size_t touched = slab->has_old_pages ? slab->units * (size_t)HAK_UNIT_BYTES
+                                               : hak_align_up(slab->fresh * bytes, page);
     struct hak_super *super = hak_map_super(slab->base);
     uint16_t *chunks = hak_super_place(super)->purged_chunks + (slab - super->slabs);
     if (!hak_slab_wants_purge(slab)) {
@@ -362,6 +364,7 @@ void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
         memset(chunks, 0, slab->units * sizeof *chunks);
     }
     slab->purged_blocks = (uint16_t)slab->free_blocks;
+    slab->has_old_pages = false;
     if (HAK_UNLIKELY(slab->is_hardened)) {
         hak_hook_slab_purged(slab);
     }

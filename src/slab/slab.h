@@ -133,10 +133,10 @@ HAK_INLINE bool hak_slab_has_blocks(const struct hak_slab *slab)
     return slab->free_blocks > 0 || slab->fresh < hak_classes[slab->size_class].blocks;
 }
 
-// Did blocks come back since its pages were last given back?
+// Did blocks come back since its pages were last given back, or were those that it found never given back?
 HAK_INLINE bool hak_slab_wants_purge(const struct hak_slab *slab)
 {
-    return slab->free_blocks > slab->purged_blocks;
+    return slab->free_blocks > slab->purged_blocks || slab->has_old_pages;
 }
 
 // Every other page of a unit: what is free in it is no more ranges than that.
@@ -148,6 +148,7 @@ HAK_INTERNAL void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *range
 HAK_INLINE void hak_slab_keeps_pages(struct hak_slab *slab)
 {
     slab->purged_blocks = 0;
+    slab->has_old_pages = true;
 }
 
 // What it has given back, of which nobody has taken a block since: nothing while its purged_blocks are 0.

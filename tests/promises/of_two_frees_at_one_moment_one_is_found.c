@@ -1,5 +1,6 @@
 // args: 200
 // args in aarch64: 20
+// args in mte: 20
 // env: HAKMEM_MODE=secure
 // with features
 //

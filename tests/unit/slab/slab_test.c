@@ -216,6 +216,32 @@ static void pages_of_free_blocks_go_back(void)
     end(slab);
 }
 
+// Which a new slab has found there, and not reached yet.
+static void pages_of_the_last_user_go_back(void)
+{
+    static void *all[MOST_BLOCKS];
+    void *block;
+    const unsigned blocks = hak_classes[27].blocks;
+    struct hak_slab *slab = make(27);
+    UNIT_EQUAL(hak_slab_take(slab, all, blocks), blocks);
+    put_all(slab, all, blocks);
+    end(slab);
+    slab = make(3);
+    UNIT_EQUAL(hak_slab_take(slab, &block, 1), 1);
+    UNIT_EQUAL(purged_bytes(slab), HAK_UNIT_BYTES - hak_os_page_bytes());
+    UNIT_EQUAL(purged_bytes(slab), 0);
+    hak_slab_keeps_pages(slab); // the kernel has refused
+    UNIT_EQUAL(purged_bytes(slab), HAK_UNIT_BYTES - hak_os_page_bytes());
+    put_all(slab, &block, 1);
+    end(slab);
+    hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
+    slab = make(3);
+    UNIT_EQUAL(hak_slab_take(slab, &block, 1), 1);
+    UNIT_EQUAL(purged_bytes(slab), 0); // there are none
+    put_all(slab, &block, 1);
+    end(slab);
+}
+
 // A slab that gave back all of its pages but the first. Returns their bytes.
 static size_t end_with_holes(void)
 {
@@ -291,6 +317,7 @@ int main(void)
     misuse_dies();
     broken_invariants_die();
     pages_of_free_blocks_go_back();
+    pages_of_the_last_user_go_back();
     what_went_before_is_counted_once();
     without_memory_nothing_is_lost();
     UNIT_EQUAL(hak_arena.free_bytes, hak_arena.super_bytes);

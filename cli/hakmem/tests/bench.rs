@@ -80,6 +80,20 @@ fn services_are_looked_at_when_they_are_full_and_when_they_have_dropped_their_da
 }
 
 #[test]
+fn a_service_tells_what_it_has_for_what_it_holds_over_a_day() {
+    let workshop = Workshop::open();
+    let small = ["--day", "--quick", "-n", "1", "-a", "hakmem"];
+    bench(&workshop, &[&small[..], &["--export", "one.json"]].concat())
+        .ended_with(0)
+        .says("Memory over time: a service's day")
+        .says("resident over live");
+    let one = document(&workshop, "one.json");
+    let sample = &one["samples"][0];
+    assert!(sample["reported"]["resident over live"].as_f64().unwrap() > 0.9);
+    assert!(sample["timeline"].as_array().unwrap().len() > 10);
+}
+
+#[test]
 fn a_refused_peer_is_named_and_fails_nothing() {
     let workshop = Workshop::open();
     workshop.allocator("libbad.so", &["-DBREAKS=1"]);

@@ -1,7 +1,7 @@
-//! The project's own workloads: `bench/workloads/*.toml`, `bench/real/*.toml` and `bench/after_peak/*.toml`,
-//! whose READMEs say what a declaration holds.
+//! The project's own workloads: `bench/workloads/*.toml`, `bench/real/*.toml`, `bench/after_peak/*.toml` and
+//! `bench/day/*.toml`, whose READMEs say what a declaration holds.
 
-use crate::document::{AFTER_PEAK, LATENCY};
+use crate::document::{AFTER_PEAK, DAY, LATENCY};
 use crate::error::Result;
 use crate::meter;
 use crate::usage;
@@ -24,6 +24,8 @@ pub enum Set {
     Real,
     /// Services that drop most of what they hold.
     AfterPeak,
+    /// A service's day in minutes.
+    Day,
 }
 
 impl Set {
@@ -32,6 +34,7 @@ impl Set {
             Set::Own => "workloads",
             Set::Real => "real",
             Set::AfterPeak => "after_peak",
+            Set::Day => "day",
         })
     }
 }
@@ -245,6 +248,11 @@ impl Variant {
         };
         match selection.set {
             Set::Own => self.into_own(workload, selection.quick, folders),
+            Set::Day => Variant {
+                group: Some(DAY.into()),
+                ..self
+            }
+            .into_own(workload, selection.quick, folders),
             Set::Real => Ok(self.into_real(workload, selection.quick, folders)),
             Set::AfterPeak if self.moment.is_empty() || self.socket.is_none() => {
                 Err("a service needs a socket and moments")
@@ -269,7 +277,7 @@ impl Variant {
             (self.args, self.answer)
         };
         let group = self.group.ok_or("it has no group")?;
-        if !GROUPS.contains(&group.as_str()) {
+        if group != DAY && !GROUPS.contains(&group.as_str()) {
             return Err("its group is none of single-thread, multi-thread, large and latency");
         }
         Ok(Workload {
@@ -379,11 +387,16 @@ mod tests {
 
     #[test]
     fn every_declaration_of_the_project_can_be_read() {
-        for (set, least) in [(Set::Own, 9), (Set::Real, 30), (Set::AfterPeak, 3)] {
+        for (set, least) in [
+            (Set::Own, 9),
+            (Set::Real, 30),
+            (Set::AfterPeak, 3),
+            (Set::Day, 1),
+        ] {
             for quick in [false, true] {
                 let found = load_all(Selection { set, quick });
                 assert!(found.len() >= least);
-                let is_ours = set == Set::Own;
+                let is_ours = matches!(set, Set::Own | Set::Day);
                 assert!(
                     found
                         .iter()

@@ -17,6 +17,8 @@ pub const FORMAT: u32 = 2;
 pub const LATENCY: &str = "latency";
 /// The group of services whose memory at given moments is the result.
 pub const AFTER_PEAK: &str = "after-peak";
+/// The group of workloads that compare their resident memory with what they hold, all the time.
+pub const DAY: &str = "day";
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Document {
@@ -59,6 +61,8 @@ pub struct Settings {
     pub real: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     pub after_peak: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub day: bool,
     /// The least time of the runs counts, and not their median.
     #[serde(default, skip_serializing_if = "is_false")]
     pub least: bool,

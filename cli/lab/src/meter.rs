@@ -8,7 +8,7 @@ use crate::answer;
 use crate::c_library;
 use crate::clients::{Driven, drive, run_unmeasured};
 use crate::control_group::Groups;
-use crate::document::Sample;
+use crate::document::{AFTER_PEAK, DAY, Sample};
 use crate::error::{Error, Result};
 use crate::interrupt;
 use crate::launch::{End, Request, Run, Running, signal_name};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 const TIMELINE_POINTS: usize = 60;
 /// Where memory over time is the result.
-const AFTER_PEAK_POINTS: usize = 240;
+const LONG_TIMELINE_POINTS: usize = 240;
 
 /// Why there is no sample.
 #[derive(Debug)]
@@ -189,7 +189,12 @@ impl Meter for LinuxMeter {
         let said = driven.as_ref().map(|driven| driven.answers.as_slice());
         let (answer, reported) = answer::judge(workload, &run, output, said)?;
         let frequency = frequency_before.zip(machine::frequency_khz());
-        let mut sample = flatten(&run, driven.as_ref(), other.max(0.0));
+        let points = if [AFTER_PEAK, DAY].contains(&workload.group.as_str()) {
+            LONG_TIMELINE_POINTS
+        } else {
+            TIMELINE_POINTS
+        };
+        let mut sample = flatten(&run, driven.as_ref(), other.max(0.0), points);
         let peak = self.peaks_kib.entry(workload.name.clone()).or_default();
         *peak = sample.tree_peak_kib.max(*peak);
         sample.owners = owners;
@@ -346,14 +351,9 @@ fn prepare(workload: &Workload) -> std::result::Result<(), Stop> {
     run_unmeasured(workload, &workload.prepare, "preparation").map(|_| ())
 }
 
-fn flatten(run: &Run, driven: Option<&Driven>, other_cpu_s: f64) -> Sample {
+fn flatten(run: &Run, driven: Option<&Driven>, other_cpu_s: f64, points: usize) -> Sample {
     let microseconds = |seconds: f64| (seconds * 1e6).round() / 1e6;
     let moments = driven.map_or(&[][..], |driven| &driven.moments);
-    let points = if moments.is_empty() {
-        TIMELINE_POINTS
-    } else {
-        AFTER_PEAK_POINTS
-    };
     let timeline = watch::thinned(&run.timeline, points)
         .into_iter()
         .map(|(seconds, kib)| ((seconds * 1e3).round() / 1e3, kib))

@@ -24,8 +24,8 @@ use std::time::Duration;
 
 const RUNS: u32 = 10;
 const QUICK_RUNS: u32 = 2;
-/// Resident memory differs little from run to run, and a run takes 20 seconds.
-const AFTER_PEAK_RUNS: u32 = 3;
+/// Resident memory differs little from run to run, and a run takes 20 seconds, or a minute.
+const LONG_RUNS: u32 = 3;
 /// No workload of ours comes near.
 const TIMEOUT_S: u64 = 180;
 
@@ -37,6 +37,7 @@ Examples:
   hakmem bench -a hakmem,hakmem+HAKMEM_DECAY_MS=0,other=/path/lib.so
   hakmem bench --real                           real programs instead of our own
   hakmem bench --after-peak                     what services keep after their peak
+  hakmem bench --day                            a service's day: memory over what it holds
   hakmem bench --features                       what each feature costs and gains
   hakmem bench --quick                          does it all work? small inputs, no figures
   hakmem bench --resume FILE                    after Ctrl-C: nothing finished is lost
@@ -62,7 +63,7 @@ pub struct Arguments {
     /// Name, program or group of workloads, with * and ?; may be given several times
     #[arg(short, long, value_name = "PATTERN", conflicts_with = "resume")]
     workloads: Vec<String>,
-    /// Runs of each (default: 10, with --after-peak 3, with --quick 2)
+    /// Runs of each (default: 10, with --after-peak and --day 3, with --quick 2)
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "resume")]
     runs: Option<u32>,
     /// Real programs (bench/real) instead of our own
@@ -74,6 +75,9 @@ pub struct Arguments {
     /// Services that drop most of what they hold (bench/after_peak): what they keep, over time
     #[arg(long, conflicts_with_all = ["real", "features", "resume"])]
     after_peak: bool,
+    /// A service's day in minutes (bench/day): resident memory over what it holds
+    #[arg(long, conflicts_with_all = ["real", "after_peak", "features", "resume"])]
+    day: bool,
     /// hakmem alone: each feature added to mode minimal, and turned over in the default mode
     #[arg(long, conflicts_with_all = ["allocators", "resume"])]
     features: bool,
@@ -171,13 +175,15 @@ fn settings(arguments: &Arguments) -> Result<Settings> {
             Arguments { quick: true, .. } => QUICK_RUNS,
             Arguments {
                 after_peak: true, ..
-            } => AFTER_PEAK_RUNS,
+            }
+            | Arguments { day: true, .. } => LONG_RUNS,
             _ => RUNS,
         }),
         runs_max: 0,
         quick: arguments.quick,
         real: arguments.real,
         after_peak: arguments.after_peak,
+        day: arguments.day,
         least: arguments.real || arguments.least,
         timeout_s: TIMEOUT_S,
         allocators,
@@ -211,6 +217,7 @@ fn set_of(settings: &Settings) -> Set {
         Settings {
             after_peak: true, ..
         } => Set::AfterPeak,
+        Settings { day: true, .. } => Set::Day,
         Settings { real: true, .. } => Set::Real,
         _ => Set::Own,
     }

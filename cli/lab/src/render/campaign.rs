@@ -5,7 +5,7 @@ use super::number::{duration, memory};
 use super::section;
 use super::table::{Cell, Form, Table, Tone};
 use crate::allocator::is_ours;
-use crate::document::{Document, LATENCY};
+use crate::document::{DAY, Document, LATENCY, VariantRecord};
 use crate::statistics::{self, Difference, Estimate, Ratio};
 use crate::summary::{self, Metric, Values};
 use indexmap::IndexMap;
@@ -54,14 +54,6 @@ pub fn parts(document: &Document, form: Form) -> Vec<String> {
             form,
         ),
     ];
-    for (name, variant) in document
-        .variants
-        .iter()
-        .filter(|(_, one)| one.group == LATENCY)
-    {
-        let title = format!("Latency: {}", variant.about);
-        parts.push(section(&title, &reported_table(document, name, form), form));
-    }
     parts.extend(scaling_table(document, form).map(|table| section("Scaling", &table, form)));
     let means = means_table(document, [&time, &cpu, &peak], form);
     parts.push(section(
@@ -79,6 +71,20 @@ pub fn parts(document: &Document, form: Form) -> Vec<String> {
     };
     parts.push(goal_lines(document, judged, &peak, form).join("\n"));
     parts
+}
+
+/// What workloads measured themselves, where that is the result.
+pub fn reported(document: &Document, form: Form) -> Vec<String> {
+    let of_variant = |(name, variant): (&String, &VariantRecord)| {
+        let what = match variant.group.as_str() {
+            LATENCY => "Latency",
+            DAY => "Memory over time",
+            _ => return None,
+        };
+        let title = format!("{what}: {}", variant.about);
+        Some(section(&title, &reported_table(document, name, form), form))
+    };
+    document.variants.iter().filter_map(of_variant).collect()
 }
 
 /// What services hold at the moments that they name; nothing of other workloads.
@@ -275,7 +281,7 @@ fn scaling_table(document: &Document, form: Form) -> Option<String> {
     (!is_empty).then(|| table.render(form))
 }
 
-/// What a latency workload measured itself.
+/// What a workload measured itself.
 fn reported_table(document: &Document, variant: &str, form: Form) -> String {
     let mut table = Table::default();
     table.text_column(variant, 0);

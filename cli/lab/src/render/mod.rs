@@ -21,6 +21,7 @@ pub fn render(document: &Document, form: Form) -> String {
     let mut parts = vec![identity(document, form)];
     parts.extend(before_any_figure(document, form));
     parts.extend(campaign::moments(document, form));
+    parts.extend(campaign::reported(document, form));
     if document.variants.len() == 1 {
         parts.extend(comparison::parts(document, form));
     } else {

@@ -16,17 +16,14 @@ bool hak_hook_hardens(void)
 
 void hak_hook_slab_made(struct hak_slab *slab)
 {
-    (void)slab;
 }
 
 void hak_hook_slab_ends(struct hak_slab *slab)
 {
-    (void)slab;
 }
 
 void hak_hook_slab_purged(const struct hak_slab *slab)
 {
-    (void)slab;
 }
 
 uint64_t hak_hook_slab_chance(void)
@@ -36,13 +33,11 @@ uint64_t hak_hook_slab_chance(void)
 
 unsigned hak_hook_slab_draw(uint64_t *chance, unsigned blocks)
 {
-    (void)chance, (void)blocks;
     return 0;
 }
 
 uint64_t hak_hook_slab_out(const struct hak_slab *slab, unsigned word, uint64_t out)
 {
-    (void)slab, (void)word;
     return out;
 }
 
@@ -52,30 +47,25 @@ void hak_hook_inset_ends(void)
 
 bool hak_hook_superslabs(char *base, size_t bytes)
 {
-    (void)base, (void)bytes;
     return true;
 }
 
 void hak_hook_share_locked(const struct hak_share *share)
 {
-    (void)share;
 }
 
 bool hak_hook_may_map_locked(size_t bytes)
 {
-    (void)bytes;
     return true;
 }
 
 bool hak_hook_may_use_locked(size_t bytes)
 {
-    (void)bytes;
     return true;
 }
 
 bool hak_hook_lend_locked(struct hak_shard *shard, size_t bytes)
 {
-    (void)bytes;
     shard->credit_bytes = SIZE_MAX / 2; // more than a process hands out
     return true;
 }
@@ -90,29 +80,24 @@ void hak_hook_swept_everything(void)
 
 struct hak_slab *hak_hook_inset_map(size_t bytes, size_t alignment)
 {
-    (void)bytes, (void)alignment;
     return NULL;
 }
 
 void hak_hook_inset_freed(struct hak_slab *slab)
 {
-    (void)slab;
 }
 
 bool hak_hook_inset_resize(struct hak_slab *slab, size_t bytes)
 {
-    (void)slab, (void)bytes;
     return false;
 }
 
 void hak_hook_inset_leave_room(struct hak_slab *slab)
 {
-    (void)slab;
 }
 
 void *hak_hook_malloc(size_t bytes, size_t size_class, struct hak_cache *cache, const void *site)
 {
-    (void)cache;
     return hak_slow_malloc(bytes, size_class, site);
 }
 
@@ -124,7 +109,6 @@ void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const void *site)
 void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, size_t *note)
     HAK_REQUIRES(&cache->lock)
 {
-    (void)bytes;
     *note = 0;
     if (cache->is_direct) {
         return hak_take_one(cache, size_class);
@@ -135,57 +119,47 @@ void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, 
 
 void hak_hook_taken(void *block, struct hak_request request, size_t note)
 {
-    (void)block, (void)request, (void)note;
 }
 
 bool hak_hook_refuses(struct hak_request request)
 {
-    (void)request;
     return false;
 }
 
 void hak_hook_refused(enum hak_refuse_reason reason, struct hak_request request, uint64_t mark)
 {
-    (void)reason, (void)request, (void)mark;
 }
 
 uint32_t hak_hook_refill(const struct hak_cache *cache, unsigned size_class, uint32_t most)
 {
-    (void)cache, (void)size_class;
     return most;
 }
 
 unsigned hak_hook_ways(const void *site)
 {
-    (void)site;
     return 0;
 }
 
 void *hak_hook_reuse(size_t bytes, const void *site)
 {
-    (void)bytes, (void)site;
     return NULL;
 }
 
 void *hak_hook_counted(struct hak_cache *cache, void *block, size_t bytes, const void *site)
 {
-    (void)cache, (void)bytes, (void)site;
     return block;
 }
 
 void hak_hook_large(void *block, struct hak_request request)
 {
-    (void)block, (void)request;
 }
 
 void hak_hook_large_ends(struct hak_slab *slab)
 {
-    (void)slab;
 }
 
 void hak_hook_forget_slab(const struct hak_slab *slab)
 {
-    (void)slab;
 }
 
 void hak_hook_free(void *block, struct hak_cache *cache)
@@ -195,13 +169,11 @@ void hak_hook_free(void *block, struct hak_cache *cache)
 
 void hak_hook_free_marked(void *block, struct hak_cache *cache, uint32_t entry)
 {
-    (void)cache;
     hak_slow_free_rest(block, entry);
 }
 
 bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const void *site)
 {
-    (void)block, (void)entry, (void)cache, (void)site;
     return false;
 }
 
@@ -210,7 +182,6 @@ void hak_hook_put(struct hak_cache *cache,
                   struct hak_slab *slab,
                   void *block) HAK_UNPROVEN
 {
-    (void)cache;
     hak_slabs_put(owner, slab, block);
     hak_lock_drop(&owner->lock);
 }
@@ -222,41 +193,34 @@ struct hak_cache *hak_hook_keeper(struct hak_cache *cache)
 
 size_t hak_hook_usable(const void *block, size_t block_bytes)
 {
-    (void)block;
     return block_bytes;
 }
 
 enum hak_resized hak_hook_resize(void *block, size_t bytes)
 {
-    (void)block, (void)bytes;
     return HAK_RESIZED_AS_USUAL;
 }
 
 bool hak_hook_owns(const void *block)
 {
-    (void)block;
     return false;
 }
 
 size_t hak_hook_owned_bytes(const void *block)
 {
-    (void)block;
     return 0;
 }
 
 void hak_hook_follow(struct hak_cache *cache)
 {
-    (void)cache;
 }
 
 void hak_hook_end(struct hak_cache *cache)
 {
-    (void)cache;
 }
 
 void hak_hook_forked(struct hak_cache *cache)
 {
-    (void)cache;
 }
 
 bool hak_hook_is_own(const struct hak_cache *cache)
@@ -266,29 +230,24 @@ bool hak_hook_is_own(const struct hak_cache *cache)
 
 void hak_hook_flush(struct hak_cache *cache)
 {
-    (void)cache;
 }
 
 bool hak_hook_empty(struct hak_cache *cache)
 {
-    (void)cache;
     return true;
 }
 
 void hak_hook_forget(struct hak_cache *cache)
 {
-    (void)cache;
 }
 
 bool hak_hook_is_bare(struct hak_cache *cache)
 {
-    (void)cache;
     return true;
 }
 
 uint64_t hak_hook_events(struct hak_cache *cache)
 {
-    (void)cache;
     return 0;
 }
 

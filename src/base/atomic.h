@@ -28,8 +28,6 @@
 #endif
 #define hak_swap_acquire(p, v) \
     HAK_WRITES(p, atomic_exchange_explicit((p), (v), memory_order_acquire))
-#define hak_swap_release(p, v) \
-    HAK_WRITES(p, atomic_exchange_explicit((p), (v), memory_order_release))
 #define hak_swap_acq_rel(p, v) \
     HAK_WRITES(p, atomic_exchange_explicit((p), (v), memory_order_acq_rel))
 #define hak_add_relaxed(p, v) \

@@ -25,7 +25,6 @@ typedef long long hak_quad __attribute__((vector_size(32)));
 #define HAK_MAYBE_UNUSED __attribute__((unused))
 #define HAK_NOINLINE     __attribute__((noinline))
 #define HAK_MUST_USE     __attribute__((warn_unused_result)) // a cast to void does not silence gcc
-#define HAK_NEVER_NULL   __attribute__((returns_nonnull))    // what it returns
 #define HAK_INLINE       static inline __attribute__((always_inline)) HAK_WIDEST
 #define HAK_TLS          _Thread_local __attribute__((tls_model("initial-exec")))
 #define HAK_ALIGNED(n)   __attribute__((aligned(n)))

@@ -20,29 +20,22 @@ _Static_assert(offsetof(struct hak_cache, life) + sizeof(struct hak_life) -
                    2048,
                "half a page");
 
-// Unproven, as the next one: the locks are nothing that their callers know.
-static void sweep_lock(void) HAK_UNPROVEN
-{
-    hak_lock_take(&hak_sweeper_lock);
-    hak_lock_take(&hak_watch.lock);
-}
+// The first locks, whose holder may go over the caches.
+static struct hak_lock *const first_locks[] = {
+    &hak_sweeper_lock, &hak_watch.lock, &hak_registry.lock};
+enum { FIRST_LOCKS = sizeof first_locks / sizeof first_locks[0] };
 
-static void sweep_unlock(bool is_child) HAK_UNPROVEN
-{
-    void (*drop)(struct hak_lock *) = is_child ? hak_lock_drop_in_child : hak_lock_drop;
-    if (is_child) {
-        hak_sweeper_forked_locked();
-    }
-    drop(&hak_watch.lock);
-    drop(&hak_sweeper_lock);
-}
-
-// All locks but the sweep's in the order of their ranks: the one behind `lock`, or the first. NULL after
-// the last. `cache` is where it is among the caches.
+// All locks in the order of their ranks: the one behind `lock`, or the first. NULL after the last. `cache` is where it is
+// among the caches.
 static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache **cache)
 {
     if (lock == NULL) {
-        return &hak_registry.lock;
+        return first_locks[0];
+    }
+    for (unsigned i = 1; i < FIRST_LOCKS; i++) {
+        if (lock == first_locks[i - 1]) {
+            return first_locks[i];
+        }
     }
     if (lock == &hak_registry.lock) {
         *cache = hak_load_relaxed(&hak_registry.all);
@@ -75,30 +68,22 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
     return lock == &hak_pool.lock ? NULL : &hak_cache_late.lock;
 }
 
-// Unproven, as the next ones: they are all locks, in a loop.
-void hak_world_lock(void) HAK_UNPROVEN
-{
-    struct hak_cache *cache = NULL;
-    struct hak_lock *lock = NULL;
-    sweep_lock();
-    while ((lock = world_next(lock, &cache)) != NULL) {
-        hak_lock_take(lock);
-    }
-}
-
-// Drop those in front of `lock`, the registry's last: the list of caches stays as it is until then.
-static void world_drop_to(const struct hak_lock *lock) HAK_UNPROVEN
+// Drop those in front of `lock` (NULL: all), the first ones last: the list of caches stays as it is until then. Unproven, as the
+// next ones: they are all locks, in a loop.
+static void world_drop(const struct hak_lock *lock, void (*drop)(struct hak_lock *)) HAK_UNPROVEN
 {
     struct hak_cache *cache = NULL;
     struct hak_lock *taken = &hak_registry.lock;
-    if (lock != taken) {
-        while ((taken = world_next(taken, &cache)) != lock) {
-            hak_lock_drop(taken);
-        }
-        hak_lock_drop(&hak_registry.lock);
+    unsigned first = 0;
+    while (first < FIRST_LOCKS && first_locks[first] != lock) {
+        first++;
     }
-    hak_lock_drop(&hak_watch.lock);
-    hak_lock_drop(&hak_sweeper_lock);
+    while (first == FIRST_LOCKS && (taken = world_next(taken, &cache)) != lock) {
+        drop(taken);
+    }
+    while (first > 0) {
+        drop(first_locks[--first]);
+    }
 }
 
 // False, with nothing taken, when one of them was not to be had in that way.
@@ -106,19 +91,24 @@ static bool world_take(bool (*take)(struct hak_lock *, unsigned), unsigned ms) H
 {
     struct hak_cache *cache = NULL;
     struct hak_lock *lock = NULL;
-    if (!take(&hak_sweeper_lock, ms)) {
-        return false;
-    }
-    if (!take(&hak_watch.lock, ms)) {
-        hak_lock_drop(&hak_sweeper_lock);
-        return false;
-    }
     while ((lock = world_next(lock, &cache)) != NULL && take(lock, ms)) {
     }
     if (lock != NULL) {
-        world_drop_to(lock);
+        world_drop(lock, hak_lock_drop);
     }
     return lock == NULL;
+}
+
+static bool take_at_last(struct hak_lock *lock, unsigned ms) HAK_UNPROVEN
+{
+    (void)ms;
+    hak_lock_take(lock);
+    return true;
+}
+
+void hak_world_lock(void)
+{
+    world_take(take_at_last, 0);
 }
 
 bool hak_world_lock_within(unsigned ms)
@@ -147,55 +137,39 @@ bool hak_world_lock_unless_own(void)
     return world_take(take_unless_own, OWN_AFTER_MS);
 }
 
-static void world_drop(bool is_child) HAK_UNPROVEN
-{
-    void (*drop)(struct hak_lock *) = is_child ? hak_lock_drop_in_child : hak_lock_drop;
-    if (is_child) {
-        hak_watch_none_locked();
-        hak_watch_again(&hak_orphans);
-        hak_watch_again(&hak_cache_late);
-        hak_purge_forked_locked();
-        hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
-    }
-    drop(&hak_pool.lock);
-    if (hak_hook_lock() != NULL) {
-        drop(hak_hook_lock());
-    }
-    drop(&hak_arena.lock);
-    for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
-        drop(&hak_arena.shards[i].lock);
-    }
-    drop(&hak_orphans.lock);
-    drop(&hak_cache_late.lock);
-    for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
-         cache = cache->next) {
-        if (is_child) {
-            hak_watch_again(cache);
-            hak_life_forget(&cache->life);
-        }
-        if (is_child && !hak_hook_is_own(cache) && cache->has_thread &&
-            !hak_list_is_linked(&cache->dead_link)) {
-            // Its thread stayed with the parent, maybe at its end. What it was in the middle of is at most one
-            // block in its hand, which counts as in use.
-            hak_add_relaxed(&hak_registry.whole, !hak_load_relaxed(&cache->is_whole));
-            hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
-            hak_store_relaxed(&cache->is_whole, true);
-            hak_store_relaxed(&cache->frees_apart, cache->is_direct);
-            hak_hook_forked(cache);
-            hak_registry_bury_locked(cache);
-        }
-        drop(&cache->lock);
-    }
-    drop(&hak_registry.lock);
-    sweep_unlock(is_child);
-}
-
 void hak_world_unlock(void)
 {
-    world_drop(false);
+    world_drop(NULL, hak_lock_drop);
 }
 
-void hak_world_unlock_in_child(void)
+// Its thread stayed with the parent, maybe at its end. What it was in the middle of is at most one block in its hand, which
+// counts as in use.
+static void bury_in_child(struct hak_cache *cache) HAK_REQUIRES(&hak_registry.lock)
 {
-    world_drop(true);
+    hak_add_relaxed(&hak_registry.whole, !hak_load_relaxed(&cache->is_whole));
+    hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
+    hak_store_relaxed(&cache->is_whole, true);
+    hak_store_relaxed(&cache->frees_apart, cache->is_direct);
+    hak_hook_forked(cache);
+    hak_registry_bury_locked(cache);
+}
+
+void hak_world_unlock_in_child(void) HAK_UNPROVEN
+{
+    hak_watch_none_locked();
+    hak_watch_again(&hak_orphans);
+    hak_watch_again(&hak_cache_late);
+    hak_purge_forked_locked();
+    hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
+    for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
+         cache = cache->next) {
+        hak_watch_again(cache);
+        hak_life_forget(&cache->life);
+        if (!hak_hook_is_own(cache) && cache->has_thread &&
+            !hak_list_is_linked(&cache->dead_link)) {
+            bury_in_child(cache);
+        }
+    }
+    hak_sweeper_forked_locked();
+    world_drop(NULL, hak_lock_drop_in_child);
 }

@@ -54,8 +54,6 @@ static size_t expire_from(struct hak_cache *cache, unsigned place, uint64_t age)
     return kept;
 }
 
-// BigCache has no block for a request: what it keeps of this doubling and of larger ones goes back, so that
-// the block can be made of pages that are there.
 void hak_bigcache_make_room(struct hak_cache *cache, size_t bytes)
 {
     const unsigned bin = hak_size_class_bin(bytes);
@@ -77,8 +75,7 @@ void hak_bigcache_keep_nothing(struct hak_cache *cache)
     }
 }
 
-// The later one is the likelier to be wanted again: it takes the place of the one there. False: the cache
-// keeps nothing. Step keep_instead of bigcache.pml.
+// The later one is the likelier to be wanted again. Step keep_instead of bigcache.pml.
 bool hak_bigcache_keep_instead(struct hak_cache *cache, void *block, size_t bytes)
 {
     const unsigned bin = hak_size_class_bin(bytes);

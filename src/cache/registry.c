@@ -104,9 +104,8 @@ void hak_registry_bury_locked(struct hak_cache *cache) HAK_REQUIRES(&hak_registr
     hak_list_push(&hak_registry.dead[cache->role], &cache->dead_link);
 }
 
-// More whole caches than can be in use at a time are not worth their memory: the first one beyond
-// that, counted from the one that died last; NULL when there is none. Those behind it have waited
-// for longer, and the sweeper looks after them. Without a sweeper one waits for the next of a line of threads.
+// Those behind it have waited for longer, and the sweeper looks after them. Without a sweeper one waits for the next of a
+// line of threads.
 struct hak_cache *hak_registry_surplus_locked(enum hak_cache_role role, bool has_sweeper)
     HAK_REQUIRES(&hak_registry.lock)
 {

@@ -233,11 +233,13 @@ struct hak_cache {
 };
 _Static_assert(sizeof(struct hak_cache) <= 14 * 1024, "each thread pays for it");
 
-// The next class whose magazine has an array, from `size_class` on; HAK_SMALL_CLASSES behind the last. Under the cache's lock.
-HAK_INLINE unsigned hak_magazine_from(const struct hak_cache *cache, unsigned size_class)
-{
-    return hak_next_bit(cache->started, size_class, HAK_SMALL_CLASSES);
-}
+// For each class whose magazine has an array; and for each that has lists of slabs. Under the cache's lock.
+#define HAK_EACH_MAGAZINE(cache, size_class) HAK_EACH_CLASS ((cache)->started, size_class)
+#define HAK_EACH_LISTED(cache, size_class)   HAK_EACH_CLASS ((cache)->listed, size_class)
+#define HAK_EACH_CLASS(bits, size_class)                                   \
+    for (unsigned size_class = hak_next_bit((bits), 0, HAK_SMALL_CLASSES); \
+         size_class < HAK_SMALL_CLASSES;                                   \
+         size_class = hak_next_bit((bits), size_class + 1, HAK_SMALL_CLASSES))
 
 // The number of the class's top. The owner or the lock.
 HAK_INLINE unsigned hak_top_of(const struct hak_cache *cache, unsigned size_class)

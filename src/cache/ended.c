@@ -21,10 +21,8 @@ void hak_ended_bury(struct hak_cache *cache)
     hak_hook_end(cache);
     hak_lock_take(&cache->lock);
     hak_inbox_post_all(cache);
-    unsigned size_class = 0;
-    while ((size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
-           HAK_SMALL_CLASSES) {
-        cache->magazines[size_class++].is_refilled = false;
+    HAK_EACH_LISTED (cache, size_class) {
+        cache->magazines[size_class].is_refilled = false;
     }
     hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
     hak_store_relaxed(&cache->is_whole, true);

@@ -198,10 +198,14 @@ bool hak_inbox_is_open(const struct hak_cache *cache, uint32_t tag)
     return cache->outboxes[(tag >> 8) % HAK_OUTBOXES].tag == tag;
 }
 
-bool hak_inbox_outboxes_are_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+bool hak_inbox_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
+    if (cache->pending != NULL || hak_load_relaxed(&cache->inbox) != NULL ||
+        hak_load_relaxed(&cache->loose) != NULL) {
+        return false;
+    }
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
-        struct hak_parcel *parcel = cache->outboxes[i].parcel;
+        const struct hak_parcel *parcel = cache->outboxes[i].parcel;
         const uint32_t count = parcel_count(parcel);
         for (uint32_t j = 0; j < count; j++) {
             if (hak_place_load(&parcel->blocks[j]) != NULL) {

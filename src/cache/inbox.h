@@ -72,12 +72,12 @@ HAK_INTERNAL void hak_inbox_push_loose(void *block);
 // Into its slab, whose owner's lock is waited for. No cache locked.
 HAK_INTERNAL void hak_inbox_put(void *block);
 // Hand over everything that waits in the outboxes, and keep no empty parcels. With the lock; the owner, or a sweep
-// (`self`) for an owner that sleeps. And: does nothing wait there?
+// (`self`) for an owner that sleeps.
 HAK_INTERNAL void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 HAK_INTERNAL void hak_inbox_send_on(struct hak_cache *self, struct hak_cache *cache)
     HAK_REQUIRES(&self->lock, &cache->lock);
-HAK_INTERNAL bool hak_inbox_outboxes_are_empty(const struct hak_cache *cache)
-    HAK_REQUIRES(&cache->lock);
+// Does nothing wait in the cache on its way to an owner, itself or others?
+HAK_INTERNAL bool hak_inbox_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 
 // Put the waiting blocks of `cache` into their slabs: those of `parcels` parcels. Both locked. False when none are left.
 enum { HAK_INBOX_ALL = INT_MAX, HAK_INBOX_SOME = 8, HAK_INBOX_MANY = 64 };

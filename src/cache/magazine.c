@@ -223,8 +223,7 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     const size_t most = magazines_most(cache);
     const bool is_fixed = !has_ace(cache);
-    for (unsigned size_class = hak_magazine_from(cache, 0); size_class < HAK_SMALL_CLASSES;
-         size_class = hak_magazine_from(cache, size_class + 1)) {
+    HAK_EACH_MAGAZINE (cache, size_class) {
         const unsigned log2 = cache->magazines[size_class].places_log2;
         if ((log2 > least_log2(size_class) && cache->magazine_bytes > most) ||
             (log2 > fixed_log2(size_class) && is_fixed)) {
@@ -244,8 +243,7 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
         return false;
     }
     cache->tidied_at = used;
-    for (unsigned size_class = hak_magazine_from(cache, 0); size_class < HAK_SMALL_CLASSES;
-         size_class = hak_magazine_from(cache, size_class + 1)) {
+    HAK_EACH_MAGAZINE (cache, size_class) {
         struct hak_magazine *magazine = &cache->magazines[size_class];
         const bool has_moved =
             (uint16_t)hak_magazine_place(cache, size_class) != magazine->tidied_place;
@@ -376,16 +374,14 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *bloc
 
 void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    for (unsigned size_class = hak_magazine_from(cache, 0); size_class < HAK_SMALL_CLASSES;
-         size_class = hak_magazine_from(cache, size_class + 1)) {
+    HAK_EACH_MAGAZINE (cache, size_class) {
         magazine_empty(cache, size_class);
     }
 }
 
 void hak_magazine_forget_all(struct hak_cache *cache)
 {
-    for (unsigned size_class = hak_magazine_from(cache, 0); size_class < HAK_SMALL_CLASSES;
-         size_class = hak_magazine_from(cache, size_class + 1)) {
+    HAK_EACH_MAGAZINE (cache, size_class) {
         struct hak_magazine *magazine = &cache->magazines[size_class];
         magazine->fence = 0;
         magazine->bottom = 0;
@@ -395,8 +391,7 @@ void hak_magazine_forget_all(struct hak_cache *cache)
 
 void hak_magazine_end_all(struct hak_cache *cache)
 {
-    for (unsigned size_class = hak_magazine_from(cache, 0); size_class < HAK_SMALL_CLASSES;
-         size_class = hak_magazine_from(cache, size_class + 1)) {
+    HAK_EACH_MAGAZINE (cache, size_class) {
         magazine_end(cache, size_class);
     }
 }

@@ -38,18 +38,17 @@ bool hak_rest_lie_down(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &c
 static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     const uint64_t events = hak_load_relaxed(&cache->events) + hak_hook_events(cache);
-    bool is_still = events == cache->seen_events && cache->pending == NULL &&
-                    hak_load_relaxed(&cache->inbox) == NULL &&
-                    hak_load_relaxed(&cache->loose) == NULL &&
-                    hak_inbox_outboxes_are_empty(cache) &&
-                    hak_bigcache_expire(cache, UINT64_MAX) == 0 && may_lie_down(cache);
-    unsigned size_class = 0;
-    while (is_still && (size_class = hak_magazine_from(cache, size_class)) < HAK_SMALL_CLASSES) {
-        is_still = (uint16_t)hak_magazine_place(cache, size_class) ==
-                   cache->magazines[size_class].seen_place;
-        size_class++;
+    if (events != cache->seen_events || !hak_inbox_is_empty(cache) ||
+        hak_bigcache_expire(cache, UINT64_MAX) != 0 || !may_lie_down(cache)) {
+        return false;
     }
-    return is_still;
+    HAK_EACH_MAGAZINE (cache, size_class) {
+        if ((uint16_t)hak_magazine_place(cache, size_class) !=
+            cache->magazines[size_class].seen_place) {
+            return false;
+        }
+    }
+    return true;
 }
 
 // Behind the barrier, whoever put something there without noting it, as it still saw the cache watched, has done so before,

@@ -56,8 +56,7 @@ bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned size_class)
 
 void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
-         i = hak_magazine_from(cache, i + 1)) {
+    HAK_EACH_MAGAZINE (cache, i) {
         cache->magazines[i].seen_place = (uint16_t)hak_magazine_place(cache, i);
     }
 }
@@ -119,8 +118,7 @@ static void fence_judge(struct hak_cache *self,
 
 static bool is_none_in_use(const struct hak_cache *cache)
 {
-    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
-         i = hak_magazine_from(cache, i + 1)) {
+    HAK_EACH_MAGAZINE (cache, i) {
         const struct hak_magazine *magazine = &cache->magazines[i];
         if (magazine->fence != 0 || magazine->idle_looks < IDLE_LOOKS) {
             return false;
@@ -134,8 +132,7 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
     HAK_REQUIRES(&self->lock, &cache->lock)
 {
     bool any = false;
-    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
-         i = hak_magazine_from(cache, i + 1)) {
+    HAK_EACH_MAGAZINE (cache, i) {
         any |= fence_put(cache, i, all);
     }
     if (!any) {
@@ -145,8 +142,7 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
         return false;
     }
     const hak_place *tops[HAK_SMALL_CLASSES];
-    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
-         i = hak_magazine_from(cache, i + 1)) {
+    HAK_EACH_MAGAZINE (cache, i) {
         tops[i] =
             hak_load_acquire(&cache->top[hak_top_of(cache, i)]); // pairs with: hak_os_barrier_all
     }
@@ -155,8 +151,7 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
     if (!HAK_STORES_IN_ORDER && !hak_os_barrier_all()) {
         return false;
     }
-    for (unsigned i = hak_magazine_from(cache, 0); i < HAK_SMALL_CLASSES;
-         i = hak_magazine_from(cache, i + 1)) {
+    HAK_EACH_MAGAZINE (cache, i) {
         fence_judge(self, cache, i, tops[i]);
     }
     return is_none_in_use(cache);

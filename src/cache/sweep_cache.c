@@ -151,16 +151,13 @@ static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct ha
     HAK_REQUIRES(&cache->lock)
 {
     bool keeps_pages = false;
-    unsigned size_class = 0;
-    while ((size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
-           HAK_SMALL_CLASSES) {
+    HAK_EACH_LISTED (cache, size_class) {
         const struct hak_magazine *magazine = &cache->magazines[size_class];
         if (sleeps || magazine->idle_looks >= how->idle_looks) {
             sweep_class_locked(cache, size_class, how);
         }
         keeps_pages |= magazine->keeps_pages;
         hak_slabs_count_spare(cache, size_class);
-        size_class++;
     }
     return keeps_pages;
 }
@@ -230,29 +227,28 @@ void hak_sweep_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 }
 
 // What a pass over all leaves: one block in a magazine, and slabs that were swept.
-static bool is_bare_class(struct hak_cache *cache, unsigned size_class)
+static bool are_classes_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    const struct hak_magazine *magazine = &cache->magazines[size_class];
-    return hak_list_is_empty(hak_slabs_of(cache, size_class)) && !magazine->keeps_pages &&
-           magazine->is_counted == hak_load_relaxed(&magazine->has_spare);
+    HAK_EACH_MAGAZINE (cache, size_class) {
+        if (!hak_steal_has_taken_all(cache, size_class)) {
+            return false;
+        }
+    }
+    HAK_EACH_LISTED (cache, size_class) {
+        const struct hak_magazine *magazine = &cache->magazines[size_class];
+        if (!hak_list_is_empty(&magazine->slabs) || magazine->keeps_pages ||
+            magazine->is_counted != hak_load_relaxed(&magazine->has_spare)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    bool is_bare = !hak_load_relaxed(&cache->is_whole) && cache->pending == NULL &&
-                   hak_load_relaxed(&cache->inbox) == NULL &&
-                   hak_load_relaxed(&cache->loose) == NULL && hak_inbox_outboxes_are_empty(cache) &&
-                   hak_hook_is_bare(cache) && hak_bigcache_expire(cache, UINT64_MAX) == 0;
-    unsigned size_class = 0;
-    while (is_bare && (size_class = hak_magazine_from(cache, size_class)) < HAK_SMALL_CLASSES) {
-        is_bare = hak_steal_has_taken_all(cache, size_class++);
-    }
-    size_class = 0;
-    while (is_bare && (size_class = hak_next_bit(cache->listed, size_class, HAK_SMALL_CLASSES)) <
-                          HAK_SMALL_CLASSES) {
-        is_bare = is_bare_class(cache, size_class++);
-    }
-    return is_bare;
+    return !hak_load_relaxed(&cache->is_whole) && hak_inbox_is_empty(cache) &&
+           hak_hook_is_bare(cache) && hak_bigcache_expire(cache, UINT64_MAX) == 0 &&
+           are_classes_bare(cache);
 }
 
 // Of a thread that has ended, and nothing is left: nobody is at work there, so no second look is needed to say so. (The

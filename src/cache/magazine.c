@@ -13,7 +13,6 @@
 #include "cache/inbox.h"
 #include "cache/seldom.h"
 #include "cache/steal.h"
-#include "cache/tidy.h"
 #include "meta/pool.h"
 #include "os/os.h"
 #include "slab/arena.h"
@@ -127,17 +126,16 @@ static bool magazine_resize(struct hak_cache *cache, unsigned size_class, unsign
     return true;
 }
 
-// Put the blocks in places first..last back to where they belong.
-static void magazine_put(struct hak_cache *cache,
-                         unsigned size_class,
-                         uint32_t first,
-                         uint32_t last) HAK_REQUIRES(&cache->lock)
+// Put `count` blocks of the class back to where they belong.
+static void put_back(struct hak_cache *cache,
+                     unsigned size_class,
+                     hak_place *places,
+                     uint32_t count) HAK_REQUIRES(&cache->lock)
 {
-    hak_place *base = cache->magazines[size_class].base;
-    hak_count(&cache->class_counts[size_class].spilled_blocks, last + 1 - first);
-    cache->returned_bytes += (last + 1 - first) * (size_t)hak_classes[size_class].bytes;
-    while (first <= last) {
-        first += hak_inbox_route_row(cache, cache, &base[first], last - first + 1);
+    hak_count(&cache->class_counts[size_class].spilled_blocks, count);
+    cache->returned_bytes += count * (size_t)hak_classes[size_class].bytes;
+    for (uint32_t i = 0; i < count;) {
+        i += hak_inbox_route_row(cache, cache, &places[i], count - i);
     }
 }
 
@@ -146,7 +144,10 @@ static void magazine_empty(struct hak_cache *cache, unsigned size_class) HAK_REQ
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_steal_unfence(cache, size_class);
-    magazine_put(cache, size_class, magazine->bottom + 1, hak_magazine_held(cache, size_class));
+    put_back(cache,
+             size_class,
+             &magazine->base[magazine->bottom + 1],
+             hak_magazine_held(cache, size_class) - magazine->bottom);
     magazine->bottom = 0;
     hak_magazine_set_top(cache, size_class, magazine->base + 1);
 }
@@ -233,13 +234,29 @@ void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     }
 }
 
+// A block in a magazine holds a whole slab, and its pages. So when a thread needs slabs and these have grown, magazines that
+// were not in use meanwhile give their blocks back: what they hold may be all that keeps the last phase's slabs. (In use is
+// also one whose top has moved: its slab would only end, and be made again where no pages are.) And so does BigCache, whose
+// blocks serve one size only. Growth of all slabs together: where as many end as are made nothing is pinned, and what is
+// given back only comes back elsewhere; large blocks that come and go pin nothing either.
+#define TIDY_LEAST HAK_KIB(768)
+#define TIDY_MOST  HAK_MIB(2) // unless the thirty-second is more
+
+// By how much they have to grow: a thirty-second, at least half of a small heap.
+static size_t tidy_step(size_t used)
+{
+    const size_t half = used / 2 > TIDY_LEAST ? used / 2 : TIDY_LEAST;
+    const size_t small = half < TIDY_MOST ? half : TIDY_MOST;
+    return used / 32 > small ? used / 32 : small;
+}
+
 bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     const size_t used = hak_load_relaxed(&hak_arena.slab_bytes);
     if (used < cache->tidied_at) {
         cache->tidied_at = used;
     }
-    if (used - cache->tidied_at < hak_tidy_step(used) || cache->is_direct || !has_ace(cache)) {
+    if (used - cache->tidied_at < tidy_step(used) || cache->is_direct || !has_ace(cache)) {
         return false;
     }
     cache->tidied_at = used;
@@ -348,7 +365,7 @@ static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_c
         // The lower half is the coldest: it goes, the rest moves down.
         uint32_t gone = magazine->bottom;
         if (gone < (held + 1) / 2) {
-            magazine_put(cache, size_class, gone + 1, (held + 1) / 2);
+            put_back(cache, size_class, &magazine->base[gone + 1], (held + 1) / 2 - gone);
             gone = (held + 1) / 2;
         }
         HAK_PROBE2("hakmem", "spill", hak_classes[size_class].bytes, gone);
@@ -366,7 +383,8 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *bloc
     // A class may be freed before it is ever allocated here: after a thread took over a cache.
     if (cache->magazines[size_class].base == NULL &&
         !hak_magazine_start_if_due(cache, size_class)) {
-        hak_seldom_put(cache, size_class, block);
+        hak_place place = block;
+        put_back(cache, size_class, &place, 1);
     } else {
         magazine_spill(cache, size_class, block);
     }

@@ -46,7 +46,4 @@ HAK_INLINE bool hak_seldom_asked(struct hak_cache *cache, unsigned size_class)
     return true;
 }
 
-// A block of a class without a magazine goes back to where it belongs.
-HAK_INTERNAL void hak_seldom_put(struct hak_cache *cache, unsigned size_class, void *block)
-    HAK_REQUIRES(&cache->lock);
 #endif

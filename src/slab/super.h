@@ -118,7 +118,11 @@ HAK_INLINE unsigned hak_super_group(const struct hak_super *super)
 }
 
 // The dirty units that may go first: all but parts of huge pages in use.
-HAK_INTERNAL uint64_t hak_super_whole_units(const struct hak_super *super);
+HAK_INLINE uint64_t hak_super_whole_units(const struct hak_super *super)
+{
+    return super->dirty_units &
+           (super->is_huge ? hak_super_whole_pages(super->free_units) : ~UINT64_C(0));
+}
 
 // What may be resident of these units, if nobody uses them.
 HAK_INLINE size_t hak_super_touched_bytes(const struct hak_super *super, uint64_t units)
@@ -132,7 +136,18 @@ HAK_INLINE size_t hak_super_touched_bytes(const struct hak_super *super, uint64_
 }
 
 // Somebody has touched the units, maybe all of them to the end; or they were given back. They are not dirty.
-HAK_INTERNAL void hak_super_note_touched_locked(struct hak_super *super, uint64_t units);
-HAK_INTERNAL void hak_super_note_untouched_locked(struct hak_super *super, uint64_t units);
+HAK_INLINE void hak_super_note_touched_locked(struct hak_super *super, uint64_t units)
+{
+    hak_super_place(super)->sparse_units &= ~units;
+}
+
+HAK_INLINE void hak_super_note_untouched_locked(struct hak_super *super, uint64_t units)
+{
+    struct hak_super_place *place = hak_super_place(super);
+    place->sparse_units |= units;
+    for (; units != 0; units &= units - 1) {
+        place->untouched[hak_lowest_bit(units)] = HAK_UNIT_CHUNKS;
+    }
+}
 
 #endif

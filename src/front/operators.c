@@ -164,145 +164,80 @@ static HAK_NOINLINE void delete_sized_slow(void *block,
     }
 }
 
-// name is the mangled one; std::align_val_t passes as size_t, std::nothrow_t by reference.
-#    define OPERATOR_NEW(name, parameters, bytes, alignment, form, may_throw) \
-        HAK_REPLACEABLE void *name parameters;                                \
-        void *name parameters                                                 \
-        {                                                                     \
-            HAK_COUNT_CALL();                                                 \
-            return new_block((bytes), (alignment), (form), (may_throw));      \
+// `name` is the mangled one, `alignment` 0 for a form without one. std::align_val_t passes as size_t, std::nothrow_t by
+// reference; __hot_cold_t is an enum class of uint8_t.
+#    define OPERATOR_NEW(name, parameters, alignment, form, may_throw)          \
+        HAK_REPLACEABLE void *name parameters;                                  \
+        void *name parameters                                                   \
+        {                                                                       \
+            HAK_COUNT_CALL();                                                   \
+            return new_block(bytes, (alignment), HAK_FORM_##form, (may_throw)); \
         }
-#    define OPERATOR_NEW_SIZED(name, parameters, bytes, alignment) \
-        HAK_REPLACEABLE sized_block name parameters;               \
-        sized_block name parameters                                \
-        {                                                          \
-            HAK_COUNT_CALL();                                      \
-            return new_sized((bytes), (alignment));                \
+#    define OPERATOR_NEW_SIZED(name, parameters, alignment) \
+        HAK_REPLACEABLE sized_block name parameters;        \
+        sized_block name parameters                         \
+        {                                                   \
+            HAK_COUNT_CALL();                               \
+            return new_sized(bytes, (alignment));           \
         }
-#    define OPERATOR_DELETE(name, parameters, alignment, form)               \
+#    define OPERATOR_DELETE_BY(slow, name, parameters)                       \
         HAK_REPLACEABLE void name parameters;                                \
         void name parameters                                                 \
         {                                                                    \
             HAK_COUNT_CALL();                                                \
             if (HAK_UNLIKELY(!hak_cache_push(hak_cache_operators, block))) { \
-                delete_slow(block, (alignment), (form));                     \
+                slow;                                                        \
             }                                                                \
         }
-#    define OPERATOR_DELETE_SIZED(name, parameters, alignment, form)         \
-        HAK_REPLACEABLE void name parameters;                                \
-        void name parameters                                                 \
-        {                                                                    \
-            HAK_COUNT_CALL();                                                \
-            if (HAK_UNLIKELY(!hak_cache_push(hak_cache_operators, block))) { \
-                delete_sized_slow(block, bytes, (alignment), (form));        \
-            }                                                                \
-        }
-#    define IGNORED __attribute__((unused))
+#    define OPERATOR_DELETE(name, parameters, alignment, form) \
+        OPERATOR_DELETE_BY(delete_slow(block, (alignment), HAK_FORM_##form), name, parameters)
+#    define OPERATOR_DELETE_SIZED(name, parameters, alignment, form) \
+        OPERATOR_DELETE_BY(                                          \
+            delete_sized_slow(block, bytes, (alignment), HAK_FORM_##form), name, parameters)
+#    define BYTES     size_t bytes
+#    define ALIGNMENT size_t alignment
+#    define BLOCK     void *block
+#    define NOTHROW   HAK_MAYBE_UNUSED const void *tag
+#    define HINT      HAK_MAYBE_UNUSED uint8_t hint
 
-OPERATOR_NEW(_Znwm, (size_t bytes), bytes, 0, HAK_FORM_BASE, true)
-OPERATOR_NEW(_Znam, (size_t bytes), bytes, 0, HAK_FORM_ARRAY, true)
-OPERATOR_NEW(
-    _ZnwmRKSt9nothrow_t, (size_t bytes, IGNORED const void *tag), bytes, 0, HAK_FORM_OTHER, false)
-OPERATOR_NEW(_ZnamRKSt9nothrow_t,
-             (size_t bytes, IGNORED const void *tag),
-             bytes,
-             0,
-             HAK_FORM_ARRAY_OTHER,
-             false)
-OPERATOR_NEW(
-    _ZnwmSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, HAK_FORM_BASE, true)
-OPERATOR_NEW(
-    _ZnamSt11align_val_t, (size_t bytes, size_t alignment), bytes, alignment, HAK_FORM_ARRAY, true)
-OPERATOR_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t,
-             (size_t bytes, size_t alignment, IGNORED const void *tag),
-             bytes,
-             alignment,
-             HAK_FORM_OTHER,
-             false)
-OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t,
-             (size_t bytes, size_t alignment, IGNORED const void *tag),
-             bytes,
-             alignment,
-             HAK_FORM_ARRAY_OTHER,
-             false)
+// clang-format off
+OPERATOR_NEW(_Znwm, (BYTES), 0, BASE, true)
+OPERATOR_NEW(_Znam, (BYTES), 0, ARRAY, true)
+OPERATOR_NEW(_ZnwmRKSt9nothrow_t, (BYTES, NOTHROW), 0, OTHER, false)
+OPERATOR_NEW(_ZnamRKSt9nothrow_t, (BYTES, NOTHROW), 0, ARRAY_OTHER, false)
+OPERATOR_NEW(_ZnwmSt11align_val_t, (BYTES, ALIGNMENT), alignment, BASE, true)
+OPERATOR_NEW(_ZnamSt11align_val_t, (BYTES, ALIGNMENT), alignment, ARRAY, true)
+OPERATOR_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, (BYTES, ALIGNMENT, NOTHROW), alignment, OTHER, false)
+OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t, (BYTES, ALIGNMENT, NOTHROW), alignment, ARRAY_OTHER, false)
 
-// __hot_cold_t is an enum class of uint8_t. By default these do as those without.
-OPERATOR_NEW(
-    _Znwm12__hot_cold_t, (size_t bytes, IGNORED uint8_t hint), bytes, 0, HAK_FORM_OTHER, true)
-OPERATOR_NEW(
-    _Znam12__hot_cold_t, (size_t bytes, IGNORED uint8_t hint), bytes, 0, HAK_FORM_ARRAY_OTHER, true)
-OPERATOR_NEW(_ZnwmRKSt9nothrow_t12__hot_cold_t,
-             (size_t bytes, IGNORED const void *tag, IGNORED uint8_t hint),
-             bytes,
-             0,
-             HAK_FORM_OTHER,
-             false)
-OPERATOR_NEW(_ZnamRKSt9nothrow_t12__hot_cold_t,
-             (size_t bytes, IGNORED const void *tag, IGNORED uint8_t hint),
-             bytes,
-             0,
-             HAK_FORM_ARRAY_OTHER,
-             false)
-OPERATOR_NEW(_ZnwmSt11align_val_t12__hot_cold_t,
-             (size_t bytes, size_t alignment, IGNORED uint8_t hint),
-             bytes,
-             alignment,
-             HAK_FORM_OTHER,
-             true)
-OPERATOR_NEW(_ZnamSt11align_val_t12__hot_cold_t,
-             (size_t bytes, size_t alignment, IGNORED uint8_t hint),
-             bytes,
-             alignment,
-             HAK_FORM_ARRAY_OTHER,
-             true)
-OPERATOR_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t12__hot_cold_t,
-             (size_t bytes, size_t alignment, IGNORED const void *tag, IGNORED uint8_t hint),
-             bytes,
-             alignment,
-             HAK_FORM_OTHER,
-             false)
-OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t12__hot_cold_t,
-             (size_t bytes, size_t alignment, IGNORED const void *tag, IGNORED uint8_t hint),
-             bytes,
-             alignment,
-             HAK_FORM_ARRAY_OTHER,
-             false)
+// By default these do as those without.
+OPERATOR_NEW(_Znwm12__hot_cold_t, (BYTES, HINT), 0, OTHER, true)
+OPERATOR_NEW(_Znam12__hot_cold_t, (BYTES, HINT), 0, ARRAY_OTHER, true)
+OPERATOR_NEW(_ZnwmRKSt9nothrow_t12__hot_cold_t, (BYTES, NOTHROW, HINT), 0, OTHER, false)
+OPERATOR_NEW(_ZnamRKSt9nothrow_t12__hot_cold_t, (BYTES, NOTHROW, HINT), 0, ARRAY_OTHER, false)
+OPERATOR_NEW(_ZnwmSt11align_val_t12__hot_cold_t, (BYTES, ALIGNMENT, HINT), alignment, OTHER, true)
+OPERATOR_NEW(_ZnamSt11align_val_t12__hot_cold_t, (BYTES, ALIGNMENT, HINT), alignment, ARRAY_OTHER, true)
+OPERATOR_NEW(_ZnwmSt11align_val_tRKSt9nothrow_t12__hot_cold_t, (BYTES, ALIGNMENT, NOTHROW, HINT), alignment, OTHER, false)
+OPERATOR_NEW(_ZnamSt11align_val_tRKSt9nothrow_t12__hot_cold_t, (BYTES, ALIGNMENT, NOTHROW, HINT), alignment, ARRAY_OTHER, false)
 
-OPERATOR_NEW_SIZED(__size_returning_new, (size_t bytes), bytes, 0)
-OPERATOR_NEW_SIZED(__size_returning_new_aligned, (size_t bytes, size_t alignment), bytes, alignment)
-OPERATOR_NEW_SIZED(__size_returning_new_hot_cold, (size_t bytes, IGNORED uint8_t hint), bytes, 0)
-OPERATOR_NEW_SIZED(__size_returning_new_aligned_hot_cold,
-                   (size_t bytes, size_t alignment, IGNORED uint8_t hint),
-                   bytes,
-                   alignment)
+OPERATOR_NEW_SIZED(__size_returning_new, (BYTES), 0)
+OPERATOR_NEW_SIZED(__size_returning_new_aligned, (BYTES, ALIGNMENT), alignment)
+OPERATOR_NEW_SIZED(__size_returning_new_hot_cold, (BYTES, HINT), 0)
+OPERATOR_NEW_SIZED(__size_returning_new_aligned_hot_cold, (BYTES, ALIGNMENT, HINT), alignment)
 
-OPERATOR_DELETE(_ZdlPv, (void *block), 0, HAK_FORM_BASE)
-OPERATOR_DELETE(_ZdaPv, (void *block), 0, HAK_FORM_ARRAY)
-OPERATOR_DELETE_SIZED(_ZdlPvm, (void *block, size_t bytes), 0, HAK_FORM_OTHER)
-OPERATOR_DELETE_SIZED(_ZdaPvm, (void *block, size_t bytes), 0, HAK_FORM_ARRAY_OTHER)
-OPERATOR_DELETE(_ZdlPvRKSt9nothrow_t, (void *block, IGNORED const void *tag), 0, HAK_FORM_OTHER)
-OPERATOR_DELETE(_ZdaPvRKSt9nothrow_t,
-                (void *block, IGNORED const void *tag),
-                0,
-                HAK_FORM_ARRAY_OTHER)
-OPERATOR_DELETE(_ZdlPvSt11align_val_t, (void *block, size_t alignment), alignment, HAK_FORM_BASE)
-OPERATOR_DELETE(_ZdaPvSt11align_val_t, (void *block, size_t alignment), alignment, HAK_FORM_ARRAY)
-OPERATOR_DELETE_SIZED(_ZdlPvmSt11align_val_t,
-                      (void *block, size_t bytes, size_t alignment),
-                      alignment,
-                      HAK_FORM_OTHER)
-OPERATOR_DELETE_SIZED(_ZdaPvmSt11align_val_t,
-                      (void *block, size_t bytes, size_t alignment),
-                      alignment,
-                      HAK_FORM_ARRAY_OTHER)
-OPERATOR_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t,
-                (void *block, size_t alignment, IGNORED const void *tag),
-                alignment,
-                HAK_FORM_OTHER)
-OPERATOR_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t,
-                (void *block, size_t alignment, IGNORED const void *tag),
-                alignment,
-                HAK_FORM_ARRAY_OTHER)
+OPERATOR_DELETE(_ZdlPv, (BLOCK), 0, BASE)
+OPERATOR_DELETE(_ZdaPv, (BLOCK), 0, ARRAY)
+OPERATOR_DELETE_SIZED(_ZdlPvm, (BLOCK, BYTES), 0, OTHER)
+OPERATOR_DELETE_SIZED(_ZdaPvm, (BLOCK, BYTES), 0, ARRAY_OTHER)
+OPERATOR_DELETE(_ZdlPvRKSt9nothrow_t, (BLOCK, NOTHROW), 0, OTHER)
+OPERATOR_DELETE(_ZdaPvRKSt9nothrow_t, (BLOCK, NOTHROW), 0, ARRAY_OTHER)
+OPERATOR_DELETE(_ZdlPvSt11align_val_t, (BLOCK, ALIGNMENT), alignment, BASE)
+OPERATOR_DELETE(_ZdaPvSt11align_val_t, (BLOCK, ALIGNMENT), alignment, ARRAY)
+OPERATOR_DELETE_SIZED(_ZdlPvmSt11align_val_t, (BLOCK, BYTES, ALIGNMENT), alignment, OTHER)
+OPERATOR_DELETE_SIZED(_ZdaPvmSt11align_val_t, (BLOCK, BYTES, ALIGNMENT), alignment, ARRAY_OTHER)
+OPERATOR_DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (BLOCK, ALIGNMENT, NOTHROW), alignment, OTHER)
+OPERATOR_DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, (BLOCK, ALIGNMENT, NOTHROW), alignment, ARRAY_OTHER)
+// clang-format on
 
 // Our own names for them, whoever answers to the others.
 #    define OWN_NAME(result, name, own, parameters) \

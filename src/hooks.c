@@ -41,7 +41,7 @@ bool hak_hook_hardens(void)
     return hak_harden.is_on;
 }
 
-void hak_hook_slab_made(struct hak_slab *slab)
+void hak_hook_slab_made(struct hak_run *slab)
 {
     if (hak_harden.checks.zero && !slab->zeroed) {
         memset(slab->base, 0, slab->units * HAK_UNIT_BYTES);
@@ -49,7 +49,7 @@ void hak_hook_slab_made(struct hak_slab *slab)
 }
 
 // The last look at its blocks. Nor has anybody written behind the last of them. (With a heap blocks end that are in use.)
-void hak_hook_slab_ends(struct hak_slab *slab)
+void hak_hook_slab_ends(struct hak_run *slab)
 {
     if (hak_states_exist(slab)) {
         slab->zeroed = hak_states_check(slab);
@@ -58,7 +58,7 @@ void hak_hook_slab_ends(struct hak_slab *slab)
 }
 
 // What was written after it was freed is about to go.
-void hak_hook_slab_purged(const struct hak_slab *slab)
+void hak_hook_slab_purged(const struct hak_run *slab)
 {
     if (hak_states_exist(slab)) {
         hak_states_check(slab);
@@ -75,7 +75,7 @@ unsigned hak_hook_slab_draw(uint64_t *chance, unsigned blocks)
     return (unsigned)((hak_harden_next(chance) >> 32) * blocks >> 32);
 }
 
-uint64_t hak_hook_slab_out(const struct hak_slab *slab, unsigned word, uint64_t out)
+uint64_t hak_hook_slab_out(const struct hak_run *slab, unsigned word, uint64_t out)
 {
     return hak_states_exist(slab) ? hak_states_out(slab, word) : out;
 }
@@ -220,12 +220,12 @@ void *hak_hook_reuse(size_t bytes, const void *site)
     return hak_bigcache_reuse(hak_site_keeper(cache), hak_size_class_bin(bytes));
 }
 
-void hak_hook_large_ends(struct hak_slab *slab)
+void hak_hook_large_ends(struct hak_run *run)
 {
-    hak_sample_forget(slab->base);
+    hak_sample_forget(run->base);
 }
 
-void hak_hook_forget_slab(const struct hak_slab *slab)
+void hak_hook_forget_slab(const struct hak_run *slab)
 {
     hak_sample_forget_slab(slab->base, slab->units * HAK_UNIT_BYTES);
 }

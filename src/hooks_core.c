@@ -14,15 +14,15 @@ bool hak_hook_hardens(void)
     return false;
 }
 
-void hak_hook_slab_made(struct hak_slab *slab)
+void hak_hook_slab_made(struct hak_run *slab)
 {
 }
 
-void hak_hook_slab_ends(struct hak_slab *slab)
+void hak_hook_slab_ends(struct hak_run *slab)
 {
 }
 
-void hak_hook_slab_purged(const struct hak_slab *slab)
+void hak_hook_slab_purged(const struct hak_run *slab)
 {
 }
 
@@ -36,7 +36,7 @@ unsigned hak_hook_slab_draw(uint64_t *chance, unsigned blocks)
     return 0;
 }
 
-uint64_t hak_hook_slab_out(const struct hak_slab *slab, unsigned word, uint64_t out)
+uint64_t hak_hook_slab_out(const struct hak_run *slab, unsigned word, uint64_t out)
 {
     return out;
 }
@@ -78,21 +78,21 @@ void hak_hook_swept_everything(void)
 {
 }
 
-struct hak_slab *hak_hook_inset_map(size_t bytes, size_t alignment)
+struct hak_run *hak_hook_inset_map(size_t bytes, size_t alignment)
 {
     return NULL;
 }
 
-void hak_hook_inset_freed(struct hak_slab *slab)
+void hak_hook_inset_freed(struct hak_run *run)
 {
 }
 
-bool hak_hook_inset_resize(struct hak_slab *slab, size_t bytes)
+bool hak_hook_inset_resize(struct hak_run *run, size_t bytes)
 {
     return false;
 }
 
-void hak_hook_inset_leave_room(struct hak_slab *slab)
+void hak_hook_inset_leave_room(struct hak_run *run)
 {
 }
 
@@ -154,11 +154,11 @@ void hak_hook_large(void *block, struct hak_request request)
 {
 }
 
-void hak_hook_large_ends(struct hak_slab *slab)
+void hak_hook_large_ends(struct hak_run *run)
 {
 }
 
-void hak_hook_forget_slab(const struct hak_slab *slab)
+void hak_hook_forget_slab(const struct hak_run *slab)
 {
 }
 
@@ -179,7 +179,7 @@ bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const 
 
 void hak_hook_put(struct hak_cache *cache,
                   struct hak_cache *owner,
-                  struct hak_slab *slab,
+                  struct hak_run *slab,
                   void *block) HAK_UNPROVEN
 {
     hak_slabs_put(owner, slab, block);

@@ -8,16 +8,16 @@
 #include "slab/runs.h"
 #include "slab/slab.h"
 
-void hak_bigcache_give(struct hak_slab *slab)
+void hak_bigcache_give(struct hak_run *run)
 {
-    hak_map_set_one(slab->base, HAK_MAP_NOTHING);
-    if (HAK_UNLIKELY(hak_mapping_is_inset(slab))) {
-        hak_hook_inset_freed(slab);
+    hak_map_set_one(run->base, HAK_MAP_NOTHING);
+    if (HAK_UNLIKELY(hak_mapping_is_inset(run))) {
+        hak_hook_inset_freed(run);
     }
-    if (slab->units == 0) {
-        hak_mapping_end(slab);
+    if (run->units == 0) {
+        hak_mapping_end(run);
     } else {
-        hak_runs_give(slab);
+        hak_runs_give(run);
     }
 }
 
@@ -25,12 +25,12 @@ void hak_bigcache_give(struct hak_slab *slab)
 // same moment both keep it.
 static void give_kept(void *block)
 {
-    struct hak_slab *slab = hak_slab_of(block);
-    if (HAK_UNLIKELY(slab == NULL || slab->base != block ||
+    struct hak_run *run = hak_run_of(block);
+    if (HAK_UNLIKELY(run == NULL || run->base != block ||
                      (hak_map_entry(block) & HAK_MAP_KEPT) == 0)) {
         hak_slab_die_not_live(block);
     }
-    hak_bigcache_give(slab);
+    hak_bigcache_give(run);
 }
 
 // Give back kept blocks that have waited for `age` ticks, from that place on. Step expire of bigcache.pml.

@@ -83,6 +83,6 @@ HAK_INTERNAL bool hak_bigcache_keep_instead(struct hak_cache *cache, void *block
 // of pages that are there.
 HAK_INTERNAL void hak_bigcache_make_room(struct hak_cache *cache, size_t bytes);
 // A large block's memory goes back to the arena, or to the system. Who holds it; no cache's lock is needed.
-HAK_INTERNAL void hak_bigcache_give(struct hak_slab *slab);
+HAK_INTERNAL void hak_bigcache_give(struct hak_run *run);
 
 #endif

@@ -15,7 +15,7 @@
 static void close_slabs(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        struct hak_slab *slab;
+        struct hak_run *slab;
         while ((slab = hak_slabs_first(cache, size_class)) != NULL) {
             slab->is_swept = false;
             hak_list_remove(&slab->link);
@@ -46,7 +46,7 @@ void hak_direct_put(struct hak_cache *cache, void *block)
         hak_slab_die_not_live(block);
     }
     hak_lock_is_held(&owner->lock);
-    struct hak_slab *slab = hak_slab_of(block);
+    struct hak_run *slab = hak_run_of(block);
     if (HAK_UNLIKELY(slab->is_hardened)) {
         hak_hook_put(cache, owner, slab, block);
         return;

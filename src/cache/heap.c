@@ -29,7 +29,7 @@ void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_requ
 static void slabs_end_locked(struct hak_cache *heap, struct hak_list *slabs)
 {
     while (!hak_list_is_empty(slabs)) {
-        struct hak_slab *slab = HAK_LIST_ITEM(slabs->next, struct hak_slab, link);
+        struct hak_run *slab = HAK_LIST_ITEM(slabs->next, struct hak_run, link);
         hak_list_remove(&slab->link);
         slab->free_blocks = slab->fresh; // its blocks end with it
         if (slab->sampled_blocks != 0) {

@@ -53,16 +53,16 @@ HAK_INTERNAL void *hak_hook_counted(struct hak_cache *cache,
                                     const void *site);
 // A large block was made, or resized, for the thread's request; one that was noted (sampled_blocks) ends.
 HAK_INTERNAL void hak_hook_large(void *block, struct hak_request request);
-HAK_INTERNAL void hak_hook_large_ends(struct hak_slab *slab);
+HAK_INTERNAL void hak_hook_large_ends(struct hak_run *run);
 // A slab with noted blocks ends with its heap.
-HAK_INTERNAL void hak_hook_forget_slab(const struct hak_slab *slab);
+HAK_INTERNAL void hak_hook_forget_slab(const struct hak_run *slab);
 
 // With option guard_large: a large block that is inset (slab/mapping.h), or NULL for one as usual. And, of such a one: it is being
 // freed; is to have other bytes where it lies, which may fail; will grow.
-HAK_INTERNAL struct hak_slab *hak_hook_inset_map(size_t bytes, size_t alignment);
-HAK_INTERNAL void hak_hook_inset_freed(struct hak_slab *slab);
-HAK_INTERNAL bool hak_hook_inset_resize(struct hak_slab *slab, size_t bytes);
-HAK_INTERNAL void hak_hook_inset_leave_room(struct hak_slab *slab);
+HAK_INTERNAL struct hak_run *hak_hook_inset_map(size_t bytes, size_t alignment);
+HAK_INTERNAL void hak_hook_inset_freed(struct hak_run *run);
+HAK_INTERNAL bool hak_hook_inset_resize(struct hak_run *run, size_t bytes);
+HAK_INTERNAL void hak_hook_inset_leave_room(struct hak_run *run);
 
 // ---- free, realloc and what is asked about blocks ----
 
@@ -79,7 +79,7 @@ HAK_INTERNAL bool hak_hook_freed(void *block,
 // lock.
 HAK_INTERNAL void hak_hook_put(struct hak_cache *cache,
                                struct hak_cache *owner,
-                               struct hak_slab *slab,
+                               struct hak_run *slab,
                                void *block);
 // The cache whose BigCache is the thread's. Alone: its own.
 HAK_INTERNAL struct hak_cache *hak_hook_keeper(struct hak_cache *cache);

@@ -175,7 +175,7 @@ void hak_inbox_put(void *block)
         hak_slab_die_not_live(block);
     }
     hak_lock_is_held(&owner->lock);
-    hak_slabs_put(owner, hak_slab_of(block), block);
+    hak_slabs_put(owner, hak_run_of(block), block);
     hak_lock_drop(&owner->lock);
 }
 
@@ -238,7 +238,7 @@ void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *bloc
     HAK_REQUIRES(&self->lock, &cache->lock)
 {
     const uint32_t entry = hak_map_entry(block);
-    struct hak_slab *slab = hak_slab_of(block);
+    struct hak_run *slab = hak_run_of(block);
     if (HAK_UNLIKELY(slab == NULL || !hak_map_is_small(entry))) {
         hak_slab_die_not_live(block);
     }
@@ -258,8 +258,8 @@ unsigned hak_inbox_route_row(struct hak_cache *self,
 {
     void *block = hak_place_load(&places[0]);
     if (HAK_MAP_TAG(hak_map_entry(block)) == cache->tag) {
-        struct hak_slab *slab = hak_slab_owned(block);
-        if (count > 1 && hak_slab_spans(slab, hak_place_load(&places[1]))) {
+        struct hak_run *slab = hak_slab_owned(block);
+        if (count > 1 && hak_run_spans(slab, hak_place_load(&places[1]))) {
             return hak_slabs_put_row(cache, slab, places, count);
         }
         hak_slabs_put(cache, slab, block);

@@ -30,7 +30,7 @@ static size_t large_block_bytes(size_t bytes)
 // Smaller ones hold no huge page.
 #define HUGE_LEAST HAK_MIB(2)
 
-static struct hak_slab *large_make(size_t block_bytes, size_t alignment, bool is_alone)
+static struct hak_run *large_make(size_t block_bytes, size_t alignment, bool is_alone)
 {
     if (block_bytes > HAK_LARGE_RUN_MAX || hak_load_relaxed(&hak_options.large_pool) == 0 ||
         alignment > HAK_SUPER_BYTES || is_alone) {
@@ -38,23 +38,22 @@ static struct hak_slab *large_make(size_t block_bytes, size_t alignment, bool is
     }
     const unsigned align_units =
         alignment > HAK_UNIT_BYTES ? (unsigned)(alignment >> HAK_UNIT_LOG2) : 1;
-    struct hak_slab *slab = hak_runs_take(
-        hak_arena_shard(hak_cache_self->tag), block_bytes, align_units, HAK_SLAB_LARGE);
-    if (slab == NULL && block_bytes > HAK_SUPER_BYTES) {
+    struct hak_run *run = hak_runs_take(
+        hak_arena_shard(hak_cache_self->tag), block_bytes, align_units, HAK_RUN_LARGE);
+    if (run == NULL && block_bytes > HAK_SUPER_BYTES) {
         return hak_mapping_make(block_bytes, alignment); // no superslabs in a row to be had
     }
-    return slab;
+    return run;
 }
 
 // What the map says of a block in use.
-static uint32_t large_entry(struct hak_slab *slab)
+static uint32_t large_entry(struct hak_run *run)
 {
-    const unsigned bin = hak_size_class_bin(slab->bytes);
+    const unsigned bin = hak_size_class_bin(run->bytes);
     // A heap's block leaves its heap's list when it is freed, and a sample is forgotten, which are no short
     // ways; an inset one is of no bin's size.
-    const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&slab->owner) == NULL &&
-                          slab->sampled_blocks == 0 && !hak_mapping_is_inset(slab) &&
-                          !slab->is_unkept;
+    const bool is_plain = bin < HAK_LARGE_BINS && hak_load_relaxed(&run->owner) == NULL &&
+                          run->sampled_blocks == 0 && !hak_mapping_is_inset(run) && !run->is_unkept;
     return HAK_MAP_LARGE(is_plain ? bin : HAK_LARGE_NO_BIN);
 }
 
@@ -65,26 +64,26 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
 {
     const size_t block_bytes = large_block_bytes(bytes);
     const bool is_huge = (ways & HAK_WAY_HUGE) != 0 && block_bytes >= HUGE_LEAST;
-    struct hak_slab *slab = NULL;
+    struct hak_run *run = NULL;
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_options.guard_large) != 0)) {
-        slab = hak_hook_inset_map(bytes, alignment);
+        run = hak_hook_inset_map(bytes, alignment);
     }
-    if (slab == NULL) {
-        slab = large_make(block_bytes, alignment, is_huge || (ways & HAK_WAY_UNMAP) != 0);
+    if (run == NULL) {
+        run = large_make(block_bytes, alignment, is_huge || (ways & HAK_WAY_UNMAP) != 0);
     }
-    if (slab == NULL) {
+    if (run == NULL) {
         return NULL;
     }
     if (is_huge) {
-        hak_os_want_huge(slab->base, block_bytes, true);
+        hak_os_want_huge(run->base, block_bytes, true);
     }
-    slab->is_unkept = (ways & UNKEPT_WAYS) != 0;
-    *zeroed = slab->zeroed;
-    slab->zeroed = false;
-    slab->sampled_blocks = 0;
-    hak_store_relaxed(&slab->owner, NULL);
-    hak_map_set_one(slab->base, large_entry(slab));
-    return slab->base;
+    run->is_unkept = (ways & UNKEPT_WAYS) != 0;
+    *zeroed = run->zeroed;
+    run->zeroed = false;
+    run->sampled_blocks = 0;
+    hak_store_relaxed(&run->owner, NULL);
+    hak_map_set_one(run->base, large_entry(run));
+    return run->base;
 }
 
 // From this size on it pays to look which pages are not zeros already: most that are, are not there at all.
@@ -156,129 +155,129 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
 
 void hak_large_belongs(void *block, struct hak_cache *heap)
 {
-    struct hak_slab *slab = hak_slab_of(block);
+    struct hak_run *run = hak_run_of(block);
     hak_lock_take(&heap->lock);
-    hak_store_relaxed(&slab->owner, heap);
-    hak_list_push(&heap->larges, &slab->link);
-    hak_map_set_one(block, large_entry(slab));
+    hak_store_relaxed(&run->owner, heap);
+    hak_list_push(&heap->larges, &run->link);
+    hak_map_set_one(block, large_entry(run));
     hak_lock_drop(&heap->lock);
 }
 
-static void large_leave_heap(struct hak_slab *slab)
+static void large_leave_heap(struct hak_run *run)
 {
-    struct hak_cache *heap = hak_load_relaxed(&slab->owner);
+    struct hak_cache *heap = hak_load_relaxed(&run->owner);
     hak_lock_take(&heap->lock);
-    hak_list_remove(&slab->link);
-    hak_store_relaxed(&slab->owner, NULL);
+    hak_list_remove(&run->link);
+    hak_store_relaxed(&run->owner, NULL);
     hak_lock_drop(&heap->lock);
 }
 
-void hak_large_forget_sample(struct hak_slab *slab)
+void hak_large_forget_sample(struct hak_run *run)
 {
-    if (HAK_UNLIKELY(slab->sampled_blocks != 0)) {
-        hak_hook_large_ends(slab);
-        slab->sampled_blocks = 0;
+    if (HAK_UNLIKELY(run->sampled_blocks != 0)) {
+        hak_hook_large_ends(run);
+        run->sampled_blocks = 0;
     }
 }
 
 void hak_large_end_all(struct hak_cache *heap)
 {
     while (!hak_list_is_empty(&heap->larges)) {
-        struct hak_slab *slab = HAK_LIST_ITEM(heap->larges.next, struct hak_slab, link);
-        hak_list_remove(&slab->link);
-        hak_store_relaxed(&slab->owner, NULL);
-        hak_large_forget_sample(slab);
-        hak_bigcache_give(slab);
+        struct hak_run *run = HAK_LIST_ITEM(heap->larges.next, struct hak_run, link);
+        hak_list_remove(&run->link);
+        hak_store_relaxed(&run->owner, NULL);
+        hak_large_forget_sample(run);
+        hak_bigcache_give(run);
     }
 }
 
 // The run of `block`, or the end: `entry` names no owner.
-static struct hak_slab *large_of(void *block, uint32_t entry)
+static struct hak_run *large_of(void *block, uint32_t entry)
 {
-    struct hak_slab *slab = hak_slab_of(block);
-    if (slab == NULL || slab->state != HAK_SLAB_LARGE || hak_tag_of(block) != 0) {
+    struct hak_run *run = hak_run_of(block);
+    if (run == NULL || run->state != HAK_RUN_LARGE || hak_tag_of(block) != 0) {
         hak_slab_die_not_live(block); // with a tag: of a small block that was there before
     }
-    if (slab->base != block) {
-        hak_misuse_interior(block, (size_t)((char *)block - slab->base), slab->bytes);
+    if (run->base != block) {
+        hak_misuse_interior(block, (size_t)((char *)block - run->base), run->bytes);
     }
     if (!hak_map_is_large(entry)) {
-        hak_misuse_double_free(block, slab->bytes);
+        hak_misuse_double_free(block, run->bytes);
     }
-    return slab;
+    return run;
 }
 
-static void large_end(struct hak_slab *slab, void *block, uint32_t entry)
+static void large_end(struct hak_run *run, void *block, uint32_t entry)
 {
     if (!hak_cas_relaxed(hak_map_place(block), &entry, HAK_MAP_NOTHING)) {
-        hak_misuse_double_free(block, slab->bytes); // another thread was faster by a moment
+        hak_misuse_double_free(block, run->bytes); // another thread was faster by a moment
     }
-    if (hak_load_relaxed(&slab->owner) != NULL) {
-        large_leave_heap(slab);
+    if (hak_load_relaxed(&run->owner) != NULL) {
+        large_leave_heap(run);
     }
-    hak_large_forget_sample(slab);
-    hak_bigcache_give(slab);
+    hak_large_forget_sample(run);
+    hak_bigcache_give(run);
 }
 
 void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
 {
-    struct hak_slab *slab = large_of(block, entry);
-    const size_t kept_bytes = entry != HAK_MAP_LARGE(HAK_LARGE_NO_BIN) ? slab->bytes : 0;
+    struct hak_run *run = large_of(block, entry);
+    const size_t kept_bytes = entry != HAK_MAP_LARGE(HAK_LARGE_NO_BIN) ? run->bytes : 0;
     if (kept_bytes == 0 || !hak_bigcache_keep_instead(cache, block, kept_bytes)) {
-        large_end(slab, block, entry);
+        large_end(run, block, entry);
     }
     hak_sweep_wanted(kept_bytes);
 }
 
 // Where addresses or memory are missing, what all caches hold goes back, as for a new block, which would need twice as many.
-static bool large_remap(struct hak_slab *slab, size_t bytes)
+static bool large_remap(struct hak_run *run, size_t bytes)
 {
     const uint64_t mark = hak_refusal_mark();
-    if (hak_mapping_resize(slab, bytes)) {
+    if (hak_mapping_resize(run, bytes)) {
         return true;
     }
     if (hak_refusal_since(mark).error == 0 || hak_refusal_is_final(bytes)) {
         return false;
     }
     hak_sweep_for_request(mark);
-    return hak_mapping_resize(slab, bytes);
+    return hak_mapping_resize(run, bytes);
 }
 
-void *hak_large_resize(struct hak_slab *slab, size_t bytes)
+void *hak_large_resize(struct hak_run *run, size_t bytes)
 {
     if (bytes <= HAK_SMALL_MAX) {
         return NULL;
     }
-    if (HAK_UNLIKELY(hak_mapping_is_inset(slab))) {
+    if (HAK_UNLIKELY(hak_mapping_is_inset(run))) {
         // Half of it may stay unused before the rest is worth a copy.
-        const bool done = bytes >= slab->bytes / 2 && hak_hook_inset_resize(slab, bytes);
-        return done ? slab->base : NULL;
+        const bool done = bytes >= run->bytes / 2 && hak_hook_inset_resize(run, bytes);
+        return done ? run->base : NULL;
     }
     const size_t block_bytes = large_block_bytes(bytes);
-    const bool shrinks = block_bytes < slab->bytes;
-    if (block_bytes == slab->bytes) {
-        return slab->base;
+    const bool shrinks = block_bytes < run->bytes;
+    if (block_bytes == run->bytes) {
+        return run->base;
     }
-    if (slab->units == 0) {
-        if (block_bytes <= HAK_MAPPING_MOVED_MIN || !large_remap(slab, block_bytes)) {
+    if (run->units == 0) {
+        if (block_bytes <= HAK_MAPPING_MOVED_MIN || !large_remap(run, block_bytes)) {
             return NULL;
         }
     } else {
-        if (block_bytes > HAK_LARGE_RUN_GROWN || !hak_runs_resize(slab, block_bytes)) {
+        if (block_bytes > HAK_LARGE_RUN_GROWN || !hak_runs_resize(run, block_bytes)) {
             return NULL;
         }
     }
-    hak_map_set_one(slab->base, large_entry(slab));
+    hak_map_set_one(run->base, large_entry(run));
     if (shrinks) {
         hak_sweep_wanted(0);
     }
-    return slab->base;
+    return run->base;
 }
 
 void hak_large_leave_room(void *block)
 {
-    struct hak_slab *slab = hak_slab_of(block);
-    if (HAK_UNLIKELY(slab != NULL && slab->state == HAK_SLAB_LARGE && hak_mapping_is_inset(slab))) {
-        hak_hook_inset_leave_room(slab);
+    struct hak_run *run = hak_run_of(block);
+    if (HAK_UNLIKELY(run != NULL && run->state == HAK_RUN_LARGE && hak_mapping_is_inset(run))) {
+        hak_hook_inset_leave_room(run);
     }
 }

@@ -7,8 +7,8 @@
 // something else by now, or become so at any moment: every look below is one that may find nothing.
 struct hak_cache *hak_owner_of(const void *p)
 {
-    const struct hak_slab *slab = hak_map_is_small(hak_map_entry(p)) ? hak_slab_of(p) : NULL;
-    if (slab == NULL || slab->state != HAK_SLAB_SMALL) {
+    const struct hak_run *slab = hak_map_is_small(hak_map_entry(p)) ? hak_run_of(p) : NULL;
+    if (slab == NULL || slab->state != HAK_RUN_SLAB) {
         return NULL;
     }
     return hak_load_acquire(&slab->owner); // pairs with: hak_slab_move

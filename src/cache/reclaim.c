@@ -40,21 +40,21 @@ static bool may_share(const struct hak_cache *a, const struct hak_cache *b)
 }
 
 // Out of its list, with both owners' locks.
-static void slab_take_over(struct hak_slab *slab, struct hak_cache *cache)
+static void slab_take_over(struct hak_run *slab, struct hak_cache *cache)
 {
     hak_list_remove(&slab->link);
     slab->is_swept = false;
     hak_slab_move(slab, cache, cache->tag);
 }
 
-struct hak_slab *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
+struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
     // A look without the lock: threads that never end must not meet here.
     if (!hak_load_relaxed(&hak_orphans.has_slabs) || is_heap(cache) || is_apart(cache)) {
         return NULL;
     }
-    struct hak_slab *slab = NULL;
+    struct hak_run *slab = NULL;
     hak_lock_take(&hak_orphans.lock);
     hak_count(&hak_orphans.events, 1);
     hak_inbox_drain(cache, &hak_orphans, HAK_INBOX_SOME); // others wait for the lock
@@ -80,12 +80,12 @@ enum {
 
 // Of the slabs of a list from `link` on the one with the most free blocks, if they are more than `best` has, or than
 // are worth it.
-static struct hak_slab *slab_with_most(struct hak_list *list,
-                                       struct hak_list *link,
-                                       struct hak_slab *best)
+static struct hak_run *slab_with_most(struct hak_list *list,
+                                      struct hak_list *link,
+                                      struct hak_run *best)
 {
     for (unsigned looks = 0; link != list && looks < LOOKS; link = link->next, looks++) {
-        struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);
+        struct hak_run *slab = HAK_LIST_ITEM(link, struct hak_run, link);
         const unsigned least = hak_classes[slab->size_class].blocks / WORTH;
         if (slab->free_blocks > (best != NULL ? best->free_blocks : least)) {
             best = slab;
@@ -95,26 +95,26 @@ static struct hak_slab *slab_with_most(struct hak_list *list,
 }
 
 // The slab to part with: not the first, which the cache itself takes from.
-static struct hak_slab *spare_slab_locked(struct hak_cache *cache, unsigned size_class)
+static struct hak_run *spare_slab_locked(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
     struct hak_list *slabs = hak_slabs_of(cache, size_class);
     struct hak_list *swept = hak_slabs_swept(cache, size_class);
     // An empty list's second item is its head.
-    struct hak_slab *best = slab_with_most(slabs, slabs->next->next, NULL);
+    struct hak_run *best = slab_with_most(slabs, slabs->next->next, NULL);
     return slab_with_most(swept, hak_list_is_empty(slabs) ? swept->next->next : swept->next, best);
 }
 
 // Two caches' locks, against the order of ranks: the second by hak_lock_try. Step spare of owners.pml.
-static struct hak_slab *spare_slab_of(struct hak_cache *owner,
-                                      struct hak_cache *cache,
-                                      unsigned size_class)
+static struct hak_run *spare_slab_of(struct hak_cache *owner,
+                                     struct hak_cache *cache,
+                                     unsigned size_class)
 {
     if (owner == cache || !hak_load_relaxed(&owner->magazines[size_class].has_spare) ||
         is_heap(owner) || !may_share(owner, cache) || !hak_lock_try(&owner->lock)) {
         return NULL;
     }
-    struct hak_slab *slab = spare_slab_locked(owner, size_class);
+    struct hak_run *slab = spare_slab_locked(owner, size_class);
     if (slab != NULL) {
         slab_take_over(slab, cache);
     }
@@ -124,9 +124,9 @@ static struct hak_slab *spare_slab_of(struct hak_cache *owner,
 }
 
 // Step walk of registry.pml.
-struct hak_slab *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_class)
+struct hak_run *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_class)
 {
-    struct hak_slab *slab = NULL;
+    struct hak_run *slab = NULL;
     if (is_heap(cache) || !hak_slabs_are_spare(cache, size_class)) {
         return NULL;
     }
@@ -160,7 +160,7 @@ static bool adopt(struct hak_cache *cache, void *block, unsigned size_class)
     }
     const bool is_taken =
         hak_load_relaxed(&owner->state) == HAK_CACHE_DEAD && hak_owner_is(owner, block);
-    struct hak_slab *slab = is_taken ? hak_slab_of(block) : NULL;
+    struct hak_run *slab = is_taken ? hak_run_of(block) : NULL;
     if (is_taken) {
         slab_take_over(slab, cache);
         hak_count(&cache->counts.adopted_slabs, 1);
@@ -199,10 +199,10 @@ bool hak_reclaim_or_post(struct hak_cache *cache, void *block, uint32_t entry)
 enum { LEAVE_TOGETHER = 64 };
 
 // The first slab of the classes from `size_class` on, or of those without blocks to give; NULL: there is none.
-static struct hak_slab *slab_from(struct hak_cache *cache, unsigned *size_class)
+static struct hak_run *slab_from(struct hak_cache *cache, unsigned *size_class)
     HAK_REQUIRES(&cache->lock)
 {
-    struct hak_slab *slab = NULL;
+    struct hak_run *slab = NULL;
     while (slab == NULL &&
            (*size_class = hak_next_bit(cache->listed, *size_class, HAK_SMALL_CLASSES)) <
                HAK_SMALL_CLASSES) {
@@ -211,7 +211,7 @@ static struct hak_slab *slab_from(struct hak_cache *cache, unsigned *size_class)
     }
     struct hak_list *full = &cache->full;
     return slab == NULL && !hak_list_is_empty(full)
-               ? HAK_LIST_ITEM(full->next, struct hak_slab, link)
+               ? HAK_LIST_ITEM(full->next, struct hak_run, link)
                : slab;
 }
 
@@ -219,7 +219,7 @@ static struct hak_slab *slab_from(struct hak_cache *cache, unsigned *size_class)
 static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->lock)
 {
     unsigned size_class = 0;
-    struct hak_slab *slab;
+    struct hak_run *slab;
     while ((slab = slab_from(cache, &size_class)) != NULL && slabs > 0) {
         hak_lock_take(&hak_orphans.lock);
         for (unsigned i = 0; i < LEAVE_TOGETHER && slab != NULL && slabs > 0; i++, slabs--) {

@@ -26,10 +26,10 @@ HAK_INTERNAL extern struct hak_cache hak_orphans;
 
 // A slab of `size_class` with blocks to give, taken over from the orphans for `cache`; not linked
 // in any list. NULL when there is none. With the lock of `cache`.
-HAK_INTERNAL struct hak_slab *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
+HAK_INTERNAL struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 // The same from another cache that has more than one. Some are asked, the next time others.
-HAK_INTERNAL struct hak_slab *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL struct hak_run *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_class);
 // Free `block` of another owner, whose map entry is `entry`: if the owner is dead and `cache` allocates blocks of the class, it
 // takes the slab over and the block goes into its magazine; else into a parcel (inbox.h). True when a parcel has gone: there may
 // be something to give back. The thread's own cache, not locked.

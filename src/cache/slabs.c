@@ -3,9 +3,9 @@
 
 #include "cache/watch.h"
 
-static struct hak_slab *slab_item(struct hak_list *link)
+static struct hak_run *slab_item(struct hak_list *link)
 {
-    return HAK_LIST_ITEM(link, struct hak_slab, link);
+    return HAK_LIST_ITEM(link, struct hak_run, link);
 }
 
 struct hak_list *hak_slabs_of(struct hak_cache *cache, unsigned size_class)
@@ -25,14 +25,14 @@ struct hak_list *hak_slabs_swept(struct hak_cache *cache, unsigned size_class)
     return &cache->magazines[size_class].swept;
 }
 
-struct hak_slab *hak_slabs_first(struct hak_cache *cache, unsigned size_class)
+struct hak_run *hak_slabs_first(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_list *slabs = hak_slabs_of(cache, size_class);
     struct hak_list *list = hak_list_is_empty(slabs) ? hak_slabs_swept(cache, size_class) : slabs;
     return hak_list_is_empty(list) ? NULL : slab_item(list->next);
 }
 
-void hak_slabs_list(struct hak_cache *cache, struct hak_slab *slab)
+void hak_slabs_list(struct hak_cache *cache, struct hak_run *slab)
 {
     struct hak_list *slabs = hak_slabs_of(cache, slab->size_class);
     struct hak_list *list = slab->is_swept ? hak_slabs_swept(cache, slab->size_class) : slabs;
@@ -78,7 +78,7 @@ void hak_slabs_count_spare(struct hak_cache *cache, unsigned size_class)
 }
 
 // It had no blocks to give, or no pages, and now it has.
-static void slab_list_again(struct hak_cache *cache, struct hak_slab *slab)
+static void slab_list_again(struct hak_cache *cache, struct hak_run *slab)
 {
     // To the end: others have blocks too, and this one may fill up until its turn.
     slab->is_swept = false;
@@ -88,7 +88,7 @@ static void slab_list_again(struct hak_cache *cache, struct hak_slab *slab)
     hak_watch_note(cache);
 }
 
-void hak_slabs_end(struct hak_cache *cache, struct hak_slab *slab)
+void hak_slabs_end(struct hak_cache *cache, struct hak_run *slab)
 {
     hak_count(&cache->class_counts[slab->size_class].ended_slabs, 1);
     hak_slab_end(slab); // from here on somebody else's
@@ -111,7 +111,7 @@ _Atomic(bool) hak_slabs_end_nothing;
 // All its blocks have come back. At once, and also the last one: the magazine is what absorbs a swing, and the
 // pages stay resident in the arena, for any class. A hardened slab, whose blocks are all looked at when it ends,
 // only when others have blocks. True when it has ended.
-static bool slab_retire(struct hak_cache *cache, struct hak_slab *slab)
+static bool slab_retire(struct hak_cache *cache, struct hak_run *slab)
 {
     const struct hak_list *slabs = hak_slabs_of(cache, slab->size_class);
     const struct hak_list *swept = hak_slabs_swept(cache, slab->size_class);
@@ -130,7 +130,7 @@ static bool slab_retire(struct hak_cache *cache, struct hak_slab *slab)
 }
 
 // Blocks came back into `slab`. True when it has ended with that.
-HAK_INLINE bool slab_settle(struct hak_cache *cache, struct hak_slab *slab, bool was_full)
+HAK_INLINE bool slab_settle(struct hak_cache *cache, struct hak_run *slab, bool was_full)
 {
     if (HAK_UNLIKELY(was_full || slab->is_swept)) {
         slab_list_again(cache, slab);
@@ -138,7 +138,7 @@ HAK_INLINE bool slab_settle(struct hak_cache *cache, struct hak_slab *slab, bool
     return HAK_UNLIKELY(hak_slab_is_idle(slab)) && slab_retire(cache, slab);
 }
 
-bool hak_slabs_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
+bool hak_slabs_put(struct hak_cache *cache, struct hak_run *slab, void *block)
 {
     const bool was_full = !hak_slab_has_blocks(slab);
     hak_slab_put(slab, block);
@@ -147,7 +147,7 @@ bool hak_slabs_put(struct hak_cache *cache, struct hak_slab *slab, void *block)
 }
 
 unsigned hak_slabs_put_row(struct hak_cache *cache,
-                           struct hak_slab *slab,
+                           struct hak_run *slab,
                            hak_place *places,
                            unsigned count)
 {

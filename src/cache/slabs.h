@@ -9,25 +9,25 @@
 
 // Put `block`, of a slab of `cache`, back into its slab. True when the slab has ended with that. Any
 // thread with the lock.
-HAK_INTERNAL bool hak_slabs_put(struct hak_cache *cache, struct hak_slab *slab, void *block);
+HAK_INTERNAL bool hak_slabs_put(struct hak_cache *cache, struct hak_run *slab, void *block);
 // Put the block in places[0] back into `slab`, where it lies, and those after it, `count` at most, up to
 // the first that lies elsewhere. Returns how many. Any thread with the lock.
 HAK_INTERNAL unsigned hak_slabs_put_row(struct hak_cache *cache,
-                                        struct hak_slab *slab,
+                                        struct hak_run *slab,
                                         hak_place *places,
                                         unsigned count);
 // The class's slabs with blocks to give: those whose free pages may be there; and those that were swept.
 HAK_INTERNAL struct hak_list *hak_slabs_of(struct hak_cache *cache, unsigned size_class);
 HAK_INTERNAL struct hak_list *hak_slabs_swept(struct hak_cache *cache, unsigned size_class);
 // The first of both; NULL when there is none.
-HAK_INTERNAL struct hak_slab *hak_slabs_first(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL struct hak_run *hak_slabs_first(struct hak_cache *cache, unsigned size_class);
 // Put a slab that is in no list to the end of the one in which it belongs.
-HAK_INTERNAL void hak_slabs_list(struct hak_cache *cache, struct hak_slab *slab);
+HAK_INTERNAL void hak_slabs_list(struct hak_cache *cache, struct hak_run *slab);
 // The process ends, and who ends it waits for no lock: no slab ends any more, no empty parcel goes to the pool, and a block of
 // another owner is not sent on.
 HAK_INTERNAL extern _Atomic(bool) hak_slabs_end_nothing;
 // Give a slab of `cache`, which is in no list, back to the arena.
-HAK_INTERNAL void hak_slabs_end(struct hak_cache *cache, struct hak_slab *slab);
+HAK_INTERNAL void hak_slabs_end(struct hak_cache *cache, struct hak_run *slab);
 // So many blocks of the class were taken from its slabs.
 HAK_INTERNAL void hak_slabs_note_taken(struct hak_cache *cache,
                                        unsigned size_class,

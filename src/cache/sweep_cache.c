@@ -27,14 +27,13 @@ static bool is_load(unsigned size_class, unsigned slabs, const struct hak_ranges
 
 // The slabs whose pages are given back together, and where the ranges of each end.
 struct lot {
-    struct hak_slab *slabs[SLABS_MOST];
+    struct hak_run *slabs[SLABS_MOST];
     unsigned ends[SLABS_MOST];
     unsigned count;
 };
 
 // It lies in front of those that were swept, until the next try.
-static void put_off_locked(struct hak_cache *cache, struct hak_slab *slab)
-    HAK_REQUIRES(&cache->lock)
+static void put_off_locked(struct hak_cache *cache, struct hak_run *slab) HAK_REQUIRES(&cache->lock)
 {
     hak_list_remove(&slab->link);
     hak_list_push(hak_slabs_swept(cache, slab->size_class), &slab->link);
@@ -50,7 +49,7 @@ static void note_purged_locked(struct hak_cache *cache,
     unsigned first = 0;
     size_t gone = 0;
     for (unsigned i = 0; i < lot->count; i++) {
-        struct hak_slab *slab = lot->slabs[i];
+        struct hak_run *slab = lot->slabs[i];
         const uint64_t its = hak_bit_range(first, lot->ends[i] - first);
         if ((done & its) != its) {
             hak_slab_keeps_pages(slab);
@@ -67,7 +66,7 @@ static void note_purged_locked(struct hak_cache *cache,
 }
 
 // Has a quarter of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
-static bool is_worth_it(const struct hak_slab *slab)
+static bool is_worth_it(const struct hak_run *slab)
 {
     const unsigned blocks = hak_classes[slab->size_class].blocks;
     const unsigned untaken = slab->has_old_pages ? blocks - slab->fresh : 0;
@@ -86,7 +85,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class, boo
     for (unsigned looks = 0; !hak_list_is_empty(slabs) && looks < SLABS_LOOKED_AT &&
                              !is_load(size_class, lot.count, &ranges);
          looks++) {
-        struct hak_slab *slab = HAK_LIST_ITEM(slabs->next, struct hak_slab, link);
+        struct hak_run *slab = HAK_LIST_ITEM(slabs->next, struct hak_run, link);
         const unsigned before = ranges.count;
         hak_list_remove(&slab->link);
         if (hak_slab_is_idle(slab)) {
@@ -117,7 +116,7 @@ static void try_again_locked(struct hak_cache *cache, unsigned size_class)
     struct hak_list *swept = hak_slabs_swept(cache, size_class);
     cache->magazines[size_class].keeps_pages = false;
     while (!hak_list_is_empty(swept)) {
-        struct hak_slab *slab = HAK_LIST_ITEM(swept->next, struct hak_slab, link);
+        struct hak_run *slab = HAK_LIST_ITEM(swept->next, struct hak_run, link);
         if (!hak_slab_wants_purge(slab)) {
             return;
         }

@@ -8,9 +8,9 @@
 #include "cache/slabs.h"
 
 // The slab to take from; NULL when none has blocks to give. One that was swept is so no longer.
-static struct hak_slab *slab_to_take_from(struct hak_cache *cache, unsigned size_class)
+static struct hak_run *slab_to_take_from(struct hak_cache *cache, unsigned size_class)
 {
-    struct hak_slab *slab = hak_slabs_first(cache, size_class);
+    struct hak_run *slab = hak_slabs_first(cache, size_class);
     if (slab == NULL) {
         return NULL;
     }
@@ -25,7 +25,7 @@ static struct hak_slab *slab_to_take_from(struct hak_cache *cache, unsigned size
     return slab;
 }
 
-static void slab_list_if_full(struct hak_cache *cache, struct hak_slab *slab)
+static void slab_list_if_full(struct hak_cache *cache, struct hak_run *slab)
 {
     if (!hak_slab_has_blocks(slab)) {
         hak_list_remove(&slab->link);
@@ -34,9 +34,9 @@ static void slab_list_if_full(struct hak_cache *cache, struct hak_slab *slab)
 }
 
 // A new one. NULL without memory.
-static struct hak_slab *slab_make(struct hak_cache *cache, unsigned size_class)
+static struct hak_run *slab_make(struct hak_cache *cache, unsigned size_class)
 {
-    struct hak_slab *slab = hak_slab_make(cache, cache->tag, size_class);
+    struct hak_run *slab = hak_slab_make(cache, cache->tag, size_class);
     if (slab != NULL) {
         hak_count(&cache->class_counts[size_class].made_slabs, 1);
     }
@@ -44,10 +44,10 @@ static struct hak_slab *slab_make(struct hak_cache *cache, unsigned size_class)
 }
 
 // From ended threads, from caches that can spare one, or a new one. NULL without memory.
-static struct hak_slab *slab_from_elsewhere(struct hak_cache *cache, unsigned size_class)
+static struct hak_run *slab_from_elsewhere(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
-    struct hak_slab *slab = hak_reclaim_slab(cache, size_class);
+    struct hak_run *slab = hak_reclaim_slab(cache, size_class);
     if (slab == NULL) {
         slab = hak_reclaim_spare_slab(cache, size_class);
     }
@@ -64,7 +64,7 @@ static struct hak_slab *slab_from_elsewhere(struct hak_cache *cache, unsigned si
 }
 
 // To those that it takes from.
-static struct hak_slab *slab_add(struct hak_cache *cache, struct hak_slab *slab)
+static struct hak_run *slab_add(struct hak_cache *cache, struct hak_run *slab)
 {
     if (slab != NULL) {
         hak_list_push(hak_slabs_of(cache, slab->size_class), &slab->link);
@@ -77,7 +77,7 @@ unsigned hak_take_many(struct hak_cache *cache, unsigned size_class, void **bloc
 {
     unsigned got = 0;
     while (got < count) {
-        struct hak_slab *slab = slab_to_take_from(cache, size_class);
+        struct hak_run *slab = slab_to_take_from(cache, size_class);
         if (slab == NULL) {
             slab = got > 0 ? NULL : slab_add(cache, slab_from_elsewhere(cache, size_class));
             if (slab == NULL) {
@@ -94,7 +94,7 @@ unsigned hak_take_many(struct hak_cache *cache, unsigned size_class, void **bloc
 
 void *hak_take_one(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
-    struct hak_slab *slab = slab_to_take_from(cache, size_class);
+    struct hak_run *slab = slab_to_take_from(cache, size_class);
     const bool is_new = slab == NULL;
     if (is_new) {
         slab = slab_add(cache, slab_from_elsewhere(cache, size_class));
@@ -116,7 +116,7 @@ void *hak_take_one(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&c
 
 void *hak_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed)
 {
-    struct hak_slab *slab = slab_to_take_from(cache, size_class);
+    struct hak_run *slab = slab_to_take_from(cache, size_class);
     if (slab == NULL) {
         slab = slab_add(cache, slab_make(cache, size_class));
         if (slab == NULL) {

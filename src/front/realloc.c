@@ -19,8 +19,8 @@
 // Of a block that was just made: has it pages of its own, which nobody has touched? Such long ones are never kept.
 static bool is_fresh(const void *block, size_t bytes)
 {
-    const struct hak_slab *slab = bytes > HAK_MAPPING_MOVED_MIN ? hak_slab_of(block) : NULL;
-    return slab != NULL && slab->state == HAK_SLAB_LARGE && slab->units == 0;
+    const struct hak_run *run = bytes > HAK_MAPPING_MOVED_MIN ? hak_run_of(block) : NULL;
+    return run != NULL && run->state == HAK_RUN_LARGE && run->units == 0;
 }
 
 // `other`, which is NULL without memory, takes the place of `block`. Pages that nobody has written to stay so.
@@ -106,25 +106,25 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     if (hak_nested_owns(block) || HAK_UNLIKELY(hak_is_nested)) {
         return realloc_by_copy(block, hak_usable_size(block), bytes, site);
     }
-    struct hak_slab *slab = hak_slab_of(block);
-    if (slab == NULL && hak_slab_ended_bytes(block) != 0) {
-        hak_misuse_freed_realloc(block, hak_slab_ended_bytes(block));
+    struct hak_run *run = hak_run_of(block);
+    if (run == NULL && hak_run_ended_bytes(block) != 0) {
+        hak_misuse_freed_realloc(block, hak_run_ended_bytes(block));
     }
-    if (slab == NULL || slab->base != block) {
+    if (run == NULL || run->base != block) {
         hak_misuse_wild_realloc(block);
     }
     if (!hak_map_is_large(hak_map_entry(block))) {
-        hak_misuse_freed_realloc(block, slab->bytes);
+        hak_misuse_freed_realloc(block, run->bytes);
     }
-    hak_large_forget_sample(slab);
-    void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(slab, bytes) : NULL;
-    if (same == NULL && slab->units > 0 && bytes > slab->bytes && bytes >= GROWN_MIN) {
+    hak_large_forget_sample(run);
+    void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(run, bytes) : NULL;
+    if (same == NULL && run->units > 0 && bytes > run->bytes && bytes >= GROWN_MIN) {
         void *other = hak_alloc_large(bytes, grown_alignment(bytes), NULL, site);
-        return realloc_into(other, block, slab->bytes, bytes);
+        return realloc_into(other, block, run->bytes, bytes);
     }
     if (same == NULL) {
-        const bool will_grow = bytes > slab->bytes;
-        void *other = realloc_by_copy(block, slab->bytes, bytes, site);
+        const bool will_grow = bytes > run->bytes;
+        void *other = realloc_by_copy(block, run->bytes, bytes, site);
         if (other != NULL && will_grow) {
             hak_large_leave_room(other);
         }
@@ -137,7 +137,7 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
 // A block that is not small, or whose address the map does not have for itself.
 static HAK_NOINLINE void *realloc_other(void *block, uint32_t entry, size_t bytes, const void *site)
 {
-    return hak_map_is_small(entry) && hak_slab_of(block) != NULL
+    return hak_map_is_small(entry) && hak_run_of(block) != NULL
                ? realloc_small(block, HAK_MAP_CLASS(entry), bytes, site)
                : realloc_large(block, bytes, site);
 }

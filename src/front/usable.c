@@ -20,19 +20,19 @@ size_t hak_usable_size(const void *block)
     if (hak_nested_owns(block)) {
         return hak_nested_usable(block);
     }
-    const struct hak_slab *slab = hak_slab_of(block);
-    if (slab == NULL) {
+    const struct hak_run *run = hak_run_of(block);
+    if (run == NULL) {
         return hak_dying_bytes(block);
     }
-    if (slab->state == HAK_SLAB_SMALL) {
-        return hak_seen_usable(block, hak_classes[slab->size_class].bytes);
+    if (run->state == HAK_RUN_SLAB) {
+        return hak_seen_usable(block, hak_classes[run->size_class].bytes);
     }
-    return hak_map_is_large(entry) ? slab->bytes : 0;
+    return hak_map_is_large(entry) ? run->bytes : 0;
 }
 
 bool hak_owns(const void *address)
 {
-    return hak_hook_owns(address) || hak_slab_of(address) != NULL;
+    return hak_hook_owns(address) || hak_run_of(address) != NULL;
 }
 
 HAK_ALSO(size_t, malloc_usable_size, (const void *), hak_usable_size);

@@ -34,7 +34,8 @@
 // relocation as its address would.
 struct texts {
     char release[sizeof HAKMEM_VERSION];
-#define HAK_STRUCT(of) char of##_struct[sizeof #of];
+#define HAK_STRUCT(of)          char of##_struct[sizeof #of];
+#define HAK_STRUCT_AS(of, name) char of##_struct[sizeof #name];
 #define HAK_FIELD(of, member, kind, about, help) \
     char of##_##member##_name[sizeof #member];   \
     char of##_##member##_about[sizeof about];    \
@@ -140,7 +141,8 @@ HAK_IN_CORE static const struct control control HAK_ALIGNED(16) = {
     .texts =
         {
             .release = HAKMEM_VERSION,
-#define HAK_STRUCT(of) .of##_struct = #of,
+#define HAK_STRUCT(of)          .of##_struct = #of,
+#define HAK_STRUCT_AS(of, name) .of##_struct = #name,
 #define HAK_FIELD(of, member, kind, about, help) \
     .of##_##member##_name = #member, .of##_##member##_about = about, .of##_##member##_help = help,
 #define HAK_CONSTANT(name, value, help) .name##_constant = #name, .name##_constant_help = help,

@@ -215,7 +215,7 @@ static bool record(const struct hak_sample *known, const uintptr_t *frames, unsi
 static void mark(void *block)
 {
     struct hak_cache *owner = hak_owner_lock(block);
-    struct hak_slab *slab = hak_slab_of(block);
+    struct hak_run *slab = hak_run_of(block);
     slab->sampled_blocks++;
     if (owner != NULL) {
         hak_lock_is_held(&owner->lock);
@@ -244,7 +244,7 @@ HAK_NOINLINE void hak_hook_taken(void *block, struct hak_request request, size_t
         .bytes = request.bytes,
         .every = every,
         .block_bytes = hak_map_is_small(entry) ? hak_classes[HAK_MAP_CLASS(entry)].bytes
-                                               : hak_slab_of(block)->bytes,
+                                               : hak_run_of(block)->bytes,
         .time_ns = hak_os_now_ns(),
         .thread_id = hak_load_relaxed(&hak_cache_self->thread_id),
     };
@@ -275,7 +275,7 @@ void hak_hook_large(void *block, struct hak_request request)
     struct hak_cache *cache = hak_cache_self;
     const size_t every =
         cache->is_direct ? hak_load_relaxed(&hak_options.sample_bytes) : hak_sampler_every(cache);
-    if (HAK_UNLIKELY(every != 0) && hak_sampler_draw(hak_slab_of(block)->bytes, every)) {
+    if (HAK_UNLIKELY(every != 0) && hak_sampler_draw(hak_run_of(block)->bytes, every)) {
         take_large(cache, block, request, every);
     }
 }
@@ -344,7 +344,7 @@ void hak_sample_end(void *block)
     struct hak_cache *owner = hak_owner_lock(block);
     if (owner != NULL) {
         hak_lock_is_held(&owner->lock);
-        struct hak_slab *slab = hak_slab_of(block);
+        struct hak_run *slab = hak_run_of(block);
         slab->sampled_blocks--;
         hak_slab_move(slab, owner, owner->tag);
         hak_lock_drop(&owner->lock);

@@ -17,15 +17,15 @@ static void describe_guarded(const struct hak_guard_slot *slot, struct hak_block
                                     .is_free = hak_load_relaxed(&slot->state) != HAK_GUARD_LIVE};
 }
 
-static void describe_large(const struct hak_slab *slab, struct hak_block_info *info)
+static void describe_large(const struct hak_run *run, struct hak_block_info *info)
 {
     info->kind = HAK_BLOCK_LARGE;
-    info->start = slab->base;
-    info->bytes = slab->bytes;
-    info->is_free = !hak_map_is_large(hak_map_entry(slab->base));
+    info->start = run->base;
+    info->bytes = run->bytes;
+    info->is_free = !hak_map_is_large(hak_map_entry(run->base));
 }
 
-static void describe_small_locked(const struct hak_slab *slab,
+static void describe_small_locked(const struct hak_run *slab,
                                   const void *address,
                                   struct hak_block_info *info)
 {
@@ -51,24 +51,23 @@ bool hak_describe(const void *address, struct hak_block_info *info)
         return true;
     }
     address = hak_tag_off(address);
-    struct hak_slab *slab = hak_slab_of(address);
+    struct hak_run *run = hak_run_of(address);
     *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
-    while (slab != NULL && !hak_is_dying()) {
+    while (run != NULL && !hak_is_dying()) {
         struct hak_cache *owner = NULL;
-        const bool is_small = slab->state == HAK_SLAB_SMALL;
+        const bool is_small = run->state == HAK_RUN_SLAB;
         if (!is_small) {
-            describe_large(slab, info);
+            describe_large(run, info);
         } else if ((owner = hak_owner_lock(address)) != NULL) {
             hak_lock_is_held(&owner->lock);
-            describe_small_locked(hak_slab_of(address), address, info);
+            describe_small_locked(hak_run_of(address), address, info);
             hak_lock_drop(&owner->lock);
         }
-        struct hak_slab *now = hak_slab_of(address);
-        if (now == slab && (slab->state == HAK_SLAB_SMALL) == is_small &&
-            (owner != NULL) == is_small) {
+        struct hak_run *now = hak_run_of(address);
+        if (now == run && (run->state == HAK_RUN_SLAB) == is_small && (owner != NULL) == is_small) {
             return true;
         }
-        slab = now;
+        run = now;
     }
     *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
     return false;

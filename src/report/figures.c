@@ -33,7 +33,7 @@ static void count_cached(struct hak_figures *figures, unsigned size_class, size_
 }
 
 // Of a hardened slab: those in a stock or in quarantine.
-static size_t waiting_blocks(const struct hak_slab *slab)
+static size_t waiting_blocks(const struct hak_run *slab)
 {
     size_t with_program = 0;
     for (unsigned word = 0; word * 64 < slab->fresh; word++) {
@@ -42,10 +42,10 @@ static size_t waiting_blocks(const struct hak_slab *slab)
     return slab->fresh - slab->free_blocks - with_program;
 }
 
-static void add_slab(struct hak_figures *figures, const struct hak_slab *slab)
+static void add_slab(struct hak_figures *figures, const struct hak_run *slab)
 {
     struct hak_stats *totals = &figures->totals;
-    if (slab->state == HAK_SLAB_SMALL) {
+    if (slab->state == HAK_RUN_SLAB) {
         const size_t bytes = hak_classes[slab->size_class].bytes;
         const size_t out = (size_t)slab->fresh - slab->free_blocks;
         struct hak_class_figures *of_class = &figures->classes[slab->size_class];
@@ -58,9 +58,9 @@ static void add_slab(struct hak_figures *figures, const struct hak_slab *slab)
         if (hak_states_exist(slab)) {
             count_cached(figures, slab->size_class, waiting_blocks(slab));
         }
-    } else if (slab->state == HAK_SLAB_LARGE && !hak_map_is_large(hak_map_entry(slab->base))) {
+    } else if (slab->state == HAK_RUN_LARGE && !hak_map_is_large(hak_map_entry(slab->base))) {
         totals->kept_bytes += slab->bytes;
-    } else if (slab->state == HAK_SLAB_LARGE) {
+    } else if (slab->state == HAK_RUN_LARGE) {
         totals->live_blocks++;
         totals->live_bytes += slab->bytes;
     }
@@ -86,7 +86,7 @@ static void add_supers(struct hak_figures *figures)
 static void count_sent(void *figures, const void *block)
 {
     const uint32_t entry = hak_map_entry(block);
-    const struct hak_slab *slab = hak_map_is_small(entry) ? hak_slab_of(block) : NULL;
+    const struct hak_run *slab = hak_map_is_small(entry) ? hak_run_of(block) : NULL;
     if (slab != NULL && !hak_states_exist(slab)) {
         count_cached(figures, HAK_MAP_CLASS(entry), 1);
     }

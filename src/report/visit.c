@@ -87,7 +87,7 @@ static bool table_fill(struct table *table)
 }
 
 // The blocks of a slab that one word of its bitmap is about. False when the program has seen enough.
-static bool visit_word(const struct visit *visit, const struct hak_slab *slab, unsigned word)
+static bool visit_word(const struct visit *visit, const struct hak_run *slab, unsigned word)
 {
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const unsigned first = word * 64;
@@ -103,13 +103,13 @@ static bool visit_word(const struct visit *visit, const struct hak_slab *slab, u
     return true;
 }
 
-static bool visit_run(const struct visit *visit, const struct hak_slab *run)
+static bool visit_run(const struct visit *visit, const struct hak_run *run)
 {
-    if (run->state == HAK_SLAB_NONE ||
+    if (run->state == HAK_RUN_NONE ||
         (visit->heap != NULL && hak_load_relaxed(&run->owner) != visit->heap)) {
         return true;
     }
-    if (run->state == HAK_SLAB_LARGE) {
+    if (run->state == HAK_RUN_LARGE) {
         return !hak_map_is_large(hak_map_entry(run->base)) ||
                visit->visit(run->base, run->bytes, visit->argument);
     }

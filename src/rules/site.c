@@ -74,7 +74,7 @@ static void move_slabs_locked(struct hak_list *from,
                               unsigned size_class) HAK_REQUIRES(&rest->lock)
 {
     for (struct hak_list *link = from->next; link != from;) {
-        struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);
+        struct hak_run *slab = HAK_LIST_ITEM(link, struct hak_run, link);
         link = link->next;
         if (slab->size_class == size_class) {
             hak_list_remove(&slab->link);

@@ -20,7 +20,7 @@ static bool is_heap(const struct hak_cache *owner)
 // A block of a slab that was made before the options were known has no state.
 void hak_hook_put(struct hak_cache *cache,
                   struct hak_cache *owner,
-                  struct hak_slab *slab,
+                  struct hak_run *slab,
                   void *block) HAK_UNPROVEN
 {
     const unsigned size_class = slab->size_class; // of a slab that may end when the lock is dropped
@@ -52,7 +52,7 @@ void hak_hook_put(struct hak_cache *cache,
 
 size_t hak_hook_usable(const void *block, size_t bytes)
 {
-    const struct hak_slab *slab = hak_harden.checks.canaries ? hak_slab_of(block) : NULL;
+    const struct hak_run *slab = hak_harden.checks.canaries ? hak_run_of(block) : NULL;
     if (slab == NULL || !slab->is_hardened) {
         return bytes;
     }
@@ -72,7 +72,7 @@ enum hak_resized hak_hook_resize(void *block, size_t bytes)
         hak_misuse_wild_realloc(block);
     }
     hak_lock_is_held(&owner->lock);
-    const struct hak_slab *slab = hak_slab_of(block);
+    const struct hak_run *slab = hak_run_of(block);
     const size_t own_bytes = hak_classes[slab->size_class].bytes;
     struct hak_held held = {block, NULL};
     const bool is_judged =
@@ -94,7 +94,7 @@ enum hak_resized hak_hook_resize(void *block, size_t bytes)
 static void check_list_locked(const struct hak_list *slabs)
 {
     for (struct hak_list *link = slabs->next; link != slabs; link = link->next) {
-        const struct hak_slab *slab = HAK_LIST_ITEM(link, struct hak_slab, link);
+        const struct hak_run *slab = HAK_LIST_ITEM(link, struct hak_run, link);
         if (hak_states_exist(slab)) {
             hak_states_check(slab);
         }

@@ -40,8 +40,8 @@ void hak_guard_report(const char *kind, const struct hak_guard_slot *slot, const
 static void report_tag(const void *address)
 {
     const char *p = hak_tag_off(address);
-    const struct hak_slab *slab = hak_slab_of(p);
-    if (slab == NULL || slab->state != HAK_SLAB_SMALL || !hak_states_exist(slab)) {
+    const struct hak_run *slab = hak_run_of(p);
+    if (slab == NULL || slab->state != HAK_RUN_SLAB || !hak_states_exist(slab)) {
         return;
     }
     const struct hak_class *info = &hak_classes[slab->size_class];

@@ -43,11 +43,11 @@ static bool may_guard(void)
 // Before the block a unit, so that it begins in one of its own.
 // To the byte: its end lies as close to the addresses behind as its alignment, at most that of a unit, allows. NULL also when
 // there are as many as may be: each takes one or three of the kernel's mappings, and half of those are the program's.
-struct hak_slab *hak_hook_inset_map(size_t bytes, size_t alignment)
+struct hak_run *hak_hook_inset_map(size_t bytes, size_t alignment)
 {
     const size_t page = hak_os_page_bytes();
     const size_t pages_bytes = hak_align_up(bytes, page);
-    struct hak_slab *mapping =
+    struct hak_run *mapping =
         alignment <= HAK_UNIT_BYTES && page < HAK_UNIT_BYTES && may_guard()
             ? hak_mapping_make_small_pages(HAK_UNIT_BYTES + pages_bytes + page, 1)
             : NULL;
@@ -90,7 +90,7 @@ static const char *first_written(const char *start, const char *end)
     return c;
 }
 
-static void check_behind(const struct hak_slab *mapping, const char *end)
+static void check_behind(const struct hak_run *mapping, const char *end)
 {
     const char *written = first_written(mapping->base + mapping->bytes, end);
     if (HAK_UNLIKELY(written < end)) {
@@ -98,7 +98,7 @@ static void check_behind(const struct hak_slab *mapping, const char *end)
     }
 }
 
-void hak_hook_inset_freed(struct hak_slab *mapping)
+void hak_hook_inset_freed(struct hak_run *mapping)
 {
     const char *written =
         first_written(hak_mapping_super(mapping)->base + HAK_UNIT_BYTES, mapping->base);
@@ -133,13 +133,13 @@ static bool guard_grow_locked(struct hak_super *super, size_t more) HAK_REQUIRES
     return true;
 }
 
-static size_t guard_room(const struct hak_slab *mapping, const char *end)
+static size_t guard_room(const struct hak_run *mapping, const char *end)
 {
     return hak_align_up((size_t)(end - mapping->base) / GROWN_PARTS, hak_os_page_bytes());
 }
 
 // Have the guard behind a block reach beyond `end`, with some to grow on if that can be had.
-static bool guard_stretch_locked(struct hak_slab *mapping, const char *end)
+static bool guard_stretch_locked(struct hak_run *mapping, const char *end)
     HAK_REQUIRES(&hak_arena.lock)
 {
     struct hak_super *super = hak_mapping_super(mapping);
@@ -153,7 +153,7 @@ static bool guard_stretch_locked(struct hak_slab *mapping, const char *end)
 }
 
 // Addresses behind it, if that can be had, so that it can grow by an eighth.
-void hak_hook_inset_leave_room(struct hak_slab *mapping)
+void hak_hook_inset_leave_room(struct hak_run *mapping)
 {
     hak_lock_take(&hak_arena.lock);
     guard_grow_locked(hak_mapping_super(mapping),
@@ -161,7 +161,7 @@ void hak_hook_inset_leave_room(struct hak_slab *mapping)
     hak_lock_drop(&hak_arena.lock);
 }
 
-static bool guarded_grow(struct hak_slab *mapping, size_t bytes)
+static bool guarded_grow(struct hak_run *mapping, size_t bytes)
 {
     char *old_end = guard_behind(mapping->base + mapping->bytes);
     char *end = guard_behind(mapping->base + bytes);
@@ -176,7 +176,7 @@ static bool guarded_grow(struct hak_slab *mapping, size_t bytes)
 
 // What goes is given back, so that it reads as zero when it comes again. Pages that are locked in memory stay what they are:
 // then the block is copied.
-static bool guarded_shrink(struct hak_slab *mapping, size_t bytes)
+static bool guarded_shrink(struct hak_run *mapping, size_t bytes)
 {
     char *old_end = guard_behind(mapping->base + mapping->bytes);
     char *end = guard_behind(mapping->base + bytes);
@@ -199,7 +199,7 @@ static bool guarded_shrink(struct hak_slab *mapping, size_t bytes)
 }
 
 // With its start where it is and the guard at the next page. Dies if what it gets, or what goes, was written before.
-bool hak_hook_inset_resize(struct hak_slab *mapping, size_t bytes)
+bool hak_hook_inset_resize(struct hak_run *mapping, size_t bytes)
 {
     return bytes >= mapping->bytes ? guarded_grow(mapping, bytes) : guarded_shrink(mapping, bytes);
 }

@@ -6,7 +6,7 @@
 //           else has.
 // Fails     misuse dies with a line.
 //
-// A hardened slab (hak_slab.is_hardened) is one that was made when the options were known. Of its blocks
+// A hardened slab (hak_run.is_hardened) is one that was made when the options were known. Of its blocks
 //   zero_on_free   those that are free hold zeros, from their first byte to their last;
 //   canaries       those in use end like this, where `request` is what the program asked for:
 //

@@ -125,7 +125,7 @@ static bool give_back(struct hak_cache *cache, char **blocks, unsigned count) HA
             }
             owner = hak_owner_lock(blocks[i]);
         }
-        has_ended |= hak_slabs_put(owner, hak_slab_of(blocks[i]), blocks[i]);
+        has_ended |= hak_slabs_put(owner, hak_run_of(blocks[i]), blocks[i]);
     }
     if (owner != NULL && owner != cache) {
         hak_lock_drop(&owner->lock);
@@ -245,7 +245,7 @@ void hak_hardened_free(void *block, struct hak_cache *cache, struct hak_hardened
 {
     struct hak_held held = {.block = block};
     const uint32_t size_class = hak_map_entry(block) - cache->tag;
-    const struct hak_slab *slab = size_class < HAK_SMALL_CLASSES ? hak_slab_owned(block) : NULL;
+    const struct hak_run *slab = size_class < HAK_SMALL_CLASSES ? hak_slab_owned(block) : NULL;
     if (HAK_UNLIKELY(slab == NULL || !slab->is_hardened ||
                      !hak_states_is_used(slab, size_class, &held))) {
         hak_hardened_leave(cache);
@@ -290,7 +290,7 @@ static void *stock_add(struct hak_cache *cache,
 {
     void *plain = NULL;
     for (unsigned i = 0; i < got; i++) {
-        struct hak_slab *slab = hak_slab_of(blocks[i]);
+        struct hak_run *slab = hak_run_of(blocks[i]);
         const size_t offset = (size_t)((char *)blocks[i] - slab->base);
         if (hak_states_exist(slab)) {
             const uint32_t index = hak_size_class_index(&hak_classes[slab->size_class], offset);
@@ -354,7 +354,7 @@ void hak_hook_end(struct hak_cache *cache)
 static bool go_home(struct hak_cache *cache, char *block) HAK_REQUIRES(&cache->lock)
 {
     if (hak_owner_is(cache, block)) {
-        hak_slabs_put(cache, hak_slab_of(block), block);
+        hak_slabs_put(cache, hak_run_of(block), block);
         return true;
     }
     struct hak_cache *owner = hak_owner_or_end(block);
@@ -363,7 +363,7 @@ static bool go_home(struct hak_cache *cache, char *block) HAK_REQUIRES(&cache->l
     }
     const bool is_owner = hak_owner_is(owner, block);
     if (is_owner) {
-        hak_slabs_put(owner, hak_slab_of(block), block);
+        hak_slabs_put(owner, hak_run_of(block), block);
     }
     hak_lock_drop(&owner->lock);
     return is_owner;

@@ -22,7 +22,7 @@ void hak_states_die_overflow(const char *block, size_t bytes)
     hak_canary_die_overflow(block, bytes);
 }
 
-uint64_t hak_states_out(const struct hak_slab *slab, unsigned word)
+uint64_t hak_states_out(const struct hak_run *slab, unsigned word)
 {
     const unsigned blocks = hak_classes[slab->size_class].blocks;
     const hak_state *states = hak_states_of(slab);
@@ -76,7 +76,7 @@ static unsigned check_block(const hak_state *state, const char *block, size_t by
     return hak_state_kind(before);
 }
 
-bool hak_states_check(const struct hak_slab *slab)
+bool hak_states_check(const struct hak_run *slab)
 {
     if (!hak_harden.checks.zero && !hak_harden.checks.canaries) {
         return false;

@@ -76,12 +76,12 @@ HAK_INLINE void hak_state_end(hak_state *state, uint8_t busy, enum hak_state_kin
 }
 
 // Does the slab have them? All that are made once the options are known, if these look at each block.
-HAK_INLINE bool hak_states_exist(const struct hak_slab *slab)
+HAK_INLINE bool hak_states_exist(const struct hak_run *slab)
 {
     return slab->is_hardened && hak_harden.sees_all;
 }
 
-HAK_INLINE hak_state *hak_states_of(const struct hak_slab *slab)
+HAK_INLINE hak_state *hak_states_of(const struct hak_run *slab)
 {
     const size_t words = (hak_classes[slab->size_class].blocks + 63U) / 64;
     return (hak_state *)(void *)(slab->bitmap + words);
@@ -103,7 +103,7 @@ HAK_INLINE char *hak_states_tagged(struct hak_held held)
 
 // Is `held->block`, the program's pointer, a block of the slab, of this class, and with the program, which means it and no
 // earlier block there? Then makes it plain, and sets `held->state`.
-HAK_INLINE bool hak_states_is_used(const struct hak_slab *slab,
+HAK_INLINE bool hak_states_is_used(const struct hak_run *slab,
                                    unsigned size_class,
                                    struct hak_held *held)
 {
@@ -198,13 +198,13 @@ HAK_INLINE bool hak_states_resize(struct hak_held held, size_t bytes, size_t req
 }
 
 // Of the 64 blocks that a word of the slab's bitmap is about, those with the program. With the lock.
-HAK_INTERNAL uint64_t hak_states_out(const struct hak_slab *slab, unsigned word);
+HAK_INTERNAL uint64_t hak_states_out(const struct hak_run *slab, unsigned word);
 // Die when a block is not as it has to be. With the lock; blocks change meanwhile. True when all are free and known to be
 // zeros.
-HAK_INTERNAL bool hak_states_check(const struct hak_slab *slab);
+HAK_INTERNAL bool hak_states_check(const struct hak_run *slab);
 
 // The slab ends: blocks of it that the program still has, as those of a heap, have no tag any more. With the lock.
-HAK_INLINE void hak_states_untag(const struct hak_slab *slab)
+HAK_INLINE void hak_states_untag(const struct hak_run *slab)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
     const hak_state *states = hak_states_of(slab);

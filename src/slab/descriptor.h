@@ -12,38 +12,37 @@
 
 #include "base/list.h"
 
-enum hak_slab_state {
-    HAK_SLAB_NONE,  // units are free, or this is not a run's first unit
-    HAK_SLAB_SMALL, // blocks of a class
-    HAK_SLAB_LARGE, // one block; the map tells whether it is in use or kept
+enum hak_run_state {
+    HAK_RUN_NONE,  // its units are free, or it is not the first unit of a run
+    HAK_RUN_SLAB,  // blocks of a class (slab.h has what is so of these fields then)
+    HAK_RUN_LARGE, // one block; the map tells whether it is in use or kept
 };
 
-// What slab.h says of a slab's invariants is about these fields.
-struct hak_slab {
-    struct hak_list link; // in a list of its owner; large: in its heap's list
-    char *base;           // first block
-    _Atomic(void *)
-        owner; // the struct hak_cache whose lock protects this; large: its heap, or NULL
+struct hak_run {
+    struct hak_list link; // slab: in a list of its owner; large: in its heap's list
+    char *base;           // the first block
+    // slab: the struct hak_cache whose lock protects this; large: its heap, or NULL
+    _Atomic(void *) owner;
     union {
-        uint64_t *bitmap; // small: a bit per block in the slab
+        uint64_t *bitmap; // slab: a bit for each block that is in it
         size_t bytes;     // large: of the block
     };
-    uint64_t summary;     // small: a bit per word of bitmap
-    uint32_t free_blocks; // small
-    uint16_t fresh;       // small: index of the first block never handed out
-    uint16_t
-        purged_blocks; // small: free_blocks when its free pages were last given back; 0: since then some were taken
-    uint16_t units;     // of the run; 0: a mapping of its own
-    uint8_t size_class; // small
-    uint8_t state;      // enum hak_slab_state
+    uint64_t summary;     // slab: a bit for each word of bitmap
+    uint32_t free_blocks; // slab
+    uint16_t fresh;       // slab: index of the first block never handed out
+    // slab: free_blocks when its free pages were last given back; 0: since then some were taken
+    uint16_t purged_blocks;
+    uint16_t units;     // 0: a mapping of its own
+    uint8_t size_class; // slab
+    uint8_t state;      // enum hak_run_state
     // The pages were never touched since they came from the kernel, or are known to be zeros as if they had not been.
     bool zeroed : 1;
-    bool
-        has_old_pages : 1; // small: those behind `fresh` may be resident, as the units' last user left them
-    bool
-        is_swept : 1; // small: no block came back since its free pages were last looked at (cache/sweep_cache.c)
+    // slab: pages behind `fresh` may be resident, as the units' last user left them
+    bool has_old_pages : 1;
+    // slab: no block came back since its free pages were last looked at (cache/sweep_cache.c)
+    bool is_swept : 1;
     union {
-        bool is_hardened; // small: a feature looks at its blocks (hooks.h)
+        bool is_hardened; // slab: a feature looks at its blocks (hooks.h)
         bool is_unkept; // large: calloc took it, or a rule says so: it is not kept when it is freed
     };
     uint16_t sampled_blocks; // live blocks of it that were sampled (profile/sample.h)

@@ -14,19 +14,19 @@
 #include "slab/arena.h"
 #include "slab/descriptor.h"
 
-// Are slabs that are made from now on hardened (hak_slab.is_hardened)? A feature looks at their blocks, has a byte for
+// Are slabs that are made from now on hardened (hak_run.is_hardened)? A feature looks at their blocks, has a byte for
 // each behind the bitmap, and may hand them out in an order of its own. Alone: no, and those below are not called.
 HAK_INTERNAL bool hak_hook_hardens(void);
 // Such a slab was made, with all its blocks in; it ends: `zeroed` says whether it is zeros. Its pages are about to go.
-HAK_INTERNAL void hak_hook_slab_made(struct hak_slab *slab);
-HAK_INTERNAL void hak_hook_slab_ends(struct hak_slab *slab);
-HAK_INTERNAL void hak_hook_slab_purged(const struct hak_slab *slab);
+HAK_INTERNAL void hak_hook_slab_made(struct hak_run *slab);
+HAK_INTERNAL void hak_hook_slab_ends(struct hak_run *slab);
+HAK_INTERNAL void hak_hook_slab_purged(const struct hak_run *slab);
 // Does chance say which blocks are handed out next? A sequence to draw by, or 0: no. Then each draw is an index, from which
 // on to look for the next block.
 HAK_INTERNAL uint64_t hak_hook_slab_chance(void);
 HAK_INTERNAL unsigned hak_hook_slab_draw(uint64_t *chance, unsigned blocks);
 // Which of a word of the bitmap's blocks are with the program; `out`: those that are not in the slab.
-HAK_INTERNAL uint64_t hak_hook_slab_out(const struct hak_slab *slab, unsigned word, uint64_t out);
+HAK_INTERNAL uint64_t hak_hook_slab_out(const struct hak_run *slab, unsigned word, uint64_t out);
 
 // A large block whose block begins behind the start of its mapping ends.
 HAK_INTERNAL void hak_hook_inset_ends(void) HAK_REQUIRES(&hak_arena.lock);

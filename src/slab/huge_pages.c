@@ -161,7 +161,7 @@ void hak_huge_pages_note_holes_locked(struct hak_shard *shard, struct hak_super 
     }
 }
 
-void hak_huge_pages_note_holes(const struct hak_slab *slab)
+void hak_huge_pages_note_holes(const struct hak_run *slab)
 {
     struct hak_super *super = hak_map_super(slab->base);
     struct hak_shard *shard = hak_arena_shard_of(super);

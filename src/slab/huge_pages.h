@@ -29,7 +29,7 @@ HAK_INTERNAL void hak_huge_pages_end_locked(struct hak_shard *shard, struct hak_
 HAK_INTERNAL void hak_huge_pages_note_holes_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock);
 // The same of the superslab of a slab, whose owner's lock the caller holds. Takes the shard's lock.
-HAK_INTERNAL void hak_huge_pages_note_holes(const struct hak_slab *slab);
+HAK_INTERNAL void hak_huge_pages_note_holes(const struct hak_run *slab);
 
 // Touch a page that reads as zero, the first one of memory that has just asked for huge pages, and that
 // nobody else knows yet. True when the kernel has not had one at hand, and the rest is better taken in

@@ -15,12 +15,12 @@
 #include "slab/outside.h"
 #include "slab/under_way.h"
 
-struct hak_super *hak_mapping_super(struct hak_slab *mapping)
+struct hak_super *hak_mapping_super(struct hak_run *mapping)
 {
     return (struct hak_super *)(void *)((char *)mapping - offsetof(struct hak_super, slabs));
 }
 
-_Static_assert(sizeof(struct hak_super) + sizeof(struct hak_slab) <= 512, "as the pool has it");
+_Static_assert(sizeof(struct hak_super) + sizeof(struct hak_run) <= 512, "as the pool has it");
 
 static struct hak_super *descriptor_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
@@ -109,7 +109,7 @@ static char *take_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena
     return start;
 }
 
-struct hak_slab *hak_mapping_make_small_pages(size_t bytes, size_t alignment)
+struct hak_run *hak_mapping_make_small_pages(size_t bytes, size_t alignment)
 {
     hak_lock_take(&hak_arena.lock);
     const bool may = hak_arena_has_room(bytes) && hak_hook_may_map_locked(bytes) &&
@@ -133,21 +133,21 @@ struct hak_slab *hak_mapping_make_small_pages(size_t bytes, size_t alignment)
     hak_list_append(&hak_arena.all, &super->all_link);
     hak_count(&hak_arena.mapping_bytes, bytes);
     hak_arena_note_peak_locked();
-    struct hak_slab *mapping = &super->slabs[0];
+    struct hak_run *mapping = &super->slabs[0];
     mapping->base = start;
     mapping->bytes = bytes;
     mapping->units = 0;
     mapping->zeroed = true;
-    mapping->state = HAK_SLAB_LARGE;
+    mapping->state = HAK_RUN_LARGE;
     hak_list_start(&mapping->link);
     publish_locked(super);
     hak_lock_drop(&hak_arena.lock);
     return mapping;
 }
 
-struct hak_slab *hak_mapping_make(size_t bytes, size_t alignment)
+struct hak_run *hak_mapping_make(size_t bytes, size_t alignment)
 {
-    struct hak_slab *mapping = hak_mapping_make_small_pages(bytes, alignment);
+    struct hak_run *mapping = hak_mapping_make_small_pages(bytes, alignment);
     if (mapping != NULL) {
         hak_lock_take(&hak_arena.lock);
         const bool asks = ask_for_huge_pages_locked(hak_mapping_super(mapping));
@@ -159,7 +159,7 @@ struct hak_slab *hak_mapping_make(size_t bytes, size_t alignment)
     return mapping;
 }
 
-bool hak_mapping_is_inset(struct hak_slab *run)
+bool hak_mapping_is_inset(struct hak_run *run)
 {
     return run->units == 0 && run->base != hak_mapping_super(run)->base;
 }
@@ -176,12 +176,12 @@ static void purge(const struct hak_super *super)
 }
 
 // From here on nobody finds it. Its addresses stay ours. Returns the number of what is under way.
-static uint64_t leave(struct hak_slab *mapping)
+static uint64_t leave(struct hak_run *mapping)
 {
     struct hak_super *super = hak_mapping_super(mapping);
     hak_lock_take(&hak_arena.lock);
     hide_locked(super);
-    mapping->state = HAK_SLAB_NONE;
+    mapping->state = HAK_RUN_NONE;
     hak_list_remove(&super->all_link);
     if (HAK_UNLIKELY(hak_mapping_is_inset(mapping))) {
         hak_hook_inset_ends();
@@ -192,7 +192,7 @@ static uint64_t leave(struct hak_slab *mapping)
     return number;
 }
 
-void hak_mapping_end(struct hak_slab *mapping)
+void hak_mapping_end(struct hak_run *mapping)
 {
     struct hak_super *super = hak_mapping_super(mapping);
     purge(super);
@@ -245,7 +245,7 @@ static bool move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak
     return true;
 }
 
-bool hak_mapping_resize(struct hak_slab *mapping, size_t bytes)
+bool hak_mapping_resize(struct hak_run *mapping, size_t bytes)
 {
     struct hak_super *super = hak_mapping_super(mapping);
     hak_lock_take(&hak_arena.lock);

@@ -14,15 +14,15 @@
 
 // A mapping of its own for one block, aligned to `alignment` (at most superslab size is free of
 // cost). `bytes` is a multiple of the page size.
-HAK_INTERNAL struct hak_slab *hak_mapping_make(size_t bytes, size_t alignment);
+HAK_INTERNAL struct hak_run *hak_mapping_make(size_t bytes, size_t alignment);
 // The same without asking for huge pages.
-HAK_INTERNAL struct hak_slab *hak_mapping_make_small_pages(size_t bytes, size_t alignment);
+HAK_INTERNAL struct hak_run *hak_mapping_make_small_pages(size_t bytes, size_t alignment);
 // Does its block begin behind the start of the mapping? A feature has made it so, and looks after it (hooks.h).
-HAK_INTERNAL bool hak_mapping_is_inset(struct hak_slab *run);
-HAK_INTERNAL struct hak_super *hak_mapping_super(struct hak_slab *mapping);
-HAK_INTERNAL void hak_mapping_end(struct hak_slab *mapping);
+HAK_INTERNAL bool hak_mapping_is_inset(struct hak_run *run);
+HAK_INTERNAL struct hak_super *hak_mapping_super(struct hak_run *mapping);
+HAK_INTERNAL void hak_mapping_end(struct hak_run *mapping);
 // Grow or shrink it, moving its pages (not their content) if need be: mapping->base may change.
 // False: nothing changed.
-HAK_INTERNAL bool hak_mapping_resize(struct hak_slab *mapping, size_t bytes);
+HAK_INTERNAL bool hak_mapping_resize(struct hak_run *mapping, size_t bytes);
 
 #endif

@@ -4,11 +4,74 @@
 #include "base/bits.h"
 #include "base/variants.h"
 #include "meta/map.h"
+#include "os/tags.h"
 #include "slab/find.h"
 #include "slab/hooks.h"
 #include "slab/huge_pages.h"
+#include "slab/outside.h"
 #include "slab/queues.h"
 #include "slab/superslabs.h"
+
+static bool run_has(const struct hak_run *run, const void *p)
+{
+    return run->state != HAK_RUN_NONE && hak_run_spans(run, p);
+}
+
+// The run that goes on beyond `super`: its last.
+static struct hak_run *span_of(const struct hak_super *super)
+{
+    return (struct hak_run *)&super->slabs[super->first[HAK_SUPER_UNITS - 1]];
+}
+
+// The superslab or mapping of its own that `p` lies in, by its whole address.
+static struct hak_super *super_of(const void *p)
+{
+    struct hak_super *super = hak_map_super(p);
+    if (HAK_LIKELY(super != NULL && (uintptr_t)p - (uintptr_t)super->base < super->mapped_bytes)) {
+        return super;
+    }
+    return HAK_UNLIKELY(!hak_map_has_window_only()) ? hak_outside_find(p) : NULL;
+}
+
+struct hak_run *hak_run_of(const void *p)
+{
+    p = hak_tag_off(p);
+    struct hak_super *super = super_of(p);
+    if (super == NULL) {
+        return NULL;
+    }
+    struct hak_run *run = &super->slabs[0];
+    if (!super->is_mapping) {
+        const size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;
+        run = &super->slabs[super->first[unit]];
+        if (HAK_UNLIKELY(!run_has(run, p))) {
+            const struct hak_super *start = hak_load_relaxed(&super->span);
+            run = start != NULL ? span_of(start) : run;
+            if (!run_has(run, p)) {
+                return NULL;
+            }
+        }
+    }
+    return run->state != HAK_RUN_NONE ? run : NULL;
+}
+
+size_t hak_run_ended_bytes(const void *p)
+{
+    p = hak_tag_off(p);
+    const struct hak_super *super = hak_map_super(p);
+    if (super == NULL || super->is_mapping ||
+        (uintptr_t)p - (uintptr_t)super->base >= super->mapped_bytes) {
+        return 0;
+    }
+    const size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;
+    const struct hak_run *run = &super->slabs[super->first[unit]];
+    const bool has_ended =
+        run->state == HAK_RUN_NONE && run->units != 0 && unit - super->first[unit] < run->units;
+    if (has_ended && run->size_class < HAK_SMALL_CLASSES) {
+        return hak_classes[run->size_class].bytes;
+    }
+    return has_ended && run->base == p ? run->bytes : 0;
+}
 
 // The units that become resident with `bits`: those that share a huge page with them.
 static uint64_t super_touched_units(const struct hak_super *super, uint64_t bits)
@@ -228,12 +291,12 @@ static void super_name_run(struct hak_super *super, unsigned unit, unsigned unit
     }
 }
 
-static struct hak_super *run_super(const struct hak_slab *run)
+static struct hak_super *run_super(const struct hak_run *run)
 {
     return hak_map_super(run->base);
 }
 
-static unsigned run_unit(const struct hak_slab *run)
+static unsigned run_unit(const struct hak_run *run)
 {
     return (unsigned)(run - run_super(run)->slabs);
 }
@@ -265,11 +328,11 @@ static bool run_take_locked(struct hak_shard *shard,
     return may;
 }
 
-static struct hak_slab *shard_take(struct hak_shard *shard,
-                                   size_t bytes,
-                                   unsigned align_units,
-                                   enum hak_slab_state state,
-                                   bool may_grow)
+static struct hak_run *shard_take(struct hak_shard *shard,
+                                  size_t bytes,
+                                  unsigned align_units,
+                                  enum hak_run_state state,
+                                  bool may_grow)
 {
     const unsigned units = units_for(bytes);
     struct hak_gap gap;
@@ -284,7 +347,7 @@ static struct hak_slab *shard_take(struct hak_shard *shard,
         return NULL;
     }
     struct hak_super *super = hak_map_in_slot(gap.slot);
-    struct hak_slab *run = &super->slabs[gap.unit];
+    struct hak_run *run = &super->slabs[gap.unit];
     run->units = (uint16_t)units;
     run->bytes = bytes;
     run->size_class = HAK_SMALL_CLASSES; // no small one, unless it becomes a slab
@@ -294,18 +357,18 @@ static struct hak_slab *shard_take(struct hak_shard *shard,
     super->made_at[gap.unit] = hak_load_relaxed(&hak_arena.clock);
     run->zeroed = zeroed;
     run->state = (uint8_t)state;
-    HAK_ARENA_COUNT(shard, slab_bytes, state == HAK_SLAB_NONE ? units * HAK_UNIT_BYTES : 0);
+    HAK_ARENA_COUNT(shard, slab_bytes, state == HAK_RUN_NONE ? units * HAK_UNIT_BYTES : 0);
     hak_lock_drop(&shard->lock);
     run_try_huge(super, gap.unit, units, huge);
     return run;
 }
 
-struct hak_slab *hak_runs_take(unsigned shard,
-                               size_t bytes,
-                               unsigned align_units,
-                               enum hak_slab_state state)
+struct hak_run *hak_runs_take(unsigned shard,
+                              size_t bytes,
+                              unsigned align_units,
+                              enum hak_run_state state)
 {
-    struct hak_slab *run = shard_take(&hak_arena.shards[shard], bytes, align_units, state, true);
+    struct hak_run *run = shard_take(&hak_arena.shards[shard], bytes, align_units, state, true);
     for (unsigned i = 1; run == NULL && i <= hak_arena.shard_mask; i++) {
         struct hak_shard *other = &hak_arena.shards[(shard + i) & hak_arena.shard_mask];
         run = shard_take(other, bytes, align_units, state, false);
@@ -315,7 +378,7 @@ struct hak_slab *hak_runs_take(unsigned shard,
 
 // Of a slab's units, which lie in one superslab, those that may be resident. Blocks that it has never handed out were touched
 // by nobody since it was made, and what earlier users have touched of them is noted.
-static uint64_t slab_touch_locked(struct hak_super *super, const struct hak_slab *slab)
+static uint64_t slab_touch_locked(struct hak_super *super, const struct hak_run *slab)
 {
     struct hak_super_place *place = hak_super_place(super);
     const unsigned unit = run_unit(slab);
@@ -338,7 +401,7 @@ static uint64_t slab_touch_locked(struct hak_super *super, const struct hak_slab
 
 static void slab_free_locked(struct hak_shard *shard,
                              struct hak_super *super,
-                             const struct hak_slab *slab) HAK_REQUIRES(&shard->lock)
+                             const struct hak_run *slab) HAK_REQUIRES(&shard->lock)
 {
     const uint64_t dirty = slab_touch_locked(super, slab);
     const uint64_t clean = hak_bit_range(run_unit(slab), slab->units) & ~dirty;
@@ -353,14 +416,14 @@ static void slab_free_locked(struct hak_shard *shard,
     }
 }
 
-void hak_runs_give(struct hak_slab *run)
+void hak_runs_give(struct hak_run *run)
 {
     struct hak_super *super = run_super(run);
     struct hak_shard *shard = hak_arena_shard_of(super);
     hak_lock_take(&shard->lock);
-    const bool is_slab = run->state == HAK_SLAB_SMALL;
+    const bool is_slab = run->state == HAK_RUN_SLAB;
     HAK_ARENA_COUNT(shard, slab_bytes, (size_t)0 - (is_slab ? run->units * HAK_UNIT_BYTES : 0));
-    run->state = HAK_SLAB_NONE;
+    run->state = HAK_RUN_NONE;
     if (is_slab) {
         hak_super_place(super)->holed_units |=
             run->purged_blocks != 0 ? hak_bit_range(run_unit(run), run->units) : 0;
@@ -387,7 +450,7 @@ static bool run_grow_locked(struct hak_shard *shard,
            run_take_locked(shard, super, end, more, &zeroed, huge);
 }
 
-bool hak_runs_resize(struct hak_slab *run, size_t bytes)
+bool hak_runs_resize(struct hak_run *run, size_t bytes)
 {
     const unsigned units = units_for(bytes);
     struct hak_super *super = run_super(run);

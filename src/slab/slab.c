@@ -12,7 +12,6 @@
 #include "os/tags.h"
 #include "slab/arena.h"
 #include "slab/hooks.h"
-#include "slab/outside.h"
 #include "slab/ranges.h"
 #include "slab/runs.h"
 
@@ -27,70 +26,8 @@ static size_t bitmap_bytes(const struct hak_class *info, bool is_hardened)
     return bitmap_words(info) * sizeof(uint64_t) + (is_hardened ? info->blocks : 0);
 }
 
-static bool run_has(const struct hak_slab *run, const void *p)
-{
-    return run->state != HAK_SLAB_NONE &&
-           (uintptr_t)p - (uintptr_t)run->base < run->units * HAK_UNIT_BYTES;
-}
-
-// The run that goes on beyond `super`: its last.
-static struct hak_slab *span_of(const struct hak_super *super)
-{
-    return (struct hak_slab *)&super->slabs[super->first[HAK_SUPER_UNITS - 1]];
-}
-
-// The superslab or mapping of its own that `p` lies in, by its whole address.
-static struct hak_super *super_of(const void *p)
-{
-    struct hak_super *super = hak_map_super(p);
-    if (HAK_LIKELY(super != NULL && (uintptr_t)p - (uintptr_t)super->base < super->mapped_bytes)) {
-        return super;
-    }
-    return HAK_UNLIKELY(!hak_map_has_window_only()) ? hak_outside_find(p) : NULL;
-}
-
-struct hak_slab *hak_slab_of(const void *p)
-{
-    p = hak_tag_off(p);
-    struct hak_super *super = super_of(p);
-    if (super == NULL) {
-        return NULL;
-    }
-    struct hak_slab *slab = &super->slabs[0];
-    if (!super->is_mapping) {
-        const size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;
-        slab = &super->slabs[super->first[unit]];
-        if (HAK_UNLIKELY(!run_has(slab, p))) {
-            const struct hak_super *start = hak_load_relaxed(&super->span);
-            slab = start != NULL ? span_of(start) : slab;
-            if (!run_has(slab, p)) {
-                return NULL;
-            }
-        }
-    }
-    return slab->state != HAK_SLAB_NONE ? slab : NULL;
-}
-
-size_t hak_slab_ended_bytes(const void *p)
-{
-    p = hak_tag_off(p);
-    const struct hak_super *super = hak_map_super(p);
-    if (super == NULL || super->is_mapping ||
-        (uintptr_t)p - (uintptr_t)super->base >= super->mapped_bytes) {
-        return 0;
-    }
-    const size_t unit = ((uintptr_t)p - (uintptr_t)super->base) / HAK_UNIT_BYTES;
-    const struct hak_slab *slab = &super->slabs[super->first[unit]];
-    const bool has_ended =
-        slab->state == HAK_SLAB_NONE && slab->units != 0 && unit - super->first[unit] < slab->units;
-    if (has_ended && slab->size_class < HAK_SMALL_CLASSES) {
-        return hak_classes[slab->size_class].bytes;
-    }
-    return has_ended && slab->base == p ? slab->bytes : 0;
-}
-
 // Put all blocks in, so that chance may take any of them.
-static void slab_fill(struct hak_slab *slab)
+static void slab_fill(struct hak_run *slab)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
     for (unsigned index = 0; index < info->blocks; index++) {
@@ -101,7 +38,7 @@ static void slab_fill(struct hak_slab *slab)
     slab->free_blocks = info->blocks;
 }
 
-struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
+struct hak_run *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
 {
     const struct hak_class *info = &hak_classes[size_class];
     const bool is_hardened = hak_hook_hardens();
@@ -110,8 +47,8 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
         return NULL;
     }
     hak_arena_read_clock();
-    struct hak_slab *slab =
-        hak_runs_take(hak_arena_shard(tag), info->units * HAK_UNIT_BYTES, 1, HAK_SLAB_NONE);
+    struct hak_run *slab =
+        hak_runs_take(hak_arena_shard(tag), info->units * HAK_UNIT_BYTES, 1, HAK_RUN_NONE);
     if (slab == NULL) {
         hak_pool_give(bitmap, bitmap_bytes(info, is_hardened));
         return NULL;
@@ -126,7 +63,7 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     slab->is_swept = false;
     slab->has_old_pages = !slab->zeroed;
     slab->size_class = (uint8_t)size_class;
-    slab->state = HAK_SLAB_SMALL;
+    slab->state = HAK_RUN_SLAB;
     slab->is_hardened = is_hardened;
     if (HAK_UNLIKELY(is_hardened)) {
         slab_fill(slab);
@@ -136,7 +73,7 @@ struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     return slab;
 }
 
-void hak_slab_end(struct hak_slab *slab)
+void hak_slab_end(struct hak_run *slab)
 {
     HAK_ASSERT(hak_slab_is_idle(slab));
     slab->zeroed = false;
@@ -148,7 +85,7 @@ void hak_slab_end(struct hak_slab *slab)
     hak_runs_give(slab);
 }
 
-void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag)
+void hak_slab_move(struct hak_run *slab, void *owner, uint32_t tag)
 {
     // Who finds it without a lock is to find it made: it may have been made since the block was handed out.
     hak_store_release(&slab->owner, owner); // pairs with: hak_owner_of
@@ -157,7 +94,7 @@ void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag)
 }
 
 // The first block in the slab at or behind `index`, going around.
-static unsigned index_behind(const struct hak_slab *slab, unsigned index)
+static unsigned index_behind(const struct hak_run *slab, unsigned index)
 {
     unsigned word = index / 64;
     uint64_t bits = slab->bitmap[word] & ~UINT64_C(0) << (index % 64);
@@ -169,7 +106,7 @@ static unsigned index_behind(const struct hak_slab *slab, unsigned index)
     return word * 64 + hak_lowest_bit(bits);
 }
 
-static unsigned slab_take_random(struct hak_slab *slab,
+static unsigned slab_take_random(struct hak_run *slab,
                                  uint64_t chance,
                                  void **slots,
                                  unsigned count)
@@ -189,7 +126,7 @@ static unsigned slab_take_random(struct hak_slab *slab,
     return got;
 }
 
-unsigned hak_slab_take(struct hak_slab *slab, void **slots, unsigned count)
+unsigned hak_slab_take(struct hak_run *slab, void **slots, unsigned count)
 {
     const uint64_t chance = HAK_UNLIKELY(slab->is_hardened) ? hak_hook_slab_chance() : 0;
     if (HAK_UNLIKELY(chance != 0)) {
@@ -224,7 +161,7 @@ unsigned hak_slab_take(struct hak_slab *slab, void **slots, unsigned count)
     return used + fresh;
 }
 
-void *hak_slab_take_fresh(struct hak_slab *slab)
+void *hak_slab_take_fresh(struct hak_run *slab)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
     if (slab->fresh == info->blocks) {
@@ -236,11 +173,11 @@ void *hak_slab_take_fresh(struct hak_slab *slab)
 
 void hak_slab_die_not_live(const void *p)
 {
-    const size_t bytes = hak_slab_ended_bytes(p);
+    const size_t bytes = hak_run_ended_bytes(p);
     if (bytes != 0) {
         hak_misuse_double_free(p, bytes);
     }
-    if (hak_slab_of(p) != NULL) {
+    if (hak_run_of(p) != NULL) {
         hak_misuse_reused(p);
     }
     hak_misuse_wild_free(p);
@@ -248,14 +185,14 @@ void hak_slab_die_not_live(const void *p)
 
 void hak_slab_die_at(const char *base, size_t bytes, const void *block)
 {
-    const struct hak_slab *slab = hak_slab_of(block);
+    const struct hak_run *slab = hak_run_of(block);
     if (slab == NULL || slab->base != base) {
         hak_slab_die_not_live(block); // it only shares an entry of the map with a block of ours
     }
     hak_misuse_interior(block, (size_t)((const char *)hak_tag_off(block) - base) % bytes, bytes);
 }
 
-static uint32_t slab_index(const struct hak_slab *slab, const void *block)
+static uint32_t slab_index(const struct hak_run *slab, const void *block)
 {
     return hak_slab_index(
         &hak_classes[slab->size_class], slab->base, slab->fresh, hak_tag_off(block));
@@ -263,7 +200,7 @@ static uint32_t slab_index(const struct hak_slab *slab, const void *block)
 
 // The fields are read once: for all that the compiler knows, the words of the bitmap may be some of
 // them.
-unsigned hak_slab_put_row(struct hak_slab *slab, _Atomic(void *) *blocks, unsigned count)
+unsigned hak_slab_put_row(struct hak_run *slab, _Atomic(void *) *blocks, unsigned count)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
     const size_t slab_bytes = slab->units * HAK_UNIT_BYTES;
@@ -290,7 +227,7 @@ unsigned hak_slab_put_row(struct hak_slab *slab, _Atomic(void *) *blocks, unsign
     return done;
 }
 
-uint64_t hak_slab_out(const struct hak_slab *slab, unsigned word)
+uint64_t hak_slab_out(const struct hak_run *slab, unsigned word)
 {
     const unsigned first = word * 64;
     const unsigned count = slab->fresh - first < 64 ? slab->fresh - first : 64;
@@ -298,20 +235,20 @@ uint64_t hak_slab_out(const struct hak_slab *slab, unsigned word)
     return HAK_UNLIKELY(slab->is_hardened) ? hak_hook_slab_out(slab, word, out) : out;
 }
 
-bool hak_slab_is_out(const struct hak_slab *slab, const void *block)
+bool hak_slab_is_out(const struct hak_run *slab, const void *block)
 {
     const uint32_t index = slab_index(slab, block);
     return (hak_slab_out(slab, index / 64) >> (index % 64) & 1) != 0;
 }
 
-void hak_slab_die_of(const struct hak_slab *slab, const void *block)
+void hak_slab_die_of(const struct hak_run *slab, const void *block)
 {
     slab_index(slab, block); // dies when it is no block
     hak_misuse_double_free(block, hak_classes[slab->size_class].bytes);
 }
 
 // Are all blocks from index `first` to `last` in the slab (or never handed out)?
-static bool slab_has_all(const struct hak_slab *slab, unsigned first, unsigned last)
+static bool slab_has_all(const struct hak_run *slab, unsigned first, unsigned last)
 {
     const unsigned end = last < slab->fresh ? last + 1 : slab->fresh;
     while (first < end) {
@@ -327,7 +264,7 @@ static bool slab_has_all(const struct hak_slab *slab, unsigned first, unsigned l
 }
 
 // Is its page at `start` to be given back? Not when it was before, and nobody took a block since. Noted as given back.
-static bool slab_page_goes(const struct hak_slab *slab, uint16_t *chunks, size_t start, size_t page)
+static bool slab_page_goes(const struct hak_run *slab, uint16_t *chunks, size_t start, size_t page)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
     const unsigned unit = (unsigned)(start / HAK_UNIT_BYTES);
@@ -342,14 +279,14 @@ static bool slab_page_goes(const struct hak_slab *slab, uint16_t *chunks, size_t
     return true;
 }
 
-size_t hak_slab_purged_bytes(const struct hak_slab *slab)
+size_t hak_slab_purged_bytes(const struct hak_run *slab)
 {
     const struct hak_super *super = hak_map_super(slab->base);
     const unsigned first = (unsigned)(slab - super->slabs);
     return hak_super_purged_bytes(super, hak_bit_range(first, slab->units));
 }
 
-void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
+void hak_slab_purge(struct hak_run *slab, struct hak_ranges *ranges)
 {
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const size_t page = hak_os_page_bytes();
@@ -380,7 +317,7 @@ void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges)
     }
 }
 
-void hak_slab_verify(const struct hak_slab *slab)
+void hak_slab_verify(const struct hak_run *slab)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
     unsigned bits = 0;

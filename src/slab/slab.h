@@ -31,64 +31,50 @@
 #include "meta/size_class.h"
 #include "slab/descriptor.h"
 #include "slab/misuse.h"
+#include "slab/runs.h"
 #include "slab/super.h"
 
 struct hak_ranges;
 
-// The run that `p` lies in, as the map knows it; NULL when it is not ours. `p`
-// may point anywhere into it. The descriptor is stable while a block of it is live.
-HAK_INTERNAL struct hak_slab *hak_slab_of(const void *p);
-
 // The slab of a block whose entry names the owner. A wild pointer that shares the entry leads to the same
 // slab: the block's place in it tells (hak_slab_index).
-HAK_INLINE struct hak_slab *hak_slab_owned(const void *block)
+HAK_INLINE struct hak_run *hak_slab_owned(const void *block)
 {
     struct hak_super *super = hak_map_super(block);
     const size_t unit = ((uintptr_t)block >> HAK_UNIT_LOG2) % HAK_SUPER_UNITS;
     return &super->slabs[super->first[unit]];
 }
 
-// Does `p` point into it?
-HAK_INLINE bool hak_slab_spans(const struct hak_slab *slab, const void *p)
-{
-    return (uintptr_t)p - (uintptr_t)slab->base < slab->units * HAK_UNIT_BYTES;
-}
-
-// Bytes of the blocks of the slab that `p` lay in before it ended, or of the large block that began
-// there, if that is known; else 0. For messages: it may be read while it changes.
-HAK_INTERNAL size_t hak_slab_ended_bytes(const void *p);
-
 // A fresh slab of `size_class` for `owner`, whose map entries carry `tag`. NULL without memory.
-HAK_INTERNAL struct hak_slab *hak_slab_make(void *owner, uint32_t tag, unsigned size_class);
+HAK_INTERNAL struct hak_run *hak_slab_make(void *owner, uint32_t tag, unsigned size_class);
 // Give its units back. All its blocks must be in it.
-HAK_INTERNAL void hak_slab_end(struct hak_slab *slab);
+HAK_INTERNAL void hak_slab_end(struct hak_run *slab);
 // Pass it to another owner; the caller holds both owners' locks. Its entries are written anew, as they
 // have to be also when sampled_blocks becomes 0 or ceases to be.
-HAK_INTERNAL void hak_slab_move(struct hak_slab *slab, void *owner, uint32_t tag);
+HAK_INTERNAL void hak_slab_move(struct hak_run *slab, void *owner, uint32_t tag);
 
 // Take up to `count` free blocks into slots[0..], lowest addresses last, so that a
 // magazine hands out the lowest first. Returns how many.
-HAK_INTERNAL unsigned hak_slab_take(struct hak_slab *slab, void **slots, unsigned count);
+HAK_INTERNAL unsigned hak_slab_take(struct hak_run *slab, void **slots, unsigned count);
 // Take one block that was never handed out, or NULL: its pages may still read as zero.
-HAK_INTERNAL void *hak_slab_take_fresh(struct hak_slab *slab);
+HAK_INTERNAL void *hak_slab_take_fresh(struct hak_run *slab);
 // Put back blocks[0], which lies in the slab, and those after it, `count` at most, up to the first
 // that lies elsewhere. Returns how many. Dies as hak_slab_put.
-HAK_INTERNAL unsigned hak_slab_put_row(struct hak_slab *slab,
+HAK_INTERNAL unsigned hak_slab_put_row(struct hak_run *slab,
                                        _Atomic(void *) *blocks,
                                        unsigned count);
 
 // A bit for each of the 64 blocks that a word of its bitmap is about, if it is handed out; of a
 // hardened one, if the program has it.
-HAK_INTERNAL uint64_t hak_slab_out(const struct hak_slab *slab, unsigned word);
+HAK_INTERNAL uint64_t hak_slab_out(const struct hak_run *slab, unsigned word);
 // Is `block` a block of this slab that is handed out?
-HAK_INTERNAL bool hak_slab_is_out(const struct hak_slab *slab, const void *block);
+HAK_INTERNAL bool hak_slab_is_out(const struct hak_run *slab, const void *block);
 // Say why `block` is no block of `bytes` that was handed out of the slab at `base`, and end.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_at(const char *base,
                                                      size_t bytes,
                                                      const void *block);
 // The same of one that is no block of this slab that is handed out.
-HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_of(const struct hak_slab *slab,
-                                                     const void *block);
+HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_of(const struct hak_run *slab, const void *block);
 // `p` was freed as a block that it is not: it has ended, and may be a part of another, or never was ours.
 HAK_INTERNAL _Noreturn HAK_COLD void hak_slab_die_not_live(const void *p);
 
@@ -108,7 +94,7 @@ HAK_INLINE uint32_t hak_slab_index(const struct hak_class *info,
 }
 
 // Put one block back. Dies when `block` is no block of this slab or is in it already.
-HAK_INLINE void hak_slab_put(struct hak_slab *slab, void *block)
+HAK_INLINE void hak_slab_put(struct hak_run *slab, void *block)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
     const uint32_t index = hak_slab_index(info, slab->base, slab->fresh, block);
@@ -123,18 +109,18 @@ HAK_INLINE void hak_slab_put(struct hak_slab *slab, void *block)
 }
 
 // Does every block lie in the slab?
-HAK_INLINE bool hak_slab_is_idle(const struct hak_slab *slab)
+HAK_INLINE bool hak_slab_is_idle(const struct hak_run *slab)
 {
     return slab->free_blocks == slab->fresh;
 }
 
-HAK_INLINE bool hak_slab_has_blocks(const struct hak_slab *slab)
+HAK_INLINE bool hak_slab_has_blocks(const struct hak_run *slab)
 {
     return slab->free_blocks > 0 || slab->fresh < hak_classes[slab->size_class].blocks;
 }
 
 // Did blocks come back since its pages were last given back, or were those that it found never given back?
-HAK_INLINE bool hak_slab_wants_purge(const struct hak_slab *slab)
+HAK_INLINE bool hak_slab_wants_purge(const struct hak_run *slab)
 {
     return slab->free_blocks > slab->purged_blocks || slab->has_old_pages;
 }
@@ -144,17 +130,17 @@ enum { HAK_SLAB_RANGES_OF_UNIT = HAK_UNIT_BYTES / 4096 / 2 };
 
 // Put the pages that lie wholly in free blocks, and were not given back before, into `ranges`, where there is room for those
 // of its units. They are to be given back before anybody takes blocks of it, or the slab told that they were not.
-HAK_INTERNAL void hak_slab_purge(struct hak_slab *slab, struct hak_ranges *ranges);
-HAK_INLINE void hak_slab_keeps_pages(struct hak_slab *slab)
+HAK_INTERNAL void hak_slab_purge(struct hak_run *slab, struct hak_ranges *ranges);
+HAK_INLINE void hak_slab_keeps_pages(struct hak_run *slab)
 {
     slab->purged_blocks = 0;
     slab->has_old_pages = true;
 }
 
 // What it has given back, of which nobody has taken a block since: nothing while its purged_blocks are 0.
-HAK_INTERNAL size_t hak_slab_purged_bytes(const struct hak_slab *slab);
+HAK_INTERNAL size_t hak_slab_purged_bytes(const struct hak_run *slab);
 
 // Walk everything and die when an invariant is broken.
-HAK_INTERNAL void hak_slab_verify(const struct hak_slab *slab);
+HAK_INTERNAL void hak_slab_verify(const struct hak_run *slab);
 
 #endif

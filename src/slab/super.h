@@ -46,7 +46,7 @@ struct hak_super {
     };
     uint32_t mapped_at;
     uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in
-    struct hak_slab slabs[];        // by unit; one for a mapping of its own
+    struct hak_run slabs[];         // by unit; one for a mapping of its own
 };
 
 // What is untouched of a unit is counted in these: the smallest pages.

@@ -12,7 +12,7 @@
 // mutant: ORPHANS_UNLOCKED    the sweeper moves a slab to the orphans without their lock
 // mutant: OWNER_RELAXED       a slab's new owner is seen before what it was made of
 // mutant: WAITS_FOR_TWO       the second cache's lock is waited for, not tried
-#define OWNER 0 // hak_slab.owner, a hint
+#define OWNER 0 // hak_run.owner, a hint
 #define TAG 1   // the slab's entries of the map
 #define SLAB 2  // what only the holder of the owner's lock may touch
 #define STATE 3 // of the dead cache

@@ -83,9 +83,9 @@ static inline size_t census_out(void)
     for (struct hak_list *link = hak_arena.all.next; link != &hak_arena.all; link = link->next) {
         const struct hak_super *super = HAK_LIST_ITEM(link, struct hak_super, all_link);
         for (unsigned unit = 0; !super->is_mapping && unit < HAK_SUPER_UNITS; unit++) {
-            const struct hak_slab *slab = &super->slabs[unit];
+            const struct hak_run *slab = &super->slabs[unit];
             if ((super->free_units >> unit & 1) == 0 && super->first[unit] == unit &&
-                slab->state == HAK_SLAB_SMALL) {
+                slab->state == HAK_RUN_SLAB) {
                 hak_slab_verify(slab);
                 out += slab->fresh - slab->free_blocks;
             }
@@ -118,7 +118,7 @@ static inline void census_check(void *const *held, size_t count)
     qsort(census.blocks, census.count, sizeof census.blocks[0], census_compare);
     for (size_t i = 0; i < census.count; i++) {
         UNIT_CHECK(i == 0 || census.blocks[i] != census.blocks[i - 1]);
-        UNIT_CHECK(hak_slab_is_out(hak_slab_of(census.blocks[i]), census.blocks[i]));
+        UNIT_CHECK(hak_slab_is_out(hak_run_of(census.blocks[i]), census.blocks[i]));
     }
     UNIT_EQUAL(census.count, census_out());
 }

@@ -18,7 +18,7 @@ static void blocks_of_ended_threads_survive_it(void)
     UNIT_CHECK(heap != NULL);
     UNIT_CHECK(hak_heap_take(heap, CLASS, (struct hak_request){1, 1, NULL}) != NULL);
     hak_heap_end(heap);
-    UNIT_CHECK(hak_slab_of(survivor) != NULL && hak_slab_is_out(hak_slab_of(survivor), survivor));
+    UNIT_CHECK(hak_run_of(survivor) != NULL && hak_slab_is_out(hak_run_of(survivor), survivor));
     give(survivor);
 }
 

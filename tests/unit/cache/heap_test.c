@@ -25,7 +25,7 @@ static void fill(struct hak_cache *heap)
 {
     for (unsigned i = 0; i < BLOCKS; i++) {
         held[i] = hak_heap_take(heap, CLASS, (struct hak_request){1, 1, NULL});
-        UNIT_CHECK(held[i] != NULL && hak_slab_of(held[i])->owner == heap);
+        UNIT_CHECK(held[i] != NULL && hak_run_of(held[i])->owner == heap);
         memset(held[i], 1, hak_classes[CLASS].bytes);
     }
 }
@@ -43,7 +43,7 @@ static void its_blocks_end_with_it(void)
     const void *one = held[0];
     hak_heap_end(heap);
     forget_held();
-    UNIT_CHECK(hak_slab_of(one) == NULL);
+    UNIT_CHECK(hak_run_of(one) == NULL);
     census_check(held, BLOCKS);
     UNIT_EQUAL(census_out(), 0);
 }
@@ -101,7 +101,7 @@ static void its_large_blocks_end_with_it(void)
     give(freed);
     give(ours);
     hak_heap_end(heap);
-    UNIT_CHECK(hak_slab_of(kept) == NULL);
+    UNIT_CHECK(hak_run_of(kept) == NULL);
     hak_bigcache_expire(hak_cache_self, 0);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, free_units);
 }
@@ -121,7 +121,7 @@ static void what_others_keep_is_taken(void)
     UNIT_CHECK(hak_large_keep(hak_cache_self, larges[0]));
     hak_fake.refuse_asks = true;
     void *block = hak_heap_take(heap, CLASS, (struct hak_request){1, 1, NULL});
-    UNIT_CHECK(block != NULL && hak_slab_of(block)->owner == heap);
+    UNIT_CHECK(block != NULL && hak_run_of(block)->owner == heap);
     hak_fake.refuse_asks = false;
     for (unsigned i = 1; i < 4; i++) {
         give(larges[i]);

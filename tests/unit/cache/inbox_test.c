@@ -320,7 +320,7 @@ static void outboxes_of_several_owners_do_not_mix(void)
         for (const struct hak_parcel *parcel = owners[i]->inbox; parcel != NULL;
              parcel = parcel->next) {
             for (unsigned j = 0; j < parcel->count; j++) {
-                UNIT_CHECK(hak_slab_of(parcel->blocks[j])->owner == owners[i]);
+                UNIT_CHECK(hak_run_of(parcel->blocks[j])->owner == owners[i]);
             }
         }
         hak_ended_bury(owners[i]);
@@ -381,7 +381,7 @@ static void parcels_for_a_former_owner_are_sent_on(void)
 {
     produce(CLASS, 100);
     consume(0, 50);
-    struct hak_slab *slab = hak_slab_of(held[60]);
+    struct hak_run *slab = hak_run_of(held[60]);
     lock_both();
     hak_magazine_flush_all(producer);
     drop_both();
@@ -420,7 +420,7 @@ static void wild_blocks_in_a_parcel_die(void)
 static void an_ended_slab_has_no_owner(void)
 {
     produce(OTHER_CLASS, 1);
-    struct hak_slab *slab = hak_slab_of(held[0]);
+    struct hak_run *slab = hak_run_of(held[0]);
     UNIT_CHECK(hak_owner_lock(held[0]) == producer);
     hak_magazine_flush_all(producer);
     UNIT_CHECK(hak_slabs_put(producer, slab, held[0])); // the last one
@@ -428,7 +428,7 @@ static void an_ended_slab_has_no_owner(void)
     UNIT_CHECK(hak_owner_lock(held[0]) == NULL);
     bool zeroed;
     void *large = hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed);
-    UNIT_CHECK(hak_slab_of(large) == slab && hak_owner_lock(held[0]) == NULL);
+    UNIT_CHECK(hak_run_of(large) == slab && hak_owner_lock(held[0]) == NULL);
     UNIT_DIES(hak_direct_put(hak_cache_self, held[0]),
               "is already free, and its memory in use again");
     hak_large_free(producer, large, hak_map_entry(large));
@@ -447,14 +447,14 @@ static void a_slab_may_end_while_a_block_is_freed_again(void)
     const uint32_t entry = hak_map_entry(block);
     hak_lock_take(&producer->lock);
     hak_magazine_flush_all(producer);
-    UNIT_CHECK(hak_slabs_put(producer, hak_slab_of(block), block));
+    UNIT_CHECK(hak_slabs_put(producer, hak_run_of(block), block));
     hak_store_relaxed(&producer->state, HAK_CACHE_DEAD);
     hak_lock_drop(&producer->lock);
     UNIT_CHECK(late->magazines[OTHER_CLASS].is_refilled);
     UNIT_DIES(hak_reclaim_or_post(late, block, entry), "is already free");
     hak_lock_drop(&late->lock); // the process would have ended with it
     bool zeroed;
-    UNIT_CHECK(hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed) != NULL && hak_slab_of(block) != NULL);
+    UNIT_CHECK(hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed) != NULL && hak_run_of(block) != NULL);
     become(late);
     UNIT_DIES(hak_reclaim_or_post(late, block, entry),
               "is already free, and its memory in use again");

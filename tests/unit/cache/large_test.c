@@ -12,7 +12,7 @@ static void *make(size_t bytes)
     bool zeroed;
     void *block = hak_large_alloc(bytes, 1, 0, &zeroed);
     UNIT_CHECK(block != NULL && hak_map_is_large(hak_map_entry(block)));
-    UNIT_CHECK(hak_slab_of(block)->bytes >= bytes);
+    UNIT_CHECK(hak_run_of(block)->bytes >= bytes);
     return block;
 }
 
@@ -35,7 +35,7 @@ static void freed_blocks_are_kept_and_reused(void)
         give(block);
         hak_bigcache_expire(hak_cache_self, 0);
         UNIT_EQUAL(used_bytes(), 0);
-        UNIT_CHECK(hak_slab_of(block) == NULL);
+        UNIT_CHECK(hak_run_of(block) == NULL);
     }
 }
 
@@ -50,7 +50,7 @@ static void the_later_block_takes_the_place(void)
     UNIT_EQUAL(used_bytes(), 4 * HAK_UNIT_BYTES);
     give(second);
     UNIT_EQUAL(used_bytes(), 3 * HAK_UNIT_BYTES);
-    UNIT_CHECK(hak_slab_of(first) == NULL);
+    UNIT_CHECK(hak_run_of(first) == NULL);
     UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(40))) == NULL);
     UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(48))) == second);
     UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, hak_size_class_bin(HAK_KIB(100))) == other);
@@ -141,7 +141,7 @@ static void megabytes_are_kept_with_a_sweeper(void)
 static void resizing_keeps_the_map_right(void)
 {
     void *block = make(HAK_KIB(100));
-    struct hak_slab *slab = hak_slab_of(block);
+    struct hak_run *slab = hak_run_of(block);
     UNIT_CHECK(hak_large_resize(slab, HAK_KIB(150)) == block);
     UNIT_EQUAL(hak_map_entry(block), HAK_MAP_LARGE(hak_size_class_bin(HAK_KIB(150))));
     UNIT_CHECK(slab->bytes >= HAK_KIB(150) && slab->units == 3);

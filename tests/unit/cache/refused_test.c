@@ -34,7 +34,7 @@ static void leave_dirty(void)
     void *goes = hak_large_alloc(HAK_MIB(2), 1, 0, &zeroed);
     UNIT_CHECK(stays != NULL && goes != NULL);
     memset(goes, 1, HAK_MIB(2));
-    hak_runs_give(hak_slab_of(goes));
+    hak_runs_give(hak_run_of(goes));
     UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(2));
 }
 
@@ -53,7 +53,7 @@ static void superslabs_go(void)
     void *block = hak_large_alloc(HAK_MIB(16), 1, 0, &zeroed);
     UNIT_CHECK(block != NULL);
     const size_t mapped = hak_fake.mapped_bytes;
-    hak_runs_give(hak_slab_of(block));
+    hak_runs_give(hak_run_of(block));
     UNIT_EQUAL(purged_for(ENOMEM), 0);
     UNIT_CHECK(hak_fake.mapped_bytes + HAK_MIB(12) <= mapped);
 }

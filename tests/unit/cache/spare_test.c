@@ -41,7 +41,7 @@ static unsigned slabs_of(const struct hak_cache *cache)
     unsigned found = 0;
     const void *last = NULL;
     for (unsigned i = 0; i < SLABS * blocks; i++) {
-        const struct hak_slab *slab = held[i] != NULL ? hak_slab_of(held[i]) : NULL;
+        const struct hak_run *slab = held[i] != NULL ? hak_run_of(held[i]) : NULL;
         found += slab != NULL && slab != last && slab->owner == cache;
         last = slab != NULL ? slab : last;
     }
@@ -87,7 +87,7 @@ static void what_another_can_spare_is_taken(void)
     // As much as four of the five slabs can give.
     for (; count < 4 * (blocks - blocks / 10 - 1); count++) {
         mine[count] = alloc(CLASS);
-        UNIT_CHECK(hak_slab_of(mine[count])->owner == second);
+        UNIT_CHECK(hak_run_of(mine[count])->owner == second);
     }
     UNIT_EQUAL(used_bytes(), before);
     // The one that its owner takes from stays, whatever is asked for.
@@ -142,7 +142,7 @@ static void heaps_neither_ask_nor_are_asked(void)
     struct hak_cache *heap = hak_heap_make();
     UNIT_CHECK(heap != NULL);
     become(heap);
-    UNIT_CHECK(hak_slab_of(alloc(CLASS))->owner == heap);
+    UNIT_CHECK(hak_run_of(alloc(CLASS))->owner == heap);
     UNIT_CHECK(used_bytes() > before);
     become(first);
     hak_heap_end(heap);

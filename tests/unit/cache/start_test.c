@@ -44,9 +44,9 @@ static void option_check_reaches_caches_that_were_there_before(void)
     become(other);
     give(alloc(OTHER_CLASS)); // its first slow path from here on
     UNIT_CHECK(other->is_direct && other->magazines[CLASS].base == NULL);
-    UNIT_CHECK(hak_slab_is_out(hak_slab_of(held[1]), held[1]));
+    UNIT_CHECK(hak_slab_is_out(hak_run_of(held[1]), held[1]));
     give(held[1]);
-    UNIT_CHECK(!hak_slab_is_out(hak_slab_of(held[2]), held[1]));
+    UNIT_CHECK(!hak_slab_is_out(hak_run_of(held[2]), held[1]));
     census_check(held + 2, BLOCKS - 2);
     UNIT_DIES(give(held[1]), "double free: "); // at once; last, for it keeps a lock
 }

@@ -30,11 +30,11 @@ static void note(void *start, size_t bytes)
 }
 
 // Free the blocks on the second page of a slab.
-static void free_a_page(const struct hak_slab *slab)
+static void free_a_page(const struct hak_run *slab)
 {
     const size_t page = hak_os_page_bytes();
     for (size_t i = 0; i < count; i++) {
-        if (blocks[i] == NULL || hak_slab_of(blocks[i]) != slab) {
+        if (blocks[i] == NULL || hak_run_of(blocks[i]) != slab) {
             continue;
         }
         const size_t offset = (size_t)((char *)blocks[i] - slab->base);
@@ -48,9 +48,9 @@ static void free_a_page(const struct hak_slab *slab)
 // Of so many slabs, each the next one.
 static void free_a_page_each(unsigned slabs)
 {
-    static const struct hak_slab *latest;
+    static const struct hak_run *latest;
     for (size_t i = 0; i < count && slabs > 0; i++) {
-        const struct hak_slab *slab = blocks[i] != NULL ? hak_slab_of(blocks[i]) : latest;
+        const struct hak_run *slab = blocks[i] != NULL ? hak_run_of(blocks[i]) : latest;
         if (slab > latest) { // they were made by address
             free_a_page(slab);
             latest = slab;

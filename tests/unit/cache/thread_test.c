@@ -46,11 +46,11 @@ static void slabs_of_the_dead_are_orphans(void)
     give_all(0, 100);
     hak_ended_bury(thread);
     UNIT_EQUAL(thread->state, HAK_CACHE_DEAD);
-    UNIT_CHECK(hak_slab_of(held[100])->owner == thread); // for the next thread
-    hak_ended_bury(other);                               // but one such is enough
+    UNIT_CHECK(hak_run_of(held[100])->owner == thread); // for the next thread
+    hak_ended_bury(other);                              // but one such is enough
     become(main_thread);
     for (unsigned i = 100; i < BLOCKS; i++) {
-        UNIT_CHECK(hak_slab_of(held[i])->owner == &hak_orphans);
+        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_orphans);
         UNIT_EQUAL(HAK_MAP_TAG(hak_map_entry(held[i])), hak_orphans.tag);
     }
     census_check(held, BLOCKS);
@@ -60,7 +60,7 @@ static void whoever_needs_a_slab_takes_over_theirs(void)
 {
     const size_t super_bytes = hak_arena.super_bytes - hak_arena.free_bytes;
     void *block = alloc(CLASS);
-    UNIT_CHECK(hak_slab_of(block)->owner == main_thread);
+    UNIT_CHECK(hak_run_of(block)->owner == main_thread);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, super_bytes); // no new slab
     give(block);
     census_check(held, BLOCKS);
@@ -112,7 +112,7 @@ static void a_dead_cache_stays_whole(void)
     give(held[50]);
     held[50] = NULL;
     hak_ended_bury(thread);
-    UNIT_CHECK(hak_slab_of(held[60])->owner == thread);
+    UNIT_CHECK(hak_run_of(held[60])->owner == thread);
     census_check(held, BLOCKS);
     UNIT_CHECK(new_thread() == thread);
     UNIT_CHECK(!thread->is_whole);
@@ -125,19 +125,19 @@ static void a_dead_cache_stays_whole(void)
 // Goes on from there. Only who allocates that class takes slabs over.
 static void who_frees_a_block_of_the_dead_takes_the_slab_over(void)
 {
-    struct hak_cache *dead = hak_slab_of(held[60])->owner;
+    struct hak_cache *dead = hak_run_of(held[60])->owner;
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         main_thread->magazines[size_class].is_refilled = false;
     }
     give(held[60]); // goes into a parcel
     held[60] = NULL;
-    UNIT_CHECK(hak_slab_of(held[61])->owner == dead);
+    UNIT_CHECK(hak_run_of(held[61])->owner == dead);
     hak_lock_take(&main_thread->lock);
     hak_inbox_post_all(main_thread);
     hak_lock_drop(&main_thread->lock);
     main_thread->magazines[CLASS].is_refilled = true;
     give(held[61]);
-    UNIT_CHECK(hak_slab_of(held[61])->owner == main_thread);
+    UNIT_CHECK(hak_run_of(held[61])->owner == main_thread);
     held[61] = NULL;
     census_check(held, BLOCKS);
     // What was on its way to the dead is sent on.
@@ -189,7 +189,7 @@ static void too_many_dead_are_broken_up(void)
     }
     for (unsigned i = 0; i < THREADS; i++) {
         UNIT_CHECK(!threads[i]->is_whole);
-        UNIT_CHECK(hak_slab_of(held[i])->owner == &hak_orphans);
+        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_orphans);
     }
     give_all(0, THREADS);
     hak_sweep_everything();
@@ -241,9 +241,9 @@ static void what_a_thread_had_kept_or_not_sent_goes_with_it(void)
     give_all(0, 20); // less than a parcel
     hak_ended_bury(thread);
     UNIT_CHECK(main_thread->inbox != NULL);
-    UNIT_CHECK(hak_slab_of(large) != NULL); // for the next thread
-    hak_ended_bury(other);                  // but one such is enough
-    UNIT_CHECK(hak_slab_of(large) == NULL);
+    UNIT_CHECK(hak_run_of(large) != NULL); // for the next thread
+    hak_ended_bury(other);                 // but one such is enough
+    UNIT_CHECK(hak_run_of(large) == NULL);
     become(main_thread);
     census_check(held, BLOCKS);
     give_all(20, BLOCKS);
@@ -273,7 +273,7 @@ static void *take_over(void *cache)
     become(cache);
     pthread_barrier_wait(&both);
     hak_lock_take(&hak_cache_self->lock);
-    struct hak_slab *slab = hak_reclaim_slab(hak_cache_self, LARGER);
+    struct hak_run *slab = hak_reclaim_slab(hak_cache_self, LARGER);
     UNIT_CHECK(slab != NULL);
     hak_slabs_list(hak_cache_self, slab);
     hak_lock_drop(&hak_cache_self->lock);

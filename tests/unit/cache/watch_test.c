@@ -117,7 +117,7 @@ static void threads_that_sleep_wake_when_they_free(void)
     UNIT_CHECK(sleeper->is_watched);
     become(main_thread);
     tick(TICKS);
-    UNIT_CHECK(hak_slab_of(block) == NULL && !sleeper->is_watched);
+    UNIT_CHECK(hak_run_of(block) == NULL && !sleeper->is_watched);
     become(sleeper);
     hak_ended_bury(sleeper);
     become(main_thread);
@@ -230,7 +230,7 @@ static void slabs_are_swept_once(void)
     unsigned swept = 0;
     struct hak_list *list = hak_slabs_swept(cache, CLASS);
     for (struct hak_list *link = list->next; link != list; link = link->next) {
-        swept += HAK_LIST_ITEM(link, struct hak_slab, link)->is_swept;
+        swept += HAK_LIST_ITEM(link, struct hak_run, link)->is_swept;
     }
     UNIT_CHECK(swept + 2 >= SLABS);
     census_check(blocks, SLABS * a_slab);

@@ -122,7 +122,7 @@ static void slabs_of_all_caches_are_added_up(void)
     hak_reclaim_break_up_dead(maker, UINT_MAX);
     become(other);
     void *mine = alloc(OTHER_CLASS);
-    UNIT_CHECK(hak_slab_of(mine) == hak_slab_of(block) && hak_slab_of(mine)->owner == other);
+    UNIT_CHECK(hak_run_of(mine) == hak_run_of(block) && hak_run_of(mine)->owner == other);
     give(mine);
     give(block);
     hak_lock_take(&other->lock);

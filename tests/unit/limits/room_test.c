@@ -96,24 +96,24 @@ static void runs_ask_for_what_is_not_resident(void)
 {
     set_used(HAK_MIB(100), 0);
     forget();
-    struct hak_slab *first = hak_runs_take(0, HAK_MIB(2), 1, HAK_SLAB_LARGE);
+    struct hak_run *first = hak_runs_take(0, HAK_MIB(2), 1, HAK_RUN_LARGE);
     UNIT_CHECK(first != NULL);
     set_used(HAK_GIB(1), 0);
     forget();
-    UNIT_CHECK(hak_runs_take(0, HAK_MIB(1), 1, HAK_SLAB_LARGE) == NULL);
+    UNIT_CHECK(hak_runs_take(0, HAK_MIB(1), 1, HAK_RUN_LARGE) == NULL);
     UNIT_CHECK(!hak_runs_resize(first, HAK_MIB(3)));
     UNIT_CHECK(hak_mapping_make(HAK_MIB(8), 1) == NULL);
     hak_runs_give(first);
-    struct hak_slab *again = hak_runs_take(0, HAK_MIB(2), 1, HAK_SLAB_LARGE);
+    struct hak_run *again = hak_runs_take(0, HAK_MIB(2), 1, HAK_RUN_LARGE);
     UNIT_CHECK(again != NULL); // its pages are there
     hak_runs_give(again);
     hak_options.limit_group = OFF;
-    struct hak_slab *off = hak_runs_take(0, HAK_MIB(3), 1, HAK_SLAB_LARGE);
+    struct hak_run *off = hak_runs_take(0, HAK_MIB(3), 1, HAK_RUN_LARGE);
     UNIT_CHECK(off != NULL);
     hak_runs_give(off);
     hak_options.limit_group = WATCH;
     hak_options.deterministic = 1;
-    off = hak_runs_take(0, HAK_MIB(4), 1, HAK_SLAB_LARGE);
+    off = hak_runs_take(0, HAK_MIB(4), 1, HAK_RUN_LARGE);
     UNIT_CHECK(off != NULL);
     hak_runs_give(off);
     hak_options.deterministic = 0;
@@ -138,7 +138,7 @@ static void without_files_the_heap_is_counted(void)
     hak_hook_share_locked(&(struct hak_share){.memory_used = HAK_MIB(100)});
     hak_lock_drop(&hak_arena.lock);
     const size_t reads = hak_fake.file_reads;
-    struct hak_slab *block = hak_mapping_make(HAK_MIB(300), 1);
+    struct hak_run *block = hak_mapping_make(HAK_MIB(300), 1);
     UNIT_CHECK(block != NULL);
     forget();
     UNIT_CHECK(allows(HAK_MIB(80)));

@@ -161,7 +161,7 @@ static void marks_go_with_the_last_sample(void)
     hak_sampler_follow(hak_cache_self);
     take(5);
     take(5);
-    struct hak_slab *slab = hak_slab_of(held[0]);
+    struct hak_run *slab = hak_run_of(held[0]);
     UNIT_CHECK(slab->sampled_blocks > 0 && hak_map_is_sampled(hak_map_entry(held[0])));
     const unsigned both = slab->sampled_blocks;
     give_one(0);

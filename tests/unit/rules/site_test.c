@@ -34,7 +34,7 @@ static void *take_at(unsigned size_class, const void *site)
 
 static unsigned role_of(const void *block)
 {
-    const struct hak_cache *owner = hak_slab_of(block)->owner;
+    const struct hak_cache *owner = hak_run_of(block)->owner;
     return owner->role;
 }
 
@@ -120,14 +120,14 @@ static void what_lasts_is_apart_also_when_its_thread_has_ended(void)
 {
     struct hak_cache *thread = hak_cache_self;
     held[0] = take_at(CLASS, lasting);
-    struct hak_cache *last = hak_slab_of(held[0])->owner;
+    struct hak_cache *last = hak_run_of(held[0])->owner;
     for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
         hak_ended_bury(thread->companions[i]);
         thread->companions[i] = NULL;
     }
     hak_ended_bury(thread);
     hak_sweep_everything(); // breaks up what is dead
-    UNIT_CHECK(hak_slab_of(held[0])->owner == last);
+    UNIT_CHECK(hak_run_of(held[0])->owner == last);
     become(new_thread());
     UNIT_CHECK(hak_cache_self == thread || hak_cache_self->role == HAK_ROLE_THREAD);
     give(held[0]); // dead owner: by parcel
@@ -147,9 +147,9 @@ static void large_blocks_go_their_ways(void)
 {
     bool zeroed;
     char *block = hak_large_alloc(HAK_KIB(100), 1, HAK_WAY_UNMAP, &zeroed);
-    UNIT_CHECK(block != NULL && hak_slab_of(block)->units == 0);
+    UNIT_CHECK(block != NULL && hak_run_of(block)->units == 0);
     give(block);
-    UNIT_CHECK(hak_slab_of(block) == NULL);
+    UNIT_CHECK(hak_run_of(block) == NULL);
     block = hak_large_alloc(HAK_KIB(100), 1, HAK_WAY_UNKEPT, &zeroed);
     give(block);
     UNIT_CHECK(hak_bigcache_reuse(hak_site_keeper(hak_cache_self),

@@ -8,11 +8,11 @@
 #include "base/options.h"
 #include "cache/hooks.h"
 
-static struct hak_slab *guarded(size_t bytes)
+static struct hak_run *guarded(size_t bytes)
 {
-    struct hak_slab *mapping = hak_hook_inset_map(bytes, 1);
+    struct hak_run *mapping = hak_hook_inset_map(bytes, 1);
     UNIT_CHECK(mapping != NULL && mapping->bytes == bytes && hak_mapping_is_inset(mapping));
-    mapping->state = HAK_SLAB_LARGE;
+    mapping->state = HAK_RUN_LARGE;
     return mapping;
 }
 
@@ -21,7 +21,7 @@ static void guarded_ones_are_half_of_the_mappings(void)
     enum { MOST = 4 }; // 24 mappings: half of them, three for each
     static const struct hak_fake_file files[] = {{"/proc/sys/vm/max_map_count", "24\n"},
                                                  {NULL, NULL}};
-    struct hak_slab *mappings[MOST];
+    struct hak_run *mappings[MOST];
     hak_fake.files = files;
     hak_options.guard_large = 1;
     hak_guarded_start();
@@ -42,7 +42,7 @@ static void guarded_ones_grow_and_shrink(void)
 {
     const size_t mapped = hak_fake.mapped_bytes;
     const size_t page = hak_os_page_bytes();
-    struct hak_slab *mapping = guarded(HAK_KIB(100));
+    struct hak_run *mapping = guarded(HAK_KIB(100));
     char *base = mapping->base;
     const size_t asks = hak_fake.asks;
     memset(base, 1, mapping->bytes);
@@ -50,7 +50,7 @@ static void guarded_ones_grow_and_shrink(void)
         UNIT_CHECK(hak_hook_inset_resize(mapping, bytes) && mapping->base == base);
         UNIT_CHECK(mapping->bytes == bytes && base[bytes - 1] == (bytes == HAK_KIB(100)));
         base[bytes - 1] = 0;
-        UNIT_CHECK(hak_slab_of(base + bytes - 1) == mapping);
+        UNIT_CHECK(hak_run_of(base + bytes - 1) == mapping);
     }
     UNIT_CHECK(hak_fake.asks - asks <= 60); // an eighth at a time, from 100 KiB to 12 MiB
     UNIT_EQUAL(hak_fake.mapped_bytes - mapped, hak_arena.mapping_bytes);
@@ -64,7 +64,7 @@ static void guarded_ones_grow_and_shrink(void)
 
 static void guarded_ones_stay_when_refused(void)
 {
-    struct hak_slab *mapping = guarded(SUPER(1) + HAK_KIB(100));
+    struct hak_run *mapping = guarded(SUPER(1) + HAK_KIB(100));
     const size_t mapped = hak_fake.mapped_bytes;
     char *base = mapping->base;
     base[mapping->bytes - 1] = 1;
@@ -81,7 +81,7 @@ static void guarded_ones_stay_when_refused(void)
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_CHECK(!slot_used(base + SUPER(2)) && slot_used(base + SUPER(1)));
     UNIT_CHECK(mapping->bytes == SUPER(1) + HAK_KIB(100) && base[mapping->bytes - 1] == 1);
-    struct hak_slab *wall = map(SUPER(1), 1);
+    struct hak_run *wall = map(SUPER(1), 1);
     UNIT_CHECK(!hak_hook_inset_resize(mapping, SUPER(3)));
     hak_mapping_end(wall);
     hak_mapping_end(mapping);
@@ -91,10 +91,10 @@ static void guarded_ones_stay_when_refused(void)
 static void guards_serve_nobody(void)
 {
     const size_t page = hak_os_page_bytes();
-    struct hak_slab *mapping = guarded(HAK_KIB(64));
+    struct hak_run *mapping = guarded(HAK_KIB(64));
     hak_fake.refuse_unmap = true;
     hak_mapping_end(mapping);
-    struct hak_slab *small = map(HAK_UNIT_BYTES + HAK_KIB(64) + page, 1);
+    struct hak_run *small = map(HAK_UNIT_BYTES + HAK_KIB(64) + page, 1);
     memset(small->base, 1, small->bytes);
     hak_fake.refuse_unmap = false;
     hak_mapping_end(small);

@@ -36,8 +36,8 @@ static size_t out_of_their_slab(void)
 {
     size_t out = 0;
     for (int i = 0; i < BLOCKS; i++) {
-        const struct hak_slab *slab = hak_slab_of(blocks[i]);
-        if (slab != NULL && slab->state == HAK_SLAB_SMALL) {
+        const struct hak_run *slab = hak_run_of(blocks[i]);
+        if (slab != NULL && slab->state == HAK_RUN_SLAB) {
             const size_t index =
                 hak_size_class_index(&hak_classes[CLASS], (size_t)(blocks[i] - slab->base));
             out += (slab->bitmap[index / 64] >> (index % 64) & 1) == 0;

@@ -21,18 +21,18 @@ static unsigned long changes; // in all
 static atomic_bool is_changing;
 
 // A slab of blocks that are long enough for others to change them in the middle of a look.
-static struct hak_slab *make(void)
+static struct hak_run *make(void)
 {
     unsigned size_class = 0;
     while (hak_classes[size_class].bytes < REQUEST + HAK_CANARY_BYTES) {
         size_class++;
     }
-    struct hak_slab *slab = hak_slab_make(&owner, TAG, size_class);
+    struct hak_run *slab = hak_slab_make(&owner, TAG, size_class);
     UNIT_CHECK(slab != NULL && hak_states_exist(slab));
     return slab;
 }
 
-static struct hak_held held_of(const struct hak_slab *slab, unsigned index)
+static struct hak_held held_of(const struct hak_run *slab, unsigned index)
 {
     return (struct hak_held){slab->base + index * hak_classes[slab->size_class].bytes,
                              hak_states_of(slab) + index};
@@ -40,7 +40,7 @@ static struct hak_held held_of(const struct hak_slab *slab, unsigned index)
 
 static void what_was_written_is_found(void)
 {
-    struct hak_slab *slab = make();
+    struct hak_run *slab = make();
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const struct hak_held held = held_of(slab, 0);
     hak_states_check(slab);
@@ -58,7 +58,7 @@ static void what_was_written_is_found(void)
 
 static void *change(void *argument)
 {
-    const struct hak_slab *slab = argument;
+    const struct hak_run *slab = argument;
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const struct hak_held held = held_of(slab, 0);
     for (unsigned long i = 0; i < changes; i++) {
@@ -73,7 +73,7 @@ static void *change(void *argument)
 // The others are with the program: of these only the ends are looked at, so that the looks are mostly at the first.
 static void a_block_may_change_while_it_is_looked_at(void)
 {
-    struct hak_slab *slab = make();
+    struct hak_run *slab = make();
     const struct hak_class *info = &hak_classes[slab->size_class];
     pthread_t thread;
     for (unsigned index = 1; index < info->blocks; index++) {
@@ -94,11 +94,11 @@ static void a_block_may_change_while_it_is_looked_at(void)
 // They are known to be zeros, whatever they were before: the next slab there need not be cleared again.
 static void what_ended_as_zeros_begins_as_zeros(void)
 {
-    struct hak_slab *run = hak_runs_take(0, HAK_KIB(512), 1, HAK_SLAB_LARGE);
+    struct hak_run *run = hak_runs_take(0, HAK_KIB(512), 1, HAK_RUN_LARGE);
     memset(run->base, 1, HAK_KIB(512));
     hak_runs_give(run);
     for (unsigned turn = 0; turn < 3; turn++) {
-        struct hak_slab *slab = make();
+        struct hak_run *slab = make();
         const size_t bytes = hak_classes[slab->size_class].bytes;
         UNIT_CHECK(slab->base >= run->base && slab->base < run->base + HAK_KIB(512));
         UNIT_EQUAL(slab->zeroed, turn > 0);
@@ -112,7 +112,7 @@ static void what_ended_as_zeros_begins_as_zeros(void)
     }
     UNIT_CHECK(hak_arena.dirty_bytes > 0); // and are still to be given back
     // Unless a block was in use to the end, as one of a heap may be.
-    struct hak_slab *slab = make();
+    struct hak_run *slab = make();
     const size_t bytes = hak_classes[slab->size_class].bytes;
     char *block = held_of(slab, 1).block;
     hak_states_take(held_of(slab, 1), bytes, REQUEST, HAK_CHECKS_ALL);

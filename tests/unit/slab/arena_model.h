@@ -19,7 +19,7 @@ enum unit { UNIT_FREE, UNIT_DIRTY, UNIT_USED };
 static unsigned char model[MODEL_SUPERS * HAK_SUPER_UNITS];
 
 struct run {
-    struct hak_slab *slab;
+    struct hak_run *slab;
     size_t first; // in the model
     unsigned units;
     bool was_resized; // then resize_test.c looks it up
@@ -139,8 +139,7 @@ static void model_use(size_t first, size_t units)
 static void take(unsigned units, unsigned align_units)
 {
     const unsigned shard = next_shard++ & hak_arena.shard_mask;
-    struct hak_slab *slab =
-        hak_runs_take(shard, units * HAK_UNIT_BYTES, align_units, HAK_SLAB_LARGE);
+    struct hak_run *slab = hak_runs_take(shard, units * HAK_UNIT_BYTES, align_units, HAK_RUN_LARGE);
     UNIT_CHECK(slab != NULL);
     struct run *run = &runs[run_count++];
     *run = (struct run){slab, model_index(slab->base), units, false};
@@ -188,7 +187,7 @@ static void check_lookup(const struct run *run, struct ht_random *random)
 {
     const size_t offset =
         ht_random_below(random, (run->was_resized ? 1 : run->units) * HAK_UNIT_BYTES);
-    UNIT_CHECK(hak_slab_of(run->slab->base + offset) == run->slab);
+    UNIT_CHECK(hak_run_of(run->slab->base + offset) == run->slab);
 }
 
 static void purge_all(void)

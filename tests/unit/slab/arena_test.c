@@ -27,7 +27,7 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     UNIT_EQUAL(hak_fake.huge_asks, 2);
     take(65, 1);
     UNIT_EQUAL(hak_fake.huge_asks, 3);
-    struct hak_slab *mapping = hak_mapping_make(HAK_MIB(6), 1);
+    struct hak_run *mapping = hak_mapping_make(HAK_MIB(6), 1);
     UNIT_CHECK(mapping != NULL);
     UNIT_EQUAL(hak_fake.huge_asks, 4); // nor for one in a mapping of its own
     hak_mapping_end(mapping);
@@ -284,7 +284,7 @@ static void without_memory_nothing_changes(void)
     take(60, 1);
     for (unsigned n = 1; n <= 4; n++) {
         hak_fake_fail_in(n, SIZE_MAX / 2);
-        struct hak_slab *slab = hak_runs_take(0, 100 * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+        struct hak_run *slab = hak_runs_take(0, 100 * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
         hak_fake.fail_times = 0;
         if (slab != NULL) {
             hak_runs_give(slab);

@@ -11,12 +11,12 @@
 
 enum { FEW = 10, MANY = 1000, RUNS_MOST = HAK_SUPER_UNITS * MANY, MORE = 100 };
 
-static struct hak_slab *runs[RUNS_MOST];
+static struct hak_run *runs[RUNS_MOST];
 static unsigned run_count;
 
-static struct hak_slab *take(unsigned units, unsigned align_units)
+static struct hak_run *take(unsigned units, unsigned align_units)
 {
-    struct hak_slab *run = hak_runs_take(0, units * HAK_UNIT_BYTES, align_units, HAK_SLAB_LARGE);
+    struct hak_run *run = hak_runs_take(0, units * HAK_UNIT_BYTES, align_units, HAK_RUN_LARGE);
     UNIT_CHECK(run != NULL);
     return run;
 }
@@ -69,7 +69,7 @@ static size_t looks_of_a_long_run(unsigned supers)
         runs[i] = NULL;
     }
     const size_t before = hak_looks;
-    struct hak_slab *run = take(200, 1);
+    struct hak_run *run = take(200, 1);
     const size_t looks = hak_looks - before;
     hak_runs_give(run);
     empty();
@@ -87,7 +87,7 @@ static size_t looks_of_an_aligned_run(unsigned supers, unsigned align_units)
         }
     }
     const size_t before = hak_looks;
-    struct hak_slab *run = take(1, align_units);
+    struct hak_run *run = take(1, align_units);
     const size_t looks = hak_looks - before;
     hak_runs_give(run);
     empty();

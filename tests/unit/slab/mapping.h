@@ -10,13 +10,13 @@
 
 #define SUPER(n) ((size_t)(n) * HAK_SUPER_BYTES)
 
-static inline struct hak_slab *map(size_t bytes, size_t alignment)
+static inline struct hak_run *map(size_t bytes, size_t alignment)
 {
-    struct hak_slab *mapping = hak_mapping_make(bytes, alignment);
+    struct hak_run *mapping = hak_mapping_make(bytes, alignment);
     UNIT_CHECK(mapping != NULL && mapping->bytes == bytes && mapping->zeroed);
     UNIT_CHECK(UNIT_IS_ALIGNED(mapping->base, alignment));
-    mapping->state = HAK_SLAB_LARGE;
-    UNIT_CHECK(hak_slab_of(mapping->base) == mapping);
+    mapping->state = HAK_RUN_LARGE;
+    UNIT_CHECK(hak_run_of(mapping->base) == mapping);
     return mapping;
 }
 

@@ -18,7 +18,7 @@ static uint64_t slots_used(void)
 static void it_keeps_one_slot_and_all_its_bytes(void)
 {
     const uint64_t used = slots_used();
-    struct hak_slab *mapping = map(SUPER(3), HAK_SUPER_BYTES);
+    struct hak_run *mapping = map(SUPER(3), HAK_SUPER_BYTES);
     UNIT_CHECK(hak_map_slot(mapping->base) == UINT64_MAX);
     UNIT_CHECK(slot_used(mapping->base));
     UNIT_EQUAL(slots_used(), used + 1);
@@ -32,7 +32,7 @@ static void it_keeps_one_slot_and_all_its_bytes(void)
 static void all_its_addresses_are_known(void)
 {
     enum { MAPPINGS = 200, MOST_LOOKS = 20 };
-    static struct hak_slab *mappings[MAPPINGS];
+    static struct hak_run *mappings[MAPPINGS];
     for (unsigned i = 0; i < MAPPINGS; i++) {
         mappings[i] = map(SUPER(3), 1);
     }
@@ -43,16 +43,16 @@ static void all_its_addresses_are_known(void)
     for (unsigned i = 0; i < MAPPINGS; i++) {
         for (size_t at = 0; at < mappings[i]->bytes; at += HAK_UNIT_BYTES) {
             const size_t looks = hak_looks;
-            UNIT_CHECK(hak_slab_of(mappings[i]->base + at) == mappings[i]);
+            UNIT_CHECK(hak_run_of(mappings[i]->base + at) == mappings[i]);
             UNIT_CHECK(hak_looks - looks <= MOST_LOOKS);
         }
-        UNIT_CHECK(hak_slab_of(mappings[i]->base + mappings[i]->bytes) != mappings[i]);
+        UNIT_CHECK(hak_run_of(mappings[i]->base + mappings[i]->bytes) != mappings[i]);
     }
     char *base = mappings[0]->base;
     for (unsigned i = 0; i < MAPPINGS; i++) {
         hak_mapping_end(mappings[i]);
     }
-    UNIT_CHECK(hak_slab_of(base) == NULL && hak_slab_of(base + SUPER(2)) == NULL);
+    UNIT_CHECK(hak_run_of(base) == NULL && hak_run_of(base + SUPER(2)) == NULL);
     UNIT_CHECK(hak_outside_find(base + SUPER(2)) == NULL);
 }
 
@@ -60,23 +60,23 @@ static void all_its_addresses_are_known(void)
 static void without_memory_for_the_list_nothing_changes(void)
 {
     enum { MAPPINGS = 4000 };
-    static struct hak_slab *mappings[MAPPINGS];
+    static struct hak_run *mappings[MAPPINGS];
     const size_t mapped = hak_fake.mapped_bytes;
     const uint64_t used = slots_used();
     unsigned count = 0;
     while (count < MAPPINGS) {
         hak_fake_fail_in(10, SIZE_MAX / 2); // eight hints and the mapping itself are granted
-        struct hak_slab *mapping = hak_mapping_make(SUPER(2), 1);
+        struct hak_run *mapping = hak_mapping_make(SUPER(2), 1);
         hak_fake.fail_times = 0;
         if (mapping == NULL) {
             break;
         }
-        mapping->state = HAK_SLAB_LARGE;
+        mapping->state = HAK_RUN_LARGE;
         mappings[count++] = mapping;
     }
     UNIT_CHECK(count > 0 && count < MAPPINGS);
     UNIT_EQUAL(slots_used(), used + count);
-    UNIT_CHECK(hak_slab_of(mappings[count - 1]->base + SUPER(2) - 1) == mappings[count - 1]);
+    UNIT_CHECK(hak_run_of(mappings[count - 1]->base + SUPER(2) - 1) == mappings[count - 1]);
     while (count > 0) {
         hak_mapping_end(mappings[--count]);
     }
@@ -102,7 +102,7 @@ static void refused_ends_go_later(void)
     const uint64_t used = slots_used();
     const size_t mapped = hak_fake.mapped_bytes;
     hak_fake.refuse_unmap = true;
-    struct hak_slab *mapping = map(SUPER(3), 1);
+    struct hak_run *mapping = map(SUPER(3), 1);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(4));
     UNIT_CHECK(hak_mapping_make(HAK_MIB(5), HAK_MIB(32)) ==
                NULL); // outside, so that it is dropped again

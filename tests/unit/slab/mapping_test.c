@@ -7,14 +7,14 @@
 #include "slab/superslabs.h"
 
 // Every address of it is known, and none besides.
-static void check_known(struct hak_slab *mapping)
+static void check_known(struct hak_run *mapping)
 {
     for (size_t at = 0; at < mapping->bytes; at += HAK_UNIT_BYTES) {
-        UNIT_CHECK(hak_slab_of(mapping->base + at) == mapping);
+        UNIT_CHECK(hak_run_of(mapping->base + at) == mapping);
     }
-    UNIT_CHECK(hak_slab_of(mapping->base + mapping->bytes - 1) == mapping);
-    UNIT_CHECK(hak_slab_of(mapping->base + mapping->bytes) != mapping);
-    UNIT_CHECK(hak_slab_of(mapping->base - 1) != mapping);
+    UNIT_CHECK(hak_run_of(mapping->base + mapping->bytes - 1) == mapping);
+    UNIT_CHECK(hak_run_of(mapping->base + mapping->bytes) != mapping);
+    UNIT_CHECK(hak_run_of(mapping->base - 1) != mapping);
     for (uint64_t slot = 0; slot <= hak_map.super_mask; slot++) {
         const struct hak_super *super = hak_map_in_slot(slot);
         UNIT_CHECK(super == NULL || hak_map_slot(super->base) <= slot);
@@ -26,12 +26,12 @@ static void check_known(struct hak_slab *mapping)
 static void sums_follow(void)
 {
     const size_t mapped = hak_fake.mapped_bytes;
-    struct hak_slab *one = map(SUPER(3) + hak_os_page_bytes(), 1);
+    struct hak_run *one = map(SUPER(3) + hak_os_page_bytes(), 1);
     UNIT_EQUAL(hak_arena.mapping_bytes, SUPER(3) + hak_os_page_bytes());
     UNIT_EQUAL(hak_fake.mapped_bytes - mapped, SUPER(3) + hak_os_page_bytes());
     check_known(one);
     hak_mapping_end(one);
-    UNIT_CHECK(hak_slab_of(one->base + SUPER(2)) == NULL);
+    UNIT_CHECK(hak_run_of(one->base + SUPER(2)) == NULL);
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_CHECK(hak_list_is_empty(&hak_arena.all));
@@ -41,7 +41,7 @@ static void alignments_beyond_superslabs_waste_nothing(void)
 {
     for (size_t alignment = HAK_MIB(8); alignment <= HAK_MIB(64); alignment *= 2) {
         const size_t mapped = hak_fake.mapped_bytes;
-        struct hak_slab *mapping = map(HAK_MIB(5), alignment);
+        struct hak_run *mapping = map(HAK_MIB(5), alignment);
         UNIT_EQUAL(hak_fake.mapped_bytes - mapped, HAK_MIB(5));
         UNIT_CHECK(slot_used(mapping->base) && slot_used(mapping->base + HAK_SUPER_BYTES));
         UNIT_CHECK(!slot_used(mapping->base + SUPER(2)) && !slot_used(mapping->base - 1));
@@ -54,7 +54,7 @@ static void alignments_beyond_superslabs_waste_nothing(void)
 
 static void resize_in_place(void)
 {
-    struct hak_slab *mapping = map(SUPER(2), 1);
+    struct hak_run *mapping = map(SUPER(2), 1);
     char *base = mapping->base;
     memset(base, 7, SUPER(2));
     UNIT_CHECK(hak_mapping_resize(mapping, SUPER(4)));
@@ -65,15 +65,15 @@ static void resize_in_place(void)
     check_known(mapping);
     UNIT_EQUAL(hak_arena.mapping_bytes, HAK_MIB(5));
     UNIT_CHECK(slot_used(base + HAK_SUPER_BYTES) && !slot_used(base + SUPER(2)));
-    UNIT_CHECK(hak_slab_of(base + HAK_MIB(5)) == NULL);
+    UNIT_CHECK(hak_run_of(base + HAK_MIB(5)) == NULL);
     hak_mapping_end(mapping);
     UNIT_CHECK(!slot_used(base));
 }
 
 static void moves_when_there_is_no_room(void)
 {
-    struct hak_slab *mapping = map(SUPER(2), 1);
-    struct hak_slab *wall = map(SUPER(1), 1);
+    struct hak_run *mapping = map(SUPER(2), 1);
+    struct hak_run *wall = map(SUPER(1), 1);
     UNIT_CHECK(wall->base == mapping->base + SUPER(2));
     char *old_base = mapping->base;
     memset(old_base, 9, SUPER(2));
@@ -81,12 +81,12 @@ static void moves_when_there_is_no_room(void)
     UNIT_CHECK(hak_mapping_resize(mapping, SUPER(5)));
     UNIT_CHECK(mapping->base != old_base && mapping->base[SUPER(2) - 1] == 9 &&
                mapping->base[SUPER(2)] == 0);
-    UNIT_CHECK(hak_slab_of(mapping->base) == mapping && hak_slab_of(old_base) == NULL);
+    UNIT_CHECK(hak_run_of(mapping->base) == mapping && hak_run_of(old_base) == NULL);
     UNIT_CHECK(!slot_used(old_base) && slot_used(mapping->base + SUPER(4)));
     UNIT_EQUAL(hak_fake.mapped_bytes - mapped, SUPER(3));
     UNIT_EQUAL(hak_arena.mapping_bytes, SUPER(6));
     check_known(mapping);
-    UNIT_CHECK(hak_slab_of(old_base + HAK_SUPER_BYTES) == NULL);
+    UNIT_CHECK(hak_run_of(old_base + HAK_SUPER_BYTES) == NULL);
     check_known(wall);
     hak_mapping_end(wall);
     hak_mapping_end(mapping);
@@ -94,7 +94,7 @@ static void moves_when_there_is_no_room(void)
 
 static void refusals_change_nothing(void)
 {
-    struct hak_slab *mapping = map(SUPER(2), 1);
+    struct hak_run *mapping = map(SUPER(2), 1);
     char *base = mapping->base;
     const size_t mapped = hak_fake.mapped_bytes;
     base[0] = 5;
@@ -107,7 +107,7 @@ static void refusals_change_nothing(void)
         UNIT_CHECK(mapping->base == base && mapping->bytes == SUPER(2) && base[0] == 5);
         UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
         UNIT_EQUAL(hak_arena.mapping_bytes, SUPER(2));
-        UNIT_CHECK(hak_slab_of(base) == mapping && !slot_used(base + SUPER(2)));
+        UNIT_CHECK(hak_run_of(base) == mapping && !slot_used(base + SUPER(2)));
         check_known(mapping);
     }
     hak_fake.refuse_asks = true;
@@ -120,20 +120,20 @@ static void refusals_change_nothing(void)
 // The kernel has no room for one more mapping: the addresses stay ours, the pages go.
 static void a_refused_unmap_keeps_the_addresses(void)
 {
-    struct hak_slab *mapping = map(SUPER(2), 1);
+    struct hak_run *mapping = map(SUPER(2), 1);
     char *base = mapping->base;
     memset(base, 3, SUPER(2));
     hak_fake.refuse_unmap = true;
     hak_mapping_end(mapping);
     UNIT_CHECK(slot_used(base) && slot_used(base + HAK_SUPER_BYTES));
-    UNIT_CHECK(hak_slab_of(base) == NULL);
+    UNIT_CHECK(hak_run_of(base) == NULL);
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
     UNIT_EQUAL(base[0], 0);
     // They serve who asks for as many, and for zeros.
-    struct hak_slab *longer = map(SUPER(3), 1);
+    struct hak_run *longer = map(SUPER(3), 1);
     UNIT_CHECK(longer->base != base);
     const size_t maps = hak_fake.maps;
-    struct hak_slab *other = map(SUPER(2), 1);
+    struct hak_run *other = map(SUPER(2), 1);
     UNIT_CHECK(other->base == base && base[SUPER(2) - 1] == 0);
     UNIT_EQUAL(hak_fake.maps, maps);
     check_known(other);
@@ -159,7 +159,7 @@ static void look_at_lock(void *start, size_t bytes)
 static void look_at_leaving(void *start, size_t bytes)
 {
     UNIT_CHECK(hak_lock_try(&hak_arena.lock));
-    UNIT_CHECK(hak_slab_of(start) == NULL && slot_used(start));
+    UNIT_CHECK(hak_run_of(start) == NULL && slot_used(start));
     UNIT_CHECK(hak_arena.mapping_bytes == bytes && hak_arena.leaving_bytes == bytes);
     UNIT_EQUAL(hak_arena.under_way[0].number, hak_arena.load_number);
     hak_lock_drop(&hak_arena.lock);
@@ -180,7 +180,7 @@ static void fork_meanwhile(void *start, size_t bytes)
 
 static void a_mapping_goes_without_the_lock(void)
 {
-    struct hak_slab *mapping = map(SUPER(2), 1);
+    struct hak_run *mapping = map(SUPER(2), 1);
     char *base = mapping->base;
     hak_fake.on_unmap = look_at_leaving;
     hak_mapping_end(mapping);
@@ -199,7 +199,7 @@ static void a_mapping_goes_without_the_lock(void)
 // As long as there are pages to give back, others get what they ask for.
 static void pages_go_without_the_lock(void)
 {
-    struct hak_slab *mapping = hak_mapping_make(HAK_MIB(600), 1);
+    struct hak_run *mapping = hak_mapping_make(HAK_MIB(600), 1);
     hak_fake.on_purge = look_at_lock;
     hak_mapping_end(mapping);
     hak_fake.on_purge = NULL;
@@ -209,14 +209,14 @@ static void pages_go_without_the_lock(void)
 // Pages that were locked in memory are still there: they serve nobody.
 static void what_is_not_clean_serves_nobody(void)
 {
-    struct hak_slab *mapping = map(SUPER(2), 1);
+    struct hak_run *mapping = map(SUPER(2), 1);
     char *base = mapping->base;
     memset(base, 3, SUPER(2));
     hak_fake.refuse_unmap = true;
     hak_fake.refuse_purge = true;
     hak_mapping_end(mapping);
     hak_fake.refuse_purge = false;
-    struct hak_slab *other = map(SUPER(2), 1);
+    struct hak_run *other = map(SUPER(2), 1);
     UNIT_CHECK(other->base != base);
     hak_fake.refuse_unmap = false;
     hak_mapping_end(other);
@@ -228,7 +228,7 @@ static void what_is_not_clean_serves_nobody(void)
 static void what_was_refused_goes_later(void)
 {
     enum { MAPPINGS = 100 };
-    struct hak_slab *mappings[MAPPINGS];
+    struct hak_run *mappings[MAPPINGS];
     const size_t mapped = hak_fake.mapped_bytes;
     for (unsigned trims = 0; trims < 2; trims++) {
         for (unsigned i = 0; i < MAPPINGS; i++) {
@@ -261,7 +261,7 @@ static void refused_ends_of_aligned_ones_go_later(void)
     const size_t mapped = hak_fake.mapped_bytes;
     hak_map.next_slot = 1001; // no multiple of its alignment
     hak_fake.refuse_unmap = true;
-    struct hak_slab *mapping = map(HAK_MIB(5), HAK_MIB(64));
+    struct hak_run *mapping = map(HAK_MIB(5), HAK_MIB(64));
     hak_fake.refuse_unmap = false;
     UNIT_CHECK(hak_kept.count > 0);
     memset(mapping->base, 1, HAK_MIB(5));

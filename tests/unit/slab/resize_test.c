@@ -9,24 +9,24 @@
 #include "slab/slab.h"
 #include "slab/superslabs.h"
 
-static struct hak_slab *take(unsigned units)
+static struct hak_run *take(unsigned units)
 {
-    struct hak_slab *run = hak_runs_take(0, units * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+    struct hak_run *run = hak_runs_take(0, units * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
     UNIT_CHECK(run != NULL);
     return run;
 }
 
-static bool resize(struct hak_slab *run, unsigned units)
+static bool resize(struct hak_run *run, unsigned units)
 {
     return hak_runs_resize(run, units * HAK_UNIT_BYTES);
 }
 
-static void check_every_unit(const struct hak_slab *run)
+static void check_every_unit(const struct hak_run *run)
 {
     for (unsigned unit = 0; unit < run->units; unit++) {
-        UNIT_CHECK(hak_slab_of(run->base + unit * HAK_UNIT_BYTES + 1) == run);
+        UNIT_CHECK(hak_run_of(run->base + unit * HAK_UNIT_BYTES + 1) == run);
     }
-    UNIT_CHECK(hak_slab_of(run->base + run->units * HAK_UNIT_BYTES) != run);
+    UNIT_CHECK(hak_run_of(run->base + run->units * HAK_UNIT_BYTES) != run);
 }
 
 static void start_anew(void)
@@ -46,7 +46,7 @@ static void make_room(unsigned units)
 static void growing_keeps_the_content(void)
 {
     make_room(300);
-    struct hak_slab *run = take(10);
+    struct hak_run *run = take(10);
     memset(run->base, 3, run->units * HAK_UNIT_BYTES);
     UNIT_CHECK(resize(run, 60));
     UNIT_CHECK(run->base[10 * HAK_UNIT_BYTES - 1] == 3);
@@ -59,8 +59,8 @@ static void growing_keeps_the_content(void)
 
 static void others_are_not_grown_over(void)
 {
-    struct hak_slab *run = take(10);
-    struct hak_slab *wall = take(1);
+    struct hak_run *run = take(10);
+    struct hak_run *wall = take(1);
     UNIT_CHECK(wall->base == run->base + 10 * HAK_UNIT_BYTES);
     UNIT_CHECK(!resize(run, 11));
     UNIT_EQUAL(run->units, 10);
@@ -76,7 +76,7 @@ static void every_address_of_a_grown_run_leads_to_it(void)
     for (unsigned units = 1; units <= 129; units += 16) {
         for (unsigned more = units; more <= 192; more += 21) {
             make_room(256);
-            struct hak_slab *run = take(units);
+            struct hak_run *run = take(units);
             if (resize(run, more)) {
                 check_every_unit(run);
                 UNIT_CHECK(resize(run, (units + more) / 2));
@@ -90,7 +90,7 @@ static void every_address_of_a_grown_run_leads_to_it(void)
 
 static void a_run_that_fills_its_superslab_goes_on_in_the_next(void)
 {
-    struct hak_slab *run = take(200); // with others behind it
+    struct hak_run *run = take(200); // with others behind it
     UNIT_CHECK(resize(run, HAK_SUPER_UNITS));
     check_every_unit(run);
     UNIT_CHECK(resize(run, 100));
@@ -103,7 +103,7 @@ static void a_run_that_fills_its_superslab_goes_on_in_the_next(void)
 
 static void what_is_missing_behind_a_run_is_mapped(void)
 {
-    struct hak_slab *run = take(60);
+    struct hak_run *run = take(60);
     char *base = run->base;
     for (unsigned units = 65; units <= 400; units += units / 100 + 1) {
         UNIT_CHECK(resize(run, units));
@@ -117,8 +117,8 @@ static void what_is_missing_behind_a_run_is_mapped(void)
 
 static void nothing_is_mapped_where_the_run_could_not_go_on(void)
 {
-    struct hak_slab *run = take(60);
-    struct hak_slab *wall = take(1); // in what is left of the superslab
+    struct hak_run *run = take(60);
+    struct hak_run *wall = take(1); // in what is left of the superslab
     UNIT_CHECK(!resize(run, 70));
     hak_runs_give(wall);
     hak_map.next_slot += 5; // the next mapping comes elsewhere
@@ -136,10 +136,10 @@ static void nothing_is_mapped_where_the_run_could_not_go_on(void)
 // Behind the window lies nothing of ours, though the map leads back to its beginning from there.
 static void the_end_of_the_window_is_an_end(void)
 {
-    struct hak_slab *first = take(HAK_SUPER_UNITS);
+    struct hak_run *first = take(HAK_SUPER_UNITS);
     UNIT_EQUAL(hak_map_slot(first->base), 1);
     hak_map.next_slot = hak_map.super_mask;
-    struct hak_slab *last = take(HAK_SUPER_UNITS);
+    struct hak_run *last = take(HAK_SUPER_UNITS);
     UNIT_EQUAL(hak_map_slot(last->base), hak_map.super_mask);
     UNIT_CHECK(!resize(last, 70));
     hak_runs_give(first); // now there would be room
@@ -152,11 +152,11 @@ static void the_end_of_the_window_is_an_end(void)
 static void outside_the_window_nothing_is_taken_for_the_next(void)
 {
     hak_fake.refuse_hints = true;
-    struct hak_slab *run = take(HAK_SUPER_UNITS);
+    struct hak_run *run = take(HAK_SUPER_UNITS);
     UNIT_CHECK(hak_map_slot(run->base) == UINT64_MAX);
     hak_fake.refuse_hints = false;
     hak_map.next_slot = (((uintptr_t)run->base >> HAK_SUPER_LOG2) + 1) & hak_map.super_mask;
-    struct hak_slab *alias = take(HAK_SUPER_UNITS);
+    struct hak_run *alias = take(HAK_SUPER_UNITS);
     hak_runs_give(alias);
     UNIT_CHECK(!resize(run, 70));
     hak_runs_give(run);

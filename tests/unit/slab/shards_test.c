@@ -28,13 +28,13 @@ static void a_limit_is_a_limit_for_all_shards(void)
     hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     hak_superslabs_trim();
     hak_options.limit_hard = 6 * HAK_UNIT_BYTES;
-    struct hak_slab *taken[6];
+    struct hak_run *taken[6];
     for (unsigned i = 0; i < 6; i++) {
-        taken[i] = hak_runs_take(i % 4, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+        taken[i] = hak_runs_take(i % 4, HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
         UNIT_CHECK(taken[i] != NULL);
     }
     for (unsigned shard = 0; shard < 4; shard++) {
-        UNIT_CHECK(hak_runs_take(shard, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE) == NULL);
+        UNIT_CHECK(hak_runs_take(shard, HAK_UNIT_BYTES, 1, HAK_RUN_LARGE) == NULL);
     }
     UNIT_CHECK(!hak_runs_resize(taken[5], 2 * HAK_UNIT_BYTES));
     hak_options.limit_hard = 0;
@@ -48,12 +48,12 @@ static void sums_may_be_late(void)
 {
     enum { STEPS = 1000, UNITS = 16 };
     hak_arena_tell(false);
-    struct hak_slab *held = hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+    struct hak_run *held = hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
     const size_t free_bytes = hak_arena.free_bytes;
     hak_arena.part_bytes = HAK_MIB(128); // a shard may be 16 MiB ahead
     hak_arena_tell(true);
     for (unsigned i = 0; i < STEPS; i++) {
-        hak_runs_give(hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE));
+        hak_runs_give(hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE));
         UNIT_EQUAL(hak_arena.free_bytes, free_bytes);
     }
     hak_runs_give(held);
@@ -64,9 +64,9 @@ static void sums_may_be_late(void)
     hak_options.limit_soft = 0;
     UNIT_EQUAL(hak_arena.free_bytes, free_bytes + UNITS * HAK_UNIT_BYTES);
     hak_arena_tell(true);
-    struct hak_slab *taken[16];
+    struct hak_run *taken[16];
     for (unsigned i = 0; i < 16; i++) {
-        taken[i] = hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+        taken[i] = hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
     }
     hak_arena_tell(false);
     UNIT_EQUAL(hak_arena_used_bytes(), 16 * UNITS * HAK_UNIT_BYTES);

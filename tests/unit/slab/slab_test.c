@@ -13,31 +13,31 @@ enum { MOST_BLOCKS = 4096, TAG = 0x500 };
 
 static int owner; // its address is all that counts
 
-static struct hak_slab *make(unsigned size_class)
+static struct hak_run *make(unsigned size_class)
 {
-    struct hak_slab *slab = hak_slab_make(&owner, TAG, size_class);
+    struct hak_run *slab = hak_slab_make(&owner, TAG, size_class);
     UNIT_CHECK(slab != NULL);
     hak_slab_verify(slab);
     return slab;
 }
 
-static void end(struct hak_slab *slab)
+static void end(struct hak_run *slab)
 {
     char *base = slab->base;
     hak_slab_verify(slab);
     hak_slab_end(slab);
     UNIT_EQUAL(hak_map_entry(base), HAK_MAP_NOTHING);
-    UNIT_CHECK(hak_slab_of(base) == NULL);
+    UNIT_CHECK(hak_run_of(base) == NULL);
 }
 
-static void put_all(struct hak_slab *slab, void **blocks, unsigned count)
+static void put_all(struct hak_run *slab, void **blocks, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         hak_slab_put(slab, blocks[i]);
     }
 }
 
-static unsigned index_of(const struct hak_slab *slab, const void *block)
+static unsigned index_of(const struct hak_run *slab, const void *block)
 {
     const size_t offset = (size_t)((const char *)block - slab->base);
     const size_t bytes = hak_classes[slab->size_class].bytes;
@@ -53,7 +53,7 @@ static void random_batches(unsigned size_class)
     static bool is_out[MOST_BLOCKS];
     memset(is_out, 0, sizeof is_out);
     struct ht_random random = {size_class};
-    struct hak_slab *slab = make(size_class);
+    struct hak_run *slab = make(size_class);
     const unsigned blocks = hak_classes[size_class].blocks;
     unsigned held = 0;
     for (unsigned round = 0; round < 100; round++) {
@@ -90,13 +90,13 @@ static void random_batches(unsigned size_class)
 
 static void every_address_leads_to_the_slab(void)
 {
-    struct hak_slab *slab = make(71); // four units
+    struct hak_run *slab = make(71); // four units
     for (size_t offset = 0; offset < slab->units * HAK_UNIT_BYTES; offset += 4096) {
-        UNIT_CHECK(hak_slab_of(slab->base + offset) == slab);
+        UNIT_CHECK(hak_run_of(slab->base + offset) == slab);
         UNIT_EQUAL(hak_map_entry(slab->base + offset), TAG | 71);
     }
-    UNIT_CHECK(hak_slab_of(slab->base - 1) != slab);
-    UNIT_CHECK(hak_slab_of(slab->base + slab->units * HAK_UNIT_BYTES) != slab);
+    UNIT_CHECK(hak_run_of(slab->base - 1) != slab);
+    UNIT_CHECK(hak_run_of(slab->base + slab->units * HAK_UNIT_BYTES) != slab);
     hak_slab_move(slab, slab, 0x900);
     UNIT_CHECK(slab->owner == slab);
     UNIT_EQUAL(hak_map_entry(slab->base + 3 * HAK_UNIT_BYTES), 0x900 | 71);
@@ -105,7 +105,7 @@ static void every_address_leads_to_the_slab(void)
 
 static void fresh_blocks_are_untouched(void)
 {
-    struct hak_slab *slab = make(63); // 16 KiB, two units
+    struct hak_run *slab = make(63); // 16 KiB, two units
     void *block;
     unsigned count = 0;
     for (; (block = hak_slab_take_fresh(slab)) != NULL; count++) {
@@ -124,7 +124,7 @@ static void fresh_blocks_are_untouched(void)
 
 static void misuse_dies(void)
 {
-    struct hak_slab *slab = make(3); // 64 bytes
+    struct hak_run *slab = make(3); // 64 bytes
     void *blocks[10];
     UNIT_EQUAL(hak_slab_take(slab, blocks, 10), 10);
     hak_slab_put(slab, blocks[4]);
@@ -141,7 +141,7 @@ static void misuse_dies(void)
 
 static void broken_invariants_die(void)
 {
-    struct hak_slab *slab = make(0);
+    struct hak_run *slab = make(0);
     void *blocks[100];
     hak_slab_take(slab, blocks, 100);
     UNIT_DIES(hak_slab_end(slab), "internal: ");
@@ -158,7 +158,7 @@ static void broken_invariants_die(void)
     end(slab);
 }
 
-static size_t purged_bytes(struct hak_slab *slab)
+static size_t purged_bytes(struct hak_run *slab)
 {
     const size_t before = hak_fake.purged_bytes;
     struct hak_ranges ranges = {.count = 0};
@@ -176,7 +176,7 @@ static void pages_of_free_blocks_go_back(void)
     UNIT_CHECK(bytes % page != 0 && page % bytes != 0);
     const unsigned blocks = hak_classes[size_class].blocks;
     static void *all[MOST_BLOCKS];
-    struct hak_slab *slab = make(size_class);
+    struct hak_run *slab = make(size_class);
     UNIT_EQUAL(hak_slab_take(slab, all, blocks), blocks);
     memset(slab->base, 0xab, blocks * bytes);
     UNIT_EQUAL(purged_bytes(slab), 0);
@@ -222,7 +222,7 @@ static void pages_of_the_last_user_go_back(void)
     static void *all[MOST_BLOCKS];
     void *block;
     const unsigned blocks = hak_classes[27].blocks;
-    struct hak_slab *slab = make(27);
+    struct hak_run *slab = make(27);
     UNIT_EQUAL(hak_slab_take(slab, all, blocks), blocks);
     put_all(slab, all, blocks);
     end(slab);
@@ -246,7 +246,7 @@ static void pages_of_the_last_user_go_back(void)
 static size_t end_with_holes(void)
 {
     static void *all[MOST_BLOCKS];
-    struct hak_slab *slab = make(27);
+    struct hak_run *slab = make(27);
     const unsigned blocks = hak_classes[27].blocks;
     UNIT_EQUAL(hak_slab_take(slab, all, blocks), blocks);
     for (unsigned i = 0; i < blocks; i++) {
@@ -268,7 +268,7 @@ static void what_went_before_is_counted_once(void)
     hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX);
     const size_t holes = end_with_holes();
     const size_t retaken = hak_arena.retaken_bytes;
-    struct hak_slab *slab = make(27);
+    struct hak_run *slab = make(27);
     UNIT_EQUAL(hak_arena.retaken_bytes - retaken, holes);
     end(slab);
     end(make(27));
@@ -284,7 +284,7 @@ static void what_went_before_is_counted_once(void)
 static void without_memory_nothing_is_lost(void)
 {
     // Until no asks are left to fail: the bitmap's, the superslab's, its descriptor's.
-    struct hak_slab *slab = NULL;
+    struct hak_run *slab = NULL;
     unsigned failures = 0;
     for (size_t n = 1; slab == NULL || hak_fake.asks >= hak_fake.fail_first; n++) {
         if (slab != NULL) {

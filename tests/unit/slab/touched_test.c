@@ -18,7 +18,7 @@ static int owner; // its address is all that counts
 static void come_and_go(unsigned size_class, unsigned count)
 {
     void *blocks[MOST_BLOCKS];
-    struct hak_slab *slab = hak_slab_make(&owner, TAG, size_class);
+    struct hak_run *slab = hak_slab_make(&owner, TAG, size_class);
     UNIT_CHECK(slab != NULL);
     UNIT_EQUAL(hak_slab_take(slab, blocks, count), count);
     for (unsigned i = 0; i < count; i++) {
@@ -68,7 +68,7 @@ static void a_unit_that_nobody_touched_is_clean(void)
     const size_t bytes = pages(hak_classes[size_class].bytes);
     come_and_go(size_class, 1);
     UNIT_EQUAL(hak_arena.dirty_bytes, bytes);
-    struct hak_slab *run = hak_runs_take(0, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE); // the first
+    struct hak_run *run = hak_runs_take(0, HAK_UNIT_BYTES, 1, HAK_RUN_LARGE); // the first
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
     const size_t purges = hak_fake.purges;
     UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX), 0);
@@ -80,7 +80,7 @@ static void a_unit_that_nobody_touched_is_clean(void)
 static void a_large_block_leaves_all(void)
 {
     come_and_go(0, 1);
-    struct hak_slab *run = hak_runs_take(0, HAK_UNIT_BYTES, 1, HAK_SLAB_LARGE);
+    struct hak_run *run = hak_runs_take(0, HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
     hak_runs_give(run);
     come_and_go(0, 1);
     give_back(HAK_UNIT_BYTES);

@@ -50,14 +50,14 @@
 
 // The compiler leaves what stands before it before, and what stands behind it behind: for a store
 // and a load whose order the processor keeps when hak_os_barrier_all says so.
-#define hak_keep_order() atomic_signal_fence(memory_order_seq_cst)
+#define hak_fence_compiler() atomic_signal_fence(memory_order_seq_cst)
 
 // The stores before it are seen by whoever sees one behind it; the loads behind it see no older memory than
 // those before it. For what is written and read without atomics, where what was read is believed only when
 // it did not change (a sequence lock). ThreadSanitizer knows no fences; there it needs none.
 #if HAK_TSAN
-#    define hak_fence_stores() hak_keep_order()
-#    define hak_fence_loads()  hak_keep_order()
+#    define hak_fence_stores() hak_fence_compiler()
+#    define hak_fence_loads()  hak_fence_compiler()
 #else
 #    define hak_fence_stores() atomic_thread_fence(memory_order_release)
 #    define hak_fence_loads()  atomic_thread_fence(memory_order_acquire)

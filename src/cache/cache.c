@@ -31,7 +31,7 @@ HAK_TLS struct hak_cache *hak_cache_self = &hak_cache_nobody;
 HAK_TLS struct hak_cache *hak_cache_operators = &hak_cache_nobody;
 static bool operators_are_apart; // written before the program's main
 
-void hak_cache_keep_operators_apart(void)
+void hak_cache_set_operators_apart(void)
 {
     operators_are_apart = true;
     hak_cache_operators = &hak_cache_nobody;

@@ -55,7 +55,7 @@ struct hak_magazine {
     bool is_used : 1;      // lock: had a slow event since somebody last looked
     bool is_refilled : 1;  // lock: its thread allocates blocks of this class
     bool flushed_last : 1; // lock: the last slow event was a flush
-    bool keeps_pages : 1;  // lock: of a swept slab the kernel did not take all pages
+    bool has_unpurged : 1; // lock: of a swept slab the kernel did not take all pages
     bool is_counted : 1;   // lock: among the caches with spare slabs (slabs.c)
     _Atomic(bool) has_spare; // lock; others a hint: more than one slab has blocks to give
     // Owner, with the lock to write: the class is served by companions (site.h). A byte of its own: others write
@@ -293,7 +293,7 @@ HAK_INTERNAL extern HAK_TLS struct hak_cache *hak_cache_self;
 // The same for the C++ operators; `hak_cache_nobody` for good, so that they take their slow paths, in a program that has
 // operators of its own (front/replaced.h).
 HAK_INTERNAL extern HAK_TLS struct hak_cache *hak_cache_operators;
-HAK_INTERNAL void hak_cache_keep_operators_apart(void);
+HAK_INTERNAL void hak_cache_set_operators_apart(void);
 // From here on that is the calling thread's cache.
 HAK_INTERNAL void hak_cache_become(struct hak_cache *cache);
 HAK_INTERNAL extern struct hak_cache hak_cache_nobody; // before the first slow path

@@ -120,7 +120,7 @@ void hak_due_note_gone(size_t gone)
     }
 }
 
-// Who has made no call for longer than free memory may wait has kept it for nothing: it has to be earned anew.
+// Who has made no call for longer than free memory may wait has held it for nothing: it has to be earned anew.
 static void swing_tick(void)
 {
     if (swing_enter()) {

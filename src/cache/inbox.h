@@ -71,7 +71,7 @@ HAK_INTERNAL bool hak_inbox_post(struct hak_cache *cache, void *block, uint32_t 
 HAK_INTERNAL void hak_inbox_push_loose(void *block);
 // Into its slab, whose owner's lock is waited for. No cache locked.
 HAK_INTERNAL void hak_inbox_put(void *block);
-// Hand over everything that waits in the outboxes, and keep no empty parcels. With the lock; the owner, or a sweep
+// Hand over everything that waits in the outboxes, and give up all empty parcels. With the lock; the owner, or a sweep
 // (`self`) for an owner that sleeps.
 HAK_INTERNAL void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 HAK_INTERNAL void hak_inbox_send_on(struct hak_cache *self, struct hak_cache *cache)

@@ -7,7 +7,7 @@
 //
 // Who listens to munmap and madvise (os/heard.h) is called by us in the middle of our work: with locks held, and with the
 // thread's cache half changed. If it allocates or frees, that must touch neither. So the thread has no cache for the time of such a
-// call, which leads all of malloc's family to its slow paths; and those come here. What is allocated here may be kept for as long as
+// call, which leads all of malloc's family to its slow paths; and those come here. What is allocated here may live for as long as
 // the program likes, and is freed like any other block. What is freed inside of such a call waits for the next slow
 // path outside of it.
 //

@@ -45,7 +45,7 @@ void hak_parcel_end(struct hak_cache *cache, struct hak_parcel *parcel) HAK_REQU
     hak_pool_shelf_put(&hak_parcels, parcel, HAK_PARCELS_TOGETHER);
 }
 
-void hak_parcels_keep_none(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_parcels_give_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     if (cache->spare_parcel != NULL) {
         hak_pool_shelf_put(&hak_parcels, cache->spare_parcel, cache->spare_count);

@@ -25,8 +25,8 @@ HAK_INTERNAL struct hak_parcel *hak_parcel_make(struct hak_cache *cache) HAK_REQ
 // It is empty again: for the next ones that are filled here, or elsewhere.
 HAK_INTERNAL void hak_parcel_end(struct hak_cache *cache, struct hak_parcel *parcel)
     HAK_REQUIRES(&cache->lock);
-// Keep none: the cache is not in use.
-HAK_INTERNAL void hak_parcels_keep_none(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+// All of its empty ones go to the pool: the cache is not in use.
+HAK_INTERNAL void hak_parcels_give_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Are all that there are, wherever they are, more than a sixteenth of what they serve? A mebibyte may always be. A hint.
 HAK_INTERNAL bool hak_parcels_are_too_many(void);
 

@@ -16,7 +16,7 @@ enum { REFILL_MAX = 128 };
 
 // Into the owner's magazine, which grows as with what its thread frees itself. False: not the owner's block, or
 // one of a slab with samples.
-static bool keep(struct hak_cache *cache, void *block) HAK_REQUIRES(&cache->lock)
+static bool put_into_magazine(struct hak_cache *cache, void *block) HAK_REQUIRES(&cache->lock)
 {
     const uint32_t size_class = hak_map_entry(block) - cache->tag;
     if (size_class >= HAK_SMALL_CLASSES) {
@@ -45,8 +45,8 @@ static void open_parcel(struct hak_cache *cache, struct hak_parcel *parcel)
     hak_count(&cache->counts.opened_parcels, 1);
     count_returned(cache, parcel, count);
     for (uint32_t i = 0; i < count;) {
-        const bool is_kept = keep(cache, hak_place_load(&parcel->blocks[i]));
-        i += is_kept ? 1 : hak_inbox_route_row(cache, cache, &parcel->blocks[i], count - i);
+        const bool is_put = put_into_magazine(cache, hak_place_load(&parcel->blocks[i]));
+        i += is_put ? 1 : hak_inbox_route_row(cache, cache, &parcel->blocks[i], count - i);
     }
     hak_parcel_end(cache, parcel);
 }

@@ -8,7 +8,7 @@
 // (steal.h): a page for each class that the thread ever had a block of. So a thread begins without magazines: blocks come
 // straight from a slab and go straight back, and a slab that has all of its blocks ends at once, for whoever needs memory
 // next. A class gets its magazine when it was asked for so many times, and any class when all of them together were,
-// since the thread began or woke. So what is kept while it sleeps depends on what it did since it last slept
+// since the thread began or woke. So what it holds while it sleeps depends on what it did since it last slept
 // (docs/decisions/0032).
 //
 // The process's first thread has magazines from the beginning, as it is only one, and all that a short program has. So

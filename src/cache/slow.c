@@ -186,7 +186,7 @@ HAK_NOINLINE void hak_slow_free_rest(void *block, uint32_t entry)
     }
 }
 
-// All that is neither kept nor put into a parcel.
+// All but a large block that BigCache has taken, and a block of another owner that an open parcel has.
 static HAK_NOINLINE void free_seldom(void *block, struct hak_cache *cache, uint32_t entry)
 {
     if (hak_is_dying()) {

@@ -31,7 +31,7 @@ HAK_INTERNAL HAK_COLD void *hak_slow_take_large(struct hak_cache *cache,
                                                 size_t size_class);
 // Into a full magazine of one of the thread's caches.
 HAK_INTERNAL void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block);
-// What is neither kept nor open to a parcel; `entry` is the map's, without a mark.
+// All that neither BigCache nor an open parcel has taken; `entry` is the map's, without a mark.
 HAK_INTERNAL void hak_slow_free_rest(void *block, uint32_t entry);
 
 #endif

@@ -31,7 +31,7 @@ static bool start_tables(void)
         return true;
     }
     hak_lock_take(&hak_registry.lock);
-    // A map that came up before memory ran out is kept.
+    // A map that came up before memory ran out stays.
     const bool is_first =
         !hak_load_relaxed(&is_started) && (hak_map.window != NULL || hak_map_start());
     if (is_first) {

@@ -75,7 +75,7 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
         if (cache != sweep_cache && visit_locked(cache, how, &found)) {
             lying[count++] = cache;
         } else {
-            hak_watch_keep(cache);
+            hak_watch_put(cache);
         }
         if (count == LYING_TOGETHER) {
             hak_rest_judge(lying, count);

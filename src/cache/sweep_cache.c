@@ -37,7 +37,7 @@ static void put_off_locked(struct hak_cache *cache, struct hak_run *slab) HAK_RE
 {
     hak_list_remove(&slab->link);
     hak_list_push(hak_slabs_swept(cache, slab->size_class), &slab->link);
-    cache->magazines[slab->size_class].keeps_pages = true;
+    cache->magazines[slab->size_class].has_unpurged = true;
 }
 
 // Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time.
@@ -52,7 +52,7 @@ static void note_purged_locked(struct hak_cache *cache,
         struct hak_run *slab = lot->slabs[i];
         const uint64_t its = hak_bit_range(first, lot->ends[i] - first);
         if ((done & its) != its) {
-            hak_slab_keeps_pages(slab);
+            hak_slab_note_unpurged(slab);
             put_off_locked(cache, slab);
         } else {
             hak_huge_pages_note_holes(slab);
@@ -114,7 +114,7 @@ static void try_again_locked(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
     struct hak_list *swept = hak_slabs_swept(cache, size_class);
-    cache->magazines[size_class].keeps_pages = false;
+    cache->magazines[size_class].has_unpurged = false;
     while (!hak_list_is_empty(swept)) {
         struct hak_run *slab = HAK_LIST_ITEM(swept->next, struct hak_run, link);
         if (!hak_slab_wants_purge(slab)) {
@@ -134,7 +134,7 @@ static void sweep_class_locked(struct hak_cache *cache,
     if (hak_ranges_policy() == HAK_FREE_KEEP) {
         return;
     }
-    if (how->tries_again && cache->magazines[size_class].keeps_pages) {
+    if (how->tries_again && cache->magazines[size_class].has_unpurged) {
         try_again_locked(cache, size_class);
     }
     while (how->lots > 0 && !hak_list_is_empty(hak_slabs_of(cache, size_class))) {
@@ -149,16 +149,16 @@ static void sweep_class_locked(struct hak_cache *cache,
 static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct hak_sweep_how *how)
     HAK_REQUIRES(&cache->lock)
 {
-    bool keeps_pages = false;
+    bool has_unpurged = false;
     HAK_EACH_LISTED (cache, size_class) {
         const struct hak_magazine *magazine = &cache->magazines[size_class];
         if (sleeps || magazine->idle_looks >= how->idle_looks) {
             sweep_class_locked(cache, size_class, how);
         }
-        keeps_pages |= magazine->keeps_pages;
+        has_unpurged |= magazine->has_unpurged;
         hak_slabs_count_spare(cache, size_class);
     }
-    return keeps_pages;
+    return has_unpurged;
 }
 
 // What has come back to slabs that go on may wait as free units do, and no less than so much of it.
@@ -235,7 +235,7 @@ static bool are_classes_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     }
     HAK_EACH_LISTED (cache, size_class) {
         const struct hak_magazine *magazine = &cache->magazines[size_class];
-        if (!hak_list_is_empty(&magazine->slabs) || magazine->keeps_pages ||
+        if (!hak_list_is_empty(&magazine->slabs) || magazine->has_unpurged ||
             magazine->is_counted != hak_load_relaxed(&magazine->has_spare)) {
             return false;
         }
@@ -306,11 +306,11 @@ bool hak_sweep_cache(struct hak_cache *self,
         cache->idle_ticks--; // once more
     }
     const bool are_empty = hak_steal_magazines(self, cache, all);
-    const bool keeps_pages = sweep_classes_locked(cache, sleeps, how);
+    const bool has_unpurged = sweep_classes_locked(cache, sleeps, how);
     const size_t kept = hak_bigcache_expire(cache, how->kept_ticks);
     found->kept_bytes += kept;
     if (cache == &hak_orphans) {
         hak_reclaim_count();
     }
-    return is_idle && are_empty && !keeps_pages && kept == 0;
+    return is_idle && are_empty && !has_unpurged && kept == 0;
 }

@@ -33,7 +33,7 @@ HAK_INTERNAL void hak_sweeper_thread_left(void);
 // What the sweeper does when it is woken, until nothing waits. Its thread.
 HAK_INTERNAL void hak_sweeper_work(void);
 
-// Something was freed that may have to go back. `kept_bytes`: a block that the caller's cache has just kept.
+// Something was freed that may have to go back. `kept_bytes`: of a block that the caller's BigCache has just taken.
 HAK_INTERNAL void hak_sweep_wanted(size_t kept_bytes);
 
 // The thread of the cache does something in a slow path, without the lock.

@@ -19,7 +19,7 @@ void hak_watch_add(struct hak_cache *cache)
     } while (!hak_cas_release(&hak_watch.noted, &head, cache)); // pairs with: hak_watch_all
 }
 
-void hak_watch_keep(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock)
+void hak_watch_put(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock)
 {
     cache->watch_next = hak_watch.watched;
     hak_watch.watched = cache;
@@ -29,7 +29,7 @@ static void keep_all(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock)
 {
     while (cache != NULL) {
         struct hak_cache *next = cache->watch_next;
-        hak_watch_keep(cache);
+        hak_watch_put(cache);
         cache = next;
     }
 }

@@ -39,9 +39,9 @@ HAK_INLINE void hak_watch_note(struct hak_cache *cache)
 }
 
 // All that are watched, also those that were noted since. Who walks the list may take it out, and puts back one after the
-// other by hak_watch_keep.
+// other by hak_watch_put.
 HAK_INTERNAL struct hak_cache *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock);
-HAK_INTERNAL void hak_watch_keep(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock);
+HAK_INTERNAL void hak_watch_put(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock);
 
 // After fork, in the child: a thread of the parent's may have been about to put a cache into the list. So all lists are
 // empty, and each cache is noted again.

@@ -26,14 +26,14 @@ static bool is_fresh(const void *block, size_t bytes)
 // `other`, which is NULL without memory, takes the place of `block`. Pages that nobody has written to stay so.
 static void *realloc_into(void *other, void *block, size_t old_bytes, size_t bytes)
 {
-    const size_t kept_bytes = old_bytes < bytes ? old_bytes : bytes;
+    const size_t content_bytes = old_bytes < bytes ? old_bytes : bytes;
     if (other == NULL) {
         return NULL;
     }
     if (is_fresh(other, bytes)) {
-        hak_os_copy(other, block, kept_bytes);
+        hak_os_copy(other, block, content_bytes);
     } else {
-        memcpy(other, block, kept_bytes);
+        memcpy(other, block, content_bytes);
     }
     hak_free(block);
     return other;

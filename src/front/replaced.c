@@ -37,7 +37,7 @@ void hak_replaced_start(void)
         hak_replaced |= functions[i].theirs != functions[i].ours;
     }
     if (hak_replaced) {
-        hak_cache_keep_operators_apart();
+        hak_cache_set_operators_apart();
     }
 }
 

@@ -2,8 +2,8 @@
 #include "meta/addresses.h"
 
 #include "base/bits.h"
-#include "meta/kept.h"
 #include "meta/map.h"
+#include "meta/unreleased.h"
 #include "os/os.h"
 
 // Map at free slots of our window, trying a few places. `*is_refused`: no other place will do either.
@@ -42,10 +42,10 @@ static char *map_anywhere(size_t bytes)
     char *aligned = (char *)hak_align_up((uintptr_t)start, HAK_SUPER_BYTES);
     size_t before = (size_t)(aligned - start);
     size_t after = HAK_SUPER_BYTES - before;
-    hak_kept_drop_plain(start, before, false);
-    hak_kept_drop_plain(aligned + bytes, after, false);
+    hak_unreleased_drop_plain(start, before, false);
+    hak_unreleased_drop_plain(aligned + bytes, after, false);
     if (hak_map_find_slot(hak_map_slot_of(aligned)) != hak_map_slot_of(aligned)) {
-        hak_kept_drop_plain(aligned, bytes, false);
+        hak_unreleased_drop_plain(aligned, bytes, false);
         return NULL;
     }
     return aligned;
@@ -115,21 +115,21 @@ static char *map_fresh(size_t bytes)
         start = map_anywhere(bytes);
     }
     if (start != NULL) {
-        hak_map_keep(start, bytes);
+        hak_map_use(start, bytes);
     }
     return start;
 }
 
 char *hak_addresses_take(size_t bytes)
 {
-    char *start = hak_kept_take(bytes);
+    char *start = hak_unreleased_take(bytes);
     if (start == NULL) {
         start = map_fresh(bytes);
     }
     if (start == NULL) {
         return NULL;
     }
-    // Also of kept ones: they may have been dropped because this was refused.
+    // Also of those that were not released: they may have been dropped because this was refused.
     if (!hak_map_commit(start, bytes)) {
         hak_addresses_drop(start, bytes);
         return NULL;
@@ -160,11 +160,11 @@ bool hak_addresses_give(char *start, size_t bytes)
         return false;
     }
     hak_map_forget(start, bytes);
-    hak_kept_retry(1);
+    hak_unreleased_retry(1);
     return true;
 }
 
 void hak_addresses_drop(char *start, size_t bytes)
 {
-    hak_kept_drop_plain(start, bytes, true);
+    hak_unreleased_drop_plain(start, bytes, true);
 }

@@ -3,7 +3,7 @@
 // Layer     meta (may include: base, os)
 // Owns      nothing; which addresses are in use is in the map.
 // Threads   the holder of the arena's lock.
-// Fails     NULL when the kernel refuses; what it does not take back is kept (kept.h).
+// Fails     NULL when the kernel refuses; what it does not take back, unreleased.h has.
 #ifndef HAK_META_ADDRESSES_H
 #define HAK_META_ADDRESSES_H
 
@@ -17,7 +17,7 @@
 HAK_INTERNAL char *hak_addresses_take(size_t bytes);
 // Unmap them and free the slots. False (nothing changed) when the kernel refuses.
 HAK_INTERNAL bool hak_addresses_give(char *start, size_t bytes);
-// The same, now or, when the kernel refuses, later (kept.h): they are the caller's no longer.
+// The same, now or, when the kernel refuses, later (unreleased.h): they are the caller's no longer.
 HAK_INTERNAL void hak_addresses_drop(char *start, size_t bytes);
 // What is mapped next shall not lie right behind it, if it is long: so it may become four times as long where it is.
 HAK_INTERNAL void hak_addresses_leave_room(const char *start, size_t bytes);

@@ -114,7 +114,7 @@ bool hak_map_start(void)
 
 // A mapping in our window keeps all its slots, which are its addresses. One
 // elsewhere keeps the one that its start is found by.
-static uint64_t slots_kept(const char *start, size_t bytes)
+static uint64_t slots_used(const char *start, size_t bytes)
 {
     return (uintptr_t)start - (uintptr_t)hak_map.window < window_bytes() ? hak_map_slots_of(bytes)
                                                                          : 1;
@@ -138,7 +138,7 @@ static bool map_commit_part(uint64_t part)
 bool hak_map_commit(const char *start, size_t bytes)
 {
     const uint64_t slot = hak_map_slot_of(start);
-    const uint64_t count = slots_kept(start, bytes);
+    const uint64_t count = slots_used(start, bytes);
     const unsigned slot_entry_bytes = HAK_SUPER_UNITS * sizeof *hak_map.units;
     const uint64_t last = (slot + count - 1) * slot_entry_bytes >> COMMIT_LOG2;
     for (uint64_t part = slot * slot_entry_bytes >> COMMIT_LOG2; part <= last; part++) {
@@ -160,7 +160,7 @@ void hak_map_set(const void *start, unsigned count, uint32_t entry)
 void hak_map_publish(const char *start, size_t bytes, struct hak_super *super)
 {
     const uint64_t first = hak_map_slot_of(start);
-    for (uint64_t i = slots_kept(start, bytes); i-- > 0;) {
+    for (uint64_t i = slots_used(start, bytes); i-- > 0;) {
         hak_store_release(&hak_map.supers[first + i], super); // pairs with: hak_map_super
     }
 }
@@ -230,21 +230,21 @@ uint64_t hak_map_find_slot(uint64_t slot)
     return slot_find(slot, false);
 }
 
-void hak_map_keep(const char *start, size_t bytes)
+void hak_map_use(const char *start, size_t bytes)
 {
-    slots_set(hak_map_slot_of(start), slots_kept(start, bytes), true);
+    slots_set(hak_map_slot_of(start), slots_used(start, bytes), true);
 }
 
 void hak_map_forget(const char *start, size_t bytes)
 {
-    slots_set(hak_map_slot_of(start), slots_kept(start, bytes), false);
+    slots_set(hak_map_slot_of(start), slots_used(start, bytes), false);
 }
 
 bool hak_map_resize(const char *start, size_t old_bytes, size_t bytes)
 {
     const uint64_t first = hak_map_slot_of(start);
-    const uint64_t old_count = slots_kept(start, old_bytes);
-    const uint64_t count = slots_kept(start, bytes);
+    const uint64_t old_count = slots_used(start, old_bytes);
+    const uint64_t count = slots_used(start, bytes);
     const uint64_t end = first + count;
     if (count > old_count &&
         (end > hak_map_slot_count() || slot_find(first + old_count, true) < end)) {

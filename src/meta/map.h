@@ -146,8 +146,8 @@ HAK_INLINE struct hak_super *hak_map_super(const void *p)
     return hak_load_acquire(&hak_map.supers[((uintptr_t)p >> HAK_SUPER_LOG2) & hak_map.super_mask]);
 }
 
-// Slots in which addresses are in use: a mapping in our window keeps all that it covers, one outside that of its start.
-HAK_INTERNAL void hak_map_keep(const char *start, size_t bytes);
+// Slots in which addresses are in use: a mapping in our window uses all that it covers, one outside that of its start.
+HAK_INTERNAL void hak_map_use(const char *start, size_t bytes);
 HAK_INTERNAL void hak_map_forget(const char *start, size_t bytes);
 // Keep those of a published mapping that grows or shrinks in place, and no others. False when they are not free.
 HAK_INTERNAL bool hak_map_resize(const char *start, size_t old_bytes, size_t bytes);

@@ -257,23 +257,23 @@ struct hak_group_use hak_control_group_read_use(void)
     return use;
 }
 
-static int keep_limiting(const char *name)
+static int hold_limiting(const char *name)
 {
     memcpy(limiting.path + limiting.length, name, strlen(name) + 1);
-    return hak_os_keep_file(limiting.path);
+    return hak_os_hold_file(limiting.path);
 }
 
-struct hak_share_files hak_control_group_keep_files(void)
+struct hak_share_files hak_control_group_hold_files(void)
 {
     struct hak_share_files files = {.use = -1, .statistics = -1, .stalls = -1};
     if (limiting.length > 0) {
         files.is_version_1 = limiting.is_version_1;
-        files.use = keep_limiting(limiting.is_version_1 ? USE_1 : USE_2);
-        files.statistics = keep_limiting("/memory.stat");
-        files.stalls = keep_limiting("/memory.pressure"); // version 2's
+        files.use = hold_limiting(limiting.is_version_1 ? USE_1 : USE_2);
+        files.statistics = hold_limiting("/memory.stat");
+        files.stalls = hold_limiting("/memory.pressure"); // version 2's
     }
     if (files.stalls < 0) {
-        files.stalls = hak_os_keep_file("/proc/pressure/memory");
+        files.stalls = hak_os_hold_file("/proc/pressure/memory");
     }
     return files;
 }

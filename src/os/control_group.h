@@ -35,13 +35,13 @@ struct hak_group_use {
 // As many system calls, and a read of memory.stat for a group that is more than half full.
 HAK_INTERNAL struct hak_group_use hak_control_group_read_use(void);
 
-// Of the group whose limit hak_control_group_read_share found last, kept open (hak_os_keep_file); -1: not to be read.
+// Of the group whose limit hak_control_group_read_share found last, held open (hak_os_hold_file); -1: not to be read.
 struct hak_share_files {
     int use;        // bytes that the group uses
     int statistics; // what of: lines "name bytes"
     int stalls;     // how long its tasks, or those of the machine, have waited for memory
     bool is_version_1;
 };
-HAK_INTERNAL struct hak_share_files hak_control_group_keep_files(void);
+HAK_INTERNAL struct hak_share_files hak_control_group_hold_files(void);
 
 #endif

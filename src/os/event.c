@@ -59,7 +59,7 @@ static void close_event(struct hak_event *event)
 bool hak_event_open(struct hak_event *event, const char *path, const char *request, size_t bytes)
 {
     struct stat status;
-    event->file = hak_os_keep(open_path(path, bytes > 0));
+    event->file = hak_os_hold(open_path(path, bytes > 0));
     if (event->file < 0) {
         return false;
     }

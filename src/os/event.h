@@ -5,7 +5,7 @@
 // Fails     as each function says.
 //
 // A file of the kernel's says so by POLLPRI, and is not read; a pipe and a socket by something to read, which is
-// dropped. The file stays open with a number as hak_os_keep_file has them.
+// dropped. The file stays open with a number as hak_os_hold_file has them.
 #ifndef HAK_OS_EVENT_H
 #define HAK_OS_EVENT_H
 

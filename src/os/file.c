@@ -91,24 +91,24 @@ const void *hak_os_map_file(const char *path, size_t *bytes)
 }
 
 // Descriptors from here on: programs close and count their own from below.
-enum { KEPT_LEAST = 256 };
+enum { HELD_LEAST = 256 };
 
-int hak_os_keep(long file)
+int hak_os_hold(long file)
 {
     if (hak_syscall_failed(file)) {
         return -1;
     }
-    const long kept = hak_syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, KEPT_LEAST, 0, 0, 0);
+    const long held = hak_syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, HELD_LEAST, 0, 0, 0);
     hak_syscall_close(file);
-    return hak_syscall_failed(kept) ? -1 : (int)kept;
+    return hak_syscall_failed(held) ? -1 : (int)held;
 }
 
-int hak_os_keep_file(const char *path)
+int hak_os_hold_file(const char *path)
 {
-    return hak_os_keep(open_file(path, O_RDONLY));
+    return hak_os_hold(open_file(path, O_RDONLY));
 }
 
-size_t hak_os_read_kept(int file, char *text, size_t bytes)
+size_t hak_os_read_held(int file, char *text, size_t bytes)
 {
     const long length = hak_syscall(SYS_pread64, file, (long)text, (long)bytes - 1, 0, 0, 0);
     const size_t got = hak_syscall_failed(length) ? 0 : (size_t)length;

@@ -13,7 +13,7 @@
 #    define MADV_GUARD_REMOVE  103
 #endif
 
-// Does the kernel know guard regions? They are kept in the page tables, and take none of its mappings.
+// Does the kernel know guard regions? They lie in the page tables, and take none of its mappings.
 enum { UNKNOWN, KNOWN, MISSING };
 static _Atomic(unsigned) regions;
 // Some had to be protected all the same: it refuses them in memory that is locked.

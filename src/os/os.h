@@ -110,14 +110,14 @@ HAK_INTERNAL HAK_MUST_USE void *hak_os_remap(void *start,
 // its length; 0 when it cannot be read, which a pipe that nobody writes cannot.
 HAK_INTERNAL size_t hak_os_read_file(const char *path, char *text, size_t bytes);
 
-// Keep such a file open for the life of the process, to read it from its beginning time and again: two system
+// Hold such a file open for the life of the process, to read it from its beginning time and again: two system
 // calls fewer than opening it, and a program that counts on the number of the next file that it opens is not
 // disturbed, if this is done before its main. -1 when it cannot be read.
-HAK_INTERNAL HAK_MUST_USE int hak_os_keep_file(const char *path);
+HAK_INTERNAL HAK_MUST_USE int hak_os_hold_file(const char *path);
 // The same for one that is open (or -errno): under another number, and no longer under this one.
-HAK_INTERNAL HAK_MUST_USE int hak_os_keep(long file);
+HAK_INTERNAL HAK_MUST_USE int hak_os_hold(long file);
 // As hak_os_read_file. The program may have closed it: whoever reads has to know the text when he sees it.
-HAK_INTERNAL size_t hak_os_read_kept(int file, char *text, size_t bytes);
+HAK_INTERNAL size_t hak_os_read_held(int file, char *text, size_t bytes);
 
 // How many lines such a file has.
 HAK_INTERNAL size_t hak_os_count_lines(const char *path);

@@ -55,7 +55,7 @@ struct hak_hardened {
 HAK_INLINE struct hak_hardened *hak_hardened_enter(struct hak_cache *cache)
 {
     hak_store_relaxed(&cache->is_inside, true);
-    hak_keep_order();
+    hak_fence_compiler();
     return hak_load_acquire(&cache->hardened); // pairs with: hak_hook_empty
 }
 

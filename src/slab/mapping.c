@@ -5,9 +5,9 @@
 
 #include "base/bits.h"
 #include "meta/addresses.h"
-#include "meta/kept.h"
 #include "meta/map.h"
 #include "meta/pool.h"
+#include "meta/unreleased.h"
 #include "os/os.h"
 #include "slab/arena.h"
 #include "slab/hooks.h"
@@ -39,10 +39,10 @@ static void spare_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 }
 
 // Its addresses have gone.
-static void kept_ended(struct hak_kept_range *range)
+static void unreleased_ended(struct hak_unreleased_range *range)
 {
     hak_lock_is_held(&hak_arena.lock);
-    spare_locked(HAK_LIST_ITEM(range, struct hak_super, kept));
+    spare_locked(HAK_LIST_ITEM(range, struct hak_super, unreleased));
 }
 
 // Map with room to align beyond superslab size, and give the ends back.
@@ -64,7 +64,7 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
     char *end = start + own + alignment;
     hak_addresses_drop(start, (size_t)(aligned - start));
     hak_addresses_drop(aligned + own, (size_t)(end - aligned - (ptrdiff_t)own));
-    hak_kept_drop_plain(aligned + bytes, own - bytes, false);
+    hak_unreleased_drop_plain(aligned + bytes, own - bytes, false);
     return aligned;
 }
 
@@ -201,9 +201,9 @@ void hak_mapping_end(struct hak_run *mapping)
     hak_lock_take(&hak_arena.lock);
     hak_arena.leaving_bytes -= super->mapped_bytes;
     hak_count(&hak_arena.mapping_bytes, (size_t)0 - super->mapped_bytes);
-    super->kept = (struct hak_kept_range){
-        .has_slots = true, .is_clean = !hak_mapping_is_inset(mapping), .ended = kept_ended};
-    hak_kept_note(super->base, super->mapped_bytes, &super->kept, is_gone);
+    super->unreleased = (struct hak_unreleased_range){
+        .has_slots = true, .is_clean = !hak_mapping_is_inset(mapping), .ended = unreleased_ended};
+    hak_unreleased_note(super->base, super->mapped_bytes, &super->unreleased, is_gone);
     hak_under_way_end_locked(number);
     hak_lock_drop(&hak_arena.lock);
     hak_under_way_tell();
@@ -233,7 +233,8 @@ static bool move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak
         return false;
     }
     if (hak_os_remap(old_start, old_bytes, bytes, start) == NULL) {
-        hak_kept_drop_remains(start, bytes); // the kernel may have unmapped them before it refused
+        hak_unreleased_drop_remains(start,
+                                    bytes); // the kernel may have unmapped them before it refused
         return false;
     }
     hide_locked(super);

@@ -131,7 +131,7 @@ enum { HAK_SLAB_RANGES_OF_UNIT = HAK_UNIT_BYTES / 4096 / 2 };
 // Put the pages that lie wholly in free blocks, and were not given back before, into `ranges`, where there is room for those
 // of its units. They are to be given back before anybody takes blocks of it, or the slab told that they were not.
 HAK_INTERNAL void hak_slab_purge(struct hak_run *slab, struct hak_ranges *ranges);
-HAK_INLINE void hak_slab_keeps_pages(struct hak_run *slab)
+HAK_INLINE void hak_slab_note_unpurged(struct hak_run *slab)
 {
     slab->purged_blocks = 0;
     slab->has_old_pages = true;

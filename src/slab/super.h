@@ -12,8 +12,8 @@
 
 #include "base/bits.h"
 #include "base/list.h"
-#include "meta/kept.h"
 #include "meta/size_class.h"
+#include "meta/unreleased.h"
 #include "slab/descriptor.h"
 
 // A superslab, or a large block's own mapping (then with one descriptor and no units). "lock": its shard's; of a
@@ -41,8 +41,8 @@ struct hak_super {
     // readers from outside wants to know (lock).
     union {
         uint32_t made_at[HAK_SUPER_UNITS];
-        struct hak_kept_range
-            kept; // of one large block's mapping that has ended, when the kernel has refused to take it back
+        struct hak_unreleased_range
+            unreleased; // of one large block's mapping that has ended, when the kernel has refused to take it back
     };
     uint32_t mapped_at;
     uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in

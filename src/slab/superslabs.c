@@ -3,9 +3,9 @@
 
 #include "base/check.h"
 #include "meta/addresses.h"
-#include "meta/kept.h"
 #include "meta/map.h"
 #include "meta/pool.h"
+#include "meta/unreleased.h"
 #include "os/os.h"
 #include "slab/defaults.h"
 #include "slab/hooks.h"
@@ -188,8 +188,8 @@ size_t hak_superslabs_trim(void)
         gone += shard_trim(&hak_arena.shards[i]);
     }
     hak_lock_take(&hak_arena.lock);
-    for (size_t tries = hak_kept.count; tries > 0 && hak_kept.count > 0; tries--) {
-        gone += hak_kept_retry(1);
+    for (size_t tries = hak_unreleased.count; tries > 0 && hak_unreleased.count > 0; tries--) {
+        gone += hak_unreleased_retry(1);
         hak_lock_pass(&hak_arena.lock);
     }
     hak_lock_drop(&hak_arena.lock);

@@ -4,7 +4,7 @@
 // ends when it finds nothing. At the end nothing waits that no sweeper will come for, and there never
 // were two.
 //
-// The order of put and look in the thread that frees is the compiler's to keep (hak_keep_order); the
+// The order of put and look in the thread that frees is the compiler's to keep (hak_fence_compiler); the
 // processor may show them to others in any order. (Where the kernel refuses the barrier, a wait of 100 ms
 // stands for it, which no store stays unseen for.)
 //

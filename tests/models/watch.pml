@@ -3,7 +3,7 @@
 // Two threads put something into a cache and watch it again if it is not. The sweeper takes what is there and then
 // watches the cache no more. At the end nothing is left in it, and it was never watched twice.
 //
-// The order of put and look is the compiler's to keep (hak_keep_order); the processor may show them to others in any
+// The order of put and look is the compiler's to keep (hak_fence_compiler); the processor may show them to others in any
 // order, and the sweeper's barrier stands between.
 //
 // mutant: NO_BARRIER     what was put is seen too late

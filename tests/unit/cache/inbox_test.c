@@ -333,7 +333,7 @@ static void exhaust_the_pool(void)
 {
     uint32_t count;
     hak_fake.refuse_asks = true;
-    hak_parcels_keep_none(consumer);
+    hak_parcels_give_all(consumer);
     while (hak_pool_shelf_take(&hak_parcels, &count) != NULL) {
         continue;
     }

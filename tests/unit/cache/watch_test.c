@@ -248,12 +248,12 @@ static void refused_pages_are_tried_again(void)
     }
     hak_fake.refuse_purge = true;
     hak_sweep_everything();
-    UNIT_CHECK(hak_cache_self->magazines[CLASS].keeps_pages);
+    UNIT_CHECK(hak_cache_self->magazines[CLASS].has_unpurged);
     const size_t purges = hak_fake.purges;
     const size_t purged = hak_fake.purged_bytes;
     hak_fake.refuse_purge = false;
     hak_sweep_everything();
-    UNIT_CHECK(!hak_cache_self->magazines[CLASS].keeps_pages);
+    UNIT_CHECK(!hak_cache_self->magazines[CLASS].has_unpurged);
     UNIT_CHECK(hak_fake.purges > purges);
     UNIT_CHECK(hak_fake.purged_bytes - purged >=
                (SLABS - 1) * (hak_classes[CLASS].units * HAK_UNIT_BYTES - 4 * hak_os_page_bytes()));

@@ -316,7 +316,7 @@ size_t hak_os_read_file(const char *path, char *text, size_t bytes)
     return length;
 }
 
-int hak_os_keep_file(const char *path)
+int hak_os_hold_file(const char *path)
 {
     const struct hak_fake_file *file = hak_fake.files;
     while (file != NULL && file->path != NULL && strcmp(file->path, path) != 0) {
@@ -329,7 +329,7 @@ int hak_os_keep_file(const char *path)
     return (int)hak_fake.kept_count++;
 }
 
-size_t hak_os_read_kept(int file, char *text, size_t bytes)
+size_t hak_os_read_held(int file, char *text, size_t bytes)
 {
     return hak_os_read_file(hak_fake.kept[file], text, bytes);
 }

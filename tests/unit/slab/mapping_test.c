@@ -221,7 +221,7 @@ static void what_is_not_clean_serves_nobody(void)
     hak_fake.refuse_unmap = false;
     hak_mapping_end(other);
     hak_superslabs_trim();
-    UNIT_EQUAL(hak_kept.count, 0);
+    UNIT_EQUAL(hak_unreleased.count, 0);
 }
 
 // What was refused goes when the kernel is willing again: with the next ones, or all of it with a trim.
@@ -239,19 +239,19 @@ static void what_was_refused_goes_later(void)
             hak_mapping_end(mappings[i]);
         }
         hak_fake.refuse_unmap = false;
-        UNIT_EQUAL(hak_kept.count, MAPPINGS / 2);
+        UNIT_EQUAL(hak_unreleased.count, MAPPINGS / 2);
         size_t unmaps = hak_fake.unmaps;
         hak_mapping_end(mappings[0]);
         UNIT_CHECK(hak_fake.unmaps - unmaps <= 4); // not all at once: somebody waits
-        UNIT_CHECK(hak_kept.count < MAPPINGS / 2);
+        UNIT_CHECK(hak_unreleased.count < MAPPINGS / 2);
         if (trims != 0) {
             UNIT_CHECK(hak_superslabs_trim() > 0);
-            UNIT_EQUAL(hak_kept.count, 0);
+            UNIT_EQUAL(hak_unreleased.count, 0);
         }
         for (unsigned i = 2; i < MAPPINGS; i += 2) {
             hak_mapping_end(mappings[i]);
         }
-        UNIT_EQUAL(hak_kept.count, 0);
+        UNIT_EQUAL(hak_unreleased.count, 0);
         UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     }
 }
@@ -263,7 +263,7 @@ static void refused_ends_of_aligned_ones_go_later(void)
     hak_fake.refuse_unmap = true;
     struct hak_run *mapping = map(HAK_MIB(5), HAK_MIB(64));
     hak_fake.refuse_unmap = false;
-    UNIT_CHECK(hak_kept.count > 0);
+    UNIT_CHECK(hak_unreleased.count > 0);
     memset(mapping->base, 1, HAK_MIB(5));
     check_known(mapping);
     hak_superslabs_trim();

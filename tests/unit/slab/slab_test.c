@@ -230,7 +230,7 @@ static void pages_of_the_last_user_go_back(void)
     UNIT_EQUAL(hak_slab_take(slab, &block, 1), 1);
     UNIT_EQUAL(purged_bytes(slab), HAK_UNIT_BYTES - hak_os_page_bytes());
     UNIT_EQUAL(purged_bytes(slab), 0);
-    hak_slab_keeps_pages(slab); // the kernel has refused
+    hak_slab_note_unpurged(slab); // the kernel has refused
     UNIT_EQUAL(purged_bytes(slab), HAK_UNIT_BYTES - hak_os_page_bytes());
     put_all(slab, &block, 1);
     end(slab);

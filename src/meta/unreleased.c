@@ -1,5 +1,5 @@
-// kept.c -- see kept.h.
-#include "meta/kept.h"
+// unreleased.c -- see unreleased.h.
+#include "meta/unreleased.h"
 
 #include "base/check.h"
 #include "meta/map.h"
@@ -8,10 +8,10 @@
 
 enum { RESERVE = 16, RETRIES = 2, LOOKS = 16 };
 
-struct hak_kept hak_kept;
-static struct hak_kept_range reserve[RESERVE];
+struct hak_unreleased hak_unreleased;
+static struct hak_unreleased_range reserve[RESERVE];
 
-static void range_ended(struct hak_kept_range *range)
+static void range_ended(struct hak_unreleased_range *range)
 {
     range->start = NULL;
     if (range < reserve || range >= reserve + RESERVE) {
@@ -19,40 +19,40 @@ static void range_ended(struct hak_kept_range *range)
     }
 }
 
-static struct hak_kept_range *range_make(bool has_slots, bool is_clean)
+static struct hak_unreleased_range *range_make(bool has_slots, bool is_clean)
 {
-    struct hak_kept_range *range = hak_pool_take(sizeof *range);
+    struct hak_unreleased_range *range = hak_pool_take(sizeof *range);
     for (unsigned i = 0; i < RESERVE && range == NULL; i++) {
         range = reserve[i].start == NULL ? &reserve[i] : NULL;
     }
     if (range != NULL) {
-        *range = (struct hak_kept_range){
+        *range = (struct hak_unreleased_range){
             .has_slots = has_slots, .is_clean = is_clean, .ended = range_ended};
     }
     return range;
 }
 
-static void remove_range(struct hak_kept_range *range)
+static void remove_range(struct hak_unreleased_range *range)
 {
     hak_list_remove(&range->link);
-    hak_kept.count--;
+    hak_unreleased.count--;
     range->ended(range);
 }
 
-static void keep(char *start, size_t bytes, struct hak_kept_range *range)
+static void hold(char *start, size_t bytes, struct hak_unreleased_range *range)
 {
     const bool is_purged = hak_os_purge(start, bytes);
     if (range == NULL) {
         return;
     }
-    if (hak_kept.ranges.next == NULL) {
-        hak_list_start(&hak_kept.ranges);
+    if (hak_unreleased.ranges.next == NULL) {
+        hak_list_start(&hak_unreleased.ranges);
     }
     range->start = start;
     range->bytes = bytes;
     range->is_clean &= is_purged;
-    hak_list_append(&hak_kept.ranges, &range->link);
-    hak_kept.count++;
+    hak_list_append(&hak_unreleased.ranges, &range->link);
+    hak_unreleased.count++;
 }
 
 // With their slots, which end with them. False, and nothing changed, when the kernel refuses.
@@ -67,17 +67,20 @@ static bool unmap(char *start, size_t bytes, bool has_slots)
     return true;
 }
 
-void hak_kept_note(char *start, size_t bytes, struct hak_kept_range *range, bool is_gone)
+void hak_unreleased_note(char *start,
+                         size_t bytes,
+                         struct hak_unreleased_range *range,
+                         bool is_gone)
 {
     if (!is_gone) {
-        keep(start, bytes, range);
+        hold(start, bytes, range);
         return;
     }
     if (range->has_slots) {
         hak_map_forget(start, bytes);
     }
     range->ended(range);
-    hak_kept_retry(RETRIES);
+    hak_unreleased_retry(RETRIES);
 }
 
 static void drop(char *start, size_t bytes, bool has_slots, bool is_clean)
@@ -86,32 +89,32 @@ static void drop(char *start, size_t bytes, bool has_slots, bool is_clean)
         return;
     }
     if (!unmap(start, bytes, has_slots)) {
-        keep(start, bytes, range_make(has_slots, is_clean));
+        hold(start, bytes, range_make(has_slots, is_clean));
         return;
     }
-    hak_kept_retry(RETRIES);
+    hak_unreleased_retry(RETRIES);
 }
 
-void hak_kept_drop_plain(char *start, size_t bytes, bool has_slots)
+void hak_unreleased_drop_plain(char *start, size_t bytes, bool has_slots)
 {
     drop(start, bytes, has_slots, true);
 }
 
-void hak_kept_drop_remains(char *start, size_t bytes)
+void hak_unreleased_drop_remains(char *start, size_t bytes)
 {
     drop(start, bytes, true, false);
 }
 
-size_t hak_kept_retry(size_t tries)
+size_t hak_unreleased_retry(size_t tries)
 {
     size_t gone = 0;
-    for (; tries > 0 && hak_kept.count > 0; tries--) {
-        struct hak_kept_range *range =
-            HAK_LIST_ITEM(hak_kept.ranges.next, struct hak_kept_range, link);
+    for (; tries > 0 && hak_unreleased.count > 0; tries--) {
+        struct hak_unreleased_range *range =
+            HAK_LIST_ITEM(hak_unreleased.ranges.next, struct hak_unreleased_range, link);
         HAK_LOOK();
         if (!unmap(range->start, range->bytes, range->has_slots)) {
             hak_list_remove(&range->link);
-            hak_list_append(&hak_kept.ranges, &range->link);
+            hak_list_append(&hak_unreleased.ranges, &range->link);
             continue;
         }
         gone += range->bytes;
@@ -120,11 +123,12 @@ size_t hak_kept_retry(size_t tries)
     return gone;
 }
 
-char *hak_kept_take(size_t bytes)
+char *hak_unreleased_take(size_t bytes)
 {
-    struct hak_list *link = hak_kept.ranges.next;
-    for (unsigned looks = 0; looks < LOOKS && looks < hak_kept.count; looks++, link = link->next) {
-        struct hak_kept_range *range = HAK_LIST_ITEM(link, struct hak_kept_range, link);
+    struct hak_list *link = hak_unreleased.ranges.next;
+    for (unsigned looks = 0; looks < LOOKS && looks < hak_unreleased.count;
+         looks++, link = link->next) {
+        struct hak_unreleased_range *range = HAK_LIST_ITEM(link, struct hak_unreleased_range, link);
         HAK_LOOK();
         if (range->bytes == bytes && range->has_slots && range->is_clean) {
             char *start = range->start;

@@ -1,15 +1,15 @@
-// kept.h -- addresses that the kernel has not taken back when they were given.
+// unreleased.h -- addresses that the kernel has not taken back when they were released.
 //
 // Layer     meta (may include: base, os)
-// Owns      hak_kept: the list of them.
+// Owns      hak_unreleased: the list of them.
 // Threads   the holder of the arena's lock.
-// Fails     never; see hak_kept_drop_plain.
+// Fails     never; see hak_unreleased_drop_plain.
 //
 // A hole in a mapping makes two of one, which the kernel refuses to a process that has as many as it may have
 // (vm.max_map_count). That passes. So what was refused stays ours and its slots stay in use; its pages go at once. When
 // the kernel takes back something else, the oldest is offered again, and who asks for as many bytes gets it.
-#ifndef HAK_META_KEPT_H
-#define HAK_META_KEPT_H
+#ifndef HAK_META_UNRELEASED_H
+#define HAK_META_UNRELEASED_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,36 +17,36 @@
 #include "base/compiler.h"
 #include "base/list.h"
 
-struct hak_kept_range {
+struct hak_unreleased_range {
     struct hak_list link;
     char *start;
     size_t bytes;
     bool has_slots; // of the map, which end with it
     bool is_clean;  // plain memory that reads as zero
-    void (*ended)(struct hak_kept_range *range);
+    void (*ended)(struct hak_unreleased_range *range);
 };
 
-struct hak_kept {
+struct hak_unreleased {
     struct hak_list ranges; // the next one to be tried first
     size_t count;
 };
-HAK_INTERNAL extern struct hak_kept hak_kept;
+HAK_INTERNAL extern struct hak_unreleased hak_unreleased;
 
 // Give addresses back, now or later. What holds them if need be comes from the pool, or, when that has none, from a small
 // reserve; only beyond that the addresses are lost.
-HAK_INTERNAL void hak_kept_drop_plain(char *start, size_t bytes, bool has_slots);
+HAK_INTERNAL void hak_unreleased_drop_plain(char *start, size_t bytes, bool has_slots);
 // The caller has given some back, or the kernel has refused (`is_gone`). Its own range holds them if need be, until `ended` is
 // called for it; its `ended`, `has_slots` and `is_clean` (of plain memory) are set.
-HAK_INTERNAL void hak_kept_note(char *start,
-                                size_t bytes,
-                                struct hak_kept_range *range,
-                                bool is_gone);
+HAK_INTERNAL void hak_unreleased_note(char *start,
+                                      size_t bytes,
+                                      struct hak_unreleased_range *range,
+                                      bool is_gone);
 // The same with their slots, where maybe nothing is mapped any more: they serve nobody. (An emulator says that it has
 // given back the pages of such addresses, so that cannot tell.)
-HAK_INTERNAL void hak_kept_drop_remains(char *start, size_t bytes);
+HAK_INTERNAL void hak_unreleased_drop_remains(char *start, size_t bytes);
 // Offer so many again. Returns the bytes that went.
-HAK_INTERNAL size_t hak_kept_retry(size_t tries);
-// A range of just as many bytes, with its slots, which is no longer kept; or NULL.
-HAK_INTERNAL char *hak_kept_take(size_t bytes);
+HAK_INTERNAL size_t hak_unreleased_retry(size_t tries);
+// A range of just as many bytes, with its slots, which is in use from now on; or NULL.
+HAK_INTERNAL char *hak_unreleased_take(size_t bytes);
 
 #endif

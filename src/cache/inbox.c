@@ -69,7 +69,7 @@ static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parce
     do {
         parcel->next = head;
     } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: hak_inbox_next
-    hak_fence_compiler(); // see hak_rest_judge
+    hak_fence_compiler(); // see hak_unwatch_judge
     hak_watch_note(owner);
     const size_t most = 16 * hak_load_relaxed(&hak_options.parcel_bytes);
     const bool is_full = hak_parcels_are_too_many();
@@ -144,7 +144,7 @@ void hak_inbox_push_loose(void *block)
     do {
         loose->next = head;
     } while (!hak_cas_release(&owner->loose, &head, loose)); // pairs with: hak_inbox_drain
-    hak_fence_compiler(); // see hak_rest_judge
+    hak_fence_compiler(); // see hak_unwatch_judge
     hak_watch_note(owner);
 }
 

@@ -9,8 +9,8 @@
 #include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/registry.h"
-#include "cache/rest.h"
 #include "cache/sweep_cache.h"
+#include "cache/unwatch.h"
 #include "cache/watch.h"
 #include "os/os.h"
 #include "os/refusal.h"
@@ -39,14 +39,13 @@ static bool visit_locked(struct hak_cache *cache,
     } else if (!hak_lock_try(&cache->lock)) {
         return false;
     }
-    const bool lies_down =
-        hak_sweep_cache(sweep_cache, cache, how, found) && hak_rest_lie_down(cache);
+    const bool is_unwatched = hak_sweep_cache(sweep_cache, cache, how, found) && hak_unwatch(cache);
     hak_lock_drop(&cache->lock);
-    return lies_down;
+    return is_unwatched;
 }
 
 // Caches that are watched no more, together: one barrier for them.
-enum { LYING_TOGETHER = 64 };
+enum { UNWATCHED_TOGETHER = 64 };
 
 // A pass over the caches that are watched, or a part of it: as many of them as `how` allows. The next part goes on where
 // this one ends, so that each cache is looked at once in a pass.
@@ -54,7 +53,7 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
     HAK_REQUIRES(&hak_watch.lock)
 {
     struct hak_sweep_found found = {.kept_bytes = 0};
-    struct hak_cache *lying[LYING_TOGETHER];
+    struct hak_cache *unwatched[UNWATCHED_TOGETHER];
     unsigned count = 0;
     if (sweep_cache == NULL) {
         sweep_cache = hak_registry_get(HAK_ROLE_HEAP, NULL);
@@ -62,27 +61,27 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
     if (sweep_cache == NULL) {
         return found; // no memory for it; nothing is lost by not sweeping
     }
-    if (hak_watch.rest == NULL) {
-        hak_watch.rest = hak_watch_all();
+    if (hak_watch.unvisited == NULL) {
+        hak_watch.unvisited = hak_watch_all();
         hak_watch.watched = NULL;
         kept_bytes = kept_so_far;
         kept_so_far = 0;
     }
     hak_lock_take(&sweep_cache->lock);
-    for (; hak_watch.rest != NULL && caches > 0 && how->lots > 0; caches--) {
-        struct hak_cache *cache = hak_watch.rest;
-        hak_watch.rest = cache->watch_next; // one that lies down may be noted at once
+    for (; hak_watch.unvisited != NULL && caches > 0 && how->lots > 0; caches--) {
+        struct hak_cache *cache = hak_watch.unvisited;
+        hak_watch.unvisited = cache->watch_next; // one that is unwatched may be noted at once
         if (cache != sweep_cache && visit_locked(cache, how, &found)) {
-            lying[count++] = cache;
+            unwatched[count++] = cache;
         } else {
             hak_watch_put(cache);
         }
-        if (count == LYING_TOGETHER) {
-            hak_rest_judge(lying, count);
+        if (count == UNWATCHED_TOGETHER) {
+            hak_unwatch_judge(unwatched, count);
             count = 0;
         }
     }
-    hak_rest_judge(lying, count);
+    hak_unwatch_judge(unwatched, count);
     hak_inbox_post_all(sweep_cache);
     hak_lock_drop(&sweep_cache->lock);
     kept_so_far += found.kept_bytes;
@@ -144,7 +143,7 @@ struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
     how.kept_ticks = hak_due_kept_ticks(kept_bytes);
     const uint64_t begin = hak_timing_begin();
     struct hak_sweep_found found = sweep_some_locked(&how, share.caches);
-    found.has_more = hak_watch.rest != NULL || how.lots == 0;
+    found.has_more = hak_watch.unvisited != NULL || how.lots == 0;
     if ((tick + ticks) / PEAK_TICKS != tick / PEAK_TICKS) {
         hak_arena_forget_peak();
     }

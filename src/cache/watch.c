@@ -9,7 +9,7 @@ struct hak_watch hak_watch;
 void hak_watch_add(struct hak_cache *cache)
 {
     bool before = false;
-    if (!hak_cas_acquire(&cache->is_watched, &before, true)) { // pairs with: hak_rest_lie_down
+    if (!hak_cas_acquire(&cache->is_watched, &before, true)) { // pairs with: hak_unwatch
         return;                                                // another thread does
     }
     hak_add_relaxed(&hak_watch.count, 1);
@@ -36,8 +36,8 @@ static void keep_all(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock)
 
 struct hak_cache *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock)
 {
-    keep_all(hak_watch.rest);
-    hak_watch.rest = NULL;
+    keep_all(hak_watch.unvisited);
+    hak_watch.unvisited = NULL;
     keep_all(hak_swap_acquire(&hak_watch.noted, NULL)); // pairs with: hak_watch_add
     return hak_watch.watched;
 }
@@ -45,7 +45,7 @@ struct hak_cache *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock)
 void hak_watch_none_locked(void) HAK_REQUIRES(&hak_watch.lock)
 {
     hak_watch.watched = NULL;
-    hak_watch.rest = NULL;
+    hak_watch.unvisited = NULL;
     hak_store_relaxed(&hak_watch.noted, NULL);
     hak_store_relaxed(&hak_watch.count, 0);
 }

@@ -17,9 +17,9 @@
 #include "cache/cache.h"
 
 struct hak_watch {
-    struct hak_lock lock;      // rank "sweep": one sweep at a time
-    struct hak_cache *watched; // lock: linked by watch_next
-    struct hak_cache *rest;    // lock: what the present pass has not come to
+    struct hak_lock lock;        // rank "sweep": one sweep at a time
+    struct hak_cache *watched;   // lock: linked by watch_next
+    struct hak_cache *unvisited; // lock: what the present pass has not come to
     // Those that are to be watched, newest first.
     //   written by   any thread       hak_watch_add    CAS, release
     //   taken by     holder of lock   hak_watch_all    exchange, acquire

@@ -1,4 +1,4 @@
-// Which caches the sweeper watches: hak_watch_note, hak_rest_lie_down, hak_rest_judge (cache/watch.h, cache/watch.c).
+// Which caches the sweeper watches: hak_watch_note, hak_unwatch, hak_unwatch_judge (cache/watch.h, cache/watch.c).
 //
 // Two threads put something into a cache and watch it again if it is not. The sweeper takes what is there and then
 // watches the cache no more. At the end nothing is left in it, and it was never watched twice.
@@ -9,7 +9,7 @@
 // mutant: NO_BARRIER     what was put is seen too late
 // mutant: NOT_JUDGED     what was put after the last look waits for ever
 // mutant: LOOKS_FIRST    the thread looks before it has put it there
-// mutant: LIES_DOWN_RELAXED  who notes it writes a link that the sweeper has not done with
+// mutant: UNWATCHED_RELAXED  who notes it writes a link that the sweeper has not done with
 // mutant: NOTED_BLINDLY  two threads watch it, and it is in the list twice
 #define WATCHED 0
 #define NOTED 1 // it is among those that are to be watched
@@ -83,10 +83,10 @@ active proctype sweeper()
         read_plain(NEXT, looked);
         write_plain(NEXT, 0);
         looked = 0;
-#ifdef LIES_DOWN_RELAXED
+#ifdef UNWATCHED_RELAXED
         store_relaxed(WATCHED, 0);
 #else
-        store_release(WATCHED, 0); // step lie_down
+        store_release(WATCHED, 0); // step unwatch
 #endif
 #ifndef NO_BARRIER
         barrier_all();

@@ -177,14 +177,14 @@ static void blocks_of_sleepers_that_others_free_come_home(void)
     become(main_thread);
 }
 
-// Something comes while the cache lies down: whoever brings it has seen that it is watched.
-static struct hak_cache *lying;
+// Something comes while the cache ceases to be watched: whoever brings it has seen that it is watched.
+static struct hak_cache *unwatched;
 
 static void bring_a_block(void)
 {
-    if (lying != NULL && !lying->is_watched) {
-        struct hak_cache *cache = lying;
-        lying = NULL;
+    if (unwatched != NULL && !unwatched->is_watched) {
+        struct hak_cache *cache = unwatched;
+        unwatched = NULL;
         bool zeroed;
         void *block = hak_large_alloc(HAK_MIB(1), 1, 0, &zeroed);
         const unsigned bin = hak_size_class_bin(HAK_MIB(1));
@@ -192,17 +192,17 @@ static void bring_a_block(void)
     }
 }
 
-static void what_comes_while_it_lies_down_is_seen(void)
+static void what_comes_while_it_is_unwatched_is_seen(void)
 {
     struct hak_cache *main_thread = hak_cache_self;
     struct hak_cache *sleeper = new_thread();
     held[0][0] = alloc(CLASS);
     become(main_thread);
-    lying = sleeper;
+    unwatched = sleeper;
     hak_fake.on_barrier = bring_a_block;
     tick(5);
     hak_fake.on_barrier = NULL;
-    UNIT_CHECK(lying == NULL); // it came
+    UNIT_CHECK(unwatched == NULL); // it came
     tick(2 * TICKS);
     UNIT_EQUAL(hak_bigcache_expire(sleeper, UINT64_MAX), 0);
     become(sleeper);
@@ -269,7 +269,7 @@ int main(void)
     threads_that_sleep_wake_when_they_free();
     threads_that_wake_begin_without_magazines();
     blocks_of_sleepers_that_others_free_come_home();
-    what_comes_while_it_lies_down_is_seen();
+    what_comes_while_it_is_unwatched_is_seen();
     slabs_are_swept_once();
     refused_pages_are_tried_again();
     return 0;

@@ -1,5 +1,5 @@
-// rest.c -- see rest.h.
-#include "cache/rest.h"
+// unwatch.c -- see unwatch.h.
+#include "cache/unwatch.h"
 
 #include "cache/bigcache.h"
 #include "cache/hooks.h"
@@ -13,15 +13,15 @@ static bool has_own_thread(const struct hak_cache *cache) HAK_REQUIRES(&cache->l
 
 // May the sweeper stop to watch it, if it has nothing left to give? A thread that looks at each block puts those that it
 // frees into its quarantine, which wakes nobody.
-static bool may_lie_down(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+static bool may_be_unwatched(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     return !has_own_thread(cache) || hak_load_relaxed(&cache->hardened) == NULL;
 }
 
-// Step lie_down of watch.pml.
-bool hak_rest_lie_down(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &cache->lock)
+// Step unwatch of watch.pml.
+bool hak_unwatch(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &cache->lock)
 {
-    if (!may_lie_down(cache)) {
+    if (!may_be_unwatched(cache)) {
         return false;
     }
     if (has_own_thread(cache)) {
@@ -33,13 +33,13 @@ bool hak_rest_lie_down(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &c
     return true;
 }
 
-// Has anything happened since it lay down? What its thread does from now on wakes it, but for one block that it may have
+// Has anything happened since it ceased to be watched? What its thread does from now on wakes it, but for one block that it may have
 // in its hand: it has looked at hit_tag before the barrier, and puts the block down after this look.
 static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     const uint64_t events = hak_load_relaxed(&cache->events) + hak_hook_events(cache);
     if (events != cache->seen_events || !hak_inbox_is_empty(cache) ||
-        hak_bigcache_expire(cache, UINT64_MAX) != 0 || !may_lie_down(cache)) {
+        hak_bigcache_expire(cache, UINT64_MAX) != 0 || !may_be_unwatched(cache)) {
         return false;
     }
     HAK_EACH_MAGAZINE (cache, size_class) {
@@ -53,17 +53,17 @@ static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 
 // Behind the barrier, whoever put something there without noting it, as it still saw the cache watched, has done so before,
 // and is seen here. Step judge of watch.pml.
-void hak_rest_judge(struct hak_cache **lying, unsigned count)
+void hak_unwatch_judge(struct hak_cache **caches, unsigned count)
 {
     const bool is_ordered = count > 0 && hak_os_barrier_all();
     for (unsigned i = 0; i < count; i++) {
         bool is_still = false;
-        if (is_ordered && hak_lock_try(&lying[i]->lock)) {
-            is_still = is_still_locked(lying[i]);
-            hak_lock_drop(&lying[i]->lock);
+        if (is_ordered && hak_lock_try(&caches[i]->lock)) {
+            is_still = is_still_locked(caches[i]);
+            hak_lock_drop(&caches[i]->lock);
         }
         if (!is_still) {
-            hak_watch_note(lying[i]);
+            hak_watch_note(caches[i]);
         }
     }
 }

@@ -59,8 +59,8 @@ typedef uint64_t hak_vector __attribute__((vector_size(HAK_VECTOR_BYTES), aligne
 // In a short loop that writes or copies: keeps it from becoming a call of memset or memcpy.
 #define HAK_KEEP_LOOP() __asm__ volatile("")
 
-// Whatever was known of the variable is forgotten: what ends with it does not become one with another end, nor share
-// its register.
+// The compiler forgets what it knows of the variable: so it does not join the code behind with other code that ends alike, nor
+// has it share a register.
 #define HAK_FORGET(variable) __asm__("" : "+r"(variable))
 
 // The function begins in the middle of a cache line.

@@ -179,7 +179,8 @@ static size_t earned_now(void)
     return hak_due_has_sweeper() ? 0 : hak_due_earned();
 }
 
-size_t hak_due_budget(void)
+// How many bytes of free units may wait.
+static size_t budget(void)
 {
     return budget_at_rest() + earned_now();
 }
@@ -194,14 +195,14 @@ size_t hak_due_budget_inside(void)
 uint64_t hak_due_kept_ticks(size_t kept_bytes)
 {
     const size_t waiting = kept_bytes + hak_load_relaxed(&hak_arena.dirty_bytes);
-    return waiting > hak_due_budget() ? 0 : ticks_to_wait(HAK_URGENCY_KEPT, hak_due_decay_ticks());
+    return waiting > budget() ? 0 : ticks_to_wait(HAK_URGENCY_KEPT, hak_due_decay_ticks());
 }
 
 // Dirty bytes beyond what may wait: the budget in bytes, of which caches use `kept_bytes`, and what the soft limit leaves.
 static size_t surplus_bytes(size_t kept_bytes)
 {
     const size_t dirty = hak_load_relaxed(&hak_arena.dirty_bytes);
-    const size_t most = hak_ranges_policy() == HAK_FREE_KEEP ? SIZE_MAX : hak_due_budget();
+    const size_t most = hak_ranges_policy() == HAK_FREE_KEEP ? SIZE_MAX : budget();
     const size_t limit = hak_load_relaxed(&hak_options.limit_soft);
     const size_t heap = hak_arena_heap_bytes();
     const size_t over_limit = limit != 0 && heap > limit ? heap - limit : 0;
@@ -257,7 +258,7 @@ void hak_due_lower(size_t kept_bytes)
     if (HAK_LIKELY(surplus == 0) || is_refused()) {
         return;
     }
-    const size_t part = hak_due_budget() / PART_OF_BUDGET;
+    const size_t part = budget() / PART_OF_BUDGET;
     const size_t more = surplus > part ? surplus : part;
     const uint32_t tries = tries_so_far();
     // What is whole huge pages, or none, goes first.

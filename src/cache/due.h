@@ -50,8 +50,7 @@ HAK_INTERNAL void hak_due_note_again(size_t bytes);
 // In the child of a fork, whose parent had other threads: one of them may have been at it.
 HAK_INTERNAL void hak_due_forked(void);
 
-// How many bytes may wait: of free units, and as many inside slabs, but that what was earned is for both together.
-HAK_INTERNAL size_t hak_due_budget(void);
+// How many bytes may wait inside slabs: as many as of free units, but that what was earned is for both together.
 HAK_INTERNAL size_t hak_due_budget_inside(void);
 
 // How long caches keep large blocks, `kept_bytes` together: not at all while these and what waits in the arena exceed

@@ -25,8 +25,8 @@ HAK_INLINE void hak_pools_go_above(void)
     }
 }
 
-// The class that serves what `size_class` is too good for, aligned as it is; HAK_SMALL_CLASSES: a large
-// block does.
+// The pool of `size_class` is off: the next class whose pool is on and whose blocks are aligned as well. HAK_SMALL_CLASSES: there
+// is none, and a large block serves.
 HAK_INTERNAL unsigned hak_pools_larger_class(unsigned size_class);
 
 HAK_INLINE bool hak_pools_have(size_t size_class)
@@ -35,7 +35,7 @@ HAK_INLINE bool hak_pools_have(size_t size_class)
                                                                           : &hak_options.pool) != 0;
 }
 
-// The class that serves requests of `size_class`; likewise.
+// The class that serves requests of `size_class`: itself, or that one.
 HAK_INLINE unsigned hak_pools_class(unsigned size_class)
 {
     return HAK_LIKELY(hak_pools_have(size_class)) ? size_class : hak_pools_larger_class(size_class);

@@ -19,7 +19,8 @@
 #include "hakmem/hakmem.h"
 #include "slab/misuse.h"
 
-struct hak_cache *hak_front_cache(void)
+// The cache that the calling thread may lock and allocate from: its own, or the late one. NULL without memory.
+static struct hak_cache *front_cache(void)
 {
     struct hak_cache *cache = hak_cache_self;
     return HAK_LIKELY(cache != &hak_cache_nobody) ? cache : hak_start_thread(NULL);
@@ -37,7 +38,7 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
         }
         return hak_dying_take(request);
     }
-    struct hak_cache *cache = hak_front_cache();
+    struct hak_cache *cache = front_cache();
     if (HAK_UNLIKELY(cache == NULL)) {
         if (zeroed != NULL) {
             *zeroed = false;
@@ -119,7 +120,7 @@ HAK_MID_LINE void hak_free(void *block)
 // blocks or there is no such block. (Nor in a cache that samples: it counts what passes its magazines.)
 static void *calloc_fresh(size_t size_class)
 {
-    struct hak_cache *cache = hak_front_cache();
+    struct hak_cache *cache = front_cache();
     if (cache == NULL || hak_is_dying() || cache->is_direct || cache->apart != 0 ||
         !hak_pools_have(size_class) || cache->magazines[size_class].is_ruled ||
         hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {

@@ -7,10 +7,6 @@
 
 #include "cache/fast_path.h"
 
-// The cache that the calling thread may lock and allocate from: its own, or the late one.
-// NULL without memory.
-HAK_INTERNAL struct hak_cache *hak_front_cache(void);
-
 // A block of more than HAK_SMALL_MAX bytes or with a larger alignment. `zeroed` is NULL, or, for who needs zeros, whether
 // the pages are untouched. NULL with errno ENOMEM.
 HAK_INTERNAL void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *site);

@@ -17,7 +17,7 @@ enum {
     CREDIT_PARTS = 4, // of the room: others in the group grow, too
     LENT_PARTS = 16,  // of the limit, to all shards together
 };
-// Nothing that a process hands out adds up to that.
+// Larger than all that a process can hand out.
 #define UNLIMITED    (SIZE_MAX / 2)
 #define KEPT_MOST    HAK_MIB(64)
 #define CREDIT_LEAST HAK_KIB(256) // a look takes some 20 us

@@ -77,7 +77,7 @@ enum hak_resized hak_hook_resize(void *block, size_t bytes)
     struct hak_held held = {block, NULL};
     const bool is_judged =
         hak_states_exist(slab) && hak_states_is_used(slab, slab->size_class, &held);
-    // Handed out, but not judged to be: the pointer has not the block's tag.
+    // A pointer to a block in use that does not have its tag is from before.
     const bool is_stale = hak_harden_has_tags() && hak_states_exist(slab);
     if (!is_judged && (!hak_slab_is_out(slab, block) || is_stale)) {
         hak_misuse_freed_realloc(block, own_bytes);

@@ -108,8 +108,8 @@ HAK_INLINE unsigned hak_arena_shard(uint32_t tag)
     return tag >> 8 & hak_arena.shard_mask;
 }
 
-// What is in use of the superslabs: by slabs, whatever is free in them, and by runs. Any thread: the one may be read
-// before another thread changes both, and the other after it.
+// What is in use of the superslabs: by slabs, whatever is free in them, and by large runs. Any thread. Others may change both sums
+// between the two reads, so that more seems unused than there is.
 HAK_INLINE size_t hak_arena_used_bytes(void)
 {
     const size_t all = hak_load_relaxed(&hak_arena.super_bytes);

@@ -28,9 +28,9 @@
 #include "rules/site_rules.h"
 #include "secure/blocks.h"
 #include "secure/guard.h"
-#include "secure/guarded.h"
 #include "secure/harden.h"
 #include "secure/hardened.h"
+#include "secure/inset.h"
 #include "secure/states.h"
 #include "slab/hooks.h"
 

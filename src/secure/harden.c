@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "os/os.h"
 #include "os/say.h"
-#include "secure/guarded.h"
+#include "secure/inset.h"
 #include "slab/arena.h"
 
 struct hak_harden hak_harden;
@@ -51,7 +51,7 @@ static void tags_start(void)
 void hak_harden_start(void)
 {
     tags_start();
-    hak_guarded_start();
+    hak_inset_start();
     hak_harden.checks.zero = hak_load_relaxed(&hak_options.zero_on_free) != 0;
     hak_harden.checks.canaries = hak_load_relaxed(&hak_options.canaries) != 0;
     hak_harden.canary_bytes = hak_harden.checks.canaries ? HAK_CANARY_BYTES : 0;

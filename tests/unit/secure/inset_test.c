@@ -1,6 +1,6 @@
 // pages: 16384 65536
 // Blocks between guards, in mappings of their own.
-#include "secure/guarded.h"
+#include "secure/inset.h"
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ static void guarded_ones_are_half_of_the_mappings(void)
     struct hak_run *mappings[MOST];
     hak_fake.files = files;
     hak_options.guard_large = 1;
-    hak_guarded_start();
+    hak_inset_start();
     for (unsigned turn = 0; turn < 2; turn++) {
         for (unsigned i = 0; i < MOST; i++) {
             mappings[i] = guarded(HAK_KIB(40));

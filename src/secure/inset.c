@@ -1,5 +1,5 @@
-// guarded.c -- see guarded.h.
-#include "secure/guarded.h"
+// inset.c -- see inset.h.
+#include "secure/inset.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ enum {
 static size_t guarded_mappings = MAPPINGS_USUAL / GUARDED_PARTS;
 static size_t guarded_count; // (arena lock)
 
-void hak_guarded_start(void)
+void hak_inset_start(void)
 {
     if (hak_load_relaxed(&hak_options.guard_large) != 0) {
         guarded_mappings =

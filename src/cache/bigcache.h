@@ -24,9 +24,12 @@ HAK_INLINE struct hak_hot *hak_bigcache_place(struct hak_cache *cache, unsigned 
     return (struct hak_hot *)(void *)((char *)cache->hot + (size_t)(bin & ~7U) * 4);
 }
 
-// Take a block of a bin out of its place, or NULL. Step take_kept of bigcache.pml.
-HAK_INLINE void *hak_bigcache_take(struct hak_cache *cache, unsigned bin)
+// Take a block of a request's bin, which may be beyond the last, out of its place, or NULL. Step take_kept of bigcache.pml.
+HAK_INLINE void *hak_bigcache_reuse(struct hak_cache *cache, unsigned bin)
 {
+    if (HAK_UNLIKELY(bin >= HAK_LARGE_BINS)) {
+        return NULL;
+    }
     struct hak_hot *hot = hak_bigcache_place(cache, bin);
     if (HAK_UNLIKELY(hot->bin != bin)) {
         return NULL;
@@ -36,12 +39,6 @@ HAK_INLINE void *hak_bigcache_take(struct hak_cache *cache, unsigned bin)
         hak_store_relaxed(hot->entry, HAK_MAP_LARGE(bin));
     }
     return block;
-}
-
-// The same for a request, whose bin may be beyond the last.
-HAK_INLINE void *hak_bigcache_reuse(struct hak_cache *cache, unsigned bin)
-{
-    return HAK_LIKELY(bin < HAK_LARGE_BINS) ? hak_bigcache_take(cache, bin) : NULL;
 }
 
 // Put a block of `bin`, whose map entry is `*entry`, into its place, which is free. Step put
@@ -55,7 +52,7 @@ HAK_INLINE void hak_bigcache_put(struct hak_hot *hot,
     hot->bin = bin;
     hot->entry = entry;
     hak_store_relaxed(&hot->tick, (uint32_t)hak_load_relaxed(&hak_arena.tick));
-    hak_store_release(&hot->block, block); // pairs with: hak_bigcache_take
+    hak_store_release(&hot->block, block); // pairs with: hak_bigcache_reuse
 }
 
 // Put the block in if it is one in use and its place is free; sets its bin. Step keep of bigcache.pml, step put_then_look of

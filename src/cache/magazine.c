@@ -28,11 +28,6 @@ static hak_place *places_make(unsigned log2)
     return base;
 }
 
-static void places_give(struct hak_magazine *magazine)
-{
-    hak_pool_give((void *)magazine->base, sizeof *magazine->base << magazine->places_log2);
-}
-
 // The fewest places that a magazine has: ACE begins with them.
 static unsigned least_log2(unsigned size_class)
 {
@@ -66,6 +61,23 @@ static void count_grown(struct hak_cache *cache, size_t bytes)
     cache->counted_bytes = bytes;
 }
 
+// The magazine has another array, or none (NULL), in place of the one that it had, or none.
+static void set_places(struct hak_cache *cache, unsigned size_class, hak_place *base, unsigned log2)
+{
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    const uint64_t bit = UINT64_C(1) << (size_class % 64);
+    uint64_t *word = &cache->started[size_class / 64];
+    if (magazine->base != NULL) {
+        cache->magazine_bytes -= grown_by(size_class, magazine->places_log2);
+        hak_pool_give((void *)magazine->base, sizeof *base << magazine->places_log2);
+    }
+    cache->magazine_bytes += base != NULL ? grown_by(size_class, log2) : 0;
+    count_grown(cache, cache->magazine_bytes);
+    *word = base != NULL ? *word | bit : *word & ~bit;
+    magazine->base = base;
+    magazine->places_log2 = (uint8_t)log2;
+}
+
 void hak_magazine_sleep(struct hak_cache *cache)
 {
     count_grown(cache, 0);
@@ -96,13 +108,6 @@ static bool may_grow(const struct hak_cache *cache, size_t more, size_t most)
            hak_load_relaxed(&grown_bytes) + more <= grown_most(most);
 }
 
-static void note_started(struct hak_cache *cache, unsigned size_class, bool is_started)
-{
-    const uint64_t bit = UINT64_C(1) << (size_class % 64);
-    uint64_t *word = &cache->started[size_class / 64];
-    *word = is_started ? *word | bit : *word & ~bit;
-}
-
 // Another array for the magazine, with room for the blocks that it holds. The magazine is
 // unfenced, its bottom 0. False without memory.
 static bool magazine_resize(struct hak_cache *cache, unsigned size_class, unsigned log2)
@@ -116,12 +121,7 @@ static bool magazine_resize(struct hak_cache *cache, unsigned size_class, unsign
     for (uint32_t i = 1; i <= held; i++) {
         hak_place_store(&base[i], hak_place_load(&magazine->base[i]));
     }
-    places_give(magazine);
-    cache->magazine_bytes +=
-        grown_by(size_class, log2) - grown_by(size_class, magazine->places_log2);
-    count_grown(cache, cache->magazine_bytes);
-    magazine->base = base;
-    magazine->places_log2 = (uint8_t)log2;
+    set_places(cache, size_class, base, log2);
     hak_magazine_set_top(cache, size_class, base + held + 1);
     return true;
 }
@@ -208,15 +208,9 @@ static void magazine_grow(struct hak_cache *cache, unsigned size_class) HAK_REQU
 
 static void magazine_end(struct hak_cache *cache, unsigned size_class)
 {
-    struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_magazine_set_top(cache, size_class, &hak_nothing[1]);
-    if (magazine->base != NULL) {
-        cache->magazine_bytes -= grown_by(size_class, magazine->places_log2);
-        count_grown(cache, cache->magazine_bytes);
-        places_give(magazine);
-        magazine->base = NULL;
-        magazine->places_log2 = 0;
-        note_started(cache, size_class, false);
+    if (cache->magazines[size_class].base != NULL) {
+        set_places(cache, size_class, NULL, 0);
     }
 }
 
@@ -278,8 +272,8 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 static bool is_worth_growing(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
-    const size_t more = (size_t)hak_classes[size_class].bytes
-                        << cache->magazines[size_class].places_log2;
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    const size_t more = (size_t)hak_classes[size_class].bytes << magazine->places_log2;
     const struct hak_growth_question question = {
         .now_ns = hak_os_about_now_ns(),
         .refills = hak_load_relaxed(&cache->class_counts[size_class].refills),
@@ -287,8 +281,8 @@ static bool is_worth_growing(struct hak_cache *cache, unsigned size_class)
         .more_bytes = more,
         .heap_bytes = hak_arena_used_bytes(),
     };
-    return hak_growth_ask(&cache->magazines[size_class].worth, question) ||
-           2 * more <= HAK_UNIT_BYTES || hak_load_relaxed(&hak_options.deterministic) != 0;
+    return hak_growth_ask(&magazine->worth, question) || 2 * more <= HAK_UNIT_BYTES ||
+           hak_load_relaxed(&hak_options.deterministic) != 0;
 }
 
 // Blocks that go back and forth between magazine and slab
@@ -296,15 +290,15 @@ static bool is_worth_growing(struct hak_cache *cache, unsigned size_class)
 void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
     HAK_REQUIRES(&cache->lock)
 {
-    struct hak_magazine *of_class = &cache->magazines[size_class];
-    cache->magazines[size_class].is_used = true;
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    magazine->is_used = true;
     if (HAK_UNLIKELY(cache->counted_bytes != cache->magazine_bytes)) {
         count_grown(cache, cache->magazine_bytes); // it slept
     }
-    if (of_class->flushed_last != flush) {
-        of_class->flushed_last = flush;
-        of_class->has_swung = !of_class->has_swung;
-        if (!of_class->has_swung && has_ace(cache) && is_worth_growing(cache, size_class)) {
+    if (magazine->flushed_last != flush) {
+        magazine->flushed_last = flush;
+        magazine->has_swung = !magazine->has_swung;
+        if (!magazine->has_swung && has_ace(cache) && is_worth_growing(cache, size_class)) {
             magazine_grow(cache, size_class);
         }
     }
@@ -312,7 +306,6 @@ void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
 
 static bool magazine_start(struct hak_cache *cache, unsigned size_class)
 {
-    struct hak_magazine *magazine = &cache->magazines[size_class];
     const size_t fixed_bytes = grown_by(size_class, fixed_log2(size_class));
     const bool is_fixed = !has_ace(cache) && may_grow(cache, fixed_bytes, magazines_most(cache));
     const unsigned log2 = is_fixed ? fixed_log2(size_class) : least_log2(size_class);
@@ -320,12 +313,8 @@ static bool magazine_start(struct hak_cache *cache, unsigned size_class)
     if (base == NULL) {
         return false;
     }
-    cache->magazine_bytes += grown_by(size_class, log2);
-    count_grown(cache, cache->magazine_bytes);
-    magazine->base = base;
-    magazine->places_log2 = (uint8_t)log2;
-    magazine->bottom = 0;
-    note_started(cache, size_class, true);
+    set_places(cache, size_class, base, log2);
+    cache->magazines[size_class].bottom = 0;
     hak_magazine_set_top(cache, size_class, base + 1);
     return true;
 }
@@ -438,12 +427,13 @@ void hak_magazine_set_back(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 
 void hak_magazine_retire(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
-    if (cache->magazines[size_class].base != NULL) {
+    struct hak_magazine *magazine = &cache->magazines[size_class];
+    if (magazine->base != NULL) {
         magazine_empty(cache, size_class);
     }
     magazine_end(cache, size_class);
-    cache->magazines[size_class].is_refilled = false;
-    cache->magazines[size_class].is_ruled = true;
+    magazine->is_refilled = false;
+    magazine->is_ruled = true;
 }
 
 void hak_magazine_renew(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)

@@ -108,7 +108,7 @@ void *hak_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cac
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     HAK_ASSERT(hak_place_load(hak_magazine_top(cache, size_class) - 1) == NULL);
-    cache->magazines[size_class].is_refilled |= !cache->magazines[size_class].is_ruled;
+    magazine->is_refilled |= !magazine->is_ruled;
     if (magazine->base == NULL) {
         if (!hak_magazine_start_if_due(cache, size_class)) {
             return take_seldom(cache, size_class);

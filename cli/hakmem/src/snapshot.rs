@@ -114,7 +114,7 @@ impl Snapshot {
         let patient = Patient::of(opened).with_map();
         let visit = Visit::pay(&patient, None)?;
         let opened = patient.opened();
-        let mut told = Told {
+        let mut told = opened.whole(Told {
             release: env!("CARGO_PKG_VERSION").into(),
             taken: timestamp(),
             title: opened.title(),
@@ -124,7 +124,7 @@ impl Snapshot {
             places: Vec::new(),
             notes: Vec::new(),
             visit: Kept::of(visit),
-        };
+        })?;
         let has_hakmem = opened.uses_hakmem();
         let image = match has_hakmem {
             true => of_hakmem(opened, &mut told)?,

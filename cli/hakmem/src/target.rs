@@ -117,12 +117,21 @@ pub fn open_core(path: &Path) -> Result<CoreFile> {
     CoreFile::open(path).map_err(|error| told(&error, &path.shown(), None))
 }
 
+/// What was read of a process that has ended or become another program meanwhile may be anything: parts that could not
+/// be read any more are left out.
+pub fn whole<T>(memory: &dyn Memory, read: T) -> Result<T> {
+    match memory.lost() {
+        Some(error) => Err(failed!("{}", ended(&error))),
+        None => Ok(read),
+    }
+}
+
 /// The heap of a process as it is now.
 pub fn read_process(process: &LiveProcess) -> Result<Heap> {
     let mut tries = 1;
     loop {
         match Heap::read(process) {
-            Ok(heap) => return Ok(heap),
+            Ok(heap) => return whole(process, heap),
             Err(Error::Damaged(_)) if tries < TRIES => tries += 1,
             Err(error) => {
                 let pid = process.pid;
@@ -158,7 +167,13 @@ impl Opened {
     }
 
     pub fn failures(&self) -> Result<Failures> {
-        Failures::read(self.memory()).map_err(|error| self.refused(&error))
+        let failures = Failures::read(self.memory()).map_err(|error| self.refused(&error))?;
+        self.whole(failures)
+    }
+
+    /// What was read of it, if it is still there.
+    pub fn whole<T>(&self, read: T) -> Result<T> {
+        whole(self.memory(), read)
     }
 
     /// Names for addresses of code.
@@ -202,8 +217,8 @@ impl Opened {
     pub fn account(&self, heap: &Heap) -> Result<Option<Account>> {
         match self {
             Opened::Live(process) => {
-                let account = Account::of(process, heap);
-                account.map(Some).map_err(|error| self.refused(&error))
+                let account = Account::of(process, heap).map_err(|error| self.refused(&error))?;
+                self.whole(Some(account))
             }
             Opened::Core(_) => Ok(None),
             Opened::Snapshot(snapshot) => Ok(snapshot.visit().hakmem.clone()),
@@ -238,9 +253,8 @@ impl Opened {
         question: fn(&Control, &dyn Memory) -> hakmem_heap::error::Result<T>,
     ) -> Result<T> {
         let memory = self.memory();
-        Control::find(memory)
-            .and_then(|control| question(&control, memory))
-            .map_err(|error| self.refused(&error))
+        let answer = Control::find(memory).and_then(|control| question(&control, memory));
+        self.whole(answer.map_err(|error| self.refused(&error))?)
     }
 
     /// "process 4711: redis-server *:6379"

@@ -201,6 +201,53 @@ fn top_and_export_say_why_they_end() {
     }
 }
 
+/// Wherever it goes away while it is read: the answer is whole, or a line. Parts were once taken for all.
+#[test]
+fn what_goes_away_in_the_middle_is_no_finding() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("busy", BUSY, &[]);
+    let looks: [(&[&str], &str); 3] = [
+        (&["doctor"], "malloc is hakmem"),
+        (&["profile", "--allocated"], "pass (busy) < main (busy)"),
+        (&["verify"], "\n  uses hakmem\n"),
+    ];
+    for (look, finding) in looks {
+        let mut time = Duration::ZERO;
+        for part in 0..7 {
+            let way = Way::BOTH[part % 2];
+            let mut command = Command::new(&program);
+            command.env("LD_PRELOAD", library());
+            let mut process = Waiting::start(command.env("HAKMEM_SAMPLE_BYTES", "4096"));
+            let pid = process.pid();
+            let begin = Instant::now();
+            let child = start(&workshop, &[look, &[&pid]].concat());
+            if part == 0 {
+                child.wait_with_output().unwrap();
+                time = begin.elapsed();
+                continue;
+            }
+            std::thread::sleep(time * (part as u32 - 1) / 6);
+            way.go(&mut process);
+            let answer = Answer::from(child.wait_with_output().unwrap());
+            let has_ended = format!("there is no process {pid}, or it has just ended");
+            let was_other = format!("process {pid}: cat\n"); // before it was looked at
+            match answer.errors.as_str() {
+                "" => assert!(
+                    answer.output.contains(finding) || answer.output.starts_with(&was_other),
+                    "{}",
+                    answer.output
+                ),
+                line => assert!(
+                    line.contains(&way.line(&pid))
+                        || line.contains(&has_ended)
+                        || line.contains("it has become another program (exec)"),
+                    "{line}"
+                ),
+            }
+        }
+    }
+}
+
 /// Others go on, and the process has its number, but nothing of it is to be found by that.
 #[test]
 fn a_process_whose_first_thread_has_ended_is_there() {

@@ -39,6 +39,7 @@ pub struct LiveProcess {
     task: AtomicI32,
     /// The memory of the program that it was when it was opened, and of no other that it has become by exec.
     memory: Option<File>,
+    command_line: String,
 }
 
 /// In a PID namespace with the /proc of another one, each number there is another process's.
@@ -60,6 +61,7 @@ impl LiveProcess {
             areas,
             task: AtomicI32::new(task),
             memory: File::open(format!("/proc/{task}/mem")).ok(),
+            command_line: started_as(task),
         };
         match process.areas.first() {
             // The kernel shows the areas of some processes whose memory it does not let us read.
@@ -134,10 +136,14 @@ impl LiveProcess {
         code::all(&code::of_files(&self.areas), self)
     }
 
-    /// What it was started as, cut to a line.
-    pub fn command_line(&self) -> String {
-        command_line(&std::fs::read(format!("/proc/{}/cmdline", self.task())).unwrap_or_default())
+    /// What it was started as, cut to a line: as it was opened, whatever it has become since.
+    pub fn command_line(&self) -> &str {
+        &self.command_line
     }
+}
+
+fn started_as(task: i32) -> String {
+    command_line(&std::fs::read(format!("/proc/{task}/cmdline")).unwrap_or_default())
 }
 
 /// Of words that each end with a zero: a line for people.

@@ -87,10 +87,27 @@ impl Process {
 
     pub fn open(pid: i32) -> Result<Process, Blind> {
         let mut process = Process::open_memory(pid)?;
-        let dynamic = process.dynamic_section()?;
-        let first = process.first_link(dynamic)?;
-        process.load_objects(first)?;
-        Ok(process)
+        let found = process.find_objects();
+        process.check()?;
+        found.map(|()| process)
+    }
+
+    fn find_objects(&mut self) -> Result<(), Blind> {
+        let dynamic = self.dynamic_section()?;
+        let first = self.first_link(dynamic)?;
+        self.load_objects(first)
+    }
+
+    /// Is it still there, and the program that it was? If not, what was read of it is only a part.
+    pub fn check(&self) -> Result<(), Blind> {
+        let first = self.mappings.first().map_or(0, |area| area.range.start);
+        match self.memory.read_at(&mut [0], first) {
+            Ok(0) => {
+                open_live(self.pid)?;
+                Err(Blind::Other("it has become another program (exec)".into()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Fill `target` from `address`; false when not all of it can be read.

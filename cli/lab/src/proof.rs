@@ -119,6 +119,7 @@ impl Proof {
             }
         }
         proof.blocks = control::count_blocks(&process);
+        process.check()?;
         Ok(proof)
     }
 

@@ -30,7 +30,7 @@ pub struct Arguments {
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let opened = arguments.target.open()?;
     let failures = opened.failures()?;
-    let mut names = opened.names();
+    let mut names = opened.whole(opened.names())?;
     if arguments.json {
         print_json(&as_json(&failures, &mut names))?;
     } else {

@@ -128,8 +128,8 @@ fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> R
     }
     let (pinning, sparse) = sparse_slabs(&heap, arguments.sparse / 100.0);
     let mut names = opened.names();
-    let mut pins: Vec<Pin> = pins(&profile, &heap, &pinning)
-        .into_iter()
+    let pins = pins(&profile, &heap, &pinning).into_iter();
+    let pins = pins
         .map(|(stack, mut pin)| {
             let places = frames::places(&profile.stacks[stack], &profile.python, &mut names);
             let frames = places.iter().flat_map(|place| place.frames.clone());
@@ -139,6 +139,7 @@ fn report(arguments: &Arguments, opened: &Opened, to_save: Option<Planned>) -> R
             pin
         })
         .collect();
+    let mut pins: Vec<Pin> = opened.whole(pins)?;
     pins.sort_by(|a, b| b.pinned_bytes.total_cmp(&a.pinned_bytes));
     if arguments.json {
         let failures = refusals::as_json(&heap.failures, &mut names);

@@ -122,19 +122,15 @@ impl Patient {
         let heaps = Heaps::read(&space);
         let numbers = heaps.numbers(&space);
         let ledger = Ledger::of(&space, &heaps, &numbers);
-        // What is not there any more reads as nothing.
-        match self.opened.lost() {
-            Some(error) => Err(failed!("{}", ended(&error))),
-            None => Ok(Moment {
-                ledger,
-                glibc: numbers.glibc,
-                others: numbers.others,
-                map: match self.wants_map {
-                    true => Map::of(&heaps, &space),
-                    false => Map::default(),
-                },
-            }),
-        }
+        self.opened.whole(Moment {
+            ledger,
+            glibc: numbers.glibc,
+            others: numbers.others,
+            map: match self.wants_map {
+                true => Map::of(&heaps, &space),
+                false => Map::default(),
+            },
+        })
     }
 
     pub fn threads(&self) -> Option<u64> {
@@ -181,7 +177,7 @@ impl Visit {
                 (kept.pid, kept.is_core, kept.hakmem.clone(), kept.read_ms)
             }
         };
-        Ok(Visit {
+        patient.opened.whole(Visit {
             title: patient.opened.title(),
             pid,
             is_core,

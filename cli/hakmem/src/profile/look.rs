@@ -115,7 +115,7 @@ pub fn snapshot(opened: &Opened) -> Result<Snapshot> {
     let mut names = opened.names();
     let threads = of_threads(opened);
     let snapshot = Snapshot::of(&profile, &mut names, opened.title(), now);
-    Ok(snapshot.name_threads(&threads))
+    opened.whole(snapshot.name_threads(&threads))
 }
 
 /// The names of its threads, as far as they are known.

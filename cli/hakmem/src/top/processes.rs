@@ -63,7 +63,7 @@ fn examine(pid: i32) -> Option<Found> {
     let totals = Figures::of(&heap).totals;
     Some(Found {
         pid,
-        command_line: process.command_line(),
+        command_line: process.command_line().into(),
         release: control.release,
         live_bytes: totals.live_bytes,
         mapped_bytes: totals.mapped_bytes,

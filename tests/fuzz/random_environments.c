@@ -6,6 +6,7 @@
 //
 // Arguments: <starts> <seed>; seed 0 takes one from the clock.
 #include "../support/crowd.h"
+#include "../support/nameless.h"
 
 #include <fcntl.h>
 
@@ -63,7 +64,7 @@ static const char *const pieces[] = {"0",
                                      "K",
                                      ""};
 
-static char file[] = "/tmp/hakmem_options.XXXXXX";
+static char file[HT_NAMELESS_PATH];
 
 static const char *pick(struct ht_random *random, const char *const *from, size_t count)
 {
@@ -169,12 +170,10 @@ int main(int count, char **arguments)
     seed = seed != 0 ? seed : (uint64_t)ht_now_ms();
     printf("seed %llu\n", (unsigned long long)seed);
     fflush(stdout);
-    const int made = mkstemp(file);
-    HT_CHECK(made >= 0, "no file: errno %d", errno);
-    close(made);
+    const int made = ht_nameless_file("", file);
     for (size_t i = 0; i < strtoul(arguments[1], NULL, 10); i++) {
         start_one(seed * 1000003 + i);
     }
-    unlink(file);
+    close(made);
     return 0;
 }

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "../support/nameless.h"
 #include "../support/options.h"
 
 static uint64_t value_of(const char *name)
@@ -94,12 +94,10 @@ static void check_environment(void)
 
 static void check_sources(void)
 {
-    char file[] = "/tmp/hakmem-options-XXXXXX";
     static const char text[] = "# what holds here\n\n  purge_start_bytes = 1111\r\n"
                                "decay_ms=1111 # too early\ndirty_bytes\t=\t1111\npurger=off\nno=1";
-    const int open = mkstemp(file);
-    HT_CHECK(write(open, text, strlen(text)) == (ssize_t)strlen(text), "no file to write");
-    close(open);
+    char file[HT_NAMELESS_PATH];
+    const int open = ht_nameless_file(text, file);
     char config[64];
     snprintf(config, sizeof config, "HAKMEM_CONFIG=%s", file);
     static char list[] = "HAKMEM_OPTIONS=decay_ms=2222, dirty_bytes = 2222";
@@ -110,7 +108,7 @@ static void check_sources(void)
     snprintf(complaint, sizeof complaint, "hakmem: %s:7: no is no option", file);
     const char *const lines[] = {complaint, NULL};
     check_lines(ht_run_again("sources", settings), lines);
-    unlink(file);
+    close(open);
 }
 
 static void check_empty(void)
@@ -127,11 +125,8 @@ static void check_empty(void)
 // A pipe has a name as a file has: one that nobody writes holds no program up, one that somebody does is read.
 static void check_pipes(void)
 {
-    char folder[] = "/tmp/hakmem-pipe-XXXXXX";
-    HT_CHECK(mkdtemp(folder) != NULL, "no folder");
-    char pipe[64];
-    snprintf(pipe, sizeof pipe, "%s/pipe", folder);
-    HT_CHECK(mkfifo(pipe, 0600) == 0, "no pipe");
+    char pipe[HT_NAMELESS_PATH];
+    const int file = ht_nameless_pipe(pipe);
     char config[96];
     snprintf(config, sizeof config, "HAKMEM_CONFIG=%s", pipe);
     char rules[96];
@@ -166,8 +161,7 @@ static void check_pipes(void)
     check_lines(ht_run_again("nothing", written), read);
     ht_wait_child(writer, "who writes the pipe");
     close(end);
-    unlink(pipe);
-    rmdir(folder);
+    close(file);
 }
 
 static void check_at_run_time(void)

@@ -293,6 +293,9 @@ int main(void)
         answer.ended_with(0);
         assert_eq!(answer.errors, "", "{command}");
     }
+    workshop.hakmem(&["doctor", &pid]).says("malloc is hakmem");
+    let verified = workshop.hakmem(&["verify", &pid]);
+    verified.ended_with(0).says("uses hakmem");
     let figures = workshop.hakmem(&["export", &pid, "--prometheus"]);
     let resident = format!("hakmem_resident_bytes{{program=\"headless\",pid=\"{pid}\"}} 0\n");
     assert!(!figures.ended_with(0).output.contains(&resident));

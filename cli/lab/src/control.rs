@@ -93,7 +93,7 @@ impl AddressMap {
 
 /// Look at every word in which a program may keep a pointer. None without hakmem.
 pub fn count_blocks(process: &Process) -> Option<Blocks> {
-    let map = AddressMap::find(process.pid)?;
+    let map = AddressMap::find(process.task)?;
     let heap = process.break_heap();
     let mut seen = HashSet::new();
     let mut blocks = Blocks {

@@ -63,7 +63,8 @@ pub struct Object {
 }
 
 pub struct Process {
-    pub pid: i32,
+    /// A thread of it, below whose number /proc tells what it has: the first may have ended before the others.
+    pub task: i32,
     memory: File,
     mappings: Vec<Area>,
     files: Vec<Code>,
@@ -74,10 +75,11 @@ pub struct Process {
 impl Process {
     /// Its memory, without a list of objects: a statically linked program has none.
     pub fn open_memory(pid: i32) -> Result<Process, Blind> {
-        let memory = File::open(format!("/proc/{pid}/mem")).map_err(|error| blind(&error))?;
         let live = open_live(pid)?;
+        let task = live.task();
+        let memory = File::open(format!("/proc/{task}/mem")).map_err(|error| blind(&error))?;
         Ok(Process {
-            pid,
+            task,
             memory,
             files: code::mapped_now(&code::of_files(&live.areas), &live),
             mappings: live.areas,
@@ -103,7 +105,7 @@ impl Process {
         let first = self.mappings.first().map_or(0, |area| area.range.start);
         match self.memory.read_at(&mut [0], first) {
             Ok(0) => {
-                open_live(self.pid)?;
+                open_live(self.task)?;
                 Err(Blind::Other("it has become another program (exec)".into()))
             }
             _ => Ok(()),
@@ -184,7 +186,7 @@ impl Process {
     }
 
     fn dynamic_section(&self) -> Result<u64, Blind> {
-        let values = auxiliary(self.pid)?;
+        let values = auxiliary(self.task)?;
         let (Some(&table), Some(&count)) = (values.get(&AT_PHDR), values.get(&AT_PHNUM)) else {
             return Err(Blind::Other(
                 "the kernel does not say where its headers are".into(),
@@ -264,13 +266,13 @@ impl Process {
 
     fn read_object(&self, code: &Code) -> Result<Arc<ElfFile>, Blind> {
         let sources = Sources {
-            process: Some(self.pid),
+            process: Some(self.task),
             ..Sources::default()
         };
         let path = shown(&code.path);
         let found = find_mapped(code, &sources).map_err(|missing| match missing {
             // Without a process nothing says which build was mapped.
-            _ if open_live(self.pid).is_err() => Blind::Gone,
+            _ if open_live(self.task).is_err() => Blind::Gone,
             missing => Blind::Other(format!("{path}: {}", missing.why())),
         })?;
         elf::read_cached(&found).map_err(|error| Blind::Other(format!("{path}: {}", error.0)))

@@ -4,6 +4,7 @@ use crate::output::{print_json, show, terminal};
 use crate::start;
 use clap::Args;
 use hakmem_heap::control::Control;
+use hakmem_heap::live::LiveProcess;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue, OURS};
 use hakmem_lab::control::Blocks;
@@ -85,7 +86,8 @@ struct Subject {
 fn process(pid: i32) -> Result<Subject> {
     let collected = Proof::collect(pid).or_else(|blind| match blind {
         Blind::Static => {
-            let program = fs::read_link(format!("/proc/{pid}/exe")).map_err(|_| Blind::Gone)?;
+            let task = LiveProcess::open(pid).map_err(|_| Blind::Gone)?.task();
+            let program = fs::read_link(format!("/proc/{task}/exe")).map_err(|_| Blind::Gone)?;
             Proof::of_static(&program, Some(pid))
         }
         other => Err(other),

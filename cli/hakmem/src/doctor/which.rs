@@ -96,7 +96,7 @@ pub fn of(opened: &Opened) -> (Vec<Used>, Vec<String>) {
         }
     };
     let owners = match opened {
-        Opened::Live(process) => owners(process.pid),
+        Opened::Live(process) => owners(process.task()),
         Opened::Core(_) | Opened::Snapshot(_) => BTreeSet::new(),
     };
     let mut seen = BTreeSet::new();
@@ -131,10 +131,10 @@ pub fn settle(used: &mut Vec<Used>, moment: &Moment) {
 }
 
 /// The files that functions of malloc's family lead to.
-fn owners(pid: i32) -> BTreeSet<PathBuf> {
-    let proof = Proof::collect(pid).or_else(|blind| match blind {
+fn owners(task: i32) -> BTreeSet<PathBuf> {
+    let proof = Proof::collect(task).or_else(|blind| match blind {
         Blind::Static => {
-            let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+            let program = std::fs::read_link(format!("/proc/{task}/exe"));
             Proof::of_static(&program.map_err(|_| Blind::Gone)?, None)
         }
         other => Err(other),

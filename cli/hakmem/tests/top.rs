@@ -38,7 +38,35 @@ fn a_pipe_gets_a_line_for_each_look() {
     assert_eq!(lines.len(), 4);
     assert!(lines[0].contains("resident") && lines[0].contains("blocks/s"));
     assert!(lines[3].contains("1.95 MiB"), "{}", lines[3]);
-    workshop.hakmem(&["top"]).ended_with(0).says(&process.pid());
+}
+
+#[test]
+fn without_a_number_all_processes_are_listed_with_their_allocators() {
+    let workshop = Workshop::open();
+    let ours = start(&workshop);
+    let others = Waiting::start(&mut Command::new(workshop.folder().join("watched")));
+    let answer = workshop.hakmem(&["top"]);
+    let output = &answer.ended_with(0).output;
+    let line = |process: &Waiting| {
+        let begin = format!("{} ", process.pid());
+        let line = output.lines().find(|line| line.starts_with(&begin));
+        line.unwrap_or_default().to_string()
+    };
+    for (process, words) in [
+        (
+            &ours,
+            ["1.95 MiB live in ", " resident, ", " blocks, hakmem "],
+        ),
+        (&others, [" MiB resident, ", ", glibc 2.", "/watched"]),
+    ] {
+        let line = line(process);
+        assert!(words.iter().all(|word| line.contains(word)), "{line}");
+    }
+    let line = format!("{} top -d 0.1", env!("CARGO_BIN_EXE_hakmem"));
+    let (mut top, mut output, _) = on_terminal(&line, &["under hakmem", "allocator", "glibc 2."]);
+    top.stdin.as_mut().unwrap().write_all(b"q").unwrap();
+    output.read_to_string(&mut String::new()).unwrap();
+    assert!(top.wait().unwrap().success());
 }
 
 #[test]

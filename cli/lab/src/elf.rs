@@ -8,7 +8,7 @@ use object::{Endianness, ReadCache, ReadRef};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -336,15 +336,15 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-type Cache = HashMap<PathBuf, (Stamp, Arc<ElfFile>)>;
+/// By device and inode: processes have the same file below paths of their own.
+type Cache = HashMap<(u64, u64), (Stamp, Arc<ElfFile>)>;
 
 /// Files that were read already: one campaign looks at the same ones thousands of times.
 static CACHE: LazyLock<Mutex<Cache>> = LazyLock::new(Mutex::default);
 
-/// Changes when a file is replaced or written.
+/// Changes when a file is written.
 #[derive(PartialEq, Eq, Clone, Copy)]
 struct Stamp {
-    inode: u64,
     bytes: u64,
     modified: Option<SystemTime>,
 }
@@ -354,17 +354,17 @@ pub fn read_cached(path: &Path) -> Result<Arc<ElfFile>, Unreadable> {
     let status = path
         .metadata()
         .map_err(|error| Unreadable(error.to_string()))?;
+    let place = (status.dev(), status.ino());
     let stamp = Stamp {
-        inode: status.ino(),
         bytes: status.len(),
         modified: status.modified().ok(),
     };
     let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, file)) = cache.get(path).filter(|(known, _)| *known == stamp) {
+    if let Some((_, file)) = cache.get(&place).filter(|(known, _)| *known == stamp) {
         return Ok(Arc::clone(file));
     }
     let file = Arc::new(ElfFile::read(path)?);
-    cache.insert(path.to_path_buf(), (stamp, Arc::clone(&file)));
+    cache.insert(place, (stamp, Arc::clone(&file)));
     Ok(file)
 }
 

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
 Examples:
-  hakmem top                     choose among the processes under hakmem
+  hakmem top                     choose among all processes that may be read
   hakmem top 4711                whichever allocator it has
   hakmem top 4711 -n 60 > log    a line each second, for a minute
 
@@ -88,12 +88,16 @@ fn print_lines(pid: i32, delay: Duration, count: Option<u64>) -> Result<ExitCode
 
 fn print_processes() -> Result<ExitCode> {
     for one in Search::default().run() {
+        let held = one.totals.map(|totals| {
+            let (live, blocks) = (bytes(totals.live_bytes), totals.live_blocks);
+            format!(", {live} live in {blocks} blocks")
+        });
         show(&format!(
-            "{} {} live, {} mapped, hakmem {}: {}\n",
+            "{} {} resident{}, {}: {}\n",
             one.pid,
-            bytes(one.live_bytes),
-            bytes(one.mapped_bytes),
-            one.release,
+            bytes(one.resident_bytes),
+            held.unwrap_or_default(),
+            one.allocator.as_deref().unwrap_or("-"),
             one.command_line
         ));
     }
@@ -196,7 +200,7 @@ impl Shown {
             return None;
         }
         match &mut self.watched {
-            None => self.found = self.search.run(),
+            None => self.found = self.search.run_for_screen(),
             Some(watched) => {
                 if let Err(error) = watched.advance() {
                     let why = watched.lost().unwrap_or(error.to_string());
@@ -205,7 +209,7 @@ impl Shown {
                     if self.is_only {
                         return Some(line);
                     }
-                    self.found = self.search.run();
+                    self.found = self.search.run_for_screen();
                 }
             }
         }
@@ -277,7 +281,7 @@ impl Shown {
             KeyCode::Enter if is_list => self.open_selected(),
             KeyCode::Esc if !self.is_only && !is_list => {
                 self.watched = None;
-                self.found = self.search.run();
+                self.found = self.search.run_for_screen();
             }
             KeyCode::Esc => return is_list || self.is_only,
             _ => {}

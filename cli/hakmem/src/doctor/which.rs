@@ -9,6 +9,7 @@ use hakmem_lab::allocator::OURS;
 use hakmem_lab::process::Blind;
 use hakmem_lab::proof::Proof;
 use hakmem_lab::{elf, fingerprint, input};
+use memchr::memmem;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -182,7 +183,7 @@ fn version(names: &[&str], path: &str, content: &[u8]) -> Option<String> {
 
 /// What follows a text, as far as digits and dots go.
 fn behind(content: &[u8], text: &[u8]) -> Option<String> {
-    let at = content.windows(text.len()).position(|part| part == text)?;
+    let at = memmem::find(content, text)?;
     let rest = content[at + text.len()..].iter();
     let digits = rest.take_while(|byte| byte.is_ascii_digit() || **byte == b'.');
     let found: String = digits.map(|byte| char::from(*byte)).collect();

@@ -165,26 +165,22 @@ fn look(patient: &Patient, is_ours: bool) -> Result<Look> {
         }
         false => Seen::Others(patient.look()?),
     };
-    let task = opened.task().unwrap_or(0);
-    let statm = std::fs::read_to_string(format!("/proc/{task}/statm")).unwrap_or_default();
-    let pages: u64 = statm
-        .split(' ')
-        .nth(1)
-        .and_then(|pages| pages.parse().ok())
-        .unwrap_or(0);
-    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
-    let page = page
-        .ok()
-        .flatten()
-        .and_then(|page| u64::try_from(page).ok())
-        .unwrap_or(4096);
     Ok(Look {
         at: Instant::now(),
         took: begin.elapsed(),
         seen,
-        resident_bytes: pages * page,
+        resident_bytes: resident_bytes(opened.task().unwrap_or(0)),
         threads: patient.threads().unwrap_or(0),
     })
+}
+
+fn resident_bytes(task: i32) -> u64 {
+    let statm = std::fs::read_to_string(format!("/proc/{task}/statm")).unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
+    let page = page.ok().flatten();
+    let page = page.and_then(|page| u64::try_from(page).ok());
+    pages.unwrap_or(0) * page.unwrap_or(4096)
 }
 
 /// "12.3 k"

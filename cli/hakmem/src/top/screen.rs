@@ -167,11 +167,11 @@ pub fn draw_processes(frame: &mut Frame, found: &[Found], choice: &mut Choice) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
+    let ours = found.iter().filter(|one| one.totals.is_some()).count();
     let text = match found.len() {
-        0 => "no process that may be read runs under hakmem: 'hakmem run -- …' starts one"
-            .to_string(),
-        1 => "1 process runs under hakmem".to_string(),
-        count => format!("{count} processes run under hakmem"),
+        0 => "there is no process that may be read".to_string(),
+        1 => format!("1 process may be read, {ours} under hakmem"),
+        count => format!("{count} processes may be read, {ours} under hakmem"),
     };
     let text = Line::styled(text, choice.marked(Modifier::BOLD));
     frame.render_widget(Paragraph::new(text), title);

@@ -222,6 +222,14 @@ fn policies(watched: &Watched, figures: &Figures) -> Rows {
     }
 }
 
+/// Behind all that is known, by size.
+fn unknown() -> Cell {
+    Cell {
+        text: "-".into(),
+        key: -1.0,
+    }
+}
+
 pub fn processes(found: &[Found]) -> Rows {
     let rows = found
         .iter()
@@ -229,10 +237,12 @@ pub fn processes(found: &[Found]) -> Rows {
             vec![
                 text(one.command_line.clone()),
                 count(u64::try_from(one.pid).unwrap_or(0)),
-                size(one.live_bytes),
-                count(one.live_blocks),
-                size(one.mapped_bytes),
-                text(one.release.clone()),
+                size(one.resident_bytes),
+                one.totals
+                    .map_or_else(unknown, |totals| size(totals.live_bytes)),
+                one.totals
+                    .map_or_else(unknown, |totals| count(totals.live_blocks)),
+                text(one.allocator.clone().unwrap_or_default()),
             ]
         })
         .collect();
@@ -240,10 +250,10 @@ pub fn processes(found: &[Found]) -> Rows {
         columns: vec![
             ("program", "as it was started"),
             ("pid", "its number"),
-            ("live", "bytes that it holds"),
+            ("resident", "memory that it has"),
+            ("live", "bytes that it holds, under hakmem"),
             ("blocks", "in so many blocks"),
-            ("mapped", "addresses for blocks"),
-            ("hakmem", "release"),
+            ("allocator", "that malloc leads to"),
         ],
         is_first_text: true,
         rows,

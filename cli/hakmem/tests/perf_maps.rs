@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use support::waiting::Waiting;
 use support::{Answer, Workshop, library, text};
 
-/// Makes two functions, of which each keeps a frame, and calls malloc through them; and writes down what they are called.
+/// Makes two functions, of which each keeps a frame, and calls malloc through them; and writes down what they are called: in
+/// lines, or with a path given in records of a file there, which it maps.
 const MAKER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,9 +37,30 @@ static void *call_inner(void *unused)
     inner(allocate, NULL);
     return (void *)1; // no tail call
 }
+static void write_record(FILE *file, const void *start, const char *name)
+{
+    unsigned head[4] = {0, 56 + (unsigned)strlen(name) + 1 + 64, 0, 0};
+    unsigned long numbers[5] = {0, (unsigned long)start, (unsigned long)start, 64, 1};
+    fwrite(head, sizeof head, 1, file);
+    fwrite(numbers, sizeof numbers, 1, file);
+    fwrite(name, strlen(name) + 1, 1, file);
+    fwrite(start, 64, 1, file);
+}
+static void write_dump(const char *folder)
+{
+    char path[200];
+    sprintf(path, "%s/jit-%d.dump", folder, (int)getpid());
+    FILE *file = fopen(path, "w+");
+    unsigned head[10] = {0x4a695444, 1, sizeof head, 0, 0, (unsigned)getpid()};
+    fwrite(head, sizeof head, 1, file);
+    write_record(file, (char *)inner - 256, "py::Order.export:/srv/my orders/views.py");
+    write_record(file, inner, "JS:~tick /srv/app.js:4:14");
+    fflush(file);
+    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(file), 0);
+    fclose(file);
+}
 int main(int count, char **words)
 {
-    (void)words;
     char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memcpy(page, code, sizeof code);
     memcpy(page + 256, code, sizeof code);
@@ -47,7 +69,10 @@ int main(int count, char **words)
     made *outer = (made *)page;
     char path[100];
     sprintf(path, "/tmp/perf-%d.map", (int)getpid());
-    FILE *map = fopen(path, "w");
+    FILE *map = count > 2 ? tmpfile() : fopen(path, "w");
+    if (count > 2) {
+        write_dump(words[2]);
+    }
     fprintf(map, "%lx 200 old name of both\n", (unsigned long)page);
     fprintf(map, "%lx 40 py::Order.export:/srv/my orders/views.py\n", (unsigned long)outer);
     fprintf(map, "%lx 40 JS:~tick /srv/app.js:4:14\n", (unsigned long)inner);
@@ -106,6 +131,21 @@ fn every_view_of_a_process_has_the_names() {
     let without = workshop.hakmem(&["leaks", &pid, "--json"]);
     without.ended_with(0).says("(of no file)");
     assert!(!without.output.contains(OUTER), "{}", without.output);
+}
+
+#[test]
+fn a_file_of_records_has_the_names_as_well() {
+    let workshop = Workshop::open();
+    let folder = workshop.folder().canonicalize().unwrap();
+    let arguments = ["wait", text(&folder)];
+    let process = Waiting::start(sampled(&maker(&workshop)).args(arguments));
+    for command in ["profile", "leaks"] {
+        let line = format!("allocate (maker.c:18) < {INNER} < call_inner");
+        let answer = workshop.hakmem(&[command, &process.pid()]);
+        answer.ended_with(0).says(&line);
+    }
+    let answer = workshop.hakmem(&["leaks", &process.pid(), "--json"]);
+    answer.ended_with(0).says(INNER).says(OUTER);
 }
 
 /// Another user could call our functions what they like.

@@ -246,7 +246,7 @@ fn other_task(pid: i32) -> Option<(i32, Vec<Area>)> {
         .find(|(_, areas)| !areas.is_empty())
 }
 
-fn read_areas(pid: i32) -> Result<Vec<Area>> {
+pub(crate) fn read_areas(pid: i32) -> Result<Vec<Area>> {
     let text = std::fs::read(format!("/proc/{pid}/maps")).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => Error::Forbidden(pid),
         _ => Error::Gone(pid),

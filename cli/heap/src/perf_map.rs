@@ -1,5 +1,5 @@
 //! Names of code that is made at run time, as the process writes them down for perf: /tmp/perf-PID.map, with a line
-//! "START BYTES NAME" for each piece of code.
+//! "START BYTES NAME" for each piece of code, or a file that it has mapped (`dump`).
 //!
 //! Anybody may write to /tmp. So the file has to be one, and the process's own user's or root's; and one from before the
 //! process began is another process's that had its number.
@@ -11,11 +11,12 @@ use nix::unistd::{SysconfVar, sysconf};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+mod dump;
 mod name;
 
 /// What of a file is read: its end, as later lines win.
@@ -32,6 +33,8 @@ pub struct MapPlace {
     name: String,
     user: u32,
     since: Option<SystemTime>,
+    /// The file of records that it had mapped by then.
+    dump: Option<File>,
 }
 
 /// Why there are no names.
@@ -71,17 +74,19 @@ impl MapPlace {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let root = open(format!("/proc/{task}/root").as_str(), flags, Mode::empty()).ok()?;
         let folder = openat(&root, "tmp", flags | OFlag::O_NOFOLLOW, Mode::empty()).ok()?;
+        let (id, user) = (id.parse::<u32>().ok()?, user.parse().ok()?);
         Some(MapPlace {
             folder,
-            name: format!("perf-{}.map", id.parse::<u32>().ok()?),
-            user: user.parse().ok()?,
+            name: format!("perf-{id}.map"),
+            user,
             since: began(task),
+            dump: dump::find(task, &root, id, user),
         })
     }
 
     /// Is there something by now?
     pub fn has_map(&self) -> bool {
-        self.open().is_ok()
+        self.dump.is_some() || self.open().is_ok()
     }
 
     fn open(&self) -> Result<File, Absent> {
@@ -112,6 +117,15 @@ impl MapPlace {
 
     /// What is written there by now.
     pub fn read(&self) -> Result<PerfMap, Absent> {
+        let Some(dump) = &self.dump else {
+            return self.read_lines();
+        };
+        let mut map = self.read_lines().unwrap_or_default();
+        map.add_dump(BufReader::new(dump)).ok(); // what could be read of it has its names
+        Ok(map)
+    }
+
+    fn read_lines(&self) -> Result<PerfMap, Absent> {
         let mut file = self.open()?;
         let bytes = read_end(&mut file, BYTES_MAX);
         bytes.map(PerfMap::parse).map_err(|_| Absent::Refused {

@@ -41,10 +41,9 @@ impl Kept {
             Some(before) => Arc::clone(&before.held),
             None => Arc::new(Held::of(&code, process.task())),
         };
-        let map = match before.and_then(|before| before.map.clone()) {
-            Some(map) => Some(map),
-            None => MapPlace::of(process.task()).map(Arc::new),
-        };
+        // Anew each time: it may have mapped a file of names since.
+        let map = MapPlace::of(process.task()).map(Arc::new);
+        let map = map.or_else(|| before.and_then(|before| before.map.clone()));
         let mut threads = threads::names(process.pid);
         // Those that have ended since keep their names.
         for (thread, name) in before.iter().flat_map(|before| &before.threads) {

@@ -1,8 +1,9 @@
-//! Whatever a process writes into its perf map, an address has a name that can be written to a terminal, or none.
+//! Whatever a process writes into its perf map or its file of records, an address has a name that can be written to a terminal, or none.
 #![no_main]
 
 use hakmem_heap::perf_map::PerfMap;
 use libfuzzer_sys::fuzz_target;
+use std::io::Cursor;
 
 /// The addresses that the lines name, and those beside them.
 fn addresses(bytes: &[u8]) -> Vec<u64> {
@@ -13,11 +14,13 @@ fn addresses(bytes: &[u8]) -> Vec<u64> {
     });
     numbers
         .flat_map(|number| [number.wrapping_sub(1), number, number.saturating_add(1)])
+        .chain(bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())))
         .collect()
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let map = PerfMap::parse(bytes.to_vec());
+    let mut map = PerfMap::parse(bytes.to_vec());
+    let _ = map.add_dump(Cursor::new(bytes)); // it says how a file of records ends
     for address in addresses(bytes) {
         let Some(name) = map.name(address) else {
             continue;

@@ -142,6 +142,7 @@ fn place(folder: &Path) -> MapPlace {
         name: "perf-1.map".into(),
         user: nix::unistd::geteuid().as_raw(),
         since: None,
+        dump: None,
     }
 }
 

@@ -1,3 +1,4 @@
+// soak in: aarch64
 // args: 20 2000 1
 //
 // Random programs of heap operations against a model. One that fails is shrunk

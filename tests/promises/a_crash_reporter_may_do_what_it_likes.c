@@ -1,4 +1,4 @@
-// soak in: mte
+// soak in: aarch64 mte
 // glibc only: musl has no backtrace
 // timeout: 120
 // with features

@@ -1,3 +1,4 @@
+// soak in: aarch64 mte
 // its names for all
 // with features
 // preload only

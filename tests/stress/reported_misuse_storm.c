@@ -1,3 +1,4 @@
+// soak in: aarch64 mte
 // args: 4 100 1
 // args in aarch64: 4 20 1
 // args in mte: 4 5 1

@@ -1,7 +1,7 @@
 //! Many workloads: a row each, means, and what the project's goals are stated in.
 
 use super::features;
-use super::number::{duration, memory};
+use super::number::{duration, memory, plain};
 use super::section;
 use super::table::{Cell, Form, Table, Tone};
 use crate::allocator::is_ours;
@@ -316,7 +316,7 @@ fn reported_table(document: &Document, variant: &str, form: Form) -> String {
             Cell::new(if numbers.is_empty() {
                 "-".into()
             } else {
-                format!("{median}")
+                plain(median)
             })
         }));
         table.row(cells);

@@ -12,6 +12,15 @@ fn three_digits(number: f64) -> String {
     format!("{number:.digits$}")
 }
 
+/// As it is when it is whole, else three digits that count.
+pub fn plain(number: f64) -> String {
+    if number.fract() == 0.0 {
+        format!("{number}")
+    } else {
+        three_digits(number)
+    }
+}
+
 pub fn duration(seconds: f64) -> String {
     let (number, unit) = if seconds < 1e-3 {
         (seconds * 1e6, "µs")

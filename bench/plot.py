@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
+import sys
 from collections.abc import Callable
 from html import escape
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
 
 WIDTH, HEIGHT = 640, 380
 LEFT, RIGHT, TOP, BOTTOM = 78, 104, 40, 56
@@ -24,6 +29,15 @@ COLOURS = {
 OTHERS = ("#6a3d9a", "#8c564b", "#1b7837", "#b2182b")
 
 Points = list[tuple[float, float]]
+
+
+def result_and_folder(usage: str) -> tuple[dict, Path]:
+    """What a script that draws a result was called with: RESULT.json [FOLDER]. The folder is there then."""
+    if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
+        sys.exit(usage.strip().replace("\n\n", "\n", 1) if len(sys.argv) == 1 else "plot.py: RESULT.json [FOLDER]")
+    folder = Path(sys.argv[2]) if len(sys.argv) == 3 else ROOT / "docs/pictures"
+    folder.mkdir(parents=True, exist_ok=True)
+    return json.loads(Path(sys.argv[1]).read_text()), folder
 
 
 def colour(name: str, number: int) -> str:

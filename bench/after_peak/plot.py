@@ -9,7 +9,6 @@ allocators: between two moments time is stretched to the median of the runs, so 
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 from pathlib import Path
@@ -60,11 +59,7 @@ def picture(document: dict, service: str) -> str:
 
 
 def main() -> None:
-    if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
-        sys.exit(__doc__.strip().replace("\n\n", "\n", 1) if len(sys.argv) == 1 else "plot.py: RESULT.json [FOLDER]")
-    document = json.loads(Path(sys.argv[1]).read_text())
-    folder = Path(sys.argv[2]) if len(sys.argv) == 3 else ROOT / "docs/pictures"
-    folder.mkdir(parents=True, exist_ok=True)
+    document, folder = plot.result_and_folder(__doc__)
     measured = {sample["variant"] for sample in document["samples"]}
     for service in (name for name in document["variants"] if name in measured):
         path = folder / f"after-peak-{service}.svg"

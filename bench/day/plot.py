@@ -9,7 +9,6 @@ run of its own, which takes as long as the day.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -35,10 +34,7 @@ def held(arguments: list[str], hour_s: float) -> plot.Points:
 
 
 def main() -> None:
-    if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
-        sys.exit(__doc__.strip().replace("\n\n", "\n", 1) if len(sys.argv) == 1 else "plot.py: RESULT.json [FOLDER]")
-    document = json.loads(Path(sys.argv[1]).read_text())
-    folder = Path(sys.argv[2]) if len(sys.argv) == 3 else ROOT / "docs/pictures"
+    document, folder = plot.result_and_folder(__doc__)
     declared = tomllib.loads((ROOT / "bench/day/service_day.toml").read_text())
     arguments = next(variant["args"] for variant in declared["variant"] if variant["name"] == NAME)
     hour_s = int(arguments[1]) / 1000
@@ -48,7 +44,6 @@ def main() -> None:
             points = [(seconds / hour_s, kib / 1024) for seconds, kib in sample["timeline"]]
             curves.setdefault(sample["allocator"], [point for point in points if point[0] <= HOURS])
     curves["held"] = held(arguments, hour_s)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "service-day.svg"
     path.write_text(
         plot.over_time(

@@ -61,7 +61,6 @@ struct tally {
 
 struct request {
     struct block pieces[PIECES];
-    uint64_t stamp;
 };
 
 struct worker {
@@ -98,24 +97,20 @@ static void count_live(struct tally *tally, int64_t bytes)
     tally->operations++;
 }
 
-static void take(struct tally *tally, struct block *block, size_t size, uint64_t stamp)
-{
-    block_take(block, size, stamp);
-    for (size_t at = PAGE; at + sizeof stamp < size; at += PAGE) {
-        block->bytes[at] = 1;
-    }
-    count_live(tally, (int64_t)size);
-}
-
 // Every stamp is the block's size mixed, so that whoever frees it knows it.
 static uint64_t stamp_of(size_t size)
 {
     return prng_mix(size);
 }
 
-static void take_any(struct tally *tally, struct block *block, size_t size)
+static void take(struct tally *tally, struct block *block, size_t size)
 {
-    take(tally, block, size, stamp_of(size));
+    const uint64_t stamp = stamp_of(size);
+    block_take(block, size, stamp);
+    for (size_t at = PAGE; at + sizeof stamp < size; at += PAGE) {
+        block->bytes[at] = 1;
+    }
+    count_live(tally, (int64_t)size);
 }
 
 static void give(struct tally *tally, struct block *block)
@@ -166,7 +161,7 @@ static void request_begin(struct worker *worker, unsigned hour)
 {
     struct request *request = &worker->requests[worker->begun++ % UNDER_WAY_MAX];
     for (unsigned i = 0; i < PIECES; i++) {
-        take_any(&worker->tally, &request->pieces[i], draw_size(&worker->prng, hour));
+        take(&worker->tally, &request->pieces[i], draw_size(&worker->prng, hour));
     }
 }
 
@@ -203,12 +198,12 @@ static void leave_something(struct worker *worker,
     if (chance % SESSION_ONE_IN == 0) {
         struct block *session = &worker->sessions[prng_below(&worker->prng, sessions)];
         give(&worker->tally, session);
-        take_any(&worker->tally, session, draw_size(&worker->prng, hour));
+        take(&worker->tally, session, draw_size(&worker->prng, hour));
     }
     if (chance % ENTRY_ONE_IN == 1) {
         entries_trim(worker, entries - 1);
         struct block *entry = &worker->entries[worker->entries_begun++ % ENTRIES_MAX];
-        take_any(&worker->tally, entry, draw_size(&worker->prng, hour));
+        take(&worker->tally, entry, draw_size(&worker->prng, hour));
     }
 }
 
@@ -268,7 +263,7 @@ static void *visit(void *argument)
     for (unsigned i = 0; i < VISITOR_REQUESTS; i++) {
         struct request request;
         for (unsigned k = 0; k < PIECES; k++) {
-            take_any(&day.desk, &request.pieces[k], draw_size(&prng, hour));
+            take(&day.desk, &request.pieces[k], draw_size(&prng, hour));
         }
         for (unsigned k = 0; k < PIECES; k++) {
             give(&day.desk, &request.pieces[k]);
@@ -276,7 +271,7 @@ static void *visit(void *argument)
     }
     for (unsigned i = 0; i < VISITOR_LEAVES; i++) {
         struct block left;
-        take_any(&day.desk, &left, draw_size(&prng, hour));
+        take(&day.desk, &left, draw_size(&prng, hour));
         pthread_mutex_lock(&day.mail_lock);
         if (day.mail_count < MAIL_MAX) {
             day.mail[day.mail_count++] = left;
@@ -298,7 +293,7 @@ static void *deploy(void *argument)
     day.releases[0] = day.releases[1];
     day.releases[1] = old;
     for (unsigned i = 0; i < RELEASE_BLOCKS; i++) {
-        take_any(&day.desk, &day.releases[0][i], draw_size(&prng, hour));
+        take(&day.desk, &day.releases[0][i], draw_size(&prng, hour));
     }
     for (unsigned i = 0; i < RELEASE_BLOCKS; i++) {
         give(&day.desk, &old[i]);

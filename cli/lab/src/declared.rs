@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const GROUPS: [&str; 4] = ["single-thread", "multi-thread", "large", LATENCY];
+const GROUPS: [&str; 5] = ["single-thread", "multi-thread", "large", LATENCY, DAY];
 
 /// A folder of declarations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -247,12 +247,7 @@ impl Variant {
             timeout: Some(timeout),
         };
         match selection.set {
-            Set::Own => self.into_own(workload, selection.quick, folders),
-            Set::Day => Variant {
-                group: Some(DAY.into()),
-                ..self
-            }
-            .into_own(workload, selection.quick, folders),
+            Set::Own | Set::Day => self.into_own(workload, selection.quick, folders),
             Set::Real => Ok(self.into_real(workload, selection.quick, folders)),
             Set::AfterPeak if self.moment.is_empty() || self.socket.is_none() => {
                 Err("a service needs a socket and moments")
@@ -277,8 +272,8 @@ impl Variant {
             (self.args, self.answer)
         };
         let group = self.group.ok_or("it has no group")?;
-        if group != DAY && !GROUPS.contains(&group.as_str()) {
-            return Err("its group is none of single-thread, multi-thread, large and latency");
+        if !GROUPS.contains(&group.as_str()) {
+            return Err("its group is none of single-thread, multi-thread, large, latency and day");
         }
         Ok(Workload {
             program: folders.root.join("build/bench").join(&workload.program),

@@ -5,7 +5,6 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "base/variants.h"
-#include "cache/swings.h"
 #include "os/os.h"
 #include "slab/arena.h"
 #include "slab/purge.h"
@@ -28,20 +27,16 @@ static _Atomic(unsigned) due_urgency; // enum hak_urgency
 // What goes back together: no less than an eighth of the budget, so that pages that lie side by side go with one call.
 enum { PART_OF_BUDGET = 8 };
 
-// A program that swings earns no more than this, as much as glibc's malloc lets one free block grow that it keeps,
-// DEFAULT_MMAP_THRESHOLD_MAX (mallopt(3)), and keeps no more of it than is in use: what has freed nearly all and then sleeps
-// is small again.
-#define EARNED_MOST HAK_MIB(32)
+// A program with one thread pays page faults for what it takes again of what it gave back: for so much at once and in each second,
+// some hundredths of its time. As much as it takes beyond that stays instead, as long as its heap swings by no more than
+// EARNED_MOST. A leaky bucket (Turner, New Directions in Communications, 1986); figures in docs/decisions/0033.
+#define PAID_A_SECOND HAK_MIB(16)
+#define EARNED_MOST   HAK_MIB(48)
 
-// What a program has earned that has one thread and swings.
-static struct {
-    _Atomic(bool) is_busy; // its holder alone may touch the next three; who finds it busy leaves it
-    struct hak_swings swings;
-    uint64_t faded_at;      // tick
-    size_t twice_at;        // what had been given back twice at the last look
-    _Atomic(size_t) earned; // bytes more than the budget; any thread may read it
-    _Atomic(size_t) again;  // since the start of the process, of what was given back inside slabs
-} swing;
+// Since the start of the process, in bytes.
+static _Atomic(size_t) again_inside; // of what was given back inside slabs, what was taken again
+static _Atomic(size_t) again_paid = PAID_A_SECOND; // of all that is taken again, what earns nothing
+static uint64_t paid_at;                           // tick; the holder of the right to tick
 
 // The kernel has not taken what it was given. Not to be tried again before that time (0: it has), and for how long that was.
 static _Atomic(uint64_t) refused_until_ns;
@@ -77,69 +72,51 @@ static uint64_t free_ticks(unsigned group)
                          hak_variants_value(HAK_OPTION_IS_decay_ms, group) / HAK_TICK_MS);
 }
 
-// What was in use lately and is no longer, to a part of the memory, which others need, too: a heap that grows and shrinks
-// again and again would else give back, and take with page faults, what is over the budget, and be no smaller at its peak.
-static size_t gone_lately(void)
+// What was in use lately and is no longer.
+static size_t fallen_bytes(void)
 {
     const size_t used = hak_arena_used_bytes();
     const size_t peak = hak_arena_recent_peak();
-    return peak > used ? hak_least(peak - used, hak_load_relaxed(&hak_arena.peak_most)) : 0;
+    return peak > used ? peak - used : 0;
 }
 
-static bool swing_enter(void)
+// So much of that may wait where a sweeper sees when the peak is over. It is bounded by a part of the memory, which others need,
+// too. A heap that grows and shrinks again and again would else give back, and take with page faults, what is over the budget,
+// and be no smaller at its peak.
+static size_t gone_lately(void)
 {
-    bool nobody = false;
-    return hak_cas_acquire(&swing.is_busy, &nobody, true); // pairs with: swing_leave
-}
-
-static void swing_leave(void)
-{
-    hak_store_release(&swing.is_busy, false); // pairs with: swing_enter
+    return hak_least(fallen_bytes(), hak_load_relaxed(&hak_arena.peak_most));
 }
 
 static size_t taken_again(void)
 {
-    return hak_load_relaxed(&hak_arena.retaken_bytes) + hak_load_relaxed(&swing.again);
+    return hak_load_relaxed(&hak_arena.retaken_bytes) + hak_load_relaxed(&again_inside);
 }
 
 void hak_due_note_again(size_t bytes)
 {
-    hak_add_relaxed(&swing.again, bytes);
+    hak_add_relaxed(&again_inside, bytes);
 }
 
-void hak_due_note_gone(size_t gone)
+// Of what was `taken` again, what earns nothing.
+static size_t paid_bytes(size_t taken)
 {
-    if (gone > 0 && !hak_due_has_sweeper() && swing_enter()) {
-        const size_t twice = hak_load_relaxed(&hak_arena.twice_bytes);
-        const size_t before = hak_least(gone, twice - swing.twice_at);
-        const size_t earned = hak_swings_gone(&swing.swings, gone - before, taken_again());
-        swing.twice_at = twice;
-        hak_store_relaxed(&swing.earned,
-                          hak_least(hak_load_relaxed(&swing.earned) + earned, EARNED_MOST));
-        swing_leave();
-    }
+    const size_t paid = hak_load_relaxed(&again_paid);
+    return taken > paid + EARNED_MOST ? taken - EARNED_MOST : paid;
 }
 
-// Who has made no call for longer than free memory may wait has held it for nothing: it has to be earned anew.
-static void swing_tick(void)
+static void pay_in_tick(void)
 {
-    if (swing_enter()) {
-        const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
-        const uint64_t passed = tick - swing.faded_at;
-        swing.faded_at = tick;
-        hak_swings_fade(&swing.swings, passed);
-        if (passed > hak_due_decay_ticks()) {
-            hak_store_relaxed(&swing.earned, 0);
-        }
-        swing_leave();
-    }
+    const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
+    const size_t taken = taken_again();
+    const size_t more = (size_t)(tick - paid_at) * (PAID_A_SECOND / 1000 * HAK_TICK_MS);
+    paid_at = tick;
+    hak_store_relaxed(&again_paid, hak_least(paid_bytes(taken) + more, taken + PAID_A_SECOND));
 }
 
 void hak_due_forked(void)
 {
-    swing.swings = (struct hak_swings){.retaken_at = taken_again()};
-    hak_store_relaxed(&swing.earned, 0);
-    swing_leave();
+    hak_store_relaxed(&again_paid, taken_again() + PAID_A_SECOND);
 }
 
 // By whoever runs the program.
@@ -151,8 +128,11 @@ static bool is_budget_set(void)
 
 size_t hak_due_earned(void)
 {
-    const size_t earned = hak_load_relaxed(&swing.earned);
-    return is_budget_set() ? 0 : hak_least(earned, hak_arena_used_bytes());
+    const size_t taken = taken_again();
+    const size_t paid = paid_bytes(taken);
+    const bool can_earn =
+        !hak_due_has_sweeper() && !is_budget_set() && fallen_bytes() <= EARNED_MOST;
+    return can_earn && taken > paid ? taken - paid : 0;
 }
 
 static size_t budget_at_rest(void)
@@ -174,20 +154,15 @@ static size_t budget_at_rest(void)
     return most > option ? most : option;
 }
 
-static size_t earned_now(void)
-{
-    return hak_due_has_sweeper() ? 0 : hak_due_earned();
-}
-
 // How many bytes of free units may wait.
 static size_t budget(void)
 {
-    return budget_at_rest() + earned_now();
+    return budget_at_rest() + hak_due_earned();
 }
 
 size_t hak_due_budget_inside(void)
 {
-    const size_t earned = earned_now();
+    const size_t earned = hak_due_earned();
     const size_t waiting = hak_load_relaxed(&hak_arena.dirty_bytes);
     return budget_at_rest() + (earned > waiting ? earned - waiting : 0);
 }
@@ -267,17 +242,16 @@ void hak_due_lower(size_t kept_bytes)
         gone += hak_purge((struct hak_purge_age){0, 0}, more - gone);
     }
     note_purge(gone, tries);
-    hak_due_note_gone(gone);
     trim_if_policy(gone);
 }
 
 size_t hak_due_purge(size_t most)
 {
     struct hak_purge_age due[HAK_VARIANTS];
+    pay_in_tick();
     if (is_refused()) {
         return 0;
     }
-    swing_tick();
     const uint32_t tries = tries_so_far();
     for (unsigned group = 0; group < HAK_VARIANTS; group++) {
         const uint64_t ticks = free_ticks(group);
@@ -289,7 +263,6 @@ size_t hak_due_purge(size_t most)
         gone += hak_purge((struct hak_purge_age){0, 0}, hak_least(surplus - gone, most));
     }
     note_purge(gone, tries);
-    hak_due_note_gone(gone);
     trim_if_policy(gone);
     return gone;
 }

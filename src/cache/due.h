@@ -40,11 +40,9 @@ HAK_INTERNAL bool hak_due_is_urgent(enum hak_urgency what);
 
 HAK_INTERNAL uint64_t hak_due_decay_ticks(void);
 
-// How many bytes a program with one thread may keep besides, as it swings (swings.h).
+// How many bytes a program with one thread may keep besides, for what it lately took again. Any thread.
 HAK_INTERNAL size_t hak_due_earned(void);
-
-// Pages inside slabs were given back; and these slabs are in use again. (What is free as a whole the arena counts by itself.)
-HAK_INTERNAL void hak_due_note_gone(size_t bytes);
+// Slabs are in use again that had given back so much inside. (What is free as a whole the arena counts by itself.)
 HAK_INTERNAL void hak_due_note_again(size_t bytes);
 
 // In the child of a fork, whose parent had other threads: one of them may have been at it.

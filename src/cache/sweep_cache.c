@@ -41,13 +41,10 @@ static void put_off_locked(struct hak_cache *cache, struct hak_run *slab) HAK_RE
 }
 
 // Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time.
-static void note_purged_locked(struct hak_cache *cache,
-                               const struct lot *lot,
-                               const struct hak_ranges *ranges,
-                               uint64_t done) HAK_REQUIRES(&cache->lock)
+static void note_purged_locked(struct hak_cache *cache, const struct lot *lot, uint64_t done)
+    HAK_REQUIRES(&cache->lock)
 {
     unsigned first = 0;
-    size_t gone = 0;
     for (unsigned i = 0; i < lot->count; i++) {
         struct hak_run *slab = lot->slabs[i];
         const uint64_t its = hak_bit_range(first, lot->ends[i] - first);
@@ -56,13 +53,9 @@ static void note_purged_locked(struct hak_cache *cache,
             put_off_locked(cache, slab);
         } else {
             hak_huge_pages_note_holes(slab);
-            for (unsigned range = first; range < lot->ends[i]; range++) {
-                gone += ranges->ranges[range].bytes;
-            }
         }
         first = lot->ends[i];
     }
-    hak_due_note_gone(gone);
 }
 
 // Has a quarter of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
@@ -105,7 +98,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class, boo
         lot.count += ranges.count > before;
     }
     hak_slabs_note_spare(cache, size_class);
-    note_purged_locked(cache, &lot, &ranges, hak_ranges_purge(&ranges).done);
+    note_purged_locked(cache, &lot, hak_ranges_purge(&ranges).done);
     return !hak_list_is_empty(slabs);
 }
 

@@ -72,7 +72,6 @@ struct hak_arena {
     _Atomic(size_t) free_bytes;                  // of free units
     _Atomic(size_t) slab_bytes;                  // of slabs, whatever is free in them
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
-    _Atomic(size_t) twice_bytes;   // of units that were given back, what their slabs had before
     _Atomic(size_t) super_bytes;   // of superslabs mapped (arena lock)
     _Atomic(size_t) mapping_bytes; // of large blocks' own mappings (arena lock)
     _Atomic(size_t)

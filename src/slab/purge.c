@@ -140,7 +140,7 @@ static size_t load_return_locked(struct hak_shard *shard, struct load *load)
         const uint64_t rest = load->bits[i] & ~done;
         super->purging_units &= ~load->bits[i];
         super->purged_units |= done;
-        hak_add_relaxed(&hak_arena.twice_bytes, hak_super_fill_holes(super, done));
+        hak_super_fill_holes(super, done);
         super->written_units &= ~(load->is_zeroed ? done : 0);
         purged += hak_super_touched_bytes(super, done);
         hak_super_note_untouched_locked(super, done);

@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-enum { BLOCKS = 40 };
+enum { BLOCKS = 64 };
 
 static void *blocks[BLOCKS];
 static volatile unsigned threads_of_child;

@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 
-// Of the two below together fewer than the four swings after which more may stay (cache/swings.h).
 enum { BYTES = 64 * HT_MIB, LIVES = 3, THREADS = 8 };
 
 static const struct sizes {

@@ -144,6 +144,7 @@ struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
     const uint64_t begin = hak_timing_begin();
     struct hak_sweep_found found = sweep_some_locked(&how, share.caches);
     found.has_more = hak_watch.unvisited != NULL || how.lots == 0;
+    found.is_refused = how.is_refused;
     if ((tick + ticks) / PEAK_TICKS != tick / PEAK_TICKS) {
         hak_arena_forget_peak();
     }

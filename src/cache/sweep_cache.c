@@ -40,22 +40,27 @@ static void put_off_locked(struct hak_cache *cache, struct hak_run *slab) HAK_RE
     cache->magazines[slab->size_class].has_unpurged = true;
 }
 
-// Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time.
-static void note_purged_locked(struct hak_cache *cache, const struct lot *lot, uint64_t done)
-    HAK_REQUIRES(&cache->lock)
+// Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time. True when it said
+// no.
+static bool note_purged_locked(struct hak_cache *cache,
+                               const struct lot *lot,
+                               struct hak_purged purged) HAK_REQUIRES(&cache->lock)
 {
     unsigned first = 0;
+    bool is_refused = false;
     for (unsigned i = 0; i < lot->count; i++) {
         struct hak_run *slab = lot->slabs[i];
         const uint64_t its = hak_bit_range(first, lot->ends[i] - first);
-        if ((done & its) != its) {
+        if ((purged.done & its) != its) {
             hak_slab_note_unpurged(slab);
             put_off_locked(cache, slab);
+            is_refused |= purged.is_tried;
         } else {
             hak_huge_pages_note_holes(slab);
         }
         first = lot->ends[i];
     }
+    return is_refused;
 }
 
 // Has a quarter of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
@@ -67,9 +72,11 @@ static bool is_worth_it(const struct hak_run *slab)
 }
 
 // Give back pages inside some of the class's slabs, of those that are worth it or of all, and put these to those that were
-// swept. False when there are no more to do.
-static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class, bool all)
-    HAK_REQUIRES(&cache->lock)
+// swept. False when there are no more to do. `*is_refused` becomes true when the kernel refuses some.
+static bool sweep_slabs_locked(struct hak_cache *cache,
+                               unsigned size_class,
+                               bool all,
+                               bool *is_refused) HAK_REQUIRES(&cache->lock)
 {
     struct hak_list *slabs = hak_slabs_of(cache, size_class);
     struct hak_list *swept = hak_slabs_swept(cache, size_class);
@@ -98,7 +105,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache, unsigned size_class, boo
         lot.count += ranges.count > before;
     }
     hak_slabs_note_spare(cache, size_class);
-    note_purged_locked(cache, &lot, hak_ranges_purge(&ranges).done);
+    *is_refused |= note_purged_locked(cache, &lot, hak_ranges_purge(&ranges));
     return !hak_list_is_empty(slabs);
 }
 
@@ -132,7 +139,7 @@ static void sweep_class_locked(struct hak_cache *cache,
     }
     while (how->lots > 0 && !hak_list_is_empty(hak_slabs_of(cache, size_class))) {
         how->lots--;
-        if (sweep_slabs_locked(cache, size_class, true)) {
+        if (sweep_slabs_locked(cache, size_class, true, &how->is_refused)) {
             hak_lock_pass(&cache->lock);
         }
     }
@@ -185,7 +192,8 @@ static void sweep_some_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock
     if (size_class < HAK_SMALL_CLASSES) {
         cache->sweep_hand = size_class;
         hak_magazine_shrink(cache, size_class); // each block in it keeps a page
-        sweep_slabs_locked(cache, size_class, false);
+        bool is_refused = false;                // it is tried again in another tick
+        sweep_slabs_locked(cache, size_class, false, &is_refused);
     }
 }
 

@@ -15,6 +15,7 @@ struct hak_sweep_how {
         idle_looks; // looks without an event after which a cache, or a class of it, is not in use
     uint64_t kept_ticks; // how long a cache may keep a large block
     unsigned lots;       // that may still be given back: the rest is for the next pass
+    bool is_refused;     // set when the kernel refuses some
 };
 
 // What it found.
@@ -22,6 +23,7 @@ struct hak_sweep_found {
     size_t kept_bytes;     // in large blocks that stay, more or less
     size_t returned_bytes; // that slabs got back since the last pass
     bool has_more;         // of the pass is left
+    bool is_refused;       // the kernel has not taken some pages inside slabs
 };
 
 // One cache's share of a pass. `self`: a cache of the caller's, for blocks on their way to other owners. True when the

@@ -2,6 +2,7 @@
 #include "cache/sweeper.h"
 
 #include "base/atomic.h"
+#include "base/bits.h"
 #include "base/options.h"
 #include "cache/bigcache.h"
 #include "cache/due.h"
@@ -21,7 +22,8 @@ enum { QUIET_TICKS = 10 };
 #define CALLER_PURGE_BYTES HAK_MIB(2)
 #define TICK_NS            (HAK_TICK_MS * UINT64_C(1000000))
 #define SOON_NS            (TICK_NS / 10)
-// Pages that the kernel has not taken are tried again after a second, and then after twice as long as before each time.
+// Pages inside slabs that the kernel has not taken are tried again after a second, and then after twice as long as before each
+// time.
 enum { AGAIN_LEAST = 10, AGAIN_MOST = 10 << 10 };
 
 static const struct hak_sweep_share all_at_once = {.caches = UINT_MAX, .lots = UINT_MAX};
@@ -66,8 +68,7 @@ static bool many_may_sleep(void)
     return bytes >= hak_load_relaxed(&hak_options.purge_start_bytes);
 }
 
-// Is there enough to give back, and does the kernel take it? What is locked in memory is tried once each time that the sweeper
-// is woken.
+// Is there enough to give back, and does the kernel take it? The sweeper does not stay for what is locked in memory.
 static bool is_worth_waiting(void)
 {
     return !hak_load_relaxed(&hak_arena.is_locked) &&
@@ -116,13 +117,27 @@ static void tick_leave(void)
     hak_store_release(&is_ticking, false); // pairs with: tick_enter
 }
 
-static struct tick take_tick(uint64_t ticks,
-                             bool tries_again,
-                             struct hak_sweep_share share,
-                             size_t purge_bytes)
+// When pages inside slabs are to be tried again that the kernel has not taken, or that were not worth a call. Whoever ticks.
+static struct {
+    uint64_t at_tick;
+    uint64_t pause_ticks;
+} again = {.pause_ticks = AGAIN_LEAST};
+
+static void note_again(uint64_t tick, bool is_refused)
 {
+    again.at_tick = tick + again.pause_ticks;
+    again.pause_ticks = is_refused ? hak_least(2 * again.pause_ticks, AGAIN_MOST) : AGAIN_LEAST;
+}
+
+static struct tick take_tick(uint64_t ticks, struct hak_sweep_share share, size_t purge_bytes)
+{
+    const uint64_t now = hak_os_about_now_ns() / TICK_NS;
+    const bool tries_again = now >= again.at_tick;
     struct tick tick;
     tick.found = hak_sweep_tick(ticks, tries_again, share);
+    if (tries_again) {
+        note_again(now, tick.found.is_refused);
+    }
     tick.gone_bytes = hak_due_purge(purge_bytes);
     return tick;
 }
@@ -133,14 +148,12 @@ static void sweep_until_quiet(void)
     uint64_t quiet = 0;
     hak_arena_tell(true);
     hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
-    bool is_first = true;
     while (quiet < quiet_ticks() && !is_to_end()) {
         struct tick tick = {.gone_bytes = 0};
         hak_arena_tell(true);
         if (tick_enter()) {
-            tick = take_tick(1, is_first, all_at_once, TICK_PURGE_BYTES);
+            tick = take_tick(1, all_at_once, TICK_PURGE_BYTES);
             tick_leave();
-            is_first = false;
         }
         call_hooks();
         const bool goes_on =
@@ -312,22 +325,6 @@ void hak_sweeper_thread_left(void)
     hak_sweep_wanted(0);
 }
 
-// When pages that the kernel has not taken are to be tried again. Whoever ticks.
-static struct {
-    uint64_t at_tick;
-    uint64_t pause_ticks;
-} again = {.pause_ticks = AGAIN_LEAST};
-
-static bool is_time_again(uint64_t tick)
-{
-    const bool is_time = tick >= again.at_tick;
-    if (is_time) {
-        again.at_tick = tick + again.pause_ticks;
-        again.pause_ticks *= again.pause_ticks < AGAIN_MOST ? 2 : 1;
-    }
-    return is_time;
-}
-
 static void tick_by_caller(void)
 {
     const uint64_t now = hak_os_about_now_ns();
@@ -340,8 +337,7 @@ static void tick_by_caller(void)
         return;
     }
     const uint64_t passed = now / TICK_NS - due / TICK_NS + 1;
-    const struct tick tick =
-        take_tick(passed, is_time_again(now / TICK_NS), some, CALLER_PURGE_BYTES);
+    const struct tick tick = take_tick(passed, some, CALLER_PURGE_BYTES);
     tick_leave();
     if (tick.found.has_more || tick.gone_bytes >= CALLER_PURGE_BYTES) {
         hak_store_relaxed(&caller_due_ns, now + SOON_NS);

@@ -26,6 +26,7 @@
 #include "os/kernel.h"
 #include "os/names.h"
 #include "os/os.h"
+#include "os/pause.h"
 #include "os/proc.h"
 #include "os/refusal.h"
 #include "os/syscall.h"
@@ -380,10 +381,19 @@ bool hak_os_start(void)
     return true;
 }
 
+// A filter that the program has made since may refuse it.
 bool hak_os_barrier_all(void)
 {
-    return hak_os_is_alone() ||
-           (has_barrier && hak_syscall(SYS_membarrier, HAK_BARRIER_PRIVATE, 0, 0, 0, 0, 0) == 0);
+    static struct hak_pause pause;
+    if (hak_os_is_alone()) {
+        return true;
+    }
+    if (!has_barrier || hak_pause_is_on(&pause)) {
+        return false;
+    }
+    const bool done = hak_syscall(SYS_membarrier, HAK_BARRIER_PRIVATE, 0, 0, 0, 0, 0) == 0;
+    hak_pause_note(&pause, !done);
+    return done;
 }
 
 static void raise_here(int signal)

@@ -160,6 +160,44 @@ static void a_refused_purge_is_tried_less_and_less(void)
     UNIT_CHECK(hak_arena.dirty_bytes <= WAITS);
 }
 
+static size_t purges_in(unsigned seconds)
+{
+    const size_t before = hak_fake.purges;
+    for (unsigned i = 0; i < 10 * seconds; i++) {
+        hak_fake.now_ns += 100 * MS;
+        hak_sweep_wanted(0);
+    }
+    return hak_fake.purges - before;
+}
+
+// Pages inside slabs, of a process that has run for an hour: for a minute the kernel takes none, and is asked less and less;
+// then it does, and is asked soon.
+static void refused_pages_inside_slabs_are_tried_less_and_less(void)
+{
+    enum { CLASS = 31, BLOCKS = 2000, TRIES = 8 };
+    static void *blocks[BLOCKS];
+    purges_in(3600);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        blocks[i] = alloc(CLASS);
+    }
+    hak_fake.refuse_purge = true;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        if (i % 16 != 0) {
+            give(blocks[i]);
+        }
+    }
+    const size_t of_one_try = purges_in(1);
+    UNIT_CHECK(of_one_try > 0);
+    UNIT_CHECK(purges_in(60) <= TRIES * of_one_try);
+    hak_fake.refuse_purge = false;
+    const size_t purged = hak_fake.purged_bytes;
+    purges_in(70);
+    UNIT_CHECK(hak_fake.purged_bytes - purged > HAK_MIB(1));
+    for (unsigned i = 0; i < BLOCKS; i += 16) {
+        give(blocks[i]);
+    }
+}
+
 // A tick visits some caches, and the next goes on there: each is looked at once in a pass.
 static void many_caches_share_the_ticks(void)
 {
@@ -237,6 +275,7 @@ int main(void)
     of_a_wide_swing_nothing_stays();
     what_it_takes_again_slowly_is_paid_for();
     a_refused_purge_is_tried_less_and_less();
+    refused_pages_inside_slabs_are_tried_less_and_less();
     many_caches_share_the_ticks();
     callers_take_turns();
     hak_options.purger = 1;

@@ -236,7 +236,7 @@ static void slabs_are_swept_once(void)
     census_check(blocks, SLABS * a_slab);
 }
 
-// What the kernel has not taken it is asked for again, by the next trim or sweeper, and not before.
+// What the kernel has not taken it is asked for again, by the next trim.
 static void refused_pages_are_tried_again(void)
 {
     const unsigned a_slab = hak_classes[CLASS].blocks;

@@ -1,7 +1,8 @@
 // fork.c -- see fork.h.
 //
 // fork copies the memory as it is at one moment: no lock may be held then by a thread that the child will not have. So
-// whoever forks takes all locks before, and both sides drop them after.
+// whoever forks takes all locks before, and both sides drop them after. The caches' locks, thousands maybe, are only read, behind a
+// gate that is closed meanwhile: taken and dropped, each would be a page to copy.
 //
 // But where there is one thread only, none is taken. fork is called in handlers of signals, too, and such a handler may have
 // interrupted a call of ours that holds a lock: nobody would drop it before the handler returns. Nor is anything lost
@@ -39,7 +40,7 @@ static bool lock_all(void)
     if (has_files) {
         _IO_list_lock();
     }
-    const bool is_locked = hak_world_lock_unless_own();
+    const bool is_locked = hak_world_lock_to_fork();
     if (is_locked) {
         files_are_locked = has_files;
     } else if (has_files) {

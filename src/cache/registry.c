@@ -43,6 +43,7 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     cache->role = (uint8_t)role;
     cache->tidied_at = hak_load_relaxed(&hak_arena.slab_bytes);
     cache->has_thread = role != HAK_ROLE_HEAP;
+    cache->lock.is_gated = true;
     if (hak_seldom_is_never(cache)) {
         hak_seldom_end(cache);
     }

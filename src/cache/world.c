@@ -68,6 +68,17 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
     return lock == &hak_pool.lock ? NULL : &hak_cache_late.lock;
 }
 
+// The caches' locks were not taken, only found free behind a closed gate. Written with the first locks.
+static bool caches_are_free;
+
+static void open_gate(void)
+{
+    if (caches_are_free) {
+        hak_lock_open_gate();
+        caches_are_free = false;
+    }
+}
+
 // Drop those in front of `lock` (NULL: all), the first ones last: the list of caches stays as it is until then. Unproven, as the
 // next ones: they are all locks, in a loop.
 static void world_drop(const struct hak_lock *lock, void (*drop)(struct hak_lock *)) HAK_UNPROVEN
@@ -79,8 +90,11 @@ static void world_drop(const struct hak_lock *lock, void (*drop)(struct hak_lock
         first++;
     }
     while (first == FIRST_LOCKS && (taken = world_next(taken, &cache)) != lock) {
-        drop(taken);
+        if (cache == NULL || !caches_are_free) {
+            drop(taken);
+        }
     }
+    open_gate();
     while (first > 0) {
         drop(first_locks[--first]);
     }
@@ -119,22 +133,61 @@ bool hak_world_lock_within(unsigned ms)
 // Few things that are done with a lock take so long.
 enum { OWN_AFTER_MS = 100 };
 
-// False: nobody else can hold it, so the calling thread does, in a call that a signal's handler has interrupted.
-static bool take_unless_own(struct hak_lock *lock, unsigned ms) HAK_UNPROVEN
+// Does the calling thread hold that lock, which it cannot have, in a call that a signal's handler has interrupted? Nobody else can.
+static bool is_own(void)
 {
-    if (hak_lock_take_within(lock, ms)) {
-        return true;
-    }
-    const bool is_own = hak_is_dying() || hak_os_has_one_task();
-    if (!is_own) {
-        hak_lock_take(lock);
-    }
-    return !is_own;
+    return hak_is_dying() || hak_os_has_one_task();
 }
 
-bool hak_world_lock_unless_own(void)
+static bool take_unless_own(struct hak_lock *lock) HAK_UNPROVEN
 {
-    return world_take(take_unless_own, OWN_AFTER_MS);
+    if (hak_lock_take_within(lock, OWN_AFTER_MS)) {
+        return true;
+    }
+    const bool waits = !is_own();
+    if (waits) {
+        hak_lock_take(lock);
+    }
+    return waits;
+}
+
+static bool await_unless_own(const struct hak_lock *lock)
+{
+    while (!hak_lock_await_within(lock, OWN_AFTER_MS)) {
+        if (is_own()) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Without a barrier the caches' locks are taken like all others. Step close of gate.pml.
+static void close_gate(void)
+{
+    hak_store_relaxed(&hak_lock_gate, 1);
+    caches_are_free = hak_os_barrier_all();
+    if (!caches_are_free) {
+        hak_lock_open_gate();
+    }
+}
+
+bool hak_world_lock_to_fork(void) HAK_UNPROVEN
+{
+    struct hak_cache *cache = NULL;
+    struct hak_lock *lock = NULL;
+    while ((lock = world_next(lock, &cache)) != NULL) {
+        const bool is_read = cache != NULL && caches_are_free;
+        if (!(is_read ? await_unless_own(lock) : take_unless_own(lock))) {
+            break;
+        }
+        if (lock == &hak_registry.lock) {
+            close_gate();
+        }
+    }
+    if (lock != NULL) {
+        world_drop(lock, hak_lock_drop);
+    }
+    return lock == NULL;
 }
 
 void hak_world_unlock(void)
@@ -163,6 +216,7 @@ void hak_world_unlock_in_child(void) HAK_UNPROVEN
     hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
     for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
          cache = cache->next) {
+        hak_lock_drop_in_child(&cache->lock);
         hak_watch_again(cache);
         hak_life_forget(&cache->life);
         if (!hak_hook_is_own(cache) && cache->has_thread &&

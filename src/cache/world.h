@@ -16,8 +16,9 @@ HAK_INTERNAL void hak_world_lock(void);
 HAK_INTERNAL bool hak_world_lock_within(unsigned ms);
 HAK_INTERNAL void hak_world_unlock(void);
 // For fork, which may be called in the handler of a signal that has interrupted a call of ours: false, with nothing taken,
-// when the thread itself holds one of them and there is no other thread; or when the process is dying (dying.h).
-HAK_INTERNAL bool hak_world_lock_unless_own(void);
+// when the thread itself holds one of them and there is no other thread; or when the process is dying (dying.h). Those of caches
+// are only seen to be free, if that can be done, and whoever takes one waits (os/lock.h).
+HAK_INTERNAL bool hak_world_lock_to_fork(void);
 // In the child: the threads that stayed with the parent have ended.
 HAK_INTERNAL void hak_world_unlock_in_child(void);
 

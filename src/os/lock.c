@@ -3,6 +3,24 @@
 
 #include "os/os.h"
 
+_Atomic(uint32_t) hak_lock_gate;
+
+void hak_lock_open_gate(void)
+{
+    hak_store_relaxed(&hak_lock_gate, 0);
+    hak_os_wake_numbered(&hak_lock_gate, 0); // all that wait there
+}
+
+// Step keep of gate.pml. Unproven: whether it was dropped is a value by then.
+bool hak_lock_is_kept(struct hak_lock *lock) HAK_UNPROVEN
+{
+    if (!lock->is_gated || hak_load_relaxed(&hak_lock_gate) == 0) {
+        return true;
+    }
+    hak_lock_drop(lock);
+    return false;
+}
+
 // 200 looks are about 2 µs: longer than any of our critical sections without a system call, shorter
 // than a sleep and a wake-up. Unproven: the lock is taken in one of many rounds.
 static bool try_for_a_moment(struct hak_lock *lock) HAK_TRIES(lock) HAK_UNPROVEN
@@ -74,11 +92,39 @@ static void take_sleeping(struct hak_lock *lock) HAK_ACQUIRES(lock) HAK_UNPROVEN
     take_in_turn(lock);
 }
 
+// Unproven, as it may be dropped in between.
+static void take_until_kept(struct hak_lock *lock) HAK_ACQUIRES(lock) HAK_UNPROVEN
+{
+    take_sleeping(lock);
+    while (!hak_lock_is_kept(lock)) {
+        hak_os_wait_numbered(&hak_lock_gate, 1, 0);
+        take_sleeping(lock);
+    }
+}
+
 void hak_lock_take_slow(struct hak_lock *lock)
 {
     if (!try_for_a_moment(lock)) {
-        take_sleeping(lock);
+        take_until_kept(lock);
     }
+}
+
+// It is seldom held, and never for long: who waits leaves no mark in it. Step await of gate.pml.
+bool hak_lock_await_within(const struct hak_lock *lock, unsigned ms)
+{
+    unsigned looks = 0;
+    uint32_t seen;
+    // pairs with: hak_lock_drop
+    while (((seen = hak_load_acquire(&lock->word)) & HAK_LOCK_HELD) != 0) {
+        if (looks++ < 200) {
+            HAK_SPIN_HINT();
+        } else if (ms-- > 0) {
+            hak_os_wait((_Atomic(uint32_t) *)&lock->word, seen, 1);
+        } else {
+            return false;
+        }
+    }
+    return true;
 }
 
 // Who may give up draws no number: the lock would be handed to who is no longer there. Unproven: whether it was
@@ -87,7 +133,7 @@ bool hak_lock_take_within(struct hak_lock *lock, unsigned ms) HAK_UNPROVEN
 {
     bool taken = try_for_a_moment(lock);
     for (; !taken && ms > 0; ms--) {
-        taken = take_or_wait(lock, 1);
+        taken = take_or_wait(lock, 1) && hak_lock_is_kept(lock);
     }
     return taken;
 }
@@ -114,7 +160,7 @@ void hak_lock_pass(struct hak_lock *lock)
     if (is_waited) {
         hak_lock_drop(lock);
         hak_os_wait(&lock->word, HAK_LOCK_FREE, 1);
-        take_sleeping(lock);
+        take_until_kept(lock);
         HAK_LOCK_WAITED(lock);
     }
 }

@@ -41,11 +41,22 @@ struct HAK_CAPABILITY hak_lock {
     _Atomic(uint32_t) word;
     _Atomic(uint32_t) drawn;  // numbers drawn: the next one
     _Atomic(uint32_t) served; // numbers whose turn it was. Written by the holder.
+    bool is_gated;            // constant: see hak_lock_gate
     HAK_LOCK_COUNTS
 };
 
+// 1: closed. Whoever takes a lock that is gated drops it again, and waits until the gate is open. So who has closed it, has let all
+// threads pass a barrier (hak_os_barrier_all), and then has found such a lock free, knows that nobody does anything with it, though
+// somebody may hold it for a moment: without writing to its page, which fork would have to copy (cache/world.c).
+HAK_INTERNAL extern _Atomic(uint32_t) hak_lock_gate;
+HAK_INTERNAL void hak_lock_open_gate(void);
+// Wait until nobody holds it, or give up after `ms` milliseconds or so.
+HAK_INTERNAL HAK_MUST_USE bool hak_lock_await_within(const struct hak_lock *lock, unsigned ms);
+
 HAK_INTERNAL void hak_lock_take_slow(struct hak_lock *lock) HAK_ACQUIRES(lock);
 HAK_INTERNAL void hak_lock_drop_slow(struct hak_lock *lock) HAK_RELEASES(lock);
+// It was taken, and the gate may be closed: is it to be kept? If not it is dropped.
+HAK_INTERNAL HAK_MUST_USE bool hak_lock_is_kept(struct hak_lock *lock);
 // Take it, or give up after `ms` milliseconds or so: for whoever may have interrupted its holder.
 HAK_INTERNAL bool hak_lock_take_within(struct hak_lock *lock, unsigned ms) HAK_TRIES(lock);
 // Drop the lock, let somebody who sleeps on it have it, and take it again. For long work.
@@ -60,7 +71,7 @@ HAK_INLINE bool hak_lock_try(struct hak_lock *lock) HAK_TRIES(lock) HAK_UNPROVEN
     if (taken) {
         HAK_LOCK_TAKEN(lock);
     }
-    return taken;
+    return taken && (HAK_LIKELY(hak_load_relaxed(&hak_lock_gate) == 0) || hak_lock_is_kept(lock));
 }
 
 HAK_INLINE void hak_lock_take(struct hak_lock *lock) HAK_ACQUIRES(lock)
@@ -88,11 +99,17 @@ HAK_INLINE void hak_lock_is_held(struct hak_lock *lock) HAK_ASSERTS(lock)
     (void)lock;
 }
 
-// Drop it after fork, in the child: those that waited stayed with the parent.
+// Drop it after fork, in the child, if it is held: those that waited stayed with the parent. Nothing is written where nothing
+// has to be, as the page would be copied.
 HAK_INLINE void hak_lock_drop_in_child(struct hak_lock *lock) HAK_RELEASES(lock) HAK_UNPROVEN
 {
-    hak_store_relaxed(&lock->word, HAK_LOCK_FREE);
-    hak_store_relaxed(&lock->served, hak_load_relaxed(&lock->drawn));
+    const uint32_t drawn = hak_load_relaxed(&lock->drawn);
+    if (hak_load_relaxed(&lock->word) != HAK_LOCK_FREE) {
+        hak_store_relaxed(&lock->word, HAK_LOCK_FREE);
+    }
+    if (hak_load_relaxed(&lock->served) != drawn) {
+        hak_store_relaxed(&lock->served, drawn);
+    }
 }
 
 #endif

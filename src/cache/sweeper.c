@@ -132,7 +132,7 @@ static void note_again(uint64_t tick, bool is_refused)
 static struct tick take_tick(uint64_t ticks, struct hak_sweep_share share, size_t purge_bytes)
 {
     const uint64_t now = hak_os_about_now_ns() / TICK_NS;
-    const bool tries_again = now >= again.at_tick;
+    const bool tries_again = !hak_os_is_soon(now, again.at_tick, AGAIN_MOST);
     struct tick tick;
     tick.found = hak_sweep_tick(ticks, tries_again, share);
     if (tries_again) {
@@ -329,14 +329,15 @@ static void tick_by_caller(void)
 {
     const uint64_t now = hak_os_about_now_ns();
     uint64_t due = hak_load_relaxed(&caller_due_ns);
-    if (HAK_LIKELY(now < due) || hak_load_relaxed(&hak_options.deterministic) != 0 ||
+    if (HAK_LIKELY(hak_os_is_soon(now, due, TICK_NS)) ||
+        hak_load_relaxed(&hak_options.deterministic) != 0 ||
         !hak_cas_relaxed(&caller_due_ns, &due, now + TICK_NS) || due == 0) {
         return;
     }
     if (!tick_enter()) {
         return;
     }
-    const uint64_t passed = now / TICK_NS - due / TICK_NS + 1;
+    const uint64_t passed = now > due ? now / TICK_NS - due / TICK_NS + 1 : 1;
     const struct tick tick = take_tick(passed, some, CALLER_PURGE_BYTES);
     tick_leave();
     if (tick.found.has_more || tick.gone_bytes >= CALLER_PURGE_BYTES) {

@@ -162,6 +162,12 @@ HAK_INTERNAL HAK_MUST_USE bool hak_os_has_content(const void *word);
 #define HAK_OS_TICK_NS UINT64_C(4000000)
 HAK_INTERNAL uint64_t hak_os_now_ns(void);
 HAK_INTERNAL uint64_t hak_os_about_now_ns(void);
+// Is that time still to come? It is `most` away at most: what is further away is a time of another clock, as the child of a fork
+// may have one that is behind its parent's (time_namespaces(7)).
+HAK_INLINE bool hak_os_is_soon(uint64_t now, uint64_t time, uint64_t most)
+{
+    return time - now - 1 < most;
+}
 // Processor time of a thread, by the kernel's number of it.
 HAK_INTERNAL uint64_t hak_os_processor_ns(int thread);
 // Nanoseconds since 1970, as the clock on the wall, at the last tick.

@@ -24,7 +24,8 @@ struct hak_pause {
 HAK_INLINE bool hak_pause_is_on(const struct hak_pause *pause)
 {
     const uint64_t until = hak_load_relaxed(&pause->until_ns);
-    return HAK_UNLIKELY(until != 0) && hak_os_about_now_ns() < until;
+    return HAK_UNLIKELY(until != 0) &&
+           hak_os_is_soon(hak_os_about_now_ns(), until, HAK_PAUSE_MOST_NS);
 }
 
 // What was tried was refused, or was not.

@@ -198,6 +198,21 @@ static void refused_pages_inside_slabs_are_tried_less_and_less(void)
     }
 }
 
+// As in the child of a fork that is in another time namespace.
+static void a_clock_that_is_behind_is_waited_for_no_longer_than_a_tick(void)
+{
+    hak_sweep_wanted(0);
+    const uint64_t tick = hak_arena.tick;
+    hak_fake.now_ns -= 50000 * MS;
+    hak_sweep_wanted(0);
+    UNIT_EQUAL(hak_arena.tick, tick + 1);
+    hak_sweep_wanted(0);
+    UNIT_EQUAL(hak_arena.tick, tick + 1);
+    purges_in(1);
+    UNIT_CHECK(hak_arena.tick > tick + 5);
+    hak_fake.now_ns += 50000 * MS;
+}
+
 // A tick visits some caches, and the next goes on there: each is looked at once in a pass.
 static void many_caches_share_the_ticks(void)
 {
@@ -276,6 +291,7 @@ int main(void)
     what_it_takes_again_slowly_is_paid_for();
     a_refused_purge_is_tried_less_and_less();
     refused_pages_inside_slabs_are_tried_less_and_less();
+    a_clock_that_is_behind_is_waited_for_no_longer_than_a_tick();
     many_caches_share_the_ticks();
     callers_take_turns();
     hak_options.purger = 1;

@@ -5,7 +5,7 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "base/variants.h"
-#include "os/os.h"
+#include "os/pause.h"
 #include "slab/arena.h"
 #include "slab/purge.h"
 #include "slab/ranges.h"
@@ -38,11 +38,8 @@ static _Atomic(size_t) again_inside; // of what was given back inside slabs, wha
 static _Atomic(size_t) again_paid = PAID_A_SECOND; // of all that is taken again, what earns nothing
 static uint64_t paid_at;                           // tick; the holder of the right to tick
 
-// The kernel has not taken what it was given. Not to be tried again before that time (0: it has), and for how long that was.
-static _Atomic(uint64_t) refused_until_ns;
-static _Atomic(uint64_t) refused_ns;
-#define REFUSED_LEAST UINT64_C(100000000)
-#define REFUSED_MOST  (REFUSED_LEAST << 13)
+// The kernel has not taken what it was given.
+static struct hak_pause refusal;
 
 void hak_due_urge(enum hak_urgency urgency)
 {
@@ -192,12 +189,6 @@ size_t hak_due_waiting(void)
                                                 : hak_load_relaxed(&hak_arena.dirty_bytes);
 }
 
-static bool is_refused(void)
-{
-    const uint64_t until = hak_load_relaxed(&refused_until_ns);
-    return HAK_UNLIKELY(until != 0) && hak_os_about_now_ns() < until;
-}
-
 static uint32_t tries_so_far(void)
 {
     return hak_load_relaxed(&hak_arena.returns);
@@ -206,18 +197,13 @@ static uint32_t tries_so_far(void)
 // After a purge of `gone` bytes, before which there had been so many tries: it may have had nothing to do.
 static void note_purge(size_t gone, uint32_t tries_before)
 {
-    const uint64_t before = hak_load_relaxed(&refused_ns);
-    if (HAK_LIKELY(gone > 0 && before == 0) || tries_so_far() == tries_before) {
+    if (tries_so_far() == tries_before) {
         return;
     }
     // The tries may have been another thread's, which gave back all that there was.
-    if (gone == 0 && !hak_load_relaxed(&hak_arena.is_locked)) {
-        return;
+    if (gone > 0 || hak_load_relaxed(&hak_arena.is_locked)) {
+        hak_pause_note(&refusal, gone == 0);
     }
-    const uint64_t longer = before == 0 ? REFUSED_LEAST : 2 * before;
-    const uint64_t wait = longer < REFUSED_MOST ? longer : REFUSED_MOST;
-    hak_store_relaxed(&refused_ns, gone > 0 ? 0 : wait);
-    hak_store_relaxed(&refused_until_ns, gone > 0 ? 0 : hak_os_about_now_ns() + wait);
 }
 
 static void trim_if_policy(size_t gone)
@@ -230,7 +216,7 @@ static void trim_if_policy(size_t gone)
 void hak_due_lower(size_t kept_bytes)
 {
     const size_t surplus = surplus_bytes(kept_bytes);
-    if (HAK_LIKELY(surplus == 0) || is_refused()) {
+    if (HAK_LIKELY(surplus == 0) || hak_pause_is_on(&refusal)) {
         return;
     }
     const size_t part = budget() / PART_OF_BUDGET;
@@ -249,7 +235,7 @@ size_t hak_due_purge(size_t most)
 {
     struct hak_purge_age due[HAK_VARIANTS];
     pay_in_tick();
-    if (is_refused()) {
+    if (hak_pause_is_on(&refusal)) {
         return 0;
     }
     const uint32_t tries = tries_so_far();

@@ -231,7 +231,7 @@ struct hak_cache {
 
     struct hak_magazine magazines[HAK_SMALL_CLASSES];
 };
-_Static_assert(sizeof(struct hak_cache) <= 14 * 1024, "each thread pays for it");
+_Static_assert(HAK_CONTENTION || sizeof(struct hak_cache) <= 14 * 1024, "each thread pays for it");
 
 // For each class whose magazine has an array; and for each that has lists of slabs. Under the cache's lock.
 #define HAK_EACH_MAGAZINE(cache, size_class) HAK_EACH_CLASS ((cache)->started, size_class)

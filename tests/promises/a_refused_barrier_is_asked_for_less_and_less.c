@@ -1,3 +1,4 @@
+// glibc only: musl takes the numbers of ioctl for int
 // native only
 // sleeps
 // A program with threads sets up a filter that refuses membarrier. Memory goes on to be given back as far as it can be, and

@@ -1,3 +1,4 @@
+// glibc only: what another C library writes to at fork is its own affair
 // native only
 // A program with many threads that sleep forks, again and again: each time that costs its parent some page faults, not one for each
 // thread.

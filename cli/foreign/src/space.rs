@@ -17,7 +17,7 @@ pub struct Stretch {
 }
 
 pub struct Space<'a> {
-    memory: &'a dyn Memory,
+    memory: &'a (dyn Memory + Sync),
     /// By address, with what the kernel counts in them; of a core dump with what the file has.
     pub areas: Vec<Counted>,
     /// Stretches of memory that no file is behind and that is nobody else's. The kernel shows one in several areas where a part
@@ -42,7 +42,7 @@ impl<'a> Space<'a> {
     }
 
     /// Without a table of pages: all that can be read counts as resident.
-    pub fn of_memory(memory: &'a dyn Memory, areas: Vec<Counted>) -> Space<'a> {
+    pub fn of_memory(memory: &'a (dyn Memory + Sync), areas: Vec<Counted>) -> Space<'a> {
         Space {
             memory,
             stretches: stretches(&areas),

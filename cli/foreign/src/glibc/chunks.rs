@@ -39,6 +39,8 @@ pub struct Chunk {
 pub enum End {
     /// With the last chunk, at the end of the memory.
     Whole,
+    /// At a chunk that is not before the place up to which was to be walked.
+    There(u64),
     /// At the mark behind which memory does not go on.
     Fence(u64),
     /// What is there does not agree with its neighbours.
@@ -77,13 +79,22 @@ fn step(window: &mut Window, at: u64, size: u64, end: u64) -> Step {
     }
 }
 
-/// Every chunk from `from`, where one begins, to `end`.
-pub fn walk(window: &mut Window, from: u64, end: u64, visit: &mut dyn FnMut(Chunk)) -> End {
+/// Every chunk from `from`, where one begins, that begins before `until`. `end` is that of the memory.
+pub fn walk(
+    window: &mut Window,
+    from: u64,
+    until: u64,
+    end: u64,
+    visit: &mut dyn FnMut(Chunk),
+) -> End {
     let mut at = from;
+    if at >= until {
+        return End::There(at);
+    }
     let Some(mut size) = window.word(at + 8) else {
         return End::Broken(at);
     };
-    loop {
+    while at < until {
         match step(window, at, size, end) {
             Step::Chunk(kind, bytes, next_size) => {
                 visit(Chunk {
@@ -106,6 +117,7 @@ pub fn walk(window: &mut Window, from: u64, end: u64, visit: &mut dyn FnMut(Chun
             Step::Broken => return End::Broken(at),
         }
     }
+    End::There(at)
 }
 
 /// Do chunks that agree with each other begin here?
@@ -131,10 +143,16 @@ pub fn begins_chain(window: &mut Window, from: u64, end: u64) -> bool {
     true
 }
 
-/// Where the first such chain begins.
-pub fn find_chain(window: &mut Window, from: u64, end: u64, page_bytes: u64) -> Option<u64> {
+/// Where the first such chain begins, before `until`.
+pub fn find_chain(
+    window: &mut Window,
+    from: u64,
+    until: u64,
+    end: u64,
+    page_bytes: u64,
+) -> Option<u64> {
     let mut at = from.next_multiple_of(ALIGNMENT);
-    while at.checked_add(LEAST).is_some_and(|next| next <= end) {
+    while at < until && at.checked_add(LEAST).is_some_and(|next| next <= end) {
         if window.word(at + 8).is_none() {
             at = (at + 8 + 1).next_multiple_of(page_bytes); // behind a page that is not there
             continue;

@@ -4,6 +4,7 @@ pub mod arena;
 mod caches;
 mod chunks;
 mod mapped;
+mod part;
 mod pins;
 mod region;
 
@@ -99,6 +100,7 @@ impl Heap {
         if heap.regions.is_empty() {
             return None;
         }
+        part::read(space, &mut heap.regions);
         heap.regions.sort_by_key(|region| region.range.start);
         heap.take_back_fast(space);
         heap.take_back_cached(space);
@@ -127,7 +129,7 @@ impl Heap {
         };
         let mut region = Region::new(space, area.range.clone(), 0);
         if let Some(first) = region.find_first(space, area.range.start) {
-            region.read(space, first);
+            region.begin(first);
             self.regions.push(region);
             self.arenas.push(Arena {
                 is_main: true,
@@ -147,7 +149,7 @@ impl Heap {
         };
         let mut region = Region::new(space, range, arena);
         if let Some(first) = region.find_first(space, before) {
-            region.read(space, first);
+            region.begin(first);
         } else {
             region.nothing_is_clear();
         }

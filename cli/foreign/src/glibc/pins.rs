@@ -66,8 +66,8 @@ fn add_chunks(sizes: &mut Sizes, space: &Space, region: &Region, page: usize) {
         start..(end + region.page_bytes).min(region.range.end),
     );
     let first = start + u64::from(note.first) * 16;
-    chunks::walk(&mut window, first, region.range.end, &mut |chunk| {
-        if chunk.address < end && chunk.kind == Kind::Used {
+    chunks::walk(&mut window, first, end, region.range.end, &mut |chunk| {
+        if chunk.kind == Kind::Used {
             sizes.add(chunk.bytes);
         }
     });

@@ -1,6 +1,7 @@
 //! A stretch of memory full of chunks, with what of each of its pages is in use.
 
-use super::chunks::{self, Chunk, End, Kind, LEAST, LINKS};
+use super::chunks::{self, Chunk, Kind, LEAST, LINKS};
+use super::part::Found;
 use crate::sizes::Sizes;
 use crate::space::Space;
 use crate::window::Window;
@@ -9,9 +10,6 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Chunks of the sizes that a thread's cache has in some release.
-const CACHE_BYTES: [u64; 2] = [0x290, 0x300];
-const CACHES_MOST: usize = 1 << 18;
 /// The first chunk is sought so far: a static program keeps its thread's data before it.
 const FIRST_MOST: u64 = 1 << 20;
 
@@ -32,11 +30,23 @@ pub struct Note {
     pub other: u32,
 }
 
+impl Default for Note {
+    fn default() -> Note {
+        Note {
+            first: NONE,
+            has_links: false,
+            live: 0,
+            cached: 0,
+            other: 0,
+        }
+    }
+}
+
 pub struct Region {
     /// Begins and ends with a page.
     pub range: Range<u64>,
     pub arena: usize,
-    /// Where the first chunk begins.
+    /// Where the first chunk begins; at its end if none was found.
     pub first: u64,
     pub page_bytes: u64,
     pub pages: Arc<[Page]>,
@@ -54,16 +64,9 @@ pub struct Region {
 impl Region {
     pub fn new(space: &Space, range: Range<u64>, arena: usize) -> Region {
         let pages: Arc<[Page]> = space.pages(&range).into();
-        let note = Note {
-            first: NONE,
-            has_links: false,
-            live: 0,
-            cached: 0,
-            other: 0,
-        };
         Region {
-            notes: vec![note; pages.len()],
-            first: range.start,
+            notes: vec![Note::default(); pages.len()],
+            first: range.end,
             range,
             arena,
             page_bytes: space.page_bytes,
@@ -77,11 +80,11 @@ impl Region {
         }
     }
 
-    fn window<'a>(&self, space: &'a Space<'a>) -> Window<'a> {
+    pub fn window<'a>(&self, space: &'a Space<'a>) -> Window<'a> {
         Window::with_pages(space, self.range.clone(), self.pages.clone())
     }
 
-    fn page_of(&self, address: u64) -> usize {
+    pub fn page_of(&self, address: u64) -> usize {
         usize::try_from((address - self.range.start) / self.page_bytes).unwrap_or(usize::MAX)
     }
 
@@ -90,24 +93,13 @@ impl Region {
         &self,
         part: &Range<u64>,
     ) -> impl Iterator<Item = (usize, u32)> + use<> {
-        let (base, page_bytes, end) = (self.range.start, self.page_bytes, part.end);
-        let mut at = part.start;
-        std::iter::from_fn(move || {
-            if at >= end {
-                return None;
-            }
-            let page = (at - base) / page_bytes;
-            let next = (base + (page + 1) * page_bytes).min(end);
-            let bytes = next - at;
-            at = next;
-            Some((usize::try_from(page).ok()?, u32::try_from(bytes).ok()?))
-        })
+        each_page(self.range.start, self.page_bytes, part)
     }
 
-    fn note(&mut self, part: &Range<u64>, field: fn(&mut Note) -> &mut u32) {
+    fn note_other(&mut self, part: &Range<u64>) {
         for (page, bytes) in self.each_page(part) {
             if let Some(note) = self.notes.get_mut(page) {
-                *field(note) += bytes;
+                note.other += bytes;
             }
         }
     }
@@ -127,81 +119,36 @@ impl Region {
         self.live.take(bytes);
     }
 
-    fn add(&mut self, chunk: Chunk) {
-        let Chunk {
-            address,
-            bytes,
-            kind,
-        } = chunk;
-        let part = address..address + bytes;
-        let page = self.page_of(address);
-        let offset = (address - self.range.start) % self.page_bytes / 16;
-        if let Some(note) = self.notes.get_mut(page) {
-            note.first = note.first.min(u16::try_from(offset).unwrap_or(NONE));
+    /// What a walk has found of a part of it.
+    pub fn take(&mut self, found: Found) {
+        self.live.merge(&found.live);
+        self.free.merge(&found.free);
+        self.caches.extend(found.caches);
+        for chunk in &found.beyond {
+            note_chunk(&mut self.notes, self.range.start, self.page_bytes, chunk);
         }
-        match kind {
-            Kind::Used => {
-                self.live.add(bytes);
-                self.note(&part, |note| &mut note.live);
-                if CACHE_BYTES.contains(&bytes) && self.caches.len() < CACHES_MOST {
-                    self.caches.push(address + chunks::HEAD);
-                }
-            }
-            Kind::Free => {
-                self.free.add(bytes);
-                let last = self.page_of(address + LINKS.min(bytes) - 1);
-                for page in page..=last {
-                    if let Some(note) = self.notes.get_mut(page) {
-                        note.has_links = true;
-                    }
-                }
-            }
-            Kind::Top => {
-                self.top = Some(part.clone());
-                self.note(&part, |note| &mut note.other);
-            }
+        found.own.into_iter().for_each(|part| self.own(part));
+        found
+            .unclear
+            .into_iter()
+            .for_each(|part| self.unclear(part));
+        if let Some(top) = found.top {
+            self.note_other(&top);
+            self.top = Some(top);
         }
     }
 
-    /// Everything in it. `from` is where the first chunk begins; before that, it is the allocator's.
-    pub fn read(&mut self, space: &Space, from: u64) {
-        let mut window = self.window(space);
-        let end = self.range.end;
-        self.first = from;
-        self.own(self.range.start..from);
-        let mut at = from;
-        loop {
-            let mut next = at;
-            let ended = chunks::walk(&mut window, at, end, &mut |chunk| {
-                next = chunk.address + chunk.bytes;
-                self.add(chunk);
-            });
-            let (stopped, is_fence) = match ended {
-                End::Whole => return,
-                End::Fence(stopped) => (stopped, true),
-                End::Broken(stopped) => (stopped, false),
-            };
-            window.forget();
-            let found = chunks::find_chain(&mut window, stopped + 16, end, self.page_bytes);
-            at = found.unwrap_or(end);
-            // Behind the mark at which a piece ends, nothing is to be expected.
-            if is_fence {
-                self.own(stopped..at);
-            } else {
-                self.unclear(stopped..at);
-            }
-            if at == end {
-                return;
-            }
-        }
+    /// Before the first chunk, it is the allocator's.
+    pub fn begin(&mut self, first: u64) {
+        self.first = first;
+        self.own(self.range.start..first);
     }
 
     /// Where the first chunk begins: not before `before`.
     pub fn find_first(&self, space: &Space, before: u64) -> Option<u64> {
         let mut window = self.window(space);
         let end = self.range.end.min(before + FIRST_MOST);
-        chunks::find_chain(&mut window, before, self.range.end, self.page_bytes)
-            .filter(|first| *first < end)
+        chunks::find_chain(&mut window, before, end, self.range.end, self.page_bytes)
     }
 
     pub fn nothing_is_clear(&mut self) {
@@ -209,12 +156,12 @@ impl Region {
     }
 
     fn own(&mut self, part: Range<u64>) {
-        self.note(&part, |note| &mut note.other);
+        self.note_other(&part);
         self.own.push(part);
     }
 
     fn unclear(&mut self, part: Range<u64>) {
-        self.note(&part, |note| &mut note.other);
+        self.note_other(&part);
         self.unclear.push(part);
     }
 
@@ -290,6 +237,49 @@ impl Region {
             }
         }
         found
+    }
+}
+
+fn each_page(
+    base: u64,
+    page_bytes: u64,
+    part: &Range<u64>,
+) -> impl Iterator<Item = (usize, u32)> + use<> {
+    let (mut at, end) = (part.start, part.end);
+    std::iter::from_fn(move || {
+        if at >= end {
+            return None;
+        }
+        let page = (at - base) / page_bytes;
+        let next = (base + (page + 1) * page_bytes).min(end);
+        let bytes = next - at;
+        at = next;
+        Some((usize::try_from(page).ok()?, u32::try_from(bytes).ok()?))
+    })
+}
+
+/// On the pages of `notes`, the first of which begins at `base`. The last chunk is not in use.
+pub fn note_chunk(notes: &mut [Note], base: u64, page_bytes: u64, chunk: &Chunk) {
+    let start = chunk.address - base;
+    let page = usize::try_from(start / page_bytes).unwrap_or(usize::MAX);
+    if let Some(note) = notes.get_mut(page) {
+        let offset = start % page_bytes / 16;
+        note.first = note.first.min(u16::try_from(offset).unwrap_or(NONE));
+    }
+    let bytes = match chunk.kind {
+        Kind::Used => chunk.bytes,
+        Kind::Free => LINKS.min(chunk.bytes),
+        Kind::Top => return,
+    };
+    let part = chunk.address..chunk.address + bytes;
+    for (page, bytes) in each_page(base, page_bytes, &part) {
+        let Some(note) = notes.get_mut(page) else {
+            return;
+        };
+        match chunk.kind {
+            Kind::Used => note.live += bytes,
+            _ => note.has_links = true,
+        }
     }
 }
 

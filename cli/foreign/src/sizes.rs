@@ -8,7 +8,8 @@ const STEP: u64 = 16;
 const EXACT_COUNT: usize = (EXACT / STEP) as usize + 1;
 /// Above, so many for each power of two.
 const PARTS: u64 = 4;
-const COUNT: usize = EXACT_COUNT + 64 * PARTS as usize;
+/// As many as there are, up to 2^64.
+pub const COUNT: usize = EXACT_COUNT + 54 * PARTS as usize;
 
 #[derive(Clone, Debug)]
 pub struct Sizes {
@@ -36,7 +37,7 @@ impl Default for Sizes {
     }
 }
 
-fn index_of(bytes: u64) -> usize {
+pub fn index_of(bytes: u64) -> usize {
     if bytes <= EXACT {
         return usize::try_from(bytes.div_ceil(STEP)).unwrap_or(0);
     }
@@ -51,7 +52,7 @@ fn up_to(index: usize) -> u64 {
     }
     let above = (index - EXACT_COUNT) as u64;
     let power = above / PARTS + 10;
-    (1 << power) + ((above % PARTS + 1) << (power - 2))
+    (1_u64 << power).saturating_add((above % PARTS + 1) << (power - 2))
 }
 
 impl Sizes {
@@ -87,15 +88,17 @@ impl Sizes {
 
     /// Those that there are, by size.
     pub fn table(&self) -> Vec<OfSize> {
+        self.all().filter(|of_size| of_size.blocks > 0).collect()
+    }
+
+    /// In the order of `index_of`.
+    pub fn all(&self) -> impl Iterator<Item = OfSize> {
         let counts = self.counts.iter().enumerate();
-        counts
-            .filter(|(_, count)| count.0 > 0)
-            .map(|(index, count)| OfSize {
-                up_to_bytes: up_to(index),
-                blocks: count.0,
-                bytes: count.1,
-            })
-            .collect()
+        counts.map(|(index, count)| OfSize {
+            up_to_bytes: up_to(index),
+            blocks: count.0,
+            bytes: count.1,
+        })
     }
 }
 
@@ -109,6 +112,9 @@ mod tests {
             let index = index_of(bytes);
             assert!(bytes <= up_to(index) && bytes > up_to(index - 1), "{bytes}");
         }
-        assert!(index_of(u64::MAX) < COUNT);
+        assert_eq!(
+            (index_of(u64::MAX), up_to(COUNT - 1)),
+            (COUNT - 1, u64::MAX)
+        );
     }
 }

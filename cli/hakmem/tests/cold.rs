@@ -58,6 +58,23 @@ int main(void)
 }
 "#;
 
+/// Has no malloc.
+const BARE: &str = r#"
+void _start(void)
+{
+    for (;;) {
+#if defined(__x86_64__)
+        long number = 34; /* pause */
+        __asm__ volatile("syscall" : "+a"(number) : : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+        register long number __asm__("x8") = 73; /* ppoll */
+        register long none __asm__("x0") = 0, zero __asm__("x1") = 0, forever __asm__("x2") = 0;
+        __asm__ volatile("svc 0" : "+r"(none) : "r"(number), "r"(zero), "r"(forever) : "memory");
+#endif
+    }
+}
+"#;
+
 fn start(workshop: &Workshop, sample_bytes: &str) -> Waiting {
     let program = workshop.compile("program", PROGRAM, &[]);
     let mut command = Command::new(&program);
@@ -83,6 +100,12 @@ fn site<'a>(report: &'a Value, name: &str) -> &'a Value {
         .iter()
         .find(has)
         .unwrap_or_else(|| panic!("{name} is not in {report}"))
+}
+
+fn of_size(report: &Value, bytes: u64) -> &Value {
+    let mut sizes = report["sizes"].as_array().unwrap().iter();
+    let found = sizes.find(|size| size["block_bytes"] == bytes);
+    found.unwrap_or_else(|| panic!("no blocks of {bytes} in {report}"))
 }
 
 /// Pages that the kernel may have no idle bits of: those on their way to its lists, and the last ones of the machine's memory.
@@ -143,13 +166,7 @@ fn without_samples_all_is_told_by_size() {
     let process = start(&workshop, "0");
     let report = cold(&workshop, &process, &["--referenced"]);
     assert_eq!(report["sites"].as_array().unwrap().len(), 0);
-    let size = |bytes: u64| {
-        let sizes = report["sizes"].as_array().unwrap().iter();
-        let mut found = sizes.filter(|size| size["block_bytes"] == bytes);
-        found
-            .next()
-            .unwrap_or_else(|| panic!("no blocks of {bytes} in {report}"))
-    };
+    let size = |bytes: u64| of_size(&report, bytes);
     for (bytes, live, cold, zero, beside) in [
         (1024, 4096e3, 4096e3, 0.0, 0.0),
         (2048, 2048e3, 2048e3, 2048e3, 0.0),
@@ -209,11 +226,41 @@ fn what_cannot_be_told_is_one_line() {
             &format!("there is no process {pid}, or it has just ended"),
         );
     }
-    let mut other = Command::new("sleep");
-    let mut other = other.arg("60").spawn().unwrap();
+    let bare = workshop.compile("bare", BARE, &["-nostdlib", "-static"]);
+    let mut other = Command::new(bare).spawn().unwrap();
     let answer = workshop.hakmem(&["cold", &other.id().to_string()]);
-    answer.ended_with(1).says("does not use hakmem");
-    assert_eq!(answer.errors.lines().count(), 1);
     other.kill().unwrap();
     other.wait().unwrap();
+    let text = "what is cold is known of hakmem's heap, and of glibc's by size";
+    answer.is_one_line(
+        1,
+        &format!("process {}: hakmem is not in it; {text}", other.id()),
+    );
+}
+
+#[test]
+fn on_glibc_all_is_told_by_size() {
+    let workshop = Workshop::open();
+    let program = workshop.compile("program", PROGRAM, &[]);
+    let process = Waiting::start(&mut Command::new(&program));
+    let report = cold(&workshop, &process, &["--referenced"]);
+    assert_eq!(report["allocator"], "glibc");
+    assert_eq!(report["how"]["pages_unclear"], 0, "{report}");
+    for (bytes, live, cold, zero, beside) in [
+        (1000, 4e6, 4e6, 0.0, 4e6),
+        (104, 832e3, 416e3, 0.0, 416e3),
+        (0, 1048576.0, 524288.0, 0.0, 0.0),
+    ] {
+        let row = of_size(&report, bytes);
+        is_about(row, "live_bytes", live, 0.0);
+        is_about(row, "cold_bytes", cold, unmarked_bytes(&report));
+        is_about(row, "zero_bytes", zero, 0.0);
+        is_about(row, "beside_bytes", beside, unmarked_bytes(&report));
+    }
+    is_about(of_size(&report, 2040), "zero_bytes", 2008e3, 0.0);
+    let shown = workshop.hakmem(&["cold", &process.pid(), "--seconds", "0.1"]);
+    shown
+        .ended_with(0)
+        .says("as glibc does not note who asks for a block")
+        .says("mappings of their own");
 }

@@ -2,11 +2,11 @@
 //! (clear_refs), and counts them again by mapping.
 
 use crate::error::{Error, Result};
-use crate::heap::Heap;
 use crate::live::LiveProcess;
 use crate::resident::read_areas;
 use serde::Serialize;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 pub struct Cleared {
@@ -39,16 +39,19 @@ impl Cleared {
         })
     }
 
-    pub fn count(&self, process: &LiveProcess, heap: &Heap) -> Result<Referenced> {
+    /// Of mappings in which a part of the heap lies.
+    pub fn count(
+        &self,
+        process: &LiveProcess,
+        is_heap: impl Fn(&Range<u64>) -> bool,
+    ) -> Result<Referenced> {
         let mut found = Referenced {
             resident_bytes: 0,
             referenced_bytes: 0,
             clear_ms: self.took.as_secs_f64() * 1e3,
         };
         for area in read_areas(process.task())? {
-            let after = heap.supers.partition_point(|one| one.base < area.range.end);
-            let last = after.checked_sub(1).map(|last| &heap.supers[last]);
-            if last.is_some_and(|last| last.base.saturating_add(last.bytes) > area.range.start) {
+            if is_heap(&area.range) {
                 found.resident_bytes += area.resident_bytes;
                 found.referenced_bytes += area.referenced_bytes;
             }

@@ -181,11 +181,11 @@ fn damage_is_an_error_or_a_doubt_but_never_a_crash() {
 }
 
 /// What is cold is a part of what is resident, whatever a heap says, and whatever moves meanwhile.
-fn look_twice(process: &LiveProcess, first: Heap, second: &Heap) {
+fn look_twice(process: &LiveProcess, first: Heap, mut second: Heap) {
     let profile = Profile::default();
-    let before = Before::look(process, first, &profile, false).unwrap();
+    let before = Before::look(process, Box::new(first), &profile, false).unwrap();
     let after = before.end(process).unwrap();
-    let cold = after.compare(process, second, &profile).unwrap();
+    let cold = after.compare(process, &mut second, &profile).unwrap();
     for size in &cold.sizes {
         let bytes = size.bytes;
         assert!(
@@ -214,7 +214,7 @@ fn what_is_cold_in_a_damaged_heap_is_an_answer_all_the_same() {
         };
         let read = || Heap::read_by(&memory, &control);
         if let (Ok(first), Ok(second)) = (read(), read()) {
-            look_twice(&memory.process, first, &second);
+            look_twice(&memory.process, first, second);
             heaps += 1;
         }
     }
@@ -228,7 +228,7 @@ fn a_program_that_goes_on_is_looked_at_twice() {
     for _ in 0..5 {
         let process = program.open();
         let read = || Heap::read(&process).unwrap();
-        look_twice(&process, read(), &read());
+        look_twice(&process, read(), read());
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod arena;
 mod caches;
 mod chunks;
+pub mod cold;
 mod mapped;
 mod part;
 mod pins;
@@ -44,6 +45,8 @@ pub struct Heap {
     pub mapped: Mapped,
     /// Caches of threads that were found.
     pub caches: usize,
+    /// Chunks that caches and fast bins keep, by address.
+    kept: Vec<u64>,
     pub page_bytes: u64,
 }
 
@@ -82,6 +85,7 @@ impl Heap {
             regions: Vec::new(),
             mapped: Mapped::default(),
             caches: 0,
+            kept: Vec::new(),
             page_bytes: space.page_bytes,
         };
         heap.read_main(space, main);
@@ -104,6 +108,7 @@ impl Heap {
         heap.regions.sort_by_key(|region| region.range.start);
         heap.take_back_fast(space);
         heap.take_back_cached(space);
+        heap.kept.sort_unstable();
         let mut known = heap.ranges();
         known.extend_from_slice(taken);
         known.sort_unstable_by_key(|range| range.start);
@@ -194,6 +199,7 @@ impl Heap {
                         region.take_back(kept.chunk, kept.bytes, false);
                         self.arenas[index].fast_blocks += 1;
                         self.arenas[index].fast_bytes += kept.bytes;
+                        self.kept.push(kept.chunk);
                     }
                 }
             }
@@ -215,6 +221,7 @@ impl Heap {
                     let arena = region.arena;
                     self.arenas[arena].cached_blocks += 1;
                     self.arenas[arena].cached_bytes += kept.bytes;
+                    self.kept.push(kept.chunk);
                 }
             }
         }

@@ -6,24 +6,56 @@
 //! as many.
 
 mod choice;
+mod ours;
 mod pages;
 mod seen;
 
 use crate::error::Result;
-use crate::figures::Figures;
-use crate::heap::Heap;
 use crate::idle::{IdleBits, Without};
-use crate::judge::{self, State};
 use crate::live::LiveProcess;
 use crate::profile::Profile;
 use crate::referenced::{Cleared, Referenced};
 use crate::resident::Pages;
-use choice::{Choice, Chosen};
-use pages::{by_address, offer_blocks, offer_samples, offset, parts, range_of, read_pages};
+use choice::Choice;
+pub use choice::Chosen;
+pub use pages::{Windows, offset};
+use pages::{by_address, offer_samples, range_of, read_pages};
 use seen::Seen;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::time::{Duration, Instant};
+
+/// A live block's part on a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// In `Blocks::sizes`.
+    pub size: usize,
+    pub block: u64,
+    /// In the page.
+    pub range: Range<usize>,
+}
+
+/// A heap at one look, whosever it is.
+pub trait Blocks {
+    /// All sizes that its blocks may have, with what is live.
+    fn sizes(&self) -> Vec<OfSize>;
+
+    /// The resident pages on which a live block lies.
+    fn offer(&self, pages: &Pages, chosen: &mut Chosen);
+
+    /// Read what it takes to say which blocks lie on these, which are in order.
+    fn look_at(&mut self, pages: &[u64]);
+
+    /// The live blocks on a page that was looked at; `None` when that could not be made out.
+    fn parts(&self, page: u64, page_bytes: u64) -> Option<Vec<Part>>;
+
+    /// Does this block lie on a page that was looked at, and live?
+    fn has(&self, page: u64, part: &Part) -> bool;
+
+    /// Does a part of it lie there?
+    fn is_in(&self, range: &Range<u64>) -> bool;
+}
 
 /// Bytes of live blocks. All but `live` are resident.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,6 +72,13 @@ pub struct Bytes {
 }
 
 impl Bytes {
+    pub fn live(bytes: u64) -> Bytes {
+        Bytes {
+            live: bytes as f64,
+            ..Bytes::default()
+        }
+    }
+
     pub fn add(&mut self, more: &Bytes) {
         self.live += more.live;
         self.add_resident(more, 1.0);
@@ -92,6 +131,8 @@ pub struct How {
     /// Resident pages with live blocks, and those of them that were looked at.
     pub pages: u64,
     pub pages_looked_at: u64,
+    /// Of these: on which nobody could say what lies, as it changed meanwhile.
+    pub pages_unclear: u64,
     /// The same of pages with sampled blocks.
     pub sampled_pages: u64,
     pub sampled_pages_looked_at: u64,
@@ -109,8 +150,8 @@ pub struct Cold {
 }
 
 /// The first look.
-pub struct Before {
-    heap: Heap,
+pub struct Before<'a> {
+    blocks: Box<dyn Blocks + 'a>,
     /// When each was allocated, by address.
     samples: HashMap<u64, u64>,
     of_sizes: Choice,
@@ -122,20 +163,22 @@ pub struct Before {
     took: Duration,
 }
 
-impl Before {
+impl<'a> Before<'a> {
     /// Of a process whose heap and profile have just been read. The kernel may be asked as well how much was read or written at
     /// all (`referenced`).
     pub fn look(
         process: &LiveProcess,
-        heap: Heap,
+        mut blocks: Box<dyn Blocks + 'a>,
         profile: &Profile,
         with_referenced: bool,
-    ) -> Result<Before> {
+    ) -> Result<Before<'a>> {
         let start = Instant::now();
         let pages = Pages::open(process)?;
         let (mut of_sizes, mut of_samples) = (Chosen::first(), Chosen::first());
-        offer_blocks(&heap, &pages, &mut of_sizes);
+        blocks.offer(&pages, &mut of_sizes);
         offer_samples(profile, &pages, &mut of_samples);
+        of_sizes.pages.sort_unstable();
+        blocks.look_at(&of_sizes.pages);
         let chosen = both(&of_sizes, &of_samples);
         let mut copies = HashMap::with_capacity(chosen.len());
         read_pages(process, &chosen, pages.page_bytes, |page, content| {
@@ -148,7 +191,7 @@ impl Before {
         let idle = IdleBits::open().and_then(|bits| mark(bits, &pages, &chosen));
         Ok(Before {
             samples: identities(profile),
-            heap,
+            blocks,
             of_sizes: of_sizes.choice,
             of_samples: of_samples.choice,
             copies,
@@ -157,11 +200,6 @@ impl Before {
             at: Instant::now(),
             took: start.elapsed(),
         })
-    }
-
-    fn was_live(&self, block: u64) -> bool {
-        let was = judge::describe(&self.heap, block);
-        was.state == State::Live && was.block.is_some_and(|(start, _)| start == block)
     }
 
     /// What was touched since, before the second look touches it: pages that the kernel tells of, and whether.
@@ -177,12 +215,12 @@ impl Before {
     }
 
     /// The time between the looks is over.
-    pub fn end(self, process: &LiveProcess) -> Result<Ended> {
+    pub fn end(self, process: &LiveProcess) -> Result<Ended<'a>> {
         let seconds = self.at.elapsed().as_secs_f64();
         let start = Instant::now();
         let cleared = self.cleared.as_ref();
         let referenced = cleared
-            .map(|cleared| cleared.count(process, &self.heap))
+            .map(|cleared| cleared.count(process, |range| self.blocks.is_in(range)))
             .transpose()?;
         let accessed = self.accessed(&Pages::open(process)?);
         Ok(Ended {
@@ -196,33 +234,40 @@ impl Before {
 }
 
 /// The first look, with what the kernel says of what was touched since.
-pub struct Ended {
-    before: Before,
+pub struct Ended<'a> {
+    before: Before<'a>,
     seconds: f64,
     referenced: Option<Referenced>,
     accessed: HashMap<u64, bool>,
     took: Duration,
 }
 
-impl Ended {
+impl Ended<'_> {
     /// The second look, at the heap and the profile as they are now. What was allocated since is live and not cold.
-    pub fn compare(self, process: &LiveProcess, heap: &Heap, profile: &Profile) -> Result<Cold> {
+    pub fn compare(
+        self,
+        process: &LiveProcess,
+        blocks: &mut dyn Blocks,
+        profile: &Profile,
+    ) -> Result<Cold> {
         let start = Instant::now();
         let pages = Pages::open(process)?;
         let before = &self.before;
         let mut of_sizes = Chosen::again(before.of_sizes);
         let mut of_samples = Chosen::again(before.of_samples);
-        offer_blocks(heap, &pages, &mut of_sizes);
+        blocks.offer(&pages, &mut of_sizes);
         offer_samples(profile, &pages, &mut of_samples);
+        of_sizes.pages.sort_unstable();
+        blocks.look_at(&of_sizes.pages);
         let is_one_of = |chosen: &Chosen| chosen.pages.iter().copied().collect::<HashSet<u64>>();
         let (is_of_sizes, is_of_samples) = (is_one_of(&of_sizes), is_one_of(&of_samples));
         let chosen = both(&of_sizes, &of_samples);
-        let mut sums = Sums::of(heap, profile, pages.page_bytes);
+        let mut sums = Sums::of(blocks, profile, pages.page_bytes);
         read_pages(process, &chosen, pages.page_bytes, |page, now| {
             let accessed = self.accessed.get(&page).copied();
             let seen = Seen::of(before.copies.get(&page).map(AsRef::as_ref), now, accessed);
             if is_of_sizes.contains(&page) {
-                sums.add_blocks(before, heap, page, &seen);
+                sums.add_blocks(before, blocks, page, &seen);
             }
             if is_of_samples.contains(&page) {
                 sums.add_samples(before, profile, page, &seen);
@@ -238,6 +283,7 @@ impl Ended {
                 page_bytes: pages.page_bytes,
                 pages: of_sizes.offered,
                 pages_looked_at: of_sizes.pages.len() as u64,
+                pages_unclear: sums.unclear,
                 sampled_pages: of_samples.offered,
                 sampled_pages_looked_at: of_samples.pages.len() as u64,
                 read_ms: (self.took + start.elapsed()).as_secs_f64() * 1e3,
@@ -279,6 +325,7 @@ fn identities(profile: &Profile) -> HashMap<u64, u64> {
 /// What the second look has added up so far.
 struct Sums {
     page_bytes: u64,
+    unclear: u64,
     sizes: Vec<OfSize>,
     /// In the order of the profile's.
     samples: Vec<Bytes>,
@@ -287,38 +334,25 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(heap: &Heap, profile: &Profile, page_bytes: u64) -> Sums {
-        let figures = Figures::of(heap);
-        let large = figures.totals.large_live_bytes;
-        let small = figures
-            .classes
-            .iter()
-            .map(|class| (class.bytes, class.live_blocks, class.live_bytes()));
-        let sizes = small.chain([(0, figures.totals.large_live_blocks, large)]);
+    fn of(blocks: &dyn Blocks, profile: &Profile, page_bytes: u64) -> Sums {
         Sums {
             page_bytes,
-            sizes: sizes
-                .map(|(block_bytes, blocks, live)| OfSize {
-                    block_bytes,
-                    blocks,
-                    bytes: Bytes {
-                        live: live as f64,
-                        ..Bytes::default()
-                    },
-                })
-                .collect(),
+            unclear: 0,
+            sizes: blocks.sizes(),
             samples: vec![Bytes::default(); profile.samples.len()],
             by_address: by_address(profile),
         }
     }
 
-    fn add_blocks(&mut self, before: &Before, heap: &Heap, page: u64, seen: &Seen) {
-        let Some(run) = heap.find(page).and_then(|place| place.run) else {
+    fn add_blocks(&mut self, before: &Before, blocks: &dyn Blocks, page: u64, seen: &Seen) {
+        let Some(parts) = blocks.parts(page, self.page_bytes) else {
+            self.unclear += 1;
             return;
         };
         let mut of_page: BTreeMap<usize, Bytes> = BTreeMap::new();
-        for part in parts(heap, run, page, self.page_bytes) {
-            let judged = seen.judge(part.range, before.was_live(part.block));
+        for part in parts {
+            let was_live = before.blocks.has(page, &part);
+            let judged = seen.judge(part.range, was_live);
             of_page.entry(part.size).or_default().add(&judged);
         }
         for (size, bytes) in of_page {

@@ -1,8 +1,6 @@
-//! Resident pages with live blocks, and which blocks lie on a page.
+//! Resident pages, and the samples on them.
 
 use super::choice::Chosen;
-use crate::heap::{Content, Heap, Run};
-use crate::judge::{self, State};
 use crate::live::LiveProcess;
 use crate::memory::{Memory, Wanted};
 use crate::profile::{Profile, Sample};
@@ -38,7 +36,7 @@ pub fn read_pages(
 }
 
 /// What is resident, asked for in ranges by address without a system call for each.
-struct Windows<'a> {
+pub struct Windows<'a> {
     pages: &'a Pages,
     start: u64,
     resident: Vec<bool>,
@@ -46,7 +44,7 @@ struct Windows<'a> {
 }
 
 impl Windows<'_> {
-    fn of(pages: &Pages) -> Windows<'_> {
+    pub fn of(pages: &Pages) -> Windows<'_> {
         Windows {
             pages,
             start: 0,
@@ -56,7 +54,7 @@ impl Windows<'_> {
     }
 
     /// The resident pages of a range.
-    fn each(&mut self, range: &Range<u64>, mut visit: impl FnMut(u64)) {
+    pub fn each(&mut self, range: &Range<u64>, mut visit: impl FnMut(u64)) {
         let page_bytes = self.pages.page_bytes;
         let mut page = range.start - range.start % page_bytes;
         let end = range.end.min(page.saturating_add(BLOCK_MOST));
@@ -79,19 +77,6 @@ impl Windows<'_> {
     }
 }
 
-/// Those on which a block lies that the program holds.
-pub fn offer_blocks(heap: &Heap, pages: &Pages, chosen: &mut Chosen) {
-    let mut windows = Windows::of(pages);
-    for run in heap.supers.iter().flat_map(|one| &one.runs) {
-        let range = run.base..run.base.saturating_add(run.bytes);
-        windows.each(&range, |page| {
-            if parts(heap, run, page, pages.page_bytes).next().is_some() {
-                chosen.offer(page);
-            }
-        });
-    }
-}
-
 pub fn range_of(sample: &Sample) -> Range<u64> {
     sample.address..sample.address.saturating_add(sample.bytes)
 }
@@ -110,53 +95,6 @@ pub fn by_address(profile: &Profile) -> Vec<usize> {
     let mut order: Vec<usize> = (0..profile.samples.len()).collect();
     order.sort_by_key(|index| profile.samples[*index].address);
     order
-}
-
-/// A live block's part on a page.
-pub struct Part {
-    /// The class; behind all of them, large blocks.
-    pub size: usize,
-    pub block: u64,
-    /// In the page.
-    pub range: Range<usize>,
-}
-
-pub fn parts<'a>(
-    heap: &'a Heap,
-    run: &'a Run,
-    page: u64,
-    page_bytes: u64,
-) -> Box<dyn Iterator<Item = Part> + 'a> {
-    let end = page + page_bytes;
-    let part = move |size, block: u64, bytes: u64| Part {
-        size,
-        block,
-        range: offset(block.max(page) - page)..offset(block.saturating_add(bytes).min(end) - page),
-    };
-    match &run.content {
-        Content::Large {
-            block_bytes,
-            is_kept,
-        } => {
-            let is_in = !is_kept && page < run.base.saturating_add(*block_bytes);
-            let large = is_in.then(|| part(heap.classes.len(), run.base, *block_bytes));
-            Box::new(large.into_iter())
-        }
-        Content::Small(slab) => {
-            let class = heap.classes[slab.class];
-            let first = (page - run.base) / class.bytes;
-            let last = (end - run.base).div_ceil(class.bytes).min(class.blocks);
-            let live = (first..last).filter(move |index| {
-                let block = run.base + index * class.bytes;
-                judge::state_of(heap, slab, block, *index) == State::Live
-            });
-            Box::new(
-                live.map(move |index| {
-                    part(slab.class, run.base + index * class.bytes, class.bytes)
-                }),
-            )
-        }
-    }
 }
 
 pub fn offset(bytes: u64) -> usize {

@@ -8,7 +8,10 @@ use crate::output::{print_json, show, terminal};
 use crate::profile::{limits, notes};
 use crate::target::{Opened, ended, open_process, told};
 use clap::Args;
-use hakmem_heap::cold::{Before, Bytes, Cold, How};
+use hakmem_foreign::glibc::cold::Looked;
+use hakmem_foreign::heaps::Heaps;
+use hakmem_foreign::space::Space;
+use hakmem_heap::cold::{Before, Blocks, Bytes, Cold, How};
 use hakmem_heap::error::Error as HeapError;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
@@ -31,7 +34,8 @@ Examples:
 All that is live is shown by size; by call site what was sampled, as in 'hakmem profile'. The pages
 with live blocks are read twice and compared, so what was not written is known to the block. What
 was only read is told where the kernel has idle page bits and we are root; without, it is cold as
-well. The process is not stopped. docs/profiling.md says more.";
+well. The process is not stopped. One that is on glibc's malloc is looked at as well, by size only.
+docs/profiling.md says more.";
 
 /// Show which live blocks nobody touches, by call site and size, and what that memory costs
 #[derive(Args)]
@@ -59,10 +63,19 @@ pub struct Arguments {
     json: bool,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Allocator {
+    Hakmem,
+    Glibc,
+}
+
 /// All that is said.
 #[derive(Serialize)]
 struct Report {
     title: String,
+    /// Whose heap it is.
+    allocator: Allocator,
     /// Is what was only read known to be in use? Else it counts as cold.
     reads_are_known: bool,
     price_of_a_gib: Option<f64>,
@@ -138,7 +151,11 @@ fn report(opened: &Opened, arguments: &Arguments) -> Result<Report> {
     let Opened::Live(process) = opened else {
         return Err(failed!("a core dump does not say what was touched"));
     };
-    let (cold, profile) = look(opened, process, arguments)?;
+    let allocator = match opened.uses_hakmem() {
+        true => Allocator::Hakmem,
+        false => Allocator::Glibc,
+    };
+    let (cold, profile) = look(opened, process, allocator, arguments)?;
     let mut total = Bytes::default();
     for size in &cold.sizes {
         total.add(&size.bytes);
@@ -147,6 +164,7 @@ fn report(opened: &Opened, arguments: &Arguments) -> Result<Report> {
     let sites = rows::sites(&cold.stacks, &profile, &mut names, arguments);
     Ok(Report {
         title: opened.title(),
+        allocator,
         reads_are_known: cold.how.without_idle_bits.is_none(),
         price_of_a_gib: arguments.price,
         total: Figures::of(&total, arguments.price),
@@ -160,23 +178,46 @@ fn report(opened: &Opened, arguments: &Arguments) -> Result<Report> {
 }
 
 /// Two looks, and the time between them.
-fn look(opened: &Opened, process: &LiveProcess, arguments: &Arguments) -> Result<(Cold, Profile)> {
+fn look(
+    opened: &Opened,
+    process: &LiveProcess,
+    allocator: Allocator,
+    arguments: &Arguments,
+) -> Result<(Cold, Profile)> {
     let lost = |error: HeapError| lost(process, &error);
-    let heap = opened.heap()?;
-    let before = Before::look(process, heap, &opened.profile()?, arguments.referenced);
+    let (blocks, profile) = read(opened, process, allocator)?;
+    let before = Before::look(process, blocks, &profile, arguments.referenced);
     let before = before.map_err(lost)?;
     wait(process, Duration::from_secs_f64(arguments.seconds))?;
     let after = before.end(process).map_err(lost)?;
-    let (heap, profile) = (opened.heap(), opened.profile());
-    let read = heap.and_then(|heap| Ok((heap, profile?)));
-    let cold = read.and_then(|(heap, profile)| {
-        let cold = after.compare(process, &heap, &profile).map_err(lost)?;
-        Ok((cold, profile))
+    let cold = read(opened, process, allocator).and_then(|(mut blocks, profile)| {
+        let cold = after.compare(process, blocks.as_mut(), &profile);
+        Ok((cold.map_err(lost)?, profile))
     });
     // What was read of a process that ended meanwhile is nothing.
     match process.lost() {
         Some(error) => Err(lost(error)),
         None => cold,
+    }
+}
+
+/// Its blocks and their samples. glibc has no samples.
+fn read<'a>(
+    opened: &Opened,
+    process: &'a LiveProcess,
+    allocator: Allocator,
+) -> Result<(Box<dyn Blocks + 'a>, Profile)> {
+    if allocator == Allocator::Hakmem {
+        return Ok((Box::new(opened.heap()?), opened.profile()?));
+    }
+    let space = Space::of_process(process).map_err(|error| lost(process, &error))?;
+    let heaps = Heaps::read(&space);
+    match heaps.glibc.filter(|_| heaps.others.is_empty()) {
+        Some(heap) => Ok((Box::new(Looked::new(space, heap)), Profile::default())),
+        None => Err(failed!(
+            "{}; what is cold is known of hakmem's heap, and of glibc's by size",
+            opened.refused(&HeapError::NotHakmem)
+        )),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is cold, for people.
 
 use super::rows::{Site, Size};
-use super::{Figures, Report};
+use super::{Allocator, Figures, Report};
 use crate::frames::Folded;
 use crate::profile::ROWS;
 use hakmem_heap::cold::How;
@@ -125,9 +125,17 @@ fn cells_of(figures: &Figures) -> Vec<Cell> {
 
 fn sites(report: &Report, folded: &Folded, form: Form) -> String {
     if report.sites.is_empty() {
-        return "by call site: nothing is known, as none of these blocks was sampled. Sampling has to be on while they \
-                are allocated: HAKMEM_SAMPLE_BYTES=524288, or 'hakmem profile'"
-            .into();
+        return match report.allocator {
+            Allocator::Hakmem => {
+                "by call site: nothing is known, as none of these blocks was sampled. Sampling has to be on while they \
+                 are allocated: HAKMEM_SAMPLE_BYTES=524288, or 'hakmem profile'"
+            }
+            Allocator::Glibc => {
+                "by call site: nothing is known, as glibc does not note who asks for a block. Started with \
+                 'HAKMEM_SAMPLE_BYTES=524288 hakmem run' the program's call sites are known"
+            }
+        }
+        .into();
     }
     let live: u64 = report
         .sites
@@ -188,7 +196,7 @@ fn sizes(report: &Report, form: Form) -> String {
         cells.extend([
             Cell::new(bytes(figures.resident_bytes)),
             Cell::new(bytes(figures.live_bytes)),
-            Cell::new(name(size)),
+            Cell::new(name(size, report.allocator)),
         ]);
         table.row(cells);
     }
@@ -199,10 +207,14 @@ fn sizes(report: &Report, form: Form) -> String {
     format!("by size, of all blocks:\n\n{}{more}", table.render(form))
 }
 
-fn name(size: &Size) -> String {
-    match size.block_bytes {
-        0 => "above 32 KiB".into(),
-        block_bytes => bytes(block_bytes),
+fn name(size: &Size, allocator: Allocator) -> String {
+    match (size.block_bytes, allocator) {
+        (0, Allocator::Hakmem) => "above 32 KiB".into(),
+        (0, Allocator::Glibc) => "mappings of their own".into(),
+        (block_bytes, Allocator::Glibc) if block_bytes > 1024 => {
+            format!("up to {}", bytes(block_bytes.next_multiple_of(16)))
+        }
+        (block_bytes, _) => bytes(block_bytes),
     }
 }
 
@@ -219,6 +231,12 @@ fn how(how: &How) -> String {
     if how.sampled_pages > 0 {
         let sampled = pages(how.sampled_pages_looked_at, how.sampled_pages);
         text += &format!(", and {sampled} with sampled ones");
+    }
+    if how.pages_unclear > 0 {
+        text += &format!(
+            " ({} changed too much to say what lies there, and count for nothing)",
+            grouped(how.pages_unclear)
+        );
     }
     text += &format!(
         ", in {}; the process was not stopped",

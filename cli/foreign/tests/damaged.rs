@@ -2,10 +2,13 @@
 
 use fastrand::Rng;
 use hakmem_foreign::figures::Figures;
+use hakmem_foreign::glibc::Heap;
+use hakmem_foreign::glibc::cold::Looked;
 use hakmem_foreign::heaps::Heaps;
 use hakmem_foreign::ledger::Ledger;
 use hakmem_foreign::map::Map;
 use hakmem_foreign::space::Space;
+use hakmem_heap::cold::Blocks;
 use hakmem_heap::error::Error;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
@@ -148,8 +151,30 @@ impl Memory for Copied {
     }
 }
 
+/// Bytes of the blocks on all pages of a heap, and those that are live.
+fn of_pages(space: Space, heap: Heap) -> (f64, f64) {
+    let blocks = heap.mapped.blocks.iter();
+    let mut ranges = heap.ranges();
+    ranges.extend(blocks.map(|block| block.start..block.start + block.bytes));
+    ranges.sort_unstable_by_key(|range| range.start);
+    let pages = ranges.into_iter().flat_map(|range| range.step_by(4096));
+    let pages: Vec<u64> = pages.collect();
+    let mut looked = Looked::new(space, heap);
+    looked.look_at(&pages);
+    let parts = pages
+        .iter()
+        .filter_map(|page| looked.parts(*page, 4096))
+        .flatten();
+    let bytes = parts.map(|part| {
+        assert!(part.range.end <= 4096, "{part:?}");
+        part.range.len() as f64
+    });
+    let live = looked.sizes().into_iter().map(|size| size.bytes.live);
+    (bytes.sum(), live.sum())
+}
+
 /// What is read of it adds up to all of it.
-fn check(memory: &Copied, areas: &[Counted]) -> Option<Figures> {
+fn check(memory: &Copied, areas: &[Counted]) -> Option<(Figures, (f64, f64))> {
     let space = Space::of_memory(memory, areas.to_vec());
     let heaps = Heaps::read(&space);
     let numbers = heaps.numbers(&space);
@@ -159,7 +184,7 @@ fn check(memory: &Copied, areas: &[Counted]) -> Option<Figures> {
     let total = &numbers.glibc.as_ref()?.total;
     assert_eq!(total.resident.sum(), total.bytes, "{total:#?}");
     assert_eq!(cells.map(|cell| cell.resident).sum::<u64>(), total.bytes);
-    numbers.glibc
+    Some((numbers.glibc?, of_pages(space, heaps.glibc?)))
 }
 
 #[test]
@@ -169,7 +194,8 @@ fn a_heap_with_wrong_bytes_is_read_to_its_end() {
     let process = LiveProcess::open(pid).unwrap();
     let areas = read_areas(pid).unwrap();
     let memory = Copied::of(&process, &areas);
-    let whole = check(&memory, &areas).unwrap();
+    let (whole, (on_pages, live)) = check(&memory, &areas).unwrap();
+    assert_eq!(on_pages, live);
     assert_eq!(whole.arenas.len(), 2);
     assert_eq!(whole.total.unclear_bytes, 0);
     assert!(whole.total.cached_blocks > 0 && whole.mapped.blocks == 1);

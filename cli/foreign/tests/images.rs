@@ -88,6 +88,8 @@ fn a_heap_of_mimallocs_is_read_by_its_segments_or_arenas() {
     for (image, releases, own) in [
         (made::segment(80), "2.0 and 2.1", 64 << 10),
         (made::segment(96), "2.1 and newer", 64 << 10),
+        (made::older_arena(false), "3.1 to 3.3", 3 * (64 << 10)),
+        (made::older_arena(true), "3.1 to 3.3", 3 * (64 << 10)),
         (made::arena(), "3.4 and newer", 10 * (64 << 10)),
     ] {
         let found = only(&image);
@@ -107,5 +109,7 @@ fn a_heap_of_mimallocs_is_read_by_its_segments_or_arenas() {
 fn a_heap_of_mimallocs_with_wrong_bytes_is_read_to_its_end() {
     flip(&made::segment(80), 20);
     flip(&made::segment(96), 20);
+    flip(&made::older_arena(false), 20);
+    flip(&made::older_arena(true), 20);
     flip(&made::arena(), 20);
 }

@@ -54,7 +54,7 @@ pub fn read(space: &Space) -> Option<Heap> {
 }
 
 /// What of an arena no page has. `pieces` is by address.
-fn gaps(whole: &Range<u64>, pieces: &[Piece]) -> Vec<Range<u64>> {
+pub(super) fn gaps(whole: &Range<u64>, pieces: &[Piece]) -> Vec<Range<u64>> {
     let mut found = Vec::new();
     let mut at = whole.start;
     let first = pieces.partition_point(|piece| piece.range.end <= whole.start);

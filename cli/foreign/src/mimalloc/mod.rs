@@ -2,6 +2,7 @@
 //! begin. No symbol is needed.
 
 mod arenas;
+mod older;
 mod segments;
 
 use crate::pieces::{Heap, Holds, Piece};
@@ -44,7 +45,9 @@ impl Blocks {
 
 /// `None` when it has nothing there.
 pub fn read(space: &Space) -> Option<Heap> {
-    segments::read(space).or_else(|| arenas::read(space))
+    segments::read(space)
+        .or_else(|| arenas::read(space))
+        .or_else(|| older::read(space))
 }
 
 fn heap(

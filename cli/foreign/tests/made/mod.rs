@@ -203,7 +203,35 @@ pub fn segment(slice_bytes: u64) -> Image {
     image
 }
 
-/// One of mimalloc's, release 3.
+/// One of mimalloc's, release 3.1, whose pages are described where they begin, or 3.3, where the arena begins.
+pub fn older_arena(is_apart: bool) -> Image {
+    let mut image = Image::new(&[(SEGMENT, SLICES * SLICE_BYTES)]);
+    let own = 3;
+    image.set(SEGMENT, SEGMENT);
+    image.set(SEGMENT + 8, SLICES * SLICE_BYTES);
+    image.set(SEGMENT + 16, 4 | 1 << 32);
+    let count = SEGMENT + if is_apart { 40 } else { 32 };
+    image.set(count, SLICES);
+    image.set(count + 8, own);
+    let mut slice = own;
+    for [count, bytes, used, capacity, room] in PAGES {
+        let start = SEGMENT + slice * SLICE_BYTES;
+        let description = match is_apart {
+            true => SEGMENT + 0x4000 + slice * 128,
+            false => start,
+        };
+        image.set(description + 16, room << 32 | capacity << 16 | used);
+        image.set(description + 40, bytes);
+        image.set(description + 48, start + if is_apart { 0 } else { 128 });
+        image.set(description + 96, SEGMENT);
+        image.set(description + 104, count << 32 | slice);
+        image.set(description + 112, 7);
+        slice += count;
+    }
+    image
+}
+
+/// One of mimalloc's, release 3.4 and newer.
 pub fn arena() -> Image {
     let mut image = Image::new(&[(SEGMENT, SLICES * SLICE_BYTES)]);
     let arena = SEGMENT + 8 * SLICE_BYTES;

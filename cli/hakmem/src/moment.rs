@@ -3,6 +3,7 @@
 use crate::doctor::{Patient, Visit, words};
 use crate::holds::rows;
 use crate::profile::changes::changes;
+use crate::profile::flame::{self, Held};
 use crate::profile::look::{Pace, part, snapshot};
 use crate::profile::{Snapshot, View};
 use crate::target::{Opened, open_file};
@@ -284,13 +285,8 @@ impl Moment {
         table.number_column("blocks", 0);
         table.number_column("bytes", 0);
         for (change, blocks, block_bytes) in changes.iter().take(SIZES) {
-            let name = match (*block_bytes, self.is_others) {
-                (0, _) => "above 32 KiB".into(),
-                (1025.., true) => format!("up to {}", bytes(*block_bytes)),
-                _ => bytes(*block_bytes),
-            };
             table.row(vec![
-                Cell::new(name),
+                Cell::new(self.size_name(*block_bytes)),
                 Cell::new(format!("{blocks:+}")),
                 Cell::new(signed_bytes(*change)),
             ]);
@@ -302,6 +298,52 @@ impl Moment {
             String::new()
         };
         table.render(form) + &more
+    }
+}
+
+/// Lines of the ledger that blocks in use are in.
+const OF_BLOCKS: [&str; 3] = ["blocks in use", "large blocks in use", "live blocks"];
+
+impl Moment {
+    /// How it has changed in two colours: by call stack, or if nobody knows who has allocated, by what memory is.
+    pub fn flame_graph(&self, before: &Moment, view: View) -> String {
+        if before.profile.sites.is_empty() && self.profile.sites.is_empty() {
+            let (held, was) = (self.held(), before.held());
+            return flame::draw_held((&before.title, &was), (&self.title, &held));
+        }
+        flame::draw_changes(&before.profile, &self.profile, view)
+    }
+
+    /// Blocks by size as well: of what is resident of them each size has the share that it has of all.
+    fn held(&self) -> Vec<Held> {
+        let is_of_blocks = |name: &str| OF_BLOCKS.contains(&name);
+        let (blocks, rest): (Vec<_>, Vec<_>) =
+            self.holds.iter().partition(|(name, _)| is_of_blocks(name));
+        let all: u64 = self.sizes.iter().map(|size| size.bytes).sum();
+        let resident = match self.holds.is_empty() {
+            true => all, // of a core dump nobody knows
+            false => blocks.iter().map(|(_, count)| count).sum(),
+        };
+        let share = resident as f64 / all.max(1) as f64;
+        let sizes = self.sizes.iter().map(|size| Held {
+            path: vec!["blocks in use".into(), self.size_name(size.block_bytes)],
+            bytes: size.bytes as f64 * share,
+            blocks: size.blocks as f64,
+        });
+        let rest = rest.into_iter().map(|(name, count)| Held {
+            path: vec![name.clone()],
+            bytes: *count as f64,
+            blocks: 0.0,
+        });
+        rest.chain(sizes).collect()
+    }
+
+    fn size_name(&self, block_bytes: u64) -> String {
+        match (block_bytes, self.is_others) {
+            (0, _) => "above 32 KiB".into(),
+            (1025.., true) => format!("up to {}", bytes(block_bytes)),
+            _ => bytes(block_bytes),
+        }
     }
 }
 

@@ -191,8 +191,12 @@ fn another_allocators_heap_is_kept_as_the_doctor_sees_it() {
         .is_one_line(1, "two.hks: hakmem is not in it");
     workshop
         .hakmem(&["diff", "one.hks", "two.hks", "--flamegraph", "grew.html"])
-        .ended_with(2)
-        .says("who allocated is not known");
+        .ended_with(0)
+        .says("who allocated it is not known");
+    let page = std::fs::read_to_string(workshop.path("grew.html")).unwrap();
+    for part in ["blocks in use", "pages of files", "\"isHeld\":true"] {
+        assert!(page.contains(part), "{part}");
+    }
 }
 
 #[test]

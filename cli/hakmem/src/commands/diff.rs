@@ -32,7 +32,7 @@ Examples:
 
 Two profiles (profile --save, leaks --save) or two traces (record --stacks) are compared by call
 stack, two snapshots by what memory holds, by size and by call stack, two of 'stats --json' figure
-by figure.";
+by figure. The flame graph of two snapshots without samples shows what memory is, and sizes.";
 
 /// Show what has grown between two saved profiles, traces, snapshots, or outputs of stats
 #[derive(Args)]
@@ -74,14 +74,8 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         }
         (Saved::Moment(before), Saved::Moment(after)) => {
             if let Some(file) = to_graph {
-                let (before, after) = (&before.profile, &after.profile);
-                if before.sites.is_empty() && after.sites.is_empty() {
-                    return Err(usage!(
-                        "these snapshots have no samples: who allocated is not known, and there is no flame graph"
-                    ));
-                }
                 say::keep();
-                written = file.write(flame::draw_changes(before, after, view));
+                written = file.write(after.flame_graph(&before, view));
             }
             let text = after.text(&before, terminal());
             text + &notes(&after.profile.notes)

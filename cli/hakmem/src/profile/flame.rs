@@ -21,19 +21,36 @@ struct Amount {
     blocks: f64,
 }
 
+/// What a part of memory is, the outermost first.
+pub struct Held {
+    pub path: Vec<String>,
+    pub bytes: f64,
+    pub blocks: f64,
+}
+
+/// The one of a node's amounts that something is added to.
+type Which = fn(&mut Node) -> &mut Amount;
+
 impl Node {
-    /// `which`: the one of a node's amounts that a site's is added to.
-    fn add(&mut self, site: &Site, view: View, which: fn(&mut Node) -> &mut Amount) {
+    fn add(&mut self, site: &Site, view: View, which: Which) {
         let sums = view.of(site);
+        let more = Amount {
+            bytes: sums.bytes,
+            blocks: sums.blocks,
+        };
+        self.add_path(site.frames.iter().rev(), more, which);
+    }
+
+    fn add_path<'a>(&mut self, path: impl Iterator<Item = &'a String>, more: Amount, which: Which) {
         let note = |node: &mut Node| {
             let amount = which(node);
-            amount.bytes += sums.bytes;
-            amount.blocks += sums.blocks;
+            amount.bytes += more.bytes;
+            amount.blocks += more.blocks;
         };
         let mut node = self;
         note(node);
-        for frame in site.frames.iter().rev() {
-            node = node.below.entry(frame.clone()).or_default();
+        for part in path {
+            node = node.below.entry(part.clone()).or_default();
             note(node);
         }
     }
@@ -76,17 +93,44 @@ pub fn draw_changes(before: &Snapshot, after: &Snapshot, view: View) -> String {
     for site in &after.sites {
         root.add(site, view, |node| &mut node.now);
     }
-    let title = if before.title == after.title {
-        format!("{}, before and after", after.title)
-    } else {
-        format!("{} → {}", before.title, after.title)
-    };
     page(&json!({
-        "title": title,
+        "title": both(&before.title, &after.title),
         "view": view.name(),
         "every": before.every.max(after.every),
         "root": root.value("all", true),
     }))
+}
+
+/// The same of two moments of which nobody knows who has allocated: by what memory is, each with its title.
+pub fn draw_held(before: (&str, &[Held]), after: (&str, &[Held])) -> String {
+    let mut root = Node::default();
+    let moments: [(&[Held], Which); 2] = [
+        (before.1, |node| &mut node.before),
+        (after.1, |node| &mut node.now),
+    ];
+    for (held, which) in moments {
+        for part in held {
+            let more = Amount {
+                bytes: part.bytes,
+                blocks: part.blocks,
+            };
+            root.add_path(part.path.iter(), more, which);
+        }
+    }
+    page(&json!({
+        "title": both(before.0, after.0),
+        "view": "resident",
+        "every": 0,
+        "isHeld": true,
+        "root": root.value("all", true),
+    }))
+}
+
+fn both(before: &str, after: &str) -> String {
+    match before == after {
+        true => format!("{after}, before and after"),
+        false => format!("{before} → {after}"),
+    }
 }
 
 /// A program may have any name: it must not end the script.

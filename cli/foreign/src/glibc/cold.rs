@@ -34,9 +34,8 @@ impl Looked<'_> {
         }
     }
 
-    /// Walks from the last chunk that begins in a page before this one.
+    /// From the last chunk that begins in a page before this one; or if that has changed, from the first chain in the page.
     fn read(&self, region: &Region, window: &mut Window, page: u64) -> Option<Vec<Part>> {
-        let page_bytes = region.page_bytes;
         let index = region.page_of(page);
         let has_first = |index: &usize| region.notes[*index].first != NONE;
         let nearest = (0..index)
@@ -44,8 +43,24 @@ impl Looked<'_> {
             .find(has_first)
             .or_else(|| Some(index).filter(has_first))?;
         let first = u64::from(region.notes[nearest].first) * 16;
-        let from = region.range.start + nearest as u64 * page_bytes + first;
-        let end = page + page_bytes;
+        let from = region.range.start + nearest as u64 * region.page_bytes + first;
+        self.read_from(region, window, page, from).or_else(|| {
+            window.forget();
+            let (until, end) = (page + region.page_bytes, region.range.end);
+            let from = chunks::find_chain(window, page, until, end, region.page_bytes)?;
+            self.read_from(region, window, page, from)
+        })
+    }
+
+    /// `None` where chunks do not agree.
+    fn read_from(
+        &self,
+        region: &Region,
+        window: &mut Window,
+        page: u64,
+        from: u64,
+    ) -> Option<Vec<Part>> {
+        let end = page + region.page_bytes;
         let mut parts = Vec::new();
         let ended = chunks::walk(window, from, end, region.range.end, &mut |chunk| {
             let user = chunk.address + HEAD..chunk.address + chunk.bytes + OWN;

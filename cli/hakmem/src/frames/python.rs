@@ -85,10 +85,11 @@ fn text(frame: Frame, python: &Python) -> String {
 }
 
 /// Whether a frame's place is one of Python's: files have their whole paths, and code without a file something like "<string>".
+/// What Node brings itself looks like a path as well ("node:internal/timers:438").
 pub fn is_place(place: &str) -> bool {
     place.rsplit_once(':').is_some_and(|(file, line)| {
         let is_line = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
-        let is_file = file.contains('/') || file.ends_with(".py");
+        let is_file = (file.contains('/') && !file.starts_with("node:")) || file.ends_with(".py");
         is_line && (is_file || (file.starts_with('<') && file.ends_with('>')))
     })
 }
@@ -146,6 +147,7 @@ mod tests {
             "m.cpp:15",
             "app.py",
             "more callers: 128 frames are kept",
+            "node:internal/timers:438",
         ] {
             assert!(!is_place(place), "{place}");
         }
@@ -174,6 +176,19 @@ mod tests {
         ] {
             assert_eq!(role(place), expected, "{place}");
         }
+    }
+
+    #[test]
+    fn what_node_brings_hides_no_function_of_the_program() {
+        let stack = [
+            "node::NodeArrayBufferAllocator::AllocateUninitialized(unsigned long) (node)",
+            "0x7f94fb20d546 (of no file)",
+            "exportOrders (orders.js:1)",
+            "processImmediate (node:internal/timers:438)",
+            "Builtins_JSEntry (node)",
+        ];
+        let forms = frames::place(&stack.map(String::from));
+        assert_eq!(forms.last().unwrap(), "exportOrders (orders.js:1)");
     }
 
     #[test]

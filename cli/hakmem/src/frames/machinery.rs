@@ -15,7 +15,7 @@ pub enum Role {
 }
 
 /// Functions of C, and how languages call it.
-const ALLOCATING: [&str; 53] = [
+const ALLOCATING: [&str; 54] = [
     "malloc",
     "calloc",
     "realloc",
@@ -31,6 +31,7 @@ const ALLOCATING: [&str; 53] = [
     "hak_reallocarray",
     "hak_aligned_alloc",
     "hak_posix_memalign",
+    "hak_replaced_malloc",
     "hak_heap_malloc",
     "hak_heap_calloc",
     "hak_heap_aligned_alloc",

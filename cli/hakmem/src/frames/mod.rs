@@ -172,7 +172,10 @@ fn place_of(frames: &[String], folded: &[String]) -> Vec<String> {
     if own.is_empty() {
         // No function of the program: the library's that asked for memory, and who called that.
         let asked = |frame: &&Frame| {
-            !frame.name.starts_with("malloc") && !frame.place.starts_with("libhakmem")
+            let is_malloc = ["malloc", "hak_"]
+                .iter()
+                .any(|begin| frame.name.starts_with(begin));
+            !is_malloc && !frame.place.starts_with("libhakmem")
         };
         let inner = frames.iter().filter(asked).filter(|frame| !frame.is_mark());
         let mark = frames.last().filter(|frame| frame.is_mark());
@@ -206,7 +209,10 @@ fn place_of(frames: &[String], folded: &[String]) -> Vec<String> {
 fn is_in_source(name: &str) -> bool {
     let short = write(name, Length::Short);
     let last = short.rsplit("::").next().unwrap_or_default();
-    !last.is_empty() && !last.starts_with('_') && !last.starts_with('{')
+    let is_hidden = ["_", "{", "hak_replaced_"]
+        .iter()
+        .any(|begin| last.starts_with(begin));
+    !last.is_empty() && !is_hidden
 }
 
 /// A whole stack, a line a function, with what allocates for others in a line of its own.
@@ -325,6 +331,11 @@ mod tests {
             place(&frames)[0],
             "libstdc++.so.6.0.30+0xa57b9 < call_init (dl-init.c:74) < _dl_init (dl-init.c:121)"
         );
+        let inside = stack_of(
+            "hak_replaced_malloc (replaced.c:49)
+            v8::internal::BackingStore::Allocate (node)",
+        );
+        assert_eq!(place(&inside)[0], inside[1]);
         assert_eq!(
             place(&stack_of("malloc (libhakmem.so.1)"))[0],
             "malloc (libhakmem.so.1)"

@@ -38,28 +38,29 @@ class Command:
         compiler = script(self.folder / "rustc", f'exec "$@" {renamed}')
         flags = f"-ffile-prefix-map={cargo}=cargo -ffile-prefix-map={self.root}=. -ffile-prefix-map={self.folder}=build"
         musl = {
-            # Dynamically, as the library is to be preloaded into it, too: `hakmem replay` runs itself so.
-            f"CARGO_TARGET_{machine}_UNKNOWN_LINUX_MUSL_RUSTFLAGS": "-C target-feature=-crt-static"
+            # Dynamically, as the library is to be preloaded into it, too: `hakmem replay` runs itself so. zig has to be told as well.
+            f"CARGO_TARGET_{machine}_UNKNOWN_LINUX_MUSL_RUSTFLAGS": "-C target-feature=-crt-static -C link-arg=-dynamic"
             for machine in ("X86_64", "AARCH64")
         }
         path = f"{self.zig.parent}:{os.environ['PATH']}"
         tools = {"RUSTC_WRAPPER": str(compiler), "CARGO_ZIGBUILD_ZIG_PATH": str(self.zig), "PATH": path}
         return os.environ | musl | tools | {"CFLAGS": flags}
 
-    def program(self, target: str, oldest_glibc: str) -> Path:
-        """`target`: as rustc calls it."""
-        libraries = said("rustc", "--print", "target-libdir", "--target", target)
-        if not Path(libraries).is_dir():
-            sys.exit(f"dist: rustc has no {target}; `rustup target add {target}` installs it")
-        is_gnu = target.endswith("-gnu")
+    def build(self, targets: list[str], oldest_glibc: str) -> None:
+        """All of them at a time, so that no processor waits for the last crates of each. `targets`: as rustc calls them."""
+        for target in targets:
+            libraries = said("rustc", "--print", "target-libdir", "--target", target)
+            if not Path(libraries).is_dir():
+                sys.exit(f"dist: rustc has no {target}; `rustup target add {target}` installs it")
+        named = (f"{target}.{oldest_glibc}" if target.endswith("-gnu") else target for target in targets)
         quietly(
-            "cargo-zigbuild", "rustc", "--release", "--locked", "--package", "hakmem", "--bin", "hakmem",
+            "cargo-zigbuild", "build", "--release", "--locked", "--package", "hakmem", "--bin", "hakmem",
             "--manifest-path", self.root / "cli/Cargo.toml", "--target-dir", self.folder / "cargo",
-            "--target", f"{target}.{oldest_glibc}" if is_gnu else target,
-            # zig links statically with musl unless it is told not to.
-            "--", *([] if is_gnu else ["-C", "link-arg=-dynamic"]),
+            *(word for name in named for word in ("--target", name)),
             log=self.log, env=self._environment(),
         )  # fmt: skip
+
+    def program(self, target: str) -> Path:
         return self.folder / "cargo" / target / "release/hakmem"
 
     def report(self) -> Path:

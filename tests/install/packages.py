@@ -12,6 +12,7 @@ import base64
 import hashlib
 import importlib.util
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -30,6 +31,7 @@ sys.path[:0] = [str(ROOT / "packaging"), str(ROOT / "tools")]
 import archives  # noqa: E402
 import debian  # noqa: E402
 import elf_initfirst  # noqa: E402
+import npm  # noqa: E402
 import wheel  # noqa: E402
 
 EPOCH = 1_700_000_000
@@ -92,6 +94,19 @@ class Packages(unittest.TestCase):
             for name, digest, _ in (line.split(",") for line in lines if not line.endswith(",,")):
                 found = base64.urlsafe_b64encode(hashlib.sha256(archive.read(name)).digest()).rstrip(b"=")
                 self.assertEqual(digest, f"sha256={found.decode()}")
+
+    def test_an_npm_package_has_the_command_it_names(self) -> None:
+        (self.folder / "link").symlink_to(LIBRARY)
+        installed = {"lib/libhakmem.so.1": self.folder / "link", "bin/hakmem": LIBRARY, "lib/libhakmem.a": b"!"}
+        path = npm.write(ROOT, installed, "1.0.0", "aarch64-musl", EPOCH, self.folder)
+        with tarfile.open(path) as archive:
+            about = json.load(archive.extractfile("package/package.json"))
+            self.assertEqual((about["cpu"], about["libc"]), (["arm64"], ["musl"]))
+            command = archive.getmember(f"package/{about['bin']['hakmem']}")
+            self.assertEqual(command.mode, 0o755)
+            self.assertTrue(archive.getmember("package/lib/libhakmem.so.1").isfile())
+            self.assertIn("package/index.js", archive.getnames())
+            self.assertNotIn("package/lib/libhakmem.a", archive.getnames())
 
     def test_debian_packages_divide_the_files(self) -> None:
         if shutil.which("dpkg-deb") is None:

@@ -18,8 +18,9 @@ test:                         ## the whole test suite; installs what it needs
 	@tools/setup test demo & tools/build release; built=$$?; wait $$! && exit $$built
 	@tools/test
 
-soak:                         ## the stress tests with random options for half an hour (MINUTES=30)
+soak:                         ## the stress tests with random options for half an hour (MINUTES=30); and what make dist has left
 	@tools/soak $(or $(MINUTES),30)
+	@[ ! -d dist ] || tools/dist_test wheel node musl crate alpine debian arm64
 
 fuzz:                         ## the fuzzers, each a share of the time (MINUTES=10)
 	@tools/setup build test
@@ -60,7 +61,7 @@ attacks:                      ## which mistakes each hardened allocator finds, a
 	@tools/attacks
 	@tools/attacks --cost
 
-dist:                         ## tarballs, Debian packages, Python wheels, a crate, into dist/
+dist:                         ## tarballs, packages for Debian, Python and Node, a crate, into dist/
 	@tools/setup build dist
 	@tools/dist
 

@@ -102,6 +102,12 @@ static size_t paid_bytes(size_t taken)
     return taken > paid + EARNED_MOST ? taken - EARNED_MOST : paid;
 }
 
+bool hak_due_takes_little_again(void)
+{
+    const size_t taken = taken_again();
+    return taken <= paid_bytes(taken);
+}
+
 static void pay_in_tick(void)
 {
     const uint64_t tick = hak_load_relaxed(&hak_arena.tick);

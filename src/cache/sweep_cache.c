@@ -71,28 +71,53 @@ static bool is_worth_it(const struct hak_run *slab)
     return slab->free_blocks + untaken - slab->purged_blocks >= (blocks - slab->purged_blocks) / 4;
 }
 
-// Give back pages inside some of the class's slabs, of those that are worth it or of all, and put these to those that were
-// swept. False when there are no more to do. `*is_refused` becomes true when the kernel refuses some.
+enum which {
+    ALL,
+    WORTH_IT,
+    LAST_WORTH_IT, // of a class that is in use: not those that serve next
+};
+enum { SERVE_NEXT = 4 };
+
+// NULL when there is none.
+static struct hak_run *slab_to_sweep(const struct hak_list *slabs, enum which which)
+{
+    const struct hak_list *link = slabs->next;
+    for (unsigned i = 0; which == LAST_WORTH_IT && i < SERVE_NEXT && link != slabs; i++) {
+        link = link->next;
+    }
+    if (link == slabs) {
+        return NULL;
+    }
+    return HAK_LIST_ITEM(which == LAST_WORTH_IT ? slabs->prev : link, struct hak_run, link);
+}
+
+// Give back pages inside some of the class's slabs, and put these to those that were swept. False when there are no more to do.
+// `*is_refused` becomes true when the kernel refuses some.
 static bool sweep_slabs_locked(struct hak_cache *cache,
                                unsigned size_class,
-                               bool all,
+                               enum which which,
                                bool *is_refused) HAK_REQUIRES(&cache->lock)
 {
     struct hak_list *slabs = hak_slabs_of(cache, size_class);
     struct hak_list *swept = hak_slabs_swept(cache, size_class);
     struct lot lot = {.count = 0};
     struct hak_ranges ranges = {.count = 0};
-    for (unsigned looks = 0; !hak_list_is_empty(slabs) && looks < SLABS_LOOKED_AT &&
-                             !is_load(size_class, lot.count, &ranges);
+    struct hak_run *slab;
+    for (unsigned looks = 0; (slab = slab_to_sweep(slabs, which)) != NULL &&
+                             looks < SLABS_LOOKED_AT && !is_load(size_class, lot.count, &ranges);
          looks++) {
-        struct hak_run *slab = HAK_LIST_ITEM(slabs->next, struct hak_run, link);
         const unsigned before = ranges.count;
         hak_list_remove(&slab->link);
         if (hak_slab_is_idle(slab)) {
             hak_slabs_end(cache, slab); // a hardened one, which stayed as the only one
             continue;
         }
-        if (all || is_worth_it(slab)) {
+        const bool is_wanted = which == ALL || is_worth_it(slab);
+        if (!is_wanted && which == LAST_WORTH_IT) {
+            hak_list_push(slabs, &slab->link); // it serves next, and fills up
+            continue;
+        }
+        if (is_wanted) {
             hak_slab_purge(slab, &ranges);
         }
         slab->is_swept = true;
@@ -106,7 +131,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache,
     }
     hak_slabs_note_spare(cache, size_class);
     *is_refused |= note_purged_locked(cache, &lot, hak_ranges_purge(&ranges));
-    return !hak_list_is_empty(slabs);
+    return slab != NULL;
 }
 
 // Those whose pages the kernel did not take lie in front of the swept ones.
@@ -139,7 +164,7 @@ static void sweep_class_locked(struct hak_cache *cache,
     }
     while (how->lots > 0 && !hak_list_is_empty(hak_slabs_of(cache, size_class))) {
         how->lots--;
-        if (sweep_slabs_locked(cache, size_class, true, &how->is_refused)) {
+        if (sweep_slabs_locked(cache, size_class, ALL, &how->is_refused)) {
             hak_lock_pass(&cache->lock);
         }
     }
@@ -154,6 +179,10 @@ static bool sweep_classes_locked(struct hak_cache *cache, bool sleeps, struct ha
         const struct hak_magazine *magazine = &cache->magazines[size_class];
         if (sleeps || magazine->idle_looks >= how->idle_looks) {
             sweep_class_locked(cache, size_class, how);
+        } else if (hak_due_has_sweeper() && hak_due_takes_little_again() &&
+                   hak_ranges_policy() != HAK_FREE_KEEP) {
+            sweep_slabs_locked(cache, size_class, LAST_WORTH_IT, &how->is_refused);
+            hak_lock_pass(&cache->lock);
         }
         has_unpurged |= magazine->has_unpurged;
         hak_slabs_count_spare(cache, size_class);
@@ -193,7 +222,7 @@ static void sweep_some_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock
         cache->sweep_hand = size_class;
         hak_magazine_shrink(cache, size_class); // each block in it keeps a page
         bool is_refused = false;                // it is tried again in another tick
-        sweep_slabs_locked(cache, size_class, false, &is_refused);
+        sweep_slabs_locked(cache, size_class, WORTH_IT, &is_refused);
     }
 }
 

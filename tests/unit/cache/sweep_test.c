@@ -262,6 +262,52 @@ static void what_was_in_use_lately_waits_beyond_the_budget(void)
     hak_options.decay_ms = 500;
 }
 
+// A class of blocks of 4,096 bytes, three of four in its slabs free.
+enum { CLASS = 47, BLOCKS = 4096, TICKS = 60, MORE = 512 };
+static void *blocks[BLOCKS];
+
+static size_t purges_while_in_use(void)
+{
+    const struct hak_sweep_share all = {.caches = UINT_MAX, .lots = UINT_MAX};
+    const size_t before = hak_fake.purges;
+    void *more[MORE];
+    for (unsigned tick = 0; tick < TICKS; tick += 2) {
+        for (unsigned i = 0; i < MORE; i++) {
+            more[i] = alloc(CLASS);
+        }
+        hak_sweep_tick(1, false, all);
+        for (unsigned i = 0; i < MORE; i++) {
+            give(more[i]);
+        }
+        hak_sweep_tick(1, false, all);
+    }
+    return hak_fake.purges - before;
+}
+
+// But not while the program takes much again.
+static void a_class_in_use_gives_back_too(void)
+{
+    UNIT_EQUAL(hak_classes[CLASS].bytes, 4096);
+    hak_store_relaxed(&hak_due_has_sweeper_thread, true);
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        blocks[i] = alloc(CLASS);
+    }
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        if (i % 4 != 0) {
+            give(blocks[i]);
+        }
+    }
+    hak_due_note_again(HAK_GIB(1));
+    UNIT_EQUAL(purges_while_in_use(), 0);
+    hak_arena.tick += 100;
+    hak_due_purge(0); // it is paid for
+    UNIT_CHECK(purges_while_in_use() > BLOCKS / 8);
+    for (unsigned i = 0; i < BLOCKS; i += 4) {
+        give(blocks[i]);
+    }
+    hak_store_relaxed(&hak_due_has_sweeper_thread, false);
+}
+
 int main(void)
 {
     new_thread();
@@ -277,5 +323,6 @@ int main(void)
     urgent_free_pages_do_not_wait();
     more_urgent_kept_blocks_do_not_either();
     what_was_in_use_lately_waits_beyond_the_budget();
+    a_class_in_use_gives_back_too();
     return 0;
 }

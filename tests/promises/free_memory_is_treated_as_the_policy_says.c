@@ -7,7 +7,7 @@
 #include "../support/memory.h"
 #include "../support/options.h"
 
-enum { NOW, LAZY, UNMAP, KEEP, BLOCKS = 320 };
+enum { NOW, LAZY, UNMAP, KEEP, BLOCKS = 640 };
 static void *blocks[BLOCKS];
 
 static size_t mapped(void)
@@ -18,7 +18,7 @@ static size_t mapped(void)
     return stats.mapped_bytes;
 }
 
-// 32 MiB, freed, and given time.
+// 64 MiB, freed, and given time. (By less a program with one thread may swing, and keep it.)
 static void swing(uint64_t policy)
 {
     ht_set_option("free_policy", policy);

@@ -292,9 +292,12 @@ pub fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error
         Error::Forbidden(_) | Error::Became(_) | Error::NotInCore { .. } => failed!("{error}"),
         Error::NoCore { .. } | Error::NoSnapshot { .. } => usage!("{error}"),
         Error::NotHakmem => match pid.and_then(used_instead) {
-            Some(used) => {
+            Some(used) if used.is_hakmem => {
+                failed!("{subject}: hakmem is loaded there, and has not started yet: ask again")
+            }
+            Some(Used { name, .. }) => {
                 failed!(
-                    "{subject} does not use hakmem, but {used}: start it with 'hakmem run', or ask 'hakmem doctor'"
+                    "{subject} does not use hakmem, but {name}: start it with 'hakmem run', or ask 'hakmem doctor'"
                 )
             }
             None => failed!("{subject}: {error}"),
@@ -311,8 +314,14 @@ pub fn ended(error: &Error) -> String {
     }
 }
 
-/// "/lib/libc.so.6 (the C library's)"
-fn used_instead(pid: i32) -> Option<String> {
+struct Used {
+    /// "/lib/libc.so.6 (the C library's)"
+    name: String,
+    /// A program that has just been started, or has just become another one, has it and has not begun.
+    is_hakmem: bool,
+}
+
+fn used_instead(pid: i32) -> Option<Used> {
     let proof = Proof::collect(pid).ok()?;
     let owner = *proof.owners().first()?;
     let file = elf::read_cached(owner).ok();
@@ -320,9 +329,12 @@ fn used_instead(pid: i32) -> Option<String> {
         .iter()
         .flat_map(|file| file.allocators.iter().copied())
         .collect();
-    Some(if names.is_empty() {
-        owner.shown()
-    } else {
-        format!("{} ({})", owner.shown(), names.join(" and "))
+    Some(Used {
+        is_hakmem: names.contains(&"hakmem"),
+        name: if names.is_empty() {
+            owner.shown()
+        } else {
+            format!("{} ({})", owner.shown(), names.join(" and "))
+        },
     })
 }

@@ -240,7 +240,8 @@ fn what_goes_away_in_the_middle_is_no_finding() {
                 line => assert!(
                     line.contains(&way.line(&pid))
                         || line.contains(&has_ended)
-                        || line.contains("it has become another program (exec)"),
+                        || line.contains("it has become another program (exec)")
+                        || line.contains("hakmem is loaded there, and has not started yet"),
                     "{line}"
                 ),
             }

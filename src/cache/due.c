@@ -102,10 +102,16 @@ static size_t paid_bytes(size_t taken)
     return taken > paid + EARNED_MOST ? taken - EARNED_MOST : paid;
 }
 
-bool hak_due_takes_little_again(void)
+static size_t unpaid_bytes(void)
 {
     const size_t taken = taken_again();
-    return taken <= paid_bytes(taken);
+    const size_t paid = paid_bytes(taken);
+    return taken > paid ? taken - paid : 0;
+}
+
+bool hak_due_takes_little_again(void)
+{
+    return unpaid_bytes() == 0;
 }
 
 static void pay_in_tick(void)
@@ -131,11 +137,9 @@ static bool is_budget_set(void)
 
 size_t hak_due_earned(void)
 {
-    const size_t taken = taken_again();
-    const size_t paid = paid_bytes(taken);
     const bool can_earn =
         !hak_due_has_sweeper() && !is_budget_set() && fallen_bytes() <= EARNED_MOST;
-    return can_earn && taken > paid ? taken - paid : 0;
+    return can_earn ? unpaid_bytes() : 0;
 }
 
 static size_t budget_at_rest(void)

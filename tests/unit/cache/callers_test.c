@@ -23,6 +23,15 @@ static void free_mib(size_t mib)
     give(block);
 }
 
+// So many times 100 ms, in each of which something is freed.
+static void pass(unsigned ticks)
+{
+    for (unsigned i = 0; i < ticks; i++) {
+        hak_fake.now_ns += 100 * MS;
+        hak_sweep_wanted(0);
+    }
+}
+
 static void what_is_over_the_budget_goes_at_once(void)
 {
     free_mib(64);
@@ -52,21 +61,9 @@ static void what_is_old_goes_with_a_later_free(void)
     const size_t purges = hak_fake.purges;
     free_mib(1);
     UNIT_EQUAL(hak_fake.purges, purges); // it is not time yet
-    for (unsigned i = 0; i < 30; i++) {
-        hak_fake.now_ns += 100 * MS;
-        hak_sweep_wanted(0);
-    }
+    pass(30);
     UNIT_EQUAL(hak_arena.dirty_bytes, 0);
     UNIT_EQUAL(hak_bigcache_expire(hak_cache_self, UINT64_MAX), 0);
-}
-
-// So many times 100 ms, in each of which something is freed.
-static void pass(unsigned ticks)
-{
-    for (unsigned i = 0; i < ticks; i++) {
-        hak_fake.now_ns += 100 * MS;
-        hak_sweep_wanted(0);
-    }
 }
 
 // 40 MiB each time, of which some wait in any case: 16 MiB are paid for at once, and as much in each second.
@@ -163,10 +160,7 @@ static void a_refused_purge_is_tried_less_and_less(void)
 static size_t purges_in(unsigned seconds)
 {
     const size_t before = hak_fake.purges;
-    for (unsigned i = 0; i < 10 * seconds; i++) {
-        hak_fake.now_ns += 100 * MS;
-        hak_sweep_wanted(0);
-    }
+    pass(10 * seconds);
     return hak_fake.purges - before;
 }
 

@@ -120,7 +120,9 @@ impl Witness {
             &self.own_root,
         ];
         let its = ["ns/pid", "ns/user", "root"].map(|name| link(&text, name));
-        seen.is_elsewhere |= its.iter().ne(own);
+        // What cannot be read tells nothing: the process may have ended in the meantime.
+        let mut pairs = its.iter().zip(own);
+        seen.is_elsewhere |= pairs.any(|(its, own)| !its.as_os_str().is_empty() && its != own);
     }
 
     /// A process has introduced itself; `id` is the number that it has here.

@@ -3,27 +3,37 @@
 
 #include "base/bits.h"
 #include "base/options.h"
+#include "limits/pressure.h"
 #include "meta/pool.h"
 #include "os/control_group.h"
 #include "os/refusal.h"
 #include "slab/hooks.h"
 
-enum { OFF = 1, WATCH = 2 }; // option limit_group
-
+// Parts of the limit, but the second.
 enum {
-    KEPT_PARTS =
-        32, // of the limit: for what was handed out and is not touched yet, stacks, and the kernel
-    BLOCK_PARTS = 8, // of the limit: more of one block is not taken for memory that will be touched
+    KEPT_PARTS = 32,
     CREDIT_PARTS = 4, // of the room: others in the group grow, too
-    LENT_PARTS = 16,  // of the limit, to all shards together
+    BLOCK_PARTS = 8,  // more of one block is not taken for memory that will be touched
+    LENT_PARTS = 16,  // to all shards together
 };
 // Larger than all that a process can hand out.
 #define UNLIMITED    (SIZE_MAX / 2)
 #define KEPT_MOST    HAK_MIB(64)
 #define CREDIT_LEAST HAK_KIB(256) // a look takes some 20 us
+// What a shard hands out, while nothing limits it, until it sees that the option has changed.
+#define UNWATCHED HAK_MIB(16)
+
+enum { AUTO, OFF, REFUSE }; // option limit_group
 
 // Nothing is looked at before the heap has a superslab.
-struct hak_room hak_room = {.credit_bytes = HAK_SUPER_BYTES};
+struct hak_room hak_room = {.credit_bytes = HAK_SUPER_BYTES, .at_start.limit_bytes = SIZE_MAX};
+
+static uint64_t policy(void)
+{
+    return hak_load_relaxed(&hak_options.deterministic) != 0
+               ? OFF
+               : hak_load_relaxed(&hak_options.limit_group);
+}
 
 // Of the heap, and what we keep beside it.
 static size_t ours(void)
@@ -31,71 +41,78 @@ static size_t ours(void)
     return hak_arena_heap_bytes() + hak_load_relaxed(&hak_pool.mapped_bytes);
 }
 
-static void read_group_locked(void) HAK_REQUIRES(&hak_arena.lock)
-{
-    hak_room.read = hak_control_group_read_use();
-    hak_room.read_heap = ours();
-    hak_room.is_read = true;
-}
-
 void hak_hook_share_locked(const struct hak_share *share) HAK_REQUIRES(&hak_arena.lock)
 {
     if (share->memory_used == 0) {
         hak_room.credit_bytes = UNLIMITED; // no group limits it
     } else {
-        read_group_locked();
+        hak_room.at_start = hak_control_group_read_use();
+        hak_room.ours_at_start = ours();
+        hak_room.credit_bytes = 0;
     }
 }
 
-// The group as it was when its files were read, with what the heap has grown by since. That may be too much: of the heap
-// some is not resident.
+// The group as it was before main, with what the heap has grown by since. That may be too much: of the heap some is not
+// resident. And too little, as nothing is known of what others in the group take.
 static struct hak_group_use use_by_heap_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
-    if (!hak_room.is_read) {
-        read_group_locked();
-    }
-    struct hak_group_use use = hak_room.read;
+    struct hak_group_use use = hak_room.at_start;
     const size_t heap = ours();
-    if (use.limit_bytes != SIZE_MAX && heap > hak_room.read_heap) {
-        use.used_bytes += hak_least(heap - hak_room.read_heap, use.limit_bytes - use.used_bytes);
-    }
+    use.used_bytes += heap > hak_room.ours_at_start ? heap - hak_room.ours_at_start : 0;
     return use;
 }
 
+// Of the limit: for what was handed out and is not touched yet, stacks, and the kernel. Our count knows nothing of what the
+// program maps itself, either.
+static size_t kept(size_t limit, bool is_counted)
+{
+    return is_counted ? limit / HAK_NEAR_PARTS : hak_least(limit / KEPT_PARTS, KEPT_MOST);
+}
+
 // What would be used with `bytes` more, and what has to stay free.
-static size_t taken_locked(struct hak_group_use use, size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+static size_t taken_locked(struct hak_group_use use, size_t bytes, bool is_counted)
+    HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t part = use.limit_bytes / BLOCK_PARTS;
     const size_t needed = hak_least(bytes, part > HAK_SUPER_BYTES ? part : HAK_SUPER_BYTES);
-    return use.used_bytes + hak_least(use.limit_bytes / KEPT_PARTS, KEPT_MOST) + needed +
-           hak_room.lent_bytes;
+    return use.used_bytes + kept(use.limit_bytes, is_counted) + needed + hak_room.lent_bytes;
 }
 
-// Files are read when more than half of the limit is used by the count of the heap: the program may be in a sandbox that lets
-// it read none; but that count knows nothing of others in the group, and of the kernel's own memory for us, which counts, too.
+// By its count alone nobody is refused: who was told no gives back everything that is free, and asks again. The number of the
+// time that everything is given back for it; 0: none.
+static HAK_TLS unsigned told_no;
+
+static bool asks_again_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    const bool again = told_no != 0 && (int)(hak_room.times_swept - told_no) >= 0;
+    told_no = again ? 0 : hak_room.times_swept + 1;
+    return again;
+}
+
+// Files are read where that is asked for: a program that has put itself into a sandbox may be ended for opening one.
 static bool room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
 {
-    const uint64_t policy = hak_load_relaxed(&hak_options.limit_group);
-    if (policy == OFF || hak_load_relaxed(&hak_options.deterministic) != 0) {
+    const uint64_t chosen = policy();
+    if (chosen == OFF) {
         return true;
     }
-    struct hak_group_use use = use_by_heap_locked();
-    if (use.limit_bytes != SIZE_MAX &&
-        (policy == WATCH || taken_locked(use, bytes) > use.limit_bytes / 2)) {
-        read_group_locked();
-        use = hak_room.read;
-    }
+    const bool is_counted = chosen == AUTO;
+    const struct hak_group_use use =
+        is_counted ? use_by_heap_locked() : hak_control_group_read_use();
     if (use.limit_bytes == SIZE_MAX) {
         hak_room.credit_bytes = UNLIMITED;
         return true;
     }
     hak_room.limit_bytes = use.limit_bytes;
     hak_room.used_bytes = use.used_bytes;
-    const size_t taken = taken_locked(use, bytes);
+    const size_t taken = taken_locked(use, bytes, is_counted);
     if (taken > use.limit_bytes) {
-        hak_room.credit_bytes = 0;
-        hak_refusal_note(HAK_REFUSED_BY_GROUP, bytes);
-        return false;
+        const bool may = is_counted && asks_again_locked();
+        hak_room.credit_bytes = may ? use.limit_bytes / KEPT_PARTS : 0;
+        if (!is_counted) {
+            hak_refusal_note(HAK_REFUSED_BY_GROUP, bytes);
+        }
+        return may;
     }
     const size_t rest = use.limit_bytes - taken;
     const size_t credit = rest / CREDIT_PARTS;
@@ -126,18 +143,28 @@ static size_t loan_locked(void) HAK_REQUIRES(&hak_arena.lock)
     return hak_least(left / 2, part > HAK_UNIT_BYTES ? part : HAK_UNIT_BYTES);
 }
 
+static void lend_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->lock, &hak_arena.lock)
+{
+    if (policy() == OFF) {
+        shard->credit_bytes = UNWATCHED;
+        return;
+    }
+    shard->lent_bytes = loan_locked();
+    hak_room.credit_bytes -= shard->lent_bytes;
+    hak_room.lent_bytes += shard->lent_bytes;
+    shard->credit_bytes = shard->lent_bytes;
+}
+
 bool hak_hook_lend_locked(struct hak_shard *shard, size_t bytes) HAK_REQUIRES(&shard->lock)
 {
     hak_lock_take(&hak_arena.lock);
     hak_room.lent_bytes -= shard->lent_bytes;
     shard->lent_bytes = 0;
+    shard->credit_bytes = 0;
     const bool may = hak_hook_may_use_locked(bytes);
     if (may) {
-        shard->lent_bytes = loan_locked();
-        hak_room.credit_bytes -= shard->lent_bytes;
-        hak_room.lent_bytes += shard->lent_bytes;
+        lend_locked(shard);
     }
-    shard->credit_bytes = shard->lent_bytes;
     hak_lock_drop(&hak_arena.lock);
     return may;
 }

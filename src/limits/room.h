@@ -18,10 +18,9 @@ struct hak_room {
     size_t lent_bytes;   // lent to shards, which may not have handed it out yet
     size_t limit_bytes;  // the group's, and what it used, when it was looked at last
     size_t used_bytes;
-    struct hak_group_use
-        read; // by the latest look at the group's files, the first of which is before the program's main
-    size_t read_heap; // the heap at that time
-    bool is_read;
+    struct hak_group_use at_start; // before the program's main
+    size_t ours_at_start;
+    unsigned times_swept; // how often everything that is free was given back
 };
 HAK_INTERNAL extern struct hak_room hak_room;
 

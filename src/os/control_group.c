@@ -142,6 +142,12 @@ static const char *group_of(const char *controller, size_t *length)
     return NULL;
 }
 
+static bool is_of_version_1(const char *controller)
+{
+    size_t length;
+    return group_of(controller, &length) != NULL;
+}
+
 // Visit the process's group and those above it, to the mount. In a container without a view of its
 // own the lower ones are not there, and the mount is the container's group.
 static void visit_groups(void *into,
@@ -178,7 +184,9 @@ struct hak_share hak_control_group_read_share(void)
     limiting.length = 0;
     hak_os_read_file("/proc/self/cgroup", groups, sizeof groups);
     // A controller is in one version only; the files of the other are then not there.
-    visit_groups(&share, "", MOUNT_2, visit_2);
+    if (!is_of_version_1("memory") || !is_of_version_1("cpu")) {
+        visit_groups(&share, "", MOUNT_2, visit_2);
+    }
     visit_groups(&share, "memory", MOUNT_1_MEMORY, visit_1_memory);
     visit_groups(&share, "cpu", MOUNT_1_CPU, visit_1_cpu);
     return share;

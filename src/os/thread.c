@@ -1,6 +1,6 @@
 // thread.c -- which thread is this, and a thread of our own.
-#include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -13,11 +13,31 @@
 static bool may_call_library;
 static bool may_start_thread;
 
-// NULL in a static program, which has one.
-static const void *library_of(uintptr_t function)
+static bool contains(const struct dl_phdr_info *object, uintptr_t address)
 {
-    Dl_info info = {.dli_fbase = NULL};
-    return dladdr((const void *)function, &info) != 0 ? info.dli_fbase : NULL;
+    bool is_found = false;
+    for (unsigned i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        is_found |=
+            part->p_type == PT_LOAD && address - object->dlpi_addr - part->p_vaddr < part->p_memsz;
+    }
+    return is_found;
+}
+
+// Not dladdr: it reads the C library's whole table of symbols, which takes a twentieth of a short program's time.
+static int find_both(struct dl_phdr_info *object, size_t bytes, void *are_together)
+{
+    (void)bytes;
+    const bool has_create = contains(object, (uintptr_t)pthread_create);
+    *(bool *)are_together = has_create && contains(object, (uintptr_t)pthread_attr_setstacksize);
+    return has_create;
+}
+
+static bool is_create_of_c_library(void)
+{
+    bool are_together = true;
+    dl_iterate_phdr(find_both, &are_together);
+    return are_together;
 }
 
 // Who has a pthread_create of his own, as sanitizers and profilers do, may not expect it in a thread's first malloc: ours
@@ -25,8 +45,7 @@ static const void *library_of(uintptr_t function)
 void hak_os_find_threads(void)
 {
     may_call_library = true;
-    may_start_thread = HAK_IS_SANITIZED || library_of((uintptr_t)pthread_create) ==
-                                               library_of((uintptr_t)pthread_attr_setstacksize);
+    may_start_thread = HAK_IS_SANITIZED || is_create_of_c_library();
 }
 
 // The C library keeps the number, and tells it as the owner of a mutex that notes one: no system call, as a sandbox may

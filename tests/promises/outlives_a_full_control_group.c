@@ -3,7 +3,7 @@
 // preload only
 // with features
 // timeout: 90
-// A control group at its limit: requests are refused, the kernel ends nobody, and after a free all goes
+// A control group at its limit, with limit_group: requests are refused, the kernel ends nobody, and after a free all goes
 // on; so it does with several threads, with large blocks, and with limit_hard below the limit. A block that
 // is larger than the group may be used in a few places. Without limit_group, where the group makes its
 // processes wait instead of ending one (version 1, memory.oom_control), the program goes on as it was once
@@ -180,11 +180,12 @@ int main(int count, char **arguments)
                                                     : be_paused();
     }
     const struct ht_group group = ht_make_group(LIMIT);
+    setenv("HAKMEM_LIMIT_GROUP", "refuse", 1);
     finish(start(&group, "fits"), "fits");
     setenv("HAKMEM_LIMIT_HARD", LIMIT_HARD, 1);
     finish(start(&group, "refused"), "refused");
     unsetenv("HAKMEM_LIMIT_HARD");
-    setenv("HAKMEM_LIMIT_GROUP", "off", 1);
+    unsetenv("HAKMEM_LIMIT_GROUP");
     if (ht_write_file(group.folder, "memory.oom_control", "1")) {
         pause_and_go_on(&group);
     }

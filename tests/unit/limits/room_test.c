@@ -6,6 +6,7 @@
 
 #include "../unit.h"
 #include "base/options.h"
+#include "cache/hooks.h"
 #include "meta/map.h"
 #include "os/refusal.h"
 #include "slab/hooks.h"
@@ -24,7 +25,7 @@ static void set_used(size_t bytes, size_t of_files)
     snprintf(statistics, sizeof statistics, "anon 1\nactive_file %zu\n", of_files);
 }
 
-enum { AUTO, OFF, WATCH }; // option limit_group
+enum { AUTO, OFF, REFUSE }; // option limit_group
 
 static bool allows(size_t bytes)
 {
@@ -111,7 +112,7 @@ static void runs_ask_for_what_is_not_resident(void)
     struct hak_run *off = hak_runs_take(0, HAK_MIB(3), 1, HAK_RUN_LARGE);
     UNIT_CHECK(off != NULL);
     hak_runs_give(off);
-    hak_options.limit_group = WATCH;
+    hak_options.limit_group = REFUSE;
     hak_options.deterministic = 1;
     off = hak_runs_take(0, HAK_MIB(4), 1, HAK_RUN_LARGE);
     UNIT_CHECK(off != NULL);
@@ -129,29 +130,59 @@ static void without_a_limit_nothing_is_read_again(void)
     UNIT_EQUAL(hak_fake.file_reads, reads);
 }
 
-// What the heap has grown by is added to what the group used; only when that is more than half of it are files read again.
-static void without_files_the_heap_is_counted(void)
+// A change is seen when a shard has handed out what it may.
+static void nothing_is_read_unasked(void)
+{
+    hak_options.limit_group = OFF;
+    set_used(HAK_GIB(1), 0);
+    forget();
+    const size_t reads = hak_fake.file_reads;
+    struct hak_run *first = hak_runs_take(0, HAK_MIB(3), 1, HAK_RUN_LARGE);
+    struct hak_run *long_one = hak_mapping_make(HAK_GIB(3), 1);
+    UNIT_CHECK(first != NULL && long_one != NULL);
+    UNIT_EQUAL(hak_fake.file_reads, reads);
+    UNIT_EQUAL(hak_room.lent_bytes, 0);
+    hak_options.limit_group = REFUSE;
+    UNIT_CHECK(hak_mapping_make(HAK_MIB(8), 1) == NULL);
+    unsigned taken = 0;
+    while (taken < 100 && hak_runs_take(0, HAK_MIB(3), 1, HAK_RUN_LARGE) != NULL) {
+        taken++;
+    }
+    UNIT_CHECK(taken <= 16 / 3);
+    UNIT_CHECK(hak_fake.file_reads > reads);
+    hak_runs_give(first);
+    hak_mapping_end(long_one);
+}
+
+// By default: when by the heap's growth more than seven eighths are used, who asks is told no until everything
+// was given back; and once more for each 32nd part.
+static void by_its_count_nobody_is_refused(void)
 {
     hak_options.limit_group = AUTO;
-    set_used(HAK_MIB(100), 0);
+    set_used(HAK_MIB(600), 0);
     hak_lock_take(&hak_arena.lock);
-    hak_hook_share_locked(&(struct hak_share){.memory_used = HAK_MIB(100)});
+    hak_hook_share_locked(&(struct hak_share){.memory_used = HAK_MIB(600)});
     hak_lock_drop(&hak_arena.lock);
     const size_t reads = hak_fake.file_reads;
-    struct hak_run *block = hak_mapping_make(HAK_MIB(300), 1);
+    const uint64_t mark = hak_refusal_mark();
+    struct hak_run *block = hak_mapping_make(HAK_MIB(292), 1);
     UNIT_CHECK(block != NULL);
     forget();
-    UNIT_CHECK(allows(HAK_MIB(80)));
-    UNIT_EQUAL(hak_room.used_bytes, HAK_MIB(400));
-    UNIT_EQUAL(hak_fake.file_reads, reads);
-    set_used(HAK_MIB(990), 0);
-    forget();
-    UNIT_CHECK(!allows(HAK_MIB(81)));
-    UNIT_CHECK(hak_fake.file_reads > reads);
-    UNIT_EQUAL(hak_room.used_bytes, HAK_MIB(990));
-    set_used(HAK_MIB(200), 0);
-    UNIT_CHECK(allows(HAK_MIB(81)));
+    UNIT_CHECK(!allows(HAK_MIB(8)) && !allows(HAK_MIB(8)));
+    hak_hook_swept_everything();
+    UNIT_CHECK(allows(HAK_MIB(8)));
+    UNIT_EQUAL(hak_room.credit_bytes, HAK_MIB(32));
+    struct hak_run *more = hak_mapping_make(HAK_MIB(24), 1);
+    UNIT_CHECK(more != NULL);
+    UNIT_CHECK(!allows(HAK_MIB(9)));
+    hak_hook_swept_everything();
+    UNIT_CHECK(allows(HAK_MIB(9)));
+    hak_mapping_end(more);
     hak_mapping_end(block);
+    forget();
+    UNIT_CHECK(allows(HAK_MIB(8)));
+    UNIT_EQUAL(hak_fake.file_reads, reads);
+    UNIT_EQUAL(hak_refusal_since(mark).error, 0);
 }
 
 int main(void)
@@ -160,13 +191,14 @@ int main(void)
     hak_fake.files = files;
     UNIT_CHECK(hak_map_start());
     hak_arena_start();
-    hak_options.limit_group = WATCH;
+    hak_options.limit_group = REFUSE;
     a_look_gives_credit();
     a_full_group_refuses();
     file_pages_and_swap_are_room();
     a_long_block_counts_in_part();
     runs_ask_for_what_is_not_resident();
-    without_files_the_heap_is_counted();
+    nothing_is_read_unasked();
+    by_its_count_nobody_is_refused();
     without_a_limit_nothing_is_read_again();
     return 0;
 }

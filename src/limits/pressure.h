@@ -22,9 +22,6 @@
 #include "base/compiler.h"
 #include "os/control_group.h"
 
-// The working set is near the limit from 7 parts of 8 on.
-enum { HAK_NEAR_PARTS = 8 };
-
 struct hak_pressure {
     bool is_watched;
     struct hak_share_files files;

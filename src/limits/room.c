@@ -3,7 +3,6 @@
 
 #include "base/bits.h"
 #include "base/options.h"
-#include "limits/pressure.h"
 #include "meta/pool.h"
 #include "os/control_group.h"
 #include "os/refusal.h"

@@ -17,6 +17,9 @@
 
 #include "base/compiler.h"
 
+// What a group uses is near to its limit from 7 parts of 8 on.
+enum { HAK_NEAR_PARTS = 8 };
+
 struct hak_share {
     size_t memory_bytes; // SIZE_MAX when nothing says
     size_t memory_used;  // by the group whose limit that is; 0 when it is the machine

@@ -1,5 +1,7 @@
 // small.c -- small blocks against the size of the heap, all of it written.
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "scale.h"
 #include "support/prng.h"
@@ -62,8 +64,52 @@ static void holes(size_t mib)
     scale_point("holes-after-3-s", share_of(&heap, mib));
 }
 
+// One block in ten, in an order that has nothing to do with where they lie. The table is not written to: it is shared, too.
+static void free_tenth(struct heap *heap)
+{
+    enum { PRIME = 1000003 };
+    const size_t tenth = heap->count / 10;
+    for (size_t i = 0; i < tenth; i++) {
+        free(heap->blocks[i * PRIME % tenth * 10]);
+    }
+}
+
+// What a worker does for a request: blocks of its own come and go.
+static void work(struct heap *heap)
+{
+    enum { LIVE = 256, PAIRS = 10000 };
+    void *own[LIVE] = {NULL};
+    for (size_t i = 0; i < PAIRS; i++) {
+        free(own[i % LIVE]);
+        own[i % LIVE] = any_block(heap);
+    }
+}
+
+// The memory of its own that a child has after it: pages that were copied, and new ones.
+static void in_child(struct heap *heap, const char *operation, void (*act)(struct heap *))
+{
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const uint64_t before = report_private_kib();
+        act(heap);
+        scale_point(operation, (double)(report_private_kib() - before));
+        _exit(0);
+    }
+    if (pid < 0 || waitpid(pid, NULL, 0) != pid) {
+        report_exhausted("fork failed");
+    }
+}
+
+static void fork_child(size_t mib)
+{
+    struct heap heap = heap_of(mib, 2048);
+    in_child(&heap, "child-frees", free_tenth);
+    in_child(&heap, "child-works", work);
+}
+
 const struct scale_subject scale_subjects[] = {
     {"replace", replace},
     {"holes", holes},
+    {"fork-child", fork_child},
     {NULL, NULL},
 };

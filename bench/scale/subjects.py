@@ -78,6 +78,15 @@ SUBJECTS = (
         once=True,
     ),
     Subject(
+        "small", "fork-child", "heap of blocks of 16 to 2,048 bytes that the parent has filled", "MiB",
+        (1, 10, 100, 1000), (1, 10),
+        (
+            Figure("child-frees", "Private memory of a child of fork that frees one block in ten, at random", "KiB"),
+            Figure("child-works", "Private memory of a child of fork that replaces 256 blocks of its own 10,000 times", "KiB"),
+        ),
+        once=True,
+    ),
+    Subject(
         "threads", "end", "threads that end together", "",
         (1, 10, 100, 1000, 3000, 10000), (1, 100),
         (

@@ -65,6 +65,19 @@ uint64_t report_resident_kib(void)
     return strtoull(second, NULL, 10) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
 }
 
+uint64_t report_private_kib(void)
+{
+    char text[2048] = "";
+    const int file = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
+    const char *line = length > 0 ? strstr(text, "Private_Dirty:") : NULL;
+    if (line == NULL) {
+        report_exhausted("/proc/self/smaps_rollup");
+    }
+    close(file);
+    return strtoull(strchr(line, ':') + 1, NULL, 10);
+}
+
 void *report_table(size_t count, size_t entry_bytes)
 {
     size_t bytes = count * entry_bytes;

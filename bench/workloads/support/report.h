@@ -31,6 +31,9 @@ uint64_t report_clock_ns(void);
 // KiB of the program's memory that are resident now. Calls no malloc.
 uint64_t report_resident_kib(void);
 
+// KiB of this process that no other one shares and that were written.
+uint64_t report_private_kib(void);
+
 // Zeroed memory for a workload's own tables, straight from the OS: the tables are no part of what
 // is measured, and must not depend on the allocator. It is kept until the program ends.
 void *report_table(size_t count, size_t entry_bytes);

@@ -68,14 +68,14 @@ bool hak_hook_may_map_locked(size_t bytes)
 
 void hak_hook_swept_everything(void)
 {
-    hak_lock_take(&hak_arena.lock);
+    hak_room_note_sweep();
     if (hak_pressure.is_watched) {
+        hak_lock_take(&hak_arena.lock);
         hak_pressure_is_near(0);
         hak_pressure.relieved_bytes = hak_pressure.used_bytes + 1;
         hak_store_relaxed(&hak_pressure.is_refused, false);
+        hak_lock_drop(&hak_arena.lock);
     }
-    hak_room.times_swept++;
-    hak_lock_drop(&hak_arena.lock);
 }
 
 struct hak_stalls hak_pressure_stalls(void)

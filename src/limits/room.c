@@ -77,15 +77,23 @@ static size_t taken_locked(struct hak_group_use use, size_t bytes, bool is_count
     return use.used_bytes + kept(use.limit_bytes, is_counted) + needed + hak_room.lent_bytes;
 }
 
-// By its count alone nobody is refused: who was told no gives back everything that is free, and asks again. The number of the
-// time that everything is given back for it; 0: none.
-static HAK_TLS unsigned told_no;
+// By its count alone nobody is refused: who is told no gives back everything that is free, and asks again. So many looks are then
+// good for a 32nd part of the limit together; no request asks as often.
+enum { LOOKS_OF_A_SWEEP = 8 };
+static HAK_TLS unsigned looks_left;
 
-static bool asks_again_locked(void) HAK_REQUIRES(&hak_arena.lock)
+void hak_room_note_sweep(void)
 {
-    const bool again = told_no != 0 && (int)(hak_room.times_swept - told_no) >= 0;
-    told_no = again ? 0 : hak_room.times_swept + 1;
-    return again;
+    looks_left = LOOKS_OF_A_SWEEP;
+}
+
+static size_t credit_by_count(size_t limit)
+{
+    if (looks_left == 0) {
+        return 0;
+    }
+    looks_left--;
+    return limit / KEPT_PARTS / LOOKS_OF_A_SWEEP;
 }
 
 // Files are read where that is asked for: a program that has put itself into a sandbox may be ended for opening one.
@@ -106,12 +114,11 @@ static bool room_look_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
     hak_room.used_bytes = use.used_bytes;
     const size_t taken = taken_locked(use, bytes, is_counted);
     if (taken > use.limit_bytes) {
-        const bool may = is_counted && asks_again_locked();
-        hak_room.credit_bytes = may ? use.limit_bytes / KEPT_PARTS : 0;
+        hak_room.credit_bytes = is_counted ? credit_by_count(use.limit_bytes) : 0;
         if (!is_counted) {
             hak_refusal_note(HAK_REFUSED_BY_GROUP, bytes);
         }
-        return may;
+        return hak_room.credit_bytes != 0;
     }
     const size_t rest = use.limit_bytes - taken;
     const size_t credit = rest / CREDIT_PARTS;

@@ -20,8 +20,10 @@ struct hak_room {
     size_t used_bytes;
     struct hak_group_use at_start; // before the program's main
     size_t ours_at_start;
-    unsigned times_swept; // how often everything that is free was given back
 };
 HAK_INTERNAL extern struct hak_room hak_room;
+
+// The calling thread has given back everything that is free.
+HAK_INTERNAL void hak_room_note_sweep(void);
 
 #endif

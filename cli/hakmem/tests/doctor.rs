@@ -3,11 +3,10 @@
 mod support;
 
 use serde_json::Value;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 use support::dump::dump;
 use support::waiting::{WAITS, Waiting};
-use support::{Workshop, library, make_program, text};
+use support::{Workshop, library, text};
 
 /// As many threads as it is told; live and free blocks of many sizes, large ones. Says what mallinfo2 says, and on `t` how
 /// many KiB went by malloc_trim. On `g` it holds 8 MiB more, on `d` it damages its heap.
@@ -448,50 +447,4 @@ fn another_allocator_is_named_and_not_taken_for_glibcs() {
         .hakmem(&["ledger", &process.pid()])
         .ended_with(1)
         .says("or ask 'hakmem doctor'");
-}
-
-/// Before WAITS: no user but root may read it.
-const HIDES: &str = r#"
-#include <sys/prctl.h>
-__attribute__((constructor)) static void hide(void)
-{
-    prctl(PR_SET_DUMPABLE, 0);
-}
-"#;
-
-#[test]
-fn what_cannot_be_read_is_one_line() {
-    const NOBODY: u32 = 65534;
-    let workshop = Workshop::open();
-    let mut command = Command::new(workshop.compile("hides", &format!("{HIDES}{WAITS}"), &[]));
-    let mut process = Waiting::start(&mut command);
-    let copy = workshop.path("hakmem");
-    make_program(&copy, &std::fs::read(env!("CARGO_BIN_EXE_hakmem")).unwrap());
-    let everybodys = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(workshop.folder(), everybodys).unwrap();
-    let mut hakmem = Command::new(&copy);
-    hakmem.arg("doctor").arg(process.pid());
-    let is_root =
-        std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0;
-    if is_root {
-        hakmem.uid(NOBODY).gid(NOBODY);
-    }
-    let pid = process.pid();
-    support::answer(hakmem).is_one_line(
-        1,
-        &format!(
-            "process {pid} may not be read: it is another user's, or /proc/sys/kernel/yama/ptrace_scope \
-             forbids it; try as root"
-        ),
-    );
-    process.end();
-    workshop.hakmem(&["doctor", &pid]).is_one_line(
-        2,
-        &format!("there is no process {pid}, or it has just ended"),
-    );
-    let no_core = workshop.write("text", "no core dump");
-    workshop
-        .hakmem(&["doctor", text(&no_core)])
-        .ended_with(2)
-        .says("is no core dump: not an ELF file for 64 bits");
 }

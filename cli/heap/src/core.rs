@@ -133,6 +133,9 @@ impl CoreFile {
             _ => "not an ELF file for 64 bits".to_string(),
         })?;
         let endian = header.endian().map_err(damaged)?;
+        if endian == Endianness::Big {
+            return Err("of a machine whose words have their highest byte first".into());
+        }
         if header.e_type(endian) != elf::ET_CORE {
             return Err("an ELF file of another kind".into());
         }

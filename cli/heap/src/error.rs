@@ -12,6 +12,8 @@ pub enum Error {
     Became(i32),
     /// The kernel does not let us read it.
     Forbidden(i32),
+    /// One of the kernel's threads.
+    OfKernel,
     /// Numbers of processes are other ones in /proc than for us.
     ForeignProc,
     /// No control block: another allocator, or none.
@@ -46,6 +48,9 @@ impl fmt::Display for Error {
                 "process {pid} may not be read: it is another user's, or \
                  /proc/sys/kernel/yama/ptrace_scope forbids it; try as root"
             ),
+            Error::OfKernel => {
+                formatter.write_str("it is a thread of the kernel, which has no memory of its own")
+            }
             Error::ForeignProc => formatter.write_str(
                 "/proc is not that of this PID namespace: mount it here (mount -t proc proc /proc; \
                  unshare has --mount-proc for it)",

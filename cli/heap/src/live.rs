@@ -53,6 +53,7 @@ impl LiveProcess {
     pub fn open(pid: i32) -> Result<LiveProcess> {
         check_proc()?;
         let (task, areas) = match read_areas(pid)? {
+            areas if areas.is_empty() && is_of_kernel(pid) => return Err(Error::OfKernel),
             areas if areas.is_empty() => other_task(pid).ok_or(Error::Gone(pid))?,
             areas => (pid, areas),
         };
@@ -70,7 +71,7 @@ impl LiveProcess {
                 Err(Errno::ESRCH) => Err(Error::Gone(pid)),
                 _ => Ok(process),
             },
-            None => Err(Error::Gone(pid)), // a zombie, or a thread of the kernel
+            None => Err(Error::Gone(pid)), // a zombie
         }
     }
 
@@ -235,6 +236,17 @@ impl Memory for LiveProcess {
                 .unwrap_or_else(|| Error::Damaged(format!("there is nothing at {address:#x}"))),
         }
     }
+}
+
+/// The flags are the seventh word behind its name, which may have any bytes but is in brackets.
+fn is_of_kernel(pid: i32) -> bool {
+    const KERNEL_THREAD: u32 = 0x0020_0000; // PF_KTHREAD
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let flags = text.rsplit(')').next().and_then(|rest| {
+        let word = rest.split_ascii_whitespace().nth(6)?;
+        word.parse::<u32>().ok()
+    });
+    flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
 }
 
 /// A thread of the process whose memory is there, and what is in it.

@@ -294,7 +294,7 @@ pub fn ignores(pid: i32, signal: i32) -> bool {
 
 fn open_live(pid: i32) -> Result<LiveProcess, Blind> {
     LiveProcess::open(pid).map_err(|error| match error {
-        Error::Gone(_) => Blind::Gone, // a zombie, or a thread of the kernel, included
+        Error::Gone(_) => Blind::Gone, // a zombie included
         Error::Forbidden(_) => Blind::Forbidden,
         other => Blind::Other(format!("it cannot be read: {other}")),
     })

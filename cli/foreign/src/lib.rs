@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod map;
 pub mod mimalloc;
 pub mod pieces;
+mod present;
 pub mod sizes;
 pub mod space;
 mod window;

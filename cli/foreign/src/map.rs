@@ -4,7 +4,6 @@ use crate::glibc::{self, Region};
 use crate::heaps::Heaps;
 use crate::pieces::{Holds, Piece};
 use crate::space::Space;
-use hakmem_heap::resident::Page;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -87,48 +86,42 @@ impl Map {
         let Some(strip) = self.strip_at(region.range.start) else {
             return;
         };
-        for (index, (page, note)) in region.pages.iter().zip(&region.notes).enumerate() {
-            let at = index as u64 * page_bytes / cell_bytes;
-            if let (Page::Resident, Some(cell)) = (page, strip.cells.get_mut(count(at))) {
+        let of_page = |page: usize| count(page as u64 * page_bytes / cell_bytes);
+        for (page, note) in region.resident_pages() {
+            if let Some(cell) = strip.cells.get_mut(of_page(page)) {
                 cell.resident += page_bytes;
-                cell.live += u64::from(note.live);
-                cell.cached += u64::from(note.cached);
-                cell.own += u64::from(note.other);
+                cell.live += note.live();
+                cell.cached += note.cached();
+                cell.own += note.other();
             }
         }
         // The last chunk was noted as the allocator's; it is free.
         if let Some(top) = &region.top {
-            for (page, bytes) in region.each_page(top) {
-                let cell = strip
-                    .cells
-                    .get_mut(count(page as u64 * page_bytes / cell_bytes));
-                if let (Some(cell), Some(Page::Resident)) = (cell, region.pages.get(page)) {
+            region.each_resident(top, |page, bytes| {
+                if let Some(cell) = strip.cells.get_mut(of_page(page)) {
                     cell.own = cell.own.saturating_sub(u64::from(bytes));
                 }
-            }
+            });
         }
     }
 
     /// What is in use lies anywhere in it: each of its pages has the same share.
     fn add_piece(&mut self, piece: &Piece, space: &Space) {
         let (page_bytes, cell_bytes) = (space.page_bytes, self.cell_bytes);
-        let pages = space.pages(&piece.range);
-        let resident = pages.iter().filter(|page| **page == Page::Resident).count() as u64;
+        let resident = space.count_resident(&piece.range);
         let live = match piece.holds {
-            Holds::Blocks { bytes, used, .. } => {
-                bytes.saturating_mul(used).min(resident * page_bytes)
-            }
+            Holds::Blocks { bytes, used, .. } => bytes.saturating_mul(used).min(resident),
             _ => 0,
         };
+        let of_page = live / (resident / page_bytes).max(1);
         let Some(strip) = self.strip_at(piece.range.start) else {
             return;
         };
-        let before = piece.range.start - strip.start;
-        for (index, page) in pages.iter().enumerate() {
-            let at = (before + index as u64 * page_bytes) / cell_bytes;
-            if let (Page::Resident, Some(cell)) = (page, strip.cells.get_mut(count(at))) {
+        for page in space.places(&piece.range, page_bytes) {
+            let at = (page - strip.start) / cell_bytes;
+            if let Some(cell) = strip.cells.get_mut(count(at)) {
                 cell.resident += page_bytes;
-                cell.live += live / resident.max(1);
+                cell.live += of_page;
                 if piece.holds == Holds::Own {
                     cell.own += page_bytes;
                 }

@@ -3,12 +3,11 @@
 
 use crate::sizes::{OfSize, Sizes};
 use crate::space::Space;
-use hakmem_heap::resident::Page;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Pages whose state is asked for at a time.
-const PAGES_AT_A_TIME: u64 = 1 << 14;
+/// So much of the addresses is asked for at a time.
+const AT_A_TIME: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
@@ -175,41 +174,35 @@ impl Heap {
 /// Counts pages of ranges that are asked for by address, without a system call for each.
 struct Counter<'a> {
     space: &'a Space<'a>,
-    start: u64,
-    pages: Vec<Page>,
+    /// What is known.
+    range: Range<u64>,
+    resident: Vec<Range<u64>>,
 }
 
 impl<'a> Counter<'a> {
     fn new(space: &'a Space<'a>) -> Counter<'a> {
         Counter {
             space,
-            start: 0,
-            pages: Vec::new(),
+            range: 0..0,
+            resident: Vec::new(),
         }
     }
 
     fn resident(&mut self, range: &Range<u64>) -> u64 {
-        let page_bytes = self.space.page_bytes;
-        let most = PAGES_AT_A_TIME * page_bytes;
-        if range.end - range.start > most {
+        if range.end - range.start > AT_A_TIME {
             return self.space.count_resident(range);
         }
-        let end = self.start + self.pages.len() as u64 * page_bytes;
-        if range.start < self.start || range.end > end {
-            self.start = range.start;
-            self.pages = self
-                .space
-                .pages(&(range.start..range.start.saturating_add(most)));
+        if range.start < self.range.start || range.end > self.range.end {
+            self.range = range.start..range.start.saturating_add(AT_A_TIME);
+            self.resident = self.space.resident(&self.range).collect();
         }
-        let index =
-            |address: u64| usize::try_from((address - self.start) / page_bytes).unwrap_or(0);
-        let part = self.pages.get(index(range.start)..index(range.end));
-        let count = part
-            .unwrap_or_default()
-            .iter()
-            .filter(|page| **page == Page::Resident)
-            .count();
-        count as u64 * page_bytes
+        let runs = &self.resident;
+        let first = runs.partition_point(|run| run.end <= range.start);
+        let inside = runs[first..].iter();
+        let inside = inside.take_while(|run| run.start < range.end);
+        inside
+            .map(|run| run.end.min(range.end) - run.start.max(range.start))
+            .sum()
     }
 }
 

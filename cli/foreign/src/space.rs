@@ -5,6 +5,7 @@ use hakmem_heap::error::Result;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::memory::Memory;
 use hakmem_heap::resident::{Counted, Page, Pages, read_areas};
+use hakmem_heap::runs::Runs;
 use std::ops::Range;
 
 /// What is read at a time of what may have gaps.
@@ -61,23 +62,42 @@ impl<'a> Space<'a> {
         self.memory
     }
 
-    /// For each page of a range that begins and ends with one.
-    pub fn pages(&self, range: &Range<u64>) -> Vec<Page> {
-        let bytes = range.end.saturating_sub(range.start);
+    /// The pages that are there, of a range that begins and ends with a page, however large it is.
+    pub fn runs(&self, range: &Range<u64>) -> Runs<'_> {
         match &self.pages {
-            Some(pages) => pages.states(range.start, bytes),
-            None => {
-                let count = bytes.div_ceil(self.page_bytes);
-                vec![Page::Resident; usize::try_from(count).unwrap_or(0)]
-            }
+            Some(pages) => pages.runs(range),
+            None => Runs::whole(range),
         }
     }
 
-    /// So many bytes of the pages from `start` on are resident.
+    /// Those that are resident.
+    pub fn resident(&self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let runs = self.runs(range);
+        runs.filter_map(|(run, state)| (state == Page::Resident).then_some(run))
+    }
+
     pub fn count_resident(&self, range: &Range<u64>) -> u64 {
-        let pages = self.pages(range);
-        let count = pages.iter().filter(|page| **page == Page::Resident).count();
-        count as u64 * self.page_bytes
+        self.resident(range).map(|run| run.end - run.start).sum()
+    }
+
+    /// Addresses in a range that are multiples of `step` and begin a page that is resident.
+    pub fn places(&self, range: &Range<u64>, step: u64) -> Places<'_> {
+        Places {
+            runs: self.runs(range),
+            run: range.start..range.start,
+            step,
+        }
+    }
+
+    /// From the start of a page on: its state, and how many pages in that state follow each other, at most so many.
+    pub fn alike(&self, start: u64, most: usize) -> (Page, usize) {
+        let Some(pages) = &self.pages else {
+            return (Page::Resident, most);
+        };
+        let states = pages.states(start, most as u64 * self.page_bytes);
+        let first = states.first().copied().unwrap_or(Page::Absent);
+        let count = states.iter().take_while(|state| **state == first).count();
+        (first, count)
     }
 
     pub fn read(&self, address: u64, target: &mut [u8]) -> bool {
@@ -106,6 +126,42 @@ impl<'a> Space<'a> {
     /// Memory that no file is behind and that is nobody else's.
     pub fn is_plain(area: &Counted) -> bool {
         area.is_writable && !area.is_shared && !area.name.starts_with(b"/")
+    }
+}
+
+pub struct Places<'a> {
+    runs: Runs<'a>,
+    /// What is left of the last one.
+    run: Range<u64>,
+    step: u64,
+}
+
+impl Places<'_> {
+    /// Leave out what lies before.
+    pub fn skip_to(&mut self, address: u64) {
+        self.run.start = self.run.start.max(address);
+        if self.run.start >= self.run.end {
+            self.runs.skip_to(address);
+        }
+    }
+}
+
+impl Iterator for Places<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        loop {
+            let place = self.run.start.checked_next_multiple_of(self.step);
+            if let Some(place) = place.filter(|place| *place < self.run.end) {
+                self.run.start = place + 1;
+                return Some(place);
+            }
+            self.run = loop {
+                if let (run, Page::Resident) = self.runs.next()? {
+                    break run;
+                }
+            };
+        }
     }
 }
 

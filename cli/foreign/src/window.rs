@@ -1,6 +1,7 @@
 //! A heap's words, read in the order of their addresses: in large pieces where they lie close together, and nothing of
 //! what is not there.
 
+use crate::glibc::Layout;
 use crate::space::Space;
 use hakmem_heap::resident::Page;
 use std::ops::Range;
@@ -12,7 +13,10 @@ const PIECE_MOST: usize = 256 << 10;
 pub struct Window<'a> {
     space: &'a Space<'a>,
     range: Range<u64>,
-    pages: Arc<[Page]>,
+    /// Where that is known already.
+    layout: Option<Arc<Layout>>,
+    /// Where the last look found nothing.
+    absent: Range<u64>,
     start: u64,
     content: Vec<u8>,
     /// What the next piece will have, if it follows this one.
@@ -22,16 +26,20 @@ pub struct Window<'a> {
 impl<'a> Window<'a> {
     /// Of a range that begins and ends with a page.
     pub fn new(space: &'a Space<'a>, range: Range<u64>) -> Window<'a> {
-        let pages = space.pages(&range).into();
-        Window::with_pages(space, range, pages)
+        Window::with(space, range, None)
     }
 
     /// Whose pages are known.
-    pub fn with_pages(space: &'a Space<'a>, range: Range<u64>, pages: Arc<[Page]>) -> Window<'a> {
+    pub fn with_layout(space: &'a Space<'a>, range: Range<u64>, layout: Arc<Layout>) -> Window<'a> {
+        Window::with(space, range, Some(layout))
+    }
+
+    fn with(space: &'a Space<'a>, range: Range<u64>, layout: Option<Arc<Layout>>) -> Window<'a> {
         Window {
-            pages,
+            layout,
             space,
             range,
+            absent: 0..0,
             start: 0,
             content: Vec::new(),
             piece: PIECE_LEAST,
@@ -56,11 +64,12 @@ impl<'a> Window<'a> {
     /// What is read anew is as it is now.
     pub fn forget(&mut self) {
         self.content.clear();
+        self.absent = 0..0;
         self.piece = PIECE_LEAST;
     }
 
     fn load(&mut self, address: u64) -> Option<()> {
-        if !self.range.contains(&address) {
+        if !self.range.contains(&address) || self.absent.contains(&address) {
             return None;
         }
         let page_bytes = self.space.page_bytes;
@@ -70,18 +79,18 @@ impl<'a> Window<'a> {
             false => PIECE_LEAST,
         };
         let start = address - address % page_bytes;
-        let first = usize::try_from((start - self.range.start) / page_bytes).ok()?;
         let most = self
             .piece
             .div_ceil(usize::try_from(page_bytes).ok()?)
             .max(1);
         // A page that is swapped out is read where a word of it is asked for, and no other.
-        let there = self.pages.get(first..)?.iter().take(most);
-        let there = there.take_while(|page| **page == Page::Resident).count();
-        let count = match self.pages.get(first)? {
-            Page::Absent => return None,
-            Page::Swapped => 1,
-            Page::Resident => there,
+        let count = match self.alike(start, most)? {
+            (Page::Absent, count) => {
+                self.absent = start..start + count as u64 * page_bytes;
+                return None;
+            }
+            (Page::Swapped, _) => 1,
+            (Page::Resident, count) => count,
         };
         self.content
             .resize(count * usize::try_from(page_bytes).ok()?, 0);
@@ -94,5 +103,19 @@ impl<'a> Window<'a> {
             self.content.clear();
         }
         is_read.then_some(())
+    }
+
+    /// As `Space::alike`, up to the end of the range.
+    fn alike(&self, start: u64, most: usize) -> Option<(Page, usize)> {
+        let page_bytes = self.space.page_bytes;
+        let left = (self.range.end - start).div_ceil(page_bytes);
+        let most = most.min(usize::try_from(left).unwrap_or(most));
+        let Some(layout) = &self.layout else {
+            return Some(self.space.alike(start, most));
+        };
+        let (first, present) = (layout.page_of(start), &layout.present);
+        let state = present.state(first);
+        let alike = (first..first + most).take_while(|page| present.state(*page) == state);
+        Some((state, alike.count()))
     }
 }

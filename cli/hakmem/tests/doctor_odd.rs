@@ -1,11 +1,68 @@
-//! What is hard for the doctor: processes that cannot be read, files that are none.
+//! What is hard for the doctor: memory that is reserved only, processes that cannot be read, files that are none.
 
 mod support;
 
+use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use support::waiting::{WAITS, Waiting};
 use support::{Workshop, make_program, text};
+
+/// Touches some pages of a mapping of a tebibyte, and the heads of blocks that take 16 GiB of addresses.
+const RESERVES: &str = r#"
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void)
+{
+    const size_t all = (size_t)1 << 40, each = (size_t)1 << 30;
+    char *reserved = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED) {
+        return 1;
+    }
+    for (size_t at = 0; at < all; at += each) {
+        reserved[at] = 1;
+    }
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    for (int i = 0; i < 16384; i++) {
+        if (malloc(1 << 20) == NULL) {
+            return 1;
+        }
+    }
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+#[test]
+fn what_is_only_reserved_takes_no_memory_of_the_doctors() {
+    let workshop = Workshop::open();
+    let process = Waiting::start(&mut Command::new(workshop.compile(
+        "reserves",
+        RESERVES,
+        &[],
+    )));
+    let hakmem = env!("CARGO_BIN_EXE_hakmem");
+    let limited = format!(
+        "ulimit -v 200000; exec {hakmem} doctor --json {}",
+        process.pid()
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &limited]);
+    let answer = support::answer(command);
+    let found: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+    let number = |path: &str| found.pointer(path).and_then(Value::as_u64).unwrap();
+    let blocks = number("/glibc/total/live_blocks");
+    assert!((16384..16400).contains(&blocks), "{blocks}");
+    assert!(number("/glibc/total/live_bytes") >= 16 << 30);
+    let resident = number("/ledger/kernel_bytes");
+    assert!(resident > 64 << 20 && resident < 1 << 30, "{resident}");
+}
 
 #[test]
 fn a_thread_of_the_kernel_is_called_so() {

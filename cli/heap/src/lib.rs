@@ -30,6 +30,8 @@ pub mod profile;
 pub mod python;
 pub mod referenced;
 pub mod resident;
+pub mod runs;
+mod scan;
 pub mod shown;
 pub mod snapshot;
 pub mod timings;

@@ -109,7 +109,7 @@ pub enum Page {
 
 /// A process's own table of pages.
 pub struct Pages {
-    file: File,
+    pub(crate) file: File,
     pub page_bytes: u64,
 }
 

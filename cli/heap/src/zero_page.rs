@@ -1,68 +1,23 @@
 //! Where a process has the kernel's one page of zeros: memory that was read and never written. It is in the page table, but
 //! takes no memory, and the kernel does not count it as resident.
 
+use crate::scan::{IS_ZERO_PAGE, scan};
 use std::fs::File;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
-
-/// PAGEMAP_SCAN of linux/fs.h, since Linux 6.7.
-const SCAN: nix::libc::Ioctl = 0xc060_6610u32 as nix::libc::Ioctl;
-const IS_ZERO_PAGE: u64 = 1 << 5;
-/// Ranges that are asked for at a time.
-const RANGES: usize = 64;
-
-/// What is asked, and how far the answer goes (struct pm_scan_arg).
-#[repr(C)]
-#[derive(Default)]
-struct Question {
-    size: u64,
-    flags: u64,
-    start: u64,
-    end: u64,
-    walk_end: u64,
-    answer: u64,
-    answer_length: u64,
-    most_pages: u64,
-    inverted: u64,
-    mask: u64,
-    any_of: u64,
-    returned: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Answer {
-    start: u64,
-    end: u64,
-    categories: u64,
-}
 
 /// Ranges of such pages between two addresses, by a process's pagemap; none from a kernel that does not tell.
 pub fn ranges(pagemap: &File, within: &Range<u64>) -> Vec<Range<u64>> {
     let mut found = Vec::new();
-    let mut start = within.start;
-    while start < within.end {
-        let mut answers = [Answer::default(); RANGES];
-        let mut question = Question {
-            size: size_of::<Question>() as u64,
-            start,
-            end: within.end,
-            answer: answers.as_mut_ptr() as u64,
-            answer_length: RANGES as u64,
-            mask: IS_ZERO_PAGE,
-            returned: IS_ZERO_PAGE,
-            ..Question::default()
-        };
-        // SAFETY: both are ours, live as long as the call, and are as long as the question says.
-        let count = unsafe { nix::libc::ioctl(pagemap.as_raw_fd(), SCAN, &raw mut question) };
-        let Ok(count) = usize::try_from(count) else {
+    let mut rest = within.clone();
+    while rest.start < rest.end {
+        let Some((ranges, end)) = scan(pagemap, &rest, IS_ZERO_PAGE) else {
             break;
         };
-        found.extend(answers.iter().take(count).map(|one| one.start..one.end));
-        if question.walk_end <= start {
+        found.extend(ranges.map(|(range, _)| range));
+        if end <= rest.start {
             break;
         }
-        start = question.walk_end;
+        rest.start = end;
     }
     found
 }

@@ -5,7 +5,6 @@
 //! between releases by its distance only, which is seen.
 
 use crate::space::Space;
-use hakmem_heap::resident::Page;
 
 const BINS: u64 = 127;
 const BINS_BYTES: u64 = BINS * 16;
@@ -117,20 +116,14 @@ pub struct Piece {
 pub fn find_pieces(space: &Space) -> Vec<Piece> {
     let mut found = Vec::new();
     for area in &space.stretches {
-        let mut start = area.range.start.next_multiple_of(HEAP_MOST);
-        while start < area.range.end && found.len() < ARENAS_MOST {
-            found.extend(piece_at(space, start, area.range.end));
-            start += HEAP_MOST;
-        }
+        let starts = space.places(&area.range, HEAP_MOST);
+        let pieces = starts.filter_map(|start| piece_at(space, start, area.range.end));
+        found.extend(pieces.take(ARENAS_MOST - found.len()));
     }
     found
 }
 
 fn piece_at(space: &Space, start: u64, area_end: u64) -> Option<Piece> {
-    let page = start..start + space.page_bytes;
-    if space.pages(&page).first() != Some(&Page::Resident) {
-        return None;
-    }
     let mut bytes = [0; 32];
     if !space.read(start, &mut bytes) {
         return None;

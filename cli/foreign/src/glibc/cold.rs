@@ -5,7 +5,7 @@
 
 use super::Heap;
 use super::chunks::{self, End, HEAD, Kind};
-use super::region::{NONE, Region};
+use super::region::Region;
 use crate::sizes::{COUNT, Sizes, index_of};
 use crate::space::Space;
 use crate::window::Window;
@@ -36,14 +36,11 @@ impl Looked<'_> {
 
     /// From the last chunk that begins in a page before this one; or if that has changed, from the first chain in the page.
     fn read(&self, region: &Region, window: &mut Window, page: u64) -> Option<Vec<Part>> {
-        let index = region.page_of(page);
-        let has_first = |index: &usize| region.notes[*index].first != NONE;
-        let nearest = (0..index)
-            .rev()
-            .find(has_first)
-            .or_else(|| Some(index).filter(has_first))?;
-        let first = u64::from(region.notes[nearest].first) * 16;
-        let from = region.range.start + nearest as u64 * region.page_bytes + first;
+        let index = region.layout.page_of(page);
+        let first =
+            |page: usize| Some(region.layout.address_of(page) + region.note(page)?.first()?);
+        let mut before = region.layout.present.there(0..index).rev();
+        let from = before.find_map(first).or_else(|| first(index))?;
         self.read_from(region, window, page, from).or_else(|| {
             window.forget();
             let (until, end) = (page + region.page_bytes, region.range.end);
@@ -110,8 +107,8 @@ impl Blocks for Looked<'_> {
         let mut windows = Windows::of(pages);
         for region in &self.heap.regions {
             windows.each(&region.range, |page| {
-                let note = region.notes.get(region.page_of(page));
-                if note.is_some_and(|note| note.live > 0) {
+                let note = region.note(region.layout.page_of(page));
+                if note.is_some_and(|note| note.live() > 0) {
                     chosen.offer(page);
                 }
             });

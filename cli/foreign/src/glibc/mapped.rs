@@ -6,7 +6,6 @@ use super::chunks::HEAD;
 use crate::sizes::Sizes;
 use crate::space::Space;
 use hakmem_heap::memory::Wanted;
-use hakmem_heap::resident::Page;
 use serde::Serialize;
 use std::ops::Range;
 
@@ -94,24 +93,23 @@ fn gaps(range: &Range<u64>, taken: &[Range<u64>]) -> Vec<Range<u64>> {
 }
 
 fn find_in(space: &Space, range: &Range<u64>, found: &mut Mapped, left: &mut usize) {
-    let pages = space.pages(range);
-    let page_bytes = space.page_bytes;
-    let page_at = |index: usize| range.start + index as u64 * page_bytes;
-    let mut next = 0;
+    let mut pages = space.places(range, space.page_bytes);
+    let mut batch: Vec<u64> = Vec::new();
     let mut is_expected = true; // where a mapping, or the one before, ends
-    while next < pages.len() && *left > 0 {
-        let resident = (next..pages.len()).filter(|index| pages[*index] == Page::Resident);
-        let count = if is_expected { 1 } else { BATCH };
-        let batch: Vec<usize> = resident.take(count.min(*left)).collect();
-        let Some(last) = batch.last() else {
+    while *left > 0 {
+        let count = if is_expected { 1 } else { BATCH }.min(*left);
+        let more = count.saturating_sub(batch.len());
+        batch.extend(pages.by_ref().take(more));
+        let looked_at = &batch[..count.min(batch.len())];
+        if looked_at.is_empty() {
             return;
-        };
-        let hit = first_block(space, &batch, &page_at, range.end);
+        }
+        let hit = first_block(space, looked_at, range.end);
         let was_expected = is_expected;
         is_expected = hit.is_some();
         match hit {
-            Some((index, bytes)) => {
-                let block = page_at(index)..page_at(index) + bytes;
+            Some(block) => {
+                let bytes = block.end - block.start;
                 let agrees = was_expected
                     || block.end == range.end
                     || block_at(space, block.end, range.end).is_some();
@@ -124,11 +122,12 @@ fn find_in(space: &Space, range: &Range<u64>, found: &mut Mapped, left: &mut usi
                     resident_bytes,
                     is_alone: !agrees,
                 });
-                next = index + usize::try_from(bytes / page_bytes).unwrap_or(usize::MAX / 2);
+                batch.retain(|page| *page >= block.end);
+                pages.skip_to(block.end);
             }
             None => {
-                *left -= batch.len();
-                next = last + 1;
+                *left -= looked_at.len();
+                batch.drain(..count.min(batch.len()));
             }
         }
     }
@@ -142,24 +141,19 @@ fn block_at(space: &Space, start: u64, end: u64) -> Option<u64> {
 }
 
 /// The first of these pages with which a block begins that ends in the same mapping.
-fn first_block(
-    space: &Space,
-    batch: &[usize],
-    page_at: &dyn Fn(usize) -> u64,
-    end: u64,
-) -> Option<(usize, u64)> {
+fn first_block(space: &Space, batch: &[u64], end: u64) -> Option<Range<u64>> {
     let mut heads = vec![[0; 16]; batch.len()];
     let mut wanted: Vec<Wanted> = batch
         .iter()
         .zip(&mut heads)
-        .map(|(index, head)| Wanted::new(page_at(*index), head))
+        .map(|(page, head)| Wanted::new(*page, head))
         .collect();
     space.memory().read_many(&mut wanted);
     let word = |word: &[u8]| u64::from_le_bytes(word.try_into().unwrap_or_default());
-    batch.iter().zip(&heads).find_map(|(index, head)| {
+    batch.iter().zip(&heads).find_map(|(page, head)| {
         let bytes = mapping_bytes(word(&head[..8]), word(&head[8..]), space.page_bytes)?;
-        let fits = bytes <= end - page_at(*index) && bytes < HEAP_MOST << 20;
-        fits.then_some((*index, bytes))
+        let fits = bytes <= end - page && bytes < HEAP_MOST << 20;
+        fits.then(|| *page..page + bytes)
     })
 }
 

@@ -2,11 +2,11 @@
 //! two of them meet they have to agree; else the later one is read again, from where the earlier one has come to.
 
 use super::chunks::{self, Chunk, End, Kind};
-use super::region::{Note, Region, note_chunk};
+use super::notes::{Layout, Note};
+use super::region::Region;
 use crate::sizes::Sizes;
 use crate::space::Space;
 use crate::window::Window;
-use hakmem_heap::resident::Page;
 use std::ops::Range;
 use std::slice::IterMut;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,11 +37,13 @@ pub struct Found {
 
 struct Part<'a> {
     range: Range<u64>,
-    pages: Arc<[Page]>,
+    layout: Arc<Layout>,
     page_bytes: u64,
-    /// Where its first page begins.
-    base: u64,
+    /// Behind its last page.
+    limit: u64,
     notes: &'a mut [Note],
+    /// So many pages before its first one are there.
+    before: usize,
     from: u64,
     until: u64,
     ended: u64,
@@ -50,7 +52,7 @@ struct Part<'a> {
 
 impl Part<'_> {
     fn read(&mut self, space: &Space) {
-        let mut window = Window::with_pages(space, self.range.clone(), self.pages.clone());
+        let mut window = Window::with_layout(space, self.range.clone(), self.layout.clone());
         let (until, end) = (self.until, self.range.end);
         let mut at = self.from;
         while at < until {
@@ -93,10 +95,10 @@ impl Part<'_> {
             Kind::Free => self.found.free.add(chunk.bytes),
             Kind::Top => self.found.top = Some(chunk.address..end),
         }
-        if end > self.base + self.notes.len() as u64 * self.page_bytes {
+        if end > self.limit {
             self.found.beyond.push(chunk);
         } else {
-            note_chunk(self.notes, self.base, self.page_bytes, &chunk);
+            self.layout.note(self.notes, self.before, &chunk);
         }
     }
 
@@ -161,28 +163,30 @@ fn cuts(space: &Space, region: &Region) -> Vec<u64> {
 
 fn parts<'a>(region: &Region, cuts: &[u64], mut notes: &'a mut [Note]) -> Vec<Part<'a>> {
     let mut found = Vec::new();
-    let mut base = region.range.start;
+    let present = &region.layout.present;
+    let mut before = 0;
     let mut from = region.first;
     for until in cuts.iter().copied().chain([region.range.end]) {
         let next = match until == region.range.end {
             true => until,
             false => until - until % PART_BYTES,
         };
-        let count = usize::try_from((next - base) / region.page_bytes).unwrap_or(usize::MAX);
-        let (mine, rest) = notes.split_at_mut(count.min(notes.len()));
+        let behind = present.before(region.layout.page_of(next));
+        let (mine, rest) = notes.split_at_mut(behind - before);
         notes = rest;
         found.push(Part {
             range: region.range.clone(),
-            pages: region.pages.clone(),
+            layout: region.layout.clone(),
             page_bytes: region.page_bytes,
-            base,
+            limit: next,
             notes: mine,
+            before,
             from,
             until,
             ended: from,
             found: Found::default(),
         });
-        (base, from) = (next, until);
+        (before, from) = (behind, until);
     }
     found
 }
@@ -274,7 +278,7 @@ mod tests {
         let [region] = regions;
         assert_eq!((region.live.blocks, region.live.bytes), (live, live_bytes));
         assert_eq!(region.unclear_bytes(), 0);
-        let noted: u64 = region.notes.iter().map(|note| u64::from(note.live)).sum();
+        let noted: u64 = region.notes.iter().map(|note| note.live()).sum();
         assert_eq!(noted, live_bytes);
         assert_eq!(region.top, Some(BASE + BYTES - CHUNK..BASE + BYTES));
     }

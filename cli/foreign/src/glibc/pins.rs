@@ -2,11 +2,11 @@
 
 use super::Heap;
 use super::chunks::{self, Kind};
-use super::region::{NONE, Region};
+use super::notes::Note;
+use super::region::Region;
 use crate::sizes::{OfSize, Sizes};
 use crate::space::Space;
 use crate::window::Window;
-use hakmem_heap::resident::Page;
 use serde::{Deserialize, Serialize};
 
 /// At most so much of a page is in use: then its free part is pinned.
@@ -29,12 +29,11 @@ impl Heap {
         let mut pins = Pins::default();
         let mut sparse = Vec::new();
         for region in &self.regions {
-            for page in 0..region.notes.len() {
-                let note = region.notes[page];
-                let used = u64::from(note.live + note.cached);
+            for (page, note) in region.resident_pages() {
+                let used = note.live() + note.cached();
                 let free = region.page_bytes.saturating_sub(used);
                 let is_sparse = used > 0 && used * 100 <= region.page_bytes * SPARSE_PER_CENT;
-                if region.pages[page] == Page::Resident && is_sparse && note.other == 0 {
+                if is_sparse && note.other() == 0 {
                     pins.pages += 1;
                     pins.free_bytes += free;
                     sparse.push((region, page));
@@ -55,20 +54,24 @@ impl Heap {
 
 /// Those that begin in the page.
 fn add_chunks(sizes: &mut Sizes, space: &Space, region: &Region, page: usize) {
-    let note = region.notes[page];
-    if note.first == NONE {
+    let Some(first) = region.note(page).and_then(Note::first) else {
         return;
-    }
-    let start = region.range.start + page as u64 * region.page_bytes;
+    };
+    let start = region.layout.address_of(page);
     let end = start + region.page_bytes;
     let mut window = Window::new(
         space,
         start..(end + region.page_bytes).min(region.range.end),
     );
-    let first = start + u64::from(note.first) * 16;
-    chunks::walk(&mut window, first, end, region.range.end, &mut |chunk| {
-        if chunk.kind == Kind::Used {
-            sizes.add(chunk.bytes);
-        }
-    });
+    chunks::walk(
+        &mut window,
+        start + first,
+        end,
+        region.range.end,
+        &mut |chunk| {
+            if chunk.kind == Kind::Used {
+                sizes.add(chunk.bytes);
+            }
+        },
+    );
 }

@@ -1,6 +1,7 @@
 //! A stretch of memory full of chunks, with what of each of its pages is in use.
 
-use super::chunks::{self, Chunk, Kind, LEAST, LINKS};
+use super::chunks::{self, LEAST};
+use super::notes::{Layout, Note};
 use super::part::Found;
 use crate::sizes::Sizes;
 use crate::space::Space;
@@ -13,35 +14,6 @@ use std::sync::Arc;
 /// The first chunk is sought so far: a static program keeps its thread's data before it.
 const FIRST_MOST: u64 = 1 << 20;
 
-/// No chunk begins in the page.
-pub const NONE: u16 = u16::MAX;
-
-/// What of a page is what.
-#[derive(Clone, Copy, Debug)]
-pub struct Note {
-    /// Where in it the first chunk begins, in units of 16 bytes.
-    pub first: u16,
-    /// Has the links of a free chunk, and would stay therefore.
-    pub has_links: bool,
-    pub live: u32,
-    /// In caches of threads.
-    pub cached: u32,
-    /// The allocator's own, the last chunk, or unclear.
-    pub other: u32,
-}
-
-impl Default for Note {
-    fn default() -> Note {
-        Note {
-            first: NONE,
-            has_links: false,
-            live: 0,
-            cached: 0,
-            other: 0,
-        }
-    }
-}
-
 pub struct Region {
     /// Begins and ends with a page.
     pub range: Range<u64>,
@@ -49,7 +21,8 @@ pub struct Region {
     /// Where the first chunk begins; at its end if none was found.
     pub first: u64,
     pub page_bytes: u64,
-    pub pages: Arc<[Page]>,
+    pub layout: Arc<Layout>,
+    /// Of each page that is there.
     pub notes: Vec<Note>,
     pub live: Sizes,
     pub free: Sizes,
@@ -63,14 +36,14 @@ pub struct Region {
 
 impl Region {
     pub fn new(space: &Space, range: Range<u64>, arena: usize) -> Region {
-        let pages: Arc<[Page]> = space.pages(&range).into();
+        let layout = Layout::of(space, &range);
         Region {
-            notes: vec![Note::default(); pages.len()],
+            notes: vec![Note::default(); layout.present.count],
             first: range.end,
             range,
             arena,
             page_bytes: space.page_bytes,
-            pages,
+            layout: Arc::new(layout),
             live: Sizes::default(),
             free: Sizes::default(),
             top: None,
@@ -81,41 +54,38 @@ impl Region {
     }
 
     pub fn window<'a>(&self, space: &'a Space<'a>) -> Window<'a> {
-        Window::with_pages(space, self.range.clone(), self.pages.clone())
+        Window::with_layout(space, self.range.clone(), self.layout.clone())
     }
 
-    pub fn page_of(&self, address: u64) -> usize {
-        usize::try_from((address - self.range.start) / self.page_bytes).unwrap_or(usize::MAX)
+    /// What is noted of a page; `None` where there is none.
+    pub fn note(&self, page: usize) -> Option<&Note> {
+        self.notes.get(self.layout.present.place(page)?)
     }
 
-    /// Each page of a part of it, with how many bytes of the part lie there.
-    pub(crate) fn each_page(
-        &self,
-        part: &Range<u64>,
-    ) -> impl Iterator<Item = (usize, u32)> + use<> {
-        each_page(self.range.start, self.page_bytes, part)
+    /// Every page that is there, with its note.
+    fn there(&self) -> impl Iterator<Item = (usize, &Note)> {
+        self.layout.present.there(0..usize::MAX).zip(&self.notes)
+    }
+
+    /// Those that are resident.
+    pub fn resident_pages(&self) -> impl Iterator<Item = (usize, &Note)> {
+        let is_resident = |page| self.layout.present.state(page) == Page::Resident;
+        self.there().filter(move |(page, _)| is_resident(*page))
     }
 
     fn note_other(&mut self, part: &Range<u64>) {
-        for (page, bytes) in self.each_page(part) {
-            if let Some(note) = self.notes.get_mut(page) {
-                note.other += bytes;
-            }
-        }
+        let notes = &mut self.notes;
+        self.layout
+            .each(part, |_, place, bytes| notes[place].add_other(bytes));
     }
 
     /// A chunk that was taken for live is something else.
     pub fn take_back(&mut self, address: u64, bytes: u64, is_cached: bool) {
-        let part = address..address + bytes;
-        for (page, bytes) in self.each_page(&part) {
-            if let Some(note) = self.notes.get_mut(page) {
-                let taken = bytes.min(note.live); // less, where a chain leads to nonsense
-                note.live -= taken;
-                if is_cached {
-                    note.cached += taken;
-                }
-            }
-        }
+        let notes = &mut self.notes;
+        self.layout
+            .each(&(address..address + bytes), |_, place, bytes| {
+                notes[place].take_back(bytes, is_cached);
+            });
         self.live.take(bytes);
     }
 
@@ -125,7 +95,7 @@ impl Region {
         self.free.merge(&found.free);
         self.caches.extend(found.caches);
         for chunk in &found.beyond {
-            note_chunk(&mut self.notes, self.range.start, self.page_bytes, chunk);
+            self.layout.note(&mut self.notes, 0, chunk);
         }
         found.own.into_iter().for_each(|part| self.own(part));
         found
@@ -173,53 +143,67 @@ impl Region {
         sum(&self.unclear)
     }
 
-    /// The resident part of some bytes.
+    /// Each resident page of a part of it, with how many bytes of the part lie there.
+    pub fn each_resident(&self, part: &Range<u64>, mut visit: impl FnMut(usize, u32)) {
+        self.layout.each(part, |page, _, bytes| {
+            if self.layout.present.state(page) == Page::Resident {
+                visit(page, bytes);
+            }
+        });
+    }
+
     fn resident_of(&self, part: &Range<u64>) -> u64 {
-        let is_resident = |page: usize| self.pages.get(page) == Some(&Page::Resident);
-        let pages = self.each_page(part).filter(|(page, _)| is_resident(*page));
-        pages.map(|(_, bytes)| u64::from(bytes)).sum()
+        let mut resident = 0;
+        self.each_resident(part, |_, bytes| resident += u64::from(bytes));
+        resident
     }
 
     /// From which page on nothing is in use before the last chunk: free chunks there become a part of it as soon as fast bins
     /// are emptied, and what a trim empties first are these.
     fn tail(&self) -> usize {
         let Some(top) = &self.top else {
-            return self.notes.len();
+            return usize::MAX;
         };
-        let mut page = self.page_of(top.start);
-        let is_free = |page: usize| self.notes[page].live == 0 && self.notes[page].cached == 0;
-        while page > 0 && is_free(page) && (is_free(page - 1) && self.notes[page - 1].other == 0) {
-            page -= 1;
+        let mut tail = self.layout.page_of(top.start);
+        let is_in_use = |note: &Note| note.live() > 0 || note.cached() > 0;
+        if self.note(tail).is_some_and(is_in_use) {
+            return tail;
         }
-        page
+        // What is not there does not count, whatever it is a part of.
+        for page in self.layout.present.there(0..tail).rev() {
+            let note = self.note(page);
+            if note.is_some_and(|note| is_in_use(note) || note.other() > 0) {
+                break;
+            }
+            tail = page;
+        }
+        tail
     }
 
     /// What its resident pages hold. The sum is all of them.
     pub fn resident(&self, is_main: bool) -> Resident {
         let mut found = Resident::default();
-        let tail = if is_main {
-            self.notes.len()
-        } else {
-            self.tail()
-        };
-        let mut is_before_free = false;
-        for (index, (page, note)) in self.pages.iter().zip(&self.notes).enumerate() {
-            let known = u64::from(note.live) + u64::from(note.cached) + u64::from(note.other);
+        let tail = if is_main { usize::MAX } else { self.tail() };
+        let mut before = None;
+        for (page, note) in self.there() {
+            let known = note.known();
             let free = self.page_bytes.saturating_sub(known);
+            let is_before_free = match before {
+                Some((number, known)) if number + 1 == page => known == 0,
+                // It is not there, and all of it is one chunk: a free one, unless another chunk begins right here, as two free
+                // ones do not lie side by side.
+                _ => page > 0 && note.first() != Some(0),
+            };
+            before = Some((page, known));
             // Behind a free page the links are of a chunk that becomes one with that before it when fast bins are emptied.
-            let goes = known == 0 && (!note.has_links || is_before_free);
-            is_before_free = known == 0;
-            match page {
-                Page::Absent => continue,
-                Page::Swapped => {
-                    found.swapped += self.page_bytes;
-                    continue;
-                }
-                Page::Resident => {}
+            let goes = known == 0 && (!note.has_links() || is_before_free);
+            if self.layout.present.state(page) == Page::Swapped {
+                found.swapped += self.page_bytes;
+                continue;
             }
-            found.live += u64::from(note.live);
-            found.cached += u64::from(note.cached);
-            if known == 0 && index >= tail {
+            found.live += note.live();
+            found.cached += note.cached();
+            if known == 0 && page >= tail {
                 found.top += free;
             } else if goes {
                 found.free_pages += free;
@@ -237,49 +221,6 @@ impl Region {
             }
         }
         found
-    }
-}
-
-fn each_page(
-    base: u64,
-    page_bytes: u64,
-    part: &Range<u64>,
-) -> impl Iterator<Item = (usize, u32)> + use<> {
-    let (mut at, end) = (part.start, part.end);
-    std::iter::from_fn(move || {
-        if at >= end {
-            return None;
-        }
-        let page = (at - base) / page_bytes;
-        let next = (base + (page + 1) * page_bytes).min(end);
-        let bytes = next - at;
-        at = next;
-        Some((usize::try_from(page).ok()?, u32::try_from(bytes).ok()?))
-    })
-}
-
-/// On the pages of `notes`, the first of which begins at `base`. The last chunk is not in use.
-pub fn note_chunk(notes: &mut [Note], base: u64, page_bytes: u64, chunk: &Chunk) {
-    let start = chunk.address - base;
-    let page = usize::try_from(start / page_bytes).unwrap_or(usize::MAX);
-    if let Some(note) = notes.get_mut(page) {
-        let offset = start % page_bytes / 16;
-        note.first = note.first.min(u16::try_from(offset).unwrap_or(NONE));
-    }
-    let bytes = match chunk.kind {
-        Kind::Used => chunk.bytes,
-        Kind::Free => LINKS.min(chunk.bytes),
-        Kind::Top => return,
-    };
-    let part = chunk.address..chunk.address + bytes;
-    for (page, bytes) in each_page(base, page_bytes, &part) {
-        let Some(note) = notes.get_mut(page) else {
-            return;
-        };
-        match chunk.kind {
-            Kind::Used => note.live += bytes,
-            _ => note.has_links = true,
-        }
     }
 }
 

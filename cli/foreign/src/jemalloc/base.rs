@@ -2,7 +2,6 @@
 
 use crate::space::{Space, word_at};
 use hakmem_heap::memory::Wanted;
-use hakmem_heap::resident::Page;
 use std::ops::Range;
 
 const HUGE_BYTES: u64 = 2 << 20;
@@ -16,27 +15,20 @@ const BLOCKS_MOST: usize = 1 << 16;
 pub fn find(space: &Space) -> Vec<Range<u64>> {
     let mut found: Vec<Range<u64>> = Vec::new();
     for stretch in &space.stretches {
-        let mut next = stretch.range.start.next_multiple_of(HUGE_BYTES);
-        while next < stretch.range.end && found.len() < BLOCKS_MOST {
-            let places = (0..AT_A_TIME as u64).map(|index| next + index * HUGE_BYTES);
-            let places: Vec<u64> = places
-                .take_while(|place| *place < stretch.range.end)
-                .filter(|place| is_there(space, *place))
-                .collect();
+        let mut all = space.places(&stretch.range, HUGE_BYTES);
+        while found.len() < BLOCKS_MOST {
+            let places: Vec<u64> = all.by_ref().take(AT_A_TIME).collect();
+            if places.is_empty() {
+                break;
+            }
             for block in blocks_at(space, &places, stretch.range.end) {
                 if found.last().is_none_or(|last| last.end <= block.start) {
                     found.push(block);
                 }
             }
-            next += AT_A_TIME as u64 * HUGE_BYTES;
         }
     }
     found
-}
-
-fn is_there(space: &Space, place: u64) -> bool {
-    let page = place..place + space.page_bytes;
-    space.pages(&page).first() == Some(&Page::Resident)
 }
 
 fn blocks_at(space: &Space, places: &[u64], end: u64) -> Vec<Range<u64>> {

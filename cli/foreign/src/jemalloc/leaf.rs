@@ -6,7 +6,6 @@ use super::PAGE_BYTES;
 use crate::space::{Space, word_at};
 use crate::window::Window;
 use hakmem_heap::memory::Wanted;
-use hakmem_heap::resident::Page;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -132,10 +131,7 @@ impl Table<'_> {
         let mut votes: HashMap<u64, HashMap<u64, u64>> = HashMap::new();
         for block in self.blocks {
             let mut window = Window::new(self.space, block.clone());
-            let pages = self.space.pages(block);
-            let there = pages.iter().enumerate();
-            for (index, _) in there.filter(|(_, page)| **page == Page::Resident) {
-                let page = block.start + index as u64 * PAGE_BYTES;
+            for page in self.space.places(block, PAGE_BYTES) {
                 for (at, description) in self.samples(&mut window, page) {
                     if let Some((leaf, covers)) = self.leaf_of(at, description) {
                         *votes.entry(leaf).or_default().entry(covers).or_default() += 1;
@@ -204,13 +200,12 @@ impl Table<'_> {
     fn read_leaf(&self, leaf: u64, covers: u64, extents: &mut Vec<Extent>) {
         let start = leaf - leaf % PAGE_BYTES;
         let end = leaf + self.shape.bytes();
-        let pages = self.space.pages(&(start..end.next_multiple_of(PAGE_BYTES)));
+        let whole = start..end.next_multiple_of(PAGE_BYTES);
         let mut content = vec![0; usize::try_from(PAGE_BYTES).unwrap_or(0)];
         let step = usize::try_from(self.shape.entry_bytes).unwrap_or(8);
         let mut last = 0;
-        for (index, page) in pages.iter().enumerate() {
-            let from = start + index as u64 * PAGE_BYTES;
-            if *page != Page::Resident || !self.space.read(from, &mut content) {
+        for from in self.space.places(&whole, PAGE_BYTES) {
+            if !self.space.read(from, &mut content) {
                 continue;
             }
             let mut wanted = Vec::new();

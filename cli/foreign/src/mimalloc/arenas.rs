@@ -73,8 +73,9 @@ fn read_chunk(space: &Space, chunk: u64, stretch: &Range<u64>, found: &mut Found
     let entries = chunk..(chunk + ENTRIES * ENTRY_BYTES).min(stretch.end);
     let mut window = Window::new(space, entries.clone());
     let mut wanted: Vec<(u64, u64)> = Vec::new();
-    for slice in 0..(entries.end - entries.start) / ENTRY_BYTES {
-        let description = window.word(chunk + slice * ENTRY_BYTES).unwrap_or(0);
+    for entry in space.places(&entries, ENTRY_BYTES) {
+        let slice = (entry - chunk) / ENTRY_BYTES;
+        let description = window.word(entry).unwrap_or(0);
         let is_new = wanted.last().is_none_or(|(_, last)| *last != description);
         if is_new && description % 64 == 0 && stretch.contains(&description) {
             wanted.push((slice, description));

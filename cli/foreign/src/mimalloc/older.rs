@@ -7,7 +7,6 @@ use crate::pieces::{Heap, Holds, Piece};
 use crate::space::{Space, Stretch, word_at};
 use crate::window::Window;
 use hakmem_heap::memory::Wanted;
-use hakmem_heap::resident::Page;
 use std::ops::Range;
 
 const ARENA_LEAST: u64 = 32 << 20;
@@ -71,13 +70,8 @@ fn starts<const BYTES: usize>(space: &Space, range: &Range<u64>) -> Vec<(u64, [u
     if first >= range.end {
         return Vec::new();
     }
-    let pages = space.pages(&(first..range.end));
-    let step = usize::try_from(SLICE_BYTES / space.page_bytes).unwrap_or(1);
-    let there = pages.iter().step_by(step.max(1)).enumerate();
-    let there = there.filter(|(_, page)| **page == Page::Resident);
-    let mut found: Vec<(u64, [u8; BYTES])> = there
-        .map(|(slice, _)| (Arena::at(slice as u64, first), [0; BYTES]))
-        .collect();
+    let places = space.places(&(first..range.end), SLICE_BYTES);
+    let mut found: Vec<(u64, [u8; BYTES])> = places.map(|start| (start, [0; BYTES])).collect();
     for batch in found.chunks_mut(BATCH) {
         let mut wanted: Vec<Wanted> = batch
             .iter_mut()

@@ -73,12 +73,12 @@ pub fn read(space: &Space) -> Option<Heap> {
 fn find(space: &Space) -> Vec<Segment> {
     let mut found = Vec::new();
     for stretch in &space.stretches {
-        let mut start = stretch.range.start.next_multiple_of(ALIGNMENT);
-        while start < stretch.range.end && found.len() < SEGMENTS_MOST {
-            let segment = segment_at(space, start, stretch.range.end);
-            let bytes = segment.as_ref().map_or(0, |one| one.slices * SLICE_BYTES);
-            found.extend(segment);
-            start = (start + bytes.max(1)).next_multiple_of(ALIGNMENT);
+        let mut starts = space.places(&stretch.range, ALIGNMENT);
+        while let Some(start) = starts.next().filter(|_| found.len() < SEGMENTS_MOST) {
+            if let Some(segment) = segment_at(space, start, stretch.range.end) {
+                starts.skip_to(start + segment.slices * SLICE_BYTES);
+                found.push(segment);
+            }
         }
     }
     found

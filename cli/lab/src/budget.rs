@@ -246,7 +246,7 @@ impl Verdict {
         match (self.measured, self.baseline) {
             (None, _) => format!("{}: it was not measured", self.name),
             (Some(now), Some(was)) => format!(
-                "{}: {} is not {} of {}",
+                "{}: {} is not {}; it was {}",
                 self.name,
                 self.shown(now.value),
                 self.limit,
@@ -410,6 +410,10 @@ mod tests {
         let kept: Vec<bool> = verdicts.iter().map(|verdict| verdict.is_kept).collect();
         assert_eq!(kept, [true, false]);
         assert_eq!(verdicts[0].change().unwrap(), "+1.0 %");
+        assert_eq!(
+            verdicts[0].reason(),
+            "allocations: 1,010 is not < +2 %; it was 1,000"
+        );
         let xml = junit("a & b", &verdicts);
         assert!(
             xml.contains("<testsuite name=\"a &amp; b\" tests=\"2\" failures=\"1\" errors=\"0\">")

@@ -6,7 +6,7 @@ root=$(realpath "$(dirname "$0")/../..")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-"$build/hakmem" record -o calls.hkt -- "$build/tests/trace_calls" 3 20000 1 2>/dev/null || true
+"$build/hakmem" record --stacks -o calls.hkt -- "$build/tests/trace_calls" 3 20000 1 2>/dev/null || true
 "$build/hakmem" replay calls.hkt -n 3 --export replay.json >/dev/null
 result=$(find "$root/bench/results" -name '*-full.json' | sort | tail -n 1)
 "$build/hakmem" report "$result" replay.json calls.hkt --html report.html

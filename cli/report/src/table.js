@@ -1,7 +1,7 @@
 // A table that is sorted by a click on a head, and filtered by a text.
 import { element } from "./dom.js";
 
-// heads: strings. rows: arrays of { text, value, best, even, refused, small }; a row's `isMean` keeps it last.
+// heads: strings. rows: arrays of { text, value, best, even, refused, place, small }; a row's `isMean` keeps it last.
 export function table(heads, rows) {
     const body = element("tbody");
     const cells = heads.map((text, column) =>
@@ -59,8 +59,8 @@ export function table(heads, rows) {
     };
 }
 
-function cell({ text, small, best, even, refused, title }) {
-    const kind = { best, even, refused };
+function cell({ text, small, best, even, refused, place, title }) {
+    const kind = { best, even, refused, place };
     return element(
         "td",
         { class: Object.keys(kind).find((name) => kind[name]), title },

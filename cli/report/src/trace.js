@@ -64,7 +64,7 @@ function peakSection({ peak, temporary_blocks: temporary }, atPeak) {
         table(heads, rows.map(cells)).element,
         more > 0 ? about(`and ${count(more)} places more: hakmem trace peak`) : "",
     ];
-    const place = (row) => ({ text: row.place, value: row.place });
+    const place = (row) => ({ text: row.place, value: row.place, place: true });
     const share = (row) => ({ text: percent(row.share, 1), value: row.share });
     const size = (row) => ({ text: bytes(row.bytes), value: row.bytes });
     const blocks = (row) => ({ text: count(row.blocks), value: row.blocks });

@@ -40,6 +40,7 @@ try {
     await page.goto(`file://${resolve(report)}`);
     await check(page);
     await page.screenshot({ path: join(pictures, "light.png"), fullPage: true });
+    await checkPlaces(page);
     await page.click("#theme");
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
     await drawn(page);
@@ -85,6 +86,16 @@ async function check(page) {
     if (at >= 0) {
         await checkTable(page, `#part-${at}`, data.parts[at].document);
     }
+}
+
+// Beside call stacks, however long, the figures are seen.
+async function checkPlaces(page) {
+    await page.setViewport({ width: 390, height: 900 });
+    const hidden = await page.$$eval(".scroll:has(td.place)", (all) =>
+        all.map((one) => one.scrollWidth - one.clientWidth));
+    assert.ok(hidden.length > 0, "the trace has call stacks");
+    assert.ok(hidden.every((pixels) => pixels <= 0), `figures are ${hidden} pixels beside the page`);
+    await page.setViewport({ width: 1280, height: 900 });
 }
 
 async function checkTable(page, part, document) {

@@ -167,13 +167,14 @@ impl Names {
                 }
             }
             Whose::Of(number) => self.look_up(inside, |code| code.number == number),
-            Whose::Nobody => match self.made_at_run_time(inside) {
-                Some(known) => known,
-                None => Place {
+            Whose::Nobody => {
+                let known = self.made_at_run_time(inside);
+                let known = known.or_else(|| self.copied(inside));
+                known.unwrap_or_else(|| Place {
                     frames: vec![format!("{address:#x} (of no file)")],
                     ..Place::default()
-                },
-            },
+                })
+            }
             Whose::Forgotten => {
                 self.note(
                     "no names from some files: the process has loaded too many to tell all".into(),
@@ -261,6 +262,30 @@ impl Names {
         })
     }
 
+    /// In a second mapping of a part of a file, which the dynamic linker does not know: Node has its own functions near to what it
+    /// compiles. Their names are those of the first one.
+    fn copied(&mut self, address: u64) -> Option<Place> {
+        let is_at = |code: &Code, address| code.number == 0 && code.range.contains(&address);
+        let copy = self.code.iter().rev().find(|code| is_at(code, address))?;
+        let in_file = copy.offset? + (address - copy.range.start);
+        let there = |code: &Code| {
+            let from_start = in_file.checked_sub(code.offset?)?;
+            let there = code.range.start.checked_add(from_start)?;
+            let is_first = code.range != copy.range
+                && code.path == copy.path
+                && code.identity == copy.identity
+                && is_at(code, there);
+            is_first.then_some(there)
+        };
+        let first = self.code.iter().find_map(there)?;
+        let copy = copy.clone();
+        let known = self.look_up(first, |code| is_at(code, first));
+        Some(Place {
+            code: Some(copy),
+            ..known
+        })
+    }
+
     /// The part of a file that is mapped at the address, where that is known: a process's own numbers are of whole files.
     fn mapped(&self, address: u64, whole: Code) -> Code {
         let is_part = |code: &&Code| {
@@ -289,5 +314,33 @@ impl Names {
         let known = Rc::new(known);
         self.files.insert(key, known.clone());
         known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hakmem_heap::live::LiveProcess;
+
+    #[test]
+    fn code_of_a_second_mapping_has_the_names_of_the_first() {
+        let process = LiveProcess::open(i32::try_from(std::process::id()).unwrap()).unwrap();
+        let mut code = code::mapped_now(&code::of_files(&process.areas), &process);
+        let function = Symbols::of as *const () as u64 + 1;
+        let mut copy = code
+            .iter()
+            .find(|code| code.range.contains(&function))
+            .unwrap()
+            .clone();
+        let distance = (1 << 46) - copy.range.start;
+        copy.range = copy.range.start + distance..copy.range.end + distance;
+        code.push(copy);
+        let nobodys = 0xFFFE << code::PLACE_LOG2;
+        let mut names = Names::new(code, Sources::default());
+        let name = names.of(function + 1);
+        assert!(name[0].contains("Symbols"), "{name:?}");
+        assert_eq!(names.of(nobodys | (function + 1 + distance)), name);
+        let elsewhere = names.of(nobodys | 4096);
+        assert!(elsewhere[0].ends_with("(of no file)"), "{elsewhere:?}");
     }
 }

@@ -170,6 +170,28 @@ mod tests {
         }
     }
 
+    /// Compiled code of Node calls through one of its own functions.
+    #[test]
+    fn what_calls_for_a_script_is_not_what_it_called() {
+        for inside in [
+            "0x7f9ed620d546 (of no file)",
+            "Builtins_CallApiCallback (node)",
+        ] {
+            let stack = [
+                "node::NodeArrayBufferAllocator::AllocateUninitialized(unsigned long) (node)",
+                inside,
+                "exportOrders (app.js:2)",
+                "serve (app.js:4)",
+                "node::Start(int, char**) (node)",
+            ]
+            .map(String::from);
+            assert_eq!(
+                crate::frames::place(&stack)[0],
+                "exportOrders (app.js:2) < serve (app.js:4)"
+            );
+        }
+    }
+
     #[test]
     fn functions_of_scripts_are_told_from_what_runs_them() {
         for (name, place) in [

@@ -203,6 +203,7 @@ pub fn role(name: &str, place: &str) -> Role {
         || is_of_language(name, file)
         || is_reserved(name)
         || is_cgo(name)
+        || is_our_operator(name, place)
         || is_always_machinery(name, place)
         || HEADERS.contains(&file)
         || file.starts_with("stl_")
@@ -212,6 +213,11 @@ pub fn role(name: &str, place: &str) -> Role {
     } else {
         Role::Own
     }
+}
+
+/// A part of hakmem's operator new, whose names it has where debug information does.
+pub fn is_our_operator(name: &str, place: &str) -> bool {
+    name.starts_with("new_") && place.starts_with("operators.c:")
 }
 
 /// The C standard leaves names with two underscores to the language's own parts. Fortran's modules have them, too:

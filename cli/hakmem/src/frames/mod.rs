@@ -10,7 +10,7 @@ mod rows;
 
 use interpreters::{is_interpreters, is_script};
 pub use known::known;
-use machinery::{Role, role};
+use machinery::{Role, is_our_operator, role};
 use name::{Length, write};
 pub use python::places;
 pub use rows::{By, Folded};
@@ -96,24 +96,35 @@ fn roles(frames: &[Frame], folded: &[String]) -> Vec<Role> {
     let names: Vec<String> = frames.iter().map(|frame| frame.own_name()).collect();
     let has_scripts = (frames.iter().zip(&names)).any(|(frame, name)| is_script(name, frame.place));
     let has_python = frames.iter().any(|frame| python::is_place(frame.place));
+    let is_folded = |frame: &Frame, name: &str| {
+        let file = frame.place.split(':').next().unwrap_or_default();
+        fits_one(folded, name) || fits_one(folded, file)
+    };
     let role_of = |(frame, name): (&Frame, &String)| {
         let is_python = python::is_place(frame.place);
         let role = match is_python {
             true => python::role(frame.place),
             false => frame.role(),
         };
-        let file = frame.place.split(':').next().unwrap_or_default();
-        let is_folded = fits_one(folded, name) || fits_one(folded, file);
         let is_inside = match has_python {
             true => !is_python,
             false => has_scripts && is_interpreters(name, frame.place),
         };
         match role {
-            Role::Own if is_folded || is_inside => Role::Machinery,
+            Role::Own if is_inside || is_folded(frame, name) => Role::Machinery,
             role => role,
         }
     };
-    frames.iter().zip(&names).map(role_of).collect()
+    let mut roles: Vec<Role> = frames.iter().zip(&names).map(role_of).collect();
+    if !roles.contains(&Role::Own) {
+        // What a server does by itself: its functions say more than the interpreter's.
+        for ((frame, name), role) in frames.iter().zip(&names).zip(&mut roles) {
+            if python::is_of_library(frame.place) && !is_folded(frame, name) {
+                *role = Role::Own;
+            }
+        }
+    }
+    roles
 }
 
 /// Is it one of these, in which an asterisk stands for whatever is there?
@@ -167,7 +178,7 @@ fn place_of(frames: &[String], folded: &[String]) -> Vec<String> {
     let called = innermost
         .and_then(|own| own.checked_sub(1))
         .map(|index| frames[index])
-        .filter(|frame| is_in_source(frame.name))
+        .filter(|frame| is_in_source(frame.name) && !is_our_operator(frame.name, frame.place))
         .filter(|frame| !is_python || python::is_place(frame.place));
     if own.is_empty() {
         // No function of the program: the library's that asked for memory, and who called that.
@@ -175,7 +186,8 @@ fn place_of(frames: &[String], folded: &[String]) -> Vec<String> {
             let is_malloc = ["malloc", "hak_"]
                 .iter()
                 .any(|begin| frame.name.starts_with(begin));
-            !is_malloc && !frame.place.starts_with("libhakmem")
+            let is_ours = is_our_operator(frame.name, frame.place);
+            !is_malloc && !is_ours && !frame.place.starts_with("libhakmem")
         };
         let inner = frames.iter().filter(asked).filter(|frame| !frame.is_mark());
         let mark = frames.last().filter(|frame| frame.is_mark());
@@ -209,7 +221,7 @@ fn place_of(frames: &[String], folded: &[String]) -> Vec<String> {
 fn is_in_source(name: &str) -> bool {
     let short = write(name, Length::Short);
     let last = short.rsplit("::").next().unwrap_or_default();
-    let is_hidden = ["_", "{", "hak_replaced_"]
+    let is_hidden = ["_", "{", "hak_replaced_", "0x", "Builtins_"]
         .iter()
         .any(|begin| last.starts_with(begin));
     !last.is_empty() && !is_hidden
@@ -336,6 +348,12 @@ mod tests {
             v8::internal::BackingStore::Allocate (node)",
         );
         assert_eq!(place(&inside)[0], inside[1]);
+        let inside = stack_of(
+            "new_once (operators.c:45)
+            new_any (operators.c:84)
+            v8::internal::BackingStore::Allocate (node)",
+        );
+        assert_eq!(place(&inside)[0], inside[2]);
         assert_eq!(
             place(&stack_of("malloc (libhakmem.so.1)"))[0],
             "malloc (libhakmem.so.1)"

@@ -96,14 +96,17 @@ pub fn is_place(place: &str) -> bool {
 
 /// What such a frame is to somebody who looks for the place of an allocation.
 pub fn role(place: &str) -> Role {
-    let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
-    let is_frozen = file.starts_with("<frozen ");
-    let is_library = LIBRARIES.iter().any(|folder| file.contains(folder));
-    if is_frozen || is_library || is_standard(file) {
+    if place.starts_with("<frozen ") || is_of_library(place) {
         Role::Machinery
     } else {
         Role::Own
     }
+}
+
+/// Does it come with the interpreter, or is it installed for it?
+pub fn is_of_library(place: &str) -> bool {
+    let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
+    LIBRARIES.iter().any(|folder| file.contains(folder)) || is_standard(file)
 }
 
 /// "/usr/lib/python3.13/json/encoder.py", also of a free-threaded interpreter ("python3.13t").
@@ -129,6 +132,27 @@ pub fn short(place: &str) -> &str {
 mod tests {
     use super::*;
     use crate::frames;
+
+    /// gunicorn's, while it reads a request.
+    #[test]
+    fn where_only_libraries_run_their_functions_are_shown() {
+        let stack = [
+            "_PyObject_Malloc (obmalloc.c:2140)",
+            "_PyBytes_FromSize (bytesobject.c:96)",
+            "SocketUnreader.chunk (/srv/venv/lib/python3.13/site-packages/gunicorn/http/unreader.py:100)",
+            "Unreader.read (/srv/venv/lib/python3.13/site-packages/gunicorn/http/unreader.py:58)",
+            "_run_code (<frozen runpy>:88)",
+            "main (main.c:15)",
+        ]
+        .map(String::from);
+        assert_eq!(
+            frames::place(&stack)[1],
+            "SocketUnreader.chunk (http/unreader.py:100) < Unreader.read (http/unreader.py:58)"
+        );
+        let folded = ["*/unreader.py".to_string()];
+        let shown = frames::place_of(&stack, &folded);
+        assert_eq!(shown[1].split(' ').next(), Some("_PyObject_Malloc"));
+    }
 
     #[test]
     fn places_of_python_are_known() {

@@ -10,6 +10,9 @@ use std::ops::Range;
 
 /// What is read at a time of what may have gaps.
 const PAGE_LEAST: u64 = 4096;
+/// Larger mappings are not looked into where the kernel cannot find pages by itself, if less than that part of them is resident.
+const DESERT_LEAST: u64 = 64 << 30;
+const DESERT_SHARE: u64 = 1000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretch {
@@ -34,6 +37,9 @@ impl<'a> Space<'a> {
         let pages = Pages::open(process)?;
         let mut space = Space::of_memory(process, read_areas(process.task())?);
         space.page_bytes = pages.page_bytes;
+        if !pages.can_search() {
+            space.leave_out_deserts();
+        }
         space.pages = Some(pages);
         Ok(space)
     }
@@ -51,6 +57,19 @@ impl<'a> Space<'a> {
             pages: None,
             page_bytes: PAGE_LEAST,
         }
+    }
+
+    /// What has next to nothing in it, and is so large that to look for that would take seconds.
+    fn leave_out_deserts(&mut self) {
+        let areas = &self.areas;
+        self.stretches.retain(|stretch| {
+            let bytes = stretch.range.end - stretch.range.start;
+            let inside = areas.iter().filter(|area| {
+                stretch.range.start <= area.range.start && area.range.end <= stretch.range.end
+            });
+            let resident: u64 = inside.map(|area| area.resident_bytes).sum();
+            bytes <= DESERT_LEAST || resident >= bytes / DESERT_SHARE || stretch.name == b"[heap]"
+        });
     }
 
     /// Does the kernel say what is resident?
@@ -190,6 +209,48 @@ fn stretches(areas: &[Counted]) -> Vec<Stretch> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hakmem_heap::error::Error;
+
+    struct Nothing;
+
+    impl Memory for Nothing {
+        fn read(&self, _: u64, _: &mut [u8]) -> bool {
+            false
+        }
+
+        fn data_areas(&self) -> Vec<Range<u64>> {
+            Vec::new()
+        }
+
+        fn explain(&self, _: u64) -> Error {
+            Error::NotHakmem
+        }
+    }
+
+    #[test]
+    fn what_is_large_and_empty_is_left_out() {
+        const GIB: u64 = 1 << 30;
+        let area = |start: u64, end: u64, resident_bytes, name: &[u8]| Counted {
+            range: start * GIB..end * GIB,
+            is_writable: true,
+            resident_bytes,
+            name: name.to_vec(),
+            ..Counted::default()
+        };
+        let areas = [
+            area(0, 100, 0, b"[heap]"),
+            area(200, 264, 0, b""),
+            area(300, 400, GIB, b""),
+            area(500, 600, GIB / 20, b""),
+            area(600, 650, GIB / 50, b""),
+            area(700, 1700, 0, b"[anon:sparse]"),
+        ];
+        let mut space = Space::of_memory(&Nothing, areas.to_vec());
+        space.leave_out_deserts();
+        let left = space.stretches.iter();
+        let left: Vec<u64> = left.map(|one| one.range.start / GIB).collect();
+        assert_eq!(left, [0, 200, 300]);
+    }
 
     #[test]
     fn what_a_fork_has_split_is_one_stretch() {

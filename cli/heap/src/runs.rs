@@ -18,6 +18,11 @@ pub struct Runs<'a> {
 }
 
 impl Pages {
+    /// Does the kernel find pages by itself?
+    pub fn can_search(&self) -> bool {
+        scan(&self.file, &(0..self.page_bytes), IS_PRESENT).is_some()
+    }
+
     /// Of a range that begins and ends with a page.
     pub fn runs(&self, range: &Range<u64>) -> Runs<'_> {
         Runs {

@@ -20,7 +20,7 @@ test:                         ## the whole test suite; installs what it needs
 
 soak:                         ## the stress tests with random options for half an hour (MINUTES=30); and what make dist has left
 	@tools/soak $(or $(MINUTES),30)
-	@[ ! -d dist ] || tools/dist_test wheel node musl crate alpine debian arm64
+	@[ ! -d dist ] || tools/dist_test names wheel node musl crate alpine debian arm64
 
 fuzz:                         ## the fuzzers, each a share of the time (MINUTES=10)
 	@tools/setup build test

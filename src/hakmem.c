@@ -60,9 +60,10 @@ static void (*choose(void))(void)
     return nothing;
 }
 
-static void start_early(void) __attribute__((ifunc("choose")));
+// Not static: clang exports it then.
+HAK_INTERNAL void hak_start_early(void) __attribute__((ifunc("choose")));
 #else
-static void start_early(void)
+static void hak_start_early(void)
 {
 }
 #endif
@@ -71,7 +72,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 {
     (void)argc;
     (void)argv;
-    start_early();
+    hak_start_early();
     hak_dying_start();
     hak_environment_read(environ != NULL ? environ : environment);
     hak_heard_start(hak_nested_begin, hak_nested_end);

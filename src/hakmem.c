@@ -30,7 +30,8 @@ extern char **environ;
 // The libraries that a program needs are initialised before the program, so where the archive is linked into it their handlers for
 // fork would be registered before ours, and run with our locks held (cache/fork.h). The program is relocated before that, and a
 // function of which there is a choice (IFUNC) is chosen then. Not in a static program, which chooses before it has thread-local
-// storage: it has no other libraries either. The shared library's constructor is early enough.
+// storage: it has no other libraries either. The shared library asks to be initialised first, but before glibc 2.34 so does
+// libpthread, and wins.
 #if defined __GLIBC__ && !defined HAK_NO_OVERRIDE
 #    include <elf.h>
 #    include <link.h>
@@ -38,13 +39,19 @@ extern char **environ;
 extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC")
     __attribute__((weak, visibility("hidden")));
 
-static bool has_entry(ElfW(Sxword) tag)
+static const ElfW(Dyn) *entry_of(ElfW(Sxword) tag)
 {
     const ElfW(Dyn) *entry = own_dynamic;
     while (entry != NULL && entry->d_tag != DT_NULL && entry->d_tag != tag) {
         entry++;
     }
-    return entry != NULL && entry->d_tag == tag;
+    return entry != NULL && entry->d_tag == tag ? entry : NULL;
+}
+
+static bool asks_to_be_first(void)
+{
+    const ElfW(Dyn) *flags = entry_of(DT_FLAGS_1);
+    return flags != NULL && (flags->d_un.d_val & DF_1_INITFIRST) != 0;
 }
 
 static void nothing(void)
@@ -53,8 +60,9 @@ static void nothing(void)
 
 static void (*choose(void))(void)
 {
-    // DT_DEBUG: a program's, which is relocated behind all libraries.
-    if (!HAK_IS_SANITIZED && has_entry(DT_DEBUG) && has_entry(DT_NEEDED)) {
+    // DT_DEBUG: a program's, which is relocated behind all libraries; and the shared library is behind the C library, as it
+    // stands before it.
+    if (!HAK_IS_SANITIZED && (entry_of(DT_DEBUG) != NULL || asks_to_be_first()) && entry_of(DT_NEEDED) != NULL) {
         hak_fork_start_early();
     }
     return nothing;

@@ -39,7 +39,7 @@ extern char **environ;
 extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC")
     __attribute__((weak, visibility("hidden")));
 
-static const ElfW(Dyn) *entry_of(ElfW(Sxword) tag)
+static const ElfW(Dyn) * entry_of(ElfW(Sxword) tag)
 {
     const ElfW(Dyn) *entry = own_dynamic;
     while (entry != NULL && entry->d_tag != DT_NULL && entry->d_tag != tag) {
@@ -62,7 +62,8 @@ static void (*choose(void))(void)
 {
     // DT_DEBUG: a program's, which is relocated behind all libraries; and the shared library is behind the C library, as it
     // stands before it.
-    if (!HAK_IS_SANITIZED && (entry_of(DT_DEBUG) != NULL || asks_to_be_first()) && entry_of(DT_NEEDED) != NULL) {
+    if (!HAK_IS_SANITIZED && (entry_of(DT_DEBUG) != NULL || asks_to_be_first()) &&
+        entry_of(DT_NEEDED) != NULL) {
         hak_fork_start_early();
     }
     return nothing;

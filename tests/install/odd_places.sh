@@ -48,7 +48,7 @@ if [ -x "$build/hakmem" ]; then
     hakmem=$build/hakmem
     expect "run with an empty environment" 0 done env -i "$hakmem" run -- /bin/echo done
     expect "run, read only" 0 done read_only sh -c "'$hakmem' run -- /bin/echo done 2>/dev/null"
-    expect "compare, read only" 1 "no temporary file" read_only "$hakmem" compare -n 1 -- /bin/true
+    expect "compare, read only" 1 "; TMPDIR names another folder" read_only "$hakmem" compare -n 1 -- /bin/true
     expect "run without /proc" 1 "Is /proc mounted?" without_proc "$hakmem" run -- /bin/echo done
     expect "stats without /proc" 1 "mount -t proc proc /proc" without_proc "$hakmem" stats 1
     # A library for another machine, beside a copy of the command: bytes 18 and 19 say for which.

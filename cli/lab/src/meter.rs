@@ -18,6 +18,7 @@ use crate::proof::Proof;
 use crate::trust::{contradiction, file_name, is_libc};
 use crate::usage;
 use crate::watch;
+use crate::whole_file::temporary;
 use crate::workload::{Judge, Workload};
 use hakmem_heap::shown::{ShownPath, shown};
 use indexmap::IndexMap;
@@ -304,15 +305,6 @@ impl LinuxMeter {
         }
         Ok((owners, known_blocks))
     }
-}
-
-fn temporary() -> Result<File> {
-    tempfile::tempfile().map_err(|error| {
-        crate::failed!(
-            "no temporary file in {}: {error}",
-            std::env::temp_dir().shown()
-        )
-    })
 }
 
 fn request(

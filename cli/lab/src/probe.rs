@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::launch::{self, Request};
 use crate::process::{Blind, Process};
 use crate::proof::Proof;
+use crate::whole_file::temporary;
 use crate::{failed, usage};
 use hakmem_heap::shown::ShownPath;
 use nix::libc;
@@ -48,7 +49,7 @@ pub fn load(
             .open("/dev/null")
             .map_err(|error| failed!("/dev/null: {error}"))
     };
-    let mut errors = tempfile::tempfile().map_err(|error| failed!("no temporary file: {error}"))?;
+    let mut errors = temporary()?;
     let mut environment = environment;
     environment.retain(|(name, _)| name != "LD_BIND_NOW");
     environment.push(("LD_BIND_NOW".into(), "1".into()));

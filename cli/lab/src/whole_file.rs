@@ -253,6 +253,16 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
         .map_err(plain)
 }
 
+/// A file without a name, where the system has such.
+pub(crate) fn temporary() -> Result<File> {
+    tempfile::tempfile().map_err(|error| {
+        let folder = env::temp_dir();
+        let folder = folder.shown();
+        let why = plain(error);
+        failed!("no temporary file in {folder}: {why}; TMPDIR names another folder")
+    })
+}
+
 /// The error without the path of that file, which nobody knows.
 fn plain(error: io::Error) -> io::Error {
     let text = error.to_string();

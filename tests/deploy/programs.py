@@ -2,8 +2,9 @@
 """Programs that docs/deploy.md names, under hakmem as it says: programs.py LIBRARY COMMAND [NAME…] [--measure]
 
 Each is started without hakmem and with LD_PRELOAD, works, and has to answer the same; `hakmem verify` (COMMAND) has to find
-hakmem in each of its processes, and `hakmem profile` the functions of a program whose language it knows. With --measure a table is printed: MiB of memory (proportional set size) of all processes of
-the program two seconds after its work, without and with hakmem, medians of three runs in turn.
+hakmem in each of its processes, and `hakmem profile` the functions of a program whose language it knows. With --measure a table is
+printed: MiB of memory (proportional set size) of all processes of the program two seconds after its work, and the seconds of processor
+time that they have taken from their start on; each without hakmem, with it, and the ratio. Medians of three runs in turn.
 
 Exit code: 0 all hold, 1 one does not, 77 none of them is installed.
 """
@@ -298,6 +299,12 @@ def memory_kib(process: int) -> int:
     return sum(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
 
 
+def processor_s(process: int) -> float:
+    """Of the process, and of its children that have ended."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextlib.contextmanager
 def started(program: Program, settings: dict[str, str]) -> Iterator[Run]:
     """The program at work in a folder and on a port of its own. Afterwards nothing of it is left."""
@@ -323,34 +330,48 @@ def started(program: Program, settings: dict[str, str]) -> Iterator[Run]:
             process.wait()
 
 
-def measured(program: Program, settings: dict[str, str], command: Path, is_ours: bool, idle_s: int) -> tuple[str, int]:
-    """What it answered, and KiB."""
+class Taken(NamedTuple):
+    mib: float
+    seconds: float
+
+
+def measured(program: Program, settings: dict[str, str], command: Path, is_ours: bool, idle_s: int) -> tuple[str, Taken]:
+    """What it answered, and what it took."""
     with started(program, settings) as run:
         answer = program.ask(run)
         time.sleep(idle_s)
         processes = list(children_of(run.process.pid))
-        memory = sum(memory_kib(process) for process in processes)
+        taken = Taken(sum(map(memory_kib, processes)) / 1024, sum(map(processor_s, processes)))
         for process in processes if is_ours else ():
             made(str(command), "verify", str(process))
         if is_ours and idle_s == 0:
             program.look(run, command)
-        return answer, memory
+        return answer, taken
 
 
-def tried(name: str, library: Path, command: Path, runs: int, idle_s: int) -> str:
-    """A row of the table."""
+def tried(name: str, library: Path, command: Path, runs: int, idle_s: int) -> tuple[Taken, Taken]:
+    """Without hakmem and with it."""
     program = PROGRAMS[name]
     preload = {**program.settings, "LD_PRELOAD": str(library)}
     without, under = [], []
     for _ in range(runs):
-        answer, kib = measured(program, program.settings, command, False, idle_s)
-        without.append(kib)
-        again, kib = measured(program, preload, command, True, idle_s)
-        under.append(kib)
+        answer, taken = measured(program, program.settings, command, False, idle_s)
+        without.append(taken)
+        again, taken = measured(program, preload, command, True, idle_s)
+        under.append(taken)
         if answer != again or not answer.strip():
             raise Broken(f"answers {answer[:100]!r} without hakmem, and {again[:100]!r} with it")
-    before, after = statistics.median(without) / 1024, statistics.median(under) / 1024
-    return f"| {name} | {before:.1f} | {after:.1f} | {after / before:.2f} |"
+    return middle(without), middle(under)
+
+
+def middle(runs: list[Taken]) -> Taken:
+    return Taken(*map(statistics.median, zip(*runs)))
+
+
+def row(name: str, before: Taken, after: Taken) -> str:
+    """Of the table in docs/deploy.md."""
+    return (f"| {name} | {before.mib:.1f} | {after.mib:.1f} | {after.mib / before.mib:.2f}"
+            f" | {before.seconds:.2f} | {after.seconds:.2f} | {after.seconds / before.seconds:.2f} |")
 
 
 def main() -> int:
@@ -364,7 +385,7 @@ def main() -> int:
     for name in arguments.names or PROGRAMS:
         try:
             how = (RUNS, IDLE_S) if arguments.measure else (1, 0)
-            row = tried(name, arguments.library.resolve(), arguments.command.resolve(), *how)
+            taken = tried(name, arguments.library.resolve(), arguments.command.resolve(), *how)
         except Missing as missing:
             print(f"{name}: {missing} is not installed")
             continue
@@ -373,7 +394,7 @@ def main() -> int:
             results.append(False)
             continue
         results.append(True)
-        print(row if arguments.measure else f"{name}: ok", flush=True)
+        print(row(name, *taken) if arguments.measure else f"{name}: ok", flush=True)
     return 77 if not results else 0 if all(results) else 1
 
 

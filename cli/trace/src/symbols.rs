@@ -332,14 +332,15 @@ mod tests {
             .find(|code| code.range.contains(&function))
             .unwrap()
             .clone();
-        let distance = (1 << 46) - copy.range.start;
-        copy.range = copy.range.start + distance..copy.range.end + distance;
+        let distance = (1_u64 << 46).wrapping_sub(copy.range.start);
+        let there = |address: u64| address.wrapping_add(distance);
+        copy.range = there(copy.range.start)..there(copy.range.end);
         code.push(copy);
         let nobodys = 0xFFFE << code::PLACE_LOG2;
         let mut names = Names::new(code, Sources::default());
         let name = names.of(function + 1);
         assert!(name[0].contains("Symbols"), "{name:?}");
-        assert_eq!(names.of(nobodys | (function + 1 + distance)), name);
+        assert_eq!(names.of(nobodys | there(function + 1)), name);
         let elsewhere = names.of(nobodys | 4096);
         assert!(elsewhere[0].ends_with("(of no file)"), "{elsewhere:?}");
     }

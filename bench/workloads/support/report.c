@@ -51,31 +51,33 @@ uint64_t report_clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+// What the kernel says of this process in a short file of /proc, from `mark` on.
+static const char *file_from(const char *path, char *text, size_t bytes, const char *mark)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t length = file >= 0 ? read(file, text, bytes - 1) : 0;
+    text[length > 0 ? length : 0] = '\0';
+    const char *found = strstr(text, mark);
+    if (found == NULL) {
+        report_exhausted(path);
+    }
+    close(file);
+    return found + strlen(mark);
+}
+
 // The second number of the file, in pages.
 uint64_t report_resident_kib(void)
 {
-    char text[64] = "";
-    const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    const ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
-    const char *second = length > 0 ? strchr(text, ' ') : NULL;
-    if (second == NULL) {
-        report_exhausted("/proc/self/statm");
-    }
-    close(file);
-    return strtoull(second, NULL, 10) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
+    char text[64];
+    const char *pages = file_from("/proc/self/statm", text, sizeof text, " ");
+    return strtoull(pages, NULL, 10) * ((uint64_t)sysconf(_SC_PAGESIZE) / 1024);
 }
 
 uint64_t report_private_kib(void)
 {
-    char text[2048] = "";
-    const int file = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
-    const ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : 0;
-    const char *line = length > 0 ? strstr(text, "Private_Dirty:") : NULL;
-    if (line == NULL) {
-        report_exhausted("/proc/self/smaps_rollup");
-    }
-    close(file);
-    return strtoull(strchr(line, ':') + 1, NULL, 10);
+    char text[2048];
+    return strtoull(
+        file_from("/proc/self/smaps_rollup", text, sizeof text, "Private_Dirty:"), NULL, 10);
 }
 
 void *report_table(size_t count, size_t entry_bytes)

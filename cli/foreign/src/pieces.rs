@@ -209,25 +209,8 @@ impl<'a> Counter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakmem_heap::error::Error;
-    use hakmem_heap::memory::Memory;
+    use crate::nothing::Nothing;
     use hakmem_heap::resident::Counted;
-
-    struct Nothing;
-
-    impl Memory for Nothing {
-        fn read(&self, _: u64, _: &mut [u8]) -> bool {
-            false
-        }
-
-        fn data_areas(&self) -> Vec<Range<u64>> {
-            Vec::new()
-        }
-
-        fn explain(&self, _: u64) -> Error {
-            Error::NotHakmem
-        }
-    }
 
     #[test]
     fn pieces_are_ordered_and_apart() {

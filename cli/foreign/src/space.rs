@@ -209,23 +209,7 @@ fn stretches(areas: &[Counted]) -> Vec<Stretch> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hakmem_heap::error::Error;
-
-    struct Nothing;
-
-    impl Memory for Nothing {
-        fn read(&self, _: u64, _: &mut [u8]) -> bool {
-            false
-        }
-
-        fn data_areas(&self) -> Vec<Range<u64>> {
-            Vec::new()
-        }
-
-        fn explain(&self, _: u64) -> Error {
-            Error::NotHakmem
-        }
-    }
+    use crate::nothing::Nothing;
 
     #[test]
     fn what_is_large_and_empty_is_left_out() {

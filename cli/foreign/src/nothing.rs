@@ -1,0 +1,21 @@
+//! For tests: a memory in which nothing can be read.
+
+use hakmem_heap::error::Error;
+use hakmem_heap::memory::Memory;
+use std::ops::Range;
+
+pub struct Nothing;
+
+impl Memory for Nothing {
+    fn read(&self, _: u64, _: &mut [u8]) -> bool {
+        false
+    }
+
+    fn data_areas(&self) -> Vec<Range<u64>> {
+        Vec::new()
+    }
+
+    fn explain(&self, _: u64) -> Error {
+        Error::NotHakmem
+    }
+}

@@ -134,7 +134,7 @@ __attribute__((destructor(102))) static void end(void)
     say_lock("sweep", &hak_watch.lock.counts);
     say_lock("registry", &hak_registry.lock.counts);
     say_caches();
-    say_lock("orphans", &hak_orphans.lock.counts);
+    say_lock("shared", &hak_cache_shared.lock.counts);
     say_shards();
     say_lock("arena", &hak_arena.lock.counts);
     say_lock("samples", &hak_samples.lock.counts);

@@ -16,15 +16,15 @@ hak_place hak_nothing[2] = {NULL, HAK_FULL};
 // No unit has these owners' tags.
 struct hak_cache hak_cache_nobody = {
     .top = ALL_NOTHING, .hot = ALL_FULL, .tag = 0x7FFFFF00U, .hit_tag = 0x7FFFFF00U};
-struct hak_cache hak_cache_late = {
+struct hak_cache hak_cache_shared = {
     .top = ALL_NOTHING,
     .tag = 0x7FFFFE00U,
     .hit_tag = 0x7FFFFE00U,
     .is_direct = true,
     .frees_apart = true,
     .hot = ALL_FULL,
-    .full = {&hak_cache_late.full, &hak_cache_late.full},
-    .larges = {&hak_cache_late.larges, &hak_cache_late.larges},
+    .full = {&hak_cache_shared.full, &hak_cache_shared.full},
+    .larges = {&hak_cache_shared.larges, &hak_cache_shared.larges},
 };
 
 HAK_TLS struct hak_cache *hak_cache_self = &hak_cache_nobody;

@@ -127,7 +127,7 @@ struct hak_cache_counts {
 
 enum hak_cache_state {
     HAK_CACHE_LIVE, // a thread's, or a heap
-    HAK_CACHE_DEAD, // its thread has ended; it waits for the next one (the orphans: always)
+    HAK_CACHE_DEAD, // its thread has ended; it waits for the next one (the shared cache: always)
 };
 
 // Whose blocks it has. Caches of different roles never become each other.
@@ -207,7 +207,7 @@ struct hak_cache {
     // lock: blocks allocated and freed without a magazine, of all classes and of each (seldom.h).
     uint32_t seldom_calls;
     uint8_t seldom_of_class[HAK_SMALL_CLASSES];
-    _Atomic(bool) has_slabs;            // lock; the orphans only, a hint: they have some
+    _Atomic(bool) has_slabs;            // lock; the shared cache only, a hint: there are orphans
     struct hak_list full;               // lock: slabs of any class without blocks to give
     struct hak_list larges;             // lock: a heap's large blocks in use
     struct hak_hot hot[HAK_HOT_PLACES]; // BigCache: one for each doubling to 4 MiB
@@ -217,7 +217,7 @@ struct hak_cache {
     struct hak_class_counts class_counts[HAK_SMALL_CLASSES];
     struct hak_cache_counts counts;
     // owner: large blocks that were asked for and that BigCache did not have, by bin; the last: above all bins. Nobody reads
-    // those of hak_cache_late, which several threads may write at a time.
+    // those of hak_cache_shared, which several threads may write at a time.
     _Atomic(uint64_t) large_counts[HAK_LARGE_BINS + 1];
 
     // Parcels from others, newest first.
@@ -297,6 +297,8 @@ HAK_INTERNAL void hak_cache_set_operators_apart(void);
 // From here on that is the calling thread's cache.
 HAK_INTERNAL void hak_cache_become(struct hak_cache *cache);
 HAK_INTERNAL extern struct hak_cache hak_cache_nobody; // before the first slow path
-HAK_INTERNAL extern struct hak_cache hak_cache_late;   // after the thread's cache has ended
+// Shared by all threads, each call with its lock, whose rank is "shared": behind every other cache's. It serves threads whose cache
+// has ended and those that get none, and owns the orphans: the slabs of caches that were broken up (reclaim.h).
+HAK_INTERNAL extern struct hak_cache hak_cache_shared;
 
 #endif

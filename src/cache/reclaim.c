@@ -11,32 +11,17 @@
 #include "cache/slabs.h"
 #include "cache/watch.h"
 
-// Its tag must be no other cache's: ids count up from 1.
-struct hak_cache hak_orphans = {
-    .tag = 0x7FFFFD00U,
-    .hit_tag = 0x7FFFFD00U,
-    .is_direct = true,
-    .frees_apart = true,
-    .state = HAK_CACHE_DEAD,
-    .full = {&hak_orphans.full, &hak_orphans.full},
-    .larges = {&hak_orphans.larges, &hak_orphans.larges},
-};
-
-// Never anything for a heap: its end frees all that it owns, and orphans hold blocks in use.
-static bool is_heap(const struct hak_cache *cache)
-{
-    return !cache->has_thread && cache != &hak_cache_late;
-}
-
 // Do its slabs hold only what rules want together?
 static bool is_apart(const struct hak_cache *cache)
 {
     return cache->role >= HAK_ROLE_SHORT;
 }
 
+// Only threads' caches take slabs from others: the end of a heap frees all that it owns, and a slab from elsewhere has blocks in
+// use; the shared cache has the orphans anyway.
 static bool may_share(const struct hak_cache *a, const struct hak_cache *b)
 {
-    return a->role == b->role || (!is_apart(a) && !is_apart(b));
+    return a->has_thread && b->has_thread && (a->role == b->role || (!is_apart(a) && !is_apart(b)));
 }
 
 // Out of its list, with both owners' locks.
@@ -51,19 +36,19 @@ struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
     // A look without the lock: threads that never end must not meet here.
-    if (!hak_load_relaxed(&hak_orphans.has_slabs) || is_heap(cache) || is_apart(cache)) {
+    if (!hak_load_relaxed(&hak_cache_shared.has_slabs) || !cache->has_thread || is_apart(cache)) {
         return NULL;
     }
     struct hak_run *slab = NULL;
-    hak_lock_take(&hak_orphans.lock);
-    hak_count(&hak_orphans.events, 1);
-    hak_inbox_drain(cache, &hak_orphans, HAK_INBOX_SOME); // others wait for the lock
-    slab = hak_slabs_first(&hak_orphans, size_class);
+    hak_lock_take(&hak_cache_shared.lock);
+    hak_count(&hak_cache_shared.events, 1);
+    hak_inbox_drain(cache, &hak_cache_shared, HAK_INBOX_SOME); // others wait for the lock
+    slab = hak_slabs_first(&hak_cache_shared, size_class);
     if (slab != NULL) {
         slab_take_over(slab, cache);
         hak_count(&cache->counts.adopted_slabs, 1);
     }
-    hak_lock_drop(&hak_orphans.lock);
+    hak_lock_drop(&hak_cache_shared.lock);
     if (HAK_UNLIKELY(cache->is_direct)) {
         hak_inbox_post_all(cache); // its own frees never fill the parcels that are open now
     }
@@ -73,20 +58,20 @@ struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
 enum {
     ASKED = 32,      // caches asked for one slab
     LOOKS = 16,      // slabs looked at in one cache
-    WORTH = 4,       // a slab is worth taking when one of so many of its blocks is free
+    SPARE = 4,       // a slab is taken when more than one in so many of its blocks is free
     SOME = 8,        // dead caches broken up at a time
     DEAD_LOOKS = 64, // and looked at
 };
 
-// Of the slabs of a list from `link` on the one with the most free blocks, if they are more than `best` has, or than
-// are worth it.
+// Of the slabs of a list from `link` on the one with the most free blocks, if they are more than `best` has; NULL: more than
+// SPARE asks for.
 static struct hak_run *slab_with_most(struct hak_list *list,
                                       struct hak_list *link,
                                       struct hak_run *best)
 {
     for (unsigned looks = 0; link != list && looks < LOOKS; link = link->next, looks++) {
         struct hak_run *slab = HAK_LIST_ITEM(link, struct hak_run, link);
-        const unsigned least = hak_classes[slab->size_class].blocks / WORTH;
+        const unsigned least = hak_classes[slab->size_class].blocks / SPARE;
         if (slab->free_blocks > (best != NULL ? best->free_blocks : least)) {
             best = slab;
         }
@@ -111,7 +96,7 @@ static struct hak_run *spare_slab_of(struct hak_cache *owner,
                                      unsigned size_class)
 {
     if (owner == cache || !hak_load_relaxed(&owner->magazines[size_class].has_spare) ||
-        is_heap(owner) || !may_share(owner, cache) || !hak_lock_try(&owner->lock)) {
+        !may_share(owner, cache) || !hak_lock_try(&owner->lock)) {
         return NULL;
     }
     struct hak_run *slab = spare_slab_locked(owner, size_class);
@@ -127,7 +112,7 @@ static struct hak_run *spare_slab_of(struct hak_cache *owner,
 struct hak_run *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_run *slab = NULL;
-    if (is_heap(cache) || !hak_slabs_are_spare(cache, size_class)) {
+    if (!cache->has_thread || !hak_slabs_are_spare(cache, size_class)) {
         return NULL;
     }
     const struct hak_cache *first = NULL;
@@ -150,7 +135,7 @@ struct hak_run *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_cl
 static bool adopt(struct hak_cache *cache, void *block, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
-    if (is_heap(cache) || !cache->magazines[size_class].is_refilled) {
+    if (!cache->has_thread || !cache->magazines[size_class].is_refilled) {
         return false;
     }
     struct hak_cache *owner = hak_owner_or_end(block);
@@ -195,7 +180,7 @@ bool hak_reclaim_or_post(struct hak_cache *cache, void *block, uint32_t entry)
     return has_sent;
 }
 
-// Slabs that move to the orphans while their lock is held: some microseconds.
+// Slabs that become orphans while the shared cache's lock is held: some microseconds.
 enum { LEAVE_TOGETHER = 64 };
 
 // The first slab of the classes from `size_class` on, or of those without blocks to give; NULL: there is none.
@@ -221,17 +206,17 @@ static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->
     unsigned size_class = 0;
     struct hak_run *slab;
     while ((slab = slab_from(cache, &size_class)) != NULL && slabs > 0) {
-        hak_lock_take(&hak_orphans.lock);
+        hak_lock_take(&hak_cache_shared.lock);
         for (unsigned i = 0; i < LEAVE_TOGETHER && slab != NULL && slabs > 0; i++, slabs--) {
             hak_list_remove(&slab->link);
             hak_slabs_note_spare(cache, slab->size_class);
-            hak_slab_move(slab, &hak_orphans, hak_orphans.tag);
-            hak_slabs_list(&hak_orphans, slab);
+            hak_slab_move(slab, &hak_cache_shared, hak_cache_shared.tag);
+            hak_slabs_list(&hak_cache_shared, slab);
             slab = slab_from(cache, &size_class);
         }
-        hak_store_relaxed(&hak_orphans.has_slabs, true);
-        hak_lock_drop(&hak_orphans.lock);
-        hak_watch_note(&hak_orphans);
+        hak_store_relaxed(&hak_cache_shared.has_slabs, true);
+        hak_lock_drop(&hak_cache_shared.lock);
+        hak_watch_note(&hak_cache_shared);
     }
     return slab == NULL;
 }
@@ -296,9 +281,9 @@ unsigned hak_reclaim_break_up_some(void)
 
 void hak_reclaim_count(void)
 {
-    bool has_slabs = !hak_list_is_empty(&hak_orphans.full);
+    bool has_slabs = !hak_list_is_empty(&hak_cache_shared.full);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES && !has_slabs; size_class++) {
-        has_slabs = hak_slabs_first(&hak_orphans, size_class) != NULL;
+        has_slabs = hak_slabs_first(&hak_cache_shared, size_class) != NULL;
     }
-    hak_store_relaxed(&hak_orphans.has_slabs, has_slabs);
+    hak_store_relaxed(&hak_cache_shared.has_slabs, has_slabs);
 }

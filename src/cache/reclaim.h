@@ -1,8 +1,7 @@
 // reclaim.h -- what ended threads leave behind, and what others have to spare.
 //
 // Layer     cache
-// Owns      hak_orphans: a cache without a thread that owns the slabs of caches broken up.
-// Threads   any; its lock has the rank "orphans", after every other cache's.
+// Threads   any.
 //
 // The cache of a thread that ends stays whole for the next one that starts, blocks and slabs
 // and all. Meanwhile a thread that frees a block of a dead cache takes the slab over, if it
@@ -10,8 +9,8 @@
 // of them are then freed without a detour. (A thread that only frees must not own slabs.)
 //
 // A dead cache that nobody wanted for a while, or when the heap has to grow, is broken up: its
-// blocks go back to their slabs, and those, full ones too, to the orphans. Blocks of them that are
-// freed later arrive in the orphans' inbox; whoever needs a slab looks here before it asks the arena.
+// blocks go back to their slabs, and those, full ones too, to the shared cache: they are orphans. Blocks
+// of them that are freed later arrive in its inbox. Whoever needs a slab takes an orphan before it asks the arena.
 //
 // And then it asks the other caches, alive or dead. Where threads free what others allocated, the
 // free blocks are not with those that need some; without this each cache would hold as much as the
@@ -22,9 +21,7 @@
 
 #include "cache/cache.h"
 
-HAK_INTERNAL extern struct hak_cache hak_orphans;
-
-// A slab of `size_class` with blocks to give, taken over from the orphans for `cache`; not linked
+// A slab of `size_class` with blocks to give, an orphan that is now of `cache`; not linked
 // in any list. NULL when there is none. With the lock of `cache`.
 HAK_INTERNAL struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
@@ -43,7 +40,7 @@ HAK_INTERNAL bool hak_reclaim_break_up(struct hak_cache *cache, unsigned slabs)
 // last. The caller may hold the lock of its own cache. Returns how many there were.
 HAK_INTERNAL bool hak_reclaim_break_up_dead(struct hak_cache *cache, unsigned slabs);
 HAK_INTERNAL unsigned hak_reclaim_break_up_some(void);
-// Note whether the orphans have a slab at all. With their lock.
+// Note whether there are orphans. With the shared cache's lock.
 HAK_INTERNAL void hak_reclaim_count(void);
 
 #endif

@@ -166,7 +166,7 @@ HAK_NOINLINE void hak_slow_free_rest(void *block, uint32_t entry)
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
         cache = hak_start_thread(block);
         if (cache == NULL) {
-            cache = &hak_cache_late; // no memory for a cache: without one, then
+            cache = &hak_cache_shared; // no memory for one of its own
         }
     }
     hak_direct_follow(cache);

@@ -281,10 +281,10 @@ bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 }
 
 // Of a thread that has ended, and nothing is left: nobody is at work there, so no second look is needed to say so. (The
-// orphans get slabs again and again.)
+// shared cache gets slabs again and again.)
 static bool is_at_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    return hak_load_relaxed(&cache->state) == HAK_CACHE_DEAD && cache != &hak_orphans &&
+    return hak_load_relaxed(&cache->state) == HAK_CACHE_DEAD && cache != &hak_cache_shared &&
            hak_sweep_is_bare(cache);
 }
 
@@ -307,7 +307,7 @@ bool hak_sweep_cache(struct hak_cache *self,
     }
     const bool is_idle = cache->idle_ticks >= how->idle_looks;
     const bool sleeps = all || is_idle;
-    if (all && cache != &hak_orphans && hak_sweep_is_bare(cache)) {
+    if (all && cache != &hak_cache_shared && hak_sweep_is_bare(cache)) {
         return is_idle;
     }
     if (hak_load_relaxed(&cache->is_whole)) {
@@ -339,7 +339,7 @@ bool hak_sweep_cache(struct hak_cache *self,
     const bool has_unpurged = sweep_classes_locked(cache, sleeps, how);
     const size_t kept = hak_bigcache_expire(cache, how->kept_ticks);
     found->kept_bytes += kept;
-    if (cache == &hak_orphans) {
+    if (cache == &hak_cache_shared) {
         hak_reclaim_count();
     }
     return is_idle && are_empty && !has_unpurged && kept == 0;

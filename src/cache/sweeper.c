@@ -189,7 +189,7 @@ void hak_sweeper_work(void)
 
 static void thread_run(void)
 {
-    hak_cache_become(&hak_cache_late);
+    hak_cache_become(&hak_cache_shared);
     while (hak_load_relaxed(&sweep_alarm) == 0) {
         if (hak_load_relaxed(&hak_sweep_runs) != 0) {
             hak_sweeper_work();

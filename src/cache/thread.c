@@ -41,7 +41,7 @@ static void thread_end(void *value)
         pthread_setspecific(thread_key, cache) == 0) {
         return;
     }
-    hak_cache_become(&hak_cache_late);
+    hak_cache_become(&hak_cache_shared);
     hak_life_end(&cache->life);
     hak_ended_cache(cache);
     hak_os_thread_ends();
@@ -68,7 +68,7 @@ struct hak_cache *hak_cache_for_thread(const void *block)
     }
     struct hak_cache *owner = hak_owner_of(block);
     if (does_without_cache(block, owner)) {
-        return &hak_cache_late;
+        return &hak_cache_shared;
     }
     cache = hak_registry_get(HAK_ROLE_THREAD, owner);
     if (cache != NULL) {

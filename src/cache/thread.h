@@ -9,7 +9,7 @@
 #include "cache/cache.h"
 
 // The calling thread's own cache, made or taken over now if it has none yet. After the
-// thread's cache has ended, and for the first frees of one that begins with them: &hak_cache_late.
+// thread's cache has ended, and for the first frees of one that begins with them: &hak_cache_shared.
 // NULL without memory. `block`: what the thread is about to free, or NULL. A thread that begins with
 // freeing what a dead one has left goes on with that one's data, and so with its cache.
 HAK_INTERNAL struct hak_cache *hak_cache_for_thread(const void *block);

@@ -75,6 +75,5 @@ void hak_waiting_everywhere(hak_waiting_sight *see, void *context)
     for (; cache != NULL; cache = cache->next) {
         see_cache(cache, see, context);
     }
-    see_cache(&hak_orphans, see, context);
-    see_cache(&hak_cache_late, see, context);
+    see_cache(&hak_cache_shared, see, context);
 }

@@ -45,10 +45,7 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
     if (*cache != NULL) {
         return &(*cache)->lock;
     }
-    if (lock == &hak_cache_late.lock) {
-        return &hak_orphans.lock;
-    }
-    if (lock == &hak_orphans.lock) {
+    if (lock == &hak_cache_shared.lock) {
         return &hak_arena.shards[0].lock;
     }
     for (unsigned i = 0; i < hak_arena.shard_mask; i++) {
@@ -65,7 +62,7 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
     if (lock == &hak_arena.lock || lock == hak_hook_lock()) {
         return &hak_pool.lock;
     }
-    return lock == &hak_pool.lock ? NULL : &hak_cache_late.lock;
+    return lock == &hak_pool.lock ? NULL : &hak_cache_shared.lock;
 }
 
 // The caches' locks were not taken, only found free behind a closed gate. Written with the first locks.
@@ -210,8 +207,7 @@ static void bury_in_child(struct hak_cache *cache) HAK_REQUIRES(&hak_registry.lo
 void hak_world_unlock_in_child(void) HAK_UNPROVEN
 {
     hak_watch_none_locked();
-    hak_watch_again(&hak_orphans);
-    hak_watch_again(&hak_cache_late);
+    hak_watch_again(&hak_cache_shared);
     hak_purge_forked_locked();
     hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
     for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;

@@ -12,7 +12,7 @@
 //   registry   the list of caches, and the process's first call (cache/thread.c, cache/start.c)
 //   cache      one cache's slabs, magazines' lower ends, large blocks
 //              (several caches at once: only while forking, and by hak_lock_try; a sweep holds that of its own cache)
-//   orphans    the cache of slabs without a thread (cache/reclaim.c)
+//   shared     the cache of threads that have none, and of slabs without a thread (cache/cache.h)
 //   shard      superslabs and their free units (slab/arena.h; several at once: only while forking, and by hak_lock_try)
 //   arena      addresses, and what is common to all shards (slab/arena.h)
 //   samples    the sampled blocks (profile/sample.c)

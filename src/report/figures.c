@@ -122,8 +122,7 @@ static void walk_locked(struct hak_figures *figures) HAK_REQUIRES(&hak_arena.loc
     for (; cache != NULL; cache = cache->next) {
         add_cache(figures, cache);
     }
-    add_cache(figures, &hak_orphans);
-    add_cache(figures, &hak_cache_late);
+    add_cache(figures, &hak_cache_shared);
     hak_guard_visit(add_guarded, &figures->totals);
     figures->totals.metadata_bytes = hak_pool.mapped_bytes;
 }
@@ -158,8 +157,7 @@ static void count_all(struct hak_figures *figures)
         count_cache(figures, cache);
         figures->totals.cache_count++;
     }
-    count_cache(figures, &hak_orphans);
-    count_cache(figures, &hak_cache_late);
+    count_cache(figures, &hak_cache_shared);
     figures->maps = hak_load_relaxed(&hak_os_counts.maps);
     figures->unmaps = hak_load_relaxed(&hak_os_counts.unmaps);
     figures->remaps = hak_load_relaxed(&hak_os_counts.remaps);

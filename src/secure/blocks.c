@@ -14,7 +14,7 @@
 // A heap's blocks end with it: they must not be in the quarantine of a thread then.
 static bool is_heap(const struct hak_cache *owner)
 {
-    return !owner->has_thread && owner != &hak_cache_late && owner != &hak_orphans;
+    return hak_tag_is_heap(owner->tag);
 }
 
 // A block of a slab that was made before the options were known has no state.
@@ -121,6 +121,5 @@ void hak_blocks_check_all(void)
     for (; cache != NULL; cache = cache->next) {
         check_cache(cache);
     }
-    check_cache(&hak_orphans);
-    check_cache(&hak_cache_late);
+    check_cache(&hak_cache_shared);
 }

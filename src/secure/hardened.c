@@ -24,7 +24,7 @@ enum { LEAVING_BYTES = HAK_KIB(4) };
 static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
-    if (hardened == NULL && cache != &hak_cache_late) {
+    if (hardened == NULL && cache != &hak_cache_shared) {
         hardened = hak_pool_take(sizeof *hardened);
         if (hardened != NULL) {
             hardened->cache = cache;

@@ -114,7 +114,7 @@ static inline void census_check(void *const *held, size_t count)
     for (struct hak_cache *cache = hak_registry.all; cache != NULL; cache = cache->next) {
         census_cache(&census, cache);
     }
-    census_cache(&census, &hak_orphans);
+    census_cache(&census, &hak_cache_shared);
     qsort(census.blocks, census.count, sizeof census.blocks[0], census_compare);
     for (size_t i = 0; i < census.count; i++) {
         UNIT_CHECK(i == 0 || census.blocks[i] != census.blocks[i - 1]);

@@ -113,7 +113,7 @@ impl Figures {
                 unit_free_bytes: heap.arena.free_bytes,
                 dirty_bytes: heap.arena.dirty_bytes,
                 metadata_bytes: heap.arena.pool_bytes,
-                cache_count: heap.caches.len() as u64 - 2, // all but the orphans and the late
+                cache_count: heap.caches.len() as u64 - 1, // all but the shared one
                 ..Totals::default()
             },
             counters: Counters {

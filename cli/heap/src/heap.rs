@@ -117,10 +117,8 @@ pub enum Owner {
     Thread,
     /// A heap of the program's, or the sweeper.
     Heap,
-    /// Of slabs whose thread has ended.
-    Orphans,
-    /// Of threads in their last moments.
-    Late,
+    /// Of slabs whose thread has ended, and of threads in their last moments.
+    Shared,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -197,7 +195,7 @@ pub struct Heap {
     pub classes: Vec<Class>,
     /// By address.
     pub supers: Vec<Super>,
-    /// The oldest first; the orphans and the one of late threads last.
+    /// The oldest first; the shared one last.
     pub caches: Vec<Cache>,
     /// By address.
     pub waiting: Vec<(u64, Waiting)>,

@@ -83,7 +83,7 @@ static void a_thread_that_has_ended_is_taken_apart(void)
     struct hak_cache *other = new_thread();
     take(CLASS + 1, FREED);
     free_newest(FREED);
-    hak_cache_self = &hak_cache_late;
+    hak_cache_self = &hak_cache_shared;
     hak_options.purger = 1; // or its end takes it apart
     census_have_sweeper();
     hak_ended_bury(other);

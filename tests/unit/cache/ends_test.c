@@ -26,7 +26,7 @@ static void end_one(unsigned number)
     for (unsigned size_class = 0; size_class < CLASSES; size_class++) {
         give(blocks[number][size_class]);
     }
-    hak_cache_self = &hak_cache_late;
+    hak_cache_self = &hak_cache_shared;
     hak_ended_bury(threads[number]);
 }
 

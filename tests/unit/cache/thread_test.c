@@ -50,8 +50,8 @@ static void slabs_of_the_dead_are_orphans(void)
     hak_ended_bury(other);                              // but one such is enough
     become(main_thread);
     for (unsigned i = 100; i < BLOCKS; i++) {
-        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_orphans);
-        UNIT_EQUAL(HAK_MAP_TAG(hak_map_entry(held[i])), hak_orphans.tag);
+        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_cache_shared);
+        UNIT_EQUAL(HAK_MAP_TAG(hak_map_entry(held[i])), hak_cache_shared.tag);
     }
     census_check(held, BLOCKS);
 }
@@ -189,7 +189,7 @@ static void too_many_dead_are_broken_up(void)
     }
     for (unsigned i = 0; i < THREADS; i++) {
         UNIT_CHECK(!threads[i]->is_whole);
-        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_orphans);
+        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_cache_shared);
     }
     give_all(0, THREADS);
     hak_sweep_everything();
@@ -255,7 +255,7 @@ static void late_frees_and_allocations_work(void)
 {
     become(main_thread);
     take_all();
-    become(&hak_cache_late);
+    become(&hak_cache_shared);
     void *late = alloc(CLASS);
     UNIT_CHECK(late != NULL);
     give_all(0, BLOCKS);

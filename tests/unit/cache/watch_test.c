@@ -84,7 +84,7 @@ static void threads_that_ended_are_not_looked_at(void)
     }
     tick(TICKS);
     census_check(held[0], THREADS * EACH);
-    UNIT_EQUAL(hak_orphans.inbox_bytes, 0);
+    UNIT_EQUAL(hak_cache_shared.inbox_bytes, 0);
 }
 
 // Threads that sleep are not looked at either; and the first thing that each does is seen.

@@ -34,7 +34,7 @@ static void sweep(void)
 static void end_thread(size_t i)
 {
     if (threads[i] != &hak_cache_nobody) {
-        hak_cache_self = &hak_cache_late;
+        hak_cache_self = &hak_cache_shared;
         hak_ended_bury(threads[i]);
         threads[i] = &hak_cache_nobody;
     }

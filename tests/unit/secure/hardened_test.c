@@ -65,7 +65,7 @@ static struct hak_cache *freed_by_another(struct hak_cache *owner)
 
 static void end(struct hak_cache *cache)
 {
-    hak_cache_self = &hak_cache_late;
+    hak_cache_self = &hak_cache_shared;
     hak_ended_bury(cache);
     hak_reclaim_break_up_dead(cache, UINT_MAX);
 }

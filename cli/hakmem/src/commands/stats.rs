@@ -219,8 +219,7 @@ pub fn owner_name(opened: &Opened, cache: &CacheFigures) -> String {
             None => format!("thread {}", cache.thread_id),
         },
         Owner::Heap => "heap or sweeper".into(),
-        Owner::Orphans => "orphans".into(),
-        Owner::Late => "ending threads".into(),
+        Owner::Shared => "shared".into(),
     }
 }
 

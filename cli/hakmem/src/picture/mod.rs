@@ -134,8 +134,7 @@ pub fn owner_names(heap: &Heap, thread_name: &dyn Fn(u64) -> Option<String>) -> 
             None => format!("thread {}", cache.thread_id),
         },
         Owner::Heap => format!("heap {}", cache.number),
-        Owner::Orphans => "orphans".into(),
-        Owner::Late => "ending threads".into(),
+        Owner::Shared => "shared".into(),
     };
     heap.caches.iter().map(name).collect()
 }

@@ -42,13 +42,9 @@ impl Walk<'_> {
         }
         addresses.reverse();
         records.reverse();
-        for (name, kind) in [
-            ("hak_orphans", Owner::Orphans),
-            ("hak_cache_late", Owner::Late),
-        ] {
-            addresses.push((self.control.root(name)?.address, Some(kind)));
-            records.push(self.root(name, self.fields.cache.size)?);
-        }
+        let shared = "hak_cache_shared";
+        addresses.push((self.control.root(shared)?.address, Some(Owner::Shared)));
+        records.push(self.root(shared, self.fields.cache.size)?);
         let caches: Vec<Cache> = addresses
             .iter()
             .zip(&records)

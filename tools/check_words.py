@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fail if a document uses a word that this project has given up, and say which one is used in its place.
+"""Fail if a document, a comment or a name uses a word that this project has given up, and say which one is used in its place.
 
-What stands in `code`, or is generated, is left alone: it names what is in the sources. The words that are used
-are in ARCHITECTURE.md, section 7.
+What stands in `code` of a document, or is generated, is left alone: it names what is in the sources. Of the sources the
+comments count, of the allocator's the names as well. The words that are used are in ARCHITECTURE.md, section 7.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ["*.md", "docs/**/*.md", "src/*.md", "src/**/*.[ch]", "tests/*.md", "bench/**/*.md", "cli/*.md"]
+DOCUMENTS = ["*.md", "docs/**/*.md", "src/*.md", "tests/*.md", "bench/**/*.md", "cli/*.md"]
+NAMED = ["src/**/*.[ch]", "src/**/*.def", "record/*.[ch]", "include/**/*.h*"]  # names and comments
+SAID = ["cli/**/*.rs", "rust/**/*.rs", "tests/**/*.[ch]", "tests/models/*.pml", "bench/**/*.[ch]"]  # comments
 
 # Each word, in all its forms, and what is said in its place.
 GONE = {
     r"loot\w*": "reclaim",
     r"lone": "with a mapping of its own",
-    r"patien(?:ce|t)": "decay",
+    r"patience": "decay, timeout",
     r"relief": "pressure response",
     r"hurr(?:y|ies|ied)": "without waiting",
     r"strangers?": "blocks of other owners",
@@ -32,7 +34,8 @@ GONE = {
     r"arms": "variants",
     r"purse": "budget",
 }
-PATTERNS = [(re.compile(rf"\b{word}\b", re.I), said) for word, said in GONE.items()]
+# A word may be a part_of_a_name.
+PATTERNS = [(re.compile(rf"(?<![A-Za-z])(?:{word})(?![A-Za-z])", re.I), said) for word, said in GONE.items()]
 CODE = re.compile(
     r"^<!-- generated.*?^<!-- end of generated|^```.*?^```|^    [^\n]*$|`[^`\n]*`|\]\([^)]*\)", re.M | re.S
 )
@@ -43,8 +46,12 @@ def prose_of(text: str) -> str:
     return CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
-def problems_of(path: Path) -> Iterator[str]:
-    for number, line in enumerate(prose_of(path.read_text()).split("\n"), 1):
+def comments_of(text: str) -> str:
+    return "\n".join(line[line.find("//") :] if "//" in line else "" for line in text.split("\n"))
+
+
+def problems_of(path: Path, text: str) -> Iterator[str]:
+    for number, line in enumerate(text.split("\n"), 1):
         for pattern, said in PATTERNS:
             if found := pattern.search(line):
                 yield f"{path.relative_to(ROOT)}:{number}: '{found[0]}'; we say: {said}"
@@ -52,9 +59,16 @@ def problems_of(path: Path) -> Iterator[str]:
 
 def main() -> int:
     argparse.ArgumentParser(description=__doc__).parse_args()
-    files = sorted({path for pattern in DOCUMENTS for path in ROOT.glob(pattern)})
-    problems = [problem for path in files for problem in problems_of(path)]
-    print("\n".join(problems) or f"words: ok ({len(files)} documents)")
+    kinds = [(DOCUMENTS, prose_of), (NAMED, str), (SAID, comments_of)]
+    texts = {
+        path: what_counts(path.read_text())
+        for globs, what_counts in kinds
+        for pattern in globs
+        for path in ROOT.glob(pattern)
+        if "target" not in path.parts
+    }
+    problems = [problem for path, text in sorted(texts.items()) for problem in problems_of(path, text)]
+    print("\n".join(problems) or f"words: ok ({len(texts)} files)")
     return 1 if problems else 0
 
 

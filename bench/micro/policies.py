@@ -53,7 +53,7 @@ WORKLOADS = [
 ]
 TURN_S = 8
 PAIRS, RUNS, TURNS = 20, 3, 9
-LOOK_S, PATIENCE_S = 0.1, 60
+LOOK_S, TIMEOUT_S = 0.1, 60
 SETTLE_S, FROZEN_S = 10, 10
 
 
@@ -136,7 +136,7 @@ def verdict(decision: dict) -> str:
 def wait_for_decision(process: subprocess.Popen) -> str:
     """After how long, and what."""
     begin = time.monotonic()
-    while process.poll() is None and time.monotonic() - begin < PATIENCE_S:
+    while process.poll() is None and time.monotonic() - begin < TIMEOUT_S:
         found = decisions(process.pid)
         if found:
             return f"after {time.monotonic() - begin:.1f} s {verdict(found[0])}"

@@ -61,11 +61,11 @@ struct hak_magazine {
     // Owner, with the lock to write: the class is served by companions (site.h). A byte of its own: others write
     // those above.
     bool is_ruled;
-    uint8_t places_log2;     // lock: of the array; 0: there is none
-    uint16_t seen_place;     // lock: of the top when a thief last looked, its lower bits
-    uint16_t tidied_place;   // lock: the same when it was last tidied
-    void *fenced;            // lock: what lay at the fence
-    struct hak_growth worth; // lock: when it was last asked whether growing is worth it
+    uint8_t places_log2;      // lock: of the array; 0: there is none
+    uint16_t seen_place;      // lock: of the top when a thief last looked, its lower bits
+    uint16_t tidied_place;    // lock: the same when it was last tidied
+    void *fenced;             // lock: what lay at the fence
+    struct hak_growth growth; // lock: of the last question whether to grow
 };
 
 // Blocks freed for another owner. Filled by one thread, then handed over whole.

@@ -49,12 +49,12 @@ HAK_INLINE bool hak_growth_ask(struct hak_growth *last, struct hak_growth_questi
     const uint64_t elapsed_ns =
         goes_on ? (uint64_t)(now - last->at) << HAK_GROWTH_AT_LOG2 : HAK_OS_TICK_NS;
     const uint64_t saved_ns = (uint64_t)(cost - last->cost) * HAK_GROWTH_BLOCK_NS;
-    const bool is_worth =
+    const bool pays =
         saved_ns != 0 && elapsed_ns / saved_ns <= question.heap_bytes / question.more_bytes;
-    if (goes_on || is_worth) {
+    if (goes_on || pays) {
         *last = (struct hak_growth){now, cost};
     }
-    return is_worth;
+    return pays;
 }
 
 #endif

@@ -269,8 +269,7 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 }
 
 // Up to a unit always: its last slab may hold as much anyway. And where no time may decide.
-static bool is_worth_growing(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+static bool is_to_grow(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     const size_t more = (size_t)hak_classes[size_class].bytes << magazine->places_log2;
@@ -281,7 +280,7 @@ static bool is_worth_growing(struct hak_cache *cache, unsigned size_class)
         .more_bytes = more,
         .heap_bytes = hak_arena_used_bytes(),
     };
-    return hak_growth_ask(&magazine->worth, question) || 2 * more <= HAK_UNIT_BYTES ||
+    return hak_growth_ask(&magazine->growth, question) || 2 * more <= HAK_UNIT_BYTES ||
            hak_load_relaxed(&hak_options.deterministic) != 0;
 }
 
@@ -298,7 +297,7 @@ void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
     if (magazine->flushed_last != flush) {
         magazine->flushed_last = flush;
         magazine->has_swung = !magazine->has_swung;
-        if (!magazine->has_swung && has_ace(cache) && is_worth_growing(cache, size_class)) {
+        if (!magazine->has_swung && has_ace(cache) && is_to_grow(cache, size_class)) {
             magazine_grow(cache, size_class);
         }
     }

@@ -185,7 +185,7 @@ static void free_later(void *block)
     }
     later->block = block;
     later->next = hak_load_relaxed(&hak_nested_waiting);
-    // pairs with: hak_nested_settle_slow
+    // pairs with: hak_nested_free_waiting_slow
     while (!hak_cas_release(&hak_nested_waiting, &later->next, later)) {
     }
 }
@@ -199,7 +199,7 @@ void hak_nested_free(void *block)
     }
 }
 
-void hak_nested_settle_slow(void)
+void hak_nested_free_waiting_slow(void)
 {
     // pairs with: free_later
     struct hak_nested_later *later = hak_swap_acquire(&hak_nested_waiting, NULL);

@@ -49,11 +49,11 @@ HAK_INLINE bool hak_nested_owns(const void *block)
 // Free what was freed inside. Outside, without a lock.
 struct hak_nested_later;
 HAK_INTERNAL extern _Atomic(struct hak_nested_later *) hak_nested_waiting;
-HAK_INTERNAL void hak_nested_settle_slow(void);
-HAK_INLINE void hak_nested_settle(void)
+HAK_INTERNAL void hak_nested_free_waiting_slow(void);
+HAK_INLINE void hak_nested_free_waiting(void)
 {
     if (HAK_UNLIKELY(hak_load_relaxed(&hak_nested_waiting) != NULL)) {
-        hak_nested_settle_slow();
+        hak_nested_free_waiting_slow();
     }
 }
 

@@ -114,7 +114,7 @@ void *hak_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cac
             return take_seldom(cache, size_class);
         }
     } else {
-        void *block = hak_steal_settle(cache, size_class);
+        void *block = hak_steal_fenced(cache, size_class);
         if (block != NULL) {
             return block; // it only looked empty
         }

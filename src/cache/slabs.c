@@ -130,7 +130,7 @@ static bool slab_retire(struct hak_cache *cache, struct hak_run *slab)
 }
 
 // Blocks came back into `slab`. True when it has ended with that.
-HAK_INLINE bool slab_settle(struct hak_cache *cache, struct hak_run *slab, bool was_full)
+HAK_INLINE bool slab_note_put(struct hak_cache *cache, struct hak_run *slab, bool was_full)
 {
     if (HAK_UNLIKELY(was_full || slab->is_swept)) {
         slab_list_again(cache, slab);
@@ -143,7 +143,7 @@ bool hak_slabs_put(struct hak_cache *cache, struct hak_run *slab, void *block)
     const bool was_full = !hak_slab_has_blocks(slab);
     hak_slab_put(slab, block);
     cache->scattered_bytes += hak_classes[slab->size_class].bytes;
-    return slab_settle(cache, slab, was_full);
+    return slab_note_put(cache, slab, was_full);
 }
 
 unsigned hak_slabs_put_row(struct hak_cache *cache,
@@ -154,6 +154,6 @@ unsigned hak_slabs_put_row(struct hak_cache *cache,
     const bool was_full = !hak_slab_has_blocks(slab);
     const unsigned done = hak_slab_put_row(slab, places, count);
     cache->scattered_bytes += done * (size_t)hak_classes[slab->size_class].bytes;
-    slab_settle(cache, slab, was_full);
+    slab_note_put(cache, slab, was_full);
     return done;
 }

@@ -30,7 +30,7 @@ struct hak_cache *hak_slow_cache(void)
         cache = hak_start_thread(NULL);
     }
     if (HAK_LIKELY(cache != NULL)) {
-        hak_nested_settle();
+        hak_nested_free_waiting();
     }
     return cache;
 }

@@ -18,8 +18,8 @@ static bool fence_stands(const struct hak_magazine *magazine, const hak_place *t
            hak_place_load(&magazine->base[magazine->fence]) == NULL;
 }
 
-// Step settle of steal.pml.
-void *hak_steal_settle(struct hak_cache *cache, unsigned size_class)
+// Step fenced of steal.pml.
+void *hak_steal_fenced(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     void *block = NULL;

@@ -43,7 +43,7 @@ HAK_INTERNAL bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigne
 HAK_INTERNAL void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 
 // The magazine looks empty to its owner: the block behind an undecided fence, or NULL.
-HAK_INTERNAL void *hak_steal_settle(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL void *hak_steal_fenced(struct hak_cache *cache, unsigned size_class);
 // The owner is about to move the magazine's blocks: remove an undecided fence.
 HAK_INTERNAL void hak_steal_unfence(struct hak_cache *cache, unsigned size_class);
 

@@ -64,7 +64,7 @@ static bool note_purged_locked(struct hak_cache *cache,
 }
 
 // Has a quarter of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
-static bool is_worth_it(const struct hak_run *slab)
+static bool gives_enough(const struct hak_run *slab)
 {
     const unsigned blocks = hak_classes[slab->size_class].blocks;
     const unsigned untaken = slab->has_old_pages ? blocks - slab->fresh : 0;
@@ -112,7 +112,7 @@ static bool sweep_slabs_locked(struct hak_cache *cache,
             hak_slabs_end(cache, slab); // a hardened one, which stayed as the only one
             continue;
         }
-        const bool is_wanted = which == ALL || is_worth_it(slab);
+        const bool is_wanted = which == ALL || gives_enough(slab);
         if (!is_wanted && which == LAST_WORTH_IT) {
             hak_list_push(slabs, &slab->link); // it serves next, and fills up
             continue;

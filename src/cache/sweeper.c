@@ -69,7 +69,7 @@ static bool many_may_sleep(void)
 }
 
 // Is there enough to give back, and does the kernel take it? The sweeper does not stay for what is locked in memory.
-static bool is_worth_waiting(void)
+static bool does_enough_wait(void)
 {
     return !hak_load_relaxed(&hak_arena.is_locked) &&
            hak_due_waiting() >= hak_load_relaxed(&hak_options.purge_start_bytes);
@@ -159,7 +159,7 @@ static void sweep_until_quiet(void)
         const bool goes_on =
             tick.gone_bytes > 0 || tick.found.kept_bytes > 0 || many_may_sleep() || stays() ||
             tick.found.returned_bytes >= hak_load_relaxed(&hak_options.purge_start_bytes);
-        quiet = goes_on || is_worth_waiting() ? 0 : quiet + 1;
+        quiet = goes_on || does_enough_wait() ? 0 : quiet + 1;
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
     }
 }
@@ -176,7 +176,7 @@ static bool sweeper_may_sleep(void)
         hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS); // as good: no store stays unseen for so long
     }
     uint32_t none = 0;
-    return is_to_end() || (!is_worth_waiting() && !hak_sweep_is_any_kept()) ||
+    return is_to_end() || (!does_enough_wait() && !hak_sweep_is_any_kept()) ||
            !hak_cas_acquire(&hak_sweep_runs, &none, 1); // pairs with: sweeper_may_sleep
 }
 

@@ -84,7 +84,7 @@ static void take_in_turn(struct hak_lock *lock) HAK_ACQUIRES(lock) HAK_UNPROVEN
 // Step wait of lock.pml. Unproven: the lock is taken in one of some rounds.
 static void take_sleeping(struct hak_lock *lock) HAK_ACQUIRES(lock) HAK_UNPROVEN
 {
-    for (unsigned tries = 0; tries < HAK_LOCK_PATIENCE; tries++) {
+    for (unsigned tries = 0; tries < HAK_LOCK_TRIES; tries++) {
         if (take_or_wait(lock, 0)) {
             return;
         }

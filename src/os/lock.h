@@ -21,7 +21,7 @@
 // Who finds it held looks again for a moment, then sleeps until it is woken: there is no time limit. Whoever drops a
 // lock that somebody waits for wakes one, the one that has slept for the longest. The lock is free meanwhile, and
 // whoever comes first takes it, as a lock that is handed to a thread which has yet to be given a processor keeps all
-// others waiting. But a thread that came too late HAK_LOCK_PATIENCE times draws a number, and
+// others waiting. But a thread that came too late HAK_LOCK_TRIES times draws a number, and
 // while there are such, the lock is handed to the one whose turn it is. docs/decisions/0028 says what that costs.
 #ifndef HAK_OS_LOCK_H
 #define HAK_OS_LOCK_H
@@ -35,7 +35,7 @@
 // The word of a lock: two bits, and above them the number of threads that have drawn a number.
 enum { HAK_LOCK_FREE = 0, HAK_LOCK_HELD = 1, HAK_LOCK_WAITED = 2, HAK_LOCK_ONE_DRAWN = 4 };
 
-enum { HAK_LOCK_PATIENCE = 8 };
+enum { HAK_LOCK_TRIES = 8 };
 
 struct HAK_CAPABILITY hak_lock {
     _Atomic(uint32_t) word;

@@ -53,7 +53,7 @@ static struct hak_sample_bucket *bucket_of(uintptr_t address)
 }
 
 // What one sample stands for.
-static struct hak_sample_sums worth(const struct hak_sample *sample)
+static struct hak_sample_sums sums_of(const struct hak_sample *sample)
 {
     const size_t every = sample->every > sample->block_bytes ? sample->every : sample->block_bytes;
     const double times = (double)every / (double)sample->block_bytes;
@@ -150,7 +150,7 @@ static struct hak_sample_thread *thread_of_locked(int thread_id) HAK_REQUIRES(&h
 static void add_locked(struct hak_sample *sample) HAK_REQUIRES(&hak_samples.lock)
 {
     struct hak_sample_stack *stack = sample->stack;
-    const struct hak_sample_sums sums = worth(sample);
+    const struct hak_sample_sums sums = sums_of(sample);
     stack_note_peak_locked(stack);
     sums_add(&stack->allocated, sums);
     sums_add(&thread_of_locked(sample->thread_id)->allocated, sums);
@@ -177,7 +177,7 @@ static void remove_locked(struct hak_sample *sample, struct hak_sample *before)
         hak_store_relaxed(&bucket_of(sample->address)->first, sample->next);
     }
     struct hak_sample_stack *stack = sample->stack;
-    const struct hak_sample_sums sums = worth(sample);
+    const struct hak_sample_sums sums = sums_of(sample);
     stack_note_peak_locked(stack);
     sums_take(&stack->live, sums);
     sums_take(&hak_samples.live, sums);
@@ -256,7 +256,7 @@ HAK_NOINLINE void hak_hook_taken(void *block, struct hak_request request, size_t
     frame_count += hak_python_add(frames, frame_count, sample.time_ns);
     if (record(&sample, frames, frame_count)) {
         mark(block);
-        HAK_PROBE3("otel_memory", "alloc", sample.address, sample.bytes, worth(&sample).bytes);
+        HAK_PROBE3("otel_memory", "alloc", sample.address, sample.bytes, sums_of(&sample).bytes);
     }
 }
 

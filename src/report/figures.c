@@ -178,15 +178,15 @@ static void count_all(struct hak_figures *figures)
     figures->totals.dirty_bytes = hak_load_relaxed(&hak_arena.dirty_bytes);
 }
 
-void hak_figures_read(struct hak_figures *figures, unsigned patience_ms)
+void hak_figures_read(struct hak_figures *figures, unsigned wait_ms)
 {
     *figures = (struct hak_figures){.is_walked = !hak_is_dying()};
     if (!figures->is_walked) {
         // Who holds the locks has ended.
-    } else if (patience_ms == 0) {
+    } else if (wait_ms == 0) {
         hak_world_lock();
     } else {
-        figures->is_walked = hak_world_lock_within(patience_ms);
+        figures->is_walked = hak_world_lock_within(wait_ms);
     }
     if (figures->is_walked) {
         hak_lock_is_held(&hak_arena.lock);

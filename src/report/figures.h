@@ -51,8 +51,8 @@ struct hak_figures {
     struct hak_class_figures classes[HAK_SMALL_CLASSES];
 };
 
-// Walk the heap, waiting for the locks; or, with `patience_ms` > 0, no longer than that for each.
-HAK_INTERNAL void hak_figures_read(struct hak_figures *figures, unsigned patience_ms);
+// Walk the heap, waiting for the locks; or, with `wait_ms` > 0, no longer than that for each.
+HAK_INTERNAL void hak_figures_read(struct hak_figures *figures, unsigned wait_ms);
 
 // All of them as one line of JSON, or for people. As hak_stats_json; the second returns what was
 // written.

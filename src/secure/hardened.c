@@ -134,9 +134,9 @@ static bool give_back(struct hak_cache *cache, char **blocks, unsigned count) HA
 }
 
 // Make room in a full stock: those that have been there longest leave, or any, as they are taken.
-static HAK_NOINLINE bool stock_shed(struct hak_hardened *hardened,
-                                    struct hak_stock *stock,
-                                    bool has_lock)
+static HAK_NOINLINE bool stock_flush(struct hak_hardened *hardened,
+                                     struct hak_stock *stock,
+                                     bool has_lock)
 {
     char *blocks[STOCK_MOST / STOCK_PARTS];
     const unsigned count = stock->room / STOCK_PARTS;
@@ -173,7 +173,7 @@ static HAK_NOINLINE bool leave_unusually(struct hak_hardened *hardened,
     if (!stock_start(stock, HAK_MAP_CLASS(entry))) {
         return give_back(has_lock ? cache : NULL, &held.block, 1);
     }
-    const bool has_ended = stock->count == stock->room && stock_shed(hardened, stock, has_lock);
+    const bool has_ended = stock->count == stock->room && stock_flush(hardened, stock, has_lock);
     stock->blocks[stock->count++] = held;
     return has_ended;
 }

@@ -8,7 +8,7 @@
 // Arguments: <programs> <operations each> <seed>; seed 0 takes one from the clock.
 #include "program.h"
 
-enum { PATIENCE_S = 60 };
+enum { TIMEOUT_S = 60 };
 
 // In a child, for a program may corrupt whatever it likes.
 static bool fails(const struct ht_operation *operations, size_t count, bool quiet)
@@ -20,7 +20,7 @@ static bool fails(const struct ht_operation *operations, size_t count, bool quie
         if (quiet) {
             close(STDERR_FILENO);
         }
-        alarm(PATIENCE_S);
+        alarm(TIMEOUT_S);
         ht_run_program(operations, count);
         _exit(0);
     }

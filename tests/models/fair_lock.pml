@@ -1,7 +1,7 @@
 // The lock of slow paths is fair: os/lock.h, os/lock.c.
 //
 // Two threads take it again and again. Whoever waits has it after a while, if each thread is given a processor now
-// and then, however the other hurries. (What the order in memory is worth is lock.pml's; here each step is seen by all
+// and then, however fast the other is. (What the order in memory is worth is lock.pml's; here each step is seen by all
 // at once.)
 //
 // mutant: NO_NUMBERS      nobody draws a number: those that come take it before the one that was woken
@@ -15,7 +15,7 @@
 #define HELD 1
 #define WAITED 2
 #define ONE_DRAWN 4
-#define PATIENCE 1
+#define TRIES 1
 #define NUMBERS (THREADS + 1) // they go around
 
 byte word;
@@ -83,7 +83,7 @@ active [THREADS] proctype thread()
         }
         do
         :: is_mine -> break
-        :: !is_mine && rounds == PATIENCE ->
+        :: !is_mine && rounds == TRIES ->
             word = word | WAITED;
             atomic { number = drawn; drawn = (drawn + 1) % NUMBERS }
             word = word + ONE_DRAWN;
@@ -104,7 +104,7 @@ active [THREADS] proctype thread()
             turn = NUMBERS;
             word = word - ONE_DRAWN;
             is_mine = true
-        :: !is_mine && rounds < PATIENCE ->
+        :: !is_mine && rounds < TRIES ->
             seen = word;
             is_marked = (seen & (HELD | WAITED)) == (HELD | WAITED);
             if

@@ -27,9 +27,9 @@
 #define WAITED 2
 #define ONE_DRAWN 4
 #ifdef TAKEN_UNMARKED
-#    define PATIENCE 2
+#    define TRIES 2
 #else
-#    define PATIENCE 1
+#    define TRIES 1
 #endif
 #define AWAKE 255
 
@@ -152,7 +152,7 @@ inline take_sleeping() // step wait
 {
     rounds = 0;
     do
-    :: rounds == PATIENCE -> take_in_turn(); break
+    :: rounds == TRIES -> take_in_turn(); break
     :: else -> // step ask
         rounds++;
         load_relaxed(WORD, seen);

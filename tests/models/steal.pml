@@ -77,7 +77,7 @@ inline refill()
     lock_take(0);
     block = NONE;
     if
-    :: fence_at != 0 -> // step settle: the block behind an undecided fence
+    :: fence_at != 0 -> // step fenced: the block behind an undecided fence
         load_relaxed(TOP, top);
         fence_stands(top, stands);
         if

@@ -16,7 +16,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 # Allocates and frees for as long as its input is open, a hundred times a second, and is refused once.
 PROGRAM = """
 #include <poll.h>
@@ -79,7 +79,7 @@ def query(base, expression):
 
 
 def wait_for(what, ready):
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while time.monotonic() < until:
         try:
             if ready():
@@ -87,7 +87,7 @@ def wait_for(what, ready):
         except OSError:
             pass  # it does not listen yet
         time.sleep(0.2)
-    fail(f"{what}: not within {PATIENCE_S} s")
+    fail(f"{what}: not within {TIMEOUT_S} s")
 
 
 def ask_prometheus(folder, exported, dashboard, pid):
@@ -169,7 +169,7 @@ def main():
             program.stdin.close()
             program.wait()
         # It ends with the process, and says so.
-        _, errors = export.communicate(timeout=PATIENCE_S)
+        _, errors = export.communicate(timeout=TIMEOUT_S)
         if export.returncode != 0 or "has ended" not in errors:
             fail(f"the exporter ended with {export.returncode}: {errors}")
 

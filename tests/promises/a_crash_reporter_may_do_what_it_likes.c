@@ -13,7 +13,7 @@
 #include <semaphore.h>
 #include <setjmp.h>
 
-enum { BLOCKS = 4000, CODE = 6, PATIENCE_S = 20 };
+enum { BLOCKS = 4000, CODE = 6, TIMEOUT_S = 20 };
 
 static void *blocks[BLOCKS];
 
@@ -209,7 +209,7 @@ static void on_abort(int signal)
 _Noreturn static void make_mistake(void (*mistake)(void))
 {
     pthread_t reporter;
-    alarm(PATIENCE_S);
+    alarm(TIMEOUT_S);
     signal(SIGABRT, on_abort);
     sem_init(&has_to_report, 0, 0);
     sem_init(&has_reported, 0, 0);

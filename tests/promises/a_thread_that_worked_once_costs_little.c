@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-enum { THREADS = 100, BLOCKS = 200, MANY = 1000, LEAST = 16, MOST = 2048, PATIENCE_MS = 6000 };
+enum { THREADS = 100, BLOCKS = 200, MANY = 1000, LEAST = 16, MOST = 2048, TIMEOUT_MS = 6000 };
 
 static pthread_t threads[THREADS];
 static pthread_barrier_t gate;
@@ -53,7 +53,7 @@ static void expect_little(long before, long most_kib, const char *what)
 {
     pthread_barrier_wait(&gate);
     pthread_barrier_wait(&gate);
-    ht_expect_rss(before + THREADS * most_kib, PATIENCE_MS, what);
+    ht_expect_rss(before + THREADS * most_kib, TIMEOUT_MS, what);
     pthread_barrier_wait(&gate);
     for (size_t i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);

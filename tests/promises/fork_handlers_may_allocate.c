@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-enum { BLOCKS = 3000, PATIENCE_S = 20 };
+enum { BLOCKS = 3000, TIMEOUT_S = 20 };
 
 static void *kept[BLOCKS];
 static int calls;
@@ -37,7 +37,7 @@ static void *allocate_for_ever(void *nothing)
 int main(void)
 {
     ht_start();
-    alarm(PATIENCE_S); // a handler that waits for a lock would wait for ever
+    alarm(TIMEOUT_S); // a handler that waits for a lock would wait for ever
     pthread_t thread;
     HT_CHECK(pthread_create(&thread, NULL, allocate_for_ever, NULL) == 0, "no thread");
     for (int i = 1; i <= 20; i++) {

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-enum { FORKS = 30, BLOCKS = 300, PATIENCE_S = 30 };
+enum { FORKS = 30, BLOCKS = 300, TIMEOUT_S = 30 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool ends;
@@ -45,7 +45,7 @@ static void *allocate_with_lock(void *unused)
 int main(void)
 {
     ht_start();
-    alarm(PATIENCE_S); // who waits would wait for ever
+    alarm(TIMEOUT_S); // who waits would wait for ever
     pthread_t thread;
     HT_CHECK(pthread_create(&thread, NULL, allocate_with_lock, NULL) == 0, "no thread");
     for (int i = 0; i < FORKS; i++) {

@@ -17,7 +17,7 @@
 #define REQUEST_BASE64 "c29tZSAyMDAwMDAgMjAwMDAwMAA="
 #define REQUEST        "some 200000 2000000"
 
-enum { BLOCKS = 240, BLOCK_BYTES = 100 * 1024, PATIENCE_MS = 20000, WAITS_KIB = 24 * 1024 };
+enum { BLOCKS = 240, BLOCK_BYTES = 100 * 1024, TIMEOUT_MS = 20000, WAITS_KIB = 24 * 1024 };
 enum { FILES_FIRST = 256, FILES_END = 272 };
 
 static char folder[] = "/tmp/hakmem-manager-XXXXXX";
@@ -47,7 +47,7 @@ static int serve(const char *expected)
     HT_CHECK(ht_rss_kib() >= WAITS_KIB, "%ld KiB resident: nothing waits", ht_rss_kib());
     HT_CHECK(write(STDOUT_FILENO, "r", 1) == 1, "cannot tell that memory waits");
     if (strcmp(expected, "goes") == 0) {
-        ht_expect_rss(WAITS_KIB / 2, PATIENCE_MS, "after the manager's word");
+        ht_expect_rss(WAITS_KIB / 2, TIMEOUT_MS, "after the manager's word");
         return 0;
     }
     HT_CHECK(is_open(getenv("MEMORY_PRESSURE_WATCH")), "the file is not open");

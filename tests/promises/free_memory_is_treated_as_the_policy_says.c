@@ -58,8 +58,8 @@ int main(void)
     HT_CHECK(kept_addresses >= 32 * HT_MIB, "the addresses are gone, too");
 
     swing(UNMAP);
-    const long patience = ht_now_ms() + 5000;
-    while (mapped() > kept_addresses / 2 && ht_now_ms() < patience) {
+    const long end = ht_now_ms() + 5000;
+    while (mapped() > kept_addresses / 2 && ht_now_ms() < end) {
         ht_sleep_ms(50);
     }
     HT_CHECK(mapped() <= kept_addresses / 2, "still %zu bytes mapped", mapped());

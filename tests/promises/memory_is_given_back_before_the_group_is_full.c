@@ -14,7 +14,7 @@
 #define LIMIT       "67108864"
 #define LIMIT_BYTES (64 * HT_MIB)
 
-enum { BLOCKS = 240, BLOCK_BYTES = 100 * 1024, PATIENCE_MS = 20000 };
+enum { BLOCKS = 240, BLOCK_BYTES = 100 * 1024, TIMEOUT_MS = 20000 };
 
 // Memory of the program's own, until so much is resident; the heap's free 24 MiB do not leave that much.
 static int share_with_others(void)
@@ -29,7 +29,7 @@ static int share_with_others(void)
     for (size_t done = 0; ht_rss_kib() < 60 * 1024 && done < 40 * HT_MIB; done += HT_MIB) {
         memset(own + done, 1, HT_MIB);
     }
-    ht_expect_rss(44 * 1024, PATIENCE_MS, "near the limit");
+    ht_expect_rss(44 * 1024, TIMEOUT_MS, "near the limit");
     return 0;
 }
 

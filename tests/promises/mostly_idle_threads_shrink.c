@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-enum { THREADS = 1000, MOST_KIB = 64, BLOCKS = 5000, SWINGS = 6, PATIENCE_MS = 60000 };
+enum { THREADS = 1000, MOST_KIB = 64, BLOCKS = 5000, SWINGS = 6, TIMEOUT_MS = 60000 };
 
 static pthread_t threads[THREADS];
 static pthread_barrier_t ready;
@@ -82,7 +82,7 @@ int main(void)
              "%zu bytes in magazines of %d threads",
              stats.cached_bytes,
              (int)THREADS);
-    ht_expect_rss(before + stacks + THREADS * MOST_KIB, PATIENCE_MS, "mostly idle threads");
+    ht_expect_rss(before + stacks + THREADS * MOST_KIB, TIMEOUT_MS, "mostly idle threads");
     end_all();
     return 0;
 }

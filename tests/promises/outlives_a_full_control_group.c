@@ -19,7 +19,7 @@
 #define LIMIT_HARD "41943040"
 #define MORE       "268435456"
 
-enum { BLOCKS = 4096, BLOCK_BYTES = 24000, PATIENCE_MS = 60000, THREADS = 4 };
+enum { BLOCKS = 4096, BLOCK_BYTES = 24000, TIMEOUT_MS = 60000, THREADS = 4 };
 
 static unsigned char *blocks[BLOCKS];
 
@@ -163,10 +163,10 @@ static void pause_and_go_on(const struct ht_group *group)
 {
     const pid_t child = start(group, "paused");
     int waited_ms = 0;
-    for (; !is_waiting(group) && waited_ms < PATIENCE_MS; waited_ms += 10) {
+    for (; !is_waiting(group) && waited_ms < TIMEOUT_MS; waited_ms += 10) {
         ht_sleep_ms(10);
     }
-    HT_CHECK(waited_ms < PATIENCE_MS, "nobody waits for memory");
+    HT_CHECK(waited_ms < TIMEOUT_MS, "nobody waits for memory");
     HT_CHECK(ht_write_file(group->folder, group->limit, MORE), "no more memory: errno %d", errno);
     finish(child, "paused");
 }

@@ -10,7 +10,7 @@
 
 #include <sys/wait.h>
 
-enum { FREEING = 2, BLOCKS = 400, SPARES = 100, LARGEST = 60000, PATIENCE_S = 60 };
+enum { FREEING = 2, BLOCKS = 400, SPARES = 100, LARGEST = 60000, TIMEOUT_S = 60 };
 
 static void *_Atomic blocks[BLOCKS];
 static atomic_size_t met;
@@ -68,7 +68,7 @@ _Noreturn static void live_and_die(const struct ht_stress *stress, size_t round)
     static struct ht_worker workers[FREEING];
     struct ht_random random = {stress->seed * 1000 + round};
     pthread_t maker;
-    alarm(PATIENCE_S);
+    alarm(TIMEOUT_S);
     if (round % 3 == 0) {
         make_blocks(&random);
     } else {

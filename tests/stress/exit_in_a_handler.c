@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 
-enum { BLOCKS = 20000, PATIENCE_S = 20, FIRST_US = 500, STEP_US = 37 };
+enum { BLOCKS = 20000, TIMEOUT_S = 20, FIRST_US = 500, STEP_US = 37 };
 
 static void on_alarm(int signal)
 {
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
                             i % 4 == 3 ? stress.threads : 1,
                             FIRST_US + STEP_US * (long)(i % 200));
         }
-        alarm(PATIENCE_S); // ends us, and the test
+        alarm(TIMEOUT_S); // ends us, and the test
         int status = 0;
         HT_CHECK(waitpid(child, &status, 0) == child, "waitpid: errno %d", errno);
         HT_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0,

@@ -11,7 +11,7 @@
 
 #include "../support/model.h"
 
-enum { SHARED = 256, LARGEST = 20000, CODE = 3, PATIENCE_S = 30 };
+enum { SHARED = 256, LARGEST = 20000, CODE = 3, TIMEOUT_S = 30 };
 enum { OUTPUT_BYTES = 200000 }; // more than a pipe holds
 
 static _Atomic(struct ht_slot *) shared[SHARED];
@@ -49,7 +49,7 @@ static void handle_exit(void)
 _Noreturn static void live_and_exit(const struct ht_stress *stress, size_t way)
 {
     static struct ht_worker workers[HT_MOST_THREADS];
-    alarm(PATIENCE_S);
+    alarm(TIMEOUT_S);
     atexit(handle_exit);
     at_quick_exit(handle_exit);
     for (size_t i = 0; i < stress->threads; i++) {

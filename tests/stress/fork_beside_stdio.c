@@ -10,7 +10,7 @@
 #include <pwd.h>
 #include <sys/mman.h>
 
-enum { LINES = 20, LINE_BYTES = 200000, PATIENCE_S = 40 };
+enum { LINES = 20, LINE_BYTES = 200000, TIMEOUT_S = 40 };
 
 static atomic_bool is_over;
 static atomic_size_t lines_read;
@@ -111,7 +111,7 @@ static void *run(void *way)
 
 _Noreturn static void live_as_child(void)
 {
-    alarm(PATIENCE_S);
+    alarm(TIMEOUT_S);
     FILE *file = file_of_lines();
     read_lines(file);
     fflush(NULL);
@@ -130,7 +130,7 @@ static void fork_beside(size_t way, size_t forks)
                  "no thread");
     }
     for (size_t i = 0; i < forks; i++) {
-        alarm(PATIENCE_S); // ends us, and the test
+        alarm(TIMEOUT_S); // ends us, and the test
         const pid_t child = fork();
         if (child == 0) {
             live_as_child();

@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/time.h>
 
-enum { BLOCKS = 3000, SIGNALS = 20, AFTER = 2000, LARGEST = 90000, PATIENCE_S = 40 };
+enum { BLOCKS = 3000, SIGNALS = 20, AFTER = 2000, LARGEST = 90000, TIMEOUT_S = 40 };
 
 #ifdef HAK_TESTS_SUPPORT_HAK_NAMES_H
 // Else the sanitizer looks for leaks at each exit, with a process that stops and traces this one: not what is tried here.
@@ -94,8 +94,7 @@ int main(int argc, char **argv)
         if (child == 0) {
             allocate((struct ht_random){stress.seed * 1000 + i}, i % 4 == 3);
         }
-        alarm(
-            PATIENCE_S); // ends us, and the test; a child has no alarm, which would be its timer's
+        alarm(TIMEOUT_S); // ends us, and the test; a child has no alarm, which would be its timer's
         ht_wait_child(child, "a program");
     }
     printf("%zu signals handled\n", stress.operations * SIGNALS);

@@ -10,7 +10,7 @@
 
 #include "../support/model.h"
 
-enum { SLOTS = 100, LARGEST = 60000, PATIENCE_S = 60 };
+enum { SLOTS = 100, LARGEST = 60000, TIMEOUT_S = 60 };
 
 struct crew {
     struct ht_slot slots[SLOTS];
@@ -49,7 +49,7 @@ static void *work_a_little(void *seed)
 
 _Noreturn static void live_as_child(size_t forker, struct ht_random *random)
 {
-    alarm(PATIENCE_S); // a lock held by a thread that is not here would hold us for ever
+    alarm(TIMEOUT_S); // a lock held by a thread that is not here would hold us for ever
     for (size_t i = 0; i < HT_MOST_THREADS; i++) {
         // Of a thread that was at work, the slot in work may be half done.
         if (i == forker || !atomic_load(&crews[i].at_work)) {

@@ -11,7 +11,7 @@
 
 #include <signal.h>
 
-enum { BLOCKS = 2000, STEPS = 6000, LARGEST = 100000, PATIENCE_S = 40 };
+enum { BLOCKS = 2000, STEPS = 6000, LARGEST = 100000, TIMEOUT_S = 40 };
 
 extern pid_t _Fork(void) __attribute__((weak)); // glibc 2.34
 
@@ -35,7 +35,7 @@ static pid_t fork_raw(size_t way)
 
 _Noreturn static void live_as_child(struct ht_random *random, bool has_child)
 {
-    alarm(PATIENCE_S);
+    alarm(TIMEOUT_S);
     work(random, STEPS);
     const pid_t child = has_child ? fork() : 0;
     if (child != 0) {
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
         if (child == 0) {
             live_as_child(&random, i % 3 == 0);
         }
-        alarm(PATIENCE_S);
+        alarm(TIMEOUT_S);
         ht_wait_child(child, "a child");
     }
     return 0;

@@ -16,7 +16,7 @@
 #include <fcntl.h>
 #include <signal.h>
 
-enum { SHARED = 64, BLOCKS = 300, LARGEST = 60000, MISTAKES = 4, CODE = 6, PATIENCE_S = 30 };
+enum { SHARED = 64, BLOCKS = 300, LARGEST = 60000, MISTAKES = 4, CODE = 6, TIMEOUT_S = 30 };
 
 static _Atomic(void *) shared[SHARED];
 
@@ -88,7 +88,7 @@ static void *work_for_ever(void *argument)
 _Noreturn static void live_until_found(const struct ht_stress *stress, struct ht_random random)
 {
     static struct ht_worker workers[HT_MOST_THREADS];
-    alarm(PATIENCE_S);
+    alarm(TIMEOUT_S);
     signal(SIGABRT, report);
     dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
     for (size_t i = 0; i < stress->threads; i++) {

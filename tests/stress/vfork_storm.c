@@ -7,7 +7,7 @@
 
 #include "../support/model.h"
 
-enum { SLOTS = 200, STEPS = 3000, LARGEST = 60000, CHILD_BLOCKS = 200, PATIENCE_S = 60 };
+enum { SLOTS = 200, STEPS = 3000, LARGEST = 60000, CHILD_BLOCKS = 200, TIMEOUT_S = 60 };
 
 // In a function of its own: what is on the stack of the one that calls vfork is the child's as well.
 static void use_heap(void)
@@ -53,7 +53,7 @@ static void *work(void *argument)
 int main(int argc, char **argv)
 {
     const struct ht_stress stress = ht_stress_start(argc, argv);
-    alarm(PATIENCE_S);
+    alarm(TIMEOUT_S);
     ht_run_rising_threads(&stress, work);
     return 0;
 }

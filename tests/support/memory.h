@@ -63,9 +63,9 @@ static inline void ht_need_memory(size_t bytes)
 }
 
 // The allocator's own thread ends when nothing is left to do.
-static inline void ht_expect_one_thread(long patience_ms)
+static inline void ht_expect_one_thread(long timeout_ms)
 {
-    const long end = ht_now_ms() + patience_ms;
+    const long end = ht_now_ms() + timeout_ms;
     while (ht_proc_number("/proc/self/status", "Threads") > 1 && ht_now_ms() < end) {
         ht_sleep_ms(50);
     }
@@ -84,10 +84,10 @@ static inline void *ht_map(size_t bytes)
     return memory;
 }
 
-// Sleep until no more than `limit_kib` are resident; broken after `patience_ms`.
-static inline void ht_expect_rss(long limit_kib, long patience_ms, const char *what)
+// Sleep until no more than `limit_kib` are resident; broken after `timeout_ms`.
+static inline void ht_expect_rss(long limit_kib, long timeout_ms, const char *what)
 {
-    long until = ht_now_ms() + patience_ms;
+    long until = ht_now_ms() + timeout_ms;
     long rss = ht_rss_kib();
     while (rss > limit_kib && ht_now_ms() < until) {
         ht_sleep_ms(50);
@@ -97,7 +97,7 @@ static inline void ht_expect_rss(long limit_kib, long patience_ms, const char *w
              "%s: %ld KiB resident after %ld ms, promised at most %ld",
              what,
              rss,
-             patience_ms,
+             timeout_ms,
              limit_kib);
 }
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 /// How long a pipe is waited for that nobody has open to write.
-const PATIENCE_MS: u16 = 1000;
+const TIMEOUT_MS: u16 = 1000;
 /// What is read of anything that is read as a whole.
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -78,7 +78,7 @@ fn start_of_pipe(file: &mut File) -> io::Result<Vec<u8>> {
     // Ready as well when somebody wrote nothing and has closed it again.
     let is_ready = {
         let mut wanted = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
-        poll(&mut wanted, PollTimeout::from(PATIENCE_MS))? > 0
+        poll(&mut wanted, PollTimeout::from(TIMEOUT_MS))? > 0
     };
     let mut start = vec![0; 4096];
     match file.read(&mut start) {

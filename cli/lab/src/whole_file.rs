@@ -14,7 +14,7 @@ use std::time::Duration;
 use tempfile::NamedTempFile;
 
 /// How long a pipe is waited for that nobody has open to read.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(20);
 
 /// A file that a result will be written to, and that can be written to now.
@@ -229,7 +229,7 @@ fn open_at_once(path: &Path) -> io::Result<File> {
             .open(path);
         match opened {
             Err(error) if error.raw_os_error() == Some(nix::libc::ENXIO) => {
-                if waited >= PATIENCE {
+                if waited >= TIMEOUT {
                     return Err(io::Error::other("it is a pipe that nobody reads"));
                 }
             }

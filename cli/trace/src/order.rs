@@ -3,7 +3,7 @@
 //! Within a thread the order is the trace's. Between threads times decide, and what times cannot:
 //! an address is given only while it is free, and taken only while it is live. A call that seems to
 //! come too early waits for the others. (Processors' counters have to differ by less than the time
-//! that a block takes from one thread to another.) What has not come after `PATIENCE` is missing.
+//! that a block takes from one thread to another.) What has not come after `WAIT_SECONDS` is missing.
 
 use crate::codec::Decoder;
 use crate::event::{Event, Kind};
@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-const PATIENCE_SECONDS: f64 = 0.001;
+const WAIT_SECONDS: f64 = 0.001;
 /// A free by so much earlier than the allocation of its address is of an older block there.
 const SURELY_EARLIER_SECONDS: f64 = 0.5e-6;
 
@@ -77,7 +77,7 @@ struct Thread {
 pub struct Ordered<'a> {
     reader: &'a Reader,
     decoder: Decoder,
-    patience: u64,
+    wait: u64,
     surely_earlier: u64,
     burst: u64,
     /// Numbers of the threads.
@@ -156,7 +156,7 @@ impl<'a> Ordered<'a> {
                 .map_err(|error| hakmem_lab::failed!("cannot decompress: {error}"))?,
             surely_earlier: (SURELY_EARLIER_SECONDS * reader.units_per_second()) as u64,
             burst: (BURST_SECONDS * reader.units_per_second()) as u64,
-            patience: (PATIENCE_SECONDS * reader.units_per_second()) as u64 + 1,
+            wait: (WAIT_SECONDS * reader.units_per_second()) as u64 + 1,
             threads,
             states,
             queue,
@@ -224,7 +224,7 @@ impl<'a> Ordered<'a> {
         }
         loop {
             let too_late = match (self.waiting.first(), self.queue.peek()) {
-                (Some((oldest, _)), Some(Reverse((next, _)))) => *next > oldest + self.patience,
+                (Some((oldest, _)), Some(Reverse((next, _)))) => *next > oldest + self.wait,
                 (Some(_), None) => true,
                 _ => false,
             };

@@ -73,7 +73,7 @@ static void what_was_freed_inside_is_free_with_the_next_slow_path(void)
     hak_free(block);
     unlock_all();
     UNIT_CHECK(hak_usable_size(block) != 0);
-    hak_nested_settle();
+    hak_nested_free_waiting();
     UNIT_EQUAL(hak_usable_size(block), 0);
 }
 

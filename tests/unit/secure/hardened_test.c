@@ -1,4 +1,4 @@
-// What the stock and the quarantine of a thread hold goes home to its slab, also when there is no memory to carry it in,
+// What the stock and the quarantine of a thread hold goes back into its slab, also when there is no memory to carry it in,
 // and when its owner is busy.
 #include "secure/hardened.h"
 

@@ -27,7 +27,7 @@ Each scrape reads the process anew; it is not stopped and not written to. The co
 the process, with exit code 0, and the file goes then. contrib/grafana/hakmem.json is a dashboard; docs/monitoring.md says more.";
 
 /// How long a scraper may take to send its request, and how long that may be.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 const REQUEST_BYTES_MAX: usize = 8192;
 
 /// Show a heap's figures to monitoring systems
@@ -151,8 +151,8 @@ fn serve(process: LiveProcess, address: SocketAddr) -> Result<()> {
 }
 
 fn answer(mut stream: TcpStream, pid: i32) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let request = request(&mut stream)?;
     let mut words = request.split_whitespace();
     let (status, body) = match (words.next(), words.next()) {

@@ -27,7 +27,7 @@ struct Data<'a> {
 struct SuperData {
     base: String,
     bytes: u64,
-    lone: bool,
+    is_mapping: bool,
     huge: bool,
     age: f64,
     free: String,
@@ -92,7 +92,7 @@ fn describe(view: &View, superslab: &Super, has_blocks: bool) -> SuperData {
     SuperData {
         base: format!("{:#x}", superslab.base),
         bytes: superslab.bytes,
-        lone: superslab.is_mapping,
+        is_mapping: superslab.is_mapping,
         huge: superslab.is_huge,
         age: view.age(superslab.mapped_at),
         free: bits(superslab.free_units),

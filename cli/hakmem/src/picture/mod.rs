@@ -70,7 +70,7 @@ pub fn use_of(heap: &Heap, run: &Run, slab: &Slab) -> Use {
     }
 }
 
-/// What each unit of a superslab is. Of a lone mapping there is one.
+/// What each unit of a superslab is. A mapping of its own has one.
 pub fn cells(heap: &Heap, superslab: &Super) -> Vec<Cell> {
     let count = if superslab.is_mapping {
         1

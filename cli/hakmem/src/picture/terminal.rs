@@ -137,12 +137,12 @@ pub fn draw(view: &View, form: Form, lines: usize) -> String {
     if heap.supers.iter().any(|one| one.is_huge) {
         text.push_str("     H: asked for huge pages\n");
     }
-    for lone in heap.supers.iter().filter(|one| one.is_mapping).take(lines) {
-        let bytes = memory(lone.bytes as f64 / 1024.0);
+    for mapping in heap.supers.iter().filter(|one| one.is_mapping).take(lines) {
+        let bytes = memory(mapping.bytes as f64 / 1024.0);
         text.push_str(&format!(
             "  {bytes} at {:#x}: one block in a mapping of its own, {} old\n",
-            lone.base,
-            age(view.age(lone.mapped_at))
+            mapping.base,
+            age(view.age(mapping.mapped_at))
         ));
     }
     text

@@ -102,7 +102,7 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    /// A lone one is shorter, and may lie at the end of what is mapped.
+    /// A block's own mapping is shorter, and may lie at the end of what is mapped.
     fn super_record(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
         let short = bytes - (UNITS_MAX - 1) * self.fields.superslab.slabs.bytes;
         let mut record = self.memory.read_vec(address, short).ok()?;

@@ -14,7 +14,7 @@
 // Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
 HAK_INTERNAL size_t hak_bigcache_expire(struct hak_cache *cache, uint64_t age);
 
-// From now on, keep none; there is none. The owner, as well as who asks.
+// Keep no block from now on. None is kept when this is called. The owner, or there is none yet.
 HAK_INTERNAL void hak_bigcache_keep_nothing(struct hak_cache *cache);
 
 // The place for blocks of a bin: &cache->hot[bin / 8], which compilers make five instructions of.
@@ -76,8 +76,8 @@ HAK_INLINE bool hak_bigcache_keep(struct hak_cache *cache, void *block, uint32_t
 
 // Put it in, in place of what is there. False: the cache keeps nothing.
 HAK_INTERNAL bool hak_bigcache_keep_instead(struct hak_cache *cache, void *block, size_t bytes);
-// It has no block for a request: what it keeps of this doubling and of larger ones goes back, so that the block can be made
-// of pages that are there.
+// No kept block fits a request of so many bytes: those of its doubling and of larger ones go back, so that the new block can be
+// made of resident pages.
 HAK_INTERNAL void hak_bigcache_make_room(struct hak_cache *cache, size_t bytes);
 // A large block's memory goes back to the arena, or to the system. Who holds it; no cache's lock is needed.
 HAK_INTERNAL void hak_bigcache_give(struct hak_run *run);

@@ -187,8 +187,7 @@ struct hak_cache {
     struct hak_list dead_link;       // registry lock
     _Atomic(int) thread_id;          // owner: the kernel's number of the thread that had it last
     struct hak_cache *asked_next;    // lock: whom to ask next for a slab (reclaim.h)
-    // Of the thread, for a cache that has one. Here, as the child of a fork writes to this and to the lock of each cache, and copies
-    // a page for it.
+    // Of the cache's thread. It lies near the lock: the child of a fork writes to both in each cache, and has one page to copy.
     struct hak_life life;
 
     uint64_t unguarded; // owner: requests since one got a guard (guard.h)
@@ -276,15 +275,15 @@ HAK_INLINE unsigned hak_cache_group(const struct hak_cache *cache)
     return cache->tag >> 8 & 1;
 }
 
-// Blocks of a heap are never in parcels: it may end at any time. So their tags, and no others, have the one of these bits
-// and not the other; there are ids for half a million heaps and as many threads at the same time.
+// A heap may end at any time, so its blocks are never in parcels. Its tag has the first of these bits and not the second; no other
+// tag has. That leaves ids for half a million heaps and as many threads.
 #define HAK_TAG_HEAP     0x20000000U
 #define HAK_TAG_NO_HEAPS 0x40000000U // those of what threads share
 HAK_INLINE bool hak_tag_is_heap(uint32_t tag)
 {
     return (tag & (HAK_TAG_HEAP | HAK_TAG_NO_HEAPS)) == HAK_TAG_HEAP;
 }
-// What free subtracts from an entry while the cache is asleep: so that it finds no magazine. No unit has that owner.
+// hit_tag of a cache that is asleep: free finds no magazine with it. No unit has that owner.
 #define HAK_TAG_ASLEEP 0x7FFFFF00U
 
 // The calling thread's cache. Never NULL: until a thread's first slow path it

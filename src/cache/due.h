@@ -27,8 +27,8 @@ HAK_INLINE bool hak_due_has_sweeper(void)
            hak_load_relaxed(&hak_options.purger) != 0;
 }
 
-// What does not wait for the decay time any more; each includes those before it, which are less likely to be used
-// again soon.
+// What goes back before its decay time is over. Each includes those before it: what is least likely to be used again soon is
+// first.
 enum hak_urgency {
     HAK_URGENCY_NONE,
     HAK_URGENCY_FREE, // pages of free units: they wait for a tick
@@ -42,7 +42,7 @@ HAK_INTERNAL uint64_t hak_due_decay_ticks(void);
 
 // How many bytes a program with one thread may keep besides, for what it lately took again. Any thread.
 HAK_INTERNAL size_t hak_due_earned(void);
-// Does the program take again no more than its time is well spent for, 64 MiB a second? Any thread.
+// Does the program take less than 64 MiB a second of what was given back? Then giving back costs it little. Any thread.
 HAK_INTERNAL bool hak_due_takes_little_again(void);
 // Slabs are in use again that had given back so much inside. (What is free as a whole the arena counts by itself.)
 HAK_INTERNAL void hak_due_note_again(size_t bytes);
@@ -50,7 +50,7 @@ HAK_INTERNAL void hak_due_note_again(size_t bytes);
 // In the child of a fork, whose parent had other threads: one of them may have been at it.
 HAK_INTERNAL void hak_due_forked(void);
 
-// How many bytes may wait inside slabs: as many as of free units, but that what was earned is for both together.
+// How many bytes may wait inside slabs: as many as in free units. Only what was earned (hak_due_earned) is shared by both.
 HAK_INTERNAL size_t hak_due_budget_inside(void);
 
 // How long caches keep large blocks, `kept_bytes` together: not at all while these and what waits in the arena exceed

@@ -24,7 +24,7 @@ HAK_INTERNAL void *hak_hook_malloc(size_t bytes,
                                    size_t size_class,
                                    struct hak_cache *cache,
                                    const void *site);
-// What is left of it when what a feature keeps in the cache was no help. Alone: hak_slow_malloc.
+// The same once a feature has looked into what it keeps in the cache, and found no block there. Alone: hak_slow_malloc.
 HAK_INTERNAL void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const void *site);
 // A block out of the cache; `note` is for hak_hook_taken, 0 when it need not be called. Alone: out of its magazine.
 HAK_INTERNAL void *hak_hook_take(struct hak_cache *cache,
@@ -38,13 +38,13 @@ HAK_INTERNAL bool hak_hook_refuses(struct hak_request request);
 HAK_INTERNAL void hak_hook_refused(enum hak_refuse_reason reason,
                                    struct hak_request request,
                                    uint64_t mark);
-// How many blocks a refill takes that would take `most`: from 1 on. Alone: that many.
+// How many blocks a refill takes: 1 to `most`. Alone: `most`.
 HAK_INTERNAL uint32_t hak_hook_refill(const struct hak_cache *cache,
                                       unsigned size_class,
                                       uint32_t most);
 // How a large request is served beyond its size (enum hak_way). Alone: 0.
 HAK_INTERNAL unsigned hak_hook_ways(const void *site);
-// A large block that was kept, of another cache than the thread's own; or NULL.
+// A large block that another of the thread's caches has kept, or NULL.
 HAK_INTERNAL void *hak_hook_reuse(size_t bytes, const void *site);
 // BigCache has handed out the last of large_gaps' blocks. Returns the block.
 HAK_INTERNAL void *hak_hook_counted(struct hak_cache *cache,
@@ -70,7 +70,7 @@ HAK_INTERNAL void hak_hook_inset_leave_room(struct hak_run *run);
 HAK_INTERNAL void hak_hook_free(void *block, struct hak_cache *cache);
 // A block of a unit whose map entry is marked (hak_map_is_sampled); `entry` is without the mark.
 HAK_INTERNAL void hak_hook_free_marked(void *block, struct hak_cache *cache, uint32_t entry);
-// Is it freed in another way than by magazine, parcel or BigCache? Then it has been. As hak_hook_follow, besides. Alone: no.
+// True: a feature has freed the block in a way of its own. Does as well what hak_hook_follow does. Alone: false.
 HAK_INTERNAL bool hak_hook_freed(void *block,
                                  uint32_t entry,
                                  struct hak_cache *cache,
@@ -92,7 +92,7 @@ enum hak_resized {
     HAK_RESIZED_BY_A_COPY, // it has to be
 };
 HAK_INTERNAL enum hak_resized hak_hook_resize(void *block, size_t bytes);
-// A block in addresses of a feature's own: are these? And what the program asked for; 0 if it is no block in use.
+// Does `block` lie in memory of a feature's own? And how many bytes the program asked for there; 0: it is no block in use.
 // Alone: no.
 HAK_INTERNAL bool hak_hook_owns(const void *block);
 HAK_INTERNAL size_t hak_hook_owned_bytes(const void *block);
@@ -101,7 +101,7 @@ HAK_INTERNAL size_t hak_hook_owned_bytes(const void *block);
 
 // The thread is in a slow path: it takes notice of what was switched on or off.
 HAK_INTERNAL void hak_hook_follow(struct hak_cache *cache);
-// Its thread ends; it was another thread's in the parent of a fork.
+// The first: its thread ends. The second: in the child of a fork, its thread stayed with the parent.
 HAK_INTERNAL void hak_hook_end(struct hak_cache *cache);
 HAK_INTERNAL void hak_hook_forked(struct hak_cache *cache);
 // Is it the calling thread's? Alone: if it is hak_cache_self.
@@ -111,7 +111,7 @@ HAK_INTERNAL bool hak_hook_is_own(const struct hak_cache *cache);
 HAK_INTERNAL void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 HAK_INTERNAL bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 HAK_INTERNAL void hak_hook_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-// Holds it none? A hint. And a number that changes with what happens there.
+// Does a feature hold no block in the cache? A hint. And a number that changes whenever a feature does something there.
 HAK_INTERNAL bool hak_hook_is_bare(struct hak_cache *cache);
 HAK_INTERNAL uint64_t hak_hook_events(struct hak_cache *cache);
 // All that is free is about to be given back; and it was.

@@ -18,7 +18,7 @@
 #include "cache/sweeper.h"
 #include "slab/arena.h"
 
-// What a cache keeps in the bins from here on, 1 MiB and more, is worth a sweeper.
+// Blocks of the bins from here on, 1 MiB and more, wake the sweeper when a cache keeps one.
 #define HAK_SWEPT_BINS 40
 
 // A block of at least `bytes` > HAK_SMALL_MAX, aligned to `alignment` (a power of two). Sets

@@ -11,8 +11,8 @@
 HAK_INTERNAL void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 
-// The same with a grown one that was not in use since the hand last came by, and is not that of class `growing`. False
-// when all are.
+// The same with a grown magazine that was not in use since it was last looked at, of another class than `growing`. False: there is
+// none.
 HAK_INTERNAL bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing)
     HAK_REQUIRES(&cache->lock);
 
@@ -25,7 +25,7 @@ HAK_INLINE uint32_t hak_magazine_held(const struct hak_cache *cache, unsigned si
 // Note a refill or a flush: it may grow.
 HAK_INTERNAL void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
     HAK_REQUIRES(&cache->lock);
-// False when the class does without: companions serve it, it is seldom asked for, or there is no memory.
+// Give the class its magazine. False: it gets none, as companions serve it, it is seldom asked for, or there is no memory.
 HAK_INTERNAL bool hak_magazine_start_if_due(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock);
 // Make room in the full magazine of a class and put `block` into it.

@@ -37,7 +37,7 @@ HAK_INTERNAL void *hak_nested_alloc(struct hak_request request);
 HAK_INTERNAL void hak_nested_free(void *block);
 HAK_INTERNAL size_t hak_nested_usable(const void *block);
 
-// Is it an address of the small heap's, and has that one?
+// Has the small heap been made, and is this one of its addresses?
 HAK_INTERNAL extern _Atomic(uint32_t) hak_nested_state;
 enum hak_nested_states { HAK_NESTED_NONE, HAK_NESTED_BUSY, HAK_NESTED_READY, HAK_NESTED_REFUSED };
 HAK_INLINE bool hak_nested_owns(const void *block)

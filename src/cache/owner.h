@@ -11,8 +11,8 @@
 HAK_INTERNAL struct hak_cache *hak_owner_of(const void *p);
 // The same of a block that is being freed: dies when it lies in none.
 HAK_INTERNAL struct hak_cache *hak_owner_or_end(const void *block);
-// Is that `cache`? With its lock, and until that is dropped: only then may its slab be looked for and
-// touched. (The map, because it changes with the owner's lock and says all in one word.)
+// Does `cache` own the slab that `p` lies in? That cannot change while its lock is held; only then may the slab be looked up and
+// touched. (The map answers: it changes under the owner's lock, and says all in one word.)
 HAK_INTERNAL bool hak_owner_is(const struct hak_cache *cache, const void *p)
     HAK_REQUIRES(&cache->lock);
 // Lock the owner of the slab that `p` lies in and return it. NULL when it lies in none. Who calls it

@@ -14,8 +14,8 @@
 #include "base/options.h"
 #include "meta/size_class.h"
 
-// Was a request ever served by a larger class than its own, as a pool was off or a rule wanted an alignment? Never false
-// again: the block may live for longer than what it was larger for.
+// Was a request ever served by a larger class than its own, because a pool was off or a rule wanted an alignment? It stays
+// true: the block may outlive the option or the rule.
 HAK_INTERNAL extern _Atomic(bool) hak_pools_went_above;
 
 HAK_INLINE void hak_pools_go_above(void)
@@ -35,7 +35,7 @@ HAK_INLINE bool hak_pools_have(size_t size_class)
                                                                           : &hak_options.pool) != 0;
 }
 
-// The class that serves requests of `size_class`: itself, or that one.
+// The class that serves requests of `size_class`: itself, or hak_pools_larger_class's.
 HAK_INLINE unsigned hak_pools_class(unsigned size_class)
 {
     return HAK_LIKELY(hak_pools_have(size_class)) ? size_class : hak_pools_larger_class(size_class);

@@ -12,7 +12,7 @@ struct hak_request {
     const void *site; // where the program's call returns to
 };
 
-// How a block is to be served beyond that, as bits; from HAK_WAY_ALIGN_BIT on the logarithm of an alignment.
+// How a request is served beyond its size, as bits. Those from HAK_WAY_ALIGN_BIT on are the logarithm of an alignment.
 enum hak_way {
     HAK_WAY_SHORT = 1,  // small blocks: in slabs of short-lived ones
     HAK_WAY_LONG = 2,   // small blocks: in slabs of long-lived ones
@@ -24,7 +24,7 @@ enum hak_way {
 };
 #define HAK_WAYS_ALIGN_LOG2(ways) ((ways) >> HAK_WAY_ALIGN_BIT)
 
-// Why one was refused.
+// Why a request was refused.
 enum hak_refuse_reason {
     HAK_REFUSE_THRESHOLD,  // no class and no pool takes this size
     HAK_REFUSE_EXHAUSTION, // something of ours is used up

@@ -32,11 +32,11 @@ HAK_INTERNAL void hak_slabs_end(struct hak_cache *cache, struct hak_run *slab);
 HAK_INTERNAL void hak_slabs_note_taken(struct hak_cache *cache,
                                        unsigned size_class,
                                        unsigned count);
-// Note whether there is more than one of them. Any thread with the lock. And is there another cache of a thread that has more
-// than one, or had when the sweeper was last there? A hint; with the lock of `cache`.
+// Note whether the cache has more than one slab of the class with blocks to give. Any thread with the lock. And does another thread's
+// cache have more than one, or did it when the sweeper last looked? A hint; with the lock of `cache`.
 HAK_INTERNAL void hak_slabs_note_spare(struct hak_cache *cache, unsigned size_class);
 HAK_INTERNAL bool hak_slabs_are_spare(const struct hak_cache *cache, unsigned size_class);
-// The sweeper is there: a cache that has no more than one is not counted any longer. With the lock.
+// By the sweeper: count the cache no longer if it has no more than one. With the lock.
 HAK_INTERNAL void hak_slabs_count_spare(struct hak_cache *cache, unsigned size_class);
 
 #endif

@@ -21,7 +21,7 @@ HAK_INTERNAL void hak_slow_free(void *block, struct hak_cache *cache);
 HAK_INTERNAL void *hak_slow_take(struct hak_cache *cache,
                                  struct hak_request request,
                                  unsigned size_class);
-// The same of a heap: each of its mallocs comes here, and counts as no refill's time (base/timings.def).
+// The same for a heap. Each of its mallocs comes here, so none is timed as a refill (base/timings.def).
 HAK_INTERNAL void *hak_slow_take_of_heap(struct hak_cache *heap,
                                          struct hak_request request,
                                          unsigned size_class);
@@ -31,7 +31,7 @@ HAK_INTERNAL HAK_COLD void *hak_slow_take_large(struct hak_cache *cache,
                                                 size_t size_class);
 // Into a full magazine of one of the thread's caches.
 HAK_INTERNAL void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block);
-// All that neither BigCache nor an open parcel has taken; `entry` is the map's, without a mark.
+// Free what neither BigCache nor an open parcel has taken. `entry`: of the map, without the mark of samples.
 HAK_INTERNAL void hak_slow_free_rest(void *block, uint32_t entry);
 
 #endif

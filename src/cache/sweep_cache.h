@@ -34,12 +34,12 @@ HAK_INTERNAL bool hak_sweep_cache(struct hak_cache *self,
                                   struct hak_sweep_found *found)
     HAK_REQUIRES(&self->lock, &cache->lock);
 
-// Where nobody else does: give back pages inside some slabs, some 10 us, if many of their blocks have come back. Its thread,
-// or anyone if it has no magazines.
+// Without a sweeper: give back pages inside a few slabs, if many of their blocks have come back. Takes some 10 us. Its thread, or
+// anyone if it has no magazines.
 HAK_INTERNAL void hak_sweep_if_due(struct hak_cache *cache);
 HAK_INTERNAL void hak_sweep_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 
-// Has a pass over all nothing to take from it? Who is refused again and again would else pass over it each time.
+// Would a pass that takes everything find nothing in it? So a thread that is refused again and again passes over the caches once.
 HAK_INTERNAL bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 
 #endif

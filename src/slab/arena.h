@@ -131,11 +131,11 @@ HAK_INLINE size_t hak_arena_heap_bytes(void)
     return hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.dirty_bytes) +
            hak_load_relaxed(&hak_arena.mapping_bytes);
 }
-// May it grow by as many? Not over option limit_hard. To be sure that others do not grow meanwhile as well, hold the
-// arena's lock.
+// May the heap grow by so many bytes, within option limit_hard? The answer holds while the arena's lock is held: without it others
+// may grow the heap meanwhile.
 HAK_INTERNAL bool hak_arena_has_room(size_t bytes);
-// Make the sums what they should be. `may_be_late`: from then on they may be behind, until the next call, which is to come soon;
-// else they are exact. At the start they are. By one thread at a time, with no lock of a shard's.
+// Bring the sums up to date. `may_be_late`: from then on they may be behind, until the next call, which has to come soon. Else they
+// stay exact, as they are at the start. One thread at a time, without a shard's lock.
 HAK_INTERNAL void hak_arena_tell(bool may_be_late);
 // The same by the holder of all locks: now.
 HAK_INTERNAL void hak_arena_tell_all(void);

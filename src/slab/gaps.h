@@ -41,8 +41,8 @@ struct hak_gaps {
     } changed;
 };
 
-// So many rows that are long enough may begin at a place that the alignment does not allow before one is taken that
-// is longer by that. (Of alignments between a unit and a superslab the tree knows nothing.)
+// The tree knows nothing of alignments between a unit and a superslab. So this many rows that are long enough are tried; when none
+// has an aligned place, a row is taken that is longer by the alignment.
 enum { HAK_GAPS_LOOKS = 64 };
 
 // Before the first note, once the map is there. False without memory.

@@ -49,8 +49,8 @@ HAK_INLINE struct hak_run *hak_slab_owned(const void *block)
 HAK_INTERNAL struct hak_run *hak_slab_make(void *owner, uint32_t tag, unsigned size_class);
 // Give its units back. All its blocks must be in it.
 HAK_INTERNAL void hak_slab_end(struct hak_run *slab);
-// Pass it to another owner; the caller holds both owners' locks. Its entries are written anew, as they
-// have to be also when sampled_blocks becomes 0 or ceases to be.
+// Pass it to another owner; the caller holds both owners' locks. Writes its map entries anew, which is needed as well when
+// sampled_blocks becomes 0, or is 0 no longer.
 HAK_INTERNAL void hak_slab_move(struct hak_run *slab, void *owner, uint32_t tag);
 
 // Take up to `count` free blocks into slots[0..], lowest addresses last, so that a
@@ -137,7 +137,7 @@ HAK_INLINE void hak_slab_note_unpurged(struct hak_run *slab)
     slab->has_old_pages = true;
 }
 
-// What it has given back, of which nobody has taken a block since: nothing while its purged_blocks are 0.
+// Bytes that it has given back and that nobody has taken a block of since; 0 while purged_blocks is 0.
 HAK_INTERNAL size_t hak_slab_purged_bytes(const struct hak_run *slab);
 
 // Walk everything and die when an invariant is broken.

@@ -348,6 +348,43 @@ fn functions_of_python_have_names() {
 }
 
 #[test]
+fn functions_of_php_have_names() {
+    let workshop = Workshop::open();
+    let source = workshop.write(
+        "orders.php",
+        "<?php\n\
+         class Orders { public array $kept = [];\n\
+         function exportAll() {\n\
+         for ($i = 0; $i < 200; $i++) { $this->kept[$i] = str_repeat('x', 20000 + $i); } } }\n\
+         $orders = new Orders;\n\
+         for ($i = 0; $i < 100; $i++) { $orders->exportAll(); }\n\
+         echo \"ready\\n\"; fgets(STDIN);\n",
+    );
+    // 16: writes a perf map. A file that was written just now would not be compiled.
+    let options = [
+        "opcache.file_update_protection=0",
+        "opcache.enable=1",
+        "opcache.enable_cli=1",
+        "opcache.jit_buffer_size=16M",
+        "opcache.jit=function",
+        "opcache.jit_debug=16",
+    ];
+    let options = options.iter().flat_map(|option| ["-d", option]);
+    let arguments: Vec<&str> = options.chain([text(&source)]).collect();
+    let has_jit = ["-r", "exit(function_exists('opcache_get_status') ? 0 : 1);"];
+    // Its own allocator maps what malloc would be asked for.
+    let start = ["USE_ZEND_ALLOC=0", "php"];
+    let arguments = [&start[..], &arguments].concat();
+    let check = [&start[..], &has_jit].concat();
+    let Some((process, pid)) = interpreter(&workshop, &["env"], &check, &arguments) else {
+        return;
+    };
+    leaks_that_say(&workshop, &pid, "Orders::exportAll (jit)");
+    drop(process);
+    let _ = std::fs::remove_file(map_of(&pid));
+}
+
+#[test]
 fn functions_of_java_have_names() {
     let workshop = Workshop::open();
     let source = workshop.write(

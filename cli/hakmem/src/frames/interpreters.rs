@@ -43,7 +43,7 @@ const FILES_OF_PYTHON: [&str; 37] = [
 ];
 
 /// Programs and libraries that are interpreters, without a version behind.
-const MODULES: [&str; 8] = [
+const MODULES: [&str; 20] = [
     "node",
     "libnode",
     "python",
@@ -52,10 +52,22 @@ const MODULES: [&str; 8] = [
     "libjli",
     "libjava",
     "libnio",
+    "php",
+    "luajit",
+    "libluajit",
+    "dotnet",
+    "libcoreclr",
+    "libhostfxr",
+    "libhostpolicy",
+    "libSystem",
+    "mono-sgen",
+    "ruby",
+    "libruby",
+    "libmonosgen",
 ];
 
-/// What names begin with in which a language's own library is written.
-const OF_JAVA: [&str; 4] = ["java.", "javax.", "jdk.", "sun."];
+/// What names begin with in which the libraries of Java and of .NET are written.
+const OF_LIBRARIES: [&str; 6] = ["java.", "javax.", "jdk.", "sun.", "System.", "Microsoft."];
 
 /// Of CPython, on every stack or between a function that makes an object and malloc. An asterisk: and whatever follows.
 const ALWAYS: [&str; 39] = [
@@ -106,35 +118,44 @@ pub fn is_always_machinery(name: &str, place: &str) -> bool {
         || place.starts_with("node:")
         || place.starts_with("<frozen ")
         || is_made_by_interpreter(name, place)
-        || place == "jit" && OF_JAVA.iter().any(|package| name.starts_with(package))
+        || is_jit(place) && OF_LIBRARIES.iter().any(|package| name.starts_with(package))
 }
 
 /// Code that is made at run time, and of nobody's function.
 fn is_made_by_interpreter(name: &str, place: &str) -> bool {
-    const BEGINNINGS: [&str; 6] = [
+    const BEGINNINGS: [&str; 10] = [
         "Builtin:",
         "BytecodeHandler:",
         "Stub:",
         "StubRoutines",
         "Interpreter",
         "Callback:",
+        "JIT$$",
+        "jit$$",
+        "stub<",
+        "dynamicClass::IL_STUB",
     ];
-    place == "jit" && BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+    is_jit(place) && BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Of which no source is known, but perhaps a line.
+fn is_jit(place: &str) -> bool {
+    place.split(':').next() == Some("jit")
 }
 
 /// A function of a program in an interpreted language.
 pub fn is_script(name: &str, place: &str) -> bool {
     let file = place.split(':').next().unwrap_or_default();
-    let endings = [".py", ".js", ".mjs", ".cjs", ".ts"];
+    let endings = [".py", ".js", ".mjs", ".cjs", ".ts", ".lua", ".php"];
     let is_source = endings.iter().any(|ending| file.ends_with(ending));
-    (is_source || place == "jit") && !is_always_machinery(name, place)
+    (is_source || is_jit(place)) && !is_always_machinery(name, place)
 }
 
 /// On a stack that has such a function: is this one the interpreter's?
 pub fn is_interpreters(name: &str, place: &str) -> bool {
     let file = place.split(':').next().unwrap_or_default();
     let module = place.split(['.', '+']).next().unwrap_or_default();
-    let module = module.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let module = module.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '-');
     FILES_OF_PYTHON.contains(&file)
         || file.starts_with("pycore_")
         || MODULES.contains(&module)
@@ -158,6 +179,9 @@ mod tests {
             ("node::Start", "node"),
             ("0x7f00", "of no file"),
             ("JavaMain", "libjli.so"),
+            ("lj_str_new", "libluajit-5.1.so.2.1.0"),
+            ("zif_str_repeat", "php8.2"),
+            ("SystemNative_Read", "libSystem.Native.so"),
         ] {
             assert!(is_interpreters(name, place), "{name} ({place})");
         }
@@ -198,6 +222,8 @@ mod tests {
             ("export", "views.py"),
             ("tick", "app.js:4"),
             ("Alloc.serve", "jit"),
+            ("Orders::export", "jit:11"),
+            ("TRACE_7", "orders.lua:12"),
         ] {
             assert!(is_script(name, place), "{name} ({place})");
         }
@@ -206,6 +232,8 @@ mod tests {
             ("<module>", "<frozen importlib._bootstrap>"),
             ("Builtin:ArrayMap", "jit"),
             ("java.util.HashMap.put", "jit"),
+            ("System.String::Concat", "jit"),
+            ("JIT$$assign_tmp", "jit"),
             ("main", "main.c:3"),
         ] {
             assert!(!is_script(name, place), "{name} ({place})");

@@ -16,12 +16,64 @@ const OF_SCRIPTS: [&str; 6] = [
 
 /// "export (views.py)", "tick (app.js:4)", "Builtin:ArrayMap (jit)".
 pub fn frame(name: &str) -> String {
-    let of_python = name.strip_prefix("py::").and_then(python);
-    let known = of_python.or_else(|| {
-        let (kind, rest) = name.split_once(':')?;
-        OF_SCRIPTS.contains(&kind).then(|| script(rest))?
-    });
+    let known = match name.strip_prefix("py::") {
+        Some(rest) => python(rest),
+        None => node(name)
+            .or_else(|| lua(name))
+            .or_else(|| php(name))
+            .or_else(|| dotnet(name))
+            .or_else(|| parameters(name))
+            .or_else(|| ruby(name)),
+    };
     known.unwrap_or_else(|| format!("{name} ({NO_SOURCE})"))
+}
+
+fn node(name: &str) -> Option<String> {
+    let (kind, rest) = name.split_once(':')?;
+    OF_SCRIPTS.contains(&kind).then(|| script(rest))?
+}
+
+/// "TRACE_7::app/orders.lua:12", where a trace of LuaJIT's begins: of which function is not told.
+fn lua(name: &str) -> Option<String> {
+    let (trace, source) = name.split_once("::")?;
+    let (path, line) = source.rsplit_once(':')?;
+    trace.strip_prefix("TRACE_")?.parse::<u32>().ok()?;
+    line.parse::<u32>().ok()?;
+    Some(format!("{trace} ({}:{line})", file_name(path)))
+}
+
+/// "JIT$Orders::export", "TRACE-3$Orders::export$11" with the line where a trace begins, or in place of a function the
+/// script's path. "JIT$$assign_tmp" is PHP's own.
+fn php(name: &str) -> Option<String> {
+    let (of, rest) = name.split_once('$')?;
+    let (function, line) = match of.strip_prefix("TRACE-") {
+        Some(_) => rest.rsplit_once('$')?,
+        None if of == "JIT" => (rest, ""),
+        None => return None,
+    };
+    if function.is_empty() || function.starts_with('$') {
+        return None;
+    }
+    let is_path = function.starts_with('/');
+    let source = if is_path {
+        file_name(function)
+    } else {
+        NO_SOURCE
+    };
+    let name = if is_path { "{main}" } else { function };
+    let line = match line.parse::<u32>() {
+        Ok(line) => format!(":{line}"),
+        Err(_) => String::new(),
+    };
+    Some(format!("{name} ({source}{line})"))
+}
+
+/// "int32 [Shop] Shop.Orders::Export(int32)[OptimizedTier1]": how well it is compiled changes while it runs.
+fn dotnet(name: &str) -> Option<String> {
+    let (signature, _tier) = name.strip_suffix(']')?.rsplit_once(")[")?;
+    let method = signature.find("::")?;
+    let (_, class) = signature[..method].rsplit_once("] ")?;
+    Some(format!("{class}{}) ({NO_SOURCE})", &signature[method..]))
 }
 
 /// "Order.export:/srv/orders/views.py": no name of a function has a colon.
@@ -57,6 +109,22 @@ fn script(text: &str) -> Option<String> {
 
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+/// "Orders:Export (int)", "(wrapper managed-to-native) Orders:malloc (intptr)" of Mono, "StubRoutines (1)" of Java: a blank
+/// is elsewhere between what is returned and the name.
+fn parameters(name: &str) -> Option<String> {
+    let wrapped = name.strip_prefix("(wrapper ");
+    let name = wrapped.map_or(Some(name), |rest| Some(rest.split_once(") ")?.1))?;
+    let (function, parameters) = name.split_once(" (")?;
+    let is_function = !function.contains(' ') && parameters.ends_with(')');
+    is_function.then(|| format!("{function}({parameters} ({NO_SOURCE})"))
+}
+
+/// "[JIT] Orders#export", of YJIT's.
+fn ruby(name: &str) -> Option<String> {
+    let method = name.strip_prefix("[JIT] ")?;
+    Some(format!("{method} ({NO_SOURCE})"))
 }
 
 #[cfg(test)]
@@ -95,6 +163,31 @@ mod tests {
                 "void java.util.HashMap.resize(int)",
                 "void java.util.HashMap.resize(int) (jit)",
             ),
+            ("TRACE_7::app/orders.lua:12", "TRACE_7 (orders.lua:12)"),
+            ("TRACE_7::nothing", "TRACE_7::nothing (jit)"),
+            ("JIT$Orders::export", "Orders::export (jit)"),
+            ("JIT$/srv/a.php", "{main} (a.php)"),
+            ("JIT$$assign_tmp", "JIT$$assign_tmp (jit)"),
+            ("jit$$trace_exit_0", "jit$$trace_exit_0 (jit)"),
+            ("TRACE-3$Orders::export$11", "Orders::export (jit:11)"),
+            ("TRACE-8$/srv/a.php$17", "{main} (a.php:17)"),
+            ("TRACE-8$", "TRACE-8$ (jit)"),
+            (
+                "int32 [Shop] Shop.Orders::Export(int32)[OptimizedTier1]",
+                "Shop.Orders::Export(int32) (jit)",
+            ),
+            (
+                "class [System.Private.CoreLib]System.String [Shop] Shop.Map`2[System.__Canon,System.__Canon]::Find(class [Shop]Key)[PreJIT]",
+                "Shop.Map`2[System.__Canon,System.__Canon]::Find(class [Shop]Key) (jit)",
+            ),
+            ("Shop.Orders:Export (int)", "Shop.Orders:Export(int) (jit)"),
+            (
+                "(wrapper managed-to-native) Orders:malloc (intptr)",
+                "Orders:malloc(intptr) (jit)",
+            ),
+            ("StubRoutines (1)", "StubRoutines(1) (jit)"),
+            ("[JIT] Orders#export", "Orders#export (jit)"),
+            ("f::g()[x", "f::g()[x (jit)"),
         ] {
             assert_eq!(frame(written), expected);
         }

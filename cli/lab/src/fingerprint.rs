@@ -139,7 +139,7 @@ const KNOWN: [Marks; 19] = [
         name: "the C library (musl)",
         symbols: &["__libc_malloc_impl"],
         inside_symbols: &[],
-        texts: &[],
+        texts: &["musl libc (", "MUSL_LOCPATH"],
     },
     Marks {
         name: PYTHON,
@@ -264,6 +264,8 @@ mod tests {
         assert!(of_constants(b"see <jemalloc>: in the manual").is_empty());
         let all = b"<jemalloc>: \0background_thread\0dirty_decay_ms\0";
         assert_eq!(of_constants(all), ["jemalloc"]);
+        let shared = b"musl libc (x86_64)\nVersion %s\n\0MUSL_LOCPATH\0";
+        assert_eq!(of_constants(shared), ["the C library (musl)"]);
     }
 
     #[test]

@@ -70,6 +70,7 @@ fn traces_are_compared_as_profiles_are() {
         .says("allocated bytes");
     let page = std::fs::read_to_string(workshop.path("all.html")).unwrap();
     assert!(page.contains("\"view\":\"allocated\""));
+    assert!(page.contains("\"every\":0"), "it is exact");
 }
 
 #[test]

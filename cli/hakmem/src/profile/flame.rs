@@ -71,6 +71,11 @@ impl Node {
     }
 }
 
+/// Between samples; 0 where every block is there, and nothing is estimated.
+fn distance(every: u64) -> u64 {
+    if every > 1 { every } else { 0 }
+}
+
 pub fn draw(snapshot: &Snapshot, view: View) -> String {
     let mut root = Node::default();
     for site in &snapshot.sites {
@@ -79,7 +84,7 @@ pub fn draw(snapshot: &Snapshot, view: View) -> String {
     page(&json!({
         "title": snapshot.title,
         "view": view.name(),
-        "every": snapshot.every,
+        "every": distance(snapshot.every),
         "root": root.value("all", false),
     }))
 }
@@ -96,7 +101,7 @@ pub fn draw_changes(before: &Snapshot, after: &Snapshot, view: View) -> String {
     page(&json!({
         "title": both(&before.title, &after.title),
         "view": view.name(),
-        "every": before.every.max(after.every),
+        "every": distance(before.every.max(after.every)),
         "root": root.value("all", true),
     }))
 }

@@ -99,7 +99,7 @@ impl Figures {
         for region in heap.regions() {
             let arena = &mut arenas[region.arena];
             let resident = region.resident(arena.is_main);
-            arena.bytes += region.range.end - region.range.start;
+            arena.bytes += region.bytes();
             arena.live_bytes += region.live.bytes;
             arena.live_blocks += region.live.blocks;
             arena.free_bytes += region.free.bytes;

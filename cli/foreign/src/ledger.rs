@@ -24,7 +24,7 @@ pub struct Others {
     pub stacks: u64,
     /// What the program or a library has mapped itself.
     pub mapped: u64,
-    /// The same by moving the break, where no heap of glibc's was found.
+    /// The same by moving the break.
     pub by_break: u64,
 }
 

@@ -42,8 +42,10 @@ impl Map {
     pub fn of(heaps: &Heaps, space: &Space) -> Map {
         let mut names: Vec<(Range<u64>, String)> = Vec::new();
         if let Some(heap) = &heaps.glibc {
-            let regions = heap.regions().iter();
-            names.extend(regions.map(|region| (region.range.clone(), arena_name(heap, region))));
+            for region in heap.regions() {
+                let parts = region.parts().into_iter();
+                names.extend(parts.map(|part| (part, arena_name(heap, region))));
+            }
         }
         for heap in &heaps.others {
             let ranges = heap.ranges().into_iter();
@@ -81,15 +83,17 @@ impl Map {
         self.strips.get_mut(after.checked_sub(1)?)
     }
 
+    fn cell_at(&mut self, address: u64) -> Option<&mut Cell> {
+        let cell_bytes = self.cell_bytes;
+        let strip = self.strip_at(address)?;
+        let at = (address - strip.start) / cell_bytes;
+        strip.cells.get_mut(count(at))
+    }
+
     fn add_region(&mut self, region: &Region) {
-        let (page_bytes, cell_bytes) = (region.page_bytes, self.cell_bytes);
-        let Some(strip) = self.strip_at(region.range.start) else {
-            return;
-        };
-        let of_page = |page: usize| count(page as u64 * page_bytes / cell_bytes);
         for (page, note) in region.resident_pages() {
-            if let Some(cell) = strip.cells.get_mut(of_page(page)) {
-                cell.resident += page_bytes;
+            if let Some(cell) = self.cell_at(region.layout.address_of(page)) {
+                cell.resident += region.page_bytes;
                 cell.live += note.live();
                 cell.cached += note.cached();
                 cell.own += note.other();
@@ -98,7 +102,7 @@ impl Map {
         // The last chunk was noted as the allocator's; it is free.
         if let Some(top) = &region.top {
             region.each_resident(top, |page, bytes| {
-                if let Some(cell) = strip.cells.get_mut(of_page(page)) {
+                if let Some(cell) = self.cell_at(region.layout.address_of(page)) {
                     cell.own = cell.own.saturating_sub(u64::from(bytes));
                 }
             });

@@ -27,6 +27,14 @@ pub struct OfSize {
     pub bytes: u64,
 }
 
+impl OfSize {
+    /// The smallest that is counted here: sizes of chunks are multiples.
+    pub fn from_bytes(&self) -> u64 {
+        let before = index_of(self.up_to_bytes).checked_sub(1);
+        before.map_or(0, up_to) + STEP
+    }
+}
+
 impl Default for Sizes {
     fn default() -> Sizes {
         Sizes {
@@ -111,6 +119,13 @@ mod tests {
         for bytes in (16..100_000).step_by(16).chain([1 << 40, (1 << 40) + 16]) {
             let index = index_of(bytes);
             assert!(bytes <= up_to(index) && bytes > up_to(index - 1), "{bytes}");
+            let mut sizes = Sizes::default();
+            sizes.add(bytes);
+            let [one] = sizes.table()[..] else {
+                panic!("{bytes}");
+            };
+            assert!((one.from_bytes()..=one.up_to_bytes).contains(&bytes));
+            assert_eq!(one.from_bytes() == one.up_to_bytes, bytes <= EXACT);
         }
         assert_eq!(
             (index_of(u64::MAX), up_to(COUNT - 1)),

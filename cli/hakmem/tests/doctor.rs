@@ -234,6 +234,30 @@ fn a_core_dump_says_the_same() {
         .is_one_line(2, "a file does not grow: --seconds is for a process");
 }
 
+/// Its end has the C library's data, which lead to the main arena.
+#[test]
+fn a_core_dump_that_was_cut_is_read_as_far_as_it_goes() {
+    let workshop = Workshop::open();
+    let told = start(program(&workshop, 3, &[]));
+    let core = workshop.path("core");
+    dump(&told.process.pid(), &core, |_, _| {});
+    let file = std::fs::File::options().write(true).open(&core).unwrap();
+    let bytes = file.metadata().unwrap().len() * 6 / 10;
+    file.set_len(bytes).unwrap();
+    let found = examine(&workshop, text(&core));
+    adds_up(&found);
+    assert!(number(&found, "/ledger/kernel_bytes") <= bytes);
+    assert!(found["cut"].is_string(), "{found:#}");
+    let main = &found["glibc"]["arenas"][0];
+    assert_eq!(main["is_main"], true);
+    assert!(number(main, "/live_blocks") > 1000, "{main:#}");
+    workshop
+        .hakmem(&["doctor", text(&core)])
+        .ended_with(0)
+        .says("What the dump is without: it has")
+        .says("All figures are of what is there.");
+}
+
 #[test]
 fn the_answer_comes_first_and_says_what_to_do() {
     let workshop = Workshop::open();

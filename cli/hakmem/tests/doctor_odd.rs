@@ -56,12 +56,98 @@ fn what_is_only_reserved_takes_no_memory_of_the_doctors() {
     command.args(["-c", &limited]);
     let answer = support::answer(command);
     let found: Value = serde_json::from_str(&answer.ended_with(0).output).unwrap();
-    let number = |path: &str| found.pointer(path).and_then(Value::as_u64).unwrap();
-    let blocks = number("/glibc/total/live_blocks");
+    let blocks = number(&found, "/glibc/total/live_blocks");
     assert!((16384..16400).contains(&blocks), "{blocks}");
-    assert!(number("/glibc/total/live_bytes") >= 16 << 30);
-    let resident = number("/ledger/kernel_bytes");
+    assert!(number(&found, "/glibc/total/live_bytes") >= 16 << 30);
+    let resident = number(&found, "/ledger/kernel_bytes");
     assert!(resident > 64 << 20 && resident < 1 << 30, "{resident}");
+}
+
+/// Moves the break by 5 MiB ten times, beside a heap that grows by it as well.
+const MOVES_THE_BREAK: &str = r#"
+#define _DEFAULT_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void grow(int blocks)
+{
+    for (int i = 0; i < blocks; i++) {
+        memset(malloc(1000 + i % 100), 1, 1000);
+    }
+}
+int main(void)
+{
+    grow(3000);
+    for (int i = 0; i < 10; i++) {
+        memset(sbrk(5 << 20), 7, 5 << 20);
+        grow(300);
+    }
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+/// An allocator's heap that grows by the break, with two words that look like a chunk and the end of a heap.
+const GROWS_BY_THE_BREAK: &str = r#"
+#define _DEFAULT_SOURCE
+#include <string.h>
+#include <unistd.h>
+int main(void)
+{
+    const size_t bytes = 16 << 20;
+    char *heap = sbrk(bytes);
+    memset(heap, 7, bytes);
+    const size_t size = 0x10001, fence = 1;
+    memcpy(heap + 0xb8, &size, sizeof size);
+    memcpy(heap + 0xb8 + 0x10000, &fence, sizeof fence);
+    write(1, "ready\n", 6);
+    char end;
+    return read(0, &end, 1) != 0;
+}
+"#;
+
+fn examine(workshop: &Workshop, name: &str, source: &str) -> (Waiting, Value) {
+    let mut command = Command::new(workshop.compile(name, source, &[]));
+    let process = Waiting::start(&mut command);
+    let answer = workshop.hakmem(&["doctor", "--json", &process.pid()]);
+    let found = serde_json::from_str(&answer.ended_with(0).output).unwrap();
+    (process, found)
+}
+
+fn number(found: &Value, path: &str) -> u64 {
+    let number = found.pointer(path).and_then(Value::as_u64);
+    number.unwrap_or_else(|| panic!("{path} is not in {found:#}"))
+}
+
+#[test]
+fn what_others_grow_by_the_break_is_not_glibcs() {
+    let workshop = Workshop::open();
+    let (process, found) = examine(&workshop, "moves", MOVES_THE_BREAK);
+    let by_break = number(&found, "/ledger/others/by_break");
+    assert!(by_break.abs_diff(50 << 20) < 256 << 10, "{by_break}");
+    let live = number(&found, "/glibc/total/live_blocks");
+    assert!((6000..6010).contains(&live), "{live}");
+    let bytes = number(&found, "/glibc/total/bytes");
+    assert!(bytes < 8 << 20, "{bytes}");
+    assert!(number(&found, "/glibc/total/resident/own") < 256 << 10);
+    let answer = workshop.hakmem(&["doctor", &process.pid()]);
+    answer
+        .ended_with(0)
+        .says("grown by others")
+        .says("50.0 MiB of it by the break (sbrk)");
+    let answer = workshop.hakmem(&["map", &process.pid()]);
+    answer.ended_with(0).says("glibc, main arena: 3.");
+}
+
+#[test]
+fn one_word_that_looks_like_a_chunk_makes_no_heap() {
+    let workshop = Workshop::open();
+    let (_process, found) = examine(&workshop, "grows", GROWS_BY_THE_BREAK);
+    assert!(found["glibc"].is_null(), "{found:#}");
+    assert!(number(&found, "/ledger/others/by_break") >= 16 << 20);
 }
 
 #[test]
@@ -112,6 +198,23 @@ fn what_cannot_be_read_is_one_line() {
              forbids it; try as root"
         ),
     );
+    if is_root {
+        // Nor does a /proc that hides it say that there is none.
+        let hidden = format!(
+            "mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid {NOBODY} --clear-groups {} doctor {pid}",
+            text(&copy)
+        );
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "sh", "-c", &hidden]);
+        let answer = support::answer(unshare);
+        if answer.errors.contains("hakmem:") {
+            answer
+                .ended_with(1)
+                .says("may not be read: it is another user's");
+        } else {
+            println!("left out: no namespaces here");
+        }
+    }
     process.end();
     workshop.hakmem(&["doctor", &pid]).is_one_line(
         2,

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 type Header = elf::FileHeader64<Endianness>;
 
 /// Limits on what is believed of a file that may be damaged.
+const PAGE_BYTES: u64 = 4096;
 const SEGMENTS_MAX: usize = 1 << 20;
 const FILES_MAX: usize = 1 << 16;
 const NT_PRPSINFO: u32 = 3;
@@ -236,7 +237,13 @@ impl CoreFile {
         stacks.sort_unstable();
         let area = |segment: &Segment| {
             let start = segment.start;
-            let range = start..start.saturating_add(segment.memory_bytes);
+            let file_bytes = self.there(segment);
+            // What was cut off is as good as never mapped.
+            let memory_bytes = match file_bytes == segment.file_bytes {
+                true => segment.memory_bytes,
+                false => file_bytes,
+            };
+            let range = start..start.saturating_add(memory_bytes);
             let mut files = self.mapped_files.iter();
             let file = files.find(|file| file.range.contains(&start));
             let name = file.map(|file| file.path.clone()).unwrap_or_default();
@@ -251,11 +258,21 @@ impl CoreFile {
                     true => b"[stack]".to_vec(),
                     false => name,
                 },
-                resident_bytes: segment.file_bytes,
+                resident_bytes: file_bytes,
                 ..Counted::default()
             }
         };
-        self.segments.iter().map(area).collect()
+        let areas = self.segments.iter().map(area);
+        areas.filter(|area| !area.range.is_empty()).collect()
+    }
+
+    /// In the file, of a segment: whole pages.
+    fn there(&self, segment: &Segment) -> u64 {
+        let bytes = self.bytes.saturating_sub(segment.offset);
+        match bytes < segment.file_bytes {
+            true => bytes - bytes % PAGE_BYTES,
+            false => segment.file_bytes,
+        }
     }
 
     /// Was there anything at the address, be it in the file or not?

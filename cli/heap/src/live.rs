@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::memory::{Memory, Wanted};
 use crate::shown::shown;
 use nix::errno::Errno;
+use nix::sys::signal::kill;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 use std::fs::File;
@@ -258,9 +259,15 @@ fn other_task(pid: i32) -> Option<(i32, Vec<Area>)> {
         .find(|(_, areas)| !areas.is_empty())
 }
 
+/// There is such a process, and a /proc with hidepid does not show it.
+fn is_hidden(pid: i32) -> bool {
+    kill(Pid::from_raw(pid), None) == Err(Errno::EPERM)
+}
+
 pub(crate) fn read_areas(pid: i32) -> Result<Vec<Area>> {
     let text = std::fs::read(format!("/proc/{pid}/maps")).map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => Error::Forbidden(pid),
+        _ if is_hidden(pid) => Error::Forbidden(pid),
         _ => Error::Gone(pid),
     })?;
     let mut areas = parse_areas(&text);

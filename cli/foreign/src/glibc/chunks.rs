@@ -17,6 +17,8 @@ const FLAGS: u64 = 7;
 
 /// So many chunks that agree are no accident.
 const CHAIN: usize = 16;
+/// Nor are so many before a mark at which memory ends.
+const FENCED: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -120,8 +122,13 @@ pub fn walk(
     End::There(at)
 }
 
-/// Do chunks that agree with each other begin here?
-pub fn begins_chain(window: &mut Window, from: u64, end: u64) -> bool {
+/// Does a heap begin here? That one chunk and the end of its memory agree is enough where one is expected.
+pub fn begins_heap(window: &mut Window, from: u64, end: u64) -> bool {
+    agree(window, from, end, 1)
+}
+
+/// Do chunks begin here, of which so many agree with each other, or at least so many before the end of the memory?
+fn agree(window: &mut Window, from: u64, end: u64, fenced: usize) -> bool {
     let mut at = from;
     let Some(mut size) = window.word(at + 8) else {
         return false;
@@ -136,7 +143,7 @@ pub fn begins_chain(window: &mut Window, from: u64, end: u64) -> bool {
                 size = next_size;
             }
             Step::Last(_) => return true,
-            Step::Fence => return steps > 0,
+            Step::Fence => return steps >= fenced,
             Step::Broken => return false,
         }
     }
@@ -157,7 +164,7 @@ pub fn find_chain(
             at = (at + 8 + 1).next_multiple_of(page_bytes); // behind a page that is not there
             continue;
         }
-        if begins_chain(window, at, end) {
+        if agree(window, at, end, FENCED) {
             return Some(at);
         }
         at += ALIGNMENT;

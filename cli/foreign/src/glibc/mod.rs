@@ -131,6 +131,12 @@ impl Heap {
         let top = state.as_ref().map_or(0, |state| state.top);
         let mut areas = space.stretches.iter();
         let area = areas.find(|area| area.name == b"[heap]" || area.range.contains(&top));
+        // A core dump has no name for it, and one that was cut perhaps no description of the arena.
+        let is_nameless = !space.knows_pages() && state.is_none();
+        let area = area.or_else(|| {
+            let mut areas = space.stretches.iter().filter(|_| is_nameless);
+            areas.find(|area| Region::begins_with_chunks(space, &area.range))
+        });
         let Some(area) = area.filter(|area| area.range.end > area.range.start) else {
             return;
         };
@@ -170,7 +176,7 @@ impl Heap {
 
     pub fn ranges(&self) -> Vec<Range<u64>> {
         let regions = self.regions.iter();
-        regions.map(|region| region.range.clone()).collect()
+        regions.flat_map(Region::parts).collect()
     }
 
     pub fn bytes(&self) -> u64 {

@@ -26,8 +26,8 @@ pub struct Found {
     pub live: Sizes,
     pub free: Sizes,
     pub top: Option<Range<u64>>,
-    /// The allocator's own.
-    pub own: Vec<Range<u64>>,
+    /// Behind a mark at which memory ends.
+    pub fenced: Vec<Range<u64>>,
     pub unclear: Vec<Range<u64>>,
     /// User addresses of what may be a thread's cache.
     pub caches: Vec<u64>,
@@ -72,9 +72,8 @@ impl Part<'_> {
             window.forget();
             let found = chunks::find_chain(&mut window, stopped + 16, until, end, self.page_bytes);
             at = found.unwrap_or(until);
-            // Behind the mark at which a piece ends, nothing is to be expected.
             let skipped = match is_fence {
-                true => &mut self.found.own,
+                true => &mut self.found.fenced,
                 false => &mut self.found.unclear,
             };
             skipped.push(stopped..at);

@@ -1,6 +1,6 @@
 //! A stretch of memory full of chunks, with what of each of its pages is in use.
 
-use super::chunks::{self, LEAST};
+use super::chunks::{self, HEAD, LEAST};
 use super::notes::{Layout, Note};
 use super::part::Found;
 use crate::sizes::Sizes;
@@ -30,6 +30,8 @@ pub struct Region {
     /// The allocator's own.
     own: Vec<Range<u64>>,
     unclear: Vec<Range<u64>>,
+    /// Whole pages between its parts: others have moved the break meanwhile. By address.
+    foreign: Vec<Range<u64>>,
     /// User addresses of what may be a thread's cache.
     pub caches: Vec<u64>,
 }
@@ -49,6 +51,7 @@ impl Region {
             top: None,
             own: Vec::new(),
             unclear: Vec::new(),
+            foreign: Vec::new(),
             caches: Vec::new(),
         }
     }
@@ -62,9 +65,30 @@ impl Region {
         self.notes.get(self.layout.present.place(page)?)
     }
 
-    /// Every page that is there, with its note.
+    /// Every page that is there and not another's, with its note.
     fn there(&self) -> impl Iterator<Item = (usize, &Note)> {
-        self.layout.present.there(0..usize::MAX).zip(&self.notes)
+        let all = self.layout.present.there(0..usize::MAX).zip(&self.notes);
+        all.filter(|(page, _)| !self.is_foreign(self.layout.address_of(*page)))
+    }
+
+    fn is_foreign(&self, address: u64) -> bool {
+        let after = self.foreign.partition_point(|part| part.start <= address);
+        let before = after.checked_sub(1).map(|index| &self.foreign[index]);
+        before.is_some_and(|part| part.contains(&address))
+    }
+
+    /// Its addresses, without what others have between them.
+    pub fn parts(&self) -> Vec<Range<u64>> {
+        let starts = self.foreign.iter().map(|part| part.end);
+        let ends = self.foreign.iter().map(|part| part.start);
+        let starts = [self.range.start].into_iter().chain(starts);
+        let parts = starts.zip(ends.chain([self.range.end]));
+        let parts = parts.map(|(start, end)| start..end);
+        parts.filter(|part| !part.is_empty()).collect()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        sum(&self.parts())
     }
 
     /// Those that are resident.
@@ -97,7 +121,7 @@ impl Region {
         for chunk in &found.beyond {
             self.layout.note(&mut self.notes, 0, chunk);
         }
-        found.own.into_iter().for_each(|part| self.own(part));
+        found.fenced.into_iter().for_each(|part| self.fenced(part));
         found
             .unclear
             .into_iter()
@@ -117,8 +141,19 @@ impl Region {
     /// Where the first chunk begins: not before `before`.
     pub fn find_first(&self, space: &Space, before: u64) -> Option<u64> {
         let mut window = self.window(space);
+        let expected = before.next_multiple_of(HEAD);
+        if chunks::begins_heap(&mut window, expected, self.range.end) {
+            return Some(expected);
+        }
         let end = self.range.end.min(before + FIRST_MOST);
         chunks::find_chain(&mut window, before, end, self.range.end, self.page_bytes)
+    }
+
+    /// Is it a heap, as far as can be told without anything that leads there?
+    pub fn begins_with_chunks(space: &Space, range: &Range<u64>) -> bool {
+        let mut window = Window::new(space, range.clone());
+        let until = range.start + HEAD;
+        chunks::find_chain(&mut window, range.start, until, range.end, space.page_bytes).is_some()
     }
 
     pub fn nothing_is_clear(&mut self) {
@@ -128,6 +163,19 @@ impl Region {
     fn own(&mut self, part: Range<u64>) {
         self.note_other(&part);
         self.own.push(part);
+    }
+
+    /// Behind the mark at which its memory ends, up to where it goes on.
+    fn fenced(&mut self, part: Range<u64>) {
+        let start = (part.start + 2 * HEAD).next_multiple_of(self.page_bytes);
+        let end = part.end - part.end % self.page_bytes;
+        if start >= end {
+            return self.own(part);
+        }
+        self.own(part.start..start);
+        self.own(end..part.end);
+        self.note_other(&(start..end));
+        self.foreign.push(start..end);
     }
 
     fn unclear(&mut self, part: Range<u64>) {

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct Kept {
     pub pid: Option<i32>,
     pub is_core: bool,
+    #[serde(default)]
+    pub cut: Option<String>,
     pub allocators: Vec<Used>,
     pub runtimes: Vec<String>,
     pub threads: Option<u64>,
@@ -24,6 +26,7 @@ impl Kept {
         Kept {
             pid: visit.pid,
             is_core: visit.is_core,
+            cut: visit.cut,
             allocators: visit.allocators,
             runtimes: visit.runtimes,
             threads: visit.threads,

@@ -54,6 +54,8 @@ pub struct Visit {
     pub title: String,
     pub pid: Option<i32>,
     pub is_core: bool,
+    /// Of a core dump, what of it is there, where that is not all.
+    pub cut: Option<String>,
     #[serde(skip)]
     pub is_snapshot: bool,
     pub allocators: Vec<Used>,
@@ -177,10 +179,16 @@ impl Visit {
                 (kept.pid, kept.is_core, kept.hakmem.clone(), kept.read_ms)
             }
         };
+        let cut = match &patient.opened {
+            Opened::Live(_) => None,
+            Opened::Core(core) => core.cut(),
+            Opened::Snapshot(snapshot) => snapshot.visit().cut.clone(),
+        };
         patient.opened.whole(Visit {
             title: patient.opened.title(),
             pid,
             is_core,
+            cut,
             is_snapshot: matches!(patient.opened, Opened::Snapshot(_)),
             judgement,
             allocators,

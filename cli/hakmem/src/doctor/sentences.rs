@@ -261,11 +261,18 @@ fn elsewhere(
             Some(format!("{} are stacks.", of(bytes))),
             vec!["Fewer threads, or smaller stacks (ulimit -s, pthread_attr_setstacksize).".into()],
         ),
-        Finding::Mapped { bytes, stretches } => (
+        Finding::Mapped {
+            bytes: all,
+            stretches,
+        } => (
             Some(format!(
-                "{} in {} mappings are no allocator's known here: a runtime's heap, a pool, or another malloc.",
-                of(bytes),
-                grouped(stretches)
+                "{} in {} mappings{} are no allocator's known here: a runtime's heap, a pool, or another malloc.",
+                of(all),
+                grouped(stretches),
+                match visit.now.ledger.others.by_break {
+                    0 => String::new(),
+                    by_break => format!(", and {} of it by the break (sbrk),", bytes(by_break)),
+                }
             )),
             vec![own_settings(visit)],
         ),
@@ -305,8 +312,12 @@ fn pinned(of: &str, visit: &Visit) -> String {
     let most = pins.blocks.iter().max_by_key(|size| size.blocks);
     let by = most.map_or(String::new(), |size| {
         let all: u64 = pins.blocks.iter().map(|size| size.blocks).sum();
+        let from = match size.from_bytes() {
+            from if from == size.up_to_bytes => String::new(),
+            from => format!("{from} to "),
+        };
         format!(
-            "; {} of the blocks there are of {} bytes at most",
+            "; {} of the blocks there have {from}{} bytes with their heads",
             percent(size.blocks, all),
             size.up_to_bytes
         )
@@ -420,6 +431,11 @@ fn unknown(visit: &Visit) -> Vec<String> {
         ));
     } else if ledger.others.mapped > ledger.kernel_bytes / 20 {
         lines.push("What is in use in memory that the program maps itself.".into());
+    }
+    if let Some(cut) = &visit.cut {
+        lines.push(format!(
+            "What the dump is without: {cut}. All figures are of what is there."
+        ));
     }
     if visit.is_core {
         lines.push("Which pages were resident: a core dump has what was mapped.".into());

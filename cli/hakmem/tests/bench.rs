@@ -164,12 +164,22 @@ fn the_check_says_what_has_become_worse() {
         sample["wall_s"] = 1000.0.into();
     }
     before["started"] = "2020-01-01T00:00:00Z".into();
+    before["label"] = "release".into();
     workshop.write("before.json", &before.to_string());
     let answer = run(&["--export", "after.json", "--check"]);
     answer
         .ended_with(1)
         .says("worse   tiny-16: peak memory of hakmem")
         .says("better  tiny-16: time");
+    // The one before is the last, and the release is the one before that.
+    run(&["--export", "again.json", "--check"]).says("after.json");
+    run(&["--export", "again.json", "--check=release"])
+        .ended_with(1)
+        .says("worse   tiny-16: peak memory of hakmem");
+    run(&["--export", "again.json", "--check=other"]).is_one_line(
+        2,
+        "has no earlier result, labelled other, of these workloads to compare with",
+    );
 }
 
 #[test]

@@ -53,8 +53,8 @@ impl Change {
     }
 }
 
-/// The newest result in the same folder that has the same workloads in the same size.
-pub fn last(document: &Document, path: &Path) -> Result<Past> {
+/// The newest result in the same folder that has the same workloads in the same size, and this label, if it is not empty.
+pub fn last(document: &Document, path: &Path, label: &str) -> Result<Past> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -76,6 +76,7 @@ pub fn last(document: &Document, path: &Path) -> Result<Past> {
             })
         })
         .filter(|past| past.document.started != document.started)
+        .filter(|past| label.is_empty() || past.document.label == label)
         .filter(|past| {
             document
                 .variants
@@ -85,8 +86,12 @@ pub fn last(document: &Document, path: &Path) -> Result<Past> {
         .collect();
     found.sort_by(|one, other| one.document.started.cmp(&other.document.started));
     found.pop().ok_or_else(|| {
+        let of_label = match label {
+            "" => String::new(),
+            label => format!(", labelled {label},"),
+        };
         usage!(
-            "{} has no earlier result of these workloads to compare with",
+            "{} has no earlier result{of_label} of these workloads to compare with",
             folder.shown()
         )
     })

@@ -42,6 +42,7 @@ Examples:
   hakmem bench --quick                          does it all work? small inputs, no figures
   hakmem bench --resume FILE                    after Ctrl-C: nothing finished is lost
   hakmem bench --check                          has anything become worse since the last result?
+  hakmem bench --after-peak --check=release     … since the last of that label?
 
 docs/measuring.md is the checklist. Exit code: 0 done, also when another allocator was refused on
 a workload, which the table says; 1 hakmem refused, nothing measured, stopped or worse; 2 wrong
@@ -84,9 +85,9 @@ pub struct Arguments {
     /// Small inputs and few runs, in under three minutes
     #[arg(long, conflicts_with = "resume")]
     quick: bool,
-    /// Compare hakmem with the last recorded result on this machine
-    #[arg(long)]
-    check: bool,
+    /// Compare hakmem with the last recorded result on this machine, or the last of that label
+    #[arg(long, value_name = "LABEL", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    check: Option<String>,
     /// Go on with a result that was stopped
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
@@ -154,11 +155,11 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
             (document, path, allocators)
         }
     };
-    let before = if arguments.check {
-        Some(history::last(&document, &path)?)
-    } else {
-        None
-    };
+    let before = arguments
+        .check
+        .as_deref()
+        .map(|label| history::last(&document, &path, label))
+        .transpose()?;
     measure(
         &arguments, document, workloads, allocators, &path, &places, before,
     )

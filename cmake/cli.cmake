@@ -36,10 +36,10 @@ install(FILES "${pages}/hakmem.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/
 if(HAKMEM_TESTS)
     # Compiled with the other tests; what ctest runs then is quick.
     add_custom_target(cli_tests
-        COMMAND "${HAK_CARGO}" test --no-run ${cargo_arguments}
+        COMMAND "${HAK_CARGO}" test --tests --no-run ${cargo_arguments}
         USES_TERMINAL VERBATIM)
     add_dependencies(cli_tests cli) # not both at a time: cargo locks its folder
-    add_test(NAME cli COMMAND "${HAK_CARGO}" test ${cargo_arguments} --no-fail-fast)
+    add_test(NAME cli COMMAND "${HAK_CARGO}" test --tests ${cargo_arguments} --no-fail-fast)
     # The longest test, which often waits: others run beside it, and it does not come last.
     set_tests_properties(cli PROPERTIES LABELS cli TIMEOUT 900 COST 1000
         ENVIRONMENT "HAKMEM_BUILD=${PROJECT_BINARY_DIR}")

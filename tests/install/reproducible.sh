@@ -1,24 +1,29 @@
 #!/usr/bin/env bash
-# Two builds in different folders, at different times, make the same library and archive, bit for bit.
-# Usage: reproducible.sh <source folder> <C compiler>
+# A second build, in another folder and at another time, makes the same library and archive as the first, bit for bit.
+# Usage: reproducible.sh <source folder> <folder of the first build>
 set -euo pipefail
 source=$1
-compiler=$2
+first=$2
 work=$(mktemp -d "${TMPDIR:-/tmp}/hakmem_reproducible.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-build() {
-    mkdir -p "$work/$1"
-    cp -r "$source/CMakeLists.txt" "$source/CMakePresets.json" "$source/cmake" "$source/src" "$source/include" "$work/$1/"
-    cmake -S "$work/$1" -B "$work/$1/build" -G Ninja -DCMAKE_C_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=Release \
-        -DHAKMEM_TESTS=OFF -DHAKMEM_BENCH=OFF -DHAKMEM_CLI=OFF >"$work/log" 2>&1 &&
-        cmake --build "$work/$1/build" >>"$work/log" 2>&1 || { tail -20 "$work/log" >&2; exit 1; }
-    (cd "$work/$1/build" && sha256sum libhakmem.so libhakmem.a)
+# set_as NAME: with the value that the first build has
+set_as() {
+    echo "-D$1=$(sed -n "s/^$1:[A-Z]*=//p" "$first/CMakeCache.txt")"
 }
 
-build here >"$work/first"
-sleep 1.1 # a time in whole seconds would differ
-build there/further/down >"$work/second"
+sums() {
+    (cd "$1" && sha256sum libhakmem.so libhakmem.a)
+}
+
+second=$work/there/further/down
+mkdir -p "$second"
+cp -r "$source/CMakeLists.txt" "$source/CMakePresets.json" "$source/cmake" "$source/src" "$source/include" "$second/"
+cmake -S "$second" -B "$second/build" -G Ninja "$(set_as CMAKE_C_COMPILER)" "$(set_as CMAKE_C_FLAGS)" \
+    "$(set_as CMAKE_BUILD_TYPE)" "$(set_as HAKMEM_DEBUG)" -DHAKMEM_TESTS=OFF -DHAKMEM_BENCH=OFF -DHAKMEM_CLI=OFF >"$work/log" 2>&1 &&
+    cmake --build "$second/build" >>"$work/log" 2>&1 || { tail -20 "$work/log" >&2; exit 1; }
+sums "$first" >"$work/first"
+sums "$second/build" >"$work/second"
 if ! cmp -s "$work/first" "$work/second"; then
     echo "broken: two builds differ:" >&2
     diff "$work/first" "$work/second" >&2 || true

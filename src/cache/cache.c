@@ -22,6 +22,7 @@ struct hak_cache hak_cache_shared = {
     .hit_tag = 0x7FFFFE00U,
     .is_direct = true,
     .frees_apart = true,
+    .spares_all = true,
     .state = HAK_CACHE_DEAD,
     .hot = ALL_FULL,
     .full = {&hak_cache_shared.full, &hak_cache_shared.full},

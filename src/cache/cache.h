@@ -57,7 +57,7 @@ struct hak_magazine {
     bool flushed_last : 1; // lock: the last slow event was a flush
     bool has_unpurged : 1; // lock: of a swept slab the kernel did not take all pages
     bool is_counted : 1;   // lock: among the caches with spare slabs (slabs.c)
-    _Atomic(bool) has_spare; // lock; others a hint: more than one slab has blocks to give
+    _Atomic(bool) has_spare; // lock; others a hint: it has a slab with blocks to give to spare
     // Owner, with the lock to write: the class is served by companions (site.h). A byte of its own: others write
     // those above.
     bool is_ruled;
@@ -206,9 +206,9 @@ struct hak_cache {
     // lock: blocks allocated and freed without a magazine, of all classes and of each (seldom.h).
     uint32_t seldom_calls;
     uint8_t seldom_of_class[HAK_SMALL_CLASSES];
-    _Atomic(bool) has_slabs;            // lock; the shared cache only, a hint: there are orphans
-    struct hak_list full;               // lock: slabs of any class without blocks to give
-    struct hak_list larges;             // lock: a heap's large blocks in use
+    bool spares_all;        // constant: others may have all of its slabs (the shared cache)
+    struct hak_list full;   // lock: slabs of any class without blocks to give
+    struct hak_list larges; // lock: a heap's large blocks in use
     struct hak_hot hot[HAK_HOT_PLACES]; // BigCache: one for each doubling to 4 MiB
     struct hak_sampling *sampling;      // lock; NULL until it first samples
 

@@ -32,11 +32,19 @@ static void slab_take_over(struct hak_run *slab, struct hak_cache *cache)
     hak_slab_move(slab, cache, cache->tag);
 }
 
+// Have the orphans a slab of the class, or could they have one when their inbox is emptied? A look without their lock: threads
+// for which there is none must not meet there.
+static bool orphans_may_have(unsigned size_class)
+{
+    return hak_load_relaxed(&hak_cache_shared.magazines[size_class].has_spare) ||
+           hak_load_relaxed(&hak_cache_shared.inbox_bytes) != 0 ||
+           hak_load_relaxed(&hak_cache_shared.loose) != NULL;
+}
+
 struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->lock)
 {
-    // A look without the lock: threads that never end must not meet here.
-    if (!hak_load_relaxed(&hak_cache_shared.has_slabs) || !cache->has_thread || is_apart(cache)) {
+    if (!orphans_may_have(size_class) || !cache->has_thread || is_apart(cache)) {
         return NULL;
     }
     struct hak_run *slab = NULL;
@@ -48,6 +56,7 @@ struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
         slab_take_over(slab, cache);
         hak_count(&cache->counts.adopted_slabs, 1);
     }
+    hak_slabs_note_spare(&hak_cache_shared, size_class);
     hak_lock_drop(&hak_cache_shared.lock);
     if (HAK_UNLIKELY(cache->is_direct)) {
         hak_inbox_post_all(cache); // its own frees never fill the parcels that are open now
@@ -212,9 +221,9 @@ static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->
             hak_slabs_note_spare(cache, slab->size_class);
             hak_slab_move(slab, &hak_cache_shared, hak_cache_shared.tag);
             hak_slabs_list(&hak_cache_shared, slab);
+            hak_slabs_note_spare(&hak_cache_shared, slab->size_class);
             slab = slab_from(cache, &size_class);
         }
-        hak_store_relaxed(&hak_cache_shared.has_slabs, true);
         hak_lock_drop(&hak_cache_shared.lock);
         hak_watch_note(&hak_cache_shared);
     }
@@ -277,13 +286,4 @@ unsigned hak_reclaim_break_up_some(void)
         done += hak_reclaim_break_up_dead(found[i], HAK_RECLAIM_SOME);
     }
     return done;
-}
-
-void hak_reclaim_count(void)
-{
-    bool has_slabs = !hak_list_is_empty(&hak_cache_shared.full);
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES && !has_slabs; size_class++) {
-        has_slabs = hak_slabs_first(&hak_cache_shared, size_class) != NULL;
-    }
-    hak_store_relaxed(&hak_cache_shared.has_slabs, has_slabs);
 }

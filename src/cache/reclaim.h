@@ -40,7 +40,5 @@ HAK_INTERNAL bool hak_reclaim_break_up(struct hak_cache *cache, unsigned slabs)
 // last. The caller may hold the lock of its own cache. Returns how many there were.
 HAK_INTERNAL bool hak_reclaim_break_up_dead(struct hak_cache *cache, unsigned slabs);
 HAK_INTERNAL unsigned hak_reclaim_break_up_some(void);
-// Note whether there are orphans. With the shared cache's lock.
-HAK_INTERNAL void hak_reclaim_count(void);
 
 #endif

@@ -57,16 +57,26 @@ static void count_spare(struct hak_cache *cache, unsigned size_class, bool count
     }
 }
 
+// More than the one that a thread or heap takes from next.
+static bool has_to_spare(struct hak_cache *cache, unsigned size_class)
+{
+    const struct hak_list *slabs = hak_slabs_of(cache, size_class);
+    const struct hak_list *swept = hak_slabs_swept(cache, size_class);
+    const bool has_unswept = !hak_list_is_empty(slabs);
+    const bool has_swept = !hak_list_is_empty(swept);
+    if (cache->spares_all) {
+        return has_unswept || has_swept;
+    }
+    return slabs->next->next != slabs || swept->next->next != swept || (has_unswept && has_swept);
+}
+
 void hak_slabs_note_spare(struct hak_cache *cache, unsigned size_class)
 {
     _Atomic(bool) *has_spare = &cache->magazines[size_class].has_spare;
-    const struct hak_list *slabs = hak_slabs_of(cache, size_class);
-    const struct hak_list *swept = hak_slabs_swept(cache, size_class);
-    const bool has_two = slabs->next->next != slabs || swept->next->next != swept ||
-                         (!hak_list_is_empty(slabs) && !hak_list_is_empty(swept));
-    if (has_two != hak_load_relaxed(has_spare)) {
-        hak_store_relaxed(has_spare, has_two);
-        if (has_two) {
+    const bool has_some = has_to_spare(cache, size_class);
+    if (has_some != hak_load_relaxed(has_spare)) {
+        hak_store_relaxed(has_spare, has_some);
+        if (has_some) {
             count_spare(cache, size_class, true);
         }
     }

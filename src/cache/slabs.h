@@ -32,8 +32,8 @@ HAK_INTERNAL void hak_slabs_end(struct hak_cache *cache, struct hak_run *slab);
 HAK_INTERNAL void hak_slabs_note_taken(struct hak_cache *cache,
                                        unsigned size_class,
                                        unsigned count);
-// Note whether the cache has more than one slab of the class with blocks to give. Any thread with the lock. And does another thread's
-// cache have more than one, or did it when the sweeper last looked? A hint; with the lock of `cache`.
+// Note whether the cache has more than one slab of the class with blocks to give; of the shared cache, one. Any thread with the
+// lock. And does another thread's cache have more than one, or did it when the sweeper last looked? A hint; with the lock of `cache`.
 HAK_INTERNAL void hak_slabs_note_spare(struct hak_cache *cache, unsigned size_class);
 HAK_INTERNAL bool hak_slabs_are_spare(const struct hak_cache *cache, unsigned size_class);
 // By the sweeper: count the cache no longer if it has no more than one. With the lock.

@@ -339,8 +339,5 @@ bool hak_sweep_cache(struct hak_cache *self,
     const bool has_unpurged = sweep_classes_locked(cache, sleeps, how);
     const size_t kept = hak_bigcache_expire(cache, how->kept_ticks);
     found->kept_bytes += kept;
-    if (cache == &hak_cache_shared) {
-        hak_reclaim_count();
-    }
     return is_idle && are_empty && !has_unpurged && kept == 0;
 }

@@ -4,7 +4,7 @@
 // A slab of a dead cache is adopted by one thread, taken as spare by another, left to the orphans by
 // the sweeper, or its cache is taken over by a new thread, while a block of it is freed straight into it.
 // Whoever touches the slab holds its owner's lock, what the lists say and what the slab says agrees,
-// and nobody waits for ever. (The hints has_spare and has_slabs are left out: who reads one wrongly asks a
+// and nobody waits for ever. (The hints has_spare and inbox_bytes are left out: who reads one wrongly asks a
 // cache for nothing, or does not ask it.)
 //
 // mutant: TRUSTS_THE_HINT     the owner read without its lock is taken for the owner

@@ -265,6 +265,57 @@ static void late_frees_and_allocations_work(void)
     hak_sweep_everything();
 }
 
+static bool orphans_give(struct hak_cache *cache, unsigned size_class)
+{
+    hak_lock_take(&cache->lock);
+    struct hak_run *slab = hak_reclaim_slab(cache, size_class);
+    if (slab != NULL) {
+        hak_slabs_list(cache, slab);
+    }
+    hak_lock_drop(&cache->lock);
+    return slab != NULL;
+}
+
+// The orphans' lock is taken by who may get a slab for it, and not for the sake of other classes: each taking is an event.
+static void orphans_are_asked_for_what_they_have(void)
+{
+    struct hak_cache *thread = new_thread();
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        held[i] = alloc(LARGER);
+    }
+    void *other = alloc(CLASS);
+    hak_ended_bury(thread);
+    while (hak_reclaim_break_up_some() > 0) {
+        continue;
+    }
+    struct hak_cache *taker = new_thread();
+    while (orphans_give(taker, LARGER)) {
+        continue;
+    }
+    while (orphans_give(taker, CLASS)) {
+        continue;
+    }
+    const uint64_t events = hak_cache_shared.events;
+    UNIT_CHECK(!orphans_give(taker, LARGER) && !orphans_give(taker, CLASS));
+    UNIT_EQUAL(hak_cache_shared.events, events);
+    for (unsigned i = 0; i < BLOCKS / 2; i += 2) {
+        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_cache_shared); // its slab has no blocks to give
+        give_all(i, i + 1);
+    }
+    UNIT_CHECK(hak_cache_shared.inbox_bytes != 0); // of what class, nobody knows
+    UNIT_CHECK(orphans_give(taker, LARGER));
+    UNIT_EQUAL(hak_cache_shared.events, events + 1);
+    become(main_thread);
+    give(other);
+    census_check(held, BLOCKS);
+    for (unsigned i = 1; i < BLOCKS / 2; i += 2) {
+        give_all(i, i + 1);
+    }
+    give_all(BLOCKS / 2, BLOCKS);
+    hak_ended_bury(taker);
+    hak_sweep_everything();
+}
+
 // Two threads at once: nothing but the orphans' lock orders them, so ThreadSanitizer sees each look without it.
 static pthread_barrier_t both;
 
@@ -394,6 +445,7 @@ int main(void)
     a_cache_that_was_ending_waits_in_the_child();
     what_a_thread_had_kept_or_not_sent_goes_with_it();
     late_frees_and_allocations_work();
+    orphans_are_asked_for_what_they_have();
     two_take_over_slabs_at_once();
     many_lives_leave_nothing();
     hak_options.purger = 1;

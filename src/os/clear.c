@@ -8,14 +8,37 @@ enum { LOOK_BYTES = 4096 }; // a page, or a part of one
 
 // Where no page is a look finds the kernel's page of zeros, which is nobody's memory. Most pages with something else have it
 // where they begin. A page that the kernel takes meanwhile (MADV_FREE) is zeros from then on.
-static const char zeros[LOOK_BYTES];
+static uint64_t word_at(const char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+// In steps of a cache line. Not by memcmp, with which another page of zeros would be read, and musl's goes byte by byte.
+static bool is_zero(const char *at, size_t bytes)
+{
+    const char *const end = at + bytes;
+    for (; end - at >= 64; at += 64) {
+        const uint64_t first = word_at(at) | word_at(at + 8) | word_at(at + 16) | word_at(at + 24);
+        const uint64_t last =
+            word_at(at + 32) | word_at(at + 40) | word_at(at + 48) | word_at(at + 56);
+        if ((first | last) != 0) {
+            return false;
+        }
+    }
+    while (at < end && *at == 0) {
+        at++;
+    }
+    return at == end;
+}
 
 void hak_os_clear(void *start, size_t bytes)
 {
     char *const end = (char *)start + bytes;
     for (char *from = start; from < end; from += LOOK_BYTES) {
         const size_t part = (size_t)(end - from) < LOOK_BYTES ? (size_t)(end - from) : LOOK_BYTES;
-        if (memcmp(from, zeros, part) != 0) {
+        if (!is_zero(from, part)) {
             memset(from, 0, part);
         }
     }
@@ -30,7 +53,7 @@ void hak_os_copy(void *target, const void *source, size_t bytes)
     while (from < end) {
         const size_t part =
             hak_least(LOOK_BYTES - (uintptr_t)to % LOOK_BYTES, (size_t)(end - from));
-        if (memcmp(from, zeros, part) != 0) {
+        if (!is_zero(from, part)) {
             memcpy(to, from, part);
         }
         to += part;

@@ -1,4 +1,3 @@
-// soak in: musl
 // pages: 16384 65536
 // not tagged: takes longest under qemu, and tags make no difference
 // calloc's bytes are zero also when the block held something before, whatever
@@ -38,6 +37,18 @@ static void check_zero(size_t size)
     }
 }
 
+// One byte that lies alone, somewhere in a page that is zeros otherwise.
+static void soil_one_byte(size_t size, size_t at)
+{
+    unsigned char *block = calloc(1, size);
+    HT_CHECK(block != NULL, "calloc(1, %zu) failed", size);
+    block[at] = 1;
+    free(ht_hide(block));
+    block = calloc(1, size);
+    HT_CHECK(block != NULL && block[at] == 0, "calloc(1, %zu): byte %zu is left", size, at);
+    free(block);
+}
+
 int main(void)
 {
     ht_start();
@@ -45,6 +56,9 @@ int main(void)
         soil(size);
         check_zero(size);
         check_zero(size - size / 16);
+    }
+    for (size_t at = 0; at < 4096; at += 5) {
+        soil_one_byte(HT_MIB / 2 + 37, at % 8 == 7 ? HT_MIB / 2 + at % 37 : 8192 + at);
     }
     return 0;
 }

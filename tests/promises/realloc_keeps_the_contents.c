@@ -1,4 +1,3 @@
-// soak in: musl
 // not tagged: takes longest under qemu; stress/realloc_storm does the same
 // env: HAKMEM_DIRTY_BYTES=2M
 //
@@ -24,6 +23,25 @@ static unsigned char *resize(unsigned char *block, size_t from, size_t to)
     return block;
 }
 
+// Of a long block that moves no pages are written that hold zeros: one byte in each is not, elsewhere in each.
+static void keep_bytes_that_lie_alone(void)
+{
+    enum { PAGE = 4096, BYTES = 3 << 20, LONGER = 9 << 20 };
+    unsigned char *block = calloc(1, BYTES);
+    HT_CHECK(block != NULL, "calloc failed");
+    for (size_t page = 0; page < BYTES / PAGE; page++) {
+        block[page * PAGE + page * 37 % PAGE] = 1;
+    }
+    void *neighbour = malloc(BYTES);
+    block = realloc(block, LONGER);
+    HT_CHECK(block != NULL, "realloc to %d failed", (int)LONGER);
+    for (size_t page = 0; page < BYTES / PAGE; page++) {
+        HT_CHECK(block[page * PAGE + page * 37 % PAGE] == 1, "page %zu has lost its byte", page);
+    }
+    free(neighbour);
+    free(block);
+}
+
 int main(void)
 {
     ht_start();
@@ -41,6 +59,7 @@ int main(void)
             free(block);
         }
     }
+    keep_bytes_that_lie_alone();
     struct ht_random random = {3};
     unsigned char *block = resize(NULL, 0, 1);
     size_t size = 1;

@@ -26,15 +26,15 @@ function(hak_marker source name result)
 endfunction()
 
 # What takes too long for `make test` in this build, of which it is not the first: tools/soak runs it (`// soak in: BUILDS`). For
-# another C library that is also what sleeps, the storms, and all that is linked.
+# another C library that is also the storms, and a promise's second form, linked, where it also runs preloaded.
 function(hak_is_for_soak name source result)
     string(REPLACE "/" "" build "${HAKMEM_TEST_PREFIX}")
     hak_marker("${source}" "soak in" builds)
     separate_arguments(builds UNIX_COMMAND "${builds}")
-    hak_marker("${source}" "sleeps" sleeps)
+    hak_marker("${source}" "linked only" linked_only)
     if(build AND build IN_LIST builds)
         set(${result} ON PARENT_SCOPE)
-    elseif(NOT HAK_HAVE_GLIBC AND (sleeps OR name MATCHES "linked$|^stress|^fuzz"))
+    elseif(NOT HAK_HAVE_GLIBC AND NOT linked_only AND name MATCHES "linked$|^stress|^fuzz")
         set(${result} ON PARENT_SCOPE)
     else()
         set(${result} OFF PARENT_SCOPE)

@@ -1,4 +1,4 @@
-// soak in: musl
+// args in musl: 10
 // native only
 // A process made by clone with CLONE_VM shares the heap while its parent waits for it: what it
 // allocates and frees there is the parent's afterwards.
@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-enum { ROUNDS = 50, BLOCKS = 300, STACK_BYTES = 256 * 1024 };
+enum { BLOCKS = 300, STACK_BYTES = 256 * 1024 };
 
 static struct ht_slot slots[BLOCKS];
 static struct ht_random random_numbers = {1};
@@ -22,13 +22,14 @@ static int live_as_clone(void *unused)
     return 0;
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     ht_start();
+    const size_t rounds = count > 1 ? strtoul(arguments[1], NULL, 10) : 50;
     char *stack =
         mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     HT_CHECK(stack != MAP_FAILED, "no stack");
-    for (size_t i = 0; i < ROUNDS; i++) {
+    for (size_t i = 0; i < rounds; i++) {
         ht_slot_step(&slots[i % BLOCKS], &random_numbers, 5 * HT_MIB);
         pid_t child =
             clone(live_as_clone, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);

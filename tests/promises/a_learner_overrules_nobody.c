@@ -1,4 +1,3 @@
-// soak in: musl
 // preload only
 // native only
 // env: HAKMEM_MODE=learning HAKMEM_DECAY_MS=777

@@ -1,4 +1,3 @@
-// soak in: musl
 // preload only
 // native only
 // env: HAKMEM_AB=magazine_bytes=4K|16M

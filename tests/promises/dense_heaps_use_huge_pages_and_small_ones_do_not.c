@@ -1,4 +1,4 @@
-// soak in: musl
+// args in musl: 128
 // env: HAKMEM_HUGE_DEAR_US=0
 // serial
 // native only
@@ -25,25 +25,26 @@ static bool kernel_gives_huge_pages(void)
     return huge >= (long)(bytes / 2 / HT_KIB);
 }
 
-static void check_dense(size_t size)
+static void check_dense(size_t size, size_t bytes)
 {
-    size_t bytes = 512 * HT_MIB;
     size_t count = bytes / size;
     void **blocks = ht_map(count * sizeof *blocks);
     ht_fill(blocks, count, size);
     // All of the process: pages that the last blocks left may serve these.
     long huge = ht_proc_number(HT_SMAPS, "AnonHugePages");
     HT_CHECK(huge >= (long)(bytes / 2 / HT_KIB),
-             "512 MiB of blocks of %zu: %ld KiB are on huge pages, promised is the half",
+             "%zu bytes of blocks of %zu: %ld KiB are on huge pages, promised is the half",
+             bytes,
              size,
              huge);
     ht_free_all(blocks, count);
     munmap(blocks, count * sizeof *blocks);
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     ht_start();
+    const size_t bytes = (count > 1 ? strtoul(arguments[1], NULL, 10) : 512) * HT_MIB;
     ht_need_memory(HT_GIB);
     if (!kernel_gives_huge_pages()) {
         HT_SKIP("the kernel gives no huge pages");
@@ -71,8 +72,8 @@ int main(void)
     ht_free_all(blocks, 500);
     // What was used sparsely goes back first: pages that are there stay as they are.
     malloc_trim(0);
-    check_dense(64);
-    check_dense(1000);
-    check_dense(20000);
+    check_dense(64, bytes);
+    check_dense(1000, bytes);
+    check_dense(20000, bytes);
     return 0;
 }

@@ -1,4 +1,3 @@
-// soak in: musl
 // preload only
 // native only
 // not secure: a large block has a mapping of its own, which ends with it

@@ -1,4 +1,3 @@
-// soak in: musl
 // with features
 // env: HAKMEM_GUARD_LARGE=1
 // native only

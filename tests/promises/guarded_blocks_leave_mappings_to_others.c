@@ -1,4 +1,4 @@
-// soak in: musl
+// args in musl: 50000
 // with features
 // env: HAKMEM_GUARD_LARGE=1
 // native only
@@ -9,9 +9,10 @@
 #include "../support/memory.h"
 #include "../support/older_kernel.h"
 
-enum { BLOCKS = 100000, BYTES = 33000 };
+enum { MOST_BLOCKS = 100000, BYTES = 33000 };
 
-static char *blocks[BLOCKS];
+static char *blocks[MOST_BLOCKS];
+static size_t block_count = MOST_BLOCKS;
 
 static size_t mappings(void)
 {
@@ -44,7 +45,7 @@ static void many_blocks(void)
 {
     const size_t before = mappings();
     const long most = ht_proc_number("/proc/sys/vm/max_map_count", "");
-    for (size_t i = 0; i < BLOCKS; i++) {
+    for (size_t i = 0; i < block_count; i++) {
         blocks[i] = malloc(BYTES);
         HT_CHECK(blocks[i] != NULL, "refused at %zu", i);
         blocks[i][0] = 1;
@@ -58,7 +59,7 @@ static void many_blocks(void)
     void *own = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     HT_CHECK(own != MAP_FAILED, "the program can map nothing: errno %d", errno);
     munmap(own, 4096);
-    for (size_t i = 0; i < BLOCKS; i++) {
+    for (size_t i = 0; i < block_count; i++) {
         HT_CHECK(blocks[i][0] == 1, "block %zu changed", i);
         free(blocks[i]);
     }
@@ -68,9 +69,13 @@ static void many_blocks(void)
     free(block);
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     ht_start();
+    if (count > 1) {
+        block_count = strtoul(arguments[1], NULL, 10);
+    }
+    HT_CHECK(block_count <= MOST_BLOCKS, "at most %d", (int)MOST_BLOCKS);
     if (sysconf(_SC_PAGESIZE) > 16384) {
         HT_SKIP("pages as long as a unit");
     }

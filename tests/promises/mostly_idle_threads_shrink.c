@@ -1,4 +1,5 @@
 // not secure: there are no magazines, and each thread has a quarantine
+// args in musl: 300
 // sleeps
 // native only
 // preload only
@@ -12,9 +13,10 @@
 
 #include <pthread.h>
 
-enum { THREADS = 1000, MOST_KIB = 64, BLOCKS = 5000, SWINGS = 6, TIMEOUT_MS = 60000 };
+enum { MOST_THREADS = 1000, MOST_KIB = 64, BLOCKS = 5000, SWINGS = 6, TIMEOUT_MS = 60000 };
 
-static pthread_t threads[THREADS];
+static pthread_t threads[MOST_THREADS];
+static size_t thread_count = MOST_THREADS;
 static pthread_barrier_t ready;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static void **blocks;
@@ -50,8 +52,8 @@ static void *live(void *works)
 static void start_all(void *works)
 {
     is_over = false;
-    pthread_barrier_init(&ready, NULL, THREADS + 1);
-    for (size_t i = 0; i < THREADS; i++) {
+    pthread_barrier_init(&ready, NULL, (unsigned)thread_count + 1);
+    for (size_t i = 0; i < thread_count; i++) {
         int error = pthread_create(&threads[i], NULL, live, works);
         HT_CHECK(error == 0, "no thread %zu: errno %d", i, error);
     }
@@ -61,14 +63,18 @@ static void start_all(void *works)
 static void end_all(void)
 {
     is_over = true;
-    for (size_t i = 0; i < THREADS; i++) {
+    for (size_t i = 0; i < thread_count; i++) {
         pthread_join(threads[i], NULL);
     }
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     ht_start();
+    if (count > 1) {
+        thread_count = strtoul(arguments[1], NULL, 10);
+    }
+    HT_CHECK(thread_count <= MOST_THREADS, "at most %d", (int)MOST_THREADS);
     HT_API(hak_stats_read);
     blocks = ht_map(BLOCKS * sizeof *blocks);
     const long before = ht_rss_kib();
@@ -79,10 +85,11 @@ int main(void)
     struct hak_stats stats;
     api_hak_stats_read(&stats);
     HT_CHECK(stats.cached_bytes <= 32 * HT_MIB,
-             "%zu bytes in magazines of %d threads",
+             "%zu bytes in magazines of %zu threads",
              stats.cached_bytes,
-             (int)THREADS);
-    ht_expect_rss(before + stacks + THREADS * MOST_KIB, TIMEOUT_MS, "mostly idle threads");
+             thread_count);
+    ht_expect_rss(
+        before + stacks + (long)thread_count * MOST_KIB, TIMEOUT_MS, "mostly idle threads");
     end_all();
     return 0;
 }

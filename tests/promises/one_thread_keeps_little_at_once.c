@@ -1,4 +1,4 @@
-// soak in: musl
+// args in musl: 2
 // serial
 // native only
 // static too
@@ -7,7 +7,7 @@
 // once, however often it did so. When it swings by less than 48 MiB, and has taken that again at once, that stays, too.
 #include "../support/peak.h"
 
-enum { WIDE = 64 * HT_MIB, NARROW = 40 * HT_MIB, SIZES = 4, ROUNDS = 4, KEEP_ONE_IN = 10 };
+enum { WIDE = 64 * HT_MIB, NARROW = 40 * HT_MIB, SIZES = 4, KEEP_ONE_IN = 10 };
 
 static const size_t sizes[SIZES] = {32, 1000, 20000, 2000000};
 
@@ -40,16 +40,17 @@ static void run_apart(void **blocks, size_t bytes, size_t size, unsigned rounds,
     ht_wait_child(child, "frees, and makes no call");
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     ht_start();
+    const unsigned often = count > 1 ? (unsigned)strtoul(arguments[1], NULL, 10) : 4;
     void **blocks = ht_map(WIDE / sizes[0] * sizeof *blocks);
     for (unsigned i = 0; i < SIZES; i++) {
         for (unsigned keeps = 0; keeps <= 1; keeps++) {
             run_apart(blocks, WIDE, sizes[i], 1, keeps);
-            run_apart(blocks, WIDE, sizes[i], ROUNDS, keeps);
+            run_apart(blocks, WIDE, sizes[i], often, keeps);
             run_apart(blocks, NARROW, sizes[i], 1, keeps);
-            run_apart(blocks, NARROW, sizes[i], ROUNDS, keeps);
+            run_apart(blocks, NARROW, sizes[i], often, keeps);
         }
     }
     return 0;

@@ -1,4 +1,3 @@
-// soak in: musl
 // preload only
 // native only
 // The library starts and serves where address space is scarce: below `ulimit -v 524288`, and below a quarter of that; and where

@@ -1,4 +1,3 @@
-// soak in: musl
 // pages: 65536
 // not tagged: takes longest under qemu, and tags make no difference
 // malloc_usable_size is at least what was asked for, all of it can be written,

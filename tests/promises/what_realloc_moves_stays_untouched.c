@@ -1,4 +1,3 @@
-// soak in: musl
 // serial
 // native only
 // Pages of a long block that nobody has written to stay untouched when realloc makes it longer: while it grows where it lies,

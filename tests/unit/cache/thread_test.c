@@ -299,7 +299,8 @@ static void orphans_are_asked_for_what_they_have(void)
     UNIT_CHECK(!orphans_give(taker, LARGER) && !orphans_give(taker, CLASS));
     UNIT_EQUAL(hak_cache_shared.events, events);
     for (unsigned i = 0; i < BLOCKS / 2; i += 2) {
-        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_cache_shared); // its slab has no blocks to give
+        UNIT_CHECK(hak_run_of(held[i])->owner ==
+                   &hak_cache_shared); // its slab has no blocks to give
         give_all(i, i + 1);
     }
     UNIT_CHECK(hak_cache_shared.inbox_bytes != 0); // of what class, nobody knows

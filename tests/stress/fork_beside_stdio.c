@@ -1,6 +1,7 @@
 // soak in: core
 // args: 1 120 1
 // secure too
+// glibc only: a child of musl's waits for ever for a file that another thread had locked
 //
 // One thread forks, while others read long lines, flush all files, open and close some, run programs, load libraries, and ask who a
 // user is. The C library's own locks are held then by threads that wait for the allocator's, and fork waits for both. The

@@ -38,8 +38,7 @@ static void fork_and_wait(int signal)
         if (handled % 3 == 0) {
             _exit(0);
         } else if (handled % 3 == 1) {
-            execl("/bin/true", "true", (char *)NULL);
-            _exit(127);
+            ht_run_what_ends();
         }
         goes_on = 1;
         return;

@@ -27,9 +27,9 @@ static void make_child(bool has_program)
     if (child == 0) {
         use_heap();
         if (has_program) {
-            execl("/bin/true", "true", (char *)NULL);
+            ht_run_what_ends();
         }
-        _exit(has_program);
+        _exit(0);
     }
     ht_wait_child(child, "a child");
 }

@@ -34,6 +34,10 @@ read_only() {
         exec "$@"' sh "$@"
 }
 
+old_kernel() {
+    python3 "$(dirname "$0")/old_kernel.py" "$@"
+}
+
 python='import threading
 threads = [threading.Thread(target=lambda: [bytearray(n) for n in range(1000)]) for _ in range(4)]
 [thread.start() for thread in threads]; [thread.join() for thread in threads]; print("done")'
@@ -41,6 +45,7 @@ for mode in balanced secure; do
     with=(env "LD_PRELOAD=$library" "HAKMEM_MODE=$mode" python3 -c "$python")
     expect "no /proc, mode $mode" 0 done without_proc "${with[@]}"
     expect "read only, mode $mode" 0 done read_only "${with[@]}"
+    expect "an old kernel, mode $mode" 0 done old_kernel "${with[@]}"
 done
 expect "an empty environment" 0 done env -i "LD_PRELOAD=$library" /bin/echo done
 
@@ -50,6 +55,8 @@ if [ -x "$build/hakmem" ]; then
     expect "run, read only" 0 done read_only sh -c "'$hakmem' run -- /bin/echo done 2>/dev/null"
     expect "compare, read only" 1 "; TMPDIR names another folder" read_only "$hakmem" compare -n 1 -- /bin/true
     expect "run without /proc" 1 "Is /proc mounted?" without_proc "$hakmem" run -- /bin/echo done
+    expect "run, an old kernel" 0 done old_kernel "$hakmem" run -- /bin/echo done
+    expect "record, an old kernel" 1 "hakmem record needs Linux 3.17" old_kernel "$hakmem" record -o "$work/trace" -- /bin/true
     expect "stats without /proc" 1 "mount -t proc proc /proc" without_proc "$hakmem" stats 1
     # A library for another machine, beside a copy of the command: bytes 18 and 19 say for which.
     cp "$hakmem" "$work/hakmem"

@@ -126,10 +126,12 @@ impl Channel {
             libc::syscall(libc::SYS_memfd_create, name, libc::MFD_CLOEXEC)
         };
         if number < 0 {
-            return Err(failed!(
-                "cannot make shared memory: {}",
-                io::Error::last_os_error()
-            ));
+            let error = io::Error::last_os_error();
+            let hint = match error.raw_os_error() {
+                Some(libc::ENOSYS) => ": hakmem record needs Linux 3.17",
+                _ => "",
+            };
+            return Err(failed!("cannot make shared memory: {error}{hint}"));
         }
         // SAFETY: the descriptor is new, and nobody else's.
         let file = unsafe { File::from_raw_fd(number as i32) };

@@ -152,6 +152,22 @@ class Packages(unittest.TestCase):
         text = "import hakmem; print(hakmem.is_active(), hakmem.stats()['live_bytes'] > 0, hakmem.trim() >= 0)"
         self.assertEqual(says("-m", "hakmem", "run", "--", sys.executable, "-c", text), "True True True")
 
+    def test_a_command_for_another_system_is_named_in_one_line(self) -> None:
+        package = shutil.copytree(ROOT / "packaging/python/hakmem", self.folder / "hakmem")
+        (package / "bin").mkdir()
+        program = package / "bin/hakmem"
+        shutil.copy(sys.executable, program)
+        head = bytearray(program.read_bytes())
+        head[18:20] = b"\xf3\0"  # the processor: RISC-V
+        environment = os.environ | {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        for contents in (bytes(head), b"#!/lib/ld-of-another-libc.so.1\n"):
+            program.write_bytes(contents)
+            done = subprocess.run(
+                [sys.executable, "-m", "hakmem", "run", "--", "true"], env=environment, capture_output=True, text=True, check=False
+            )
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
+            self.assertIn("install the wheel whose name has this machine's processor and C library", done.stderr)
+
     def test_pytest_keeps_tests_to_their_budgets(self) -> None:
         if not COMMAND.exists() or importlib.util.find_spec("pytest") is None:
             self.skipTest("no command line in this build, or no pytest")

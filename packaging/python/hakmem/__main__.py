@@ -17,8 +17,8 @@ def main() -> int:
         os.execv(program, ["hakmem", *sys.argv[1:]])
     except OSError as error:
         sys.stderr.write(
-            f"hakmem: {program}: {error.strerror}: made for another C library or processor? "
-            "`pip install --force-reinstall hakmem` takes the right one\n"
+            f"hakmem: {program}: {error.strerror}; install the wheel whose name has this machine's processor and C library "
+            "(manylinux: glibc, musllinux: musl)\n"
         )
         return 1
 

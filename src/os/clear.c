@@ -6,8 +6,6 @@
 
 enum { LOOK_BYTES = 4096 }; // a page, or a part of one
 
-// Where no page is a look finds the kernel's page of zeros, which is nobody's memory. Most pages with something else have it
-// where they begin. A page that the kernel takes meanwhile (MADV_FREE) is zeros from then on.
 static uint64_t word_at(const char *at)
 {
     uint64_t word;
@@ -15,6 +13,8 @@ static uint64_t word_at(const char *at)
     return word;
 }
 
+// Where no page is a look finds the kernel's page of zeros, which is nobody's memory. Most pages with something else have it
+// where they begin. A page that the kernel takes meanwhile (MADV_FREE) is zeros from then on.
 // In steps of a cache line. Not by memcmp, with which another page of zeros would be read, and musl's goes byte by byte.
 static bool is_zero(const char *at, size_t bytes)
 {

@@ -178,7 +178,7 @@ fn the_check_says_what_has_become_worse() {
         .says("worse   tiny-16: peak memory of hakmem");
     run(&["--export", "again.json", "--check=other"]).is_one_line(
         2,
-        "has no earlier result, labelled other, of these workloads to compare with",
+        ". has no earlier result labelled other of these workloads to compare with",
     );
 }
 

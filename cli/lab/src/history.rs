@@ -88,7 +88,7 @@ pub fn last(document: &Document, path: &Path, label: &str) -> Result<Past> {
     found.pop().ok_or_else(|| {
         let of_label = match label {
             "" => String::new(),
-            label => format!(", labelled {label},"),
+            label => format!(" labelled {label}"),
         };
         usage!(
             "{} has no earlier result{of_label} of these workloads to compare with",

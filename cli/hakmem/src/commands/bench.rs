@@ -42,7 +42,7 @@ Examples:
   hakmem bench --quick                          does it all work? small inputs, no figures
   hakmem bench --resume FILE                    after Ctrl-C: nothing finished is lost
   hakmem bench --check                          has anything become worse since the last result?
-  hakmem bench --after-peak --check=release     … since the last of that label?
+  hakmem bench --after-peak --check=release     and since the last result with that label?
 
 docs/measuring.md is the checklist. Exit code: 0 done, also when another allocator was refused on
 a workload, which the table says; 1 hakmem refused, nothing measured, stopped or worse; 2 wrong

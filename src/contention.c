@@ -4,7 +4,7 @@
 #include "base/contention.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/atomic.h"
 #include "base/format.h"
@@ -12,6 +12,7 @@
 #include "cache/registry.h"
 #include "cache/sweeper.h"
 #include "cache/watch.h"
+#include "front/environment.h"
 #include "meta/pool.h"
 #include "os/os.h"
 #include "profile/sample.h"
@@ -28,6 +29,7 @@ static struct {
     int process;
     uint64_t ns;
     uint64_t cycles;
+    char file[4096]; // where the counts go: PHP's environment is gone at the end
 } began;
 
 static char line[1 << 17];
@@ -108,6 +110,10 @@ __attribute__((constructor(102))) static void begin(void)
     began.process = hak_os_process_id();
     began.ns = hak_os_now_ns();
     began.cycles = HAK_CYCLES();
+    const char *file = hak_environment_value("HAK_CONTENTION");
+    if (file != NULL && strlen(file) < sizeof began.file) {
+        strcpy(began.file, file);
+    }
     // With as many threads as the tables are about there is a sweeper: count one that does nothing.
     hak_sweeper_thread_came(false);
 }
@@ -115,8 +121,7 @@ __attribute__((constructor(102))) static void begin(void)
 // Before the caches are emptied, which is no work of the program's.
 __attribute__((destructor(102))) static void end(void)
 {
-    const char *file = getenv("HAK_CONTENTION");
-    if (file == NULL || began.process != hak_os_process_id()) {
+    if (began.file[0] == '\0' || began.process != hak_os_process_id()) {
         return;
     }
     uint64_t cpu_ns;
@@ -145,5 +150,5 @@ __attribute__((destructor(102))) static void end(void)
     say_writes();
     length -= length > without ? 2 : 0;
     say("]}\n");
-    hak_os_append_or_say(file, line, length);
+    hak_os_append_or_say(began.file, line, length);
 }

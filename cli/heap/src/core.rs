@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 
 type Header = elf::FileHeader64<Endianness>;
 
-/// Limits on what is believed of a file that may be damaged.
+/// The smallest page: where a file was cut, the rest of one is left out.
 const PAGE_BYTES: u64 = 4096;
+/// Limits on what is believed of a file that may be damaged.
 const SEGMENTS_MAX: usize = 1 << 20;
 const FILES_MAX: usize = 1 << 16;
 const NT_PRPSINFO: u32 = 3;

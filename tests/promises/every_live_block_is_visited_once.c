@@ -1,4 +1,4 @@
-// preload only
+// its names for all
 // native only
 // with features
 // hak_visit_blocks finds every block that the program holds, once, with its size, and nothing that is

@@ -1,3 +1,4 @@
+// static too
 // native only
 // One thread frees small blocks of many others, which sleep, one of each in turn: the process does not grow by that, and
 // what has gone back to the owners is theirs again.

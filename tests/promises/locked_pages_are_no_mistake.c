@@ -1,4 +1,5 @@
-// preload only
+// its names for all
+// static too
 // native only
 // env: HAKMEM_GUARD_SAMPLE=1 HAKMEM_CHECK=1
 // What is locked in memory (mlockall) cannot be given back: its content stays. A program that does no more than to write what

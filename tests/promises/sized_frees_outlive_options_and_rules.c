@@ -1,4 +1,4 @@
-// preload only
+// its names for all
 // native only
 // with features
 // A block is freed with the size that was asked for, whichever pools were on and whatever a rule for its site said when it

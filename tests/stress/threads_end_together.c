@@ -2,6 +2,7 @@
 // timeout: 60
 // native only
 // secure too
+// linked too
 //
 // Thousands of threads work, wait for each other, free what they have, and end at the same moment: all wait for the same
 // few locks. What one of them costs must not depend on how many they are. (Where waiters look again and again by

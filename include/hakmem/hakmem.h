@@ -79,7 +79,7 @@ HAKMEM_API bool hak_describe(const void *address, struct hak_block_info *info);
 
 struct hak_heap;
 
-// NULL with errno ENOMEM when there is no memory.
+// NULL with errno ENOMEM when there is no memory, or when there are two million heaps and threads.
 HAKMEM_API struct hak_heap *hak_heap_create(void);
 // Any thread may allocate from any heap; NULL with ENOMEM as malloc.
 HAKMEM_API void *hak_heap_malloc(struct hak_heap *heap, size_t bytes)

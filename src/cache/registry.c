@@ -23,7 +23,8 @@ struct hak_registry hak_registry = {
 static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     HAK_REQUIRES(&hak_registry.lock)
 {
-    struct hak_cache *cache = hak_pool_take(sizeof *cache);
+    struct hak_cache *cache =
+        hak_registry.count < HAK_CACHES_MOST ? hak_pool_take(sizeof *cache) : NULL;
     if (cache == NULL) {
         return NULL;
     }

@@ -3,7 +3,7 @@
 // Layer     cache
 // Owns      the list of all caches.
 // Threads   any; one lock, rank "registry".
-// Fails     hak_registry_get returns NULL without memory.
+// Fails     hak_registry_get returns NULL without memory, and when there are as many caches as ids.
 #ifndef HAK_CACHE_REGISTRY_H
 #define HAK_CACHE_REGISTRY_H
 
@@ -24,7 +24,7 @@ struct hak_registry {
 
 HAK_INTERNAL extern struct hak_registry hak_registry;
 
-// A cache of that role, or NULL without memory. `wanted`: that one, if it is dead.
+// A cache of that role, or NULL. `wanted`: that one, if it is dead.
 HAK_INTERNAL struct hak_cache *hak_registry_get(enum hak_cache_role role, struct hak_cache *wanted);
 
 // A dead one waits from now on for who needs it.

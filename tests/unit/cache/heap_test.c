@@ -150,6 +150,28 @@ static void its_mallocs_count_as_no_refills(void)
     forget_held();
 }
 
+// An id more would be another cache's, and each would take the other's blocks for its own. What has ended is there again.
+static void there_are_as_many_as_ids(void)
+{
+    const uint32_t count = hak_registry.count;
+    enum { MORE = 8 }; // than have ended
+    struct hak_cache *heaps[MORE] = {NULL};
+    hak_registry.count = HAK_CACHES_MOST - 1;
+    unsigned made = 0;
+    while (made < MORE && (heaps[made] = hak_heap_make()) != NULL) {
+        UNIT_CHECK(hak_tag_is_heap(heaps[made]->tag));
+        made++;
+    }
+    UNIT_CHECK(made > 0 && made < MORE);
+    UNIT_CHECK(hak_registry_get(HAK_ROLE_LONG, NULL) == NULL);
+    hak_heap_end(heaps[0]);
+    UNIT_CHECK(make() == heaps[0]);
+    for (unsigned i = 0; i < made; i++) {
+        hak_heap_end(heaps[i]);
+    }
+    hak_registry.count = count;
+}
+
 int main(void)
 {
     new_thread();
@@ -159,5 +181,6 @@ int main(void)
     its_caches_are_used_again_by_heaps_only();
     its_large_blocks_end_with_it();
     what_others_keep_is_taken();
+    there_are_as_many_as_ids();
     return 0;
 }

@@ -17,10 +17,13 @@ struct pool_item {
 
 struct hak_pool hak_pool;
 
-// The first chunk is what a small program pays for; later ones save system calls.
+// The first chunk is what a small program pays for; later ones save system calls, and mappings: each is a sixteenth of them all, so
+// that even all caches that there may be (32 GiB) find room in the list.
 static size_t pool_chunk_bytes(size_t mapped_bytes)
 {
-    return mapped_bytes < HAK_MIB(1) ? HAK_KIB(256) : HAK_MIB(2);
+    const size_t least = mapped_bytes < HAK_MIB(1) ? HAK_KIB(256) : HAK_MIB(2);
+    const size_t share = ((size_t)1 << hak_highest_bit(mapped_bytes | 1)) / 16;
+    return share > least ? share : least;
 }
 
 static size_t pool_round(size_t bytes)

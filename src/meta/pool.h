@@ -27,8 +27,7 @@ struct hak_pool {
     size_t fresh_bytes;           // that many of them
     _Atomic(size_t) mapped_bytes; // all chunks ever mapped; others read it
     struct pool_item *items[26];  // free items of 2^index bytes
-    // For whoever asks what a page is. A gigabyte of descriptors, of which only what is used is
-    // resident.
+    // For whoever asks what a page is.
     uint32_t chunk_count; // of all; those beyond the room for them are not listed
     struct hak_pool_chunk chunks[512];
 };

@@ -136,6 +136,20 @@ static void without_memory_it_says_so_and_recovers(void)
     UNIT_CHECK(hak_pool_take(HAK_MIB(1)) != NULL);
 }
 
+// Whoever looks from outside knows each chunk, and they are few of the kernel's mappings.
+static void many_descriptors_lie_in_few_chunks(void)
+{
+    while (hak_pool.mapped_bytes < 2 * HAK_GIB(1)) {
+        UNIT_CHECK(hak_pool_take(HAK_MIB(1)) != NULL); // untouched
+    }
+    UNIT_CHECK(hak_pool.chunk_count < 200);
+    size_t listed_bytes = 0;
+    for (uint32_t i = 0; i < hak_pool.chunk_count; i++) {
+        listed_bytes += hak_pool.chunks[i].bytes;
+    }
+    UNIT_EQUAL(listed_bytes, hak_pool.mapped_bytes);
+}
+
 static void more_than_the_largest_dies(void)
 {
     UNIT_DIES(hak_pool_take(HAK_MIB(32) + 1), "internal: ");
@@ -148,6 +162,7 @@ int main(void)
     what_a_chunk_has_left_is_not_lost();
     batches_come_back_as_they_were_given();
     without_memory_it_says_so_and_recovers();
+    many_descriptors_lie_in_few_chunks();
     more_than_the_largest_dies();
     return 0;
 }

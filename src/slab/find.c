@@ -5,6 +5,7 @@
 
 #include "base/bits.h"
 #include "meta/map.h"
+#include "slab/huge_pages.h"
 #include "slab/superslabs.h"
 
 // The units at multiples of `align_units`, as bits.
@@ -117,6 +118,7 @@ bool hak_find_gap_locked(struct hak_shard *shard,
         shard_look_locked(shard, 0, units, align_units, HAK_GAPS_LOOKS, gap)) {
         return true;
     }
+    hak_huge_pages_look(units * HAK_UNIT_BYTES);
     hak_lock_take(&hak_arena.lock);
     const bool is_found = shard_find_new_locked(shard, units, align_units, gap);
     hak_lock_drop(&hak_arena.lock);

@@ -23,6 +23,12 @@ static bool are_dear(void)
 // Of what is looked at, the oldest and the newest.
 enum { LOOKS_AT_EACH_END = 8, PAGES_OF_EACH = 2, WORDS_OF_A_PAGE = 2 };
 
+// Pages that are about to be looked at.
+struct look {
+    const char *pages[2 * LOOKS_AT_EACH_END * PAGES_OF_EACH];
+    unsigned count;
+};
+
 // One in `count`: multiples of the golden ratio lie evenly (Knuth, The Art of Computer Programming 3, 6.4).
 static size_t next_of(size_t count)
 {
@@ -32,11 +38,41 @@ static size_t next_of(size_t count)
     return (size_t)((uint64_t)now * count >> 32);
 }
 
-// Has one of its pages anything but zeros? The kernel looks: the program may have forbidden the page.
-static bool is_page_written(const struct hak_super *super)
+static void choose_from_locked(const struct hak_list *link, bool forward, struct look *look)
+    HAK_REQUIRES(&hak_arena.lock)
 {
-    const size_t pages = super->mapped_bytes / HAK_CHUNK_BYTES;
-    const char *page = super->base + next_of(pages) * HAK_CHUNK_BYTES;
+    for (unsigned i = 0; i < LOOKS_AT_EACH_END && link != &hak_arena.all; i++) {
+        const struct hak_super *super = HAK_LIST_ITEM(link, const struct hak_super, all_link);
+        for (unsigned n = 0; n < PAGES_OF_EACH; n++) {
+            const size_t page = next_of(super->mapped_bytes / HAK_CHUNK_BYTES);
+            look->pages[look->count++] = super->base + page * HAK_CHUNK_BYTES;
+        }
+        link = forward ? link->next : link->prev;
+    }
+}
+
+// Looking takes some 10 us, and each superslab that is mapped would look: so what was seen is good for a tick of the clock, as
+// long as the heap is within a sixteenth as large. False: it still is.
+static bool choose_if_due_locked(struct look *look) HAK_REQUIRES(&hak_arena.lock)
+{
+    static size_t looked_used = SIZE_MAX;
+    static uint32_t looked_at;
+    const size_t used = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.mapping_bytes);
+    const uint32_t clock = hak_load_relaxed(&hak_arena.clock);
+    const size_t apart = used > looked_used ? used - looked_used : looked_used - used;
+    if (apart <= looked_used / 16 && clock == looked_at) {
+        return false;
+    }
+    looked_used = used;
+    looked_at = clock;
+    choose_from_locked(hak_arena.all.next, true, look);
+    choose_from_locked(hak_arena.all.prev, false, look);
+    return true;
+}
+
+// Has the page anything but zeros? The kernel looks: the program may have forbidden the page, and another thread unmapped it.
+static bool is_page_written(const char *page)
+{
     bool is_written = hak_os_has_content(page);
     for (unsigned i = 1; i < WORDS_OF_A_PAGE && !is_written; i++) {
         is_written = hak_os_has_content(page + 4 * next_of(HAK_CHUNK_BYTES / 4));
@@ -44,41 +80,23 @@ static bool is_page_written(const struct hak_super *super)
     return is_written;
 }
 
-static unsigned count_written_locked(const struct hak_list *link, bool forward, unsigned *pages)
-    HAK_REQUIRES(&hak_arena.lock)
-{
-    unsigned written = 0;
-    for (unsigned i = 0; i < LOOKS_AT_EACH_END && link != &hak_arena.all; i++) {
-        const struct hak_super *super = HAK_LIST_ITEM(link, const struct hak_super, all_link);
-        for (unsigned page = 0; page < PAGES_OF_EACH; page++) {
-            written += is_page_written(super);
-        }
-        *pages += PAGES_OF_EACH;
-        link = forward ? link->next : link->prev;
-    }
-    return written;
-}
-
 // Was the heap dense when it was looked at?
 static _Atomic(bool) are_pages_dense;
 
 // Do programs use what they have? What a program writes is mostly no zeros, and what it has not touched is nothing else; to
-// read how much is resident takes a file, which a sandbox may forbid. Looking takes some 10 us, and each superslab that is
-// mapped would look: so what was seen is good for a tick of the clock, as long as the heap is within a sixteenth as large.
-static void look_at_pages_locked(void) HAK_REQUIRES(&hak_arena.lock)
+// read how much is resident takes a file, which a sandbox may forbid. Others go on with the lock meanwhile.
+static void look_at_pages(void)
 {
-    static size_t looked_used = SIZE_MAX;
-    static uint32_t looked_at;
-    const size_t used = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.mapping_bytes);
-    const uint32_t clock = hak_load_relaxed(&hak_arena.clock);
-    const size_t apart = used > looked_used ? used - looked_used : looked_used - used;
-    if (apart > looked_used / 16 || clock != looked_at) {
-        unsigned pages = 0;
-        const unsigned written = count_written_locked(hak_arena.all.next, true, &pages) +
-                                 count_written_locked(hak_arena.all.prev, false, &pages);
-        hak_store_relaxed(&are_pages_dense, written >= pages / 2);
-        looked_used = used;
-        looked_at = clock;
+    struct look look = {.count = 0};
+    hak_lock_take(&hak_arena.lock);
+    const bool is_due = choose_if_due_locked(&look);
+    hak_lock_drop(&hak_arena.lock);
+    if (is_due) {
+        unsigned written = 0;
+        for (unsigned i = 0; i < look.count; i++) {
+            written += is_page_written(look.pages[i]);
+        }
+        hak_store_relaxed(&are_pages_dense, written >= look.count / 2);
     }
 }
 
@@ -103,28 +121,24 @@ static bool is_large(size_t bytes)
     return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear();
 }
 
-bool hak_huge_pages_wanted_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock)
+// What decides unless an option does.
+static bool is_left_to_us(size_t bytes)
 {
-    if (!are_possible() || hak_load_relaxed(&hak_options.thp) == HUGE_ALWAYS) {
-        return are_possible();
-    }
-    if (!is_large(bytes)) {
-        return false;
-    }
-    if (hak_load_relaxed(&hak_options.deterministic) != 0) {
-        return true;
-    }
-    look_at_pages_locked();
-    return hak_load_relaxed(&are_pages_dense);
+    return are_possible() && hak_load_relaxed(&hak_options.thp) == HUGE_AUTO && is_large(bytes);
 }
 
-// The same of memory that is there already: as it was when the heap grew last.
-static bool is_wanted_again(size_t bytes)
+void hak_huge_pages_look(size_t bytes)
 {
-    return are_possible() &&
-           (hak_load_relaxed(&hak_options.thp) == HUGE_ALWAYS ||
-            (is_large(bytes) && (hak_load_relaxed(&hak_options.deterministic) != 0 ||
-                                 hak_load_relaxed(&are_pages_dense))));
+    if (is_left_to_us(bytes) && hak_load_relaxed(&hak_options.deterministic) == 0) {
+        look_at_pages();
+    }
+}
+
+bool hak_huge_pages_wanted(size_t bytes)
+{
+    return (are_possible() && hak_load_relaxed(&hak_options.thp) == HUGE_ALWAYS) ||
+           (is_left_to_us(bytes) && (hak_load_relaxed(&hak_options.deterministic) != 0 ||
+                                     hak_load_relaxed(&are_pages_dense)));
 }
 
 void hak_huge_pages_decide_locked(struct hak_shard *shard, struct hak_super *super, size_t bytes)
@@ -135,7 +149,7 @@ void hak_huge_pages_decide_locked(struct hak_shard *shard, struct hak_super *sup
     }
     if (super->is_huge && are_dear()) {
         hak_huge_pages_end_locked(shard, super);
-    } else if (!super->is_huge && is_wanted_again(bytes)) {
+    } else if (!super->is_huge && hak_huge_pages_wanted(bytes)) {
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
         super->is_huge = true;
     }

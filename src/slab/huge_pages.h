@@ -12,8 +12,12 @@
 #include "slab/arena.h"
 
 // Should memory that is mapped now for a run of `bytes` ask for huge pages? Yes when the heap is large and dense: a
-// sparse one would pay for pages that it never touches.
-HAK_INTERNAL bool hak_huge_pages_wanted_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
+// sparse one would pay for pages that it never touches. Dense is what it was when it was looked at.
+HAK_INTERNAL bool hak_huge_pages_wanted(size_t bytes);
+
+// Memory is about to be mapped for a run of `bytes`: look whether the heap is dense, if that is to decide and it is some time ago.
+// Takes the arena's lock, but not while it looks.
+HAK_INTERNAL void hak_huge_pages_look(size_t bytes);
 
 // A run of `bytes` is about to be put there. A superslab that is wholly free and untouched decides anew: it was mapped when
 // the heap was small, or huge pages have become dear since.

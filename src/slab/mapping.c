@@ -68,10 +68,11 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
     return aligned;
 }
 
-// True when it has.
-static bool ask_for_huge_pages_locked(const struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+// True when it has. Its user has just asked for it, or for another size of it.
+static bool ask_for_huge_pages(const struct hak_super *super)
 {
-    const bool wants_huge = hak_huge_pages_wanted_locked(super->mapped_bytes);
+    hak_huge_pages_look(super->mapped_bytes); // the heap as it is with the mapping
+    const bool wants_huge = hak_huge_pages_wanted(super->mapped_bytes);
     if (wants_huge) {
         hak_os_want_huge(super->base, super->mapped_bytes, true);
     }
@@ -148,13 +149,9 @@ struct hak_run *hak_mapping_make_small_pages(size_t bytes, size_t alignment)
 struct hak_run *hak_mapping_make(size_t bytes, size_t alignment)
 {
     struct hak_run *mapping = hak_mapping_make_small_pages(bytes, alignment);
-    if (mapping != NULL) {
-        hak_lock_take(&hak_arena.lock);
-        const bool asks = ask_for_huge_pages_locked(hak_mapping_super(mapping));
-        hak_lock_drop(&hak_arena.lock);
-        if (asks && hak_huge_pages_are_dear(mapping->base)) {
-            hak_os_want_huge(mapping->base, bytes, false);
-        }
+    if (mapping != NULL && ask_for_huge_pages(hak_mapping_super(mapping)) &&
+        hak_huge_pages_are_dear(mapping->base)) {
+        hak_os_want_huge(mapping->base, bytes, false);
     }
     return mapping;
 }
@@ -261,8 +258,10 @@ bool hak_mapping_resize(struct hak_run *mapping, size_t bytes)
         super->mapped_bytes = bytes;
         mapping->bytes = bytes;
         mapping->zeroed = false;
-        ask_for_huge_pages_locked(super);
     }
     hak_lock_drop(&hak_arena.lock);
+    if (done) {
+        ask_for_huge_pages(super);
+    }
     return done;
 }

@@ -277,6 +277,7 @@ static bool run_map_more_locked(struct hak_shard *shard,
         present += hak_count_bits(part.bits);
     }
     const char *missing = head->base + (unit + present) * HAK_UNIT_BYTES;
+    hak_huge_pages_look(units * HAK_UNIT_BYTES);
     hak_lock_take(&hak_arena.lock);
     const bool is_done = present < units && hak_map_slot(missing) == hak_map.next_slot &&
                          hak_superslabs_grow_locked(shard, units - present) != UINT64_MAX;

@@ -14,9 +14,8 @@ struct block {
 
 static void check_pattern(const struct block *block, unsigned char fill, size_t size)
 {
-    for (size_t i = 0; i < size; i++) {
-        HT_CHECK(block->bytes[i] == fill, "byte %zu of %zu is another block's", i, block->size);
-    }
+    size_t other = ht_first_other(block->bytes, size, fill);
+    HT_CHECK(other == size, "byte %zu of %zu is another block's", other, block->size);
 }
 
 static void check_alignment(size_t alignment, struct ht_random *random)

@@ -27,9 +27,8 @@ static void check_zero(size_t size)
     for (size_t i = 0; i < count; i++) {
         blocks[i] = calloc(1, size);
         HT_CHECK(blocks[i] != NULL, "calloc(1, %zu) failed", size);
-        for (size_t j = 0; j < size; j++) {
-            HT_CHECK(blocks[i][j] == 0, "calloc(1, %zu): byte %zu is %d", size, j, blocks[i][j]);
-        }
+        size_t other = ht_first_other(blocks[i], size, 0);
+        HT_CHECK(other == size, "calloc(1, %zu): byte %zu is %d", size, other, blocks[i][other]);
         memset(blocks[i], 0xa5, size);
     }
     for (size_t i = 0; i < count; i++) {

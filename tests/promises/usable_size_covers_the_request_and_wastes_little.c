@@ -39,10 +39,8 @@ int main(void)
     }
     for (size_t size = 0; size < SMALL; size++) {
         size_t usable = malloc_usable_size(blocks[size]);
-        for (size_t i = 0; i < usable; i++) {
-            HT_CHECK(
-                blocks[size][i] == size % 251, "byte %zu of %zu usable was not its own", i, usable);
-        }
+        size_t other = ht_first_other(blocks[size], usable, (unsigned char)(size % 251));
+        HT_CHECK(other == usable, "byte %zu of %zu usable was not its own", other, usable);
         free(blocks[size]);
     }
     for (size_t size = SMALL; size < 64 * HT_MIB; size += size / 50 + 1) {

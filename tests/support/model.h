@@ -18,9 +18,21 @@ struct ht_slot {
     unsigned char tag;
 };
 
-static inline unsigned char ht_slot_byte(const struct ht_slot *slot, size_t i)
+// 0, 7, 14 … modulo 256, again and again: any block's marked bytes are a part of it, which begins where its tag says.
+#define HT_BYTES_4(n)                                                                      \
+    (unsigned char)(7 * (n)), (unsigned char)(7 * (n) + 7), (unsigned char)(7 * (n) + 14), \
+        (unsigned char)(7 * (n) + 21)
+#define HT_BYTES_16(n) HT_BYTES_4(n), HT_BYTES_4((n) + 4), HT_BYTES_4((n) + 8), HT_BYTES_4((n) + 12)
+#define HT_BYTES_64(n) \
+    HT_BYTES_16(n), HT_BYTES_16((n) + 16), HT_BYTES_16((n) + 32), HT_BYTES_16((n) + 48)
+#define HT_BYTES_256 HT_BYTES_64(0), HT_BYTES_64(64), HT_BYTES_64(128), HT_BYTES_64(192)
+static const unsigned char ht_sequence[256 + HT_FULL_BYTES] = {
+    HT_BYTES_256, HT_BYTES_256, HT_BYTES_256, HT_BYTES_256, HT_BYTES_256};
+
+// What a block's bytes are from offset `i` on: tag + 7 i. (7 * 183 is 1 modulo 256.)
+static inline const unsigned char *ht_slot_bytes(const struct ht_slot *slot, size_t i)
 {
-    return (unsigned char)(slot->tag + i * 7);
+    return ht_sequence + (slot->tag * 183U + i) % 256;
 }
 
 // The next offset that is marked, from `i` on, in a block of `size` bytes.
@@ -33,30 +45,50 @@ static inline size_t ht_next_mark(size_t i, size_t size)
     return mark + HT_END_BYTES >= size ? size - HT_END_BYTES : mark;
 }
 
+// Where the marked bytes end that begin with the one at `i`.
+static inline size_t ht_marks_end(size_t i, size_t size)
+{
+    if (i < HT_FULL_BYTES) {
+        return size < HT_FULL_BYTES ? size : HT_FULL_BYTES;
+    }
+    return i + HT_END_BYTES >= size ? size : i + 1;
+}
+
 static inline void ht_slot_fill(struct ht_slot *slot)
 {
-    for (size_t i = 0; i < slot->size; i++) {
-        i = ht_next_mark(i, slot->size);
-        slot->bytes[i] = ht_slot_byte(slot, i);
+    for (size_t i = 0, end; i < slot->size; i = ht_next_mark(end, slot->size)) {
+        end = ht_marks_end(i, slot->size);
+        memcpy(slot->bytes + i, ht_slot_bytes(slot, i), end - i);
     }
+}
+
+// One of the bytes from `i` to `end` is another than it was.
+_Noreturn static inline void ht_slot_broken(const struct ht_slot *slot,
+                                            size_t i,
+                                            size_t end,
+                                            const char *when)
+{
+    while (i + 1 < end && slot->bytes[i] == *ht_slot_bytes(slot, i)) {
+        i++;
+    }
+    HT_BREAK("%s: byte %zu of %zu at %p is %02x, was %02x",
+             when,
+             i,
+             slot->size,
+             (void *)slot->bytes,
+             slot->bytes[i],
+             *ht_slot_bytes(slot, i));
 }
 
 // What a block of `slot->size` was marked with must still be in its first `kept` bytes.
 static inline void ht_slot_check(const struct ht_slot *slot, size_t kept, const char *when)
 {
-    for (size_t i = 0; i < kept; i++) {
-        i = ht_next_mark(i, slot->size);
-        if (i >= kept) {
-            break;
+    for (size_t i = 0, end; i < kept; i = ht_next_mark(end, slot->size)) {
+        end = ht_marks_end(i, slot->size);
+        end = end < kept ? end : kept;
+        if (memcmp(slot->bytes + i, ht_slot_bytes(slot, i), end - i) != 0) {
+            ht_slot_broken(slot, i, end, when);
         }
-        HT_CHECK(slot->bytes[i] == ht_slot_byte(slot, i),
-                 "%s: byte %zu of %zu at %p is %02x, was %02x",
-                 when,
-                 i,
-                 slot->size,
-                 (void *)slot->bytes,
-                 slot->bytes[i],
-                 ht_slot_byte(slot, i));
     }
 }
 
@@ -97,10 +129,11 @@ static inline void ht_slot_resize(struct ht_slot *slot, size_t size)
 
 static inline void ht_check_zero(const unsigned char *block, size_t size)
 {
-    struct ht_slot zeros = {NULL, size, 0};
-    for (size_t i = 0; i < zeros.size; i++) {
-        i = ht_next_mark(i, size);
-        HT_CHECK(block[i] == 0, "calloc of %zu: byte %zu is %02x", size, i, block[i]);
+    for (size_t i = 0, end; i < size; i = ht_next_mark(end, size)) {
+        end = ht_marks_end(i, size);
+        const size_t other = ht_first_other(block + i, end - i, 0);
+        HT_CHECK(
+            other == end - i, "calloc of %zu: byte %zu is %02x", size, i + other, block[i + other]);
     }
 }
 

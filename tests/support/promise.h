@@ -93,6 +93,19 @@ static inline size_t ht_hide_size(size_t size)
     return size;
 }
 
+// Where the first of the `size` bytes is that is not `fill`; `size`, if all are. Emulators and sanitizers are slow byte by byte.
+static inline size_t ht_first_other(const unsigned char *bytes, size_t size, unsigned char fill)
+{
+    if (size == 0 || (bytes[0] == fill && memcmp(bytes, bytes + 1, size - 1) == 0)) {
+        return size;
+    }
+    size_t i = 0;
+    while (i < size && bytes[i] == fill) {
+        i++;
+    }
+    return i;
+}
+
 // Hakmem's own names, weak: there is no hakmem to link with when it is preloaded.
 #ifndef HAKMEM_HAKMEM_H
 #    ifdef __cplusplus

@@ -26,13 +26,16 @@ function(hak_marker source name result)
 endfunction()
 
 # What takes too long for `make test` in this build, of which it is not the first: tools/soak runs it (`// soak in: BUILDS`). For
-# another C library that is also the storms, and a promise's second form, linked, where it also runs preloaded.
+# another machine that is also a promise's second form, linked, where it also runs preloaded: what differs in an archive is the
+# linking, which the static ones have as well. For another C library so are the storms.
 function(hak_is_for_soak name source result)
     string(REPLACE "/" "" build "${HAKMEM_TEST_PREFIX}")
     hak_marker("${source}" "soak in" builds)
     separate_arguments(builds UNIX_COMMAND "${builds}")
     hak_marker("${source}" "linked only" linked_only)
     if(build AND build IN_LIST builds)
+        set(${result} ON PARENT_SCOPE)
+    elseif(CMAKE_CROSSCOMPILING AND NOT linked_only AND name MATCHES "linked$")
         set(${result} ON PARENT_SCOPE)
     elseif(NOT HAK_HAVE_GLIBC AND NOT linked_only AND name MATCHES "linked$|^stress|^fuzz")
         set(${result} ON PARENT_SCOPE)
@@ -41,14 +44,34 @@ function(hak_is_for_soak name source result)
     endif()
 endfunction()
 
-# Add an executable that is built for the tests only.
-function(hak_add_program target source)
-    add_executable(${target} EXCLUDE_FROM_ALL "${source}" ${ARGN})
+# Compile `target` as the tests are.
+function(hak_compile_for_tests target)
     target_link_libraries(${target} PRIVATE hak_test_options)
     # Allocations are what the tests are about: the compiler may not leave any out.
     target_compile_options(${target} PRIVATE
         -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
         -fno-builtin-aligned_alloc -fno-builtin-posix_memalign -fno-builtin-memalign)
+endfunction()
+
+# Add an executable that is built for the tests only.
+function(hak_add_program target source)
+    add_executable(${target} EXCLUDE_FROM_ALL "${source}" ${ARGN})
+    hak_compile_for_tests(${target})
+    hak_build_for_tests(${target} "${source}")
+endfunction()
+
+# Add one that is linked from the object of `compiled`, which has been made of the same source.
+function(hak_link_program target source compiled)
+    add_executable(${target} EXCLUDE_FROM_ALL "$<TARGET_OBJECTS:${compiled}>")
+    set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
+    if(source MATCHES "\\.cpp$")
+        set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+    endif()
+    target_link_libraries(${target} PRIVATE hak_test_options)
+    hak_build_for_tests(${target} "${source}")
+endfunction()
+
+function(hak_build_for_tests target source)
     hak_is_for_soak("${target}" "${source}" for_soak)
     if(for_soak)
         add_dependencies(soak_tests ${target})

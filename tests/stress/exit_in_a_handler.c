@@ -1,4 +1,5 @@
 // args: 3 400 1
+// args in asan: 3 130 1
 // args in aarch64: 3 80 1
 // args in mte: 3 12 1
 // secure too

@@ -1,4 +1,6 @@
 // args: 1 60 1
+// args in secure: 1 25 1
+// args in asan: 1 20 1
 // secure too
 // linked too
 //

@@ -1,4 +1,5 @@
 // args: 1 200 1
+// args in asan: 1 70 1
 // secure too
 //
 // A program with one thread makes children by the system call clone, or by _Fork, which call no hooks, as container tools and sandboxes

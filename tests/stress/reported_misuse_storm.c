@@ -1,5 +1,6 @@
 // soak in: aarch64 mte
 // args: 4 100 1
+// args in secure: 4 40 1
 // args in aarch64: 4 20 1
 // args in mte: 4 5 1
 // env: ASAN_OPTIONS=detect_leaks=0

@@ -1,4 +1,5 @@
 // args: 8 150 1
+// args in asan: 8 50 1
 // args in aarch64: 8 50 1
 // Not under ThreadSanitizer: its runtime leaves a thread before the last round of destructors.
 //

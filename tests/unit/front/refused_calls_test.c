@@ -1,5 +1,6 @@
 // soak in: aarch64 mte
 // args: 1
+// args in asan: 3
 // args in aarch64: 5
 // timeout: 300
 // with features

@@ -9,6 +9,8 @@ A model's head has a line for each way to build it other than as it stands:
 A model with an `ltl` claim is searched for runs without end that break it, in which no process that can go on is
 passed over for ever (weak fairness); the others for a state that breaks an assertion, or in which nobody can go on.
 
+`// long search` in a model: it is optimised, and its states are stored as they are, quickly, in more memory.
+
 `// step NAME` in a model marks what the allocator's sources call `step NAME of MODEL.pml`; both sides
 are compared by tools/gen_docs.py, which lists them in docs/concurrency.md.
 
@@ -68,10 +70,12 @@ def check(model: Path, name: str, build: Path) -> Found:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     run("spin", "-a", *([f"-D{name}"] if name else []), model, cwd=folder)
-    # Not optimised: most searches end within a second, and to compile pan.c well would take several.
+    # Not optimised: most searches end within a second, and to compile pan.c well would take longer.
+    is_long = re.search(r"^// long search$", model.read_text(), re.M) is not None
+    how = ["-O1"] if is_long else ["-DCOLLAPSE"]
     is_endless = re.search(r"^ltl ", model.read_text(), re.M) is not None
     kind = f"-DNFAIR={FAIR_PROCESSES}" if is_endless else "-DSAFETY"
-    run("cc", "-w", kind, "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MB}", "-o", "pan", "pan.c", cwd=folder)
+    run("cc", "-w", kind, *how, f"-DMEMLIM={MEMORY_MB}", "-o", "pan", "pan.c", cwd=folder)
     said = run("./pan", f"-m{DEPTH}", "-w22", *(["-a", "-f"] if is_endless else []), cwd=folder)
     (folder / "pan.log").write_text(said)
     counts = re.search(r"errors: (\d+)\s+(\d+) states, stored", said)

@@ -4,6 +4,7 @@
 // and then, however fast the other is. (What the order in memory is worth is lock.pml's; here each step is seen by all
 // at once.)
 //
+// long search
 // mutant: NO_NUMBERS      nobody draws a number: those that come take it before the one that was woken
 // mutant: SLEEPERS_SLEEP  while there are numbers, who sleeps on the word is not woken
 // mutant: LAST_FIRST      the number that was drawn last has its turn

@@ -1,3 +1,4 @@
+// soak in: tsan
 // Stealing from a magazine, with the owner stopped at every point of its fast paths.
 //
 // The owner's program is a row of allocations and frees of two steps each: the loads (and a free's

@@ -1,4 +1,4 @@
-// soak in: tsan
+// soak in: tsan aarch64
 // args: 216000
 // A service that runs for a long time, with a clock of its own: so many ticks of 100 ms, six hours of them; tools/soak
 // runs a week. It has rushes, quiet hours and nights, other sizes every ten minutes, and threads that end and leave their

@@ -1,3 +1,4 @@
+// soak in: tsan
 // pages: 16384 65536
 // The arena against a model of every unit; huge pages, what is on its way back, refusals.
 #include "arena_model.h"

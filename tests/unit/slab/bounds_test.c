@@ -1,3 +1,4 @@
+// soak in: tsan
 // What an operation of the arena looks at does not grow with the heap: that of 1,000 superslabs takes a few
 // looks more than that of 10, for the tree of gaps is higher.
 #include "../unit.h"

@@ -1,3 +1,4 @@
+// soak in: tsan
 // Gaps between runs are found: the first by address that fits, as a look at every unit finds it.
 #include <limits.h>
 

@@ -1,3 +1,4 @@
+// soak in: tsan
 // Four shards against the same model as one, and what they do for each other.
 #include "arena_model.h"
 

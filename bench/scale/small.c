@@ -31,17 +31,23 @@ static struct heap heap_of(size_t mib, uint32_t most)
     return heap;
 }
 
-static void replace(size_t mib)
+// Of a million blocks, for each.
+static double replace_some(struct heap *heap)
 {
     enum { PAIRS = 1000000 };
-    struct heap heap = heap_of(mib, 496);
     const uint64_t begin = scale_cpu_ns();
     for (size_t i = 0; i < PAIRS; i++) {
-        void **place = &heap.blocks[prng_below(&heap.prng, (uint32_t)heap.count)];
+        void **place = &heap->blocks[prng_below(&heap->prng, (uint32_t)heap->count)];
         free(*place);
-        *place = any_block(&heap);
+        *place = any_block(heap);
     }
-    scale_point("replace", scale_each(scale_cpu_ns() - begin, PAIRS));
+    return scale_each(scale_cpu_ns() - begin, PAIRS);
+}
+
+static void replace(size_t mib)
+{
+    struct heap heap = heap_of(mib, 496);
+    scale_point("replace", replace_some(&heap));
 }
 
 static double share_of(const struct heap *heap, size_t mib)
@@ -53,15 +59,19 @@ static double share_of(const struct heap *heap, size_t mib)
 // Nine of ten are freed at random. Resident memory as a share of what was asked for.
 static void holes(size_t mib)
 {
+    const uint64_t begin = scale_cpu_ns();
     struct heap heap = heap_of(mib, 2048);
+    scale_point("holes-built", scale_each(scale_cpu_ns() - begin, heap.count));
     for (size_t i = 0; i < heap.count; i++) {
         if (prng_below(&heap.prng, 10) != 0) {
             free(heap.blocks[i]);
+            heap.blocks[i] = NULL;
         }
     }
     scale_point("holes-at-once", share_of(&heap, mib));
     scale_sleep_ms(3000);
     scale_point("holes-after-3-s", share_of(&heap, mib));
+    scale_point("holes-filled", replace_some(&heap));
 }
 
 // One block in ten, in an order that has nothing to do with where they lie. The table is not written to: it is shared, too.

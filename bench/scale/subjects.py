@@ -72,10 +72,11 @@ SUBJECTS = (
         "small", "holes", "heap of blocks of 16 to 2,048 bytes, of which nine tenths are freed at random", "MiB",
         (2, 20, 200, 2048), (2, 20),
         (
+            Figure("holes-built", "Building such a heap, for each block", "ns"),
             Figure("holes-at-once", "Resident of a heap when nine tenths are freed, at once", "%"),
             Figure("holes-after-3-s", "Resident of a heap when nine tenths are freed, after 3 s", "%"),
+            Figure("holes-filled", "Replacing at random what is left of it and what is not, after that", "ns"),
         ),
-        once=True,
     ),
     Subject(
         "small", "fork-child", "heap of blocks of 16 to 2,048 bytes that the parent has filled", "MiB",

@@ -109,17 +109,18 @@ void hak_lock_take_slow(struct hak_lock *lock)
     }
 }
 
-// It is seldom held, and never for long: who waits leaves no mark in it. Step await of gate.pml.
+// It is seldom held, and never for long: who waits leaves no mark in it. And it does not sleep on the word, where it would be
+// woken in the place of one that wants the lock. Step await of gate.pml.
 bool hak_lock_await_within(const struct hak_lock *lock, unsigned ms)
 {
+    static _Atomic(uint32_t) never; // woken
     unsigned looks = 0;
-    uint32_t seen;
     // pairs with: hak_lock_drop
-    while (((seen = hak_load_acquire(&lock->word)) & HAK_LOCK_HELD) != 0) {
+    while ((hak_load_acquire(&lock->word) & HAK_LOCK_HELD) != 0) {
         if (looks++ < 200) {
             HAK_SPIN_HINT();
         } else if (ms-- > 0) {
-            hak_os_wait((_Atomic(uint32_t) *)&lock->word, seen, 1);
+            hak_os_wait(&never, 0, 1);
         } else {
             return false;
         }
@@ -127,13 +128,16 @@ bool hak_lock_await_within(const struct hak_lock *lock, unsigned ms)
     return true;
 }
 
-// Who may give up draws no number: the lock would be handed to who is no longer there. Unproven: whether it was
-// taken is a value by then.
+// Who may give up draws no number: the lock would be handed to who is no longer there. And it may just have been woken, when
+// another has to be. Step give_up of lock.pml. Unproven: whether it was taken is a value by then.
 bool hak_lock_take_within(struct hak_lock *lock, unsigned ms) HAK_UNPROVEN
 {
     bool taken = try_for_a_moment(lock);
     for (; !taken && ms > 0; ms--) {
         taken = take_or_wait(lock, 1) && hak_lock_is_kept(lock);
+    }
+    if (!taken) {
+        hak_os_wake(&lock->word);
     }
     return taken;
 }

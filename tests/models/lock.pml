@@ -4,6 +4,7 @@
 // before wrote, and none sleeps for ever. (That each also gets it in time is fair_lock.pml's.)
 //
 // variant: PASSED           two threads, and hak_lock_pass
+// variant: GIVEN_UP         one of the three waits for a moment only, hak_lock_take_within
 // mutant: DROPPED_RELAXED   the next holder does not see what this one wrote
 // mutant: TAKEN_RELAXED     the same, on the other side
 // mutant: TWO_STEPS         two threads see it free and both take it
@@ -12,6 +13,7 @@
 // mutant: TURN_UNMARKED     the same of a thread that draws a number
 // mutant: DRAWN_UNSEEN      the word does not say that a number was drawn
 // mutant: HANDED_RELAXED    whose turn it is does not see what the one before wrote
+// mutant: WAKE_KEPT         who gives up was woken, and wakes no other in its place
 // mutant: STAYS_DRAWN       who has had its turn is still counted: the lock is handed to nobody
 #define WORD 0
 #define DRAWN 1
@@ -22,6 +24,9 @@
 #define VALUES 20
 #include "memory.pml"
 
+#ifdef WAKE_KEPT
+#    define GIVEN_UP
+#endif
 #define FREE 0
 #define HELD 1
 #define WAITED 2
@@ -205,6 +210,45 @@ inline take()
     assert(holders == 1)
 }
 
+// Once it asks, and sleeps until it is woken or its time is over.
+inline take_within(has_it)
+{
+    cas_word(FREE, HELD); // step try
+    has_it = is_mine;
+    if
+    :: !is_mine ->
+        load_relaxed(WORD, seen);
+        if
+        :: (seen & (HELD | WAITED)) == (HELD | WAITED) -> is_mine = true
+        :: else -> cas_word(seen, seen | HELD | WAITED)
+        fi;
+        if
+        :: is_mine && (seen & HELD) == 0 -> has_it = true
+        :: is_mine && (seen & HELD) != 0 ->
+            atomic {
+                if
+                :: NEWEST(WORD) == (seen | WAITED) -> sleeps_on[me] = WORD
+                :: else
+                fi
+            }
+            if
+            :: sleeps_on[me] == AWAKE
+            :: true -> sleeps_on[me] = AWAKE // its time is over
+            fi
+        :: else
+        fi
+    :: else
+    fi;
+#ifndef WAKE_KEPT
+    if
+    :: !has_it -> wake_one(WORD) // step give_up
+    :: else
+    fi;
+#endif
+    seen = 0;
+    is_mine = false
+}
+
 inline drop()
 {
     holders--;
@@ -250,7 +294,20 @@ proctype thread(byte me)
 {
     byte at, q, other, old, expected, seen, rounds, number, served;
     bool is_mine;
+#ifdef GIVEN_UP
+    bool has_it;
+    if
+    :: me == 0 ->
+        take_within(has_it);
+        if
+        :: has_it -> holders++; assert(holders == 1)
+        :: else -> goto over
+        fi
+    :: else -> take()
+    fi;
+#else
     take();
+#endif
     work();
 #ifdef PASSED
     if
@@ -281,7 +338,9 @@ proctype thread(byte me)
     :: else
     fi;
 #endif
-    drop()
+    drop();
+over:
+    skip
 }
 
 init {

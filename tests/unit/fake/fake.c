@@ -402,6 +402,7 @@ bool hak_os_can_read(const void *address)
 // Time passes at once; whoever really waits for another thread looks again soon.
 void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
 {
+    hak_store_relaxed(&hak_fake.waited_on, word);
     if (hak_fake.on_wait != NULL) {
         hak_fake.on_wait();
     }
@@ -414,6 +415,7 @@ void hak_os_wait(_Atomic(uint32_t) *word, uint32_t expected, unsigned ms)
 void hak_os_wake(_Atomic(uint32_t) *word)
 {
     (void)word; // those who wait look again by themselves
+    hak_add_relaxed(&hak_fake.wakes, 1);
 }
 
 void hak_os_wait_numbered(_Atomic(uint32_t) *word, uint32_t expected, uint32_t number)

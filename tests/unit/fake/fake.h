@@ -73,6 +73,8 @@ struct hak_fake {
     jmp_buf *death;                       // where to go instead of aborting
 
     // What a test reads.
+    _Atomic(const void *) waited_on; // the latest word
+    _Atomic(size_t) wakes;
     _Atomic(size_t) asks;
     _Atomic(size_t) calls;
     _Atomic(size_t) refusals; // of calls, by the three fields above

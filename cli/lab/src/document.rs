@@ -8,7 +8,6 @@ use crate::machine::Machine;
 use crate::{input, usage, whole_file};
 use hakmem_heap::shown::ShownPath;
 use indexmap::IndexMap;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -168,9 +167,10 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// JSON that ends in the middle: what it is matters less than that.
+/// JSON that ends in the middle: what it is matters less than that. (`IgnoredAny` would do, but it calls a number that ends
+/// after its point a wrong one.)
 pub fn refuse_cut(path: &Path, text: &[u8]) -> Result<()> {
-    match serde_json::from_slice::<IgnoredAny>(text) {
+    match serde_json::from_slice::<serde_json::Value>(text) {
         _ if text.is_empty() => Err(usage!("{} is empty", path.shown())),
         Err(error) if error.is_eof() => Err(usage!(
             "{} was cut short: it ends in the middle, in line {}",
@@ -274,5 +274,22 @@ fn lines<T: Serialize>(entries: &[T]) -> String {
         "[]".into()
     } else {
         format!("[\n{}\n  ]", lines.join(",\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_cut_short_wherever_it_is_cut() {
+        let text = br#"{"a": [-12.5e+3, 0.25, true, null], "b": {"c": "x\u00e9\"y", "d": 1E-7}}"#;
+        refuse_cut(Path::new("whole.json"), text).unwrap();
+        for end in 1..text.len() {
+            let error = refuse_cut(Path::new("cut.json"), &text[..end]).unwrap_err();
+            let said = error.to_string();
+            assert!(said.contains("cut.json was cut short"), "{end}: {said}");
+        }
+        assert!(refuse_cut(Path::new("other.json"), b"{no").is_ok());
     }
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 WIDTH, HEIGHT = 640, 380
+AXIS_MOST = 88  # characters of the axis's text that fit
 LEFT, RIGHT, TOP, BOTTOM = 78, 104, 40, 56
 APART = 13  # pixels between two names
 
@@ -150,6 +151,13 @@ def ordered(lines: dict[str, Points]) -> list[str]:
     return sorted(lines, key=lambda name: name == "hakmem")
 
 
+def axis_text(axis: str) -> str:
+    """Below the plot; a long one is smaller, so that the picture has room for it."""
+    if len(axis) <= AXIS_MOST:
+        return text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, axis, 'text-anchor="middle"')
+    return text(WIDTH / 2, HEIGHT - 14, axis, f'text-anchor="middle" font-size="{12 * AXIS_MOST / len(axis):.1f}"')
+
+
 def frame(title: str, axis: str, content: list[str]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
@@ -157,7 +165,7 @@ def frame(title: str, axis: str, content: list[str]) -> str:
         f"<title>{escape(title)}</title>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         text(LEFT, 22, title, 'font-size="15" font-weight="bold"'),
-        text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, axis, 'text-anchor="middle"'),
+        axis_text(axis),
         *content,
     ]
     return "\n".join([*parts, "</svg>"]) + "\n"

@@ -113,14 +113,14 @@ void hak_lock_take_slow(struct hak_lock *lock)
 // woken in the place of one that wants the lock. Step await of gate.pml.
 bool hak_lock_await_within(const struct hak_lock *lock, unsigned ms)
 {
-    static _Atomic(uint32_t) never; // woken
+    static _Atomic(uint32_t) never_woken;
     unsigned looks = 0;
     // pairs with: hak_lock_drop
     while ((hak_load_acquire(&lock->word) & HAK_LOCK_HELD) != 0) {
         if (looks++ < 200) {
             HAK_SPIN_HINT();
         } else if (ms-- > 0) {
-            hak_os_wait(&never, 0, 1);
+            hak_os_wait(&never_woken, 0, 1);
         } else {
             return false;
         }

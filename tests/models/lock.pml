@@ -53,7 +53,7 @@ inline add(p, more, before)
     }
 }
 
-// hak_os_wait: the kernel compares the newest value. (A time limit, where there is one, changes nothing here.)
+// hak_os_wait: the kernel compares the newest value. (A time limit changes nothing for who asks again.)
 inline wait_while(p, is)
 {
     atomic {
@@ -63,6 +63,21 @@ inline wait_while(p, is)
         fi
     }
     sleeps_on[me] == AWAKE
+}
+
+// The same with a time limit, which may end at any moment.
+inline wait_a_moment(p, is)
+{
+    atomic {
+        if
+        :: NEWEST(p) == is -> sleeps_on[me] = p
+        :: else
+        fi
+    }
+    if
+    :: sleeps_on[me] == AWAKE
+    :: true -> sleeps_on[me] = AWAKE // its time is over
+    fi
 }
 
 // hak_os_wake: one of those who sleep, whichever. hak_os_wake_numbered: all, of which each but one finds it was not meant.
@@ -224,17 +239,7 @@ inline take_within(has_it)
         fi;
         if
         :: is_mine && (seen & HELD) == 0 -> has_it = true
-        :: is_mine && (seen & HELD) != 0 ->
-            atomic {
-                if
-                :: NEWEST(WORD) == (seen | WAITED) -> sleeps_on[me] = WORD
-                :: else
-                fi
-            }
-            if
-            :: sleeps_on[me] == AWAKE
-            :: true -> sleeps_on[me] = AWAKE // its time is over
-            fi
+        :: is_mine && (seen & HELD) != 0 -> wait_a_moment(WORD, (seen | WAITED))
         :: else
         fi
     :: else
@@ -316,16 +321,7 @@ proctype thread(byte me)
         if
         :: seen != HELD ->
             drop();
-            atomic {
-                if
-                :: NEWEST(WORD) == FREE -> sleeps_on[me] = WORD
-                :: else
-                fi
-            }
-            if
-            :: sleeps_on[me] == AWAKE
-            :: true -> sleeps_on[me] = AWAKE // its time is over
-            fi;
+            wait_a_moment(WORD, FREE);
             take_sleeping();
             seen = 0;
             is_mine = false;

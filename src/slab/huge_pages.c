@@ -52,21 +52,20 @@ static void choose_from_locked(const struct hak_list *link, bool forward, struct
 }
 
 // Looking takes some 10 us, and each superslab that is mapped would look: so what was seen is good for a tick of the clock, as
-// long as the heap is within a sixteenth as large. False: it still is.
-static bool choose_if_due_locked(struct look *look) HAK_REQUIRES(&hak_arena.lock)
+// long as the heap is within a sixteenth as large. (Two threads may look at the same time.)
+static bool is_look_due(void)
 {
-    static size_t looked_used = SIZE_MAX;
-    static uint32_t looked_at;
+    static _Atomic(size_t) looked_used = SIZE_MAX;
+    static _Atomic(uint32_t) looked_at;
+    const size_t before = hak_load_relaxed(&looked_used);
     const size_t used = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.mapping_bytes);
     const uint32_t clock = hak_load_relaxed(&hak_arena.clock);
-    const size_t apart = used > looked_used ? used - looked_used : looked_used - used;
-    if (apart <= looked_used / 16 && clock == looked_at) {
+    const size_t apart = used > before ? used - before : before - used;
+    if (apart <= before / 16 && clock == hak_load_relaxed(&looked_at)) {
         return false;
     }
-    looked_used = used;
-    looked_at = clock;
-    choose_from_locked(hak_arena.all.next, true, look);
-    choose_from_locked(hak_arena.all.prev, false, look);
+    hak_store_relaxed(&looked_used, used);
+    hak_store_relaxed(&looked_at, clock);
     return true;
 }
 
@@ -89,15 +88,14 @@ static void look_at_pages(void)
 {
     struct look look = {.count = 0};
     hak_lock_take(&hak_arena.lock);
-    const bool is_due = choose_if_due_locked(&look);
+    choose_from_locked(hak_arena.all.next, true, &look);
+    choose_from_locked(hak_arena.all.prev, false, &look);
     hak_lock_drop(&hak_arena.lock);
-    if (is_due) {
-        unsigned written = 0;
-        for (unsigned i = 0; i < look.count; i++) {
-            written += is_page_written(look.pages[i]);
-        }
-        hak_store_relaxed(&are_pages_dense, written >= look.count / 2);
+    unsigned written = 0;
+    for (unsigned i = 0; i < look.count; i++) {
+        written += is_page_written(look.pages[i]);
     }
+    hak_store_relaxed(&are_pages_dense, written >= look.count / 2);
 }
 
 static bool are_possible(void)
@@ -129,7 +127,8 @@ static bool is_left_to_us(size_t bytes)
 
 void hak_huge_pages_look(size_t bytes)
 {
-    if (is_left_to_us(bytes) && hak_load_relaxed(&hak_options.deterministic) == 0) {
+    if (is_left_to_us(bytes) && hak_load_relaxed(&hak_options.deterministic) == 0 &&
+        is_look_due()) {
         look_at_pages();
     }
 }

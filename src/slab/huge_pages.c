@@ -69,10 +69,19 @@ static bool is_look_due(void)
     return true;
 }
 
+// Blocks so small begin on each page several times, and who asks for one writes to it: maybe zeros, mostly.
+enum { SMALL_BYTES = HAK_CHUNK_BYTES / 4 };
+
+static bool has_small_blocks(const char *page)
+{
+    const uint32_t entry = hak_map_entry(page);
+    return hak_map_is_small(entry) && hak_classes[HAK_MAP_CLASS(entry)].bytes <= SMALL_BYTES;
+}
+
 // Has the page anything but zeros? The kernel looks: the program may have forbidden the page, and another thread unmapped it.
 static bool is_page_written(const char *page)
 {
-    bool is_written = hak_os_has_content(page);
+    bool is_written = has_small_blocks(page) || hak_os_has_content(page);
     for (unsigned i = 1; i < WORDS_OF_A_PAGE && !is_written; i++) {
         is_written = hak_os_has_content(page + 4 * next_of(HAK_CHUNK_BYTES / 4));
     }

@@ -25,17 +25,24 @@ static bool kernel_gives_huge_pages(void)
     return huge >= (long)(bytes / 2 / HT_KIB);
 }
 
-static void check_dense(size_t size, size_t bytes)
+// Each block is written from its start on, `written` bytes of it.
+static void check_dense(size_t size, size_t written, size_t bytes)
 {
     size_t count = bytes / size;
     void **blocks = ht_map(count * sizeof *blocks);
-    ht_fill(blocks, count, size);
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = malloc(size);
+        HT_CHECK(blocks[i] != NULL, "malloc(%zu) failed", size);
+        memset(blocks[i], 1, written);
+    }
     // All of the process: pages that the last blocks left may serve these.
     long huge = ht_proc_number(HT_SMAPS, "AnonHugePages");
     HT_CHECK(huge >= (long)(bytes / 2 / HT_KIB),
-             "%zu bytes of blocks of %zu: %ld KiB are on huge pages, promised is the half",
+             "%zu bytes of blocks of %zu, %zu of each written: %ld KiB are on huge pages, promised "
+             "is the half",
              bytes,
              size,
+             written,
              huge);
     ht_free_all(blocks, count);
     munmap(blocks, count * sizeof *blocks);
@@ -72,8 +79,10 @@ int main(int count, char **arguments)
     ht_free_all(blocks, 500);
     // What was used sparsely goes back first: pages that are there stay as they are.
     malloc_trim(0);
-    check_dense(64, bytes);
-    check_dense(1000, bytes);
-    check_dense(20000, bytes);
+    check_dense(64, 64, bytes);
+    check_dense(1000, 1000, bytes);
+    check_dense(20000, 20000, bytes);
+    malloc_trim(0);
+    check_dense(1000, 1, bytes); // a page of them is nearly all zeros
     return 0;
 }

@@ -72,22 +72,26 @@ static void limit_memory(struct hak_share *share, const char *name, const char *
 }
 
 // `quota` microseconds of processor time in each `period`.
-static void limit_processors(struct hak_share *share, uint64_t quota, uint64_t period)
+static void limit_processors(unsigned *processors, uint64_t quota, uint64_t period)
 {
     const uint64_t whole = period != 0 ? quota / period + (quota % period != 0) : UINT64_MAX;
-    if (whole < share->processors) {
-        share->processors = whole > 0 ? (unsigned)whole : 1;
+    if (whole < *processors) {
+        *processors = whole > 0 ? (unsigned)whole : 1;
     }
 }
 
-static void visit_2(void *into)
+static void visit_2_memory(void *into)
 {
     struct hak_share *share = into;
-    uint64_t numbers[2];
     limit_memory(share, "/memory.max", USE_2);
     limit_memory(share, "/memory.high", USE_2); // beyond it the process is slowed down
+}
+
+static void visit_2_cpu(void *into)
+{
+    uint64_t numbers[2];
     if (read_numbers("/cpu.max", numbers) == 2) {
-        limit_processors(share, numbers[0], numbers[1]);
+        limit_processors(into, numbers[0], numbers[1]);
     }
 }
 
@@ -99,12 +103,11 @@ static void visit_1_memory(void *into)
 
 static void visit_1_cpu(void *into)
 {
-    struct hak_share *share = into;
     uint64_t quota[2];
     uint64_t period[2];
     if (read_numbers("/cpu.cfs_quota_us", quota) > 0 &&
         read_numbers("/cpu.cfs_period_us", period) > 0) {
-        limit_processors(share, quota[0], period[0]);
+        limit_processors(into, quota[0], period[0]);
     }
 }
 
@@ -178,18 +181,29 @@ static void visit_groups(void *into,
     }
 }
 
+// A controller is in one version only; the files of the other are then not there.
 struct hak_share hak_control_group_read_share(void)
 {
-    struct hak_share share = {hak_os_memory_bytes(), 0, hak_os_processors()};
+    struct hak_share share = {hak_os_memory_bytes(), 0};
     limiting.length = 0;
     hak_os_read_file("/proc/self/cgroup", groups, sizeof groups);
-    // A controller is in one version only; the files of the other are then not there.
-    if (!is_of_version_1("memory") || !is_of_version_1("cpu")) {
-        visit_groups(&share, "", MOUNT_2, visit_2);
+    if (is_of_version_1("memory")) {
+        visit_groups(&share, "memory", MOUNT_1_MEMORY, visit_1_memory);
+    } else {
+        visit_groups(&share, "", MOUNT_2, visit_2_memory);
     }
-    visit_groups(&share, "memory", MOUNT_1_MEMORY, visit_1_memory);
-    visit_groups(&share, "cpu", MOUNT_1_CPU, visit_1_cpu);
     return share;
+}
+
+unsigned hak_control_group_read_processors(void)
+{
+    unsigned processors = hak_os_processors();
+    if (is_of_version_1("cpu")) {
+        visit_groups(&processors, "cpu", MOUNT_1_CPU, visit_1_cpu);
+    } else {
+        visit_groups(&processors, "", MOUNT_2, visit_2_cpu);
+    }
+    return processors;
 }
 
 // Of what the group in the folder uses, what the kernel takes back before it ends anybody: file pages (a tmpfs's

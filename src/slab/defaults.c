@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "os/control_group.h"
+#include "os/os.h"
 #include "slab/hooks.h"
 
 // What may wait to be given back, and what the magazines of all threads that run at the same time
@@ -48,7 +49,12 @@ void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
     }
     hak_hook_share_locked(&share);
     fit_down(&hak_options.dirty_bytes, part, DIRTY_LEAST);
-    fit_down(&hak_options.magazine_bytes, part / share.processors, MAGAZINE_LEAST);
+    // Groups may have the time of fewer processors, which leaves each of them more: no file is read where all have enough.
+    if (part / hak_os_processors() < hak_load_relaxed(&hak_options.magazine_bytes)) {
+        fit_down(&hak_options.magazine_bytes,
+                 part / hak_control_group_read_processors(),
+                 MAGAZINE_LEAST);
+    }
     if (share.memory_bytes < HUGE_MEMORY_LEAST) {
         hak_option_choose(&hak_options.huge_start_bytes, HAK_GIB(1024), HAK_FROM_MACHINE); // never
     }

@@ -8,7 +8,7 @@ static void expect(const struct hak_fake_file *files, size_t memory_bytes, unsig
     hak_fake.files = files;
     const struct hak_share share = hak_control_group_read_share();
     UNIT_EQUAL(share.memory_bytes, memory_bytes);
-    UNIT_EQUAL(share.processors, processors);
+    UNIT_EQUAL(hak_control_group_read_processors(), processors);
 }
 
 static void without_files_the_machine_is_the_limit(void)

@@ -21,7 +21,7 @@ static bool are_dear(void)
 }
 
 // Of what is looked at, the oldest and the newest.
-enum { LOOKS_AT_EACH_END = 8, PAGES_OF_EACH = 2, WORDS_OF_A_PAGE = 2 };
+enum { LOOKS_AT_EACH_END = 8, PAGES_OF_EACH = 2, WORDS_OF_A_PAGE = 16 };
 
 // Pages that are about to be looked at.
 struct look {
@@ -69,19 +69,11 @@ static bool is_look_due(void)
     return true;
 }
 
-// Blocks so small begin on each page several times, and who asks for one writes to it: maybe zeros, mostly.
-enum { SMALL_BYTES = HAK_CHUNK_BYTES / 4 };
-
-static bool has_small_blocks(const char *page)
-{
-    const uint32_t entry = hak_map_entry(page);
-    return hak_map_is_small(entry) && hak_classes[HAK_MAP_CLASS(entry)].bytes <= SMALL_BYTES;
-}
-
-// Has the page anything but zeros? The kernel looks: the program may have forbidden the page, and another thread unmapped it.
+// Has the page anything but zeros? The kernel looks: the program may have forbidden the page, and another thread unmapped it. Of
+// records nine words in ten may be zeros.
 static bool is_page_written(const char *page)
 {
-    bool is_written = has_small_blocks(page) || hak_os_has_content(page);
+    bool is_written = hak_os_has_content(page);
     for (unsigned i = 1; i < WORDS_OF_A_PAGE && !is_written; i++) {
         is_written = hak_os_has_content(page + 4 * next_of(HAK_CHUNK_BYTES / 4));
     }
@@ -101,8 +93,11 @@ static void look_at_pages(void)
     choose_from_locked(hak_arena.all.prev, false, &look);
     hak_lock_drop(&hak_arena.lock);
     unsigned written = 0;
-    for (unsigned i = 0; i < look.count; i++) {
-        written += is_page_written(look.pages[i]);
+    unsigned zeros = 0;
+    while (written < look.count / 2 && zeros <= look.count - look.count / 2) {
+        const bool is_written = is_page_written(look.pages[written + zeros]);
+        written += is_written;
+        zeros += !is_written;
     }
     hak_store_relaxed(&are_pages_dense, written >= look.count / 2);
 }

@@ -4,7 +4,9 @@
 Each is started without hakmem and with LD_PRELOAD, works, and has to answer the same; `hakmem verify` (COMMAND) has to find
 hakmem in each of its processes, and `hakmem profile` the functions of a program whose language it knows. With --measure a table is
 printed: MiB of memory (proportional set size) of all processes of the program two seconds after its work, and the seconds of processor
-time that they have taken from their start on; each without hakmem, with it, and the ratio. Medians of three runs in turn.
+time that they have taken from their start on; each without hakmem, with it, and the ratio. Medians of three runs in turn. With
+--peers a table of MiB and of seconds is printed, six seconds after the work: without any, with hakmem, and with each allocator that
+`hakmem peers install` has built.
 
 Exit code: 0 all hold, 1 one does not, 77 none of them is installed.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -29,9 +32,11 @@ from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+PEERS = ROOT / "build/peers"
 REQUESTS = 30
 IDLE_S = 2
 RUNS = 3
+PEERS_IDLE_S = 6
 
 
 class Broken(Exception):
@@ -342,6 +347,9 @@ def measured(program: Program, settings: dict[str, str], command: Path, is_ours:
         time.sleep(idle_s)
         processes = list(children_of(run.process.pid))
         taken = Taken(sum(map(memory_kib, processes)) / 1024, sum(map(processor_s, processes)))
+        for process in processes:
+            if settings.get("LD_PRELOAD", "") not in Path(f"/proc/{process}/maps").read_text():
+                raise Broken(f"process {process} is without {settings['LD_PRELOAD']}")
         for process in processes if is_ours else ():
             made(str(command), "verify", str(process))
         if is_ours and idle_s == 0:
@@ -374,15 +382,53 @@ def row(name: str, before: Taken, after: Taken) -> str:
             f" | {before.seconds:.2f} | {after.seconds:.2f} | {after.seconds / before.seconds:.2f} |")
 
 
+def peers() -> dict[str, dict[str, str]]:
+    """The environment of each peer that is built."""
+    built = json.loads((PEERS / "peers.json").read_text())
+    return {name: {**peer.get("environment", {}), "LD_PRELOAD": str(PEERS / peer["file"])} for name, peer in built.items()}
+
+
+def print_beside_peers(names: list[str], library: Path, command: Path) -> None:
+    allocators = {"without": {}, "hakmem": {"LD_PRELOAD": str(library)}, **peers()}
+    print(f"| program | {' | '.join(allocators)} |")
+    for name in names:
+        taken = {allocator: [] for allocator in allocators}
+        for _ in range(RUNS):
+            for allocator, settings in allocators.items():
+                taken[allocator].append(under_peer(PROGRAMS[name], settings, command, allocator))
+        print(f"| {name} | {' | '.join(map(cell, taken.values()))} |", flush=True)
+
+
+def under_peer(program: Program, settings: dict[str, str], command: Path, allocator: str) -> Taken | None:
+    """None when the program does not work so, which is said."""
+    try:
+        return measured(program, {**program.settings, **settings}, command, allocator == "hakmem", PEERS_IDLE_S)[1]
+    except Broken as broken:
+        print(f"{allocator}: {broken}", file=sys.stderr)
+        return None
+
+
+def cell(runs: list[Taken | None]) -> str:
+    if None in runs:
+        return "fails"
+    mib, seconds = middle(runs)
+    return f"{mib:.1f} ({seconds:.2f})"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library", type=Path)
     parser.add_argument("command", type=Path, help="build/hakmem")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PROGRAMS))
     parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--peers", action="store_true")
     arguments = parser.parse_args()
+    names = arguments.names or list(PROGRAMS)
+    if arguments.peers:
+        print_beside_peers(names, arguments.library.resolve(), arguments.command.resolve())
+        return 0
     results = []
-    for name in arguments.names or PROGRAMS:
+    for name in names:
         try:
             how = (RUNS, IDLE_S) if arguments.measure else (1, 0)
             taken = tried(name, arguments.library.resolve(), arguments.command.resolve(), *how)

@@ -83,6 +83,6 @@ int main(int count, char **arguments)
     check_dense(1000, 1000, bytes);
     check_dense(20000, 20000, bytes);
     malloc_trim(0);
-    check_dense(1000, 1, bytes); // a page of them is nearly all zeros
+    check_dense(1000, 125, bytes); // records of which most is zeros
     return 0;
 }

@@ -339,5 +339,6 @@ bool hak_sweep_cache(struct hak_cache *self,
     const bool has_unpurged = sweep_classes_locked(cache, sleeps, how);
     const size_t kept = hak_bigcache_expire(cache, how->kept_ticks);
     found->kept_bytes += kept;
-    return is_idle && are_empty && !has_unpurged && kept == 0;
+    // Without lots left nobody knows whether there are more slabs.
+    return is_idle && are_empty && !has_unpurged && kept == 0 && how->lots > 0;
 }

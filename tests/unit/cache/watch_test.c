@@ -236,6 +236,28 @@ static void slabs_are_swept_once(void)
     census_check(blocks, SLABS * a_slab);
 }
 
+// A cache with more slabs than one share of a pass gives back is watched until all are.
+static void what_is_left_of_a_share_is_looked_at(void)
+{
+    const unsigned a_slab = hak_classes[CLASS].blocks;
+    struct hak_cache *cache = hak_cache_self;
+    for (unsigned i = 0; i < SLABS; i++) {
+        give(blocks[i * a_slab + 5]);
+        blocks[i * a_slab + 5] = NULL;
+    }
+    const struct hak_list *slabs = hak_slabs_of(cache, CLASS);
+    hak_lock_take(&cache->lock);
+    hak_magazine_flush_all(cache);
+    hak_lock_drop(&cache->lock);
+    UNIT_CHECK(!hak_list_is_empty(slabs));
+    for (unsigned i = 0; i < 10 * TICKS; i++) {
+        hak_sweep_tick(1, false, (struct hak_sweep_share){.caches = 64, .lots = 1});
+        UNIT_CHECK(cache->is_watched || hak_list_is_empty(slabs));
+    }
+    UNIT_CHECK(hak_list_is_empty(slabs));
+    census_check(blocks, SLABS * a_slab);
+}
+
 // What the kernel has not taken it is asked for again, by the next trim.
 static void refused_pages_are_tried_again(void)
 {
@@ -271,6 +293,7 @@ int main(void)
     blocks_of_sleepers_that_others_free_come_home();
     what_comes_while_it_is_unwatched_is_seen();
     slabs_are_swept_once();
+    what_is_left_of_a_share_is_looked_at();
     refused_pages_are_tried_again();
     return 0;
 }

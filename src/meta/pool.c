@@ -32,17 +32,16 @@ static size_t pool_round(size_t bytes)
     return hak_power_of_two_above(least);
 }
 
-// Hand the rest of a chunk to the free lists before the next one replaces it.
-static void pool_shelve_rest(struct hak_pool *pool)
+// Hand the rest of what items are cut from to the free lists, before other memory replaces it.
+static void pool_shelve(struct hak_pool *pool, char *start, size_t left)
 {
-    while (pool->fresh_bytes >= HAK_CACHE_LINE) {
-        size_t bytes = (size_t)1 << hak_highest_bit(pool->fresh_bytes);
-        struct pool_item *item = (struct pool_item *)(void *)pool->fresh;
-        unsigned index = hak_highest_bit(bytes);
+    while (left >= HAK_CACHE_LINE) {
+        const unsigned index = hak_highest_bit(left);
+        struct pool_item *item = (struct pool_item *)(void *)start;
         item->next = pool->items[index];
         pool->items[index] = item;
-        pool->fresh += bytes;
-        pool->fresh_bytes -= bytes;
+        start += (size_t)1 << index;
+        left -= (size_t)1 << index;
     }
 }
 
@@ -58,7 +57,7 @@ static bool pool_grow(struct hak_pool *pool, size_t bytes)
     if (start == NULL) {
         return false;
     }
-    pool_shelve_rest(pool);
+    pool_shelve(pool, pool->fresh, pool->fresh_bytes);
     pool->fresh = start;
     pool->fresh_bytes = chunk;
     hak_count(&pool->mapped_bytes, chunk);
@@ -96,6 +95,43 @@ static void item_clear(char *item, size_t bytes)
     memset(rest, 0, (size_t)(item + bytes - rest));
 }
 
+// Of whole pages, so that each begins at one.
+static void *pool_cut_pages_locked(size_t bytes) HAK_REQUIRES(&hak_pool.lock)
+{
+    if (hak_pool.fresh_bytes < bytes && !pool_grow(&hak_pool, bytes)) {
+        return NULL;
+    }
+    void *start = hak_pool.fresh;
+    hak_pool.fresh += bytes;
+    hak_pool.fresh_bytes -= bytes;
+    return start;
+}
+
+// Items of less than a page are cut from so many together.
+enum { SMALL_PAGES = 4 };
+
+// An item that was never handed out. NULL without memory.
+static void *pool_cut_locked(size_t bytes) HAK_REQUIRES(&hak_pool.lock)
+{
+    const size_t page = hak_os_page_bytes();
+    if (bytes >= page) {
+        return pool_cut_pages_locked(bytes);
+    }
+    if (hak_pool.small_bytes < bytes) {
+        char *pages = pool_cut_pages_locked(SMALL_PAGES * page);
+        if (pages == NULL) {
+            return NULL;
+        }
+        pool_shelve(&hak_pool, hak_pool.small, hak_pool.small_bytes);
+        hak_pool.small = pages;
+        hak_pool.small_bytes = SMALL_PAGES * page;
+    }
+    void *item = hak_pool.small;
+    hak_pool.small += bytes;
+    hak_pool.small_bytes -= bytes;
+    return item;
+}
+
 // An item of 2^index bytes, all zeros if it is `fresh`. NULL without memory.
 static struct pool_item *pool_take_locked(unsigned index, bool *fresh) HAK_REQUIRES(&hak_pool.lock)
 {
@@ -106,14 +142,7 @@ static struct pool_item *pool_take_locked(unsigned index, bool *fresh) HAK_REQUI
         hak_pool.items[index] = item->next;
         return item;
     }
-    const size_t bytes = (size_t)1 << index;
-    if (hak_pool.fresh_bytes < bytes && !pool_grow(&hak_pool, bytes)) {
-        return NULL;
-    }
-    item = (struct pool_item *)(void *)hak_pool.fresh;
-    hak_pool.fresh += bytes;
-    hak_pool.fresh_bytes -= bytes;
-    return item;
+    return pool_cut_locked((size_t)1 << index);
 }
 
 void *hak_pool_take(size_t bytes)
@@ -127,6 +156,15 @@ void *hak_pool_take(size_t bytes)
         item_clear((char *)item, rounded);
     }
     return item;
+}
+
+void hak_pool_purge(void *item, size_t bytes, size_t from)
+{
+    size_t pages_bytes;
+    char *pages = item_pages((char *)item + from, pool_round(bytes) - from, &pages_bytes);
+    if (pages_bytes > 0) {
+        HAK_UNHEEDED(hak_os_purge(pages, pages_bytes)); // what is there may also stay
+    }
 }
 
 void hak_pool_give(void *item, size_t bytes)

@@ -6,7 +6,7 @@
 // Threads   any; one lock, rank "pool".
 // Fails     NULL when the kernel refuses memory.
 //
-// Sizes are rounded to powers of two and recycled by size.
+// Sizes are rounded to powers of two and recycled by size. An item of a page or more begins at a page.
 #ifndef HAK_META_POOL_H
 #define HAK_META_POOL_H
 
@@ -23,8 +23,10 @@ struct hak_pool_chunk {
 
 struct hak_pool {
     struct hak_lock lock;
-    char *fresh;                  // never handed out yet
-    size_t fresh_bytes;           // that many of them
+    char *fresh;        // never handed out yet
+    size_t fresh_bytes; // that many of them
+    char *small;        // the same of the pages that items of less than one are cut from
+    size_t small_bytes;
     _Atomic(size_t) mapped_bytes; // all chunks ever mapped; others read it
     struct pool_item *items[26];  // free items of 2^index bytes
     // For whoever asks what a page is.
@@ -46,6 +48,8 @@ struct hak_pool_shelf {
 HAK_INTERNAL void *hak_pool_take(size_t bytes);
 // Give it back; `bytes` as taken.
 HAK_INTERNAL void hak_pool_give(void *item, size_t bytes);
+// Of an item in use, give back the whole pages behind its first `from` bytes. Each of them is zeros then, or as it was.
+HAK_INTERNAL void hak_pool_purge(void *item, size_t bytes, size_t from);
 
 // A batch as it was given, not zeroed, or one new item: linked by their first words, the last one's NULL. Their number in
 // `count`. NULL without memory.

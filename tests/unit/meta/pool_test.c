@@ -48,6 +48,23 @@ static void items_are_zeroed_aligned_and_apart(void)
     }
 }
 
+// Behind its first bytes an item's whole pages can go, and read as zeros then.
+static void pages_of_an_item_in_use_can_go(void)
+{
+    const size_t page = hak_os_page_bytes();
+    for (unsigned i = 0; i < 10; i++) {
+        UNIT_CHECK(hak_pool_take(100) != NULL);
+        unsigned char *item = hak_pool_take(4 * page);
+        UNIT_CHECK(item != NULL && UNIT_IS_ALIGNED(item, page));
+        memset(item, 1, 4 * page);
+        const size_t purged = hak_fake.purged_bytes;
+        hak_pool_purge(item, 4 * page, page - 100);
+        UNIT_EQUAL(hak_fake.purged_bytes - purged, 3 * page);
+        UNIT_EQUAL(item[page - 1], 1);
+        check_zeroed(item + page, 3 * page);
+    }
+}
+
 static void items_are_used_again(void)
 {
     const size_t before = hak_pool.mapped_bytes;
@@ -158,6 +175,7 @@ static void more_than_the_largest_dies(void)
 int main(void)
 {
     items_are_zeroed_aligned_and_apart();
+    pages_of_an_item_in_use_can_go();
     items_are_used_again();
     what_a_chunk_has_left_is_not_lost();
     batches_come_back_as_they_were_given();

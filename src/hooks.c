@@ -336,6 +336,12 @@ void hak_hook_forked(struct hak_cache *cache)
     hak_hardened_leave(cache);
 }
 
+void hak_hook_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    hak_sampler_end(cache);
+    hak_hardened_end(cache);
+}
+
 bool hak_hook_is_own(const struct hak_cache *cache)
 {
     return hak_site_own(hak_cache_self, cache->tag) != NULL;

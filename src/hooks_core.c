@@ -241,6 +241,10 @@ void hak_hook_forget(struct hak_cache *cache)
 {
 }
 
+void hak_hook_rest(struct hak_cache *cache)
+{
+}
+
 bool hak_hook_is_bare(struct hak_cache *cache)
 {
     return true;

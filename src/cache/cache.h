@@ -213,7 +213,6 @@ struct hak_cache {
     struct hak_sampling *sampling;      // lock; NULL until it first samples
 
     // For statistics, since the start, whosever the cache was. Written with the lock, read by anybody.
-    struct hak_class_counts class_counts[HAK_SMALL_CLASSES];
     struct hak_cache_counts counts;
     // owner: large blocks that were asked for and that BigCache did not have, by bin; the last: above all bins. Nobody reads
     // those of hak_cache_shared, which several threads may write at a time.
@@ -228,9 +227,14 @@ struct hak_cache {
         loose;                   // as inbox: blocks freed when there was no memory for a parcel
     _Atomic(size_t) inbox_bytes; // in parcels; a hint
 
+    // From here on: pages that a dead cache without slabs gives back (rest.h).
+    // For statistics: as `counts`; of those that have given it back in hak_cache_shared.
+    struct hak_class_counts class_counts[HAK_SMALL_CLASSES];
     struct hak_magazine magazines[HAK_SMALL_CLASSES];
 };
 _Static_assert(HAK_CONTENTION || sizeof(struct hak_cache) <= 14 * 1024, "each thread pays for it");
+_Static_assert(HAK_CONTENTION || offsetof(struct hak_cache, class_counts) <= 4096,
+               "a dead one pays for one page");
 
 // For each class whose magazine has an array; and for each that has lists of slabs. Under the cache's lock.
 #define HAK_EACH_MAGAZINE(cache, size_class) HAK_EACH_CLASS ((cache)->started, size_class)

@@ -45,7 +45,7 @@ void hak_heap_end(struct hak_cache *heap)
     hak_lock_take(&heap->lock);
     hak_magazine_forget_all(heap);
     hak_hook_forget(heap);
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+    HAK_EACH_LISTED (heap, size_class) {
         slabs_end_locked(heap, hak_slabs_of(heap, size_class));
         slabs_end_locked(heap, hak_slabs_swept(heap, size_class));
     }

@@ -111,6 +111,8 @@ HAK_INTERNAL bool hak_hook_is_own(const struct hak_cache *cache);
 HAK_INTERNAL void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 HAK_INTERNAL bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 HAK_INTERNAL void hak_hook_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+// The cache is dead and owns nothing: what features have for it goes, and it samples no more.
+HAK_INTERNAL void hak_hook_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Does a feature hold no block in the cache? A hint. And a number that changes whenever a feature does something there.
 HAK_INTERNAL bool hak_hook_is_bare(struct hak_cache *cache);
 HAK_INTERNAL uint64_t hak_hook_events(struct hak_cache *cache);

@@ -9,6 +9,7 @@
 #include "cache/hooks.h"
 #include "cache/inbox.h"
 #include "cache/registry.h"
+#include "cache/rest.h"
 #include "cache/sweep_cache.h"
 #include "cache/unwatch.h"
 #include "cache/watch.h"
@@ -39,7 +40,12 @@ static bool visit_locked(struct hak_cache *cache,
     } else if (!hak_lock_try(&cache->lock)) {
         return false;
     }
-    const bool is_unwatched = hak_sweep_cache(sweep_cache, cache, how, found) && hak_unwatch(cache);
+    const bool has_no_more = hak_sweep_cache(sweep_cache, cache, how, found);
+    if (has_no_more && hak_rest_is_due(cache)) {
+        hak_rest(cache);
+        how->lots--;
+    }
+    const bool is_unwatched = has_no_more && hak_unwatch(cache);
     hak_lock_drop(&cache->lock);
     return is_unwatched;
 }

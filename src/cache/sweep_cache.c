@@ -8,6 +8,7 @@
 #include "cache/inbox.h"
 #include "cache/magazine.h"
 #include "cache/reclaim.h"
+#include "cache/rest.h"
 #include "cache/slabs.h"
 #include "cache/steal.h"
 #include "slab/arena.h"
@@ -273,11 +274,16 @@ static bool are_classes_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     return true;
 }
 
-bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+static bool is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     return !hak_load_relaxed(&cache->is_whole) && hak_inbox_is_empty(cache) &&
            hak_hook_is_bare(cache) && hak_bigcache_expire(cache, UINT64_MAX) == 0 &&
            are_classes_bare(cache);
+}
+
+bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    return is_bare(cache) && !hak_rest_is_due(cache);
 }
 
 // Of a thread that has ended, and nothing is left: nobody is at work there, so no second look is needed to say so. (The
@@ -285,7 +291,7 @@ bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 static bool is_at_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     return hak_load_relaxed(&cache->state) == HAK_CACHE_DEAD && cache != &hak_cache_shared &&
-           hak_sweep_is_bare(cache);
+           is_bare(cache);
 }
 
 bool hak_sweep_cache(struct hak_cache *self,

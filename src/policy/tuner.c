@@ -6,6 +6,7 @@
 #include "cache/magazine.h"
 #include "cache/registry.h"
 #include "cache/sweeper.h"
+#include "cache/watch.h"
 #include "os/os.h"
 #include "policy/decisions.h"
 #include "policy/relevance.h"
@@ -66,6 +67,17 @@ static uint64_t allocator_cycles(void)
     return cycles;
 }
 
+static void add_classes(struct hak_counters *counters, const struct hak_cache *cache)
+{
+    for (unsigned i = 0; i < HAK_SMALL_CLASSES; i++) {
+        const struct hak_class_counts *counts = &cache->class_counts[i];
+        counters->sizes.blocks[i] +=
+            hak_load_relaxed(&counts->refilled_blocks) + hak_load_relaxed(&counts->returned_blocks);
+        counters->sizes.batches += hak_load_relaxed(&counts->refills);
+        counters->slow_calls += hak_load_relaxed(&counts->spills);
+    }
+}
+
 static void read_work(struct hak_counters *counters)
 {
     struct hak_sizes *sizes = &counters->sizes;
@@ -73,16 +85,11 @@ static void read_work(struct hak_counters *counters)
     counters->slow_calls = 0;
     counters->sent_parcels = 0;
     uint64_t large_blocks = 0;
+    hak_lock_take(&hak_watch.lock); // no cache comes to rest meanwhile, whose counts move
     struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {
-        for (unsigned i = 0; i < HAK_SMALL_CLASSES; i++) {
-            const struct hak_class_counts *counts = &cache->class_counts[i];
-            sizes->blocks[i] += hak_load_relaxed(&counts->refilled_blocks) +
-                                hak_load_relaxed(&counts->returned_blocks);
-            sizes->batches += hak_load_relaxed(&counts->refills);
-            counters->slow_calls += hak_load_relaxed(&counts->spills);
-        }
+        add_classes(counters, cache);
         counters->sent_parcels += hak_load_relaxed(&cache->counts.sent_parcels);
         for (unsigned i = 0; i <= HAK_LARGE_BINS; i++) {
             const uint64_t blocks = hak_load_relaxed(&cache->large_counts[i]);
@@ -90,6 +97,8 @@ static void read_work(struct hak_counters *counters)
             large_blocks += blocks;
         }
     }
+    add_classes(counters, &hak_cache_shared);
+    hak_lock_drop(&hak_watch.lock);
     counters->slow_calls += sizes->batches + counters->sent_parcels;
     sizes->batches += large_blocks;
     counters->maps = hak_load_relaxed(&hak_os_counts.maps);

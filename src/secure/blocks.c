@@ -106,7 +106,7 @@ static void check_cache(struct hak_cache *cache)
     if (!hak_lock_try(&cache->lock)) {
         return; // see hak_stop_process
     }
-    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+    HAK_EACH_LISTED (cache, size_class) {
         check_list_locked(hak_slabs_of(cache, size_class));
         check_list_locked(hak_slabs_swept(cache, size_class));
     }

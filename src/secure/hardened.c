@@ -453,6 +453,22 @@ bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     return is_empty;
 }
 
+void hak_hardened_end(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
+    if (hardened == NULL) {
+        return;
+    }
+    hak_store_relaxed(&cache->hardened, NULL);
+    for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+        struct hak_stock *stock = &hardened->stocks[size_class];
+        if (stock->blocks != NULL) {
+            hak_pool_give(stock->blocks, stock->room * sizeof *stock->blocks);
+        }
+    }
+    hak_pool_give(hardened, sizeof *hardened);
+}
+
 void hak_hook_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);

@@ -112,6 +112,9 @@ HAK_INTERNAL bool hak_hardened_hold(struct hak_cache *cache,
                                     unsigned size_class,
                                     bool has_lock);
 
+// The cache is dead, and nothing is in it: the tables go.
+HAK_INTERNAL void hak_hardened_end(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+
 // The steps of a malloc and a free that touch the block, as functions of what it is looked at for. For hardened.c and
 // hardened_secure.c alone.
 

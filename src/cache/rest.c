@@ -1,0 +1,72 @@
+// rest.c -- see rest.h.
+#include "cache/rest.h"
+
+#include <string.h>
+
+#include "cache/hooks.h"
+#include "cache/magazine.h"
+#include "meta/pool.h"
+#include "slab/ranges.h"
+
+static bool has_slabs(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    HAK_EACH_LISTED (cache, size_class) {
+        const struct hak_magazine *magazine = &cache->magazines[size_class];
+        if (!hak_list_is_empty(&magazine->slabs) || !hak_list_is_empty(&magazine->swept) ||
+            magazine->is_counted || hak_load_relaxed(&magazine->has_spare)) {
+            return true;
+        }
+    }
+    return !hak_list_is_empty(&cache->full);
+}
+
+static bool has_lists(const struct hak_cache *cache)
+{
+    return hak_next_bit(cache->listed, 0, HAK_SMALL_CLASSES) < HAK_SMALL_CLASSES;
+}
+
+bool hak_rest_is_due(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    return hak_load_relaxed(&cache->state) == HAK_CACHE_DEAD && cache != &hak_cache_shared &&
+           !hak_load_relaxed(&cache->is_whole) && has_lists(cache) && !has_slabs(cache) &&
+           hak_hook_is_bare(cache) && hak_ranges_policy() != HAK_FREE_KEEP;
+}
+
+static void move_count(_Atomic(uint64_t) *from, _Atomic(uint64_t) *to)
+{
+    hak_count(to, hak_load_relaxed(from));
+    hak_store_relaxed(from, 0);
+}
+
+static void move_counts(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    hak_lock_take(&hak_cache_shared.lock);
+    HAK_EACH_LISTED (cache, size_class) {
+        struct hak_class_counts *from = &cache->class_counts[size_class];
+        struct hak_class_counts *to = &hak_cache_shared.class_counts[size_class];
+        move_count(&from->refills, &to->refills);
+        move_count(&from->refilled_blocks, &to->refilled_blocks);
+        move_count(&from->returned_blocks, &to->returned_blocks);
+        move_count(&from->spills, &to->spills);
+        move_count(&from->spilled_blocks, &to->spilled_blocks);
+        move_count(&from->made_slabs, &to->made_slabs);
+        move_count(&from->ended_slabs, &to->ended_slabs);
+        move_count(&from->drawn, &to->drawn);
+        move_count(&from->misses, &to->misses);
+    }
+    hak_lock_drop(&hak_cache_shared.lock);
+}
+
+void hak_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    hak_hook_rest(cache);
+    hak_magazine_end_all(cache);
+    move_counts(cache);
+    // From here on each page may be as it is, or zeros.
+    HAK_EACH_LISTED (cache, size_class) {
+        cache->magazines[size_class].slabs.next = NULL;
+        cache->magazines[size_class].growth = (struct hak_growth){0};
+    }
+    memset(cache->listed, 0, sizeof cache->listed);
+    hak_pool_purge(cache, sizeof *cache, offsetof(struct hak_cache, class_counts));
+}

@@ -1,0 +1,227 @@
+// What a dead cache that owns nothing keeps: its first page. Its next owner finds a new cache, and no count is lost.
+#include "cache/rest.h"
+
+#include <sys/mman.h>
+
+#include "../census.h"
+#include "base/options.h"
+#include "cache/ended.h"
+#include "cache/heap.h"
+#include "cache/request.h"
+#include "cache/sweep.h"
+#include "slab/ranges.h"
+
+enum { THREADS = 20, CLASSES = 40, EACH = 30, TICKS = 8, PAGES = 3 };
+
+static struct hak_cache *main_thread;
+static struct hak_cache *threads[THREADS];
+
+static void tick(void)
+{
+    for (unsigned i = 0; i < TICKS; i++) {
+        hak_sweep_tick(1, false, (struct hak_sweep_share){.caches = UINT_MAX, .lots = UINT_MAX});
+    }
+}
+
+// Pages of its classes that are there.
+static unsigned pages_of(const struct hak_cache *cache)
+{
+    unsigned char there[PAGES];
+    unsigned count = 0;
+    UNIT_CHECK(UNIT_IS_ALIGNED(cache, hak_os_page_bytes()));
+    char *behind = (char *)(uintptr_t)cache + hak_os_page_bytes();
+    UNIT_EQUAL(mincore(behind, PAGES * hak_os_page_bytes(), there), 0);
+    for (unsigned i = 0; i < PAGES; i++) {
+        count += there[i] & 1;
+    }
+    return count;
+}
+
+// As many blocks of each class as its magazine must grow for.
+static void work(void)
+{
+    void *blocks[EACH];
+    for (unsigned size_class = 0; size_class < CLASSES; size_class++) {
+        for (unsigned i = 0; i < EACH; i++) {
+            blocks[i] = alloc(size_class);
+            UNIT_CHECK(blocks[i] != NULL);
+        }
+        for (unsigned i = 0; i < EACH; i++) {
+            give(blocks[i]);
+        }
+    }
+}
+
+static void begin_all(void)
+{
+    for (unsigned i = 0; i < THREADS; i++) {
+        threads[i] = new_thread();
+        work();
+    }
+}
+
+static void end_all(void)
+{
+    for (unsigned i = 0; i < THREADS; i++) {
+        become(threads[i]);
+        hak_ended_bury(threads[i]);
+    }
+    become(main_thread);
+}
+
+static uint64_t counted(void)
+{
+    uint64_t sum = 0;
+    const struct hak_cache *cache = &hak_cache_shared;
+    for (struct hak_cache *next = hak_registry.all; cache != NULL; cache = next) {
+        for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
+            const struct hak_class_counts *counts = &cache->class_counts[size_class];
+            sum += counts->refills + counts->refilled_blocks + counts->made_slabs;
+        }
+        next = cache == &hak_cache_shared ? next : cache->next;
+    }
+    return sum;
+}
+
+static void expect_pages(unsigned pages)
+{
+    for (unsigned i = 0; i < THREADS; i++) {
+        UNIT_EQUAL(pages_of(threads[i]), pages);
+        UNIT_EQUAL(threads[i]->listed[0], 0);
+        UNIT_EQUAL(threads[i]->started[0], 0);
+    }
+    census_check(NULL, 0);
+}
+
+static void ended_threads_keep_a_page(void)
+{
+    begin_all();
+    end_all();
+    const uint64_t before = counted();
+    UNIT_CHECK(before > 0);
+    tick();
+    expect_pages(0);
+    UNIT_EQUAL(counted(), before);
+    const size_t purges = hak_fake.purges;
+    tick(); // once
+    UNIT_EQUAL(hak_fake.purges, purges);
+}
+
+// The same descriptors again, which are as new ones.
+static void the_next_threads_have_them_again(void)
+{
+    const uint32_t count = hak_registry.count;
+    begin_all();
+    UNIT_EQUAL(hak_registry.count, count);
+    for (unsigned i = 0; i < THREADS; i++) {
+        UNIT_EQUAL(pages_of(threads[i]), PAGES);
+    }
+    census_check(NULL, 0);
+    end_all();
+    tick();
+    expect_pages(0);
+}
+
+static void a_trim_takes_them_at_once(void)
+{
+    begin_all();
+    end_all();
+    hak_sweep_everything();
+    expect_pages(0);
+}
+
+static void what_is_refused_stays_and_serves(void)
+{
+    begin_all();
+    end_all();
+    const uint64_t before = counted();
+    hak_fake.refuse_purge = true;
+    tick();
+    expect_pages(PAGES);
+    UNIT_EQUAL(counted(), before);
+    begin_all();
+    census_check(NULL, 0);
+    end_all();
+    hak_fake.refuse_purge = false;
+    tick();
+    expect_pages(0);
+}
+
+// Only some of the pages went before the kernel refused.
+static void take_the_first(void *start, size_t bytes)
+{
+    if (bytes == PAGES * hak_os_page_bytes()) {
+        UNIT_EQUAL(madvise(start, hak_os_page_bytes(), MADV_DONTNEED), 0);
+    }
+}
+
+static void what_is_refused_in_part_serves_as_well(void)
+{
+    begin_all();
+    end_all();
+    hak_fake.refuse_purge = true;
+    hak_fake.on_purge = take_the_first;
+    tick();
+    hak_fake.on_purge = NULL;
+    expect_pages(PAGES - 1);
+    begin_all();
+    census_check(NULL, 0);
+    end_all();
+    hak_fake.refuse_purge = false;
+    tick();
+    expect_pages(0);
+}
+
+static void who_keeps_all_keeps_them(void)
+{
+    begin_all();
+    end_all();
+    hak_options.free_policy = HAK_FREE_KEEP;
+    tick();
+    for (unsigned i = 0; i < THREADS; i++) {
+        UNIT_EQUAL(pages_of(threads[i]), PAGES);
+    }
+    hak_options.free_policy = HAK_FREE_NOW;
+    tick();
+}
+
+static void ended_heaps_keep_a_page(void)
+{
+    struct hak_cache *heaps[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        heaps[i] = hak_heap_make();
+        for (unsigned size_class = 0; size_class < CLASSES; size_class++) {
+            const struct hak_request request = {.bytes = hak_classes[size_class].bytes};
+            UNIT_CHECK(hak_heap_take(heaps[i], size_class, request) != NULL);
+        }
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        hak_heap_end(heaps[i]);
+    }
+    tick();
+    for (unsigned i = 0; i < THREADS; i++) {
+        UNIT_EQUAL(pages_of(heaps[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        heaps[i] = hak_heap_make();
+        const struct hak_request request = {.bytes = 100};
+        UNIT_CHECK(hak_heap_take(heaps[i], 6, request) != NULL);
+        hak_heap_end(heaps[i]);
+    }
+    census_check(NULL, 0);
+}
+
+int main(void)
+{
+    main_thread = new_thread();
+    census_have_sweeper();
+    tick();
+    ended_threads_keep_a_page();
+    the_next_threads_have_them_again();
+    a_trim_takes_them_at_once();
+    what_is_refused_stays_and_serves();
+    what_is_refused_in_part_serves_as_well();
+    who_keeps_all_keeps_them();
+    ended_heaps_keep_a_page();
+    return 0;
+}

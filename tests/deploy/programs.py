@@ -103,8 +103,17 @@ def answers_on(port: int) -> bool:
         return False
 
 
+def wait_for_answer(run: Run) -> None:
+    def answers() -> bool:
+        if run.process.poll() is not None:
+            raise Broken(f"the server has ended with {run.process.returncode}")
+        return answers_on(run.port)
+
+    until(answers, "the server does not answer")
+
+
 def over_http(run: Run) -> str:
-    until(lambda: answers_on(run.port), "the server does not answer")
+    wait_for_answer(run)
     answers = []
     for number in range(1, REQUESTS + 1):
         with urllib.request.urlopen(f"http://127.0.0.1:{run.port}/?{number}", timeout=60) as reply:
@@ -119,7 +128,7 @@ def first_line(run: Run) -> str:
 
 # redis: keys of many sizes, half of them deleted, then what the rest says.
 def ask_redis(run: Run) -> str:
-    until(lambda: answers_on(run.port), "the server does not answer")
+    wait_for_answer(run)
     with socket.create_connection(("127.0.0.1", run.port), 60) as line, line.makefile("rb") as replies:
         for n in range(0, 60000, 1000):
             line.sendall(b"".join(b"SET key:%d %s\r\n" % (i, b"x" * (50 + i * 7 % 1500)) for i in range(n, n + 1000)))
@@ -162,7 +171,7 @@ def postgresql(work: Path, port: int) -> list[str]:
 
 
 def ask_postgresql(run: Run) -> str:
-    until(lambda: answers_on(run.port), "the server does not answer")
+    wait_for_answer(run)
     client = subprocess.Popen([tool("psql"), "-h", "127.0.0.1", "-p", str(run.port), "-U", "postgres", "-qAt"],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     client.stdin.write(SQL)
@@ -186,7 +195,7 @@ def nginx(work: Path, port: int) -> list[str]:
 
 
 def ask_nginx(run: Run) -> str:
-    until(lambda: answers_on(run.port), "the server does not answer")
+    wait_for_answer(run)
     wanted = urllib.request.Request(f"http://127.0.0.1:{run.port}/text", headers={"Accept-Encoding": "gzip"})
     sizes = set()
     for _ in range(10 * REQUESTS):
@@ -216,7 +225,7 @@ def fastcgi(port: int, query: str) -> str:
 
 
 def ask_php(run: Run) -> str:
-    until(lambda: answers_on(run.port), "the server does not answer")
+    wait_for_answer(run)
     return "\n".join(fastcgi(run.port, str(n)) for n in range(1, REQUESTS + 1))
 
 

@@ -28,16 +28,16 @@ static _Atomic(unsigned) due_urgency; // enum hak_urgency
 enum { PART_OF_BUDGET = 8 };
 
 // A program with one thread pays page faults for what it takes again of what it gave back: for so much at once and in each second,
-// a tenth of its time at most. As much as it takes beyond that stays instead, as long as its heap swings by no more than
+// some hundredths of its time. As much as it takes beyond that stays instead, as long as its heap swings by no more than
 // EARNED_MOST. A leaky bucket (Turner, New Directions in Communications, 1986); figures in docs/decisions/0033.
 #define PAID_AT_ONCE  HAK_MIB(16)
-#define PAID_A_SECOND HAK_MIB(256)
+#define PAID_A_SECOND HAK_MIB(64)
 #define EARNED_MOST   HAK_MIB(48)
 
 // Since the start of the process, in bytes.
 static _Atomic(size_t) again_inside; // of what was given back inside slabs, what was taken again
 static _Atomic(size_t) again_paid = PAID_AT_ONCE; // of all that is taken again, what earns nothing
-static uint32_t paid_at; // by hak_arena.clock; the holder of the right to tick
+static uint64_t paid_at;                          // tick; the holder of the right to tick
 
 // The kernel has not taken what it was given.
 static struct hak_pause refusal;
@@ -117,11 +117,10 @@ bool hak_due_takes_little_again(void)
 
 static void pay_in_tick(void)
 {
-    hak_arena_read_clock();
-    const uint32_t clock = hak_load_relaxed(&hak_arena.clock);
+    const uint64_t tick = hak_load_relaxed(&hak_arena.tick);
     const size_t taken = taken_again();
-    const size_t more = (size_t)(clock - paid_at) * (PAID_A_SECOND / 10);
-    paid_at = clock;
+    const size_t more = (size_t)(tick - paid_at) * (PAID_A_SECOND / 1000 * HAK_TICK_MS);
+    paid_at = tick;
     hak_store_relaxed(&again_paid, hak_least(paid_bytes(taken) + more, taken + PAID_AT_ONCE));
 }
 

@@ -42,7 +42,7 @@ HAK_INTERNAL uint64_t hak_due_decay_ticks(void);
 
 // How many bytes a program with one thread may keep besides, for what it lately took again. Any thread.
 HAK_INTERNAL size_t hak_due_earned(void);
-// Does the program take less than 256 MiB a second of what was given back? Then giving back costs it little. Any thread.
+// Does the program take less than 64 MiB a second of what was given back? Then giving back costs it little. Any thread.
 HAK_INTERNAL bool hak_due_takes_little_again(void);
 // Slabs are in use again that had given back so much inside. (What is free as a whole the arena counts by itself.)
 HAK_INTERNAL void hak_due_note_again(size_t bytes);

@@ -106,22 +106,6 @@ static void what_it_takes_again_slowly_is_paid_for(void)
     }
 }
 
-// A pass that is taken in parts makes a tick of each, and is no longer for that.
-static void it_is_paid_for_by_the_clock(void)
-{
-    pass(100);
-    hak_due_note_again(HAK_MIB(16 + 40));
-    const size_t earned = hak_due_earned();
-    UNIT_EQUAL(earned, HAK_MIB(40));
-    hak_arena.tick += 100;
-    hak_due_purge(0);
-    UNIT_EQUAL(hak_due_earned(), earned);
-    hak_fake.now_ns += 100 * MS;
-    hak_due_purge(0);
-    UNIT_EQUAL(hak_due_earned(), earned - HAK_MIB(256) / 10);
-    pass(100);
-}
-
 // Blocks of 1,024 bytes, all but one in sixteen freed: what comes back to slabs that go on. How many purges that takes.
 static size_t purges_of_scattered(void)
 {
@@ -299,7 +283,6 @@ int main(void)
     what_it_takes_again_stays();
     of_a_wide_swing_nothing_stays();
     what_it_takes_again_slowly_is_paid_for();
-    it_is_paid_for_by_the_clock();
     a_refused_purge_is_tried_less_and_less();
     refused_pages_inside_slabs_are_tried_less_and_less();
     a_clock_that_is_behind_is_waited_for_no_longer_than_a_tick();

@@ -338,7 +338,7 @@ void hak_hook_forked(struct hak_cache *cache)
 
 void hak_hook_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    hak_sampler_end(cache);
+    hak_sampler_rest(cache);
     hak_hardened_end(cache);
 }
 

@@ -176,7 +176,7 @@ static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&ca
     hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_APART);
 }
 
-void hak_sampler_end(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     hak_store_relaxed(&cache->hit_tag, cache->tag);
     if (hak_sampler_every(cache) == 0) {
@@ -185,13 +185,18 @@ void hak_sampler_end(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     hak_magazine_set_back(cache);
     cache->sampling->wanted = 0;
     cache->sampling->every = 0;
+    memset(cache->large_gaps, 0, sizeof cache->large_gaps);
+}
+
+void hak_sampler_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+{
+    end_locked(cache);
     // What is left of the way to the next sample was not handed out.
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         const uint64_t gap = hak_load_relaxed(&cache->gaps[size_class]);
         hak_count(&cache->class_counts[size_class].drawn, -gap);
         hak_store_relaxed(&cache->gaps[size_class], 0);
     }
-    memset(cache->large_gaps, 0, sizeof cache->large_gaps);
 }
 
 HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
@@ -206,7 +211,7 @@ HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
         hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_APART);
         pace_locked(cache);
     } else {
-        hak_sampler_end(cache);
+        end_locked(cache);
         if (every != 0 && cache->sampling == NULL) {
             cache->sampling = hak_pool_take(sizeof *cache->sampling);
         }

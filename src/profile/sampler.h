@@ -98,8 +98,8 @@ HAK_INTERNAL void hak_sampler_count(struct hak_cache *cache);
 // Draw the distance to the next sample of BigCache's bin. The owner of a cache that samples.
 HAK_INTERNAL void hak_sampler_draw_large(struct hak_cache *cache, unsigned bin);
 
-// The cache samples no more, until its next owner's first slow path. With the lock.
-HAK_INTERNAL void hak_sampler_end(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+// The cache samples no more, until its next owner's first slow path, and its counts no longer need its gaps.
+HAK_INTERNAL void hak_sampler_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
 // Make all threads' caches take notice, in their next free, of sample_bytes or of a smaller budget for magazines.
 // Any, without locks.
 HAK_INTERNAL void hak_sampler_kick(void);

@@ -183,7 +183,9 @@ class Packages(unittest.TestCase):
 
         answer = pytest("-k", "not wrong")
         self.assertIn("2 failed, 2 passed", answer)
-        self.assertRegex(answer, r"test_peak used more memory than its budget:\n  peak: 4\d\.\d MiB more of its memory was resident")
+        # Some MiB that the test before has freed may be resident still.
+        peak = r"peak: (3[5-9]|4\d)\.\d MiB more of its memory was resident"
+        self.assertRegex(answer, rf"test_peak used more memory than its budget:\n  {peak}")
         self.assertRegex(answer, r"live: 1\.\d MiB more was live at its end than at its beginning; its budget is 64\.0 KiB")
         answer = pytest("-k", "not wrong", library="")
         self.assertIn("4 passed", answer)

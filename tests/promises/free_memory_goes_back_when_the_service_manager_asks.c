@@ -38,7 +38,8 @@ static bool is_open(const char *path)
     return false;
 }
 
-// The program that runs as a service: tells that memory waits by a byte on stdout, and expects that it goes, or stays.
+// The program that runs as a service: tells that memory waits by a byte on stdout, and expects that it goes, or stays, or only that
+// the file is open.
 static int serve(const char *expected)
 {
     static void *blocks[BLOCKS];
@@ -51,6 +52,9 @@ static int serve(const char *expected)
         return 0;
     }
     HT_CHECK(is_open(getenv("MEMORY_PRESSURE_WATCH")), "the file is not open");
+    if (strcmp(expected, "is open") == 0) {
+        return 0;
+    }
     usleep(800 * 1000);
     HT_CHECK(ht_rss_kib() >= WAITS_KIB, "%ld KiB resident, and nobody has asked", ht_rss_kib());
     return 0;
@@ -144,12 +148,13 @@ static void a_file(void)
     unlink(watched);
 }
 
-// The kernel takes the request. That it tells is not to be had here without making the machine wait for memory.
+// The kernel takes the request. That it tells is not to be had here without making the machine wait for memory; that it does not
+// is not either, where other tests run in small control groups meanwhile.
 static void a_file_of_the_kernel(void)
 {
     static const char pressure[] = "/proc/pressure/memory";
     if (access(pressure, W_OK) == 0) {
-        expect_success(start_service("stays", pressure, true), pressure);
+        expect_success(start_service("is open", pressure, true), pressure);
     }
 }
 

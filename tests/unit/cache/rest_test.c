@@ -83,10 +83,18 @@ static uint64_t counted(void)
     return sum;
 }
 
-static void expect_pages(unsigned pages)
+static void expect_held(unsigned pages)
 {
     for (unsigned i = 0; i < THREADS; i++) {
         UNIT_EQUAL(pages_of(threads[i]), pages);
+    }
+}
+
+// They rest.
+static void expect_pages(unsigned pages)
+{
+    expect_held(pages);
+    for (unsigned i = 0; i < THREADS; i++) {
         UNIT_EQUAL(threads[i]->listed[0], 0);
         UNIT_EQUAL(threads[i]->started[0], 0);
     }
@@ -113,9 +121,7 @@ static void the_next_threads_have_them_again(void)
     const uint32_t count = hak_registry.count;
     begin_all();
     UNIT_EQUAL(hak_registry.count, count);
-    for (unsigned i = 0; i < THREADS; i++) {
-        UNIT_EQUAL(pages_of(threads[i]), PAGES);
-    }
+    expect_held(PAGES);
     census_check(NULL, 0);
     end_all();
     tick();
@@ -130,6 +136,16 @@ static void a_trim_takes_them_at_once(void)
     expect_pages(0);
 }
 
+static void they_serve_and_go(void)
+{
+    begin_all();
+    census_check(NULL, 0);
+    end_all();
+    hak_fake.refuse_purge = false;
+    tick();
+    expect_pages(0);
+}
+
 static void what_is_refused_stays_and_serves(void)
 {
     begin_all();
@@ -139,12 +155,7 @@ static void what_is_refused_stays_and_serves(void)
     tick();
     expect_pages(PAGES);
     UNIT_EQUAL(counted(), before);
-    begin_all();
-    census_check(NULL, 0);
-    end_all();
-    hak_fake.refuse_purge = false;
-    tick();
-    expect_pages(0);
+    they_serve_and_go();
 }
 
 // Only some of the pages went before the kernel refused.
@@ -164,12 +175,7 @@ static void what_is_refused_in_part_serves_as_well(void)
     tick();
     hak_fake.on_purge = NULL;
     expect_pages(PAGES - 1);
-    begin_all();
-    census_check(NULL, 0);
-    end_all();
-    hak_fake.refuse_purge = false;
-    tick();
-    expect_pages(0);
+    they_serve_and_go();
 }
 
 static void who_keeps_all_keeps_them(void)
@@ -178,9 +184,7 @@ static void who_keeps_all_keeps_them(void)
     end_all();
     hak_options.free_policy = HAK_FREE_KEEP;
     tick();
-    for (unsigned i = 0; i < THREADS; i++) {
-        UNIT_EQUAL(pages_of(threads[i]), PAGES);
-    }
+    expect_held(PAGES);
     hak_options.free_policy = HAK_FREE_NOW;
     tick();
 }

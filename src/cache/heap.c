@@ -31,7 +31,7 @@ static void slabs_end_locked(struct hak_cache *heap, struct hak_list *slabs)
     while (!hak_list_is_empty(slabs)) {
         struct hak_run *slab = HAK_LIST_ITEM(slabs->next, struct hak_run, link);
         hak_list_remove(&slab->link);
-        slab->free_blocks = slab->fresh; // its blocks end with it
+        slab->free_blocks = hak_load_relaxed(&slab->fresh); // its blocks end with it
         if (slab->sampled_blocks != 0) {
             hak_hook_forget_slab(slab);
         }

@@ -14,6 +14,7 @@
 #include "os/refusal.h"
 #include "os/tags.h"
 #include "slab/arena.h"
+#include "slab/huge_pages.h"
 #include "slab/mapping.h"
 #include "slab/misuse.h"
 #include "slab/runs.h"
@@ -30,18 +31,23 @@ static size_t large_block_bytes(size_t bytes)
 // Smaller ones hold no huge page.
 #define HUGE_LEAST HAK_MIB(2)
 
-static struct hak_run *large_make(size_t block_bytes, size_t alignment, bool is_alone)
+static struct hak_run *large_make(size_t block_bytes,
+                                  size_t alignment,
+                                  bool is_alone,
+                                  bool for_zeros)
 {
+    const bool wants_huge = hak_huge_pages_wanted(block_bytes, for_zeros);
     if (block_bytes > HAK_LARGE_RUN_MAX || hak_load_relaxed(&hak_options.large_pool) == 0 ||
         alignment > HAK_SUPER_BYTES || is_alone) {
-        return hak_mapping_make(block_bytes, alignment);
+        return hak_mapping_make(block_bytes, alignment, wants_huge);
     }
     const unsigned align_units =
         alignment > HAK_UNIT_BYTES ? (unsigned)(alignment >> HAK_UNIT_LOG2) : 1;
     struct hak_run *run = hak_runs_take(
-        hak_arena_shard(hak_cache_self->tag), block_bytes, align_units, HAK_RUN_LARGE);
+        hak_arena_shard(hak_cache_self->tag), block_bytes, align_units, HAK_RUN_LARGE, wants_huge);
     if (run == NULL && block_bytes > HAK_SUPER_BYTES) {
-        return hak_mapping_make(block_bytes, alignment); // no superslabs in a row to be had
+        return hak_mapping_make(
+            block_bytes, alignment, wants_huge); // no superslabs in a row to be had
     }
     return run;
 }
@@ -69,7 +75,10 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
         run = hak_hook_inset_map(bytes, alignment);
     }
     if (run == NULL) {
-        run = large_make(block_bytes, alignment, is_huge || (ways & HAK_WAY_UNMAP) != 0);
+        run = large_make(block_bytes,
+                         alignment,
+                         is_huge || (ways & HAK_WAY_UNMAP) != 0,
+                         (ways & HAK_WAY_ZERO) != 0);
     }
     if (run == NULL) {
         return NULL;
@@ -137,7 +146,7 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
     if (zeroed == NULL) {
         zeroed = &ignored;
     } else {
-        ways |= HAK_WAY_UNKEPT; // the next calloc does not look for it in BigCache
+        ways |= HAK_WAY_ZERO; // so it is not kept: the next calloc does not look for it in BigCache
     }
     const uint64_t mark = hak_refusal_mark();
     void *block = large_ruled(bytes, request.alignment, ways, zeroed);

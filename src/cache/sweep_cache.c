@@ -68,7 +68,7 @@ static bool note_purged_locked(struct hak_cache *cache,
 static bool gives_enough(const struct hak_run *slab)
 {
     const unsigned blocks = hak_classes[slab->size_class].blocks;
-    const unsigned untaken = slab->has_old_pages ? blocks - slab->fresh : 0;
+    const unsigned untaken = slab->has_old_pages ? blocks - hak_load_relaxed(&slab->fresh) : 0;
     return slab->free_blocks + untaken - slab->purged_blocks >= (blocks - slab->purged_blocks) / 4;
 }
 

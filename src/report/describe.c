@@ -34,7 +34,7 @@ static void describe_small_locked(const struct hak_run *slab,
         hak_size_class_index(class_info, (size_t)((const char *)address - slab->base));
     info->kind = HAK_BLOCK_SMALL;
     info->start = slab->base + (size_t)index * class_info->bytes;
-    info->is_free = index >= slab->fresh || !hak_slab_is_out(slab, info->start);
+    info->is_free = index >= hak_load_relaxed(&slab->fresh) || !hak_slab_is_out(slab, info->start);
     if (!info->is_free && hak_harden_has_tags()) {
         info->start = hak_tag_seen(info->start);
     }

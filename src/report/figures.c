@@ -36,10 +36,11 @@ static void count_cached(struct hak_figures *figures, unsigned size_class, size_
 static size_t waiting_blocks(const struct hak_run *slab)
 {
     size_t with_program = 0;
-    for (unsigned word = 0; word * 64 < slab->fresh; word++) {
+    const unsigned fresh = hak_load_relaxed(&slab->fresh);
+    for (unsigned word = 0; word * 64 < fresh; word++) {
         with_program += hak_count_bits(hak_states_out(slab, word));
     }
-    return slab->fresh - slab->free_blocks - with_program;
+    return fresh - slab->free_blocks - with_program;
 }
 
 static void add_slab(struct hak_figures *figures, const struct hak_run *slab)
@@ -47,7 +48,7 @@ static void add_slab(struct hak_figures *figures, const struct hak_run *slab)
     struct hak_stats *totals = &figures->totals;
     if (slab->state == HAK_RUN_SLAB) {
         const size_t bytes = hak_classes[slab->size_class].bytes;
-        const size_t out = (size_t)slab->fresh - slab->free_blocks;
+        const size_t out = (size_t)hak_load_relaxed(&slab->fresh) - slab->free_blocks;
         struct hak_class_figures *of_class = &figures->classes[slab->size_class];
         totals->live_blocks += out;
         totals->live_bytes += out * bytes;

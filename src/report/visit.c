@@ -113,7 +113,7 @@ static bool visit_run(const struct visit *visit, const struct hak_run *run)
         return !hak_map_is_large(hak_map_entry(run->base)) ||
                visit->visit(run->base, run->bytes, visit->argument);
     }
-    for (unsigned word = 0; word * 64 < run->fresh; word++) {
+    for (unsigned word = 0; word * 64 < hak_load_relaxed(&run->fresh); word++) {
         if (!visit_word(visit, run, word)) {
             return false;
         }

@@ -47,10 +47,9 @@ struct hak_run *hak_hook_inset_map(size_t bytes, size_t alignment)
 {
     const size_t page = hak_os_page_bytes();
     const size_t pages_bytes = hak_align_up(bytes, page);
-    struct hak_run *mapping =
-        alignment <= HAK_UNIT_BYTES && page < HAK_UNIT_BYTES && may_guard()
-            ? hak_mapping_make_small_pages(HAK_UNIT_BYTES + pages_bytes + page, 1)
-            : NULL;
+    struct hak_run *mapping = alignment <= HAK_UNIT_BYTES && page < HAK_UNIT_BYTES && may_guard()
+                                  ? hak_mapping_make(HAK_UNIT_BYTES + pages_bytes + page, 1, false)
+                                  : NULL;
     if (mapping == NULL) {
         return NULL;
     }

@@ -29,7 +29,8 @@ struct hak_run {
     };
     uint64_t summary;     // slab: a bit for each word of bitmap
     uint32_t free_blocks; // slab
-    uint16_t fresh;       // slab: index of the first block never handed out
+    // slab: index of the first block never handed out. Others read it, to see whether the heap is dense (huge_pages.c).
+    _Atomic(uint16_t) fresh;
     // slab: free_blocks when its free pages were last given back; 0: since then some were taken
     uint16_t purged_blocks;
     uint16_t units;     // 0: a mapping of its own

@@ -77,6 +77,7 @@ static bool shard_look_locked(struct hak_shard *shard,
 static bool shard_find_new_locked(struct hak_shard *shard,
                                   unsigned units,
                                   unsigned align_units,
+                                  bool wants_huge,
                                   struct hak_gap *gap) HAK_REQUIRES(&shard->lock, &hak_arena.lock)
 {
     // What lies free before the place of the next mapping is a part of it, if it really comes there
@@ -84,14 +85,14 @@ static bool shard_find_new_locked(struct hak_shard *shard,
     const unsigned before =
         units > INSIDE_MAX ? hak_gaps_before(&shard->gaps, hak_map.next_slot) : 0;
     const unsigned missing = before < units ? units - before : units;
-    uint64_t slot = hak_superslabs_grow_locked(shard, missing);
+    uint64_t slot = hak_superslabs_grow_locked(shard, missing, wants_huge);
     if (slot != UINT64_MAX) {
         const uint64_t first = slot - (before + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
         if (shard_look_locked(
                 shard, first < slot ? first : slot, units, align_units, UINT_MAX, gap)) {
             return true;
         }
-        slot = hak_superslabs_grow_locked(shard, units);
+        slot = hak_superslabs_grow_locked(shard, units, wants_huge);
     }
     // Without memory every row that there is may be looked at.
     return shard_look_locked(
@@ -101,6 +102,7 @@ static bool shard_find_new_locked(struct hak_shard *shard,
 bool hak_find_gap_locked(struct hak_shard *shard,
                          unsigned units,
                          unsigned align_units,
+                         bool wants_huge,
                          bool may_grow,
                          struct hak_gap *gap) HAK_REQUIRES(&shard->lock)
 {
@@ -118,9 +120,8 @@ bool hak_find_gap_locked(struct hak_shard *shard,
         shard_look_locked(shard, 0, units, align_units, HAK_GAPS_LOOKS, gap)) {
         return true;
     }
-    hak_huge_pages_look(units * HAK_UNIT_BYTES);
     hak_lock_take(&hak_arena.lock);
-    const bool is_found = shard_find_new_locked(shard, units, align_units, gap);
+    const bool is_found = shard_find_new_locked(shard, units, align_units, wants_huge, gap);
     hak_lock_drop(&hak_arena.lock);
     return is_found;
 }

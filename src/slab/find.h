@@ -10,10 +10,11 @@
 
 #include "slab/arena.h"
 
-// A gap for a run, in what there is or, if the shard may grow, in what is added for it.
+// A gap for a run, in what there is or, if the shard may grow, in what is added for it, with huge pages or without.
 HAK_INTERNAL bool hak_find_gap_locked(struct hak_shard *shard,
                                       unsigned units,
                                       unsigned align_units,
+                                      bool wants_huge,
                                       bool may_grow,
                                       struct hak_gap *gap) HAK_REQUIRES(&shard->lock);
 

@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "meta/map.h"
 #include "os/os.h"
+#include "slab/hooks.h"
 #include "slab/queues.h"
 
 enum { HUGE_AUTO, HUGE_NEVER, HUGE_ALWAYS }; // option thp
@@ -22,11 +23,18 @@ static bool are_dear(void)
 
 // Of what is looked at, the oldest and the newest.
 enum { LOOKS_AT_EACH_END = 8, PAGES_OF_EACH = 2, WORDS_OF_A_PAGE = 16 };
+// Fewer pages tell nothing. A heap of huge_start_bytes has as many.
+enum { PAGES_LEAST = 8 };
 
-// Pages that are about to be looked at.
+// What is known of some pages: so many are written, so many are not, and these are to be looked at.
 struct look {
-    const char *pages[2 * LOOKS_AT_EACH_END * PAGES_OF_EACH];
+    unsigned written;
+    unsigned empty;
     unsigned count;
+    struct {
+        const char *start;
+        bool is_young;
+    } pages[2 * LOOKS_AT_EACH_END * PAGES_OF_EACH];
 };
 
 // One in `count`: multiples of the golden ratio lie evenly (Knuth, The Art of Computer Programming 3, 6.4).
@@ -38,6 +46,42 @@ static size_t next_of(size_t count)
     return (size_t)((uint64_t)now * count >> 32);
 }
 
+static void count_page(struct look *look, bool is_written)
+{
+    look->written += is_written;
+    look->empty += !is_written;
+}
+
+// The class of the slab that the page lies in, if each of its pages has the start of a block: then what was handed out is written.
+// NULL: it may not be, or it lies in no slab. (Of hardened slabs all counts as handed out.)
+static const struct hak_class *small_class(const struct hak_super *super, const char *page)
+{
+    const uint32_t entry = hak_map_entry(page);
+    if (super->is_mapping || !hak_map_is_small(entry) || hak_hook_hardens()) {
+        return NULL;
+    }
+    const struct hak_class *info = &hak_classes[HAK_MAP_CLASS(entry)];
+    return info->units == 1 && info->bytes <= HAK_CHUNK_BYTES ? info : NULL;
+}
+
+// The slab may end meanwhile: then the answer is of what it was, or of the next one.
+static void choose_page_locked(const struct hak_super *super, size_t offset, struct look *look)
+    HAK_REQUIRES(&hak_arena.lock)
+{
+    const char *page = super->base + offset;
+    const struct hak_class *info = small_class(super, page);
+    if (info != NULL) {
+        const struct hak_run *slab = &super->slabs[offset / HAK_UNIT_BYTES];
+        const size_t handed_out = hak_load_relaxed(&slab->fresh) * (size_t)info->bytes;
+        count_page(look, offset % HAK_UNIT_BYTES < handed_out);
+    } else {
+        look->pages[look->count].start = page;
+        look->pages[look->count].is_young =
+            hak_load_relaxed(&hak_arena.clock) - super->mapped_at <= 1;
+        look->count++;
+    }
+}
+
 static void choose_from_locked(const struct hak_list *link, bool forward, struct look *look)
     HAK_REQUIRES(&hak_arena.lock)
 {
@@ -45,26 +89,27 @@ static void choose_from_locked(const struct hak_list *link, bool forward, struct
         const struct hak_super *super = HAK_LIST_ITEM(link, const struct hak_super, all_link);
         for (unsigned n = 0; n < PAGES_OF_EACH; n++) {
             const size_t page = next_of(super->mapped_bytes / HAK_CHUNK_BYTES);
-            look->pages[look->count++] = super->base + page * HAK_CHUNK_BYTES;
+            choose_page_locked(super, page * HAK_CHUNK_BYTES, look);
         }
         link = forward ? link->next : link->prev;
     }
 }
 
-// Looking takes some 10 us, and each superslab that is mapped would look: so what was seen is good for a tick of the clock, as
-// long as the heap is within a sixteenth as large. (Two threads may look at the same time.)
+// Looking takes up to 50 us: so what was seen is good for a tick of the clock, as long as what is mapped is within a sixteenth as
+// much. (Two threads may look at the same time.)
 static bool is_look_due(void)
 {
-    static _Atomic(size_t) looked_used = SIZE_MAX;
+    static _Atomic(size_t) looked_mapped = SIZE_MAX;
     static _Atomic(uint32_t) looked_at;
-    const size_t before = hak_load_relaxed(&looked_used);
-    const size_t used = hak_arena_used_bytes() + hak_load_relaxed(&hak_arena.mapping_bytes);
+    const size_t before = hak_load_relaxed(&looked_mapped);
+    const size_t mapped =
+        hak_load_relaxed(&hak_arena.super_bytes) + hak_load_relaxed(&hak_arena.mapping_bytes);
     const uint32_t clock = hak_load_relaxed(&hak_arena.clock);
-    const size_t apart = used > before ? used - before : before - used;
+    const size_t apart = mapped > before ? mapped - before : before - mapped;
     if (apart <= before / 16 && clock == hak_load_relaxed(&looked_at)) {
         return false;
     }
-    hak_store_relaxed(&looked_used, used);
+    hak_store_relaxed(&looked_mapped, mapped);
     hak_store_relaxed(&looked_at, clock);
     return true;
 }
@@ -80,11 +125,24 @@ static bool is_page_written(const char *page)
     return is_written;
 }
 
-// Was the heap dense when it was looked at?
-static _Atomic(bool) are_pages_dense;
+// Of the heap when it was looked at.
+enum density { DENSITY_UNKNOWN, DENSITY_SPARSE, DENSITY_DENSE };
+static _Atomic(unsigned) seen_density;
+
+static bool is_known(const struct look *look)
+{
+    return look->written + look->empty >= PAGES_LEAST;
+}
+
+// Of `all` pages: whatever the others are.
+static bool is_decided(const struct look *look, unsigned all)
+{
+    return is_known(look) && (2 * look->written >= all || 2 * look->empty > all);
+}
 
 // Do programs use what they have? What a program writes is mostly no zeros, and what it has not touched is nothing else; to
-// read how much is resident takes a file, which a sandbox may forbid. Others go on with the lock meanwhile.
+// read how much is resident takes a file, which a sandbox may forbid. An empty page in what was mapped within the last tenth of a
+// second tells nothing: its user has had no time. Others go on with the lock meanwhile.
 static void look_at_pages(void)
 {
     struct look look = {.count = 0};
@@ -92,14 +150,28 @@ static void look_at_pages(void)
     choose_from_locked(hak_arena.all.next, true, &look);
     choose_from_locked(hak_arena.all.prev, false, &look);
     hak_lock_drop(&hak_arena.lock);
-    unsigned written = 0;
-    unsigned zeros = 0;
-    while (written < look.count / 2 && zeros <= look.count - look.count / 2) {
-        const bool is_written = is_page_written(look.pages[written + zeros]);
-        written += is_written;
-        zeros += !is_written;
+    const unsigned all = look.written + look.empty + look.count;
+    for (unsigned i = 0; i < look.count && !is_decided(&look, all); i++) {
+        const bool is_written = is_page_written(look.pages[i].start);
+        if (is_written || !look.pages[i].is_young) {
+            count_page(&look, is_written);
+        }
     }
-    hak_store_relaxed(&are_pages_dense, written >= look.count / 2);
+    hak_store_relaxed(&seen_density,
+                      !is_known(&look)             ? DENSITY_UNKNOWN
+                      : look.written >= look.empty ? DENSITY_DENSE
+                                                   : DENSITY_SPARSE);
+}
+
+// A block of at least a superslab is taken for dense until something is known, as long as the heap is a small part of the memory:
+// what is used of it from its start on takes less than a huge page too many. (NumPy asks for those of each array of 4 MiB.) Of one
+// that was asked for as zeros often little is written.
+static bool is_dense(size_t bytes, bool for_zeros)
+{
+    const unsigned seen = hak_load_relaxed(&seen_density);
+    return seen == DENSITY_DENSE ||
+           (seen == DENSITY_UNKNOWN && bytes >= HAK_SUPER_BYTES && !for_zeros &&
+            hak_arena_heap_bytes() + bytes <= hak_load_relaxed(&hak_arena.part_bytes));
 }
 
 static bool are_possible(void)
@@ -118,33 +190,27 @@ static bool is_large(size_t bytes)
     const bool for_one_block = bytes >= HUGE_BYTES;
     const size_t alone = hak_load_relaxed(&hak_arena.mapping_bytes);
     const size_t mapped = hak_load_relaxed(&hak_arena.super_bytes) + alone;
-    const size_t used = hak_arena_used_bytes() + alone;
+    const size_t used = hak_arena_used_bytes() + alone + (for_one_block ? bytes : 0);
     const size_t start = hak_load_relaxed(&hak_options.huge_start_bytes) / (for_one_block ? 2 : 1);
     return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear();
 }
 
-// What decides unless an option does.
-static bool is_left_to_us(size_t bytes)
+bool hak_huge_pages_wanted(size_t bytes, bool for_zeros)
 {
-    return are_possible() && hak_load_relaxed(&hak_options.thp) == HUGE_AUTO && is_large(bytes);
-}
-
-void hak_huge_pages_look(size_t bytes)
-{
-    if (is_left_to_us(bytes) && hak_load_relaxed(&hak_options.deterministic) == 0 &&
-        is_look_due()) {
+    const uint64_t option = hak_load_relaxed(&hak_options.thp);
+    if (!are_possible() || option != HUGE_AUTO || !is_large(bytes)) {
+        return are_possible() && option == HUGE_ALWAYS;
+    }
+    if (hak_load_relaxed(&hak_options.deterministic) != 0) {
+        return true;
+    }
+    if (is_look_due()) {
         look_at_pages();
     }
+    return is_dense(bytes, for_zeros);
 }
 
-bool hak_huge_pages_wanted(size_t bytes)
-{
-    return (are_possible() && hak_load_relaxed(&hak_options.thp) == HUGE_ALWAYS) ||
-           (is_left_to_us(bytes) && (hak_load_relaxed(&hak_options.deterministic) != 0 ||
-                                     hak_load_relaxed(&are_pages_dense)));
-}
-
-void hak_huge_pages_decide_locked(struct hak_shard *shard, struct hak_super *super, size_t bytes)
+void hak_huge_pages_decide_locked(struct hak_shard *shard, struct hak_super *super, bool wants_huge)
     HAK_REQUIRES(&shard->lock)
 {
     if (super->free_units != ~UINT64_C(0) || super->dirty_units != 0 || super->is_huge_new) {
@@ -152,7 +218,7 @@ void hak_huge_pages_decide_locked(struct hak_shard *shard, struct hak_super *sup
     }
     if (super->is_huge && are_dear()) {
         hak_huge_pages_end_locked(shard, super);
-    } else if (!super->is_huge && hak_huge_pages_wanted(bytes)) {
+    } else if (!super->is_huge && wants_huge) {
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, true);
         super->is_huge = true;
     }

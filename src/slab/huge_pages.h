@@ -11,19 +11,16 @@
 
 #include "slab/arena.h"
 
-// Should memory that is mapped now for a run of `bytes` ask for huge pages? Yes when the heap is large and dense: a
-// sparse one would pay for pages that it never touches. Dense is what it was when it was looked at.
-HAK_INTERNAL bool hak_huge_pages_wanted(size_t bytes);
+// Should what is taken now for a run of `bytes`, and was never touched, ask for huge pages? Yes when the heap is large and dense: a
+// sparse one would pay for pages that it never touches. `for_zeros`: its user wants zeros. If it is some time ago, it looks
+// whether the heap is dense, and takes the arena's lock, but not while it looks. Without a lock.
+HAK_INTERNAL bool hak_huge_pages_wanted(size_t bytes, bool for_zeros);
 
-// Memory is about to be mapped for a run of `bytes`: look whether the heap is dense, if that is to decide and it is some time ago.
-// Takes the arena's lock, but not while it looks.
-HAK_INTERNAL void hak_huge_pages_look(size_t bytes);
-
-// A run of `bytes` is about to be put there. A superslab that is wholly free and untouched decides anew: it was mapped when
+// A run is about to be put there. A superslab that is wholly free and untouched decides anew: it was mapped when
 // the heap was small, or huge pages have become dear since.
 HAK_INTERNAL void hak_huge_pages_decide_locked(struct hak_shard *shard,
                                                struct hak_super *super,
-                                               size_t bytes) HAK_REQUIRES(&shard->lock);
+                                               bool wants_huge) HAK_REQUIRES(&shard->lock);
 // What it has not touched yet will be small pages.
 HAK_INTERNAL void hak_huge_pages_end_locked(struct hak_shard *shard, struct hak_super *super)
     HAK_REQUIRES(&shard->lock);

@@ -68,17 +68,6 @@ static char *map_aligned_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&ha
     return aligned;
 }
 
-// True when it has. Its user has just asked for it, or for another size of it.
-static bool ask_for_huge_pages(const struct hak_super *super)
-{
-    hak_huge_pages_look(super->mapped_bytes); // the heap as it is with the mapping
-    const bool wants_huge = hak_huge_pages_wanted(super->mapped_bytes);
-    if (wants_huge) {
-        hak_os_want_huge(super->base, super->mapped_bytes, true);
-    }
-    return wants_huge;
-}
-
 static void publish_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
 {
     hak_map_publish(super->base, super->mapped_bytes, super);
@@ -110,7 +99,7 @@ static char *take_locked(size_t bytes, size_t alignment) HAK_REQUIRES(&hak_arena
     return start;
 }
 
-struct hak_run *hak_mapping_make_small_pages(size_t bytes, size_t alignment)
+static struct hak_run *make(size_t bytes, size_t alignment)
 {
     hak_lock_take(&hak_arena.lock);
     const bool may = hak_arena_has_room(bytes) && hak_hook_may_map_locked(bytes) &&
@@ -146,12 +135,14 @@ struct hak_run *hak_mapping_make_small_pages(size_t bytes, size_t alignment)
     return mapping;
 }
 
-struct hak_run *hak_mapping_make(size_t bytes, size_t alignment)
+struct hak_run *hak_mapping_make(size_t bytes, size_t alignment, bool wants_huge)
 {
-    struct hak_run *mapping = hak_mapping_make_small_pages(bytes, alignment);
-    if (mapping != NULL && ask_for_huge_pages(hak_mapping_super(mapping)) &&
-        hak_huge_pages_are_dear(mapping->base)) {
-        hak_os_want_huge(mapping->base, bytes, false);
+    struct hak_run *mapping = make(bytes, alignment);
+    if (mapping != NULL && wants_huge) {
+        hak_os_want_huge(mapping->base, bytes, true);
+        if (hak_huge_pages_are_dear(mapping->base)) {
+            hak_os_want_huge(mapping->base, bytes, false);
+        }
     }
     return mapping;
 }
@@ -260,8 +251,8 @@ bool hak_mapping_resize(struct hak_run *mapping, size_t bytes)
         mapping->zeroed = false;
     }
     hak_lock_drop(&hak_arena.lock);
-    if (done) {
-        ask_for_huge_pages(super);
+    if (done && hak_huge_pages_wanted(bytes, false)) {
+        hak_os_want_huge(mapping->base, bytes, true);
     }
     return done;
 }

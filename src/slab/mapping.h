@@ -13,10 +13,8 @@
 #include "slab/descriptor.h"
 
 // A mapping of its own for one block, aligned to `alignment` (at most superslab size is free of
-// cost). `bytes` is a multiple of the page size.
-HAK_INTERNAL struct hak_run *hak_mapping_make(size_t bytes, size_t alignment);
-// The same without asking for huge pages.
-HAK_INTERNAL struct hak_run *hak_mapping_make_small_pages(size_t bytes, size_t alignment);
+// cost). `bytes` is a multiple of the page size. `wants_huge`: it asks for huge pages (hak_huge_pages_wanted).
+HAK_INTERNAL struct hak_run *hak_mapping_make(size_t bytes, size_t alignment, bool wants_huge);
 // Does its block begin behind the start of the mapping? A feature has made it so, and looks after it (hooks.h).
 HAK_INTERNAL bool hak_mapping_is_inset(struct hak_run *run);
 HAK_INTERNAL struct hak_super *hak_mapping_super(struct hak_run *mapping);

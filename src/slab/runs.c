@@ -194,6 +194,7 @@ static bool run_use_locked(struct hak_shard *shard,
                            struct hak_super *head,
                            unsigned unit,
                            unsigned units,
+                           bool wants_huge,
                            char **huge) HAK_REQUIRES(&shard->lock)
 {
     bool zeroed = true;
@@ -201,7 +202,7 @@ static bool run_use_locked(struct hak_shard *shard,
     struct part part;
     for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
         struct hak_super *super = part.super;
-        hak_huge_pages_decide_locked(shard, super, units * HAK_UNIT_BYTES);
+        hak_huge_pages_decide_locked(shard, super, wants_huge);
         if (super->is_huge_new && *huge == NULL) {
             *huge = super->base + hak_lowest_bit(part.bits) * HAK_UNIT_BYTES;
         }
@@ -266,7 +267,8 @@ static bool run_is_free_locked(const struct hak_shard *shard,
 static bool run_map_more_locked(struct hak_shard *shard,
                                 struct hak_super *head,
                                 unsigned unit,
-                                unsigned units) HAK_REQUIRES(&shard->lock)
+                                unsigned units,
+                                bool wants_huge) HAK_REQUIRES(&shard->lock)
 {
     unsigned present = 0;
     struct part part;
@@ -277,10 +279,10 @@ static bool run_map_more_locked(struct hak_shard *shard,
         present += hak_count_bits(part.bits);
     }
     const char *missing = head->base + (unit + present) * HAK_UNIT_BYTES;
-    hak_huge_pages_look(units * HAK_UNIT_BYTES);
     hak_lock_take(&hak_arena.lock);
-    const bool is_done = present < units && hak_map_slot(missing) == hak_map.next_slot &&
-                         hak_superslabs_grow_locked(shard, units - present) != UINT64_MAX;
+    const bool is_done =
+        present < units && hak_map_slot(missing) == hak_map.next_slot &&
+        hak_superslabs_grow_locked(shard, units - present, wants_huge) != UINT64_MAX;
     hak_lock_drop(&hak_arena.lock);
     return is_done;
 }
@@ -312,6 +314,7 @@ static bool run_take_locked(struct hak_shard *shard,
                             struct hak_super *super,
                             unsigned unit,
                             unsigned units,
+                            bool wants_huge,
                             bool *zeroed,
                             char **huge) HAK_REQUIRES(&shard->lock) HAK_UNPROVEN
 {
@@ -321,7 +324,7 @@ static bool run_take_locked(struct hak_shard *shard,
     }
     const bool may = hak_arena_has_room(units * HAK_UNIT_BYTES);
     if (may) {
-        *zeroed = run_use_locked(shard, super, unit, units, huge);
+        *zeroed = run_use_locked(shard, super, unit, units, wants_huge, huge);
     }
     if (is_alone) {
         hak_lock_drop(&hak_arena.lock);
@@ -333,6 +336,7 @@ static struct hak_run *shard_take(struct hak_shard *shard,
                                   size_t bytes,
                                   unsigned align_units,
                                   enum hak_run_state state,
+                                  bool wants_huge,
                                   bool may_grow)
 {
     const unsigned units = units_for(bytes);
@@ -341,9 +345,10 @@ static struct hak_run *shard_take(struct hak_shard *shard,
     bool zeroed;
     hak_lock_take(&shard->lock);
     if (!hak_arena_has_room(units * HAK_UNIT_BYTES) ||
-        !hak_find_gap_locked(shard, units, align_units, may_grow, &gap) ||
+        !hak_find_gap_locked(shard, units, align_units, wants_huge, may_grow, &gap) ||
         !run_has_room_locked(shard, hak_map_in_slot(gap.slot), gap.unit, units) ||
-        !run_take_locked(shard, hak_map_in_slot(gap.slot), gap.unit, units, &zeroed, &huge)) {
+        !run_take_locked(
+            shard, hak_map_in_slot(gap.slot), gap.unit, units, wants_huge, &zeroed, &huge)) {
         hak_lock_drop(&shard->lock);
         return NULL;
     }
@@ -364,15 +369,14 @@ static struct hak_run *shard_take(struct hak_shard *shard,
     return run;
 }
 
-struct hak_run *hak_runs_take(unsigned shard,
-                              size_t bytes,
-                              unsigned align_units,
-                              enum hak_run_state state)
+struct hak_run *hak_runs_take(
+    unsigned shard, size_t bytes, unsigned align_units, enum hak_run_state state, bool wants_huge)
 {
-    struct hak_run *run = shard_take(&hak_arena.shards[shard], bytes, align_units, state, true);
+    struct hak_run *run =
+        shard_take(&hak_arena.shards[shard], bytes, align_units, state, wants_huge, true);
     for (unsigned i = 1; run == NULL && i <= hak_arena.shard_mask; i++) {
         struct hak_shard *other = &hak_arena.shards[(shard + i) & hak_arena.shard_mask];
-        run = shard_take(other, bytes, align_units, state, false);
+        run = shard_take(other, bytes, align_units, state, wants_huge, false);
     }
     return run;
 }
@@ -384,7 +388,8 @@ static uint64_t slab_touch_locked(struct hak_super *super, const struct hak_run 
     struct hak_super_place *place = hak_super_place(super);
     const unsigned unit = run_unit(slab);
     const uint64_t units = hak_bit_range(unit, slab->units);
-    const size_t bytes = slab->fresh * (size_t)hak_classes[slab->size_class].bytes;
+    const size_t bytes =
+        hak_load_relaxed(&slab->fresh) * (size_t)hak_classes[slab->size_class].bytes;
     const size_t touched = hak_align_up(bytes, hak_os_page_bytes()) / HAK_CHUNK_BYTES;
     uint64_t dirty = units & ~place->sparse_units;
     for (uint64_t left = units & ~dirty; left != 0; left &= left - 1) {
@@ -440,15 +445,16 @@ static bool run_grow_locked(struct hak_shard *shard,
                             struct hak_super *super,
                             unsigned end,
                             unsigned more,
+                            bool wants_huge,
                             char **huge) HAK_REQUIRES(&shard->lock)
 {
     bool zeroed;
     return hak_arena_has_room(more * HAK_UNIT_BYTES) &&
            (run_is_free_locked(shard, super, end, more) ||
-            (run_map_more_locked(shard, super, end, more) &&
+            (run_map_more_locked(shard, super, end, more, wants_huge) &&
              run_is_free_locked(shard, super, end, more))) &&
            run_has_room_locked(shard, super, end, more) &&
-           run_take_locked(shard, super, end, more, &zeroed, huge);
+           run_take_locked(shard, super, end, more, wants_huge, &zeroed, huge);
 }
 
 bool hak_runs_resize(struct hak_run *run, size_t bytes)
@@ -457,11 +463,13 @@ bool hak_runs_resize(struct hak_run *run, size_t bytes)
     struct hak_super *super = run_super(run);
     struct hak_shard *shard = hak_arena_shard_of(super);
     char *huge = NULL;
-    hak_lock_take(&shard->lock);
-    const unsigned unit = run_unit(run);
     const unsigned before = run->units;
     const unsigned more = units > before ? units - before : 0;
-    const bool done = more == 0 || run_grow_locked(shard, super, unit + before, more, &huge);
+    const bool wants_huge = more != 0 && hak_huge_pages_wanted(bytes, false);
+    hak_lock_take(&shard->lock);
+    const unsigned unit = run_unit(run);
+    const bool done =
+        more == 0 || run_grow_locked(shard, super, unit + before, more, wants_huge, &huge);
     if (done) {
         if (units < before) {
             run_free_locked(shard, super, unit + units, before - units);

@@ -15,11 +15,10 @@
 
 // A run for `bytes` (at most HAK_LARGE_RUN_MAX; a long one may go on in the superslabs that follow) from that shard or,
 // when it cannot have one, from another, aligned to `align_units` (a power of two, at most 64). In the descriptor are `bytes`, `state` (LARGE, or
-// NONE for who still has to make a slab of it), and in `zeroed` whether the pages are untouched.
-HAK_INTERNAL struct hak_run *hak_runs_take(unsigned shard,
-                                           size_t bytes,
-                                           unsigned align_units,
-                                           enum hak_run_state state);
+// NONE for who still has to make a slab of it), and in `zeroed` whether the pages are untouched. `wants_huge`: what nobody has
+// touched asks for huge pages (hak_huge_pages_wanted).
+HAK_INTERNAL struct hak_run *hak_runs_take(
+    unsigned shard, size_t bytes, unsigned align_units, enum hak_run_state state, bool wants_huge);
 HAK_INTERNAL void hak_runs_give(struct hak_run *run);
 // Let a run have `bytes` where it lies. False when the units behind it are in use.
 HAK_INTERNAL bool hak_runs_resize(struct hak_run *run, size_t bytes);

@@ -12,6 +12,7 @@
 #include "os/tags.h"
 #include "slab/arena.h"
 #include "slab/hooks.h"
+#include "slab/huge_pages.h"
 #include "slab/ranges.h"
 #include "slab/runs.h"
 
@@ -34,7 +35,7 @@ static void slab_fill(struct hak_run *slab)
         slab->bitmap[index / 64] |= UINT64_C(1) << (index % 64);
         slab->summary |= UINT64_C(1) << (index / 64);
     }
-    slab->fresh = info->blocks;
+    hak_store_relaxed(&slab->fresh, info->blocks);
     slab->free_blocks = info->blocks;
 }
 
@@ -47,8 +48,9 @@ struct hak_run *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
         return NULL;
     }
     hak_arena_read_clock();
-    struct hak_run *slab =
-        hak_runs_take(hak_arena_shard(tag), info->units * HAK_UNIT_BYTES, 1, HAK_RUN_NONE);
+    const size_t bytes = info->units * HAK_UNIT_BYTES;
+    struct hak_run *slab = hak_runs_take(
+        hak_arena_shard(tag), bytes, 1, HAK_RUN_NONE, hak_huge_pages_wanted(bytes, false));
     if (slab == NULL) {
         hak_pool_give(bitmap, bitmap_bytes(info, is_hardened));
         return NULL;
@@ -57,7 +59,7 @@ struct hak_run *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
     slab->bitmap = bitmap;
     slab->summary = 0;
     slab->free_blocks = 0;
-    slab->fresh = 0;
+    hak_store_relaxed(&slab->fresh, 0);
     slab->purged_blocks = 0;
     slab->sampled_blocks = 0;
     slab->is_swept = false;
@@ -135,7 +137,8 @@ unsigned hak_slab_take(struct hak_run *slab, void **slots, unsigned count)
     const struct hak_class *info = &hak_classes[slab->size_class];
     const size_t bytes = info->bytes;
     const unsigned used = count < slab->free_blocks ? count : slab->free_blocks;
-    const unsigned fresh_left = (unsigned)info->blocks - slab->fresh;
+    const unsigned old_fresh = hak_load_relaxed(&slab->fresh);
+    const unsigned fresh_left = (unsigned)info->blocks - old_fresh;
     const unsigned fresh = count - used < fresh_left ? count - used : fresh_left;
     void **slot = slots + used + fresh;
     slab->free_blocks -= used;
@@ -153,22 +156,24 @@ unsigned hak_slab_take(struct hak_run *slab, void **slots, unsigned count)
             slab->summary &= slab->summary - 1;
         }
     }
-    char *block = slab->base + slab->fresh * bytes;
+    char *block = slab->base + old_fresh * bytes;
     for (unsigned i = 0; i < fresh; i++, block += bytes) {
         *--slot = block;
     }
-    slab->fresh = (uint16_t)(slab->fresh + fresh);
+    hak_store_relaxed(&slab->fresh, (uint16_t)(old_fresh + fresh));
     return used + fresh;
 }
 
 void *hak_slab_take_fresh(struct hak_run *slab)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
-    if (slab->fresh == info->blocks) {
+    const unsigned fresh = hak_load_relaxed(&slab->fresh);
+    if (fresh == info->blocks) {
         return NULL;
     }
     slab->purged_blocks = 0;
-    return slab->base + slab->fresh++ * (size_t)info->bytes;
+    hak_store_relaxed(&slab->fresh, (uint16_t)(fresh + 1));
+    return slab->base + fresh * (size_t)info->bytes;
 }
 
 void hak_slab_die_not_live(const void *p)
@@ -194,8 +199,10 @@ void hak_slab_die_at(const char *base, size_t bytes, const void *block)
 
 static uint32_t slab_index(const struct hak_run *slab, const void *block)
 {
-    return hak_slab_index(
-        &hak_classes[slab->size_class], slab->base, slab->fresh, hak_tag_off(block));
+    return hak_slab_index(&hak_classes[slab->size_class],
+                          slab->base,
+                          hak_load_relaxed(&slab->fresh),
+                          hak_tag_off(block));
 }
 
 // The fields are read once: for all that the compiler knows, the words of the bitmap may be some of
@@ -205,7 +212,7 @@ unsigned hak_slab_put_row(struct hak_run *slab, _Atomic(void *) *blocks, unsigne
     const struct hak_class *info = &hak_classes[slab->size_class];
     const size_t slab_bytes = slab->units * HAK_UNIT_BYTES;
     const char *base = slab->base;
-    const uint32_t fresh = slab->fresh;
+    const uint32_t fresh = hak_load_relaxed(&slab->fresh);
     uint64_t *bitmap = slab->bitmap;
     uint64_t summary = slab->summary;
     void *block = hak_load_relaxed(&blocks[0]);
@@ -230,7 +237,8 @@ unsigned hak_slab_put_row(struct hak_run *slab, _Atomic(void *) *blocks, unsigne
 uint64_t hak_slab_out(const struct hak_run *slab, unsigned word)
 {
     const unsigned first = word * 64;
-    const unsigned count = slab->fresh - first < 64 ? slab->fresh - first : 64;
+    const unsigned left = hak_load_relaxed(&slab->fresh) - first;
+    const unsigned count = left < 64 ? left : 64;
     const uint64_t out = ~slab->bitmap[word] & hak_bit_range(0, count);
     return HAK_UNLIKELY(slab->is_hardened) ? hak_hook_slab_out(slab, word, out) : out;
 }
@@ -250,7 +258,8 @@ void hak_slab_die_of(const struct hak_run *slab, const void *block)
 // Are all blocks from index `first` to `last` in the slab (or never handed out)?
 static bool slab_has_all(const struct hak_run *slab, unsigned first, unsigned last)
 {
-    const unsigned end = last < slab->fresh ? last + 1 : slab->fresh;
+    const unsigned fresh = hak_load_relaxed(&slab->fresh);
+    const unsigned end = last < fresh ? last + 1 : fresh;
     while (first < end) {
         const unsigned left = 64 - first % 64;
         const unsigned count = end - first < left ? end - first : left;
@@ -290,8 +299,9 @@ void hak_slab_purge(struct hak_run *slab, struct hak_ranges *ranges)
 {
     const size_t bytes = hak_classes[slab->size_class].bytes;
     const size_t page = hak_os_page_bytes();
-    const size_t touched = slab->has_old_pages ? slab->units * (size_t)HAK_UNIT_BYTES
-                                               : hak_align_up(slab->fresh * bytes, page);
+    const size_t touched = slab->has_old_pages
+                               ? slab->units * (size_t)HAK_UNIT_BYTES
+                               : hak_align_up(hak_load_relaxed(&slab->fresh) * bytes, page);
     struct hak_super *super = hak_map_super(slab->base);
     uint16_t *chunks = hak_super_place(super)->purged_chunks + (slab - super->slabs);
     if (!hak_slab_wants_purge(slab)) {
@@ -326,7 +336,7 @@ void hak_slab_verify(const struct hak_run *slab)
         HAK_ASSERT(((slab->summary >> w) & 1) == (slab->bitmap[w] != 0));
     }
     HAK_ASSERT(slab->free_blocks == bits);
-    for (unsigned index = slab->fresh; index < info->blocks; index++) {
+    for (unsigned index = hak_load_relaxed(&slab->fresh); index < info->blocks; index++) {
         HAK_ASSERT((slab->bitmap[index / 64] & (UINT64_C(1) << (index % 64))) == 0);
     }
     (void)bits;

@@ -97,7 +97,7 @@ HAK_INLINE uint32_t hak_slab_index(const struct hak_class *info,
 HAK_INLINE void hak_slab_put(struct hak_run *slab, void *block)
 {
     const struct hak_class *info = &hak_classes[slab->size_class];
-    const uint32_t index = hak_slab_index(info, slab->base, slab->fresh, block);
+    const uint32_t index = hak_slab_index(info, slab->base, hak_load_relaxed(&slab->fresh), block);
     const uint64_t bit = UINT64_C(1) << (index % 64);
     uint64_t *word = &slab->bitmap[index / 64];
     if (HAK_UNLIKELY((*word & bit) != 0)) {
@@ -111,12 +111,13 @@ HAK_INLINE void hak_slab_put(struct hak_run *slab, void *block)
 // Does every block lie in the slab?
 HAK_INLINE bool hak_slab_is_idle(const struct hak_run *slab)
 {
-    return slab->free_blocks == slab->fresh;
+    return slab->free_blocks == hak_load_relaxed(&slab->fresh);
 }
 
 HAK_INLINE bool hak_slab_has_blocks(const struct hak_run *slab)
 {
-    return slab->free_blocks > 0 || slab->fresh < hak_classes[slab->size_class].blocks;
+    return slab->free_blocks > 0 ||
+           hak_load_relaxed(&slab->fresh) < hak_classes[slab->size_class].blocks;
 }
 
 // Did blocks come back since its pages were last given back, or were those that it found never given back?

@@ -83,11 +83,10 @@ static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
     return true;
 }
 
-uint64_t hak_superslabs_grow_locked(struct hak_shard *shard, unsigned units)
+uint64_t hak_superslabs_grow_locked(struct hak_shard *shard, unsigned units, bool wants_huge)
     HAK_REQUIRES(&shard->lock, &hak_arena.lock)
 {
     const size_t count = (units + HAK_SUPER_UNITS - 1) / HAK_SUPER_UNITS;
-    const bool wants_huge = hak_huge_pages_wanted(units * HAK_UNIT_BYTES);
     char *base = super_map_locked(count, wants_huge);
     for (size_t i = 0; base != NULL && i < count; i++) {
         if (!super_add_locked(shard, base + i * HAK_SUPER_BYTES, wants_huge)) {

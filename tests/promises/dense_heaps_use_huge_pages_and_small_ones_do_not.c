@@ -2,7 +2,7 @@
 // env: HAKMEM_HUGE_DEAR_US=0
 // serial
 // native only
-// A heap that grows dense lies on huge pages where the kernel gives them; a
+// A heap that grows dense, or is taken in large blocks, lies on huge pages where the kernel gives them; a
 // small one, and one that is used sparsely, does not pay for them. Whatever they cost this machine just now.
 #include "../support/memory.h"
 
@@ -48,6 +48,28 @@ static void check_dense(size_t size, size_t written, size_t bytes)
     munmap(blocks, count * sizeof *blocks);
 }
 
+// Large blocks that are taken first and written then, as a program does that knows how much it needs.
+static void check_taken_at_once(void)
+{
+    enum { BLOCKS = 4, BYTES = 16 << 20 };
+    void *large[BLOCKS];
+    for (size_t i = 0; i < BLOCKS; i++) {
+        large[i] = malloc(BYTES);
+        HT_CHECK(large[i] != NULL, "malloc(%d) failed", BYTES);
+    }
+    for (size_t i = 0; i < BLOCKS; i++) {
+        memset(large[i], 1, BYTES);
+    }
+    const long huge = ht_proc_number(HT_SMAPS, "AnonHugePages");
+    HT_CHECK(huge >= (long)(BLOCKS * BYTES / 2 / HT_KIB),
+             "%d blocks of %d bytes: %ld KiB are on huge pages, promised is the half",
+             BLOCKS,
+             BYTES,
+             huge);
+    ht_free_all(large, BLOCKS);
+    malloc_trim(0);
+}
+
 int main(int count, char **arguments)
 {
     ht_start();
@@ -55,6 +77,10 @@ int main(int count, char **arguments)
     ht_need_memory(HT_GIB);
     if (!kernel_gives_huge_pages()) {
         HT_SKIP("the kernel gives no huge pages");
+    }
+    const char *mode = getenv("HAKMEM_MODE");
+    if (mode == NULL || strcmp(mode, "secure") != 0) { // where guards follow large blocks
+        check_taken_at_once();
     }
     long before = ht_proc_number(HT_SMAPS, "AnonHugePages");
     long rss = ht_rss_kib();
@@ -84,5 +110,6 @@ int main(int count, char **arguments)
     check_dense(20000, 20000, bytes);
     malloc_trim(0);
     check_dense(1000, 125, bytes); // records of which most is zeros
+    check_dense(200, 8, bytes);
     return 0;
 }

@@ -87,7 +87,7 @@ static inline size_t census_out(void)
             if ((super->free_units >> unit & 1) == 0 && super->first[unit] == unit &&
                 slab->state == HAK_RUN_SLAB) {
                 hak_slab_verify(slab);
-                out += slab->fresh - slab->free_blocks;
+                out += hak_load_relaxed(&slab->fresh) - slab->free_blocks;
             }
         }
     }

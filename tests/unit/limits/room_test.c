@@ -97,24 +97,24 @@ static void runs_ask_for_what_is_not_resident(void)
 {
     set_used(HAK_MIB(100), 0);
     forget();
-    struct hak_run *first = hak_runs_take(0, HAK_MIB(2), 1, HAK_RUN_LARGE);
+    struct hak_run *first = hak_runs_take(0, HAK_MIB(2), 1, HAK_RUN_LARGE, false);
     UNIT_CHECK(first != NULL);
     set_used(HAK_GIB(1), 0);
     forget();
-    UNIT_CHECK(hak_runs_take(0, HAK_MIB(1), 1, HAK_RUN_LARGE) == NULL);
+    UNIT_CHECK(hak_runs_take(0, HAK_MIB(1), 1, HAK_RUN_LARGE, false) == NULL);
     UNIT_CHECK(!hak_runs_resize(first, HAK_MIB(3)));
-    UNIT_CHECK(hak_mapping_make(HAK_MIB(8), 1) == NULL);
+    UNIT_CHECK(hak_mapping_make(HAK_MIB(8), 1, false) == NULL);
     hak_runs_give(first);
-    struct hak_run *again = hak_runs_take(0, HAK_MIB(2), 1, HAK_RUN_LARGE);
+    struct hak_run *again = hak_runs_take(0, HAK_MIB(2), 1, HAK_RUN_LARGE, false);
     UNIT_CHECK(again != NULL); // its pages are there
     hak_runs_give(again);
     hak_options.limit_group = OFF;
-    struct hak_run *off = hak_runs_take(0, HAK_MIB(3), 1, HAK_RUN_LARGE);
+    struct hak_run *off = hak_runs_take(0, HAK_MIB(3), 1, HAK_RUN_LARGE, false);
     UNIT_CHECK(off != NULL);
     hak_runs_give(off);
     hak_options.limit_group = REFUSE;
     hak_options.deterministic = 1;
-    off = hak_runs_take(0, HAK_MIB(4), 1, HAK_RUN_LARGE);
+    off = hak_runs_take(0, HAK_MIB(4), 1, HAK_RUN_LARGE, false);
     UNIT_CHECK(off != NULL);
     hak_runs_give(off);
     hak_options.deterministic = 0;
@@ -137,15 +137,15 @@ static void nothing_is_read_unasked(void)
     set_used(HAK_GIB(1), 0);
     forget();
     const size_t reads = hak_fake.file_reads;
-    struct hak_run *first = hak_runs_take(0, HAK_MIB(3), 1, HAK_RUN_LARGE);
-    struct hak_run *long_one = hak_mapping_make(HAK_GIB(3), 1);
+    struct hak_run *first = hak_runs_take(0, HAK_MIB(3), 1, HAK_RUN_LARGE, false);
+    struct hak_run *long_one = hak_mapping_make(HAK_GIB(3), 1, false);
     UNIT_CHECK(first != NULL && long_one != NULL);
     UNIT_EQUAL(hak_fake.file_reads, reads);
     UNIT_EQUAL(hak_room.lent_bytes, 0);
     hak_options.limit_group = REFUSE;
-    UNIT_CHECK(hak_mapping_make(HAK_MIB(8), 1) == NULL);
+    UNIT_CHECK(hak_mapping_make(HAK_MIB(8), 1, false) == NULL);
     unsigned taken = 0;
-    while (taken < 100 && hak_runs_take(0, HAK_MIB(3), 1, HAK_RUN_LARGE) != NULL) {
+    while (taken < 100 && hak_runs_take(0, HAK_MIB(3), 1, HAK_RUN_LARGE, false) != NULL) {
         taken++;
     }
     UNIT_CHECK(taken <= 16 / 3);
@@ -165,7 +165,7 @@ static void by_its_count_nobody_is_refused(void)
     hak_lock_drop(&hak_arena.lock);
     const size_t reads = hak_fake.file_reads;
     const uint64_t mark = hak_refusal_mark();
-    struct hak_run *block = hak_mapping_make(HAK_MIB(292), 1);
+    struct hak_run *block = hak_mapping_make(HAK_MIB(292), 1, false);
     UNIT_CHECK(block != NULL);
     forget();
     UNIT_CHECK(!allows(HAK_MIB(8)) && !allows(HAK_MIB(8)));
@@ -174,7 +174,7 @@ static void by_its_count_nobody_is_refused(void)
         UNIT_CHECK(allows(HAK_MIB(8)));
         UNIT_EQUAL(hak_room.credit_bytes, HAK_MIB(4));
     }
-    struct hak_run *more = hak_mapping_make(HAK_MIB(4), 1);
+    struct hak_run *more = hak_mapping_make(HAK_MIB(4), 1, false);
     UNIT_CHECK(more != NULL);
     UNIT_CHECK(!allows(HAK_MIB(1)));
     hak_mapping_end(more);

@@ -94,7 +94,7 @@ static void a_block_may_change_while_it_is_looked_at(void)
 // They are known to be zeros, whatever they were before: the next slab there need not be cleared again.
 static void what_ended_as_zeros_begins_as_zeros(void)
 {
-    struct hak_run *run = hak_runs_take(0, HAK_KIB(512), 1, HAK_RUN_LARGE);
+    struct hak_run *run = hak_runs_take(0, HAK_KIB(512), 1, HAK_RUN_LARGE, false);
     memset(run->base, 1, HAK_KIB(512));
     hak_runs_give(run);
     for (unsigned turn = 0; turn < 3; turn++) {

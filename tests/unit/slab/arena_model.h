@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "meta/map.h"
 #include "slab/arena.h"
+#include "slab/huge_pages.h"
 #include "slab/purge.h"
 #include "slab/runs.h"
 #include "slab/slab.h"
@@ -139,7 +140,11 @@ static void model_use(size_t first, size_t units)
 static void take(unsigned units, unsigned align_units)
 {
     const unsigned shard = next_shard++ & hak_arena.shard_mask;
-    struct hak_run *slab = hak_runs_take(shard, units * HAK_UNIT_BYTES, align_units, HAK_RUN_LARGE);
+    struct hak_run *slab = hak_runs_take(shard,
+                                         units * HAK_UNIT_BYTES,
+                                         align_units,
+                                         HAK_RUN_LARGE,
+                                         hak_huge_pages_wanted(units * HAK_UNIT_BYTES, false));
     UNIT_CHECK(slab != NULL);
     struct run *run = &runs[run_count++];
     *run = (struct run){slab, model_index(slab->base), units, false};

@@ -4,16 +4,26 @@
 #include "arena_model.h"
 #include "slab/mapping.h"
 
+// What was mapped is old enough to tell whether it is used.
+static void time_passes(void)
+{
+    hak_fake.now_ns += UINT64_C(1000000000);
+    hak_arena_read_clock();
+}
+
 static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
 {
     hak_arena.huge_pages = HAK_HUGE_ALWAYS;
     hak_fake.huge_refusals = 0;
     hak_options.huge_start_bytes = HAK_MIB(8);
-    take(64, 64);
+    take(32, 32);
     UNIT_EQUAL(hak_fake.huge_asks, 0);
     UNIT_EQUAL(hak_fake.huge_refusals, 1); // small yet: spared them
+    take(32, 32);
+    hak_arena.part_bytes = 0; // no block is taken for dense
     take(64, 64);
     hak_fake.resident_bytes = 0; // large enough, but sparse
+    time_passes();
     take(64, 64);
     UNIT_EQUAL(hak_fake.huge_asks, 0);
     hak_fake.resident_bytes = SIZE_MAX;
@@ -28,7 +38,8 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     UNIT_EQUAL(hak_fake.huge_asks, 2);
     take(65, 1);
     UNIT_EQUAL(hak_fake.huge_asks, 3);
-    struct hak_run *mapping = hak_mapping_make(HAK_MIB(6), 1);
+    struct hak_run *mapping =
+        hak_mapping_make(HAK_MIB(6), 1, hak_huge_pages_wanted(HAK_MIB(6), false));
     UNIT_CHECK(mapping != NULL);
     UNIT_EQUAL(hak_fake.huge_asks, 4); // nor for one in a mapping of its own
     hak_mapping_end(mapping);
@@ -51,6 +62,7 @@ static void dear_huge_pages_are_not_asked_for_in_a_hundred_times_their_time(void
 {
     hak_arena.huge_pages = HAK_HUGE_MADVISE;
     hak_options.huge_start_bytes = 0;
+    hak_arena.part_bytes = SIZE_MAX; // a block is taken for dense
     const size_t refused = hak_fake.huge_refusals;
     take_asking(2, 2);
     UNIT_EQUAL(hak_fake.huge_refusals, refused);
@@ -285,7 +297,7 @@ static void without_memory_nothing_changes(void)
     take(60, 1);
     for (unsigned n = 1; n <= 4; n++) {
         hak_fake_fail_in(n, SIZE_MAX / 2);
-        struct hak_run *slab = hak_runs_take(0, 100 * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
+        struct hak_run *slab = hak_runs_take(0, 100 * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE, false);
         hak_fake.fail_times = 0;
         if (slab != NULL) {
             hak_runs_give(slab);

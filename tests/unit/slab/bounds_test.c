@@ -17,7 +17,8 @@ static unsigned run_count;
 
 static struct hak_run *take(unsigned units, unsigned align_units)
 {
-    struct hak_run *run = hak_runs_take(0, units * HAK_UNIT_BYTES, align_units, HAK_RUN_LARGE);
+    struct hak_run *run =
+        hak_runs_take(0, units * HAK_UNIT_BYTES, align_units, HAK_RUN_LARGE, false);
     UNIT_CHECK(run != NULL);
     return run;
 }

@@ -23,11 +23,11 @@ int main(void)
     hak_arena_start();
     hak_option_choose(
         &hak_options.magazine_bytes, HAK_MIB(16), HAK_FROM_PROGRAM); // what is the default anyway
-    struct hak_run *first = hak_runs_take(0, HAK_SUPER_BYTES, 1, HAK_RUN_LARGE);
+    struct hak_run *first = hak_runs_take(0, HAK_SUPER_BYTES, 1, HAK_RUN_LARGE, false);
     UNIT_EQUAL(hak_fake.file_reads, 0);
     UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(2));
 
-    struct hak_run *second = hak_runs_take(0, HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
+    struct hak_run *second = hak_runs_take(0, HAK_UNIT_BYTES, 1, HAK_RUN_LARGE, false);
     const size_t reads = hak_fake.file_reads;
     UNIT_CHECK(reads > 0);
     UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(2));
@@ -36,7 +36,7 @@ int main(void)
     UNIT_EQUAL(hak_options.huge_start_bytes, HAK_GIB(1024));
 
     hak_option_choose(&hak_options.dirty_bytes, HAK_MIB(9), HAK_FROM_PROGRAM);
-    struct hak_run *third = hak_runs_take(0, HAK_SUPER_BYTES, 1, HAK_RUN_LARGE);
+    struct hak_run *third = hak_runs_take(0, HAK_SUPER_BYTES, 1, HAK_RUN_LARGE, false);
     UNIT_EQUAL(hak_fake.file_reads, reads);
     UNIT_EQUAL(hak_options.dirty_bytes, HAK_MIB(9));
     hak_runs_give(first);

@@ -12,7 +12,7 @@
 
 static inline struct hak_run *map(size_t bytes, size_t alignment)
 {
-    struct hak_run *mapping = hak_mapping_make(bytes, alignment);
+    struct hak_run *mapping = hak_mapping_make(bytes, alignment, false);
     UNIT_CHECK(mapping != NULL && mapping->bytes == bytes && mapping->zeroed);
     UNIT_CHECK(UNIT_IS_ALIGNED(mapping->base, alignment));
     mapping->state = HAK_RUN_LARGE;

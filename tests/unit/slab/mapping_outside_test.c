@@ -66,7 +66,7 @@ static void without_memory_for_the_list_nothing_changes(void)
     unsigned count = 0;
     while (count < MAPPINGS) {
         hak_fake_fail_in(10, SIZE_MAX / 2); // eight hints and the mapping itself are granted
-        struct hak_run *mapping = hak_mapping_make(SUPER(2), 1);
+        struct hak_run *mapping = hak_mapping_make(SUPER(2), 1, false);
         hak_fake.fail_times = 0;
         if (mapping == NULL) {
             break;
@@ -90,7 +90,7 @@ static void alignments_beyond_superslabs_are_refused(void)
 {
     const uint64_t used = slots_used();
     const size_t mapped = hak_fake.mapped_bytes;
-    UNIT_CHECK(hak_mapping_make(HAK_MIB(5), HAK_MIB(32)) == NULL);
+    UNIT_CHECK(hak_mapping_make(HAK_MIB(5), HAK_MIB(32), false) == NULL);
     UNIT_EQUAL(slots_used(), used);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped);
     UNIT_EQUAL(hak_arena.mapping_bytes, 0);
@@ -104,7 +104,7 @@ static void refused_ends_go_later(void)
     hak_fake.refuse_unmap = true;
     struct hak_run *mapping = map(SUPER(3), 1);
     UNIT_EQUAL(hak_fake.mapped_bytes, mapped + SUPER(4));
-    UNIT_CHECK(hak_mapping_make(HAK_MIB(5), HAK_MIB(32)) ==
+    UNIT_CHECK(hak_mapping_make(HAK_MIB(5), HAK_MIB(32), false) ==
                NULL); // outside, so that it is dropped again
     hak_fake.refuse_unmap = false;
     hak_superslabs_trim();

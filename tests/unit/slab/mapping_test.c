@@ -111,8 +111,8 @@ static void refusals_change_nothing(void)
         check_known(mapping);
     }
     hak_fake.refuse_asks = true;
-    UNIT_CHECK(hak_mapping_make(SUPER(1), 1) == NULL);
-    UNIT_CHECK(hak_mapping_make(SUPER(1), HAK_MIB(16)) == NULL);
+    UNIT_CHECK(hak_mapping_make(SUPER(1), 1, false) == NULL);
+    UNIT_CHECK(hak_mapping_make(SUPER(1), HAK_MIB(16), false) == NULL);
     hak_fake.refuse_asks = false;
     hak_mapping_end(mapping);
 }
@@ -199,7 +199,7 @@ static void a_mapping_goes_without_the_lock(void)
 // As long as there are pages to give back, others get what they ask for.
 static void pages_go_without_the_lock(void)
 {
-    struct hak_run *mapping = hak_mapping_make(HAK_MIB(600), 1);
+    struct hak_run *mapping = hak_mapping_make(HAK_MIB(600), 1, false);
     hak_fake.on_purge = look_at_lock;
     hak_mapping_end(mapping);
     hak_fake.on_purge = NULL;

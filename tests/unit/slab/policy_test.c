@@ -22,7 +22,7 @@ static void change(void *start, size_t bytes)
 // Pages that were given back so, while the option changed: do they read as zero?
 static bool are_zeroed(enum hak_free_policy before, enum hak_free_policy meanwhile)
 {
-    struct hak_run *run = hak_runs_take(0, HAK_MIB(1), 1, HAK_RUN_LARGE);
+    struct hak_run *run = hak_runs_take(0, HAK_MIB(1), 1, HAK_RUN_LARGE, false);
     UNIT_CHECK(run != NULL);
     memset(run->base, 1, HAK_MIB(1));
     hak_runs_give(run);
@@ -31,7 +31,7 @@ static bool are_zeroed(enum hak_free_policy before, enum hak_free_policy meanwhi
     hak_fake.on_purge = change;
     UNIT_EQUAL(hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX), HAK_MIB(1));
     hak_fake.on_purge = NULL;
-    run = hak_runs_take(0, HAK_MIB(1), 1, HAK_RUN_LARGE);
+    run = hak_runs_take(0, HAK_MIB(1), 1, HAK_RUN_LARGE, false);
     const bool zeroed = run->zeroed;
     hak_runs_give(run);
     hak_options.free_policy = HAK_FREE_NOW;

@@ -11,7 +11,7 @@
 
 static struct hak_run *take(unsigned units)
 {
-    struct hak_run *run = hak_runs_take(0, units * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
+    struct hak_run *run = hak_runs_take(0, units * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE, false);
     UNIT_CHECK(run != NULL);
     return run;
 }

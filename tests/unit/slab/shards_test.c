@@ -31,11 +31,11 @@ static void a_limit_is_a_limit_for_all_shards(void)
     hak_options.limit_hard = 6 * HAK_UNIT_BYTES;
     struct hak_run *taken[6];
     for (unsigned i = 0; i < 6; i++) {
-        taken[i] = hak_runs_take(i % 4, HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
+        taken[i] = hak_runs_take(i % 4, HAK_UNIT_BYTES, 1, HAK_RUN_LARGE, false);
         UNIT_CHECK(taken[i] != NULL);
     }
     for (unsigned shard = 0; shard < 4; shard++) {
-        UNIT_CHECK(hak_runs_take(shard, HAK_UNIT_BYTES, 1, HAK_RUN_LARGE) == NULL);
+        UNIT_CHECK(hak_runs_take(shard, HAK_UNIT_BYTES, 1, HAK_RUN_LARGE, false) == NULL);
     }
     UNIT_CHECK(!hak_runs_resize(taken[5], 2 * HAK_UNIT_BYTES));
     hak_options.limit_hard = 0;
@@ -49,12 +49,12 @@ static void sums_may_be_late(void)
 {
     enum { STEPS = 1000, UNITS = 16 };
     hak_arena_tell(false);
-    struct hak_run *held = hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
+    struct hak_run *held = hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE, false);
     const size_t free_bytes = hak_arena.free_bytes;
     hak_arena.part_bytes = HAK_MIB(128); // a shard may be 16 MiB ahead
     hak_arena_tell(true);
     for (unsigned i = 0; i < STEPS; i++) {
-        hak_runs_give(hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE));
+        hak_runs_give(hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE, false));
         UNIT_EQUAL(hak_arena.free_bytes, free_bytes);
     }
     hak_runs_give(held);
@@ -67,7 +67,7 @@ static void sums_may_be_late(void)
     hak_arena_tell(true);
     struct hak_run *taken[16];
     for (unsigned i = 0; i < 16; i++) {
-        taken[i] = hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE);
+        taken[i] = hak_runs_take(0, UNITS * HAK_UNIT_BYTES, 1, HAK_RUN_LARGE, false);
     }
     hak_arena_tell(false);
     UNIT_EQUAL(hak_arena_used_bytes(), 16 * UNITS * HAK_UNIT_BYTES);

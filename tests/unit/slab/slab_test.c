@@ -59,7 +59,7 @@ static void random_batches(unsigned size_class)
     for (unsigned round = 0; round < 100; round++) {
         const unsigned want = (unsigned)ht_random_below(&random, blocks) + 1;
         const unsigned room = blocks - held;
-        const unsigned old_fresh = slab->fresh;
+        const unsigned old_fresh = hak_load_relaxed(&slab->fresh);
         const unsigned got = hak_slab_take(slab, out + held, want);
         UNIT_EQUAL(got, want < room ? want : room);
         for (unsigned i = held; i < held + got; i++) {
@@ -69,8 +69,9 @@ static void random_batches(unsigned size_class)
             is_out[index] = true;
         }
         held += got;
-        UNIT_CHECK(slab->fresh == old_fresh || slab->free_blocks == 0); // used ones first
-        UNIT_EQUAL(slab->fresh - slab->free_blocks, held);
+        UNIT_CHECK(hak_load_relaxed(&slab->fresh) == old_fresh ||
+                   slab->free_blocks == 0); // used ones first
+        UNIT_EQUAL(hak_load_relaxed(&slab->fresh) - slab->free_blocks, held);
         hak_slab_verify(slab);
         for (size_t puts = ht_random_below(&random, held + 1); puts > 0; puts--) {
             const size_t i = ht_random_below(&random, held);
@@ -152,9 +153,9 @@ static void broken_invariants_die(void)
     slab->summary ^= 2;
     UNIT_DIES(hak_slab_verify(slab), "internal: ");
     slab->summary ^= 2;
-    slab->fresh = 99;
+    hak_store_relaxed(&slab->fresh, 99);
     UNIT_DIES(hak_slab_verify(slab), "internal: ");
-    slab->fresh = 100;
+    hak_store_relaxed(&slab->fresh, 100);
     end(slab);
 }
 

@@ -1,0 +1,118 @@
+// pages: 16384 65536
+// Which memory asks for huge pages: what was handed out of slabs tells whether the heap is dense, and what is in larger blocks
+// once they are old enough.
+#include "../unit.h"
+#include "base/options.h"
+#include "meta/map.h"
+#include "slab/arena.h"
+#include "slab/huge_pages.h"
+#include "slab/mapping.h"
+#include "slab/runs.h"
+#include "slab/slab.h"
+#include "slab/superslabs.h"
+
+enum { SLABS = 4 * HAK_SUPER_UNITS, TAG = 0x500 };
+
+static int owner; // its address is all that counts
+static struct hak_run *slabs[SLABS];
+
+static void time_passes(void)
+{
+    hak_fake.now_ns += UINT64_C(1000000000);
+    hak_arena_read_clock();
+}
+
+// Slabs of which that part of the blocks is handed out, and kept by the program.
+static void make_slabs(unsigned size_class, unsigned blocks)
+{
+    static void *taken[4096];
+    for (unsigned i = 0; i < SLABS; i++) {
+        slabs[i] = hak_slab_make(&owner, TAG, size_class);
+        UNIT_CHECK(slabs[i] != NULL);
+        UNIT_EQUAL(hak_slab_take(slabs[i], taken, blocks), blocks);
+        for (unsigned k = 0; k < blocks; k++) {
+            hak_slab_put(slabs[i], taken[k]);
+        }
+    }
+}
+
+static void end_slabs(void)
+{
+    for (unsigned i = 0; i < SLABS; i++) {
+        hak_slab_end(slabs[i]);
+    }
+    hak_superslabs_trim();
+    time_passes();
+}
+
+static unsigned class_of(size_t bytes)
+{
+    unsigned size_class = 0;
+    while (hak_classes[size_class].bytes < bytes) {
+        size_class++;
+    }
+    return size_class;
+}
+
+// Nothing in any page: what counts is how far a slab was handed out, at once, and whatever came back since.
+static void blocks_up_to_a_page_count_when_they_are_handed_out(void)
+{
+    const size_t sizes[] = {16, 512, 4096};
+    hak_fake.resident_bytes = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        const unsigned size_class = class_of(sizes[i]);
+        const unsigned blocks = hak_classes[size_class].blocks;
+        make_slabs(size_class, blocks);
+        UNIT_CHECK(hak_huge_pages_wanted(HAK_UNIT_BYTES, false));
+        end_slabs();
+        make_slabs(size_class, blocks / 8);
+        UNIT_CHECK(!hak_huge_pages_wanted(HAK_UNIT_BYTES, false));
+        end_slabs();
+    }
+}
+
+// Of larger blocks the program may have written little: they count by what is in them.
+static void larger_blocks_count_by_what_is_in_them(void)
+{
+    const unsigned size_class = class_of(5120);
+    hak_fake.resident_bytes = SIZE_MAX;
+    make_slabs(size_class, hak_classes[size_class].blocks);
+    UNIT_CHECK(hak_huge_pages_wanted(HAK_UNIT_BYTES, false));
+    hak_fake.resident_bytes = 0;
+    time_passes();
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_UNIT_BYTES, false));
+    end_slabs();
+}
+
+// What is empty and young tells nothing.
+static void a_large_block_is_taken_for_dense_in_a_small_heap(void)
+{
+    hak_fake.resident_bytes = 0;
+    struct hak_run *run = hak_runs_take(0, HAK_SUPER_BYTES, 1, HAK_RUN_LARGE, false);
+    struct hak_run *mapping = hak_mapping_make(HAK_MIB(40), 1, false);
+    UNIT_CHECK(run != NULL && mapping != NULL);
+    hak_arena.part_bytes = HAK_MIB(64);
+    UNIT_CHECK(hak_huge_pages_wanted(HAK_MIB(4), false));
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(4), true));   // zeros are often left alone
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(3), false));  // it could take more than twice as much
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(24), false)); // the heap is no small part any more
+    time_passes();
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(4), false)); // it has not been used
+    hak_fake.resident_bytes = SIZE_MAX;
+    time_passes();
+    UNIT_CHECK(hak_huge_pages_wanted(HAK_MIB(4), true)); // they are
+    hak_mapping_end(mapping);
+    hak_runs_give(run);
+}
+
+int main(void)
+{
+    UNIT_CHECK(hak_map_start());
+    hak_arena_start();
+    hak_arena.huge_pages = HAK_HUGE_MADVISE;
+    hak_options.huge_start_bytes = HAK_MIB(8);
+    blocks_up_to_a_page_count_when_they_are_handed_out();
+    larger_blocks_count_by_what_is_in_them();
+    a_large_block_is_taken_for_dense_in_a_small_heap();
+    return 0;
+}

@@ -31,12 +31,9 @@ static size_t large_block_bytes(size_t bytes)
 // Smaller ones hold no huge page.
 #define HUGE_LEAST HAK_MIB(2)
 
-static struct hak_run *large_make(size_t block_bytes,
-                                  size_t alignment,
-                                  bool is_alone,
-                                  bool for_zeros)
+static struct hak_run *large_make(size_t block_bytes, size_t alignment, bool is_alone, bool is_new)
 {
-    const bool wants_huge = hak_huge_pages_wanted(block_bytes, for_zeros);
+    const bool wants_huge = hak_huge_pages_wanted(block_bytes, is_new);
     if (block_bytes > HAK_LARGE_RUN_MAX || hak_load_relaxed(&hak_options.large_pool) == 0 ||
         alignment > HAK_SUPER_BYTES || is_alone) {
         return hak_mapping_make(block_bytes, alignment, wants_huge);
@@ -78,7 +75,7 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
         run = large_make(block_bytes,
                          alignment,
                          is_huge || (ways & HAK_WAY_UNMAP) != 0,
-                         (ways & HAK_WAY_ZERO) != 0);
+                         (ways & HAK_WAY_ZERO) == 0);
     }
     if (run == NULL) {
         return NULL;

@@ -163,15 +163,17 @@ static void look_at_pages(void)
                                                    : DENSITY_SPARSE);
 }
 
-// A block of at least a superslab is taken for dense until something is known, as long as the heap is a small part of the memory:
-// what is used of it from its start on takes less than a huge page too many. (NumPy asks for those of each array of 4 MiB.) Of one
-// that was asked for as zeros often little is written.
-static bool is_dense(size_t bytes, bool for_zeros)
+// Until something is known a heap of so much, or of that part of the memory, may be on huge pages that nobody needs.
+#define PRESUMED_MOST hak_least(HAK_MIB(64), hak_load_relaxed(&hak_arena.part_bytes))
+
+// A new block of at least a superslab is taken for dense until something is known: what is used of it from its start on takes less
+// than a huge page too many. (NumPy asks for those of each array of 4 MiB.)
+static bool is_dense(size_t bytes, bool is_new)
 {
     const unsigned seen = hak_load_relaxed(&seen_density);
     return seen == DENSITY_DENSE ||
-           (seen == DENSITY_UNKNOWN && bytes >= HAK_SUPER_BYTES && !for_zeros &&
-            hak_arena_heap_bytes() + bytes <= hak_load_relaxed(&hak_arena.part_bytes));
+           (seen == DENSITY_UNKNOWN && is_new && bytes >= HAK_SUPER_BYTES &&
+            hak_arena_heap_bytes() + bytes <= PRESUMED_MOST);
 }
 
 static bool are_possible(void)
@@ -195,7 +197,7 @@ static bool is_large(size_t bytes)
     return used >= start && (for_one_block || used >= mapped / 4 * 3) && !are_dear();
 }
 
-bool hak_huge_pages_wanted(size_t bytes, bool for_zeros)
+bool hak_huge_pages_wanted(size_t bytes, bool is_new)
 {
     const uint64_t option = hak_load_relaxed(&hak_options.thp);
     if (!are_possible() || option != HUGE_AUTO || !is_large(bytes)) {
@@ -207,7 +209,7 @@ bool hak_huge_pages_wanted(size_t bytes, bool for_zeros)
     if (is_look_due()) {
         look_at_pages();
     }
-    return is_dense(bytes, for_zeros);
+    return is_dense(bytes, is_new);
 }
 
 void hak_huge_pages_decide_locked(struct hak_shard *shard, struct hak_super *super, bool wants_huge)

@@ -12,9 +12,10 @@
 #include "slab/arena.h"
 
 // Should what is taken now for a run of `bytes`, and was never touched, ask for huge pages? Yes when the heap is large and dense: a
-// sparse one would pay for pages that it never touches. `for_zeros`: its user wants zeros. If it is some time ago, it looks
-// whether the heap is dense, and takes the arena's lock, but not while it looks. Without a lock.
-HAK_INTERNAL bool hak_huge_pages_wanted(size_t bytes, bool for_zeros);
+// sparse one would pay for pages that it never touches. `is_new`: for a new block, not one that grows (whose content shows what it
+// is), nor one of zeros, of which often little is written. If it is some time ago, it looks whether the heap is dense, and takes the
+// arena's lock, but not while it looks. Without a lock.
+HAK_INTERNAL bool hak_huge_pages_wanted(size_t bytes, bool is_new);
 
 // A run is about to be put there. A superslab that is wholly free and untouched decides anew: it was mapped when
 // the heap was small, or huge pages have become dear since.

@@ -144,7 +144,7 @@ static void take(unsigned units, unsigned align_units)
                                          units * HAK_UNIT_BYTES,
                                          align_units,
                                          HAK_RUN_LARGE,
-                                         hak_huge_pages_wanted(units * HAK_UNIT_BYTES, false));
+                                         hak_huge_pages_wanted(units * HAK_UNIT_BYTES, true));
     UNIT_CHECK(slab != NULL);
     struct run *run = &runs[run_count++];
     *run = (struct run){slab, model_index(slab->base), units, false};

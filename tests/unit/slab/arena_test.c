@@ -39,7 +39,7 @@ static void huge_pages_are_asked_for_when_the_heap_is_dense(void)
     take(65, 1);
     UNIT_EQUAL(hak_fake.huge_asks, 3);
     struct hak_run *mapping =
-        hak_mapping_make(HAK_MIB(6), 1, hak_huge_pages_wanted(HAK_MIB(6), false));
+        hak_mapping_make(HAK_MIB(6), 1, hak_huge_pages_wanted(HAK_MIB(6), true));
     UNIT_CHECK(mapping != NULL);
     UNIT_EQUAL(hak_fake.huge_asks, 4); // nor for one in a mapping of its own
     hak_mapping_end(mapping);

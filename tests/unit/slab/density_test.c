@@ -92,15 +92,15 @@ static void a_large_block_is_taken_for_dense_in_a_small_heap(void)
     struct hak_run *mapping = hak_mapping_make(HAK_MIB(40), 1, false);
     UNIT_CHECK(run != NULL && mapping != NULL);
     hak_arena.part_bytes = HAK_MIB(64);
-    UNIT_CHECK(hak_huge_pages_wanted(HAK_MIB(4), false));
-    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(4), true));   // zeros are often left alone
-    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(3), false));  // it could take more than twice as much
-    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(24), false)); // the heap is no small part any more
+    UNIT_CHECK(hak_huge_pages_wanted(HAK_MIB(4), true));
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(4), false)); // zeros are often left alone
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(3), true));  // it could take more than twice as much
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(24), true)); // the heap is no small part any more
     time_passes();
-    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(4), false)); // it has not been used
+    UNIT_CHECK(!hak_huge_pages_wanted(HAK_MIB(4), true)); // it has not been used
     hak_fake.resident_bytes = SIZE_MAX;
     time_passes();
-    UNIT_CHECK(hak_huge_pages_wanted(HAK_MIB(4), true)); // they are
+    UNIT_CHECK(hak_huge_pages_wanted(HAK_MIB(4), false)); // they are
     hak_mapping_end(mapping);
     hak_runs_give(run);
 }

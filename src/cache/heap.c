@@ -48,6 +48,7 @@ void hak_heap_end(struct hak_cache *heap)
     HAK_EACH_LISTED (heap, size_class) {
         slabs_end_locked(heap, hak_slabs_of(heap, size_class));
         slabs_end_locked(heap, hak_slabs_swept(heap, size_class));
+        hak_slabs_note_spare(heap, size_class);
     }
     slabs_end_locked(heap, &heap->full);
     hak_large_end_all(heap);

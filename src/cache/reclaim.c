@@ -157,6 +157,7 @@ static bool adopt(struct hak_cache *cache, void *block, unsigned size_class)
     struct hak_run *slab = is_taken ? hak_run_of(block) : NULL;
     if (is_taken) {
         slab_take_over(slab, cache);
+        hak_slabs_note_spare(owner, size_class);
         hak_count(&cache->counts.adopted_slabs, 1);
     }
     hak_lock_drop(&owner->lock);

@@ -87,6 +87,12 @@ void hak_slabs_count_spare(struct hak_cache *cache, unsigned size_class)
     count_spare(cache, size_class, hak_load_relaxed(&cache->magazines[size_class].has_spare));
 }
 
+bool hak_slabs_are_counted(const struct hak_cache *cache, unsigned size_class)
+{
+    const struct hak_magazine *magazine = &cache->magazines[size_class];
+    return !cache->has_thread || magazine->is_counted == hak_load_relaxed(&magazine->has_spare);
+}
+
 // It had no blocks to give, or no pages, and now it has.
 static void slab_list_again(struct hak_cache *cache, struct hak_run *slab)
 {

@@ -36,7 +36,8 @@ HAK_INTERNAL void hak_slabs_note_taken(struct hak_cache *cache,
 // lock. And does another thread's cache have more than one, or did it when the sweeper last looked? A hint; with the lock of `cache`.
 HAK_INTERNAL void hak_slabs_note_spare(struct hak_cache *cache, unsigned size_class);
 HAK_INTERNAL bool hak_slabs_are_spare(const struct hak_cache *cache, unsigned size_class);
-// By the sweeper: count the cache no longer if it has no more than one. With the lock.
+// By the sweeper: count the cache no longer if it has no more than one; and is there nothing to do for that? With the lock.
 HAK_INTERNAL void hak_slabs_count_spare(struct hak_cache *cache, unsigned size_class);
+HAK_INTERNAL bool hak_slabs_are_counted(const struct hak_cache *cache, unsigned size_class);
 
 #endif

@@ -267,7 +267,7 @@ static bool are_classes_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     HAK_EACH_LISTED (cache, size_class) {
         const struct hak_magazine *magazine = &cache->magazines[size_class];
         if (!hak_list_is_empty(&magazine->slabs) || magazine->has_unpurged ||
-            magazine->is_counted != hak_load_relaxed(&magazine->has_spare)) {
+            !hak_slabs_are_counted(cache, size_class)) {
             return false;
         }
     }

@@ -2,8 +2,10 @@
 // is taken, wherever it lies.
 #include "base/options.h"
 #include "cache/ended.h"
+#include "cache/heap.h"
 #include "cache/large.h"
 #include "cache/registry.h"
+#include "cache/request.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/sweep_cache.h"
@@ -102,6 +104,33 @@ static void what_a_refill_has_left_is_taken(void)
     nothing_is_left();
 }
 
+// Slabs whose pages were given back and that have blocks to spare: of a heap, and of a thread that has ended.
+static void what_others_may_take_is_left(void)
+{
+    enum { COUNT = 3 * 1024 };
+    static void *of_heap[COUNT];
+    struct hak_cache *owner = hak_cache_self;
+    struct hak_cache *heap = hak_heap_make();
+    struct hak_cache *other = new_thread();
+    for (unsigned i = 0; i < COUNT; i++) {
+        const struct hak_request request = {.bytes = hak_classes[CLASS].bytes};
+        of_heap[i] = hak_heap_take(heap, CLASS, request);
+    }
+    take(CLASS, COUNT);
+    for (unsigned i = 0; i < COUNT; i += 2) {
+        give(of_heap[i]);
+        give(held_blocks[held_count - COUNT + i]);
+        held_blocks[held_count - COUNT + i] = NULL;
+    }
+    hak_ended_bury(other);
+    become(owner);
+    calls_of_all();
+    calls_of_all();
+    UNIT_CHECK(heap->magazines[CLASS].has_spare && hak_cache_shared.magazines[CLASS].has_spare);
+    UNIT_CHECK(is_bare(heap) && is_bare(&hak_cache_shared));
+    nothing_is_left();
+}
+
 int main(void)
 {
     hak_options.purger = 0; // its thread would not run here
@@ -117,5 +146,6 @@ int main(void)
     a_large_block_that_is_kept_is_taken();
     a_thread_that_has_ended_is_taken_apart();
     what_a_refill_has_left_is_taken();
+    what_others_may_take_is_left();
     return 0;
 }

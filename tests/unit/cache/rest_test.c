@@ -215,6 +215,57 @@ static void ended_heaps_keep_a_page(void)
     census_check(NULL, 0);
 }
 
+// As many blocks as some slabs have; of each slab half is free.
+enum { SPARE_CLASS = 30, SPARE_SLABS = 3, SPARE_MOST = 1024 };
+static void *halves[SPARE_MOST];
+static unsigned half_count;
+
+static void have_slabs_to_spare(struct hak_cache *cache)
+{
+    half_count = SPARE_SLABS * hak_classes[SPARE_CLASS].blocks;
+    UNIT_CHECK(half_count <= SPARE_MOST);
+    for (unsigned i = 0; i < half_count; i++) {
+        const struct hak_request request = {.bytes = hak_classes[SPARE_CLASS].bytes};
+        halves[i] = hak_heap_take(cache, SPARE_CLASS, request);
+        UNIT_CHECK(halves[i] != NULL);
+    }
+    for (unsigned i = 0; i < half_count; i += 2) {
+        give(halves[i]);
+    }
+    hak_lock_take(&cache->lock);
+    hak_magazine_flush_all(cache);
+    hak_lock_drop(&cache->lock);
+    UNIT_CHECK(cache->magazines[SPARE_CLASS].has_spare);
+}
+
+static void a_heap_whose_slabs_end_with_it_rests(void)
+{
+    struct hak_cache *heap = hak_heap_make();
+    have_slabs_to_spare(heap);
+    hak_heap_end(heap);
+    tick();
+    UNIT_EQUAL(pages_of(heap), 0);
+    census_check(NULL, 0);
+}
+
+// They are its own as soon as it frees a block of theirs. Nobody asks the dead one any more.
+static void a_thread_whose_slabs_another_takes_rests(void)
+{
+    struct hak_cache *thread = new_thread();
+    have_slabs_to_spare(thread);
+    hak_ended_bury(thread);
+    become(main_thread);
+    give(alloc(SPARE_CLASS));
+    for (unsigned i = 1; i < half_count; i += 2) {
+        give(halves[i]);
+    }
+    UNIT_CHECK(!thread->magazines[SPARE_CLASS].has_spare);
+    tick();
+    UNIT_EQUAL(pages_of(thread), 0);
+    UNIT_CHECK(!thread->magazines[SPARE_CLASS].is_counted);
+    census_check(NULL, 0);
+}
+
 int main(void)
 {
     main_thread = new_thread();
@@ -227,5 +278,7 @@ int main(void)
     what_is_refused_in_part_serves_as_well();
     who_keeps_all_keeps_them();
     ended_heaps_keep_a_page();
+    a_heap_whose_slabs_end_with_it_rests();
+    a_thread_whose_slabs_another_takes_rests();
     return 0;
 }

@@ -164,6 +164,7 @@ static bool adopt(struct hak_cache *cache, void *block, unsigned size_class)
     if (is_taken) {
         struct hak_list *slabs = hak_slabs_of(cache, size_class);
         hak_list_push(hak_slab_has_blocks(slab) ? slabs : &cache->full, &slab->link);
+        hak_slabs_note_spare(cache, size_class);
         hak_magazine_spill(cache, size_class, block);
     }
     return is_taken;

@@ -256,10 +256,17 @@ static void a_thread_whose_slabs_another_takes_rests(void)
     hak_ended_bury(thread);
     become(main_thread);
     give(alloc(SPARE_CLASS));
-    for (unsigned i = 1; i < half_count; i += 2) {
-        give(halves[i]);
+    const unsigned blocks = hak_classes[SPARE_CLASS].blocks;
+    for (unsigned slab = 0; slab < SPARE_SLABS; slab++) {
+        give(halves[slab * blocks + 1]);
     }
     UNIT_CHECK(!thread->magazines[SPARE_CLASS].has_spare);
+    UNIT_CHECK(main_thread->magazines[SPARE_CLASS].has_spare);
+    for (unsigned i = 1; i < half_count; i += 2) {
+        if (i % blocks != 1) {
+            give(halves[i]);
+        }
+    }
     tick();
     UNIT_EQUAL(pages_of(thread), 0);
     UNIT_CHECK(!thread->magazines[SPARE_CLASS].is_counted);

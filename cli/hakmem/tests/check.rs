@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::fs;
+use std::process::Command;
 use support::{Answer, Workshop, text};
 
 /// Allocates so many blocks of 1,000 bytes by one function and one large block by another, and says something.
@@ -70,7 +72,7 @@ fn one_that_does_not_fails_with_a_table_and_a_report() {
     };
     assert!(row("peak_live").contains("| OVER |"), "{}", answer.output);
     assert!(row("allocated").contains("| kept |"), "{}", answer.output);
-    let xml = std::fs::read_to_string(workshop.path("memory.xml")).unwrap();
+    let xml = fs::read_to_string(workshop.path("memory.xml")).unwrap();
     assert!(xml.contains("tests=\"2\" failures=\"1\""), "{xml}");
     assert!(
         xml.contains("<failure message=\"peak_live: 2.9 MiB is not &lt;= 2MiB\"/>"),
@@ -139,4 +141,28 @@ fn what_cannot_be_compared_is_said_in_a_line() {
     workshop
         .hakmem(&against)
         .is_one_line(2, "baseline.json is no baseline (check --save)");
+}
+
+#[test]
+fn one_that_is_killed_leaves_nothing_behind() {
+    let workshop = Workshop::open();
+    workshop.write("budget.toml", "[total]\nallocations = '<= 200'\n");
+    let script = "#!/bin/sh\nls / > /dev/null\necho $$ > pid\nmv pid waits\nwhile :; do :; done\n";
+    let script = workshop.script("program", script);
+    let folder = workshop.path("temporary");
+    fs::create_dir(&folder).unwrap();
+    let words = ["check", "--budget", "budget.toml", "--", text(&script)];
+    let mut command = workshop.command(&words);
+    command.env("TMPDIR", &folder);
+    let mut check = command.spawn().unwrap();
+    while !workshop.path("waits").exists() {
+        std::thread::yield_now();
+    }
+    check.kill().unwrap();
+    check.wait().unwrap();
+    let left = fs::read_dir(&folder).unwrap().count();
+    let pid = fs::read_to_string(workshop.path("waits")).unwrap();
+    let mut end = Command::new("kill");
+    assert!(end.args(["-KILL", pid.trim()]).status().unwrap().success());
+    assert_eq!(left, 0);
 }

@@ -20,6 +20,8 @@ use std::time::{Duration, SystemTime};
 
 pub struct Options {
     pub output: PathBuf,
+    /// That file is there, and empty; else it is made.
+    pub is_there: bool,
     /// The most bytes that the trace may have.
     pub limit: Option<u64>,
     /// Frames of each call stack; 0: no stacks.
@@ -54,7 +56,11 @@ pub fn record(options: &Options) -> Result<Recorded> {
     let channel = Channel::create(options.stack_frames, burst_ticks as u64)?;
     let units =
         |calibration: &Calibration| calibration.ticks_per_second() / f64::from(1 << TIME_SHIFT);
-    let mut writer = Writer::create(&options.output, options.limit)?;
+    let mut writer = if options.is_there {
+        Writer::open(&options.output, options.limit)?
+    } else {
+        Writer::create(&options.output, options.limit)?
+    };
     let seconds = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();

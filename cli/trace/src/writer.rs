@@ -49,8 +49,18 @@ pub enum Written {
 impl Writer {
     /// Begin a trace, in a new file.
     pub fn create(path: &Path, limit: Option<u64>) -> Result<Writer> {
+        Writer::new(whole_file::create_new(path)?, path, limit)
+    }
+
+    /// Into a file that is there, and empty.
+    pub fn open(path: &Path, limit: Option<u64>) -> Result<Writer> {
+        let file = File::options().read(true).write(true).open(path);
+        let file = file.map_err(|error| whole_file::unwritten(path, &error))?;
+        Writer::new(file, path, limit)
+    }
+
+    fn new(mut file: File, path: &Path, limit: Option<u64>) -> Result<Writer> {
         let cannot = |error: io::Error| failed!("cannot write {}: {error}", path.shown());
-        let mut file = whole_file::create_new(path)?;
         let mut head = format::MAGIC.to_vec();
         head.extend(format::VERSION.to_le_bytes());
         head.extend([0; 4]);

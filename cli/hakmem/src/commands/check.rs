@@ -25,6 +25,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -155,8 +156,9 @@ fn measure(arguments: &Arguments, limits: &[Limit]) -> Result<Measurements> {
         }
         return of_trace(&open(path)?, limits);
     }
-    let folder = tempfile::tempdir().map_err(|error| failed!("no temporary folder: {error}"))?;
-    let trace = folder.path().join("trace.hkt");
+    // Without a name: it ends with us, however we end.
+    let file = tempfile::tempfile().map_err(|error| failed!("no temporary file: {error}"))?;
+    let trace = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let executable = Executable::find(&arguments.command[0])?;
     // Standard output is for the table.
     let own = dup(std::io::stdout()).map_err(|error| failed!("standard output: {error}"))?;
@@ -202,6 +204,7 @@ fn recorded(
     let recorded = record::record(&Options {
         environment,
         output: trace.to_path_buf(),
+        is_there: true,
         limit: None,
         stack_frames: if has_sites { FRAMES } else { 0 },
         command: arguments.command.clone(),

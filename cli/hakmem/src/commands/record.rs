@@ -72,6 +72,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
     let options = Options {
         environment,
         output: arguments.output,
+        is_there: false,
         limit: arguments.limit,
         stack_frames: arguments.stacks,
         command: arguments.command,

@@ -76,8 +76,9 @@ static void open_gate(void)
     }
 }
 
-// Drop those in front of `lock` (NULL: all), the first ones last: the list of caches stays as it is until then. Unproven, as the
-// next ones: they are all locks, in a loop.
+// Drop those in front of `lock` (NULL: all), the first ones last: the list of caches stays as it is until then. Who has not come
+// beyond the first ones leaves the gate alone: it is another's, who forks. Unproven, as the next ones: they are all locks, in a
+// loop.
 static void world_drop(const struct hak_lock *lock, void (*drop)(struct hak_lock *)) HAK_UNPROVEN
 {
     struct hak_cache *cache = NULL;
@@ -86,12 +87,14 @@ static void world_drop(const struct hak_lock *lock, void (*drop)(struct hak_lock
     while (first < FIRST_LOCKS && first_locks[first] != lock) {
         first++;
     }
-    while (first == FIRST_LOCKS && (taken = world_next(taken, &cache)) != lock) {
-        if (cache == NULL || !caches_are_free) {
-            drop(taken);
+    if (first == FIRST_LOCKS) {
+        while ((taken = world_next(taken, &cache)) != lock) {
+            if (cache == NULL || !caches_are_free) {
+                drop(taken);
+            }
         }
+        open_gate();
     }
-    open_gate();
     while (first > 0) {
         drop(first_locks[--first]);
     }

@@ -88,6 +88,19 @@ static void one_that_is_held_at_that_moment_is_free_in_the_child(void)
     UNIT_EQUAL(status, 0);
 }
 
+// As who asks for statistics meanwhile, and has no time.
+static void who_gives_up_leaves_the_gate_closed(void)
+{
+    UNIT_CHECK(hak_world_lock_to_fork());
+    UNIT_CHECK(!hak_world_lock_within(1));
+    UNIT_CHECK(!can_be_taken(other));
+    other->lock.word = HAK_LOCK_HELD; // a thread's that is about to find the gate closed
+    hak_world_unlock();
+    UNIT_EQUAL(other->lock.word, HAK_LOCK_HELD);
+    other->lock.word = HAK_LOCK_FREE;
+    UNIT_CHECK(are_all(HAK_LOCK_FREE) && can_be_taken(other));
+}
+
 int main(void)
 {
     struct hak_cache *own = new_thread();
@@ -97,5 +110,6 @@ int main(void)
     without_a_barrier_they_are_taken();
     a_holder_is_waited_for();
     one_that_is_held_at_that_moment_is_free_in_the_child();
+    who_gives_up_leaves_the_gate_closed();
     return 0;
 }

@@ -56,7 +56,7 @@ static struct look look_now(void)
 
 // Prepared before it is needed: then there may be no memory, and little stack.
 static struct {
-    _Atomic(uint32_t) is_busy;
+    _Atomic(int) writer; // the process of the thread that writes; 0: none
     uint64_t written_ns; // 0: never
     struct hak_figures figures;
     char heap[HAK_FIGURES_BYTES];
@@ -87,18 +87,25 @@ static void ledger_print(const char *why, const struct look *look)
     }
 }
 
+// One of another process stayed with the parent when this one was forked.
+static bool ledger_begin(void)
+{
+    const int self = hak_os_process_id();
+    int writer = hak_load_relaxed(&ledger.writer);
+    return writer != self &&
+           hak_cas_acquire(&ledger.writer, &writer, self); // pairs with: ledger_write
+}
+
 static void ledger_write(const char *why, const struct look *look)
 {
-    uint32_t free = 0;
-    if (hak_load_relaxed(&hak_options.pressure_ledger) == 0 ||
-        !hak_cas_acquire(&ledger.is_busy, &free, 1)) { // pairs with: ledger_write
+    if (hak_load_relaxed(&hak_options.pressure_ledger) == 0 || !ledger_begin()) {
         return;
     }
     if (ledger.written_ns == 0 || look->ns - ledger.written_ns >= LEDGER_PAUSE_NS) {
         ledger.written_ns = look->ns;
         ledger_print(why, look);
     }
-    hak_store_release(&ledger.is_busy, 0); // pairs with: ledger_write
+    hak_store_release(&ledger.writer, 0); // pairs with: ledger_begin
 }
 
 static struct look before; // at the last tick

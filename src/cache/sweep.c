@@ -13,6 +13,7 @@
 #include "cache/sweep_cache.h"
 #include "cache/unwatch.h"
 #include "cache/watch.h"
+#include "meta/pool.h"
 #include "os/os.h"
 #include "os/refusal.h"
 #include "slab/arena.h"
@@ -177,7 +178,8 @@ static size_t sweep_everything(bool with_pages)
     if (!are_all_bare()) {
         strip_all();
     }
-    const size_t purged = with_pages ? hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX) : 0;
+    size_t purged = with_pages ? hak_purge((struct hak_purge_age){0, 0}, SIZE_MAX) : 0;
+    purged += with_pages ? hak_pool_trim() : 0;
     hak_under_way_wait();
     const size_t trimmed = hak_superslabs_trim();
     hak_hook_swept_everything();

@@ -15,6 +15,34 @@ struct pool_item {
     uint32_t count;
 };
 
+// Items of less than the smallest page lie in trays, those of one size together. A tray is aligned, so that an item tells where
+// it begins. This lies in the place of its first item.
+enum { PAGE_LOG2 = 12, TRAY_LOG2 = 14 };
+#define TRAY_BYTES ((size_t)1 << TRAY_LOG2)
+struct pool_tray {
+    struct hak_list link;    // in the list of its size, while it has a free item
+    struct pool_item *items; // free ones
+    uint32_t fresh; // bytes from its beginning up to the first item that was never handed out
+    uint32_t used;  // items in use
+    bool zeroed;    // those never handed out are zeros
+};
+_Static_assert(sizeof(struct pool_tray) <= HAK_CACHE_LINE, "the smallest item");
+
+// A page that was given back cannot hold a link. So one free item of a size stays, and has the addresses of others.
+struct pool_gone {
+    struct pool_gone *next;
+    uint64_t count;
+    void *items[510];
+};
+_Static_assert(sizeof(struct pool_gone) == 4096, "the smallest page");
+
+// From this size on, what is free always goes back: the arrays of grown magazines. Smaller ones, when so much stays.
+#define PURGE_MIN HAK_KIB(64)
+#define IDLE_MOST HAK_KIB(256)
+
+// Batches that a shelf keeps; of further ones each item goes where it came from.
+enum { SHELF_BATCHES = 32 };
+
 struct hak_pool hak_pool;
 
 // The first chunk is what a small program pays for; later ones save system calls, and mappings: each is a sixteenth of them all, so
@@ -32,21 +60,37 @@ static size_t pool_round(size_t bytes)
     return hak_power_of_two_above(least);
 }
 
-// Hand the rest of what items are cut from to the free lists, before other memory replaces it.
-static void pool_shelve(struct hak_pool *pool, char *start, size_t left)
+// An item of 4 KiB or more that is zeros.
+static void gone_add_locked(void *item, unsigned index) HAK_REQUIRES(&hak_pool.lock)
 {
-    while (left >= HAK_CACHE_LINE) {
-        const unsigned index = hak_highest_bit(left);
-        struct pool_item *item = (struct pool_item *)(void *)start;
-        item->next = pool->items[index];
-        pool->items[index] = item;
+    struct pool_gone *gone = hak_pool.gone[index];
+    if (gone != NULL && gone->count < sizeof gone->items / sizeof gone->items[0]) {
+        gone->items[gone->count++] = item;
+        return;
+    }
+    struct pool_gone *first = item;
+    first->next = gone;
+    first->count = 0;
+    hak_pool.gone[index] = first;
+}
+
+// Pages that items are cut from, and that were not needed, are items as large as they can be. One of a tray's size is aligned as
+// trays are.
+static void pool_shelve_locked(char *start, size_t left) HAK_REQUIRES(&hak_pool.lock)
+{
+    while (left > 0) {
+        const unsigned fits = hak_highest_bit(left);
+        const unsigned aligned = hak_lowest_bit((uintptr_t)start);
+        const unsigned index = fits < aligned ? fits : aligned;
+        gone_add_locked(start, index);
         start += (size_t)1 << index;
         left -= (size_t)1 << index;
     }
 }
 
-static bool pool_grow(struct hak_pool *pool, size_t bytes)
+static bool pool_grow_locked(size_t bytes) HAK_REQUIRES(&hak_pool.lock)
 {
+    struct hak_pool *pool = &hak_pool;
     size_t chunk = pool_chunk_bytes(hak_load_relaxed(&pool->mapped_bytes));
     chunk = chunk < bytes ? bytes : chunk;
     char *start = hak_os_map_guarded(chunk);
@@ -57,7 +101,7 @@ static bool pool_grow(struct hak_pool *pool, size_t bytes)
     if (start == NULL) {
         return false;
     }
-    pool_shelve(pool, pool->fresh, pool->fresh_bytes);
+    pool_shelve_locked(pool->fresh, pool->fresh_bytes);
     pool->fresh = start;
     pool->fresh_bytes = chunk;
     hak_count(&pool->mapped_bytes, chunk);
@@ -68,132 +112,249 @@ static bool pool_grow(struct hak_pool *pool, size_t bytes)
     return true;
 }
 
-// From this size on, what is free goes back to the kernel: the arrays of grown magazines.
-#define PURGE_MIN HAK_KIB(64)
+static void item_clear(void *item, size_t bytes)
+{
+    if (bytes < PURGE_MIN) {
+        memset(item, 0, bytes);
+    } else {
+        hak_os_clear(item, bytes); // most pages may not be there
+    }
+}
 
-// The whole pages of an item.
-static char *item_pages(void *item, size_t bytes, size_t *pages_bytes)
+static size_t alignment_of(size_t bytes)
 {
     const size_t page = hak_os_page_bytes();
-    char *start = (char *)hak_align_up((uintptr_t)item, page);
-    const uintptr_t end = ((uintptr_t)item + bytes) & ~(uintptr_t)(page - 1);
-    *pages_bytes = end > (uintptr_t)start ? end - (uintptr_t)start : 0;
-    return start;
+    const size_t least = bytes >= page ? page : (size_t)1 << PAGE_LOG2;
+    return bytes == TRAY_BYTES && least < TRAY_BYTES ? TRAY_BYTES : least;
 }
 
-static void item_clear(char *item, size_t bytes)
+// What lies before the next place for an item of so many bytes.
+static size_t fresh_gap(size_t bytes)
 {
-    size_t pages_bytes;
-    char *pages = item_pages(item, bytes, &pages_bytes);
-    if (bytes < PURGE_MIN || pages_bytes == 0) {
-        memset(item, 0, bytes);
-        return;
-    }
-    memset(item, 0, (size_t)(pages - item));
-    hak_os_clear(pages, pages_bytes); // most are not there
-    char *rest = pages + pages_bytes;
-    memset(rest, 0, (size_t)(item + bytes - rest));
+    return (0 - (uintptr_t)hak_pool.fresh) & (alignment_of(bytes) - 1);
 }
 
-// Of whole pages, so that each begins at one.
-static void *pool_cut_pages_locked(size_t bytes) HAK_REQUIRES(&hak_pool.lock)
-{
-    if (hak_pool.fresh_bytes < bytes && !pool_grow(&hak_pool, bytes)) {
-        return NULL;
-    }
-    void *start = hak_pool.fresh;
-    hak_pool.fresh += bytes;
-    hak_pool.fresh_bytes -= bytes;
-    return start;
-}
-
-// Items of less than a page are cut from so many together.
-enum { SMALL_PAGES = 4 };
-
-// An item that was never handed out. NULL without memory.
+// An item of 4 KiB or more that was never handed out. NULL without memory.
 static void *pool_cut_locked(size_t bytes) HAK_REQUIRES(&hak_pool.lock)
 {
-    const size_t page = hak_os_page_bytes();
-    if (bytes >= page) {
-        return pool_cut_pages_locked(bytes);
+    if (bytes < TRAY_BYTES && hak_pool.gap_bytes >= bytes) {
+        hak_pool.gap_bytes -= bytes;
+        return hak_pool.gap + hak_pool.gap_bytes;
     }
-    if (hak_pool.small_bytes < bytes) {
-        char *pages = pool_cut_pages_locked(SMALL_PAGES * page);
-        if (pages == NULL) {
-            return NULL;
-        }
-        pool_shelve(&hak_pool, hak_pool.small, hak_pool.small_bytes);
-        hak_pool.small = pages;
-        hak_pool.small_bytes = SMALL_PAGES * page;
+    if (hak_pool.fresh_bytes < fresh_gap(bytes) + bytes &&
+        !pool_grow_locked(bytes + alignment_of(bytes) - ((size_t)1 << PAGE_LOG2))) {
+        return NULL;
     }
-    void *item = hak_pool.small;
-    hak_pool.small += bytes;
-    hak_pool.small_bytes -= bytes;
+    const size_t gap = fresh_gap(bytes);
+    if (gap > 0) {
+        pool_shelve_locked(hak_pool.gap, hak_pool.gap_bytes);
+        hak_pool.gap = hak_pool.fresh;
+        hak_pool.gap_bytes = gap;
+    }
+    char *item = hak_pool.fresh + gap;
+    hak_pool.fresh = item + bytes;
+    hak_pool.fresh_bytes -= gap + bytes;
     return item;
 }
 
-// An item of 2^index bytes, all zeros if it is `fresh`. NULL without memory.
-static struct pool_item *pool_take_locked(unsigned index, bool *fresh) HAK_REQUIRES(&hak_pool.lock)
+// Of 2^index bytes so many can go back: none where pages are larger.
+static size_t bytes_to_go(unsigned index)
 {
-    HAK_ASSERT(index < sizeof hak_pool.items / sizeof hak_pool.items[0]);
+    const size_t bytes = (size_t)1 << index;
+    return bytes >= hak_os_page_bytes() ? bytes : 0;
+}
+
+// An item of 4 KiB or more. NULL without memory.
+static void *pages_take_locked(unsigned index, bool *zeroed) HAK_REQUIRES(&hak_pool.lock)
+{
+    HAK_ASSERT(index < HAK_POOL_SIZES);
     struct pool_item *item = hak_pool.items[index];
-    *fresh = item == NULL;
+    struct pool_gone *gone = hak_pool.gone[index];
+    *zeroed = false;
     if (item != NULL) {
         hak_pool.items[index] = item->next;
+        hak_count(&hak_pool.idle_bytes, (size_t)0 - bytes_to_go(index));
         return item;
     }
-    return pool_cut_locked((size_t)1 << index);
+    if (gone != NULL && gone->count == 0) {
+        hak_pool.gone[index] = gone->next;
+        return gone;
+    }
+    *zeroed = true;
+    return gone != NULL ? gone->items[--gone->count] : pool_cut_locked((size_t)1 << index);
+}
+
+// Its pages go back if more than `most` bytes would be idle otherwise. Returns those that went.
+static size_t pages_give(void *item, unsigned index, size_t most)
+{
+    struct pool_item *free_item = item;
+    const size_t bytes = bytes_to_go(index);
+    const bool is_idle = hak_load_relaxed(&hak_pool.idle_bytes) + bytes > most;
+    const bool is_gone = bytes > 0 && (bytes >= PURGE_MIN || is_idle) && hak_os_purge(item, bytes);
+    hak_lock_take(&hak_pool.lock);
+    if (is_gone) {
+        gone_add_locked(item, index);
+    } else {
+        free_item->next = hak_pool.items[index];
+        hak_pool.items[index] = free_item;
+        hak_count(&hak_pool.idle_bytes, bytes);
+    }
+    hak_lock_drop(&hak_pool.lock);
+    return is_gone ? bytes : 0;
+}
+
+// The trays of a size that have a free item.
+static struct hak_list *trays_of(unsigned index) HAK_REQUIRES(&hak_pool.lock)
+{
+    struct hak_list *trays = &hak_pool.trays[index];
+    if (trays->next == NULL) {
+        hak_list_start(trays);
+    }
+    return trays;
+}
+
+// False without memory.
+static bool tray_add_locked(unsigned index) HAK_REQUIRES(&hak_pool.lock)
+{
+    bool zeroed;
+    struct pool_tray *tray = pages_take_locked(TRAY_LOG2, &zeroed);
+    if (tray == NULL) {
+        return false;
+    }
+    tray->items = NULL;
+    tray->fresh = 1U << index;
+    tray->used = 0;
+    tray->zeroed = zeroed;
+    hak_list_push(trays_of(index), &tray->link);
+    return true;
+}
+
+static void *tray_take_locked(unsigned index, bool *zeroed) HAK_REQUIRES(&hak_pool.lock)
+{
+    struct hak_list *trays = trays_of(index);
+    if (hak_list_is_empty(trays) && !tray_add_locked(index)) {
+        return NULL;
+    }
+    struct pool_tray *tray = HAK_LIST_ITEM(trays->next, struct pool_tray, link);
+    struct pool_item *item = tray->items;
+    *zeroed = item == NULL && tray->zeroed;
+    if (item != NULL) {
+        tray->items = item->next;
+    } else {
+        item = (struct pool_item *)(void *)((char *)tray + tray->fresh);
+        tray->fresh += 1U << index;
+    }
+    tray->used++;
+    if (tray->items == NULL && tray->fresh == TRAY_BYTES) {
+        hak_list_remove(&tray->link);
+    }
+    return item;
+}
+
+// Returns the tray if none of its items is in use any longer: it is the caller's then, and in no list.
+static struct pool_tray *tray_put_locked(struct pool_item *item, unsigned index)
+    HAK_REQUIRES(&hak_pool.lock)
+{
+    char *start = (char *)item - ((uintptr_t)item & (TRAY_BYTES - 1));
+    struct pool_tray *tray = (struct pool_tray *)(void *)start;
+    HAK_ASSERT(tray->used > 0);
+    item->next = tray->items;
+    tray->items = item;
+    if (!hak_list_is_linked(&tray->link)) {
+        hak_list_push(trays_of(index), &tray->link);
+    }
+    if (--tray->used > 0) {
+        return NULL;
+    }
+    hak_list_remove(&tray->link);
+    return tray;
+}
+
+// An item of 2^index bytes, or NULL without memory.
+static struct pool_item *pool_take_locked(unsigned index, bool *zeroed) HAK_REQUIRES(&hak_pool.lock)
+{
+    return index < PAGE_LOG2 ? tray_take_locked(index, zeroed) : pages_take_locked(index, zeroed);
 }
 
 void *hak_pool_take(size_t bytes)
 {
     const size_t rounded = pool_round(bytes);
-    bool fresh;
+    bool zeroed;
     hak_lock_take(&hak_pool.lock);
-    struct pool_item *item = pool_take_locked(hak_highest_bit(rounded), &fresh);
+    struct pool_item *item = pool_take_locked(hak_highest_bit(rounded), &zeroed);
     hak_lock_drop(&hak_pool.lock);
-    if (item != NULL && !fresh) {
-        item_clear((char *)item, rounded);
+    if (item != NULL && !zeroed) {
+        item_clear(item, rounded);
     }
     return item;
 }
 
 void hak_pool_purge(void *item, size_t bytes, size_t from)
 {
-    size_t pages_bytes;
-    char *pages = item_pages((char *)item + from, pool_round(bytes) - from, &pages_bytes);
-    if (pages_bytes > 0) {
-        HAK_UNHEEDED(hak_os_purge(pages, pages_bytes)); // what is there may also stay
+    const size_t page = hak_os_page_bytes();
+    const size_t rounded = pool_round(bytes);
+    const size_t kept = hak_align_up(from, page);
+    if (rounded >= page && kept < rounded) {
+        // What is there may also stay.
+        HAK_UNHEEDED(hak_os_purge((char *)item + kept, rounded - kept));
     }
 }
 
 void hak_pool_give(void *item, size_t bytes)
 {
-    struct pool_item *free_item = item;
-    const size_t rounded = pool_round(bytes);
-    const unsigned index = hak_highest_bit(rounded);
-    size_t pages_bytes;
-    char *pages = item_pages(item, rounded, &pages_bytes);
-    if (rounded >= PURGE_MIN && pages_bytes > 0) {
-        HAK_UNHEEDED(hak_os_purge(pages, pages_bytes)); // what takes it again writes or clears it
+    unsigned index = hak_highest_bit(pool_round(bytes));
+    if (index < PAGE_LOG2) {
+        hak_lock_take(&hak_pool.lock);
+        item = tray_put_locked(item, index);
+        hak_lock_drop(&hak_pool.lock);
+        index = TRAY_LOG2;
     }
+    if (item != NULL) {
+        pages_give(item, index, IDLE_MOST);
+    }
+}
+
+// A free item of 4 KiB or more that may be there, or NULL.
+static void *idle_take(unsigned index)
+{
+    bool zeroed;
     hak_lock_take(&hak_pool.lock);
-    free_item->next = hak_pool.items[index];
-    hak_pool.items[index] = free_item;
+    void *item = hak_pool.items[index] != NULL ? pages_take_locked(index, &zeroed) : NULL;
     hak_lock_drop(&hak_pool.lock);
+    return item;
+}
+
+size_t hak_pool_trim(void)
+{
+    size_t gone = 0;
+    for (unsigned index = PAGE_LOG2; index < HAK_POOL_SIZES; index++) {
+        size_t went = 1;
+        while (went > 0 && hak_load_relaxed(&hak_pool.idle_bytes) > 0) {
+            void *item = idle_take(index);
+            went = item != NULL ? pages_give(item, index, 0) : 0;
+            gone += went;
+        }
+    }
+    return gone;
+}
+
+static unsigned item_index(const struct hak_pool_shelf *shelf)
+{
+    return hak_highest_bit(pool_round(shelf->item_bytes));
 }
 
 void *hak_pool_shelf_take(struct hak_pool_shelf *shelf, uint32_t *count)
 {
-    bool fresh;
+    bool zeroed;
     hak_lock_take(&hak_pool.lock);
     struct pool_item *first = shelf->batches;
     const bool is_batch = first != NULL;
     if (is_batch) {
         shelf->batches = first->next_batch;
+        shelf->batch_count--;
         *count = first->count;
     } else {
-        first = pool_take_locked(hak_highest_bit(pool_round(shelf->item_bytes)), &fresh);
+        first = tray_take_locked(item_index(shelf), &zeroed);
         *count = first != NULL;
     }
     hak_count(&shelf->out_bytes, *count * shelf->item_bytes);
@@ -207,10 +368,29 @@ void *hak_pool_shelf_take(struct hak_pool_shelf *shelf, uint32_t *count)
 void hak_pool_shelf_put(struct hak_pool_shelf *shelf, void *first, uint32_t count)
 {
     struct pool_item *batch = first;
-    batch->count = count;
+    struct hak_list idle; // trays
+    hak_list_start(&idle);
     hak_lock_take(&hak_pool.lock);
-    batch->next_batch = shelf->batches;
-    shelf->batches = batch;
     hak_count(&shelf->out_bytes, (size_t)0 - count * shelf->item_bytes);
+    if (shelf->batch_count < SHELF_BATCHES) {
+        batch->count = count;
+        batch->next_batch = shelf->batches;
+        shelf->batches = batch;
+        shelf->batch_count++;
+        batch = NULL;
+    }
+    while (batch != NULL) {
+        struct pool_item *next = batch->next;
+        struct pool_tray *tray = tray_put_locked(batch, item_index(shelf));
+        if (tray != NULL) {
+            hak_list_push(&idle, &tray->link);
+        }
+        batch = next;
+    }
     hak_lock_drop(&hak_pool.lock);
+    while (!hak_list_is_empty(&idle)) {
+        struct pool_tray *tray = HAK_LIST_ITEM(idle.next, struct pool_tray, link);
+        hak_list_remove(&tray->link);
+        pages_give(tray, TRAY_LOG2, IDLE_MOST);
+    }
 }

@@ -53,7 +53,11 @@ static void pages_of_an_item_in_use_can_go(void)
 {
     const size_t page = hak_os_page_bytes();
     for (unsigned i = 0; i < 10; i++) {
-        UNIT_CHECK(hak_pool_take(100) != NULL);
+        const size_t purges = hak_fake.purges;
+        void *small = hak_pool_take(page / 2);
+        UNIT_CHECK(small != NULL);
+        hak_pool_purge(small, page / 2, 0); // it has no whole page
+        UNIT_EQUAL(hak_fake.purges, purges);
         unsigned char *item = hak_pool_take(4 * page);
         UNIT_CHECK(item != NULL && UNIT_IS_ALIGNED(item, page));
         memset(item, 1, 4 * page);

@@ -59,7 +59,7 @@ struct hak_arena {
     } under_way[HAK_UNDER_WAY];
     uint64_t load_number;           // of the latest load
     size_t leaving_bytes;           // of mapping_bytes, what is being unmapped
-    struct hak_super *spare_supers; // descriptors to use again, linked by `base`
+    struct hak_super *spare_supers; // descriptors to use again (superslabs.c)
     struct hak_super *spare_mappings;
     unsigned
         shard_mask; // constant after the start: one less than there are shards, which is a power of two

@@ -12,15 +12,51 @@
 #include "slab/huge_pages.h"
 #include "slab/queues.h"
 
+// Of descriptors that are not in use one stays, and has the addresses of others behind what it would describe: their pages go
+// back. To who still reads there, zeros say that no unit is in a run.
+struct spares {
+    struct hak_super *next; // one that stays as well
+    size_t count;
+    struct hak_super *others[400];
+};
+enum {
+    SPARES_AT = sizeof(struct hak_super) + HAK_SUPER_UNITS * sizeof(struct hak_run) +
+                sizeof(struct hak_super_place),
+    DESCRIPTOR_BYTES = SPARES_AT + sizeof(struct spares),
+};
+_Static_assert(DESCRIPTOR_BYTES <= HAK_KIB(8), "as the pool has it without them");
+
+static struct spares *spares_of(struct hak_super *super)
+{
+    return (struct spares *)(void *)((char *)super + SPARES_AT);
+}
+
 static struct hak_super *super_descriptor_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     struct hak_super *super = hak_arena.spare_supers;
-    if (super != NULL) {
-        hak_arena.spare_supers = (struct hak_super *)(void *)super->base;
-        return super;
+    if (super == NULL) {
+        return hak_pool_take(DESCRIPTOR_BYTES);
     }
-    return hak_pool_take(sizeof *super + HAK_SUPER_UNITS * sizeof super->slabs[0] +
-                         sizeof(struct hak_super_place));
+    struct spares *spares = spares_of(super);
+    if (spares->count > 0) {
+        return spares->others[--spares->count];
+    }
+    hak_arena.spare_supers = spares->next;
+    return super;
+}
+
+static void super_spare_locked(struct hak_super *super) HAK_REQUIRES(&hak_arena.lock)
+{
+    struct hak_super *first = hak_arena.spare_supers;
+    struct spares *spares = first != NULL ? spares_of(first) : NULL;
+    if (spares != NULL && spares->count < sizeof spares->others / sizeof spares->others[0]) {
+        hak_pool_purge(super, DESCRIPTOR_BYTES, 0);
+        spares->others[spares->count++] = super;
+    } else {
+        spares_of(super)->next = first;
+        spares_of(super)->count = 0;
+        hak_arena.spare_supers = super;
+    }
 }
 
 // Map `count` superslabs. NULL when not all could be had.
@@ -156,8 +192,7 @@ static bool super_unmap_locked(struct hak_shard *shard, struct hak_super *super)
     super->dirty_units = 0;
     hak_queues_note_units_locked(shard, super);
     hak_store_relaxed(&super->shard, HAK_NO_SHARD);
-    super->base = (char *)hak_arena.spare_supers;
-    hak_arena.spare_supers = super;
+    super_spare_locked(super);
     return true;
 }
 

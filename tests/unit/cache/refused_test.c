@@ -54,7 +54,7 @@ static void superslabs_go(void)
     UNIT_CHECK(block != NULL);
     const size_t mapped = hak_fake.mapped_bytes;
     hak_runs_give(hak_run_of(block));
-    UNIT_EQUAL(purged_for(ENOMEM), 0);
+    UNIT_CHECK(purged_for(ENOMEM) <= 4); // their descriptors
     UNIT_CHECK(hak_fake.mapped_bytes + HAK_MIB(12) <= mapped);
 }
 

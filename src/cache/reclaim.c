@@ -217,15 +217,20 @@ static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->
     unsigned size_class = 0;
     struct hak_run *slab;
     while ((slab = slab_from(cache, &size_class)) != NULL && slabs > 0) {
+        if (hak_slabs_retire(cache, slab)) {
+            slabs--;
+            continue;
+        }
         hak_lock_take(&hak_cache_shared.lock);
-        for (unsigned i = 0; i < LEAVE_TOGETHER && slab != NULL && slabs > 0; i++, slabs--) {
+        unsigned i = 0;
+        do {
             hak_list_remove(&slab->link);
             hak_slabs_note_spare(cache, slab->size_class);
             hak_slab_move(slab, &hak_cache_shared, hak_cache_shared.tag);
             hak_slabs_list(&hak_cache_shared, slab);
             hak_slabs_note_spare(&hak_cache_shared, slab->size_class);
             slab = slab_from(cache, &size_class);
-        }
+        } while (--slabs > 0 && ++i < LEAVE_TOGETHER && slab != NULL && !hak_slab_is_idle(slab));
         hak_lock_drop(&hak_cache_shared.lock);
         hak_watch_note(&hak_cache_shared);
     }

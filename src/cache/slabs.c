@@ -124,18 +124,19 @@ void hak_slabs_note_taken(struct hak_cache *cache, unsigned size_class, unsigned
 
 _Atomic(bool) hak_slabs_end_nothing;
 
-// All its blocks have come back. At once, and also the last one: the magazine is what absorbs a swing, and the
-// pages stay resident in the arena, for any class. A hardened slab, whose blocks are all looked at when it ends,
-// only when others have blocks. True when it has ended.
-static bool slab_retire(struct hak_cache *cache, struct hak_run *slab)
+// Of a hardened slab all blocks are looked at when it ends: the only one of its class stays with a thread.
+static bool slab_stays(struct hak_cache *cache, const struct hak_run *slab)
 {
     const struct hak_list *slabs = hak_slabs_of(cache, slab->size_class);
     const struct hak_list *swept = hak_slabs_swept(cache, slab->size_class);
-    const bool is_only = slabs->next == &slab->link && slab->link.next == slabs;
-    if (slab->is_hardened && is_only && hak_list_is_empty(swept)) {
-        return false;
-    }
-    if (HAK_UNLIKELY(hak_load_relaxed(&hak_slabs_end_nothing))) {
+    return slab->is_hardened && slabs->next == &slab->link && slab->link.next == slabs &&
+           hak_list_is_empty(swept) && hak_load_relaxed(&cache->state) == HAK_CACHE_LIVE;
+}
+
+bool hak_slabs_retire(struct hak_cache *cache, struct hak_run *slab)
+{
+    if (!hak_slab_is_idle(slab) || slab_stays(cache, slab) ||
+        HAK_UNLIKELY(hak_load_relaxed(&hak_slabs_end_nothing))) {
         return false;
     }
     hak_list_remove(&slab->link);
@@ -151,7 +152,7 @@ HAK_INLINE bool slab_note_put(struct hak_cache *cache, struct hak_run *slab, boo
     if (HAK_UNLIKELY(was_full || slab->is_swept)) {
         slab_list_again(cache, slab);
     }
-    return HAK_UNLIKELY(hak_slab_is_idle(slab)) && slab_retire(cache, slab);
+    return hak_slabs_retire(cache, slab);
 }
 
 bool hak_slabs_put(struct hak_cache *cache, struct hak_run *slab, void *block)

@@ -272,6 +272,10 @@ static void thread_end(void)
     // Caches of ended threads, which it would have looked after.
     while (hak_reclaim_break_up_some() > 0) {
     }
+    if (tick_enter()) {
+        take_tick(1, all_at_once, TICK_PURGE_BYTES);
+        tick_leave();
+    }
 }
 
 // One step towards what is wanted; true when there may be another. The C library starts and joins with locks of its own, whose

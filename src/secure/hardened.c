@@ -414,11 +414,17 @@ static bool flush(struct hak_cache *cache, struct hak_hardened *hardened) HAK_RE
     return is_empty;
 }
 
+static void note_bare(struct hak_hardened *hardened)
+{
+    hak_store_relaxed(&hardened->bare_next, hak_load_relaxed(&hardened->next));
+    hak_store_relaxed(&hardened->was_bare, true);
+}
+
 void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
-    if (hardened != NULL) {
-        flush(cache, hardened);
+    if (hardened != NULL && flush(cache, hardened)) {
+        note_bare(hardened);
     }
 }
 
@@ -446,8 +452,7 @@ bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
                           !hak_load_acquire(&cache->is_inside) && // pairs with: hak_hardened_leave
                           flush(cache, hardened);
     if (is_empty) {
-        hak_store_relaxed(&hardened->bare_next, hak_load_relaxed(&hardened->next));
-        hak_store_relaxed(&hardened->was_bare, true);
+        note_bare(hardened);
     }
     hak_store_release(&cache->hardened, hardened); // pairs with: hak_hardened_enter
     return is_empty;

@@ -128,7 +128,10 @@ static HAK_COLD void *large_again(
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
 
-void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool *zeroed)
+void *hak_large_serve(struct hak_cache *cache,
+                      struct hak_request request,
+                      size_t wished,
+                      bool *zeroed)
 {
     // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
     const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
@@ -146,7 +149,10 @@ void *hak_large_serve(struct hak_cache *cache, struct hak_request request, bool 
         ways |= HAK_WAY_ZERO; // so it is not kept: the next calloc does not look for it in BigCache
     }
     const uint64_t mark = hak_refusal_mark();
-    void *block = large_ruled(bytes, request.alignment, ways, zeroed);
+    void *block = wished > request.alignment ? large_ruled(bytes, wished, ways, zeroed) : NULL;
+    if (block == NULL) {
+        block = large_ruled(bytes, request.alignment, ways, zeroed);
+    }
     hak_timing_end(HAK_TIMING_large_alloc, begin);
     if (HAK_UNLIKELY(block == NULL)) {
         block = large_again(request, bytes, ways, zeroed, mark);

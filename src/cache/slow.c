@@ -92,7 +92,7 @@ void *hak_slow_take_large(struct hak_cache *cache, struct hak_request request, s
     void *block = hak_bigcache_reuse(cache, hak_size_class_bin(HAK_SMALL_MAX + 1));
     if (block == NULL) {
         request.alignment = class_alignment(size_class);
-        return hak_large_serve(cache, request, NULL);
+        return hak_large_serve(cache, request, 1, NULL);
     }
     hak_hook_large(block, request);
     return block;

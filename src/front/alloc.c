@@ -26,10 +26,9 @@ static struct hak_cache *front_cache(void)
     return HAK_LIKELY(cache != &hak_cache_nobody) ? cache : hak_start_thread(NULL);
 }
 
-void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *site)
+static void *alloc_large(struct hak_request request, size_t wished, bool *zeroed)
 {
-    const struct hak_request request = {bytes, alignment, site};
-    if (HAK_UNLIKELY(bytes > PTRDIFF_MAX || alignment > PTRDIFF_MAX)) {
+    if (HAK_UNLIKELY(request.bytes > PTRDIFF_MAX || request.alignment > PTRDIFF_MAX)) {
         return hak_refuse(HAK_REFUSE_THRESHOLD, request);
     }
     if (hak_is_dying()) {
@@ -48,7 +47,17 @@ void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *
     if (HAK_UNLIKELY(cache->is_direct) && hak_hook_refuses(request)) {
         return hak_refuse(HAK_REFUSE_INJECTED, request);
     }
-    return hak_large_serve(cache, request, zeroed);
+    return hak_large_serve(cache, request, wished, zeroed);
+}
+
+void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *site)
+{
+    return alloc_large((struct hak_request){bytes, alignment, site}, 1, zeroed);
+}
+
+void *hak_alloc_grown(size_t bytes, size_t wished, const void *site)
+{
+    return alloc_large((struct hak_request){bytes, 1, site}, wished, NULL);
 }
 
 // A block of BigCache that needs nothing more; or the last one that a feature counts, or NULL, for malloc_large.

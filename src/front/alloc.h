@@ -10,6 +10,8 @@
 // A block of more than HAK_SMALL_MAX bytes or with a larger alignment. `zeroed` is NULL, or, for who needs zeros, whether
 // the pages are untouched. NULL with errno ENOMEM.
 HAK_INTERNAL void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *site);
+// One in place of a block that has to move to grow, aligned to `wished` if there is room for that.
+HAK_INTERNAL void *hak_alloc_grown(size_t bytes, size_t wished, const void *site);
 
 // malloc, for a function that the program called at `site`.
 HAK_INTERNAL void *hak_alloc_above_tiny(size_t bytes, const void *site);

@@ -119,7 +119,7 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     hak_large_forget_sample(run);
     void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(run, bytes) : NULL;
     if (same == NULL && run->units > 0 && bytes > run->bytes && bytes >= GROWN_MIN) {
-        void *other = hak_alloc_large(bytes, grown_alignment(bytes), NULL, site);
+        void *other = hak_alloc_grown(bytes, grown_alignment(bytes), site);
         return realloc_into(other, block, run->bytes, bytes);
     }
     if (same == NULL) {

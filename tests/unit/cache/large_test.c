@@ -66,12 +66,12 @@ static void what_needs_zeros_is_not_kept(void)
     const struct hak_request request = {HAK_KIB(100), 1, NULL};
     const unsigned bin = hak_size_class_bin(request.bytes);
     bool zeroed;
-    give(hak_large_serve(hak_cache_self, request, &zeroed));
+    give(hak_large_serve(hak_cache_self, request, 1, &zeroed));
     UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, bin) == NULL);
     UNIT_EQUAL(used_bytes(), 0);
     give(hak_large_alloc(request.bytes, 1, HAK_WAY_ZERO, &zeroed));
     UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, bin) == NULL);
-    void *block = hak_large_serve(hak_cache_self, request, NULL);
+    void *block = hak_large_serve(hak_cache_self, request, 1, NULL);
     give(block);
     UNIT_CHECK(hak_bigcache_reuse(hak_cache_self, bin) == block);
     give(block);
@@ -86,8 +86,8 @@ static void each_cache_counts_what_it_asks_for(void)
     struct hak_cache *second = new_thread();
     const unsigned bin = hak_size_class_bin(HAK_KIB(100));
     const uint64_t before = first->large_counts[bin];
-    void *block = hak_large_serve(second, (struct hak_request){HAK_KIB(100), 1, NULL}, NULL);
-    void *larger = hak_large_serve(second, (struct hak_request){HAK_MIB(5), 1, NULL}, NULL);
+    void *block = hak_large_serve(second, (struct hak_request){HAK_KIB(100), 1, NULL}, 1, NULL);
+    void *larger = hak_large_serve(second, (struct hak_request){HAK_MIB(5), 1, NULL}, 1, NULL);
     UNIT_EQUAL(second->large_counts[bin], 1);
     UNIT_EQUAL(second->large_counts[HAK_LARGE_BINS], 1);
     UNIT_EQUAL(first->large_counts[bin], before);

@@ -132,7 +132,7 @@ static void only_growth_empties_what_is_not_in_use(void)
     free_newest(1);
     for (unsigned round = 0; round < 50; round++) {
         const struct hak_request request = {HAK_MIB(4), 1, NULL};
-        void *block = hak_large_serve(hak_cache_self, request, NULL);
+        void *block = hak_large_serve(hak_cache_self, request, 1, NULL);
         UNIT_CHECK(block != NULL);
         take(LARGEST, IN_A_MIB / 4);
         free_newest(IN_A_MIB / 4);

@@ -168,13 +168,15 @@ void *hak_calloc(size_t count, size_t bytes)
 }
 
 // May a block of `usable` bytes have been given for so many? It may be as large as its alignment, and twice as large as what
-// realloc left of it. And one of up to a unit may be any small request's once one was ever served from above its class.
+// realloc left of it, or longer than that once there was no memory to shorten one. And one of up to a unit may be any small
+// request's once one was ever served from above its class.
 static bool may_be_of(size_t usable, size_t bytes, size_t alignment)
 {
     const size_t least = bytes > alignment ? bytes : alignment;
     const bool is_large_enough = usable <= 128 || least >= usable / 2 - 8;
     const bool is_from_above = hak_load_relaxed(&hak_pools_went_above) && usable <= HAK_UNIT_BYTES;
-    return bytes <= usable && (is_large_enough || is_from_above);
+    return bytes <= usable &&
+           (is_large_enough || is_from_above || hak_load_relaxed(&hak_realloc_left_long));
 }
 
 static void check_size(const void *block, size_t bytes, size_t alignment)

@@ -22,6 +22,10 @@ HAK_INLINE void *hak_alloc(size_t bytes, const void *site)
                : hak_alloc_above_tiny(bytes, site);
 }
 
+// Did realloc ever leave a block longer than it should be, as there was no memory for a shorter one? It stays true: the block may
+// outlive the limit.
+HAK_INTERNAL extern _Atomic(bool) hak_realloc_left_long;
+
 // delete with a size, of a block that takes the slow path.
 HAK_INTERNAL void hak_delete_slow(void *block, size_t bytes, size_t alignment);
 

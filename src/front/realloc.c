@@ -1,4 +1,5 @@
 // realloc.c -- realloc, reallocarray.
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -39,9 +40,24 @@ static void *realloc_into(void *other, void *block, size_t old_bytes, size_t byt
     return other;
 }
 
+_Atomic(bool) hak_realloc_left_long;
+
+// It shrinks, and there is no memory for a shorter one: there is room where it is.
+static HAK_COLD void *realloc_left_long(void *block, int error)
+{
+    errno = error;
+    hak_store_relaxed(&hak_realloc_left_long, true);
+    return block;
+}
+
 static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes, const void *site)
 {
-    return realloc_into(hak_alloc(bytes, site), block, old_bytes, bytes);
+    const int error = errno;
+    void *other = hak_alloc(bytes, site);
+    if (HAK_UNLIKELY(other == NULL) && bytes <= old_bytes && !hak_seen_injects()) {
+        return realloc_left_long(block, error);
+    }
+    return realloc_into(other, block, old_bytes, bytes);
 }
 
 // Whatever it is, it stays where it is (dying.h).

@@ -227,7 +227,7 @@ void hak_hook_large_ends(struct hak_run *run)
 
 void hak_hook_forget_slab(const struct hak_run *slab)
 {
-    hak_sample_forget_slab(slab->base, slab->units * HAK_UNIT_BYTES);
+    hak_sample_forget_slab(slab);
 }
 
 // ---- free, realloc and what is asked about blocks ----

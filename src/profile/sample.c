@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/probe.h"
 #include "cache/hooks.h"
 #include "cache/owner.h"
@@ -292,24 +293,20 @@ HAK_NOINLINE void *hak_hook_counted(struct hak_cache *cache,
     return block;
 }
 
-// Forget the samples of a bucket whose addresses are among `bytes` from `start`. Returns how many.
-static unsigned forget_locked(struct hak_sample_bucket *bucket, uintptr_t start, size_t bytes)
+// Forget the sample of that address, if its bucket has one.
+static bool forget_locked(struct hak_sample_bucket *bucket, uintptr_t address)
     HAK_REQUIRES(&hak_samples.lock)
 {
-    unsigned count = 0;
     struct hak_sample *before = NULL;
     struct hak_sample *sample = hak_load_relaxed(&bucket->first);
-    while (sample != NULL) {
-        struct hak_sample *next = sample->next;
-        if (sample->address - start < bytes) {
-            remove_locked(sample, before);
-            count++;
-        } else {
-            before = sample;
-        }
-        sample = next;
+    while (sample != NULL && sample->address != address) {
+        before = sample;
+        sample = sample->next;
     }
-    return count;
+    if (sample != NULL) {
+        remove_locked(sample, before);
+    }
+    return sample != NULL;
 }
 
 // Nobody but who holds a block puts it in or takes it out: when there is nothing without the lock, it is
@@ -324,7 +321,7 @@ static bool forget(const void *block)
         return false;
     }
     hak_lock_take(&hak_samples.lock);
-    const bool is_known = forget_locked(bucket, (uintptr_t)block, 1) > 0;
+    const bool is_known = forget_locked(bucket, (uintptr_t)block);
     hak_lock_drop(&hak_samples.lock);
     return is_known;
 }
@@ -351,11 +348,12 @@ void hak_sample_end(void *block)
     }
 }
 
-void hak_sample_forget_slab(const void *start, size_t bytes)
+void hak_sample_forget_slab(const struct hak_run *slab)
 {
-    hak_lock_take(&hak_samples.lock);
-    for (size_t i = 0; i < HAK_SAMPLE_BUCKETS; i++) {
-        forget_locked(&hak_sample_buckets[i], (uintptr_t)start, bytes);
+    const struct hak_class *info = &hak_classes[slab->size_class];
+    unsigned left = slab->sampled_blocks;
+    for (unsigned index = 0; index < info->blocks && left > 0; index++) {
+        HAK_LOOK();
+        left -= forget(slab->base + (size_t)index * info->bytes);
     }
-    hak_lock_drop(&hak_samples.lock);
 }

@@ -123,6 +123,6 @@ HAK_INTERNAL void hak_sample_end(void *block);
 // The same of a large block; the caller forgets the mark itself.
 HAK_INTERNAL void hak_sample_forget(const void *block);
 // A heap's slab ends with all its blocks.
-HAK_INTERNAL void hak_sample_forget_slab(const void *start, size_t bytes);
+HAK_INTERNAL void hak_sample_forget_slab(const struct hak_run *slab);
 
 #endif

@@ -4,6 +4,7 @@
 #include "profile/sampler.h"
 
 #include "../census.h"
+#include "base/check.h"
 #include "base/options.h"
 #include "cache/bigcache.h"
 #include "cache/heap.h"
@@ -190,8 +191,10 @@ static void a_heaps_samples_end_with_it(void)
         UNIT_CHECK(hak_heap_take(heap, 9, (struct hak_request){100, 1, NULL}) != NULL);
     }
     UNIT_EQUAL(hak_samples.sample_count, 100);
+    const uint64_t before = hak_looks;
     hak_heap_end(heap);
     UNIT_EQUAL(hak_samples.sample_count, 0);
+    UNIT_CHECK(hak_looks - before <= hak_classes[9].blocks); // and not all that any slab may have
 }
 
 // As a tool does it from outside: it sets the tag, in a thread that has nothing but fast paths.

@@ -165,6 +165,15 @@ void hak_sampler_draw_large(struct hak_cache *cache, unsigned bin)
     cache->large_gaps[bin] = hak_sampler_gap(hak_size_class_bin_bytes(bin), cache->sampling->every);
 }
 
+// free looks there from now on; not while the cache is asleep, which it may have become since its owner looked: then all frees
+// lead to who wakes it (cache/watch.h).
+static void set_hit_tag_locked(struct hak_cache *cache, uint32_t less) HAK_REQUIRES(&cache->lock)
+{
+    if (!hak_load_relaxed(&cache->is_asleep)) {
+        hak_store_relaxed(&cache->hit_tag, cache->tag - less);
+    }
+}
+
 static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&cache->lock)
 {
     cache->sampling->wanted = every;
@@ -173,12 +182,12 @@ static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&ca
     cache->sampling->taken = 0;
     hak_magazine_set_apart(cache);
     draw_all_locked(cache);
-    hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_APART);
+    set_hit_tag_locked(cache, HAK_APART);
 }
 
 static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 {
-    hak_store_relaxed(&cache->hit_tag, cache->tag);
+    set_hit_tag_locked(cache, 0);
     if (hak_sampler_every(cache) == 0) {
         return; // somebody has set the tag, and then the option was set back
     }
@@ -208,7 +217,7 @@ HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
     hak_lock_take(&cache->lock);
     hak_magazine_fit(cache);
     if (every != 0 && cache->sampling != NULL && cache->sampling->wanted == every) {
-        hak_store_relaxed(&cache->hit_tag, cache->tag - HAK_APART);
+        set_hit_tag_locked(cache, HAK_APART);
         pace_locked(cache);
     } else {
         end_locked(cache);

@@ -223,6 +223,29 @@ static void a_busy_thread_takes_notice(void)
     census_check(held, held_count);
 }
 
+// The sweeper may say that the cache is asleep between the owner's look at that and its look at the options.
+static void who_falls_asleep_stays_so_until_it_is_woken(void)
+{
+    struct hak_cache *cache = hak_cache_self;
+    for (unsigned every = 0; every <= EVERY; every += EVERY) {
+        take(0);
+        hak_lock_take(&cache->lock);
+        hak_store_relaxed(&cache->is_asleep, true);
+        hak_store_relaxed(&cache->hit_tag, HAK_TAG_ASLEEP);
+        hak_lock_drop(&cache->lock);
+        hak_store_relaxed(&hak_options.sample_bytes, every);
+        hak_sampler_follow(cache);
+        UNIT_EQUAL(cache->hit_tag, HAK_TAG_ASLEEP);
+        give_all();
+        UNIT_CHECK(!cache->is_asleep);
+        UNIT_EQUAL(hak_sampler_every(cache), every);
+        UNIT_EQUAL(cache->hit_tag, cache->tag - (every != 0 ? HAK_APART : 0));
+    }
+    sample_from_now_on(0);
+    take(0);
+    give_all();
+}
+
 // A loop that nobody can sample as densely as asked for: its samples become few, each stands for more, and
 // the sum stays what was allocated. When the thread is quiet again, they are as dense as before.
 static void too_many_samples_stand_for_more(void)
@@ -448,6 +471,7 @@ int main(void)
     blocks_freed_by_others_are_forgotten();
     a_heaps_samples_end_with_it();
     a_busy_thread_takes_notice();
+    who_falls_asleep_stays_so_until_it_is_woken();
     sample_from_now_on(EVERY);
     take(0);
     give_all();

@@ -31,17 +31,29 @@ static size_t large_block_bytes(size_t bytes)
 // Smaller ones hold no huge page.
 #define HUGE_LEAST HAK_MIB(2)
 
-static struct hak_run *large_make(size_t block_bytes, size_t alignment, bool is_alone, bool is_new)
+static struct hak_run *take_run(size_t block_bytes, size_t alignment, bool wants_huge)
 {
-    const bool wants_huge = hak_huge_pages_wanted(block_bytes, is_new);
-    if (block_bytes > HAK_LARGE_RUN_MAX || hak_load_relaxed(&hak_options.large_pool) == 0 ||
-        alignment > HAK_SUPER_BYTES || is_alone) {
-        return hak_mapping_make(block_bytes, alignment, wants_huge);
-    }
     const unsigned align_units =
         alignment > HAK_UNIT_BYTES ? (unsigned)(alignment >> HAK_UNIT_LOG2) : 1;
-    struct hak_run *run = hak_runs_take(
+    return hak_runs_take(
         hak_arena_shard(hak_cache_self->tag), block_bytes, align_units, HAK_RUN_LARGE, wants_huge);
+}
+
+// `is_better_alone`: a mapping of its own, if there are addresses for one.
+static struct hak_run *large_make(size_t block_bytes,
+                                  size_t alignment,
+                                  bool is_better_alone,
+                                  bool is_new)
+{
+    const bool wants_huge = hak_huge_pages_wanted(block_bytes, is_new);
+    const bool may_be_run = block_bytes <= HAK_LARGE_RUN_MAX && alignment <= HAK_SUPER_BYTES &&
+                            hak_load_relaxed(&hak_options.large_pool) != 0;
+    if (!may_be_run || is_better_alone) {
+        struct hak_run *mapping = hak_mapping_make(block_bytes, alignment, wants_huge);
+        return mapping == NULL && may_be_run ? take_run(block_bytes, alignment, wants_huge)
+                                             : mapping;
+    }
+    struct hak_run *run = take_run(block_bytes, alignment, wants_huge);
     if (run == NULL && block_bytes > HAK_SUPER_BYTES) {
         return hak_mapping_make(
             block_bytes, alignment, wants_huge); // no superslabs in a row to be had
@@ -80,7 +92,7 @@ void *hak_large_alloc(size_t bytes, size_t alignment, unsigned ways, bool *zeroe
     if (run == NULL) {
         return NULL;
     }
-    if (is_huge) {
+    if (is_huge && run->units == 0) {
         hak_os_want_huge(run->base, block_bytes, true);
     }
     run->is_unkept = (ways & UNKEPT_WAYS) != 0;

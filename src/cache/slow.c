@@ -63,6 +63,7 @@ HAK_INLINE void *take_once(struct hak_cache *cache, struct hak_request request, 
     return block;
 }
 
+// Where there is no row of units that is long enough for a slab, there may be one unit: a large block serves then.
 static HAK_COLD void *take_again(struct hak_cache *cache,
                                  struct hak_request request,
                                  unsigned size_class)
@@ -70,7 +71,14 @@ static HAK_COLD void *take_again(struct hak_cache *cache,
     hak_sweep_everything();
     const uint64_t mark = hak_refusal_mark();
     void *block = take_once(cache, request, size_class);
-    return block != NULL ? block : hak_refuse_memory(request, mark);
+    if (block != NULL) {
+        return block;
+    }
+    if (hak_classes[size_class].units == 1) {
+        return hak_refuse_memory(request, mark);
+    }
+    hak_pools_go_above();
+    return hak_slow_take_large(hak_cache_self, request, size_class);
 }
 
 void *hak_slow_take(struct hak_cache *cache, struct hak_request request, unsigned size_class)
@@ -84,7 +92,14 @@ void *hak_slow_take(struct hak_cache *cache, struct hak_request request, unsigne
 void *hak_slow_take_of_heap(struct hak_cache *heap, struct hak_request request, unsigned size_class)
 {
     void *block = take_once(heap, request, size_class);
-    return HAK_LIKELY(block != NULL) ? block : take_again(heap, request, size_class);
+    if (HAK_LIKELY(block != NULL)) {
+        return block;
+    }
+    block = take_again(heap, request, size_class);
+    if (block != NULL && hak_map_is_large(hak_map_entry(block))) {
+        hak_large_belongs(block, heap);
+    }
+    return block;
 }
 
 void *hak_slow_take_large(struct hak_cache *cache, struct hak_request request, size_t size_class)

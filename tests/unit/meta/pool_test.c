@@ -147,6 +147,9 @@ static void without_memory_it_says_so_and_recovers(void)
     const size_t mapped = hak_pool.mapped_bytes;
     hak_fake.refuse_asks = true;
     UNIT_CHECK(hak_pool_take(HAK_MIB(1)) == NULL);
+    while (hak_pool_take(5000) !=
+           NULL) { // where a chunk begins, there may be room in front of what is aligned
+    }
     hak_fake.refuse_asks = false;
     UNIT_EQUAL(hak_pool.mapped_bytes, mapped);
     hak_fake_fail_in(1, 1); // a whole chunk is refused, what is needed now is not

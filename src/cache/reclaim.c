@@ -217,7 +217,7 @@ static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->
     unsigned size_class = 0;
     struct hak_run *slab;
     while ((slab = slab_from(cache, &size_class)) != NULL && slabs > 0) {
-        if (hak_slabs_retire(cache, slab)) {
+        if (hak_slab_is_idle(slab) && hak_slabs_retire(cache, slab)) {
             slabs--;
             continue;
         }

@@ -135,8 +135,7 @@ static bool slab_stays(struct hak_cache *cache, const struct hak_run *slab)
 
 bool hak_slabs_retire(struct hak_cache *cache, struct hak_run *slab)
 {
-    if (!hak_slab_is_idle(slab) || slab_stays(cache, slab) ||
-        HAK_UNLIKELY(hak_load_relaxed(&hak_slabs_end_nothing))) {
+    if (slab_stays(cache, slab) || HAK_UNLIKELY(hak_load_relaxed(&hak_slabs_end_nothing))) {
         return false;
     }
     hak_list_remove(&slab->link);
@@ -152,7 +151,7 @@ HAK_INLINE bool slab_note_put(struct hak_cache *cache, struct hak_run *slab, boo
     if (HAK_UNLIKELY(was_full || slab->is_swept)) {
         slab_list_again(cache, slab);
     }
-    return hak_slabs_retire(cache, slab);
+    return HAK_UNLIKELY(hak_slab_is_idle(slab)) && hak_slabs_retire(cache, slab);
 }
 
 bool hak_slabs_put(struct hak_cache *cache, struct hak_run *slab, void *block)

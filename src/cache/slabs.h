@@ -28,8 +28,8 @@ HAK_INTERNAL void hak_slabs_list(struct hak_cache *cache, struct hak_run *slab);
 HAK_INTERNAL extern _Atomic(bool) hak_slabs_end_nothing;
 // Give a slab of `cache`, which is in no list, back to the arena.
 HAK_INTERNAL void hak_slabs_end(struct hak_cache *cache, struct hak_run *slab);
-// The same if all its blocks have come back: at once, and also the last one, as the magazine is what absorbs a swing, and the pages
-// stay resident in the arena, for any class. True when it has ended. With the lock.
+// The same of one in a list whose blocks have all come back: at once, and also the last one, as the magazine is what absorbs a
+// swing, and the pages stay resident in the arena, for any class. True when it has ended. With the lock.
 HAK_INTERNAL bool hak_slabs_retire(struct hak_cache *cache, struct hak_run *slab);
 // So many blocks of the class were taken from its slabs.
 HAK_INTERNAL void hak_slabs_note_taken(struct hak_cache *cache,

@@ -6,9 +6,7 @@
 // what is free.
 #include "../support/api.h"
 
-#include "../support/memory.h"
-
-#include <sys/resource.h>
+#include "../support/addresses.h"
 
 enum { BLOCKS = 100, TAKEN = 10 };
 #define LONG_BYTES  (3 * HT_MIB)
@@ -28,12 +26,6 @@ enum { BLOCKS = 100, TAKEN = 10 };
 TAKER(take_unmapped, 1)
 TAKER(take_huge, 2)
 
-static void exhaust(size_t bytes)
-{
-    while (ht_hide(malloc(bytes)) != NULL) {
-    }
-}
-
 int main(void)
 {
     static void *blocks[BLOCKS];
@@ -45,12 +37,9 @@ int main(void)
         blocks[i] = malloc(LONG_BYTES);
         HT_CHECK(blocks[i] != NULL, "malloc failed");
     }
-    struct rlimit limit;
-    getrlimit(RLIMIT_AS, &limit);
-    limit.rlim_cur = (size_t)ht_proc_number("/proc/self/status", "VmSize") * HT_KIB;
-    HT_CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit failed");
-    exhaust(LONG_BYTES);
-    exhaust(SHORT_BYTES);
+    ht_limit_addresses(0);
+    ht_exhaust(LONG_BYTES);
+    ht_exhaust(SHORT_BYTES);
     for (size_t i = 0; i < BLOCKS; i++) { // so that no superslab is free
         free(blocks[i]);
         HT_CHECK(ht_hide(malloc(SHORT_BYTES)) != NULL, "malloc failed");

@@ -2,22 +2,11 @@
 // not secure: each large block has pages of its own there
 // At a limit of addresses (RLIMIT_AS) realloc is refused only where malloc of as much is: the places that a block that grows comes
 // to best (what_grows_again_meets_the_same_pages) may be taken, or too large.
-#include "../support/memory.h"
-
-#include <sys/resource.h>
+#include "../support/addresses.h"
 
 enum { BLOCKS = 256, GAPS = 20, UNIT_BYTES = 64 * 1024, ALIGNED_UNITS = 4 };
 #define BLOCK_BYTES  (5 * (size_t)UNIT_BYTES)
 #define GROWER_BYTES (4 * (size_t)UNIT_BYTES)
-
-static void limit(size_t more)
-{
-    struct rlimit limit;
-    const size_t now = (size_t)ht_proc_number("/proc/self/status", "VmSize") * HT_KIB;
-    getrlimit(RLIMIT_AS, &limit);
-    limit.rlim_cur = more == SIZE_MAX ? RLIM_INFINITY : now + more;
-    HT_CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit failed");
-}
 
 static unsigned char *take(size_t bytes)
 {
@@ -25,12 +14,6 @@ static unsigned char *take(size_t bytes)
     HT_CHECK(block != NULL, "malloc(%zu) failed", bytes);
     memset(block, (int)(bytes / UNIT_BYTES), bytes);
     return block;
-}
-
-static void exhaust(size_t bytes)
-{
-    while (ht_hide(malloc(bytes)) != NULL) {
-    }
 }
 
 static void grow(unsigned char *block, size_t before, size_t bytes)
@@ -53,9 +36,9 @@ static void into_a_gap(void)
         blocks[i] = take(BLOCK_BYTES);
     }
     unsigned char *grower = take(GROWER_BYTES);
-    limit(0);
-    exhaust(BLOCK_BYTES);
-    exhaust(UNIT_BYTES - 4096);
+    ht_limit_addresses(0);
+    ht_exhaust(BLOCK_BYTES);
+    ht_exhaust(UNIT_BYTES - 4096);
     size_t gaps = 0;
     for (size_t i = 0; i < BLOCKS && gaps < GAPS; i++) {
         if ((uintptr_t)blocks[i] / UNIT_BYTES % ALIGNED_UNITS == 1) {
@@ -65,7 +48,7 @@ static void into_a_gap(void)
     }
     HT_CHECK(gaps == GAPS, "%zu gaps", gaps);
     grow(grower, GROWER_BYTES, BLOCK_BYTES);
-    limit(SIZE_MAX);
+    ht_limit_addresses(SIZE_MAX);
 }
 
 // Room for what is asked for, and little more.
@@ -74,7 +57,7 @@ static void into_a_mapping(void)
     for (size_t more = 0; more < 16; more++) {
         unsigned char *grower = take(3 * HT_MIB);
         unsigned char *in_the_way = take(3 * HT_MIB);
-        limit((24 + more) * HT_MIB);
+        ht_limit_addresses((24 + more) * HT_MIB);
         void *other = malloc(24 * HT_MIB);
         const bool has_room = ht_hide(other) != NULL;
         free(other);
@@ -84,7 +67,7 @@ static void into_a_mapping(void)
             free(grower);
         }
         free(in_the_way);
-        limit(SIZE_MAX);
+        ht_limit_addresses(SIZE_MAX);
     }
 }
 

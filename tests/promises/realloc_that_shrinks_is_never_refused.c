@@ -4,9 +4,7 @@
 // block may count on that, and have no other way on. The contents stay, errno does, and the block may be freed with its size.
 #include "../support/api.h"
 
-#include "../support/memory.h"
-
-#include <sys/resource.h>
+#include "../support/addresses.h"
 
 static const size_t sizes[][2] = {{600 * HT_MIB, HT_MIB},
                                   {100 * HT_MIB, 5 * HT_MIB},
@@ -19,23 +17,6 @@ static const size_t sizes[][2] = {{600 * HT_MIB, HT_MIB},
                                   {100, 1}};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-static void limit(bool is_limited)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_AS, &limit);
-    limit.rlim_cur =
-        is_limited ? (size_t)ht_proc_number("/proc/self/status", "VmSize") * HT_KIB : RLIM_INFINITY;
-    HT_CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit failed");
-}
-
-static void exhaust(void)
-{
-    for (size_t bytes = 64 * HT_MIB; bytes >= 16; bytes /= 2) {
-        while (ht_hide(malloc(bytes)) != NULL) {
-        }
-    }
-}
-
 int main(void)
 {
     ht_start();
@@ -46,9 +27,9 @@ int main(void)
         HT_CHECK(blocks[i] != NULL, "malloc(%zu) failed", sizes[i][0]);
         memset(blocks[i], (int)i + 1, sizes[i][1]);
     }
-    limit(true);
+    ht_limit_addresses(0);
     for (size_t i = SIZES; i-- > 0;) {
-        exhaust();
+        ht_exhaust_all();
         errno = 0;
         blocks[i] = realloc(blocks[i], sizes[i][1]);
         HT_CHECK(blocks[i] != NULL, "%zu bytes to %zu were refused", sizes[i][0], sizes[i][1]);
@@ -61,7 +42,7 @@ int main(void)
         }
         api_hak_free_sized(blocks[i], sizes[i][1]);
     }
-    limit(false);
+    ht_limit_addresses(SIZE_MAX);
     void *block = malloc(64 * HT_MIB);
     HT_CHECK(block != NULL, "no memory although the limit was lifted");
     free(block);

@@ -4,29 +4,10 @@
 // longer than that. They may be freed with their size, and a heap's end with it.
 #include "../support/api.h"
 
-#include "../support/memory.h"
-
-#include <sys/resource.h>
+#include "../support/addresses.h"
 
 enum { GAPS_MOST = 2000, LEAST_BYTES = 100, MOST_BYTES = 32 * 1024 };
 #define GAP_BYTES (60 * HT_KIB)
-
-static void limit(bool is_limited)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_AS, &limit);
-    limit.rlim_cur =
-        is_limited ? (size_t)ht_proc_number("/proc/self/status", "VmSize") * HT_KIB : RLIM_INFINITY;
-    HT_CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit failed");
-}
-
-static void exhaust(void)
-{
-    for (size_t bytes = 64 * HT_MIB; bytes >= 16; bytes /= 2) {
-        while (ht_hide(malloc(bytes)) != NULL) {
-        }
-    }
-}
 
 static void expect(void *block, size_t bytes, const char *what)
 {
@@ -48,8 +29,8 @@ int main(void)
         gaps[i] = malloc(GAP_BYTES);
         HT_CHECK(gaps[i] != NULL, "malloc failed");
     }
-    limit(true);
-    exhaust();
+    ht_limit_addresses(0);
+    ht_exhaust_all();
     for (size_t i = 0; i < GAPS_MOST; i += 2) { // never two beside each other
         free(gaps[i]);
     }
@@ -60,7 +41,7 @@ int main(void)
         expect(ht_hide(api_hak_heap_malloc(heap, bytes)), bytes, "a heap's");
         api_hak_free_sized(block, bytes);
     }
-    limit(false);
+    ht_limit_addresses(SIZE_MAX);
     api_hak_heap_destroy(heap);
     return 0;
 }

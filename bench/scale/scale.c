@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "support/report.h"
@@ -120,6 +121,14 @@ static void print_owner(void)
     fflush(stdout);
 }
 
+// The driver makes as much memory ready before it measures the point again.
+static void print_peak(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    scale_point("peak-kib", (double)usage.ru_maxrss);
+}
+
 int main(int argc, char **argv)
 {
     const struct scale_subject *subject = scale_subjects;
@@ -139,5 +148,6 @@ int main(int argc, char **argv)
     free(scale_block(1)); // who answers has come up, and is known
     print_owner();
     subject->run(point);
+    print_peak();
     return 0;
 }

@@ -1,7 +1,7 @@
 //! All workloads under all allocators, interleaved, kept as they come.
 //!
-//! For each workload: one unrecorded run of each allocator, then rounds of one run each. The order
-//! turns by one place a round, so that no allocator always follows the same neighbour. If more rounds are
+//! For each workload: one unrecorded run of each allocator, then rounds of one run each, in an order in which no
+//! allocator always follows the same one: what a run leaves (free memory, caches) is not each time the same one's gain. If more rounds are
 //! allowed than asked for, they go on for a while until the intervals are narrow. What is
 //! finished is in the document, whatever stops the campaign, and can be gone on with.
 
@@ -160,9 +160,8 @@ impl<'a> Campaign<'a> {
         let mut until = None;
         while self.has_another_round(&workload.name, round, &mut until) {
             round += 1;
-            let mut order = self.allocators.clone();
-            order.rotate_left(round as usize % self.allocators.len());
-            for allocator in order {
+            for index in places(self.allocators.len(), round as usize) {
+                let allocator = self.allocators[index].clone();
                 if self.is_done(&workload, &allocator, round) {
                     self.runs_done += 1;
                     continue;
@@ -348,6 +347,22 @@ impl<'a> Campaign<'a> {
             average * self.allocators.len() as f64 * f64::from(self.document.settings.runs + 1);
         Some(round_s * (rounds_left + 0.5) + rest as f64 * whole)
     }
+}
+
+/// Who runs when in a round, of `count`. Over as many rounds as there are allocators, or twice as many of an odd number, each
+/// follows each other one equally often (Williams, 1949: Experimental designs balanced for residual effects of treatments).
+fn places(count: usize, round: usize) -> Vec<usize> {
+    let zigzag = |step: usize| match step % 2 {
+        0 => count - step / 2,
+        _ => step / 2 + 1,
+    };
+    let mut places: Vec<usize> = (0..count)
+        .map(|step| (zigzag(step) + round) % count)
+        .collect();
+    if count % 2 == 1 && round / count % 2 == 1 {
+        places.reverse();
+    }
+    places
 }
 
 fn difference(expected: &str, answer: &str) -> String {

@@ -9,6 +9,7 @@ use hakmem_lab::statistics::{Difference, Estimate, generator_for};
 use hakmem_lab::summary::{self, Metric};
 use hakmem_lab::workload::{Judge, Workload};
 use indexmap::IndexMap;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// How many comparisons are made of each kind.
@@ -225,17 +226,43 @@ fn more_runs_make_up_for_a_noisy_machine() {
     assert!(quiet_runs < runs / 2.0, "{quiet_runs} and {runs} runs");
 }
 
-#[test]
-fn runs_are_interleaved_and_the_order_turns() {
+/// The order of each round, after two reference runs of the plain system and a warm-up.
+fn rounds_of(names: &[&str]) -> Vec<Vec<String>> {
     let mut meter = FakeMeter::new("order");
-    run(&mut meter, &["a", "b", "c"]);
-    // Two reference runs of the plain system, a warm-up, then rounds.
-    let order: Vec<String> = meter.order[2..]
-        .chunks(3)
-        .map(|round| round.concat())
-        .collect();
-    assert_eq!(order[..5], ["abc", "bca", "cab", "abc", "bca"]);
-    assert_eq!(order.len(), RUNS as usize + 1);
+    run(&mut meter, names);
+    let runs = &meter.order[2..];
+    runs.chunks(names.len())
+        .skip(1)
+        .map(<[_]>::to_vec)
+        .collect()
+}
+
+#[test]
+fn each_allocator_runs_once_a_round_and_follows_each_other_one_equally_often() {
+    for names in [
+        &["a", "b"] as &[&str],
+        &["a", "b", "c"],
+        &["a", "b", "c", "d"],
+        &["a", "b", "c", "d", "e"],
+    ] {
+        let rounds = rounds_of(names);
+        assert_eq!(rounds.len(), RUNS as usize);
+        let balanced = names.len() * (1 + names.len() % 2);
+        let mut follows: HashMap<(String, String), usize> = HashMap::new();
+        for round in &rounds[..balanced] {
+            let mut sorted = round.clone();
+            sorted.sort();
+            assert_eq!(sorted, names);
+            for pair in round.windows(2) {
+                *follows
+                    .entry((pair[0].clone(), pair[1].clone()))
+                    .or_default() += 1;
+            }
+        }
+        assert_eq!(follows.len(), names.len() * (names.len() - 1));
+        let each = balanced / names.len();
+        assert!(follows.values().all(|times| *times == each), "{follows:?}");
+    }
 }
 
 #[test]

@@ -11,10 +11,10 @@
 #include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/sweeper.h"
-#include "cache/watch.h"
 #include "front/environment.h"
 #include "meta/pool.h"
 #include "os/os.h"
+#include "owner/watch.h"
 #include "profile/sample.h"
 #include "slab/arena.h"
 
@@ -75,7 +75,7 @@ static void say_caches(void)
     const struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {
-        add_counts(&cache->lock.counts, &all, &busiest);
+        add_counts(&cache->owner.lock.counts, &all, &busiest);
     }
     say_lock("cache", &all);
     say_lock("busiest cache", &busiest);
@@ -139,7 +139,7 @@ __attribute__((destructor(102))) static void end(void)
     say_lock("sweep", &hak_watch.lock.counts);
     say_lock("registry", &hak_registry.lock.counts);
     say_caches();
-    say_lock("shared", &hak_cache_shared.lock.counts);
+    say_lock("shared", &hak_cache_shared.owner.lock.counts);
     say_shards();
     say_lock("arena", &hak_arena.lock.counts);
     say_lock("samples", &hak_samples.lock.counts);

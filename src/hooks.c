@@ -6,11 +6,11 @@
 #include "cache/bigcache.h"
 #include "cache/direct.h"
 #include "cache/fast_path.h"
-#include "cache/inbox.h"
 #include "cache/nested.h"
 #include "cache/pools.h"
 #include "cache/refill.h"
 #include "cache/refuse.h"
+#include "cache/remote.h"
 #include "cache/seen.h"
 #include "cache/slow.h"
 #include "cache/sweeper.h"
@@ -168,7 +168,7 @@ void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const void *site)
 }
 
 static void *take_from_magazine(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     // There may be blocks: the next one is a sample, or the cache was an earlier thread's.
     void *block = hak_cache_pop(cache, hak_top_of(cache, size_class));
@@ -176,7 +176,7 @@ static void *take_from_magazine(struct hak_cache *cache, unsigned size_class)
 }
 
 static void *take_direct(struct hak_cache *cache, unsigned size_class, size_t bytes)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     return hak_harden.sees_all ? hak_hardened_refill(cache, size_class, bytes)
                                : hak_take_one(cache, size_class);
@@ -184,7 +184,7 @@ static void *take_direct(struct hak_cache *cache, unsigned size_class, size_t by
 
 // `note` is how many bytes there are to a sample, for one.
 void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, size_t *note)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     void *block = cache->is_direct ? take_direct(cache, size_class, bytes)
                                    : take_from_magazine(cache, size_class);
@@ -284,7 +284,7 @@ void hak_hook_free_marked(void *block, struct hak_cache *cache, uint32_t entry)
     hak_sample_end(block);
     const uint32_t top_number = entry - hak_cache_hit_tag(cache);
     const bool is_done = top_number < HAK_TOPS ? hak_cache_push_into(cache, top_number, block)
-                                               : hak_inbox_add(cache, block, entry);
+                                               : hak_remote_add(cache, block, entry);
     if (!is_done) {
         hak_slow_free_rest(block, entry);
     }
@@ -336,7 +336,7 @@ void hak_hook_forked(struct hak_cache *cache)
     hak_hardened_leave(cache);
 }
 
-void hak_hook_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_hook_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     hak_sampler_rest(cache);
     hak_hardened_end(cache);
@@ -344,7 +344,7 @@ void hak_hook_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 
 bool hak_hook_is_own(const struct hak_cache *cache)
 {
-    return hak_site_own(hak_cache_self, cache->tag) != NULL;
+    return hak_site_own(hak_cache_self, cache->owner.tag) != NULL;
 }
 
 uint64_t hak_hook_events(struct hak_cache *cache)

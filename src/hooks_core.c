@@ -4,9 +4,9 @@
 #include "cache/fast_path.h"
 #include "cache/hooks.h"
 #include "cache/refill.h"
-#include "cache/slabs.h"
 #include "cache/slow.h"
 #include "cache/take.h"
+#include "owner/slabs.h"
 #include "slab/hooks.h"
 
 bool hak_hook_hardens(void)
@@ -107,7 +107,7 @@ void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const void *site)
 }
 
 void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, size_t *note)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     *note = 0;
     if (cache->is_direct) {
@@ -178,7 +178,7 @@ bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const 
 }
 
 void hak_hook_put(struct hak_cache *cache,
-                  struct hak_cache *owner,
+                  struct hak_owner *owner,
                   struct hak_run *slab,
                   void *block) HAK_UNPROVEN
 {

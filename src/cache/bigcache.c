@@ -2,7 +2,7 @@
 #include "cache/bigcache.h"
 
 #include "cache/hooks.h"
-#include "cache/watch.h"
+#include "owner/watch.h"
 #include "slab/mapping.h"
 #include "slab/misuse.h"
 #include "slab/runs.h"
@@ -89,7 +89,7 @@ bool hak_bigcache_keep_instead(struct hak_cache *cache, void *block, size_t byte
     }
     hak_bigcache_put(hot, block, bin, hak_map_place(block));
     hak_fence_compiler(); // see hak_unwatch_judge
-    hak_watch_note(cache);
+    hak_watch_note(&cache->owner);
     if (other != NULL) {
         give_kept(other);
     }

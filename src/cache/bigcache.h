@@ -8,7 +8,7 @@
 #define HAK_CACHE_BIGCACHE_H
 
 #include "cache/cache.h"
-#include "cache/watch.h"
+#include "owner/watch.h"
 #include "slab/arena.h"
 
 // Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
@@ -70,7 +70,7 @@ HAK_INLINE bool hak_bigcache_keep(struct hak_cache *cache, void *block, uint32_t
     }
     hak_bigcache_put(hot, block, *bin, entry);
     hak_fence_compiler(); // see sweeper_may_sleep and hak_unwatch_judge
-    hak_watch_note(cache);
+    hak_watch_note(&cache->owner);
     return true;
 }
 

@@ -15,18 +15,18 @@ hak_place hak_nothing[2] = {NULL, HAK_FULL};
 
 // No unit has these owners' tags.
 struct hak_cache hak_cache_nobody = {
-    .top = ALL_NOTHING, .hot = ALL_FULL, .tag = 0x7FFFFF00U, .hit_tag = 0x7FFFFF00U};
+    .top = ALL_NOTHING, .hot = ALL_FULL, .owner.tag = 0x7FFFFF00U, .hit_tag = 0x7FFFFF00U};
 struct hak_cache hak_cache_shared = {
     .top = ALL_NOTHING,
-    .tag = 0x7FFFFE00U,
+    .owner.tag = 0x7FFFFE00U,
     .hit_tag = 0x7FFFFE00U,
     .is_direct = true,
     .frees_apart = true,
-    .spares_all = true,
-    .state = HAK_CACHE_DEAD,
+    .owner.spares_all = true,
+    .owner.state = HAK_OWNER_DEAD,
     .hot = ALL_FULL,
-    .full = {&hak_cache_shared.full, &hak_cache_shared.full},
-    .larges = {&hak_cache_shared.larges, &hak_cache_shared.larges},
+    .owner.full = {&hak_cache_shared.owner.full, &hak_cache_shared.owner.full},
+    .owner.larges = {&hak_cache_shared.owner.larges, &hak_cache_shared.owner.larges},
 };
 
 HAK_TLS struct hak_cache *hak_cache_self = &hak_cache_nobody;

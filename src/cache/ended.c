@@ -5,11 +5,11 @@
 
 #include "cache/due.h"
 #include "cache/hooks.h"
-#include "cache/inbox.h"
 #include "cache/reclaim.h"
 #include "cache/registry.h"
+#include "cache/remote.h"
 #include "cache/sweeper.h"
-#include "cache/watch.h"
+#include "owner/watch.h"
 #include "slab/arena.h"
 
 enum { LOOKS = 4 };
@@ -19,20 +19,20 @@ void hak_ended_bury(struct hak_cache *cache)
 {
     hak_sweep_follow(cache);
     hak_hook_end(cache);
-    hak_lock_take(&cache->lock);
-    hak_inbox_post_all(cache);
-    HAK_EACH_LISTED (cache, size_class) {
+    hak_lock_take(&cache->owner.lock);
+    hak_remote_post_all(cache);
+    HAK_EACH_LISTED (&cache->owner, size_class) {
         cache->magazines[size_class].is_refilled = false;
     }
-    hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
-    hak_store_relaxed(&cache->is_whole, true);
+    hak_store_relaxed(&cache->owner.state, HAK_OWNER_DEAD);
+    hak_store_relaxed(&cache->owner.is_whole, true);
     hak_add_relaxed(&hak_registry.whole, 1);
-    hak_lock_drop(&cache->lock);
-    hak_watch_note(cache);
+    hak_lock_drop(&cache->owner.lock);
+    hak_watch_note(&cache->owner);
     hak_lock_take(&hak_registry.lock);
     hak_registry_bury_locked(cache);
     const bool has_sweeper = hak_due_has_sweeper();
-    struct hak_cache *surplus = hak_registry_surplus_locked(cache->role, has_sweeper);
+    struct hak_cache *surplus = hak_registry_surplus_locked(cache->owner.role, has_sweeper);
     hak_lock_drop(&hak_registry.lock);
     if (surplus != NULL) {
         hak_reclaim_break_up_dead(surplus, has_sweeper ? HAK_RECLAIM_SOME : UINT_MAX);
@@ -58,9 +58,9 @@ void hak_ended_cache(struct hak_cache *cache)
 // Who has ended in the middle of a call of ours, from a signal's handler, has left it locked for good.
 static bool is_unlocked(struct hak_cache *cache)
 {
-    const bool is_free = hak_lock_try(&cache->lock);
+    const bool is_free = hak_lock_try(&cache->owner.lock);
     if (is_free) {
-        hak_lock_drop(&cache->lock);
+        hak_lock_drop(&cache->owner.lock);
     }
     return is_free;
 }

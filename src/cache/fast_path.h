@@ -1,6 +1,6 @@
 // fast_path.h -- allocate and free a small block: the two paths that count.
 //
-// Layer     cache (may include: base, os, meta, slab)
+// Layer     cache (may include: base, os, meta, slab, owner)
 // Threads   the calling thread's own cache; no atomic instruction, no lock.
 //
 // Whatever is out of the ordinary -- the first call of a thread, a full or stolen
@@ -14,22 +14,15 @@
 #include "cache/cache.h"
 #include "cache/hooks.h"
 
-// A place is written by the owner and, at a fence, by a thief (steal.c). Under
-// ThreadSanitizer, which does not know membarrier, it carries the order that the
-// barrier gives.
-#if HAK_TSAN
-#    define hak_place_load(place)         hak_load_acquire(place)
-#    define hak_place_store(place, block) hak_store_release(place, block)
-#    define hak_place_is_end(place)       (hak_load_relaxed(place) == HAK_FULL)
-#    define hak_cache_hit_tag(cache)      hak_load_relaxed(&(cache)->hit_tag)
-#else
-#    define hak_place_load(place)         hak_peek(place)
-#    define hak_place_store(place, block) hak_poke((place), (block))
 // Neither atomic nor volatile, so that they become operands of other instructions. What a thief may
 // write into a place is NULL, and what others make of the tag is another way to the slow path: whichever
 // value is read, the answer is right.
-#    define hak_place_is_end(place)       (*(void *const *)(const void *)(place) == HAK_FULL)
-#    define hak_cache_hit_tag(cache)      (*(const uint32_t *)(const void *)&(cache)->hit_tag)
+#if HAK_TSAN
+#    define hak_place_is_end(place)  (hak_load_relaxed(place) == HAK_FULL)
+#    define hak_cache_hit_tag(cache) hak_load_relaxed(&(cache)->hit_tag)
+#else
+#    define hak_place_is_end(place)  (*(void *const *)(const void *)(place) == HAK_FULL)
+#    define hak_cache_hit_tag(cache) (*(const uint32_t *)(const void *)&(cache)->hit_tag)
 #endif
 
 // `site`, here and below: where the program's call returns to. Of a function that ends with the call of

@@ -78,7 +78,7 @@ static void go_on_in_parent(void)
 // With no lock of ours: the C library's functions may be a tool's, which allocates.
 static void live_on_in_child(struct hak_cache *cache)
 {
-    if (cache->has_thread) {
+    if (cache->owner.has_thread) {
         hak_life_forget(&cache->life); // the C library has forgotten it, too
         hak_life_begin(&cache->life);
     }

@@ -7,9 +7,9 @@
 #include "cache/magazine.h"
 #include "cache/refuse.h"
 #include "cache/registry.h"
-#include "cache/slabs.h"
 #include "cache/slow.h"
-#include "cache/watch.h"
+#include "owner/slabs.h"
+#include "owner/watch.h"
 
 struct hak_cache *hak_heap_make(void)
 {
@@ -22,7 +22,7 @@ void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_requ
         return hak_refuse(HAK_REFUSE_INJECTED, request);
     }
     void *block = hak_slow_take_of_heap(heap, request, size_class);
-    hak_watch_note(heap);
+    hak_watch_note(&heap->owner);
     return block;
 }
 
@@ -35,23 +35,23 @@ static void slabs_end_locked(struct hak_cache *heap, struct hak_list *slabs)
         if (slab->sampled_blocks != 0) {
             hak_hook_forget_slab(slab);
         }
-        hak_slabs_end(heap, slab);
+        hak_slabs_end(&heap->owner, slab);
     }
 }
 
-// Blocks of a heap are in no parcel (hak_inbox_post), so what is in the heap is all there is to end.
+// Blocks of a heap are in no parcel (hak_remote_post), so what is in the heap is all there is to end.
 void hak_heap_end(struct hak_cache *heap)
 {
-    hak_lock_take(&heap->lock);
+    hak_lock_take(&heap->owner.lock);
     hak_magazine_forget_all(heap);
     hak_hook_forget(heap);
-    HAK_EACH_LISTED (heap, size_class) {
-        slabs_end_locked(heap, hak_slabs_of(heap, size_class));
-        slabs_end_locked(heap, hak_slabs_swept(heap, size_class));
-        hak_slabs_note_spare(heap, size_class);
+    HAK_EACH_LISTED (&heap->owner, size_class) {
+        slabs_end_locked(heap, hak_slabs_of(&heap->owner, size_class));
+        slabs_end_locked(heap, hak_slabs_swept(&heap->owner, size_class));
+        hak_slabs_note_spare(&heap->owner, size_class);
     }
-    slabs_end_locked(heap, &heap->full);
+    slabs_end_locked(heap, &heap->owner.full);
     hak_large_end_all(heap);
-    hak_lock_drop(&heap->lock);
+    hak_lock_drop(&heap->owner.lock);
     hak_ended_bury(heap);
 }

@@ -30,7 +30,7 @@ HAK_INTERNAL void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const
 HAK_INTERNAL void *hak_hook_take(struct hak_cache *cache,
                                  unsigned size_class,
                                  size_t bytes,
-                                 size_t *note) HAK_REQUIRES(&cache->lock);
+                                 size_t *note) HAK_REQUIRES(&cache->owner.lock);
 HAK_INTERNAL void hak_hook_taken(void *block, struct hak_request request, size_t note);
 // Is a request refused that could be served? Asked for caches without magazines, where every call is seen. Alone: no.
 HAK_INTERNAL bool hak_hook_refuses(struct hak_request request);
@@ -78,7 +78,7 @@ HAK_INTERNAL bool hak_hook_freed(void *block,
 // A block of a hardened slab goes back into it, or waits: in `cache`, the thread's own, or with its owner. Drops the owner's
 // lock.
 HAK_INTERNAL void hak_hook_put(struct hak_cache *cache,
-                               struct hak_cache *owner,
+                               struct hak_owner *owner,
                                struct hak_run *slab,
                                void *block);
 // The cache whose BigCache is the thread's. Alone: its own.
@@ -108,11 +108,11 @@ HAK_INTERNAL void hak_hook_forked(struct hak_cache *cache);
 HAK_INTERNAL bool hak_hook_is_own(const struct hak_cache *cache);
 // Blocks that a feature holds in the cache: into their slabs. The second while the thread lives, if it is not at work on
 // them; false when not all have gone. The third: the heap ends, and they with it.
-HAK_INTERNAL void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-HAK_INTERNAL bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-HAK_INTERNAL void hak_hook_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
+HAK_INTERNAL bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
+HAK_INTERNAL void hak_hook_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // The cache is dead and owns nothing: what features have for it goes, and it samples no more.
-HAK_INTERNAL void hak_hook_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL void hak_hook_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // Does a feature hold no block in the cache? A hint. And a number that changes whenever a feature does something there.
 HAK_INTERNAL bool hak_hook_is_bare(struct hak_cache *cache);
 HAK_INTERNAL uint64_t hak_hook_events(struct hak_cache *cache);

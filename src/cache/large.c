@@ -35,8 +35,11 @@ static struct hak_run *take_run(size_t block_bytes, size_t alignment, bool wants
 {
     const unsigned align_units =
         alignment > HAK_UNIT_BYTES ? (unsigned)(alignment >> HAK_UNIT_LOG2) : 1;
-    return hak_runs_take(
-        hak_arena_shard(hak_cache_self->tag), block_bytes, align_units, HAK_RUN_LARGE, wants_huge);
+    return hak_runs_take(hak_arena_shard(hak_cache_self->owner.tag),
+                         block_bytes,
+                         align_units,
+                         HAK_RUN_LARGE,
+                         wants_huge);
 }
 
 // `is_better_alone`: a mapping of its own, if there are addresses for one.
@@ -180,16 +183,16 @@ void *hak_large_serve(struct hak_cache *cache,
 void hak_large_belongs(void *block, struct hak_cache *heap)
 {
     struct hak_run *run = hak_run_of(block);
-    hak_lock_take(&heap->lock);
-    hak_store_relaxed(&run->owner, heap);
-    hak_list_push(&heap->larges, &run->link);
+    hak_lock_take(&heap->owner.lock);
+    hak_store_relaxed(&run->owner, &heap->owner);
+    hak_list_push(&heap->owner.larges, &run->link);
     hak_map_set_one(block, large_entry(run));
-    hak_lock_drop(&heap->lock);
+    hak_lock_drop(&heap->owner.lock);
 }
 
 static void large_leave_heap(struct hak_run *run)
 {
-    struct hak_cache *heap = hak_load_relaxed(&run->owner);
+    struct hak_owner *heap = hak_load_relaxed(&run->owner);
     hak_lock_take(&heap->lock);
     hak_list_remove(&run->link);
     hak_store_relaxed(&run->owner, NULL);
@@ -206,8 +209,8 @@ void hak_large_forget_sample(struct hak_run *run)
 
 void hak_large_end_all(struct hak_cache *heap)
 {
-    while (!hak_list_is_empty(&heap->larges)) {
-        struct hak_run *run = HAK_LIST_ITEM(heap->larges.next, struct hak_run, link);
+    while (!hak_list_is_empty(&heap->owner.larges)) {
+        struct hak_run *run = HAK_LIST_ITEM(heap->owner.larges.next, struct hak_run, link);
         hak_list_remove(&run->link);
         hak_store_relaxed(&run->owner, NULL);
         hak_large_forget_sample(run);

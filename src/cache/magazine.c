@@ -10,7 +10,7 @@
 #include "base/variants.h"
 #include "cache/bigcache.h"
 #include "cache/fast_path.h"
-#include "cache/inbox.h"
+#include "cache/remote.h"
 #include "cache/seldom.h"
 #include "cache/steal.h"
 #include "meta/pool.h"
@@ -65,15 +65,13 @@ static void count_grown(struct hak_cache *cache, size_t bytes)
 static void set_places(struct hak_cache *cache, unsigned size_class, hak_place *base, unsigned log2)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    const uint64_t bit = UINT64_C(1) << (size_class % 64);
-    uint64_t *word = &cache->started[size_class / 64];
     if (magazine->base != NULL) {
         cache->magazine_bytes -= grown_by(size_class, magazine->places_log2);
         hak_pool_give((void *)magazine->base, sizeof *base << magazine->places_log2);
     }
     cache->magazine_bytes += base != NULL ? grown_by(size_class, log2) : 0;
     count_grown(cache, cache->magazine_bytes);
-    *word = base != NULL ? *word | bit : *word & ~bit;
+    hak_set_bit(cache->started, size_class, base != NULL);
     magazine->base = base;
     magazine->places_log2 = (uint8_t)log2;
 }
@@ -130,17 +128,18 @@ static bool magazine_resize(struct hak_cache *cache, unsigned size_class, unsign
 static void put_back(struct hak_cache *cache,
                      unsigned size_class,
                      hak_place *places,
-                     uint32_t count) HAK_REQUIRES(&cache->lock)
+                     uint32_t count) HAK_REQUIRES(&cache->owner.lock)
 {
-    hak_count(&cache->class_counts[size_class].spilled_blocks, count);
-    cache->returned_bytes += count * (size_t)hak_classes[size_class].bytes;
+    hak_count(&cache->magazines[size_class].counts.spilled_blocks, count);
+    cache->owner.returned_bytes += count * (size_t)hak_classes[size_class].bytes;
     for (uint32_t i = 0; i < count;) {
-        i += hak_inbox_route_row(cache, cache, &places[i], count - i);
+        i += hak_remote_route_row(cache, &cache->owner, &places[i], count - i);
     }
 }
 
 // Put everything back.
-static void magazine_empty(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+static void magazine_empty(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_steal_unfence(cache, size_class);
@@ -152,7 +151,8 @@ static void magazine_empty(struct hak_cache *cache, unsigned size_class) HAK_REQ
     hak_magazine_set_top(cache, size_class, magazine->base + 1);
 }
 
-void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     if (cache->magazines[size_class].places_log2 > least_log2(size_class)) {
         magazine_empty(cache, size_class);
@@ -160,7 +160,8 @@ void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class) HAK_REQUI
     }
 }
 
-bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing) HAK_REQUIRES(&cache->lock)
+bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned growing)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     for (unsigned looks = 0; looks < 2 * HAK_SMALL_CLASSES; looks++) {
         const unsigned size_class = cache->magazine_hand;
@@ -190,7 +191,8 @@ static unsigned next_log2(const struct hak_magazine *magazine, unsigned size_cla
 }
 
 // Within the budget.
-static void magazine_grow(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+static void magazine_grow(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     const unsigned log2 = next_log2(magazine, size_class);
@@ -214,7 +216,7 @@ static void magazine_end(struct hak_cache *cache, unsigned size_class)
     }
 }
 
-void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     const size_t most = magazines_most(cache);
     const bool is_fixed = !has_ace(cache);
@@ -244,7 +246,7 @@ static size_t tidy_step(size_t used)
     return used / 32 > small ? used / 32 : small;
 }
 
-bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     const size_t used = hak_load_relaxed(&hak_arena.slab_bytes);
     if (used < cache->tidied_at) {
@@ -269,14 +271,15 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 }
 
 // Up to a unit always: its last slab may hold as much anyway. And where no time may decide.
-static bool is_to_grow(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+static bool is_to_grow(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     const size_t more = (size_t)hak_classes[size_class].bytes << magazine->places_log2;
     const struct hak_growth_question question = {
         .now_ns = hak_os_about_now_ns(),
-        .refills = hak_load_relaxed(&cache->class_counts[size_class].refills),
-        .refilled_blocks = hak_load_relaxed(&cache->class_counts[size_class].refilled_blocks),
+        .refills = hak_load_relaxed(&cache->magazines[size_class].counts.refills),
+        .refilled_blocks = hak_load_relaxed(&cache->magazines[size_class].counts.refilled_blocks),
         .more_bytes = more,
         .heap_bytes = hak_arena_used_bytes(),
     };
@@ -287,7 +290,7 @@ static bool is_to_grow(struct hak_cache *cache, unsigned size_class) HAK_REQUIRE
 // Blocks that go back and forth between magazine and slab
 // say that the magazine is smaller than the swing of the program: grow it, if that is worth it.
 void hak_magazine_note(struct hak_cache *cache, unsigned size_class, bool flush)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     magazine->is_used = true;
@@ -319,7 +322,7 @@ static bool magazine_start(struct hak_cache *cache, unsigned size_class)
 }
 
 bool hak_magazine_start_if_due(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     return !cache->magazines[size_class].is_ruled && !hak_seldom_asked(cache, size_class) &&
            magazine_start(cache, size_class);
@@ -339,7 +342,7 @@ static void magazine_drop_down(struct hak_cache *cache, unsigned size_class)
 }
 
 static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_steal_unfence(cache, size_class);
@@ -349,7 +352,7 @@ static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_c
         held = hak_magazine_held(cache, size_class);
     }
     if (held == hak_magazine_slots(magazine)) {
-        hak_count(&cache->class_counts[size_class].spills, 1);
+        hak_count(&cache->magazines[size_class].counts.spills, 1);
         // The lower half is the coldest: it goes, the rest moves down.
         uint32_t gone = magazine->bottom;
         if (gone < (held + 1) / 2) {
@@ -366,7 +369,7 @@ static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_c
 }
 
 void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     // A class may be freed before it is ever allocated here: after a thread took over a cache.
     if (cache->magazines[size_class].base == NULL &&
@@ -378,7 +381,7 @@ void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *bloc
     }
 }
 
-void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     HAK_EACH_MAGAZINE (cache, size_class) {
         magazine_empty(cache, size_class);
@@ -414,17 +417,18 @@ static void move_tops(struct hak_cache *cache, unsigned apart)
     cache->apart = apart;
 }
 
-void hak_magazine_set_apart(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_magazine_set_apart(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     move_tops(cache, HAK_APART);
 }
 
-void hak_magazine_set_back(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_magazine_set_back(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     move_tops(cache, 0);
 }
 
-void hak_magazine_retire(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+void hak_magazine_retire(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     if (magazine->base != NULL) {
@@ -435,7 +439,7 @@ void hak_magazine_retire(struct hak_cache *cache, unsigned size_class) HAK_REQUI
     magazine->is_ruled = true;
 }
 
-void hak_magazine_renew(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_magazine_renew(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     if (!hak_seldom_is_never(cache)) {
         hak_magazine_flush_all(cache);

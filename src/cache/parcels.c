@@ -1,7 +1,7 @@
 // parcels.c -- see parcels.h.
 #include "cache/parcels.h"
 
-#include "cache/slabs.h"
+#include "owner/slabs.h"
 #include "slab/arena.h"
 
 struct hak_pool_shelf hak_parcels = {.item_bytes = sizeof(struct hak_parcel)};
@@ -12,7 +12,7 @@ bool hak_parcels_are_too_many(void)
     return hak_load_relaxed(&hak_parcels.out_bytes) > most;
 }
 
-struct hak_parcel *hak_parcel_make(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+struct hak_parcel *hak_parcel_make(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     if (cache->spare_parcel == NULL) {
         cache->spare_parcel = hak_pool_shelf_take(&hak_parcels, &cache->spare_count);
@@ -27,7 +27,8 @@ struct hak_parcel *hak_parcel_make(struct hak_cache *cache) HAK_REQUIRES(&cache-
     return parcel;
 }
 
-void hak_parcel_end(struct hak_cache *cache, struct hak_parcel *parcel) HAK_REQUIRES(&cache->lock)
+void hak_parcel_end(struct hak_cache *cache, struct hak_parcel *parcel)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     parcel->next = cache->spare_parcel;
     cache->spare_parcel = parcel;
@@ -45,7 +46,7 @@ void hak_parcel_end(struct hak_cache *cache, struct hak_parcel *parcel) HAK_REQU
     hak_pool_shelf_put(&hak_parcels, parcel, HAK_PARCELS_TOGETHER);
 }
 
-void hak_parcels_give_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_parcels_give_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     if (cache->spare_parcel != NULL) {
         hak_pool_shelf_put(&hak_parcels, cache->spare_parcel, cache->spare_count);

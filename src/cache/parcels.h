@@ -13,6 +13,7 @@
 
 #include "cache/cache.h"
 #include "meta/pool.h"
+#include "owner/inbox.h"
 
 // So many go to the pool together. A cache keeps fewer than twice as many: when it has given some, it does so again after
 // as many more, and takes some after as many less.
@@ -21,12 +22,13 @@ enum { HAK_PARCELS_TOGETHER = 8 };
 HAK_INTERNAL extern struct hak_pool_shelf hak_parcels;
 
 // An empty one.
-HAK_INTERNAL struct hak_parcel *hak_parcel_make(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL struct hak_parcel *hak_parcel_make(struct hak_cache *cache)
+    HAK_REQUIRES(&cache->owner.lock);
 // It is empty again: for the next ones that are filled here, or elsewhere.
 HAK_INTERNAL void hak_parcel_end(struct hak_cache *cache, struct hak_parcel *parcel)
-    HAK_REQUIRES(&cache->lock);
+    HAK_REQUIRES(&cache->owner.lock);
 // All of its empty ones go to the pool: the cache is not in use.
-HAK_INTERNAL void hak_parcels_give_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL void hak_parcels_give_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // Are all that there are, wherever they are, more than a sixteenth of what they serve? A mebibyte may always be. A hint.
 HAK_INTERNAL bool hak_parcels_are_too_many(void);
 

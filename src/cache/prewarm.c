@@ -19,7 +19,8 @@ static void block_touch(char *block, size_t bytes)
 }
 
 // False without memory. A class that companions serve (site.h) has no magazine here, and needs none.
-static bool prewarm_class(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+static bool prewarm_class(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     if (cache->magazines[size_class].is_ruled) {
         return true;
@@ -45,7 +46,7 @@ static bool prewarm_class(struct hak_cache *cache, unsigned size_class) HAK_REQU
     return true;
 }
 
-void hak_prewarm_cache(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_prewarm_cache(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     unsigned size_class = cache->is_direct ? HAK_SMALL_CLASSES : 0;
     hak_seldom_end(cache);

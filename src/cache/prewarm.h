@@ -9,6 +9,6 @@
 #include "cache/cache.h"
 
 // Fill the magazines that are empty, and have the kernel give the pages of the blocks in all.
-HAK_INTERNAL void hak_prewarm_cache(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL void hak_prewarm_cache(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 
 #endif

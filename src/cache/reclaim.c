@@ -4,22 +4,22 @@
 #include "base/bits.h"
 #include "cache/bigcache.h"
 #include "cache/hooks.h"
-#include "cache/inbox.h"
 #include "cache/magazine.h"
-#include "cache/owner.h"
 #include "cache/registry.h"
-#include "cache/slabs.h"
-#include "cache/watch.h"
+#include "cache/remote.h"
+#include "owner/owner.h"
+#include "owner/slabs.h"
+#include "owner/watch.h"
 
 // Do its slabs hold only what rules want together?
-static bool is_apart(const struct hak_cache *cache)
+static bool is_apart(const struct hak_owner *owner)
 {
-    return cache->role >= HAK_ROLE_SHORT;
+    return owner->role >= HAK_ROLE_SHORT;
 }
 
 // Only threads' caches take slabs from others: the end of a heap frees all that it owns, and a slab from elsewhere has blocks in
 // use; the shared cache has the orphans anyway.
-static bool may_share(const struct hak_cache *a, const struct hak_cache *b)
+static bool may_share(const struct hak_owner *a, const struct hak_owner *b)
 {
     return a->has_thread && b->has_thread && (a->role == b->role || (!is_apart(a) && !is_apart(b)));
 }
@@ -29,37 +29,37 @@ static void slab_take_over(struct hak_run *slab, struct hak_cache *cache)
 {
     hak_list_remove(&slab->link);
     slab->is_swept = false;
-    hak_slab_move(slab, cache, cache->tag);
+    hak_slab_move(slab, &cache->owner, cache->owner.tag);
 }
 
 // Have the orphans a slab of the class, or could they have one when their inbox is emptied? A look without their lock: threads
 // for which there is none must not meet there.
 static bool orphans_may_have(unsigned size_class)
 {
-    return hak_load_relaxed(&hak_cache_shared.magazines[size_class].has_spare) ||
-           hak_load_relaxed(&hak_cache_shared.inbox_bytes) != 0 ||
-           hak_load_relaxed(&hak_cache_shared.loose) != NULL;
+    return hak_slabs_has_spare(&hak_cache_shared.owner, size_class) ||
+           hak_load_relaxed(&hak_cache_shared.owner.inbox_bytes) != 0 ||
+           hak_load_relaxed(&hak_cache_shared.owner.loose) != NULL;
 }
 
 struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
-    if (!orphans_may_have(size_class) || !cache->has_thread || is_apart(cache)) {
+    if (!orphans_may_have(size_class) || !cache->owner.has_thread || is_apart(&cache->owner)) {
         return NULL;
     }
     struct hak_run *slab = NULL;
-    hak_lock_take(&hak_cache_shared.lock);
-    hak_count(&hak_cache_shared.events, 1);
-    hak_inbox_drain(cache, &hak_cache_shared, HAK_INBOX_SOME); // others wait for the lock
-    slab = hak_slabs_first(&hak_cache_shared, size_class);
+    hak_lock_take(&hak_cache_shared.owner.lock);
+    hak_count(&hak_cache_shared.owner.events, 1);
+    hak_remote_drain(cache, &hak_cache_shared.owner, HAK_REMOTE_SOME); // others wait for the lock
+    slab = hak_slabs_first(&hak_cache_shared.owner, size_class);
     if (slab != NULL) {
         slab_take_over(slab, cache);
         hak_count(&cache->counts.adopted_slabs, 1);
     }
-    hak_slabs_note_spare(&hak_cache_shared, size_class);
-    hak_lock_drop(&hak_cache_shared.lock);
+    hak_slabs_note_spare(&hak_cache_shared.owner, size_class);
+    hak_lock_drop(&hak_cache_shared.owner.lock);
     if (HAK_UNLIKELY(cache->is_direct)) {
-        hak_inbox_post_all(cache); // its own frees never fill the parcels that are open now
+        hak_remote_post_all(cache); // its own frees never fill the parcels that are open now
     }
     return slab;
 }
@@ -89,23 +89,23 @@ static struct hak_run *slab_with_most(struct hak_list *list,
 }
 
 // The slab to part with: not the first, which the cache itself takes from.
-static struct hak_run *spare_slab_locked(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+static struct hak_run *spare_slab_locked(struct hak_owner *owner, unsigned size_class)
+    HAK_REQUIRES(&owner->lock)
 {
-    struct hak_list *slabs = hak_slabs_of(cache, size_class);
-    struct hak_list *swept = hak_slabs_swept(cache, size_class);
+    struct hak_list *slabs = hak_slabs_of(owner, size_class);
+    struct hak_list *swept = hak_slabs_swept(owner, size_class);
     // An empty list's second item is its head.
     struct hak_run *best = slab_with_most(slabs, slabs->next->next, NULL);
     return slab_with_most(swept, hak_list_is_empty(slabs) ? swept->next->next : swept->next, best);
 }
 
 // Two caches' locks, against the order of ranks: the second by hak_lock_try. Step spare of owners.pml.
-static struct hak_run *spare_slab_of(struct hak_cache *owner,
+static struct hak_run *spare_slab_of(struct hak_owner *owner,
                                      struct hak_cache *cache,
                                      unsigned size_class)
 {
-    if (owner == cache || !hak_load_relaxed(&owner->magazines[size_class].has_spare) ||
-        !may_share(owner, cache) || !hak_lock_try(&owner->lock)) {
+    if (owner == &cache->owner || !hak_slabs_has_spare(owner, size_class) ||
+        !may_share(owner, &cache->owner) || !hak_lock_try(&owner->lock)) {
         return NULL;
     }
     struct hak_run *slab = spare_slab_locked(owner, size_class);
@@ -121,7 +121,7 @@ static struct hak_run *spare_slab_of(struct hak_cache *owner,
 struct hak_run *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_run *slab = NULL;
-    if (!cache->has_thread || !hak_slabs_are_spare(cache, size_class)) {
+    if (!cache->owner.has_thread || !hak_slabs_are_spare(&cache->owner, size_class)) {
         return NULL;
     }
     const struct hak_cache *first = NULL;
@@ -134,7 +134,7 @@ struct hak_run *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_cl
             break; // once around
         }
         first = first != NULL ? first : cache->asked_next;
-        slab = spare_slab_of(cache->asked_next, cache, size_class);
+        slab = spare_slab_of(&cache->asked_next->owner, cache, size_class);
         cache->asked_next = cache->asked_next->next;
     }
     return slab;
@@ -142,18 +142,18 @@ struct hak_run *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_cl
 
 // Two caches' locks, against the order of ranks: the second by hak_lock_try. Step adopt of owners.pml.
 static bool adopt(struct hak_cache *cache, void *block, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
-    if (!cache->has_thread || !cache->magazines[size_class].is_refilled) {
+    if (!cache->owner.has_thread || !cache->magazines[size_class].is_refilled) {
         return false;
     }
-    struct hak_cache *owner = hak_owner_or_end(block);
-    if (hak_load_relaxed(&owner->state) != HAK_CACHE_DEAD || is_apart(owner) ||
+    struct hak_owner *owner = hak_owner_or_end(block);
+    if (hak_load_relaxed(&owner->state) != HAK_OWNER_DEAD || is_apart(owner) ||
         !hak_lock_try(&owner->lock)) {
         return false;
     }
     const bool is_taken =
-        hak_load_relaxed(&owner->state) == HAK_CACHE_DEAD && hak_owner_is(owner, block);
+        hak_load_relaxed(&owner->state) == HAK_OWNER_DEAD && hak_owner_is(owner, block);
     struct hak_run *slab = is_taken ? hak_run_of(block) : NULL;
     if (is_taken) {
         slab_take_over(slab, cache);
@@ -162,9 +162,9 @@ static bool adopt(struct hak_cache *cache, void *block, unsigned size_class)
     }
     hak_lock_drop(&owner->lock);
     if (is_taken) {
-        struct hak_list *slabs = hak_slabs_of(cache, size_class);
-        hak_list_push(hak_slab_has_blocks(slab) ? slabs : &cache->full, &slab->link);
-        hak_slabs_note_spare(cache, size_class);
+        struct hak_list *slabs = hak_slabs_of(&cache->owner, size_class);
+        hak_list_push(hak_slab_has_blocks(slab) ? slabs : &cache->owner.full, &slab->link);
+        hak_slabs_note_spare(&cache->owner, size_class);
         hak_magazine_spill(cache, size_class, block);
     }
     return is_taken;
@@ -178,13 +178,13 @@ bool hak_reclaim_or_post(struct hak_cache *cache, void *block, uint32_t entry)
         hak_inbox_put(block);
         return false;
     }
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     const uint64_t sent = hak_load_relaxed(&cache->counts.sent_parcels);
-    if (hak_inbox_is_open(cache, tag) || !adopt(cache, block, HAK_MAP_CLASS(entry))) {
-        posted = hak_inbox_post(cache, block, entry);
+    if (hak_remote_is_open(cache, tag) || !adopt(cache, block, HAK_MAP_CLASS(entry))) {
+        posted = hak_remote_post(cache, block, entry);
     }
     const bool has_sent = hak_load_relaxed(&cache->counts.sent_parcels) != sent;
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     if (!posted) {
         hak_inbox_push_loose(block);
     }
@@ -196,59 +196,59 @@ enum { LEAVE_TOGETHER = 64 };
 
 // The first slab of the classes from `size_class` on, or of those without blocks to give; NULL: there is none.
 static struct hak_run *slab_from(struct hak_cache *cache, unsigned *size_class)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_run *slab = NULL;
     while (slab == NULL &&
-           (*size_class = hak_next_bit(cache->listed, *size_class, HAK_SMALL_CLASSES)) <
+           (*size_class = hak_next_bit(cache->owner.listed, *size_class, HAK_SMALL_CLASSES)) <
                HAK_SMALL_CLASSES) {
-        slab = hak_slabs_first(cache, *size_class);
+        slab = hak_slabs_first(&cache->owner, *size_class);
         *size_class += slab == NULL;
     }
-    struct hak_list *full = &cache->full;
+    struct hak_list *full = &cache->owner.full;
     return slab == NULL && !hak_list_is_empty(full)
                ? HAK_LIST_ITEM(full->next, struct hak_run, link)
                : slab;
 }
 
 // True when the cache has no slabs any more. Step leave of owners.pml.
-static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->lock)
+static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->owner.lock)
 {
     unsigned size_class = 0;
     struct hak_run *slab;
     while ((slab = slab_from(cache, &size_class)) != NULL && slabs > 0) {
-        if (hak_slab_is_idle(slab) && hak_slabs_retire(cache, slab)) {
+        if (hak_slab_is_idle(slab) && hak_slabs_retire(&cache->owner, slab)) {
             slabs--;
             continue;
         }
-        hak_lock_take(&hak_cache_shared.lock);
+        hak_lock_take(&hak_cache_shared.owner.lock);
         unsigned i = 0;
         do {
             hak_list_remove(&slab->link);
-            hak_slabs_note_spare(cache, slab->size_class);
-            hak_slab_move(slab, &hak_cache_shared, hak_cache_shared.tag);
-            hak_slabs_list(&hak_cache_shared, slab);
-            hak_slabs_note_spare(&hak_cache_shared, slab->size_class);
+            hak_slabs_note_spare(&cache->owner, slab->size_class);
+            hak_slab_move(slab, &hak_cache_shared.owner, hak_cache_shared.owner.tag);
+            hak_slabs_list(&hak_cache_shared.owner, slab);
+            hak_slabs_note_spare(&hak_cache_shared.owner, slab->size_class);
             slab = slab_from(cache, &size_class);
         } while (--slabs > 0 && ++i < LEAVE_TOGETHER && slab != NULL && !hak_slab_is_idle(slab));
-        hak_lock_drop(&hak_cache_shared.lock);
-        hak_watch_note(&hak_cache_shared);
+        hak_lock_drop(&hak_cache_shared.owner.lock);
+        hak_watch_note(&hak_cache_shared.owner);
     }
     return slab == NULL;
 }
 
-bool hak_reclaim_break_up(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->lock)
+bool hak_reclaim_break_up(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->owner.lock)
 {
-    bool is_done = !hak_inbox_drain(cache, cache, HAK_INBOX_MANY);
+    bool is_done = !hak_remote_drain(cache, &cache->owner, HAK_REMOTE_MANY);
     hak_magazine_flush_all(cache);
     hak_hook_flush(cache);
-    hak_inbox_post_all(cache);
+    hak_remote_post_all(cache);
     hak_bigcache_expire(cache, 0);
-    if (!is_apart(cache)) { // else its slabs wait for the next cache of its role
+    if (!is_apart(&cache->owner)) { // else its slabs wait for the next cache of its role
         is_done &= leave(cache, slabs);
     }
     if (is_done) {
-        hak_store_relaxed(&cache->is_whole, false);
+        hak_store_relaxed(&cache->owner.is_whole, false);
         hak_sub_relaxed(&hak_registry.whole, 1);
     }
     return is_done;
@@ -257,14 +257,14 @@ bool hak_reclaim_break_up(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(
 // Step break_up of registry.pml.
 bool hak_reclaim_break_up_dead(struct hak_cache *cache, unsigned slabs)
 {
-    if (!hak_load_relaxed(&cache->is_whole) || !hak_lock_try(&cache->lock)) {
+    if (!hak_load_relaxed(&cache->owner.is_whole) || !hak_lock_try(&cache->owner.lock)) {
         return false;
     }
-    const bool is_whole = hak_load_relaxed(&cache->is_whole);
+    const bool is_whole = hak_load_relaxed(&cache->owner.is_whole);
     if (is_whole) {
         hak_reclaim_break_up(cache, slabs);
     }
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     return is_whole;
 }
 
@@ -276,13 +276,13 @@ unsigned hak_reclaim_break_up_some(void)
     if (hak_load_relaxed(&hak_registry.whole) == 0 || !hak_lock_try(&hak_registry.lock)) {
         return 0;
     }
-    for (unsigned role = 0; role < HAK_CACHE_ROLES; role++) {
+    for (unsigned role = 0; role < HAK_OWNER_ROLES; role++) {
         const struct hak_list *dead = &hak_registry.dead[role];
         struct hak_list *link = dead->next;
         for (unsigned looks = 0; link != dead && looks < DEAD_LOOKS && count < SOME; looks++) {
             struct hak_cache *cache = HAK_LIST_ITEM(link, struct hak_cache, dead_link);
             link = link->next;
-            if (hak_load_relaxed(&cache->is_whole)) {
+            if (hak_load_relaxed(&cache->owner.is_whole)) {
                 found[count++] = cache;
             }
         }

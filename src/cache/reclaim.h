@@ -24,7 +24,7 @@
 // A slab of `size_class` with blocks to give, an orphan that is now of `cache`; not linked
 // in any list. NULL when there is none. With the lock of `cache`.
 HAK_INTERNAL struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock);
+    HAK_REQUIRES(&cache->owner.lock);
 // The same from another cache that has more than one. Some are asked, the next time others.
 HAK_INTERNAL struct hak_run *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_class);
 // Free `block` of another owner, whose map entry is `entry`: if the owner is dead and `cache` allocates blocks of the class, it
@@ -35,7 +35,7 @@ HAK_INTERNAL bool hak_reclaim_or_post(struct hak_cache *cache, void *block, uint
 // still whole.
 enum { HAK_RECLAIM_SOME = 256 };
 HAK_INTERNAL bool hak_reclaim_break_up(struct hak_cache *cache, unsigned slabs)
-    HAK_REQUIRES(&cache->lock);
+    HAK_REQUIRES(&cache->owner.lock);
 // The same if it is still dead and whole and its lock is free; and so with some of those that there are, those that died
 // last. The caller may hold the lock of its own cache. Returns how many there were.
 HAK_INTERNAL bool hak_reclaim_break_up_dead(struct hak_cache *cache, unsigned slabs);

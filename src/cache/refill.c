@@ -5,9 +5,9 @@
 #include "base/probe.h"
 #include "cache/fast_path.h"
 #include "cache/hooks.h"
-#include "cache/inbox.h"
 #include "cache/magazine.h"
 #include "cache/parcels.h"
+#include "cache/remote.h"
 #include "cache/steal.h"
 #include "cache/take.h"
 
@@ -16,9 +16,9 @@ enum { REFILL_MAX = 128 };
 
 // Into the owner's magazine, which grows as with what its thread frees itself. False: not the owner's block, or
 // one of a slab with samples.
-static bool put_into_magazine(struct hak_cache *cache, void *block) HAK_REQUIRES(&cache->lock)
+static bool put_into_magazine(struct hak_cache *cache, void *block) HAK_REQUIRES(&cache->owner.lock)
 {
-    const uint32_t size_class = hak_map_entry(block) - cache->tag;
+    const uint32_t size_class = hak_map_entry(block) - cache->owner.tag;
     if (size_class >= HAK_SMALL_CLASSES) {
         return false;
     }
@@ -31,56 +31,58 @@ static bool put_into_magazine(struct hak_cache *cache, void *block) HAK_REQUIRES
 // The owner gets a parcel back. By class these are counted roughly: one look for a parcel must do.
 static void count_returned(struct hak_cache *cache, const struct hak_parcel *parcel, uint32_t count)
 {
-    const uint32_t size_class = hak_map_entry(hak_place_load(&parcel->blocks[0])) - cache->tag;
+    const uint32_t size_class =
+        hak_map_entry(hak_place_load(&parcel->blocks[0])) - cache->owner.tag;
     if (size_class < HAK_SMALL_CLASSES) {
-        hak_count(&cache->class_counts[size_class].returned_blocks, count);
+        hak_count(&cache->magazines[size_class].counts.returned_blocks, count);
     }
 }
 
 // Blocks into the magazines first.
 static void open_parcel(struct hak_cache *cache, struct hak_parcel *parcel)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
-    hak_count(&cache->counts.opened_parcels, 1);
+    hak_count(&cache->owner.opened_parcels, 1);
     count_returned(cache, parcel, count);
     for (uint32_t i = 0; i < count;) {
         const bool is_put = put_into_magazine(cache, hak_place_load(&parcel->blocks[i]));
-        i += is_put ? 1 : hak_inbox_route_row(cache, cache, &parcel->blocks[i], count - i);
+        i += is_put ? 1 : hak_remote_route_row(cache, &cache->owner, &parcel->blocks[i], count - i);
     }
     hak_parcel_end(cache, parcel);
 }
 
 void hak_refill_by_parcels(struct hak_cache *cache, unsigned size_class, uint32_t blocks)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
-    if (HAK_UNLIKELY(hak_load_relaxed(&cache->loose) != NULL)) {
-        hak_inbox_drain(cache, cache, HAK_INBOX_ALL); // blocks from a time without memory
+    if (HAK_UNLIKELY(hak_load_relaxed(&cache->owner.loose) != NULL)) {
+        hak_remote_drain(cache, &cache->owner, HAK_REMOTE_ALL); // blocks from a time without memory
     }
     struct hak_parcel *parcel;
     while (hak_magazine_top(cache, size_class) - cache->magazines[size_class].base <= blocks &&
-           (parcel = hak_inbox_next(cache)) != NULL) {
+           (parcel = hak_inbox_next(&cache->owner)) != NULL) {
         open_parcel(cache, parcel);
     }
 }
 
 // A class without a magazine.
-static void *take_seldom(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+static void *take_seldom(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     void *block = hak_take_one(cache, size_class);
     if (HAK_LIKELY(block != NULL)) {
-        hak_count(&cache->class_counts[size_class].refills, 1);
-        hak_count(&cache->class_counts[size_class].refilled_blocks, 1);
+        hak_count(&cache->magazines[size_class].counts.refills, 1);
+        hak_count(&cache->magazines[size_class].counts.refilled_blocks, 1);
     }
     return block;
 }
 
 // Apart, so that a class without a magazine does not pay for the array on the stack.
 static HAK_NOINLINE void *magazine_fill(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     const struct hak_magazine *magazine = &cache->magazines[size_class];
-    hak_count(&cache->class_counts[size_class].refills, 1);
+    hak_count(&cache->magazines[size_class].counts.refills, 1);
     hak_refill_by_parcels(cache, size_class, (hak_magazine_slots(magazine) + 1) / 2);
     // Half, so that frees that follow find room. Parcels may have changed the magazine.
     const uint32_t want =
@@ -98,13 +100,14 @@ static HAK_NOINLINE void *magazine_fill(struct hak_cache *cache, unsigned size_c
         }
         top += got;
     }
-    hak_count(&cache->class_counts[size_class].refilled_blocks, (size_t)(top - magazine->base) - 1);
+    hak_count(&cache->magazines[size_class].counts.refilled_blocks,
+              (size_t)(top - magazine->base) - 1);
     HAK_PROBE2("hakmem", "refill", hak_classes[size_class].bytes, top - magazine->base - 1);
     hak_magazine_set_top(cache, size_class, top - 1);
     return hak_place_load(top - 1);
 }
 
-void *hak_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+void *hak_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     HAK_ASSERT(hak_place_load(hak_magazine_top(cache, size_class) - 1) == NULL);

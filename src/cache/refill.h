@@ -10,11 +10,11 @@
 
 // Fill the empty magazine of a class and take one block from it. NULL without memory.
 HAK_INTERNAL void *hak_refill(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock);
+    HAK_REQUIRES(&cache->owner.lock);
 
 // Open parcels, blocks into the magazines, until that of the class has `blocks` more.
 HAK_INTERNAL void hak_refill_by_parcels(struct hak_cache *cache,
                                         unsigned size_class,
-                                        uint32_t blocks) HAK_REQUIRES(&cache->lock);
+                                        uint32_t blocks) HAK_REQUIRES(&cache->owner.lock);
 
 #endif

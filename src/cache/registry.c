@@ -5,9 +5,9 @@
 #include "cache/bigcache.h"
 #include "cache/seen.h"
 #include "cache/seldom.h"
-#include "cache/watch.h"
 #include "meta/pool.h"
 #include "os/os.h"
+#include "owner/watch.h"
 #include "slab/arena.h"
 
 #define NONE_DEAD(role) {&hak_registry.dead[role], &hak_registry.dead[role]}
@@ -20,11 +20,11 @@ struct hak_registry hak_registry = {
 };
 
 // Step add of registry.pml.
-static struct hak_cache *registry_add_locked(enum hak_cache_role role)
+static struct hak_cache *registry_add_locked(enum hak_owner_role role)
     HAK_REQUIRES(&hak_registry.lock)
 {
     struct hak_cache *cache =
-        hak_registry.count < HAK_CACHES_MOST ? hak_pool_take(sizeof *cache) : NULL;
+        hak_registry.count < HAK_OWNERS_MOST ? hak_pool_take(sizeof *cache) : NULL;
     if (cache == NULL) {
         return NULL;
     }
@@ -36,21 +36,21 @@ static struct hak_cache *registry_add_locked(enum hak_cache_role role)
     if (cache->is_direct || hak_load_relaxed(&hak_options.bigcache) == 0) {
         hak_bigcache_keep_nothing(cache);
     }
-    hak_list_start(&cache->full);
-    hak_list_start(&cache->larges);
+    hak_list_start(&cache->owner.full);
+    hak_list_start(&cache->owner.larges);
     hak_list_start(&cache->dead_link);
-    cache->tag = ++hak_registry.count << 8 | (role == HAK_ROLE_HEAP ? HAK_TAG_HEAP : 0);
-    hak_store_relaxed(&cache->hit_tag, cache->tag);
-    cache->role = (uint8_t)role;
+    cache->owner.tag = ++hak_registry.count << 8 | (role == HAK_ROLE_HEAP ? HAK_TAG_HEAP : 0);
+    hak_store_relaxed(&cache->hit_tag, cache->owner.tag);
+    cache->owner.role = (uint8_t)role;
     cache->tidied_at = hak_load_relaxed(&hak_arena.slab_bytes);
-    cache->has_thread = role != HAK_ROLE_HEAP;
-    cache->lock.is_gated = true;
+    cache->owner.has_thread = role != HAK_ROLE_HEAP;
+    cache->owner.lock.is_gated = true;
     if (hak_seldom_is_never(cache)) {
         hak_seldom_end(cache);
     }
     cache->next = hak_load_relaxed(&hak_registry.all);
     hak_store_release(&hak_registry.all, cache); // pairs with: hak_sampler_kick
-    hak_watch_note(cache);
+    hak_watch_note(&cache->owner);
     return cache;
 }
 
@@ -59,7 +59,7 @@ enum { REVIVE_LOOKS = 4 };
 
 // The one that died last: what it has is the likeliest to be in the processor's cache. Not one that is broken up at this
 // moment, which may take long. Step take_over of registry.pml, step revive of owners.pml. Unproven: which lock it is.
-static struct hak_cache *registry_revive_locked(enum hak_cache_role role, struct hak_cache *wanted)
+static struct hak_cache *registry_revive_locked(enum hak_owner_role role, struct hak_cache *wanted)
     HAK_REQUIRES(&hak_registry.lock) HAK_UNPROVEN
 {
     struct hak_list *dead = &hak_registry.dead[role];
@@ -67,30 +67,30 @@ static struct hak_cache *registry_revive_locked(enum hak_cache_role role, struct
         return NULL;
     }
     struct hak_cache *cache = NULL;
-    if (wanted != NULL && wanted->role == role && hak_list_is_linked(&wanted->dead_link) &&
-        hak_lock_try(&wanted->lock)) {
+    if (wanted != NULL && wanted->owner.role == role && hak_list_is_linked(&wanted->dead_link) &&
+        hak_lock_try(&wanted->owner.lock)) {
         cache = wanted;
     }
     struct hak_list *link = dead->next;
     for (unsigned looks = 0; cache == NULL && link != dead && looks < REVIVE_LOOKS; looks++) {
         struct hak_cache *next = HAK_LIST_ITEM(link, struct hak_cache, dead_link);
-        cache = hak_lock_try(&next->lock) ? next : NULL;
+        cache = hak_lock_try(&next->owner.lock) ? next : NULL;
         link = link->next;
     }
     if (cache == NULL) {
         return NULL;
     }
     hak_list_remove(&cache->dead_link);
-    hak_store_relaxed(&cache->state, HAK_CACHE_LIVE);
-    hak_sub_relaxed(&hak_registry.whole, hak_load_relaxed(&cache->is_whole));
-    hak_store_relaxed(&cache->is_whole, false);
+    hak_store_relaxed(&cache->owner.state, HAK_OWNER_LIVE);
+    hak_sub_relaxed(&hak_registry.whole, hak_load_relaxed(&cache->owner.is_whole));
+    hak_store_relaxed(&cache->owner.is_whole, false);
     cache->exit_rounds = 0;
-    hak_lock_drop(&cache->lock);
-    hak_watch_note(cache);
+    hak_lock_drop(&cache->owner.lock);
+    hak_watch_note(&cache->owner);
     return cache;
 }
 
-struct hak_cache *hak_registry_get(enum hak_cache_role role, struct hak_cache *wanted)
+struct hak_cache *hak_registry_get(enum hak_owner_role role, struct hak_cache *wanted)
 {
     hak_lock_take(&hak_registry.lock);
     struct hak_cache *cache = registry_revive_locked(role, wanted);
@@ -103,12 +103,12 @@ struct hak_cache *hak_registry_get(enum hak_cache_role role, struct hak_cache *w
 
 void hak_registry_bury_locked(struct hak_cache *cache) HAK_REQUIRES(&hak_registry.lock)
 {
-    hak_list_push(&hak_registry.dead[cache->role], &cache->dead_link);
+    hak_list_push(&hak_registry.dead[cache->owner.role], &cache->dead_link);
 }
 
 // Those behind it have waited for longer, and the sweeper looks after them. Without a sweeper one waits for the next of a
 // line of threads.
-struct hak_cache *hak_registry_surplus_locked(enum hak_cache_role role, bool has_sweeper)
+struct hak_cache *hak_registry_surplus_locked(enum hak_owner_role role, bool has_sweeper)
     HAK_REQUIRES(&hak_registry.lock)
 {
     const unsigned most = has_sweeper ? hak_os_processors() : 1;
@@ -116,7 +116,7 @@ struct hak_cache *hak_registry_surplus_locked(enum hak_cache_role role, bool has
     unsigned whole = 0;
     for (struct hak_list *link = dead->next; link != dead; link = link->next) {
         struct hak_cache *cache = HAK_LIST_ITEM(link, struct hak_cache, dead_link);
-        if (!hak_load_relaxed(&cache->is_whole)) {
+        if (!hak_load_relaxed(&cache->owner.is_whole)) {
             return NULL;
         }
         if (++whole > most) {

@@ -17,7 +17,7 @@ struct hak_registry {
     _Atomic(struct hak_cache *) all;
     // lock: by role, for the next one of that role. Never one for another: ending a heap frees all
     // that its cache owns, and a thread leaves blocks behind that live on.
-    struct hak_list dead[HAK_CACHE_ROLES];
+    struct hak_list dead[HAK_OWNER_ROLES];
     uint32_t count;          // lock: caches made; the last one's id
     _Atomic(uint32_t) whole; // dead caches that are not broken up
 };
@@ -25,14 +25,14 @@ struct hak_registry {
 HAK_INTERNAL extern struct hak_registry hak_registry;
 
 // A cache of that role, or NULL. `wanted`: that one, if it is dead.
-HAK_INTERNAL struct hak_cache *hak_registry_get(enum hak_cache_role role, struct hak_cache *wanted);
+HAK_INTERNAL struct hak_cache *hak_registry_get(enum hak_owner_role role, struct hak_cache *wanted);
 
 // A dead one waits from now on for who needs it.
 HAK_INTERNAL void hak_registry_bury_locked(struct hak_cache *cache)
     HAK_REQUIRES(&hak_registry.lock);
 // More whole caches than can be in use at a time are not worth their memory: the first one beyond that, counted from the
 // one that died last; NULL when there is none.
-HAK_INTERNAL struct hak_cache *hak_registry_surplus_locked(enum hak_cache_role role,
+HAK_INTERNAL struct hak_cache *hak_registry_surplus_locked(enum hak_owner_role role,
                                                            bool has_sweeper)
     HAK_REQUIRES(&hak_registry.lock);
 

@@ -14,7 +14,7 @@
 #include "cache/cache.h"
 
 // Is it dead and broken up, and was one of its classes in use since it last gave back?
-HAK_INTERNAL bool hak_rest_is_due(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
-HAK_INTERNAL void hak_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL bool hak_rest_is_due(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
+HAK_INTERNAL void hak_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 
 #endif

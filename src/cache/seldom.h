@@ -24,7 +24,7 @@ enum { HAK_SELDOM_OF_CLASS = 48, HAK_SELDOM_OF_ALL = 416 };
 // Is nothing ever seldom in this cache?
 HAK_INLINE bool hak_seldom_is_never(const struct hak_cache *cache)
 {
-    return !cache->has_thread || cache->tag >> 8 == 1;
+    return !cache->owner.has_thread || cache->owner.tag >> 8 == 1;
 }
 
 // From now on nothing is, until the thread has slept.
@@ -35,7 +35,7 @@ HAK_INLINE void hak_seldom_end(struct hak_cache *cache)
 
 // A block of a class without a magazine is allocated or freed. False when it is time for the magazine.
 HAK_INLINE bool hak_seldom_asked(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     uint8_t *of_class = &cache->seldom_of_class[size_class];
     if (*of_class == HAK_SELDOM_OF_CLASS || cache->seldom_calls == HAK_SELDOM_OF_ALL) {

@@ -7,13 +7,13 @@
 #include "cache/dying.h"
 #include "cache/fast_path.h"
 #include "cache/hooks.h"
-#include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/nested.h"
 #include "cache/pools.h"
 #include "cache/reclaim.h"
 #include "cache/refuse.h"
+#include "cache/remote.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/sweep_cache.h"
@@ -53,10 +53,10 @@ void *hak_slow_without_cache(struct hak_request request, size_t size_class)
 HAK_INLINE void *take_once(struct hak_cache *cache, struct hak_request request, unsigned size_class)
 {
     size_t note = 0;
-    hak_lock_take(&cache->lock);
-    hak_count(&cache->events, 1);
+    hak_lock_take(&cache->owner.lock);
+    hak_count(&cache->owner.events, 1);
     void *block = hak_hook_take(cache, size_class, request.bytes, &note);
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     if (HAK_UNLIKELY(note != 0)) {
         hak_hook_taken(block, request, note);
     }
@@ -139,15 +139,16 @@ void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
 {
     const uint64_t begin = hak_timing_begin();
     hak_sweep_follow(cache);
-    hak_lock_take(&cache->lock);
-    hak_count(&cache->events, 1);
-    const size_t before = cache->returned_bytes;
+    hak_lock_take(&cache->owner.lock);
+    hak_count(&cache->owner.events, 1);
+    const size_t before = cache->owner.returned_bytes;
     hak_magazine_spill(cache, size_class, block);
-    const size_t returned = cache->returned_bytes; // may be all that is left of pages nobody uses
+    const size_t returned =
+        cache->owner.returned_bytes; // may be all that is left of pages nobody uses
     const bool is_much =
         returned / HAK_UNIT_BYTES != before / HAK_UNIT_BYTES; // since the last time
     hak_sweep_if_due_locked(cache);
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     hak_timing_end_for(HAK_TIMING_spill, begin, hak_cache_group(cache));
     if (is_much) {
         hak_sweep_wanted(returned);
@@ -194,7 +195,7 @@ HAK_NOINLINE void hak_slow_free_rest(void *block, uint32_t entry)
         free_large(cache, block, entry);
     } else if (HAK_UNLIKELY(cache->is_direct)) {
         hak_direct_put(cache, block);
-    } else if (HAK_MAP_TAG(entry) == cache->tag) {
+    } else if (HAK_MAP_TAG(entry) == cache->owner.tag) {
         hak_slow_put(cache, HAK_MAP_CLASS(entry), block);
     } else {
         post(cache, block, entry);
@@ -224,7 +225,7 @@ HAK_INLINE void free_usual(void *block, struct hak_cache *cache)
         return;
     }
     const uint32_t entry = hak_map_entry(block);
-    if (!hak_inbox_add(cache, block, entry)) {
+    if (!hak_remote_add(cache, block, entry)) {
         free_seldom(block, cache, entry);
     }
 }

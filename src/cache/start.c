@@ -11,14 +11,14 @@
 #include "cache/dying.h"
 #include "cache/fork.h"
 #include "cache/hooks.h"
-#include "cache/inbox.h"
 #include "cache/magazine.h"
 #include "cache/nested.h"
 #include "cache/registry.h"
+#include "cache/remote.h"
 #include "cache/seen.h"
-#include "cache/slabs.h"
 #include "cache/thread.h"
 #include "os/os.h"
+#include "owner/slabs.h"
 #include "slab/arena.h"
 #include "slab/defaults.h"
 
@@ -61,18 +61,18 @@ struct hak_cache *hak_start_thread(const void *block)
 // is not free is left out: exit may have been called by a signal's handler in the middle of a call of ours.
 static void look_at(struct hak_cache *cache, bool is_own)
 {
-    if (!hak_lock_try(&cache->lock)) {
+    if (!hak_lock_try(&cache->owner.lock)) {
         return;
     }
-    const bool has_no_thread = hak_load_relaxed(&cache->is_whole);
+    const bool has_no_thread = hak_load_relaxed(&cache->owner.is_whole);
     if (is_own || has_no_thread) {
-        hak_inbox_drain(cache, cache, HAK_INBOX_ALL);
+        hak_remote_drain(cache, &cache->owner, HAK_REMOTE_ALL);
         hak_magazine_flush_all(cache);
     }
     if (has_no_thread) {
         hak_hook_flush(cache);
     }
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
 }
 
 void hak_stop_process(void)

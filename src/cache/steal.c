@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 #include "cache/fast_path.h"
-#include "cache/inbox.h"
+#include "cache/remote.h"
 #include "os/os.h"
 
 // A magazine whose top did not move for this many looks is not in use.
@@ -48,13 +48,13 @@ static bool is_too_low(const struct hak_magazine *magazine, const hak_place *top
 }
 
 bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     const struct hak_magazine *magazine = &cache->magazines[size_class];
     return magazine->fence == 0 && is_too_low(magazine, hak_magazine_top(cache, size_class));
 }
 
-void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     HAK_EACH_MAGAZINE (cache, i) {
         cache->magazines[i].seen_place = (uint16_t)hak_magazine_place(cache, i);
@@ -95,7 +95,7 @@ static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
 static void fence_judge(struct hak_cache *self,
                         struct hak_cache *cache,
                         unsigned size_class,
-                        const hak_place *top) HAK_REQUIRES(&self->lock, &cache->lock)
+                        const hak_place *top) HAK_REQUIRES(&self->owner.lock, &cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     if (magazine->fence == 0) {
@@ -109,9 +109,9 @@ static void fence_judge(struct hak_cache *self,
         return; // undecided
     }
     for (uint32_t i = magazine->bottom + 1; i < magazine->fence; i++) {
-        hak_inbox_route(self, cache, hak_place_load(&magazine->base[i]));
+        hak_remote_route(self, &cache->owner, hak_place_load(&magazine->base[i]));
     }
-    hak_inbox_route(self, cache, magazine->fenced);
+    hak_remote_route(self, &cache->owner, magazine->fenced);
     magazine->bottom = magazine->fence;
     magazine->fence = 0;
 }
@@ -129,7 +129,7 @@ static bool is_none_in_use(const struct hak_cache *cache)
 
 // Steps barrier, look and second_barrier of steal.pml.
 bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all)
-    HAK_REQUIRES(&self->lock, &cache->lock)
+    HAK_REQUIRES(&self->owner.lock, &cache->owner.lock)
 {
     bool any = false;
     HAK_EACH_MAGAZINE (cache, i) {

@@ -33,14 +33,14 @@
 // with `all`, from every one) and put them into their slabs. `self`: the caller's cache, locked too
 // (it may need to pass blocks on to other owners). True when no magazine is in use, and nothing is left to take.
 HAK_INTERNAL bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool all)
-    HAK_REQUIRES(&self->lock, &cache->lock);
+    HAK_REQUIRES(&self->owner.lock, &cache->owner.lock);
 
 // Is there nothing in a magazine that it would take with `all`?
 HAK_INTERNAL bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock);
+    HAK_REQUIRES(&cache->owner.lock);
 
 // What lies in the magazines now is what was seen last.
-HAK_INTERNAL void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 
 // The magazine looks empty to its owner: the block behind an undecided fence, or NULL.
 HAK_INTERNAL void *hak_steal_fenced(struct hak_cache *cache, unsigned size_class);

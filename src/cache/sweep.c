@@ -7,15 +7,15 @@
 #include "cache/bigcache.h"
 #include "cache/due.h"
 #include "cache/hooks.h"
-#include "cache/inbox.h"
 #include "cache/registry.h"
+#include "cache/remote.h"
 #include "cache/rest.h"
 #include "cache/sweep_cache.h"
 #include "cache/unwatch.h"
-#include "cache/watch.h"
 #include "meta/pool.h"
 #include "os/os.h"
 #include "os/refusal.h"
+#include "owner/watch.h"
 #include "slab/arena.h"
 #include "slab/purge.h"
 #include "slab/superslabs.h"
@@ -34,11 +34,11 @@ static size_t kept_so_far; // hak_watch.lock: in the present pass
 static bool visit_locked(struct hak_cache *cache,
                          struct hak_sweep_how *how,
                          struct hak_sweep_found *found)
-    HAK_REQUIRES(&hak_watch.lock, &sweep_cache->lock)
+    HAK_REQUIRES(&hak_watch.lock, &sweep_cache->owner.lock)
 {
     if (how->all) {
-        hak_lock_take(&cache->lock);
-    } else if (!hak_lock_try(&cache->lock)) {
+        hak_lock_take(&cache->owner.lock);
+    } else if (!hak_lock_try(&cache->owner.lock)) {
         return false;
     }
     const bool has_no_more = hak_sweep_cache(sweep_cache, cache, how, found);
@@ -47,7 +47,7 @@ static bool visit_locked(struct hak_cache *cache,
         how->lots--;
     }
     const bool is_unwatched = has_no_more && hak_unwatch(cache);
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     return is_unwatched;
 }
 
@@ -74,14 +74,15 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
         kept_bytes = kept_so_far;
         kept_so_far = 0;
     }
-    hak_lock_take(&sweep_cache->lock);
+    hak_lock_take(&sweep_cache->owner.lock);
     for (; hak_watch.unvisited != NULL && caches > 0 && how->lots > 0; caches--) {
-        struct hak_cache *cache = hak_watch.unvisited;
-        hak_watch.unvisited = cache->watch_next; // one that is unwatched may be noted at once
+        struct hak_owner *owner = hak_watch.unvisited;
+        struct hak_cache *cache = hak_cache_of(owner);
+        hak_watch.unvisited = owner->watch_next; // one that is unwatched may be noted at once
         if (cache != sweep_cache && visit_locked(cache, how, &found)) {
             unwatched[count++] = cache;
         } else {
-            hak_watch_put(cache);
+            hak_watch_put(owner);
         }
         if (count == UNWATCHED_TOGETHER) {
             hak_unwatch_judge(unwatched, count);
@@ -89,8 +90,8 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
         }
     }
     hak_unwatch_judge(unwatched, count);
-    hak_inbox_post_all(sweep_cache);
-    hak_lock_drop(&sweep_cache->lock);
+    hak_remote_post_all(sweep_cache);
+    hak_lock_drop(&sweep_cache->owner.lock);
     kept_so_far += found.kept_bytes;
     return found;
 }
@@ -110,15 +111,16 @@ static bool are_all_bare(void)
     hak_lock_take(&hak_watch.lock);
     bool are_bare = sweep_cache !=
                     NULL; // who sweeps for the first time gets what it takes, while there is memory
-    struct hak_cache *cache = are_bare ? hak_watch_all() : NULL;
-    for (; cache != NULL && are_bare; cache = cache->watch_next) {
+    struct hak_owner *owner = are_bare ? hak_watch_all() : NULL;
+    for (; owner != NULL && are_bare; owner = owner->watch_next) {
+        struct hak_cache *cache = hak_cache_of(owner);
         if (cache == sweep_cache) {
             continue;
         }
-        are_bare = hak_lock_try(&cache->lock); // else somebody is at work on it
+        are_bare = hak_lock_try(&cache->owner.lock); // else somebody is at work on it
         if (are_bare) {
             are_bare = hak_sweep_is_bare(cache);
-            hak_lock_drop(&cache->lock);
+            hak_lock_drop(&cache->owner.lock);
         }
     }
     hak_lock_drop(&hak_watch.lock);
@@ -163,13 +165,13 @@ struct hak_sweep_found hak_sweep_tick(uint64_t ticks,
 bool hak_sweep_is_any_kept(void)
 {
     hak_lock_take(&hak_watch.lock);
-    struct hak_cache *cache = hak_watch_all();
-    while (cache != NULL && !hak_load_relaxed(&cache->is_whole) &&
-           hak_bigcache_expire(cache, UINT64_MAX) == 0) {
-        cache = cache->watch_next;
+    struct hak_owner *owner = hak_watch_all();
+    while (owner != NULL && !hak_load_relaxed(&owner->is_whole) &&
+           hak_bigcache_expire(hak_cache_of(owner), UINT64_MAX) == 0) {
+        owner = owner->watch_next;
     }
     hak_lock_drop(&hak_watch.lock);
-    return cache != NULL;
+    return owner != NULL;
 }
 
 static size_t sweep_everything(bool with_pages)

@@ -10,8 +10,8 @@
 #include "cache/reclaim.h"
 #include "cache/sweep.h"
 #include "cache/sweep_cache.h"
-#include "cache/watch.h"
 #include "os/os.h"
+#include "owner/watch.h"
 #include "slab/arena.h"
 
 // As many ticks without anything to do, and the sweeper sleeps.
@@ -362,12 +362,12 @@ void hak_sweep_wanted(size_t kept_bytes)
 
 void hak_sweep_wake(struct hak_cache *cache)
 {
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     hak_magazine_renew(cache); // of each class a block, which nobody else could take
     hak_store_relaxed(&cache->is_asleep, false);
-    hak_store_relaxed(&cache->hit_tag, cache->tag - cache->apart);
-    hak_lock_drop(&cache->lock);
-    hak_watch_note(cache);
+    hak_store_relaxed(&cache->hit_tag, cache->owner.tag - cache->apart);
+    hak_lock_drop(&cache->owner.lock);
+    hak_watch_note(&cache->owner);
     hak_sweep_wanted(0);
 }
 

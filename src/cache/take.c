@@ -5,12 +5,12 @@
 #include "cache/due.h"
 #include "cache/magazine.h"
 #include "cache/reclaim.h"
-#include "cache/slabs.h"
+#include "owner/slabs.h"
 
 // The slab to take from; NULL when none has blocks to give. One that was swept is so no longer.
 static struct hak_run *slab_to_take_from(struct hak_cache *cache, unsigned size_class)
 {
-    struct hak_run *slab = hak_slabs_first(cache, size_class);
+    struct hak_run *slab = hak_slabs_first(&cache->owner, size_class);
     if (slab == NULL) {
         return NULL;
     }
@@ -20,7 +20,7 @@ static struct hak_run *slab_to_take_from(struct hak_cache *cache, unsigned size_
     if (slab->is_swept) {
         slab->is_swept = false;
         hak_list_remove(&slab->link);
-        hak_list_push(hak_slabs_of(cache, size_class), &slab->link);
+        hak_list_push(hak_slabs_of(&cache->owner, size_class), &slab->link);
     }
     return slab;
 }
@@ -29,23 +29,23 @@ static void slab_list_if_full(struct hak_cache *cache, struct hak_run *slab)
 {
     if (!hak_slab_has_blocks(slab)) {
         hak_list_remove(&slab->link);
-        hak_list_push(&cache->full, &slab->link);
+        hak_list_push(&cache->owner.full, &slab->link);
     }
 }
 
 // A new one. NULL without memory.
 static struct hak_run *slab_make(struct hak_cache *cache, unsigned size_class)
 {
-    struct hak_run *slab = hak_slab_make(cache, cache->tag, size_class);
+    struct hak_run *slab = hak_slab_make(&cache->owner, cache->owner.tag, size_class);
     if (slab != NULL) {
-        hak_count(&cache->class_counts[size_class].made_slabs, 1);
+        hak_count(&cache->owner.classes[size_class].made_slabs, 1);
     }
     return slab;
 }
 
 // From ended threads, from caches that can spare one, or a new one. NULL without memory.
 static struct hak_run *slab_from_elsewhere(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_run *slab = hak_reclaim_slab(cache, size_class);
     if (slab == NULL) {
@@ -67,13 +67,13 @@ static struct hak_run *slab_from_elsewhere(struct hak_cache *cache, unsigned siz
 static struct hak_run *slab_add(struct hak_cache *cache, struct hak_run *slab)
 {
     if (slab != NULL) {
-        hak_list_push(hak_slabs_of(cache, slab->size_class), &slab->link);
+        hak_list_push(hak_slabs_of(&cache->owner, slab->size_class), &slab->link);
     }
     return slab;
 }
 
 unsigned hak_take_many(struct hak_cache *cache, unsigned size_class, void **blocks, unsigned count)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     unsigned got = 0;
     while (got < count) {
@@ -87,12 +87,12 @@ unsigned hak_take_many(struct hak_cache *cache, unsigned size_class, void **bloc
         got += hak_slab_take(slab, blocks + got, count - got);
         slab_list_if_full(cache, slab);
     }
-    hak_slabs_note_spare(cache, size_class);
-    hak_slabs_note_taken(cache, size_class, got);
+    hak_slabs_note_spare(&cache->owner, size_class);
+    hak_slabs_note_taken(&cache->owner, size_class, got);
     return got;
 }
 
-void *hak_take_one(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+void *hak_take_one(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_run *slab = slab_to_take_from(cache, size_class);
     const bool is_new = slab == NULL;
@@ -108,9 +108,9 @@ void *hak_take_one(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&c
     }
     slab_list_if_full(cache, slab);
     if (HAK_UNLIKELY(is_new || !hak_slab_has_blocks(slab))) {
-        hak_slabs_note_spare(cache, size_class);
+        hak_slabs_note_spare(&cache->owner, size_class);
     }
-    hak_slabs_note_taken(cache, size_class, 1);
+    hak_slabs_note_taken(&cache->owner, size_class, 1);
     return block;
 }
 

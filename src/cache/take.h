@@ -12,10 +12,10 @@
 HAK_INTERNAL unsigned hak_take_many(struct hak_cache *cache,
                                     unsigned size_class,
                                     void **blocks,
-                                    unsigned count) HAK_REQUIRES(&cache->lock);
+                                    unsigned count) HAK_REQUIRES(&cache->owner.lock);
 // Take one block from the slabs of `cache`, past its magazine. Any thread with the lock.
 HAK_INTERNAL void *hak_take_one(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock);
+    HAK_REQUIRES(&cache->owner.lock);
 // As above, but never handed out before: NULL when there is none. `zeroed`: its pages are untouched.
 HAK_INTERNAL void *hak_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed);
 

@@ -9,11 +9,11 @@
 #include "base/options.h"
 #include "cache/dying.h"
 #include "cache/ended.h"
-#include "cache/owner.h"
 #include "cache/prewarm.h"
 #include "cache/registry.h"
 #include "cache/sweeper.h"
 #include "meta/pool.h"
+#include "owner/owner.h"
 #include "slab/arena.h"
 #include "slab/purge.h"
 
@@ -34,7 +34,7 @@ static void thread_end(void *value)
     }
     // A cache that was first needed by a destructor gets fewer rounds: it ends when one has passed
     // without anything happening.
-    const uint64_t events = hak_load_relaxed(&cache->events);
+    const uint64_t events = hak_load_relaxed(&cache->owner.events);
     const bool is_quiet = cache->exit_rounds > 0 && events == cache->exit_events;
     cache->exit_events = events;
     if (!is_quiet && ++cache->exit_rounds < LAST_ROUND &&
@@ -54,9 +54,9 @@ static void thread_end(void *value)
 enum { FREES_WITHOUT_CACHE = 1024 };
 static HAK_TLS uint32_t frees_without_cache;
 
-static bool does_without_cache(const void *block, const struct hak_cache *owner)
+static bool does_without_cache(const void *block, const struct hak_owner *owner)
 {
-    const bool follows = owner != NULL && hak_load_relaxed(&owner->state) == HAK_CACHE_DEAD;
+    const bool follows = owner != NULL && hak_load_relaxed(&owner->state) == HAK_OWNER_DEAD;
     return block != NULL && !follows && frees_without_cache++ < FREES_WITHOUT_CACHE;
 }
 
@@ -66,11 +66,11 @@ struct hak_cache *hak_cache_for_thread(const void *block)
     if (cache != &hak_cache_nobody) {
         return cache;
     }
-    struct hak_cache *owner = hak_owner_of(block);
+    struct hak_owner *owner = hak_owner_of(block);
     if (does_without_cache(block, owner)) {
         return &hak_cache_shared;
     }
-    cache = hak_registry_get(HAK_ROLE_THREAD, owner);
+    cache = hak_registry_get(HAK_ROLE_THREAD, owner != NULL ? hak_cache_of(owner) : NULL);
     if (cache != NULL) {
         // First the cache: the C library's functions may be the program's own, which allocate.
         hak_cache_become(cache);
@@ -80,9 +80,9 @@ struct hak_cache *hak_cache_for_thread(const void *block)
         }
         hak_life_begin(&cache->life);
         if (hak_load_relaxed(&hak_options.prewarm_tls) != 0) {
-            hak_lock_take(&cache->lock);
+            hak_lock_take(&cache->owner.lock);
             hak_prewarm_cache(cache);
-            hak_lock_drop(&cache->lock);
+            hak_lock_drop(&cache->owner.lock);
         }
         hak_sweeper_thread_came(block == NULL);
         if (block == NULL) { // in free no thread may be started

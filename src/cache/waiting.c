@@ -5,6 +5,7 @@
 #include "cache/cache.h"
 #include "cache/reclaim.h"
 #include "cache/registry.h"
+#include "owner/inbox.h"
 
 static void see_parcel(struct hak_parcel *parcel, hak_waiting_sight *see, void *context)
 {
@@ -30,10 +31,10 @@ void hak_waiting_in_parcels(struct hak_cache *cache, hak_waiting_sight *see, voi
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         see_parcel(cache->outboxes[i].parcel, see, context);
     }
-    see_parcels(cache->pending, see, context);
-    see_parcels(hak_load_acquire(&cache->inbox), see, context); // pairs with: parcel_send_locked
+    see_parcels(cache->owner.pending, see, context);
+    see_parcels(hak_load_acquire(&cache->owner.inbox), see, context); // pairs with: hak_inbox_push
     const struct hak_loose *loose =
-        hak_load_acquire(&cache->loose); // pairs with: hak_inbox_push_loose
+        hak_load_acquire(&cache->owner.loose); // pairs with: hak_inbox_push_loose
     for (; loose != NULL; loose = loose->next) {
         see(context, loose);
     }

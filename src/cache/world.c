@@ -8,14 +8,14 @@
 #include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/sweeper.h"
-#include "cache/watch.h"
 #include "meta/pool.h"
 #include "os/os.h"
+#include "owner/watch.h"
 #include "slab/arena.h"
 #include "slab/purge.h"
 
 // What the child of a fork writes to in each cache lies together: each page of it is copied for that.
-_Static_assert(offsetof(struct hak_cache, life) + sizeof(struct hak_life) -
+_Static_assert(offsetof(struct hak_cache, owner.classes) -
                        offsetof(struct hak_cache, frees_apart) <=
                    2048,
                "half a page");
@@ -43,9 +43,9 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
         *cache = (*cache)->next;
     }
     if (*cache != NULL) {
-        return &(*cache)->lock;
+        return &(*cache)->owner.lock;
     }
-    if (lock == &hak_cache_shared.lock) {
+    if (lock == &hak_cache_shared.owner.lock) {
         return &hak_arena.shards[0].lock;
     }
     for (unsigned i = 0; i < hak_arena.shard_mask; i++) {
@@ -62,7 +62,7 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
     if (lock == &hak_arena.lock || lock == hak_hook_lock()) {
         return &hak_pool.lock;
     }
-    return lock == &hak_pool.lock ? NULL : &hak_cache_shared.lock;
+    return lock == &hak_pool.lock ? NULL : &hak_cache_shared.owner.lock;
 }
 
 // The caches' locks were not taken, only found free behind a closed gate. Written with the first locks.
@@ -199,9 +199,9 @@ void hak_world_unlock(void)
 // counts as in use.
 static void bury_in_child(struct hak_cache *cache) HAK_REQUIRES(&hak_registry.lock)
 {
-    hak_add_relaxed(&hak_registry.whole, !hak_load_relaxed(&cache->is_whole));
-    hak_store_relaxed(&cache->state, HAK_CACHE_DEAD);
-    hak_store_relaxed(&cache->is_whole, true);
+    hak_add_relaxed(&hak_registry.whole, !hak_load_relaxed(&cache->owner.is_whole));
+    hak_store_relaxed(&cache->owner.state, HAK_OWNER_DEAD);
+    hak_store_relaxed(&cache->owner.is_whole, true);
     hak_store_relaxed(&cache->frees_apart, cache->is_direct);
     hak_hook_forked(cache);
     hak_registry_bury_locked(cache);
@@ -210,15 +210,15 @@ static void bury_in_child(struct hak_cache *cache) HAK_REQUIRES(&hak_registry.lo
 void hak_world_unlock_in_child(void) HAK_UNPROVEN
 {
     hak_watch_none_locked();
-    hak_watch_again(&hak_cache_shared);
+    hak_watch_again(&hak_cache_shared.owner);
     hak_purge_forked_locked();
     hak_store_relaxed(&hak_cache_self->thread_id, hak_os_thread_id());
     for (struct hak_cache *cache = hak_load_relaxed(&hak_registry.all); cache != NULL;
          cache = cache->next) {
-        hak_lock_drop_in_child(&cache->lock);
-        hak_watch_again(cache);
+        hak_lock_drop_in_child(&cache->owner.lock);
+        hak_watch_again(&cache->owner);
         hak_life_forget(&cache->life);
-        if (!hak_hook_is_own(cache) && cache->has_thread &&
+        if (!hak_hook_is_own(cache) && cache->owner.has_thread &&
             !hak_list_is_linked(&cache->dead_link)) {
             bury_in_child(cache);
         }

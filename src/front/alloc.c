@@ -136,9 +136,9 @@ static void *calloc_fresh(size_t size_class)
         return NULL;
     }
     bool zeroed = false;
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     void *block = hak_take_fresh(cache, (unsigned)size_class, &zeroed);
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     if (block != NULL && !zeroed) {
         memset(block, 0, hak_classes[size_class].bytes);
     }

@@ -16,6 +16,7 @@
 #include "meta/size_class.h"
 #include "os/os.h"
 #include "os/refusal.h"
+#include "owner/inbox.h"
 #include "policy/decisions.h"
 #include "policy/trial.h"
 #include "policy/tuner.h"

@@ -73,8 +73,8 @@ static void watch_threads(void)
         struct watched *watched = &experiment.watched[experiment.watched_count];
         watched->thread = hak_load_relaxed(&cache->thread_id);
         watched->group = hak_cache_group(cache);
-        const bool is_thread =
-            cache->role == HAK_ROLE_THREAD && hak_load_relaxed(&cache->state) == HAK_CACHE_LIVE;
+        const bool is_thread = cache->owner.role == HAK_ROLE_THREAD &&
+                               hak_load_relaxed(&cache->owner.state) == HAK_OWNER_LIVE;
         if (is_thread &&
             hak_os_thread_usage(watched->thread, &watched->processor_ns, &watched->faults)) {
             experiment.watched_count++;
@@ -121,9 +121,9 @@ static void add_magazines(struct hak_round rounds[HAK_VARIANTS])
     struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {
-        hak_lock_take(&cache->lock);
+        hak_lock_take(&cache->owner.lock);
         rounds[hak_cache_group(cache)].resident_bytes += cache->magazine_bytes;
-        hak_lock_drop(&cache->lock);
+        hak_lock_drop(&cache->owner.lock);
     }
 }
 

@@ -6,8 +6,8 @@
 #include "cache/magazine.h"
 #include "cache/registry.h"
 #include "cache/sweeper.h"
-#include "cache/watch.h"
 #include "os/os.h"
+#include "owner/watch.h"
 #include "policy/decisions.h"
 #include "policy/relevance.h"
 #include "policy/trial.h"
@@ -70,7 +70,7 @@ static uint64_t allocator_cycles(void)
 static void add_classes(struct hak_counters *counters, const struct hak_cache *cache)
 {
     for (unsigned i = 0; i < HAK_SMALL_CLASSES; i++) {
-        const struct hak_class_counts *counts = &cache->class_counts[i];
+        const struct hak_class_counts *counts = &cache->magazines[i].counts;
         counters->sizes.blocks[i] +=
             hak_load_relaxed(&counts->refilled_blocks) + hak_load_relaxed(&counts->returned_blocks);
         counters->sizes.batches += hak_load_relaxed(&counts->refills);

@@ -6,11 +6,11 @@
 #include "base/check.h"
 #include "base/probe.h"
 #include "cache/hooks.h"
-#include "cache/owner.h"
 #include "meta/map.h"
 #include "meta/pool.h"
 #include "os/os.h"
 #include "os/tags.h"
+#include "owner/owner.h"
 #include "profile/sampler.h"
 #include "slab/slab.h"
 
@@ -215,7 +215,7 @@ static bool record(const struct hak_sample *known, const uintptr_t *frames, unsi
 // of samples.pml.
 static void mark(void *block)
 {
-    struct hak_cache *owner = hak_owner_lock(block);
+    struct hak_owner *owner = hak_owner_lock(block);
     struct hak_run *slab = hak_run_of(block);
     slab->sampled_blocks++;
     if (owner != NULL) {
@@ -338,7 +338,7 @@ void hak_sample_end(void *block)
     if (!forget(block)) {
         return;
     }
-    struct hak_cache *owner = hak_owner_lock(block);
+    struct hak_owner *owner = hak_owner_lock(block);
     if (owner != NULL) {
         hak_lock_is_held(&owner->lock);
         struct hak_run *slab = hak_run_of(block);

@@ -68,15 +68,16 @@ uint64_t hak_sampler_gap(size_t block_bytes, size_t every)
 
 // How far it is to the next sample of the class, anew: nothing that was is lost, as a geometric distribution has no
 // memory, and what was counted stays so.
-static void draw_locked(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+static void draw_locked(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     _Atomic(uint64_t) *gap = &cache->gaps[size_class];
     const uint64_t next = hak_sampler_gap(hak_classes[size_class].bytes, cache->sampling->every);
-    hak_count(&cache->class_counts[size_class].drawn, next - hak_load_relaxed(gap));
+    hak_count(&cache->magazines[size_class].counts.drawn, next - hak_load_relaxed(gap));
     hak_store_relaxed(gap, next);
 }
 
-static void draw_all_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+static void draw_all_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         draw_locked(cache, size_class);
@@ -90,7 +91,7 @@ static void draw_all_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 // it is set to is half of that.
 enum { JUDGED = 64, FEW = 8 };
 
-static void pace_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+static void pace_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_sampling *sampling = cache->sampling;
     const uint64_t rate = hak_load_relaxed(&hak_options.sample_rate);
@@ -116,30 +117,31 @@ static void pace_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
 }
 
 // Nobody counts in advance what these hand out: they draw for each block.
-static size_t note_drawn(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->lock)
+static size_t note_drawn(struct hak_cache *cache, unsigned size_class)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     const size_t every = hak_load_relaxed(&hak_options.sample_bytes);
     if (HAK_LIKELY(every == 0)) {
         return 0;
     }
-    if (cache->is_direct && !hak_tag_is_heap(cache->tag)) {
-        hak_count(&cache->class_counts[size_class].drawn, 1);
-        hak_count(&cache->class_counts[size_class].misses, 1);
+    if (cache->is_direct && !hak_tag_is_heap(cache->owner.tag)) {
+        hak_count(&cache->magazines[size_class].counts.drawn, 1);
+        hak_count(&cache->magazines[size_class].counts.misses, 1);
     }
     return hak_sampler_draw(hak_classes[size_class].bytes, every) ? every : 0;
 }
 
 size_t hak_sampler_note_slow(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
-    if (cache->is_direct || hak_tag_is_heap(cache->tag)) {
+    if (cache->is_direct || hak_tag_is_heap(cache->owner.tag)) {
         return note_drawn(cache, size_class);
     }
     const size_t every = hak_sampler_every(cache); // what it was drawn with
     if (HAK_LIKELY(every == 0)) {
         return 0;
     }
-    hak_count(&cache->class_counts[size_class].misses, 1);
+    hak_count(&cache->magazines[size_class].counts.misses, 1);
     hak_count(&cache->gaps[size_class], -UINT64_C(1));
     if (hak_load_relaxed(&cache->gaps[size_class]) != 0) {
         return 0;
@@ -154,9 +156,9 @@ size_t hak_sampler_note_slow(struct hak_cache *cache, unsigned size_class)
 void hak_sampler_count(struct hak_cache *cache)
 {
     if (hak_sampler_every(cache) != 0 && ++cache->sampling->taken >= JUDGED) {
-        hak_lock_take(&cache->lock);
+        hak_lock_take(&cache->owner.lock);
         pace_locked(cache);
-        hak_lock_drop(&cache->lock);
+        hak_lock_drop(&cache->owner.lock);
     }
 }
 
@@ -167,14 +169,15 @@ void hak_sampler_draw_large(struct hak_cache *cache, unsigned bin)
 
 // free looks there from now on; not while the cache is asleep, which it may have become since its owner looked: then all frees
 // lead to who wakes it (cache/watch.h).
-static void set_hit_tag_locked(struct hak_cache *cache, uint32_t less) HAK_REQUIRES(&cache->lock)
+static void set_hit_tag_locked(struct hak_cache *cache, uint32_t less)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     if (!hak_load_relaxed(&cache->is_asleep)) {
-        hak_store_relaxed(&cache->hit_tag, cache->tag - less);
+        hak_store_relaxed(&cache->hit_tag, cache->owner.tag - less);
     }
 }
 
-static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&cache->lock)
+static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&cache->owner.lock)
 {
     cache->sampling->wanted = every;
     cache->sampling->every = every;
@@ -185,7 +188,7 @@ static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&ca
     set_hit_tag_locked(cache, HAK_APART);
 }
 
-static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     set_hit_tag_locked(cache, 0);
     if (hak_sampler_every(cache) == 0) {
@@ -197,13 +200,13 @@ static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     memset(cache->large_gaps, 0, sizeof cache->large_gaps);
 }
 
-void hak_sampler_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_sampler_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     end_locked(cache);
     // What is left of the way to the next sample was not handed out.
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         const uint64_t gap = hak_load_relaxed(&cache->gaps[size_class]);
-        hak_count(&cache->class_counts[size_class].drawn, -gap);
+        hak_count(&cache->magazines[size_class].counts.drawn, -gap);
         hak_store_relaxed(&cache->gaps[size_class], 0);
     }
 }
@@ -214,7 +217,7 @@ HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
     if (hak_load_relaxed(&sequence) == 0) {
         hak_sampler_seed(hak_os_random());
     }
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     hak_magazine_fit(cache);
     if (every != 0 && cache->sampling != NULL && cache->sampling->wanted == every) {
         set_hit_tag_locked(cache, HAK_APART);
@@ -228,7 +231,7 @@ HAK_COLD void hak_sampler_follow_slow(struct hak_cache *cache)
             begin_locked(cache, every);
         }
     }
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
 }
 
 void hak_sampler_kick(void)
@@ -236,12 +239,12 @@ void hak_sampler_kick(void)
     struct hak_cache *cache =
         hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
     for (; cache != NULL; cache = cache->next) {
-        hak_lock_take(&cache->lock);
-        if (cache->has_thread && !cache->is_direct) {
+        hak_lock_take(&cache->owner.lock);
+        if (cache->owner.has_thread && !cache->is_direct) {
             const uint32_t less = hak_sampler_every(cache) == 0 ? HAK_APART : 0;
-            hak_store_relaxed(&cache->hit_tag, cache->tag - less);
+            hak_store_relaxed(&cache->hit_tag, cache->owner.tag - less);
             hak_store_relaxed(&cache->frees_apart, HAK_FREES_ASKED);
         }
-        hak_lock_drop(&cache->lock);
+        hak_lock_drop(&cache->owner.lock);
     }
 }

@@ -58,8 +58,9 @@ HAK_INLINE void hak_sampler_follow(struct hak_cache *cache)
 {
     struct hak_sampling *sampling = cache->sampling;
     const size_t wanted = sampling != NULL ? sampling->wanted : 0;
-    const bool is_as_wanted = hak_load_relaxed(&hak_options.sample_bytes) == wanted &&
-                              (hak_load_relaxed(&cache->hit_tag) == cache->tag) == (wanted == 0);
+    const bool is_as_wanted =
+        hak_load_relaxed(&hak_options.sample_bytes) == wanted &&
+        (hak_load_relaxed(&cache->hit_tag) == cache->owner.tag) == (wanted == 0);
     // From time to time, as the clock is part of it: has a thread that took too many become quiet?
     const bool is_paced =
         wanted != 0 && sampling->every != wanted && ++sampling->looks % HAK_SAMPLER_LOOKS == 0;
@@ -71,9 +72,9 @@ HAK_INLINE void hak_sampler_follow(struct hak_cache *cache)
 // A block of the class was taken in another way: one in how many bytes is a sample, if it is one, else 0. Draws the distance
 // to the next, if so. With the lock.
 HAK_INTERNAL size_t hak_sampler_note_slow(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock);
+    HAK_REQUIRES(&cache->owner.lock);
 HAK_INLINE size_t hak_sampler_note(struct hak_cache *cache, unsigned size_class)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     const bool may_be =
         hak_sampler_every(cache) != 0 || hak_load_relaxed(&hak_options.sample_bytes) != 0;
@@ -84,7 +85,7 @@ HAK_INLINE size_t hak_sampler_note(struct hak_cache *cache, unsigned size_class)
 // left of the way to the next one. Any; may miss that way, or add it, for the moment in which it is drawn.
 HAK_INLINE uint64_t hak_sampler_counted(const struct hak_cache *cache, unsigned size_class)
 {
-    const uint64_t drawn = hak_load_relaxed(&cache->class_counts[size_class].drawn);
+    const uint64_t drawn = hak_load_relaxed(&cache->magazines[size_class].counts.drawn);
     const uint64_t gap = hak_load_relaxed(&cache->gaps[size_class]);
     return drawn > gap ? drawn - gap : 0;
 }
@@ -99,7 +100,7 @@ HAK_INTERNAL void hak_sampler_count(struct hak_cache *cache);
 HAK_INTERNAL void hak_sampler_draw_large(struct hak_cache *cache, unsigned bin);
 
 // The cache samples no more, until its next owner's first slow path, and its counts no longer need its gaps.
-HAK_INTERNAL void hak_sampler_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL void hak_sampler_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // Make all threads' caches take notice, in their next free, of sample_bytes or of a smaller budget for magazines.
 // Any, without locks.
 HAK_INTERNAL void hak_sampler_kick(void);

@@ -1,10 +1,10 @@
 // describe.c -- what an address is.
 #include "base/atomic.h"
 #include "cache/dying.h"
-#include "cache/owner.h"
 #include "cache/seen.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
+#include "owner/owner.h"
 #include "secure/guard.h"
 #include "secure/harden.h"
 #include "slab/slab.h"
@@ -54,7 +54,7 @@ bool hak_describe(const void *address, struct hak_block_info *info)
     struct hak_run *run = hak_run_of(address);
     *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
     while (run != NULL && !hak_is_dying()) {
-        struct hak_cache *owner = NULL;
+        struct hak_owner *owner = NULL;
         const bool is_small = run->state == HAK_RUN_SLAB;
         if (!is_small) {
             describe_large(run, info);

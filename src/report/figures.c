@@ -131,22 +131,22 @@ static void walk_locked(struct hak_figures *figures) HAK_REQUIRES(&hak_arena.loc
 static void count_cache(struct hak_figures *figures, const struct hak_cache *cache)
 {
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-        const struct hak_class_counts *counts = &cache->class_counts[size_class];
+        const struct hak_class_counts *counts = &cache->magazines[size_class].counts;
         struct hak_class_figures *of_class = &figures->classes[size_class];
         of_class->refills += hak_load_relaxed(&counts->refills);
         of_class->spills += hak_load_relaxed(&counts->spills);
         of_class->refilled_blocks += hak_load_relaxed(&counts->refilled_blocks);
         of_class->spilled_blocks += hak_load_relaxed(&counts->spilled_blocks);
-        of_class->slabs_made += hak_load_relaxed(&counts->made_slabs);
-        of_class->slabs_ended += hak_load_relaxed(&counts->ended_slabs);
+        of_class->slabs_made += hak_load_relaxed(&cache->owner.classes[size_class].made_slabs);
+        of_class->slabs_ended += hak_load_relaxed(&cache->owner.classes[size_class].ended_slabs);
         of_class->counted_allocations += hak_sampler_counted(cache, size_class);
         of_class->counted_misses += hak_load_relaxed(&counts->misses);
     }
     figures->sent_parcels += hak_load_relaxed(&cache->counts.sent_parcels);
     figures->sent_blocks += hak_load_relaxed(&cache->counts.sent_blocks);
-    figures->opened_parcels += hak_load_relaxed(&cache->counts.opened_parcels);
+    figures->opened_parcels += hak_load_relaxed(&cache->owner.opened_parcels);
     figures->adopted_slabs += hak_load_relaxed(&cache->counts.adopted_slabs);
-    figures->slow_events += hak_load_relaxed(&cache->events);
+    figures->slow_events += hak_load_relaxed(&cache->owner.events);
 }
 
 // What is counted where it happens: no lock, and right also while it changes.

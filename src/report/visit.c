@@ -106,7 +106,7 @@ static bool visit_word(const struct visit *visit, const struct hak_run *slab, un
 static bool visit_run(const struct visit *visit, const struct hak_run *run)
 {
     if (run->state == HAK_RUN_NONE ||
-        (visit->heap != NULL && hak_load_relaxed(&run->owner) != visit->heap)) {
+        (visit->heap != NULL && hak_load_relaxed(&run->owner) != &visit->heap->owner)) {
         return true;
     }
     if (run->state == HAK_RUN_LARGE) {

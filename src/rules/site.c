@@ -6,7 +6,7 @@
 #include "cache/magazine.h"
 #include "cache/pools.h"
 #include "cache/registry.h"
-#include "cache/slabs.h"
+#include "owner/slabs.h"
 
 struct hak_sites hak_sites;
 
@@ -55,7 +55,7 @@ unsigned hak_site_ways_slow(uintptr_t address)
     return ways;
 }
 
-static struct hak_cache *companion(struct hak_cache *cache, enum hak_cache_role role)
+static struct hak_cache *companion(struct hak_cache *cache, enum hak_owner_role role)
 {
     struct hak_cache **place = &cache->companions[role - HAK_ROLE_REST];
     if (HAK_UNLIKELY(*place == NULL)) {
@@ -71,14 +71,14 @@ static struct hak_cache *companion(struct hak_cache *cache, enum hak_cache_role 
 static void move_slabs_locked(struct hak_list *from,
                               struct hak_list *to,
                               struct hak_cache *rest,
-                              unsigned size_class) HAK_REQUIRES(&rest->lock)
+                              unsigned size_class) HAK_REQUIRES(&rest->owner.lock)
 {
     for (struct hak_list *link = from->next; link != from;) {
         struct hak_run *slab = HAK_LIST_ITEM(link, struct hak_run, link);
         link = link->next;
         if (slab->size_class == size_class) {
             hak_list_remove(&slab->link);
-            hak_slab_move(slab, rest, rest->tag);
+            hak_slab_move(slab, &rest->owner, rest->owner.tag);
             hak_list_append(to, &slab->link);
         }
     }
@@ -88,21 +88,23 @@ static void move_slabs_locked(struct hak_list *from,
 // order of ranks: the second by hak_lock_try. When it is not to be had, at the next refill.
 static void class_leave(struct hak_cache *cache, struct hak_cache *rest, unsigned size_class)
 {
-    hak_lock_take(&cache->lock);
-    if (hak_lock_try(&rest->lock)) {
+    hak_lock_take(&cache->owner.lock);
+    if (hak_lock_try(&rest->owner.lock)) {
         hak_magazine_retire(cache, size_class);
-        move_slabs_locked(
-            hak_slabs_of(cache, size_class), hak_slabs_of(rest, size_class), rest, size_class);
-        move_slabs_locked(hak_slabs_swept(cache, size_class),
-                          hak_slabs_swept(rest, size_class),
+        move_slabs_locked(hak_slabs_of(&cache->owner, size_class),
+                          hak_slabs_of(&rest->owner, size_class),
                           rest,
                           size_class);
-        move_slabs_locked(&cache->full, &rest->full, rest, size_class);
-        hak_slabs_note_spare(cache, size_class);
-        hak_slabs_note_spare(rest, size_class);
-        hak_lock_drop(&rest->lock);
+        move_slabs_locked(hak_slabs_swept(&cache->owner, size_class),
+                          hak_slabs_swept(&rest->owner, size_class),
+                          rest,
+                          size_class);
+        move_slabs_locked(&cache->owner.full, &rest->owner.full, rest, size_class);
+        hak_slabs_note_spare(&cache->owner, size_class);
+        hak_slabs_note_spare(&rest->owner, size_class);
+        hak_lock_drop(&rest->owner.lock);
     }
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
 }
 
 static size_t aligned_class(size_t size_class, unsigned ways)
@@ -153,11 +155,11 @@ struct hak_cache *hak_site_keeper(struct hak_cache *cache)
         return cache;
     }
     if (!cache->keeps_elsewhere) {
-        hak_lock_take(&cache->lock);
+        hak_lock_take(&cache->owner.lock);
         hak_bigcache_expire(cache, 0);
         hak_bigcache_keep_nothing(cache);
         cache->keeps_elsewhere = true;
-        hak_lock_drop(&cache->lock);
+        hak_lock_drop(&cache->owner.lock);
     }
     return rest;
 }

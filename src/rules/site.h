@@ -83,7 +83,7 @@ HAK_INLINE unsigned hak_site_ways(const void *site)
                : hak_site_ways_slow(address);
 }
 
-HAK_INLINE enum hak_cache_role hak_site_role(unsigned ways)
+HAK_INLINE enum hak_owner_role hak_site_role(unsigned ways)
 {
     return (ways & HAK_WAY_LONG) != 0    ? HAK_ROLE_LONG
            : (ways & HAK_WAY_SHORT) != 0 ? HAK_ROLE_SHORT
@@ -106,8 +106,8 @@ HAK_INLINE uint32_t hak_site_refill(const struct hak_cache *cache,
                                     unsigned size_class,
                                     uint32_t most)
 {
-    const bool seeks = hak_site_has_rules() && cache->role == HAK_ROLE_THREAD;
-    const uint64_t refills = hak_load_relaxed(&cache->class_counts[size_class].refills);
+    const bool seeks = hak_site_has_rules() && cache->owner.role == HAK_ROLE_THREAD;
+    const uint64_t refills = hak_load_relaxed(&cache->magazines[size_class].counts.refills);
     return HAK_UNLIKELY(seeks) ? 1 + (uint32_t)((refills * 0x9E3779B97F4A7C15U >> 32) % most)
                                : most;
 }
@@ -123,12 +123,12 @@ HAK_INTERNAL struct hak_cache *hak_site_keeper(struct hak_cache *cache);
 // The calling thread's cache with that tag: its own or a companion; NULL when it is another's.
 HAK_INLINE struct hak_cache *hak_site_own(struct hak_cache *cache, uint32_t tag)
 {
-    if (tag == cache->tag) {
+    if (tag == cache->owner.tag) {
         return cache;
     }
     for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
         struct hak_cache *companion = cache->companions[i];
-        if (companion != NULL && companion->tag == tag) {
+        if (companion != NULL && companion->owner.tag == tag) {
             return companion;
         }
     }

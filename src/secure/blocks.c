@@ -1,25 +1,25 @@
 // blocks.c -- see blocks.h.
 #include "secure/blocks.h"
 
-#include "cache/owner.h"
 #include "cache/reclaim.h"
 #include "cache/registry.h"
-#include "cache/slabs.h"
 #include "cache/sweep_cache.h"
 #include "cache/sweeper.h"
+#include "owner/owner.h"
+#include "owner/slabs.h"
 #include "secure/hardened.h"
 #include "secure/states.h"
 #include "slab/misuse.h"
 
 // A heap's blocks end with it: they must not be in the quarantine of a thread then.
-static bool is_heap(const struct hak_cache *owner)
+static bool is_heap(const struct hak_owner *owner)
 {
     return hak_tag_is_heap(owner->tag);
 }
 
 // A block of a slab that was made before the options were known has no state.
 void hak_hook_put(struct hak_cache *cache,
-                  struct hak_cache *owner,
+                  struct hak_owner *owner,
                   struct hak_run *slab,
                   void *block) HAK_UNPROVEN
 {
@@ -32,14 +32,14 @@ void hak_hook_put(struct hak_cache *cache,
         }
         hak_states_give(held, hak_classes[size_class].bytes, hak_harden.checks);
         if (is_heap(owner)) {
-            has_ended = hak_hardened_hold(owner, held, size_class, true);
+            has_ended = hak_hardened_hold(hak_cache_of(owner), held, size_class, true);
             held.state = NULL;
         }
     } else {
         has_ended = hak_slabs_put(owner, slab, block);
     }
-    if (owner->is_direct) {
-        hak_sweep_if_due_locked(owner);
+    if (hak_cache_of(owner)->is_direct) {
+        hak_sweep_if_due_locked(hak_cache_of(owner));
     }
     hak_lock_drop(&owner->lock);
     if (held.state != NULL) {
@@ -67,7 +67,7 @@ size_t hak_hook_usable(const void *block, size_t bytes)
 
 enum hak_resized hak_hook_resize(void *block, size_t bytes)
 {
-    struct hak_cache *owner = hak_owner_lock(block);
+    struct hak_owner *owner = hak_owner_lock(block);
     if (owner == NULL) {
         hak_misuse_wild_realloc(block);
     }
@@ -103,15 +103,15 @@ static void check_list_locked(const struct hak_list *slabs)
 
 static void check_cache(struct hak_cache *cache)
 {
-    if (!hak_lock_try(&cache->lock)) {
+    if (!hak_lock_try(&cache->owner.lock)) {
         return; // see hak_stop_process
     }
-    HAK_EACH_LISTED (cache, size_class) {
-        check_list_locked(hak_slabs_of(cache, size_class));
-        check_list_locked(hak_slabs_swept(cache, size_class));
+    HAK_EACH_LISTED (&cache->owner, size_class) {
+        check_list_locked(hak_slabs_of(&cache->owner, size_class));
+        check_list_locked(hak_slabs_swept(&cache->owner, size_class));
     }
-    check_list_locked(&cache->full);
-    hak_lock_drop(&cache->lock);
+    check_list_locked(&cache->owner.full);
+    hak_lock_drop(&cache->owner.lock);
 }
 
 void hak_blocks_check_all(void)

@@ -5,13 +5,13 @@
 
 #include "base/options.h"
 #include "cache/hooks.h"
-#include "cache/owner.h"
-#include "cache/slabs.h"
 #include "cache/slow.h"
 #include "cache/sweep_cache.h"
 #include "cache/sweeper.h"
 #include "cache/take.h"
 #include "meta/pool.h"
+#include "owner/owner.h"
+#include "owner/slabs.h"
 #include "profile/sample.h"
 #include "rules/site.h"
 
@@ -21,7 +21,7 @@ enum { STOCK_LEAST = 4, STOCK_MOST = 256, STOCK_BYTES = HAK_KIB(16), STOCK_PARTS
 enum { LEAVING_BYTES = HAK_KIB(4) };
 
 // The cache's, made now if it has none. NULL: without memory, and for what threads share that have ended.
-static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+static struct hak_hardened *hardened_of(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
     if (hardened == NULL && cache != &hak_cache_shared) {
@@ -45,9 +45,9 @@ static struct hak_hardened *enter_own(struct hak_cache *cache)
     struct hak_hardened *hardened = hak_hardened_enter(cache);
     while (hardened == NULL) {
         hak_hardened_leave(cache);
-        hak_lock_take(&cache->lock);
+        hak_lock_take(&cache->owner.lock);
         const bool has_one = hardened_of(cache) != NULL;
-        hak_lock_drop(&cache->lock);
+        hak_lock_drop(&cache->owner.lock);
         if (!has_one) {
             return NULL;
         }
@@ -112,11 +112,11 @@ void *hak_hardened_malloc(size_t bytes,
     return take_any(bytes, stock, hardened, cache);
 }
 
-// Put free blocks into their slabs, whoever owns these. `cache`: the heap whose lock is held, and whose they are
+// Put free blocks into their slabs, whoever owns these. `locked`: the heap's whose lock is held, and whose they are
 // all; or NULL. True when a slab has ended with that. Clang cannot follow one lock after the other.
-static bool give_back(struct hak_cache *cache, char **blocks, unsigned count) HAK_UNPROVEN
+static bool give_back(struct hak_owner *locked, char **blocks, unsigned count) HAK_UNPROVEN
 {
-    struct hak_cache *owner = cache;
+    struct hak_owner *owner = locked;
     bool has_ended = false;
     for (unsigned i = 0; i < count; i++) {
         if (owner == NULL || !hak_owner_is(owner, blocks[i])) {
@@ -127,7 +127,7 @@ static bool give_back(struct hak_cache *cache, char **blocks, unsigned count) HA
         }
         has_ended |= hak_slabs_put(owner, hak_run_of(blocks[i]), blocks[i]);
     }
-    if (owner != NULL && owner != cache) {
+    if (owner != NULL && owner != locked) {
         hak_lock_drop(&owner->lock);
     }
     return has_ended;
@@ -148,7 +148,7 @@ static HAK_NOINLINE bool stock_flush(struct hak_hardened *hardened,
         stock->count -= count;
         memmove(stock->blocks, stock->blocks + count, stock->count * sizeof *stock->blocks);
     }
-    return give_back(has_lock ? hardened->cache : NULL, blocks, count);
+    return give_back(has_lock ? &hardened->cache->owner : NULL, blocks, count);
 }
 
 static HAK_NOINLINE bool foreign_leave(struct hak_hardened *hardened)
@@ -165,13 +165,13 @@ static HAK_NOINLINE bool leave_unusually(struct hak_hardened *hardened,
 {
     struct hak_cache *cache = hardened->cache;
     const uint32_t entry = hak_map_entry(held.block);
-    if (HAK_MAP_TAG(entry) != cache->tag) {
+    if (HAK_MAP_TAG(entry) != cache->owner.tag) {
         hardened->foreign[hardened->foreign_count++] = held.block;
         return hardened->foreign_count == HAK_FOREIGN_BLOCKS && foreign_leave(hardened);
     }
     struct hak_stock *stock = &hardened->stocks[HAK_MAP_CLASS(entry)];
     if (!stock_start(stock, HAK_MAP_CLASS(entry))) {
-        return give_back(has_lock ? cache : NULL, &held.block, 1);
+        return give_back(has_lock ? &cache->owner : NULL, &held.block, 1);
     }
     const bool has_ended = stock->count == stock->room && stock_flush(hardened, stock, has_lock);
     stock->blocks[stock->count++] = held;
@@ -244,7 +244,7 @@ static HAK_NOINLINE void give_as_asked(
 void hak_hardened_free(void *block, struct hak_cache *cache, struct hak_hardened *hardened)
 {
     struct hak_held held = {.block = block};
-    const uint32_t size_class = hak_map_entry(block) - cache->tag;
+    const uint32_t size_class = hak_map_entry(block) - cache->owner.tag;
     const struct hak_run *slab = size_class < HAK_SMALL_CLASSES ? hak_slab_owned(block) : NULL;
     if (HAK_UNLIKELY(slab == NULL || !slab->is_hardened ||
                      !hak_states_is_used(slab, size_class, &held))) {
@@ -268,9 +268,9 @@ bool hak_hardened_hold(struct hak_cache *cache,
 {
     struct hak_hardened *hardened = has_lock ? hardened_of(cache) : enter_own(cache);
     if (hardened == NULL) {
-        return give_back(has_lock ? cache : NULL, &held.block, 1);
+        return give_back(has_lock ? &cache->owner : NULL, &held.block, 1);
     }
-    const bool is_own = HAK_MAP_TAG(hak_map_entry(held.block)) == cache->tag;
+    const bool is_own = HAK_MAP_TAG(hak_map_entry(held.block)) == cache->owner.tag;
     const unsigned kind = is_own ? size_class : HAK_FOREIGN + size_class;
     hak_hardened_put(hardened, held, kind);
     const bool has_ended = hak_hardened_add(hardened, hak_classes[size_class].bytes) &&
@@ -286,7 +286,7 @@ bool hak_hardened_hold(struct hak_cache *cache,
 static void *stock_add(struct hak_cache *cache,
                        struct hak_stock *stock,
                        void **blocks,
-                       unsigned got) HAK_REQUIRES(&cache->lock)
+                       unsigned got) HAK_REQUIRES(&cache->owner.lock)
 {
     void *plain = NULL;
     for (unsigned i = 0; i < got; i++) {
@@ -299,7 +299,7 @@ static void *stock_add(struct hak_cache *cache,
         } else if (plain == NULL) {
             plain = blocks[i];
         } else {
-            hak_slabs_put(cache, slab, blocks[i]);
+            hak_slabs_put(&cache->owner, slab, blocks[i]);
         }
     }
     return plain;
@@ -307,7 +307,7 @@ static void *stock_add(struct hak_cache *cache,
 
 // Without memory for a stock: one block.
 static void *take_one(struct hak_cache *cache, unsigned size_class, size_t bytes)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     void *block = hak_take_one(cache, size_class);
     struct hak_held one;
@@ -319,7 +319,7 @@ static void *take_one(struct hak_cache *cache, unsigned size_class, size_t bytes
 }
 
 void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t bytes)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_hardened *hardened = hardened_of(cache);
     if (hardened == NULL || !stock_start(&hardened->stocks[size_class], size_class)) {
@@ -351,13 +351,13 @@ void hak_hook_end(struct hak_cache *cache)
 // A free block goes into its slab: the cache's, or another's that is not busy, as two caches' locks are taken against the
 // order of ranks. False: it has to stay where it is. Never by a parcel: there may be no memory for one, and what
 // stands in for it would be written into the block.
-static bool go_home(struct hak_cache *cache, char *block) HAK_REQUIRES(&cache->lock)
+static bool go_home(struct hak_cache *cache, char *block) HAK_REQUIRES(&cache->owner.lock)
 {
-    if (hak_owner_is(cache, block)) {
-        hak_slabs_put(cache, hak_run_of(block), block);
+    if (hak_owner_is(&cache->owner, block)) {
+        hak_slabs_put(&cache->owner, hak_run_of(block), block);
         return true;
     }
-    struct hak_cache *owner = hak_owner_or_end(block);
+    struct hak_owner *owner = hak_owner_or_end(block);
     if (!hak_lock_try(&owner->lock)) {
         return false;
     }
@@ -371,7 +371,7 @@ static bool go_home(struct hak_cache *cache, char *block) HAK_REQUIRES(&cache->l
 
 // The same for those in quarantine. What has to stay moves to its end.
 static void quarantine_go_home(struct hak_cache *cache, struct hak_hardened *hardened)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     uint32_t place = hak_load_relaxed(&hardened->next);
     uint32_t first = place;
@@ -389,7 +389,8 @@ static void quarantine_go_home(struct hak_cache *cache, struct hak_hardened *har
 }
 
 // All that it holds, into the slabs. False when some had to stay.
-static bool flush(struct hak_cache *cache, struct hak_hardened *hardened) HAK_REQUIRES(&cache->lock)
+static bool flush(struct hak_cache *cache, struct hak_hardened *hardened)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     quarantine_go_home(cache, hardened);
     uint32_t left = 0;
@@ -420,7 +421,7 @@ static void note_bare(struct hak_hardened *hardened)
     hak_store_relaxed(&hardened->was_bare, true);
 }
 
-void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
     if (hardened != NULL && flush(cache, hardened)) {
@@ -441,7 +442,7 @@ bool hak_hook_is_bare(struct hak_cache *cache)
             hak_load_relaxed(&hardened->next) == hak_load_relaxed(&hardened->bare_next));
 }
 
-bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
     if (hak_hook_is_bare(cache)) {
@@ -458,7 +459,7 @@ bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     return is_empty;
 }
 
-void hak_hardened_end(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_hardened_end(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
     if (hardened == NULL) {
@@ -474,7 +475,7 @@ void hak_hardened_end(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     hak_pool_give(hardened, sizeof *hardened);
 }
 
-void hak_hook_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_hook_forget(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);
     if (hardened == NULL) {

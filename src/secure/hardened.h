@@ -104,7 +104,7 @@ HAK_INTERNAL void hak_hardened_free_unusual(void *block);
 
 // Take a block of the class out of the stock, filling it if it is empty. With the lock; the owner.
 HAK_INTERNAL void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t bytes)
-    HAK_REQUIRES(&cache->lock);
+    HAK_REQUIRES(&cache->owner.lock);
 // Put a block that the program has freed into quarantine, or back into its slab if the cache has none. `has_lock`:
 // that of `cache`, whose the block is then. True when a slab has ended with that.
 HAK_INTERNAL bool hak_hardened_hold(struct hak_cache *cache,
@@ -113,7 +113,7 @@ HAK_INTERNAL bool hak_hardened_hold(struct hak_cache *cache,
                                     bool has_lock);
 
 // The cache is dead, and nothing is in it: the tables go.
-HAK_INTERNAL void hak_hardened_end(struct hak_cache *cache) HAK_REQUIRES(&cache->lock);
+HAK_INTERNAL void hak_hardened_end(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 
 // The steps of a malloc and a free that touch the block, as functions of what it is looked at for. For hardened.c and
 // hardened_secure.c alone.

@@ -18,11 +18,13 @@ enum hak_run_state {
     HAK_RUN_LARGE, // one block; the map tells whether it is in use or kept
 };
 
+struct hak_owner;
+
 struct hak_run {
     struct hak_list link; // slab: in a list of its owner; large: in its heap's list
     char *base;           // the first block
-    // slab: the struct hak_cache whose lock protects this; large: its heap, or NULL
-    _Atomic(void *) owner;
+    // slab: whose lock protects this (owner/owner.h); large: its heap's, or NULL
+    _Atomic(struct hak_owner *) owner;
     union {
         uint64_t *bitmap; // slab: a bit for each block that is in it
         size_t bytes;     // large: of the block

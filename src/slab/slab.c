@@ -39,7 +39,7 @@ static void slab_fill(struct hak_run *slab)
     slab->free_blocks = info->blocks;
 }
 
-struct hak_run *hak_slab_make(void *owner, uint32_t tag, unsigned size_class)
+struct hak_run *hak_slab_make(struct hak_owner *owner, uint32_t tag, unsigned size_class)
 {
     const struct hak_class *info = &hak_classes[size_class];
     const bool is_hardened = hak_hook_hardens();
@@ -87,7 +87,7 @@ void hak_slab_end(struct hak_run *slab)
     hak_runs_give(slab);
 }
 
-void hak_slab_move(struct hak_run *slab, void *owner, uint32_t tag)
+void hak_slab_move(struct hak_run *slab, struct hak_owner *owner, uint32_t tag)
 {
     // Who finds it without a lock is to find it made: it may have been made since the block was handed out.
     hak_store_release(&slab->owner, owner); // pairs with: hak_owner_of

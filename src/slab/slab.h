@@ -46,12 +46,14 @@ HAK_INLINE struct hak_run *hak_slab_owned(const void *block)
 }
 
 // A fresh slab of `size_class` for `owner`, whose map entries carry `tag`. NULL without memory.
-HAK_INTERNAL struct hak_run *hak_slab_make(void *owner, uint32_t tag, unsigned size_class);
+HAK_INTERNAL struct hak_run *hak_slab_make(struct hak_owner *owner,
+                                           uint32_t tag,
+                                           unsigned size_class);
 // Give its units back. All its blocks must be in it.
 HAK_INTERNAL void hak_slab_end(struct hak_run *slab);
 // Pass it to another owner; the caller holds both owners' locks. Writes its map entries anew, which is needed as well when
 // sampled_blocks becomes 0, or is 0 no longer.
-HAK_INTERNAL void hak_slab_move(struct hak_run *slab, void *owner, uint32_t tag);
+HAK_INTERNAL void hak_slab_move(struct hak_run *slab, struct hak_owner *owner, uint32_t tag);
 
 // Take up to `count` free blocks into slots[0..], lowest addresses last, so that a
 // magazine hands out the lowest first. Returns how many.

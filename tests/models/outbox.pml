@@ -1,4 +1,4 @@
-// A parcel that its thread fills while a sweep takes blocks out of it: cache/inbox.h, cache/inbox.c.
+// A parcel that its thread fills while a sweep takes blocks out of it: cache/remote.h, cache/remote.c.
 //
 // The thread adds blocks without a lock, and sends the parcel, which is then used again, with its
 // cache's lock; the sweep empties what is there with the lock. Each block gets to its owner once.

@@ -1,5 +1,5 @@
 // A slab and who owns it: hak_reclaim_adopt, hak_reclaim_spare_slab, hak_reclaim_break_up (cache/reclaim.c),
-// hak_owner_lock (cache/owner.c).
+// hak_owner_lock (owner/owner.c).
 //
 // A slab of a dead cache is adopted by one thread, taken as spare by another, left to the orphans by
 // the sweeper, or its cache is taken over by a new thread, while a block of it is freed straight into it.

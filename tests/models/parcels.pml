@@ -1,4 +1,4 @@
-// How parcels reach the owner of their blocks: cache/inbox.c.
+// How parcels reach the owner of their blocks: cache/remote.c.
 //
 // Two threads send to one cache, and each opens the cache's parcels too when it finds the lock free; its
 // own thread opens them with the lock. Parcels are used again by who has opened them. Each is opened

@@ -8,10 +8,10 @@
 
 #include "cache/due.h"
 #include "cache/fast_path.h"
-#include "cache/inbox.h"
 #include "cache/magazine.h"
 #include "cache/reclaim.h"
 #include "cache/registry.h"
+#include "cache/remote.h"
 #include "cache/seldom.h"
 #include "cache/start.h"
 #include "cache/sweeper.h"
@@ -69,9 +69,9 @@ static inline void census_cache(struct census *census, struct hak_cache *cache)
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         census_parcels(census, cache->outboxes[i].parcel, false);
     }
-    census_parcels(census, cache->pending, true);
-    census_parcels(census, cache->inbox, true);
-    for (struct hak_loose *loose = cache->loose; loose != NULL; loose = loose->next) {
+    census_parcels(census, cache->owner.pending, true);
+    census_parcels(census, cache->owner.inbox, true);
+    for (struct hak_loose *loose = cache->owner.loose; loose != NULL; loose = loose->next) {
         census_note(census, loose);
     }
 }

@@ -41,14 +41,14 @@ structs! {
     Untold, "hak_untold": dirty_bytes free_bytes retaken_bytes;
     Pool, "hak_pool": mapped_bytes chunks chunk_count;
     Chunk, "hak_pool_chunk": start bytes;
-    Magazine, "hak_magazine": base places_log2 bottom fence fenced;
+    Magazine, "hak_magazine": base places_log2 bottom fence fenced counts;
     Parcel, "hak_parcel": next count blocks;
     Outbox, "hak_outbox": parcel;
-    ClassCounts, "hak_class_counts": refills refilled_blocks spills spilled_blocks made_slabs ended_slabs drawn
-        misses;
-    CacheCounts, "hak_cache_counts": sent_parcels sent_blocks opened_parcels adopted_slabs;
-    Cache, "hak_cache": top apart tag has_thread thread_id state outboxes pending inbox loose events next magazines
-        class_counts counts gaps;
+    ClassCounts, "hak_class_counts": refills refilled_blocks spills spilled_blocks drawn misses;
+    CacheCounts, "hak_cache_counts": sent_parcels sent_blocks adopted_slabs;
+    OwnerClass, "hak_owner_class": made_slabs ended_slabs;
+    Owner, "hak_owner": tag has_thread state pending inbox loose events opened_parcels classes;
+    Cache, "hak_cache": top apart thread_id outboxes owner next magazines counts gaps;
     Registry, "hak_registry": all;
     OsCounts, "hak_os_counts": maps unmaps remaps purges purged_bytes huge_advices refused;
     Timing, "hak_timing": cycles times;
@@ -92,6 +92,8 @@ pub struct Fields {
     pub outbox: Outbox,
     pub class_counts: ClassCounts,
     pub cache_counts: CacheCounts,
+    pub owner_class: OwnerClass,
+    pub owner: Owner,
     pub cache: Cache,
     pub registry: Registry,
     pub os_counts: OsCounts,
@@ -104,7 +106,7 @@ pub struct Fields {
     pub guard_live: u64,
     pub block_kinds: u64,
     pub block_free: u64,
-    pub cache_dead: u64,
+    pub owner_dead: u64,
 }
 
 impl Fields {
@@ -129,6 +131,8 @@ impl Fields {
             outbox: Outbox::find(control)?,
             class_counts: ClassCounts::find(control)?,
             cache_counts: CacheCounts::find(control)?,
+            owner_class: OwnerClass::find(control)?,
+            owner: Owner::find(control)?,
             cache: Cache::find(control)?,
             registry: Registry::find(control)?,
             os_counts: OsCounts::find(control)?,
@@ -141,7 +145,7 @@ impl Fields {
             guard_live: control.constant("guard_live")?,
             block_kinds: control.constant("block_kinds")?,
             block_free: control.constant("block_free")?,
-            cache_dead: control.constant("cache_dead")?,
+            owner_dead: control.constant("owner_dead")?,
         })
     }
 }

@@ -105,7 +105,7 @@ const TOTALS: [Metric<Figures>; 29] = [
         Words("by so many blocks the figures may be off, as they moved while the heap was read"),
         |f| f.moved_blocks,
     ),
-    counter("slow_events_total", Field("hak_cache", "events"), |f| {
+    counter("slow_events_total", Field("hak_owner", "events"), |f| {
         f.counters.slow_events
     }),
     counter(
@@ -120,7 +120,7 @@ const TOTALS: [Metric<Figures>; 29] = [
     ),
     counter(
         "opened_parcels_total",
-        Field("hak_cache_counts", "opened_parcels"),
+        Field("hak_owner", "opened_parcels"),
         |f| f.counters.caches.opened_parcels,
     ),
     counter(
@@ -210,12 +210,12 @@ const CLASSES: [Metric<ClassFigures>; 12] = [
     ),
     counter(
         "class_slabs_made_total",
-        Field("hak_class_counts", "made_slabs"),
+        Field("hak_owner_class", "made_slabs"),
         |c| c.slabs_made,
     ),
     counter(
         "class_slabs_ended_total",
-        Field("hak_class_counts", "ended_slabs"),
+        Field("hak_owner_class", "ended_slabs"),
         |c| c.slabs_ended,
     ),
 ];

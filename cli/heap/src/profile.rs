@@ -3,7 +3,7 @@
 use crate::control::{Control, Field};
 use crate::error::{Error, Result};
 use crate::fields::{
-    Cache, Registry, Sample as SampleFields, SampleBucket, SampleThread, Samples,
+    Cache, Owner, Registry, Sample as SampleFields, SampleBucket, SampleThread, Samples,
     Stack as StackFields, StackBucket, Sums as SumsFields, ThreadBucket,
 };
 use crate::live::LiveProcess;
@@ -400,6 +400,7 @@ impl Sampling<'_> {
 
 fn wake_caches(process: &LiveProcess, control: &Control, samples: bool) -> Result<()> {
     let (fields, registry) = (Cache::find(control)?, Registry::find(control)?);
+    let owners = Owner::find(control)?;
     let hit_tag = control.field("hak_cache", "hit_tag")?;
     let is_direct = control.field("hak_cache", "is_direct")?;
     let less = if samples {
@@ -410,7 +411,7 @@ fn wake_caches(process: &LiveProcess, control: &Control, samples: bool) -> Resul
     // A library that is older has none: a thread that has only large blocks stays as it is.
     let frees_apart = control.field("hak_cache", "frees_apart").ok();
     let asked = control.constant("frees_asked").unwrap_or(0);
-    let dead = control.constant("cache_dead")?;
+    let dead = control.constant("owner_dead")?;
     let root = control.root("hak_registry")?;
     let record = process.read_vec(root.address, registry.size)?;
     let mut next = registry.all.number(&record);
@@ -419,11 +420,12 @@ fn wake_caches(process: &LiveProcess, control: &Control, samples: bool) -> Resul
             break;
         }
         let cache = process.read_vec(next, fields.size)?;
-        let wants = fields.has_thread.number(&cache) != 0
+        let owner = fields.owner.part(&cache, 0);
+        let wants = owners.has_thread.number(owner) != 0
             && is_direct.number(&cache) == 0
-            && fields.state.number(&cache) != dead;
+            && owners.state.number(owner) != dead;
         if wants {
-            let tag = fields.tag.number(&cache).wrapping_sub(less);
+            let tag = owners.tag.number(owner).wrapping_sub(less);
             let bytes = tag.to_le_bytes();
             process.write(next + hit_tag.offset as u64, &bytes[..hit_tag.bytes.min(8)])?;
             if let Some(frees_apart) = &frees_apart {

@@ -9,8 +9,9 @@
 #include "cache/start.h"
 #include "cache/sweep.h"
 #include "cache/sweep_cache.h"
-#include "cache/watch.h"
 #include "held.h"
+#include "owner/slabs.h"
+#include "owner/watch.h"
 
 enum { CLASS = 6, TAKEN = 200, FREED = 20 };
 
@@ -23,16 +24,16 @@ static size_t calls_of_all(void)
 
 static bool is_bare(struct hak_cache *cache)
 {
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     const bool is_bare = hak_sweep_is_bare(cache);
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     return is_bare;
 }
 
 static void nothing_is_left(void)
 {
     for (struct hak_cache *cache = hak_registry.all; cache != NULL; cache = cache->next) {
-        UNIT_CHECK(cache->role == HAK_ROLE_HEAP || is_bare(cache));
+        UNIT_CHECK(cache->owner.role == HAK_ROLE_HEAP || is_bare(cache));
     }
     UNIT_EQUAL(calls_of_all(), 0);
     UNIT_EQUAL(calls_of_all(), 0);
@@ -74,7 +75,7 @@ static void a_large_block_that_is_kept_is_taken(void)
     bool zeroed;
     void *block = hak_large_alloc(HAK_MIB(2), 1, 0, &zeroed);
     UNIT_CHECK(block != NULL && hak_large_keep(hak_cache_self, block));
-    hak_watch_note(hak_cache_self);
+    hak_watch_note(&hak_cache_self->owner);
     UNIT_CHECK(calls_of_all() > 0);
     nothing_is_left();
 }
@@ -126,7 +127,8 @@ static void what_others_may_take_is_left(void)
     become(owner);
     calls_of_all();
     calls_of_all();
-    UNIT_CHECK(heap->magazines[CLASS].has_spare && hak_cache_shared.magazines[CLASS].has_spare);
+    UNIT_CHECK(hak_slabs_has_spare(&heap->owner, CLASS) &&
+               hak_slabs_has_spare(&hak_cache_shared.owner, CLASS));
     UNIT_CHECK(is_bare(heap) && is_bare(&hak_cache_shared));
     nothing_is_left();
 }

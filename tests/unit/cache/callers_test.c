@@ -9,7 +9,7 @@
 #include "base/options.h"
 #include "cache/bigcache.h"
 #include "cache/large.h"
-#include "cache/watch.h"
+#include "owner/watch.h"
 
 #define MS UINT64_C(1000000)
 // What waits when little or nothing is in use.
@@ -222,13 +222,13 @@ static void many_caches_share_the_ticks(void)
     for (unsigned tick = 0; tick < 9; tick++) {
         unsigned looked = 0;
         for (unsigned i = 0; i < THREADS; i++) {
-            looked += others[i]->idle_ticks;
+            looked += others[i]->owner.idle_ticks;
         }
         hak_fake.now_ns += 100 * MS;
         hak_sweep_wanted(0);
         unsigned now = 0;
         for (unsigned i = 0; i < THREADS; i++) {
-            now += others[i]->idle_ticks;
+            now += others[i]->owner.idle_ticks;
         }
         UNIT_CHECK(now <= looked + 64);
         passes += hak_watch.unvisited == NULL;

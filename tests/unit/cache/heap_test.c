@@ -5,9 +5,9 @@
 #include "cache/bigcache.h"
 #include "cache/ended.h"
 #include "cache/heap.h"
-#include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/registry.h"
+#include "cache/remote.h"
 #include "cache/sweep.h"
 
 enum { CLASS = 5, BLOCKS = 500 };
@@ -25,7 +25,7 @@ static void fill(struct hak_cache *heap)
 {
     for (unsigned i = 0; i < BLOCKS; i++) {
         held[i] = hak_heap_take(heap, CLASS, (struct hak_request){1, 1, NULL});
-        UNIT_CHECK(held[i] != NULL && hak_run_of(held[i])->owner == heap);
+        UNIT_CHECK(held[i] != NULL && hak_run_of(held[i])->owner == &heap->owner);
         memset(held[i], 1, hak_classes[CLASS].bytes);
     }
 }
@@ -63,12 +63,12 @@ static void blocks_on_their_way_back_are_forgotten(void)
     // The same units under another owner: nothing of the old parcels may come back to them.
     heap = make();
     fill(heap);
-    hak_lock_take(&hak_cache_self->lock);
-    hak_inbox_post_all(hak_cache_self);
-    hak_lock_drop(&hak_cache_self->lock);
-    hak_lock_take(&heap->lock);
-    hak_inbox_drain(heap, heap, HAK_INBOX_ALL);
-    hak_lock_drop(&heap->lock);
+    hak_lock_take(&hak_cache_self->owner.lock);
+    hak_remote_post_all(hak_cache_self);
+    hak_lock_drop(&hak_cache_self->owner.lock);
+    hak_lock_take(&heap->owner.lock);
+    hak_remote_drain(heap, &heap->owner, HAK_REMOTE_ALL);
+    hak_lock_drop(&heap->owner.lock);
     census_check(held, BLOCKS);
     hak_heap_end(heap);
     forget_held();
@@ -121,7 +121,7 @@ static void what_others_keep_is_taken(void)
     UNIT_CHECK(hak_large_keep(hak_cache_self, larges[0]));
     hak_fake.refuse_asks = true;
     void *block = hak_heap_take(heap, CLASS, (struct hak_request){1, 1, NULL});
-    UNIT_CHECK(block != NULL && hak_run_of(block)->owner == heap);
+    UNIT_CHECK(block != NULL && hak_run_of(block)->owner == &heap->owner);
     hak_fake.refuse_asks = false;
     for (unsigned i = 1; i < 4; i++) {
         give(larges[i]);
@@ -156,10 +156,10 @@ static void there_are_as_many_as_ids(void)
     const uint32_t count = hak_registry.count;
     enum { MORE = 8 }; // than have ended
     struct hak_cache *heaps[MORE] = {NULL};
-    hak_registry.count = HAK_CACHES_MOST - 1;
+    hak_registry.count = HAK_OWNERS_MOST - 1;
     unsigned made = 0;
     while (made < MORE && (heaps[made] = hak_heap_make()) != NULL) {
-        UNIT_CHECK(hak_tag_is_heap(heaps[made]->tag));
+        UNIT_CHECK(hak_tag_is_heap(heaps[made]->owner.tag));
         made++;
     }
     UNIT_CHECK(made > 0 && made < MORE);

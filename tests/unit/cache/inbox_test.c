@@ -1,5 +1,5 @@
 // Blocks on their way back to the owner of their slab: in parcels, loose, and taken out by others.
-#include "cache/inbox.h"
+#include "cache/remote.h"
 
 #include "../census.h"
 #include "base/options.h"
@@ -7,13 +7,13 @@
 #include "cache/ended.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
-#include "cache/owner.h"
 #include "cache/parcels.h"
 #include "cache/reclaim.h"
 #include "cache/registry.h"
-#include "cache/slabs.h"
 #include "cache/sweep.h"
 #include "meta/pool.h"
+#include "owner/owner.h"
+#include "owner/slabs.h"
 
 enum { CLASS = 4, OTHER_CLASS = 30, MOST = 2000 };
 
@@ -23,14 +23,14 @@ static void *held[MOST];
 
 static void lock_both(void)
 {
-    hak_lock_take(&consumer->lock);
-    hak_lock_take(&producer->lock);
+    hak_lock_take(&consumer->owner.lock);
+    hak_lock_take(&producer->owner.lock);
 }
 
 static void drop_both(void)
 {
-    hak_lock_drop(&producer->lock);
-    hak_lock_drop(&consumer->lock);
+    hak_lock_drop(&producer->owner.lock);
+    hak_lock_drop(&consumer->owner.lock);
 }
 
 static void produce(unsigned size_class, unsigned count)
@@ -54,7 +54,8 @@ static void consume(unsigned first, unsigned last)
 static size_t waiting(const struct hak_cache *cache)
 {
     size_t count = 0;
-    for (const struct hak_parcel *parcel = cache->inbox; parcel != NULL; parcel = parcel->next) {
+    for (const struct hak_parcel *parcel = cache->owner.inbox; parcel != NULL;
+         parcel = parcel->next) {
         count += parcel->count;
     }
     return count;
@@ -64,16 +65,16 @@ static size_t waiting(const struct hak_cache *cache)
 static void settle(void)
 {
     lock_both();
-    hak_inbox_post_all(consumer);
-    hak_inbox_post_all(producer);
-    hak_inbox_drain(producer, producer, HAK_INBOX_ALL);
-    hak_inbox_drain(consumer, consumer, HAK_INBOX_ALL);
+    hak_remote_post_all(consumer);
+    hak_remote_post_all(producer);
+    hak_remote_drain(producer, &producer->owner, HAK_REMOTE_ALL);
+    hak_remote_drain(consumer, &consumer->owner, HAK_REMOTE_ALL);
     hak_magazine_flush_all(producer);
     hak_magazine_flush_all(consumer);
     drop_both();
     census_check(held, MOST);
-    UNIT_EQUAL(producer->inbox_bytes, 0);
-    UNIT_EQUAL(consumer->inbox_bytes, 0);
+    UNIT_EQUAL(producer->owner.inbox_bytes, 0);
+    UNIT_EQUAL(consumer->owner.inbox_bytes, 0);
 }
 
 static void full_parcels_are_handed_over(void)
@@ -84,7 +85,7 @@ static void full_parcels_are_handed_over(void)
         UNIT_EQUAL(waiting(producer), (i + 1) / HAK_PARCEL_BLOCKS * HAK_PARCEL_BLOCKS);
         census_check(held, MOST);
     }
-    UNIT_EQUAL(producer->inbox_bytes, 183 * hak_classes[CLASS].bytes);
+    UNIT_EQUAL(producer->owner.inbox_bytes, 183 * hak_classes[CLASS].bytes);
     settle();
     UNIT_EQUAL(census_out(), 0);
 }
@@ -110,13 +111,13 @@ static void the_owner_refills_from_its_inbox(void)
     consume(0, 200);
     UNIT_EQUAL(waiting(producer), 183);
     become(producer);
-    const size_t made = producer->class_counts[CLASS].made_slabs;
+    const size_t made = producer->owner.classes[CLASS].made_slabs;
     for (unsigned i = 0; i < 183; i++) {
         held[i] = alloc(CLASS);
         census_check(held, MOST);
     }
     UNIT_EQUAL(waiting(producer), 0);
-    UNIT_EQUAL(producer->class_counts[CLASS].made_slabs, made);
+    UNIT_EQUAL(producer->owner.classes[CLASS].made_slabs, made);
     consume(0, 183);
     settle();
 }
@@ -125,7 +126,7 @@ static void the_owner_refills_from_its_inbox(void)
 // longer go through the slabs.
 static void magazines_grow_by_what_comes_in_parcels(void)
 {
-    const struct hak_class_counts *counts = &producer->class_counts[OTHER_CLASS];
+    const struct hak_class_counts *counts = &producer->magazines[OTHER_CLASS].counts;
     size_t spilled = 0;
     for (unsigned round = 0; round < 40; round++) {
         if (round == 20) {
@@ -147,8 +148,8 @@ static void senders_lower_an_inbox_that_nobody_empties(void)
     for (unsigned round = 0; round < 10; round++) {
         produce(CLASS, 400);
         consume(0, 400);
-        UNIT_CHECK(producer->inbox_bytes <= 16 * 64 + 80 * 2);
-        UNIT_CHECK(producer->inbox_bytes >= 14 * 64 - 80);
+        UNIT_CHECK(producer->owner.inbox_bytes <= 16 * 64 + 80 * 2);
+        UNIT_CHECK(producer->owner.inbox_bytes >= 14 * 64 - 80);
         census_check(held, MOST);
     }
     hak_options.parcel_bytes = 65536;
@@ -158,7 +159,8 @@ static void senders_lower_an_inbox_that_nobody_empties(void)
 static size_t parcels_waiting(const struct hak_cache *cache)
 {
     size_t count = 0;
-    for (const struct hak_parcel *parcel = cache->inbox; parcel != NULL; parcel = parcel->next) {
+    for (const struct hak_parcel *parcel = cache->owner.inbox; parcel != NULL;
+         parcel = parcel->next) {
         count++;
     }
     return count;
@@ -270,25 +272,25 @@ static void an_owner_at_work_gets_a_parcel(void)
         blocks[i] = alloc(CLASS);
     }
     struct hak_cache *idle = new_thread();
-    while ((idle->tag >> 8) % HAK_OUTBOXES != (busy->tag >> 8) % HAK_OUTBOXES) {
+    while ((idle->owner.tag >> 8) % HAK_OUTBOXES != (busy->owner.tag >> 8) % HAK_OUTBOXES) {
         idle = new_thread();
     }
     for (unsigned i = 0; i < EACH; i++) {
         blocks[EACH + i] = alloc(CLASS);
     }
     become(consumer);
-    hak_lock_take(&busy->lock);
+    hak_lock_take(&busy->owner.lock);
     for (unsigned i = 0; i < EACH; i++) {
         give(blocks[i]);
         give(blocks[EACH + i]);
     }
-    hak_lock_drop(&busy->lock);
+    hak_lock_drop(&busy->owner.lock);
     UNIT_EQUAL(parcels_waiting(idle), 0);
     UNIT_CHECK(parcels_waiting(busy) > 0 && parcels_waiting(busy) <= 4);
     settle();
-    hak_lock_take(&busy->lock);
-    hak_inbox_drain(busy, busy, HAK_INBOX_ALL);
-    hak_lock_drop(&busy->lock);
+    hak_lock_take(&busy->owner.lock);
+    hak_remote_drain(busy, &busy->owner, HAK_REMOTE_ALL);
+    hak_lock_drop(&busy->owner.lock);
     settle();
     census_check(NULL, 0); // whatever is out of its slab waits somewhere
     hak_ended_bury(busy);
@@ -317,10 +319,10 @@ static void outboxes_of_several_owners_do_not_mix(void)
     }
     settle();
     for (unsigned i = 0; i < OWNERS; i++) {
-        for (const struct hak_parcel *parcel = owners[i]->inbox; parcel != NULL;
+        for (const struct hak_parcel *parcel = owners[i]->owner.inbox; parcel != NULL;
              parcel = parcel->next) {
             for (unsigned j = 0; j < parcel->count; j++) {
-                UNIT_CHECK(hak_run_of(parcel->blocks[j])->owner == owners[i]);
+                UNIT_CHECK(hak_run_of(parcel->blocks[j])->owner == &owners[i]->owner);
             }
         }
         hak_ended_bury(owners[i]);
@@ -349,11 +351,11 @@ static void without_memory_blocks_travel_alone(void)
     produce(CLASS, 100);
     exhaust_the_pool();
     consume(0, 100);
-    UNIT_CHECK(producer->loose != NULL && producer->inbox == NULL);
+    UNIT_CHECK(producer->owner.loose != NULL && producer->owner.inbox == NULL);
     census_check(held, MOST);
     hak_fake.refuse_asks = false;
     settle();
-    UNIT_CHECK(producer->loose == NULL);
+    UNIT_CHECK(producer->owner.loose == NULL);
     UNIT_EQUAL(census_out(), 0);
 }
 
@@ -362,13 +364,13 @@ static void unfinished_parcels_can_be_sent_on(void)
     produce(CLASS, 100);
     consume(0, 50);
     struct hak_cache *self = hak_registry_get(HAK_ROLE_HEAP, NULL);
-    hak_lock_take(&self->lock);
-    hak_lock_take(&consumer->lock);
-    hak_inbox_send_on(self, consumer);
-    hak_lock_drop(&consumer->lock);
+    hak_lock_take(&self->owner.lock);
+    hak_lock_take(&consumer->owner.lock);
+    hak_remote_send_on(self, consumer);
+    hak_lock_drop(&consumer->owner.lock);
     census_check(held, MOST);
-    hak_inbox_post_all(self);
-    hak_lock_drop(&self->lock);
+    hak_remote_post_all(self);
+    hak_lock_drop(&self->owner.lock);
     UNIT_EQUAL(waiting(producer), 50);
     consume(50, 100); // the rest of the parcel is filled and handed over as if nothing had been
     census_check(held, MOST);
@@ -386,20 +388,20 @@ static void parcels_for_a_former_owner_are_sent_on(void)
     hak_magazine_flush_all(producer);
     drop_both();
     struct hak_cache *heir = hak_registry_get(HAK_ROLE_THREAD, NULL);
-    hak_lock_take(&heir->lock);
-    hak_lock_take(&producer->lock);
+    hak_lock_take(&heir->owner.lock);
+    hak_lock_take(&producer->owner.lock);
     hak_list_remove(&slab->link);
-    hak_slab_move(slab, heir, heir->tag);
-    hak_list_push(hak_slabs_of(heir, CLASS), &slab->link);
-    hak_lock_drop(&producer->lock);
-    hak_lock_drop(&heir->lock);
+    hak_slab_move(slab, &heir->owner, heir->owner.tag);
+    hak_list_push(hak_slabs_of(&heir->owner, CLASS), &slab->link);
+    hak_lock_drop(&producer->owner.lock);
+    hak_lock_drop(&heir->owner.lock);
     consume(50, 100);
     settle();
     become(heir);
-    hak_lock_take(&heir->lock);
-    hak_inbox_drain(heir, heir, HAK_INBOX_ALL);
+    hak_lock_take(&heir->owner.lock);
+    hak_remote_drain(heir, &heir->owner, HAK_REMOTE_ALL);
     hak_magazine_flush_all(heir);
-    hak_lock_drop(&heir->lock);
+    hak_lock_drop(&heir->owner.lock);
     census_check(held, MOST);
     UNIT_EQUAL(census_out(), 0);
     hak_ended_bury(heir);
@@ -413,18 +415,18 @@ static void wild_blocks_in_a_parcel_die(void)
     UNIT_EQUAL(hak_map_entry(wild), hak_map_entry(held[0]));
     become(consumer);
     give(wild);
-    hak_lock_take(&consumer->lock);
-    UNIT_DIES(hak_inbox_post_all(consumer), "was not allocated by hakmem");
+    hak_lock_take(&consumer->owner.lock);
+    UNIT_DIES(hak_remote_post_all(consumer), "was not allocated by hakmem");
 }
 
 static void an_ended_slab_has_no_owner(void)
 {
     produce(OTHER_CLASS, 1);
     struct hak_run *slab = hak_run_of(held[0]);
-    UNIT_CHECK(hak_owner_lock(held[0]) == producer);
+    UNIT_CHECK(hak_owner_lock(held[0]) == &producer->owner);
     hak_magazine_flush_all(producer);
-    UNIT_CHECK(hak_slabs_put(producer, slab, held[0])); // the last one
-    hak_lock_drop(&producer->lock);
+    UNIT_CHECK(hak_slabs_put(&producer->owner, slab, held[0])); // the last one
+    hak_lock_drop(&producer->owner.lock);
     UNIT_CHECK(hak_owner_lock(held[0]) == NULL);
     bool zeroed;
     void *large = hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed);
@@ -445,14 +447,14 @@ static void a_slab_may_end_while_a_block_is_freed_again(void)
     void *block = held[0];
     held[0] = NULL;
     const uint32_t entry = hak_map_entry(block);
-    hak_lock_take(&producer->lock);
+    hak_lock_take(&producer->owner.lock);
     hak_magazine_flush_all(producer);
-    UNIT_CHECK(hak_slabs_put(producer, hak_run_of(block), block));
-    hak_store_relaxed(&producer->state, HAK_CACHE_DEAD);
-    hak_lock_drop(&producer->lock);
+    UNIT_CHECK(hak_slabs_put(&producer->owner, hak_run_of(block), block));
+    hak_store_relaxed(&producer->owner.state, HAK_OWNER_DEAD);
+    hak_lock_drop(&producer->owner.lock);
     UNIT_CHECK(late->magazines[OTHER_CLASS].is_refilled);
     UNIT_DIES(hak_reclaim_or_post(late, block, entry), "is already free");
-    hak_lock_drop(&late->lock); // the process would have ended with it
+    hak_lock_drop(&late->owner.lock); // the process would have ended with it
     bool zeroed;
     UNIT_CHECK(hak_large_alloc(HAK_KIB(40), 1, 0, &zeroed) != NULL && hak_run_of(block) != NULL);
     become(late);

@@ -31,14 +31,14 @@ static void a_full_magazine_spills_the_older_half(void)
     take(CLASS, 1);
     void *youngest = held_blocks[0];
     free_newest(1);
-    const uint64_t events = hak_cache_self->events;
+    const uint64_t events = hak_cache_self->owner.events;
     take(CLASS, 62); // what is there is handed out without a slow path
-    UNIT_EQUAL(hak_cache_self->events, events);
+    UNIT_EQUAL(hak_cache_self->owner.events, events);
     UNIT_CHECK(held_blocks[0] == youngest);
     take(CLASS, 62);
     free_oldest(63); // one too many
     census_check(held_blocks, held_count);
-    UNIT_CHECK(hak_cache_self->events > events);
+    UNIT_CHECK(hak_cache_self->owner.events > events);
     free_oldest(held_count);
     census_check(held_blocks, 0);
 }
@@ -58,10 +58,10 @@ static void swings_make_it_grow(unsigned size_class)
         census_check(held_blocks, held_count);
     }
     UNIT_CHECK(before >= 600);
-    const uint64_t events = hak_cache_self->events;
+    const uint64_t events = hak_cache_self->owner.events;
     take(size_class, 300);
     free_newest(300);
-    UNIT_EQUAL(hak_cache_self->events, events); // that was the point
+    UNIT_EQUAL(hak_cache_self->owner.events, events); // that was the point
 }
 
 // Growing moves every block, in the same order.
@@ -95,9 +95,9 @@ static void without_memory_it_works_without_a_magazine(void)
         }
     }
     struct hak_cache *cache = hak_cache_self;
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     UNIT_CHECK(hak_refill(cache, 21) == NULL); // not even a slab
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     hak_fake.refuse_asks = false;
     take(21, 1);
     UNIT_CHECK(magazine(21)->base != NULL);
@@ -112,7 +112,7 @@ static void flushing_finds_double_frees(void)
     take(CLASS, 2); // the other one keeps the slab
     give(held_blocks[0]);
     give(held_blocks[0]);
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     UNIT_DIES(hak_magazine_flush_all(cache), "double free: ");
 }
 
@@ -152,13 +152,13 @@ static void growth_leaves_what_the_fast_paths_use(void)
 {
     new_thread();
     take(CLASS, 1);
-    const uint64_t refills = hak_cache_self->class_counts[CLASS].refills;
+    const uint64_t refills = hak_cache_self->magazines[CLASS].counts.refills;
     for (unsigned round = 0; round < 24; round++) {
         take(LARGEST, IN_A_MIB / 4);
         UNIT_CHECK(held_in(CLASS) > 0);
         take(CLASS, 1);
     }
-    UNIT_EQUAL(hak_cache_self->class_counts[CLASS].refills, refills);
+    UNIT_EQUAL(hak_cache_self->magazines[CLASS].counts.refills, refills);
     free_newest(held_count);
     census_check(held_blocks, held_count);
 }

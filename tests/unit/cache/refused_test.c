@@ -9,9 +9,9 @@
 #include "cache/large.h"
 #include "cache/start.h"
 #include "cache/sweep.h"
-#include "cache/watch.h"
 #include "held.h"
 #include "os/refusal.h"
+#include "owner/watch.h"
 #include "secure/hardened.h"
 #include "slab/runs.h"
 

@@ -9,6 +9,7 @@
 #include "cache/heap.h"
 #include "cache/request.h"
 #include "cache/sweep.h"
+#include "owner/slabs.h"
 #include "slab/ranges.h"
 
 enum { THREADS = 20, CLASSES = 40, EACH = 30, TICKS = 8, PAGES = 3 };
@@ -75,8 +76,9 @@ static uint64_t counted(void)
     const struct hak_cache *cache = &hak_cache_shared;
     for (struct hak_cache *next = hak_registry.all; cache != NULL; cache = next) {
         for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
-            const struct hak_class_counts *counts = &cache->class_counts[size_class];
-            sum += counts->refills + counts->refilled_blocks + counts->made_slabs;
+            const struct hak_class_counts *counts = &cache->magazines[size_class].counts;
+            sum += counts->refills + counts->refilled_blocks +
+                   cache->owner.classes[size_class].made_slabs;
         }
         next = cache == &hak_cache_shared ? next : cache->next;
     }
@@ -95,7 +97,7 @@ static void expect_pages(unsigned pages)
 {
     expect_held(pages);
     for (unsigned i = 0; i < THREADS; i++) {
-        UNIT_EQUAL(threads[i]->listed[0], 0);
+        UNIT_EQUAL(threads[i]->owner.listed[0], 0);
         UNIT_EQUAL(threads[i]->started[0], 0);
     }
     census_check(NULL, 0);
@@ -232,10 +234,10 @@ static void have_slabs_to_spare(struct hak_cache *cache)
     for (unsigned i = 0; i < half_count; i += 2) {
         give(halves[i]);
     }
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     hak_magazine_flush_all(cache);
-    hak_lock_drop(&cache->lock);
-    UNIT_CHECK(cache->magazines[SPARE_CLASS].has_spare);
+    hak_lock_drop(&cache->owner.lock);
+    UNIT_CHECK(hak_slabs_has_spare(&cache->owner, SPARE_CLASS));
 }
 
 static void a_heap_whose_slabs_end_with_it_rests(void)
@@ -260,8 +262,8 @@ static void a_thread_whose_slabs_another_takes_rests(void)
     for (unsigned slab = 0; slab < SPARE_SLABS; slab++) {
         give(halves[slab * blocks + 1]);
     }
-    UNIT_CHECK(!thread->magazines[SPARE_CLASS].has_spare);
-    UNIT_CHECK(main_thread->magazines[SPARE_CLASS].has_spare);
+    UNIT_CHECK(!hak_slabs_has_spare(&thread->owner, SPARE_CLASS));
+    UNIT_CHECK(hak_slabs_has_spare(&main_thread->owner, SPARE_CLASS));
     for (unsigned i = 1; i < half_count; i += 2) {
         if (i % blocks != 1) {
             give(halves[i]);
@@ -269,7 +271,7 @@ static void a_thread_whose_slabs_another_takes_rests(void)
     }
     tick();
     UNIT_EQUAL(pages_of(thread), 0);
-    UNIT_CHECK(!thread->magazines[SPARE_CLASS].is_counted);
+    UNIT_CHECK(!hak_has_bit(thread->owner.counted, SPARE_CLASS));
     census_check(NULL, 0);
 }
 

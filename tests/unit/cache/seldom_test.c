@@ -31,7 +31,7 @@ static void pairs(unsigned size_class, unsigned count)
 static void the_first_thread_has_magazines_from_the_beginning(void)
 {
     hak_start_thread(NULL);
-    UNIT_EQUAL(hak_cache_self->tag >> 8, 1);
+    UNIT_EQUAL(hak_cache_self->owner.tag >> 8, 1);
     take(CLASS, 1);
     UNIT_CHECK(magazine(CLASS)->base != NULL);
     free_newest(1);
@@ -69,9 +69,9 @@ static void a_class_that_is_freed_often_gets_its_magazine(void)
 {
     struct hak_cache *cache = new_thread();
     take(CLASS, A_SLAB);
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     hak_magazine_renew(cache);
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     free_newest(HAK_SELDOM_OF_CLASS);
     UNIT_CHECK(magazine(CLASS)->base == NULL);
     free_newest(1);
@@ -125,9 +125,9 @@ static void a_thread_that_renews_begins_without_magazines(void)
     take(CLASS, A_SLAB);
     take(CLASS + 1, A_SLAB);
     free_newest(A_SLAB + A_SLAB / 2);
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     hak_magazine_renew(cache);
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     UNIT_EQUAL(magazines_of(cache), 0);
     UNIT_EQUAL(cache->magazine_bytes, 0);
     census_check(held_blocks, held_count);

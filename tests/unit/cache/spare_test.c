@@ -6,8 +6,8 @@
 #include "cache/heap.h"
 #include "cache/magazine.h"
 #include "cache/reclaim.h"
-#include "cache/slabs.h"
 #include "cache/sweep.h"
+#include "owner/slabs.h"
 
 enum { CLASS = 40, SLABS = 6, MOST = SLABS * 1024, THREADS = 4, ROUNDS = 12 };
 
@@ -23,9 +23,9 @@ static size_t used_bytes(void)
 
 static void flush(struct hak_cache *cache)
 {
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     hak_magazine_flush_all(cache);
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
 }
 
 static void give_if(unsigned index, bool condition)
@@ -42,7 +42,7 @@ static unsigned slabs_of(const struct hak_cache *cache)
     const void *last = NULL;
     for (unsigned i = 0; i < SLABS * blocks; i++) {
         const struct hak_run *slab = held[i] != NULL ? hak_run_of(held[i]) : NULL;
-        found += slab != NULL && slab != last && slab->owner == cache;
+        found += slab != NULL && slab != last && slab->owner == &cache->owner;
         last = slab != NULL ? slab : last;
     }
     return found;
@@ -87,7 +87,7 @@ static void what_another_can_spare_is_taken(void)
     // As much as four of the five slabs can give.
     for (; count < 4 * (blocks - blocks / 10 - 1); count++) {
         mine[count] = alloc(CLASS);
-        UNIT_CHECK(hak_run_of(mine[count])->owner == second);
+        UNIT_CHECK(hak_run_of(mine[count])->owner == &second->owner);
     }
     UNIT_EQUAL(used_bytes(), before);
     // The one that its owner takes from stays, whatever is asked for.
@@ -107,15 +107,17 @@ static void what_another_can_spare_is_taken(void)
 static void who_had_slabs_to_spare_counts_until_the_next_sweep(void)
 {
     first_has_free_blocks(10);
-    UNIT_CHECK(first->magazines[CLASS].has_spare);
-    UNIT_CHECK(hak_slabs_are_spare(second, CLASS) && !hak_slabs_are_spare(first, CLASS));
+    UNIT_CHECK(hak_slabs_has_spare(&first->owner, CLASS));
+    UNIT_CHECK(hak_slabs_are_spare(&second->owner, CLASS) &&
+               !hak_slabs_are_spare(&first->owner, CLASS));
     for (unsigned i = 0; i < SLABS * blocks; i++) {
         give_if(i, true);
     }
     flush(first);
-    UNIT_CHECK(!first->magazines[CLASS].has_spare && hak_slabs_are_spare(second, CLASS));
+    UNIT_CHECK(!hak_slabs_has_spare(&first->owner, CLASS) &&
+               hak_slabs_are_spare(&second->owner, CLASS));
     hak_sweep_everything();
-    UNIT_CHECK(!hak_slabs_are_spare(second, CLASS));
+    UNIT_CHECK(!hak_slabs_are_spare(&second->owner, CLASS));
     all_is_given_back();
 }
 
@@ -142,7 +144,7 @@ static void heaps_neither_ask_nor_are_asked(void)
     struct hak_cache *heap = hak_heap_make();
     UNIT_CHECK(heap != NULL);
     become(heap);
-    UNIT_CHECK(hak_run_of(alloc(CLASS))->owner == heap);
+    UNIT_CHECK(hak_run_of(alloc(CLASS))->owner == &heap->owner);
     UNIT_CHECK(used_bytes() > before);
     become(first);
     hak_heap_end(heap);

@@ -23,7 +23,7 @@ static void a_thread_that_starts_before_the_constructor_ends_its_cache(void)
     UNIT_EQUAL(pthread_create(&thread, NULL, use_heap, NULL), 0);
     UNIT_EQUAL(pthread_join(thread, &cache), 0);
     UNIT_CHECK(cache != &hak_cache_nobody);
-    UNIT_EQUAL(((struct hak_cache *)cache)->state, HAK_CACHE_DEAD);
+    UNIT_EQUAL(((struct hak_cache *)cache)->owner.state, HAK_OWNER_DEAD);
 }
 
 static void option_check_reaches_caches_that_were_there_before(void)

@@ -151,11 +151,11 @@ static void owner_at_barrier(void)
 
 static void steal(void)
 {
-    hak_lock_take(&thief->lock);
-    hak_lock_take(&victim->lock);
+    hak_lock_take(&thief->owner.lock);
+    hak_lock_take(&victim->owner.lock);
     hak_steal_magazines(thief, victim, true);
-    hak_lock_drop(&victim->lock);
-    hak_lock_drop(&thief->lock);
+    hak_lock_drop(&victim->owner.lock);
+    hak_lock_drop(&thief->owner.lock);
 }
 
 // What it could not do without the lock it does now, and then the rest.
@@ -184,9 +184,9 @@ static void set_up(unsigned blocks)
     }
     owner.held[owner.held_count++] = alloc(CLASS);
     owner.held[owner.held_count++] = alloc(CLASS);
-    hak_lock_take(&victim->lock);
+    hak_lock_take(&victim->owner.lock);
     hak_magazine_flush_all(victim);
-    hak_lock_drop(&victim->lock);
+    hak_lock_drop(&victim->owner.lock);
     for (unsigned i = 0; i < blocks; i++) {
         give(more[i]);
     }
@@ -198,9 +198,9 @@ static void clean_up(void)
     while (owner.held_count > 0) {
         give(owner.held[--owner.held_count]);
     }
-    hak_lock_take(&victim->lock);
+    hak_lock_take(&victim->owner.lock);
     hak_magazine_flush_all(victim);
-    hak_lock_drop(&victim->lock);
+    hak_lock_drop(&victim->owner.lock);
     UNIT_EQUAL(census_out(), 0);
 }
 
@@ -332,8 +332,8 @@ static void a_free_into_a_full_magazine_removes_the_fence(void)
 static void magazines_in_use_are_left_alone(void)
 {
     set_up(5);
-    hak_lock_take(&thief->lock);
-    hak_lock_take(&victim->lock);
+    hak_lock_take(&thief->owner.lock);
+    hak_lock_take(&victim->owner.lock);
     for (unsigned look = 0; look < 3; look++) {
         hak_steal_magazines(thief, victim, false);
         UNIT_EQUAL(victim->magazines[CLASS].bottom, 0);
@@ -346,8 +346,8 @@ static void magazines_in_use_are_left_alone(void)
         hak_steal_magazines(thief, victim, false);
     }
     UNIT_EQUAL(victim->magazines[CLASS].bottom, 4);
-    hak_lock_drop(&victim->lock);
-    hak_lock_drop(&thief->lock);
+    hak_lock_drop(&victim->owner.lock);
+    hak_lock_drop(&thief->owner.lock);
     census_check(owner.held, owner.held_count);
     clean_up();
 }

@@ -7,8 +7,8 @@
 #include "base/options.h"
 #include "cache/bigcache.h"
 #include "cache/large.h"
-#include "cache/watch.h"
 #include "cache/world.h"
+#include "owner/watch.h"
 
 #define MS UINT64_C(1000000)
 
@@ -87,7 +87,7 @@ static void keep_at_the_end(void)
         UNIT_CHECK(block != NULL);
         const unsigned bin = hak_size_class_bin(HAK_MIB(2));
         hak_bigcache_put(hak_bigcache_place(hak_cache_self, bin), block, bin, hak_map_place(block));
-        hak_watch_note(hak_cache_self);
+        hak_watch_note(&hak_cache_self->owner);
         was_kept_at_the_end = true;
     }
 }

@@ -17,8 +17,8 @@ static void somebody_waits(void *start, size_t bytes)
 {
     (void)start;
     (void)bytes;
-    if (cache->lock.word == HAK_LOCK_HELD) {
-        cache->lock.word |= HAK_LOCK_WAITED;
+    if (cache->owner.lock.word == HAK_LOCK_HELD) {
+        cache->owner.lock.word |= HAK_LOCK_WAITED;
     }
     purges_in_a_row++;
     most_in_a_row = purges_in_a_row > most_in_a_row ? purges_in_a_row : most_in_a_row;
@@ -26,7 +26,7 @@ static void somebody_waits(void *start, size_t bytes)
 
 static void it_gets_its_turn(void)
 {
-    UNIT_EQUAL(cache->lock.word, HAK_LOCK_FREE);
+    UNIT_EQUAL(cache->owner.lock.word, HAK_LOCK_FREE);
     purges_in_a_row = 0;
 }
 

@@ -8,14 +8,14 @@
 #include "../census.h"
 #include "base/options.h"
 #include "cache/ended.h"
-#include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/magazine.h"
 #include "cache/reclaim.h"
 #include "cache/registry.h"
-#include "cache/slabs.h"
+#include "cache/remote.h"
 #include "cache/sweep.h"
 #include "cache/world.h"
+#include "owner/slabs.h"
 
 enum { CLASS = 6, LARGER = 30, BLOCKS = 300, THREADS = 4, ROUNDS = 60 };
 
@@ -45,13 +45,13 @@ static void slabs_of_the_dead_are_orphans(void)
     take_all();
     give_all(0, 100);
     hak_ended_bury(thread);
-    UNIT_EQUAL(thread->state, HAK_CACHE_DEAD);
-    UNIT_CHECK(hak_run_of(held[100])->owner == thread); // for the next thread
-    hak_ended_bury(other);                              // but one such is enough
+    UNIT_EQUAL(thread->owner.state, HAK_OWNER_DEAD);
+    UNIT_CHECK(hak_run_of(held[100])->owner == &thread->owner); // for the next thread
+    hak_ended_bury(other);                                      // but one such is enough
     become(main_thread);
     for (unsigned i = 100; i < BLOCKS; i++) {
-        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_cache_shared);
-        UNIT_EQUAL(HAK_MAP_TAG(hak_map_entry(held[i])), hak_cache_shared.tag);
+        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_cache_shared.owner);
+        UNIT_EQUAL(HAK_MAP_TAG(hak_map_entry(held[i])), hak_cache_shared.owner.tag);
     }
     census_check(held, BLOCKS);
 }
@@ -60,7 +60,7 @@ static void whoever_needs_a_slab_takes_over_theirs(void)
 {
     const size_t super_bytes = hak_arena.super_bytes - hak_arena.free_bytes;
     void *block = alloc(CLASS);
-    UNIT_CHECK(hak_run_of(block)->owner == main_thread);
+    UNIT_CHECK(hak_run_of(block)->owner == &main_thread->owner);
     UNIT_EQUAL(hak_arena.super_bytes - hak_arena.free_bytes, super_bytes); // no new slab
     give(block);
     census_check(held, BLOCKS);
@@ -73,9 +73,9 @@ static void frees_after_the_end_arrive(void)
     hak_sweep_everything();
     census_check(held, BLOCKS);
     UNIT_EQUAL(census_out(), 1); // one stays in the magazine
-    hak_lock_take(&main_thread->lock);
+    hak_lock_take(&main_thread->owner.lock);
     hak_magazine_flush_all(main_thread);
-    hak_lock_drop(&main_thread->lock);
+    hak_lock_drop(&main_thread->owner.lock);
     UNIT_EQUAL(census_out(), 0);
     hak_sweep_everything();
     UNIT_EQUAL(hak_arena.super_bytes, 0);
@@ -89,7 +89,7 @@ static void their_cache_goes_to_the_next_thread(void)
     hak_ended_bury(thread);
     UNIT_CHECK(new_thread() == thread);
     UNIT_EQUAL(hak_registry.count, count);
-    UNIT_EQUAL(thread->state, HAK_CACHE_LIVE);
+    UNIT_EQUAL(thread->owner.state, HAK_OWNER_LIVE);
     UNIT_EQUAL(thread->exit_rounds, 0);
     // Blocks of its earlier life are others' now.
     give_all(0, BLOCKS);
@@ -112,10 +112,10 @@ static void a_dead_cache_stays_whole(void)
     give(held[50]);
     held[50] = NULL;
     hak_ended_bury(thread);
-    UNIT_CHECK(hak_run_of(held[60])->owner == thread);
+    UNIT_CHECK(hak_run_of(held[60])->owner == &thread->owner);
     census_check(held, BLOCKS);
     UNIT_CHECK(new_thread() == thread);
-    UNIT_CHECK(!thread->is_whole);
+    UNIT_CHECK(!thread->owner.is_whole);
     UNIT_CHECK(alloc(CLASS) == last);
     give(last);
     hak_ended_bury(thread);
@@ -125,19 +125,19 @@ static void a_dead_cache_stays_whole(void)
 // Goes on from there. Only who allocates that class takes slabs over.
 static void who_frees_a_block_of_the_dead_takes_the_slab_over(void)
 {
-    struct hak_cache *dead = hak_run_of(held[60])->owner;
+    struct hak_cache *dead = hak_cache_of(hak_run_of(held[60])->owner);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         main_thread->magazines[size_class].is_refilled = false;
     }
     give(held[60]); // goes into a parcel
     held[60] = NULL;
-    UNIT_CHECK(hak_run_of(held[61])->owner == dead);
-    hak_lock_take(&main_thread->lock);
-    hak_inbox_post_all(main_thread);
-    hak_lock_drop(&main_thread->lock);
+    UNIT_CHECK(hak_run_of(held[61])->owner == &dead->owner);
+    hak_lock_take(&main_thread->owner.lock);
+    hak_remote_post_all(main_thread);
+    hak_lock_drop(&main_thread->owner.lock);
     main_thread->magazines[CLASS].is_refilled = true;
     give(held[61]);
-    UNIT_CHECK(hak_run_of(held[61])->owner == main_thread);
+    UNIT_CHECK(hak_run_of(held[61])->owner == &main_thread->owner);
     held[61] = NULL;
     census_check(held, BLOCKS);
     // What was on its way to the dead is sent on.
@@ -179,7 +179,7 @@ static void too_many_dead_are_broken_up(void)
         hak_ended_bury(threads[i]);
     }
     for (unsigned i = 0; i < THREADS; i++) {
-        whole += threads[i]->is_whole;
+        whole += threads[i]->owner.is_whole;
     }
     UNIT_EQUAL(whole, hak_os_processors());
     become(main_thread);
@@ -188,8 +188,8 @@ static void too_many_dead_are_broken_up(void)
         continue;
     }
     for (unsigned i = 0; i < THREADS; i++) {
-        UNIT_CHECK(!threads[i]->is_whole);
-        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_cache_shared);
+        UNIT_CHECK(!threads[i]->owner.is_whole);
+        UNIT_CHECK(hak_run_of(held[i])->owner == &hak_cache_shared.owner);
     }
     give_all(0, THREADS);
     hak_sweep_everything();
@@ -203,8 +203,8 @@ static void a_cache_that_was_ending_waits_in_the_child(void)
     become(main_thread);
     struct hak_cache *thread = new_thread();
     held[0] = alloc(CLASS);
-    thread->state = HAK_CACHE_DEAD;
-    thread->is_whole = true;
+    thread->owner.state = HAK_OWNER_DEAD;
+    thread->owner.is_whole = true;
     hak_registry.whole++;
     become(main_thread);
     const uint32_t whole = hak_registry.whole;
@@ -240,7 +240,7 @@ static void what_a_thread_had_kept_or_not_sent_goes_with_it(void)
     give(large);
     give_all(0, 20); // less than a parcel
     hak_ended_bury(thread);
-    UNIT_CHECK(main_thread->inbox != NULL);
+    UNIT_CHECK(main_thread->owner.inbox != NULL);
     UNIT_CHECK(hak_run_of(large) != NULL); // for the next thread
     hak_ended_bury(other);                 // but one such is enough
     UNIT_CHECK(hak_run_of(large) == NULL);
@@ -267,12 +267,12 @@ static void late_frees_and_allocations_work(void)
 
 static bool orphans_give(struct hak_cache *cache, unsigned size_class)
 {
-    hak_lock_take(&cache->lock);
+    hak_lock_take(&cache->owner.lock);
     struct hak_run *slab = hak_reclaim_slab(cache, size_class);
     if (slab != NULL) {
-        hak_slabs_list(cache, slab);
+        hak_slabs_list(&cache->owner, slab);
     }
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     return slab != NULL;
 }
 
@@ -295,17 +295,17 @@ static void orphans_are_asked_for_what_they_have(void)
     while (orphans_give(taker, CLASS)) {
         continue;
     }
-    const uint64_t events = hak_cache_shared.events;
+    const uint64_t events = hak_cache_shared.owner.events;
     UNIT_CHECK(!orphans_give(taker, LARGER) && !orphans_give(taker, CLASS));
-    UNIT_EQUAL(hak_cache_shared.events, events);
+    UNIT_EQUAL(hak_cache_shared.owner.events, events);
     for (unsigned i = 0; i < BLOCKS / 2; i += 2) {
         UNIT_CHECK(hak_run_of(held[i])->owner ==
-                   &hak_cache_shared); // its slab has no blocks to give
+                   &hak_cache_shared.owner); // its slab has no blocks to give
         give_all(i, i + 1);
     }
-    UNIT_CHECK(hak_cache_shared.inbox_bytes != 0); // of what class, nobody knows
+    UNIT_CHECK(hak_cache_shared.owner.inbox_bytes != 0); // of what class, nobody knows
     UNIT_CHECK(orphans_give(taker, LARGER));
-    UNIT_EQUAL(hak_cache_shared.events, events + 1);
+    UNIT_EQUAL(hak_cache_shared.owner.events, events + 1);
     become(main_thread);
     give(other);
     census_check(held, BLOCKS);
@@ -324,11 +324,11 @@ static void *take_over(void *cache)
 {
     become(cache);
     pthread_barrier_wait(&both);
-    hak_lock_take(&hak_cache_self->lock);
+    hak_lock_take(&hak_cache_self->owner.lock);
     struct hak_run *slab = hak_reclaim_slab(hak_cache_self, LARGER);
     UNIT_CHECK(slab != NULL);
-    hak_slabs_list(hak_cache_self, slab);
-    hak_lock_drop(&hak_cache_self->lock);
+    hak_slabs_list(&hak_cache_self->owner, slab);
+    hak_lock_drop(&hak_cache_self->owner.lock);
     return slab;
 }
 
@@ -424,9 +424,9 @@ static void many_lives_leave_nothing(void)
     }
     UNIT_CHECK(hak_registry.count <= 2 * THREADS + 4);
     hak_sweep_everything();
-    hak_lock_take(&main_thread->lock);
+    hak_lock_take(&main_thread->owner.lock);
     hak_magazine_flush_all(main_thread);
-    hak_lock_drop(&main_thread->lock);
+    hak_lock_drop(&main_thread->owner.lock);
     UNIT_EQUAL(census_out(), 0);
 }
 

@@ -5,12 +5,12 @@
 #include "base/options.h"
 #include "cache/bigcache.h"
 #include "cache/ended.h"
-#include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/reclaim.h"
 #include "cache/registry.h"
-#include "cache/slabs.h"
+#include "cache/remote.h"
 #include "cache/sweeper.h"
+#include "owner/slabs.h"
 
 enum { CLASS = 8, THREADS = 300, EACH = 20, A_SLAB = 1 << 10, SLABS = 40, TICKS = 8 };
 
@@ -36,7 +36,7 @@ static unsigned watched(void)
 {
     unsigned count = 0;
     for (struct hak_cache *cache = hak_registry.all; cache != NULL; cache = cache->next) {
-        count += hak_load_relaxed(&cache->is_watched);
+        count += hak_load_relaxed(&cache->owner.is_watched);
     }
     return count;
 }
@@ -84,7 +84,7 @@ static void threads_that_ended_are_not_looked_at(void)
     }
     tick(TICKS);
     census_check(held[0], THREADS * EACH);
-    UNIT_EQUAL(hak_cache_shared.inbox_bytes, 0);
+    UNIT_EQUAL(hak_cache_shared.owner.inbox_bytes, 0);
 }
 
 // Threads that sleep are not looked at either; and the first thing that each does is seen.
@@ -97,27 +97,27 @@ static void threads_that_sleep_wake_when_they_free(void)
     }
     become(main_thread);
     tick(TICKS);
-    UNIT_CHECK(!sleeper->is_watched && sleeper->is_asleep);
+    UNIT_CHECK(!sleeper->owner.is_watched && sleeper->is_asleep);
     census_check(held[0], EACH);
     become(sleeper);
     for (unsigned j = 0; j < EACH; j++) {
         give(held[0][j]);
         held[0][j] = NULL;
     }
-    UNIT_CHECK(sleeper->is_watched && !sleeper->is_asleep);
-    UNIT_EQUAL(sleeper->hit_tag, sleeper->tag);
+    UNIT_CHECK(sleeper->owner.is_watched && !sleeper->is_asleep);
+    UNIT_EQUAL(sleeper->hit_tag, sleeper->owner.tag);
     census_check(held[0], EACH);
     become(main_thread);
     tick(TICKS);
-    UNIT_CHECK(!sleeper->is_watched);
+    UNIT_CHECK(!sleeper->owner.is_watched);
     become(sleeper); // a large block that it keeps
     bool zeroed;
     void *block = hak_large_alloc(HAK_MIB(1), 1, 0, &zeroed);
     give(block);
-    UNIT_CHECK(sleeper->is_watched);
+    UNIT_CHECK(sleeper->owner.is_watched);
     become(main_thread);
     tick(TICKS);
-    UNIT_CHECK(hak_run_of(block) == NULL && !sleeper->is_watched);
+    UNIT_CHECK(hak_run_of(block) == NULL && !sleeper->owner.is_watched);
     become(sleeper);
     hak_ended_bury(sleeper);
     become(main_thread);
@@ -141,9 +141,9 @@ static void threads_that_wake_begin_without_magazines(void)
     give(kept);
     give(alloc(CLASS));
     UNIT_EQUAL(sleeper->started[0], 0);
-    UNIT_CHECK(hak_list_is_empty(&sleeper->full));
+    UNIT_CHECK(hak_list_is_empty(&sleeper->owner.full));
     for (unsigned size_class = 0; size_class < CLASSES; size_class++) {
-        UNIT_CHECK(hak_slabs_first(sleeper, size_class) == NULL);
+        UNIT_CHECK(hak_slabs_first(&sleeper->owner, size_class) == NULL);
     }
     census_check(NULL, 0);
     hak_ended_bury(sleeper);
@@ -160,17 +160,17 @@ static void blocks_of_sleepers_that_others_free_come_home(void)
     }
     become(main_thread);
     tick(TICKS);
-    UNIT_CHECK(!sleeper->is_watched);
+    UNIT_CHECK(!sleeper->owner.is_watched);
     for (unsigned j = 0; j < EACH; j++) {
         give(held[0][j]);
         held[0][j] = NULL;
     }
-    hak_lock_take(&main_thread->lock);
-    hak_inbox_post_all(main_thread);
-    hak_lock_drop(&main_thread->lock);
-    UNIT_CHECK(sleeper->is_watched && sleeper->is_asleep);
+    hak_lock_take(&main_thread->owner.lock);
+    hak_remote_post_all(main_thread);
+    hak_lock_drop(&main_thread->owner.lock);
+    UNIT_CHECK(sleeper->owner.is_watched && sleeper->is_asleep);
     tick(TICKS);
-    UNIT_CHECK(!sleeper->is_watched && sleeper->inbox == NULL);
+    UNIT_CHECK(!sleeper->owner.is_watched && sleeper->owner.inbox == NULL);
     census_check(held[0], EACH);
     become(sleeper);
     hak_ended_bury(sleeper);
@@ -182,7 +182,7 @@ static struct hak_cache *unwatched;
 
 static void bring_a_block(void)
 {
-    if (unwatched != NULL && !unwatched->is_watched) {
+    if (unwatched != NULL && !unwatched->owner.is_watched) {
         struct hak_cache *cache = unwatched;
         unwatched = NULL;
         bool zeroed;
@@ -226,9 +226,9 @@ static void slabs_are_swept_once(void)
         blocks[i * a_slab + 3] = NULL;
     }
     tick(TICKS);
-    UNIT_CHECK(hak_list_is_empty(hak_slabs_of(cache, CLASS)));
+    UNIT_CHECK(hak_list_is_empty(hak_slabs_of(&cache->owner, CLASS)));
     unsigned swept = 0;
-    struct hak_list *list = hak_slabs_swept(cache, CLASS);
+    struct hak_list *list = hak_slabs_swept(&cache->owner, CLASS);
     for (struct hak_list *link = list->next; link != list; link = link->next) {
         swept += HAK_LIST_ITEM(link, struct hak_run, link)->is_swept;
     }
@@ -245,14 +245,14 @@ static void what_is_left_of_a_share_is_looked_at(void)
         give(blocks[i * a_slab + 5]);
         blocks[i * a_slab + 5] = NULL;
     }
-    const struct hak_list *slabs = hak_slabs_of(cache, CLASS);
-    hak_lock_take(&cache->lock);
+    const struct hak_list *slabs = hak_slabs_of(&cache->owner, CLASS);
+    hak_lock_take(&cache->owner.lock);
     hak_magazine_flush_all(cache);
-    hak_lock_drop(&cache->lock);
+    hak_lock_drop(&cache->owner.lock);
     UNIT_CHECK(!hak_list_is_empty(slabs));
     for (unsigned i = 0; i < 10 * TICKS; i++) {
         hak_sweep_tick(1, false, (struct hak_sweep_share){.caches = 64, .lots = 1});
-        UNIT_CHECK(cache->is_watched || hak_list_is_empty(slabs));
+        UNIT_CHECK(cache->owner.is_watched || hak_list_is_empty(slabs));
     }
     UNIT_CHECK(hak_list_is_empty(slabs));
     census_check(blocks, SLABS * a_slab);
@@ -270,12 +270,12 @@ static void refused_pages_are_tried_again(void)
     }
     hak_fake.refuse_purge = true;
     hak_sweep_everything();
-    UNIT_CHECK(hak_cache_self->magazines[CLASS].has_unpurged);
+    UNIT_CHECK(hak_has_bit(hak_cache_self->owner.unpurged, CLASS));
     const size_t purges = hak_fake.purges;
     const size_t purged = hak_fake.purged_bytes;
     hak_fake.refuse_purge = false;
     hak_sweep_everything();
-    UNIT_CHECK(!hak_cache_self->magazines[CLASS].has_unpurged);
+    UNIT_CHECK(!hak_has_bit(hak_cache_self->owner.unpurged, CLASS));
     UNIT_CHECK(hak_fake.purges > purges);
     UNIT_CHECK(hak_fake.purged_bytes - purged >=
                (SLABS - 1) * (hak_classes[CLASS].units * HAK_UNIT_BYTES - 4 * hak_os_page_bytes()));

@@ -10,16 +10,16 @@ static bool are_all(uint32_t word)
 {
     bool are = true;
     for (struct hak_cache *cache = hak_registry.all; cache != NULL; cache = cache->next) {
-        are &= cache->lock.word == word;
+        are &= cache->owner.lock.word == word;
     }
     return are;
 }
 
 static bool can_be_taken(struct hak_cache *cache)
 {
-    const bool can = hak_lock_try(&cache->lock);
+    const bool can = hak_lock_try(&cache->owner.lock);
     if (can) {
-        hak_lock_drop(&cache->lock);
+        hak_lock_drop(&cache->owner.lock);
     }
     return can;
 }
@@ -52,14 +52,14 @@ static unsigned waits;
 static void drop_at_last(void)
 {
     if (++waits == 3) {
-        hak_lock_drop(&other->lock);
+        hak_lock_drop(&other->owner.lock);
     }
 }
 
 // Who holds one when the gate is closed.
 static void a_holder_is_waited_for(void)
 {
-    hak_lock_take(&other->lock);
+    hak_lock_take(&other->owner.lock);
     hak_fake.on_wait = drop_at_last;
     UNIT_CHECK(hak_world_lock_to_fork());
     hak_fake.on_wait = NULL;
@@ -72,7 +72,7 @@ static void a_holder_is_waited_for(void)
 static void one_that_is_held_at_that_moment_is_free_in_the_child(void)
 {
     UNIT_CHECK(hak_world_lock_to_fork());
-    other->lock.word = HAK_LOCK_HELD | HAK_LOCK_WAITED;
+    other->owner.lock.word = HAK_LOCK_HELD | HAK_LOCK_WAITED;
     hak_fake.is_alone = true; // so that fork's hooks do not do it once more
     const pid_t child = fork();
     UNIT_CHECK(child >= 0);
@@ -81,7 +81,7 @@ static void one_that_is_held_at_that_moment_is_free_in_the_child(void)
         _exit(are_all(HAK_LOCK_FREE) && can_be_taken(other) ? 0 : 1);
     }
     hak_fake.is_alone = false;
-    other->lock.word = HAK_LOCK_FREE;
+    other->owner.lock.word = HAK_LOCK_FREE;
     hak_world_unlock();
     int status = 1;
     UNIT_CHECK(waitpid(child, &status, 0) == child);
@@ -94,10 +94,10 @@ static void who_gives_up_leaves_the_gate_closed(void)
     UNIT_CHECK(hak_world_lock_to_fork());
     UNIT_CHECK(!hak_world_lock_within(1));
     UNIT_CHECK(!can_be_taken(other));
-    other->lock.word = HAK_LOCK_HELD; // a thread's that is about to find the gate closed
+    other->owner.lock.word = HAK_LOCK_HELD; // a thread's that is about to find the gate closed
     hak_world_unlock();
-    UNIT_EQUAL(other->lock.word, HAK_LOCK_HELD);
-    other->lock.word = HAK_LOCK_FREE;
+    UNIT_EQUAL(other->owner.lock.word, HAK_LOCK_HELD);
+    other->owner.lock.word = HAK_LOCK_FREE;
     UNIT_CHECK(are_all(HAK_LOCK_FREE) && can_be_taken(other));
 }
 

@@ -4,11 +4,11 @@
 
 #include "../census.h"
 #include "cache/ended.h"
-#include "cache/inbox.h"
 #include "cache/magazine.h"
 #include "cache/parcels.h"
 #include "cache/reclaim.h"
 #include "cache/refill.h"
+#include "cache/remote.h"
 #include "report/figures.h"
 
 enum { CLASS = 6, OTHER_CLASS = 20, BLOCKS = 300, PARCEL = HAK_PARCEL_BLOCKS };
@@ -44,28 +44,28 @@ static void blocks_in_parcels(void)
 {
     become(other);
     free_next(PARCEL + 10); // one sent, one begun
-    UNIT_CHECK(owner->inbox != NULL);
+    UNIT_CHECK(owner->owner.inbox != NULL);
     expect_live();
     become(owner);
-    hak_lock_take(&owner->lock);
+    hak_lock_take(&owner->owner.lock);
     hak_magazine_flush_all(owner);
     hak_refill_by_parcels(owner, CLASS, 1);
-    hak_lock_drop(&owner->lock);
+    hak_lock_drop(&owner->owner.lock);
     expect_live();
 }
 
 static void blocks_without_a_parcel(void)
 {
-    hak_lock_take(&other->lock);
-    hak_inbox_post_all(other);
-    hak_lock_drop(&other->lock);
+    hak_lock_take(&other->owner.lock);
+    hak_remote_post_all(other);
+    hak_lock_drop(&other->owner.lock);
     uint32_t count; // nothing to make a parcel of
     while (hak_pool_shelf_take(&hak_parcels, &count) != NULL) {
         hak_fake.refuse_asks = true;
     }
     become(other);
     free_next(30);
-    UNIT_CHECK(owner->loose != NULL);
+    UNIT_CHECK(owner->owner.loose != NULL);
     expect_live();
     hak_fake.refuse_asks = false;
 }
@@ -87,11 +87,11 @@ static void text_is_counted_and_cut(void)
 static void what_is_locked_is_not_waited_for(void)
 {
     static char text[HAK_FIGURES_BYTES];
-    hak_lock_take(&owner->lock);
+    hak_lock_take(&owner->owner.lock);
     hak_stats_json(text, sizeof text);
     UNIT_CHECK(strstr(text, "\"walked\":false") != NULL);
     UNIT_CHECK(strstr(text, "\"live_blocks\":0,") != NULL);
-    hak_lock_drop(&owner->lock);
+    hak_lock_drop(&owner->owner.lock);
     hak_lock_take(&hak_arena.lock); // the locks before it were dropped again
     hak_stats_json(text, sizeof text);
     UNIT_CHECK(strstr(text, "\"walked\":false") != NULL);
@@ -122,14 +122,14 @@ static void slabs_of_all_caches_are_added_up(void)
     hak_reclaim_break_up_dead(maker, UINT_MAX);
     become(other);
     void *mine = alloc(OTHER_CLASS);
-    UNIT_CHECK(hak_run_of(mine) == hak_run_of(block) && hak_run_of(mine)->owner == other);
+    UNIT_CHECK(hak_run_of(mine) == hak_run_of(block) && hak_run_of(mine)->owner == &other->owner);
     give(mine);
     give(block);
-    hak_lock_take(&other->lock);
+    hak_lock_take(&other->owner.lock);
     hak_magazine_flush_all(other);
-    hak_lock_drop(&other->lock);
-    UNIT_EQUAL(maker->class_counts[OTHER_CLASS].made_slabs, 1);
-    UNIT_EQUAL(other->class_counts[OTHER_CLASS].ended_slabs, 1);
+    hak_lock_drop(&other->owner.lock);
+    UNIT_EQUAL(maker->owner.classes[OTHER_CLASS].made_slabs, 1);
+    UNIT_EQUAL(other->owner.classes[OTHER_CLASS].ended_slabs, 1);
     struct hak_figures figures;
     hak_figures_read(&figures, 0);
     UNIT_EQUAL(figures.classes[OTHER_CLASS].slabs_made, 1);

@@ -9,9 +9,9 @@
 #include "../census.h"
 #include "base/options.h"
 #include "cache/direct.h"
-#include "cache/inbox.h"
 #include "cache/magazine.h"
 #include "cache/refill.h"
+#include "cache/remote.h"
 #include "cache/steal.h"
 #include "meta/pool.h"
 
@@ -34,23 +34,23 @@ static void give_others(unsigned count)
 
 static void lock_both(void)
 {
-    hak_lock_take(&other->lock);
-    hak_lock_take(&owner->lock);
+    hak_lock_take(&other->owner.lock);
+    hak_lock_take(&owner->owner.lock);
 }
 
 static void magazine_that_is_flushed(void)
 {
     give(wild);
-    hak_lock_take(&owner->lock);
+    hak_lock_take(&owner->owner.lock);
     UNIT_DIES(hak_magazine_flush_all(owner), not_ours);
 }
 
 static void magazine_that_is_full(void)
 {
     hak_options.magazine_bytes = 4096; // it may not grow
-    hak_lock_take(&owner->lock);
+    hak_lock_take(&owner->owner.lock);
     hak_magazine_flush_all(owner);
-    hak_lock_drop(&owner->lock);
+    hak_lock_drop(&owner->owner.lock);
     give(wild); // the coldest, which goes first
     UNIT_DIES(give_others(OTHERS), not_ours);
 }
@@ -67,8 +67,8 @@ static void parcel_that_begins_with_it(void)
 {
     become(other);
     give(wild);
-    hak_lock_take(&other->lock);
-    UNIT_DIES(hak_inbox_post_all(other), not_ours);
+    hak_lock_take(&other->owner.lock);
+    UNIT_DIES(hak_remote_post_all(other), not_ours);
 }
 
 static void post_second(void)
@@ -78,9 +78,9 @@ static void post_second(void)
         give(others[i]);
     }
     give(wild);
-    hak_lock_take(&other->lock);
-    hak_inbox_post_all(other);
-    hak_lock_drop(&other->lock);
+    hak_lock_take(&other->owner.lock);
+    hak_remote_post_all(other);
+    hak_lock_drop(&other->owner.lock);
     become(owner);
 }
 
@@ -89,21 +89,21 @@ static void parcel_that_is_shared_out(void)
     become(other);
     give(others[0]);
     give(wild);
-    hak_lock_take(&other->lock);
-    UNIT_DIES(hak_inbox_post_all(other), not_ours);
+    hak_lock_take(&other->owner.lock);
+    UNIT_DIES(hak_remote_post_all(other), not_ours);
 }
 
 static void parcel_that_is_drained(void)
 {
     post_second();
     lock_both();
-    UNIT_DIES(hak_inbox_drain(other, owner, HAK_INBOX_ALL), not_ours);
+    UNIT_DIES(hak_remote_drain(other, &owner->owner, HAK_REMOTE_ALL), not_ours);
 }
 
 static void parcel_that_fills_a_magazine(void)
 {
     post_second();
-    hak_lock_take(&owner->lock);
+    hak_lock_take(&owner->owner.lock);
     hak_magazine_flush_all(owner);
     hak_refill_by_parcels(owner, CLASS, 1);
     UNIT_DIES(hak_magazine_flush_all(owner), not_ours);
@@ -114,7 +114,7 @@ static void parcel_that_is_sent_on(void)
     become(other);
     give(wild);
     lock_both();
-    UNIT_DIES(hak_inbox_send_on(owner, other), not_ours);
+    UNIT_DIES(hak_remote_send_on(owner, other), not_ours);
 }
 
 static void without_memory_for_a_parcel(void)

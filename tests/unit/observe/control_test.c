@@ -98,17 +98,18 @@ static void a_reader_sees_what_the_allocator_sees(void)
         alloc(CLASS);
     }
     UNIT_EQUAL(number_in(root_named("hak_registry"), "hak_registry", "all"), (uintptr_t)cache);
-    UNIT_EQUAL(number_in(cache, "hak_cache", "tag"), cache->tag);
+    UNIT_EQUAL(number_in(&cache->owner, "hak_owner", "tag"), cache->owner.tag);
     const void *arena = root_named("hak_arena");
     UNIT_EQUAL(number_in(arena, "hak_arena", "super_bytes"), HAK_SUPER_BYTES);
     const char *link = (const char *)number_in(
         (const char *)arena + field_named("hak_arena", "all")->offset, "hak_list", "next");
     const char *super = link - field_named("hak_super", "all_link")->offset;
     const char *slab = super + field_named("hak_super", "slabs")->offset;
-    UNIT_EQUAL(number_in(slab, "hak_slab", "owner"), (uintptr_t)cache);
+    UNIT_EQUAL(number_in(slab, "hak_slab", "owner"), (uintptr_t)&cache->owner);
     UNIT_EQUAL(number_in(slab, "hak_slab", "size_class"), CLASS);
-    const struct hak_control_field *counts = field_named("hak_cache", "class_counts");
-    const char *of_class = (const char *)cache + counts->offset + CLASS * counts->bytes;
+    const struct hak_control_field *magazines = field_named("hak_cache", "magazines");
+    const char *of_class = (const char *)cache + magazines->offset + CLASS * magazines->bytes +
+                           field_named("hak_magazine", "counts")->offset;
     UNIT_EQUAL(number_in(of_class, "hak_class_counts", "refilled_blocks"),
                number_in(slab, "hak_slab", "fresh"));
 }

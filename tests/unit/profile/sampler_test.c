@@ -9,9 +9,9 @@
 #include "cache/bigcache.h"
 #include "cache/heap.h"
 #include "cache/hooks.h"
-#include "cache/inbox.h"
 #include "cache/large.h"
 #include "cache/refill.h"
+#include "cache/remote.h"
 #include "profile/sample.h"
 
 enum { EVERY = 4096, HELD_MOST = 3000 };
@@ -205,21 +205,21 @@ static void a_busy_thread_takes_notice(void)
     take(0); // the next one at the latest
     give_all();
     UNIT_EQUAL(hak_sampler_every(hak_cache_self), 0);
-    UNIT_EQUAL(hak_cache_self->hit_tag, hak_cache_self->tag);
-    const uint64_t before = hak_cache_self->events;
+    UNIT_EQUAL(hak_cache_self->hit_tag, hak_cache_self->owner.tag);
+    const uint64_t before = hak_cache_self->owner.events;
     go_up_and_down(0, 1, 1000);
-    UNIT_EQUAL(hak_cache_self->events, before);
+    UNIT_EQUAL(hak_cache_self->owner.events, before);
     hak_store_relaxed(&hak_options.sample_bytes, EVERY);
-    hak_cache_self->hit_tag = hak_cache_self->tag - HAK_APART;
+    hak_cache_self->hit_tag = hak_cache_self->owner.tag - HAK_APART;
     go_up_and_down(0, 1, 1);
     UNIT_EQUAL(hak_sampler_every(hak_cache_self), EVERY);
     // And one that sets only the tag changes nothing.
     sample_from_now_on(0);
     go_up_and_down(0, 1, 1000);
-    hak_cache_self->hit_tag = hak_cache_self->tag - HAK_APART;
+    hak_cache_self->hit_tag = hak_cache_self->owner.tag - HAK_APART;
     go_up_and_down(0, 1, 1);
     UNIT_EQUAL(hak_sampler_every(hak_cache_self), 0);
-    UNIT_EQUAL(hak_cache_self->hit_tag, hak_cache_self->tag);
+    UNIT_EQUAL(hak_cache_self->hit_tag, hak_cache_self->owner.tag);
     census_check(held, held_count);
 }
 
@@ -229,17 +229,17 @@ static void who_falls_asleep_stays_so_until_it_is_woken(void)
     struct hak_cache *cache = hak_cache_self;
     for (unsigned every = 0; every <= EVERY; every += EVERY) {
         take(0);
-        hak_lock_take(&cache->lock);
+        hak_lock_take(&cache->owner.lock);
         hak_store_relaxed(&cache->is_asleep, true);
         hak_store_relaxed(&cache->hit_tag, HAK_TAG_ASLEEP);
-        hak_lock_drop(&cache->lock);
+        hak_lock_drop(&cache->owner.lock);
         hak_store_relaxed(&hak_options.sample_bytes, every);
         hak_sampler_follow(cache);
         UNIT_EQUAL(cache->hit_tag, HAK_TAG_ASLEEP);
         give_all();
         UNIT_CHECK(!cache->is_asleep);
         UNIT_EQUAL(hak_sampler_every(cache), every);
-        UNIT_EQUAL(cache->hit_tag, cache->tag - (every != 0 ? HAK_APART : 0));
+        UNIT_EQUAL(cache->hit_tag, cache->owner.tag - (every != 0 ? HAK_APART : 0));
     }
     sample_from_now_on(0);
     take(0);
@@ -292,7 +292,7 @@ static void what_is_handed_out_is_counted(void)
     enum { SIZE_CLASS = 20 };
     new_thread();
     const struct hak_cache *cache = hak_cache_self;
-    const _Atomic(uint64_t) *misses = &cache->class_counts[SIZE_CLASS].misses;
+    const _Atomic(uint64_t) *misses = &cache->magazines[SIZE_CLASS].counts.misses;
     sample_from_now_on(EVERY);
     hak_sampler_follow(hak_cache_self);
     UNIT_EQUAL(hak_sampler_counted(cache, SIZE_CLASS), 0);
@@ -357,14 +357,14 @@ static void blocks_from_others_find_the_magazine(void)
         }
         new_thread();
         give_all();
-        hak_lock_take(&hak_cache_self->lock);
-        hak_inbox_post_all(hak_cache_self);
-        hak_lock_drop(&hak_cache_self->lock);
+        hak_lock_take(&hak_cache_self->owner.lock);
+        hak_remote_post_all(hak_cache_self);
+        hak_lock_drop(&hak_cache_self->owner.lock);
         become(first);
         sample_from_now_on(to_samples == 0 ? EVERY : 0);
-        hak_lock_take(&first->lock);
+        hak_lock_take(&first->owner.lock);
         hak_refill_by_parcels(first, SIZE_CLASS, BLOCKS);
-        hak_lock_drop(&first->lock);
+        hak_lock_drop(&first->owner.lock);
         census_check(held, held_count);
         hak_sampler_follow(first);
         UNIT_EQUAL(hak_sampler_every(first), to_samples == 0 ? EVERY : 0);

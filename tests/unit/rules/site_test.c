@@ -34,7 +34,7 @@ static void *take_at(unsigned size_class, const void *site)
 
 static unsigned role_of(const void *block)
 {
-    const struct hak_cache *owner = hak_run_of(block)->owner;
+    const struct hak_owner *owner = hak_run_of(block)->owner;
     return owner->role;
 }
 
@@ -74,9 +74,9 @@ static void lifetimes_share_no_slab(void)
     }
     census_check(NULL, 0);
     // Nothing is to be made ready for it here, which the next thread may find.
-    hak_lock_take(&hak_cache_self->lock);
+    hak_lock_take(&hak_cache_self->owner.lock);
     hak_prewarm_cache(hak_cache_self);
-    hak_lock_drop(&hak_cache_self->lock);
+    hak_lock_drop(&hak_cache_self->owner.lock);
     UNIT_CHECK(hak_cache_self->magazines[CLASS].base == NULL);
     UNIT_CHECK(hak_cache_self->magazines[OTHER].base != NULL);
     census_check(NULL, 0);
@@ -120,16 +120,16 @@ static void what_lasts_is_apart_also_when_its_thread_has_ended(void)
 {
     struct hak_cache *thread = hak_cache_self;
     held[0] = take_at(CLASS, lasting);
-    struct hak_cache *last = hak_run_of(held[0])->owner;
+    struct hak_cache *last = hak_cache_of(hak_run_of(held[0])->owner);
     for (unsigned i = 0; i < HAK_COMPANIONS; i++) {
         hak_ended_bury(thread->companions[i]);
         thread->companions[i] = NULL;
     }
     hak_ended_bury(thread);
     hak_sweep_everything(); // breaks up what is dead
-    UNIT_CHECK(hak_run_of(held[0])->owner == last);
+    UNIT_CHECK(hak_run_of(held[0])->owner == &last->owner);
     become(new_thread());
-    UNIT_CHECK(hak_cache_self == thread || hak_cache_self->role == HAK_ROLE_THREAD);
+    UNIT_CHECK(hak_cache_self == thread || hak_cache_self->owner.role == HAK_ROLE_THREAD);
     give(held[0]); // dead owner: by parcel
     for (unsigned i = 0; i < COUNT; i++) {
         held[i] = take_at(CLASS, lasting);

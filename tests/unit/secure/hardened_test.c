@@ -81,9 +81,9 @@ static void they_go_home_without_memory(struct hak_cache *owner)
 static void they_stay_while_their_owner_is_busy(struct hak_cache *owner)
 {
     struct hak_cache *other = freed_by_another(owner);
-    hak_lock_take(&owner->lock);
+    hak_lock_take(&owner->owner.lock);
     end(other);
-    hak_lock_drop(&owner->lock);
+    hak_lock_drop(&owner->owner.lock);
     UNIT_EQUAL(out_of_their_slab(), BLOCKS);
     hak_blocks_check_all();
     hak_sweep_everything();

@@ -12,12 +12,13 @@
 #include "../unit.h"
 #include "base/options.h"
 #include "meta/map.h"
+#include "owner/owner.h"
 #include "slab/arena.h"
 
 enum { TAG = 0x500, REQUEST = 8000 };
 
-static int owner;             // its address is all that counts
-static unsigned long changes; // in all
+static struct hak_owner owner; // its address is all that counts
+static unsigned long changes;  // in all
 static atomic_bool is_changing;
 
 // A slab of blocks that are long enough for others to change them in the middle of a look.

@@ -4,6 +4,7 @@
 #include "../unit.h"
 #include "base/options.h"
 #include "meta/map.h"
+#include "owner/owner.h"
 #include "slab/arena.h"
 #include "slab/huge_pages.h"
 #include "slab/mapping.h"
@@ -13,7 +14,7 @@
 
 enum { SLABS = 4 * HAK_SUPER_UNITS, TAG = 0x500 };
 
-static int owner; // its address is all that counts
+static struct hak_owner owner; // its address is all that counts
 static struct hak_run *slabs[SLABS];
 
 static void time_passes(void)

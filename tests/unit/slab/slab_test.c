@@ -7,11 +7,12 @@
 
 #include "../unit.h"
 #include "meta/map.h"
+#include "owner/owner.h"
 #include "slab/arena.h"
 
 enum { MOST_BLOCKS = 4096, TAG = 0x500 };
 
-static int owner; // its address is all that counts
+static struct hak_owner owner, other; // their addresses are all that counts
 
 static struct hak_run *make(unsigned size_class)
 {
@@ -98,8 +99,8 @@ static void every_address_leads_to_the_slab(void)
     }
     UNIT_CHECK(hak_run_of(slab->base - 1) != slab);
     UNIT_CHECK(hak_run_of(slab->base + slab->units * HAK_UNIT_BYTES) != slab);
-    hak_slab_move(slab, slab, 0x900);
-    UNIT_CHECK(slab->owner == slab);
+    hak_slab_move(slab, &other, 0x900);
+    UNIT_CHECK(slab->owner == &other);
     UNIT_EQUAL(hak_map_entry(slab->base + 3 * HAK_UNIT_BYTES), 0x900 | 71);
     end(slab);
 }

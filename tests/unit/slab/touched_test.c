@@ -4,6 +4,7 @@
 
 #include "../unit.h"
 #include "base/bits.h"
+#include "owner/owner.h"
 #include "slab/arena.h"
 #include "slab/purge.h"
 #include "slab/runs.h"
@@ -12,7 +13,7 @@
 
 enum { MOST_BLOCKS = 4096, TAG = 0x500 };
 
-static int owner; // its address is all that counts
+static struct hak_owner owner; // its address is all that counts
 
 // A slab of which so many blocks were handed out at a time has come and gone.
 static void come_and_go(unsigned size_class, unsigned count)

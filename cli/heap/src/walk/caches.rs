@@ -51,24 +51,28 @@ impl Walk<'_> {
             .map(|((address, kind), record)| self.cache(*address, *kind, record, classes))
             .collect();
         for (index, cache) in caches.iter().enumerate() {
-            found.caches_by_address.insert(cache.address, index);
+            let owner = cache.address + self.fields.cache.owner.offset as u64;
+            found.caches_by_owner.insert(owner, index);
         }
         Ok((caches, records))
     }
 
     fn cache(&self, address: u64, kind: Option<Owner>, record: &[u8], classes: &[Class]) -> Cache {
         let cache = &self.fields.cache;
+        let owner = cache.owner.part(record, 0);
         let counts = cache.counts.part(record, 0);
-        let has_thread = cache.has_thread.number(record) != 0;
+        let has_thread = self.fields.owner.has_thread.number(owner) != 0;
         let of_class = |index: usize| {
-            let part = cache.class_counts.part(record, index);
+            let magazine = cache.magazines.part(record, index);
+            let part = self.fields.magazine.counts.part(magazine, 0);
+            let slabs = self.fields.owner.classes.part(owner, index);
             ClassCounts {
                 refills: self.fields.class_counts.refills.number(part),
                 refilled_blocks: self.fields.class_counts.refilled_blocks.number(part),
                 spills: self.fields.class_counts.spills.number(part),
                 spilled_blocks: self.fields.class_counts.spilled_blocks.number(part),
-                made_slabs: self.fields.class_counts.made_slabs.number(part),
-                ended_slabs: self.fields.class_counts.ended_slabs.number(part),
+                made_slabs: self.fields.owner_class.made_slabs.number(slabs),
+                ended_slabs: self.fields.owner_class.ended_slabs.number(slabs),
                 counted_allocations: (self.fields.class_counts.drawn.number(part))
                     .saturating_sub(cache.gaps.number_at(record, index)),
                 counted_misses: self.fields.class_counts.misses.number(part),
@@ -76,22 +80,22 @@ impl Walk<'_> {
         };
         Cache {
             address,
-            number: cache.tag.number(record) >> self.fields.tag_log2,
+            number: self.fields.owner.tag.number(owner) >> self.fields.tag_log2,
             kind: kind.unwrap_or(if has_thread {
                 Owner::Thread
             } else {
                 Owner::Heap
             }),
             thread_id: cache.thread_id.number(record),
-            is_dead: cache.state.number(record) == self.fields.cache_dead,
-            events: cache.events.number(record),
+            is_dead: self.fields.owner.state.number(owner) == self.fields.owner_dead,
+            events: self.fields.owner.events.number(owner),
             held: (0..classes.len())
                 .map(|class| self.magazine(record, class).map_or(0, |(_, count)| count))
                 .collect(),
             counts: CacheCounts {
                 sent_parcels: self.fields.cache_counts.sent_parcels.number(counts),
                 sent_blocks: self.fields.cache_counts.sent_blocks.number(counts),
-                opened_parcels: self.fields.cache_counts.opened_parcels.number(counts),
+                opened_parcels: self.fields.owner.opened_parcels.number(owner),
                 adopted_slabs: self.fields.cache_counts.adopted_slabs.number(counts),
             },
             class_counts: (0..classes.len()).map(of_class).collect(),
@@ -128,10 +132,12 @@ impl Walk<'_> {
                 let parcel = self.fields.outbox.parcel.number(part);
                 self.parcels(parcel, Waiting::Outbox(index), true, found, &mut waiting);
             }
-            for first in [cache.pending.number(record), cache.inbox.number(record)] {
+            let owner = cache.owner.part(record, 0);
+            let fields = &self.fields.owner;
+            for first in [fields.pending.number(owner), fields.inbox.number(owner)] {
                 self.parcels(first, Waiting::Inbox(index), false, found, &mut waiting);
             }
-            self.loose_blocks(cache.loose.number(record), index, found, &mut waiting);
+            self.loose_blocks(fields.loose.number(owner), index, found, &mut waiting);
         }
         waiting
     }

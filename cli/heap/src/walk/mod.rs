@@ -47,7 +47,7 @@ struct Walk<'a> {
 #[derive(Default)]
 struct Found {
     doubts: Vec<String>,
-    caches_by_address: HashMap<u64, usize>,
+    caches_by_owner: HashMap<u64, usize>,
 }
 
 impl Found {

@@ -191,7 +191,7 @@ impl Walk<'_> {
                 note(superslab.runs.len(), Some((bitmap, is_hardened)));
                 Content::Small(Slab {
                     class,
-                    owner: found.caches_by_address.get(&owner).copied(),
+                    owner: found.caches_by_owner.get(&owner).copied(),
                     fresh: slab.fresh.number(part).min(of_class.blocks),
                     free_blocks: slab.free_blocks.number(part),
                     bitmap: Vec::new(),

@@ -1,14 +1,10 @@
-// inbox.c -- see inbox.h.
-#include "cache/inbox.h"
+// remote.c -- see remote.h.
+#include "cache/remote.h"
 
 #include "base/check.h"
 #include "base/options.h"
-#include "cache/fast_path.h"
-#include "cache/owner.h"
 #include "cache/parcels.h"
-#include "cache/slabs.h"
-#include "cache/watch.h"
-#include "slab/arena.h"
+#include "owner/slabs.h"
 #include "slab/misuse.h"
 
 static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
@@ -16,7 +12,7 @@ static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
     return &cache->outboxes[(tag >> 8) % HAK_OUTBOXES];
 }
 
-static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
+static struct hak_owner *parcel_owner(struct hak_parcel *parcel)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
     for (uint32_t i = 0; i < count; i++) {
@@ -29,23 +25,24 @@ static struct hak_cache *parcel_owner(struct hak_parcel *parcel)
 }
 
 // Until no more than so many bytes wait.
-static void inbox_lower_locked(struct hak_cache *self, struct hak_cache *cache, size_t bytes)
-    HAK_REQUIRES(&self->lock, &cache->lock);
+static void inbox_lower_locked(struct hak_cache *self, struct hak_owner *owner, size_t bytes)
+    HAK_REQUIRES(&self->owner.lock, &owner->lock);
 
 // An owner that does not come to empty its inbox, or `cache` itself, which only frees: do some of it. What is left the owner
 // takes straight into its magazines if it does come. What is not its own comes back into the outboxes, whose parcels may be
 // full with that: nobody helps while it helps, so that this ends. Step help of parcels.pml. Unproven: one lock or two, the
 // second against the order of ranks, by hak_lock_try.
-static void inbox_help(struct hak_cache *cache, struct hak_cache *owner, size_t bytes)
-    HAK_REQUIRES(&cache->lock) HAK_UNPROVEN
+static void inbox_help(struct hak_cache *cache, struct hak_owner *owner, size_t bytes)
+    HAK_REQUIRES(&cache->owner.lock) HAK_UNPROVEN
 {
-    if (cache->is_helping || (owner != cache && !hak_lock_try(&owner->lock))) {
+    const bool is_own = owner == &cache->owner;
+    if (cache->is_helping || (!is_own && !hak_lock_try(&owner->lock))) {
         return;
     }
     cache->is_helping = true;
     inbox_lower_locked(cache, owner, bytes);
     cache->is_helping = false;
-    if (owner != cache) {
+    if (!is_own) {
         hak_lock_drop(&owner->lock);
     }
 }
@@ -53,24 +50,16 @@ static void inbox_help(struct hak_cache *cache, struct hak_cache *owner, size_t 
 // Push a parcel onto its owner's inbox. The owner may have changed since it was begun, and there may be blocks of others:
 // the receiver sends on what is not its own. Step send of parcels.pml, step send_locked of outbox.pml.
 static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parcel)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
-    struct hak_cache *owner = parcel_owner(parcel);
+    struct hak_owner *owner = parcel_owner(parcel);
     if (owner == NULL) {
         hak_parcel_end(cache, parcel);
         return;
     }
     hak_count(&cache->counts.sent_parcels, 1);
     hak_count(&cache->counts.sent_blocks, hak_load_relaxed(&parcel->count));
-    // Before the parcel can be opened, so that the sum never falls below zero.
-    const size_t bytes = parcel->bytes;
-    const size_t waiting = hak_add_relaxed(&owner->inbox_bytes, bytes) + bytes;
-    struct hak_parcel *head = hak_load_relaxed(&owner->inbox);
-    do {
-        parcel->next = head;
-    } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: hak_inbox_next
-    hak_fence_compiler(); // see hak_unwatch_judge
-    hak_watch_note(owner);
+    const size_t waiting = hak_inbox_push(owner, parcel);
     const size_t most = 16 * hak_load_relaxed(&hak_options.parcel_bytes);
     const bool is_full = hak_parcels_are_too_many();
     if (waiting > most || is_full) {
@@ -81,11 +70,12 @@ static void parcel_send_locked(struct hak_cache *cache, struct hak_parcel *parce
 // Put all blocks of a parcel that are the owner's of the one at `first` into their slabs; none if its lock is not free.
 // Two caches' locks, against the order of ranks: the second by hak_lock_try.
 static void parcel_put_locked(struct hak_cache *cache, struct hak_parcel *parcel, uint32_t first)
-    HAK_REQUIRES(&cache->lock) HAK_UNPROVEN
+    HAK_REQUIRES(&cache->owner.lock) HAK_UNPROVEN
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
-    struct hak_cache *owner = hak_owner_or_end(hak_place_load(&parcel->blocks[first]));
-    if (owner != cache && !hak_lock_try(&owner->lock)) {
+    struct hak_owner *owner = hak_owner_or_end(hak_place_load(&parcel->blocks[first]));
+    const bool is_own = owner == &cache->owner;
+    if (!is_own && !hak_lock_try(&owner->lock)) {
         return;
     }
     for (uint32_t i = first; i < count; i++) {
@@ -95,7 +85,7 @@ static void parcel_put_locked(struct hak_cache *cache, struct hak_parcel *parcel
             hak_slabs_put(owner, hak_slab_owned(block), block);
         }
     }
-    if (owner != cache) {
+    if (!is_own) {
         hak_lock_drop(&owner->lock);
     }
 }
@@ -103,7 +93,7 @@ static void parcel_put_locked(struct hak_cache *cache, struct hak_parcel *parcel
 // A parcel with blocks of several owners, or with a few: into their slabs, one owner after another. What owners have whose
 // lock is not free is handed over: they are at work.
 static void parcel_share_out_locked(struct hak_cache *cache, struct hak_parcel *parcel)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
     for (uint32_t i = 0; i < count; i++) {
@@ -115,7 +105,7 @@ static void parcel_share_out_locked(struct hak_cache *cache, struct hak_parcel *
 }
 
 static void outbox_send_locked(struct hak_cache *cache, struct hak_outbox *outbox)
-    HAK_REQUIRES(&cache->lock)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_parcel *parcel = outbox->parcel;
     const bool is_mixed = outbox->tag == HAK_OUTBOX_MIXED;
@@ -136,19 +126,8 @@ static uint32_t parcel_count(const struct hak_parcel *parcel)
     return parcel != NULL ? hak_load_acquire(&parcel->count) : 0; // pairs with: hak_parcel_add
 }
 
-void hak_inbox_push_loose(void *block)
-{
-    struct hak_cache *owner = hak_owner_or_end(block);
-    struct hak_loose *loose = block;
-    struct hak_loose *head = hak_load_relaxed(&owner->loose);
-    do {
-        loose->next = head;
-    } while (!hak_cas_release(&owner->loose, &head, loose)); // pairs with: hak_inbox_drain
-    hak_fence_compiler(); // see hak_unwatch_judge
-    hak_watch_note(owner);
-}
-
-bool hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry) HAK_REQUIRES(&cache->lock)
+bool hak_remote_post(struct hak_cache *cache, void *block, uint32_t entry)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     const uint32_t tag = HAK_MAP_TAG(entry);
     struct hak_outbox *outbox = outbox_for(cache, tag);
@@ -161,26 +140,15 @@ bool hak_inbox_post(struct hak_cache *cache, void *block, uint32_t entry) HAK_RE
     } else if (outbox->tag != tag) {
         outbox->tag = HAK_OUTBOX_MIXED;
     }
-    if (!hak_inbox_add(cache, block, entry)) {
+    if (!hak_remote_add(cache, block, entry)) {
         hak_parcel_add(outbox->parcel, block, hak_classes[HAK_MAP_CLASS(entry)].bytes);
         outbox_send_locked(cache, outbox); // it is full
     }
     return true;
 }
 
-void hak_inbox_put(void *block)
-{
-    struct hak_cache *owner = hak_owner_lock(block);
-    if (HAK_UNLIKELY(owner == NULL)) {
-        hak_slab_die_not_live(block);
-    }
-    hak_lock_is_held(&owner->lock);
-    hak_slabs_put(owner, hak_run_of(block), block);
-    hak_lock_drop(&owner->lock);
-}
-
 // Without helping: that could fill an outbox again which was passed already.
-void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+void hak_remote_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     const bool was_helping = cache->is_helping;
     cache->is_helping = true;
@@ -193,17 +161,13 @@ void hak_inbox_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
     hak_parcels_give_all(cache);
 }
 
-bool hak_inbox_is_open(const struct hak_cache *cache, uint32_t tag)
+bool hak_remote_is_open(const struct hak_cache *cache, uint32_t tag)
 {
     return cache->outboxes[(tag >> 8) % HAK_OUTBOXES].tag == tag;
 }
 
-bool hak_inbox_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
+bool hak_remote_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
-    if (cache->pending != NULL || hak_load_relaxed(&cache->inbox) != NULL ||
-        hak_load_relaxed(&cache->loose) != NULL) {
-        return false;
-    }
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         const struct hak_parcel *parcel = cache->outboxes[i].parcel;
         const uint32_t count = parcel_count(parcel);
@@ -217,8 +181,8 @@ bool hak_inbox_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->lock
 }
 
 // Step send_on of outbox.pml.
-void hak_inbox_send_on(struct hak_cache *self, struct hak_cache *cache)
-    HAK_REQUIRES(&self->lock, &cache->lock)
+void hak_remote_send_on(struct hak_cache *self, struct hak_cache *cache)
+    HAK_REQUIRES(&self->owner.lock, &cache->owner.lock)
 {
     for (unsigned i = 0; i < HAK_OUTBOXES; i++) {
         struct hak_parcel *parcel = cache->outboxes[i].parcel;
@@ -227,105 +191,88 @@ void hak_inbox_send_on(struct hak_cache *self, struct hak_cache *cache)
             void *block = hak_place_load(&parcel->blocks[j]);
             if (block != NULL) {
                 hak_place_store(&parcel->blocks[j], NULL);
-                hak_inbox_route(self, cache, block);
+                hak_remote_route(self, &cache->owner, block);
             }
         }
     }
     hak_parcels_give_all(cache);
 }
 
-void hak_inbox_route(struct hak_cache *self, struct hak_cache *cache, void *block)
-    HAK_REQUIRES(&self->lock, &cache->lock)
+void hak_remote_route(struct hak_cache *self, struct hak_owner *owner, void *block)
+    HAK_REQUIRES(&self->owner.lock, &owner->lock)
 {
     const uint32_t entry = hak_map_entry(block);
     struct hak_run *slab = hak_run_of(block);
     if (HAK_UNLIKELY(slab == NULL || !hak_map_is_small(entry))) {
         hak_slab_die_not_live(block);
     }
-    if (HAK_MAP_TAG(entry) == cache->tag) {
-        hak_slabs_put(cache, slab, block);
-    } else if (HAK_MAP_TAG(entry) == self->tag) { // the slab was taken over meanwhile
-        hak_slabs_put(self, slab, block);
-    } else if (!hak_load_relaxed(&hak_slabs_end_nothing) && !hak_inbox_post(self, block, entry)) {
+    if (HAK_MAP_TAG(entry) == owner->tag) {
+        hak_slabs_put(owner, slab, block);
+    } else if (HAK_MAP_TAG(entry) == self->owner.tag) { // the slab was taken over meanwhile
+        hak_slabs_put(&self->owner, slab, block);
+    } else if (!hak_load_relaxed(&hak_slabs_end_nothing) && !hak_remote_post(self, block, entry)) {
         hak_inbox_push_loose(block);
     }
 }
 
-unsigned hak_inbox_route_row(struct hak_cache *self,
-                             struct hak_cache *cache,
-                             hak_place *places,
-                             unsigned count) HAK_REQUIRES(&self->lock, &cache->lock)
+unsigned hak_remote_route_row(struct hak_cache *self,
+                              struct hak_owner *owner,
+                              hak_place *places,
+                              unsigned count) HAK_REQUIRES(&self->owner.lock, &owner->lock)
 {
     void *block = hak_place_load(&places[0]);
-    if (HAK_MAP_TAG(hak_map_entry(block)) == cache->tag) {
+    if (HAK_MAP_TAG(hak_map_entry(block)) == owner->tag) {
         struct hak_run *slab = hak_slab_owned(block);
         if (count > 1 && hak_run_spans(slab, hak_place_load(&places[1]))) {
-            return hak_slabs_put_row(cache, slab, places, count);
+            return hak_slabs_put_row(owner, slab, places, count);
         }
-        hak_slabs_put(cache, slab, block);
+        hak_slabs_put(owner, slab, block);
         return 1;
     }
     if (block != NULL) {
-        hak_inbox_route(self, cache, block);
+        hak_remote_route(self, owner, block);
     }
     return 1;
 }
 
-// Step take of parcels.pml.
-struct hak_parcel *hak_inbox_next(struct hak_cache *cache) HAK_REQUIRES(&cache->lock)
-{
-    if (cache->pending == NULL && hak_load_relaxed(&cache->inbox) != NULL) {
-        cache->pending = hak_swap_acquire(&cache->inbox, NULL); // pairs with: parcel_send_locked
-    }
-    struct hak_parcel *parcel = cache->pending;
-    if (parcel != NULL) {
-        cache->pending = parcel->next;
-        hak_sub_relaxed(&cache->inbox_bytes, parcel->bytes);
-    }
-    return parcel;
-}
-
 static void parcel_open_locked(struct hak_cache *self,
-                               struct hak_cache *cache,
-                               struct hak_parcel *parcel) HAK_REQUIRES(&self->lock, &cache->lock)
+                               struct hak_owner *owner,
+                               struct hak_parcel *parcel)
+    HAK_REQUIRES(&self->owner.lock, &owner->lock)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
-    hak_count(&cache->counts.opened_parcels, 1);
+    hak_count(&owner->opened_parcels, 1);
     for (uint32_t i = 0; i < count;) {
-        i += hak_inbox_route_row(self, cache, &parcel->blocks[i], count - i);
+        i += hak_remote_route_row(self, owner, &parcel->blocks[i], count - i);
     }
     hak_parcel_end(self, parcel);
 }
 
-static void inbox_lower_locked(struct hak_cache *self, struct hak_cache *cache, size_t bytes)
-    HAK_REQUIRES(&self->lock, &cache->lock)
+static void inbox_lower_locked(struct hak_cache *self, struct hak_owner *owner, size_t bytes)
+    HAK_REQUIRES(&self->owner.lock, &owner->lock)
 {
     struct hak_parcel *parcel;
-    while (hak_load_relaxed(&cache->inbox_bytes) > bytes &&
-           (parcel = hak_inbox_next(cache)) != NULL) {
-        parcel_open_locked(self, cache, parcel);
+    while (hak_load_relaxed(&owner->inbox_bytes) > bytes &&
+           (parcel = hak_inbox_next(owner)) != NULL) {
+        parcel_open_locked(self, owner, parcel);
     }
 }
 
-bool hak_inbox_drain(struct hak_cache *self, struct hak_cache *cache, int parcels)
-    HAK_REQUIRES(&self->lock, &cache->lock)
+bool hak_remote_drain(struct hak_cache *self, struct hak_owner *owner, int parcels)
+    HAK_REQUIRES(&self->owner.lock, &owner->lock)
 {
     for (; parcels > 0; parcels--) {
-        struct hak_parcel *parcel = hak_inbox_next(cache);
+        struct hak_parcel *parcel = hak_inbox_next(owner);
         if (parcel == NULL) {
             break;
         }
-        parcel_open_locked(self, cache, parcel);
+        parcel_open_locked(self, owner, parcel);
     }
-    struct hak_loose *loose = hak_load_relaxed(&cache->loose);
-    if (HAK_LIKELY(loose == NULL)) {
-        return parcels == 0;
-    }
-    loose = hak_swap_acquire(&cache->loose, NULL); // pairs with: hak_inbox_push_loose
+    struct hak_loose *loose = hak_inbox_next_loose(owner);
     while (loose != NULL) {
         struct hak_loose *next = loose->next;
         loose->next = NULL; // a hardened slab's free blocks are zeros
-        hak_inbox_route(self, cache, loose);
+        hak_remote_route(self, owner, loose);
         loose = next;
     }
     return parcels == 0;

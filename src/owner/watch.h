@@ -1,6 +1,6 @@
 // watch.h -- which caches the sweeper looks at: those that are in use or have something to give.
 //
-// Layer     cache
+// Layer     owner
 // Owns      hak_watch.
 // Threads   see each function.
 // Fails     never.
@@ -11,41 +11,41 @@
 // thread. That has no instruction for it on its fast paths; so such a cache is asleep: its hit_tag leads each free to
 // the slow path, as a sampling cache's would (sampler.h), and the slow paths wake it (hak_sweep_follow). What its
 // thread takes from its magazines needs nobody.
-#ifndef HAK_CACHE_WATCH_H
-#define HAK_CACHE_WATCH_H
+#ifndef HAK_OWNER_WATCH_H
+#define HAK_OWNER_WATCH_H
 
-#include "cache/cache.h"
+#include "owner/owner.h"
 
 struct hak_watch {
     struct hak_lock lock;        // rank "sweep": one sweep at a time
-    struct hak_cache *watched;   // lock: linked by watch_next
-    struct hak_cache *unvisited; // lock: what the present pass has not come to
+    struct hak_owner *watched;   // lock: linked by watch_next
+    struct hak_owner *unvisited; // lock: what the present pass has not come to
     // Those that are to be watched, newest first.
     //   written by   any thread       hak_watch_add    CAS, release
     //   taken by     holder of lock   hak_watch_all    exchange, acquire
     // No ABA: the list is taken whole.
-    _Atomic(struct hak_cache *) noted;
+    _Atomic(struct hak_owner *) noted;
     _Atomic(uint32_t) count; // of all that are watched or noted
 };
 HAK_INTERNAL extern struct hak_watch hak_watch;
 
 // Something is in the cache that may have to go back. Any thread.
-HAK_INTERNAL void hak_watch_add(struct hak_cache *cache);
-HAK_INLINE void hak_watch_note(struct hak_cache *cache)
+HAK_INTERNAL void hak_watch_add(struct hak_owner *owner);
+HAK_INLINE void hak_watch_note(struct hak_owner *owner)
 {
-    if (HAK_UNLIKELY(!hak_load_relaxed(&cache->is_watched))) {
-        hak_watch_add(cache);
+    if (HAK_UNLIKELY(!hak_load_relaxed(&owner->is_watched))) {
+        hak_watch_add(owner);
     }
 }
 
 // All that are watched, also those that were noted since. Who walks the list may take it out, and puts back one after the
 // other by hak_watch_put.
-HAK_INTERNAL struct hak_cache *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock);
-HAK_INTERNAL void hak_watch_put(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock);
+HAK_INTERNAL struct hak_owner *hak_watch_all(void) HAK_REQUIRES(&hak_watch.lock);
+HAK_INTERNAL void hak_watch_put(struct hak_owner *owner) HAK_REQUIRES(&hak_watch.lock);
 
 // After fork, in the child: a thread of the parent's may have been about to put a cache into the list. So all lists are
 // empty, and each cache is noted again.
 HAK_INTERNAL void hak_watch_none_locked(void) HAK_REQUIRES(&hak_watch.lock);
-HAK_INTERNAL void hak_watch_again(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock);
+HAK_INTERNAL void hak_watch_again(struct hak_owner *owner) HAK_REQUIRES(&hak_watch.lock);
 
 #endif

@@ -1,0 +1,135 @@
+// pages.c -- see pages.h.
+#include "owner/pages.h"
+
+#include "base/bits.h"
+#include "owner/slabs.h"
+#include "slab/huge_pages.h"
+#include "slab/ranges.h"
+
+// Slabs whose pages are given back before the owner's thread, which may be waiting, gets its turn:
+// some 100 µs of system calls. Or more when these would not be enough for one, at a page each.
+enum { SLABS_AT_A_TIME = 8, SLABS_MOST = HAK_UNIT_BYTES / 4096, SLABS_LOOKED_AT = 32 };
+
+static bool is_load(unsigned size_class, unsigned slabs, const struct hak_ranges *ranges)
+{
+    const unsigned more = hak_classes[size_class].units * HAK_SLAB_RANGES_OF_UNIT;
+    return ranges->count + more > HAK_RANGES_MAX || slabs == SLABS_MOST ||
+           (slabs >= SLABS_AT_A_TIME && hak_ranges_are_enough(ranges));
+}
+
+// The slabs whose pages are given back together, and where the ranges of each end.
+struct lot {
+    struct hak_run *slabs[SLABS_MOST];
+    unsigned ends[SLABS_MOST];
+    unsigned count;
+};
+
+// It lies in front of those that were swept, until the next try.
+static void put_off_locked(struct hak_owner *owner, struct hak_run *slab) HAK_REQUIRES(&owner->lock)
+{
+    hak_list_remove(&slab->link);
+    hak_list_push(hak_slabs_swept(owner, slab->size_class), &slab->link);
+    hak_set_bit(owner->unpurged, slab->size_class, true);
+}
+
+// Of some pages the kernel said no (they are locked in memory), or they were too few for a call: another time. True when it said
+// no.
+static bool note_purged_locked(struct hak_owner *owner,
+                               const struct lot *lot,
+                               struct hak_purged purged) HAK_REQUIRES(&owner->lock)
+{
+    unsigned first = 0;
+    bool is_refused = false;
+    for (unsigned i = 0; i < lot->count; i++) {
+        struct hak_run *slab = lot->slabs[i];
+        const uint64_t its = hak_bit_range(first, lot->ends[i] - first);
+        if ((purged.done & its) != its) {
+            hak_slab_note_unpurged(slab);
+            put_off_locked(owner, slab);
+            is_refused |= purged.is_tried;
+        } else {
+            hak_huge_pages_note_holes(slab);
+        }
+        first = lot->ends[i];
+    }
+    return is_refused;
+}
+
+// Has a quarter of what was in use come back since its pages were looked at? Before, few more pages are wholly free.
+static bool gives_enough(const struct hak_run *slab)
+{
+    const unsigned blocks = hak_classes[slab->size_class].blocks;
+    const unsigned untaken = slab->has_old_pages ? blocks - hak_load_relaxed(&slab->fresh) : 0;
+    return slab->free_blocks + untaken - slab->purged_blocks >= (blocks - slab->purged_blocks) / 4;
+}
+
+enum { SERVE_NEXT = 4 };
+
+// NULL when there is none.
+static struct hak_run *slab_to_sweep(const struct hak_list *slabs, enum hak_pages_which which)
+{
+    const struct hak_list *link = slabs->next;
+    for (unsigned i = 0; which == HAK_PAGES_LAST && i < SERVE_NEXT && link != slabs; i++) {
+        link = link->next;
+    }
+    if (link == slabs) {
+        return NULL;
+    }
+    return HAK_LIST_ITEM(which == HAK_PAGES_LAST ? slabs->prev : link, struct hak_run, link);
+}
+
+bool hak_pages_sweep(struct hak_owner *owner,
+                     unsigned size_class,
+                     enum hak_pages_which which,
+                     bool *is_refused) HAK_REQUIRES(&owner->lock)
+{
+    struct hak_list *slabs = hak_slabs_of(owner, size_class);
+    struct hak_list *swept = hak_slabs_swept(owner, size_class);
+    struct lot lot = {.count = 0};
+    struct hak_ranges ranges = {.count = 0};
+    struct hak_run *slab;
+    for (unsigned looks = 0; (slab = slab_to_sweep(slabs, which)) != NULL &&
+                             looks < SLABS_LOOKED_AT && !is_load(size_class, lot.count, &ranges);
+         looks++) {
+        const unsigned before = ranges.count;
+        hak_list_remove(&slab->link);
+        if (hak_slab_is_idle(slab)) {
+            hak_slabs_end(owner, slab); // a hardened one, which stayed as the only one
+            continue;
+        }
+        const bool is_wanted = which == HAK_PAGES_ALL || gives_enough(slab);
+        if (!is_wanted && which == HAK_PAGES_LAST) {
+            hak_list_push(slabs, &slab->link); // it serves next, and fills up
+            continue;
+        }
+        if (is_wanted) {
+            hak_slab_purge(slab, &ranges);
+        }
+        slab->is_swept = true;
+        hak_list_append(swept, &slab->link);
+        if (hak_slab_wants_purge(slab)) { // it was not worth it
+            put_off_locked(owner, slab);
+        }
+        lot.slabs[lot.count] = slab;
+        lot.ends[lot.count] = ranges.count;
+        lot.count += ranges.count > before;
+    }
+    hak_slabs_note_spare(owner, size_class);
+    *is_refused |= note_purged_locked(owner, &lot, hak_ranges_purge(&ranges));
+    return slab != NULL;
+}
+
+void hak_pages_try_again(struct hak_owner *owner, unsigned size_class) HAK_REQUIRES(&owner->lock)
+{
+    struct hak_list *swept = hak_slabs_swept(owner, size_class);
+    hak_set_bit(owner->unpurged, size_class, false);
+    while (!hak_list_is_empty(swept)) {
+        struct hak_run *slab = HAK_LIST_ITEM(swept->next, struct hak_run, link);
+        if (!hak_slab_wants_purge(slab)) {
+            return;
+        }
+        slab->is_swept = false;
+        hak_list_remove(&slab->link);
+        hak_list_append(hak_slabs_of(owner, size_class), &slab->link);
+    }
+}

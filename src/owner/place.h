@@ -1,0 +1,22 @@
+// place.h -- a place for a free block, in a magazine or a parcel.
+//
+// Layer     owner
+// Threads   written by the owner of the magazine or parcel and, at a fence, by a thief (steal.c). Under ThreadSanitizer, which does
+//           not know membarrier, a place carries the order that the barrier gives.
+#ifndef HAK_OWNER_PLACE_H
+#define HAK_OWNER_PLACE_H
+
+#include "base/atomic.h"
+#include "base/compiler.h"
+
+typedef _Atomic(void *) hak_place;
+
+#if HAK_TSAN
+#    define hak_place_load(place)         hak_load_acquire(place)
+#    define hak_place_store(place, block) hak_store_release(place, block)
+#else
+#    define hak_place_load(place)         hak_peek(place)
+#    define hak_place_store(place, block) hak_poke((place), (block))
+#endif
+
+#endif

@@ -9,6 +9,7 @@
 #include "cache/hooks.h"
 #include "cache/nested.h"
 #include "cache/start.h"
+#include "cache/stop.h"
 #include "front/environment.h"
 #include "front/replaced.h"
 #include "front/staying.h"

@@ -141,7 +141,7 @@ void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const void *site)
         }
     }
     hak_direct_follow(cache);
-    hak_sweep_follow(cache);
+    hak_sweeper_follow(cache);
     hak_sampler_follow(cache);
     const unsigned served = class_serving(cache, (unsigned)size_class, bytes);
     if (HAK_UNLIKELY(served != size_class && served < HAK_SMALL_CLASSES)) {
@@ -171,7 +171,7 @@ static void *take_from_magazine(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
     // There may be blocks: the next one is a sample, or the cache was an earlier thread's.
-    void *block = hak_cache_pop(cache, hak_top_of(cache, size_class));
+    void *block = hak_cache_pop(cache, hak_cache_top_number(cache, size_class));
     return block != NULL ? block : hak_refill(cache, size_class);
 }
 
@@ -305,7 +305,7 @@ bool hak_hook_freed(void *block, uint32_t entry, struct hak_cache *cache, const 
     if (own == NULL || own == cache) {
         return false;
     }
-    hak_sweep_follow(own); // first: asleep, it has no tag that says whether it samples
+    hak_sweeper_follow(own); // first: asleep, it has no tag that says whether it samples
     hak_sampler_follow(own);
     hak_slow_put(own, HAK_MAP_CLASS(entry), block);
     return true;

@@ -2,7 +2,7 @@
 //
 // Layer     cache
 // Owns      hak_cache.hot: one place for each doubling from 36 KiB to 4 MiB.
-// Threads   the cache's own, unless it says otherwise: a place is filled by the owner, and emptied by anybody with an
+// Threads   the cache's own, unless it says otherwise: a place is filled by the thread, and emptied by anybody with an
 //           exchange.
 #ifndef HAK_CACHE_BIGCACHE_H
 #define HAK_CACHE_BIGCACHE_H
@@ -14,7 +14,7 @@
 // Give back kept blocks that have waited for `age` ticks. Any thread. Returns the bytes still kept.
 HAK_INTERNAL size_t hak_bigcache_expire(struct hak_cache *cache, uint64_t age);
 
-// Keep no block from now on. None is kept when this is called. The owner, or there is none yet.
+// Keep no block from now on. None is kept when this is called. The thread, or there is none yet.
 HAK_INTERNAL void hak_bigcache_keep_nothing(struct hak_cache *cache);
 
 // The place for blocks of a bin: &cache->hot[bin / 8], which compilers make five instructions of.

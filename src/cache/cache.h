@@ -176,32 +176,32 @@ HAK_INLINE struct hak_cache *hak_cache_of(struct hak_owner *owner)
 #define HAK_EACH_MAGAZINE(cache, size_class) HAK_EACH_CLASS ((cache)->started, size_class)
 
 // The number of the class's top. The thread or the lock.
-HAK_INLINE unsigned hak_top_of(const struct hak_cache *cache, unsigned size_class)
+HAK_INLINE unsigned hak_cache_top_number(const struct hak_cache *cache, unsigned size_class)
 {
     return cache->apart + size_class;
 }
 
 // The top itself, for slow paths: likewise.
-HAK_INLINE hak_place *hak_magazine_top(const struct hak_cache *cache, unsigned size_class)
+HAK_INLINE hak_place *hak_cache_top(const struct hak_cache *cache, unsigned size_class)
 {
-    return hak_load_relaxed(&cache->top[hak_top_of(cache, size_class)]);
+    return hak_load_relaxed(&cache->top[hak_cache_top_number(cache, size_class)]);
 }
 
 // How many blocks the magazine can hold.
-HAK_INLINE uint32_t hak_magazine_slots(const struct hak_magazine *magazine)
+HAK_INLINE uint32_t hak_cache_magazine_slots(const struct hak_magazine *magazine)
 {
     return magazine->base != NULL ? (1U << magazine->places_log2) - 2 : 0;
 }
 
 // Where it is in the array, for one that has one.
-HAK_INLINE uint32_t hak_magazine_place(const struct hak_cache *cache, unsigned size_class)
+HAK_INLINE uint32_t hak_cache_place(const struct hak_cache *cache, unsigned size_class)
 {
-    return (uint32_t)(hak_magazine_top(cache, size_class) - cache->magazines[size_class].base);
+    return (uint32_t)(hak_cache_top(cache, size_class) - cache->magazines[size_class].base);
 }
 
-HAK_INLINE void hak_magazine_set_top(struct hak_cache *cache, unsigned size_class, hak_place *top)
+HAK_INLINE void hak_cache_set_top(struct hak_cache *cache, unsigned size_class, hak_place *top)
 {
-    hak_store_relaxed(&cache->top[hak_top_of(cache, size_class)], top);
+    hak_store_relaxed(&cache->top[hak_cache_top_number(cache, size_class)], top);
 }
 
 // Which of two groups it belongs to while an option is on trial (base/variants.h): by turns.

@@ -21,7 +21,7 @@
 #include "cache/request.h"
 
 HAK_INTERNAL extern _Atomic(bool) hak_dying; // written once
-HAK_INLINE bool hak_is_dying(void)
+HAK_INLINE bool hak_dying_now(void)
 {
     return HAK_UNLIKELY(hak_load_relaxed(&hak_dying));
 }

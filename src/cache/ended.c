@@ -17,7 +17,7 @@ enum { LOOKS = 4 };
 // Step end of registry.pml.
 void hak_ended_bury(struct hak_cache *cache)
 {
-    hak_sweep_follow(cache);
+    hak_sweeper_follow(cache);
     hak_hook_end(cache);
     hak_lock_take(&cache->owner.lock);
     hak_remote_post_all(cache);
@@ -38,7 +38,7 @@ void hak_ended_bury(struct hak_cache *cache)
         hak_reclaim_break_up_dead(surplus, has_sweeper ? HAK_RECLAIM_SOME : UINT_MAX);
     }
     // At most what all of the heap holds: less is not worth a sweeper.
-    hak_sweep_wanted(hak_arena_used_bytes());
+    hak_sweeper_wanted(hak_arena_used_bytes());
 }
 
 void hak_ended_cache(struct hak_cache *cache)

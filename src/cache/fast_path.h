@@ -31,7 +31,7 @@
 HAK_INTERNAL void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache);
 HAK_INTERNAL void hak_free_slow(void *block, struct hak_cache *cache); // the thread's own
 
-// The block at a top (hak_top_of), or NULL. Step malloc of steal.pml.
+// The block at a top (hak_cache_top_number), or NULL. Step malloc of steal.pml.
 HAK_INLINE void *hak_cache_pop(struct hak_cache *cache, size_t top_number)
 {
     hak_place *top = hak_peek(&cache->top[top_number]);

@@ -51,7 +51,7 @@ static bool lock_all(void)
 
 static void prepare(void)
 {
-    if (hak_os_is_alone() || hak_is_dying() || !lock_all()) {
+    if (hak_os_is_alone() || hak_dying_now() || !lock_all()) {
         unlocked_forks++;
     }
 }

@@ -151,7 +151,7 @@ void *hak_large_serve(struct hak_cache *cache,
     // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
     const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
     const uint64_t begin = hak_timing_begin();
-    hak_sweep_follow(cache);
+    hak_sweeper_follow(cache);
     hak_hook_follow(cache);
     unsigned ways = hak_hook_ways(request.site);
     if (ways == 0) {
@@ -253,7 +253,7 @@ void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry)
     if (kept_bytes == 0 || !hak_bigcache_keep_instead(cache, block, kept_bytes)) {
         large_end(run, block, entry);
     }
-    hak_sweep_wanted(kept_bytes);
+    hak_sweeper_wanted(kept_bytes);
 }
 
 // Where addresses or memory are missing, what all caches hold goes back, as for a new block, which would need twice as many.
@@ -296,7 +296,7 @@ void *hak_large_resize(struct hak_run *run, size_t bytes)
     }
     hak_map_set_one(run->base, large_entry(run));
     if (shrinks) {
-        hak_sweep_wanted(0);
+        hak_sweeper_wanted(0);
     }
     return run->base;
 }

@@ -55,8 +55,8 @@ HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
     if (!hak_bigcache_keep(cache, block, &bin)) {
         return false;
     }
-    if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs) && !hak_is_dying()) {
-        hak_sweep_wanted(HAK_MIB(4)); // at most
+    if (bin >= HAK_SWEPT_BINS && !hak_load_relaxed(&hak_sweep_runs) && !hak_dying_now()) {
+        hak_sweeper_wanted(HAK_MIB(4)); // at most
     }
     return true;
 }

@@ -120,7 +120,7 @@ static bool magazine_resize(struct hak_cache *cache, unsigned size_class, unsign
         hak_place_store(&base[i], hak_place_load(&magazine->base[i]));
     }
     set_places(cache, size_class, base, log2);
-    hak_magazine_set_top(cache, size_class, base + held + 1);
+    hak_cache_set_top(cache, size_class, base + held + 1);
     return true;
 }
 
@@ -148,7 +148,7 @@ static void magazine_empty(struct hak_cache *cache, unsigned size_class)
              &magazine->base[magazine->bottom + 1],
              hak_magazine_held(cache, size_class) - magazine->bottom);
     magazine->bottom = 0;
-    hak_magazine_set_top(cache, size_class, magazine->base + 1);
+    hak_cache_set_top(cache, size_class, magazine->base + 1);
 }
 
 void hak_magazine_shrink(struct hak_cache *cache, unsigned size_class)
@@ -210,7 +210,7 @@ static void magazine_grow(struct hak_cache *cache, unsigned size_class)
 
 static void magazine_end(struct hak_cache *cache, unsigned size_class)
 {
-    hak_magazine_set_top(cache, size_class, &hak_nothing[1]);
+    hak_cache_set_top(cache, size_class, &hak_nothing[1]);
     if (cache->magazines[size_class].base != NULL) {
         set_places(cache, size_class, NULL, 0);
     }
@@ -259,12 +259,12 @@ bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
     HAK_EACH_MAGAZINE (cache, size_class) {
         struct hak_magazine *magazine = &cache->magazines[size_class];
         const bool has_moved =
-            (uint16_t)hak_magazine_place(cache, size_class) != magazine->tidied_place;
+            (uint16_t)hak_cache_place(cache, size_class) != magazine->tidied_place;
         if (!magazine->is_used && !has_moved) {
             magazine_empty(cache, size_class);
         }
         magazine->is_used = false;
-        magazine->tidied_place = (uint16_t)hak_magazine_place(cache, size_class);
+        magazine->tidied_place = (uint16_t)hak_cache_place(cache, size_class);
     }
     hak_bigcache_expire(cache, 0);
     return true;
@@ -317,7 +317,7 @@ static bool magazine_start(struct hak_cache *cache, unsigned size_class)
     }
     set_places(cache, size_class, base, log2);
     cache->magazines[size_class].bottom = 0;
-    hak_magazine_set_top(cache, size_class, base + 1);
+    hak_cache_set_top(cache, size_class, base + 1);
     return true;
 }
 
@@ -338,7 +338,7 @@ static void magazine_drop_down(struct hak_cache *cache, unsigned size_class)
         hak_place_store(&magazine->base[i - gone], hak_place_load(&magazine->base[i]));
     }
     magazine->bottom = 0;
-    hak_magazine_set_top(cache, size_class, magazine->base + held - gone + 1);
+    hak_cache_set_top(cache, size_class, magazine->base + held - gone + 1);
 }
 
 static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
@@ -347,11 +347,11 @@ static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_c
     struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_steal_unfence(cache, size_class);
     uint32_t held = hak_magazine_held(cache, size_class);
-    if (magazine->bottom == 0 && held == hak_magazine_slots(magazine)) {
+    if (magazine->bottom == 0 && held == hak_cache_magazine_slots(magazine)) {
         hak_magazine_note(cache, size_class, true);
         held = hak_magazine_held(cache, size_class);
     }
-    if (held == hak_magazine_slots(magazine)) {
+    if (held == hak_cache_magazine_slots(magazine)) {
         hak_count(&cache->magazines[size_class].counts.spills, 1);
         // The lower half is the coldest: it goes, the rest moves down.
         uint32_t gone = magazine->bottom;
@@ -365,7 +365,7 @@ static HAK_NOINLINE void magazine_spill(struct hak_cache *cache, unsigned size_c
         held -= gone;
     }
     hak_place_store(&magazine->base[held + 1], block);
-    hak_magazine_set_top(cache, size_class, magazine->base + held + 2);
+    hak_cache_set_top(cache, size_class, magazine->base + held + 2);
 }
 
 void hak_magazine_spill(struct hak_cache *cache, unsigned size_class, void *block)
@@ -394,7 +394,7 @@ void hak_magazine_forget_all(struct hak_cache *cache)
         struct hak_magazine *magazine = &cache->magazines[size_class];
         magazine->fence = 0;
         magazine->bottom = 0;
-        hak_magazine_set_top(cache, size_class, magazine->base + 1);
+        hak_cache_set_top(cache, size_class, magazine->base + 1);
     }
 }
 
@@ -411,8 +411,8 @@ static void move_tops(struct hak_cache *cache, unsigned apart)
     HAK_ASSERT(cache->apart != apart);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         hak_steal_unfence(cache, size_class);
-        hak_store_relaxed(&cache->top[apart + size_class], hak_magazine_top(cache, size_class));
-        hak_magazine_set_top(cache, size_class, &hak_nothing[1]);
+        hak_store_relaxed(&cache->top[apart + size_class], hak_cache_top(cache, size_class));
+        hak_cache_set_top(cache, size_class, &hak_nothing[1]);
     }
     cache->apart = apart;
 }

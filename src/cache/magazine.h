@@ -19,7 +19,7 @@ HAK_INTERNAL bool hak_magazine_shrink_one(struct hak_cache *cache, unsigned grow
 // The blocks that it holds, with those that are gone below its bottom.
 HAK_INLINE uint32_t hak_magazine_held(const struct hak_cache *cache, unsigned size_class)
 {
-    return hak_magazine_place(cache, size_class) - 1;
+    return hak_cache_place(cache, size_class) - 1;
 }
 
 // Note a refill or a flush: it may grow.
@@ -35,17 +35,17 @@ HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned size_clas
 HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // Do without magazines from now on; they are empty.
 HAK_INTERNAL void hak_magazine_end_all(struct hak_cache *cache);
-// A cache begins to sample (sampler.h): only free finds its magazines from then on; and back again. The owner,
+// A cache begins to sample (sampler.h): only free finds its magazines from then on; and back again. The thread,
 // with the lock.
 HAK_INTERNAL void hak_magazine_set_apart(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 HAK_INTERNAL void hak_magazine_set_back(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // A slab is needed. If the heap has grown by much since the last time: empty the magazines that were not in
-// use, and true. The owner, with the lock.
+// use, and true. The thread, with the lock.
 HAK_INTERNAL bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // The cache was not in use for a while, and what it held was taken: its magazines do not count in the budget of all
 // until it wakes. The holder of the lock.
 HAK_INTERNAL void hak_magazine_sleep(struct hak_cache *cache);
-// Magazines may hold less than before, or may grow no more: those that hold too much begin anew. The owner, with
+// Magazines may hold less than before, or may grow no more: those that hold too much begin anew. The thread, with
 // the lock.
 HAK_INTERNAL void hak_magazine_fit(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // What the grown magazines of all caches may hold, but those that sleep. Any thread.
@@ -54,7 +54,7 @@ HAK_INTERNAL size_t hak_magazine_grown_bytes(void);
 HAK_INTERNAL void hak_magazine_retire(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock);
 // The thread has slept and woken, or has ended a while ago: put back what the magazines hold, and begin without them,
-// unless nothing is ever seldom. The owner with the lock, or there is none.
+// unless nothing is ever seldom. The thread with the lock, or there is none.
 HAK_INTERNAL void hak_magazine_renew(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // Forget the blocks in all magazines: their slabs are about to end.
 HAK_INTERNAL void hak_magazine_forget_all(struct hak_cache *cache);

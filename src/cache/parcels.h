@@ -24,6 +24,15 @@ HAK_INTERNAL extern struct hak_pool_shelf hak_parcels;
 // An empty one.
 HAK_INTERNAL struct hak_parcel *hak_parcel_make(struct hak_cache *cache)
     HAK_REQUIRES(&cache->owner.lock);
+// Put `block` of `bytes` into a parcel that has room. The thread whose outbox it is in. Step add of
+// outbox.pml.
+HAK_INLINE void hak_parcel_add(struct hak_parcel *parcel, void *block, uint32_t bytes)
+{
+    const uint32_t count = hak_load_relaxed(&parcel->count);
+    hak_place_store(&parcel->blocks[count], block);
+    hak_store_release(&parcel->count, count + 1); // pairs with: parcel_count
+    parcel->bytes += bytes;
+}
 // It is empty again: for the next ones that are filled here, or elsewhere.
 HAK_INTERNAL void hak_parcel_end(struct hak_cache *cache, struct hak_parcel *parcel)
     HAK_REQUIRES(&cache->owner.lock);

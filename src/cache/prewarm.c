@@ -25,7 +25,7 @@ static bool prewarm_class(struct hak_cache *cache, unsigned size_class)
     if (cache->magazines[size_class].is_ruled) {
         return true;
     }
-    if (hak_place_load(hak_magazine_top(cache, size_class) - 1) == NULL) {
+    if (hak_place_load(hak_cache_top(cache, size_class) - 1) == NULL) {
         void *block = hak_refill(cache, size_class);
         if (block == NULL) {
             return false;
@@ -36,7 +36,7 @@ static bool prewarm_class(struct hak_cache *cache, unsigned size_class)
     if (magazine->base == NULL) {
         return false; // there was memory for a block, and not for the magazine
     }
-    hak_place *top = hak_magazine_top(cache, size_class);
+    hak_place *top = hak_cache_top(cache, size_class);
     for (hak_place *place = top - 1; place > magazine->base + magazine->bottom; place--) {
         void *block = hak_place_load(place);
         if (block != NULL) { // a thief's fence

@@ -22,7 +22,7 @@ static bool put_into_magazine(struct hak_cache *cache, void *block) HAK_REQUIRES
     if (size_class >= HAK_SMALL_CLASSES) {
         return false;
     }
-    if (!hak_cache_push_into(cache, hak_top_of(cache, size_class), block)) {
+    if (!hak_cache_push_into(cache, hak_cache_top_number(cache, size_class), block)) {
         hak_magazine_spill(cache, size_class, block);
     }
     return true;
@@ -59,7 +59,7 @@ void hak_refill_by_parcels(struct hak_cache *cache, unsigned size_class, uint32_
         hak_remote_drain(cache, &cache->owner, HAK_REMOTE_ALL); // blocks from a time without memory
     }
     struct hak_parcel *parcel;
-    while (hak_magazine_top(cache, size_class) - cache->magazines[size_class].base <= blocks &&
+    while (hak_cache_top(cache, size_class) - cache->magazines[size_class].base <= blocks &&
            (parcel = hak_inbox_next(&cache->owner)) != NULL) {
         open_parcel(cache, parcel);
     }
@@ -83,11 +83,11 @@ static HAK_NOINLINE void *magazine_fill(struct hak_cache *cache, unsigned size_c
 {
     const struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_count(&cache->magazines[size_class].counts.refills, 1);
-    hak_refill_by_parcels(cache, size_class, (hak_magazine_slots(magazine) + 1) / 2);
+    hak_refill_by_parcels(cache, size_class, (hak_cache_magazine_slots(magazine) + 1) / 2);
     // Half, so that frees that follow find room. Parcels may have changed the magazine.
     const uint32_t want =
-        hak_hook_refill(cache, size_class, (hak_magazine_slots(magazine) + 1) / 2);
-    hak_place *top = hak_magazine_top(cache, size_class);
+        hak_hook_refill(cache, size_class, (hak_cache_magazine_slots(magazine) + 1) / 2);
+    hak_place *top = hak_cache_top(cache, size_class);
     if (hak_magazine_held(cache, size_class) == 0) {
         void *blocks[REFILL_MAX];
         const uint32_t most = want < REFILL_MAX ? want : REFILL_MAX;
@@ -103,14 +103,14 @@ static HAK_NOINLINE void *magazine_fill(struct hak_cache *cache, unsigned size_c
     hak_count(&cache->magazines[size_class].counts.refilled_blocks,
               (size_t)(top - magazine->base) - 1);
     HAK_PROBE2("hakmem", "refill", hak_classes[size_class].bytes, top - magazine->base - 1);
-    hak_magazine_set_top(cache, size_class, top - 1);
+    hak_cache_set_top(cache, size_class, top - 1);
     return hak_place_load(top - 1);
 }
 
 void *hak_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    HAK_ASSERT(hak_place_load(hak_magazine_top(cache, size_class) - 1) == NULL);
+    HAK_ASSERT(hak_place_load(hak_cache_top(cache, size_class) - 1) == NULL);
     magazine->is_refilled |= !magazine->is_ruled;
     if (magazine->base == NULL) {
         if (!hak_magazine_start_if_due(cache, size_class)) {
@@ -122,7 +122,7 @@ void *hak_refill(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&cac
             return block; // it only looked empty
         }
         magazine->bottom = 0;
-        hak_magazine_set_top(cache, size_class, magazine->base + 1);
+        hak_cache_set_top(cache, size_class, magazine->base + 1);
         hak_magazine_note(cache, size_class, false);
     }
     return magazine_fill(cache, size_class);

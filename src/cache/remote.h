@@ -19,17 +19,7 @@
 
 #include "base/options.h"
 #include "cache/cache.h"
-#include "owner/inbox.h"
-
-// Put `block` of `bytes` into a parcel that has room. The thread whose outbox it is in. Step add of
-// outbox.pml.
-HAK_INLINE void hak_parcel_add(struct hak_parcel *parcel, void *block, uint32_t bytes)
-{
-    const uint32_t count = hak_load_relaxed(&parcel->count);
-    hak_place_store(&parcel->blocks[count], block);
-    hak_store_release(&parcel->count, count + 1); // pairs with: parcel_count
-    parcel->bytes += bytes;
-}
+#include "cache/parcels.h"
 
 // Is an entry that of a small block of another owner, no heap and no sample?
 HAK_INLINE bool hak_remote_is_for(const struct hak_cache *cache, uint32_t entry)
@@ -65,8 +55,8 @@ HAK_INTERNAL bool hak_remote_is_open(const struct hak_cache *cache, uint32_t tag
 // parcel.
 HAK_INTERNAL bool hak_remote_post(struct hak_cache *cache, void *block, uint32_t entry)
     HAK_REQUIRES(&cache->owner.lock);
-// Hand over everything that waits in the outboxes, and give up all empty parcels. With the lock; the owner, or a sweep
-// (`self`) for an owner that sleeps.
+// Hand over everything that waits in the outboxes, and give up all empty parcels. With the lock; the thread, or a sweep
+// (`self`) for a thread that sleeps.
 HAK_INTERNAL void hak_remote_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 HAK_INTERNAL void hak_remote_send_on(struct hak_cache *self, struct hak_cache *cache)
     HAK_REQUIRES(&self->owner.lock, &cache->owner.lock);

@@ -23,7 +23,7 @@
 struct hak_cache *hak_slow_cache(void)
 {
     struct hak_cache *cache = hak_cache_self;
-    if (hak_is_dying()) {
+    if (hak_dying_now()) {
         return NULL;
     }
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
@@ -43,11 +43,11 @@ static size_t class_alignment(size_t size_class)
 
 void *hak_slow_without_cache(struct hak_request request, size_t size_class)
 {
-    if (!hak_is_dying() && !hak_is_nested) {
+    if (!hak_dying_now() && !hak_is_nested) {
         return hak_refuse_memory(request, 0);
     }
     request.alignment = class_alignment(size_class);
-    return hak_is_dying() ? hak_dying_take(request) : hak_nested_alloc(request);
+    return hak_dying_now() ? hak_dying_take(request) : hak_nested_alloc(request);
 }
 
 HAK_INLINE void *take_once(struct hak_cache *cache, struct hak_request request, unsigned size_class)
@@ -121,7 +121,7 @@ void *hak_slow_malloc(size_t bytes, size_t size_class, const void *site)
         return hak_slow_without_cache(request, size_class);
     }
     hak_direct_follow(cache);
-    hak_sweep_follow(cache);
+    hak_sweeper_follow(cache);
     const unsigned served = hak_pools_class((unsigned)size_class);
     if (HAK_LIKELY(served == size_class)) {
         return hak_slow_take(cache, request, served);
@@ -138,7 +138,7 @@ void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache)
 void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
 {
     const uint64_t begin = hak_timing_begin();
-    hak_sweep_follow(cache);
+    hak_sweeper_follow(cache);
     hak_lock_take(&cache->owner.lock);
     hak_count(&cache->owner.events, 1);
     const size_t before = cache->owner.returned_bytes;
@@ -147,11 +147,11 @@ void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
         cache->owner.returned_bytes; // may be all that is left of pages nobody uses
     const bool is_much =
         returned / HAK_UNIT_BYTES != before / HAK_UNIT_BYTES; // since the last time
-    hak_sweep_if_due_locked(cache);
+    hak_sweep_cache_if_due_locked(cache);
     hak_lock_drop(&cache->owner.lock);
     hak_timing_end_for(HAK_TIMING_spill, begin, hak_cache_group(cache));
     if (is_much) {
-        hak_sweep_wanted(returned);
+        hak_sweeper_wanted(returned);
     }
 }
 
@@ -161,7 +161,7 @@ static void post(struct hak_cache *cache, void *block, uint32_t entry)
     const bool has_sent = hak_reclaim_or_post(cache, block, entry);
     hak_timing_end(HAK_TIMING_parcel, begin);
     if (has_sent) {
-        hak_sweep_wanted(0);
+        hak_sweeper_wanted(0);
     }
 }
 
@@ -205,7 +205,7 @@ HAK_NOINLINE void hak_slow_free_rest(void *block, uint32_t entry)
 // All but a large block that BigCache has taken, and a block of another owner that an open parcel has.
 static HAK_NOINLINE void free_seldom(void *block, struct hak_cache *cache, uint32_t entry)
 {
-    if (hak_is_dying()) {
+    if (hak_dying_now()) {
         return;
     }
     if (HAK_UNLIKELY(cache == &hak_cache_nobody) && hak_is_nested) {
@@ -242,14 +242,14 @@ void hak_slow_free(void *block, struct hak_cache *cache)
 
 static HAK_NOINLINE void wake_and_free(void *block, struct hak_cache *cache)
 {
-    hak_sweep_wake(cache);
+    hak_sweeper_wake(cache);
     hak_hook_free(block, cache);
 }
 
 // All that it does are tail calls: each free of mode secure comes this way.
 static HAK_NOINLINE void free_apart(void *block, struct hak_cache *cache)
 {
-    if (hak_is_dying()) {
+    if (hak_dying_now()) {
         return;
     }
     if (HAK_UNLIKELY(hak_load_relaxed(&cache->is_asleep))) {

@@ -11,14 +11,11 @@
 #include "cache/dying.h"
 #include "cache/fork.h"
 #include "cache/hooks.h"
-#include "cache/magazine.h"
 #include "cache/nested.h"
 #include "cache/registry.h"
-#include "cache/remote.h"
 #include "cache/seen.h"
 #include "cache/thread.h"
 #include "os/os.h"
-#include "owner/slabs.h"
 #include "slab/arena.h"
 #include "slab/defaults.h"
 
@@ -53,41 +50,8 @@ bool hak_start_is_done(void)
 
 struct hak_cache *hak_start_thread(const void *block)
 {
-    const bool may = !hak_is_dying() && !hak_is_nested;
-    return may && start_tables() ? hak_cache_for_thread(block) : NULL;
-}
-
-// Blocks are looked at when they come back into their slabs: those in magazines now, at the latest. A cache whose lock
-// is not free is left out: exit may have been called by a signal's handler in the middle of a call of ours.
-static void look_at(struct hak_cache *cache, bool is_own)
-{
-    if (!hak_lock_try(&cache->owner.lock)) {
-        return;
-    }
-    const bool has_no_thread = hak_load_relaxed(&cache->owner.is_whole);
-    if (is_own || has_no_thread) {
-        hak_remote_drain(cache, &cache->owner, HAK_REMOTE_ALL);
-        hak_magazine_flush_all(cache);
-    }
-    if (has_no_thread) {
-        hak_hook_flush(cache);
-    }
-    hak_lock_drop(&cache->owner.lock);
-}
-
-void hak_stop_process(void)
-{
-    if (hak_is_dying()) {
-        return;
-    }
-    hak_store_relaxed(&hak_slabs_end_nothing, true);
-    hak_hook_check();
-    const bool has_magazines = !hak_cache_self->is_direct;
-    struct hak_cache *cache =
-        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
-    for (; cache != NULL; cache = cache->next) {
-        look_at(cache, has_magazines && hak_hook_is_own(cache));
-    }
+    const bool may = !hak_dying_now() && !hak_is_nested;
+    return may && start_tables() ? hak_thread_cache(block) : NULL;
 }
 
 void hak_start_process(void)

@@ -12,9 +12,6 @@
 // (nested.h). `block`: what the
 // thread is about to free, or NULL.
 HAK_INTERNAL struct hak_cache *hak_start_thread(const void *block);
-// At the end of the program: put the free blocks of the calling thread, and of those that have ended,
-// back into their slabs, which checks them.
-HAK_INTERNAL void hak_stop_process(void);
 // Once, as early as the options of the environment are known.
 HAK_INTERNAL void hak_start_process(void);
 // Has anything been allocated? Before that there is no heap. Any thread.

@@ -9,8 +9,8 @@
 // A magazine whose top did not move for this many looks is not in use.
 enum { IDLE_LOOKS = 3 };
 
-// Is the noted block still in the magazine, whose top is `top`? True unless the owner has passed
-// the fence. The place must be read after top: an owner that came back above the fence has put a
+// Is the noted block still in the magazine, whose top is `top`? True unless the thread has passed
+// the fence. The place must be read after top: a thread that came back above the fence has put a
 // block into it before.
 static bool fence_stands(const struct hak_magazine *magazine, const hak_place *top)
 {
@@ -23,9 +23,9 @@ void *hak_steal_fenced(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     void *block = NULL;
-    if (magazine->fence != 0 && fence_stands(magazine, hak_magazine_top(cache, size_class))) {
+    if (magazine->fence != 0 && fence_stands(magazine, hak_cache_top(cache, size_class))) {
         block = magazine->fenced;
-        hak_magazine_set_top(cache, size_class, magazine->base + magazine->fence);
+        hak_cache_set_top(cache, size_class, magazine->base + magazine->fence);
     }
     magazine->fence = 0;
     return block;
@@ -35,13 +35,13 @@ void *hak_steal_fenced(struct hak_cache *cache, unsigned size_class)
 void hak_steal_unfence(struct hak_cache *cache, unsigned size_class)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
-    if (magazine->fence != 0 && fence_stands(magazine, hak_magazine_top(cache, size_class))) {
+    if (magazine->fence != 0 && fence_stands(magazine, hak_cache_top(cache, size_class))) {
         hak_place_store(&magazine->base[magazine->fence], magazine->fenced);
     }
     magazine->fence = 0;
 }
 
-// It holds one block or none, which a fence leaves to its owner.
+// It holds one block or none, which a fence leaves to its thread.
 static bool is_too_low(const struct hak_magazine *magazine, const hak_place *top)
 {
     return top - magazine->base - 2 <= (ptrdiff_t)magazine->bottom;
@@ -51,13 +51,13 @@ bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
     const struct hak_magazine *magazine = &cache->magazines[size_class];
-    return magazine->fence == 0 && is_too_low(magazine, hak_magazine_top(cache, size_class));
+    return magazine->fence == 0 && is_too_low(magazine, hak_cache_top(cache, size_class));
 }
 
 void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     HAK_EACH_MAGAZINE (cache, i) {
-        cache->magazines[i].seen_place = (uint16_t)hak_magazine_place(cache, i);
+        cache->magazines[i].seen_place = (uint16_t)hak_cache_place(cache, i);
     }
 }
 
@@ -66,7 +66,7 @@ static bool fence_put(struct hak_cache *cache, unsigned size_class, bool all)
 {
     struct hak_magazine *magazine = &cache->magazines[size_class];
     hak_place *top = hak_load_acquire(
-        &cache->top[hak_top_of(cache, size_class)]); // pairs with: hak_os_barrier_all
+        &cache->top[hak_cache_top_number(cache, size_class)]); // pairs with: hak_os_barrier_all
     const uint16_t place_of_top = (uint16_t)(top - magazine->base);
     const bool moved = place_of_top != magazine->seen_place;
     magazine->seen_place = place_of_top;
@@ -143,8 +143,8 @@ bool hak_steal_magazines(struct hak_cache *self, struct hak_cache *cache, bool a
     }
     const hak_place *tops[HAK_SMALL_CLASSES];
     HAK_EACH_MAGAZINE (cache, i) {
-        tops[i] =
-            hak_load_acquire(&cache->top[hak_top_of(cache, i)]); // pairs with: hak_os_barrier_all
+        tops[i] = hak_load_acquire(
+            &cache->top[hak_cache_top_number(cache, i)]); // pairs with: hak_os_barrier_all
     }
     // Where a processor may show two stores in another order than they were made, the places are
     // read after a second barrier.

@@ -1,29 +1,29 @@
 // steal.h -- taking blocks out of the magazine of a thread that sleeps.
 //
 // Layer     cache
-// Threads   hak_steal_magazines: any, with the cache's lock. The others: the owner, with the lock.
+// Threads   hak_steal_magazines: any, with the cache's lock. The others: the thread, with the lock.
 //
 // The fast paths take no lock and announce nothing, so a thief cannot know what the
-// owner is doing. It can know what the owner has not done:
+// thread is doing. It can know what the thread has not done:
 //
 //   1. The thief reads top, chooses the place m two below it and swaps NULL into it.
-//   2. A membarrier: every store the owner made before is visible, and every load
-//      it makes from here on sees the NULL (or what the owner itself put over it).
+//   2. A membarrier: every store the thread made before is visible, and every load
+//      it makes from here on sees the NULL (or what the thread itself put over it).
 //   3. The thief reads top and place m again.
-//        place m is not NULL    the owner was there: nothing is stolen.
-//        top <= m               the owner was below m when the NULL went in, and may have put
+//        place m is not NULL    the thread was there: nothing is stolen.
+//        top <= m               the thread was below m when the NULL went in, and may have put
 //                               the block there that it replaced, and not raised top yet:
 //                               undecided. The block is noted and waits (fence).
-//        top == m + 1           the owner may hold m's block in a register and not have
+//        top == m + 1           the thread may hold m's block in a register and not have
 //                               lowered top yet: undecided.
-//        top >= m + 2           whatever the owner is in the middle of, it is above m. Below
+//        top >= m + 2           whatever the thread is in the middle of, it is above m. Below
 //                               it will see an empty magazine and come to the slow path, for
 //                               which it needs the lock. Everything up to and including m is
 //                               the thief's.
-//   An owner that meets the NULL of an undecided fence finds the block in the note.
+//   A thread that meets the NULL of an undecided fence finds the block in the note.
 //
 // One block per class stays behind. The kernel's membarrier costs the thief a few
-// microseconds and the owner nothing unless it runs at that moment.
+// microseconds and the thread nothing unless it runs at that moment.
 #ifndef HAK_CACHE_STEAL_H
 #define HAK_CACHE_STEAL_H
 
@@ -42,9 +42,9 @@ HAK_INTERNAL bool hak_steal_has_taken_all(const struct hak_cache *cache, unsigne
 // What lies in the magazines now is what was seen last.
 HAK_INTERNAL void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 
-// The magazine looks empty to its owner: the block behind an undecided fence, or NULL.
+// The magazine looks empty to its thread: the block behind an undecided fence, or NULL.
 HAK_INTERNAL void *hak_steal_fenced(struct hak_cache *cache, unsigned size_class);
-// The owner is about to move the magazine's blocks: remove an undecided fence.
+// The thread is about to move the magazine's blocks: remove an undecided fence.
 HAK_INTERNAL void hak_steal_unfence(struct hak_cache *cache, unsigned size_class);
 
 #endif

@@ -30,7 +30,7 @@ static struct hak_cache *sweep_cache; // hak_watch.lock: for blocks on their way
 static size_t kept_bytes;  // hak_watch.lock: in large blocks that caches kept, at the last pass
 static size_t kept_so_far; // hak_watch.lock: in the present pass
 
-// True when it is watched no more. One whose owner is at work is left alone, unless `all` is to be given back.
+// True when it is watched no more. One whose thread is at work is left alone, unless `all` is to be given back.
 static bool visit_locked(struct hak_cache *cache,
                          struct hak_sweep_how *how,
                          struct hak_sweep_found *found)
@@ -119,7 +119,7 @@ static bool are_all_bare(void)
         }
         are_bare = hak_lock_try(&cache->owner.lock); // else somebody is at work on it
         if (are_bare) {
-            are_bare = hak_sweep_is_bare(cache);
+            are_bare = hak_sweep_cache_is_bare(cache);
             hak_lock_drop(&cache->owner.lock);
         }
     }

@@ -99,17 +99,17 @@ static bool magazines_are_due(const struct hak_cache *cache)
            hak_arena_used_bytes() < hak_arena_recent_peak() / 2;
 }
 
-void hak_sweep_if_due(struct hak_cache *cache)
+void hak_sweep_cache_if_due(struct hak_cache *cache)
 {
     if (hak_due_has_sweeper()) {
         return;
     }
     hak_lock_take(&cache->owner.lock);
-    hak_sweep_if_due_locked(cache);
+    hak_sweep_cache_if_due_locked(cache);
     hak_lock_drop(&cache->owner.lock);
 }
 
-void hak_sweep_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
+void hak_sweep_cache_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     if (HAK_UNLIKELY(is_due(cache))) {
         sweep_some_locked(cache);
@@ -145,7 +145,7 @@ static bool is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
            hak_bigcache_expire(cache, UINT64_MAX) == 0 && are_classes_bare(cache);
 }
 
-bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
+bool hak_sweep_cache_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     return is_bare(cache) && !hak_rest_is_due(cache);
 }
@@ -178,7 +178,7 @@ bool hak_sweep_cache(struct hak_cache *self,
     }
     const bool is_idle = cache->owner.idle_ticks >= how->idle_looks;
     const bool sleeps = all || is_idle;
-    if (all && cache != &hak_cache_shared && hak_sweep_is_bare(cache)) {
+    if (all && cache != &hak_cache_shared && hak_sweep_cache_is_bare(cache)) {
         return is_idle;
     }
     if (hak_load_relaxed(&cache->owner.is_whole)) {

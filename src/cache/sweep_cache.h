@@ -36,10 +36,11 @@ HAK_INTERNAL bool hak_sweep_cache(struct hak_cache *self,
 
 // Without a sweeper: give back pages inside a few slabs, if many of their blocks have come back. Takes some 10 us. Its thread, or
 // anyone if it has no magazines.
-HAK_INTERNAL void hak_sweep_if_due(struct hak_cache *cache);
-HAK_INTERNAL void hak_sweep_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
+HAK_INTERNAL void hak_sweep_cache_if_due(struct hak_cache *cache);
+HAK_INTERNAL void hak_sweep_cache_if_due_locked(struct hak_cache *cache)
+    HAK_REQUIRES(&cache->owner.lock);
 
 // Would a pass that takes everything find nothing in it? So a thread that is refused again and again passes over the caches once.
-HAK_INTERNAL bool hak_sweep_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
+HAK_INTERNAL bool hak_sweep_cache_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 
 #endif

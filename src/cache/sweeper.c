@@ -326,7 +326,7 @@ void hak_sweeper_thread_left(void)
     count_thread(0U - 1U);
     while (adjust()) {
     }
-    hak_sweep_wanted(0);
+    hak_sweeper_wanted(0);
 }
 
 static void tick_by_caller(void)
@@ -349,7 +349,7 @@ static void tick_by_caller(void)
     }
 }
 
-void hak_sweep_wanted(size_t kept_bytes)
+void hak_sweeper_wanted(size_t kept_bytes)
 {
     if (hak_due_has_sweeper()) {
         hak_due_lower(0);
@@ -360,7 +360,7 @@ void hak_sweep_wanted(size_t kept_bytes)
     }
 }
 
-void hak_sweep_wake(struct hak_cache *cache)
+void hak_sweeper_wake(struct hak_cache *cache)
 {
     hak_lock_take(&cache->owner.lock);
     hak_magazine_renew(cache); // of each class a block, which nobody else could take
@@ -368,10 +368,10 @@ void hak_sweep_wake(struct hak_cache *cache)
     hak_store_relaxed(&cache->hit_tag, cache->owner.tag - cache->apart);
     hak_lock_drop(&cache->owner.lock);
     hak_watch_note(&cache->owner);
-    hak_sweep_wanted(0);
+    hak_sweeper_wanted(0);
 }
 
-void hak_sweep_call(void (*work)(void), bool has_to_stay)
+void hak_sweeper_call(void (*work)(void), bool has_to_stay)
 {
     const unsigned i = hak_load_relaxed(&sweep_hooks[0]) != NULL;
     hak_store_relaxed(&sweep_hooks[i], work);
@@ -385,7 +385,7 @@ void hak_sweeper_start_if_hooked(void)
     }
 }
 
-void hak_sweep_call_no_more(void (*work)(void))
+void hak_sweeper_call_no_more(void (*work)(void))
 {
     for (unsigned i = 0; i < HOOKS; i++) {
         if (hak_load_relaxed(&sweep_hooks[i]) == work) {

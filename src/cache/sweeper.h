@@ -34,22 +34,22 @@ HAK_INTERNAL void hak_sweeper_thread_left(void);
 HAK_INTERNAL void hak_sweeper_work(void);
 
 // Something was freed that may have to go back. `kept_bytes`: of a block that the caller's BigCache has just taken.
-HAK_INTERNAL void hak_sweep_wanted(size_t kept_bytes);
+HAK_INTERNAL void hak_sweeper_wanted(size_t kept_bytes);
 
 // The thread of the cache does something in a slow path, without the lock.
-HAK_INTERNAL void hak_sweep_wake(struct hak_cache *cache);
-HAK_INLINE void hak_sweep_follow(struct hak_cache *cache)
+HAK_INTERNAL void hak_sweeper_wake(struct hak_cache *cache);
+HAK_INLINE void hak_sweeper_follow(struct hak_cache *cache)
 {
     if (HAK_UNLIKELY(hak_load_relaxed(&cache->is_asleep))) {
-        hak_sweep_wake(cache);
+        hak_sweeper_wake(cache);
     }
 }
 
 // Call `work` in each tick of the sweeper's from now on, with no lock held. `has_to_stay`: it is then awake until the call
 // below. Before the program's main, when options are known, by two at most.
-HAK_INTERNAL void hak_sweep_call(void (*work)(void), bool has_to_stay);
+HAK_INTERNAL void hak_sweeper_call(void (*work)(void), bool has_to_stay);
 // Not any more: from the sweeper's thread.
-HAK_INTERNAL void hak_sweep_call_no_more(void (*work)(void));
+HAK_INTERNAL void hak_sweeper_call_no_more(void (*work)(void));
 
 // Rank "sweeper", before all others: how many threads the program has, and the sweeper's thread.
 HAK_INTERNAL extern struct hak_lock hak_sweeper_lock;

@@ -29,7 +29,7 @@ static bool thread_key_is_made;
 static void thread_end(void *value)
 {
     struct hak_cache *cache = value;
-    if (hak_is_dying()) {
+    if (hak_dying_now()) {
         return;
     }
     // A cache that was first needed by a destructor gets fewer rounds: it ends when one has passed
@@ -60,7 +60,7 @@ static bool does_without_cache(const void *block, const struct hak_owner *owner)
     return block != NULL && !follows && frees_without_cache++ < FREES_WITHOUT_CACHE;
 }
 
-struct hak_cache *hak_cache_for_thread(const void *block)
+struct hak_cache *hak_thread_cache(const void *block)
 {
     struct hak_cache *cache = hak_cache_self;
     if (cache != &hak_cache_nobody) {
@@ -88,7 +88,7 @@ struct hak_cache *hak_cache_for_thread(const void *block)
         if (block == NULL) { // in free no thread may be started
             hak_ended_look();
         }
-        hak_sweep_wanted(0);
+        hak_sweeper_wanted(0);
     }
     return cache;
 }

@@ -2,7 +2,7 @@
 //
 // Layer     cache
 // Threads   any.
-// Fails     hak_cache_for_thread returns NULL without memory.
+// Fails     hak_thread_cache returns NULL without memory.
 #ifndef HAK_CACHE_THREAD_H
 #define HAK_CACHE_THREAD_H
 
@@ -12,7 +12,7 @@
 // thread's cache has ended, and for the first frees of one that begins with them: &hak_cache_shared.
 // NULL without memory. `block`: what the thread is about to free, or NULL. A thread that begins with
 // freeing what a dead one has left goes on with that one's data, and so with its cache.
-HAK_INTERNAL struct hak_cache *hak_cache_for_thread(const void *block);
+HAK_INTERNAL struct hak_cache *hak_thread_cache(const void *block);
 // Make the key whose destructor ends a thread's cache, if there is none yet: with the first cache, or before main.
 HAK_INTERNAL void hak_thread_start(void);
 

@@ -44,7 +44,7 @@ static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.
         return false;
     }
     HAK_EACH_MAGAZINE (cache, size_class) {
-        if ((uint16_t)hak_magazine_place(cache, size_class) !=
+        if ((uint16_t)hak_cache_place(cache, size_class) !=
             cache->magazines[size_class].seen_place) {
             return false;
         }

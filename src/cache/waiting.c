@@ -40,14 +40,14 @@ void hak_waiting_in_parcels(struct hak_cache *cache, hak_waiting_sight *see, voi
     }
 }
 
-// From the bottom up: what the owner takes meanwhile is seen, what it puts on top may be.
+// From the bottom up: what the thread takes meanwhile is seen, what it puts on top may be.
 static void see_magazine(struct hak_cache *cache,
                          unsigned size_class,
                          hak_waiting_sight *see,
                          void *context)
 {
     const struct hak_magazine *magazine = &cache->magazines[size_class];
-    const hak_place *top = hak_magazine_top(cache, size_class);
+    const hak_place *top = hak_cache_top(cache, size_class);
     if (magazine->base == NULL) {
         return;
     }

@@ -136,7 +136,7 @@ enum { OWN_AFTER_MS = 100 };
 // Does the calling thread hold that lock, which it cannot have, in a call that a signal's handler has interrupted? Nobody else can.
 static bool is_own(void)
 {
-    return hak_is_dying() || hak_os_has_one_task();
+    return hak_dying_now() || hak_os_has_one_task();
 }
 
 static bool take_unless_own(struct hak_lock *lock) HAK_UNPROVEN

@@ -31,7 +31,7 @@ static void *alloc_large(struct hak_request request, size_t wished, bool *zeroed
     if (HAK_UNLIKELY(request.bytes > PTRDIFF_MAX || request.alignment > PTRDIFF_MAX)) {
         return hak_refuse(HAK_REFUSE_THRESHOLD, request);
     }
-    if (hak_is_dying()) {
+    if (hak_dying_now()) {
         if (zeroed != NULL) {
             *zeroed = true;
         }
@@ -72,7 +72,7 @@ HAK_INLINE bool take_kept(size_t bytes, void **block)
 // `kept`: what take_kept has left.
 static HAK_NOINLINE void *malloc_large(size_t bytes, void *kept, const void *site)
 {
-    if (HAK_UNLIKELY(kept != NULL) && !hak_is_dying()) {
+    if (HAK_UNLIKELY(kept != NULL) && !hak_dying_now()) {
         return hak_hook_counted(hak_cache_self, kept, bytes, site);
     }
     void *block = hak_hook_reuse(bytes, site);
@@ -130,7 +130,7 @@ HAK_MID_LINE void hak_free(void *block)
 static void *calloc_fresh(size_t size_class)
 {
     struct hak_cache *cache = front_cache();
-    if (cache == NULL || hak_is_dying() || cache->is_direct || cache->apart != 0 ||
+    if (cache == NULL || hak_dying_now() || cache->is_direct || cache->apart != 0 ||
         !hak_pools_have(size_class) || cache->magazines[size_class].is_ruled ||
         hak_place_load(hak_load_relaxed(&cache->top[size_class]) - 1) != NULL) {
         return NULL;

@@ -21,7 +21,7 @@ static struct hak_cache *cache_of(struct hak_heap *heap)
 struct hak_heap *hak_heap_create(void)
 {
     const struct hak_request request = {sizeof(struct hak_cache), HAK_CACHE_LINE, HAK_SITE};
-    if (hak_is_dying()) {
+    if (hak_dying_now()) {
         return hak_refuse(HAK_REFUSE_EXHAUSTION, request);
     }
     struct hak_cache *cache = hak_start_thread(NULL) != NULL ? hak_heap_make() : NULL;
@@ -33,9 +33,9 @@ struct hak_heap *hak_heap_create(void)
 
 void hak_heap_destroy(struct hak_heap *heap)
 {
-    if (heap != NULL && !hak_is_dying()) {
+    if (heap != NULL && !hak_dying_now()) {
         hak_heap_end(cache_of(heap));
-        hak_sweep_wanted(0);
+        hak_sweeper_wanted(0);
     }
 }
 
@@ -43,7 +43,7 @@ void hak_heap_destroy(struct hak_heap *heap)
 static void *heap_alloc(
     struct hak_heap *heap, size_t alignment, size_t bytes, bool *zeroed, const void *site)
 {
-    if (hak_is_dying()) {
+    if (hak_dying_now()) {
         return hak_dying_take((struct hak_request){bytes, alignment, site});
     }
     struct hak_cache *cache = cache_of(heap);

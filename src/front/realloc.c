@@ -104,7 +104,7 @@ static HAK_NOINLINE void *realloc_seen(void *block,
 HAK_INLINE void *realloc_small(void *block, unsigned size_class, size_t bytes, const void *site)
 {
     const size_t old_bytes = hak_classes[size_class].bytes;
-    if (HAK_UNLIKELY(hak_seen_is_wanted()) && !hak_is_dying()) {
+    if (HAK_UNLIKELY(hak_seen_is_wanted()) && !hak_dying_now()) {
         return realloc_seen(block, old_bytes, bytes, site);
     }
     return realloc_usual(block, old_bytes, bytes, site);
@@ -112,7 +112,7 @@ HAK_INLINE void *realloc_small(void *block, unsigned size_class, size_t bytes, c
 
 static void *realloc_large(void *block, size_t bytes, const void *site)
 {
-    if (hak_is_dying()) {
+    if (hak_dying_now()) {
         return realloc_dying(block, bytes, site);
     }
     if (hak_hook_owns(block)) {

@@ -10,7 +10,7 @@
 
 size_t hak_trim(void)
 {
-    return hak_start_is_done() && !hak_is_dying() ? hak_sweep_everything() : 0;
+    return hak_start_is_done() && !hak_dying_now() ? hak_sweep_everything() : 0;
 }
 
 #ifndef HAK_NO_OVERRIDE

@@ -9,7 +9,7 @@
 // tick costs nothing for those that sleep or have ended, however many they are (docs/decisions/0029). Whoever puts
 // something there watches it again: a slab that gets blocks back, an inbox that gets a parcel (hak_watch_note), and its
 // thread. That has no instruction for it on its fast paths; so such a cache is asleep: its hit_tag leads each free to
-// the slow path, as a sampling cache's would (sampler.h), and the slow paths wake it (hak_sweep_follow). What its
+// the slow path, as a sampling cache's would (sampler.h), and the slow paths wake it (hak_sweeper_follow). What its
 // thread takes from its magazines needs nobody.
 #ifndef HAK_OWNER_WATCH_H
 #define HAK_OWNER_WATCH_H

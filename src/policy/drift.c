@@ -10,7 +10,7 @@ static uint64_t sum_of(const struct hak_sizes *sizes)
     return sum;
 }
 
-bool hak_sizes_tell(const struct hak_sizes *sizes)
+bool hak_drift_is_judged(const struct hak_sizes *sizes)
 {
     return sizes->batches >= HAK_DRIFT_BATCHES_LEAST;
 }
@@ -19,7 +19,7 @@ double hak_drift(const struct hak_sizes *before, const struct hak_sizes *now)
 {
     const double all_before = (double)sum_of(before);
     const double all_now = (double)sum_of(now);
-    if (!hak_sizes_tell(before) || !hak_sizes_tell(now)) {
+    if (!hak_drift_is_judged(before) || !hak_drift_is_judged(now)) {
         return 0;
     }
     double distance = 0;

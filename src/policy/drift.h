@@ -28,7 +28,7 @@ struct hak_sizes {
 #define HAK_DRIFT_SURE          1.63 // of the statistic: exceeded by chance one time in a hundred
 
 // Are there enough for a judgement?
-HAK_INTERNAL bool hak_sizes_tell(const struct hak_sizes *sizes);
+HAK_INTERNAL bool hak_drift_is_judged(const struct hak_sizes *sizes);
 // Beyond chance; 0 when there are too few blocks.
 HAK_INTERNAL double hak_drift(const struct hak_sizes *before, const struct hak_sizes *now);
 

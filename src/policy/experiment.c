@@ -194,7 +194,7 @@ static void experiment_end(void)
     }
     hak_decisions_end_running();
     hak_decisions_add(&decision);
-    hak_sweep_call_no_more(tick);
+    hak_sweeper_call_no_more(tick);
 }
 
 static void experiment_begin(void)
@@ -331,5 +331,5 @@ void hak_experiment_start(void)
     experiment.half_ticks =
         HALF_TICKS_LEAST +
         (is_of_caches() ? 0 : (unsigned)(DECAYS_IN_A_HALF * longest / HAK_TICK_MS));
-    hak_sweep_call(tick, true);
+    hak_sweeper_call(tick, true);
 }

@@ -63,7 +63,7 @@ static void decide(struct hak_learner *learner)
     learner->now.winner = learner->race.winner;
     learner->now.candidate = learner->race.candidate;
     learner->now.duel = learner->race.duel;
-    if (hak_sizes_tell(&learner->now.sizes)) {
+    if (hak_drift_is_judged(&learner->now.sizes)) {
         struct hak_phase *place = phase_like(learner, &learner->now.sizes, 0);
         if (place == NULL) {
             place = &learner->phases[learner->phase_count++ % HAK_PHASES];
@@ -156,7 +156,7 @@ static bool note_window(struct hak_learner *learner,
     struct hak_window *window = &learner->window;
     sizes_add(&window->sizes, sizes);
     window->relevant |= relevant;
-    if (++window->rounds < HAK_WINDOW_ROUNDS || !hak_sizes_tell(&window->sizes)) {
+    if (++window->rounds < HAK_WINDOW_ROUNDS || !hak_drift_is_judged(&window->sizes)) {
         return false;
     }
     const bool is_over = is_in_another_phase(learner) && phase_begin(learner);

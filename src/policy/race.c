@@ -84,7 +84,7 @@ static void lap_score(struct hak_race *race)
         const uint32_t variant = race->order[i];
         if (is_left(race, variant)) {
             hak_sequence_note(&race->savings[variant],
-                              hak_saving(race->costs[0], race->costs[variant]));
+                              hak_sequence_saving(race->costs[0], race->costs[variant]));
         }
     }
 }
@@ -139,7 +139,7 @@ void hak_race_note(struct hak_race *race, double cost, bool is_out)
     } else {
         race->costs[variant != 0] = cost;
         if (++race->place == 2) {
-            hak_sequence_note(&race->duel, hak_saving(race->costs[0], race->costs[1]));
+            hak_sequence_note(&race->duel, hak_sequence_saving(race->costs[0], race->costs[1]));
             duel_judge(race);
             pair_start(race);
         }

@@ -17,7 +17,7 @@ static double fault_ns(const struct hak_activity *activity)
 // As a processor's time, by what it has cost to have had it for so long.
 static double waiting_ns(const struct hak_activity *activity)
 {
-    return hak_memory_cost(activity->waiting_bytes) * (double)activity->processor_ns;
+    return hak_score_of_memory(activity->waiting_bytes) * (double)activity->processor_ns;
 }
 
 static double slow_ns(const struct hak_activity *activity)
@@ -25,12 +25,12 @@ static double slow_ns(const struct hak_activity *activity)
     return (double)activity->slow_calls * HAK_SLOW_CALL_NS;
 }
 
-bool hak_option_is_relevant(uint32_t option,
-                            uint64_t value,
-                            uint64_t baseline,
-                            const struct hak_activity *activity)
+bool hak_relevance_of(uint32_t option,
+                      uint64_t value,
+                      uint64_t baseline,
+                      const struct hak_activity *activity)
 {
-    if (hak_is_idle(activity->processor_ns, activity->wall_ns)) {
+    if (hak_score_is_idle(activity->processor_ns, activity->wall_ns)) {
         return false;
     }
     switch (option) {

@@ -33,9 +33,9 @@ struct hak_activity {
 #define HAK_RELEVANT_PART 0.01 // of the processor time
 
 // `option` is the number of one that a strategy sets, `value` what it sets it to in place of `baseline`.
-HAK_INTERNAL bool hak_option_is_relevant(uint32_t option,
-                                         uint64_t value,
-                                         uint64_t baseline,
-                                         const struct hak_activity *activity);
+HAK_INTERNAL bool hak_relevance_of(uint32_t option,
+                                   uint64_t value,
+                                   uint64_t baseline,
+                                   const struct hak_activity *activity);
 
 #endif

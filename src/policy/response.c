@@ -150,5 +150,5 @@ void hak_response_start(void)
     hak_pressure_start();
     hak_lock_drop(&hak_arena.lock);
     hak_manager_start();
-    hak_sweep_call(tick, pressure == ALWAYS || has_ledger);
+    hak_sweeper_call(tick, pressure == ALWAYS || has_ledger);
 }

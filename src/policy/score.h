@@ -30,28 +30,28 @@ struct hak_round {
 #define HAK_IDLE_PART         20 // a program that works less than so much of a round has no score
 
 // Does the program work so little that a round says nothing?
-HAK_INLINE bool hak_is_idle(uint64_t processor_ns, uint64_t wall_ns)
+HAK_INLINE bool hak_score_is_idle(uint64_t processor_ns, uint64_t wall_ns)
 {
     return processor_ns < wall_ns / HAK_IDLE_PART;
 }
 
 // What it costs to have so much memory resident, in processors.
-HAK_INLINE double hak_memory_cost(uint64_t bytes)
+HAK_INLINE double hak_score_of_memory(uint64_t bytes)
 {
     return (double)bytes / (1 << 30) * HAK_GIB_IN_PROCESSORS;
 }
 
 // Less is better; below 0: the program was idle, and the round says nothing.
-HAK_INLINE double hak_round_score(const struct hak_round *round)
+HAK_INLINE double hak_score_of_round(const struct hak_round *round)
 {
     const uint64_t overhead = round->allocator_ns + round->faults * HAK_FAULT_NS;
-    if (hak_is_idle(round->processor_ns, round->wall_ns)) {
+    if (hak_score_is_idle(round->processor_ns, round->wall_ns)) {
         return -1;
     }
     const double work = round->processor_ns > overhead * 8 / 7
                             ? (double)(round->processor_ns - overhead)
                             : (double)round->processor_ns / 8;
-    return (double)overhead / work + hak_memory_cost(round->resident_bytes);
+    return (double)overhead / work + hak_score_of_memory(round->resident_bytes);
 }
 
 #endif

@@ -34,7 +34,7 @@ struct hak_estimate {
 };
 
 // What the second saves of both costs together: from -1 to 1, above 0 when it is cheaper.
-HAK_INLINE double hak_saving(double first, double second)
+HAK_INLINE double hak_sequence_saving(double first, double second)
 {
     return first + second > 0 ? (first - second) / (first + second) : 0;
 }

@@ -30,7 +30,7 @@ static double pair_score(const struct hak_round *sum)
 {
     struct hak_round round = *sum;
     round.resident_bytes /= 2;
-    return hak_round_score(&round);
+    return hak_score_of_round(&round);
 }
 
 static enum hak_verdict verdict_of(const struct hak_sequence *sequence)
@@ -58,7 +58,7 @@ static void pair_end(struct hak_trial *trial)
     for (unsigned variant = 0; variant < HAK_VARIANTS; variant++) {
         round_add(&trial->total[variant], &trial->pair[variant]);
     }
-    hak_sequence_note(&trial->sequence, hak_saving(first, second));
+    hak_sequence_note(&trial->sequence, hak_sequence_saving(first, second));
     trial->verdict = verdict_of(&trial->sequence);
 }
 

@@ -158,7 +158,7 @@ static void round_read(void)
         .faults = gained(now.faults, before->faults),
         .resident_bytes = hak_os_resident_bytes(),
     };
-    hak_tuner.score = hak_round_score(&hak_tuner.round);
+    hak_tuner.score = hak_score_of_round(&hak_tuner.round);
 }
 
 // A mask of the strategies that could have made a difference in the round.
@@ -180,7 +180,7 @@ static uint32_t relevant_strategies(const struct hak_counters *now)
         const uint32_t option = settings[i].option;
         const bool may_set = hak_option_source_of(option_of(option)) <= HAK_FROM_LEARNER;
         const uint64_t baseline = hak_tuner.baseline[option];
-        if (may_set && hak_option_is_relevant(option, settings[i].value, baseline, &activity)) {
+        if (may_set && hak_relevance_of(option, settings[i].value, baseline, &activity)) {
             relevant |= 1U << settings[i].strategy;
         }
     }
@@ -239,6 +239,6 @@ static void tick(void)
 void hak_tuner_start(void)
 {
     if (hak_load_relaxed(&hak_options.elo) != 0) {
-        hak_sweep_call(tick, true);
+        hak_sweeper_call(tick, true);
     }
 }

@@ -167,7 +167,7 @@ void hak_sampler_draw_large(struct hak_cache *cache, unsigned bin)
     cache->large_gaps[bin] = hak_sampler_gap(hak_size_class_bin_bytes(bin), cache->sampling->every);
 }
 
-// free looks there from now on; not while the cache is asleep, which it may have become since its owner looked: then all frees
+// free looks there from now on; not while the cache is asleep, which it may have become since its thread looked: then all frees
 // lead to who wakes it (cache/watch.h).
 static void set_hit_tag_locked(struct hak_cache *cache, uint32_t less)
     HAK_REQUIRES(&cache->owner.lock)

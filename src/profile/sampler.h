@@ -39,21 +39,21 @@ struct hak_sampling {
     size_t wanted; // the option as it was when the cache began; 0: it does not sample
     size_t
         every; // one in so many bytes is a sample: `wanted`, or more while that would be too many
-    uint64_t since_ns; // owner: when `every` was last looked at
-    uint32_t taken;    // owner: samples since
-    uint32_t looks;    // owner: slow paths in which it might have been looked at
+    uint64_t since_ns; // thread: when `every` was last looked at
+    uint32_t taken;    // thread: samples since
+    uint32_t looks;    // thread: slow paths in which it might have been looked at
 };
 
 enum { HAK_SAMPLER_LOOKS = 256 };
 HAK_INTERNAL void hak_sampler_follow_slow(struct hak_cache *cache);
 
-// How many bytes there are to a sample in this cache, 0: it takes none. The owner or the lock.
+// How many bytes there are to a sample in this cache, 0: it takes none. The thread or the lock.
 HAK_INLINE size_t hak_sampler_every(const struct hak_cache *cache)
 {
     return cache->sampling != NULL ? cache->sampling->every : 0;
 }
 
-// Begin or end to sample if the option says so. The owner, in a slow path, without the lock.
+// Begin or end to sample if the option says so. The thread, in a slow path, without the lock.
 HAK_INLINE void hak_sampler_follow(struct hak_cache *cache)
 {
     struct hak_sampling *sampling = cache->sampling;
@@ -94,12 +94,12 @@ HAK_INLINE uint64_t hak_sampler_counted(const struct hak_cache *cache, unsigned 
 HAK_INTERNAL bool hak_sampler_draw(size_t block_bytes, size_t every);
 // Blocks of so many bytes to the next sample, that one included. Any.
 HAK_INTERNAL uint64_t hak_sampler_gap(size_t block_bytes, size_t every);
-// A large block was a sample: it counts where the cache samples. The owner, without the lock.
+// A large block was a sample: it counts where the cache samples. The thread, without the lock.
 HAK_INTERNAL void hak_sampler_count(struct hak_cache *cache);
-// Draw the distance to the next sample of BigCache's bin. The owner of a cache that samples.
+// Draw the distance to the next sample of BigCache's bin. The thread of a cache that samples.
 HAK_INTERNAL void hak_sampler_draw_large(struct hak_cache *cache, unsigned bin);
 
-// The cache samples no more, until its next owner's first slow path, and its counts no longer need its gaps.
+// The cache samples no more, until its next thread's first slow path, and its counts no longer need its gaps.
 HAK_INTERNAL void hak_sampler_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // Make all threads' caches take notice, in their next free, of sample_bytes or of a smaller budget for magazines.
 // Any, without locks.

@@ -53,7 +53,7 @@ bool hak_describe(const void *address, struct hak_block_info *info)
     address = hak_tag_off(address);
     struct hak_run *run = hak_run_of(address);
     *info = (struct hak_block_info){.kind = HAK_BLOCK_FOREIGN};
-    while (run != NULL && !hak_is_dying()) {
+    while (run != NULL && !hak_dying_now()) {
         struct hak_owner *owner = NULL;
         const bool is_small = run->state == HAK_RUN_SLAB;
         if (!is_small) {

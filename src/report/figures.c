@@ -98,7 +98,7 @@ static void add_cache(struct hak_figures *figures, struct hak_cache *cache)
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
         const struct hak_magazine *magazine = &cache->magazines[size_class];
         if (magazine->base != NULL) {
-            const hak_place *top = hak_magazine_top(cache, size_class);
+            const hak_place *top = hak_cache_top(cache, size_class);
             count_cached(
                 figures, size_class, (size_t)(top - magazine->base) - 1 - magazine->bottom);
         }
@@ -181,7 +181,7 @@ static void count_all(struct hak_figures *figures)
 
 void hak_figures_read(struct hak_figures *figures, unsigned wait_ms)
 {
-    *figures = (struct hak_figures){.is_walked = !hak_is_dying()};
+    *figures = (struct hak_figures){.is_walked = !hak_dying_now()};
     if (!figures->is_walked) {
         // Who holds the locks has ended.
     } else if (wait_ms == 0) {

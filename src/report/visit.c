@@ -149,7 +149,7 @@ bool hak_visit_blocks(struct hak_heap *heap,
         .visit = visitor,
         .argument = argument,
     };
-    if (hak_is_dying()) {
+    if (hak_dying_now()) {
         return false;
     }
     hak_world_lock();

@@ -39,14 +39,14 @@ void hak_hook_put(struct hak_cache *cache,
         has_ended = hak_slabs_put(owner, slab, block);
     }
     if (hak_cache_of(owner)->is_direct) {
-        hak_sweep_if_due_locked(hak_cache_of(owner));
+        hak_sweep_cache_if_due_locked(hak_cache_of(owner));
     }
     hak_lock_drop(&owner->lock);
     if (held.state != NULL) {
         has_ended = hak_hardened_hold(cache, held, size_class, false);
     }
     if (has_ended) {
-        hak_sweep_wanted(0);
+        hak_sweeper_wanted(0);
     }
 }
 

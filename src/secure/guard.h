@@ -64,7 +64,7 @@ HAK_INLINE bool hak_guard_owns(const void *p)
     return HAK_UNLIKELY(base != NULL && (uintptr_t)p - (uintptr_t)base < HAK_SUPER_BYTES);
 }
 
-// Is this request of the slow path one for a slot? The owner of the cache.
+// Is this request of the slow path one for a slot? The thread of the cache.
 HAK_INLINE bool hak_guard_is_due(struct hak_cache *cache)
 {
     const uint64_t one_in = hak_load_relaxed(&hak_options.guard_sample);

@@ -218,9 +218,9 @@ void hak_hardened_leave_late(struct hak_hardened *hardened)
 {
     const bool has_ended = oldest_leave(hardened, false);
     hak_hardened_leave(hardened->cache);
-    hak_sweep_if_due(hardened->cache);
+    hak_sweep_cache_if_due(hardened->cache);
     if (has_ended) {
-        hak_sweep_wanted(0);
+        hak_sweeper_wanted(0);
     }
 }
 
@@ -344,7 +344,7 @@ void hak_hook_end(struct hak_cache *cache)
     const bool has_ended = hardened != NULL && foreign_leave(hardened);
     hak_hardened_leave(cache);
     if (has_ended) {
-        hak_sweep_wanted(0);
+        hak_sweeper_wanted(0);
     }
 }
 
@@ -432,7 +432,7 @@ void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 // Steps take, look and put_back of quarantine.pml.
 // Does it hold nothing since it was emptied? Then blocks have neither come from the slabs nor been freed. (The ring that
 // `next` goes around in is full before it is where it was, and then the oldest leave.) A hint, but with the lock and while
-// its owner is not inside.
+// its thread is not inside.
 bool hak_hook_is_bare(struct hak_cache *cache)
 {
     const struct hak_hardened *hardened =

@@ -49,7 +49,7 @@ struct hak_hardened {
     uint8_t kinds[HAK_QUARANTINE_BLOCKS];
 };
 
-// The owner begins to work on what it holds without the lock; NULL: it has none yet, or somebody empties it at this
+// The thread begins to work on what it holds without the lock; NULL: it has none yet, or somebody empties it at this
 // moment, with the lock. Whoever empties it says so first and then looks, with a barrier between that orders both
 // sides, as in steal.h. Step enter of quarantine.pml.
 HAK_INLINE struct hak_hardened *hak_hardened_enter(struct hak_cache *cache)
@@ -65,7 +65,7 @@ HAK_INLINE void hak_hardened_leave(struct hak_cache *cache)
     hak_store_release(&cache->is_inside, false); // pairs with: hak_hook_empty
 }
 
-// Changes with every free of the owner's.
+// Changes with every free of the thread's.
 HAK_INLINE uint64_t hak_hardened_events(struct hak_cache *cache)
 {
     const struct hak_hardened *hardened =
@@ -102,7 +102,7 @@ HAK_INTERNAL void hak_hardened_free(void *block,
 // parcels.
 HAK_INTERNAL void hak_hardened_free_unusual(void *block);
 
-// Take a block of the class out of the stock, filling it if it is empty. With the lock; the owner.
+// Take a block of the class out of the stock, filling it if it is empty. With the lock; the thread.
 HAK_INTERNAL void *hak_hardened_refill(struct hak_cache *cache, unsigned size_class, size_t bytes)
     HAK_REQUIRES(&cache->owner.lock);
 // Put a block that the program has freed into quarantine, or back into its slab if the cache has none. `has_lock`:

@@ -1,4 +1,4 @@
-// Whether the sweeper is awake: hak_large_keep, hak_sweep_wanted, sweeper_may_sleep (cache/large.h, cache/sweeper.c).
+// Whether the sweeper is awake: hak_large_keep, hak_sweeper_wanted, sweeper_may_sleep (cache/large.h, cache/sweeper.c).
 //
 // Two threads put blocks into BigCache; who finds the sweeper asleep wakes it: each waking is a process here. It takes what waits, and
 // ends when it finds nothing. At the end nothing waits that no sweeper will come for, and there never

@@ -48,7 +48,7 @@ static inline void census_magazine(struct census *census,
                                    unsigned size_class)
 {
     const struct hak_magazine *magazine = &cache->magazines[size_class];
-    const hak_place *top = hak_magazine_top(cache, size_class);
+    const hak_place *top = hak_cache_top(cache, size_class);
     for (hak_place *place = magazine->base + magazine->bottom + 1; place < top; place++) {
         if (*place != NULL) {
             census_note(census, *place);

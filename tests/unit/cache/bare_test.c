@@ -25,7 +25,7 @@ static size_t calls_of_all(void)
 static bool is_bare(struct hak_cache *cache)
 {
     hak_lock_take(&cache->owner.lock);
-    const bool is_bare = hak_sweep_is_bare(cache);
+    const bool is_bare = hak_sweep_cache_is_bare(cache);
     hak_lock_drop(&cache->owner.lock);
     return is_bare;
 }

@@ -19,7 +19,7 @@ static void the_budget_holds(void)
         size_t grown = 0;
         for (unsigned other = 0; other < HAK_SMALL_CLASSES; other++) {
             const uint32_t first = (1U << hak_classes[other].magazine_log2) - 2;
-            const uint32_t slots = hak_magazine_slots(magazine(other));
+            const uint32_t slots = hak_cache_magazine_slots(magazine(other));
             UNIT_CHECK(slots == 0 || slots >= first);
             grown += slots != 0 ? (slots - first) * (size_t)hak_classes[other].bytes : 0;
         }
@@ -28,7 +28,7 @@ static void the_budget_holds(void)
         census_check(held_blocks, held_count);
     }
     // The class in use got its share back from those no longer in use.
-    UNIT_CHECK(hak_magazine_slots(magazine(19)) > (1U << hak_classes[19].magazine_log2) - 2);
+    UNIT_CHECK(hak_cache_magazine_slots(magazine(19)) > (1U << hak_classes[19].magazine_log2) - 2);
     hak_options.magazine_bytes = HAK_MIB(1);
 }
 
@@ -72,11 +72,11 @@ static void without_ace_the_size_is_fixed(void)
     new_thread();
     hak_options.ace = 0;
     swing();
-    UNIT_EQUAL(hak_magazine_slots(magazine(10)), fixed);
+    UNIT_EQUAL(hak_cache_magazine_slots(magazine(10)), fixed);
     UNIT_CHECK(hak_cache_self->magazine_bytes > 4096);
     hak_options.magazine_bytes = 4096;
     take(11, 1);
-    UNIT_EQUAL(hak_magazine_slots(magazine(11)), (1U << hak_classes[11].magazine_log2) - 2);
+    UNIT_EQUAL(hak_cache_magazine_slots(magazine(11)), (1U << hak_classes[11].magazine_log2) - 2);
     free_newest(1);
     hak_options.magazine_bytes = HAK_MIB(1);
     census_check(held_blocks, held_count);
@@ -88,12 +88,12 @@ static void ace_can_change_while_it_runs(void)
     const uint32_t fixed = (4U << hak_classes[10].magazine_log2) - 2;
     hak_options.ace = 1;
     swing();
-    UNIT_CHECK(hak_magazine_slots(magazine(10)) > fixed);
+    UNIT_CHECK(hak_cache_magazine_slots(magazine(10)) > fixed);
     take(10, 1);
     hak_options.ace = 0;
     hak_sampler_kick();
     free_newest(1);
-    UNIT_EQUAL(hak_magazine_slots(magazine(10)), fixed);
+    UNIT_EQUAL(hak_cache_magazine_slots(magazine(10)), fixed);
     census_check(held_blocks, held_count);
     hak_options.ace = 1;
 }

@@ -28,7 +28,7 @@ static void pass(unsigned ticks)
 {
     for (unsigned i = 0; i < ticks; i++) {
         hak_fake.now_ns += 100 * MS;
-        hak_sweep_wanted(0);
+        hak_sweeper_wanted(0);
     }
 }
 
@@ -134,7 +134,7 @@ static void what_may_wait_waits_inside_slabs_too(void)
     hak_option_choose(&hak_options.dirty_bytes, HAK_GIB(1), HAK_FROM_MODE);
     UNIT_EQUAL(purges_of_scattered(), 0);
     hak_option_choose(&hak_options.dirty_bytes, HAK_MIB(2), HAK_FROM_MODE);
-    hak_sweep_wanted(0);
+    hak_sweeper_wanted(0);
     UNIT_CHECK(hak_arena.dirty_bytes <= HAK_MIB(2));
 }
 
@@ -147,7 +147,7 @@ static void a_refused_purge_is_tried_less_and_less(void)
     const size_t before = hak_fake.purges;
     for (unsigned i = 0; i < FREES; i++) {
         hak_fake.now_ns += MS;
-        hak_sweep_wanted(0);
+        hak_sweeper_wanted(0);
     }
     UNIT_CHECK(hak_arena.dirty_bytes >= HAK_MIB(60));
     UNIT_CHECK(hak_fake.purges - before <= TRIES);
@@ -195,12 +195,12 @@ static void refused_pages_inside_slabs_are_tried_less_and_less(void)
 // As in the child of a fork that is in another time namespace.
 static void a_clock_that_is_behind_is_waited_for_no_longer_than_a_tick(void)
 {
-    hak_sweep_wanted(0);
+    hak_sweeper_wanted(0);
     const uint64_t tick = hak_arena.tick;
     hak_fake.now_ns -= 50000 * MS;
-    hak_sweep_wanted(0);
+    hak_sweeper_wanted(0);
     UNIT_EQUAL(hak_arena.tick, tick + 1);
-    hak_sweep_wanted(0);
+    hak_sweeper_wanted(0);
     UNIT_EQUAL(hak_arena.tick, tick + 1);
     purges_in(1);
     UNIT_CHECK(hak_arena.tick > tick + 5);
@@ -225,7 +225,7 @@ static void many_caches_share_the_ticks(void)
             looked += others[i]->owner.idle_ticks;
         }
         hak_fake.now_ns += 100 * MS;
-        hak_sweep_wanted(0);
+        hak_sweeper_wanted(0);
         unsigned now = 0;
         for (unsigned i = 0; i < THREADS; i++) {
             now += others[i]->owner.idle_ticks;
@@ -253,7 +253,7 @@ static void *tick_in_turn(void *argument)
         continue;
     }
     hak_add_relaxed(&hak_fake.now_ns, 200000 * MS);
-    hak_sweep_wanted(0);
+    hak_sweeper_wanted(0);
     hak_add_relaxed(&turn, 1);
     return NULL;
 }

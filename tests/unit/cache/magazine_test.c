@@ -14,7 +14,7 @@ static void a_new_magazine_is_half_filled_with_the_lowest_blocks(void)
     new_thread();
     UNIT_CHECK(magazine(CLASS)->base == NULL);
     take(CLASS, 1);
-    UNIT_EQUAL(hak_magazine_slots(magazine(CLASS)), 62);
+    UNIT_EQUAL(hak_cache_magazine_slots(magazine(CLASS)), 62);
     UNIT_EQUAL(hak_cache_self->top[CLASS] - magazine(CLASS)->base - 1, 30);
     take(CLASS, 30);
     UNIT_CHECK(held_blocks[1] == (char *)held_blocks[0] + hak_classes[CLASS].bytes); // upwards
@@ -46,12 +46,12 @@ static void a_full_magazine_spills_the_older_half(void)
 // A program that swings wider than the magazine makes it grow: at first fourfold, then by doubling.
 static void swings_make_it_grow(unsigned size_class)
 {
-    const uint32_t first = hak_magazine_slots(magazine(size_class));
+    const uint32_t first = hak_cache_magazine_slots(magazine(size_class));
     uint32_t before = first;
     for (unsigned round = 0; round < 200; round++) {
         take(size_class, 600);
         free_oldest(held_count);
-        const uint32_t slots = hak_magazine_slots(magazine(size_class));
+        const uint32_t slots = hak_cache_magazine_slots(magazine(size_class));
         const uint32_t times = before == first ? 4 : 2;
         UNIT_CHECK(slots == before || slots == times * (before + 2) - 2);
         before = slots;
@@ -76,7 +76,7 @@ static void growing_loses_no_block(void)
             census_check(held_blocks, held_count);
         }
     }
-    UNIT_CHECK(hak_magazine_slots(magazine(OTHER_CLASS)) > 62 / 2);
+    UNIT_CHECK(hak_cache_magazine_slots(magazine(OTHER_CLASS)) > 62 / 2);
     free_newest(held_count);
     census_check(held_blocks, held_count);
 }

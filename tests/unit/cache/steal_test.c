@@ -358,7 +358,7 @@ int main(void)
     victim = new_thread();
     thief = hak_registry_get(HAK_ROLE_HEAP, NULL);
     give(alloc(CLASS));
-    UNIT_EQUAL(hak_magazine_slots(&victim->magazines[CLASS]), SLOTS);
+    UNIT_EQUAL(hak_cache_magazine_slots(&victim->magazines[CLASS]), SLOTS);
     one_block_stays();
     without_a_barrier_nothing_is_stolen();
     a_free_into_a_full_magazine_removes_the_fence();

@@ -63,7 +63,7 @@ static void free_a_page_each(unsigned slabs)
 static size_t swept_bytes(void)
 {
     const size_t before = hak_fake.purged_bytes;
-    hak_sweep_wanted(HAK_MIB(64));
+    hak_sweeper_wanted(HAK_MIB(64));
     UNIT_CHECK(hak_sweep_runs != 0);
     hak_sweeper_work();
     return hak_fake.purged_bytes - before;

@@ -65,7 +65,7 @@ int main(void)
     super->is_huge = true;
     hak_fake.on_purge = somebody_waits;
     hak_fake.on_wait = it_gets_its_turn;
-    hak_sweep_wanted(HAK_MIB(64));
+    hak_sweeper_wanted(HAK_MIB(64));
     UNIT_CHECK(hak_sweep_runs != 0);
     hak_sweeper_work();
     const size_t slab_bytes = hak_classes[CLASS].units * HAK_UNIT_BYTES;

@@ -271,24 +271,24 @@ static void an_idle_program_teaches_nothing(void)
 static void a_score_counts_time_faults_and_memory(void)
 {
     const struct hak_round round = {1000000000, 1000000000, 50000000, 1000, 1U << 30};
-    const double score = hak_round_score(&round);
+    const double score = hak_score_of_round(&round);
     UNIT_CHECK(score > 0.178 && score < 0.179); // 0.0507 / 0.9493 + 0.125
     struct hak_round more = round;
     more.allocator_ns *= 2;
-    UNIT_CHECK(hak_round_score(&more) > score);
+    UNIT_CHECK(hak_score_of_round(&more) > score);
     more = round;
     more.faults *= 100;
-    UNIT_CHECK(hak_round_score(&more) > score);
+    UNIT_CHECK(hak_score_of_round(&more) > score);
     more = round;
     more.resident_bytes *= 2;
-    UNIT_CHECK(hak_round_score(&more) > score);
+    UNIT_CHECK(hak_score_of_round(&more) > score);
     more = round;
     more.processor_ns = round.wall_ns / 100;
-    UNIT_CHECK(hak_round_score(&more) < 0);
+    UNIT_CHECK(hak_score_of_round(&more) < 0);
     // Nothing but the allocator's work: dear, but a number.
     more = round;
     more.allocator_ns = 2 * more.processor_ns;
-    UNIT_CHECK(hak_round_score(&more) > 1);
+    UNIT_CHECK(hak_score_of_round(&more) > 1);
 }
 
 // Until the learner has decided for the other world it has five seconds, and the same certainty.

@@ -10,22 +10,22 @@ static const struct hak_activity quiet = {.wall_ns = 1000000000, .processor_ns =
 
 static bool parcels_matter(struct hak_activity activity)
 {
-    return hak_option_is_relevant(HAK_OPTION_IS_parcel_bytes, 524288, 65536, &activity);
+    return hak_relevance_of(HAK_OPTION_IS_parcel_bytes, 524288, 65536, &activity);
 }
 
 static bool magazines_matter(struct hak_activity activity, uint64_t value)
 {
-    return hak_option_is_relevant(HAK_OPTION_IS_magazine_bytes, value, 16 * MIB, &activity);
+    return hak_relevance_of(HAK_OPTION_IS_magazine_bytes, value, 16 * MIB, &activity);
 }
 
 static bool decay_matters(struct hak_activity activity)
 {
-    return hak_option_is_relevant(HAK_OPTION_IS_decay_ms, 2000, 500, &activity);
+    return hak_relevance_of(HAK_OPTION_IS_decay_ms, 2000, 500, &activity);
 }
 
 static bool huge_pages_matter(struct hak_activity activity)
 {
-    return hak_option_is_relevant(HAK_OPTION_IS_huge_start_bytes, 4 * MIB, 32 * MIB, &activity);
+    return hak_relevance_of(HAK_OPTION_IS_huge_start_bytes, 4 * MIB, 32 * MIB, &activity);
 }
 
 static void parcels_do_where_blocks_are_handed_over(void)

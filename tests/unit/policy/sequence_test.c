@@ -37,7 +37,8 @@ static void figures_that_are_all_the_same_leave_no_doubt(void)
     }
     const struct hak_estimate estimate = hak_sequence_estimate(&sequence);
     UNIT_CHECK(estimate.low > -0.5001 && estimate.high < -0.4999);
-    UNIT_CHECK(hak_saving(0, 0) == 0 && hak_saving(3, 1) == 0.5 && hak_saving(0, 5) == -1);
+    UNIT_CHECK(hak_sequence_saving(0, 0) == 0 && hak_sequence_saving(3, 1) == 0.5 &&
+               hak_sequence_saving(0, 5) == -1);
 }
 
 // At any moment: the interval is looked at after each figure.
@@ -73,7 +74,7 @@ static double draw_disturbed(double mean)
 {
     const double first = chance() < 0.05 ? 4 : 1 + 0.3 * chance();
     const double second = chance() < 0.05 ? 4 : 1 + 0.3 * chance();
-    return mean + hak_saving(first, second);
+    return mean + hak_sequence_saving(first, second);
 }
 
 // A large figure now and then, and small ones of the other sign; but a coin says which sign.

@@ -119,8 +119,9 @@ static size_t aligned_class(size_t size_class, unsigned ways)
 
 struct hak_cache *hak_site_cache(struct hak_cache *cache, size_t *size_class, unsigned ways)
 {
-    if (cache->is_direct) {
-        return cache; // option check, or a thread that is ending
+    if (cache->is_direct) { // every call is seen, or the thread is ending: there are no companions
+        *size_class = aligned_class(*size_class, ways);
+        return cache;
     }
     const struct hak_magazine *magazine = &cache->magazines[*size_class];
     if (HAK_UNLIKELY(!magazine->is_ruled)) {

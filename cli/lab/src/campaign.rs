@@ -160,7 +160,7 @@ impl<'a> Campaign<'a> {
         let mut until = None;
         while self.has_another_round(&workload.name, round, &mut until) {
             round += 1;
-            for index in places(self.allocators.len(), round as usize) {
+            for index in places(self.allocators.len(), round as usize - 1) {
                 let allocator = self.allocators[index].clone();
                 if self.is_done(&workload, &allocator, round) {
                     self.runs_done += 1;
@@ -352,14 +352,19 @@ impl<'a> Campaign<'a> {
 /// Who runs when in a round, of `count`. Over as many rounds as there are allocators, or twice as many of an odd number, each
 /// follows each other one equally often (Williams, 1949: Experimental designs balanced for residual effects of treatments).
 fn places(count: usize, round: usize) -> Vec<usize> {
+    let (shift, is_mirrored) = if count % 2 == 1 {
+        (round / 2, round % 2 == 1)
+    } else {
+        (round, false)
+    };
     let zigzag = |step: usize| match step % 2 {
         0 => count - step / 2,
         _ => step / 2 + 1,
     };
     let mut places: Vec<usize> = (0..count)
-        .map(|step| (zigzag(step) + round) % count)
+        .map(|step| (zigzag(step) + shift) % count)
         .collect();
-    if count % 2 == 1 && round / count % 2 == 1 {
+    if is_mirrored {
         places.reverse();
     }
     places

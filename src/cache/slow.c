@@ -78,7 +78,9 @@ static HAK_COLD void *take_again(struct hak_cache *cache,
         return hak_refuse_memory(request, mark);
     }
     hak_pools_go_above();
-    return hak_slow_take_large(hak_cache_self, request, size_class);
+    struct hak_cache *own = hak_cache_self;
+    return hak_slow_take_large(
+        own != &hak_cache_nobody ? own : &hak_cache_shared, request, size_class);
 }
 
 void *hak_slow_take(struct hak_cache *cache, struct hak_request request, unsigned size_class)
@@ -182,7 +184,7 @@ HAK_NOINLINE void hak_slow_free_rest(void *block, uint32_t entry)
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
         cache = hak_start_thread(block);
         if (cache == NULL) {
-            cache = &hak_cache_shared; // no memory for one of its own
+            cache = &hak_cache_shared; // it can have none now
         }
     }
     hak_direct_follow(cache);

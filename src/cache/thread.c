@@ -71,25 +71,26 @@ struct hak_cache *hak_thread_cache(const void *block)
         return &hak_cache_shared;
     }
     cache = hak_registry_get(HAK_ROLE_THREAD, owner != NULL ? hak_cache_of(owner) : NULL);
-    if (cache != NULL) {
-        // First the cache: the C library's functions may be the program's own, which allocate.
-        hak_cache_become(cache);
-        hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
-        if (thread_key_is_made) {
-            pthread_setspecific(thread_key, cache);
-        }
-        hak_life_begin(&cache->life);
-        if (hak_load_relaxed(&hak_options.prewarm_tls) != 0) {
-            hak_lock_take(&cache->owner.lock);
-            hak_prewarm_cache(cache);
-            hak_lock_drop(&cache->owner.lock);
-        }
-        hak_sweeper_thread_came(block == NULL);
-        if (block == NULL) { // in free no thread may be started
-            hak_ended_look();
-        }
-        hak_sweeper_wanted(0);
+    if (cache == NULL) {
+        return &hak_cache_shared; // what is free may serve the thread all the same; its next slow path asks again
     }
+    // First the cache: the C library's functions may be the program's own, which allocate.
+    hak_cache_become(cache);
+    hak_store_relaxed(&cache->thread_id, hak_os_thread_id());
+    if (thread_key_is_made) {
+        pthread_setspecific(thread_key, cache);
+    }
+    hak_life_begin(&cache->life);
+    if (hak_load_relaxed(&hak_options.prewarm_tls) != 0) {
+        hak_lock_take(&cache->owner.lock);
+        hak_prewarm_cache(cache);
+        hak_lock_drop(&cache->owner.lock);
+    }
+    hak_sweeper_thread_came(block == NULL);
+    if (block == NULL) { // in free no thread may be started
+        hak_ended_look();
+    }
+    hak_sweeper_wanted(0);
     return cache;
 }
 

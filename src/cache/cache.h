@@ -70,7 +70,7 @@ struct hak_magazine {
     uint16_t tidied_place;    // lock: the same when it was last tidied
     void *fenced;             // lock: what lay at the fence
     struct hak_growth growth; // lock: of the last question whether to grow
-    // For statistics: as those of the cache; of caches that have given it back in hak_cache_shared.
+    // For statistics, since the start, whosever the cache was. hak_rest moves them to hak_cache_shared.
     struct hak_class_counts counts;
 };
 
@@ -224,7 +224,7 @@ HAK_INTERNAL void hak_cache_set_operators_apart(void);
 HAK_INTERNAL void hak_cache_become(struct hak_cache *cache);
 HAK_INTERNAL extern struct hak_cache hak_cache_nobody; // before the first slow path
 // Shared by all threads, each call with its lock, whose rank is "shared": behind every other cache's. It serves threads whose cache
-// has ended and those that get none, and owns the orphans: the slabs of caches that were broken up (reclaim.h).
+// has ended and those for which there is no memory for one, and owns the orphans: slabs of caches that were broken up (reclaim.h).
 HAK_INTERNAL extern struct hak_cache hak_cache_shared;
 
 #endif

@@ -3,8 +3,8 @@
 // Layer     cache
 // Threads   any, for its own cache, unless it says otherwise.
 //
-// For option check and the injector, and for what hardens the heap by looking at each block (hooks.h). What threads share
-// that have ended is served so as well.
+// For option check and the injector, and for what hardens the heap by looking at each block (hooks.h). hak_cache_shared
+// keeps none either.
 #ifndef HAK_CACHE_DIRECT_H
 #define HAK_CACHE_DIRECT_H
 

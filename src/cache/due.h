@@ -64,7 +64,7 @@ HAK_INTERNAL size_t hak_due_waiting(void);
 HAK_INTERNAL void hak_due_lower(size_t kept_bytes);
 
 // In a tick: give back what has waited for long enough, and what exceeds the budget, `most` bytes of each. Returns the
-// bytes. The holder of the right to tick (sweep.h).
+// bytes. The holder of the right to tick (sweeper.c).
 HAK_INTERNAL size_t hak_due_purge(size_t most);
 
 #endif

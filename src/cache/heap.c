@@ -39,7 +39,7 @@ static void slabs_end_locked(struct hak_cache *heap, struct hak_list *slabs)
     }
 }
 
-// Blocks of a heap are in no parcel (hak_remote_post), so what is in the heap is all there is to end.
+// Blocks of a heap are in no parcel (hak_reclaim_or_post), so what is in the heap is all there is to end.
 void hak_heap_end(struct hak_cache *heap)
 {
     hak_lock_take(&heap->owner.lock);

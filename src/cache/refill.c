@@ -14,8 +14,8 @@
 // Blocks that one refill moves at most: enough that its own cost no longer shows.
 enum { REFILL_MAX = 128 };
 
-// Into the owner's magazine, which grows as with what its thread frees itself. False: not the owner's block, or
-// one of a slab with samples.
+// Into the cache's magazine, which grows as with what its thread frees itself. False: a block of another owner, or
+// of a slab with samples.
 static bool put_into_magazine(struct hak_cache *cache, void *block) HAK_REQUIRES(&cache->owner.lock)
 {
     const uint32_t size_class = hak_map_entry(block) - cache->owner.tag;

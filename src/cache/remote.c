@@ -28,8 +28,8 @@ static struct hak_owner *parcel_owner(struct hak_parcel *parcel)
 static void inbox_lower_locked(struct hak_cache *self, struct hak_owner *owner, size_t bytes)
     HAK_REQUIRES(&self->owner.lock, &owner->lock);
 
-// An owner that does not come to empty its inbox, or `cache` itself, which only frees: do some of it. What is left the owner
-// takes straight into its magazines if it does come. What is not its own comes back into the outboxes, whose parcels may be
+// Drain a part of an inbox that is too full, of another owner or of `cache` itself. What is left the owner's thread
+// takes straight into its magazines when it comes to that. What is not its own comes back into the outboxes, whose parcels may be
 // full with that: nobody helps while it helps, so that this ends. Step help of parcels.pml. Unproven: one lock or two, the
 // second against the order of ranks, by hak_lock_try.
 static void inbox_help(struct hak_cache *cache, struct hak_owner *owner, size_t bytes)

@@ -5,9 +5,8 @@
 // Fails     never: pages that the kernel does not take stay.
 //
 // A cache is never unmapped. What others may touch at any time lies in its first page: lock, lists of caches, inbox. Behind
-// it lies what belongs to its classes: magazines, lists of slabs, counts. Without slabs all of that may be zeros, as in a
-// new cache, page by page; its next thread finds it so. Whoever reads there without the lock reads a count, or that it has
-// no slab to spare.
+// it lies what belongs to its classes: lists of slabs, magazines, counts. Without slabs all of that may be zeros, as in a
+// new cache, page by page; its next thread finds it so. Whoever reads there without the lock reads a count.
 #ifndef HAK_CACHE_REST_H
 #define HAK_CACHE_REST_H
 

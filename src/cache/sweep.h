@@ -4,7 +4,7 @@
 // Threads   any; one lock, rank "sweep".
 //
 // A pass goes over the caches that are watched (watch.h): large blocks kept for longer than the decay time, magazines and
-// slabs that nobody used meanwhile, parcels that wait for a sleeping owner. sweeper.h has who takes it when.
+// slabs that nobody used meanwhile, parcels for threads that sleep. sweeper.h has who takes it when.
 #ifndef HAK_CACHE_SWEEP_H
 #define HAK_CACHE_SWEEP_H
 

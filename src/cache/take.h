@@ -1,4 +1,4 @@
-// take.h -- blocks out of a cache's slabs; and where it gets slabs from: ended threads, other caches, the arena.
+// take.h -- blocks out of the slabs of a cache's owner; and where it gets slabs from: ended threads, other owners, the arena.
 //
 // Layer     cache
 // Threads   any that holds the cache's lock.

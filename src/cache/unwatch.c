@@ -52,8 +52,8 @@ static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.
     return true;
 }
 
-// Behind the barrier, whoever put something there without noting it, as it still saw the cache watched, has done so before,
-// and is seen here. Step judge of watch.pml.
+// Whoever still saw the cache watched, and so noted nothing, has put its block there before the barrier: it is seen here. Step
+// judge of watch.pml.
 void hak_unwatch_judge(struct hak_cache **caches, unsigned count)
 {
     const bool is_ordered = count > 0 && hak_os_barrier_all();

@@ -19,7 +19,7 @@
 #include "hakmem/hakmem.h"
 #include "slab/misuse.h"
 
-// The cache that the calling thread may lock and allocate from: its own, or the late one. NULL without memory.
+// The cache that the calling thread may lock and allocate from: its own, or hak_cache_shared. NULL without memory.
 static struct hak_cache *front_cache(void)
 {
     struct hak_cache *cache = hak_cache_self;

@@ -8,9 +8,9 @@
 // out of order only by hak_lock_try):
 //
 //   sweeper    the number of threads, and the sweeper's thread (cache/sweeper.h)
-//   sweep      one sweep at a time (cache/watch.h)
+//   sweep      one sweep at a time (owner/watch.h)
 //   registry   the list of caches, and the process's first call (cache/thread.c, cache/start.c)
-//   cache      one cache's slabs, magazines' lower ends, large blocks
+//   cache      that of an owner (owner/owner.h): its slabs and large blocks, its cache's magazines and outboxes
 //              (several caches at once: only while forking, and by hak_lock_try; a sweep holds that of its own cache)
 //   shared     the cache of threads that have none, and of slabs without a thread (cache/cache.h)
 //   shard      superslabs and their free units (slab/arena.h; several at once: only while forking, and by hak_lock_try)

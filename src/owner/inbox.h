@@ -15,8 +15,8 @@
 enum { HAK_PARCEL_BLOCKS = 61 }; // with its header 512 bytes
 struct hak_parcel {
     struct hak_parcel *next;
-    _Atomic(uint32_t) count;             // owner of the outbox; a sweep reads it
-    uint32_t bytes;                      // owner of the outbox
+    _Atomic(uint32_t) count;             // thread that fills it; a sweep reads it
+    uint32_t bytes;                      // thread that fills it
     hak_place blocks[HAK_PARCEL_BLOCKS]; // NULL where a sweep took one out
 };
 

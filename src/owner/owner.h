@@ -1,11 +1,11 @@
-// owner.h -- who owns slabs: a thread's cache, a heap, or nobody any more (the orphans).
+// owner.h -- who owns slabs: a thread, a heap, or hak_cache_shared, which has the orphans.
 //
 // Layer     owner (may include: base, os, meta, slab)
 // Owns      slabs, and the blocks that others have freed for them.
 // Threads   see each field: "lock" may be touched by any thread that holds `lock`, "constant" is written before others see it.
 //
-// What an owner's slabs have free is in their bitmaps, in its inbox, or handed out; what a thread has taken out of them to
-// have it ready is the cache's (cache/cache.h).
+// A free block of an owner is in its slab, or on its way there, in an inbox. What a thread has taken out of the slabs to have it
+// ready is its cache's (cache/cache.h).
 #ifndef HAK_OWNER_OWNER_H
 #define HAK_OWNER_OWNER_H
 
@@ -28,8 +28,8 @@ struct hak_loose;
 
 // An owner's slabs of one class.
 struct hak_owner_class {
-    // lock: those with blocks to give: whose free pages may be there, and whose free pages were given back, of which the ones that
-    // the kernel did not take lie in front. Zero until first used.
+    // lock: those with blocks to give. Of `slabs` the free pages may be resident; of `swept` they were given back, and those in
+    // front the kernel refused. Zero until first used.
     struct hak_list slabs;
     struct hak_list swept;
     // For statistics, since the start, written with the lock: slabs that were made for the owner, and those that it gave back to
@@ -40,12 +40,12 @@ struct hak_owner_class {
 
 enum hak_owner_state {
     HAK_OWNER_LIVE, // a thread's, or a heap
-    HAK_OWNER_DEAD, // its thread has ended; it waits for the next one (the shared one: always)
+    HAK_OWNER_DEAD, // its thread or heap has ended; it waits for the next one (the shared one: always)
 };
 
 // Whose blocks it has. Owners of different roles never become each other.
 enum hak_owner_role {
-    HAK_ROLE_HEAP,   // a heap's, or the sweeper's
+    HAK_ROLE_HEAP,   // a heap's, the sweeper's, or the shared one
     HAK_ROLE_THREAD, // a thread's
     HAK_ROLE_REST,   // of a thread's companions (site.h) that for sites without a rule,
     HAK_ROLE_SHORT,  // for short-lived blocks,
@@ -67,7 +67,6 @@ struct hak_owner {
     struct hak_owner *watch_next; // in the sweeper's list
     uint64_t seen_events;         // a sweep
     uint32_t idle_ticks;          // a sweep
-    _Atomic(bool) is_watched;     // the sweeper looks at it (watch.h)
     uint8_t sweep_hand;           // lock: the class to give pages back from next (sweep_cache.h)
     struct hak_list larges;       // lock: a heap's large blocks in use
 
@@ -76,9 +75,10 @@ struct hak_owner {
     _Atomic(uint32_t) state;  // enum hak_owner_state; lock
     _Atomic(bool) is_whole;   // lock: dead, and not broken up since (reclaim.h)
     uint8_t role;             // constant: enum hak_owner_role
-    bool has_thread;          // constant: not a heap's, not the sweeper's
+    bool has_thread;          // constant: it is a thread's
     bool spares_all;          // constant: others may have all of its slabs (the shared one)
-    _Atomic(uint64_t) events; // lock: slow paths entered; a sweep compares
+    _Atomic(bool) is_watched; // the sweeper looks at it (watch.h)
+    _Atomic(uint64_t) events; // lock: refills, spills, looks of others; a sweep compares
     _Atomic(uint64_t) opened_parcels; // lock: for statistics, since the start, whosever it was
     struct hak_parcel *pending;       // lock: taken out of the inbox, not opened yet
     struct hak_list full;             // lock: slabs of any class without blocks to give

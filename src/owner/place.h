@@ -1,8 +1,8 @@
 // place.h -- a place for a free block, in a magazine or a parcel.
 //
 // Layer     owner
-// Threads   written by the owner of the magazine or parcel and, at a fence, by a thief (steal.c). Under ThreadSanitizer, which does
-//           not know membarrier, a place carries the order that the barrier gives.
+// Threads   written by the thread whose magazine or parcel it is in and, at a fence, by a thief (steal.c). Under ThreadSanitizer,
+//           which does not know membarrier, a place carries the order that the barrier gives.
 #ifndef HAK_OWNER_PLACE_H
 #define HAK_OWNER_PLACE_H
 

@@ -39,7 +39,7 @@ void hak_slabs_list(struct hak_owner *owner, struct hak_run *slab)
     hak_list_append(hak_slab_has_blocks(slab) ? list : &owner->full, &slab->link);
 }
 
-// By class, how many caches of threads have more than one slab with blocks to give, or had since the sweeper was there: a
+// By class, how many threads' owners have more than one slab with blocks to give, or had since the sweeper was there: a
 // heap whose threads all take and give back writes it with each tick, not with each slab.
 static _Atomic(uint32_t) spares[HAK_SMALL_CLASSES];
 
@@ -50,7 +50,7 @@ bool hak_slabs_are_spare(const struct hak_owner *owner, unsigned size_class)
 
 static void count_spare(struct hak_owner *owner, unsigned size_class, bool counts)
 {
-    // Nobody takes any from others than threads.
+    // Only threads' owners are asked for spare slabs.
     if (hak_has_bit(owner->counted, size_class) != counts && owner->has_thread) {
         hak_set_bit(owner->counted, size_class, counts);
         hak_add_relaxed(&spares[size_class], counts ? 1U : 0U - 1U);

@@ -29,8 +29,8 @@ HAK_INTERNAL void hak_slabs_list(struct hak_owner *owner, struct hak_run *slab);
 HAK_INTERNAL extern _Atomic(bool) hak_slabs_end_nothing;
 // Give a slab of `owner`, which is in no list, back to the arena.
 HAK_INTERNAL void hak_slabs_end(struct hak_owner *owner, struct hak_run *slab);
-// The same of one in a list whose blocks have all come back: at once, and also the last one, as the magazine is what absorbs a
-// swing, and the pages stay resident in the arena, for any class. True when it has ended. With the lock.
+// End a listed slab whose blocks have all come back, also the last one of its class: magazines absorb swings, and its pages stay
+// resident in the arena, for any class. True when it has ended: a hardened one may stay. With the lock.
 HAK_INTERNAL bool hak_slabs_retire(struct hak_owner *owner, struct hak_run *slab);
 // So many blocks of the class were taken from its slabs.
 HAK_INTERNAL void hak_slabs_note_taken(struct hak_owner *owner,
@@ -40,7 +40,7 @@ HAK_INTERNAL void hak_slabs_note_taken(struct hak_owner *owner,
 // when that was noted? Any thread, as a hint.
 HAK_INTERNAL void hak_slabs_note_spare(struct hak_owner *owner, unsigned size_class);
 HAK_INTERNAL bool hak_slabs_has_spare(const struct hak_owner *owner, unsigned size_class);
-// Has another thread's owner more than one, or had it when the sweeper last looked? A hint; with the lock of `owner`.
+// May another thread's owner have a slab to spare? A hint; with the lock of `owner`.
 HAK_INTERNAL bool hak_slabs_are_spare(const struct hak_owner *owner, unsigned size_class);
 // By the sweeper: count the owner no longer if it has no more than one; and is there nothing to do for that? With the lock.
 HAK_INTERNAL void hak_slabs_count_spare(struct hak_owner *owner, unsigned size_class);

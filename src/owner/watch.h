@@ -1,16 +1,16 @@
-// watch.h -- which caches the sweeper looks at: those that are in use or have something to give.
+// watch.h -- which owners, with their caches, the sweeper looks at: those that are in use or have something to give.
 //
 // Layer     owner
 // Owns      hak_watch.
 // Threads   see each function.
 // Fails     never.
 //
-// A cache is watched from its making on. One that is not in use and has nothing left to give is watched no more, so a
+// An owner is watched from its making on. One that is not in use and has nothing left to give is watched no more, so a
 // tick costs nothing for those that sleep or have ended, however many they are (docs/decisions/0029). Whoever puts
 // something there watches it again: a slab that gets blocks back, an inbox that gets a parcel (hak_watch_note), and its
-// thread. That has no instruction for it on its fast paths; so such a cache is asleep: its hit_tag leads each free to
-// the slow path, as a sampling cache's would (sampler.h), and the slow paths wake it (hak_sweeper_follow). What its
-// thread takes from its magazines needs nobody.
+// thread. Its thread's fast paths cannot report anything. So the cache of an owner that is not watched is asleep: its hit_tag
+// sends each free to the slow path, as a sampling cache's does (sampler.h), and the slow paths wake it (hak_sweeper_follow).
+// What its thread takes from its magazines needs nobody.
 #ifndef HAK_OWNER_WATCH_H
 #define HAK_OWNER_WATCH_H
 
@@ -29,7 +29,7 @@ struct hak_watch {
 };
 HAK_INTERNAL extern struct hak_watch hak_watch;
 
-// Something is in the cache that may have to go back. Any thread.
+// There is something that may have to go back. Any thread.
 HAK_INTERNAL void hak_watch_add(struct hak_owner *owner);
 HAK_INLINE void hak_watch_note(struct hak_owner *owner)
 {

@@ -168,7 +168,7 @@ void hak_sampler_draw_large(struct hak_cache *cache, unsigned bin)
 }
 
 // free looks there from now on; not while the cache is asleep, which it may have become since its thread looked: then all frees
-// lead to who wakes it (cache/watch.h).
+// lead to who wakes it (owner/watch.h).
 static void set_hit_tag_locked(struct hak_cache *cache, uint32_t less)
     HAK_REQUIRES(&cache->owner.lock)
 {

@@ -42,7 +42,7 @@ struct hak_run {
     bool zeroed : 1;
     // slab: pages behind `fresh` may be resident, as the units' last user left them
     bool has_old_pages : 1;
-    // slab: no block came back since its free pages were last looked at (cache/sweep_cache.c)
+    // slab: no block came back since its free pages were last looked at (owner/pages.c)
     bool is_swept : 1;
     union {
         bool is_hardened; // slab: a feature looks at its blocks (hooks.h)

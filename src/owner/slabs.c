@@ -35,6 +35,7 @@ struct hak_run *hak_slabs_first(struct hak_owner *owner, unsigned size_class)
 void hak_slabs_list(struct hak_owner *owner, struct hak_run *slab)
 {
     struct hak_list *slabs = hak_slabs_of(owner, slab->size_class);
+    slab->is_swept = slab->is_swept && !hak_slab_wants_purge(slab);
     struct hak_list *list = slab->is_swept ? hak_slabs_swept(owner, slab->size_class) : slabs;
     hak_list_append(hak_slab_has_blocks(slab) ? list : &owner->full, &slab->link);
 }

@@ -22,7 +22,8 @@ HAK_INTERNAL struct hak_list *hak_slabs_of(struct hak_owner *owner, unsigned siz
 HAK_INTERNAL struct hak_list *hak_slabs_swept(struct hak_owner *owner, unsigned size_class);
 // The first of both; NULL when there is none.
 HAK_INTERNAL struct hak_run *hak_slabs_first(struct hak_owner *owner, unsigned size_class);
-// Put a slab that is in no list to the end of the one in which it belongs.
+// Put a slab that is in no list to the end of the one in which it belongs. One whose pages the kernel refused another owner is
+// swept again.
 HAK_INTERNAL void hak_slabs_list(struct hak_owner *owner, struct hak_run *slab);
 // The process ends, and who ends it waits for no lock: no slab ends any more, no empty parcel goes to the pool, and a block of
 // another owner is not sent on.

@@ -258,11 +258,11 @@ static void what_is_left_of_a_share_is_looked_at(void)
     census_check(blocks, SLABS * a_slab);
 }
 
-// What the kernel has not taken it is asked for again, by the next trim.
-static void refused_pages_are_tried_again(void)
+// All but one of each slab, of which the kernel then does not take a page.
+static void give_most_and_be_refused(void)
 {
     const unsigned a_slab = hak_classes[CLASS].blocks;
-    for (unsigned i = 0; i < SLABS * a_slab; i++) { // all but one of each
+    for (unsigned i = 0; i < SLABS * a_slab; i++) {
         if (i % a_slab != a_slab / 2 && blocks[i] != NULL) {
             give(blocks[i]);
             blocks[i] = NULL;
@@ -271,6 +271,13 @@ static void refused_pages_are_tried_again(void)
     hak_fake.refuse_purge = true;
     hak_sweep_everything();
     UNIT_CHECK(hak_has_bit(hak_cache_self->owner.unpurged, CLASS));
+}
+
+// What the kernel has not taken it is asked for again, by the next trim.
+static void refused_pages_are_tried_again(void)
+{
+    const unsigned a_slab = hak_classes[CLASS].blocks;
+    give_most_and_be_refused();
     const size_t purges = hak_fake.purges;
     const size_t purged = hak_fake.purged_bytes;
     hak_fake.refuse_purge = false;
@@ -279,6 +286,31 @@ static void refused_pages_are_tried_again(void)
     UNIT_CHECK(hak_fake.purges > purges);
     UNIT_CHECK(hak_fake.purged_bytes - purged >=
                (SLABS - 1) * (hak_classes[CLASS].units * HAK_UNIT_BYTES - 4 * hak_os_page_bytes()));
+    census_check(blocks, SLABS * a_slab);
+}
+
+// Also where the slabs have become orphans in between.
+static void refused_pages_of_ended_threads_are_tried_again(void)
+{
+    const unsigned a_slab = hak_classes[CLASS].blocks;
+    struct hak_cache *main_thread = hak_cache_self;
+    struct hak_cache *thread = new_thread();
+    for (unsigned i = 0; i < SLABS * a_slab; i++) {
+        if (blocks[i] != NULL) {
+            give(blocks[i]);
+        }
+        blocks[i] = alloc(CLASS);
+    }
+    give_most_and_be_refused();
+    hak_ended_bury(thread);
+    become(main_thread);
+    hak_reclaim_break_up_dead(thread, UINT_MAX);
+    hak_fake.refuse_purge = false;
+    hak_sweep_everything();
+    for (unsigned i = a_slab / 2; i < SLABS * a_slab; i += a_slab) {
+        const struct hak_run *slab = hak_run_of(blocks[i]);
+        UNIT_CHECK(slab->owner == &hak_cache_shared.owner && !hak_slab_wants_purge(slab));
+    }
     census_check(blocks, SLABS * a_slab);
 }
 
@@ -295,5 +327,6 @@ int main(void)
     slabs_are_swept_once();
     what_is_left_of_a_share_is_looked_at();
     refused_pages_are_tried_again();
+    refused_pages_of_ended_threads_are_tried_again();
     return 0;
 }

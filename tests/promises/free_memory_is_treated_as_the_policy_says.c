@@ -52,7 +52,9 @@ int main(void)
     ht_free_all(blocks, BLOCKS);
 
     swing(NOW);
-    ht_expect_rss(before + 6 * 1024, 5000, "given back now");
+    // A heap of 6 MiB with all that waits gives nothing back before its time (docs/decisions/0033), and no call follows here: whether
+    // that is left depends on when the last frees ticked. The rest is our descriptors.
+    ht_expect_rss(before + 7 * 1024, 5000, "given back now");
     const size_t kept_addresses = mapped();
     HT_CHECK(kept_addresses >= 32 * HT_MIB, "the addresses are gone, too");
 

@@ -67,12 +67,12 @@ HAK_INLINE uint64_t hak_bit_rows(uint64_t word, unsigned count)
 }
 
 // Bit `index` of an array of words; and make it what `is_set` says.
-HAK_INLINE bool hak_has_bit(const uint64_t *words, unsigned index)
+HAK_INLINE bool hak_has_bit(const uint64_t *words, size_t index)
 {
     return (words[index / 64] >> (index % 64) & 1) != 0;
 }
 
-HAK_INLINE void hak_set_bit(uint64_t *words, unsigned index, bool is_set)
+HAK_INLINE void hak_set_bit(uint64_t *words, size_t index, bool is_set)
 {
     const uint64_t bit = UINT64_C(1) << (index % 64);
     words[index / 64] = is_set ? words[index / 64] | bit : words[index / 64] & ~bit;

@@ -40,12 +40,6 @@ static uint64_t window_bytes(void)
     return (hak_map.super_mask + 1) << HAK_SUPER_LOG2;
 }
 
-static void bit_set(uint64_t *words, uint64_t bit, bool is_set)
-{
-    const uint64_t mask = UINT64_C(1) << (bit % 64);
-    words[bit / 64] = is_set ? words[bit / 64] | mask : words[bit / 64] & ~mask;
-}
-
 static void slots_set(uint64_t first, uint64_t count, bool used)
 {
     const uint64_t end =
@@ -59,8 +53,8 @@ static void slots_set(uint64_t first, uint64_t count, bool used)
         const uint64_t slots = hak_count_bits(changed);
         hak_map.used_slots = used ? hak_map.used_slots + slots : hak_map.used_slots - slots;
         hak_map.slots[word] = used ? hak_map.slots[word] | bits : hak_map.slots[word] & ~bits;
-        bit_set(hak_map.used_words, word, hak_map.slots[word] != 0);
-        bit_set(hak_map.full_words, word, hak_map.slots[word] == ~UINT64_C(0));
+        hak_set_bit(hak_map.used_words, word, hak_map.slots[word] != 0);
+        hak_set_bit(hak_map.full_words, word, hak_map.slots[word] == ~UINT64_C(0));
         first += now;
     }
     hak_map.missing_row = used ? hak_map.missing_row : UINT64_MAX;
@@ -122,7 +116,7 @@ static uint64_t slots_used(const char *start, size_t bytes)
 
 static bool map_commit_part(uint64_t part)
 {
-    if ((hak_map.committed[part / 64] & (UINT64_C(1) << (part % 64))) != 0) {
+    if (hak_has_bit(hak_map.committed, part)) {
         return true;
     }
     size_t table_bytes = (hak_map.unit_mask + 1) * sizeof *hak_map.units;
@@ -131,7 +125,7 @@ static bool map_commit_part(uint64_t part)
     if (!hak_os_commit((char *)hak_map.units + (part << COMMIT_LOG2), bytes)) {
         return false;
     }
-    hak_map.committed[part / 64] |= UINT64_C(1) << (part % 64);
+    hak_set_bit(hak_map.committed, part, true);
     return true;
 }
 

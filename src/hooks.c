@@ -87,14 +87,15 @@ bool hak_hook_superslabs(char *base, size_t bytes)
 
 // ---- malloc ----
 
-void *hak_hook_malloc(size_t bytes, size_t size_class, struct hak_cache *cache, const void *site)
+void *hak_hook_malloc(
+    size_t bytes, size_t size_class, struct hak_cache *cache, const void *site, size_t alignment)
 {
     struct hak_hardened *hardened = hak_hardened_enter(cache);
     if (HAK_UNLIKELY(hardened != NULL)) {
-        return hak_hardened_malloc(bytes, size_class, site, cache, hardened);
+        return hak_hardened_malloc(bytes, size_class, site, cache, hardened, alignment);
     }
     hak_hardened_leave(cache);
-    return hak_hook_malloc_seldom(bytes, size_class, site);
+    return hak_hook_malloc_seldom((struct hak_request){bytes, alignment, site}, size_class);
 }
 
 // The class that serves a request; HAK_SMALL_CLASSES: a large block does.
@@ -106,36 +107,31 @@ static unsigned class_serving(const struct hak_cache *cache, unsigned size_class
     return size_class < HAK_SMALL_CLASSES ? hak_pools_class(size_class) : size_class;
 }
 
-// Not what a hardened heap has written behind the block.
-static void *zero(void *block, size_t size_class)
-{
-    return memset(block, 0, hak_hook_usable(block, hak_classes[size_class].bytes));
-}
-
 // Site rules: the block comes from a cache of the rule's, in a class that is aligned as it says.
 static HAK_NOINLINE void *take_ruled(struct hak_cache *cache,
                                      struct hak_request request,
                                      size_t size_class,
                                      unsigned ways)
 {
+    const size_t ruled = (size_t)1 << HAK_WAYS_ALIGN_LOG2(ways);
+    request.alignment = ruled > request.alignment ? ruled : request.alignment;
     cache = hak_site_cache(cache, &size_class, ways);
     hak_sampler_follow(cache);
     void *block = hak_cache_pop(cache, size_class);
     if (block == NULL) {
         block = hak_slow_take(cache, request, (unsigned)size_class);
     }
-    return block != NULL && (ways & HAK_WAY_ZERO) != 0 ? zero(block, size_class) : block;
+    return block != NULL && (ways & HAK_WAY_ZERO) != 0 ? memset(block, 0, request.bytes) : block;
 }
 
-void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const void *site)
+void *hak_hook_malloc_seldom(struct hak_request request, size_t size_class)
 {
-    const struct hak_request request = {bytes, 1, site};
     struct hak_cache *cache = hak_slow_cache();
     if (HAK_UNLIKELY(cache == NULL)) {
-        return hak_slow_without_cache(request, size_class);
+        return hak_slow_without_cache(request);
     }
     if (HAK_UNLIKELY(cache->magazines[size_class].is_ruled)) {
-        void *block = hak_site_pop(cache, size_class, site);
+        void *block = hak_site_pop(cache, size_class, request.site);
         if (HAK_LIKELY(block != NULL)) {
             return block;
         }
@@ -143,25 +139,25 @@ void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const void *site)
     hak_direct_follow(cache);
     hak_sweeper_follow(cache);
     hak_sampler_follow(cache);
-    const unsigned served = class_serving(cache, (unsigned)size_class, bytes);
+    const unsigned served = class_serving(cache, (unsigned)size_class, request.bytes);
     if (HAK_UNLIKELY(served != size_class && served < HAK_SMALL_CLASSES)) {
-        return hak_cache_alloc_for(cache, bytes, served, site);
+        return hak_cache_alloc_for(cache, request.bytes, served, request.alignment, request.site);
     }
     if (HAK_UNLIKELY(cache->is_direct) && hak_hook_refuses(request)) {
         return hak_refuse(HAK_REFUSE_INJECTED, request);
     }
     const bool has_rules = hak_site_has_rules();
-    const unsigned ways = HAK_UNLIKELY(has_rules) ? hak_site_ways(site) : 0;
+    const unsigned ways = HAK_UNLIKELY(has_rules) ? hak_site_ways(request.site) : 0;
     if (hak_guard_is_due(cache)) {
         const size_t alignment = (size_t)1 << HAK_WAYS_ALIGN_LOG2(ways);
-        void *guarded =
-            hak_guard_take((struct hak_request){bytes, alignment, site}, (unsigned)size_class);
+        void *guarded = hak_guard_take((struct hak_request){request.bytes, alignment, request.site},
+                                       (unsigned)size_class);
         if (guarded != NULL) {
             return guarded;
         }
     }
     if (HAK_UNLIKELY(served != size_class)) {
-        return hak_slow_take_large(cache, request, size_class);
+        return hak_slow_take_large(cache, request);
     }
     return HAK_UNLIKELY(has_rules) ? take_ruled(cache, request, size_class, ways)
                                    : hak_slow_take(cache, request, served);

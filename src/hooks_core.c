@@ -96,14 +96,15 @@ void hak_hook_inset_leave_room(struct hak_run *run)
 {
 }
 
-void *hak_hook_malloc(size_t bytes, size_t size_class, struct hak_cache *cache, const void *site)
+void *hak_hook_malloc(
+    size_t bytes, size_t size_class, struct hak_cache *cache, const void *site, size_t alignment)
 {
-    return hak_slow_malloc(bytes, size_class, site);
+    return hak_slow_malloc((struct hak_request){bytes, alignment, site}, size_class);
 }
 
-void *hak_hook_malloc_seldom(size_t bytes, size_t size_class, const void *site)
+void *hak_hook_malloc_seldom(struct hak_request request, size_t size_class)
 {
-    return hak_slow_malloc(bytes, size_class, site);
+    return hak_slow_malloc(request, size_class);
 }
 
 void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, size_t *note)

@@ -72,14 +72,13 @@ HAK_INLINE void *hak_cache_alloc(struct hak_cache *cache, size_t bytes, size_t s
 }
 
 // The same anywhere else.
-HAK_INLINE void *hak_cache_alloc_for(struct hak_cache *cache,
-                                     size_t bytes,
-                                     size_t size_class,
-                                     const void *site)
+HAK_INLINE void *hak_cache_alloc_for(
+    struct hak_cache *cache, size_t bytes, size_t size_class, size_t alignment, const void *site)
 {
     void *block = hak_cache_pop(cache, size_class);
     block = HAK_LIKELY(block != NULL) ? block : hak_cache_pop_counted(cache, size_class);
-    return HAK_LIKELY(block != NULL) ? block : hak_hook_malloc(bytes, size_class, cache, site);
+    return HAK_LIKELY(block != NULL) ? block
+                                     : hak_hook_malloc(bytes, size_class, cache, site, alignment);
 }
 
 // Put a block at a top, if there is one of that number and room in the magazine. Step free of steal.pml.

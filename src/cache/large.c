@@ -57,11 +57,8 @@ static struct hak_run *large_make(size_t block_bytes,
                                              : mapping;
     }
     struct hak_run *run = take_run(block_bytes, alignment, wants_huge);
-    if (run == NULL && block_bytes > HAK_SUPER_BYTES) {
-        return hak_mapping_make(
-            block_bytes, alignment, wants_huge); // no superslabs in a row to be had
-    }
-    return run;
+    // Where there is no room for superslabs there may be some for the block.
+    return run != NULL ? run : hak_mapping_make(block_bytes, alignment, wants_huge);
 }
 
 // What the map says of a block in use.

@@ -32,6 +32,11 @@ static void slab_take_over(struct hak_run *slab, struct hak_cache *cache)
     hak_slab_move(slab, &cache->owner, cache->owner.tag);
 }
 
+static bool may_take_orphans(const struct hak_owner *owner)
+{
+    return owner->has_thread && !is_apart(owner);
+}
+
 // Have the orphans a slab of the class, or could they have one when their inbox is emptied? A look without their lock: threads
 // for which there is none must not meet there.
 static bool orphans_may_have(unsigned size_class)
@@ -44,7 +49,7 @@ static bool orphans_may_have(unsigned size_class)
 struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock)
 {
-    if (!orphans_may_have(size_class) || !cache->owner.has_thread || is_apart(&cache->owner)) {
+    if (!orphans_may_have(size_class) || !may_take_orphans(&cache->owner)) {
         return NULL;
     }
     struct hak_run *slab = NULL;
@@ -211,6 +216,16 @@ static struct hak_run *slab_from(struct hak_cache *cache, unsigned *size_class)
                : slab;
 }
 
+static void make_orphan(struct hak_owner *owner, struct hak_run *slab)
+    HAK_REQUIRES(&owner->lock, &hak_cache_shared.owner.lock)
+{
+    hak_list_remove(&slab->link);
+    hak_slabs_note_spare(owner, slab->size_class);
+    hak_slab_move(slab, &hak_cache_shared.owner, hak_cache_shared.owner.tag);
+    hak_slabs_list(&hak_cache_shared.owner, slab);
+    hak_slabs_note_spare(&hak_cache_shared.owner, slab->size_class);
+}
+
 // True when the cache has no slabs any more. Step leave of owners.pml.
 static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->owner.lock)
 {
@@ -224,17 +239,50 @@ static bool leave(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->
         hak_lock_take(&hak_cache_shared.owner.lock);
         unsigned i = 0;
         do {
-            hak_list_remove(&slab->link);
-            hak_slabs_note_spare(&cache->owner, slab->size_class);
-            hak_slab_move(slab, &hak_cache_shared.owner, hak_cache_shared.owner.tag);
-            hak_slabs_list(&hak_cache_shared.owner, slab);
-            hak_slabs_note_spare(&hak_cache_shared.owner, slab->size_class);
+            make_orphan(&cache->owner, slab);
             slab = slab_from(cache, &size_class);
         } while (--slabs > 0 && ++i < LEAVE_TOGETHER && slab != NULL && !hak_slab_is_idle(slab));
         hak_lock_drop(&hak_cache_shared.owner.lock);
         hak_watch_note(&hak_cache_shared.owner);
     }
     return slab == NULL;
+}
+
+// The slabs of one; true when it had some. Step share of owners.pml.
+static bool share(struct hak_owner *owner, unsigned size_class, size_t alignment)
+{
+    unsigned shared = 0;
+    hak_lock_take(&owner->lock);
+    hak_lock_take(&hak_cache_shared.owner.lock);
+    HAK_EACH_LISTED (owner, i) {
+        const bool fits = i >= size_class && hak_classes[i].bytes % alignment == 0;
+        struct hak_run *slab;
+        while (fits && shared < LEAVE_TOGETHER && (slab = hak_slabs_first(owner, i)) != NULL) {
+            make_orphan(owner, slab);
+            shared++;
+        }
+    }
+    hak_lock_drop(&hak_cache_shared.owner.lock);
+    hak_lock_drop(&owner->lock);
+    return shared != 0;
+}
+
+bool hak_reclaim_share(const struct hak_owner *taker, unsigned size_class, size_t alignment)
+{
+    const bool takes_orphans = taker == &hak_cache_shared.owner || may_take_orphans(taker);
+    bool has_shared = false;
+    struct hak_cache *cache =
+        hak_load_acquire(&hak_registry.all); // pairs with: registry_add_locked
+    for (; cache != NULL && !has_shared && takes_orphans; cache = cache->next) {
+        struct hak_owner *owner = &cache->owner;
+        if (owner != taker && owner->has_thread && !is_apart(owner)) {
+            has_shared = share(owner, size_class, alignment);
+        }
+    }
+    if (has_shared) {
+        hak_watch_note(&hak_cache_shared.owner);
+    }
+    return has_shared;
 }
 
 bool hak_reclaim_break_up(struct hak_cache *cache, unsigned slabs) HAK_REQUIRES(&cache->owner.lock)

@@ -6,6 +6,9 @@
 
 #include <stddef.h>
 
+// What malloc's blocks are aligned to.
+enum { HAK_MALLOC_ALIGNMENT = 16 };
+
 struct hak_request {
     size_t bytes;
     size_t alignment;

@@ -18,6 +18,7 @@
 #include "cache/sweep.h"
 #include "cache/sweep_cache.h"
 #include "cache/sweeper.h"
+#include "cache/take.h"
 #include "os/refusal.h"
 
 struct hak_cache *hak_slow_cache(void)
@@ -35,18 +36,11 @@ struct hak_cache *hak_slow_cache(void)
     return cache;
 }
 
-// Blocks of a class are as much aligned as their size.
-static size_t class_alignment(size_t size_class)
-{
-    return hak_classes[size_class].bytes & -hak_classes[size_class].bytes;
-}
-
-void *hak_slow_without_cache(struct hak_request request, size_t size_class)
+void *hak_slow_without_cache(struct hak_request request)
 {
     if (!hak_dying_now() && !hak_is_nested) {
         return hak_refuse_memory(request, 0);
     }
-    request.alignment = class_alignment(size_class);
     return hak_dying_now() ? hak_dying_take(request) : hak_nested_alloc(request);
 }
 
@@ -63,24 +57,56 @@ HAK_INLINE void *take_once(struct hak_cache *cache, struct hak_request request, 
     return block;
 }
 
-// Where there is no row of units that is long enough for a slab, there may be one unit: a large block serves then.
+// Out of slabs that are there, of the class or of one above it with blocks that are so aligned. NULL: none has one to give.
+static HAK_COLD void *take_above(struct hak_cache *cache,
+                                 struct hak_request request,
+                                 unsigned size_class)
+{
+    void *block = NULL;
+    for (unsigned i = size_class; i < HAK_SMALL_CLASSES && block == NULL; i++) {
+        const bool fits = hak_classes[i].bytes % request.alignment == 0 && hak_pools_have(i);
+        if (fits && hak_take_has_slab(cache, i)) {
+            block = take_once(cache, request, i);
+        }
+    }
+    return block;
+}
+
+// Free memory may be nowhere but between blocks in use: of slabs of other threads, or of classes above.
+static HAK_COLD void *take_between(struct hak_cache *cache,
+                                   struct hak_request request,
+                                   unsigned size_class)
+{
+    hak_pools_go_above();
+    void *block = take_above(cache, request, size_class);
+    if (block == NULL && hak_reclaim_share(&cache->owner, size_class, request.alignment)) {
+        block = take_above(cache, request, size_class);
+    }
+    return block;
+}
+
 static HAK_COLD void *take_again(struct hak_cache *cache,
                                  struct hak_request request,
                                  unsigned size_class)
 {
     hak_sweep_everything();
     const uint64_t mark = hak_refusal_mark();
+    struct hak_cache *own =
+        hak_cache_self != &hak_cache_nobody ? hak_cache_self : &hak_cache_shared;
     void *block = take_once(cache, request, size_class);
+    block = block != NULL ? block : take_between(cache, request, size_class);
+    if (block == NULL && own != cache &&
+        cache->owner.has_thread) { // a rule's: it takes no slabs of others
+        block = take_between(own, request, size_class);
+    }
     if (block != NULL) {
         return block;
     }
+    // Where there is no row of units that is long enough for a slab, there may be one unit: a large block serves then.
     if (hak_classes[size_class].units == 1) {
         return hak_refuse_memory(request, mark);
     }
-    hak_pools_go_above();
-    struct hak_cache *own = hak_cache_self;
-    return hak_slow_take_large(
-        own != &hak_cache_nobody ? own : &hak_cache_shared, request, size_class);
+    return hak_slow_take_large(own, request);
 }
 
 void *hak_slow_take(struct hak_cache *cache, struct hak_request request, unsigned size_class)
@@ -104,23 +130,21 @@ void *hak_slow_take_of_heap(struct hak_cache *heap, struct hak_request request, 
     return block;
 }
 
-void *hak_slow_take_large(struct hak_cache *cache, struct hak_request request, size_t size_class)
+void *hak_slow_take_large(struct hak_cache *cache, struct hak_request request)
 {
     void *block = hak_bigcache_reuse(cache, hak_size_class_bin(HAK_SMALL_MAX + 1));
     if (block == NULL) {
-        request.alignment = class_alignment(size_class);
         return hak_large_serve(cache, request, 1, NULL);
     }
     hak_hook_large(block, request);
     return block;
 }
 
-void *hak_slow_malloc(size_t bytes, size_t size_class, const void *site)
+void *hak_slow_malloc(struct hak_request request, size_t size_class)
 {
-    const struct hak_request request = {bytes, 1, site};
     struct hak_cache *cache = hak_slow_cache();
     if (HAK_UNLIKELY(cache == NULL)) {
-        return hak_slow_without_cache(request, size_class);
+        return hak_slow_without_cache(request);
     }
     hak_direct_follow(cache);
     hak_sweeper_follow(cache);
@@ -128,13 +152,14 @@ void *hak_slow_malloc(size_t bytes, size_t size_class, const void *site)
     if (HAK_LIKELY(served == size_class)) {
         return hak_slow_take(cache, request, served);
     }
-    return served < HAK_SMALL_CLASSES ? hak_cache_alloc_for(cache, bytes, served, site)
-                                      : hak_slow_take_large(cache, request, size_class);
+    return served < HAK_SMALL_CLASSES
+               ? hak_cache_alloc_for(cache, request.bytes, served, request.alignment, request.site)
+               : hak_slow_take_large(cache, request);
 }
 
 void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache)
 {
-    return hak_hook_malloc(bytes, size_class, cache, HAK_SITE);
+    return hak_hook_malloc(bytes, size_class, cache, HAK_SITE, HAK_MALLOC_ALIGNMENT);
 }
 
 void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)

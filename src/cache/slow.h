@@ -10,10 +10,10 @@
 
 // The calling thread's cache, made now if it has none. NULL: it can have none, and hak_slow_without_cache serves it.
 HAK_INTERNAL struct hak_cache *hak_slow_cache(void);
-HAK_INTERNAL HAK_COLD void *hak_slow_without_cache(struct hak_request request, size_t size_class);
+HAK_INTERNAL HAK_COLD void *hak_slow_without_cache(struct hak_request request);
 
 // malloc and free of small blocks with nothing switched on.
-HAK_INTERNAL void *hak_slow_malloc(size_t bytes, size_t size_class, const void *site);
+HAK_INTERNAL void *hak_slow_malloc(struct hak_request request, size_t size_class);
 HAK_INTERNAL void hak_slow_free(void *block, struct hak_cache *cache);
 
 // A block of the class: out of the magazine, or else the slabs; once more after all caches have given back what they
@@ -25,10 +25,9 @@ HAK_INTERNAL void *hak_slow_take(struct hak_cache *cache,
 HAK_INTERNAL void *hak_slow_take_of_heap(struct hak_cache *heap,
                                          struct hak_request request,
                                          unsigned size_class);
-// The pools of the class are off: a large block, aligned as the class's.
+// The pools of the class are off: a large block.
 HAK_INTERNAL HAK_COLD void *hak_slow_take_large(struct hak_cache *cache,
-                                                struct hak_request request,
-                                                size_t size_class);
+                                                struct hak_request request);
 // Into a full magazine of one of the thread's caches.
 HAK_INTERNAL void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block);
 // Free what neither BigCache nor an open parcel has taken. `entry`: of the map, without the mark of samples.

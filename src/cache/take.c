@@ -114,6 +114,16 @@ void *hak_take_one(struct hak_cache *cache, unsigned size_class) HAK_REQUIRES(&c
     return block;
 }
 
+bool hak_take_has_slab(struct hak_cache *cache, unsigned size_class)
+{
+    hak_lock_take(&cache->owner.lock);
+    const bool has_slab = (hak_has_bit(cache->owner.listed, size_class) &&
+                           hak_slabs_first(&cache->owner, size_class) != NULL) ||
+                          slab_add(cache, hak_reclaim_slab(cache, size_class)) != NULL;
+    hak_lock_drop(&cache->owner.lock);
+    return has_slab;
+}
+
 void *hak_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed)
 {
     struct hak_run *slab = slab_to_take_from(cache, size_class);

@@ -16,7 +16,9 @@ HAK_INTERNAL unsigned hak_take_many(struct hak_cache *cache,
 // Take one block from the slabs of `cache`, past its magazine. Any thread with the lock.
 HAK_INTERNAL void *hak_take_one(struct hak_cache *cache, unsigned size_class)
     HAK_REQUIRES(&cache->owner.lock);
-// As above, but never handed out before: NULL when there is none. `zeroed`: its pages are untouched.
+// Has the cache a slab with blocks of the class to give, or does it get one of ended threads? Takes the lock.
+HAK_INTERNAL bool hak_take_has_slab(struct hak_cache *cache, unsigned size_class);
+// As hak_take_one, but never handed out before: NULL when there is none. `zeroed`: its pages are untouched.
 HAK_INTERNAL void *hak_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed);
 
 #endif

@@ -82,7 +82,8 @@ static HAK_NOINLINE void *malloc_large(size_t bytes, void *kept, const void *sit
 void *hak_alloc_above_tiny(size_t bytes, const void *site)
 {
     if (HAK_LIKELY(bytes <= HAK_SMALL_MAX)) {
-        return hak_cache_alloc_for(hak_cache_self, bytes, hak_size_class_of_small(bytes), site);
+        return hak_cache_alloc_for(
+            hak_cache_self, bytes, hak_size_class_of_small(bytes), HAK_MALLOC_ALIGNMENT, site);
     }
     void *kept;
     return take_kept(bytes, &kept) ? kept : malloc_large(bytes, kept, site);

@@ -17,9 +17,12 @@ HAK_INTERNAL void *hak_alloc_grown(size_t bytes, size_t wished, const void *site
 HAK_INTERNAL void *hak_alloc_above_tiny(size_t bytes, const void *site);
 HAK_INLINE void *hak_alloc(size_t bytes, const void *site)
 {
-    return HAK_LIKELY(bytes <= HAK_TINY_MAX)
-               ? hak_cache_alloc_for(hak_cache_self, bytes, hak_size_class_of_tiny(bytes), site)
-               : hak_alloc_above_tiny(bytes, site);
+    return HAK_LIKELY(bytes <= HAK_TINY_MAX) ? hak_cache_alloc_for(hak_cache_self,
+                                                                   bytes,
+                                                                   hak_size_class_of_tiny(bytes),
+                                                                   HAK_MALLOC_ALIGNMENT,
+                                                                   site)
+                                             : hak_alloc_above_tiny(bytes, site);
 }
 
 // Did realloc ever leave a block longer than it should be, as there was no memory for a shorter one? It stays true: the block may

@@ -61,7 +61,7 @@ static void *heap_alloc(
 
 void *hak_heap_malloc(struct hak_heap *heap, size_t bytes)
 {
-    return heap_alloc(heap, 16, bytes, NULL, HAK_SITE);
+    return heap_alloc(heap, HAK_MALLOC_ALIGNMENT, bytes, NULL, HAK_SITE);
 }
 
 void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t bytes)
@@ -71,7 +71,7 @@ void *hak_heap_calloc(struct hak_heap *heap, size_t count, size_t bytes)
     if (__builtin_mul_overflow(count, bytes, &total)) {
         return hak_refuse(HAK_REFUSE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
     }
-    void *block = heap_alloc(heap, 16, total, &zeroed, HAK_SITE);
+    void *block = heap_alloc(heap, HAK_MALLOC_ALIGNMENT, total, &zeroed, HAK_SITE);
     return block == NULL || zeroed ? block : hak_large_clear(block, total);
 }
 
@@ -81,5 +81,6 @@ void *hak_heap_aligned_alloc(struct hak_heap *heap, size_t alignment, size_t byt
         errno = EINVAL;
         return NULL;
     }
-    return heap_alloc(heap, alignment < 16 ? 16 : alignment, bytes, NULL, HAK_SITE);
+    const size_t least = HAK_MALLOC_ALIGNMENT;
+    return heap_alloc(heap, alignment < least ? least : alignment, bytes, NULL, HAK_SITE);
 }

@@ -100,13 +100,14 @@ void *hak_hardened_malloc(size_t bytes,
                           size_t size_class,
                           const void *site,
                           struct hak_cache *cache,
-                          struct hak_hardened *hardened)
+                          struct hak_hardened *hardened,
+                          size_t alignment)
 {
     const unsigned served = hak_hardened_class((unsigned)size_class, bytes);
     struct hak_stock *stock = &hardened->stocks[served];
     if (HAK_UNLIKELY(stock->count == 0 || is_unusual(cache))) {
         hak_hardened_leave(cache);
-        return hak_hook_malloc_seldom(bytes, size_class, site);
+        return hak_hook_malloc_seldom((struct hak_request){bytes, alignment, site}, size_class);
     }
     cache->unguarded++;
     return take_any(bytes, stock, hardened, cache);

@@ -94,7 +94,8 @@ HAK_INTERNAL void *hak_hardened_malloc(size_t bytes,
                                        size_t size_class,
                                        const void *site,
                                        struct hak_cache *cache,
-                                       struct hak_hardened *hardened);
+                                       struct hak_hardened *hardened,
+                                       size_t alignment);
 HAK_INTERNAL void hak_hardened_free(void *block,
                                     struct hak_cache *cache,
                                     struct hak_hardened *hardened);

@@ -2,7 +2,7 @@
 // hak_owner_lock (owner/owner.c).
 //
 // A slab of a dead cache is adopted by one thread, taken as spare by another, left to the orphans by
-// the sweeper, or its cache is taken over by a new thread, while a block of it is freed straight into it.
+// the sweeper or for who is refused memory, or its cache is taken over by a new thread, while a block of it is freed straight into it.
 // Whoever touches the slab holds its owner's lock, what the lists say and what the slab says agrees,
 // and nobody waits for ever. (The hints has_spare and inbox_bytes are left out: who reads one wrongly asks a
 // cache for nothing, or does not ask it.)
@@ -166,6 +166,15 @@ proctype other_thread()
                 taken = false
             :: else
             fi
+        :: true -> // step share: somebody is refused memory, and a live cache's slab becomes an orphan
+            lock_take(TAKER);
+            lock_take(ORPHANS);
+            if
+            :: in_list == TAKER -> move(TAKER, ORPHANS)
+            :: else
+            fi;
+            lock_drop(ORPHANS);
+            lock_drop(TAKER)
         :: true -> // the taker's cache is asked by somebody who holds the adopter's lock
             lock_take(ADOPTER);
             from = TAKER;

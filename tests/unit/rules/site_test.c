@@ -26,8 +26,8 @@ static void rule(const char *start, size_t bytes, unsigned ways)
 
 static void *take_at(unsigned size_class, const void *site)
 {
-    void *block =
-        hak_cache_alloc_for(hak_cache_self, hak_classes[size_class].bytes, size_class, site);
+    void *block = hak_cache_alloc_for(
+        hak_cache_self, hak_classes[size_class].bytes, size_class, HAK_MALLOC_ALIGNMENT, site);
     UNIT_CHECK(block != NULL);
     return block;
 }

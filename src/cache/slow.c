@@ -20,6 +20,8 @@
 #include "cache/sweeper.h"
 #include "cache/take.h"
 #include "os/refusal.h"
+#include "slab/arena.h"
+#include "slab/feed.h"
 
 struct hak_cache *hak_slow_cache(void)
 {
@@ -72,6 +74,9 @@ static HAK_COLD void *take_above(struct hak_cache *cache,
     return block;
 }
 
+// Others may take what was shared: as often it is shared again.
+enum { SHARED_MOST = 8 };
+
 // Free memory may be nowhere but between blocks in use: of slabs of other threads, or of classes above.
 static HAK_COLD void *take_between(struct hak_cache *cache,
                                    struct hak_request request,
@@ -79,7 +84,9 @@ static HAK_COLD void *take_between(struct hak_cache *cache,
 {
     hak_pools_go_above();
     void *block = take_above(cache, request, size_class);
-    if (block == NULL && hak_reclaim_share(&cache->owner, size_class, request.alignment)) {
+    for (unsigned i = 0; block == NULL && i < SHARED_MOST &&
+                         hak_reclaim_share(&cache->owner, size_class, request.alignment);
+         i++) {
         block = take_above(cache, request, size_class);
     }
     return block;
@@ -94,6 +101,9 @@ static HAK_COLD void *take_again(struct hak_cache *cache,
     struct hak_cache *own =
         hak_cache_self != &hak_cache_nobody ? hak_cache_self : &hak_cache_shared;
     void *block = take_once(cache, request, size_class);
+    if (block == NULL && hak_arena_has_unit() && hak_feed_pool(hak_arena_shard(cache->owner.tag))) {
+        block = take_once(cache, request, size_class);
+    }
     block = block != NULL ? block : take_between(cache, request, size_class);
     if (block == NULL && own != cache &&
         cache->owner.has_thread) { // a rule's: it takes no slabs of others
@@ -102,11 +112,11 @@ static HAK_COLD void *take_again(struct hak_cache *cache,
     if (block != NULL) {
         return block;
     }
-    // Where there is no row of units that is long enough for a slab, there may be one unit: a large block serves then.
-    if (hak_classes[size_class].units == 1) {
-        return hak_refuse_memory(request, mark);
-    }
-    return hak_slow_take_large(own, request);
+    // Where there is no row of units that is long enough for a slab, or no memory for what describes one, there may be a unit: a
+    // large block serves then.
+    return hak_classes[size_class].units != 1 || hak_arena_has_unit()
+               ? hak_slow_take_large(own, request)
+               : hak_refuse_memory(request, mark);
 }
 
 void *hak_slow_take(struct hak_cache *cache, struct hak_request request, unsigned size_class)

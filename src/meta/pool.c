@@ -88,6 +88,13 @@ static void pool_shelve_locked(char *start, size_t left) HAK_REQUIRES(&hak_pool.
     }
 }
 
+static void pool_cut_from_locked(char *start, size_t bytes) HAK_REQUIRES(&hak_pool.lock)
+{
+    pool_shelve_locked(hak_pool.fresh, hak_pool.fresh_bytes);
+    hak_pool.fresh = start;
+    hak_pool.fresh_bytes = bytes;
+}
+
 static bool pool_grow_locked(size_t bytes) HAK_REQUIRES(&hak_pool.lock)
 {
     struct hak_pool *pool = &hak_pool;
@@ -101,9 +108,7 @@ static bool pool_grow_locked(size_t bytes) HAK_REQUIRES(&hak_pool.lock)
     if (start == NULL) {
         return false;
     }
-    pool_shelve_locked(pool->fresh, pool->fresh_bytes);
-    pool->fresh = start;
-    pool->fresh_bytes = chunk;
+    pool_cut_from_locked(start, chunk);
     hak_count(&pool->mapped_bytes, chunk);
     if (pool->chunk_count < sizeof pool->chunks / sizeof pool->chunks[0]) {
         pool->chunks[pool->chunk_count] = (struct hak_pool_chunk){start, chunk};
@@ -268,6 +273,13 @@ static struct pool_tray *tray_put_locked(struct pool_item *item, unsigned index)
     }
     hak_list_remove(&tray->link);
     return tray;
+}
+
+void hak_pool_feed(char *start, size_t bytes)
+{
+    hak_lock_take(&hak_pool.lock);
+    pool_cut_from_locked(start, bytes);
+    hak_lock_drop(&hak_pool.lock);
 }
 
 // An item of 2^index bytes, or NULL without memory.

@@ -1,8 +1,8 @@
 // pool.h -- memory for our own descriptors.
 //
 // Layer     meta (may include: base, os)
-// Owns      mappings of its own, apart from the blocks that programs get; they are
-//           never unmapped, so a stale pointer to a descriptor can always be read.
+// Owns      mappings of its own, apart from the blocks that programs get, and what it is fed where the kernel refuses more (slab/feed.h).
+//           They are never unmapped, so a stale pointer to a descriptor can always be read.
 // Threads   any; one lock, rank "pool".
 // Fails     NULL when the kernel refuses memory.
 //
@@ -63,6 +63,9 @@ HAK_INTERNAL void hak_pool_give(void *item, size_t bytes);
 HAK_INTERNAL void hak_pool_purge(void *item, size_t bytes, size_t from);
 // Give back the pages of what is free. Returns their bytes.
 HAK_INTERNAL size_t hak_pool_trim(void);
+
+// Whole pages of zeros, which are the pool's from now on.
+HAK_INTERNAL void hak_pool_feed(char *start, size_t bytes);
 
 // A batch as it was given, not zeroed, or one new item: linked by their first words, the last one's NULL. Their number in
 // `count`. NULL without memory.

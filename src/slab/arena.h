@@ -134,6 +134,8 @@ HAK_INLINE size_t hak_arena_heap_bytes(void)
 // May the heap grow by so many bytes, within option limit_hard? The answer holds while the arena's lock is held: without it others
 // may grow the heap meanwhile.
 HAK_INTERNAL bool hak_arena_has_room(size_t bytes);
+// Is a unit free, and within that limit? A hint.
+HAK_INTERNAL bool hak_arena_has_unit(void);
 // Bring the sums up to date. `may_be_late`: from then on they may be behind, until the next call, which has to come soon. Else they
 // stay exact, as they are at the start. One thread at a time, without a shard's lock.
 HAK_INTERNAL void hak_arena_tell(bool may_be_late);

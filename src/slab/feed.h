@@ -1,0 +1,20 @@
+// feed.h -- units for the pool, when the kernel has no memory for it.
+//
+// Layer     slab (may include: base, os, meta)
+// Threads   any.
+// Fails     false when no unit is free, or the pool needs none.
+//
+// What describes a slab comes from the pool. Where the kernel refuses the pool more, free units would serve no small request.
+// One of them then makes slabs of a hundred others: it is the pool's for good. Not in a hardened heap, where what describes it lies
+// between guards.
+#ifndef HAK_SLAB_FEED_H
+#define HAK_SLAB_FEED_H
+
+#include <stdbool.h>
+
+#include "base/compiler.h"
+
+// The pool may have been refused memory for a slab of that shard: if so, give it a unit.
+HAK_INTERNAL bool hak_feed_pool(unsigned shard);
+
+#endif

@@ -1,0 +1,42 @@
+// native only
+// not secure: what describes its slabs lies between guards, in mappings of its own
+// Where no memory is left (RLIMIT_AS) but free units between large blocks, all of them serve small requests: what describes their
+// slabs needs no other memory.
+#include <stdlib.h>
+
+#include "../support/addresses.h"
+
+enum { LARGES_MOST = 4000, STAYS = 64, LARGE_BYTES = 60000, SMALL_BYTES = 16 };
+
+static size_t take_all(size_t bytes)
+{
+    size_t count = 0;
+    while (ht_hide(malloc(bytes)) != NULL) {
+        count++;
+    }
+    return count * bytes;
+}
+
+int main(void)
+{
+    static void *larges[LARGES_MOST];
+    ht_start();
+    ht_limit_addresses(64 * HT_MIB);
+    unsigned count = 0;
+    while (count < LARGES_MOST && (larges[count] = malloc(LARGE_BYTES)) != NULL) {
+        count++;
+    }
+    HT_CHECK(count > 500 && count < LARGES_MOST, "%u large blocks were taken", count);
+    size_t free_bytes = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (i % STAYS != 0) { // one in each superslab, about, so that none can be unmapped
+            free(larges[i]);
+            free_bytes += LARGE_BYTES;
+        }
+    }
+    const size_t got = take_all(SMALL_BYTES);
+    HT_CHECK(got >= free_bytes / 10 * 9, "%zu bytes were had of %zu", got, free_bytes);
+    const size_t rest = take_all(LARGE_BYTES);
+    HT_CHECK(rest == 0, "%zu bytes were free", rest);
+    return 0;
+}

@@ -22,7 +22,7 @@ static struct {
     int process;      // that has opened it
     uint64_t told_ns; // 0: never
     bool is_muted;
-} manager = {.event = {.file = -1}};
+} manager = {.event = {.held = {.file = -1}}};
 
 struct request {
     size_t length;
@@ -72,7 +72,8 @@ void hak_manager_start(void)
 
 bool hak_manager_decides(void)
 {
-    return manager.is_muted || (manager.event.file >= 0 && manager.process == hak_os_process_id());
+    return manager.is_muted ||
+           (manager.event.held.file >= 0 && manager.process == hak_os_process_id());
 }
 
 bool hak_manager_says_short(uint64_t now_ns)

@@ -21,17 +21,14 @@ void hak_pressure_start(void)
 {
     const struct hak_share share = hak_control_group_read_share();
     hak_pressure.files = hak_control_group_hold_files();
-    hak_pressure.limit_bytes = hak_pressure.files.use >= 0 ? share.memory_bytes : 0;
+    hak_pressure.limit_bytes = hak_pressure.files.use.file >= 0 ? share.memory_bytes : 0;
     hak_pressure.is_watched = true;
 }
 
 // File pages that the kernel drops before it ends anybody.
 static size_t inactive_file_bytes(void)
 {
-    if (hak_pressure.files.statistics < 0) {
-        return 0;
-    }
-    hak_os_read_held(hak_pressure.files.statistics, text, sizeof text);
+    hak_os_read_held(&hak_pressure.files.statistics, text, sizeof text);
     const bool is_version_1 = hak_pressure.files.is_version_1;
     return hak_number_behind(text, is_version_1 ? "\ntotal_inactive_file " : "\ninactive_file ", 0);
 }
@@ -39,7 +36,7 @@ static size_t inactive_file_bytes(void)
 bool hak_pressure_is_near(size_t bytes)
 {
     const size_t limit = hak_pressure.limit_bytes;
-    if (limit == 0 || hak_os_read_held(hak_pressure.files.use, text, sizeof text) == 0) {
+    if (limit == 0 || hak_os_read_held(&hak_pressure.files.use, text, sizeof text) == 0) {
         return false;
     }
     const size_t near = limit - limit / HAK_NEAR_PARTS;
@@ -81,8 +78,7 @@ void hak_hook_swept_everything(void)
 struct hak_stalls hak_pressure_stalls(void)
 {
     struct hak_stalls stalls = {0, 0};
-    if (hak_pressure.files.stalls >= 0 &&
-        hak_os_read_held(hak_pressure.files.stalls, text, sizeof text) > 0 &&
+    if (hak_os_read_held(&hak_pressure.files.stalls, text, sizeof text) > 0 &&
         strncmp(text, "some ", 5) == 0) {
         stalls.some_us = hak_number_behind(text, "total=", 0);
         const char *full = strstr(text, "full ");

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "os/os.h"
 
 // Where every distribution and container mounts them. Of version 1 each controller has its own.
 #define MOUNT_2        "/sys/fs/cgroup"
@@ -279,7 +278,7 @@ struct hak_group_use hak_control_group_read_use(void)
     return use;
 }
 
-static int hold_limiting(const char *name)
+static struct hak_held_file hold_limiting(const char *name)
 {
     memcpy(limiting.path + limiting.length, name, strlen(name) + 1);
     return hak_os_hold_file(limiting.path);
@@ -287,14 +286,15 @@ static int hold_limiting(const char *name)
 
 struct hak_share_files hak_control_group_hold_files(void)
 {
-    struct hak_share_files files = {.use = -1, .statistics = -1, .stalls = -1};
+    struct hak_share_files files = {
+        .use = {.file = -1}, .statistics = {.file = -1}, .stalls = {.file = -1}};
     if (limiting.length > 0) {
         files.is_version_1 = limiting.is_version_1;
         files.use = hold_limiting(limiting.is_version_1 ? USE_1 : USE_2);
         files.statistics = hold_limiting("/memory.stat");
         files.stalls = hold_limiting("/memory.pressure"); // version 2's
     }
-    if (files.stalls < 0) {
+    if (files.stalls.file < 0) {
         files.stalls = hak_os_hold_file("/proc/pressure/memory");
     }
     return files;

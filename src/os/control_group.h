@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "os/os.h"
 
 // What a group uses is near to its limit from 7 parts of 8 on.
 enum { HAK_NEAR_PARTS = 8 };
@@ -41,11 +42,12 @@ struct hak_group_use {
 // As many system calls, and a read of memory.stat for a group that is more than half full.
 HAK_INTERNAL struct hak_group_use hak_control_group_read_use(void);
 
-// Of the group whose limit hak_control_group_read_share found last, held open (hak_os_hold_file); -1: not to be read.
+// Of the group whose limit hak_control_group_read_share found last, held open (hak_os_hold_file); none: not to be read.
 struct hak_share_files {
-    int use;        // bytes that the group uses
-    int statistics; // what of: lines "name bytes"
-    int stalls;     // how long its tasks, or those of the machine, have waited for memory
+    struct hak_held_file use;        // bytes that the group uses
+    struct hak_held_file statistics; // what of: lines "name bytes"
+    struct hak_held_file
+        stalls; // how long its tasks, or those of the machine, have waited for memory
     bool is_version_1;
 };
 HAK_INTERNAL struct hak_share_files hak_control_group_hold_files(void);

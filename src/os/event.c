@@ -6,12 +6,10 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 
-#include "os/os.h"
 #include "os/syscall.h"
 
 enum { DROPPED_BYTES = 1024, DROPS_MOST = 64 }; // a full pipe
@@ -45,34 +43,25 @@ static long open_path(const char *path, bool writes)
     return file == -ENXIO ? connect_to(path) : file;
 }
 
-static bool status_of(int file, struct stat *status)
-{
-    return !hak_syscall_failed(hak_syscall(SYS_fstat, file, (long)status, 0, 0, 0, 0));
-}
-
 static void close_event(struct hak_event *event)
 {
-    hak_syscall_close(event->file);
-    event->file = -1;
+    hak_syscall_close(event->held.file);
+    event->held.file = -1;
 }
 
 bool hak_event_open(struct hak_event *event, const char *path, const char *request, size_t bytes)
 {
-    struct stat status;
-    event->file = hak_os_hold(open_path(path, bytes > 0));
-    if (event->file < 0) {
+    event->held = hak_os_hold(open_path(path, bytes > 0));
+    event->awaited = event->held.is_regular ? POLLPRI : POLLIN;
+    if (event->held.file < 0) {
         return false;
     }
-    const bool is_known = status_of(event->file, &status);
-    if (!is_known ||
-        (bytes > 0 &&
-         hak_syscall(SYS_write, event->file, (long)request, (long)bytes, 0, 0, 0) != (long)bytes)) {
+    if (bytes > 0 &&
+        hak_syscall(SYS_write, event->held.file, (long)request, (long)bytes, 0, 0, 0) !=
+            (long)bytes) {
         close_event(event);
         return false;
     }
-    event->awaited = S_ISREG(status.st_mode) ? POLLPRI : POLLIN;
-    event->device = status.st_dev;
-    event->number = status.st_ino;
     return true;
 }
 
@@ -89,22 +78,22 @@ static bool drop_what_came(int file)
 
 bool hak_event_came(struct hak_event *event)
 {
-    struct pollfd look = {.fd = event->file, .events = event->awaited};
     struct timespec now = {0, 0};
-    struct stat status;
+    if (!hak_os_is_held(&event->held)) {
+        return false;
+    }
+    struct pollfd look = {.fd = event->held.file, .events = event->awaited};
     const long ready = hak_syscall(SYS_ppoll, (long)&look, 1, (long)&now, 0, 0, 0);
     if (ready == 0 || ready == -EINTR) {
         return false;
     }
-    const bool is_ours = !hak_syscall_failed(ready) && status_of(event->file, &status) &&
-                         status.st_dev == event->device && status.st_ino == event->number;
-    if (!is_ours) {
-        event->file = -1; // the number is the program's now, or nobody's
+    if (hak_syscall_failed(ready)) {
+        close_event(event);
         return false;
     }
     const bool came = (look.revents & event->awaited) != 0;
     if ((look.revents & POLLERR) != 0 ||
-        (came && event->awaited == POLLIN && !drop_what_came(event->file))) {
+        (came && event->awaited == POLLIN && !drop_what_came(event->held.file))) {
         close_event(event);
     }
     return came && (look.revents & POLLERR) == 0;

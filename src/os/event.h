@@ -5,21 +5,19 @@
 // Fails     as each function says.
 //
 // A file of the kernel's says so by POLLPRI, and is not read; a pipe and a socket by something to read, which is
-// dropped. The file stays open with a number as hak_os_hold_file has them.
+// dropped. The file stays open as hak_os_hold_file has it.
 #ifndef HAK_OS_EVENT_H
 #define HAK_OS_EVENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/compiler.h"
+#include "os/os.h"
 
 struct hak_event {
-    int file;      // -1: none
+    struct hak_held_file held;
     short awaited; // of poll
-    uint64_t device,
-        number; // of the file: the program may have closed it, and opened another with this number
 };
 
 // Open the file, connect to it if it is a socket, and write `request` to it. False when that cannot be done.
@@ -28,7 +26,7 @@ HAK_INTERNAL HAK_MUST_USE bool hak_event_open(struct hak_event *event,
                                               const char *request,
                                               size_t bytes);
 
-// Has something happened since the last look? `event->file` is -1 afterwards when it never can again.
+// Has something happened since the last look? `event->held` is none afterwards when it never can again.
 HAK_INTERNAL HAK_MUST_USE bool hak_event_came(struct hak_event *event);
 
 #endif

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -93,24 +94,51 @@ const void *hak_os_map_file(const char *path, size_t *bytes)
 // Descriptors from here on: programs close and count their own from below.
 enum { HELD_LEAST = 256 };
 
-int hak_os_hold(long file)
+static bool status_of(long file, struct stat *status)
 {
-    if (hak_syscall_failed(file)) {
-        return -1;
-    }
-    const long held = hak_syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, HELD_LEAST, 0, 0, 0);
-    hak_syscall_close(file);
-    return hak_syscall_failed(held) ? -1 : (int)held;
+    return !hak_syscall_failed(hak_syscall(SYS_fstat, file, (long)status, 0, 0, 0, 0));
 }
 
-int hak_os_hold_file(const char *path)
+struct hak_held_file hak_os_hold(long file)
+{
+    struct hak_held_file held = {.file = -1};
+    struct stat status;
+    if (hak_syscall_failed(file)) {
+        return held;
+    }
+    const long number = hak_syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, HELD_LEAST, 0, 0, 0);
+    const bool is_known = status_of(file, &status);
+    hak_syscall_close(file);
+    if (!hak_syscall_failed(number) && !is_known) {
+        hak_syscall_close(number);
+    } else if (!hak_syscall_failed(number)) {
+        held = (struct hak_held_file){
+            (int)number, S_ISREG(status.st_mode), status.st_dev, status.st_ino};
+    }
+    return held;
+}
+
+struct hak_held_file hak_os_hold_file(const char *path)
 {
     return hak_os_hold(open_file(path, O_RDONLY));
 }
 
-size_t hak_os_read_held(int file, char *text, size_t bytes)
+bool hak_os_is_held(struct hak_held_file *held)
 {
-    const long length = hak_syscall(SYS_pread64, file, (long)text, (long)bytes - 1, 0, 0, 0);
+    struct stat status;
+    if (held->file >= 0 && (!status_of(held->file, &status) || status.st_dev != held->device ||
+                            status.st_ino != held->inode)) {
+        held->file = -1;
+    }
+    return held->file >= 0;
+}
+
+size_t hak_os_read_held(struct hak_held_file *held, char *text, size_t bytes)
+{
+    long length = 0;
+    if (hak_os_is_held(held)) {
+        length = hak_syscall(SYS_pread64, held->file, (long)text, (long)bytes - 1, 0, 0, 0);
+    }
     const size_t got = hak_syscall_failed(length) ? 0 : (size_t)length;
     text[got] = '\0';
     return got;

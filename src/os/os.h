@@ -110,14 +110,24 @@ HAK_INTERNAL HAK_MUST_USE void *hak_os_remap(void *start,
 // its length; 0 when it cannot be read, which a pipe that nobody writes cannot.
 HAK_INTERNAL size_t hak_os_read_file(const char *path, char *text, size_t bytes);
 
-// Hold such a file open for the life of the process, to read it from its beginning time and again: two system
-// calls fewer than opening it, and a program that counts on the number of the next file that it opens is not
-// disturbed, if this is done before its main. -1 when it cannot be read.
-HAK_INTERNAL HAK_MUST_USE int hak_os_hold_file(const char *path);
+// A file that is held open. The program may close it, and open another one that gets its number.
+struct hak_held_file {
+    int file; // its number; -1: none
+    bool is_regular;
+    uint64_t device, inode; // which file it is
+};
+
+// Hold such a file open for the life of the process, to read it from its beginning time and again: a system
+// call less than opening it, and a program that counts on the number of the next file that it opens is not
+// disturbed, if this is done before its main. None when it cannot be read.
+HAK_INTERNAL HAK_MUST_USE struct hak_held_file hak_os_hold_file(const char *path);
 // The same for one that is open (or -errno): under another number, and no longer under this one.
-HAK_INTERNAL HAK_MUST_USE int hak_os_hold(long file);
-// As hak_os_read_file. The program may have closed it: whoever reads has to know the text when he sees it.
-HAK_INTERNAL size_t hak_os_read_held(int file, char *text, size_t bytes);
+HAK_INTERNAL HAK_MUST_USE struct hak_held_file hak_os_hold(long file);
+// Is it still the file that has this number? If not, it is none from now on: nobody but the program may close what has it now.
+HAK_INTERNAL HAK_MUST_USE bool hak_os_is_held(struct hak_held_file *held);
+// As hak_os_read_file. A moment after it was looked at the program may close it: whoever reads has to know the text when he sees
+// it.
+HAK_INTERNAL size_t hak_os_read_held(struct hak_held_file *held, char *text, size_t bytes);
 
 // How many lines such a file has.
 HAK_INTERNAL size_t hak_os_count_lines(const char *path);

@@ -316,22 +316,23 @@ size_t hak_os_read_file(const char *path, char *text, size_t bytes)
     return length;
 }
 
-int hak_os_hold_file(const char *path)
+struct hak_held_file hak_os_hold_file(const char *path)
 {
+    struct hak_held_file held = {.file = -1};
     const struct hak_fake_file *file = hak_fake.files;
     while (file != NULL && file->path != NULL && strcmp(file->path, path) != 0) {
         file++;
     }
-    if (file == NULL || file->path == NULL) {
-        return -1;
+    if (file != NULL && file->path != NULL) {
+        held.file = (int)hak_fake.kept_count++;
+        hak_fake.kept[held.file] = file->path;
     }
-    hak_fake.kept[hak_fake.kept_count] = file->path;
-    return (int)hak_fake.kept_count++;
+    return held;
 }
 
-size_t hak_os_read_held(int file, char *text, size_t bytes)
+size_t hak_os_read_held(struct hak_held_file *held, char *text, size_t bytes)
 {
-    return hak_os_read_file(hak_fake.kept[file], text, bytes);
+    return held->file >= 0 ? hak_os_read_file(hak_fake.kept[held->file], text, bytes) : 0;
 }
 
 const void *hak_os_map_file(const char *path, size_t *bytes)

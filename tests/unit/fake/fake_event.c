@@ -8,7 +8,7 @@ bool hak_event_open(struct hak_event *event, const char *path, const char *reque
 {
     const bool is_there = hak_fake.event_path != NULL && strcmp(path, hak_fake.event_path) == 0 &&
                           bytes <= sizeof hak_fake.request;
-    event->file = is_there ? 0 : -1;
+    event->held.file = is_there ? 0 : -1;
     if (is_there) {
         memcpy(hak_fake.request, request, bytes);
         hak_fake.request_bytes = bytes;
@@ -20,6 +20,6 @@ bool hak_event_came(struct hak_event *event)
 {
     const bool came = hak_fake.event_came;
     hak_fake.event_came = false;
-    event->file = hak_fake.event_ends ? -1 : event->file;
+    event->held.file = hak_fake.event_ends ? -1 : event->held.file;
     return came && !hak_fake.event_ends;
 }

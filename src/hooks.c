@@ -219,6 +219,7 @@ void *hak_hook_reuse(size_t bytes, const void *site)
 void hak_hook_large_ends(struct hak_run *run)
 {
     hak_sample_forget(run->base);
+    run->sampled_blocks = 0;
 }
 
 void hak_hook_forget_slab(const struct hak_run *slab)

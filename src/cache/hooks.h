@@ -49,9 +49,8 @@ HAK_INTERNAL void *hak_hook_counted(struct hak_cache *cache,
                                     void *block,
                                     size_t bytes,
                                     const void *site);
-// A large block was made, or resized, for the thread's request; one that was noted (sampled_blocks) ends.
+// A large block was made, or resized, for the thread's request.
 HAK_INTERNAL void hak_hook_large(void *block, struct hak_request request);
-HAK_INTERNAL void hak_hook_large_ends(struct hak_run *run);
 // A slab with noted blocks ends with its heap.
 HAK_INTERNAL void hak_hook_forget_slab(const struct hak_run *slab);
 

@@ -14,6 +14,7 @@
 #include "os/refusal.h"
 #include "os/tags.h"
 #include "slab/arena.h"
+#include "slab/hooks.h"
 #include "slab/huge_pages.h"
 #include "slab/mapping.h"
 #include "slab/misuse.h"
@@ -196,11 +197,10 @@ static void large_leave_heap(struct hak_run *run)
     hak_lock_drop(&heap->lock);
 }
 
-void hak_large_forget_sample(struct hak_run *run)
+static void forget_sample(struct hak_run *run)
 {
     if (HAK_UNLIKELY(run->sampled_blocks != 0)) {
         hak_hook_large_ends(run);
-        run->sampled_blocks = 0;
     }
 }
 
@@ -210,7 +210,7 @@ void hak_large_end_all(struct hak_cache *heap)
         struct hak_run *run = HAK_LIST_ITEM(heap->owner.larges.next, struct hak_run, link);
         hak_list_remove(&run->link);
         hak_store_relaxed(&run->owner, NULL);
-        hak_large_forget_sample(run);
+        forget_sample(run);
         hak_bigcache_give(run);
     }
 }
@@ -239,7 +239,7 @@ static void large_end(struct hak_run *run, void *block, uint32_t entry)
     if (hak_load_relaxed(&run->owner) != NULL) {
         large_leave_heap(run);
     }
-    hak_large_forget_sample(run);
+    forget_sample(run);
     hak_bigcache_give(run);
 }
 
@@ -267,32 +267,36 @@ static bool large_remap(struct hak_run *run, size_t bytes)
     return hak_mapping_resize(run, bytes);
 }
 
-void *hak_large_resize(struct hak_run *run, size_t bytes)
+// Give it so many bytes, or what is no waste. False, and nothing has changed: it cannot have them without a copy.
+static bool large_fit(struct hak_run *run, size_t bytes)
 {
     if (bytes <= HAK_SMALL_MAX) {
-        return NULL;
+        return false;
     }
     if (HAK_UNLIKELY(hak_mapping_is_inset(run))) {
         // Half of it may stay unused before the rest is worth a copy.
-        const bool done = bytes >= run->bytes / 2 && hak_hook_inset_resize(run, bytes);
-        return done ? run->base : NULL;
+        return bytes >= run->bytes / 2 && hak_hook_inset_resize(run, bytes);
     }
     const size_t block_bytes = large_block_bytes(bytes);
-    const bool shrinks = block_bytes < run->bytes;
     if (block_bytes == run->bytes) {
-        return run->base;
+        return true;
     }
     if (run->units == 0) {
-        if (block_bytes <= HAK_MAPPING_MOVED_MIN || !large_remap(run, block_bytes)) {
-            return NULL;
-        }
-    } else {
-        if (block_bytes > HAK_LARGE_RUN_GROWN || !hak_runs_resize(run, block_bytes)) {
-            return NULL;
-        }
+        return block_bytes > HAK_MAPPING_MOVED_MIN && large_remap(run, block_bytes);
     }
+    return block_bytes <= HAK_LARGE_RUN_GROWN && hak_runs_resize(run, block_bytes);
+}
+
+// Only then its sample is forgotten: where the program is refused, it has the block as it was.
+void *hak_large_resize(struct hak_run *run, size_t bytes)
+{
+    const size_t old_bytes = run->bytes;
+    if (!large_fit(run, bytes)) {
+        return NULL;
+    }
+    forget_sample(run);
     hak_map_set_one(run->base, large_entry(run));
-    if (shrinks) {
+    if (run->bytes < old_bytes) {
         hak_sweeper_wanted(0);
     }
     return run->base;

@@ -36,14 +36,12 @@ HAK_INTERNAL void *hak_large_serve(struct hak_cache *cache,
 HAK_INTERNAL void *hak_large_clear(void *block, size_t bytes);
 // Free `block`, whose map entry is `entry` and names no owner. Dies unless it is a large block in use.
 HAK_INTERNAL void hak_large_free(struct hak_cache *cache, void *block, uint32_t entry);
-// Grow or shrink it where it lies, or by moving its pages. Returns where it is then, or NULL when
-// it has to be copied.
+// Grow or shrink it where it lies, or by moving its pages. Returns where it is then, a sample no longer; or NULL when
+// it has to be copied: nothing has changed.
 HAK_INTERNAL void *hak_large_resize(struct hak_run *run, size_t bytes);
 // It was copied because it grew, and will grow on: if it lies between guards, leave room behind it.
 HAK_INTERNAL void hak_large_leave_room(void *block);
 
-// It is about to be freed or resized: if it is a sample, it is one no longer. Who holds the block.
-HAK_INTERNAL void hak_large_forget_sample(struct hak_run *run);
 // Make a block the heap's, and free all that still are. The second with the heap's lock.
 HAK_INTERNAL void hak_large_belongs(void *block, struct hak_cache *heap);
 HAK_INTERNAL void hak_large_end_all(struct hak_cache *heap);

@@ -132,7 +132,6 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     if (!hak_map_is_large(hak_map_entry(block))) {
         hak_misuse_freed_realloc(block, run->bytes);
     }
-    hak_large_forget_sample(run);
     void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(run, bytes) : NULL;
     if (same == NULL && run->units > 0 && bytes > run->bytes && bytes >= GROWN_MIN) {
         void *other = hak_alloc_grown(bytes, grown_alignment(bytes), site);

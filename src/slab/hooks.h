@@ -28,6 +28,9 @@ HAK_INTERNAL unsigned hak_hook_slab_draw(uint64_t *chance, unsigned blocks);
 // Which of a word of the bitmap's blocks are with the program; `out`: those that are not in the slab.
 HAK_INTERNAL uint64_t hak_hook_slab_out(const struct hak_run *slab, unsigned word, uint64_t out);
 
+// A large block that may be noted (sampled_blocks) ends, or leaves its address: it is noted no longer. With no lock, a heap's, or
+// the arena's.
+HAK_INTERNAL void hak_hook_large_ends(struct hak_run *run);
 // A large block whose block begins behind the start of its mapping ends.
 HAK_INTERNAL void hak_hook_inset_ends(void) HAK_REQUIRES(&hak_arena.lock);
 // Superslabs were mapped. False, with an effect as if they had not been: they cannot be what they have to. Alone: true.

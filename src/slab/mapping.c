@@ -225,6 +225,7 @@ static bool move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak
                                     bytes); // the kernel may have unmapped them before it refused
         return false;
     }
+    hak_hook_large_ends(&super->slabs[0]); // while nobody else can have the address
     hide_locked(super);
     hak_map_forget(old_start, old_bytes);
     super->base = start;

@@ -1,0 +1,69 @@
+// A sampled block that grows: where there is memory, it is a sample of what it is then, and where there is none, of what it was.
+#include "profile/sample.h"
+
+#include <errno.h>
+
+#include "../unit.h"
+#include "base/bits.h"
+#include "base/options.h"
+#include "hakmem/hakmem.h"
+#include "profile/sampler.h"
+
+// Of a slab, of a run of units, and of a mapping of its own; and what is more than any of these can have where it lies.
+static const size_t sizes[] = {1000, HAK_KIB(100), HAK_MIB(8)};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+#define GROWN HAK_MIB(20)
+
+static void expect(unsigned samples, size_t bytes)
+{
+    UNIT_EQUAL(hak_samples.sample_count, samples);
+    UNIT_EQUAL(hak_samples.live.samples, samples);
+    UNIT_EQUAL(hak_samples.live.bytes, bytes);
+}
+
+static void a_refused_block_stays_a_sample(void)
+{
+    for (unsigned i = 0; i < SIZES; i++) {
+        void *block = hak_malloc(sizes[i]);
+        expect(1, sizes[i]);
+        hak_fake.refuse_asks = true;
+        errno = 0;
+        UNIT_CHECK(hak_realloc(block, GROWN) == NULL);
+        UNIT_EQUAL(errno, ENOMEM);
+        hak_fake.refuse_asks = false;
+        expect(1, sizes[i]);
+        hak_free(block);
+        expect(0, 0);
+    }
+}
+
+static void a_grown_block_is_another_sample(void)
+{
+    for (unsigned i = 0; i < SIZES; i++) {
+        hak_fake.refuse_remap = i == SIZES - 1; // where it lies
+        void *block = hak_malloc(sizes[i]);
+        void *grown = hak_realloc(block, GROWN);
+        UNIT_CHECK(grown != NULL);
+        expect(1, GROWN);
+        grown = hak_realloc(grown, GROWN / 2);
+        expect(1, GROWN / 2);
+        void *other = hak_malloc(sizes[i]); // perhaps where it was
+        expect(2, GROWN / 2 + sizes[i]);
+        hak_free(grown);
+        expect(1, sizes[i]);
+        hak_free(other);
+        expect(0, 0);
+    }
+}
+
+int main(void)
+{
+    hak_free(hak_malloc(1)); // the options of this thread
+    hak_store_relaxed(&hak_options.sample_bytes, 1);
+    hak_sampler_kick();
+    hak_free(hak_malloc(HAK_MIB(8)));
+    expect(0, 0);
+    a_refused_block_stays_a_sample();
+    a_grown_block_is_another_sample();
+    return 0;
+}

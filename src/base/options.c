@@ -30,21 +30,11 @@ enum hak_option_source hak_option_source_of(const _Atomic(uint64_t) *option)
     return hak_load_relaxed(source_place(option));
 }
 
-// The source is written before the value, and another default replaces only the value that stood when
-// its source was looked at: so it never replaces one that is being chosen at this moment.
 void hak_option_choose(_Atomic(uint64_t) *option, uint64_t value, enum hak_option_source source)
 {
-    uint64_t before = hak_load_relaxed(option);
-    uint8_t source_before = (uint8_t)hak_option_source_of(option);
-    while (source_before <= source) {
-        if (hak_cas_relaxed(source_place(option), &source_before, (uint8_t)source)) {
-            if (source < HAK_FROM_FILE) {
-                hak_cas_relaxed(option, &before, value);
-            } else {
-                hak_store_relaxed(option, value);
-            }
-            return;
-        }
+    if (hak_option_source_of(option) <= source) {
+        hak_store_relaxed(source_place(option), (uint8_t)source);
+        hak_store_relaxed(option, value);
     }
 }
 

@@ -1,7 +1,7 @@
 // options.h -- the option values, and who set them.
 //
 // Layer     base
-// Threads   any; single words, read and written relaxed.
+// Threads   any may read: single words, relaxed. Writers say how they are one at a time.
 //
 // A value is the default of options.def until the mode, or what the machine has to give
 // (slab/defaults.c), makes another default, or somebody sets it.
@@ -84,7 +84,8 @@ struct hak_option_sources {
 HAK_INTERNAL extern struct hak_option_sources hak_option_sources;
 
 HAK_INTERNAL enum hak_option_source hak_option_source_of(const _Atomic(uint64_t) *option);
-// Set one of hak_options; not over a source that overrules this one.
+// Set one of hak_options; not over a source that overrules this one. Who calls this holds the arena's lock
+// (hak_defaults_choose), here and in the next one.
 HAK_INTERNAL void hak_option_choose(_Atomic(uint64_t) *option,
                                     uint64_t value,
                                     enum hak_option_source source);

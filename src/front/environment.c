@@ -9,6 +9,7 @@
 #include "front/options.h"
 #include "os/os.h"
 #include "os/say.h"
+#include "slab/arena.h"
 
 #define PREFIX "HAKMEM_"
 
@@ -106,7 +107,9 @@ void hak_environment_read(char **environment)
             take_variable(*variable + strlen(PREFIX));
         }
     }
+    hak_lock_take(&hak_arena.lock);
     hak_option_apply_mode();
+    hak_lock_drop(&hak_arena.lock);
 }
 
 const char *hak_environment_value(const char *name)

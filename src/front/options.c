@@ -8,9 +8,11 @@
 
 #include "base/format.h"
 #include "base/number.h"
+#include "cache/dying.h"
 #include "front/nearest.h"
 #include "hakmem/hakmem.h"
 #include "os/say.h"
+#include "slab/defaults.h"
 
 // What else of ours may stand in the environment.
 static const char *const variables[] = {
@@ -244,7 +246,7 @@ void hak_option_take(const struct hak_setting *setting,
             complain_of_name(setting, name, name_length);
         }
     } else if (hak_option_parse(option, value, &number) || take_file(option, value)) {
-        hak_option_choose(value_of(option), number, setting->source);
+        hak_defaults_choose(value_of(option), number, setting->source);
     } else {
         complain_of_value(setting, option, value);
     }
@@ -263,10 +265,10 @@ bool hak_option_set(const char *name, uint64_t value)
 {
     const struct hak_option_row *option = hak_option_named(name, strlen(name));
     if (option == NULL || option->when == HAK_OPTION_AT_START || value < option->least ||
-        value > option->most) {
+        value > option->most || hak_dying_now()) {
         return false;
     }
-    hak_option_choose(value_of(option), value, HAK_FROM_PROGRAM);
+    hak_defaults_choose(value_of(option), value, HAK_FROM_PROGRAM);
     return true;
 }
 

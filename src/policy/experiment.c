@@ -17,6 +17,7 @@
 #include "policy/trial.h"
 #include "profile/sampler.h"
 #include "slab/arena.h"
+#include "slab/defaults.h"
 
 // A half lasts so long that what the other value has left behind is a small part of it.
 enum { HALF_TICKS_LEAST = 5, DECAYS_IN_A_HALF = 2 };
@@ -186,9 +187,9 @@ static void experiment_end(void)
     hak_store_relaxed(&hak_variants.option, 0);
     if (verdict != HAK_VERDICT_SAME) {
         const uint64_t winner = experiment.values[verdict == HAK_VERDICT_SECOND];
-        hak_option_choose(option_place(), winner, HAK_FROM_LEARNER);
+        hak_defaults_choose(option_place(), winner, HAK_FROM_LEARNER);
     }
-    hak_option_choose(&hak_options.debug_timing, experiment.timing, HAK_FROM_LEARNER);
+    hak_defaults_choose(&hak_options.debug_timing, experiment.timing, HAK_FROM_LEARNER);
     if (is_of_caches()) {
         hak_sampler_kick();
     }
@@ -201,7 +202,7 @@ static void experiment_begin(void)
 {
     experiment.timing = hak_load_relaxed(&hak_options.debug_timing);
     if (is_of_caches()) {
-        hak_option_choose(&hak_options.debug_timing, 1, HAK_FROM_LEARNER);
+        hak_defaults_choose(&hak_options.debug_timing, 1, HAK_FROM_LEARNER);
     }
     hak_trial_start(&experiment.trial, hak_os_random());
     hak_store_relaxed(&hak_variants.values[0], experiment.values[0]);

@@ -12,6 +12,7 @@
 #include "policy/relevance.h"
 #include "policy/trial.h"
 #include "slab/arena.h"
+#include "slab/defaults.h"
 
 struct hak_tuner hak_tuner;
 
@@ -44,11 +45,11 @@ static void apply(uint32_t strategy)
             }
         }
         if (value != hak_load_relaxed(option_of(settings[i].option))) {
-            hak_option_choose(option_of(settings[i].option), value, HAK_FROM_LEARNER);
+            hak_defaults_choose(option_of(settings[i].option), value, HAK_FROM_LEARNER);
         }
     }
     const bool is_timed = hak_tuner.learner.state != HAK_LEARNER_FROZEN;
-    hak_option_choose(&hak_options.debug_timing, is_timed, HAK_FROM_LEARNER);
+    hak_defaults_choose(&hak_options.debug_timing, is_timed, HAK_FROM_LEARNER);
 }
 
 // The paths that the program waits for, and giving back; what they have in common is in each of them.

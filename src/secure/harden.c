@@ -8,6 +8,7 @@
 #include "os/say.h"
 #include "secure/inset.h"
 #include "slab/arena.h"
+#include "slab/defaults.h"
 
 struct hak_harden hak_harden;
 
@@ -39,7 +40,7 @@ static void tags_start(void)
         hak_lock_drop(&hak_arena.lock);
     }
     if (!hak_harden.has_tags) {
-        hak_option_choose(&hak_options.tagging, 0, HAK_FROM_MACHINE);
+        hak_defaults_choose(&hak_options.tagging, 0, HAK_FROM_MACHINE);
         if (hak_load_relaxed(&hak_options.tagging) != 0) { // it was asked for, and not by a mode
             hak_say("HAKMEM_TAGGING has no effect: it needs a processor, a kernel and a build with "
                     "memory tags, and no HAKMEM_DETERMINISTIC");

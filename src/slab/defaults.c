@@ -4,7 +4,6 @@
 #include <stdbool.h>
 
 #include "base/bits.h"
-#include "base/options.h"
 #include "os/control_group.h"
 #include "os/os.h"
 #include "slab/hooks.h"
@@ -58,4 +57,11 @@ void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock)
     if (share.memory_bytes < HUGE_MEMORY_LEAST) {
         hak_option_choose(&hak_options.huge_start_bytes, HAK_GIB(1024), HAK_FROM_MACHINE); // never
     }
+}
+
+void hak_defaults_choose(_Atomic(uint64_t) *option, uint64_t value, enum hak_option_source source)
+{
+    hak_lock_take(&hak_arena.lock);
+    hak_option_choose(option, value, source);
+    hak_lock_drop(&hak_arena.lock);
 }

@@ -1,7 +1,10 @@
 // Defaults that the control group's limits make: read when the heap grows beyond its first
-// superslab, once, and never in place of what somebody chose.
+// superslab, once, and never in place of what somebody chose, not even at the same moment.
 #include "slab/defaults.h"
 #include "slab/runs.h"
+
+#include <pthread.h>
+#include <sched.h>
 
 #include "../unit.h"
 #include "base/options.h"
@@ -13,6 +16,47 @@ static const struct hak_fake_file files[] = {{"/proc/self/cgroup", "0::/\n"},
                                              {"/sys/fs/cgroup/memory.current", "1048576\n"},
                                              {"/sys/fs/cgroup/cpu.max", "200000 100000\n"},
                                              {NULL, NULL}};
+
+// The program sets what stands there anyway while a learner is in the middle of setting something else: that is the hardest case
+// to tell from one in which nobody has set anything. So it waits until the learner is through.
+enum { CHOSEN = 4242, LEARNT = 7 };
+static _Atomic(bool) learner_is_at_it;
+static _Atomic(bool) program_waits;
+static _Atomic(bool) program_has_set;
+
+static void note_wait(void)
+{
+    hak_store_relaxed(&program_waits, true);
+}
+
+static void *learn(void *unused)
+{
+    hak_lock_take(&hak_arena.lock);
+    hak_store_release(&learner_is_at_it, true);
+    while (!hak_load_relaxed(&program_waits) && !hak_load_relaxed(&program_has_set)) {
+        sched_yield();
+    }
+    hak_option_choose(&hak_options.decay_ms, LEARNT, HAK_FROM_LEARNER);
+    hak_lock_drop(&hak_arena.lock);
+    return unused;
+}
+
+static void the_program_overrules_a_learner(void)
+{
+    pthread_t learner;
+    hak_option_choose(&hak_options.decay_ms, CHOSEN, HAK_FROM_MACHINE);
+    UNIT_EQUAL(pthread_create(&learner, NULL, learn, NULL), 0);
+    while (!hak_load_acquire(&learner_is_at_it)) {
+        sched_yield();
+    }
+    hak_fake.on_wait = note_wait;
+    hak_defaults_choose(&hak_options.decay_ms, CHOSEN, HAK_FROM_PROGRAM);
+    hak_store_relaxed(&program_has_set, true);
+    pthread_join(learner, NULL);
+    UNIT_CHECK(program_waits);
+    UNIT_EQUAL(hak_options.decay_ms, CHOSEN);
+    UNIT_EQUAL(hak_option_source_of(&hak_options.decay_ms), HAK_FROM_PROGRAM);
+}
 
 int main(void)
 {
@@ -42,5 +86,6 @@ int main(void)
     hak_runs_give(first);
     hak_runs_give(second);
     hak_runs_give(third);
+    the_program_overrules_a_learner();
     return 0;
 }

@@ -149,6 +149,7 @@ void *hak_large_serve(struct hak_cache *cache,
     // A run or mapping begins at a unit: what is small but for its alignment takes one, too.
     const size_t bytes = request.bytes > HAK_SMALL_MAX ? request.bytes : HAK_SMALL_MAX + 1;
     const uint64_t begin = hak_timing_begin();
+    hak_sweeper_start_if_owed();
     hak_sweeper_follow(cache);
     hak_hook_follow(cache);
     unsigned ways = hak_hook_ways(request.site);

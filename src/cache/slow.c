@@ -31,6 +31,8 @@ struct hak_cache *hak_slow_cache(void)
     }
     if (HAK_UNLIKELY(cache == &hak_cache_nobody)) {
         cache = hak_start_thread(NULL);
+    } else {
+        hak_sweeper_start_if_owed();
     }
     if (HAK_LIKELY(cache != NULL)) {
         hak_nested_free_waiting();

@@ -314,10 +314,26 @@ static void count_thread(unsigned more)
     hak_lock_drop(&hak_sweeper_lock);
 }
 
+_Atomic(int) hak_sweeper_owed;
+
 void hak_sweeper_thread_came(bool may_start)
 {
     count_thread(1);
+    if (!may_start && !hak_load_relaxed(&hak_due_has_sweeper_thread)) {
+        hak_store_relaxed(&hak_sweeper_owed, hak_os_process_id());
+    }
     while (may_start && adjust()) {
+    }
+}
+
+// Not a vfork child: the thread would be the child's. Starting a thread allocates: so first it is owed no longer.
+void hak_sweeper_start_owed(void)
+{
+    int process = hak_os_process_id();
+    if (hak_cas_relaxed(&hak_sweeper_owed, &process, 0)) {
+        while (adjust()) {
+        }
+        hak_sweeper_wanted(0);
     }
 }
 
@@ -399,6 +415,7 @@ void hak_sweeper_forked_locked(void) HAK_REQUIRES(&hak_sweeper_lock)
 {
     threads = hak_cache_self != &hak_cache_nobody;
     is_adjusting = false;
+    hak_store_relaxed(&hak_sweeper_owed, 0);
     hak_store_relaxed(&hak_due_has_sweeper_thread, false);
     hak_store_relaxed(&hak_sweep_runs, 0);
     hak_store_relaxed(&is_ticking, false);

@@ -8,8 +8,9 @@
 // calls keeps what was within its budget.
 // A program with threads has one of ours beside its own, the sweeper, which takes the passes. It is a thread of the C
 // library's, so that changes of credentials reach it. It starts with the first malloc of the program's second thread, is
-// asleep while nothing waits, and is joined by the last thread but one when that ends. Options that watch something all the
-// time start it before the program's main.
+// asleep while nothing waits, and is joined by the last thread but one when that ends. A second thread that begins with a free
+// may not start it: then it starts with the next malloc, of whichever thread, that comes to a slow path. Options that watch
+// something all the time start it before the program's main.
 #ifndef HAK_CACHE_SWEEPER_H
 #define HAK_CACHE_SWEEPER_H
 
@@ -29,6 +30,16 @@ HAK_INTERNAL extern _Atomic(uint32_t) hak_sweep_runs;
 // to start a thread, as one may be in a free.
 HAK_INTERNAL void hak_sweeper_thread_came(bool may_start);
 HAK_INTERNAL void hak_sweeper_thread_left(void);
+
+// The process whose thread has come in a free when there was no sweeper, or 0. The thread is in malloc, with no lock.
+HAK_INTERNAL extern _Atomic(int) hak_sweeper_owed;
+HAK_INTERNAL HAK_COLD void hak_sweeper_start_owed(void);
+HAK_INLINE void hak_sweeper_start_if_owed(void)
+{
+    if (HAK_UNLIKELY(hak_load_relaxed(&hak_sweeper_owed) != 0)) {
+        hak_sweeper_start_owed();
+    }
+}
 
 // What the sweeper does when it is woken, until nothing waits. Its thread.
 HAK_INTERNAL void hak_sweeper_work(void);

@@ -43,6 +43,24 @@ static void two_threads_have_one(void)
     UNIT_EQUAL(hak_sweep_runs, 0);
 }
 
+// Its next malloc, or another thread's, starts it; but not that of a vfork child, whose thread it would be.
+static void a_thread_that_begins_with_a_free_has_it_later(void)
+{
+    hak_fake.now_ns += 1001 * MS;
+    hak_sweeper_thread_left();
+    const size_t starts = hak_fake.thread_starts;
+    hak_sweeper_thread_came(false);
+    hak_fake.process_id = 2;
+    hak_sweeper_start_if_owed();
+    UNIT_EQUAL(hak_fake.thread_starts, starts);
+    hak_fake.process_id = 1;
+    hak_sweeper_start_if_owed();
+    UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
+    UNIT_CHECK(hak_due_has_sweeper());
+    hak_sweeper_start_if_owed();
+    UNIT_EQUAL(hak_fake.thread_starts, starts + 1);
+}
+
 // Threads that come one after the other: where it did not live for long, not each has it started.
 static void short_lives_are_fewer_and_fewer(void)
 {
@@ -312,6 +330,7 @@ int main(void)
 {
     new_thread();
     two_threads_have_one();
+    a_thread_that_begins_with_a_free_has_it_later();
     short_lives_are_fewer_and_fewer();
     a_forked_child_has_none();
     what_is_kept_at_the_end_is_given_back(false);

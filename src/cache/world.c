@@ -68,6 +68,7 @@ static struct hak_lock *world_next(const struct hak_lock *lock, struct hak_cache
 // The caches' locks were not taken, only found free behind a closed gate. Written with the first locks.
 static bool caches_are_free;
 
+// Step open of gate.pml.
 static void open_gate(void)
 {
     if (caches_are_free) {
@@ -77,8 +78,8 @@ static void open_gate(void)
 }
 
 // Drop those in front of `lock` (NULL: all), the first ones last: the list of caches stays as it is until then. Who has not come
-// beyond the first ones leaves the gate alone: it is another's, who forks. Unproven, as the next ones: they are all locks, in a
-// loop.
+// beyond the first ones leaves the gate alone: it is another's, who forks (step give_up of gate.pml). Unproven, as the next ones:
+// they are all locks, in a loop.
 static void world_drop(const struct hak_lock *lock, void (*drop)(struct hak_lock *)) HAK_UNPROVEN
 {
     struct hak_cache *cache = NULL;

@@ -1,6 +1,7 @@
 // The gate that fork closes before it looks whether a lock is free: os/lock.h, os/lock.c, cache/world.c.
 //
-// One thread forks while two take the lock and change what it guards, twice. Nobody is in the middle of a change
+// One thread forks while two take the lock and change what it guards, twice, and one asks for statistics: it takes all locks,
+// the first ones first, as fork does, and may give up waiting for each. Nobody is in the middle of a change
 // while the kernel copies the process, though somebody may hold the lock; all that was changed before is seen; and nobody
 // waits for ever. (What else the lock does is lock.pml's.)
 //
@@ -8,12 +9,17 @@
 // mutant: NO_BARRIER     a thread has looked before the gate was closed, and its lock is not seen yet
 // mutant: LOOKED_BEFORE  who takes the lock has looked before, and not since
 // mutant: READ_RELAXED   who forks does not see what the last holder has written
+// mutant: OPENS_BLINDLY  who gives up without the first locks opens the gate, which is another's
+// mutant: LEFT_CLOSED    who forks drops the first locks before it opens the gate
 #define GATE 0
 #define WORD 1
 #define DATA 2 // what the lock guards
-#define PLACES 3
-#define THREADS 3
-#define VALUES 14
+#define OURS 3 // caches_are_free: the gate is closed by who has the first locks, which guard it
+#define PLACES 4
+#define THREADS 4
+#define VALUES 18
+#define LOCKS 1
+#define FIRST 0 // the first locks of all, one for three
 #include "memory.pml"
 
 #define ROUNDS 2
@@ -21,13 +27,27 @@
 byte changing;
 bool is_copying;
 
+inline open_gate() // step open
+{
+    read_plain(OURS, seen);
+    if
+    :: seen != 0 ->
+        store_relaxed(GATE, 0);
+        write_plain(OURS, 0)
+    :: else
+    fi;
+    seen = 0
+}
+
 proctype forker()
 {
     byte me = 0, at, q, other, seen;
+    lock_take(FIRST);
     store_relaxed(GATE, 1); // step close
 #ifndef NO_BARRIER
     barrier_all();
 #endif
+    write_plain(OURS, 1);
     do // step await
 #ifdef READ_RELAXED
     :: load_relaxed(WORD, seen);
@@ -43,7 +63,13 @@ proctype forker()
     assert(changing == 0);
     read_plain(DATA, seen);
     is_copying = false;
-    store_relaxed(GATE, 0)
+#ifdef LEFT_CLOSED
+    lock_drop(FIRST);
+    open_gate()
+#else
+    open_gate();
+    lock_drop(FIRST)
+#endif
 }
 
 inline drop()
@@ -93,10 +119,49 @@ proctype taker(byte me)
     }
 }
 
+// Its time may be over whatever it waits for.
+proctype asker()
+{
+    byte me = 3, at, q, seen, expected;
+    bool has_first, is_mine;
+    if
+    :: lock_take(FIRST); has_first = true
+    :: has_first = false
+    fi;
+    if
+    :: has_first ->
+        if
+        :: NEWEST(WORD) == 0 -> cas_acquire(WORD, expected, 1, is_mine)
+        :: is_mine = false
+        fi;
+        expected = 0;
+        if
+        :: is_mine ->
+            load_relaxed(GATE, seen); // step keep
+            assert(seen == 0); // nobody else can have closed it
+            read_plain(DATA, seen);
+            seen = 0;
+            drop()
+        :: else
+        fi;
+        open_gate();
+        lock_drop(FIRST)
+    :: else // step give_up
+#ifdef OPENS_BLINDLY
+        load_relaxed(OURS, seen);
+        if
+        :: seen != 0 -> store_relaxed(GATE, 0)
+        :: else
+        fi
+#endif
+    fi
+}
+
 init {
     atomic {
         run forker();
         run taker(1);
-        run taker(2)
+        run taker(2);
+        run asker()
     }
 }

@@ -135,9 +135,13 @@ static HAK_COLD void *large_again(
     if (hak_refusal_is_final(bytes)) {
         return hak_refuse_memory(request, mark);
     }
-    hak_sweep_for_request(mark);
-    mark = hak_refusal_mark();
-    void *block = large_ruled(bytes, request.alignment, ways, zeroed);
+    void *block;
+    unsigned tries = 0;
+    do {
+        hak_sweep_for_request(mark);
+        mark = hak_refusal_mark();
+        block = large_ruled(bytes, request.alignment, ways, zeroed);
+    } while (block == NULL && ++tries < HAK_ROOM_TRIES && hak_arena_has_room_soon(bytes));
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
 

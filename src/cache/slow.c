@@ -98,11 +98,17 @@ static HAK_COLD void *take_again(struct hak_cache *cache,
                                  struct hak_request request,
                                  unsigned size_class)
 {
-    hak_sweep_everything();
-    const uint64_t mark = hak_refusal_mark();
+    const size_t slab_bytes = hak_classes[size_class].units * HAK_UNIT_BYTES;
     struct hak_cache *own =
         hak_cache_self != &hak_cache_nobody ? hak_cache_self : &hak_cache_shared;
-    void *block = take_once(cache, request, size_class);
+    uint64_t mark;
+    void *block;
+    unsigned tries = 0;
+    do {
+        hak_sweep_everything();
+        mark = hak_refusal_mark();
+        block = take_once(cache, request, size_class);
+    } while (block == NULL && ++tries < HAK_ROOM_TRIES && hak_arena_has_room_soon(slab_bytes));
     if (block == NULL && hak_arena_has_unit() && hak_feed_pool(hak_arena_shard(cache->owner.tag))) {
         block = take_once(cache, request, size_class);
     }

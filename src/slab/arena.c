@@ -98,6 +98,38 @@ void hak_arena_tell_all(void)
     }
 }
 
+static bool is_any_under_way_locked(void) HAK_REQUIRES(&hak_arena.lock)
+{
+    bool is_any = false;
+    for (unsigned i = 0; i < HAK_UNDER_WAY; i++) {
+        is_any |= hak_arena.under_way[i].number != 0;
+    }
+    return is_any;
+}
+
+// Unproven: locks in a loop.
+bool hak_arena_has_room_soon(size_t bytes) HAK_UNPROVEN
+{
+    if (!hak_arena_is_limited()) {
+        return false;
+    }
+    for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
+        hak_lock_take(&hak_arena.shards[i].lock);
+    }
+    hak_arena_tell_all();
+    hak_lock_take(&hak_arena.lock);
+    const size_t limit = hak_load_relaxed(&hak_options.limit_hard);
+    const bool goes = !hak_load_relaxed(&hak_arena.is_locked);
+    const size_t stays =
+        hak_arena_heap_bytes() - (goes ? hak_load_relaxed(&hak_arena.dirty_bytes) : 0);
+    const bool has_room = bytes <= limit && (stays <= limit - bytes || is_any_under_way_locked());
+    hak_lock_drop(&hak_arena.lock);
+    for (unsigned i = hak_arena.shard_mask + 1; i > 0; i--) {
+        hak_lock_drop(&hak_arena.shards[i - 1].lock);
+    }
+    return has_room;
+}
+
 static size_t untold_most(void)
 {
     const bool is_limited = hak_load_relaxed(&hak_options.limit_soft) != 0;

@@ -134,6 +134,11 @@ HAK_INLINE size_t hak_arena_heap_bytes(void)
 // May the heap grow by so many bytes, within option limit_hard? The answer holds while the arena's lock is held: without it others
 // may grow the heap meanwhile.
 HAK_INTERNAL bool hak_arena_has_room(size_t bytes);
+// It was said no, and then all went back that could go. But others may have freed since, or be giving back, or have counted in the
+// middle of the answer: may there be room when all goes back once more? Without a limit: no. No lock of the arena's or a shard's
+// is held.
+HAK_INTERNAL bool hak_arena_has_room_soon(size_t bytes);
+enum { HAK_ROOM_TRIES = 8 };
 // Is a unit free, and within that limit? A hint.
 HAK_INTERNAL bool hak_arena_has_unit(void);
 // Bring the sums up to date. `may_be_late`: from then on they may be behind, until the next call, which has to come soon. Else they

@@ -8,12 +8,23 @@
 #include "cache/refuse.h"
 #include "cache/registry.h"
 #include "cache/slow.h"
+#include "cache/sweep.h"
 #include "owner/slabs.h"
 #include "owner/watch.h"
+#include "slab/arena.h"
+#include "slab/feed.h"
 
 struct hak_cache *hak_heap_make(void)
 {
-    return hak_registry_get(HAK_ROLE_HEAP, NULL);
+    struct hak_cache *heap = hak_registry_get(HAK_ROLE_HEAP, NULL);
+    if (HAK_UNLIKELY(heap == NULL)) {
+        hak_sweep_everything();
+        heap = hak_registry_get(HAK_ROLE_HEAP, NULL);
+    }
+    if (HAK_UNLIKELY(heap == NULL) && hak_arena_has_unit() && hak_feed_pool(0)) {
+        heap = hak_registry_get(HAK_ROLE_HEAP, NULL);
+    }
+    return heap;
 }
 
 void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_request request)

@@ -1,12 +1,13 @@
+// its names for all
 // native only
 // not secure: what describes its slabs lies between guards, in mappings of its own
 // Where no memory is left (RLIMIT_AS) but free units between large blocks, all of them serve small requests: what describes their
-// slabs needs no other memory.
-#include <stdlib.h>
+// slabs needs no other memory. Nor do heaps.
+#include "../support/api.h"
 
 #include "../support/addresses.h"
 
-enum { LARGES_MOST = 4000, STAYS = 64, LARGE_BYTES = 60000, SMALL_BYTES = 16 };
+enum { HEAPS = 20, LARGES_MOST = 4000, STAYS = 64, LARGE_BYTES = 60000, SMALL_BYTES = 16 };
 
 static size_t take_all(size_t bytes)
 {
@@ -21,6 +22,8 @@ int main(void)
 {
     static void *larges[LARGES_MOST];
     ht_start();
+    HT_API(hak_heap_create);
+    HT_API(hak_heap_malloc);
     ht_limit_addresses(64 * HT_MIB);
     unsigned count = 0;
     while (count < LARGES_MOST && (larges[count] = malloc(LARGE_BYTES)) != NULL) {
@@ -33,6 +36,11 @@ int main(void)
             free(larges[i]);
             free_bytes += LARGE_BYTES;
         }
+    }
+    for (unsigned i = 0; i < HEAPS; i++) {
+        struct hak_heap *heap = api_hak_heap_create();
+        HT_CHECK(heap != NULL, "heap %u was refused", i);
+        HT_CHECK(ht_hide(api_hak_heap_malloc(heap, SMALL_BYTES)) != NULL, "heap %u has nothing", i);
     }
     const size_t got = take_all(SMALL_BYTES);
     HT_CHECK(got >= free_bytes / 10 * 9, "%zu bytes were had of %zu", got, free_bytes);

@@ -22,7 +22,8 @@ Examples:
   hakmem replay trace.hkt --all           that trace through every allocator
 
 Documents, as docs/options.md: in share/doc/hakmem beside the installed bin, or in the sources.
-Exit codes: 0 done; 1 failed, or the answer is no; 2 wrong usage. `run` and `record` end as their program does.";
+Exit codes: 0 done; 1 failed, or the answer is no; 2 wrong usage. `run` and `record` end as their
+program does.";
 
 const EXAMPLES_OF_HELP: &str = "\
 Examples:
@@ -148,6 +149,20 @@ fn without_help_for_help(command: &clap::Command, mut words: Vec<OsString>) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As wide as clap makes help at most: a longer line would be broken once more, in the middle of a paragraph.
+    #[test]
+    fn no_line_below_the_options_is_broken_again() {
+        fn look(command: &clap::Command) {
+            let text = command.get_after_help().map(ToString::to_string);
+            for line in text.iter().flat_map(|text| text.lines()) {
+                let name = command.get_name();
+                assert!(line.chars().count() <= 100, "{name}: {line}");
+            }
+            command.get_subcommands().for_each(look);
+        }
+        look(&Cli::command());
+    }
 
     #[test]
     fn help_has_help() {

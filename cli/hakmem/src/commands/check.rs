@@ -34,7 +34,8 @@ Examples:
   hakmem check --budget budget.toml -- ./program argument
   hakmem check --budget budget.toml --trace trace.hkt --baseline baseline.json
   hakmem check --budget budget.toml --save baseline.json -- ./program
-  hakmem check --budget budget.toml --markdown --junit memory.xml -- ./program >> \"$GITHUB_STEP_SUMMARY\"
+  hakmem check --budget budget.toml --markdown -- ./program >> \"$GITHUB_STEP_SUMMARY\"
+  hakmem check --budget budget.toml --junit memory.xml -- ./program
 
 A budget has lines as
 
@@ -44,7 +45,8 @@ A budget has lines as
   [site.'parse_*']
   allocated = '<= 10MiB'
 
-docs/budgets.md says what is measured, and what of it repeats. The exit code is 1 if a limit is not kept.";
+docs/budgets.md says what is measured, and what of it repeats. The exit code is 1 if a limit is not
+kept.";
 
 /// Frames of call stacks that are recorded, if a budget has call sites.
 const FRAMES: u32 = 32;

@@ -24,7 +24,8 @@ Examples:
   hakmem export 4711 --prometheus --textfile /var/lib/node_exporter/hakmem.prom --every 15
 
 Each scrape reads the process anew; it is not stopped and not written to. The command ends with
-the process, with exit code 0, and the file goes then. contrib/grafana/hakmem.json is a dashboard; docs/monitoring.md says more.";
+the process, with exit code 0, and the file goes then. contrib/grafana/hakmem.json is a dashboard;
+docs/monitoring.md says more.";
 
 /// How long a scraper may take to send its request, and how long that may be.
 const TIMEOUT: Duration = Duration::from_secs(2);

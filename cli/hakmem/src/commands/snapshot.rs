@@ -19,9 +19,9 @@ Examples:
   hakmem snapshot 4711 -o tuesday.hks; hakmem diff monday.hks tuesday.hks
   hakmem snapshot --core core.4711 -o small.hks  a core dump that can be sent
 
-It has what describes the heap, names of the functions that allocate, and what the kernel says of the
-process. What the program keeps in its blocks is not in it. Of a heap that is not hakmem's, what
-'hakmem doctor' finds is kept.";
+It has what describes the heap, names of the functions that allocate, and what the kernel says of
+the process. What the program keeps in its blocks is not in it. Of a heap that is not hakmem's,
+what 'hakmem doctor' finds is kept.";
 
 /// Keep all that is known of a process's memory in a small file, without its contents
 #[derive(Args)]

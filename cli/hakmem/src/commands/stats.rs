@@ -20,7 +20,8 @@ Examples:
   hakmem stats 4711 --all                         a line for each of thousands of threads
 
 The process is read, not stopped and not written to: it notices nothing. docs/statistics.md
-explains every figure. Of a process that uses another allocator, what 'hakmem doctor' knows is shown.";
+explains every figure. Of a process that uses another allocator, what 'hakmem doctor' knows is
+shown.";
 
 /// Show what a heap is made of: a process's as it is now, or a core dump's
 #[derive(Args)]

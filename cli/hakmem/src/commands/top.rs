@@ -29,9 +29,9 @@ Examples:
 
 Looking costs the process nothing: it is neither stopped nor written to. Of a process with another
 allocator (glibc, jemalloc, mimalloc) it shows sizes, arenas and what resident memory is; a large
-heap is read as a whole, and less often, so that looking takes a fifth of the time at most. When it ends, or becomes
-another program, the command ends with a line that says so, and exit code 0. In a pipe, with -n, and
-where TERM is not set or dumb, plain lines are printed.";
+heap is read as a whole, and less often, so that looking takes a fifth of the time at most. When
+it ends, or becomes another program, the command ends with a line that says so, and exit code 0.
+In a pipe, with -n, and where TERM is not set or dumb, plain lines are printed.";
 
 /// How soon a signal is noticed that asks us to stop.
 const STEP: Duration = Duration::from_millis(200);

@@ -114,6 +114,16 @@ fn a_replay_shows_the_runs_that_were_finished() {
 }
 
 #[test]
+fn a_comparison_that_has_no_run_says_so() {
+    let workshop = Workshop::open();
+    let waits = workshop.script("waits", "#!/bin/sh\ntouch waiting\nexec sleep 60\n");
+    let child = start(&workshop, &["compare", "-a", "glibc", "--", text(&waits)]);
+    stop(child, &workshop.path("waiting"))
+        .ended_with(1)
+        .says("hakmem: stopped before the first run");
+}
+
+#[test]
 fn a_bench_says_how_to_go_on() {
     let workshop = Workshop::open();
     let small = [

@@ -130,6 +130,9 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode> {
         output::all_written([exported, paged])?;
     }
     match outcome? {
+        Outcome::Interrupted if document.samples.is_empty() => {
+            Err(failed!("stopped before the first run"))
+        }
         Outcome::Interrupted => Err(failed!("stopped; what was finished is above")),
         Outcome::Finished if document.refused.is_empty() => Ok(ExitCode::SUCCESS),
         Outcome::Finished => Ok(ExitCode::FAILURE),

@@ -6,7 +6,7 @@ use super::room::{first_parts, first_places, places};
 use super::table::{Rows, View, processes, rows};
 use super::words::Words;
 use hakmem_lab::render::number::bytes;
-use hakmem_lab::render::text::in_ascii;
+use hakmem_lab::render::text::{in_ascii, wrapped};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -398,22 +398,52 @@ fn draw_foot(frame: &mut Frame, area: Rect, choice: &Choice, keys: &str) {
     );
 }
 
+/// How far the words are in that say what is meant, in the lines of the help.
+const HELP_INDENT: usize = 13;
+
+/// Lines in a window of so many columns and lines: broken between words; empty ones go where there is no room.
+fn fitted(lines: &[String], columns: usize, most: usize) -> Vec<String> {
+    let margin = " ".repeat(HELP_INDENT);
+    let mut fitted = Vec::new();
+    for line in lines {
+        if line.chars().count() <= columns {
+            fitted.push(line.clone());
+            continue;
+        }
+        let head: String = line.chars().take(HELP_INDENT).collect();
+        let words: String = line.chars().skip(HELP_INDENT).collect();
+        let words = wrapped(&words, columns.saturating_sub(HELP_INDENT));
+        let parts = words.lines().enumerate();
+        fitted.extend(parts.map(|(index, part)| match index {
+            0 => format!("{head}{part}"),
+            _ => format!("{margin}{part}"),
+        }));
+    }
+    if fitted.len() > most {
+        fitted.retain(|line| !line.is_empty());
+    }
+    fitted
+}
+
 fn draw_help(frame: &mut Frame, rows: &Rows, more: &[&str]) {
-    let mut lines: Vec<Line> = rows
+    let mut lines: Vec<String> = rows
         .columns
         .iter()
         .filter(|(_, help)| !help.is_empty())
-        .map(|(title, help)| Line::from(format!(" {title:>10}  {help}")))
+        .map(|(title, help)| format!(" {title:>10}  {help}"))
         .collect();
-    lines.push(Line::default());
-    lines.extend(more.iter().map(|line| Line::from((*line).to_string())));
-    lines.push(Line::default());
-    lines.push(Line::from(
-        " keys: 1 2 3 Tab, ←→ r, / , ↑↓ PgUp PgDn, p, Esc back, q",
-    ));
+    lines.push(String::new());
+    lines.extend(more.iter().map(|line| (*line).to_string()));
+    lines.push(String::new());
+    lines.push("      keys:  1 2 3 Tab, ←→ r, / , ↑↓ PgUp PgDn, p, Esc back, q".into());
     let area = frame.area();
-    let height = (u16::try_from(lines.len()).unwrap_or(20) + 2).min(area.height);
     let width = area.width.min(76);
+    let lines = fitted(
+        &lines,
+        usize::from(width).saturating_sub(2),
+        usize::from(area.height).saturating_sub(2),
+    );
+    let height = (u16::try_from(lines.len()).unwrap_or(20) + 2).min(area.height);
     let window = Rect {
         x: (area.width - width) / 2,
         y: (area.height - height) / 2,
@@ -421,8 +451,31 @@ fn draw_help(frame: &mut Frame, rows: &Rows, more: &[&str]) {
         height,
     };
     frame.render_widget(Clear, window);
+    let lines: Vec<Line> = lines.into_iter().map(Line::from).collect();
     frame.render_widget(
         Paragraph::new(lines).block(Block::bordered().title(" help ")),
         window,
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_is_broken_between_words_and_keeps_its_keys() {
+        let lines = [
+            "      whole  free in whole pages or pieces: a trim gives it back",
+            "",
+            "      keys:  q",
+        ];
+        let lines = lines.map(String::from);
+        assert_eq!(fitted(&lines, 74, 20), lines);
+        let narrow = [
+            "      whole  free in whole pages or pieces: a trim gives",
+            "             it back",
+            "      keys:  q",
+        ];
+        assert_eq!(fitted(&lines, 58, 3), narrow);
+    }
 }

@@ -355,7 +355,9 @@ fn odd_names_are_as_good_as_others() {
         run(&["record", "--stacks", "-o", &trace]);
         let sites = workshop.hakmem(&["trace", "top-sites", &trace]);
         is_clean(sites.ended_with(0).says("odd_site (plain.c:"));
-        is_clean(workshop.hakmem(&["trace", "info", &trace]).ended_with(0));
+        let info = workshop.hakmem(&["trace", "info", &trace]);
+        is_clean(info.ended_with(0));
+        assert!(!info.output.contains("no calls"), "{}", info.output);
         run(&["leaks", "--exit"]).says("odd_site (plain.c:");
         run(&["compare", "-a", "glibc,hakmem", "--runs", "1"]);
         let process = Waiting::start(&mut sampled(&program));
@@ -374,6 +376,22 @@ fn odd_names_are_as_good_as_others() {
         let json = workshop.hakmem(&["leaks", &process.pid(), "--json"]);
         let _: serde_json::Value = serde_json::from_str(&json.output).unwrap();
     }
+}
+
+/// Longer than what a program can say of itself to the recorder.
+#[test]
+fn a_program_with_a_long_path_is_recorded_once() {
+    let workshop = Workshop::open();
+    let folder = workshop.path(&"long".repeat(60));
+    std::fs::create_dir(&folder).unwrap();
+    let program = folder.join("asks");
+    std::fs::copy(workshop.program(), &program).unwrap();
+    workshop
+        .hakmem(&["record", "--", text(&program)])
+        .ended_with(0);
+    let info = workshop.hakmem(&["trace", "info", "trace.hkt"]);
+    info.ended_with(0).says("events");
+    assert!(!info.output.contains("no calls"), "{}", info.output);
 }
 
 /// As with a glibc before 2.35: the library finds no `_dl_find_object`.

@@ -5,13 +5,15 @@ use crate::words::{Extra, News, Words, short_event};
 #[cfg(test)]
 use crate::{event::Kind, words};
 use hakmem_heap::live::check_proc;
-use hakmem_heap::shown::shown;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -62,15 +64,22 @@ pub struct ProcessEntry {
 }
 
 impl ProcessEntry {
-    /// For people.
-    pub fn program(&self) -> String {
+    /// The program's file, cut if it is long.
+    pub fn program(&self) -> &Path {
         let end = self
             .program
             .iter()
             .position(|&byte| byte == 0)
             .unwrap_or(PROGRAM_CHARS);
-        shown(&self.program[..end])
+        Path::new(OsStr::from_bytes(&self.program[..end]))
     }
+}
+
+/// As much of a program's file as an entry has.
+pub fn cut(program: &Path) -> PathBuf {
+    let name = program.as_os_str().as_bytes();
+    let end = name.len().min(PROGRAM_CHARS - 1);
+    PathBuf::from(OsStr::from_bytes(&name[..end]))
 }
 
 pub const RING_FREE: u32 = 0;

@@ -11,7 +11,7 @@ use crate::words::News;
 use crate::writer::{Writer, Written};
 use hakmem_heap::code::{self, Code, Identity, Whose};
 use hakmem_heap::live::LiveProcess;
-use hakmem_heap::shown::shown;
+use hakmem_heap::shown::{ShownPath, shown};
 use hakmem_lab::error::Result;
 use std::collections::HashMap;
 use std::fs;
@@ -168,7 +168,7 @@ impl<'a> Collector<'a> {
             let pid = self.pid_of(process.id);
             self.bury_pid(pid)?; // an exec
             let id = pid.unwrap_or(process.id);
-            self.witness.introduce(id, &process.program());
+            self.witness.introduce(id, process.program());
             let command = pid.map(|pid| fs::read(format!("/proc/{pid}/cmdline")));
             let command = command.and_then(|command| command.ok()).unwrap_or_default();
             let command = command
@@ -180,7 +180,7 @@ impl<'a> Collector<'a> {
                     process: process.number,
                     parent: process.parent,
                     id,
-                    program: process.program(),
+                    program: process.program().shown(),
                     command: command.map(shown).collect(),
                     start: process.start >> TIME_SHIFT,
                 },

@@ -2,6 +2,7 @@
 //! are named in the trace. Where the kernel does not tell, one that lives for less than some milliseconds may be missed.
 
 use crate::births::{Births, Born};
+use crate::channel::cut;
 use crate::format::Unseen;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::executable::Executable;
@@ -35,7 +36,7 @@ pub struct Witness {
     own_user_namespace: PathBuf,
     own_root: PathBuf,
     seen: HashMap<Key, Seen>,
-    /// By number and program: those that have introduced themselves.
+    /// By number and program, cut as they say it: those that have introduced themselves.
     introduced: HashSet<(i32, PathBuf)>,
     looked: Instant,
     births: Option<Births>,
@@ -126,8 +127,8 @@ impl Witness {
     }
 
     /// A process has introduced itself; `id` is the number that it has here.
-    pub fn introduce(&mut self, id: i32, program: &str) {
-        self.introduced.insert((id, PathBuf::from(program)));
+    pub fn introduce(&mut self, id: i32, program: &Path) {
+        self.introduced.insert((id, program.to_path_buf()));
     }
 
     /// Those that ran, and that the recorder was not in; and whether none can be missing among them.
@@ -167,11 +168,16 @@ impl Witness {
 
     /// Has it introduced itself, or was it seen in /proc? By its file's name, as its folder may be another one in there.
     fn is_known(&self, one: &Born) -> bool {
-        let name = one.program.file_name();
-        let is_it = |id: i32, program: &Path| id == one.id && program.file_name() == name;
+        let is_it = |id: i32, program: &Path, one_program: &Path| {
+            id == one.id && program.file_name() == one_program.file_name()
+        };
+        let as_introduced = cut(&one.program);
         let mut introduced = self.introduced.iter();
-        introduced.any(|(id, program)| is_it(*id, program))
-            || self.seen.keys().any(|key| is_it(key.0, &key.2))
+        introduced.any(|(id, program)| is_it(*id, program, &as_introduced))
+            || self
+                .seen
+                .keys()
+                .any(|key| is_it(key.0, &key.2, &one.program))
     }
 
     /// Those that ran with the recorder, and that made no call; after `unseen`.
@@ -203,7 +209,7 @@ impl Witness {
         let mut listed: Vec<Unseen> = self
             .seen
             .iter()
-            .filter(|((id, _, program), _)| !self.introduced.contains(&(*id, program.clone())))
+            .filter(|((id, _, program), _)| !self.introduced.contains(&(*id, cut(program))))
             .filter_map(|(key, seen)| {
                 Some(Unseen {
                     id: key.0,

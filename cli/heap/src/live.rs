@@ -148,11 +148,12 @@ fn started_as(task: i32) -> String {
     command_line(&std::fs::read(format!("/proc/{task}/cmdline")).unwrap_or_default())
 }
 
-/// Of words that each end with a zero: a line for people.
+/// Of words that each end with a zero: a line for people. Who writes another title over its words leaves zeros or spaces behind.
 pub fn command_line(words: &[u8]) -> String {
     let words = words.strip_suffix(b"\0").unwrap_or(words);
     let words: Vec<String> = words.split(|byte| *byte == 0).map(shown).collect();
-    words.join(" ").chars().take(200).collect()
+    let line: String = words.join(" ").chars().take(200).collect();
+    line.trim_end().to_string()
 }
 
 fn place(address: u64, bytes: usize) -> RemoteIoVec {
@@ -336,6 +337,13 @@ pub fn parse_area(line: &[u8]) -> Option<Area> {
 mod tests {
     use super::*;
     use crate::control::Control;
+
+    #[test]
+    fn a_title_that_was_written_over_the_words_ends_where_it_ends() {
+        assert_eq!(command_line(b"sleep\x00100\x00"), "sleep 100");
+        assert_eq!(command_line(b"server *:7911\0\0\0\0\0"), "server *:7911");
+        assert_eq!(command_line(b"server: worker      \0"), "server: worker");
+    }
 
     #[test]
     fn a_line_of_the_kernels_is_read() {

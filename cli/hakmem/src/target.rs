@@ -25,12 +25,21 @@ const TRIES: usize = 3;
 #[derive(Args)]
 pub struct Target {
     /// The number of a process
-    #[arg(conflicts_with = "core")]
+    #[arg(conflicts_with = "core", value_parser = process_number)]
     pub pid: Option<i32>,
     /// A core dump or a snapshot instead of a process
     #[arg(long, value_name = "FILE")]
     pub core: Option<PathBuf>,
 }
+
+/// What a command line says in the place of a process.
+pub fn process_number(word: &str) -> std::result::Result<i32, String> {
+    let number = word.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| NO_NUMBER.into())
+}
+
+pub const NO_NUMBER: &str =
+    "it is no number of a process: 'pidof -s NAME' says it, 'hakmem top' shows all";
 
 pub enum Opened {
     Live(LiveProcess),
@@ -290,7 +299,9 @@ pub fn told(error: &Error, subject: &str, pid: Option<i32>) -> hakmem_lab::error
     match error {
         Error::Gone(_) => usage!("{error}"),
         Error::Forbidden(_) | Error::Became(_) | Error::NotInCore { .. } => failed!("{error}"),
-        Error::NoCore { .. } | Error::NoSnapshot { .. } => usage!("{error}"),
+        Error::Unreadable { .. } | Error::NoCore { .. } | Error::NoSnapshot { .. } => {
+            usage!("{error}")
+        }
         Error::NotHakmem => match pid.and_then(used_instead) {
             Some(used) if used.is_hakmem => {
                 failed!("{subject}: hakmem is loaded there, and has not started yet: ask again")

@@ -33,7 +33,7 @@ fn a_pipe_that_nobody_writes_holds_nothing_up() {
     for arguments in [&["core", "pipe"][..], &["stats", "--core", "pipe"]] {
         workshop
             .hakmem(arguments)
-            .is_one_line(2, &format!("pipe is no core dump: {no_file}"));
+            .is_one_line(2, &format!("cannot read pipe: {no_file}"));
     }
     assert!(begin.elapsed() < Duration::from_secs(20));
 }
@@ -168,5 +168,22 @@ fn a_program_that_was_cut_short_is_not_run() {
     for command in ["run", "compare"] {
         let said = workshop.hakmem(&[command, "-a", "cut=./cut.so", "--", "true"]);
         said.ended_with(2).says("./cut.so is no shared library: ");
+    }
+}
+
+#[test]
+fn who_names_a_process_is_told_how_to_find_its_number() {
+    let workshop = Workshop::open();
+    let told = "no number of a process: 'pidof -s NAME' says it, 'hakmem top' shows all";
+    for command in ["stats", "top", "map", "cold", "export", "doctor"] {
+        for subject in ["redis-server", "4711 4712"] {
+            let mut words = vec![command, subject];
+            if command == "export" {
+                words.push("--prometheus");
+            }
+            let answer = workshop.hakmem(&words);
+            answer.ended_with(2);
+            assert!(answer.errors.contains(told), "{command}: {}", answer.errors);
+        }
     }
 }

@@ -193,7 +193,7 @@ fn who_cannot_be_looked_into_is_said_in_one_line() {
     workshop
         .hakmem(&["stats", "--core", "text"])
         .is_one_line(2, line);
-    let line = format!("{folder}/gone is no core dump: No such file or directory (os error 2)");
+    let line = format!("cannot read {folder}/gone: No such file or directory (os error 2)");
     workshop
         .hakmem(&["stats", "--core", &format!("{folder}/gone")])
         .is_one_line(2, &line);

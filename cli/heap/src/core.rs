@@ -89,7 +89,10 @@ impl CoreFile {
             path: path.to_path_buf(),
             why,
         };
-        let file = input::open(path).map_err(|error| no_core(error.to_string()))?;
+        let file = input::open(path).map_err(|error| Error::Unreadable {
+            path: path.to_path_buf(),
+            why: error.to_string(),
+        })?;
         let bytes = file
             .metadata()
             .map_err(|error| no_core(error.to_string()))?

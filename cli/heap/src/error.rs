@@ -22,6 +22,8 @@ pub enum Error {
     OtherVersion { found: u32, known: u32 },
     /// The library has nothing of this name.
     Missing { release: String, name: String },
+    /// A file that cannot be opened.
+    Unreadable { path: PathBuf, why: String },
     /// A file that is no core dump.
     NoCore { path: PathBuf, why: String },
     /// A file that is no snapshot, or not a whole one.
@@ -65,6 +67,9 @@ impl fmt::Display for Error {
                 formatter,
                 "its hakmem {release} has no {name}: use the command of the same release"
             ),
+            Error::Unreadable { path, why } => {
+                write!(formatter, "cannot read {}: {why}", path.shown())
+            }
             Error::NoCore { path, why } => {
                 write!(formatter, "{} is no core dump: {why}", path.shown())
             }

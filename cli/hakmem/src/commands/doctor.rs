@@ -2,6 +2,7 @@
 
 use crate::doctor::{Patient, Visit, page, words};
 use crate::output::{planned_page, print_json, show, terminal};
+use crate::target::NO_NUMBER;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
@@ -52,6 +53,10 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         Ok(pid) => Patient::process(pid)?,
         Err(_) if wait.is_some() => {
             return Err(usage!("a file does not grow: --seconds is for a process"));
+        }
+        Err(_) if !Path::new(&arguments.subject).exists() => {
+            let subject = arguments.subject.shown();
+            return Err(usage!("there is no file {subject}, and {NO_NUMBER}"));
         }
         Err(_) => Patient::file(Path::new(&arguments.subject))?,
     };

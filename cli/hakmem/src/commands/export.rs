@@ -1,6 +1,6 @@
 //! `hakmem export`: a heap's figures for monitoring.
 
-use crate::target::{ended, open_process, read_process};
+use crate::target::{ended, open_process, process_number, read_process};
 use clap::Args;
 use hakmem_heap::control::Control;
 use hakmem_heap::figures::Figures;
@@ -36,6 +36,7 @@ const REQUEST_BYTES_MAX: usize = 8192;
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The number of a process
+    #[arg(value_parser = process_number)]
     pid: i32,
     /// In the text format of Prometheus
     #[arg(long, required = true)]

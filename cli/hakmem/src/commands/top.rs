@@ -3,6 +3,7 @@
 use crate::output::{is_screen, show, terminal, wants_colour};
 use crate::say;
 use crate::signals;
+use crate::target::process_number;
 use crate::top::processes::{Found, Search};
 use crate::top::screen::{self, Choice};
 use crate::top::table::View;
@@ -41,6 +42,7 @@ const STEP: Duration = Duration::from_millis(200);
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The number of a process
+    #[arg(value_parser = process_number)]
     pid: Option<i32>,
     /// Seconds between two looks
     #[arg(short, long, value_name = "SECONDS", default_value = "1")]

@@ -6,7 +6,7 @@ mod text;
 use crate::frames::{By, Folded};
 use crate::output::{print_json, show, terminal};
 use crate::profile::{limits, notes};
-use crate::target::{Opened, ended, open_process, told};
+use crate::target::{Opened, ended, open_process, process_number, told};
 use clap::Args;
 use hakmem_foreign::glibc::cold::Looked;
 use hakmem_foreign::heaps::Heaps;
@@ -42,6 +42,7 @@ docs/profiling.md says more.";
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// The number of a process
+    #[arg(value_parser = process_number)]
     pid: i32,
     /// Cold is what was not touched for so long
     #[arg(long, default_value_t = 10.0)]

@@ -3,7 +3,7 @@
 use crate::figures::{Arena, Figures};
 use crate::ledger::Ledger;
 use crate::pieces;
-use hakmem_heap::ledger::signed;
+use hakmem_heap::ledger::{Account, signed};
 use serde::Serialize;
 
 /// A part of resident memory that is worth a sentence of its own.
@@ -22,6 +22,8 @@ pub enum Part {
     Live,
     /// What it has freed, and the allocator keeps.
     Free,
+    /// hakmem's heap, where nobody knows what of it is in use.
+    Hakmem,
     Files,
     Shared,
     Stacks,
@@ -117,6 +119,8 @@ pub struct Look<'a> {
     pub ledger: &'a Ledger,
     pub figures: Option<&'a Figures>,
     pub others: &'a [pieces::Figures],
+    /// hakmem's heap.
+    pub hakmem: Option<&'a Account>,
 }
 
 impl Look<'_> {
@@ -124,28 +128,36 @@ impl Look<'_> {
     pub fn live(&self) -> u64 {
         let live = |figures: &Figures| figures.total.resident.live + figures.mapped.resident_bytes;
         let others = self.others.iter().map(|one| one.resident.live);
-        self.figures.map_or(0, live) + others.sum::<u64>()
+        let hakmem = self.hakmem.map_or(0, |account| account.resident.live);
+        self.figures.map_or(0, live) + others.sum::<u64>() + hakmem
     }
 
     /// Resident bytes that are free.
     pub fn free(&self) -> u64 {
         let others = self.others.iter().map(|one| one.resident.free());
         let free = |figures: &Figures| figures.total.resident.free();
-        self.figures.map_or(0, free) + others.sum::<u64>()
+        let hakmem = self.hakmem.map_or(0, |account| account.resident.free());
+        self.figures.map_or(0, free) + others.sum::<u64>() + hakmem
     }
 
     /// In use.
     pub fn blocks(&self) -> u64 {
         let blocks = |figures: &Figures| figures.total.live_blocks + figures.mapped.blocks;
         let others = self.others.iter().map(|one| one.live_blocks);
-        self.figures.map_or(0, blocks) + others.sum::<u64>()
+        let hakmem = self.hakmem.map_or(0, |account| account.live_blocks);
+        self.figures.map_or(0, blocks) + others.sum::<u64>() + hakmem
     }
 
-    fn parts(&self) -> [(Part, u64); 6] {
+    fn parts(&self) -> [(Part, u64); 7] {
         let others = &self.ledger.others;
+        let unknown = match self.hakmem {
+            None => self.ledger.hakmem_bytes,
+            Some(_) => 0,
+        };
         [
             (Part::Live, self.live()),
             (Part::Free, self.free()),
+            (Part::Hakmem, unknown),
             (Part::Files, others.file_pages + others.file_copies),
             (Part::Shared, others.shared),
             (Part::Stacks, others.stacks),

@@ -46,6 +46,9 @@ pub struct Ledger {
     /// glibc's.
     pub heap_bytes: u64,
     pub mapped_block_bytes: u64,
+    /// hakmem's heap, with its descriptions.
+    #[serde(default)]
+    pub hakmem_bytes: u64,
     /// Heaps of other allocators.
     pub other_heap_bytes: u64,
     pub others: Others,
@@ -69,15 +72,21 @@ fn within(space: &Space, known: &[Range<u64>], area: &Range<u64>) -> u64 {
 }
 
 impl Ledger {
-    pub fn of(space: &Space, heaps: &Heaps, numbers: &Numbers) -> Ledger {
+    /// `hakmem` are the addresses of its heap.
+    pub fn of(space: &Space, heaps: &Heaps, numbers: &Numbers, hakmem: &[Range<u64>]) -> Ledger {
         let known = heaps.ranges();
+        let mut hakmem_bytes = 0;
         let mut others = Others::default();
         let mut largest: BTreeMap<(u64, u64), Stretch> = BTreeMap::new();
         let mut stretches = 0;
         for (index, area) in space.areas.iter().enumerate() {
-            let rest = area
-                .resident_bytes
-                .saturating_sub(within(space, &known, &area.range));
+            let in_hakmem = within(space, hakmem, &area.range).min(area.resident_bytes);
+            hakmem_bytes += in_hakmem;
+            let rest = (area.resident_bytes - in_hakmem).saturating_sub(within(
+                space,
+                &known,
+                &area.range,
+            ));
             let before = index.checked_sub(1).map(|index| &space.areas[index]);
             if add(&mut others, area, before, rest) && rest > 0 {
                 stretches += 1;
@@ -102,12 +111,13 @@ impl Ledger {
         let mapped_block_bytes = figures.map_or(0, |figures| figures.mapped.resident_bytes);
         let of_pieces = numbers.others.iter().map(|one| one.resident.sum());
         let other_heap_bytes = of_pieces.sum::<u64>();
-        let all = heap_bytes + mapped_block_bytes + other_heap_bytes + others.sum();
+        let all = heap_bytes + mapped_block_bytes + hakmem_bytes + other_heap_bytes + others.sum();
         Ledger {
             kernel_bytes,
             is_of_process: space.knows_pages(),
             heap_bytes,
             mapped_block_bytes,
+            hakmem_bytes,
             other_heap_bytes,
             others,
             remainder_bytes: signed(kernel_bytes) - signed(all),
@@ -123,7 +133,7 @@ impl Ledger {
 impl Ledger {
     /// Of all heaps that are known.
     pub fn all_heap_bytes(&self) -> u64 {
-        self.heap_bytes + self.mapped_block_bytes + self.other_heap_bytes
+        self.heap_bytes + self.mapped_block_bytes + self.hakmem_bytes + self.other_heap_bytes
     }
 }
 

@@ -178,7 +178,7 @@ fn check(memory: &Copied, areas: &[Counted]) -> Option<(Figures, (f64, f64))> {
     let space = Space::of_memory(memory, areas.to_vec());
     let heaps = Heaps::read(&space);
     let numbers = heaps.numbers(&space);
-    Ledger::of(&space, &heaps, &numbers);
+    Ledger::of(&space, &heaps, &numbers, &[]);
     let map = Map::of(&heaps, &space);
     let cells = map.strips.iter().flat_map(|strip| &strip.cells);
     let total = &numbers.glibc.as_ref()?.total;

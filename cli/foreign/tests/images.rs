@@ -15,7 +15,7 @@ fn read(image: &Image) -> Numbers {
     let space = Space::of_memory(image, image.areas());
     let heaps = Heaps::read(&space);
     let numbers = heaps.numbers(&space);
-    let ledger = Ledger::of(&space, &heaps, &numbers);
+    let ledger = Ledger::of(&space, &heaps, &numbers, &[]);
     let cells = Map::of(&heaps, &space)
         .strips
         .into_iter()

@@ -230,7 +230,7 @@ impl Opened {
                 self.whole(Some(account))
             }
             Opened::Core(_) => Ok(None),
-            Opened::Snapshot(snapshot) => Ok(snapshot.visit().hakmem.clone()),
+            Opened::Snapshot(snapshot) => Ok(snapshot.visit().account().cloned()),
         }
     }
 

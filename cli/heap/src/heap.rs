@@ -4,6 +4,7 @@ use crate::failures::Failures;
 use crate::options::Setting;
 use crate::timings::Timing;
 use serde::Serialize;
+use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Class {
@@ -224,6 +225,20 @@ pub struct Place<'a> {
 }
 
 impl Heap {
+    /// All that is hakmem's, in whole pages, by address.
+    pub fn ranges(&self, page_bytes: u64) -> Vec<Range<u64>> {
+        let supers = self.supers.iter().map(|one| (one.base, one.bytes));
+        let guard = (self.guard.base, self.guard.bytes);
+        let parts = supers.chain(self.metadata.iter().copied()).chain([guard]);
+        let mut ranges: Vec<Range<u64>> = parts
+            .filter(|(_, bytes)| *bytes > 0)
+            .map(|(start, bytes)| (start - start % page_bytes, bytes))
+            .map(|(start, bytes)| start..start + bytes)
+            .collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges
+    }
+
     /// The superslab and the run that an address lies in.
     pub fn find(&self, address: u64) -> Option<Place<'_>> {
         let index = self.supers.partition_point(|one| one.base <= address);

@@ -2,11 +2,13 @@
 //! kernel's own figure.
 
 use crate::error::Result;
+use crate::figures::Figures;
 use crate::heap::{Content, Heap, Run, Slab, Super, Waiting};
 use crate::live::LiveProcess;
 use crate::profile::Sample;
 use crate::resident::{AreaSums, Counted, Pages, read_areas};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Bytes that are resident, by what they are. Their sum is `known_bytes`.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
@@ -52,6 +54,9 @@ pub struct Account {
     /// In huge pages.
     pub huge_bytes: u64,
     pub swapped_bytes: u64,
+    /// Blocks that the program holds.
+    #[serde(default)]
+    pub live_blocks: u64,
     /// Blocks that moved while the heap was read.
     pub moved_blocks: u64,
 }
@@ -96,6 +101,11 @@ impl Ledger {
         self.ours() + self.files + self.stacks + self.other
     }
 
+    /// What the program has freed, and the heap keeps.
+    pub fn free(&self) -> u64 {
+        self.cached + self.in_transit + self.kept + self.slab_free + self.waiting + self.huge_excess
+    }
+
     pub fn ours(&self) -> u64 {
         self.live
             + self.cached
@@ -114,7 +124,6 @@ impl Account {
     pub fn of(process: &LiveProcess, heap: &Heap) -> Result<Account> {
         let pages = Pages::open(process)?;
         let mut ledger = Ledger::default();
-        let mut ours = Vec::new();
         for superslab in &heap.supers {
             let resident = pages.resident(superslab.base, superslab.bytes);
             let stretch = Stretch {
@@ -123,12 +132,10 @@ impl Account {
                 resident: &resident,
             };
             add_super(&mut ledger, heap, superslab, &stretch);
-            ours.push((superslab.base, superslab.bytes));
         }
         for (start, bytes) in &heap.metadata {
             let start = start - start % pages.page_bytes;
             ledger.metadata += count_resident(&pages, start, *bytes);
-            ours.push((start, *bytes));
         }
         if heap.guard.bytes > 0 {
             let (start, bytes) = (heap.guard.base, heap.guard.bytes);
@@ -136,9 +143,8 @@ impl Account {
             let live: u64 = heap.guard.blocks.iter().map(|block| block.1).sum();
             ledger.live += live.min(count);
             ledger.rests += count - live.min(count);
-            ours.push((start, bytes));
         }
-        ours.sort_unstable();
+        let ours = heap.ranges(pages.page_bytes);
         let areas = read_areas(process.task())?;
         add_others(&mut ledger, &areas, &ours, &pages);
         let sums = AreaSums::of(&areas);
@@ -152,6 +158,7 @@ impl Account {
             lazily_freed_bytes: sums.lazily_freed_bytes,
             huge_bytes: sums.huge_bytes,
             swapped_bytes: sums.swapped_bytes,
+            live_blocks: Figures::of(heap).totals.live_blocks,
             moved_blocks: heap.moved_blocks,
         })
     }
@@ -282,18 +289,13 @@ fn add_slab(ledger: &mut Ledger, heap: &Heap, run: &Run, slab: &Slab, stretch: &
 }
 
 /// What is resident in areas outside of ours.
-fn add_others(ledger: &mut Ledger, areas: &[Counted], ours: &[(u64, u64)], pages: &Pages) {
+fn add_others(ledger: &mut Ledger, areas: &[Counted], ours: &[Range<u64>], pages: &Pages) {
     for (index, area) in areas.iter().enumerate() {
         let in_ours: u64 = ours
             .iter()
-            .map(|(start, bytes)| {
-                (
-                    area.range.start.max(*start),
-                    area.range.end.min(start + bytes),
-                )
-            })
-            .filter(|(start, end)| start < end)
-            .map(|(start, end)| count_resident(pages, start, end - start))
+            .map(|range| area.range.start.max(range.start)..area.range.end.min(range.end))
+            .filter(|part| !part.is_empty())
+            .map(|part| count_resident(pages, part.start, part.end - part.start))
             .sum();
         let rest = area.resident_bytes.saturating_sub(in_ours);
         // Threads' stacks have a guard page below them.

@@ -211,7 +211,7 @@ fn read_all(memory: &Copied) {
     let space = Space::of_memory(memory, memory.areas.clone());
     let heaps = Heaps::read(&space);
     let numbers = heaps.numbers(&space);
-    let ledger = Ledger::of(&space, &heaps, &numbers);
+    let ledger = Ledger::of(&space, &heaps, &numbers, &[]);
     let cells = Map::of(&heaps, &space).strips.into_iter().flat_map(|strip| strip.cells);
     let shown: u64 = cells.map(|cell| cell.resident).sum();
     let others = numbers.others.iter();
@@ -227,6 +227,7 @@ fn read_all(memory: &Copied) {
     }
     assert_eq!(shown, bytes);
     let look = Look {
+        hakmem: None,
         ledger: &ledger,
         figures: numbers.glibc.as_ref(),
         others: &numbers.others,

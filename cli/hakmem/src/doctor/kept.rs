@@ -15,7 +15,6 @@ pub struct Kept {
     pub allocators: Vec<Used>,
     pub runtimes: Vec<String>,
     pub threads: Option<u64>,
-    pub hakmem: Option<Account>,
     pub read_ms: f64,
     now: Moment,
     map: Map,
@@ -30,11 +29,14 @@ impl Kept {
             allocators: visit.allocators,
             runtimes: visit.runtimes,
             threads: visit.threads,
-            hakmem: visit.hakmem,
             read_ms: visit.read_ms,
             map: visit.now.map.clone(),
             now: visit.now,
         }
+    }
+
+    pub fn account(&self) -> Option<&Account> {
+        self.now.hakmem.as_ref()
     }
 
     pub fn moment(&self) -> Moment {

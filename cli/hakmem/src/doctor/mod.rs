@@ -11,7 +11,7 @@ pub mod svg;
 pub mod which;
 pub mod words;
 
-use crate::target::{Opened, ended, open_file, open_process, read_process, told, warn_of_cut};
+use crate::target::{Opened, ended, open_file, open_process, told, warn_of_cut};
 use hakmem_foreign::figures::Figures;
 use hakmem_foreign::heaps::Heaps;
 use hakmem_foreign::judge::{Judgement, Look, judge};
@@ -20,14 +20,18 @@ use hakmem_foreign::map::Map;
 use hakmem_foreign::pieces;
 use hakmem_foreign::space::Space;
 use hakmem_heap::error::Error;
-use hakmem_heap::live::LiveProcess;
+use hakmem_heap::ledger::Account;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use which::Used;
+
+/// Descriptions of hakmem's end with pages; a larger page of the kernel's has them as well.
+const PAGE_BYTES: u64 = 4096;
 
 pub struct Patient {
     opened: Opened,
@@ -43,6 +47,9 @@ pub struct Moment {
     pub glibc: Option<Figures>,
     /// Heaps of other allocators that are known here.
     pub others: Vec<pieces::Figures>,
+    /// In hakmem's own words, where that is in it; of a core dump nobody knows what was resident.
+    #[serde(default)]
+    pub hakmem: Option<Account>,
     /// Where in the heaps what is.
     #[serde(skip)]
     pub map: Map,
@@ -52,6 +59,9 @@ pub struct Moment {
 #[derive(Serialize)]
 pub struct Visit {
     pub title: String,
+    /// How commands that know hakmem's heap are asked for it: "4711", "--core FILE".
+    #[serde(skip)]
+    pub asked: String,
     pub pid: Option<i32>,
     pub is_core: bool,
     /// Of a core dump, what of it is there, where that is not all.
@@ -62,8 +72,6 @@ pub struct Visit {
     /// What else it runs that has memory of its own.
     pub runtimes: Vec<String>,
     pub threads: Option<u64>,
-    /// In hakmem's own words, where that is in it.
-    pub hakmem: Option<hakmem_heap::ledger::Account>,
     #[serde(flatten)]
     pub now: Moment,
     pub before: Option<Moment>,
@@ -123,16 +131,32 @@ impl Patient {
         };
         let heaps = Heaps::read(&space);
         let numbers = heaps.numbers(&space);
-        let ledger = Ledger::of(&space, &heaps, &numbers);
+        let own = self.own();
+        let ledger = Ledger::of(&space, &heaps, &numbers, &own.ranges);
         self.opened.whole(Moment {
             ledger,
             glibc: numbers.glibc,
             others: numbers.others,
+            hakmem: own.account,
             map: match self.wants_map {
                 true => Map::of(&heaps, &space),
                 false => Map::default(),
             },
         })
+    }
+
+    fn own(&self) -> Own {
+        if !self.opened.uses_hakmem() {
+            return Own::default();
+        }
+        // What cannot be read is shown as what the program has mapped.
+        let Ok(heap) = self.opened.heap() else {
+            return Own::default();
+        };
+        Own {
+            ranges: heap.ranges(PAGE_BYTES),
+            account: self.opened.account(&heap).ok().flatten(),
+        }
     }
 
     pub fn threads(&self) -> Option<u64> {
@@ -147,10 +171,11 @@ impl Patient {
     }
 }
 
-/// By its own tables, where it uses hakmem.
-fn account(process: &LiveProcess) -> Option<hakmem_heap::ledger::Account> {
-    let heap = read_process(process).ok()?;
-    hakmem_heap::ledger::Account::of(process, &heap).ok()
+/// What hakmem's own tables say, where that is in it.
+#[derive(Default)]
+struct Own {
+    ranges: Vec<Range<u64>>,
+    account: Option<Account>,
 }
 
 impl Visit {
@@ -166,17 +191,13 @@ impl Visit {
         let took_ms = start.elapsed().as_secs_f64() * 1e3;
         let (mut allocators, runtimes) = which::of(&patient.opened);
         which::settle(&mut allocators, &now);
-        let has_hakmem = allocators.iter().any(Used::is_hakmem);
         let judgement = judge(&now.look(), before.as_ref().map(Moment::look).as_ref());
-        let (pid, is_core, hakmem, read_ms) = match &patient.opened {
-            Opened::Live(process) => {
-                let hakmem = has_hakmem.then(|| account(process)).flatten();
-                (Some(process.pid), false, hakmem, took_ms)
-            }
-            Opened::Core(_) => (None, true, None, took_ms),
+        let (pid, is_core, read_ms) = match &patient.opened {
+            Opened::Live(process) => (Some(process.pid), false, took_ms),
+            Opened::Core(_) => (None, true, took_ms),
             Opened::Snapshot(snapshot) => {
                 let kept = snapshot.visit();
-                (kept.pid, kept.is_core, kept.hakmem.clone(), kept.read_ms)
+                (kept.pid, kept.is_core, kept.read_ms)
             }
         };
         let cut = match &patient.opened {
@@ -186,6 +207,10 @@ impl Visit {
         };
         patient.opened.whole(Visit {
             title: patient.opened.title(),
+            asked: match &patient.opened {
+                Opened::Live(process) => process.pid.to_string(),
+                Opened::Core(_) | Opened::Snapshot(_) => format!("--core {}", patient.subject),
+            },
             pid,
             is_core,
             cut,
@@ -194,7 +219,6 @@ impl Visit {
             allocators,
             runtimes,
             threads: patient.threads(),
-            hakmem,
             now,
             before,
             seconds: wait.map(|wait| wait.as_secs_f64()),
@@ -219,7 +243,7 @@ impl Visit {
 
     /// What the rows do not explain.
     pub fn remainder(&self) -> i64 {
-        match &self.hakmem {
+        match &self.now.hakmem {
             Some(account) => account.remainder_bytes,
             None => self.now.ledger.remainder_bytes,
         }
@@ -232,6 +256,7 @@ impl Moment {
             ledger: &self.ledger,
             figures: self.glibc.as_ref(),
             others: &self.others,
+            hakmem: self.hakmem.as_ref(),
         }
     }
 }

@@ -34,11 +34,11 @@ pub fn answer(visit: &Visit) -> Answer {
             .iter()
             .map(|what| format!("In it is {what}.")),
     );
-    if visit.hakmem.is_some() {
-        let pid = visit.pid.map_or("PID".into(), |pid| pid.to_string());
+    if visit.now.ledger.hakmem_bytes > 0 {
+        let asked = &visit.asked;
         advice = vec![format!(
-            "It uses hakmem: 'hakmem why {pid}' says who pins memory, 'hakmem profile {pid}' who allocates, \
-             'hakmem leaks {pid}' what is not freed."
+            "It uses hakmem: 'hakmem why {asked}' says who pins memory, 'hakmem profile {asked}' who allocates, \
+             'hakmem leaks {asked}' what is not freed."
         )];
     }
     if advice.is_empty() {
@@ -60,7 +60,7 @@ fn verdict(visit: &Visit) -> String {
     let judgement = &visit.judgement;
     let all = judgement.resident_bytes;
     let main = judgement.main_bytes;
-    if let Some(account) = &visit.hakmem {
+    if let Some(account) = &visit.now.hakmem {
         let live = account.resident.live;
         return format!(
             "Of {}, {} are blocks that the program holds, in hakmem's heap ({}).",
@@ -72,6 +72,10 @@ fn verdict(visit: &Visit) -> String {
     let what = match judgement.main {
         Part::Live => "blocks that the program holds: a leak, a cache, or what it needs",
         Part::Free => "free memory that malloc keeps: fragmentation, and no leak",
+        Part::Hakmem => &format!(
+            "hakmem's heap: 'hakmem stats {}' says what of it is in use",
+            visit.asked
+        ),
         Part::Files => "files, code and data, which the system can drop when it needs memory",
         Part::Shared => "memory that is shared with other processes, and counted in each",
         Part::Stacks => "stacks of threads",
@@ -402,7 +406,7 @@ fn unknown(visit: &Visit) -> Vec<String> {
     } else if visit.before.is_none() && !visit.is_core {
         lines.push("Whether it grows: --seconds 60 looks twice.".into());
     }
-    if visit.now.glibc.is_some() && visit.hakmem.is_none() {
+    if visit.now.glibc.is_some() && visit.now.ledger.hakmem_bytes == 0 {
         lines.push("Which code holds the blocks: glibc does not note it.".into());
     }
     if let Some(figures) = &visit.now.glibc {

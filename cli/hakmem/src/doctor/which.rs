@@ -118,9 +118,11 @@ pub fn settle(used: &mut Vec<Used>, moment: &Moment) {
     if used.iter().any(|one| one.is_malloc) {
         return;
     }
+    let has_hakmem = moment.ledger.hakmem_bytes > 0;
     for one in used.iter_mut() {
         let mut others = moment.others.iter();
         one.is_malloc = match moment.others.is_empty() {
+            _ if has_hakmem => one.has(OURS),
             true => one.is_glibc() && moment.glibc.is_some(),
             false => others.any(|heap| one.names.contains(&heap.allocator)),
         };

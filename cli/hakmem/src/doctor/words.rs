@@ -99,7 +99,11 @@ pub fn tables(visit: &Visit) -> Vec<(String, Table)> {
     }
     for figures in &visit.now.others {
         let title = format!("Sizes of blocks in {}'s heap", figures.allocator);
-        found.push((title, sizes("blocks in use", &figures.live_sizes)));
+        let heading = match visit.now.ledger.hakmem_bytes {
+            0 => "blocks in use".to_string(),
+            _ => format!("blocks in {}'s heap", figures.allocator),
+        };
+        found.push((title, sizes(&heading, &figures.live_sizes)));
     }
     found
 }
@@ -195,11 +199,14 @@ pub fn rows(visit: &Visit) -> Vec<(Line, Tone)> {
 pub fn explained(visit: &Visit) -> Vec<(Line, Tone)> {
     let ledger = &visit.now.ledger;
     let mut rows = Vec::new();
-    if let Some(account) = &visit.hakmem {
+    if let Some(account) = &visit.now.hakmem {
         rows.extend(plain(ours(&account.resident).map(fixed).to_vec()));
         rows.push(sum("hakmem", account.resident.ours(), ""));
         rows.extend(plain(others(&account.resident).map(fixed).to_vec()));
     } else {
+        if ledger.hakmem_bytes > 0 {
+            rows.push(sum("hakmem's heap", ledger.hakmem_bytes, ""));
+        }
         if let Some(figures) = &visit.now.glibc {
             rows.extend(plain(of_glibc(figures)));
             let all = ledger.heap_bytes + ledger.mapped_block_bytes;

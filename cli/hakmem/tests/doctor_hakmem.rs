@@ -1,0 +1,122 @@
+//! What the doctor says of a process under hakmem: its heap is known, alive, as a core dump and as a snapshot.
+
+mod support;
+
+use serde_json::Value;
+use std::process::Command;
+use support::dump::dump;
+use support::waiting::Waiting;
+use support::{Workshop, library, text};
+
+/// Holds 40 MiB; on `g` 8 MiB more.
+const HOLDS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void hold(int blocks)
+{
+    for (int i = 0; i < blocks; i++) {
+        memset(malloc(1024), 1, 1024);
+    }
+}
+int main(void)
+{
+    hold(40 << 10);
+    puts("ready");
+    fflush(stdout);
+    for (char what; read(0, &what, 1) == 1;) {
+        hold(8 << 10);
+        puts("grown");
+        fflush(stdout);
+    }
+    return 0;
+}
+"#;
+
+const UNKNOWN: &str = "no allocator's known here";
+
+fn start(workshop: &Workshop) -> Waiting {
+    let mut command = Command::new(workshop.compile("holds", HOLDS, &[]));
+    Waiting::start(command.env("LD_PRELOAD", library()))
+}
+
+fn number(value: &Value, path: &str) -> u64 {
+    let found = value.pointer(path).and_then(Value::as_u64);
+    found.unwrap_or_else(|| panic!("{path} is not in {value:#}"))
+}
+
+fn examine(workshop: &Workshop, arguments: &[&str]) -> Value {
+    let answer = workshop.hakmem(&[&["doctor", "--json"], arguments].concat());
+    serde_json::from_str(&answer.ended_with(0).output).unwrap()
+}
+
+#[test]
+fn its_heap_is_not_taken_for_memory_of_others() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let pid = process.pid();
+    let answer = workshop.hakmem(&["doctor", &pid]);
+    answer.ended_with(0).says("in hakmem's heap");
+    assert!(!answer.output.contains(UNKNOWN), "{}", answer.output);
+    let found = examine(&workshop, &[&pid]);
+    assert!(number(&found, "/hakmem/resident/live") >= 40 << 20);
+    assert!(number(&found, "/ledger/hakmem_bytes") >= 40 << 20);
+    assert!(number(&found, "/ledger/others/mapped") < 4 << 20);
+    assert_eq!(found["judgement"]["main"], "live", "{found:#}");
+    // The same of a snapshot, which says how to be asked.
+    let snapshot = workshop.path("one.hks");
+    workshop
+        .hakmem(&["snapshot", &pid, "-o", text(&snapshot)])
+        .ended_with(0);
+    let answer = workshop.hakmem(&["doctor", text(&snapshot)]);
+    answer
+        .ended_with(0)
+        .says("in hakmem's heap")
+        .says(&format!("'hakmem why --core {}'", text(&snapshot)));
+    assert!(!answer.output.contains(UNKNOWN), "{}", answer.output);
+}
+
+#[test]
+fn what_grows_in_its_heap_is_not_outside_of_malloc() {
+    let workshop = Workshop::open();
+    let mut process = start(&workshop);
+    let pid = process.pid();
+    let looking = std::thread::spawn({
+        let mut command = workshop.command(&["doctor", &pid, "--seconds", "2", "--json"]);
+        move || command.output().unwrap()
+    });
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    process.answers("g", "grown");
+    let output = looking.join().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = found["judgement"]["findings"].as_array().unwrap();
+    let grew = |cause: &str| {
+        let found = findings.iter().find(|one| one["cause"] == cause);
+        found.unwrap_or_else(|| panic!("no {cause} in {findings:?}"))
+    };
+    let live = grew("live_grew");
+    assert!(live["bytes"].as_i64().unwrap() >= 7 << 20, "{live}");
+    assert!(live["blocks"].as_i64().unwrap() >= 8 << 10, "{live}");
+    let outside = grew("else_grew");
+    assert!(outside["bytes"].as_i64().unwrap() < 2 << 20, "{outside}");
+}
+
+#[test]
+fn a_core_dump_of_it_is_known_as_well() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let core = workshop.path("core");
+    dump(&process.pid(), &core, |_, _| {});
+    let answer = workshop.hakmem(&["doctor", text(&core)]);
+    answer
+        .ended_with(0)
+        .says("malloc is hakmem")
+        .says("are hakmem's heap: 'hakmem stats --core")
+        .says("'hakmem why --core");
+    assert!(!answer.output.contains("glibc"), "{}", answer.output);
+    let found = examine(&workshop, &[text(&core)]);
+    assert!(number(&found, "/ledger/hakmem_bytes") >= 40 << 20);
+    assert!(number(&found, "/ledger/others/mapped") < 8 << 20);
+    assert_eq!(found["judgement"]["main"], "hakmem", "{found:#}");
+}

@@ -120,3 +120,64 @@ fn a_core_dump_of_it_is_known_as_well() {
     assert!(number(&found, "/ledger/others/mapped") < 8 << 20);
     assert_eq!(found["judgement"]["main"], "hakmem", "{found:#}");
 }
+
+/// Writes to one of 32 MiB, and reads all of the others.
+const READS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void)
+{
+    const size_t bytes = 32 << 20;
+    volatile char *block = malloc(bytes);
+    madvise((char *)block + 4096 - (size_t)block % 4096, bytes - 4096, MADV_NOHUGEPAGE);
+    size_t sum = 0;
+    for (size_t at = 1 << 20; at < bytes; at += 4096) {
+        sum += block[at];
+    }
+    for (size_t at = 0; at < 1 << 20; at += 4096) {
+        block[at] = 1;
+    }
+    puts("ready");
+    fflush(stdout);
+    char end;
+    return read(0, &end, 1) != 0 && sum == 0;
+}
+"#;
+
+/// Does the kernel tell of its page of zeros? Since Linux 6.7.
+fn tells_of_zeros() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release
+        .split('.')
+        .map_while(|number| number.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(7))
+}
+
+#[test]
+fn what_only_reads_as_zero_is_not_resident() {
+    if !tells_of_zeros() {
+        return;
+    }
+    let workshop = Workshop::open();
+    let program = workshop.compile("reads", READS, &[]);
+    let ours = Waiting::start(Command::new(&program).env("LD_PRELOAD", library()));
+    let found = examine(&workshop, &[&ours.pid()]);
+    let live = number(&found, "/hakmem/resident/live");
+    assert!((1 << 20..4 << 20).contains(&live), "{found:#}");
+    let remainder = found.pointer("/hakmem/remainder_bytes").unwrap();
+    assert!(
+        remainder.as_i64().unwrap().unsigned_abs() < 256 << 10,
+        "{found:#}"
+    );
+    let theirs = Waiting::start(&mut Command::new(&program));
+    let found = examine(&workshop, &[&theirs.pid()]);
+    let large = number(&found, "/glibc/mapped/resident_bytes");
+    assert!((1 << 20..4 << 20).contains(&large), "{found:#}");
+    let remainder = found.pointer("/ledger/remainder_bytes").unwrap();
+    assert!(
+        remainder.as_i64().unwrap().unsigned_abs() < 256 << 10,
+        "{found:#}"
+    );
+}

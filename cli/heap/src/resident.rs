@@ -129,15 +129,11 @@ impl Pages {
         })
     }
 
-    /// For each page of a stretch that begins with one: is it resident? What cannot be read is not.
+    /// For each page of a stretch that begins with one: is it resident? What cannot be read is not, nor are pages that only read
+    /// as zero and take no memory, where the kernel tells (`zero_page`).
     pub fn resident(&self, start: u64, bytes: u64) -> Vec<bool> {
         let states = self.states(start, bytes);
-        states.iter().map(|page| *page == Page::Resident).collect()
-    }
-
-    /// The same, less the pages that only read as zero and take no memory, where the kernel tells (`zero_page`).
-    pub fn resident_own(&self, start: u64, bytes: u64) -> Vec<bool> {
-        let mut resident = self.resident(start, bytes);
+        let mut resident: Vec<bool> = states.iter().map(|page| *page == Page::Resident).collect();
         if !resident.contains(&true) {
             return resident;
         }

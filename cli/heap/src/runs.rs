@@ -1,14 +1,14 @@
 //! Pages that are there, in runs: for ranges of which most is not, however large they are.
 
 use crate::resident::{Page, Pages};
-use crate::scan::{IS_PRESENT, IS_SWAPPED, scan};
+use crate::scan::{IS_PRESENT, IS_SWAPPED, IS_ZERO_PAGE, scan};
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Pages whose states are asked for at a time, of a kernel that cannot search.
 const STEP: u64 = 1 << 16;
 
-/// By address; what is absent is left out. Neighbours may be in the same state.
+/// By address; what is absent is left out, and what only reads as zero where the kernel can search. Neighbours may be in the same state.
 pub struct Runs<'a> {
     pages: Option<&'a Pages>,
     found: VecDeque<(Range<u64>, Page)>,
@@ -59,13 +59,19 @@ impl Runs<'_> {
 
     fn fill(&mut self, pages: &Pages) {
         if self.can_search {
-            match scan(&pages.file, &self.rest, IS_PRESENT | IS_SWAPPED) {
+            match scan(
+                &pages.file,
+                &self.rest,
+                IS_PRESENT | IS_SWAPPED | IS_ZERO_PAGE,
+            ) {
                 Some((ranges, end)) if end > self.rest.start => {
+                    // The kernel's page of zeros takes no memory.
+                    let own = ranges.filter(|(_, kinds)| kinds & IS_ZERO_PAGE == 0);
                     let state = |kinds: u64| match kinds & IS_SWAPPED != 0 {
                         true => Page::Swapped,
                         false => Page::Resident,
                     };
-                    let runs = ranges.map(|(range, kinds)| (range, state(kinds)));
+                    let runs = own.map(|(range, kinds)| (range, state(kinds)));
                     self.found.extend(runs);
                     self.rest.start = end;
                 }

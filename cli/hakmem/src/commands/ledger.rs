@@ -21,8 +21,8 @@ Examples:
   hakmem ledger --core monday.hks                 a snapshot, of another machine maybe
 
 Each resident page is looked up in the heap's own tables. The sum is compared with the kernel's
-figure (Rss in /proc/PID/smaps) and the remainder shown: pages that only read as zero are in the
-page table, but do not count as resident, and a process that runs changes between the looks.";
+figure (Rss in /proc/PID/smaps) and the remainder shown: a process that runs changes between the
+looks, and a kernel before 6.7 does not tell which pages only read as zero and take no memory.";
 
 /// Explain what a process's resident memory is made of
 #[derive(Args)]

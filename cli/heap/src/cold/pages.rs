@@ -62,7 +62,7 @@ impl Windows<'_> {
             let start = page - page % (WINDOW * page_bytes);
             if self.resident.is_empty() || self.start != start {
                 self.start = start;
-                self.resident = self.pages.resident_own(start, WINDOW * page_bytes);
+                self.resident = self.pages.resident(start, WINDOW * page_bytes);
                 self.has_any = self.resident.contains(&true);
             }
             if !self.has_any {

@@ -74,6 +74,10 @@ fn without_a_process_this_environment_counts() {
     let line = text.lines().find(|line| line.starts_with("decay_ms"));
     let words: Vec<&str> = line.unwrap().split_whitespace().take(4).collect();
     assert_eq!(words, ["decay_ms", "10000", "mode", "500"]);
+    workshop.hakmem(&["options", "--mode", "fast"]).is_one_line(
+        2,
+        "there is no mode 'fast', only balanced, minimal, throughput, memory, secure, learning, research",
+    );
 }
 
 #[test]

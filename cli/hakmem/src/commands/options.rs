@@ -8,6 +8,7 @@ use clap::Args;
 use hakmem_heap::options::Setting;
 use hakmem_lab::error::Result;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
+use hakmem_lab::usage;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
@@ -40,9 +41,7 @@ pub struct Arguments {
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let settings = match arguments.target.open_if_named()? {
         Some(opened) => opened.settings()?,
-        None => Sample::start(arguments.mode.as_deref())?
-            .open()?
-            .settings()?,
+        None => here(arguments.mode.as_deref())?,
     };
     if arguments.json {
         print_json(&settings)?;
@@ -50,6 +49,22 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         show(&text(&settings, arguments.explain, terminal()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Of a program that is started here.
+fn here(mode: Option<&str>) -> Result<Vec<Setting>> {
+    let ask = |mode: Option<&str>| Sample::start(mode)?.open()?.settings();
+    let Some(mode) = mode else {
+        return ask(None);
+    };
+    let settings = ask(None)?;
+    let known = settings.iter().find(|setting| setting.name == "mode");
+    let known = known.map_or("", |setting| &setting.unit);
+    if !known.split('|').any(|name| name == mode) {
+        let known = known.replace('|', ", ");
+        return Err(usage!("there is no mode '{mode}', only {known}"));
+    }
+    ask(Some(mode))
 }
 
 fn text(settings: &[Setting], explain: bool, form: Form) -> String {

@@ -96,9 +96,12 @@ fn report(recorded: &Recorded, options: &Options) {
         ending,
         ..
     } = recorded;
-    let each = *bytes as f64 / (*events).max(1) as f64;
+    let each = match events {
+        0 => String::new(),
+        _ => format!(", {:.2} an event", *bytes as f64 / *events as f64),
+    };
     eprintln!(
-        "hakmem: {events} events of {processes} process{} in {}: {bytes} bytes, {each:.2} an event",
+        "hakmem: {events} events of {processes} process{} in {}: {bytes} bytes{each}",
         if *processes == 1 { "" } else { "es" },
         options.output.shown()
     );

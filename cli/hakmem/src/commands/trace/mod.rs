@@ -239,10 +239,16 @@ fn print_processes(analyses: &[Analysis]) {
 }
 
 fn print_head(reader: &Reader) {
-    let each = reader.bytes as f64 / reader.events().max(1) as f64;
+    let each = match reader.events() {
+        0 => String::new(),
+        events => format!(
+            " ({:.2} bytes an event)",
+            reader.bytes as f64 / events as f64
+        ),
+    };
     line(&format!("command  {}", reader.beginning.command.join(" ")));
     line(&format!(
-        "trace    {} events, {} ({each:.2} bytes an event)",
+        "trace    {} events, {}{each}",
         grouped(reader.events()),
         bytes_and_tenths(reader.bytes)
     ));

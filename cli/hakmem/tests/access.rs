@@ -71,6 +71,8 @@ __attribute__((constructor)) static void hide(void)
 #[test]
 fn what_may_not_be_read_says_what_to_do() {
     const NOBODY: u32 = 65534;
+    /// Nothing runs for this one.
+    const NOBODYS: u32 = 64_998;
     let workshop = Workshop::open();
     let mut command = Command::new(workshop.compile("hides", &format!("{HIDES}{WAITS}"), &[]));
     let process = Waiting::start(command.env("LD_PRELOAD", library()));
@@ -80,6 +82,15 @@ fn what_may_not_be_read_says_what_to_do() {
     std::fs::set_permissions(workshop.folder(), everybodys).unwrap();
     let is_root = std::fs::metadata("/proc/self").unwrap();
     let is_root = std::os::unix::fs::MetadataExt::uid(&is_root) == 0;
+    if is_root {
+        let mut list = Command::new(&copy);
+        list.arg("top").uid(NOBODYS).gid(NOBODYS);
+        support::answer(list).is_one_line(
+            1,
+            "no process may be read: all are other users', or \
+             /proc/sys/kernel/yama/ptrace_scope forbids it; try as root",
+        );
+    }
     for subcommand in [
         &["stats"][..],
         &["ledger"],

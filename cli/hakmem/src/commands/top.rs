@@ -89,7 +89,13 @@ fn print_lines(pid: i32, delay: Duration, count: Option<u64>) -> Result<ExitCode
 }
 
 fn print_processes() -> Result<ExitCode> {
-    for one in Search::default().run() {
+    let found = Search::default().run();
+    if found.is_empty() {
+        return Err(failed!(
+            "no process may be read: all are other users', or /proc/sys/kernel/yama/ptrace_scope forbids it; try as root"
+        ));
+    }
+    for one in found {
         let held = one.totals.map(|totals| {
             let (live, blocks) = (bytes(totals.live_bytes), totals.live_blocks);
             format!(", {live} live in {blocks} blocks")

@@ -13,6 +13,7 @@
 #include "cache/remote.h"
 #include "cache/seen.h"
 #include "cache/slow.h"
+#include "cache/small.h"
 #include "cache/sweeper.h"
 #include "cache/take.h"
 #include "failures/failure.h"
@@ -119,7 +120,7 @@ static HAK_NOINLINE void *take_ruled(struct hak_cache *cache,
     hak_sampler_follow(cache);
     void *block = hak_cache_pop(cache, size_class);
     if (block == NULL) {
-        block = hak_slow_take(cache, request, (unsigned)size_class);
+        block = hak_small_take(cache, request, (unsigned)size_class);
     }
     return block != NULL && (ways & HAK_WAY_ZERO) != 0 ? memset(block, 0, request.bytes) : block;
 }
@@ -157,10 +158,10 @@ void *hak_hook_malloc_seldom(struct hak_request request, size_t size_class)
         }
     }
     if (HAK_UNLIKELY(served != size_class)) {
-        return hak_slow_take_large(cache, request);
+        return hak_small_take_large(cache, request);
     }
     return HAK_UNLIKELY(has_rules) ? take_ruled(cache, request, size_class, ways)
-                                   : hak_slow_take(cache, request, served);
+                                   : hak_small_take(cache, request, served);
 }
 
 static void *take_from_magazine(struct hak_cache *cache, unsigned size_class)

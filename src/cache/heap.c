@@ -7,7 +7,7 @@
 #include "cache/magazine.h"
 #include "cache/refuse.h"
 #include "cache/registry.h"
-#include "cache/slow.h"
+#include "cache/small.h"
 #include "cache/sweep.h"
 #include "owner/slabs.h"
 #include "owner/watch.h"
@@ -32,7 +32,7 @@ void *hak_heap_take(struct hak_cache *heap, unsigned size_class, struct hak_requ
     if (HAK_UNLIKELY(heap->is_direct) && hak_hook_refuses(request)) {
         return hak_refuse(HAK_REFUSE_INJECTED, request);
     }
-    void *block = hak_slow_take_of_heap(heap, request, size_class);
+    void *block = hak_small_take_of_heap(heap, request, size_class);
     hak_watch_note(&heap->owner);
     return block;
 }

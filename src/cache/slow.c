@@ -14,14 +14,10 @@
 #include "cache/reclaim.h"
 #include "cache/refuse.h"
 #include "cache/remote.h"
+#include "cache/small.h"
 #include "cache/start.h"
-#include "cache/sweep.h"
 #include "cache/sweep_cache.h"
 #include "cache/sweeper.h"
-#include "cache/take.h"
-#include "os/refusal.h"
-#include "slab/arena.h"
-#include "slab/feed.h"
 
 struct hak_cache *hak_slow_cache(void)
 {
@@ -48,116 +44,6 @@ void *hak_slow_without_cache(struct hak_request request)
     return hak_dying_now() ? hak_dying_take(request) : hak_nested_alloc(request);
 }
 
-HAK_INLINE void *take_once(struct hak_cache *cache, struct hak_request request, unsigned size_class)
-{
-    size_t note = 0;
-    hak_lock_take(&cache->owner.lock);
-    hak_count(&cache->owner.events, 1);
-    void *block = hak_hook_take(cache, size_class, request.bytes, &note);
-    hak_lock_drop(&cache->owner.lock);
-    if (HAK_UNLIKELY(note != 0)) {
-        hak_hook_taken(block, request, note);
-    }
-    return block;
-}
-
-// Out of slabs that are there, of the class or of one above it with blocks that are so aligned. NULL: none has one to give.
-static HAK_COLD void *take_above(struct hak_cache *cache,
-                                 struct hak_request request,
-                                 unsigned size_class)
-{
-    void *block = NULL;
-    for (unsigned i = size_class; i < HAK_SMALL_CLASSES && block == NULL; i++) {
-        const bool fits = hak_classes[i].bytes % request.alignment == 0 && hak_pools_have(i);
-        if (fits && hak_take_has_slab(cache, i)) {
-            block = take_once(cache, request, i);
-        }
-    }
-    return block;
-}
-
-// Others may take what was shared: as often it is shared again.
-enum { SHARED_MOST = 8 };
-
-// Free memory may be nowhere but between blocks in use: of slabs of other threads, or of classes above.
-static HAK_COLD void *take_between(struct hak_cache *cache,
-                                   struct hak_request request,
-                                   unsigned size_class)
-{
-    hak_pools_go_above();
-    void *block = take_above(cache, request, size_class);
-    for (unsigned i = 0; block == NULL && i < SHARED_MOST &&
-                         hak_reclaim_share(&cache->owner, size_class, request.alignment);
-         i++) {
-        block = take_above(cache, request, size_class);
-    }
-    return block;
-}
-
-static HAK_COLD void *take_again(struct hak_cache *cache,
-                                 struct hak_request request,
-                                 unsigned size_class)
-{
-    const size_t slab_bytes = hak_classes[size_class].units * HAK_UNIT_BYTES;
-    struct hak_cache *own =
-        hak_cache_self != &hak_cache_nobody ? hak_cache_self : &hak_cache_shared;
-    uint64_t mark;
-    void *block;
-    unsigned tries = 0;
-    do {
-        hak_sweep_everything();
-        mark = hak_refusal_mark();
-        block = take_once(cache, request, size_class);
-    } while (block == NULL && ++tries < HAK_ROOM_TRIES && hak_arena_has_room_soon(slab_bytes));
-    if (block == NULL && hak_arena_has_unit() && hak_feed_pool(hak_arena_shard(cache->owner.tag))) {
-        block = take_once(cache, request, size_class);
-    }
-    block = block != NULL ? block : take_between(cache, request, size_class);
-    if (block == NULL && own != cache &&
-        cache->owner.has_thread) { // a rule's: it takes no slabs of others
-        block = take_between(own, request, size_class);
-    }
-    if (block != NULL) {
-        return block;
-    }
-    // Where there is no row of units that is long enough for a slab, or no memory for what describes one, there may be a unit: a
-    // large block serves then.
-    return hak_classes[size_class].units != 1 || hak_arena_has_unit()
-               ? hak_slow_take_large(own, request)
-               : hak_refuse_memory(request, mark);
-}
-
-void *hak_slow_take(struct hak_cache *cache, struct hak_request request, unsigned size_class)
-{
-    const uint64_t begin = hak_timing_begin();
-    void *block = take_once(cache, request, size_class);
-    hak_timing_end_for(HAK_TIMING_refill, begin, hak_cache_group(cache));
-    return HAK_LIKELY(block != NULL) ? block : take_again(cache, request, size_class);
-}
-
-void *hak_slow_take_of_heap(struct hak_cache *heap, struct hak_request request, unsigned size_class)
-{
-    void *block = take_once(heap, request, size_class);
-    if (HAK_LIKELY(block != NULL)) {
-        return block;
-    }
-    block = take_again(heap, request, size_class);
-    if (block != NULL && hak_map_is_large(hak_map_entry(block))) {
-        hak_large_belongs(block, heap);
-    }
-    return block;
-}
-
-void *hak_slow_take_large(struct hak_cache *cache, struct hak_request request)
-{
-    void *block = hak_bigcache_reuse(cache, hak_size_class_bin(HAK_SMALL_MAX + 1));
-    if (block == NULL) {
-        return hak_large_serve(cache, request, 1, NULL);
-    }
-    hak_hook_large(block, request);
-    return block;
-}
-
 void *hak_slow_malloc(struct hak_request request, size_t size_class)
 {
     struct hak_cache *cache = hak_slow_cache();
@@ -168,11 +54,11 @@ void *hak_slow_malloc(struct hak_request request, size_t size_class)
     hak_sweeper_follow(cache);
     const unsigned served = hak_pools_class((unsigned)size_class);
     if (HAK_LIKELY(served == size_class)) {
-        return hak_slow_take(cache, request, served);
+        return hak_small_take(cache, request, served);
     }
     return served < HAK_SMALL_CLASSES
                ? hak_cache_alloc_for(cache, request.bytes, served, request.alignment, request.site)
-               : hak_slow_take_large(cache, request);
+               : hak_small_take_large(cache, request);
 }
 
 void *hak_malloc_slow(size_t bytes, size_t size_class, struct hak_cache *cache)

@@ -16,18 +16,6 @@ HAK_INTERNAL HAK_COLD void *hak_slow_without_cache(struct hak_request request);
 HAK_INTERNAL void *hak_slow_malloc(struct hak_request request, size_t size_class);
 HAK_INTERNAL void hak_slow_free(void *block, struct hak_cache *cache);
 
-// A block of the class: out of the magazine, or else the slabs; once more after all caches have given back what they
-// hold. NULL with errno ENOMEM.
-HAK_INTERNAL void *hak_slow_take(struct hak_cache *cache,
-                                 struct hak_request request,
-                                 unsigned size_class);
-// The same for a heap. Each of its mallocs comes here, so none is timed as a refill (base/timings.def).
-HAK_INTERNAL void *hak_slow_take_of_heap(struct hak_cache *heap,
-                                         struct hak_request request,
-                                         unsigned size_class);
-// The pools of the class are off: a large block.
-HAK_INTERNAL HAK_COLD void *hak_slow_take_large(struct hak_cache *cache,
-                                                struct hak_request request);
 // Into a full magazine of one of the thread's caches.
 HAK_INTERNAL void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block);
 // Free what neither BigCache nor an open parcel has taken. `entry`: of the map, without the mark of samples.

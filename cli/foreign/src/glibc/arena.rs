@@ -123,6 +123,11 @@ pub fn find_pieces(space: &Space) -> Vec<Piece> {
     found
 }
 
+/// Its description lies at the start of its first piece.
+fn is_of_threads(arena: u64) -> bool {
+    arena % 8 == 0 && (1..0x100).contains(&(arena % HEAP_MOST))
+}
+
 fn piece_at(space: &Space, start: u64, area_end: u64) -> Option<Piece> {
     let mut bytes = [0; 32];
     if !space.read(start, &mut bytes) {
@@ -133,10 +138,9 @@ fn piece_at(space: &Space, start: u64, area_end: u64) -> Option<Piece> {
         return None;
     };
     let is_size = |bytes: u64| bytes > 0 && bytes % 4096 == 0 && bytes <= HEAP_MOST;
-    let is_arena = arena % 8 == 0 && arena % HEAP_MOST < 0x100 && arena % HEAP_MOST != 0;
     let is_first = before == 0;
     let is_own = arena - arena % HEAP_MOST == start;
-    let holds = is_arena
+    let holds = is_of_threads(arena)
         && before % HEAP_MOST == 0
         && is_first == is_own
         && is_size(bytes)
@@ -153,8 +157,11 @@ fn piece_at(space: &Space, start: u64, area_end: u64) -> Option<Piece> {
 
 /// The arena that lies in the C library's own data: linked to the others, or else found there.
 pub fn find_main(space: &Space, others: &[State]) -> Option<State> {
+    // One of threads that is no other was cut from the core dump.
     let is_other = |address: u64| others.iter().any(|other| other.address == address);
-    let mut linked = others.iter().filter(|state| !is_other(state.next));
+    let mut linked = others
+        .iter()
+        .filter(|state| !is_other(state.next) && !is_of_threads(state.next));
     if let Some(state) = linked.find_map(|state| State::read(space, state.next)) {
         return Some(state);
     }

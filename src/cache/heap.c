@@ -21,7 +21,7 @@ struct hak_cache *hak_heap_make(void)
         hak_sweep_everything();
         heap = hak_registry_get(HAK_ROLE_HEAP, NULL);
     }
-    if (HAK_UNLIKELY(heap == NULL) && hak_arena_has_unit() && hak_feed_pool(0)) {
+    if (HAK_UNLIKELY(heap == NULL) && hak_arena_has_units(1) && hak_feed_pool(0)) {
         heap = hak_registry_get(HAK_ROLE_HEAP, NULL);
     }
     return heap;

@@ -141,7 +141,8 @@ static HAK_COLD void *large_again(
         hak_sweep_for_request(mark);
         mark = hak_refusal_mark();
         block = large_ruled(bytes, request.alignment, ways, zeroed);
-    } while (block == NULL && ++tries < HAK_ROOM_TRIES && hak_arena_has_room_soon(bytes));
+    } while (block == NULL && ++tries < HAK_ROOM_TRIES && hak_refusal_since(mark).error == 0 &&
+             hak_arena_has_room_soon(large_block_bytes(bytes)));
     return block != NULL ? block : hak_refuse_memory(request, mark);
 }
 

@@ -27,9 +27,9 @@ HAK_INTERNAL struct hak_run *hak_reclaim_slab(struct hak_cache *cache, unsigned 
     HAK_REQUIRES(&cache->owner.lock);
 // The same from another cache that has more than one. Some are asked, the next time others.
 HAK_INTERNAL struct hak_run *hak_reclaim_spare_slab(struct hak_cache *cache, unsigned size_class);
-// Slabs of other threads with blocks to give, of `size_class` or above and so aligned, become orphans, for an `owner` that is
-// refused memory. False: there are none, or the owner takes no orphans. Without a lock.
-HAK_INTERNAL HAK_COLD bool hak_reclaim_share(const struct hak_owner *owner,
+// Slabs of other threads with blocks to give, of `size_class` or above and so aligned, become orphans, for a `taker` that is
+// refused memory. False: there are none, or the taker takes no orphans. Without a lock.
+HAK_INTERNAL HAK_COLD bool hak_reclaim_share(const struct hak_owner *taker,
                                              unsigned size_class,
                                              size_t alignment);
 // Free `block` of another owner, whose map entry is `entry`: if the owner is dead and `cache` allocates blocks of the class, it

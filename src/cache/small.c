@@ -38,23 +38,27 @@ void *hak_small_take_large(struct hak_cache *cache, struct hak_request request)
     return block;
 }
 
-// As often as others may have taken, or counted, what has gone back.
+// As often as others may have taken, or counted, what has gone back; but once where the kernel refuses.
 static void *take_swept(struct hak_cache *cache, struct hak_request request, unsigned size_class)
 {
     const size_t slab_bytes = hak_classes[size_class].units * HAK_UNIT_BYTES;
+    uint64_t mark;
     void *block;
     unsigned tries = 0;
     do {
         hak_sweep_everything();
+        mark = hak_refusal_mark();
         block = take_once(cache, request, size_class);
-    } while (block == NULL && ++tries < HAK_ROOM_TRIES && hak_arena_has_room_soon(slab_bytes));
+    } while (block == NULL && ++tries < HAK_ROOM_TRIES && hak_refusal_since(mark).error == 0 &&
+             hak_arena_has_room_soon(slab_bytes));
     return block;
 }
 
-// A unit is free, and the pool has no memory to describe a slab in it.
+// There are units for a slab, and the pool has no memory to describe it: with one more there is some.
 static void *take_fed(struct hak_cache *cache, struct hak_request request, unsigned size_class)
 {
-    return hak_arena_has_unit() && hak_feed_pool(hak_arena_shard(cache->owner.tag))
+    return hak_arena_has_units(hak_classes[size_class].units + 1) &&
+                   hak_feed_pool(hak_arena_shard(cache->owner.tag))
                ? take_once(cache, request, size_class)
                : NULL;
 }
@@ -96,7 +100,7 @@ static void *take_unit(struct hak_cache *cache,
                        unsigned size_class,
                        uint64_t mark)
 {
-    if (hak_classes[size_class].units == 1 && !hak_arena_has_unit()) {
+    if (hak_classes[size_class].units == 1 && !hak_arena_has_units(1)) {
         return hak_refuse_memory(request, mark);
     }
     hak_pools_go_above();

@@ -93,6 +93,10 @@ static void pool_cut_from_locked(char *start, size_t bytes) HAK_REQUIRES(&hak_po
     pool_shelve_locked(hak_pool.fresh, hak_pool.fresh_bytes);
     hak_pool.fresh = start;
     hak_pool.fresh_bytes = bytes;
+    if (hak_pool.chunk_count < sizeof hak_pool.chunks / sizeof hak_pool.chunks[0]) {
+        hak_pool.chunks[hak_pool.chunk_count] = (struct hak_pool_chunk){start, bytes};
+    }
+    hak_pool.chunk_count++;
 }
 
 static bool pool_grow_locked(size_t bytes) HAK_REQUIRES(&hak_pool.lock)
@@ -110,10 +114,6 @@ static bool pool_grow_locked(size_t bytes) HAK_REQUIRES(&hak_pool.lock)
     }
     pool_cut_from_locked(start, chunk);
     hak_count(&pool->mapped_bytes, chunk);
-    if (pool->chunk_count < sizeof pool->chunks / sizeof pool->chunks[0]) {
-        pool->chunks[pool->chunk_count] = (struct hak_pool_chunk){start, chunk};
-    }
-    pool->chunk_count++;
     return true;
 }
 

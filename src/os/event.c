@@ -80,6 +80,7 @@ bool hak_event_came(struct hak_event *event)
 {
     struct timespec now = {0, 0};
     if (!hak_os_is_held(&event->held)) {
+        event->held.file = -1; // the number is the program's now, or nobody's
         return false;
     }
     struct pollfd look = {.fd = event->held.file, .events = event->awaited};

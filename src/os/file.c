@@ -123,17 +123,14 @@ struct hak_held_file hak_os_hold_file(const char *path)
     return hak_os_hold(open_file(path, O_RDONLY));
 }
 
-bool hak_os_is_held(struct hak_held_file *held)
+bool hak_os_is_held(const struct hak_held_file *held)
 {
     struct stat status;
-    if (held->file >= 0 && (!status_of(held->file, &status) || status.st_dev != held->device ||
-                            status.st_ino != held->inode)) {
-        held->file = -1;
-    }
-    return held->file >= 0;
+    return held->file >= 0 && status_of(held->file, &status) && status.st_dev == held->device &&
+           status.st_ino == held->inode;
 }
 
-size_t hak_os_read_held(struct hak_held_file *held, char *text, size_t bytes)
+size_t hak_os_read_held(const struct hak_held_file *held, char *text, size_t bytes)
 {
     long length = 0;
     if (hak_os_is_held(held)) {

@@ -123,11 +123,11 @@ struct hak_held_file {
 HAK_INTERNAL HAK_MUST_USE struct hak_held_file hak_os_hold_file(const char *path);
 // The same for one that is open (or -errno): under another number, and no longer under this one.
 HAK_INTERNAL HAK_MUST_USE struct hak_held_file hak_os_hold(long file);
-// Is it still the file that has this number? If not, it is none from now on: nobody but the program may close what has it now.
-HAK_INTERNAL HAK_MUST_USE bool hak_os_is_held(struct hak_held_file *held);
-// As hak_os_read_file. A moment after it was looked at the program may close it: whoever reads has to know the text when he sees
-// it.
-HAK_INTERNAL size_t hak_os_read_held(struct hak_held_file *held, char *text, size_t bytes);
+// Is it still the file that has this number? In a child that shares our memory, and no files, it may be another: so this is asked
+// before each use, and nothing is noted.
+HAK_INTERNAL HAK_MUST_USE bool hak_os_is_held(const struct hak_held_file *held);
+// As hak_os_read_file, if it is. A moment later the program may close it: who reads has to know the text when he sees it.
+HAK_INTERNAL size_t hak_os_read_held(const struct hak_held_file *held, char *text, size_t bytes);
 
 // How many lines such a file has.
 HAK_INTERNAL size_t hak_os_count_lines(const char *path);

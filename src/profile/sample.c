@@ -12,6 +12,7 @@
 #include "os/tags.h"
 #include "owner/owner.h"
 #include "profile/sampler.h"
+#include "slab/arena.h"
 #include "slab/slab.h"
 
 struct hak_samples hak_samples;
@@ -227,11 +228,15 @@ static void mark(void *block)
     }
 }
 
-// Nobody reads any more, and the tool that did has not switched sampling off: it was killed.
-static HAK_COLD void end_lease(void)
+// Nobody reads any more, and the tool that did has not switched sampling off: it was killed. The program may switch it on at this
+// moment: it ends the lease first, and sets the option with this lock.
+static HAK_COLD void end_lease(uint64_t lease)
 {
-    hak_store_relaxed(&hak_samples.lease_ns, 0);
-    hak_store_relaxed(&hak_options.sample_bytes, 0);
+    hak_lock_take(&hak_arena.lock);
+    if (hak_cas_relaxed(&hak_samples.lease_ns, &lease, 0)) {
+        hak_store_relaxed(&hak_options.sample_bytes, 0);
+    }
+    hak_lock_drop(&hak_arena.lock);
     hak_sampler_kick();
 }
 
@@ -251,7 +256,7 @@ HAK_NOINLINE void hak_hook_taken(void *block, struct hak_request request, size_t
     };
     const uint64_t lease = hak_load_relaxed(&hak_samples.lease_ns);
     if (HAK_UNLIKELY(lease != 0 && sample.time_ns > lease)) {
-        end_lease();
+        end_lease(lease);
     }
     unsigned frame_count = hak_stack_walk_from(request.site, frames, HAK_SAMPLE_FRAMES, false);
     frame_count += hak_python_add(frames, frame_count, sample.time_ns);

@@ -63,13 +63,14 @@ bool hak_arena_has_room(size_t bytes)
     return limit == 0 || (heap <= limit && bytes <= limit - heap);
 }
 
-bool hak_arena_has_unit(void)
+bool hak_arena_has_units(unsigned units)
 {
     size_t unused = hak_load_relaxed(&hak_arena.free_bytes);
     for (unsigned i = 0; hak_arena.shard_mask != 0 && i <= hak_arena.shard_mask; i++) {
         unused += hak_load_relaxed(&hak_arena.shards[i].untold.free_bytes);
     }
-    return unused >= HAK_UNIT_BYTES && hak_arena_has_room(HAK_UNIT_BYTES);
+    const size_t bytes = units * HAK_UNIT_BYTES;
+    return unused >= bytes && hak_arena_has_room(bytes);
 }
 
 static void tell(_Atomic(size_t) *untold, _Atomic(size_t) *sum)

@@ -70,7 +70,7 @@ struct hak_arena {
     _Atomic(size_t) dirty_bytes;                 // of free units, what may be resident
     _Atomic(size_t) waiting_bytes[HAK_VARIANTS]; // the same by group (base/variants.h)
     _Atomic(size_t) free_bytes;                  // of free units
-    _Atomic(size_t) slab_bytes;                  // of slabs, whatever is free in them
+    _Atomic(size_t) slab_bytes; // of slabs, whatever is free in them, and of units fed to the pool
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
     _Atomic(size_t) super_bytes;   // of superslabs mapped (arena lock)
     _Atomic(size_t) mapping_bytes; // of large blocks' own mappings (arena lock)
@@ -135,12 +135,12 @@ HAK_INLINE size_t hak_arena_heap_bytes(void)
 // may grow the heap meanwhile.
 HAK_INTERNAL bool hak_arena_has_room(size_t bytes);
 // It was said no, and then all went back that could go. But others may have freed since, or be giving back, or have counted in the
-// middle of the answer: may there be room when all goes back once more? Without a limit: no. No lock of the arena's or a shard's
-// is held.
+// middle of the answer: may there be room when all goes back once more? Without a limit: no. Takes the locks of all shards, so
+// the caller has none of the arena's and theirs.
 HAK_INTERNAL bool hak_arena_has_room_soon(size_t bytes);
 enum { HAK_ROOM_TRIES = 8 };
-// Is a unit free, and within that limit? A hint.
-HAK_INTERNAL bool hak_arena_has_unit(void);
+// Are so many units free, wherever they lie, and within that limit? A hint.
+HAK_INTERNAL bool hak_arena_has_units(unsigned units);
 // Bring the sums up to date. `may_be_late`: from then on they may be behind, until the next call, which has to come soon. Else they
 // stay exact, as they are at the start. One thread at a time, without a shard's lock.
 HAK_INTERNAL void hak_arena_tell(bool may_be_late);

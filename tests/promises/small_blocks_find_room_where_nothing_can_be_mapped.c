@@ -7,7 +7,14 @@
 
 #include "../support/addresses.h"
 
-enum { HEAPS = 20, LARGES_MOST = 4000, STAYS = 64, LARGE_BYTES = 60000, SMALL_BYTES = 16 };
+enum {
+    ALONE = 40,
+    HEAPS = 20,
+    LARGES_MOST = 4000,
+    STAYS = 64,
+    LARGE_BYTES = 60000,
+    SMALL_BYTES = 16
+};
 
 static size_t take_all(size_t bytes)
 {
@@ -30,6 +37,10 @@ int main(void)
         count++;
     }
     HT_CHECK(count > 500 && count < LARGES_MOST, "%u large blocks were taken", count);
+    for (unsigned i = 0; i < ALONE; i++) { // the last unit there is serves, whatever describes it
+        free(larges[--count]);
+        HT_CHECK(take_all(SMALL_BYTES) != 0, "unit %u that was free alone served nobody", i);
+    }
     size_t free_bytes = 0;
     for (unsigned i = 0; i < count; i++) {
         if (i % STAYS != 0) { // one in each superslab, about, so that none can be unmapped

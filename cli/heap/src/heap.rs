@@ -239,6 +239,12 @@ impl Heap {
         ranges
     }
 
+    /// Does a description of hakmem's lie there? A unit of a superslab may have some, too.
+    pub fn is_metadata(&self, address: u64) -> bool {
+        let mut parts = self.metadata.iter();
+        parts.any(|(start, bytes)| address.wrapping_sub(*start) < *bytes)
+    }
+
     /// The superslab and the run that an address lies in.
     pub fn find(&self, address: u64) -> Option<Place<'_>> {
         let index = self.supers.partition_point(|one| one.base <= address);

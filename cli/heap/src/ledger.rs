@@ -229,6 +229,7 @@ fn add_super(ledger: &mut Ledger, heap: &Heap, superslab: &Super, stretch: &Stre
             // Of a run that began in a superslab before this one.
             match heap.find(start).and_then(|place| place.run) {
                 Some(run) => add_run(ledger, heap, run, start, heap.unit_bytes, stretch),
+                None if heap.is_metadata(start) => {} // counted there
                 None => ledger.rests += stretch.count(start, heap.unit_bytes),
             }
         }

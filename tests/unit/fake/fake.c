@@ -330,7 +330,7 @@ struct hak_held_file hak_os_hold_file(const char *path)
     return held;
 }
 
-size_t hak_os_read_held(struct hak_held_file *held, char *text, size_t bytes)
+size_t hak_os_read_held(const struct hak_held_file *held, char *text, size_t bytes)
 {
     return held->file >= 0 ? hak_os_read_file(hak_fake.kept[held->file], text, bytes) : 0;
 }

@@ -10,9 +10,9 @@
 #include "profile/sampler.h"
 
 // Of a slab, of a run of units, and of a mapping of its own; and what is more than any of these can have where it lies.
-static const size_t sizes[] = {1000, HAK_KIB(100), HAK_MIB(8)};
+static const size_t sizes[] = {1000, HAK_KIB(100), HAK_LARGE_RUN_MAX + HAK_MIB(1)};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
-#define GROWN HAK_MIB(20)
+#define GROWN (2 * HAK_LARGE_RUN_MAX)
 
 static void expect(unsigned samples, size_t bytes)
 {

@@ -11,7 +11,6 @@
 #include "cache/sweep.h"
 #include "owner/slabs.h"
 #include "owner/watch.h"
-#include "slab/arena.h"
 #include "slab/feed.h"
 
 struct hak_cache *hak_heap_make(void)
@@ -21,7 +20,7 @@ struct hak_cache *hak_heap_make(void)
         hak_sweep_everything();
         heap = hak_registry_get(HAK_ROLE_HEAP, NULL);
     }
-    if (HAK_UNLIKELY(heap == NULL) && hak_arena_has_units(1) && hak_feed_pool(0)) {
+    if (HAK_UNLIKELY(heap == NULL) && hak_feed_pool(0, 0)) {
         heap = hak_registry_get(HAK_ROLE_HEAP, NULL);
     }
     return heap;

@@ -57,8 +57,7 @@ static void *take_swept(struct hak_cache *cache, struct hak_request request, uns
 // There are units for a slab, and the pool has no memory to describe it: with one more there is some.
 static void *take_fed(struct hak_cache *cache, struct hak_request request, unsigned size_class)
 {
-    return hak_arena_has_units(hak_classes[size_class].units + 1) &&
-                   hak_feed_pool(hak_arena_shard(cache->owner.tag))
+    return hak_feed_pool(hak_arena_shard(cache->owner.tag), hak_classes[size_class].units)
                ? take_once(cache, request, size_class)
                : NULL;
 }

@@ -13,7 +13,8 @@
 //   cache      that of an owner (owner/owner.h): its slabs and large blocks, its cache's magazines and outboxes
 //              (several caches at once: only while forking, and by hak_lock_try; a sweep holds that of its own cache)
 //   shared     the cache of threads that have none, and of slabs without a thread (cache/cache.h)
-//   shard      superslabs and their free units (slab/arena.h; several at once: by their numbers, while forking and by who is refused at a limit; else by hak_lock_try)
+//   shard      superslabs and their free units (slab/arena.h; several at once: in the order of their numbers, while
+//              forking and by who is refused at a limit; else by hak_lock_try)
 //   arena      addresses, and what is common to all shards (slab/arena.h)
 //   samples    the sampled blocks (profile/sample.c)
 //   pool       memory for our own descriptors (meta/pool.c)

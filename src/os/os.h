@@ -147,6 +147,11 @@ HAK_INTERNAL size_t hak_os_resident_bytes(void);
 // Processor time of all its threads since the start, and page faults that needed no file read. Less than before after
 // a fork, and 0 when the kernel does not tell.
 HAK_INTERNAL void hak_os_usage(uint64_t *processor_ns, uint64_t *faults);
+// What such a sum has gained, or another of the kernel's that begins again at 0.
+HAK_INLINE uint64_t hak_os_gained(uint64_t now, uint64_t before)
+{
+    return now > before ? now - before : 0;
+}
 
 // The same of one of its threads, by the kernel's number of it. False when it has ended.
 HAK_INTERNAL HAK_MUST_USE bool hak_os_thread_usage(int thread,

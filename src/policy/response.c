@@ -108,12 +108,6 @@ static void ledger_write(const char *why, const struct look *look)
     hak_store_release(&ledger.writer, 0); // pairs with: ledger_begin
 }
 
-// Of one of their sums. It begins again at 0 when the file can be read no longer.
-static uint64_t gained(uint64_t now, uint64_t before)
-{
-    return now > before ? now - before : 0;
-}
-
 static struct look before; // at the last tick
 static struct hak_response response;
 
@@ -121,8 +115,8 @@ static void tick(void)
 {
     const struct look now = look_now();
     const uint64_t passed_us = (now.ns - before.ns) / 1000;
-    const uint64_t some_us = gained(now.stalls.some_us, before.stalls.some_us);
-    const uint64_t full_us = gained(now.stalls.full_us, before.stalls.full_us);
+    const uint64_t some_us = hak_os_gained(now.stalls.some_us, before.stalls.some_us);
+    const uint64_t full_us = hak_os_gained(now.stalls.full_us, before.stalls.full_us);
     const bool is_stalled = hak_manager_decides()
                                 ? hak_manager_says_short(now.ns)
                                 : before.ns != 0 && some_us * SHORT_PARTS >= passed_us;

@@ -137,12 +137,6 @@ static void log_decision(void)
     hak_decisions_add(&decision);
 }
 
-// Both may begin again at zero: see hak_os_usage.
-static uint64_t gained(uint64_t now, uint64_t before)
-{
-    return now > before ? now - before : 0;
-}
-
 static void round_read(void)
 {
     const struct hak_counters *before = &hak_tuner.before;
@@ -153,10 +147,10 @@ static void round_read(void)
         cycles > 0 ? (double)(now.wall_ns - before->wall_ns) / (double)cycles : 0;
     hak_tuner.round = (struct hak_round){
         .wall_ns = now.wall_ns - before->wall_ns,
-        .processor_ns = gained(now.processor_ns, before->processor_ns),
+        .processor_ns = hak_os_gained(now.processor_ns, before->processor_ns),
         .allocator_ns =
             (uint64_t)((double)(now.allocator_cycles - before->allocator_cycles) * ns_of_cycle),
-        .faults = gained(now.faults, before->faults),
+        .faults = hak_os_gained(now.faults, before->faults),
         .resident_bytes = hak_os_resident_bytes(),
     };
     hak_tuner.score = hak_score_of_round(&hak_tuner.round);
@@ -168,8 +162,8 @@ static uint32_t relevant_strategies(const struct hak_counters *now)
     const struct hak_counters *before = &hak_tuner.before;
     const struct hak_activity activity = {
         .wall_ns = now->wall_ns - before->wall_ns,
-        .processor_ns = gained(now->processor_ns, before->processor_ns),
-        .faults = gained(now->faults, before->faults),
+        .processor_ns = hak_os_gained(now->processor_ns, before->processor_ns),
+        .faults = hak_os_gained(now->faults, before->faults),
         .slow_calls = now->slow_calls - before->slow_calls,
         .sent_parcels = now->sent_parcels - before->sent_parcels,
         .maps = now->maps - before->maps,

@@ -3,6 +3,7 @@
 
 #include "meta/pool.h"
 #include "os/os.h"
+#include "slab/arena.h"
 #include "slab/hooks.h"
 #include "slab/runs.h"
 
@@ -18,9 +19,9 @@ static bool pool_has(size_t bytes)
     return item != NULL;
 }
 
-bool hak_feed_pool(unsigned shard)
+bool hak_feed_pool(unsigned shard, unsigned units)
 {
-    if (hak_hook_hardens() || pool_has(LEAST_BYTES)) {
+    if (hak_hook_hardens() || !hak_arena_has_units(units + 1) || pool_has(LEAST_BYTES)) {
         return false;
     }
     struct hak_run *run = hak_runs_take(shard, HAK_UNIT_BYTES, 1, HAK_RUN_NONE, false);

@@ -2,7 +2,7 @@
 //
 // Layer     slab (may include: base, os, meta)
 // Threads   any.
-// Fails     false when no unit is free, or the pool needs none.
+// Fails     false when too few units are free, or the pool needs none.
 //
 // What describes a slab comes from the pool. Where the kernel refuses the pool more, free units would serve no small request.
 // One of them then makes slabs of a hundred others: it is the pool's for good. Not in a hardened heap, where what describes it lies
@@ -14,7 +14,7 @@
 
 #include "base/compiler.h"
 
-// The pool may have been refused memory for a slab of that shard: if so, give it a unit.
-HAK_INTERNAL bool hak_feed_pool(unsigned shard);
+// The pool may have been refused memory for what describes `units` of that shard: if so, and so many are free beside it, give it one.
+HAK_INTERNAL bool hak_feed_pool(unsigned shard, unsigned units);
 
 #endif

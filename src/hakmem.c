@@ -21,12 +21,17 @@ const char *hak_version(void)
     return HAKMEM_VERSION;
 }
 
-// All else comes up with the first allocation, which is earlier (cache/start.c). The options should
-// stand before anybody uses the heap: the library is linked to be initialised first (-z initfirst),
-// before the C library sets `environ`, so its constructors get the environment as an argument; and
-// in a program that the archive is linked into, this constructor has the first priority. musl sets `environ` early, and passes
-// no arguments.
+// All else comes up with the first allocation, which is earlier (cache/start.c). The options should stand before anybody uses the
+// heap: the library is linked to be initialised first (-z initfirst), and in a program that the archive is linked into, this
+// constructor has the first priority. glibc sets `environ` later, and passes the environment to constructors; an earlier
+// constructor that calls setenv (of a compiler's runtime) leaves an `environ` with nothing else in it. musl sets it early, and
+// passes no arguments.
+#if defined __GLIBC__
+#    define ENVIRONMENT environment
+#else
 extern char **environ;
+#    define ENVIRONMENT environ
+#endif
 
 // The libraries that a program needs are initialised before the program, so where the archive is linked into it their handlers for
 // fork would be registered before ours, and run with our locks held (cache/fork.h). The program is relocated before that, and a
@@ -82,9 +87,10 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 {
     (void)argc;
     (void)argv;
+    (void)environment;
     hak_start_early();
     hak_dying_start();
-    hak_environment_read(environ != NULL ? environ : environment);
+    hak_environment_read(ENVIRONMENT);
     hak_heard_start(hak_nested_begin, hak_nested_end);
     hak_start_process();
     hak_staying_start();

@@ -1,6 +1,4 @@
 // hakmem.c -- the order things come up in.
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h> // says which C library it is
 
 #include "base/compiler.h"

@@ -1,5 +1,4 @@
 // hooks_core.c -- the hooks of slab/hooks.h and cache/hooks.h in a build of the core alone (CMake's HAKMEM_CORE): no feature has a say.
-#include <stddef.h>
 
 #include "cache/fast_path.h"
 #include "cache/hooks.h"

@@ -2,10 +2,6 @@
 #ifndef HAK_BASE_BITS_H
 #define HAK_BASE_BITS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 #define HAK_KIB(n) ((size_t)(n) << 10)

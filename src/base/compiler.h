@@ -1,7 +1,9 @@
-// compiler.h -- every compiler extension the library uses, named once.
+// compiler.h -- every compiler extension the library uses, named once; and the types that all of it uses.
 #ifndef HAK_BASE_COMPILER_H
 #define HAK_BASE_COMPILER_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 // A file that defines HAK_IS_WIDE before it includes anything is for processors that have vectors of 32 bytes, and

@@ -9,8 +9,6 @@
 #ifndef HAK_BASE_CONTENTION_H
 #define HAK_BASE_CONTENTION_H
 
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 #ifndef HAK_CONTENTION

@@ -1,8 +1,6 @@
 // format.c -- see format.h.
 #include "base/format.h"
 
-#include <stdint.h>
-
 struct sink {
     char *text;
     size_t length;

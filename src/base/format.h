@@ -10,7 +10,6 @@
 #define HAK_BASE_FORMAT_H
 
 #include <stdarg.h>
-#include <stddef.h>
 
 #include "base/compiler.h"
 

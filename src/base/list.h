@@ -4,9 +4,6 @@
 #ifndef HAK_BASE_LIST_H
 #define HAK_BASE_LIST_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/compiler.h"
 
 struct hak_list {

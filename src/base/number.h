@@ -5,9 +5,6 @@
 #ifndef HAK_BASE_NUMBER_H
 #define HAK_BASE_NUMBER_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 // The number at *text, of digits of the base (10 or 16), which then is behind it. False, and nothing changed, when there is

@@ -8,9 +8,6 @@
 #ifndef HAK_BASE_OPTIONS_H
 #define HAK_BASE_OPTIONS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 

@@ -10,8 +10,6 @@
 #ifndef HAK_BASE_TIMING_H
 #define HAK_BASE_TIMING_H
 
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/options.h"

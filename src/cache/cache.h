@@ -11,10 +11,6 @@
 #ifndef HAK_CACHE_CACHE_H
 #define HAK_CACHE_CACHE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/compiler.h"

@@ -9,10 +9,6 @@
 #ifndef HAK_CACHE_DUE_H
 #define HAK_CACHE_DUE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/options.h"

@@ -14,9 +14,6 @@
 #ifndef HAK_CACHE_DYING_H
 #define HAK_CACHE_DYING_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/atomic.h"
 #include "cache/request.h"
 

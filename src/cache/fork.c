@@ -10,8 +10,6 @@
 #include "cache/fork.h"
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #include "base/atomic.h"
 #include "cache/cache.h"

@@ -10,10 +10,6 @@
 #ifndef HAK_CACHE_GROWTH_H
 #define HAK_CACHE_GROWTH_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "os/os.h"
 

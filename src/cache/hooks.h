@@ -10,10 +10,6 @@
 #ifndef HAK_CACHE_HOOKS_H
 #define HAK_CACHE_HOOKS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "cache/cache.h"
 #include "cache/request.h"
 

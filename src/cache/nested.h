@@ -15,10 +15,6 @@
 #ifndef HAK_CACHE_NESTED_H
 #define HAK_CACHE_NESTED_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "cache/request.h"

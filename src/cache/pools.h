@@ -8,9 +8,6 @@
 #ifndef HAK_CACHE_POOLS_H
 #define HAK_CACHE_POOLS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/options.h"
 #include "meta/size_class.h"
 

@@ -6,8 +6,6 @@
 #ifndef HAK_CACHE_REFUSE_H
 #define HAK_CACHE_REFUSE_H
 
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "cache/request.h"
 

@@ -5,8 +5,6 @@
 #ifndef HAK_CACHE_SEEN_H
 #define HAK_CACHE_SEEN_H
 
-#include <stdbool.h>
-
 #include "base/atomic.h"
 #include "base/options.h"
 #include "cache/hooks.h"

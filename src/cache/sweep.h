@@ -9,9 +9,6 @@
 #define HAK_CACHE_SWEEP_H
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/compiler.h"
 #include "cache/sweep_cache.h"

@@ -14,10 +14,6 @@
 #ifndef HAK_CACHE_SWEEPER_H
 #define HAK_CACHE_SWEEPER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "cache/cache.h"

@@ -7,8 +7,6 @@
 #ifndef HAK_CACHE_WAITING_H
 #define HAK_CACHE_WAITING_H
 
-#include <stddef.h>
-
 #include "base/compiler.h"
 #include "cache/cache.h"
 

@@ -1,8 +1,6 @@
 // world.c -- see world.h.
 #include "cache/world.h"
 
-#include <stddef.h>
-
 #include "cache/dying.h"
 #include "cache/hooks.h"
 #include "cache/reclaim.h"

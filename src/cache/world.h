@@ -5,8 +5,6 @@
 #ifndef HAK_CACHE_WORLD_H
 #define HAK_CACHE_WORLD_H
 
-#include <stdbool.h>
-
 #include "base/compiler.h"
 
 // Take every lock there is, in order of rank, and drop them: nothing changes in between, but for

@@ -12,10 +12,6 @@
 #ifndef HAK_FAILURES_FAILURE_H
 #define HAK_FAILURES_FAILURE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "cache/request.h"

@@ -4,7 +4,6 @@
 // size is a multiple of the alignment is aligned by itself: no padding, and free()
 // needs to know nothing.
 #include <errno.h>
-#include <stdint.h>
 
 #include "base/bits.h"
 #include "cache/fast_path.h"

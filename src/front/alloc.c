@@ -1,5 +1,4 @@
 // alloc.c -- malloc, calloc, free.
-#include <stdint.h>
 #include <string.h>
 
 #include "base/options.h"

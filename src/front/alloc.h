@@ -2,9 +2,6 @@
 #ifndef HAK_FRONT_ALLOC_H
 #define HAK_FRONT_ALLOC_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "cache/fast_path.h"
 
 // A block of more than HAK_SMALL_MAX bytes or with a larger alignment. `zeroed` is NULL, or, for who needs zeros, whether

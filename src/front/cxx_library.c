@@ -3,8 +3,6 @@
 
 #ifndef HAK_NO_OVERRIDE
 
-#    include <stdbool.h>
-#    include <stddef.h>
 #    include <string.h>
 
 #    include "front/exports.h"

@@ -16,8 +16,6 @@
 #include <dlfcn.h>
 #include <gnu/lib-names.h>
 #include <link.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/atomic.h"

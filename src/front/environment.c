@@ -1,7 +1,6 @@
 // environment.c -- see environment.h.
 #include "front/environment.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <sys/auxv.h>
 

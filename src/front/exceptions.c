@@ -7,9 +7,6 @@
 
 #ifndef HAK_NO_OVERRIDE
 
-#    include <stdbool.h>
-#    include <stddef.h>
-#    include <stdint.h>
 #    include <unwind.h>
 
 #    include "front/cxx_library.h"

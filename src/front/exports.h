@@ -9,8 +9,6 @@
 #define HAK_FRONT_EXPORTS_H
 
 #include <link.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/compiler.h"
 

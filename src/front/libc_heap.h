@@ -9,8 +9,6 @@
 #ifndef HAK_FRONT_LIBC_HEAP_H
 #define HAK_FRONT_LIBC_HEAP_H
 
-#include <stddef.h>
-
 #include "base/compiler.h"
 
 struct hak_libc_heap {

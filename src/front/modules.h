@@ -6,9 +6,6 @@
 #ifndef HAK_FRONT_MODULES_H
 #define HAK_FRONT_MODULES_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 struct hak_module {

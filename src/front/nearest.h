@@ -5,8 +5,6 @@
 #ifndef HAK_FRONT_NEAREST_H
 #define HAK_FRONT_NEAREST_H
 
-#include <stddef.h>
-
 #include "base/compiler.h"
 
 struct hak_nearest {

@@ -12,10 +12,6 @@
 
 #ifndef HAK_NO_OVERRIDE
 
-#    include <stdbool.h>
-#    include <stddef.h>
-#    include <stdint.h>
-
 #    include "base/bits.h"
 #    include "base/check.h"
 #    include "cache/cache.h"

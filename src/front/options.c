@@ -2,8 +2,6 @@
 #include "front/options.h"
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/format.h"

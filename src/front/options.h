@@ -5,9 +5,6 @@
 #ifndef HAK_FRONT_OPTIONS_H
 #define HAK_FRONT_OPTIONS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/compiler.h"
 #include "base/options.h"
 

@@ -1,6 +1,5 @@
 // realloc.c -- realloc, reallocarray.
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "cache/dying.h"

@@ -4,7 +4,6 @@
 // may be defined in this file.
 #include "front/replaced.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 
 #include "cache/cache.h"

@@ -10,9 +10,6 @@
 #ifndef HAK_FRONT_REPLACED_H
 #define HAK_FRONT_REPLACED_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/compiler.h"
 
 // clang-format off

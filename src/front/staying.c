@@ -14,8 +14,6 @@ void hak_staying_start(void)
 #    include <dlfcn.h>
 #    include <elf.h>
 #    include <link.h>
-#    include <stdbool.h>
-#    include <stddef.h>
 
 // Not in a static program.
 extern __typeof__(dladdr1) dladdr1 __attribute__((weak));

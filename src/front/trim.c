@@ -1,5 +1,4 @@
 // trim.c -- malloc_trim and mallopt: what a program may ask of the heap.
-#include <stdint.h>
 
 #include "base/options.h"
 #include "cache/dying.h"

@@ -1,7 +1,6 @@
 // manager.c -- see manager.h.
 #include "limits/manager.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "front/environment.h"

@@ -11,9 +11,6 @@
 #ifndef HAK_LIMITS_MANAGER_H
 #define HAK_LIMITS_MANAGER_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 // Look for the variables in the environment, and open the file.

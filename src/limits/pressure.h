@@ -15,10 +15,6 @@
 #ifndef HAK_LIMITS_PRESSURE_H
 #define HAK_LIMITS_PRESSURE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "os/control_group.h"
 

@@ -7,9 +7,6 @@
 #ifndef HAK_META_ADDRESSES_H
 #define HAK_META_ADDRESSES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/compiler.h"
 
 // Map `bytes` (a multiple of the page size) at a superslab boundary whose map

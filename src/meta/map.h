@@ -15,10 +15,6 @@
 #ifndef HAK_META_MAP_H
 #define HAK_META_MAP_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "meta/size_class.h"

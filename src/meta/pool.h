@@ -12,9 +12,6 @@
 #ifndef HAK_META_POOL_H
 #define HAK_META_POOL_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "base/list.h"
 #include "os/lock.h"

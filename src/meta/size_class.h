@@ -11,9 +11,6 @@
 #ifndef HAK_META_SIZE_CLASS_H
 #define HAK_META_SIZE_CLASS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/bits.h"
 #include "base/compiler.h"
 

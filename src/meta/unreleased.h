@@ -11,9 +11,6 @@
 #ifndef HAK_META_UNRELEASED_H
 #define HAK_META_UNRELEASED_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/compiler.h"
 #include "base/list.h"
 

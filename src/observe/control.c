@@ -2,8 +2,6 @@
 // and, but for the addresses of the roots, nothing that the dynamic linker has to do.
 #include "hakmem/control.h"
 
-#include <stddef.h>
-
 #include "base/options.h"
 #include "base/timing.h"
 #include "cache/cache.h"

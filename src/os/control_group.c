@@ -1,8 +1,6 @@
 // control_group.c -- see control_group.h.
 #include "os/control_group.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/number.h"

@@ -11,10 +11,6 @@
 #ifndef HAK_OS_CONTROL_GROUP_H
 #define HAK_OS_CONTROL_GROUP_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "os/os.h"
 

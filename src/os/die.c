@@ -1,6 +1,5 @@
 // die.c -- the one way to die.
 #include <stdarg.h>
-#include <stddef.h>
 
 #include "base/check.h"
 #include "os/os.h"

@@ -9,9 +9,6 @@
 #ifndef HAK_OS_EVENT_H
 #define HAK_OS_EVENT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/compiler.h"
 #include "os/os.h"
 

@@ -2,7 +2,6 @@
 #include "os/heard.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 

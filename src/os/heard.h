@@ -12,9 +12,6 @@
 #ifndef HAK_OS_HEARD_H
 #define HAK_OS_HEARD_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/compiler.h"
 
 // Once, when all that the program was linked with can be called: from here on others are looked for. `begin` and `end` are called

@@ -12,7 +12,6 @@
 #define HAK_OS_LIFE_H
 
 #include <pthread.h>
-#include <stdbool.h>
 
 #include "base/compiler.h"
 

@@ -27,9 +27,6 @@
 #ifndef HAK_OS_LOCK_H
 #define HAK_OS_LOCK_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "os/os.h"
 

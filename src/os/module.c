@@ -2,7 +2,6 @@
 #include "os/module.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
 

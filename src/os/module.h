@@ -5,9 +5,6 @@
 #ifndef HAK_OS_MODULE_H
 #define HAK_OS_MODULE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 struct hak_module {

@@ -2,8 +2,6 @@
 #include "os/names.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/syscall.h>
 
 #include "base/atomic.h"

@@ -6,8 +6,6 @@
 #ifndef HAK_OS_NAMES_H
 #define HAK_OS_NAMES_H
 
-#include <stddef.h>
-
 #include "base/compiler.h"
 
 // `bytes` were mapped. What comes before the options are known is named when they are.

@@ -11,10 +11,6 @@
 #ifndef HAK_OS_OS_H
 #define HAK_OS_OS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 // System calls of ours since the start.

@@ -6,9 +6,6 @@
 #ifndef HAK_OS_PAUSE_H
 #define HAK_OS_PAUSE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "os/os.h"
 

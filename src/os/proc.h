@@ -6,8 +6,6 @@
 #ifndef HAK_OS_PROC_H
 #define HAK_OS_PROC_H
 
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 // The first number behind `name` in a file, of which the first two KiB are looked at; "": the first in the file.

@@ -2,7 +2,6 @@
 #include "os/refusal.h"
 
 #include <errno.h>
-#include <stdbool.h>
 
 #include "base/atomic.h"
 #include "os/os.h"

@@ -10,10 +10,6 @@
 #ifndef HAK_OS_REFUSAL_H
 #define HAK_OS_REFUSAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 enum hak_limit {

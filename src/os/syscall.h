@@ -7,7 +7,6 @@
 #ifndef HAK_OS_SYSCALL_H
 #define HAK_OS_SYSCALL_H
 
-#include <stdbool.h>
 #include <sys/syscall.h>
 
 #include "base/compiler.h"

@@ -16,10 +16,6 @@
 #ifndef HAK_OS_TAGS_H
 #define HAK_OS_TAGS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 enum { HAK_TAG_BYTES = 16, HAK_TAG_SHIFT = 56 };

@@ -3,7 +3,6 @@
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
 
 #include "base/atomic.h"
 #include "os/os.h"

@@ -9,10 +9,6 @@
 #ifndef HAK_OWNER_OWNER_H
 #define HAK_OWNER_OWNER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/compiler.h"

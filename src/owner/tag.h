@@ -4,9 +4,6 @@
 #ifndef HAK_OWNER_TAG_H
 #define HAK_OWNER_TAG_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 // A heap may end at any time, so its blocks are never in parcels. Its tag has the first of these bits and not the second; no other

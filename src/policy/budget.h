@@ -10,9 +10,6 @@
 #ifndef HAK_POLICY_BUDGET_H
 #define HAK_POLICY_BUDGET_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 #define HAK_BUDGET_PART  0.01 // of the program's processor time

@@ -6,8 +6,6 @@
 #ifndef HAK_POLICY_DECISIONS_H
 #define HAK_POLICY_DECISIONS_H
 
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/variants.h"

@@ -10,9 +10,6 @@
 #ifndef HAK_POLICY_DRIFT_H
 #define HAK_POLICY_DRIFT_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "meta/size_class.h"
 

@@ -1,7 +1,6 @@
 // experiment.c -- see experiment.h.
 #include "policy/experiment.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/format.h"

@@ -13,9 +13,6 @@
 #ifndef HAK_POLICY_LEARNER_H
 #define HAK_POLICY_LEARNER_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "policy/budget.h"
 #include "policy/drift.h"

@@ -11,9 +11,6 @@
 #ifndef HAK_POLICY_RACE_H
 #define HAK_POLICY_RACE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "policy/sequence.h"
 

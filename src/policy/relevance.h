@@ -10,9 +10,6 @@
 #ifndef HAK_POLICY_RELEVANCE_H
 #define HAK_POLICY_RELEVANCE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 // What the program and the allocator have done for it in some time. All counted always, also while nothing is timed.

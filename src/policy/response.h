@@ -11,8 +11,6 @@
 #ifndef HAK_POLICY_RESPONSE_H
 #define HAK_POLICY_RESPONSE_H
 
-#include <stdbool.h>
-
 #include "base/compiler.h"
 #include "cache/due.h"
 #include "cache/sweep.h"

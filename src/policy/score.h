@@ -11,9 +11,6 @@
 #ifndef HAK_POLICY_SCORE_H
 #define HAK_POLICY_SCORE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 // What has passed in a round.

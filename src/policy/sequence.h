@@ -15,8 +15,6 @@
 #ifndef HAK_POLICY_SEQUENCE_H
 #define HAK_POLICY_SEQUENCE_H
 
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 enum { HAK_SEQUENCE_LEAST = 6 }; // figures, before anything is decided by them

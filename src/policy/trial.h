@@ -11,8 +11,6 @@
 #ifndef HAK_POLICY_TRIAL_H
 #define HAK_POLICY_TRIAL_H
 
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "base/variants.h"
 #include "policy/score.h"

@@ -18,10 +18,6 @@
 #ifndef HAK_PROFILE_SAMPLE_H
 #define HAK_PROFILE_SAMPLE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "cache/cache.h"
 #include "cache/request.h"

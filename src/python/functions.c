@@ -1,7 +1,6 @@
 // functions.c -- see functions.h.
 #include "python/functions.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #include "meta/pool.h"

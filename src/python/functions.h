@@ -11,8 +11,6 @@
 #ifndef HAK_PYTHON_FUNCTIONS_H
 #define HAK_PYTHON_FUNCTIONS_H
 
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "python/pages.h"

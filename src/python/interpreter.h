@@ -10,9 +10,6 @@
 #ifndef HAK_PYTHON_INTERPRETER_H
 #define HAK_PYTHON_INTERPRETER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/atomic.h"

@@ -8,9 +8,6 @@
 #ifndef HAK_PYTHON_LINE_TABLE_H
 #define HAK_PYTHON_LINE_TABLE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 // Of the code unit with this number, in a function that begins at line `first`. 0: of none.

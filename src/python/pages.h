@@ -10,10 +10,6 @@
 #ifndef HAK_PYTHON_PAGES_H
 #define HAK_PYTHON_PAGES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 

@@ -1,8 +1,6 @@
 // python.c -- see python.h.
 #include "python/python.h"
 
-#include <stdbool.h>
-
 #include "python/functions.h"
 #include "python/interpreter.h"
 #include "stacks/code.h"

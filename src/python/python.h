@@ -10,8 +10,6 @@
 #ifndef HAK_PYTHON_PYTHON_H
 #define HAK_PYTHON_PYTHON_H
 
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 enum {

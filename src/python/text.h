@@ -5,9 +5,6 @@
 #ifndef HAK_PYTHON_TEXT_H
 #define HAK_PYTHON_TEXT_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "python/pages.h"
 

@@ -8,10 +8,6 @@
 #ifndef HAK_REPORT_FIGURES_H
 #define HAK_REPORT_FIGURES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "hakmem/hakmem.h"
 #include "meta/size_class.h"

@@ -2,8 +2,6 @@
 //
 // A block lives when it was handed out, is not in its slab, and waits nowhere outside. What waits is
 // noted in a table first, so that the walk over the slabs is one look per block.
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/bits.h"
 #include "cache/cache.h"

@@ -18,10 +18,6 @@
 #ifndef HAK_RULES_SITE_H
 #define HAK_RULES_SITE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "cache/fast_path.h"
 #include "cache/request.h"
 

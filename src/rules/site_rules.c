@@ -1,7 +1,6 @@
 // site_rules.c -- see site_rules.h; and the C API's part of it.
 #include "rules/site_rules.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/bits.h"

@@ -10,9 +10,6 @@
 #ifndef HAK_SECURE_CANARY_H
 #define HAK_SECURE_CANARY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "secure/harden.h"

@@ -16,10 +16,6 @@
 #ifndef HAK_SECURE_GUARD_H
 #define HAK_SECURE_GUARD_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 #include "base/options.h"

@@ -20,10 +20,6 @@
 #ifndef HAK_SECURE_HARDEN_H
 #define HAK_SECURE_HARDEN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "os/tags.h"
 

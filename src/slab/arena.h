@@ -10,10 +10,6 @@
 #ifndef HAK_SLAB_ARENA_H
 #define HAK_SLAB_ARENA_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/list.h"
 #include "base/options.h"
 #include "base/variants.h"

@@ -1,8 +1,6 @@
 // defaults.c -- see defaults.h and docs/decisions/0010.
 #include "slab/defaults.h"
 
-#include <stdbool.h>
-
 #include "base/bits.h"
 #include "os/control_group.h"
 #include "os/os.h"

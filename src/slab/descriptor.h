@@ -6,10 +6,6 @@
 #ifndef HAK_SLAB_DESCRIPTOR_H
 #define HAK_SLAB_DESCRIPTOR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/list.h"
 
 enum hak_run_state {

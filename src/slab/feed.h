@@ -10,8 +10,6 @@
 #ifndef HAK_SLAB_FEED_H
 #define HAK_SLAB_FEED_H
 
-#include <stdbool.h>
-
 #include "base/compiler.h"
 
 // The pool may have been refused memory for what describes `units` of that shard: if so, and so many are free beside it, give it one.

@@ -6,8 +6,6 @@
 #ifndef HAK_SLAB_FIND_H
 #define HAK_SLAB_FIND_H
 
-#include <stdbool.h>
-
 #include "slab/arena.h"
 
 // A gap for a run, in what there is or, if the shard may grow, in what is added for it, with huge pages or without.

@@ -12,10 +12,6 @@
 #ifndef HAK_SLAB_GAPS_H
 #define HAK_SLAB_GAPS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 struct hak_gap {

@@ -5,10 +5,6 @@
 #ifndef HAK_SLAB_HOOKS_H
 #define HAK_SLAB_HOOKS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "os/control_group.h"
 #include "slab/arena.h"

@@ -7,8 +7,6 @@
 #ifndef HAK_SLAB_HUGE_PAGES_H
 #define HAK_SLAB_HUGE_PAGES_H
 
-#include <stdbool.h>
-
 #include "slab/arena.h"
 
 // Should what is taken now for a run of `bytes`, and was never touched, ask for huge pages? Yes when the heap is large and dense: a

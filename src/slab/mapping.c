@@ -1,8 +1,6 @@
 // mapping.c -- see mapping.h.
 #include "slab/mapping.h"
 
-#include <stddef.h>
-
 #include "base/bits.h"
 #include "meta/addresses.h"
 #include "meta/map.h"

@@ -7,9 +7,6 @@
 #ifndef HAK_SLAB_MAPPING_H
 #define HAK_SLAB_MAPPING_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "slab/descriptor.h"
 
 // A mapping of its own for one block, aligned to `alignment` (at most superslab size is free of

@@ -4,8 +4,6 @@
 #ifndef HAK_SLAB_MISUSE_H
 #define HAK_SLAB_MISUSE_H
 
-#include <stddef.h>
-
 #include "base/compiler.h"
 
 HAK_INTERNAL _Noreturn HAK_COLD void hak_misuse_double_free(const void *block, size_t bytes);

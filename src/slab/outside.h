@@ -8,8 +8,6 @@
 #ifndef HAK_SLAB_OUTSIDE_H
 #define HAK_SLAB_OUTSIDE_H
 
-#include <stdbool.h>
-
 #include "slab/arena.h"
 
 // Before one is added there has to be room for it: false without memory.

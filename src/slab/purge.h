@@ -7,9 +7,6 @@
 #ifndef HAK_SLAB_PURGE_H
 #define HAK_SLAB_PURGE_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "slab/arena.h"
 
 // How many ticks ago the last free of a superslab must be.

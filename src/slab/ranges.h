@@ -5,9 +5,6 @@
 #ifndef HAK_SLAB_RANGES_H
 #define HAK_SLAB_RANGES_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/options.h"
 #include "os/os.h"
 

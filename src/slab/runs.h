@@ -7,10 +7,6 @@
 #ifndef HAK_SLAB_RUNS_H
 #define HAK_SLAB_RUNS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "slab/arena.h"
 
 // A run for `bytes` (at most HAK_LARGE_RUN_MAX; a long one may go on in the superslabs that follow) from that shard or,

@@ -22,10 +22,6 @@
 #ifndef HAK_SLAB_SLAB_H
 #define HAK_SLAB_SLAB_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 #include "meta/map.h"
 #include "meta/size_class.h"

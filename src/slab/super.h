@@ -6,10 +6,6 @@
 #ifndef HAK_SLAB_SUPER_H
 #define HAK_SLAB_SUPER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/bits.h"
 #include "base/list.h"
 #include "meta/size_class.h"

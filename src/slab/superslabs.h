@@ -8,10 +8,6 @@
 #ifndef HAK_SLAB_SUPERSLABS_H
 #define HAK_SLAB_SUPERSLABS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "slab/arena.h"
 
 // Map the superslabs for a run of `units`, with huge pages or without. The slot of the first; UINT64_MAX when not all could be had.

@@ -7,8 +7,6 @@
 #ifndef HAK_SLAB_UNDER_WAY_H
 #define HAK_SLAB_UNDER_WAY_H
 
-#include <stdint.h>
-
 #include "slab/arena.h"
 
 // Memory goes back from here on, without our lock. Returns the number to end it with; the second to be followed by the

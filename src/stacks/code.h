@@ -12,9 +12,6 @@
 #ifndef HAK_STACKS_CODE_H
 #define HAK_STACKS_CODE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/atomic.h"
 #include "base/compiler.h"
 

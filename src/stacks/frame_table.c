@@ -1,8 +1,6 @@
 // frame_table.c -- see frame_table.h.
 #include "stacks/frame_table.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "stacks/find_object.h"

@@ -10,8 +10,6 @@
 #ifndef HAK_STACKS_FRAME_TABLE_H
 #define HAK_STACKS_FRAME_TABLE_H
 
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 enum hak_frame_kind {

@@ -1,7 +1,6 @@
 // stack.c -- see stack.h.
 #include "stacks/stack.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/atomic.h"

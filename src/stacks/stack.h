@@ -16,10 +16,6 @@
 #ifndef HAK_STACKS_STACK_H
 #define HAK_STACKS_STACK_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/compiler.h"
 
 // Fill in the places (stacks/code.h) of return addresses, those of the caller's callers, innermost first. Returns how many. `is_quiet`: no

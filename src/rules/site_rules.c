@@ -6,11 +6,11 @@
 #include "base/bits.h"
 #include "base/number.h"
 #include "base/options.h"
-#include "front/modules.h"
 #include "front/options.h"
 #include "hakmem/hakmem.h"
 #include "os/os.h"
 #include "os/say.h"
+#include "rules/modules.h"
 #include "rules/site.h"
 
 enum { LINE_BYTES = 512 };

@@ -1,3 +1,4 @@
+// with features
 // modules_fuzz.c -- whatever the file of a module holds: its functions are found within it, or none.
 //
 // The first byte chooses the name that is sought; the rest is the file.
@@ -7,7 +8,7 @@
 #include <stdint.h>
 
 #include "../unit/unit.h"
-#include "front/modules.h"
+#include "rules/modules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

@@ -1,5 +1,5 @@
 // modules.c -- see modules.h.
-#include "front/modules.h"
+#include "rules/modules.h"
 
 #include <elf.h>
 #include <link.h>

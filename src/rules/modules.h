@@ -1,10 +1,10 @@
 // modules.h -- the program and its libraries: where they lie, and where their functions do.
 //
-// Layer     front
+// Layer     rules
 // Threads   any. It asks the dynamic linker, and reads files: not from inside an allocation.
 // Fails     what cannot be read has no functions.
-#ifndef HAK_FRONT_MODULES_H
-#define HAK_FRONT_MODULES_H
+#ifndef HAK_RULES_MODULES_H
+#define HAK_RULES_MODULES_H
 
 #include "base/compiler.h"
 

@@ -70,10 +70,8 @@ struct hak_magazine {
     struct hak_class_counts counts;
 };
 
-enum {
-    HAK_OUTBOXES = 32
-}; // other owners that one thread frees for at the same time, or groups of them
-enum { HAK_OUTBOX_MIXED = 1 };
+// So many other owners, or groups of them, does one thread free for at the same time.
+enum { HAK_OUTBOXES = 32, HAK_OUTBOX_MIXED = 1 };
 struct hak_outbox {
     uint32_t tag; // lock, thread: whose blocks; HAK_OUTBOX_MIXED: those of several owners
     struct hak_parcel *parcel; // lock, thread
@@ -137,8 +135,7 @@ struct hak_cache {
     // thread's next free of whatever size (sampler.h).
     _Atomic(uint8_t) frees_apart;
     bool keeps_elsewhere; // thread: a companion has its BigCache (site.h)
-    bool
-        is_helping; // thread, lock: it is at work on another owner's inbox, or on its outboxes (remote.c)
+    bool is_helping; // thread, lock: at work on another owner's inbox, or its outboxes (remote.c)
     _Atomic(bool) is_asleep; // set by the sweeper: see watch.h; cleared by the thread
     _Atomic(bool) is_inside; // thread: at work on `hardened` (hardened.h)
     // NULL until first used, with the lock; and while somebody else empties it.

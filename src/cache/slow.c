@@ -74,10 +74,8 @@ void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block)
     hak_count(&cache->owner.events, 1);
     const size_t before = cache->owner.returned_bytes;
     hak_magazine_spill(cache, size_class, block);
-    const size_t returned =
-        cache->owner.returned_bytes; // may be all that is left of pages nobody uses
-    const bool is_much =
-        returned / HAK_UNIT_BYTES != before / HAK_UNIT_BYTES; // since the last time
+    const size_t returned = cache->owner.returned_bytes; // may be the rest of unused pages
+    const bool is_much = returned / HAK_UNIT_BYTES != before / HAK_UNIT_BYTES;
     hak_sweep_cache_if_due_locked(cache);
     hak_lock_drop(&cache->owner.lock);
     hak_timing_end_for(HAK_TIMING_spill, begin, hak_cache_group(cache));

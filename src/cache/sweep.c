@@ -109,8 +109,7 @@ static void strip_locked(bool tries_again) HAK_REQUIRES(&hak_watch.lock)
 static bool are_all_bare(void)
 {
     hak_lock_take(&hak_watch.lock);
-    bool are_bare = sweep_cache !=
-                    NULL; // who sweeps for the first time gets what it takes, while there is memory
+    bool are_bare = sweep_cache != NULL; // who sweeps first gets its cache, while there is memory
     struct hak_owner *owner = are_bare ? hak_watch_all() : NULL;
     for (; owner != NULL && are_bare; owner = owner->watch_next) {
         struct hak_cache *cache = hak_cache_of(owner);

@@ -9,10 +9,9 @@
 
 // What a pass over the caches gives back.
 struct hak_sweep_how {
-    bool all;         // also of what is in use
-    bool tries_again; // also pages that the kernel has not taken before
-    uint64_t
-        idle_looks; // looks without an event after which a cache, or a class of it, is not in use
+    bool all;            // also of what is in use
+    bool tries_again;    // also pages that the kernel has not taken before
+    uint64_t idle_looks; // looks without an event: then a cache, or a class of it, is not in use
     uint64_t kept_ticks; // how long a cache may keep a large block
     unsigned lots;       // that may still be given back: the rest is for the next pass
     bool is_refused;     // set when the kernel refuses some

@@ -11,8 +11,7 @@
 // Where a setting stands, for a line about what is wrong with it.
 struct hak_setting {
     enum hak_option_source source;
-    const char
-        *place; // "HAKMEM_" for a variable; else what comes before the name, as "HAKMEM_OPTIONS: "
+    const char *place; // what comes before the name: "HAKMEM_", or as "HAKMEM_OPTIONS: "
 };
 
 // Set what `name`, which is `name_length` long and in either case, and `value` say. What is wrong with

@@ -16,8 +16,8 @@ size_t hak_trim(void)
 
 // The parameters, by their numbers in malloc.h, which not every C library has.
 enum {
-    ARENA_MAX =
-        -8, // and on from here: ARENA_TEST, PERTURB, CHECK_ACTION, MMAP_MAX, MMAP_THRESHOLD, TOP_PAD
+    // and on from here: ARENA_TEST, PERTURB, CHECK_ACTION, MMAP_MAX, MMAP_THRESHOLD, TOP_PAD
+    ARENA_MAX = -8,
     TRIM_THRESHOLD = -1,
     MXFAST = 1,
 };

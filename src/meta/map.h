@@ -49,20 +49,18 @@ struct hak_map {
     uint64_t unit_mask;
     _Atomic(struct hak_super *) *supers;
     uint64_t super_mask;
-    _Atomic(uint64_t)
-        covered_units;      // of the window: all, or 0 once something of ours lies elsewhere
-    char *window;           // where we like to put superslabs: as long as the table covers
-    uint64_t *slots;        // a bit per span of superslab size whose addresses are in use
-    uint64_t next_slot;     // next fit
-    uint64_t committed[64]; // a bit per part of `units` that is writable
+    _Atomic(uint64_t) covered_units; // all, or 0 once something of ours lies outside the window
+    char *window;                    // where we like to put superslabs: as long as the table covers
+    uint64_t *slots;                 // a bit per span of superslab size whose addresses are in use
+    uint64_t next_slot;              // next fit
+    uint64_t committed[64];          // a bit per part of `units` that is writable
     // Of the slots, a bit for each word that is not 0, and for each that is all ones.
     uint64_t used_words[HAK_MAP_WORDS / 64];
     uint64_t full_words[HAK_MAP_WORDS / 64];
     uint64_t missing_row; // so many free slots in a row there are not
     uint64_t used_slots;
-    uint64_t
-        outside_at; // the address, in superslabs, from which on addresses.c tries next outside of the window
-    bool has_window; // the kernel has mapped something there
+    uint64_t outside_at; // where, in superslabs, addresses.c tries next outside of the window
+    bool has_window;     // the kernel has mapped something there
 };
 
 HAK_INTERNAL extern struct hak_map hak_map;

@@ -42,8 +42,7 @@ HAK_INTERNAL struct hak_group_use hak_control_group_read_use(void);
 struct hak_share_files {
     struct hak_held_file use;        // bytes that the group uses
     struct hak_held_file statistics; // what of: lines "name bytes"
-    struct hak_held_file
-        stalls; // how long its tasks, or those of the machine, have waited for memory
+    struct hak_held_file stalls;     // how long tasks, its or the machine's, have waited for memory
     bool is_version_1;
 };
 HAK_INTERNAL struct hak_share_files hak_control_group_hold_files(void);

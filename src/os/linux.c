@@ -136,8 +136,7 @@ bool hak_os_unseal(void *start, size_t bytes)
 
 void hak_os_seal(void *start, size_t bytes)
 {
-    HAK_UNHEEDED(
-        hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_READ, 0, 0, 0)); // see os.h
+    HAK_UNHEEDED(hak_syscall(SYS_mprotect, (long)start, (long)bytes, PROT_READ, 0, 0, 0));
 }
 
 bool hak_os_unmap(void *start, size_t bytes)
@@ -292,8 +291,7 @@ uint64_t hak_os_random(void)
     uint64_t value = 0;
     long got = hak_syscall(SYS_getrandom, (long)&value, sizeof value, GRND_NONBLOCK, 0, 0, 0);
     if (got != sizeof value) {
-        value =
-            hak_os_now_ns() ^ (uint64_t)(uintptr_t)&value; // early boot: clock and stack address
+        value = hak_os_now_ns() ^ (uint64_t)(uintptr_t)&value; // early boot
     }
     return value;
 }
@@ -408,7 +406,7 @@ void hak_os_abort(void)
 {
     const uint64_t nothing = 0;
     const uint64_t standard[4] = {
-        0}; // the kernel's struct sigaction: the default action, no flags, an empty mask
+        0}; // the kernel's struct sigaction: the default, no flags, no mask
     HAK_UNHEEDED(
         hak_syscall(SYS_rt_sigprocmask, SIG_SETMASK, (long)&nothing, 0, sizeof nothing, 0, 0));
     raise_here(SIGABRT);

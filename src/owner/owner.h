@@ -57,14 +57,13 @@ struct hak_owner {
     //   taken by     holder of lock   hak_inbox_next   exchange, acquire
     // No ABA: nobody takes one parcel; the list is taken whole.
     _Atomic(struct hak_parcel *) inbox HAK_ALIGNED(HAK_CACHE_LINE);
-    _Atomic(struct hak_loose *)
-        loose;                    // as inbox: blocks freed when there was no memory for a parcel
-    _Atomic(size_t) inbox_bytes;  // in parcels; a hint
-    struct hak_owner *watch_next; // in the sweeper's list
-    uint64_t seen_events;         // a sweep
-    uint32_t idle_ticks;          // a sweep
-    uint8_t sweep_hand;           // lock: the class to give pages back from next (sweep_cache.h)
-    struct hak_list larges;       // lock: a heap's large blocks in use
+    _Atomic(struct hak_loose *) loose; // as inbox: freed when there was no memory for a parcel
+    _Atomic(size_t) inbox_bytes;       // in parcels; a hint
+    struct hak_owner *watch_next;      // in the sweeper's list
+    uint64_t seen_events;              // a sweep
+    uint32_t idle_ticks;               // a sweep
+    uint8_t sweep_hand;     // lock: the class to give pages back from next (sweep_cache.h)
+    struct hak_list larges; // lock: a heap's large blocks in use
 
     struct hak_lock lock HAK_ALIGNED(HAK_CACHE_LINE);
     uint32_t tag;             // constant: id << 8, and HAK_TAG_HEAP for one that is no thread's

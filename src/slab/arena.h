@@ -57,9 +57,8 @@ struct hak_arena {
     size_t leaving_bytes;           // of mapping_bytes, what is being unmapped
     struct hak_super *spare_supers; // descriptors to use again (superslabs.c)
     struct hak_super *spare_mappings;
-    unsigned
-        shard_mask; // constant after the start: one less than there are shards, which is a power of two
-    _Atomic(size_t) part_bytes;   // a sixteenth of the memory, before the program's main
+    unsigned shard_mask;        // constant: one less than there are shards, which is a power of two
+    _Atomic(size_t) part_bytes; // a sixteenth of the memory, before the program's main
     _Atomic(size_t) untold_most;  // a shard tells the sums when it is so far ahead
     _Atomic(uint32_t) purge_hand; // the shard to give back from first
     // Sums of the shards. With more than one they may be behind by untold_most for each (hak_arena_tell).
@@ -70,18 +69,16 @@ struct hak_arena {
     _Atomic(size_t) retaken_bytes; // of units that were used again after they had been given back
     _Atomic(size_t) super_bytes;   // of superslabs mapped (arena lock)
     _Atomic(size_t) mapping_bytes; // of large blocks' own mappings (arena lock)
-    _Atomic(size_t)
-        peak_bytes;            // most that super_bytes and mapping_bytes were together (arena lock)
-    _Atomic(size_t) used_peak; // most that was in use of superslabs since hak_arena_forget_peak
-    _Atomic(size_t) peak_before; // the same of the time before that
-    _Atomic(size_t) peak_most;   // of what was in use lately, may wait when it is no longer
-    _Atomic(uint64_t) tick;      // the sweeper's clock
-    _Atomic(uint32_t) returns;   // counts loads that have been given back: slept on
-    _Atomic(uint32_t) waiters;   // threads that sleep there
-    _Atomic(uint32_t) clock;     // tenths of a second, by the system's clock, when it was last read
-    _Atomic(bool) is_locked;     // the kernel has refused the latest purge: pages locked in memory
-    _Atomic(unsigned)
-        huge_pages; // enum hak_huge_pages: the kernel's setting, read before the program's main
+    _Atomic(size_t) peak_bytes;    // most that both were together (arena lock)
+    _Atomic(size_t) used_peak;     // most that was in use of superslabs since hak_arena_forget_peak
+    _Atomic(size_t) peak_before;   // the same of the time before that
+    _Atomic(size_t) peak_most;     // of what was in use lately, may wait when it is no longer
+    _Atomic(uint64_t) tick;        // the sweeper's clock
+    _Atomic(uint32_t) returns;     // counts loads that have been given back: slept on
+    _Atomic(uint32_t) waiters;     // threads that sleep there
+    _Atomic(uint32_t) clock; // tenths of a second, by the system's clock, when it was last read
+    _Atomic(bool) is_locked; // the kernel has refused the latest purge: pages locked in memory
+    _Atomic(unsigned) huge_pages; // enum hak_huge_pages: the kernel's setting, read before main
     struct hak_shard shards[HAK_SHARDS_MAX];
 };
 

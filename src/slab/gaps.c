@@ -49,8 +49,7 @@ struct place {
 
 static struct place place_of(const struct hak_gaps *gaps, unsigned height, uint64_t index)
 {
-    const unsigned log2 =
-        BAND_HEIGHTS - height % BAND_HEIGHTS; // so many nodes of this height in a block
+    const unsigned log2 = BAND_HEIGHTS - height % BAND_HEIGHTS; // of the nodes in a block
     const unsigned row = 1U << log2;
     return (struct place){&gaps->bands[height / BAND_HEIGHTS][(index >> log2) * BLOCK_NODES],
                           row | ((unsigned)index & (row - 1))};

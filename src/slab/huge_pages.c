@@ -233,8 +233,7 @@ void hak_huge_pages_end_locked(struct hak_shard *shard, struct hak_super *super)
     if (super->is_huge) {
         hak_os_want_huge(super->base, HAK_SUPER_BYTES, false);
         super->is_huge = false;
-        hak_queues_note_units_locked(shard,
-                                     super); // its dirty units are no longer parts of huge pages
+        hak_queues_note_units_locked(shard, super); // none is a part of a huge page any more
     }
 }
 

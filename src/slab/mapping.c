@@ -154,8 +154,7 @@ bool hak_mapping_is_inset(struct hak_run *run)
 // kernel's lock. Pages that are locked in memory are refused, and go when the mapping goes.
 static void purge(const struct hak_super *super)
 {
-    const size_t step =
-        HAK_MIB(16); // what is left may take 2 ms, and one call more is not worth it
+    const size_t step = HAK_MIB(16); // what is left may take 2 ms
     for (size_t rest = super->mapped_bytes; rest > step; rest -= step) {
         HAK_UNHEEDED(hak_os_purge(super->base + rest - step, step));
     }
@@ -219,8 +218,7 @@ static bool move_locked(struct hak_super *super, size_t bytes) HAK_REQUIRES(&hak
         return false;
     }
     if (hak_os_remap(old_start, old_bytes, bytes, start) == NULL) {
-        hak_unreleased_drop_remains(start,
-                                    bytes); // the kernel may have unmapped them before it refused
+        hak_unreleased_drop_remains(start, bytes); // which the kernel may have unmapped
         return false;
     }
     hak_hook_large_ends(&super->slabs[0]); // while nobody else can have the address

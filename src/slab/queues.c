@@ -44,8 +44,7 @@ static void note_dirty_units_locked(struct hak_shard *shard, struct hak_super *s
     if (queue == HAK_DIRTY_NONE) {
         dirty_append_locked(shard, super, has_whole ? HAK_DIRTY_WHOLE : HAK_DIRTY_PART);
     } else if (queue == HAK_DIRTY_WHOLE && !has_whole) {
-        dirty_append_locked(
-            shard, super, HAK_DIRTY_REST); // purge.c has taken the others, of the oldest
+        dirty_append_locked(shard, super, HAK_DIRTY_REST); // purge.c has taken the others
     } else if (queue != HAK_DIRTY_WHOLE && has_whole) {
         // The rest of a huge page has come back while units of it were freed: a moment ago, that is now.
         hak_queues_note_dirty_locked(super);

@@ -33,10 +33,9 @@ HAK_INTERNAL bool hak_ranges_are_enough(const struct hak_ranges *all);
 
 // What became of them: the options may have changed since.
 struct hak_purged {
-    uint64_t done; // a bit for each range that was given back
-    bool is_tried; // they were enough
-    bool
-        is_zeroed; // what was given back reads as zero; lazily, it may keep its content for a while
+    uint64_t done;  // a bit for each range that was given back
+    bool is_tried;  // they were enough
+    bool is_zeroed; // what was given back reads as zero; lazily, not at once
 };
 // If they are enough, give them back as the options free_policy and batch_madvise say.
 HAK_INTERNAL struct hak_purged hak_ranges_purge(const struct hak_ranges *all);

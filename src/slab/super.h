@@ -25,8 +25,7 @@ struct hak_super {
     uint64_t purged_units;    // free units that were given back and not used since (lock)
     struct hak_list all_link; // in the arena's list of everything (arena lock)
     uint64_t dirty_tick;      // when a unit last became dirty
-    _Atomic(struct hak_super *)
-        span; // the superslab in which the run begins that this one continues
+    _Atomic(struct hak_super *) span; // where the run begins that this superslab continues
     // The one it belongs to, by number; HAK_NO_SHARD when it is one large block's mapping, or not mapped. Changes under the locks of
     // both shards; a run in it that is in use keeps it from changing.
     _Atomic(uint8_t) shard;
@@ -37,8 +36,8 @@ struct hak_super {
     // readers from outside wants to know (lock).
     union {
         uint32_t made_at[HAK_SUPER_UNITS];
-        struct hak_unreleased_range
-            unreleased; // of one large block's mapping that has ended, when the kernel has refused to take it back
+        // of a mapping that has ended, when the kernel has refused to take it back
+        struct hak_unreleased_range unreleased;
     };
     uint32_t mapped_at;
     uint8_t first[HAK_SUPER_UNITS]; // the first unit of the run that a unit is in

@@ -96,7 +96,7 @@ void *hak_hook_malloc(
         return hak_hardened_malloc(bytes, size_class, site, cache, hardened, alignment);
     }
     hak_hardened_leave(cache);
-    return hak_hook_malloc_seldom((struct hak_request){bytes, alignment, site}, size_class);
+    return hak_hardened_malloc_unusual((struct hak_request){bytes, alignment, site}, size_class);
 }
 
 // The class that serves a request; HAK_SMALL_CLASSES: a large block does.
@@ -125,7 +125,7 @@ static HAK_NOINLINE void *take_ruled(struct hak_cache *cache,
     return block != NULL && (ways & HAK_WAY_ZERO) != 0 ? memset(block, 0, request.bytes) : block;
 }
 
-void *hak_hook_malloc_seldom(struct hak_request request, size_t size_class)
+void *hak_hardened_malloc_unusual(struct hak_request request, size_t size_class)
 {
     struct hak_cache *cache = hak_slow_cache();
     if (HAK_UNLIKELY(cache == NULL)) {

@@ -86,11 +86,6 @@ void *hak_hook_malloc(
     return hak_slow_malloc((struct hak_request){bytes, alignment, site}, size_class);
 }
 
-void *hak_hook_malloc_seldom(struct hak_request request, size_t size_class)
-{
-    return hak_slow_malloc(request, size_class);
-}
-
 void *hak_hook_take(struct hak_cache *cache, unsigned size_class, size_t bytes, size_t *note)
     HAK_REQUIRES(&cache->owner.lock)
 {

@@ -18,8 +18,6 @@
 // A small block that the fast path did not find, for a call that returns to `site`. Alone: hak_slow_malloc.
 HAK_INTERNAL void *hak_hook_malloc(
     size_t bytes, size_t size_class, struct hak_cache *cache, const void *site, size_t alignment);
-// The same once a feature has looked into what it keeps in the cache, and found no block there. Alone: hak_slow_malloc.
-HAK_INTERNAL void *hak_hook_malloc_seldom(struct hak_request request, size_t size_class);
 // A block out of the cache; `note` is for hak_hook_taken, 0 when it need not be called. Alone: out of its magazine.
 HAK_INTERNAL void *hak_hook_take(struct hak_cache *cache,
                                  unsigned size_class,

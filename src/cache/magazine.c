@@ -405,8 +405,8 @@ void hak_magazine_end_all(struct hak_cache *cache)
     }
 }
 
-// Its magazines are found elsewhere from now on.
-static void move_tops(struct hak_cache *cache, unsigned apart)
+void hak_magazine_move_tops(struct hak_cache *cache, unsigned apart)
+    HAK_REQUIRES(&cache->owner.lock)
 {
     HAK_ASSERT(cache->apart != apart);
     for (unsigned size_class = 0; size_class < HAK_SMALL_CLASSES; size_class++) {
@@ -415,16 +415,6 @@ static void move_tops(struct hak_cache *cache, unsigned apart)
         hak_cache_set_top(cache, size_class, &hak_nothing[1]);
     }
     cache->apart = apart;
-}
-
-void hak_magazine_set_apart(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
-{
-    move_tops(cache, HAK_APART);
-}
-
-void hak_magazine_set_back(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
-{
-    move_tops(cache, 0);
 }
 
 void hak_magazine_retire(struct hak_cache *cache, unsigned size_class)

@@ -35,10 +35,10 @@ HAK_INTERNAL void hak_magazine_spill(struct hak_cache *cache, unsigned size_clas
 HAK_INTERNAL void hak_magazine_flush_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // Do without magazines from now on; they are empty.
 HAK_INTERNAL void hak_magazine_end_all(struct hak_cache *cache);
-// A cache begins to sample (sampler.h): only free finds its magazines from then on; and back again. The thread,
+// A cache begins to sample (sampler.h): only free finds its magazines at HAK_APART; and back again, at 0. The thread,
 // with the lock.
-HAK_INTERNAL void hak_magazine_set_apart(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
-HAK_INTERNAL void hak_magazine_set_back(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
+HAK_INTERNAL void hak_magazine_move_tops(struct hak_cache *cache, unsigned apart)
+    HAK_REQUIRES(&cache->owner.lock);
 // A slab is needed. If the heap has grown by much since the last time: empty the magazines that were not in
 // use, and true. The thread, with the lock.
 HAK_INTERNAL bool hak_magazine_tidy(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);

@@ -215,10 +215,8 @@ static void experiment_begin(void)
 
 static void count_waiting(void)
 {
-    size_t waiting[HAK_VARIANTS];
-    hak_arena_waiting(waiting);
     for (unsigned group = 0; group < HAK_VARIANTS; group++) {
-        experiment.waiting_bytes[group] += waiting[group];
+        experiment.waiting_bytes[group] += hak_load_relaxed(&hak_arena.waiting_bytes[group]);
     }
 }
 

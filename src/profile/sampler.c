@@ -183,7 +183,7 @@ static void begin_locked(struct hak_cache *cache, size_t every) HAK_REQUIRES(&ca
     cache->sampling->every = every;
     cache->sampling->since_ns = hak_os_about_now_ns();
     cache->sampling->taken = 0;
-    hak_magazine_set_apart(cache);
+    hak_magazine_move_tops(cache, HAK_APART);
     draw_all_locked(cache);
     set_hit_tag_locked(cache, HAK_APART);
 }
@@ -194,7 +194,7 @@ static void end_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
     if (hak_sampler_every(cache) == 0) {
         return; // somebody has set the tag, and then the option was set back
     }
-    hak_magazine_set_back(cache);
+    hak_magazine_move_tops(cache, 0);
     cache->sampling->wanted = 0;
     cache->sampling->every = 0;
     memset(cache->large_gaps, 0, sizeof cache->large_gaps);

@@ -107,7 +107,8 @@ void *hak_hardened_malloc(size_t bytes,
     struct hak_stock *stock = &hardened->stocks[served];
     if (HAK_UNLIKELY(stock->count == 0 || is_unusual(cache))) {
         hak_hardened_leave(cache);
-        return hak_hook_malloc_seldom((struct hak_request){bytes, alignment, site}, size_class);
+        return hak_hardened_malloc_unusual((struct hak_request){bytes, alignment, site},
+                                           size_class);
     }
     cache->unguarded++;
     return take_any(bytes, stock, hardened, cache);

@@ -17,6 +17,7 @@
 #define HAK_SECURE_HARDENED_H
 
 #include "cache/cache.h"
+#include "cache/request.h"
 #include "secure/states.h"
 
 enum { HAK_QUARANTINE_BLOCKS = 4096, HAK_FOREIGN_BLOCKS = 32 };
@@ -88,8 +89,10 @@ HAK_INLINE unsigned hak_hardened_class(unsigned size_class, size_t bytes)
     return size_class;
 }
 
+// malloc without a block that waits here: what other features have, else the core's (src/hooks.c).
+HAK_INTERNAL void *hak_hardened_malloc_unusual(struct hak_request request, size_t size_class);
 // malloc's slow path and free's in a thread that has entered its cache's. All that is out of the ordinary they leave
-// to hak_hook_malloc_seldom and hak_hardened_free_unusual.
+// to hak_hardened_malloc_unusual and hak_hardened_free_unusual.
 HAK_INTERNAL void *hak_hardened_malloc(size_t bytes,
                                        size_t size_class,
                                        const void *site,

@@ -167,10 +167,3 @@ void hak_arena_forget_peak(void)
     hak_store_relaxed(&hak_arena.peak_before, hak_load_relaxed(&hak_arena.used_peak));
     hak_store_relaxed(&hak_arena.used_peak, hak_arena_used_bytes());
 }
-
-void hak_arena_waiting(size_t bytes[HAK_VARIANTS])
-{
-    for (unsigned group = 0; group < HAK_VARIANTS; group++) {
-        bytes[group] = hak_load_relaxed(&hak_arena.waiting_bytes[group]);
-    }
-}

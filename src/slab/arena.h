@@ -139,8 +139,6 @@ HAK_INTERNAL bool hak_arena_has_units(unsigned units);
 HAK_INTERNAL void hak_arena_tell(bool may_be_late);
 // The same by the holder of all locks: now.
 HAK_INTERNAL void hak_arena_tell_all(void);
-// Bytes that wait in the superslabs of each group (base/variants.h).
-HAK_INTERNAL void hak_arena_waiting(size_t bytes[HAK_VARIANTS]);
 
 // The shard of a superslab with a run in use, or whose shard's lock the caller holds; NULL for no superslab.
 HAK_INLINE struct hak_shard *hak_arena_shard_of(const struct hak_super *super)

@@ -39,8 +39,7 @@ static bool shard_find_inside_locked(struct hak_shard *shard,
     const uint64_t aligned = align_units == 1 ? ~UINT64_C(0) : aligned_bits(align_units);
     unsigned row = units;
     do {
-        slot = at_start ? hak_gaps_find_start(&shard->gaps, slot, row)
-                        : hak_gaps_find_inside(&shard->gaps, slot, row);
+        slot = hak_gaps_find(&shard->gaps, slot, row, at_start);
         if (slot == UINT64_MAX) {
             return false;
         }

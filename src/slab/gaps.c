@@ -282,7 +282,7 @@ static uint64_t leaf_below(const struct hak_gaps *gaps,
     return walk.index;
 }
 
-static uint64_t find(struct hak_gaps *gaps, uint64_t slot, unsigned units, bool at_start)
+uint64_t hak_gaps_find(struct hak_gaps *gaps, uint64_t slot, unsigned units, bool at_start)
 {
     climb_to_top(gaps);
     struct walk walk;
@@ -291,16 +291,6 @@ static uint64_t find(struct hak_gaps *gaps, uint64_t slot, unsigned units, bool 
         is_there = walk_next(gaps, &walk);
     }
     return is_there ? leaf_below(gaps, walk, units, at_start) : UINT64_MAX;
-}
-
-uint64_t hak_gaps_find_inside(struct hak_gaps *gaps, uint64_t slot, unsigned units)
-{
-    return find(gaps, slot, units, false);
-}
-
-uint64_t hak_gaps_find_start(struct hak_gaps *gaps, uint64_t slot, unsigned units)
-{
-    return find(gaps, slot, units, true);
 }
 
 // The place so many units before the beginning of a node.

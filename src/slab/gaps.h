@@ -55,10 +55,12 @@ HAK_INTERNAL void hak_gaps_note(struct hak_gaps *gaps,
                                 uint64_t free_units,
                                 bool joins);
 
-// The next superslab, at or after `slot`, with `units` (1 to 64) free units in a row; UINT64_MAX when
-// there is none. The second with such a row at its beginning.
-HAK_INTERNAL uint64_t hak_gaps_find_inside(struct hak_gaps *gaps, uint64_t slot, unsigned units);
-HAK_INTERNAL uint64_t hak_gaps_find_start(struct hak_gaps *gaps, uint64_t slot, unsigned units);
+// The next superslab, at or after `slot`, with `units` (1 to 64) free units in a row, `at_start` at its beginning; UINT64_MAX
+// when there is none.
+HAK_INTERNAL uint64_t hak_gaps_find(struct hak_gaps *gaps,
+                                    uint64_t slot,
+                                    unsigned units,
+                                    bool at_start);
 // A row of `units` that begins, at or after `slot`, at a multiple of `align_units` and goes on in the following
 // superslabs, whose addresses are next to each other. False when there is none, or none that is long enough at any
 // place after so many looks.

@@ -70,7 +70,7 @@ static void check_inside(unsigned units)
         expected =
             (row < left ? row : left) >= units ? FIRST_SLOT + unit / HAK_SUPER_UNITS : UINT64_MAX;
     }
-    UNIT_EQUAL(hak_gaps_find_inside(&gaps, 0, units), expected);
+    UNIT_EQUAL(hak_gaps_find(&gaps, 0, units, false), expected);
 }
 
 // The first superslab from whose tail, rounded up to the alignment, a row is long enough.

@@ -88,7 +88,7 @@ bool hak_bigcache_keep_instead(struct hak_cache *cache, void *block, size_t byte
         other = hak_swap_acquire(&hot->block, NULL); // pairs with: hak_bigcache_put
     }
     hak_bigcache_put(hot, block, bin, hak_map_place(block));
-    hak_fence_compiler(); // see hak_unwatch_judge
+    hak_fence_compiler(); // see unwatch_judge
     hak_watch_note(&cache->owner);
     if (other != NULL) {
         give_kept(other);

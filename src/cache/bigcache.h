@@ -69,7 +69,7 @@ HAK_INLINE bool hak_bigcache_keep(struct hak_cache *cache, void *block, uint32_t
         return false;
     }
     hak_bigcache_put(hot, block, *bin, entry);
-    hak_fence_compiler(); // see sweeper_may_sleep and hak_unwatch_judge
+    hak_fence_compiler(); // see sweeper_may_sleep and unwatch_judge
     hak_watch_note(&cache->owner);
     return true;
 }

@@ -11,7 +11,6 @@
 #include "cache/remote.h"
 #include "cache/rest.h"
 #include "cache/sweep_cache.h"
-#include "cache/unwatch.h"
 #include "meta/pool.h"
 #include "os/os.h"
 #include "os/refusal.h"
@@ -30,6 +29,70 @@ static struct hak_cache *sweep_cache; // hak_watch.lock: for blocks on their way
 static size_t kept_bytes;  // hak_watch.lock: in large blocks that caches kept, at the last pass
 static size_t kept_so_far; // hak_watch.lock: in the present pass
 
+static bool has_own_thread(const struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
+{
+    return cache->owner.has_thread && hak_load_relaxed(&cache->owner.state) == HAK_OWNER_LIVE;
+}
+
+// May the sweeper stop to watch it, if it has nothing left to give? A thread that looks at each block puts those that it
+// frees into its quarantine, which wakes nobody.
+static bool may_be_unwatched(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
+{
+    return !has_own_thread(cache) || hak_load_relaxed(&cache->hardened) == NULL;
+}
+
+// The cache, which is in no list and has nothing left to give, is no longer watched. False: it has to be. Step unwatch of
+// watch.pml.
+static bool unwatch(struct hak_cache *cache) HAK_REQUIRES(&hak_watch.lock, &cache->owner.lock)
+{
+    if (!may_be_unwatched(cache)) {
+        return false;
+    }
+    if (has_own_thread(cache)) {
+        hak_store_relaxed(&cache->is_asleep, true);
+        hak_store_relaxed(&cache->hit_tag, HAK_TAG_ASLEEP);
+    }
+    hak_sub_relaxed(&hak_watch.count, 1);
+    hak_store_release(&cache->owner.is_watched, false); // pairs with: hak_watch_add
+    return true;
+}
+
+// Has anything happened since it ceased to be watched? What its thread does from now on wakes it, but for one block that it may have
+// in its hand: it has looked at hit_tag before the barrier, and puts the block down after this look.
+static bool is_still_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
+{
+    const uint64_t events = hak_load_relaxed(&cache->owner.events) + hak_hook_events(cache);
+    if (events != cache->owner.seen_events || !hak_inbox_is_empty(&cache->owner) ||
+        !hak_remote_is_empty(cache) || hak_bigcache_expire(cache, UINT64_MAX) != 0 ||
+        !may_be_unwatched(cache)) {
+        return false;
+    }
+    HAK_EACH_MAGAZINE (cache, size_class) {
+        if ((uint16_t)hak_cache_place(cache, size_class) !=
+            cache->magazines[size_class].seen_place) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Watch those of them again to which something has come meanwhile; several together, as it takes a barrier. Whoever still saw
+// the cache watched, and so noted nothing, has put its block there before the barrier: it is seen here. Step judge of watch.pml.
+static void unwatch_judge(struct hak_cache **caches, unsigned count)
+{
+    const bool is_ordered = count > 0 && hak_os_barrier_all();
+    for (unsigned i = 0; i < count; i++) {
+        bool is_still = false;
+        if (is_ordered && hak_lock_try(&caches[i]->owner.lock)) {
+            is_still = is_still_locked(caches[i]);
+            hak_lock_drop(&caches[i]->owner.lock);
+        }
+        if (!is_still) {
+            hak_watch_note(&caches[i]->owner);
+        }
+    }
+}
+
 // True when it is watched no more. One whose thread is at work is left alone, unless `all` is to be given back.
 static bool visit_locked(struct hak_cache *cache,
                          struct hak_sweep_how *how,
@@ -46,7 +109,7 @@ static bool visit_locked(struct hak_cache *cache,
         hak_rest(cache);
         how->lots--;
     }
-    const bool is_unwatched = has_no_more && hak_unwatch(cache);
+    const bool is_unwatched = has_no_more && unwatch(cache);
     hak_lock_drop(&cache->owner.lock);
     return is_unwatched;
 }
@@ -85,11 +148,11 @@ static struct hak_sweep_found sweep_some_locked(struct hak_sweep_how *how, unsig
             hak_watch_put(owner);
         }
         if (count == UNWATCHED_TOGETHER) {
-            hak_unwatch_judge(unwatched, count);
+            unwatch_judge(unwatched, count);
             count = 0;
         }
     }
-    hak_unwatch_judge(unwatched, count);
+    unwatch_judge(unwatched, count);
     hak_remote_post_all(sweep_cache);
     hak_lock_drop(&sweep_cache->owner.lock);
     kept_so_far += found.kept_bytes;

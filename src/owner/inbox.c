@@ -14,7 +14,7 @@ size_t hak_inbox_push(struct hak_owner *owner, struct hak_parcel *parcel)
     do {
         parcel->next = head;
     } while (!hak_cas_release(&owner->inbox, &head, parcel)); // pairs with: hak_inbox_next
-    hak_fence_compiler(); // see hak_unwatch_judge
+    hak_fence_compiler(); // see unwatch_judge
     hak_watch_note(owner);
     return waiting;
 }
@@ -27,7 +27,7 @@ void hak_inbox_push_loose(void *block)
     do {
         loose->next = head;
     } while (!hak_cas_release(&owner->loose, &head, loose)); // pairs with: hak_inbox_next_loose
-    hak_fence_compiler(); // see hak_unwatch_judge
+    hak_fence_compiler(); // see unwatch_judge
     hak_watch_note(owner);
 }
 

@@ -9,7 +9,7 @@ struct hak_watch hak_watch;
 void hak_watch_add(struct hak_owner *owner)
 {
     bool before = false;
-    if (!hak_cas_acquire(&owner->is_watched, &before, true)) { // pairs with: hak_unwatch
+    if (!hak_cas_acquire(&owner->is_watched, &before, true)) { // pairs with: unwatch
         return;                                                // another thread does
     }
     hak_add_relaxed(&hak_watch.count, 1);

@@ -1,4 +1,4 @@
-// Which caches the sweeper watches: hak_watch_note, hak_unwatch, hak_unwatch_judge (owner/watch.h, owner/watch.c).
+// Which caches the sweeper watches: hak_watch_note, unwatch, unwatch_judge (owner/watch.h, owner/watch.c, cache/sweep.c).
 //
 // Two threads put something into a cache and watch it again if it is not. The sweeper takes what is there and then
 // watches the cache no more. At the end nothing is left in it, and it was never watched twice.

@@ -1,5 +1,5 @@
 // waiting.c -- see waiting.h.
-#include "cache/waiting.h"
+#include "report/waiting.h"
 
 #include "base/atomic.h"
 #include "cache/cache.h"

@@ -1,11 +1,11 @@
 // waiting.h -- free blocks that are out of their slabs: in magazines, in parcels, loose.
 //
-// Layer     cache
+// Layer     report
 // Threads   with every lock held (hak_world_lock). Threads that run go on taking blocks out of their
 //           magazines and putting some in meanwhile.
 // Fails     never.
-#ifndef HAK_CACHE_WAITING_H
-#define HAK_CACHE_WAITING_H
+#ifndef HAK_REPORT_WAITING_H
+#define HAK_REPORT_WAITING_H
 
 #include "base/compiler.h"
 #include "cache/cache.h"

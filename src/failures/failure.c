@@ -6,11 +6,11 @@
 #include "base/options.h"
 #include "base/probe.h"
 #include "cache/hooks.h"
+#include "failures/cause.h"
 #include "limits/room.h"
 #include "meta/map.h"
 #include "os/control_group.h"
 #include "os/os.h"
-#include "os/refusal.h"
 #include "slab/arena.h"
 #include "stacks/code.h"
 
@@ -171,7 +171,7 @@ static void note_memory(struct hak_request request, uint64_t mark)
         return;
     }
     const bool may_look = hak_load_relaxed(&hak_options.trace_failures) != 0;
-    struct hak_cause cause = hak_refusal_explain(refusal, may_look);
+    struct hak_cause cause = hak_cause_of(refusal, may_look);
     if (cause.limit == HAK_LIMIT_UNKNOWN && may_look) {
         cause = group_cause(refusal.bytes);
     }

@@ -6,8 +6,8 @@
 #include "../unit.h"
 #include "base/bits.h"
 #include "base/options.h"
+#include "failures/cause.h"
 #include "hakmem/hakmem.h"
-#include "os/refusal.h"
 
 static volatile size_t too_many = SIZE_MAX; // the compiler would complain
 

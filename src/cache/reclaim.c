@@ -185,7 +185,7 @@ bool hak_reclaim_or_post(struct hak_cache *cache, void *block, uint32_t entry)
     }
     hak_lock_take(&cache->owner.lock);
     const uint64_t sent = hak_load_relaxed(&cache->counts.sent_parcels);
-    if (hak_remote_is_open(cache, tag) || !adopt(cache, block, HAK_MAP_CLASS(entry))) {
+    if (hak_remote_outbox(cache, tag)->tag == tag || !adopt(cache, block, HAK_MAP_CLASS(entry))) {
         posted = hak_remote_post(cache, block, entry);
     }
     const bool has_sent = hak_load_relaxed(&cache->counts.sent_parcels) != sent;

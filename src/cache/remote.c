@@ -7,11 +7,6 @@
 #include "owner/slabs.h"
 #include "slab/misuse.h"
 
-static struct hak_outbox *outbox_for(struct hak_cache *cache, uint32_t tag)
-{
-    return &cache->outboxes[(tag >> 8) % HAK_OUTBOXES];
-}
-
 static struct hak_owner *parcel_owner(struct hak_parcel *parcel)
 {
     const uint32_t count = hak_load_relaxed(&parcel->count);
@@ -130,7 +125,7 @@ bool hak_remote_post(struct hak_cache *cache, void *block, uint32_t entry)
     HAK_REQUIRES(&cache->owner.lock)
 {
     const uint32_t tag = HAK_MAP_TAG(entry);
-    struct hak_outbox *outbox = outbox_for(cache, tag);
+    struct hak_outbox *outbox = hak_remote_outbox(cache, tag);
     if (outbox->parcel == NULL) {
         outbox->parcel = hak_parcel_make(cache);
         if (outbox->parcel == NULL) {
@@ -159,11 +154,6 @@ void hak_remote_post_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.loc
     }
     cache->is_helping = was_helping;
     hak_parcels_give_all(cache);
-}
-
-bool hak_remote_is_open(const struct hak_cache *cache, uint32_t tag)
-{
-    return cache->outboxes[(tag >> 8) % HAK_OUTBOXES].tag == tag;
 }
 
 bool hak_remote_is_empty(const struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)

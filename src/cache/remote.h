@@ -29,12 +29,18 @@ HAK_INLINE bool hak_remote_is_for(const struct hak_cache *cache, uint32_t entry)
            !hak_tag_is_heap(tag);
 }
 
+// The outbox for blocks of an owner; a parcel of his alone is open if it has his tag.
+HAK_INLINE struct hak_outbox *hak_remote_outbox(struct hak_cache *cache, uint32_t entry)
+{
+    return &cache->outboxes[(entry >> 8) % HAK_OUTBOXES];
+}
+
 // Free `block`, whose map entry is `entry`, into the parcel that is open for its owner: false when there
 // is none, or it would be full with that, or its entry is marked: it may be a sample. `cache`: the calling
 // thread's.
 HAK_INLINE bool hak_remote_add(struct hak_cache *cache, void *block, uint32_t entry)
 {
-    struct hak_outbox *outbox = &cache->outboxes[(entry >> 8) % HAK_OUTBOXES];
+    struct hak_outbox *outbox = hak_remote_outbox(cache, entry);
     struct hak_parcel *parcel = outbox->parcel;
     if (parcel == NULL || (outbox->tag != entry - HAK_MAP_CLASS(entry) &&
                            !(outbox->tag == HAK_OUTBOX_MIXED && hak_remote_is_for(cache, entry)))) {
@@ -49,8 +55,6 @@ HAK_INLINE bool hak_remote_add(struct hak_cache *cache, void *block, uint32_t en
     return true;
 }
 
-// Is a parcel of that owner's alone open?
-HAK_INTERNAL bool hak_remote_is_open(const struct hak_cache *cache, uint32_t tag);
 // The same when that was not possible: `entry` has another owner's tag, no heap's. With the lock. False: no memory for a
 // parcel.
 HAK_INTERNAL bool hak_remote_post(struct hak_cache *cache, void *block, uint32_t entry)

@@ -32,8 +32,10 @@ static const struct hak_sweep_share some = {.caches = 64, .lots = 4};
 typedef void (*sweep_hook)(void);
 
 enum { HOOKS = 2 };
-static _Atomic(sweep_hook) sweep_hooks[HOOKS]; // called in each tick, if not NULL
-static _Atomic(bool) sweep_stays[HOOKS];       // for that one, also when nothing waits
+static struct {
+    _Atomic(sweep_hook) work; // called in each tick, if not NULL
+    _Atomic(bool) stays;      // for that one, also when nothing waits
+} hooks[HOOKS];
 
 _Atomic(uint32_t) hak_sweep_runs;
 static _Atomic(uint32_t) sweep_alarm; // slept on in a tick; 1: the thread is to end
@@ -46,11 +48,7 @@ static _Atomic(bool) is_ticking;        // somebody
 
 static bool has_hook(void)
 {
-    bool any = false;
-    for (unsigned i = 0; i < HOOKS; i++) {
-        any |= hak_load_relaxed(&sweep_hooks[i]) != NULL;
-    }
-    return any;
+    return hak_load_relaxed(&hooks[0].work) != NULL || hak_load_relaxed(&hooks[1].work) != NULL;
 }
 
 static bool is_to_end(void)
@@ -83,17 +81,13 @@ static uint64_t quiet_ticks(void)
 
 static bool stays(void)
 {
-    bool any = false;
-    for (unsigned i = 0; i < HOOKS; i++) {
-        any |= hak_load_relaxed(&sweep_stays[i]);
-    }
-    return any;
+    return hak_load_relaxed(&hooks[0].stays) || hak_load_relaxed(&hooks[1].stays);
 }
 
 static void call_hooks(void)
 {
     for (unsigned i = 0; i < HOOKS; i++) {
-        const sweep_hook work = hak_load_relaxed(&sweep_hooks[i]);
+        const sweep_hook work = hak_load_relaxed(&hooks[i].work);
         if (work != NULL) {
             work();
         }
@@ -142,6 +136,17 @@ static struct tick take_tick(uint64_t ticks, struct hak_sweep_share share, size_
     return tick;
 }
 
+// As the sweeper does; nothing while another thread ticks.
+static struct tick take_whole_tick(void)
+{
+    struct tick tick = {.gone_bytes = 0};
+    if (tick_enter()) {
+        tick = take_tick(1, all_at_once, TICK_PURGE_BYTES);
+        tick_leave();
+    }
+    return tick;
+}
+
 // Give back until nothing has waited for a while, or the thread is to end.
 static void sweep_until_quiet(void)
 {
@@ -149,12 +154,8 @@ static void sweep_until_quiet(void)
     hak_arena_tell(true);
     hak_os_wait(&sweep_alarm, 0, HAK_TICK_MS);
     while (quiet < quiet_ticks() && !is_to_end()) {
-        struct tick tick = {.gone_bytes = 0};
         hak_arena_tell(true);
-        if (tick_enter()) {
-            tick = take_tick(1, all_at_once, TICK_PURGE_BYTES);
-            tick_leave();
-        }
+        const struct tick tick = take_whole_tick();
         call_hooks();
         const bool goes_on =
             tick.gone_bytes > 0 || tick.found.kept_bytes > 0 || many_may_sleep() || stays() ||
@@ -272,10 +273,7 @@ static void thread_end(void)
     // Caches of ended threads, which it would have looked after.
     while (hak_reclaim_break_up_some() > 0) {
     }
-    if (tick_enter()) {
-        take_tick(1, all_at_once, TICK_PURGE_BYTES);
-        tick_leave();
-    }
+    take_whole_tick();
 }
 
 // One step towards what is wanted; true when there may be another. The C library starts and joins with locks of its own, whose
@@ -389,9 +387,9 @@ void hak_sweeper_wake(struct hak_cache *cache)
 
 void hak_sweeper_call(void (*work)(void), bool has_to_stay)
 {
-    const unsigned i = hak_load_relaxed(&sweep_hooks[0]) != NULL;
-    hak_store_relaxed(&sweep_hooks[i], work);
-    hak_store_relaxed(&sweep_stays[i], has_to_stay);
+    const unsigned i = hak_load_relaxed(&hooks[0].work) != NULL;
+    hak_store_relaxed(&hooks[i].work, work);
+    hak_store_relaxed(&hooks[i].stays, has_to_stay);
     hak_sweeper_start_if_hooked();
 }
 
@@ -404,9 +402,9 @@ void hak_sweeper_start_if_hooked(void)
 void hak_sweeper_call_no_more(void (*work)(void))
 {
     for (unsigned i = 0; i < HOOKS; i++) {
-        if (hak_load_relaxed(&sweep_hooks[i]) == work) {
-            hak_store_relaxed(&sweep_hooks[i], NULL);
-            hak_store_relaxed(&sweep_stays[i], false);
+        if (hak_load_relaxed(&hooks[i].work) == work) {
+            hak_store_relaxed(&hooks[i].work, NULL);
+            hak_store_relaxed(&hooks[i].stays, false);
         }
     }
 }

@@ -59,12 +59,6 @@ static void *realloc_by_copy(void *block, size_t old_bytes, size_t bytes, const 
     return realloc_into(other, block, old_bytes, bytes);
 }
 
-// Whatever it is, it stays where it is (dying.h).
-static HAK_COLD void *realloc_dying(void *block, size_t bytes, const void *site)
-{
-    return realloc_by_copy(block, hak_usable_size(block), bytes, site);
-}
-
 // A run from this size on that has to move to grow goes to a multiple of it. It will grow on, and the first gap by
 // address is another one each time; of these places there are few, so that the next run that grows
 // mostly comes to the same one, and to the pages that are there.
@@ -111,14 +105,8 @@ HAK_INLINE void *realloc_small(void *block, unsigned size_class, size_t bytes, c
 
 static void *realloc_large(void *block, size_t bytes, const void *site)
 {
-    if (hak_dying_now()) {
-        return realloc_dying(block, bytes, site);
-    }
-    if (hak_hook_owns(block)) {
-        // One that is free is told about by the copy, or by the free.
-        return realloc_by_copy(block, hak_hook_owned_bytes(block), bytes, site);
-    }
-    if (hak_nested_owns(block) || HAK_UNLIKELY(hak_is_nested)) {
+    // A dying process changes nothing (dying.h); one that a feature owns and that is free, the copy or the free tells about.
+    if (hak_dying_now() || hak_hook_owns(block) || hak_nested_owns(block) || hak_is_nested) {
         return realloc_by_copy(block, hak_usable_size(block), bytes, site);
     }
     struct hak_run *run = hak_run_of(block);

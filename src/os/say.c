@@ -1,6 +1,7 @@
-// say.c -- see say.h.
+// say.c -- see say.h; and the one way to die (base/check.h).
 #include "os/say.h"
 
+#include "base/check.h"
 #include "base/format.h"
 #include "os/os.h"
 
@@ -19,4 +20,28 @@ void hak_say(const char *format, ...)
     va_start(list, format);
     hak_say_list(format, list);
     va_end(list);
+}
+
+static void (*last_step)(void);
+
+void hak_before_end(void (*step)(void))
+{
+    last_step = step;
+}
+
+void hak_end(void)
+{
+    if (last_step != NULL) {
+        last_step();
+    }
+    hak_os_abort();
+}
+
+void hak_die(const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    hak_say_list(format, list);
+    va_end(list);
+    hak_end();
 }

@@ -10,8 +10,10 @@
 #define MOUNT_1_MEMORY "/sys/fs/cgroup/memory"
 #define MOUNT_1_CPU    "/sys/fs/cgroup/cpu"
 
-#define USE_2 "/memory.current"
-#define USE_1 "/memory.usage_in_bytes"
+#define USE_2  "/memory.current"
+#define USE_1  "/memory.usage_in_bytes"
+#define MOST_2 "/memory.max"
+#define MOST_1 "/memory.limit_in_bytes"
 
 enum {
     GROUPS_BYTES = 4096,
@@ -56,15 +58,16 @@ static unsigned read_numbers(const char *name, uint64_t numbers[2])
     return count;
 }
 
-static void limit_memory(struct hak_share *share, const char *name, const char *used_name)
+static void limit_memory(struct hak_share *share, const char *name, bool is_version_1)
 {
     uint64_t numbers[2];
     if (read_numbers(name, numbers) > 0 && numbers[0] < share->memory_bytes) {
         share->memory_bytes = numbers[0];
-        share->memory_used = read_numbers(used_name, numbers) > 0 ? numbers[0] : 0;
+        share->memory_used =
+            read_numbers(is_version_1 ? USE_1 : USE_2, numbers) > 0 ? numbers[0] : 0;
         memcpy(limiting.path, folder.path, folder.length);
         limiting.length = folder.length;
-        limiting.is_version_1 = strcmp(used_name, USE_1) == 0;
+        limiting.is_version_1 = is_version_1;
     }
 }
 
@@ -77,33 +80,22 @@ static void limit_processors(unsigned *processors, uint64_t quota, uint64_t peri
     }
 }
 
-static void visit_2_memory(void *into)
+static void visit_memory(void *into, bool is_version_1)
 {
-    struct hak_share *share = into;
-    limit_memory(share, "/memory.max", USE_2);
-    limit_memory(share, "/memory.high", USE_2); // beyond it the process is slowed down
-}
-
-static void visit_2_cpu(void *into)
-{
-    uint64_t numbers[2];
-    if (read_numbers("/cpu.max", numbers) == 2) {
-        limit_processors(into, numbers[0], numbers[1]);
+    limit_memory(into, is_version_1 ? MOST_1 : MOST_2, is_version_1);
+    if (!is_version_1) {
+        limit_memory(into, "/memory.high", false); // beyond it the process is slowed down
     }
 }
 
-static void visit_1_memory(void *into)
-{
-    struct hak_share *share = into;
-    limit_memory(share, "/memory.limit_in_bytes", USE_1);
-}
-
-static void visit_1_cpu(void *into)
+static void visit_processors(void *into, bool is_version_1)
 {
     uint64_t quota[2];
     uint64_t period[2];
-    if (read_numbers("/cpu.cfs_quota_us", quota) > 0 &&
-        read_numbers("/cpu.cfs_period_us", period) > 0) {
+    if (!is_version_1 && read_numbers("/cpu.max", quota) == 2) {
+        limit_processors(into, quota[0], quota[1]);
+    } else if (is_version_1 && read_numbers("/cpu.cfs_quota_us", quota) > 0 &&
+               read_numbers("/cpu.cfs_period_us", period) > 0) {
         limit_processors(into, quota[0], period[0]);
     }
 }
@@ -142,18 +134,12 @@ static const char *group_of(const char *controller, size_t *length)
     return NULL;
 }
 
-static bool is_of_version_1(const char *controller)
-{
-    size_t length;
-    return group_of(controller, &length) != NULL;
-}
-
 // Visit the process's group and those above it, to the mount. In a container without a view of its
 // own the lower ones are not there, and the mount is the container's group.
 static void visit_groups(void *into,
                          const char *controller,
                          const char *mount,
-                         void (*visit)(void *into))
+                         void (*visit)(void *into, bool is_version_1))
 {
     size_t length;
     const char *group = group_of(controller, &length);
@@ -168,7 +154,7 @@ static void visit_groups(void *into,
         while (folder.length > root && folder.path[folder.length - 1] == '/') {
             folder.length--;
         }
-        visit(into);
+        visit(into, *controller != '\0');
         if (folder.length <= root) {
             return;
         }
@@ -179,27 +165,29 @@ static void visit_groups(void *into,
 }
 
 // A controller is in one version only; the files of the other are then not there.
+static void visit_controller(void *into,
+                             const char *controller,
+                             const char *mount_1,
+                             void (*visit)(void *into, bool is_version_1))
+{
+    size_t length;
+    const bool is_version_1 = group_of(controller, &length) != NULL;
+    visit_groups(into, is_version_1 ? controller : "", is_version_1 ? mount_1 : MOUNT_2, visit);
+}
+
 struct hak_share hak_control_group_read_share(void)
 {
     struct hak_share share = {hak_os_memory_bytes(), 0};
     limiting.length = 0;
     hak_os_read_file("/proc/self/cgroup", groups, sizeof groups);
-    if (is_of_version_1("memory")) {
-        visit_groups(&share, "memory", MOUNT_1_MEMORY, visit_1_memory);
-    } else {
-        visit_groups(&share, "", MOUNT_2, visit_2_memory);
-    }
+    visit_controller(&share, "memory", MOUNT_1_MEMORY, visit_memory);
     return share;
 }
 
 unsigned hak_control_group_read_processors(void)
 {
     unsigned processors = hak_os_processors();
-    if (is_of_version_1("cpu")) {
-        visit_groups(&processors, "cpu", MOUNT_1_CPU, visit_1_cpu);
-    } else {
-        visit_groups(&processors, "", MOUNT_2, visit_2_cpu);
-    }
+    visit_controller(&processors, "cpu", MOUNT_1_CPU, visit_processors);
     return processors;
 }
 
@@ -229,7 +217,7 @@ static uint64_t swappable_bytes(bool is_version_1)
     }
     if (is_version_1) { // memory and swap together
         read_numbers("/memory.memsw.limit_in_bytes", most);
-        read_numbers("/memory.limit_in_bytes", used);
+        read_numbers(MOST_1, used);
     } else {
         read_numbers("/memory.swap.max", most);
         read_numbers("/memory.swap.current", used);
@@ -238,11 +226,13 @@ static uint64_t swappable_bytes(bool is_version_1)
     return left < free ? left : free;
 }
 
-static void visit_use(struct hak_group_use *use, const char *limit_name, bool is_version_1)
+static void visit_use(void *into, bool is_version_1)
 {
+    struct hak_group_use *use = into;
     uint64_t limit[2];
     uint64_t used[2];
-    if (read_numbers(limit_name, limit) == 0 || limit[0] >= hak_os_memory_bytes() ||
+    if (read_numbers(is_version_1 ? MOST_1 : MOST_2, limit) == 0 ||
+        limit[0] >= hak_os_memory_bytes() ||
         read_numbers(is_version_1 ? USE_1 : USE_2, used) == 0) {
         return;
     }
@@ -257,22 +247,12 @@ static void visit_use(struct hak_group_use *use, const char *limit_name, bool is
     }
 }
 
-static void visit_use_2(void *into)
-{
-    visit_use(into, "/memory.max", false);
-}
-
-static void visit_use_1(void *into)
-{
-    visit_use(into, "/memory.limit_in_bytes", true);
-}
-
 struct hak_group_use hak_control_group_read_use(void)
 {
     struct hak_group_use use = {.limit_bytes = SIZE_MAX};
     hak_os_read_file("/proc/self/cgroup", groups, sizeof groups);
-    visit_groups(&use, "", MOUNT_2, visit_use_2);
-    visit_groups(&use, "memory", MOUNT_1_MEMORY, visit_use_1);
+    visit_groups(&use, "", MOUNT_2, visit_use);
+    visit_groups(&use, "memory", MOUNT_1_MEMORY, visit_use);
     return use;
 }
 

@@ -36,7 +36,7 @@ void *hak_alloc_aligned(size_t alignment, size_t bytes, const void *site)
     const unsigned size_class = hak_aligned_class(alignment, bytes);
     return size_class < HAK_SMALL_CLASSES
                ? hak_cache_alloc_for(hak_cache_self, bytes, size_class, alignment, site)
-               : hak_alloc_large(bytes, alignment, NULL, site);
+               : hak_alloc_large((struct hak_request){bytes, alignment, site}, 1, NULL);
 }
 
 void *hak_aligned_alloc(size_t alignment, size_t bytes)

@@ -25,7 +25,7 @@ static struct hak_cache *front_cache(void)
     return HAK_LIKELY(cache != &hak_cache_nobody) ? cache : hak_start_thread(NULL);
 }
 
-static void *alloc_large(struct hak_request request, size_t wished, bool *zeroed)
+void *hak_alloc_large(struct hak_request request, size_t wished, bool *zeroed)
 {
     if (HAK_UNLIKELY(request.bytes > PTRDIFF_MAX || request.alignment > PTRDIFF_MAX)) {
         return hak_refuse(HAK_REFUSE_THRESHOLD, request);
@@ -49,16 +49,6 @@ static void *alloc_large(struct hak_request request, size_t wished, bool *zeroed
     return hak_large_serve(cache, request, wished, zeroed);
 }
 
-void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *site)
-{
-    return alloc_large((struct hak_request){bytes, alignment, site}, 1, zeroed);
-}
-
-void *hak_alloc_grown(size_t bytes, size_t wished, const void *site)
-{
-    return alloc_large((struct hak_request){bytes, 1, site}, wished, NULL);
-}
-
 // A block of BigCache that needs nothing more; or the last one that a feature counts, or NULL, for malloc_large.
 HAK_INLINE bool take_kept(size_t bytes, void **block)
 {
@@ -75,7 +65,7 @@ static HAK_NOINLINE void *malloc_large(size_t bytes, void *kept, const void *sit
         return hak_hook_counted(hak_cache_self, kept, bytes, site);
     }
     void *block = hak_hook_reuse(bytes, site);
-    return block != NULL ? block : hak_alloc_large(bytes, 1, NULL, site);
+    return block != NULL ? block : hak_alloc_large((struct hak_request){bytes, 1, site}, 1, NULL);
 }
 
 void *hak_alloc_above_tiny(size_t bytes, const void *site)
@@ -154,7 +144,7 @@ void *hak_calloc(size_t count, size_t bytes)
     }
     if (total > HAK_SMALL_MAX) {
         bool zeroed;
-        void *block = hak_alloc_large(total, 1, &zeroed, HAK_SITE);
+        void *block = hak_alloc_large((struct hak_request){total, 1, HAK_SITE}, 1, &zeroed);
         return block == NULL || zeroed ? block : hak_large_clear(block, total);
     }
     if (total >= FRESH_MIN) {

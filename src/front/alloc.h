@@ -4,11 +4,9 @@
 
 #include "cache/fast_path.h"
 
-// A block of more than HAK_SMALL_MAX bytes or with a larger alignment. `zeroed` is NULL, or, for who needs zeros, whether
-// the pages are untouched. NULL with errno ENOMEM.
-HAK_INTERNAL void *hak_alloc_large(size_t bytes, size_t alignment, bool *zeroed, const void *site);
-// One in place of a block that has to move to grow, aligned to `wished` if there is room for that.
-HAK_INTERNAL void *hak_alloc_grown(size_t bytes, size_t wished, const void *site);
+// A block of more than HAK_SMALL_MAX bytes or with a larger alignment; `wished` (1: none) and `zeroed` as of hak_large_serve.
+// NULL with errno ENOMEM.
+HAK_INTERNAL void *hak_alloc_large(struct hak_request request, size_t wished, bool *zeroed);
 
 // malloc, for a function that the program called at `site`.
 HAK_INTERNAL void *hak_alloc_above_tiny(size_t bytes, const void *site);

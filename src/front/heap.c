@@ -43,16 +43,17 @@ void hak_heap_destroy(struct hak_heap *heap)
 static void *heap_alloc(
     struct hak_heap *heap, size_t alignment, size_t bytes, bool *zeroed, const void *site)
 {
+    const struct hak_request request = {bytes, alignment, site};
     if (hak_dying_now()) {
-        return hak_dying_take((struct hak_request){bytes, alignment, site});
+        return hak_dying_take(request);
     }
     struct hak_cache *cache = cache_of(heap);
     const unsigned wanted = hak_aligned_class(alignment, bytes);
     const unsigned size_class = wanted < HAK_SMALL_CLASSES ? hak_pools_class(wanted) : wanted;
     if (size_class < HAK_SMALL_CLASSES) {
-        return hak_heap_take(cache, size_class, (struct hak_request){bytes, alignment, site});
+        return hak_heap_take(cache, size_class, request);
     }
-    void *block = hak_alloc_large(bytes, alignment, zeroed, site);
+    void *block = hak_alloc_large(request, 1, zeroed);
     if (block != NULL) {
         hak_large_belongs(block, cache);
     }

@@ -121,7 +121,8 @@ static void *realloc_large(void *block, size_t bytes, const void *site)
     }
     void *same = bytes <= PTRDIFF_MAX ? hak_large_resize(run, bytes) : NULL;
     if (same == NULL && run->units > 0 && bytes > run->bytes && bytes >= GROWN_MIN) {
-        void *other = hak_alloc_grown(bytes, grown_alignment(bytes), site);
+        const struct hak_request request = {bytes, 1, site};
+        void *other = hak_alloc_large(request, grown_alignment(bytes), NULL);
         return realloc_into(other, block, run->bytes, bytes);
     }
     if (same == NULL) {

@@ -282,18 +282,14 @@ void hak_pool_feed(char *start, size_t bytes)
     hak_lock_drop(&hak_pool.lock);
 }
 
-// An item of 2^index bytes, or NULL without memory.
-static struct pool_item *pool_take_locked(unsigned index, bool *zeroed) HAK_REQUIRES(&hak_pool.lock)
-{
-    return index < PAGE_LOG2 ? tray_take_locked(index, zeroed) : pages_take_locked(index, zeroed);
-}
-
 void *hak_pool_take(size_t bytes)
 {
     const size_t rounded = pool_round(bytes);
+    const unsigned index = hak_highest_bit(rounded);
     bool zeroed;
     hak_lock_take(&hak_pool.lock);
-    struct pool_item *item = pool_take_locked(hak_highest_bit(rounded), &zeroed);
+    void *item =
+        index < PAGE_LOG2 ? tray_take_locked(index, &zeroed) : pages_take_locked(index, &zeroed);
     hak_lock_drop(&hak_pool.lock);
     if (item != NULL && !zeroed) {
         item_clear(item, rounded);

@@ -8,7 +8,6 @@
 
 #include "base/atomic.h"
 #include "base/format.h"
-#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/sweeper.h"
 #include "front/environment.h"

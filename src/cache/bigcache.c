@@ -4,7 +4,6 @@
 #include "cache/hooks.h"
 #include "owner/watch.h"
 #include "slab/mapping.h"
-#include "slab/misuse.h"
 #include "slab/runs.h"
 #include "slab/slab.h"
 

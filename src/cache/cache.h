@@ -12,7 +12,6 @@
 #define HAK_CACHE_CACHE_H
 
 #include "base/atomic.h"
-#include "base/bits.h"
 #include "base/compiler.h"
 #include "base/list.h"
 #include "cache/growth.h"

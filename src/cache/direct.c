@@ -9,7 +9,6 @@
 #include "cache/sweeper.h"
 #include "owner/owner.h"
 #include "owner/slabs.h"
-#include "slab/misuse.h"
 
 // Its slabs may be of before: no more blocks are taken from these.
 static void close_slabs(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)

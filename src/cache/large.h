@@ -16,7 +16,6 @@
 #include "cache/dying.h"
 #include "cache/request.h"
 #include "cache/sweeper.h"
-#include "slab/arena.h"
 
 // Blocks of the bins from here on, 1 MiB and more, wake the sweeper when a cache keeps one.
 #define HAK_SWEPT_BINS 40

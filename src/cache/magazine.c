@@ -9,7 +9,6 @@
 #include "base/probe.h"
 #include "base/variants.h"
 #include "cache/bigcache.h"
-#include "cache/fast_path.h"
 #include "cache/remote.h"
 #include "cache/seldom.h"
 #include "cache/steal.h"

@@ -5,7 +5,6 @@
 #include "cache/fast_path.h"
 #include "cache/refuse.h"
 #include "os/os.h"
-#include "slab/misuse.h"
 
 // A piece has a power of two of bytes: a header, and the block behind it, further on if its alignment wants that.
 enum { GRAIN = 16, PIECE_LOG2_MIN = 5, PIECE_LOG2_MAX = HAK_SUPER_LOG2 - 1 };

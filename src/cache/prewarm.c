@@ -1,7 +1,6 @@
 // prewarm.c -- see prewarm.h.
 #include "cache/prewarm.h"
 
-#include "cache/fast_path.h"
 #include "cache/magazine.h"
 #include "cache/pools.h"
 #include "cache/refill.h"

@@ -1,11 +1,9 @@
 // remote.c -- see remote.h.
 #include "cache/remote.h"
 
-#include "base/check.h"
 #include "base/options.h"
 #include "cache/parcels.h"
 #include "owner/slabs.h"
-#include "slab/misuse.h"
 
 static struct hak_owner *parcel_owner(struct hak_parcel *parcel)
 {

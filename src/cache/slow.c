@@ -2,7 +2,6 @@
 #include "cache/slow.h"
 
 #include "base/timing.h"
-#include "cache/bigcache.h"
 #include "cache/direct.h"
 #include "cache/dying.h"
 #include "cache/fast_path.h"

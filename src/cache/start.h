@@ -4,7 +4,6 @@
 #ifndef HAK_CACHE_START_H
 #define HAK_CACHE_START_H
 
-#include "base/options.h"
 #include "cache/cache.h"
 
 // The calling thread's cache (hak_thread_cache); the first call of the process also sets up the tables, and asks for the

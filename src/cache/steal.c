@@ -1,8 +1,6 @@
 // steal.c -- see steal.h.
 #include "cache/steal.h"
 
-#include "base/check.h"
-#include "cache/fast_path.h"
 #include "cache/remote.h"
 #include "os/os.h"
 

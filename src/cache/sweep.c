@@ -2,7 +2,6 @@
 #include "cache/sweep.h"
 
 #include "base/atomic.h"
-#include "base/options.h"
 #include "base/timing.h"
 #include "cache/bigcache.h"
 #include "cache/due.h"

@@ -5,17 +5,13 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "base/options.h"
 #include "cache/dying.h"
 #include "cache/ended.h"
 #include "cache/prewarm.h"
 #include "cache/registry.h"
 #include "cache/sweeper.h"
-#include "meta/pool.h"
 #include "owner/owner.h"
-#include "slab/arena.h"
-#include "slab/purge.h"
 
 static pthread_key_t thread_key;
 static bool thread_key_is_made;

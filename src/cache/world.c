@@ -3,7 +3,6 @@
 
 #include "cache/dying.h"
 #include "cache/hooks.h"
-#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/sweeper.h"
 #include "meta/pool.h"

@@ -1,7 +1,6 @@
 // failure.c -- see failure.h.
 #include "failures/failure.h"
 
-#include "base/bits.h"
 #include "base/format.h"
 #include "base/options.h"
 #include "base/probe.h"

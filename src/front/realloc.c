@@ -14,7 +14,6 @@
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
 #include "slab/misuse.h"
-#include "slab/slab.h"
 
 // Of a block that was just made: has it pages of its own, which nobody has touched? Such long ones are never kept.
 static bool is_fresh(const void *block, size_t bytes)

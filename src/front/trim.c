@@ -1,6 +1,5 @@
 // trim.c -- malloc_trim and mallopt: what a program may ask of the heap.
 
-#include "base/options.h"
 #include "cache/dying.h"
 #include "cache/start.h"
 #include "cache/sweep.h"

@@ -6,7 +6,6 @@
 #include "front/override.h"
 #include "hakmem/hakmem.h"
 #include "meta/map.h"
-#include "slab/slab.h"
 
 size_t hak_usable_size(const void *block)
 {

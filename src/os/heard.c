@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "os/os.h"
 #include "os/syscall.h"
 
 // Written before the program's main; NULL until then.

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "base/bits.h"
 #include "base/check.h"
 #include "base/format.h"
 #include "base/number.h"

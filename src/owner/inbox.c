@@ -3,7 +3,6 @@
 
 #include "owner/slabs.h"
 #include "owner/watch.h"
-#include "slab/misuse.h"
 
 size_t hak_inbox_push(struct hak_owner *owner, struct hak_parcel *parcel)
 {

@@ -1,8 +1,6 @@
 // owner.c -- see owner.h.
 #include "owner/owner.h"
 
-#include "slab/misuse.h"
-
 // What the program has freed twice may have ended with the first free, and its memory may be
 // something else by now, or become so at any moment: every look below is one that may find nothing.
 struct hak_owner *hak_owner_of(const void *p)

@@ -1,8 +1,6 @@
 // watch.c -- see watch.h.
 #include "owner/watch.h"
 
-#include "os/os.h"
-
 struct hak_watch hak_watch;
 
 // Step note of watch.pml.

@@ -1,7 +1,6 @@
 // tuner.c -- see tuner.h.
 #include "policy/tuner.h"
 
-#include "base/bits.h"
 #include "base/timing.h"
 #include "cache/magazine.h"
 #include "cache/registry.h"

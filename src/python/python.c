@@ -3,7 +3,6 @@
 
 #include "python/functions.h"
 #include "python/interpreter.h"
-#include "stacks/code.h"
 
 enum {
     TAG_BITS = 7, // of a pointer to an object, in a frame: from 3.14 on they say how it is counted

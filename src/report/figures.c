@@ -7,7 +7,6 @@
 #include "cache/cache.h"
 #include "cache/dying.h"
 #include "cache/hooks.h"
-#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/world.h"
 #include "failures/failure.h"

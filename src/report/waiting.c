@@ -3,7 +3,6 @@
 
 #include "base/atomic.h"
 #include "cache/cache.h"
-#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "owner/inbox.h"
 

@@ -1,7 +1,6 @@
 // site.c -- see site.h.
 #include "rules/site.h"
 
-#include "base/bits.h"
 #include "cache/bigcache.h"
 #include "cache/magazine.h"
 #include "cache/pools.h"

@@ -1,7 +1,6 @@
 // blocks.c -- see blocks.h.
 #include "secure/blocks.h"
 
-#include "cache/reclaim.h"
 #include "cache/registry.h"
 #include "cache/sweep_cache.h"
 #include "cache/sweeper.h"

@@ -6,7 +6,6 @@
 #include "base/bits.h"
 #include "base/options.h"
 #include "cache/hooks.h"
-#include "limits/room.h"
 #include "meta/map.h"
 #include "os/os.h"
 #include "os/proc.h"

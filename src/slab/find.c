@@ -5,7 +5,6 @@
 
 #include "base/bits.h"
 #include "meta/map.h"
-#include "slab/huge_pages.h"
 #include "slab/superslabs.h"
 
 // The units at multiples of `align_units`, as bits.

@@ -3,7 +3,6 @@
 
 #include "base/bits.h"
 #include "base/check.h"
-#include "meta/map.h"
 #include "os/os.h"
 #include "slab/huge_pages.h"
 #include "slab/queues.h"

@@ -9,7 +9,6 @@
 #include "os/os.h"
 #include "slab/defaults.h"
 #include "slab/hooks.h"
-#include "slab/huge_pages.h"
 #include "slab/queues.h"
 
 // Of descriptors that are not in use one stays, and has the addresses of others behind what it would describe: their pages go

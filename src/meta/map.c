@@ -151,12 +151,16 @@ void hak_map_set(const void *start, unsigned count, uint32_t entry)
     }
 }
 
+static void slots_publish(uint64_t first, uint64_t count, struct hak_super *super)
+{
+    while (count-- > 0) {
+        hak_store_release(&hak_map.supers[first + count], super); // pairs with: hak_map_super
+    }
+}
+
 void hak_map_publish(const char *start, size_t bytes, struct hak_super *super)
 {
-    const uint64_t first = hak_map_slot_of(start);
-    for (uint64_t i = slots_used(start, bytes); i-- > 0;) {
-        hak_store_release(&hak_map.supers[first + i], super); // pairs with: hak_map_super
-    }
+    slots_publish(hak_map_slot_of(start), slots_used(start, bytes), super);
 }
 
 // The first slot at or after `slot` that is used, or the first that is not; hak_map_slot_count() if there is none. Words that
@@ -244,16 +248,11 @@ bool hak_map_resize(const char *start, size_t old_bytes, size_t bytes)
         (end > hak_map_slot_count() || slot_find(first + old_count, true) < end)) {
         return false;
     }
-    struct hak_super *super = hak_map_in_slot(first);
-    for (uint64_t i = old_count; i < count; i++) {
-        hak_store_release(&hak_map.supers[first + i], super); // pairs with: hak_map_super
-    }
-    for (uint64_t i = count; i < old_count; i++) {
-        hak_store_release(&hak_map.supers[first + i], NULL); // pairs with: hak_map_super
-    }
     if (count > old_count) {
+        slots_publish(first + old_count, count - old_count, hak_map_in_slot(first));
         slots_set(first + old_count, count - old_count, true);
     } else {
+        slots_publish(first + count, old_count - count, NULL);
         slots_set(first + count, old_count - count, false);
     }
     return true;

@@ -136,7 +136,7 @@ HAK_INTERNAL void hak_map_set(const void *start, unsigned count, uint32_t entry)
 // NULL: none, or, outside our window, such a block beyond its first HAK_SUPER_BYTES.
 HAK_INLINE struct hak_super *hak_map_super(const void *p)
 {
-    // pairs with: hak_map_publish
+    // pairs with: slots_publish
     return hak_load_acquire(&hak_map.supers[((uintptr_t)p >> HAK_SUPER_LOG2) & hak_map.super_mask]);
 }
 

@@ -3,8 +3,7 @@
 // Ordering is part of a protocol, so it must be visible where it is used and
 // easy to grep. Every call that is not `relaxed` carries a `// pairs with:`
 // comment naming the function on the other side (tools/check_atomics.py).
-#ifndef HAK_BASE_ATOMIC_H
-#define HAK_BASE_ATOMIC_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -80,5 +79,3 @@
 // A word that only one thread writes at a time and others may read while it
 // changes: plain loads and stores on every processor, but no data race.
 #define hak_count(p, v) hak_store_relaxed((p), hak_load_relaxed(p) + (v))
-
-#endif

@@ -1,6 +1,5 @@
 // bits.h -- alignment, powers of two, bit scans.
-#ifndef HAK_BASE_BITS_H
-#define HAK_BASE_BITS_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -92,5 +91,3 @@ HAK_INLINE size_t hak_power_of_two_above(size_t value)
 {
     return value <= 1 ? 1 : (size_t)1 << (hak_highest_bit(value - 1) + 1);
 }
-
-#endif

@@ -4,8 +4,7 @@
 //                          pointer). On in every build. One line, then abort.
 //   HAK_ASSERT(cond)       We did something wrong. On in debug builds only; in
 //                          release the condition is still compiled, never run.
-#ifndef HAK_BASE_CHECK_H
-#define HAK_BASE_CHECK_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -38,6 +37,4 @@ HAK_INTERNAL extern _Atomic(uint64_t) hak_looks;
 #    define HAK_LOOK() (void)hak_add_relaxed(&hak_looks, 1)
 #else
 #    define HAK_LOOK() ((void)0)
-#endif
-
 #endif

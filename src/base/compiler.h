@@ -1,6 +1,5 @@
 // compiler.h -- every compiler extension the library uses, named once; and the types that all of it uses.
-#ifndef HAK_BASE_COMPILER_H
-#define HAK_BASE_COMPILER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -171,5 +170,3 @@ __extension__ typedef unsigned __int128 hak_wide;
 
 // ThreadSanitizer does not look at what this function reads; the reason stands where it is used.
 #define HAK_UNJUDGED __attribute__((no_sanitize("thread")))
-
-#endif

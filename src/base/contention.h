@@ -6,8 +6,7 @@
 // In the build `contention` alone (tools/contention); in others nothing is left of it. There the
 // library writes its counts at the end of the process, as a line of JSON, to the file that the variable
 // HAK_CONTENTION names (src/contention.c).
-#ifndef HAK_BASE_CONTENTION_H
-#define HAK_BASE_CONTENTION_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -82,6 +81,4 @@ HAK_INTERNAL extern HAK_TLS char hak_call_thread;
 #    define HAK_LOCK_WAITED(lock)  ((void)0)
 #    define HAK_LOCK_DROPPED(lock) ((void)0)
 #    define HAK_COUNT_CALL()       ((void)0)
-#endif
-
 #endif

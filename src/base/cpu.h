@@ -1,6 +1,5 @@
 // cpu.h -- what this processor can.
-#ifndef HAK_BASE_CPU_H
-#define HAK_BASE_CPU_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -25,6 +24,4 @@ static inline bool hak_cpu_is_wide(void)
 {
     return true;
 }
-#endif
-
 #endif

@@ -6,8 +6,7 @@
 //
 // Understands %s (string), %u (unsigned), %z (size_t), %d (int), %p (pointer, as
 // 0x…) and %%. Nothing else, on purpose: messages are written from inside malloc.
-#ifndef HAK_BASE_FORMAT_H
-#define HAK_BASE_FORMAT_H
+#pragma once
 
 #include <stdarg.h>
 
@@ -16,5 +15,3 @@
 // Write at most `bytes` - 1 characters and a final 0. Returns the length written.
 HAK_INTERNAL size_t hak_format(char *text, size_t bytes, const char *format, ...);
 HAK_INTERNAL size_t hak_format_list(char *text, size_t bytes, const char *format, va_list list);
-
-#endif

@@ -1,8 +1,7 @@
 // list.h -- the intrusive, doubly linked list.
 //
 // A list is a ring through its head; an item that is in no list points at itself.
-#ifndef HAK_BASE_LIST_H
-#define HAK_BASE_LIST_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -50,5 +49,3 @@ HAK_INLINE void hak_list_remove(struct hak_list *item)
     item->prev->next = item->next;
     hak_list_start(item);
 }
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     base
 // Threads   any; no state.
-#ifndef HAK_BASE_NUMBER_H
-#define HAK_BASE_NUMBER_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -14,5 +13,3 @@ HAK_INTERNAL bool hak_number_take(const char **text, unsigned base, uint64_t *nu
 // The decimal number behind `name`, and behind blanks and a colon between them. `otherwise` when there is none: the name is
 // not there, or what follows is "max" or "unlimited".
 HAK_INTERNAL uint64_t hak_number_behind(const char *text, const char *name, uint64_t otherwise);
-
-#endif

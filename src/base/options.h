@@ -5,8 +5,7 @@
 //
 // A value is the default of options.def until the mode, or what the machine has to give
 // (slab/defaults.c), makes another default, or somebody sets it.
-#ifndef HAK_BASE_OPTIONS_H
-#define HAK_BASE_OPTIONS_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -88,5 +87,3 @@ HAK_INTERNAL void hak_option_choose(_Atomic(uint64_t) *option,
                                     enum hak_option_source source);
 // Make the defaults those of option mode.
 HAK_INTERNAL void hak_option_apply_mode(void);
-
-#endif

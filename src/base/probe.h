@@ -9,8 +9,7 @@
 // SystemTap's "User Space Probe Implementation", version 3, without a semaphore.
 //
 // Every argument is passed as 64 bits without a sign.
-#ifndef HAK_BASE_PROBE_H
-#define HAK_BASE_PROBE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -51,5 +50,3 @@
     __asm__ volatile(HAK_PROBE_TEXT_(provider, name, "8@%0 8@%1 8@%2") \
                      :                                                 \
                      : HAK_PROBE_VALUE_(a), HAK_PROBE_VALUE_(b), HAK_PROBE_VALUE_(c))
-
-#endif

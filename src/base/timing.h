@@ -7,8 +7,7 @@
 // Off, a path pays a load and two branches that are always predicted; the fast paths know nothing of it.
 // Cycles are those of the processor's clock for time, which ticks at one rate whatever the processor does:
 // x86-64's time stamp counter, 64-bit ARM's virtual counter.
-#ifndef HAK_BASE_TIMING_H
-#define HAK_BASE_TIMING_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -53,5 +52,3 @@ HAK_INLINE void hak_timing_end(enum hak_timing_path path, uint64_t begin)
         hak_timing_note(path, HAK_CYCLES() - begin);
     }
 }
-
-#endif

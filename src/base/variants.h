@@ -7,8 +7,7 @@
 // Who uses such an option belongs to one of two groups for good: a cache by its number, a superslab by its
 // address. Each group has one of the values (a variant), and now and then they change places. Without a trial
 // a slow path pays for a compare that is always predicted; the fast paths know nothing of it.
-#ifndef HAK_BASE_VARIANTS_H
-#define HAK_BASE_VARIANTS_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -40,5 +39,3 @@ HAK_INLINE uint64_t hak_variants_value(uint32_t option, unsigned group)
     }
     return hak_load_relaxed((_Atomic(uint64_t) *)&hak_options + option);
 }
-
-#endif

@@ -4,8 +4,7 @@
 // Owns      hak_cache.hot: one place for each doubling from 36 KiB to 4 MiB.
 // Threads   the cache's own, unless it says otherwise: a place is filled by the thread, and emptied by anybody with an
 //           exchange.
-#ifndef HAK_CACHE_BIGCACHE_H
-#define HAK_CACHE_BIGCACHE_H
+#pragma once
 
 #include "cache/cache.h"
 #include "owner/watch.h"
@@ -81,5 +80,3 @@ HAK_INTERNAL bool hak_bigcache_keep_instead(struct hak_cache *cache, void *block
 HAK_INTERNAL void hak_bigcache_make_room(struct hak_cache *cache, size_t bytes);
 // A large block's memory goes back to the arena, or to the system. Who holds it; no cache's lock is needed.
 HAK_INTERNAL void hak_bigcache_give(struct hak_run *run);
-
-#endif

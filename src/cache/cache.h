@@ -8,8 +8,7 @@
 // The slabs that it is filled from are its owner's (owner/owner.h), which every cache has within it. Both
 // outlive their thread: they go to the next one that starts, or, when that takes too long,
 // the slabs to whoever needs them (reclaim.h). First-class heaps are caches without a thread.
-#ifndef HAK_CACHE_CACHE_H
-#define HAK_CACHE_CACHE_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -218,5 +217,3 @@ HAK_INTERNAL extern struct hak_cache hak_cache_nobody; // before the first slow 
 // Shared by all threads, each call with its lock, whose rank is "shared": behind every other cache's. It serves threads whose cache
 // has ended and those for which there is no memory for one, and owns the orphans: slabs of caches that were broken up (reclaim.h).
 HAK_INTERNAL extern struct hak_cache hak_cache_shared;
-
-#endif

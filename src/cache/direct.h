@@ -5,8 +5,7 @@
 //
 // For option check and the injector, and for what hardens the heap by looking at each block (hooks.h). hak_cache_shared
 // keeps none either.
-#ifndef HAK_CACHE_DIRECT_H
-#define HAK_CACHE_DIRECT_H
+#pragma once
 
 #include "cache/cache.h"
 #include "cache/seen.h"
@@ -22,5 +21,3 @@ HAK_INLINE void hak_direct_follow(struct hak_cache *cache)
 
 // Free a small block. No cache locked.
 HAK_INTERNAL void hak_direct_put(struct hak_cache *cache, void *block);
-
-#endif

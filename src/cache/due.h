@@ -6,8 +6,7 @@
 //
 // A budget in bytes may wait: what is over it goes back at once, by whoever frees, for nobody else may ever come. Within
 // the budget free pages wait for the decay time. docs/decisions/0033 has what that costs.
-#ifndef HAK_CACHE_DUE_H
-#define HAK_CACHE_DUE_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -62,5 +61,3 @@ HAK_INTERNAL void hak_due_lower(size_t kept_bytes);
 // In a tick: give back what has waited for long enough, and what exceeds the budget, `most` bytes of each. Returns the
 // bytes. The holder of the right to tick (sweeper.c).
 HAK_INTERNAL size_t hak_due_purge(size_t most);
-
-#endif

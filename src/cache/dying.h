@@ -11,8 +11,7 @@
 // work on them, and what was freed wrongly may lie there.
 //
 // A thread that waits for a lock at that moment, waits until the process has ended.
-#ifndef HAK_CACHE_DYING_H
-#define HAK_CACHE_DYING_H
+#pragma once
 
 #include "base/atomic.h"
 #include "cache/request.h"
@@ -29,5 +28,3 @@ HAK_INTERNAL void hak_dying_start(void);
 HAK_INTERNAL HAK_COLD void *hak_dying_take(struct hak_request request);
 // What it was taken with, or 0 of any other address.
 HAK_INTERNAL size_t hak_dying_bytes(const void *block);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     cache
 // Threads   any.
-#ifndef HAK_CACHE_ENDED_H
-#define HAK_CACHE_ENDED_H
+#pragma once
 
 #include "cache/cache.h"
 
@@ -15,5 +14,3 @@ HAK_INTERNAL void hak_ended_cache(struct hak_cache *cache);
 // looks at some, so there are no more of them than such threads at a time. With no lock of ours, and not in free: it may start a
 // thread.
 HAK_INTERNAL void hak_ended_look(void);
-
-#endif

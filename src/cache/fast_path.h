@@ -8,8 +8,7 @@
 // made to look like an empty or a full magazine or a foreign tag, so it costs
 // these paths nothing. The calls at the end are tail calls: keep them last, or the
 // compiler starts saving registers here. tests/golden holds the instruction mix.
-#ifndef HAK_CACHE_FAST_PATH_H
-#define HAK_CACHE_FAST_PATH_H
+#pragma once
 
 #include "cache/cache.h"
 #include "cache/hooks.h"
@@ -110,5 +109,3 @@ HAK_INLINE void hak_cache_free(struct hak_cache *cache, void *block)
         hak_free_slow(block, cache);
     }
 }
-
-#endif

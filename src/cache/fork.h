@@ -3,8 +3,7 @@
 // Layer     cache
 // Threads   whoever forks.
 // Fails     without memory for the C library's list of such hooks: then fork goes without us.
-#ifndef HAK_CACHE_FORK_H
-#define HAK_CACHE_FORK_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -15,5 +14,3 @@
 HAK_INTERNAL void hak_fork_start(void);
 // The same with glibc, in the middle of being relocated.
 HAK_INTERNAL void hak_fork_start_early(void);
-
-#endif

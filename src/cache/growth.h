@@ -7,8 +7,7 @@
 // spills have cost since it was last asked about: a part of the time that has passed. What it may hold more is
 // a part of the heap. Many magazines that swing in turn, each once in a while, save little, and each
 // would keep what the next one needs. The clock goes on by ticks: what was saved since the last one is compared with a whole one.
-#ifndef HAK_CACHE_GROWTH_H
-#define HAK_CACHE_GROWTH_H
+#pragma once
 
 #include "base/compiler.h"
 #include "os/os.h"
@@ -52,5 +51,3 @@ HAK_INLINE bool hak_growth_ask(struct hak_growth *last, struct hak_growth_questi
     }
     return pays;
 }
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     cache
 // Threads   hak_heap_take: any. hak_heap_end: any, while nobody else uses the heap.
-#ifndef HAK_CACHE_HEAP_H
-#define HAK_CACHE_HEAP_H
+#pragma once
 
 #include "cache/cache.h"
 #include "cache/request.h"
@@ -16,5 +15,3 @@ HAK_INTERNAL void *hak_heap_take(struct hak_cache *heap,
                                  struct hak_request request);
 // Free everything that is left in it.
 HAK_INTERNAL void hak_heap_end(struct hak_cache *heap);
-
-#endif

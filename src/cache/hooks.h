@@ -7,8 +7,7 @@
 // failures. Where one of them may have a say, a slow path calls one of these functions. The feature defines it, or
 // src/hooks.c if several have a part in it; in a build of the core alone src/hooks_core.c does ("alone:" says how).
 // The fast paths call none: a feature makes what it wants to see look empty, full or foreign (fast_path.h).
-#ifndef HAK_CACHE_HOOKS_H
-#define HAK_CACHE_HOOKS_H
+#pragma once
 
 #include "cache/cache.h"
 #include "cache/request.h"
@@ -118,5 +117,3 @@ HAK_INTERNAL void hak_hook_stopping(void);
 HAK_INTERNAL void hak_hook_check(void);
 // A lock of rank "samples", for fork; NULL: none.
 HAK_INTERNAL struct hak_lock *hak_hook_lock(void);
-
-#endif

@@ -8,8 +8,7 @@
 // its size: that costs no lock, no system call and no page fault. All
 // others go to the arena at once, where their pages stay resident for a while for whoever
 // comes next, with whatever size.
-#ifndef HAK_CACHE_LARGE_H
-#define HAK_CACHE_LARGE_H
+#pragma once
 
 #include "cache/bigcache.h"
 #include "cache/cache.h"
@@ -57,5 +56,3 @@ HAK_INLINE bool hak_large_keep(struct hak_cache *cache, void *block)
     }
     return true;
 }
-
-#endif

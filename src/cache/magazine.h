@@ -2,8 +2,7 @@
 //
 // Layer     cache
 // Threads   the cache's own thread (or the holder of a heap's lock), unless it says "any".
-#ifndef HAK_CACHE_MAGAZINE_H
-#define HAK_CACHE_MAGAZINE_H
+#pragma once
 
 #include "cache/cache.h"
 
@@ -58,4 +57,3 @@ HAK_INTERNAL void hak_magazine_retire(struct hak_cache *cache, unsigned size_cla
 HAK_INTERNAL void hak_magazine_renew(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // Forget the blocks in all magazines: their slabs are about to end.
 HAK_INTERNAL void hak_magazine_forget_all(struct hak_cache *cache);
-#endif

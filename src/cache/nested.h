@@ -12,8 +12,7 @@
 // path outside of it.
 //
 // A block has a header, and takes a power of two of bytes, which serve blocks of that size for good.
-#ifndef HAK_CACHE_NESTED_H
-#define HAK_CACHE_NESTED_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -52,5 +51,3 @@ HAK_INLINE void hak_nested_free_waiting(void)
         hak_nested_free_waiting_slow();
     }
 }
-
-#endif

@@ -8,8 +8,7 @@
 // One thread takes a parcel and fills it, another opens it and has it left over, and the one may never be the other. So
 // each cache keeps a few, and what it has too many goes to the pool by the batch, from where a batch is taken by who has
 // none (docs/decisions/0031). A cache that is not in use keeps none.
-#ifndef HAK_CACHE_PARCELS_H
-#define HAK_CACHE_PARCELS_H
+#pragma once
 
 #include "cache/cache.h"
 #include "meta/pool.h"
@@ -40,5 +39,3 @@ HAK_INTERNAL void hak_parcel_end(struct hak_cache *cache, struct hak_parcel *par
 HAK_INTERNAL void hak_parcels_give_all(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 // Are all that there are, wherever they are, more than a sixteenth of what they serve? A mebibyte may always be. A hint.
 HAK_INTERNAL bool hak_parcels_are_too_many(void);
-
-#endif

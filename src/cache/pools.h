@@ -5,8 +5,7 @@
 //
 // A pool that is off leaves its requests to the next larger one. Magazines of its classes are never
 // filled, so that the fast paths need not know.
-#ifndef HAK_CACHE_POOLS_H
-#define HAK_CACHE_POOLS_H
+#pragma once
 
 #include "base/options.h"
 #include "meta/size_class.h"
@@ -37,5 +36,3 @@ HAK_INLINE unsigned hak_pools_class(unsigned size_class)
 {
     return HAK_LIKELY(hak_pools_have(size_class)) ? size_class : hak_pools_larger_class(size_class);
 }
-
-#endif

@@ -3,12 +3,9 @@
 // Layer     cache
 // Threads   the cache's own.
 // Fails     without memory fewer magazines are filled.
-#ifndef HAK_CACHE_PREWARM_H
-#define HAK_CACHE_PREWARM_H
+#pragma once
 
 #include "cache/cache.h"
 
 // Fill the magazines that are empty, and have the kernel give the pages of the blocks in all.
 HAK_INTERNAL void hak_prewarm_cache(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
-
-#endif

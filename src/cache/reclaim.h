@@ -16,8 +16,7 @@
 // free blocks are not with those that need some; without this each cache would hold as much as the
 // program's blocks of that class ever were in it. A cache keeps the slab that it takes from itself, and
 // those that are mostly in use, so that threads with their own data never meet in one slab.
-#ifndef HAK_CACHE_RECLAIM_H
-#define HAK_CACHE_RECLAIM_H
+#pragma once
 
 #include "cache/cache.h"
 
@@ -45,5 +44,3 @@ HAK_INTERNAL bool hak_reclaim_break_up(struct hak_cache *cache, unsigned slabs)
 // last. The caller may hold the lock of its own cache. Returns how many there were.
 HAK_INTERNAL bool hak_reclaim_break_up_dead(struct hak_cache *cache, unsigned slabs);
 HAK_INTERNAL unsigned hak_reclaim_break_up_some(void);
-
-#endif

@@ -3,8 +3,7 @@
 // Layer     cache
 // Threads   the cache's own thread, or the holder of a heap's lock.
 // Fails     NULL without memory.
-#ifndef HAK_CACHE_REFILL_H
-#define HAK_CACHE_REFILL_H
+#pragma once
 
 #include "cache/cache.h"
 
@@ -16,5 +15,3 @@ HAK_INTERNAL void *hak_refill(struct hak_cache *cache, unsigned size_class)
 HAK_INTERNAL void hak_refill_by_parcels(struct hak_cache *cache,
                                         unsigned size_class,
                                         uint32_t blocks) HAK_REQUIRES(&cache->owner.lock);
-
-#endif

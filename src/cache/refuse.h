@@ -3,8 +3,7 @@
 // Layer     cache
 // Threads   any, without locks.
 // Fails     never.
-#ifndef HAK_CACHE_REFUSE_H
-#define HAK_CACHE_REFUSE_H
+#pragma once
 
 #include "base/compiler.h"
 #include "cache/request.h"
@@ -13,5 +12,3 @@
 HAK_INTERNAL HAK_COLD void *hak_refuse(enum hak_refuse_reason reason, struct hak_request request);
 // The same for want of memory, which was tried for since `mark` (hak_refusal_mark).
 HAK_INTERNAL HAK_COLD void *hak_refuse_memory(struct hak_request request, uint64_t mark);
-
-#endif

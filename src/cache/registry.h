@@ -4,8 +4,7 @@
 // Owns      the list of all caches.
 // Threads   any; one lock, rank "registry".
 // Fails     hak_registry_get returns NULL without memory, and when there are as many caches as ids.
-#ifndef HAK_CACHE_REGISTRY_H
-#define HAK_CACHE_REGISTRY_H
+#pragma once
 
 #include "cache/cache.h"
 
@@ -35,5 +34,3 @@ HAK_INTERNAL void hak_registry_bury_locked(struct hak_cache *cache)
 HAK_INTERNAL struct hak_cache *hak_registry_surplus_locked(enum hak_owner_role role,
                                                            bool has_sweeper)
     HAK_REQUIRES(&hak_registry.lock);
-
-#endif

@@ -12,8 +12,7 @@
 // when it is more than a sixteenth of the heap and a mebibyte, whoever sends one empties the inbox that it goes to.
 //
 // Blocks of a heap are never in parcels: whoever frees one waits for the heap's lock.
-#ifndef HAK_CACHE_REMOTE_H
-#define HAK_CACHE_REMOTE_H
+#pragma once
 
 #include <limits.h>
 
@@ -83,4 +82,3 @@ HAK_INTERNAL unsigned hak_remote_route_row(struct hak_cache *self,
                                            hak_place *places,
                                            unsigned count)
     HAK_REQUIRES(&self->owner.lock, &owner->lock);
-#endif

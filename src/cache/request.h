@@ -1,8 +1,7 @@
 // request.h -- what the program asks for.
 //
 // Layer     cache
-#ifndef HAK_CACHE_REQUEST_H
-#define HAK_CACHE_REQUEST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ enum hak_refuse_reason {
     HAK_REFUSE_MEMORY,     // there is none: the kernel refused, or a limit of ours did
     HAK_REFUSE_INJECTED,   // a test wants it to fail
 };
-
-#endif

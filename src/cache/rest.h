@@ -7,13 +7,10 @@
 // A cache is never unmapped. What others may touch at any time lies in its first page: lock, lists of caches, inbox. Behind
 // it lies what belongs to its classes: lists of slabs, magazines, counts. Without slabs all of that may be zeros, as in a
 // new cache, page by page; its next thread finds it so. Whoever reads there without the lock reads a count.
-#ifndef HAK_CACHE_REST_H
-#define HAK_CACHE_REST_H
+#pragma once
 
 #include "cache/cache.h"
 
 // Is it dead and broken up, and was one of its classes in use since it last gave back?
 HAK_INTERNAL bool hak_rest_is_due(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
 HAK_INTERNAL void hak_rest(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     cache
 // Threads   any.
-#ifndef HAK_CACHE_SEEN_H
-#define HAK_CACHE_SEEN_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/options.h"
@@ -29,5 +28,3 @@ HAK_INLINE bool hak_seen_is_wanted(void)
 {
     return hak_load_relaxed(&hak_options.check) != 0 || hak_seen_injects() || hak_seen_all;
 }
-
-#endif

@@ -13,8 +13,7 @@
 //
 // The process's first thread has magazines from the beginning, as it is only one, and all that a short program has. So
 // has a heap, whose magazines spare it work with its slabs, and no lock.
-#ifndef HAK_CACHE_SELDOM_H
-#define HAK_CACHE_SELDOM_H
+#pragma once
 
 #include "cache/cache.h"
 
@@ -45,5 +44,3 @@ HAK_INLINE bool hak_seldom_asked(struct hak_cache *cache, unsigned size_class)
     cache->seldom_calls++;
     return true;
 }
-
-#endif

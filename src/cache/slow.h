@@ -2,8 +2,7 @@
 //
 // Layer     cache
 // Threads   the calling thread's own caches, without locks.
-#ifndef HAK_CACHE_SLOW_H
-#define HAK_CACHE_SLOW_H
+#pragma once
 
 #include "cache/cache.h"
 #include "cache/request.h"
@@ -20,5 +19,3 @@ HAK_INTERNAL void hak_slow_free(void *block, struct hak_cache *cache);
 HAK_INTERNAL void hak_slow_put(struct hak_cache *cache, unsigned size_class, void *block);
 // Free what neither BigCache nor an open parcel has taken. `entry`: of the map, without the mark of samples.
 HAK_INTERNAL void hak_slow_free_rest(void *block, uint32_t entry);
-
-#endif

@@ -6,8 +6,7 @@
 //
 // Once there is no more memory, one way after another, each dearer for others than the one before: what all hold goes back, a free
 // unit describes a slab, blocks of a class above serve, slabs of other threads become orphans, a large block serves.
-#ifndef HAK_CACHE_SMALL_H
-#define HAK_CACHE_SMALL_H
+#pragma once
 
 #include "cache/cache.h"
 #include "cache/request.h"
@@ -23,5 +22,3 @@ HAK_INTERNAL void *hak_small_take_of_heap(struct hak_cache *heap,
 // The pools of the class are off: a large block.
 HAK_INTERNAL HAK_COLD void *hak_small_take_large(struct hak_cache *cache,
                                                  struct hak_request request);
-
-#endif

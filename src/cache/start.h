@@ -1,8 +1,7 @@
 // start.h -- how the allocator comes up.
 //
 // Layer     cache
-#ifndef HAK_CACHE_START_H
-#define HAK_CACHE_START_H
+#pragma once
 
 #include "cache/cache.h"
 
@@ -14,5 +13,3 @@ HAK_INTERNAL struct hak_cache *hak_start_thread(const void *block);
 HAK_INTERNAL void hak_start_process(void);
 // Has anything been allocated? Before that there is no heap. Any thread.
 HAK_INTERNAL bool hak_start_is_done(void);
-
-#endif

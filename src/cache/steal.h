@@ -24,8 +24,7 @@
 //
 // One block per class stays behind. The kernel's membarrier costs the thief a few
 // microseconds and the thread nothing unless it runs at that moment.
-#ifndef HAK_CACHE_STEAL_H
-#define HAK_CACHE_STEAL_H
+#pragma once
 
 #include "cache/cache.h"
 
@@ -46,5 +45,3 @@ HAK_INTERNAL void hak_steal_note_tops(struct hak_cache *cache) HAK_REQUIRES(&cac
 HAK_INTERNAL void *hak_steal_fenced(struct hak_cache *cache, unsigned size_class);
 // The thread is about to move the magazine's blocks: remove an undecided fence.
 HAK_INTERNAL void hak_steal_unfence(struct hak_cache *cache, unsigned size_class);
-
-#endif

@@ -2,13 +2,10 @@
 //
 // Layer     cache
 // Threads   the one that ends the process, in exit.
-#ifndef HAK_CACHE_STOP_H
-#define HAK_CACHE_STOP_H
+#pragma once
 
 #include "base/compiler.h"
 
 // At the end of the program: put the free blocks of the calling thread, and of those that have ended,
 // back into their slabs, which checks them.
 HAK_INTERNAL void hak_stop_process(void);
-
-#endif

@@ -5,8 +5,7 @@
 //
 // A pass goes over the caches that are watched (watch.h): large blocks kept for longer than the decay time, magazines and
 // slabs that nobody used meanwhile, parcels for threads that sleep. sweeper.h has who takes it when.
-#ifndef HAK_CACHE_SWEEP_H
-#define HAK_CACHE_SWEEP_H
+#pragma once
 
 #include <limits.h>
 
@@ -33,5 +32,3 @@ HAK_INTERNAL size_t hak_sweep_everything(void);
 // The same for a request that was refused since `mark`. If it was the kernel that refused it, that is for addresses: it counts
 // those, resident or not, so the pages of others may stay.
 HAK_INTERNAL void hak_sweep_for_request(uint64_t mark);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     cache
 // Threads   any that holds the locks.
-#ifndef HAK_CACHE_SWEEP_CACHE_H
-#define HAK_CACHE_SWEEP_CACHE_H
+#pragma once
 
 #include "cache/cache.h"
 
@@ -41,5 +40,3 @@ HAK_INTERNAL void hak_sweep_cache_if_due_locked(struct hak_cache *cache)
 
 // Would a pass that takes everything find nothing in it? So a thread that is refused again and again passes over the caches once.
 HAK_INTERNAL bool hak_sweep_cache_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);
-
-#endif

@@ -11,8 +11,7 @@
 // asleep while nothing waits, and is joined by the last thread but one when that ends. A second thread that begins with a free
 // may not start it: then it starts with the next malloc, of whichever thread, that comes to a slow path. Options that watch
 // something all the time start it before the program's main.
-#ifndef HAK_CACHE_SWEEPER_H
-#define HAK_CACHE_SWEEPER_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -64,5 +63,3 @@ HAK_INTERNAL extern struct hak_lock hak_sweeper_lock;
 // After fork, in the child: the threads stayed with the parent. And then, with no lock held.
 HAK_INTERNAL void hak_sweeper_forked_locked(void) HAK_REQUIRES(&hak_sweeper_lock);
 HAK_INTERNAL void hak_sweeper_start_if_hooked(void);
-
-#endif

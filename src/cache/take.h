@@ -3,8 +3,7 @@
 // Layer     cache
 // Threads   any that holds the cache's lock.
 // Fails     NULL, or fewer, without memory.
-#ifndef HAK_CACHE_TAKE_H
-#define HAK_CACHE_TAKE_H
+#pragma once
 
 #include "cache/cache.h"
 
@@ -20,5 +19,3 @@ HAK_INTERNAL void *hak_take_one(struct hak_cache *cache, unsigned size_class)
 HAK_INTERNAL bool hak_take_has_slab(struct hak_cache *cache, unsigned size_class);
 // As hak_take_one, but never handed out before: NULL when there is none. `zeroed`: its pages are untouched.
 HAK_INTERNAL void *hak_take_fresh(struct hak_cache *cache, unsigned size_class, bool *zeroed);
-
-#endif

@@ -3,8 +3,7 @@
 // Layer     cache
 // Threads   any.
 // Fails     never: without memory for a cache hak_cache_shared serves.
-#ifndef HAK_CACHE_THREAD_H
-#define HAK_CACHE_THREAD_H
+#pragma once
 
 #include "cache/cache.h"
 
@@ -15,5 +14,3 @@
 HAK_INTERNAL struct hak_cache *hak_thread_cache(const void *block);
 // Make the key whose destructor ends a thread's cache, if there is none yet: with the first cache, or before main.
 HAK_INTERNAL void hak_thread_start(void);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     cache
 // Threads   any.
-#ifndef HAK_CACHE_WORLD_H
-#define HAK_CACHE_WORLD_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -19,5 +18,3 @@ HAK_INTERNAL void hak_world_unlock(void);
 HAK_INTERNAL bool hak_world_lock_to_fork(void);
 // In the child: the threads that stayed with the parent have ended.
 HAK_INTERNAL void hak_world_unlock_in_child(void);
-
-#endif

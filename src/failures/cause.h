@@ -7,8 +7,7 @@
 // The kernel says ENOMEM for whatever is exhausted. So its decision is made once more, in the
 // kernel's own order (mm/mmap.c: do_mmap, may_expand_vm, __vm_enough_memory), from what it
 // tells at that moment. It allocates nothing, and reads no file that the kernel takes long to write.
-#ifndef HAK_FAILURES_CAUSE_H
-#define HAK_FAILURES_CAUSE_H
+#pragma once
 
 #include "os/refusal.h"
 
@@ -36,5 +35,3 @@ struct hak_cause {
 
 // The limit that was exhausted. Most take calls to find out, which a sandbox may forbid: if it may look.
 HAK_INTERNAL struct hak_cause hak_cause_of(struct hak_refusal refusal, bool may_look);
-
-#endif

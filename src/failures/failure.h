@@ -9,8 +9,7 @@
 //
 // And the injector, which refuses what could be had, so that a program's own answer to NULL can be
 // tested. While it is on no cache keeps magazines, so that it sees every call.
-#ifndef HAK_FAILURES_FAILURE_H
-#define HAK_FAILURES_FAILURE_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -48,5 +47,3 @@ HAK_INTERNAL extern struct hak_failures hak_failures;
 
 // Count a request, if it is one of those that may fail. True when it has to.
 HAK_INTERNAL HAK_COLD bool hak_failure_is_injected(struct hak_request request);
-
-#endif

@@ -1,6 +1,5 @@
 // alloc.h -- what the files of the front share.
-#ifndef HAK_FRONT_ALLOC_H
-#define HAK_FRONT_ALLOC_H
+#pragma once
 
 #include "cache/fast_path.h"
 
@@ -35,5 +34,3 @@ HAK_INTERNAL void *hak_memalign(size_t alignment, size_t bytes);
 
 // The smallest class whose blocks are at least `bytes` and aligned; HAK_SMALL_CLASSES: none.
 HAK_INTERNAL unsigned hak_aligned_class(size_t alignment, size_t bytes);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     front
 // Threads   any. Takes the dynamic linker's locks: for slow ways only.
-#ifndef HAK_FRONT_CXX_LIBRARY_H
-#define HAK_FRONT_CXX_LIBRARY_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -12,5 +11,3 @@
 HAK_INTERNAL const void *hak_cxx_library_symbol(const void *linked,
                                                 const char *name,
                                                 const void *site);
-
-#endif

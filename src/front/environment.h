@@ -1,8 +1,7 @@
 // environment.h -- options, and what others say, from the environment.
 //
 // Layer     front
-#ifndef HAK_FRONT_ENVIRONMENT_H
-#define HAK_FRONT_ENVIRONMENT_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -12,5 +11,3 @@ HAK_INTERNAL void hak_environment_read(char **environment);
 
 // What another program has set for its service, or NULL. Until the program's main, which may write over it; ignored likewise.
 HAK_INTERNAL const char *hak_environment_value(const char *name);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     front
 // Threads   any.
-#ifndef HAK_FRONT_EXCEPTIONS_H
-#define HAK_FRONT_EXCEPTIONS_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -13,5 +12,3 @@ HAK_INTERNAL void hak_exceptions_throw_bad_alloc(const void *site);
 // allocate(argument), which may throw anything: NULL when it does.
 HAK_INTERNAL void *hak_exceptions_catch(void *(*allocate)(const void *argument),
                                         const void *argument);
-
-#endif

@@ -5,8 +5,7 @@
 //
 // The table of hashes is as GNU's linkers write it: four numbers, a filter, a bucket for each remainder, and for each symbol its
 // hash, whose last bit ends a bucket.
-#ifndef HAK_FRONT_EXPORTS_H
-#define HAK_FRONT_EXPORTS_H
+#pragma once
 
 #include <link.h>
 
@@ -30,5 +29,3 @@ HAK_INTERNAL bool hak_exports_read(struct hak_exports *exports,
 HAK_INTERNAL uint32_t hak_exports_next(const struct hak_exports *exports,
                                        const char *name,
                                        uint32_t before);
-
-#endif

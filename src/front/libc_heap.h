@@ -6,8 +6,7 @@
 // libc_malloc_debug.so, preloaded before us (mtrace, mcheck, MALLOC_CHECK_), takes its blocks by the names
 // __libc_malloc and so on, and looks for their size in the header that the C library's blocks have in front. Ours have
 // none, so behind that library these names are the C library's. Blocks that it got from us before stay ours.
-#ifndef HAK_FRONT_LIBC_HEAP_H
-#define HAK_FRONT_LIBC_HEAP_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -18,5 +17,3 @@ struct hak_libc_heap {
     void (*free)(void *block);
 };
 HAK_INTERNAL extern struct hak_libc_heap hak_libc_heap;
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     front
 // Threads   any; no state.
-#ifndef HAK_FRONT_NEAREST_H
-#define HAK_FRONT_NEAREST_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -16,5 +15,3 @@ struct hak_nearest {
 
 HAK_INTERNAL struct hak_nearest hak_nearest_start(const char *wanted, size_t length);
 HAK_INTERNAL void hak_nearest_try(struct hak_nearest *nearest, const char *name);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     front
 // Threads   any, but hak_option_take: once, before the program's main.
-#ifndef HAK_FRONT_OPTIONS_H
-#define HAK_FRONT_OPTIONS_H
+#pragma once
 
 #include "base/compiler.h"
 #include "base/options.h"
@@ -30,5 +29,3 @@ HAK_INTERNAL bool hak_option_parse(const struct hak_option_row *option,
 
 // The file that a FILE option names, or a TEXT option's text; "" when there is none.
 HAK_INTERNAL const char *hak_option_file(const _Atomic(uint64_t) *option);
-
-#endif

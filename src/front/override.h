@@ -3,8 +3,7 @@
 // Each function of the family is defined once, under its own name hak_…, and gets the C
 // library's names as aliases: one address, no jump. HAK_NO_OVERRIDE leaves them out, for
 // sanitizer builds, whose runtime owns malloc.
-#ifndef HAK_FRONT_OVERRIDE_H
-#define HAK_FRONT_OVERRIDE_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -13,6 +12,4 @@
 #else
 #    define HAK_ALSO(result, name, parameters, own) \
         HAK_EXPORT extern result name parameters __attribute__((alias(#own), used)) HAK_LIKE(own)
-#endif
-
 #endif

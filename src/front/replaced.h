@@ -7,8 +7,7 @@
 // the standard says ([new.delete.single], [new.delete.array]). It may also define the ten functions that the C library's manual
 // lists ("Replacing malloc"): then the default operators, reallocarray and free_sized work on the program's blocks.
 // In such a program the operators find an empty cache (hak_cache_operators), and so take their slow paths, which look here.
-#ifndef HAK_FRONT_REPLACED_H
-#define HAK_FRONT_REPLACED_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -46,5 +45,3 @@ HAK_INTERNAL void *hak_replaced_malloc(size_t bytes, size_t alignment);
 HAK_INTERNAL void *hak_replaced_new(size_t bytes, size_t alignment, enum hak_form form);
 HAK_INTERNAL void hak_replaced_delete(void *block, size_t alignment, enum hak_form form);
 HAK_INTERNAL void hak_replaced_free(void *block);
-
-#endif

@@ -6,11 +6,8 @@
 // Threads that have allocated come back to us when they end, and blocks may be in use for as long as the process lives. So a
 // library that has the archive in it is never unmapped, whatever is closed. The shared library says so of itself when it is
 // linked.
-#ifndef HAK_FRONT_STAYING_H
-#define HAK_FRONT_STAYING_H
+#pragma once
 
 #include "base/compiler.h"
 
 HAK_INTERNAL void hak_staying_start(void);
-
-#endif

@@ -8,8 +8,7 @@
 // The manager knows how much waiting its service bears, so where it names a file, that file decides when tasks wait
 // for too long, and the sums of pressure.h do not. It tells once in a while as long as that lasts, a file of the
 // kernel's every two seconds; so a word of it holds for a second.
-#ifndef HAK_LIMITS_MANAGER_H
-#define HAK_LIMITS_MANAGER_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -21,5 +20,3 @@ HAK_INTERNAL bool hak_manager_decides(void);
 
 // Has it said so in the second before now? Only if it decides.
 HAK_INTERNAL bool hak_manager_says_short(uint64_t now_ns);
-
-#endif

@@ -12,8 +12,7 @@
 // Stalls are the sums in memory.pressure (Documentation/accounting/psi.rst). A trigger to poll on would tell
 // no sooner: who has no rights gets one that the kernel looks at every two seconds, and a sum is exact
 // whenever it is read.
-#ifndef HAK_LIMITS_PRESSURE_H
-#define HAK_LIMITS_PRESSURE_H
+#pragma once
 
 #include "base/compiler.h"
 #include "os/control_group.h"
@@ -40,5 +39,3 @@ struct hak_stalls {
     uint64_t full_us;
 };
 HAK_INTERNAL struct hak_stalls hak_pressure_stalls(void);
-
-#endif

@@ -7,8 +7,7 @@
 //
 // The kernel refuses no memory beyond a control group's limit: it ends the process that touches it. So before
 // the heap hands out memory that is not resident yet, it asks here (docs/decisions/0025).
-#ifndef HAK_LIMITS_ROOM_H
-#define HAK_LIMITS_ROOM_H
+#pragma once
 
 #include "os/control_group.h"
 #include "slab/arena.h"
@@ -25,5 +24,3 @@ HAK_INTERNAL extern struct hak_room hak_room;
 
 // The calling thread has given back everything that is free.
 HAK_INTERNAL void hak_room_note_sweep(void);
-
-#endif

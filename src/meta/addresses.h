@@ -4,8 +4,7 @@
 // Owns      nothing; which addresses are in use is in the map.
 // Threads   the holder of the arena's lock.
 // Fails     NULL when the kernel refuses; what it does not take back, unreleased.h has.
-#ifndef HAK_META_ADDRESSES_H
-#define HAK_META_ADDRESSES_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -18,5 +17,3 @@ HAK_INTERNAL bool hak_addresses_give(char *start, size_t bytes);
 HAK_INTERNAL void hak_addresses_drop(char *start, size_t bytes);
 // What is mapped next shall not lie right behind it, if it is long: so it may become four times as long where it is.
 HAK_INTERNAL void hak_addresses_leave_room(const char *start, size_t bytes);
-
-#endif

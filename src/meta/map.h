@@ -12,8 +12,7 @@
 // addresses that share an entry are never used at the same time (map slots), so
 // narrow tables cost nothing but address space. Entries are hints until the
 // superslab's descriptor confirms the whole address (hak_map_super), or hak_map_covers does.
-#ifndef HAK_META_MAP_H
-#define HAK_META_MAP_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -172,5 +171,3 @@ HAK_INTERNAL struct hak_super *hak_map_in_slot(uint64_t slot);
 
 // Make `super` known in all slots that a mapping keeps, or NULL to forget it.
 HAK_INTERNAL void hak_map_publish(const char *start, size_t bytes, struct hak_super *super);
-
-#endif

@@ -9,8 +9,7 @@
 // Sizes are rounded to powers of two and recycled by size. An item of a page or more begins at a page. Those of less than 4 KiB
 // lie in trays of 16 KiB, those of one size together. What is free of whole pages, a tray without an item in use among it,
 // goes back to the kernel, but for 256 KiB.
-#ifndef HAK_META_POOL_H
-#define HAK_META_POOL_H
+#pragma once
 
 #include "base/compiler.h"
 #include "base/list.h"
@@ -69,5 +68,3 @@ HAK_INTERNAL void hak_pool_feed(char *start, size_t bytes);
 HAK_INTERNAL void *hak_pool_shelf_take(struct hak_pool_shelf *shelf, uint32_t *count);
 // Give `count` of them back that are linked so.
 HAK_INTERNAL void hak_pool_shelf_put(struct hak_pool_shelf *shelf, void *first, uint32_t count);
-
-#endif

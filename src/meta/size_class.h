@@ -8,8 +8,7 @@
 // block is at most 12.5 % larger than the request above 128 bytes. The same
 // formula numbers the small classes (slabs, to 32 KiB) and, counted on from
 // there, the bins of large blocks (runs of pages).
-#ifndef HAK_META_SIZE_CLASS_H
-#define HAK_META_SIZE_CLASS_H
+#pragma once
 
 #include "base/bits.h"
 #include "base/compiler.h"
@@ -74,5 +73,3 @@ HAK_INLINE uint32_t hak_size_class_index(const struct hak_class *info, size_t of
 {
     return (uint32_t)((offset * info->reciprocal) >> 40);
 }
-
-#endif

@@ -8,8 +8,7 @@
 // A hole in a mapping makes two of one, which the kernel refuses to a process that has as many as it may have
 // (vm.max_map_count). That passes. So what was refused stays ours and its slots stay in use; its pages go at once. When
 // the kernel takes back something else, the oldest is offered again, and who asks for as many bytes gets it.
-#ifndef HAK_META_UNRELEASED_H
-#define HAK_META_UNRELEASED_H
+#pragma once
 
 #include "base/compiler.h"
 #include "base/list.h"
@@ -45,5 +44,3 @@ HAK_INTERNAL void hak_unreleased_drop_remains(char *start, size_t bytes);
 HAK_INTERNAL size_t hak_unreleased_retry(size_t tries);
 // A range of just as many bytes, with its slots, which is in use from now on; or NULL.
 HAK_INTERNAL char *hak_unreleased_take(size_t bytes);
-
-#endif

@@ -8,8 +8,7 @@
 // does not refuse memory beyond them, it ends the process: so who keeps memory for later has to
 // know them. Both versions of the kernel's interface are read: Documentation/admin-guide/
 // cgroup-v2.rst, cgroup-v1/memory.rst, and scheduler/sched-bwc.rst for the processors.
-#ifndef HAK_OS_CONTROL_GROUP_H
-#define HAK_OS_CONTROL_GROUP_H
+#pragma once
 
 #include "base/compiler.h"
 #include "os/os.h"
@@ -46,5 +45,3 @@ struct hak_share_files {
     bool is_version_1;
 };
 HAK_INTERNAL struct hak_share_files hak_control_group_hold_files(void);
-
-#endif

@@ -6,8 +6,7 @@
 //
 // A file of the kernel's says so by POLLPRI, and is not read; a pipe and a socket by something to read, which is
 // dropped. The file stays open as hak_os_hold_file has it.
-#ifndef HAK_OS_EVENT_H
-#define HAK_OS_EVENT_H
+#pragma once
 
 #include "base/compiler.h"
 #include "os/os.h"
@@ -25,5 +24,3 @@ HAK_INTERNAL HAK_MUST_USE bool hak_event_open(struct hak_event *event,
 
 // Has something happened since the last look? `event->held` is none afterwards when it never can again.
 HAK_INTERNAL HAK_MUST_USE bool hak_event_came(struct hak_event *event);
-
-#endif

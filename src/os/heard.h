@@ -9,8 +9,7 @@
 // the tables of all that is loaded, or define them anew. A system call of our own passes all of that by, and data would then be
 // written to pages that are gone. So before each call we look at the function that the name leads to: where it begins with
 // the system call, as the C library has it, nobody listens, and the call is made here; else that function is called.
-#ifndef HAK_OS_HEARD_H
-#define HAK_OS_HEARD_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -25,5 +24,3 @@ HAK_INTERNAL HAK_MUST_USE long hak_heard_mremap(
 
 // Would somebody hear madvise? What takes another way then is not made.
 HAK_INTERNAL bool hak_heard_has_listeners(void);
-
-#endif

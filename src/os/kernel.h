@@ -3,8 +3,7 @@
 // Layer     os; only files of this layer include it.
 //
 // The kernel's own headers are not everywhere: musl's compiler finds them only where somebody has put them.
-#ifndef HAK_OS_KERNEL_H
-#define HAK_OS_KERNEL_H
+#pragma once
 
 // futex(2)
 enum {
@@ -27,5 +26,3 @@ enum {
     HAK_BARRIER_PRIVATE = 1 << 3,
     HAK_BARRIER_REGISTER_PRIVATE = 1 << 4,
 };
-
-#endif

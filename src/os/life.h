@@ -8,8 +8,7 @@
 // may end by the system call, past the C library. The kernel tells all the same who held a robust mutex (set_robust_list(2)): it
 // writes that into the mutex when a thread ends, and a mutex that nobody waits for takes no system call. Our thread holds one for as
 // long as it has a cache.
-#ifndef HAK_OS_LIFE_H
-#define HAK_OS_LIFE_H
+#pragma once
 
 #include <pthread.h>
 
@@ -27,5 +26,3 @@ HAK_INTERNAL void hak_life_end(struct hak_life *life);
 HAK_INTERNAL HAK_MUST_USE bool hak_life_is_over(struct hak_life *life);
 // In the child of a fork: its thread stayed with the parent.
 HAK_INTERNAL void hak_life_forget(struct hak_life *life);
-
-#endif

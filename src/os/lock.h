@@ -24,8 +24,7 @@
 // whoever comes first takes it, as a lock that is handed to a thread which has yet to be given a processor keeps all
 // others waiting. But a thread that came too late HAK_LOCK_TRIES times draws a number, and
 // while there are such, the lock is handed to the one whose turn it is. docs/decisions/0028 says what that costs.
-#ifndef HAK_OS_LOCK_H
-#define HAK_OS_LOCK_H
+#pragma once
 
 #include "base/atomic.h"
 #include "os/os.h"
@@ -109,5 +108,3 @@ HAK_INLINE void hak_lock_drop_in_child(struct hak_lock *lock) HAK_RELEASES(lock)
         hak_store_relaxed(&lock->served, drawn);
     }
 }
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     os
 // Threads   any, also in a signal handler: it reads /proc/self/maps, and nothing of the dynamic linker's.
-#ifndef HAK_OS_MODULE_H
-#define HAK_OS_MODULE_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -17,5 +16,3 @@ HAK_INTERNAL void hak_module_of(uintptr_t address, struct hak_module *module);
 // The path of the file that is mapped at the address, as the kernel writes it: its length, of which as much is in
 // `path` as `bytes` has room for, without a 0 at its end. 0: there is none.
 HAK_INTERNAL size_t hak_module_path(uintptr_t address, char *path, size_t bytes);
-
-#endif

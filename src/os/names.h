@@ -3,8 +3,7 @@
 // Layer     os; only files of this layer include it.
 // Threads   any.
 // Fails     never: what the kernel does not name has no name, and one that knows no names is not asked again.
-#ifndef HAK_OS_NAMES_H
-#define HAK_OS_NAMES_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -12,5 +11,3 @@
 HAK_INTERNAL void hak_names_mapped(void *start, size_t bytes);
 // Once, when they are.
 HAK_INTERNAL void hak_names_start(void);
-
-#endif

@@ -8,8 +8,7 @@
 //
 // linux.c, clock.c, guards.c, machine.c, file.c and thread.c implement it; tests/unit/fake/ implements it for unit tests, with a
 // clock that a test sets and memory that fails when told.
-#ifndef HAK_OS_OS_H
-#define HAK_OS_OS_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -227,5 +226,3 @@ HAK_INTERNAL HAK_MUST_USE bool hak_os_append(const char *path, const char *text,
 // The same, and say on stderr when not: the program was asked to keep it.
 HAK_INTERNAL void hak_os_append_or_say(const char *path, const char *text, size_t length);
 HAK_INTERNAL _Noreturn void hak_os_abort(void);
-
-#endif

@@ -3,8 +3,7 @@
 // Layer     os (may include: base)
 // Threads   any. Two that are refused at the same moment make it longer by two.
 // Fails     never. Where no clock is known it does not end.
-#ifndef HAK_OS_PAUSE_H
-#define HAK_OS_PAUSE_H
+#pragma once
 
 #include "base/atomic.h"
 #include "os/os.h"
@@ -37,5 +36,3 @@ HAK_INLINE void hak_pause_note(struct hak_pause *pause, bool is_refused)
     hak_store_relaxed(&pause->ns, is_refused ? ns : 0);
     hak_store_relaxed(&pause->until_ns, is_refused ? hak_os_about_now_ns() + ns : 0);
 }
-
-#endif

@@ -3,12 +3,9 @@
 // Layer     os
 // Threads   any.
 // Fails     never; what cannot be read is `otherwise`.
-#ifndef HAK_OS_PROC_H
-#define HAK_OS_PROC_H
+#pragma once
 
 #include "base/compiler.h"
 
 // The first number behind `name` in a file, of which the first two KiB are looked at; "": the first in the file.
 HAK_INTERNAL uint64_t hak_proc_number(const char *path, const char *name, uint64_t otherwise);
-
-#endif

@@ -3,8 +3,7 @@
 // Layer     os
 // Threads   any; each finds its own refusals.
 // Fails     never.
-#ifndef HAK_OS_REFUSAL_H
-#define HAK_OS_REFUSAL_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -32,5 +31,3 @@ HAK_INTERNAL struct hak_refusal hak_refusal_since(uint64_t mark);
 // Will a request for so many be refused whatever is given back? It is more than a process has addresses, or than the machine
 // had memory and swap space when the process began.
 HAK_INTERNAL bool hak_refusal_is_final(size_t bytes);
-
-#endif

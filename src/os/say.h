@@ -3,8 +3,7 @@
 // Layer     os
 // Threads   any. One system call; allocates nothing, takes no lock.
 // Fails     never: what does not fit into 512 bytes is cut.
-#ifndef HAK_OS_SAY_H
-#define HAK_OS_SAY_H
+#pragma once
 
 #include <stdarg.h>
 
@@ -13,5 +12,3 @@
 // "hakmem: ", the message and a newline. Format: see base/format.h.
 HAK_INTERNAL HAK_COLD void hak_say(const char *format, ...);
 HAK_INTERNAL HAK_COLD void hak_say_list(const char *format, va_list list);
-
-#endif

@@ -4,8 +4,7 @@
 //
 // libc's syscall() stores errno, which lives in thread-local storage: free() must
 // preserve it. Returns the value, or -errno.
-#ifndef HAK_OS_SYSCALL_H
-#define HAK_OS_SYSCALL_H
+#pragma once
 
 #include <sys/syscall.h>
 
@@ -73,5 +72,3 @@ HAK_INLINE bool hak_syscall_failed(long result)
 {
     return result < 0 && result >= -4095;
 }
-
-#endif

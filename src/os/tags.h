@@ -13,8 +13,7 @@
 // Only builds with HAK_MTE (CMake's HAKMEM_MTE) know of tags. In the others no pointer has one, and what is below leaves no
 // instruction. They may be run on processors without tags too: all but hak_tag_of, _off and _on is called once
 // hak_tags_start has returned true.
-#ifndef HAK_OS_TAGS_H
-#define HAK_OS_TAGS_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -118,6 +117,4 @@ HAK_INLINE bool hak_tags_map(void *start, size_t bytes)
     (void)bytes;
     return false;
 }
-#endif
-
 #endif

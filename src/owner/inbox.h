@@ -5,8 +5,7 @@
 // Only who holds the lock of a slab's owner may touch the slab. So a thread gathers the blocks of another owner in a
 // parcel (cache/remote.h), and hands it over with one atomic instruction when it is full. Blocks for which there was no memory for a
 // parcel are linked through themselves: they are loose.
-#ifndef HAK_OWNER_INBOX_H
-#define HAK_OWNER_INBOX_H
+#pragma once
 
 #include "owner/owner.h"
 #include "owner/place.h"
@@ -37,5 +36,3 @@ HAK_INTERNAL struct hak_loose *hak_inbox_next_loose(struct hak_owner *owner)
 HAK_INTERNAL bool hak_inbox_is_empty(const struct hak_owner *owner) HAK_REQUIRES(&owner->lock);
 // Past the inbox: into its slab, whose owner's lock is waited for. No owner locked.
 HAK_INTERNAL void hak_inbox_put(void *block);
-
-#endif

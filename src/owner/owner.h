@@ -6,8 +6,7 @@
 //
 // A free block of an owner is in its slab, or on its way there, in an inbox. What a thread has taken out of the slabs to have it
 // ready is its cache's (cache/cache.h).
-#ifndef HAK_OWNER_OWNER_H
-#define HAK_OWNER_OWNER_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/bits.h"
@@ -107,5 +106,3 @@ HAK_INTERNAL bool hak_owner_is(const struct hak_owner *owner, const void *p)
 // Lock the owner of the slab that `p` lies in and return it. NULL when it lies in none. Who calls it
 // goes on with hak_lock_is_held.
 HAK_INTERNAL struct hak_owner *hak_owner_lock(const void *p);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Layer     owner
 // Threads   any that holds the owner's lock.
-#ifndef HAK_OWNER_PAGES_H
-#define HAK_OWNER_PAGES_H
+#pragma once
 
 #include "owner/owner.h"
 
@@ -22,5 +21,3 @@ HAK_INTERNAL bool hak_pages_sweep(struct hak_owner *owner,
 // Those whose pages the kernel did not take lie in front of the swept ones: they are to be swept again.
 HAK_INTERNAL void hak_pages_try_again(struct hak_owner *owner, unsigned size_class)
     HAK_REQUIRES(&owner->lock);
-
-#endif

@@ -3,8 +3,7 @@
 // Layer     owner
 // Threads   written by the thread whose magazine or parcel it is in and, at a fence, by a thief (steal.c). Under ThreadSanitizer,
 //           which does not know membarrier, a place carries the order that the barrier gives.
-#ifndef HAK_OWNER_PLACE_H
-#define HAK_OWNER_PLACE_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -17,6 +16,4 @@ typedef _Atomic(void *) hak_place;
 #else
 #    define hak_place_load(place)         hak_peek(place)
 #    define hak_place_store(place, block) hak_poke((place), (block))
-#endif
-
 #endif

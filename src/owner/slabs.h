@@ -2,8 +2,7 @@
 //
 // Layer     owner
 // Threads   any that holds the lock.
-#ifndef HAK_OWNER_SLABS_H
-#define HAK_OWNER_SLABS_H
+#pragma once
 
 #include "owner/owner.h"
 #include "owner/place.h"
@@ -46,5 +45,3 @@ HAK_INTERNAL bool hak_slabs_are_spare(const struct hak_owner *owner, unsigned si
 // By the sweeper: count the owner no longer if it has no more than one; and is there nothing to do for that? With the lock.
 HAK_INTERNAL void hak_slabs_count_spare(struct hak_owner *owner, unsigned size_class);
 HAK_INTERNAL bool hak_slabs_are_counted(const struct hak_owner *owner, unsigned size_class);
-
-#endif

@@ -1,8 +1,7 @@
 // tag.h -- an owner's number, as map entries carry it.
 //
 // Layer     owner
-#ifndef HAK_OWNER_TAG_H
-#define HAK_OWNER_TAG_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -15,5 +14,3 @@ HAK_INLINE bool hak_tag_is_heap(uint32_t tag)
 {
     return (tag & (HAK_TAG_HEAP | HAK_TAG_NO_HEAPS)) == HAK_TAG_HEAP;
 }
-
-#endif

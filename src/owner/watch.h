@@ -11,8 +11,7 @@
 // thread. Its thread's fast paths cannot report anything. So the cache of an owner that is not watched is asleep: its hit_tag
 // sends each free to the slow path, as a sampling cache's does (sampler.h), and the slow paths wake it (hak_sweeper_follow).
 // What its thread takes from its magazines needs nobody.
-#ifndef HAK_OWNER_WATCH_H
-#define HAK_OWNER_WATCH_H
+#pragma once
 
 #include "owner/owner.h"
 
@@ -47,5 +46,3 @@ HAK_INTERNAL void hak_watch_put(struct hak_owner *owner) HAK_REQUIRES(&hak_watch
 // empty, and each cache is noted again.
 HAK_INTERNAL void hak_watch_none_locked(void) HAK_REQUIRES(&hak_watch.lock);
 HAK_INTERNAL void hak_watch_again(struct hak_owner *owner) HAK_REQUIRES(&hak_watch.lock);
-
-#endif

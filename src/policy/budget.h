@@ -7,8 +7,7 @@
 // time. Each tick of a race adds that to the budget, and each round of another takes out what it cost more than the
 // baseline does. While less than the stake is in it, the baseline plays. A round that has cost more than is in it is cut
 // short, and who played it is out.
-#ifndef HAK_POLICY_BUDGET_H
-#define HAK_POLICY_BUDGET_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -59,5 +58,3 @@ HAK_INLINE void hak_budget_note(struct hak_budget *budget,
         budget->ticks -= hak_budget_loss(budget, score) * ticks;
     }
 }
-
-#endif

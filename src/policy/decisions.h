@@ -3,8 +3,7 @@
 // Layer     policy
 // Owns      hak_decisions.
 // Threads   the sweeper's writes; tools read it from outside.
-#ifndef HAK_POLICY_DECISIONS_H
-#define HAK_POLICY_DECISIONS_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -43,5 +42,3 @@ HAK_INTERNAL void hak_decisions_add(const struct hak_decision *decision);
 // How the trial stands.
 HAK_INTERNAL void hak_decisions_set_running(const struct hak_decision *decision);
 HAK_INTERNAL void hak_decisions_end_running(void);
-
-#endif

@@ -7,8 +7,7 @@
 // shares up to any size: 0 for the same, 1 for nothing in common (Kolmogorov and Smirnov's statistic). Which of
 // some neighbouring sizes the slow paths see is mostly chance; sizes that are all larger, or smaller, are
 // another program. What chance alone makes of it, with few blocks, is taken off.
-#ifndef HAK_POLICY_DRIFT_H
-#define HAK_POLICY_DRIFT_H
+#pragma once
 
 #include "base/compiler.h"
 #include "meta/size_class.h"
@@ -28,5 +27,3 @@ struct hak_sizes {
 HAK_INTERNAL bool hak_drift_is_judged(const struct hak_sizes *sizes);
 // Beyond chance; 0 when there are too few blocks.
 HAK_INTERNAL double hak_drift(const struct hak_sizes *before, const struct hak_sizes *now);
-
-#endif

@@ -8,12 +8,9 @@
 // are used again after they were given back, and the memory that waits in them: by the weights of score.h.
 // The value that costs less beyond chance (trial.h) is set with the learner's source, which whatever the user says
 // overrules, and the decision written into the log (decisions.h).
-#ifndef HAK_POLICY_EXPERIMENT_H
-#define HAK_POLICY_EXPERIMENT_H
+#pragma once
 
 #include "base/compiler.h"
 
 // If option ab says so. What is wrong with it is said in one line on stderr, and nothing tried.
 HAK_INTERNAL void hak_experiment_start(void);
-
-#endif

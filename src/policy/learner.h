@@ -10,8 +10,7 @@
 // What the program does is seen in windows of 400 ms. When the distribution of sizes drifts, or a strategy becomes
 // relevant that was not, the program is in another phase: what was decided for it before is back at once, or a race
 // begins. A later phase gets less time for it than the start of the program.
-#ifndef HAK_POLICY_LEARNER_H
-#define HAK_POLICY_LEARNER_H
+#pragma once
 
 #include "base/compiler.h"
 #include "policy/budget.h"
@@ -80,5 +79,3 @@ HAK_INTERNAL void hak_learner_note(struct hak_learner *learner,
                                    uint32_t ticks,
                                    const struct hak_sizes *sizes,
                                    uint32_t relevant);
-
-#endif

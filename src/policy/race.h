@@ -8,8 +8,7 @@
 // Somekh, "Almost optimal exploration in multi-armed bandits", 2013.) This is no test: the best of a dozen is the
 // luckiest. So candidate and baseline then play a duel, in pairs of rounds of which a coin says who is first.
 // Only these count, and the candidate wins when the confidence sequence of what it saves (sequence.h) lies above zero.
-#ifndef HAK_POLICY_RACE_H
-#define HAK_POLICY_RACE_H
+#pragma once
 
 #include "base/compiler.h"
 #include "policy/sequence.h"
@@ -51,5 +50,3 @@ HAK_INTERNAL void hak_race_note(struct hak_race *race, double cost, bool is_out)
 HAK_INTERNAL void hak_race_end_laps(struct hak_race *race);
 // There is no time for more at all.
 HAK_INTERNAL void hak_race_end(struct hak_race *race);
-
-#endif

@@ -7,8 +7,7 @@
 // value can gain it anything, and to try one is time that a strategy which matters does not get. The bounds are
 // the score's (score.h): page faults, calls of slow paths at a typical price each, free memory that waits; what
 // is left is less than a hundredth of the program's processor time. While a program is idle, nothing matters.
-#ifndef HAK_POLICY_RELEVANCE_H
-#define HAK_POLICY_RELEVANCE_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -34,5 +33,3 @@ HAK_INTERNAL bool hak_relevance_of(uint32_t option,
                                    uint64_t value,
                                    uint64_t baseline,
                                    const struct hak_activity *activity);
-
-#endif

@@ -8,8 +8,7 @@
 // twentieth of the time (limits/pressure.h). Each tick in which it is, one kind of free memory more does not wait any
 // longer, in the order in which it is less likely to be used again (enum hak_urgency); then all is given back,
 // also what running threads hold ready, and again every ten seconds.
-#ifndef HAK_POLICY_RESPONSE_H
-#define HAK_POLICY_RESPONSE_H
+#pragma once
 
 #include "base/compiler.h"
 #include "cache/due.h"
@@ -32,5 +31,3 @@ HAK_INTERNAL bool hak_response_next(struct hak_response *response, bool is_short
 
 // If option pressure or pressure_ledger says so.
 HAK_INTERNAL void hak_response_start(void);
-
-#endif

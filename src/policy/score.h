@@ -8,8 +8,7 @@
 // The allocator's slow paths are measured, page faults count 700 ns each (a fault of 4 KiB takes 0.5 to
 // 1 µs on machines of today), and a gigabyte that is resident costs as much as an eighth of a processor,
 // which is about the ratio of their prices where both are for rent.
-#ifndef HAK_POLICY_SCORE_H
-#define HAK_POLICY_SCORE_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -50,5 +49,3 @@ HAK_INLINE double hak_score_of_round(const struct hak_round *round)
                             : (double)round->processor_ns / 8;
     return (double)overhead / work + hak_score_of_memory(round->resident_bytes);
 }
-
-#endif

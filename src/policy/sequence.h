@@ -12,8 +12,7 @@
 // Whoever draws by a coin which variant comes first in a pair does not depend on that: if the variants cost the
 // same, the coin alone decides about the sign of a figure. Then at most one sequence in 33 names the one, from
 // HAK_SEQUENCE_LEAST figures on, and one in 20 either of them, from eight on (docs/decisions/0044).
-#ifndef HAK_POLICY_SEQUENCE_H
-#define HAK_POLICY_SEQUENCE_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -40,5 +39,3 @@ HAK_INLINE double hak_sequence_saving(double first, double second)
 // A new sequence is all zeros. `figure`: from -1 to 1.
 HAK_INTERNAL void hak_sequence_note(struct hak_sequence *sequence, double figure);
 HAK_INTERNAL struct hak_estimate hak_sequence_estimate(const struct hak_sequence *sequence);
-
-#endif

@@ -8,8 +8,7 @@
 // begins with which is drawn for each pair by a fair coin. If the value made no difference, the
 // same pair drawn the other way would have had the opposite figure: so its mean is zero, however the groups
 // differ and whatever the program does. That is all that the test relies on (sequence.h).
-#ifndef HAK_POLICY_TRIAL_H
-#define HAK_POLICY_TRIAL_H
+#pragma once
 
 #include "base/compiler.h"
 #include "base/variants.h"
@@ -41,5 +40,3 @@ HAK_INTERNAL void hak_trial_start(struct hak_trial *trial, uint64_t seed);
 // verdict.
 HAK_INTERNAL bool hak_trial_note(struct hak_trial *trial,
                                  const struct hak_round groups[HAK_VARIANTS]);
-
-#endif

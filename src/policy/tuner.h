@@ -7,8 +7,7 @@
 // Only options are written, with a source (HAK_FROM_LEARNER) that whatever the user says overrules; no
 // allocation path knows of the learner. While it learns, slow paths are timed (base/timing.h). It begins when
 // the heap has outgrown its first superslab, and needs the sweeper: without option purger nothing is learned.
-#ifndef HAK_POLICY_TUNER_H
-#define HAK_POLICY_TUNER_H
+#pragma once
 
 #include "base/options.h"
 #include "policy/learner.h"
@@ -49,5 +48,3 @@ enum {
 
 // If option elo says so.
 HAK_INTERNAL void hak_tuner_start(void);
-
-#endif

@@ -15,8 +15,7 @@
 // entry in the map, which is marked (HAK_MAP_SAMPLED) while the slab has a sampled block: the fast path
 // takes such an entry for another owner's, and the slow one looks the block up here. A large block
 // that was sampled has the entry of one that is too large to be kept.
-#ifndef HAK_PROFILE_SAMPLE_H
-#define HAK_PROFILE_SAMPLE_H
+#pragma once
 
 #include "base/atomic.h"
 #include "cache/cache.h"
@@ -120,5 +119,3 @@ HAK_INTERNAL void hak_sample_end(void *block);
 HAK_INTERNAL void hak_sample_forget(const void *block);
 // A heap's slab ends with all its blocks.
 HAK_INTERNAL void hak_sample_forget_slab(const struct hak_run *slab);
-
-#endif

@@ -29,8 +29,7 @@
 // who switches sampling on or off also sets the caches' hit_tag (hak_sampler_kick, or a tool from outside):
 // then the next free finds no magazine, and becomes slow. A large block's free is slow without that, but ends in
 // BigCache before it looks; so the same sets the caches' frees_apart, too.
-#ifndef HAK_PROFILE_SAMPLER_H
-#define HAK_PROFILE_SAMPLER_H
+#pragma once
 
 #include "base/options.h"
 #include "cache/cache.h"
@@ -106,5 +105,3 @@ HAK_INTERNAL void hak_sampler_rest(struct hak_cache *cache) HAK_REQUIRES(&cache-
 HAK_INTERNAL void hak_sampler_kick(void);
 // For tests: what the next draws depend on.
 HAK_INTERNAL void hak_sampler_seed(uint64_t seed);
-
-#endif

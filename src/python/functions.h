@@ -8,8 +8,7 @@
 // A code object may be freed, and another one may lie at its address. So what its names are is read while it runs, when it is
 // seen for the first time; it is known again by its address and by the pointers that lie in it.
 // These are read each time: no other sign tells that a frame runs what it ran at the sample before (docs/decisions/0050).
-#ifndef HAK_PYTHON_FUNCTIONS_H
-#define HAK_PYTHON_FUNCTIONS_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -49,5 +48,3 @@ enum { HAK_FUNCTION_LINE_BITS = 24, HAK_FUNCTION_NUMBER_BITS = 20 };
 HAK_INTERNAL uintptr_t hak_function_place(struct hak_pages *pages,
                                           uintptr_t address,
                                           uint64_t unit);
-
-#endif

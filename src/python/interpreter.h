@@ -7,8 +7,7 @@
 //
 // From 3.13 on an interpreter says itself where its fields lie (_Py_DebugOffsets, the first thing in _PyRuntime), but not the
 // order in which it says so, which changes with each version. What 3.11 and 3.12 have is in a table here.
-#ifndef HAK_PYTHON_INTERPRETER_H
-#define HAK_PYTHON_INTERPRETER_H
+#pragma once
 
 #include <string.h>
 
@@ -93,5 +92,3 @@ HAK_INLINE uintptr_t hak_interpreter_word(struct hak_pages *pages,
 {
     return (uintptr_t)hak_pages_number(pages, of + hak_interpreter.at[field], sizeof(uintptr_t));
 }
-
-#endif

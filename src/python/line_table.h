@@ -5,8 +5,7 @@
 //
 // The table is that of CPython 3.11 and later (co_linetable): an entry for each run of code units, in order. Its first byte
 // has the highest bit set, then four bits that say how the rest is written, and the number of units less one.
-#ifndef HAK_PYTHON_LINE_TABLE_H
-#define HAK_PYTHON_LINE_TABLE_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -15,5 +14,3 @@ HAK_INTERNAL uint32_t hak_line_table_line(const uint8_t *table,
                                           size_t bytes,
                                           uint32_t first,
                                           uint64_t unit);
-
-#endif

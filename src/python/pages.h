@@ -7,8 +7,7 @@
 //
 // The kernel says whether a page can be read, which takes a system call. What it has said holds for a second: an
 // interpreter does not unmap what a running thread's frames lead to (docs/decisions/0050).
-#ifndef HAK_PYTHON_PAGES_H
-#define HAK_PYTHON_PAGES_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -71,5 +70,3 @@ HAK_INLINE bool hak_pages_are_readable(struct hak_pages *pages, uintptr_t start,
 
 // 0 where nothing can be read. `bytes`: 1, 2, 4 or 8.
 HAK_INTERNAL uint64_t hak_pages_number(struct hak_pages *pages, uintptr_t address, unsigned bytes);
-
-#endif

@@ -7,8 +7,7 @@
 // The interpreter has called malloc, maybe while it pushes a frame or makes a code object. So nothing of it is called but the two
 // functions that say which state the thread has, nothing is changed, and no pointer is followed before the kernel has said that it
 // leads somewhere. docs/decisions/0050 says why.
-#ifndef HAK_PYTHON_PYTHON_H
-#define HAK_PYTHON_PYTHON_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -21,5 +20,3 @@ enum {
 
 // Behind `count` places of the native stack. Returns how many were added.
 HAK_INTERNAL unsigned hak_python_add(uintptr_t *places, unsigned count, uint64_t now_ns);
-
-#endif

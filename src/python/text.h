@@ -2,13 +2,10 @@
 //
 // Layer     python (may include: base, os, meta, front, stacks)
 // Threads   any; it only reads.
-#ifndef HAK_PYTHON_TEXT_H
-#define HAK_PYTHON_TEXT_H
+#pragma once
 
 #include "base/compiler.h"
 #include "python/pages.h"
 
 // What is written of it, its end if there is no room for all: what a path or a qualified name ends with says most. 0: it is no str.
 HAK_INTERNAL size_t hak_text_read(struct hak_pages *pages, uintptr_t str, char *text, size_t room);
-
-#endif

@@ -5,8 +5,7 @@
 //
 // The one list of figures: the C library's questions, hak_stats_json and the report at the end of a
 // program show them all, under these names.
-#ifndef HAK_REPORT_FIGURES_H
-#define HAK_REPORT_FIGURES_H
+#pragma once
 
 #include "base/compiler.h"
 #include "hakmem/hakmem.h"
@@ -59,5 +58,3 @@ HAK_INTERNAL size_t hak_figures_text(const struct hak_figures *figures, char *te
 #define HAK_FIGURES_BYTES 32768
 // Print the table on stderr.
 HAK_INTERNAL void hak_figures_print(void);
-
-#endif

@@ -4,8 +4,7 @@
 // Threads   with every lock held (hak_world_lock). Threads that run go on taking blocks out of their
 //           magazines and putting some in meanwhile.
 // Fails     never.
-#ifndef HAK_REPORT_WAITING_H
-#define HAK_REPORT_WAITING_H
+#pragma once
 
 #include "base/compiler.h"
 #include "cache/cache.h"
@@ -21,5 +20,3 @@ HAK_INTERNAL void hak_waiting_in_parcels(struct hak_cache *cache,
                                          void *context);
 // All, of all caches.
 HAK_INTERNAL void hak_waiting_everywhere(hak_waiting_sight *see, void *context);
-
-#endif

@@ -3,8 +3,7 @@
 // Layer     rules
 // Threads   any. It asks the dynamic linker, and reads files: not from inside an allocation.
 // Fails     what cannot be read has no functions.
-#ifndef HAK_RULES_MODULES_H
-#define HAK_RULES_MODULES_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -23,5 +22,3 @@ HAK_INTERNAL void hak_module_visit_functions(const struct hak_module *module,
                                              const char *name,
                                              void (*visit)(uintptr_t, uintptr_t, void *),
                                              void *data);
-
-#endif

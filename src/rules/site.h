@@ -15,8 +15,7 @@
 // everybody's), for short-lived and for long-lived blocks (which share slabs with nothing else: that is what
 // lets a peak's memory go when the peak is over). They are the thread's own as its cache is: their magazines
 // are filled and emptied by it without a lock. docs/decisions/0020 has the numbers.
-#ifndef HAK_RULES_SITE_H
-#define HAK_RULES_SITE_H
+#pragma once
 
 #include "cache/fast_path.h"
 #include "cache/request.h"
@@ -130,5 +129,3 @@ HAK_INLINE struct hak_cache *hak_site_own(struct hak_cache *cache, uint32_t tag)
     }
     return NULL;
 }
-
-#endif

@@ -5,12 +5,9 @@
 // Fails     a rule that cannot be read prints a line, and the others stand.
 //
 // A line is `where -> way, way…`; a # begins a comment. docs/site-rules.md has the words.
-#ifndef HAK_RULES_SITE_RULES_H
-#define HAK_RULES_SITE_RULES_H
+#pragma once
 
 #include "base/compiler.h"
 
 // Read the rules in the file that option site_rules names, if it names one.
 HAK_INTERNAL void hak_site_rules_read(void);
-
-#endif

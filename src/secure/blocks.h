@@ -2,13 +2,10 @@
 //
 // Layer     secure
 // Threads   any; no cache's lock is held but where it says so.
-#ifndef HAK_SECURE_BLOCKS_H
-#define HAK_SECURE_BLOCKS_H
+#pragma once
 
 #include "cache/cache.h"
 #include "cache/hooks.h"
 
 // At the end of the program: die if a block of any cache is not as it has to be.
 HAK_INTERNAL void hak_blocks_check_all(void);
-
-#endif

@@ -7,8 +7,7 @@
 // harden.h shows where all lies. Of a long padding two words are written, the first and the last: an overflow by a
 // byte, by a word, or by a few is what is worth its time. No branch asks how long the padding is: no processor
 // could foresee that.
-#ifndef HAK_SECURE_CANARY_H
-#define HAK_SECURE_CANARY_H
+#pragma once
 
 #include <string.h>
 
@@ -195,5 +194,3 @@ HAK_INTERNAL _Noreturn HAK_COLD void hak_canary_die_written(const char *block, s
 HAK_INTERNAL bool hak_canary_resize(char *block, size_t block_bytes, size_t request);
 // What was asked for; 0 when the canary does not say.
 HAK_INTERNAL size_t hak_canary_request(const char *block, size_t block_bytes);
-
-#endif

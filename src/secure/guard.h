@@ -13,8 +13,7 @@
 // page is zeros, and looked at when it is freed.
 //
 // The handler for such faults says whose block it was, and lets the program's own have the signal.
-#ifndef HAK_SECURE_GUARD_H
-#define HAK_SECURE_GUARD_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -88,5 +87,3 @@ HAK_INTERNAL void hak_guard_report(const char *kind,
                                    const char *p);
 // Once, if the option is on, or blocks have tags: take faults.
 HAK_INTERNAL void hak_guard_start(void);
-
-#endif

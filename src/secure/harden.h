@@ -17,8 +17,7 @@
 //                  The first byte of both has its top bit set: no overrun string writes that.
 //   tagging        those in use have a tag (os/tags.h), which their neighbours and their latest users have not;
 //                  all other memory of the slabs has tag 0. Plain pointers, without a tag, are what we know blocks by.
-#ifndef HAK_SECURE_HARDEN_H
-#define HAK_SECURE_HARDEN_H
+#pragma once
 
 #include "base/compiler.h"
 #include "os/tags.h"
@@ -82,5 +81,3 @@ HAK_INLINE uint64_t hak_harden_next(uint64_t *sequence)
     *sequence += UINT64_C(0x9E3779B97F4A7C15);
     return hak_harden_mix(*sequence);
 }
-
-#endif

@@ -13,8 +13,7 @@
 // block waits in the quarantine until enough bytes were freed behind it, and then goes into the stock, if
 // its slab is the cache's. Foreign blocks, those of other owners, are gathered, and go back to their slabs
 // together. docs/decisions/0024 says why.
-#ifndef HAK_SECURE_HARDENED_H
-#define HAK_SECURE_HARDENED_H
+#pragma once
 
 #include "cache/cache.h"
 #include "cache/request.h"
@@ -204,5 +203,3 @@ HAK_INTERNAL void hak_hardened_give_secure(char *block,
                                            uint32_t size_class,
                                            hak_state *state,
                                            struct hak_hardened *hardened);
-
-#endif

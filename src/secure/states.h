@@ -15,8 +15,7 @@
 // looks at a block while its owner may change it (hak_states_check) reads the byte before and after,
 // and believes what it saw between when the two are the same. In a heap with tags (harden.h) the upper four bits are the
 // tag that the block has, or had last, and the number is what is left.
-#ifndef HAK_SECURE_STATES_H
-#define HAK_SECURE_STATES_H
+#pragma once
 
 #include "base/atomic.h"
 #include "meta/size_class.h"
@@ -214,5 +213,3 @@ HAK_INLINE void hak_states_untag(const struct hak_run *slab)
         }
     }
 }
-
-#endif

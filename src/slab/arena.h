@@ -7,8 +7,7 @@
 //           "arena". Taken per slab or large block, not per block.
 //
 // What is done with it has rooms of its own, from superslabs.h to purge.h (src/README.md).
-#ifndef HAK_SLAB_ARENA_H
-#define HAK_SLAB_ARENA_H
+#pragma once
 
 #include "base/list.h"
 #include "base/options.h"
@@ -182,5 +181,3 @@ HAK_INLINE bool hak_arena_is_limited(void)
 
 // Something was mapped for blocks.
 HAK_INTERNAL void hak_arena_note_peak_locked(void) HAK_REQUIRES(&hak_arena.lock);
-
-#endif

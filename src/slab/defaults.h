@@ -2,8 +2,7 @@
 //
 // Layer     slab
 // Threads   the holder of the arena's lock: it is that of all who set options.
-#ifndef HAK_SLAB_DEFAULTS_H
-#define HAK_SLAB_DEFAULTS_H
+#pragma once
 
 #include "base/options.h"
 #include "slab/arena.h"
@@ -17,5 +16,3 @@ HAK_INTERNAL void hak_defaults_fit_locked(void) HAK_REQUIRES(&hak_arena.lock);
 HAK_INTERNAL void hak_defaults_choose(_Atomic(uint64_t) *option,
                                       uint64_t value,
                                       enum hak_option_source source);
-
-#endif

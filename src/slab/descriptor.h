@@ -3,8 +3,7 @@
 // Layer     slab (may include: base, os, meta)
 // Owns      nothing. The descriptors lie in those of the superslabs (super.h), one for each unit.
 // Threads   of a slab, whoever holds the lock of its owner; of a large block, who has it.
-#ifndef HAK_SLAB_DESCRIPTOR_H
-#define HAK_SLAB_DESCRIPTOR_H
+#pragma once
 
 #include "base/list.h"
 
@@ -46,5 +45,3 @@ struct hak_run {
     };
     uint16_t sampled_blocks; // live blocks of it that were sampled (profile/sample.h)
 };
-
-#endif

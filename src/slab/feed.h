@@ -7,12 +7,9 @@
 // What describes a slab comes from the pool. Where the kernel refuses the pool more, free units would serve no small request.
 // One of them then makes slabs of a hundred others: it is the pool's for good. Not in a hardened heap, where what describes it lies
 // between guards.
-#ifndef HAK_SLAB_FEED_H
-#define HAK_SLAB_FEED_H
+#pragma once
 
 #include "base/compiler.h"
 
 // The pool may have been refused memory for what describes `units` of that shard: if so, and so many are free beside it, give it one.
 HAK_INTERNAL bool hak_feed_pool(unsigned shard, unsigned units);
-
-#endif

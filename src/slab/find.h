@@ -3,8 +3,7 @@
 // Layer     slab (may include: base, os, meta)
 // Owns      nothing.
 // Threads   the holder of the shard's lock.
-#ifndef HAK_SLAB_FIND_H
-#define HAK_SLAB_FIND_H
+#pragma once
 
 #include "slab/arena.h"
 
@@ -15,5 +14,3 @@ HAK_INTERNAL bool hak_find_gap_locked(struct hak_shard *shard,
                                       bool wants_huge,
                                       bool may_grow,
                                       struct hak_gap *gap) HAK_REQUIRES(&shard->lock);
-
-#endif

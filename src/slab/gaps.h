@@ -9,8 +9,7 @@
 // The first gap that fits, by address, is taken: what is used gathers in front, and what lies
 // behind becomes free in long rows. (Wilson, Johnstone, Neely and Boles, "Dynamic storage
 // allocation: a survey", 1995, found it as good as best fit in all programs they looked at.)
-#ifndef HAK_SLAB_GAPS_H
-#define HAK_SLAB_GAPS_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -73,5 +72,3 @@ HAK_INTERNAL bool hak_gaps_find_across(struct hak_gaps *gaps,
 // How long the row is that ends where `slot` begins. As many steps as it has superslabs: ask when none is long
 // enough for what is wanted.
 HAK_INTERNAL unsigned hak_gaps_before(const struct hak_gaps *gaps, uint64_t slot);
-
-#endif

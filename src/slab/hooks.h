@@ -2,8 +2,7 @@
 //
 // Layer     slab
 // Threads   as who calls: for a slab, the holder of its owner's lock.
-#ifndef HAK_SLAB_HOOKS_H
-#define HAK_SLAB_HOOKS_H
+#pragma once
 
 #include "base/compiler.h"
 #include "os/control_group.h"
@@ -40,5 +39,3 @@ HAK_INTERNAL bool hak_hook_may_map_locked(size_t bytes) HAK_REQUIRES(&hak_arena.
 HAK_INTERNAL bool hak_hook_may_use_locked(size_t bytes) HAK_REQUIRES(&hak_arena.lock);
 HAK_INTERNAL bool hak_hook_lend_locked(struct hak_shard *shard, size_t bytes)
     HAK_REQUIRES(&shard->lock);
-
-#endif

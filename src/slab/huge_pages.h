@@ -4,8 +4,7 @@
 // Layer     slab (may include: base, os, meta)
 // Owns      what the latest dear one has cost.
 // Threads   any; what ends in _locked under the lock of the superslab's shard, the touch of memory without one.
-#ifndef HAK_SLAB_HUGE_PAGES_H
-#define HAK_SLAB_HUGE_PAGES_H
+#pragma once
 
 #include "slab/arena.h"
 
@@ -35,5 +34,3 @@ HAK_INTERNAL void hak_huge_pages_note_holes(const struct hak_run *slab);
 // nobody else knows yet. True when the kernel has not had one at hand, and the rest is better taken in
 // small pages. Takes the lock.
 HAK_INTERNAL bool hak_huge_pages_are_dear(char *page);
-
-#endif

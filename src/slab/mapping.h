@@ -4,8 +4,7 @@
 // Owns      the descriptors of such mappings.
 // Threads   any; each takes the arena's lock.
 // Fails     NULL or false when the kernel refuses; what was there before is still there.
-#ifndef HAK_SLAB_MAPPING_H
-#define HAK_SLAB_MAPPING_H
+#pragma once
 
 #include "slab/descriptor.h"
 
@@ -19,5 +18,3 @@ HAK_INTERNAL void hak_mapping_end(struct hak_run *mapping);
 // Grow or shrink it, moving its pages (not their content) if need be: mapping->base may change.
 // False: nothing changed.
 HAK_INTERNAL bool hak_mapping_resize(struct hak_run *mapping, size_t bytes);
-
-#endif

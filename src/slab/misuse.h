@@ -1,8 +1,7 @@
 // misuse.h -- what the program is told when it frees what it must not.
 //
 // Each writes one line to stderr and aborts. Nothing is allocated, no lock is taken.
-#ifndef HAK_SLAB_MISUSE_H
-#define HAK_SLAB_MISUSE_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -30,5 +29,3 @@ HAK_INTERNAL _Noreturn HAK_COLD void hak_misuse_underflow(const void *block,
 HAK_INTERNAL _Noreturn HAK_COLD void hak_misuse_write_after_free(const void *block,
                                                                  size_t bytes,
                                                                  size_t offset);
-
-#endif

@@ -5,8 +5,7 @@
 // Owns      the list of them.
 // Threads   any; what ends in _locked under the arena's lock.
 // Fails     hak_outside_reserve_locked returns false without memory.
-#ifndef HAK_SLAB_OUTSIDE_H
-#define HAK_SLAB_OUTSIDE_H
+#pragma once
 
 #include "slab/arena.h"
 
@@ -17,5 +16,3 @@ HAK_INTERNAL void hak_outside_remove_locked(const struct hak_super *super)
     HAK_REQUIRES(&hak_arena.lock);
 // The mapping of its own that `p` lies in where the map does not know it, or NULL. Takes the lock.
 HAK_INTERNAL struct hak_super *hak_outside_find(const void *p);
-
-#endif

@@ -4,8 +4,7 @@
 // Owns      nothing.
 // Threads   any. The system calls are made without a lock.
 // Fails     never; what the kernel refuses stays dirty.
-#ifndef HAK_SLAB_PURGE_H
-#define HAK_SLAB_PURGE_H
+#pragma once
 
 #include "slab/arena.h"
 
@@ -22,5 +21,3 @@ HAK_INTERNAL size_t hak_purge(struct hak_purge_age age, size_t limit);
 HAK_INTERNAL size_t hak_purge_groups(const struct hak_purge_age ages[HAK_VARIANTS], size_t limit);
 // After fork, in the child: purges that were under way in the parent are not here.
 HAK_INTERNAL void hak_purge_forked_locked(void) HAK_REQUIRES(&hak_arena.lock);
-
-#endif

@@ -4,8 +4,7 @@
 // Layer     slab (may include: base, os, meta)
 // Owns      the lists of each shard.
 // Threads   the holder of the shard's lock.
-#ifndef HAK_SLAB_QUEUES_H
-#define HAK_SLAB_QUEUES_H
+#pragma once
 
 #include "slab/arena.h"
 
@@ -16,5 +15,3 @@ HAK_INTERNAL void hak_queues_note_units_locked(struct hak_shard *shard, struct h
 HAK_INTERNAL void hak_queues_note_dirty_locked(struct hak_super *super);
 // A descriptor is in no queue.
 HAK_INTERNAL void hak_queues_add_locked(struct hak_super *super);
-
-#endif

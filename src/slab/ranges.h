@@ -2,8 +2,7 @@
 //
 // Layer     slab (may include: base, os, meta)
 // Threads   any; the ranges are the caller's.
-#ifndef HAK_SLAB_RANGES_H
-#define HAK_SLAB_RANGES_H
+#pragma once
 
 #include "base/options.h"
 #include "os/os.h"
@@ -39,5 +38,3 @@ struct hak_purged {
 };
 // If they are enough, give them back as the options free_policy and batch_madvise say.
 HAK_INTERNAL struct hak_purged hak_ranges_purge(const struct hak_ranges *all);
-
-#endif

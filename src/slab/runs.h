@@ -4,8 +4,7 @@
 // Owns      nothing; which units are free is in the superslabs.
 // Threads   any; those that change something take the lock of the shard.
 // Fails     NULL or false when the kernel refuses; what was free before is still free.
-#ifndef HAK_SLAB_RUNS_H
-#define HAK_SLAB_RUNS_H
+#pragma once
 
 #include "slab/arena.h"
 
@@ -38,5 +37,3 @@ HAK_INTERNAL void hak_runs_free_units_locked(struct hak_shard *shard,
                                              struct hak_super *super,
                                              uint64_t bits,
                                              bool dirty) HAK_REQUIRES(&shard->lock);
-
-#endif

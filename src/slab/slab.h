@@ -19,8 +19,7 @@
 //   no bit at or above fresh is set
 // And, with the owner's lock: the slab is in one of its owner's two lists for the class <=> free_blocks > 0 or
 // fresh < blocks, and in its list of full slabs otherwise; a direct cache (cache/direct.h) has those of before in the latter.
-#ifndef HAK_SLAB_SLAB_H
-#define HAK_SLAB_SLAB_H
+#pragma once
 
 #include "base/compiler.h"
 #include "meta/map.h"
@@ -141,5 +140,3 @@ HAK_INTERNAL size_t hak_slab_purged_bytes(const struct hak_run *slab);
 
 // Walk everything and die when an invariant is broken.
 HAK_INTERNAL void hak_slab_verify(const struct hak_run *slab);
-
-#endif

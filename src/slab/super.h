@@ -3,8 +3,7 @@
 // Layer     slab (may include: base, os, meta)
 // Owns      nothing; superslabs.h makes descriptors and keeps them.
 // Threads   the holder of the lock of its shard; of a large block's own mapping, of the arena's.
-#ifndef HAK_SLAB_SUPER_H
-#define HAK_SLAB_SUPER_H
+#pragma once
 
 #include "base/bits.h"
 #include "base/list.h"
@@ -144,5 +143,3 @@ HAK_INLINE void hak_super_note_untouched_locked(struct hak_super *super, uint64_
         place->untouched[hak_lowest_bit(units)] = HAK_UNIT_CHUNKS;
     }
 }
-
-#endif

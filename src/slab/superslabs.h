@@ -5,8 +5,7 @@
 // Owns      the descriptors of superslabs, which are used again.
 // Threads   any; what ends in _locked under the locks that it names.
 // Fails     without memory; what was free before is still free.
-#ifndef HAK_SLAB_SUPERSLABS_H
-#define HAK_SLAB_SUPERSLABS_H
+#pragma once
 
 #include "slab/arena.h"
 
@@ -20,5 +19,3 @@ HAK_INTERNAL bool hak_superslabs_adopt_locked(struct hak_shard *shard) HAK_REQUI
 
 // Unmap superslabs that are wholly free. Returns the bytes unmapped.
 HAK_INTERNAL size_t hak_superslabs_trim(void);
-
-#endif

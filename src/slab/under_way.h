@@ -4,8 +4,7 @@
 // Owns      hak_arena.under_way.
 // Threads   any; what ends in _locked under the arena's lock.
 // Fails     never. When too many are under way at a time, nobody waits for the rest.
-#ifndef HAK_SLAB_UNDER_WAY_H
-#define HAK_SLAB_UNDER_WAY_H
+#pragma once
 
 #include "slab/arena.h"
 
@@ -16,5 +15,3 @@ HAK_INTERNAL void hak_under_way_end_locked(uint64_t number) HAK_REQUIRES(&hak_ar
 HAK_INTERNAL void hak_under_way_tell(void);
 // What other threads are giving back at this moment is free when this returns: before memory is refused.
 HAK_INTERNAL void hak_under_way_wait(void);
-
-#endif

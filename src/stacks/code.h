@@ -9,8 +9,7 @@
 // unloaded since, and another one loaded at its place. So what is noted is a place: the address, with
 // the number of the object's entry above it. That an object is the same as before is seen by what its file
 // has in memory: its build id, or without one its first bytes. docs/decisions/0038 says why.
-#ifndef HAK_STACKS_CODE_H
-#define HAK_STACKS_CODE_H
+#pragma once
 
 #include "base/atomic.h"
 #include "base/compiler.h"
@@ -72,5 +71,3 @@ struct hak_code_hint {
 
 // The place of a return address.
 HAK_INTERNAL uintptr_t hak_code_place(uintptr_t return_address, struct hak_code_hint *hint);
-
-#endif

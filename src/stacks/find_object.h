@@ -4,8 +4,7 @@
 //
 // It came with glibc 2.35. What is built with older headers runs under newer C libraries, too, so its form is written down here;
 // where there is no such function, its address is NULL.
-#ifndef HAK_STACKS_FIND_OBJECT_H
-#define HAK_STACKS_FIND_OBJECT_H
+#pragma once
 
 #include <link.h>
 
@@ -22,5 +21,3 @@ struct hak_found_object {
 // 0 when there is one.
 extern int hak_find_object(void *address, struct hak_found_object *found) __asm__("_dl_find_object")
     __attribute__((weak));
-
-#endif

@@ -7,8 +7,7 @@
 //
 // The format is DWARF's call frame information in the form of the Linux Standard Base (.eh_frame and
 // .eh_frame_hdr). Only three registers count for a walk: stack pointer, frame pointer, return address.
-#ifndef HAK_STACKS_FRAME_TABLE_H
-#define HAK_STACKS_FRAME_TABLE_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -33,5 +32,3 @@ struct hak_frame_rule {
 
 // The rule at the instruction before `return_address`.
 HAK_INTERNAL struct hak_frame_rule hak_frame_table_rule_of(uintptr_t return_address);
-
-#endif

@@ -13,8 +13,7 @@
 //
 // A stack may be anybody's: a thread's, a coroutine's, a signal handler's. Each page of it is probed
 // before it is read, so a wrong frame costs frames, and never a fault.
-#ifndef HAK_STACKS_STACK_H
-#define HAK_STACKS_STACK_H
+#pragma once
 
 #include "base/compiler.h"
 
@@ -29,5 +28,3 @@ HAK_INTERNAL unsigned hak_stack_walk_from(const void *site,
                                           uintptr_t *frames,
                                           unsigned most,
                                           bool is_quiet);
-
-#endif

@@ -34,6 +34,8 @@ pub struct Totals {
     pub unit_free_bytes: u64,
     pub dirty_bytes: u64,
     pub metadata_bytes: u64,
+    /// Of `mapped_bytes`: units that descriptors lie in.
+    pub metadata_unit_bytes: u64,
     pub cache_count: u64,
     pub superslab_count: u64,
     pub mapping_count: u64,
@@ -113,6 +115,7 @@ impl Figures {
                 unit_free_bytes: heap.arena.free_bytes,
                 dirty_bytes: heap.arena.dirty_bytes,
                 metadata_bytes: heap.arena.pool_bytes,
+                metadata_unit_bytes: heap.metadata_unit_bytes(),
                 cache_count: heap.caches.len() as u64 - 1, // all but the shared one
                 ..Totals::default()
             },

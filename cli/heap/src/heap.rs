@@ -236,6 +236,14 @@ impl Heap {
             .map(|(start, bytes)| start..start + bytes)
             .collect();
         ranges.sort_unstable_by_key(|range| range.start);
+        // Descriptors in a unit of a superslab are a part of it: nothing is named twice.
+        ranges.dedup_by(|next, before| {
+            let is_part = next.start < before.end;
+            if is_part {
+                before.end = before.end.max(next.end);
+            }
+            is_part
+        });
         ranges
     }
 
@@ -243,6 +251,15 @@ impl Heap {
     pub fn is_metadata(&self, address: u64) -> bool {
         let mut parts = self.metadata.iter();
         parts.any(|(start, bytes)| address.wrapping_sub(*start) < *bytes)
+    }
+
+    /// How many bytes of superslabs have descriptions of hakmem's, and no blocks.
+    pub fn metadata_unit_bytes(&self) -> u64 {
+        let parts = self.metadata.iter();
+        parts
+            .filter(|(start, _)| self.find(*start).is_some())
+            .map(|(_, bytes)| bytes)
+            .sum()
     }
 
     /// The superslab and the run that an address lies in.

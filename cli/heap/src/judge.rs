@@ -34,6 +34,8 @@ pub enum State {
     Rest,
     /// Units that no slab and no large block has.
     FreeUnit,
+    /// What the heap keeps about itself: a unit that descriptors lie in.
+    Metadata,
 }
 
 pub fn describe(heap: &Heap, address: u64) -> Description {
@@ -46,7 +48,11 @@ pub fn describe(heap: &Heap, address: u64) -> Description {
         describe_guarded(heap, address, &mut description);
         return description;
     };
-    description.state = State::FreeUnit;
+    description.state = if place.run.is_none() && heap.is_metadata(address) {
+        State::Metadata
+    } else {
+        State::FreeUnit
+    };
     let Some(run) = place.run else {
         return description;
     };

@@ -191,6 +191,7 @@ fn state_text(state: State) -> &'static str {
         State::Kept => "free, kept in BigCache",
         State::Rest => "behind the last block",
         State::FreeUnit => "free, in no slab",
+        State::Metadata => "hakmem's own, descriptors",
     }
 }
 

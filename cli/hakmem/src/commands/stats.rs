@@ -128,7 +128,12 @@ fn totals(figures: &Figures, form: Form) -> String {
         + totals.cached_bytes
         + totals.kept_bytes
         + totals.slab_free_bytes
-        + totals.unit_free_bytes;
+        + totals.unit_free_bytes
+        + totals.metadata_unit_bytes;
+    if totals.metadata_unit_bytes > 0 {
+        let note = "for want of other memory".into();
+        row("units of descriptors", totals.metadata_unit_bytes, note);
+    }
     let rest = totals.mapped_bytes.saturating_sub(known);
     row("never used", rest, "rests of slabs and runs".into());
     let superslabs = format!(

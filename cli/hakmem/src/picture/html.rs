@@ -1,7 +1,7 @@
 //! The heap as one HTML file that needs no network: the data, and a script that draws and explains it.
 
-use super::{By, View, block_states, use_of};
-use hakmem_heap::heap::{Class, Content, Run, Super};
+use super::{By, Cell, View, block_states, cells, use_of};
+use hakmem_heap::heap::{Class, Content, Heap, Run, Super};
 use hakmem_lab::error::Result;
 use hakmem_lab::failed;
 use serde::Serialize;
@@ -32,6 +32,8 @@ struct SuperData {
     age: f64,
     free: String,
     dirty: String,
+    /// Units with descriptions of hakmem's.
+    metadata: String,
     /// Of each run the unit that it begins in.
     first: Vec<u64>,
     runs: Vec<RunData>,
@@ -97,11 +99,19 @@ fn describe(view: &View, superslab: &Super, has_blocks: bool) -> SuperData {
         age: view.age(superslab.mapped_at),
         free: bits(superslab.free_units),
         dirty: bits(superslab.dirty_units | superslab.purging_units),
+        metadata: bits(metadata_units(superslab, view.heap)),
         first: runs.clone().map(unit_of).collect(),
         runs: runs
             .map(|run| describe_run(view, run, has_blocks))
             .collect(),
     }
+}
+
+fn metadata_units(superslab: &Super, heap: &Heap) -> u64 {
+    let cells = cells(heap, superslab).into_iter().enumerate();
+    cells
+        .filter(|(_, cell)| matches!(cell, Cell::Metadata))
+        .fold(0, |units, (unit, _)| units | 1 << unit)
 }
 
 /// As text, the lowest first: a script's numbers have no 64 bits.

@@ -48,6 +48,8 @@ pub enum Cell {
         made_at: u64,
     },
     Kept,
+    /// What the heap keeps about itself, in a unit of its own.
+    Metadata,
 }
 
 /// What the blocks of a slab are, counted.
@@ -86,10 +88,12 @@ pub fn cells(heap: &Heap, superslab: &Super) -> Vec<Cell> {
             if bit(superslab.free_units) {
                 return Cell::Free;
             }
-            let place = heap.find(superslab.base + unit * heap.unit_bytes);
-            place
-                .and_then(|place| place.run)
-                .map_or(Cell::Free, |run| cell(heap, run))
+            let start = superslab.base + unit * heap.unit_bytes;
+            match heap.find(start).and_then(|place| place.run) {
+                Some(run) => cell(heap, run),
+                None if heap.is_metadata(start) => Cell::Metadata,
+                None => Cell::Free,
+            }
         })
         .collect()
 }

@@ -41,7 +41,7 @@ fn square(canvas: &mut Canvas, view: &View, place: (usize, usize), cell: Cell) {
     let whole = (UNIT, UNIT);
     let colour = view.shade(cell).colour;
     match cell {
-        Cell::Free | Cell::Dirty | Cell::Kept | Cell::Large { .. } => {
+        Cell::Free | Cell::Dirty | Cell::Kept | Cell::Metadata | Cell::Large { .. } => {
             canvas.fill(place, whole, colour, 1.0);
         }
         Cell::Slab { live, waiting, .. } => {

@@ -25,6 +25,7 @@ const fn shade(colour: &'static str, code: &'static str) -> Shade {
 const LARGE: Shade = shade("#9c36b5", "35");
 const KEPT: Shade = shade("#f08c00", "33");
 const DIRTY: Shade = shade("#ffc9c9", "31");
+const METADATA: Shade = shade("#868e96", "38;5;244");
 const FREE: Shade = shade("#f1f3f5", "2");
 
 /// Blocks of at most so many bytes.
@@ -68,6 +69,7 @@ impl View<'_> {
             (Cell::Free, _) => FREE,
             (Cell::Dirty, _) => DIRTY,
             (Cell::Kept, _) => KEPT,
+            (Cell::Metadata, _) => METADATA,
             (Cell::Slab { made_at, .. } | Cell::Large { made_at }, By::Age) => self.of_age(made_at),
             (Cell::Large { .. }, _) => LARGE,
             (Cell::Slab { owner, .. }, By::Owner) => {
@@ -108,15 +110,18 @@ impl View<'_> {
     }
 
     /// And those of the rest.
-    pub fn other_legend(&self) -> Vec<(Shade, &'static str)> {
-        let large = (LARGE, "large block");
-        let others = [
-            (KEPT, "large, free and kept"),
-            (DIRTY, "free, to be given back"),
-            (FREE, "free"),
-        ];
+    pub fn other_legend(&self) -> Vec<(Cell, &'static str)> {
+        let large = (Cell::Large { made_at: 0 }, "large block");
+        let metadata = (Cell::Metadata, "descriptors");
         let first = (self.by != By::Age).then_some(large);
-        first.into_iter().chain(others).collect()
+        // Few heaps have such a unit.
+        let last = (self.heap.metadata_unit_bytes() > 0).then_some(metadata);
+        let others = [
+            (Cell::Kept, "large, free and kept"),
+            (Cell::Dirty, "free, to be given back"),
+            (Cell::Free, "free"),
+        ];
+        first.into_iter().chain(others).chain(last).collect()
     }
 }
 

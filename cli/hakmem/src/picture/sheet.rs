@@ -18,7 +18,7 @@ const ROWS_MAX: usize = 250;
 pub fn legend(view: &View) -> Vec<(Shade, String)> {
     let others = view.other_legend().into_iter();
     let mut entries = view.slab_legend();
-    entries.extend(others.map(|(shade, text)| (shade, text.to_string())));
+    entries.extend(others.map(|(cell, text)| (view.shade(cell), text.to_string())));
     entries
 }
 

@@ -68,6 +68,9 @@ fn square(svg: &mut String, view: &View, x: usize, cell: Cell) {
     };
     match cell {
         Cell::Free | Cell::Dirty | Cell::Kept => svg.push_str(&whole("")),
+        Cell::Metadata => {
+            let _ = write!(svg, "<g><title>descriptors</title>{}</g>", whole(""));
+        }
         Cell::Large { made_at } => {
             let old = age(view.age(made_at));
             let _ = write!(

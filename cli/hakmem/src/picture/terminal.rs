@@ -1,6 +1,6 @@
 //! The heap in characters: a line for each superslab, one character for each unit.
 
-use super::{By, Cell, Shade, View, cells, live_share};
+use super::{Cell, Shade, View, cells, live_share};
 use hakmem_lab::render::number::age;
 use hakmem_lab::render::{Form, memory};
 
@@ -13,6 +13,7 @@ fn character(cell: Cell) -> char {
         Cell::Dirty => '░',
         Cell::Large { .. } => '▓',
         Cell::Kept => '▒',
+        Cell::Metadata => '•',
         Cell::Slab { live, .. } => LEVELS[((live * 8.0) as usize).min(7)],
     }
 }
@@ -47,16 +48,13 @@ fn legend(view: &View, form: Form) -> String {
         .iter()
         .map(|(shade, text)| format!("{} {text}", painted("▁▄█", shade)))
         .collect();
-    let marks: &[&str] = if view.by == By::Age {
-        &["▒", "░", "·"]
-    } else {
-        &["▓", "▒", "░", "·"]
-    };
     let others: Vec<String> = view
         .other_legend()
-        .iter()
-        .zip(marks)
-        .map(|((shade, text), mark)| format!("{} {text}", painted(mark, shade)))
+        .into_iter()
+        .map(|(cell, text)| {
+            let mark = character(cell).to_string();
+            format!("{} {text}", painted(&mark, &view.shade(cell)))
+        })
         .collect();
     format!(
         "a line: a superslab of 4 MiB; a character: 64 KiB of it, slabs by how much of them is live\n{}\n{}",

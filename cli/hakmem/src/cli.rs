@@ -1,5 +1,6 @@
 //! Every command and flag, once: the parser, `--help`, man pages and completions come from here.
 
+use crate::below;
 use crate::commands::{
     bench, check, cold, compare, core, diff, doctor, explain, export, failures, generate, leaks,
     ledger, map, options, peers, profile, record, replay, report, run, snapshot, stats, top, trace,
@@ -22,6 +23,7 @@ Examples:
   hakmem replay trace.hkt --all           that trace through every allocator
 
 Documents, as docs/options.md: in share/doc/hakmem beside the installed bin, or in the sources.
+
 Exit codes: 0 done; 1 failed, or the answer is no; 2 wrong usage. `run` and `record` end as their
 program does.";
 
@@ -78,17 +80,17 @@ const NARROW: usize = 60;
 
 /// What was asked for. Where that is help, or cannot be understood, all is said, and the exit code is left.
 pub fn parse() -> Result<Cli, ExitCode> {
-    let mut command = documents::with_help(Cli::command(), &documents::located);
-    if output::terminal()
-        .width()
-        .is_some_and(|width| width < NARROW)
-    {
+    let width = output::terminal().width().unwrap_or(below::WRITTEN_FOR);
+    let width = width.min(below::WRITTEN_FOR);
+    let fitted = |help: &str| below::fitted(&documents::located(help), width);
+    let mut command = documents::with_help(Cli::command(), &fitted);
+    if width < NARROW {
         command = command.next_line_help(true);
     }
     let words = without_help_for_help(&command, std::env::args_os().collect());
     // The command `help` is clap's own: it is there once all is built.
     command.build();
-    command = command.mut_subcommand("help", |help| help.after_help(EXAMPLES_OF_HELP));
+    command = command.mut_subcommand("help", |help| help.after_help(fitted(EXAMPLES_OF_HELP)));
     let matches = command.clone().try_get_matches_from(words);
     let parsed = matches.and_then(|matches| {
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))

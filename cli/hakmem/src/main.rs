@@ -3,6 +3,7 @@
 #[macro_use]
 mod say;
 
+mod below;
 mod cli;
 mod commands;
 mod doctor;

@@ -22,9 +22,13 @@ int main(int count, char **words)
 "#;
 
 fn help(arguments: &[&str]) -> String {
+    help_at("100", arguments)
+}
+
+fn help_at(columns: &str, arguments: &[&str]) -> String {
     let workshop = Workshop::open();
     let mut command = workshop.command(arguments);
-    command.env("COLUMNS", "100");
+    command.env("COLUMNS", columns);
     support::answer(command).ended_with(0).output.clone()
 }
 
@@ -37,6 +41,20 @@ fn the_command_itself() {
 fn each_command() {
     for name in COMMANDS {
         insta::assert_snapshot!(name, help(&[name, "--help"]));
+    }
+}
+
+/// Lines that were written for a wider screen are not broken one by one.
+#[test]
+fn narrow_screens_have_whole_paragraphs() {
+    for (name, columns) in [
+        ("bench", "80"),
+        ("compare", "80"),
+        ("cold", "60"),
+        ("map", "40"),
+    ] {
+        let label = format!("{name}_at_{columns}");
+        insta::assert_snapshot!(label, help_at(columns, &[name, "-h"]));
     }
 }
 

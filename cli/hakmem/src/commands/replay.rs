@@ -26,11 +26,11 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  hakmem replay trace.hkt                        # under hakmem and glibc
-  hakmem replay trace.hkt --all --markdown       # the table for a document
+  hakmem replay trace.hkt                         # under hakmem and glibc
+  hakmem replay trace.hkt --all --markdown        # the table for a document
   hakmem replay trace.hkt -a hakmem,jemalloc -n 10 --export replay.json
-  hakmem replay trace.hkt --all --html page.html # with curves of memory and of latencies
-  hakmem replay trace.hkt --all --limit 384MiB   # under which allocator would it have fitted?";
+  hakmem replay trace.hkt --all --html page.html  # with curves of memory and of latencies
+  hakmem replay trace.hkt --all --limit 384MiB    # under which allocator would it have fitted?";
 
 const CSV_COLUMNS: &str =
     "allocator,round,seconds,failed,resident_peak_bytes,resident_end_bytes,overhead";

@@ -26,10 +26,10 @@ use std::process::ExitCode;
 
 const EXAMPLES: &str = "\
 Examples:
-  hakmem verify 4711                      the process with this number
-  hakmem verify python3                   python3, if it were started here and now
-  hakmem verify --preload -- redis-server the same with hakmem preloaded, as 'hakmem run' would
-  hakmem verify --expect jemalloc 4711    exit code 0 when it uses jemalloc
+  hakmem verify 4711                       the process with this number
+  hakmem verify python3                    python3, if it were started here and now
+  hakmem verify --preload -- redis-server  the same with hakmem preloaded, as 'hakmem run' would
+  hakmem verify --expect jemalloc 4711     exit code 0 when it uses jemalloc
 
 A program is loaded for this and ended before its first instruction. Exit code: 0 it uses the
 expected allocator and nothing else; 1 it does not, or cannot be examined; 2 wrong usage.";

@@ -15,6 +15,21 @@ fn what_is_there_is_listed_and_what_is_not_is_said() {
     answer.says("not built: mimalloc3, mimalloc2, snmalloc, jemalloc, tcmalloc, rpmalloc");
 }
 
+/// Also by the command of a checkout.
+#[test]
+fn paths_can_be_used_from_any_folder() {
+    let workshop = Workshop::open();
+    let listed = workshop.hakmem(&["peers", "list"]);
+    let output = &listed.ended_with(0).output;
+    let words = output.split_whitespace();
+    let libraries: Vec<&str> = words.filter(|word| word.contains(".so")).collect();
+    assert!(!libraries.is_empty(), "{output}");
+    for library in libraries {
+        assert!(std::path::Path::new(library).is_absolute(), "{library}");
+        assert!(std::path::Path::new(library).exists(), "{library}");
+    }
+}
+
 #[test]
 fn a_library_can_be_added_used_and_removed() {
     let workshop = Workshop::open();

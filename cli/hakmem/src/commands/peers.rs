@@ -158,7 +158,7 @@ fn list(places: &Places) -> Result<()> {
     let mut table = Table::default();
     for (title, dispensable) in [
         ("name", 0),
-        ("version", 0),
+        ("version", 1),
         ("library", 0),
         ("SHA-256", 2),
         ("needs", 3),
@@ -170,9 +170,7 @@ fn list(places: &Places) -> Result<()> {
         let library = one
             .library
             .as_ref()
-            .map_or("the C library's own".into(), |path| {
-                places.relative(&path.shown())
-            });
+            .map_or("the C library's own".into(), |path| path.shown());
         let needs: Vec<String> = one
             .environment
             .iter()

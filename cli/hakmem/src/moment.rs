@@ -181,7 +181,11 @@ impl Moment {
         lines.extend(self.part.clone());
         lines.push(String::new());
         if self.holds.is_empty() || before.holds.is_empty() {
-            lines.push("what the kernel counts as resident is not in a core dump".into());
+            lines.push(
+                "what was resident is not in both: no core dump has it, and snapshots that another build of hakmem has \
+                 taken have it otherwise"
+                    .into(),
+            );
         } else {
             lines.push(format!(
                 "resident memory: {} before, {} now, {}",

@@ -234,6 +234,18 @@ impl Opened {
         }
     }
 
+    /// Why it has none.
+    pub fn without_account(&self) -> hakmem_lab::error::Error {
+        match self {
+            Opened::Snapshot(snapshot) if !snapshot.visit().is_core => failed!(
+                "{}: what was resident of hakmem's heap is missing, as another build of hakmem has taken this snapshot and \
+                 writes it otherwise: 'hakmem stats' shows the heap",
+                snapshot.path().shown()
+            ),
+            _ => failed!("a core dump does not say what was resident"),
+        }
+    }
+
     /// The thread of a process below which /proc tells what it has.
     pub fn task(&self) -> Option<i32> {
         match self {

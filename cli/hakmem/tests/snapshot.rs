@@ -231,6 +231,47 @@ fn a_core_dump_becomes_a_small_file() {
         .is_one_line(1, "a core dump does not say what was resident");
 }
 
+/// What another build has written otherwise is named, and not taken for something else.
+#[test]
+fn a_snapshot_of_another_build_says_what_is_missing() {
+    let workshop = Workshop::open();
+    let process = under_hakmem(&workshop);
+    let mut image = take(&workshop, &process, "new.hks");
+    let mut told: Value = serde_json::from_str(&image.text).unwrap();
+    let account = told["visit"]["now"].as_object_mut().unwrap();
+    assert!(account.remove("hakmem").is_some());
+    image.text = told.to_string();
+    std::fs::write(workshop.path("old.hks"), image.encode().unwrap()).unwrap();
+    workshop.hakmem(&["ledger", "--core", "old.hks"]).is_one_line(
+        1,
+        "old.hks: what was resident of hakmem's heap is missing, as another build of hakmem has taken this snapshot and \
+         writes it otherwise: 'hakmem stats' shows the heap",
+    );
+    let doctor = workshop.hakmem(&["doctor", "old.hks"]);
+    let line =
+        "What of hakmem's heap was resident: another build of hakmem has taken this snapshot";
+    doctor.ended_with(0).says(line);
+    workshop
+        .hakmem(&["diff", "new.hks", "old.hks"])
+        .ended_with(0)
+        .says("what was resident is not in both: no core dump has it, and snapshots that another build");
+    for command in ["stats", "map"] {
+        let heap = workshop.hakmem(&[command, "--core", "old.hks"]);
+        heap.ended_with(0).says("hakmem 1.0.0");
+    }
+    // Its tables have other names.
+    dump(&process.pid(), &workshop.path("dump"), |_, bytes| {
+        let name = b"\0hak_owner\0";
+        while let Some(at) = bytes.windows(name.len()).position(|part| part == name) {
+            bytes[at + 1] = b'H';
+        }
+    });
+    workshop.hakmem(&["stats", "--core", "dump"]).is_one_line(
+        1,
+        "dump: its hakmem is another build of 1.0.0, without struct hak_owner: use the command that was built with it",
+    );
+}
+
 #[test]
 fn a_file_that_is_none_is_one_line() {
     let workshop = Workshop::open();

@@ -63,6 +63,10 @@ impl fmt::Display for Error {
                 "its hakmem describes itself in form {found}, and this command reads form {known}: \
                  use the command of the same release"
             ),
+            Error::Missing { release, name } if release == env!("CARGO_PKG_VERSION") => write!(
+                formatter,
+                "its hakmem is another build of {release}, without {name}: use the command that was built with it"
+            ),
             Error::Missing { release, name } => write!(
                 formatter,
                 "its hakmem {release} has no {name}: use the command of the same release"

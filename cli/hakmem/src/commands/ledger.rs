@@ -8,7 +8,6 @@ use clap::Args;
 use hakmem_heap::heap::Heap;
 use hakmem_heap::ledger::{Account, Slack};
 use hakmem_lab::error::Result;
-use hakmem_lab::failed;
 use hakmem_lab::render::number::bytes;
 use hakmem_lab::render::{Cell, Form, Table, Tone};
 use serde::Serialize;
@@ -53,7 +52,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
 
 fn ours(arguments: &Arguments, opened: &Opened, heap: &Heap) -> Result<()> {
     let account = opened.account(heap)?;
-    let account = account.ok_or_else(|| failed!("a core dump does not say what was resident"))?;
+    let account = account.ok_or_else(|| opened.without_account())?;
     let slack = Slack::of(&opened.profile()?.samples, account.resident.live);
     let explained = Explained { account, slack };
     if arguments.json {

@@ -1,6 +1,7 @@
 //! The answer: what most of the memory is, why, and what can be done.
 
 use super::Visit;
+use super::which::Used;
 use hakmem_foreign::judge::{Finding, Part};
 use hakmem_lab::render::number::{age, bytes, grouped, signed_bytes};
 
@@ -399,6 +400,12 @@ fn growth(finding: &Finding, visit: &Visit) -> (Option<String>, Vec<String>) {
 fn unknown(visit: &Visit) -> Vec<String> {
     let mut lines = Vec::new();
     let ledger = &visit.now.ledger;
+    let has_hakmem = visit.allocators.iter().any(Used::is_hakmem);
+    if visit.is_snapshot && !visit.is_core && has_hakmem && visit.now.hakmem.is_none() {
+        let line = "What of hakmem's heap was resident: another build of hakmem has taken this snapshot and writes it \
+                    otherwise. What it holds may count as mapped by others.";
+        lines.push(line.into());
+    }
     if visit.is_snapshot {
         lines.push(
             "Whether it grows: 'hakmem diff' of this snapshot and a later one says it.".into(),

@@ -48,7 +48,7 @@ pub fn pass_on_to(pid: i32) {
 }
 
 /// Before another process's signal ends us: `last`. Threads that start later inherit that such signals wait.
-pub fn before_the_end(last: fn()) {
+pub fn before_the_end(last: impl FnOnce() + Send + 'static) {
     let ends: SigSet = PASSED_ON[..4].iter().copied().collect();
     let _ = ends.thread_block();
     std::thread::spawn(move || {

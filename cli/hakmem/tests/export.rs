@@ -126,3 +126,28 @@ fn it_ends_with_the_process() {
     assert!(ended.status.code().is_some());
     assert!(!ended.stderr.is_empty());
 }
+
+/// Nobody writes it any more: what stays would be taken for figures of now.
+#[test]
+fn who_is_told_to_stop_leaves_no_file() {
+    let workshop = Workshop::open();
+    let process = holds(&workshop);
+    let file = workshop.path("a.prom");
+    let told = ["--prometheus", "--textfile", text(&file), "--every", "1"];
+    let mut child = workshop
+        .command(&[&["export", &process.pid()][..], &told].concat())
+        .spawn()
+        .unwrap();
+    while !file.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = child.id().to_string();
+    Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    let ended = std::os::unix::process::ExitStatusExt::signal(&child.wait().unwrap());
+    assert_eq!(ended, Some(15));
+    assert!(!file.exists());
+    assert!(std::fs::read_dir(workshop.folder()).unwrap().all(|entry| {
+        let name = entry.unwrap().file_name();
+        !name.to_string_lossy().contains("prom")
+    }));
+}

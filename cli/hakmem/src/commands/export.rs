@@ -1,5 +1,6 @@
 //! `hakmem export`: a heap's figures for monitoring.
 
+use crate::signals;
 use crate::target::{ended, open_process, process_number, read_process};
 use clap::Args;
 use hakmem_heap::control::Control;
@@ -15,6 +16,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -24,8 +26,8 @@ Examples:
   hakmem export 4711 --prometheus --textfile /var/lib/node_exporter/hakmem.prom --every 15
 
 Each scrape reads the process anew; it is not stopped and not written to. The command ends with
-the process, with exit code 0, and the file goes then. contrib/grafana/hakmem.json is a dashboard;
-docs/monitoring.md says more.";
+the process, with exit code 0. With --every the file goes then, and when the command is stopped.
+contrib/grafana/hakmem.json is a dashboard; docs/monitoring.md says more.";
 
 /// How long a scraper may take to send its request, and how long that may be.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -59,11 +61,20 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(address) = arguments.listen {
         serve(process, address)?;
     } else if let Some(path) = &arguments.textfile {
-        store(path, &first)?;
+        // Whoever is at it has the lock.
+        let writing = Arc::new(Mutex::new(()));
+        if arguments.every.is_some() {
+            remove_at_the_end(path.clone(), Arc::clone(&writing));
+        }
+        let store = |text: &str| {
+            let _writing = writing.lock();
+            store(path, text)
+        };
+        store(&first)?;
         while let Some(seconds) = arguments.every {
             std::thread::sleep(Duration::from_secs(seconds));
             match (read(pid), process.lost()) {
-                (Ok(text), _) => store(path, &text)?,
+                (Ok(text), _) => store(&text)?,
                 (Err(error), None) => return Err(error),
                 (Err(_), Some(why)) => {
                     eprintln!("hakmem: {}", ended(&why));
@@ -120,6 +131,16 @@ fn remove(path: &Path) -> Result<()> {
         Ok(())
     };
     removed.map_err(|error| failed!("cannot remove {}: {error}", path.shown()))
+}
+
+/// Also when we are told to stop: nobody writes it any more.
+fn remove_at_the_end(path: PathBuf, writing: Arc<Mutex<()>>) {
+    signals::before_the_end(move || {
+        std::mem::forget(writing.lock()); // nor from now on
+        if let Err(error) = remove(&path) {
+            eprintln!("hakmem: {error}");
+        }
+    });
 }
 
 fn serve(process: LiveProcess, address: SocketAddr) -> Result<()> {

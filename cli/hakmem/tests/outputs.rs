@@ -192,6 +192,22 @@ impl Drop for Small {
 
 /// Each is kept elsewhere, the line says where, and tables are printed all the same.
 #[test]
+fn rows_that_find_no_room_leave_no_file() {
+    let workshop = Workshop::open();
+    let Some(_small) = Small::mount(&workshop) else {
+        return; // only root may
+    };
+    workshop
+        .hakmem(&["record", "-o", "trace.hkt", "--", text(&workshop.program())])
+        .ended_with(0);
+    let rows = ["trace", "export", "--parquet", "small/rows", "trace.hkt"];
+    workshop
+        .hakmem(&rows)
+        .is_one_line(1, "cannot write small/rows: the disk is full");
+    assert!(!workshop.path("small/rows").exists());
+}
+
+#[test]
 fn what_finds_no_room_is_kept() {
     let workshop = Workshop::open();
     let program = workshop.program();
@@ -338,6 +354,11 @@ fn no_result_is_written_over_another_one_or_its_input() {
         &["replay", "t.hkt", "--export", "r", "--html", "r"],
         &["report", "t.hkt", "--html", "t.hkt"],
         &["profile", "1", "--save", "p", "--pprof", "p"],
+        &["map", "1", "--svg", "p", "--png", "p"],
+        &["compare", "--export", "p", "--html", "p", "--", "true"],
+        &[
+            "compare", "--input", "t.hkt", "--export", "t.hkt", "--", "true",
+        ],
     ] {
         workshop
             .hakmem(arguments)

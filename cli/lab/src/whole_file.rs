@@ -142,12 +142,9 @@ fn target(path: &Path) -> PathBuf {
 pub fn unwritten(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            failed!(
-                "{}: the disk is full; what is there already is kept",
-                path.shown()
-            )
+            failed!("cannot write {}: the disk is full", path.shown())
         }
-        _ => failed!("{}: {error}", path.shown()),
+        _ => failed!("cannot write {}: {error}", path.shown()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `hakmem bench`: the project's own workloads under all allocators.
 
-use crate::output::{Output, all_written, show};
+use crate::output::{Output, all_written, keep_apart, show};
 use crate::progress::Progress;
 use crate::say;
 use crate::start::Sample;
@@ -110,6 +110,8 @@ pub struct Arguments {
 }
 
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {
+    let files = [arguments.export.as_ref(), arguments.output.html.as_ref()];
+    keep_apart(&files, arguments.resume.as_slice())?;
     let places = Places::find()?;
     let root = places.need_root()?.to_path_buf();
     let resumed = arguments
@@ -388,7 +390,7 @@ fn with_copy_of_ours(allocators: Vec<Allocator>, places: &Places) -> Result<Vec<
                 return Ok(one);
             };
             let copy = copy_path(places, &one.sha256)?;
-            let explain = |error: std::io::Error| failed!("{}: {error}", copy.shown());
+            let explain = |error: std::io::Error| failed!("cannot write {}: {error}", copy.shown());
             if !hakmem_lab::allocator::file_sha256(&copy).is_ok_and(|found| found == one.sha256) {
                 std::fs::create_dir_all(copy.parent().unwrap_or(Path::new("/")))
                     .map_err(explain)?;

@@ -96,6 +96,8 @@ struct ServerArguments {
 }
 
 pub fn execute(arguments: Arguments) -> Result<ExitCode> {
+    let files = [arguments.export.as_ref(), arguments.output.html.as_ref()];
+    output::keep_apart(&files, arguments.input.as_slice())?;
     let places = Places::find()?;
     let catalogue = Catalogue::load(&places)?;
     let mut allocators = catalogue.choose(&arguments.allocators)?;

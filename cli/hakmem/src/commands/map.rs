@@ -54,6 +54,8 @@ pub struct Arguments {
 }
 
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
+    let files = [&arguments.svg, &arguments.png, &arguments.html];
+    output::keep_apart(&files.map(Option::as_ref), &[])?;
     let opened = arguments.target.open()?;
     let [to_svg, to_png, to_html] = [
         output::planned(arguments.svg.as_ref())?,

@@ -91,6 +91,24 @@ fn what_may_not_be_read_says_what_to_do() {
              /proc/sys/kernel/yama/ptrace_scope forbids it; try as root",
         );
     }
+    if is_root {
+        // A process that may do more than this root.
+        for subcommand in ["stats", "verify", "doctor"] {
+            let mut weak = Command::new("setpriv");
+            weak.args(["--inh-caps=-sys_ptrace", "--bounding-set=-sys_ptrace"]);
+            weak.arg(env!("CARGO_BIN_EXE_hakmem"))
+                .arg(subcommand)
+                .arg(process.pid());
+            support::answer(weak).is_one_line(
+                1,
+                &format!(
+                    "process {} may not be read: root here lacks a capability for it: CAP_SYS_PTRACE, or one \
+                     that the process has",
+                    process.pid()
+                ),
+            );
+        }
+    }
     for subcommand in [
         &["stats"][..],
         &["ledger"],

@@ -76,8 +76,8 @@ fn traces_are_compared_as_profiles_are() {
 #[test]
 fn what_is_no_profile_has_no_flame_graph() {
     let workshop = Workshop::open();
-    workshop.write("one.json", "{\"a\": 1}");
-    workshop.write("two.json", "{\"a\": 2}");
+    workshop.write("one.json", "{\"mapped_bytes\": 1}");
+    workshop.write("two.json", "{\"mapped_bytes\": 2}");
     let graph = [
         "diff",
         "one.json",

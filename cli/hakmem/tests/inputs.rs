@@ -187,3 +187,30 @@ fn who_names_a_process_is_told_how_to_find_its_number() {
         }
     }
 }
+
+/// JSON of something else has no figures of a heap, and a profile has a name.
+#[test]
+fn what_is_something_else_is_called_so() {
+    let workshop = Workshop::open();
+    workshop.write("result.json", "{\"format\": 1, \"runs\": [1, 2]}");
+    workshop
+        .hakmem(&["diff", "result.json", "result.json"])
+        .is_one_line(
+            2,
+            "result.json is neither a profile (profile --save), nor a trace, a snapshot or an output of 'stats --json'",
+        );
+    workshop
+        .hakmem(&["tune", "--explain", "result.json"])
+        .is_one_line(
+            2,
+            "result.json is no profile that 'hakmem tune' has written",
+        );
+    let none = "it is no number of a process: 'pidof -s NAME' says it, 'hakmem top' shows all";
+    workshop
+        .hakmem(&["doctor", ""])
+        .is_one_line(2, &format!("there is no file '', and {none}"));
+    workshop
+        .hakmem(&["doctor", "1", "--seconds", "1e30"])
+        .ended_with(2)
+        .says("a number from 0 to 1e19");
+}

@@ -249,7 +249,12 @@ fn slow_paths_are_timed_when_that_is_wanted() {
 fn what_has_changed_is_told_by_the_size_of_blocks() {
     let workshop = Workshop::open();
     let class = |bytes, live| format!(r#"{{"bytes": {bytes}, "live_blocks": {live}}}"#);
-    let moment = |classes: &[String]| format!(r#"{{"classes": [{}]}}"#, classes.join(", "));
+    let moment = |classes: &[String]| {
+        format!(
+            r#"{{"mapped_bytes": 8, "classes": [{}]}}"#,
+            classes.join(", ")
+        )
+    };
     workshop.write("before", &moment(&[class(64, 1000)]));
     workshop.write("after", &moment(&[class(16, 7), class(64, 1500)]));
     let answer = workshop.hakmem(&["diff", "before", "after"]);

@@ -45,11 +45,9 @@ impl fmt::Display for Error {
             Error::Became(pid) => {
                 write!(formatter, "process {pid} has become another program (exec)")
             }
-            Error::Forbidden(pid) => write!(
-                formatter,
-                "process {pid} may not be read: it is another user's, or \
-                 /proc/sys/kernel/yama/ptrace_scope forbids it; try as root"
-            ),
+            Error::Forbidden(pid) => {
+                write!(formatter, "process {pid} may not be read: {}", why_not())
+            }
             Error::OfKernel => {
                 formatter.write_str("it is a thread of the kernel, which has no memory of its own")
             }
@@ -92,6 +90,15 @@ impl fmt::Display for Error {
             ),
             Error::Damaged(what) => write!(formatter, "its metadata is damaged: {what}"),
         }
+    }
+}
+
+/// Why the kernel lets us read no such process, and who may.
+pub fn why_not() -> &'static str {
+    if nix::unistd::geteuid().is_root() {
+        "root here lacks a capability for it: CAP_SYS_PTRACE, or one that the process has"
+    } else {
+        "it is another user's, or /proc/sys/kernel/yama/ptrace_scope forbids it; try as root"
     }
 }
 

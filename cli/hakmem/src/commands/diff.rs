@@ -128,7 +128,13 @@ fn is_trace(path: &Path) -> bool {
 
 fn json(text: &str, path: &Path) -> Result<Value> {
     let value: Option<Value> = serde_json::from_str(text).ok();
-    value.filter(Value::is_object).ok_or_else(|| {
+    // Of another allocator's heap `stats` has no figures but a ledger.
+    let is_stats = |value: &Value| {
+        ["mapped_bytes", "ledger"]
+            .iter()
+            .any(|key| value.get(key).is_some())
+    };
+    value.filter(is_stats).ok_or_else(|| {
         usage!(
             "{} is neither a profile (profile --save), nor a trace, a snapshot or an output of 'stats --json'",
             path.shown()

@@ -6,6 +6,7 @@ use crate::target::NO_NUMBER;
 use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::error::Result;
+use hakmem_lab::meter::quoted;
 use hakmem_lab::usage;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ pub struct Arguments {
 pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     let wait = arguments.seconds.map(|seconds| {
         Duration::try_from_secs_f64(seconds)
-            .map_err(|_| usage!("--seconds {seconds}: a number from 0 on"))
+            .map_err(|_| usage!("--seconds {seconds}: a number from 0 to 1e19"))
     });
     let wait = wait.transpose()?;
     let patient = match arguments.subject.shown().parse::<i32>() {
@@ -56,6 +57,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         }
         Err(_) if !Path::new(&arguments.subject).exists() => {
             let subject = arguments.subject.shown();
+            let subject = quoted(&subject);
             return Err(usage!("there is no file {subject}, and {NO_NUMBER}"));
         }
         Err(_) => Patient::file(Path::new(&arguments.subject))?,

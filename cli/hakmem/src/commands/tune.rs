@@ -55,7 +55,12 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.explain {
         let text = input::read_to_string(path)
             .map_err(|error| failed!("cannot read {}: {error}", path.shown()))?;
-        let (evidence, is_whole) = tournament::evidence(&text)?;
+        let (evidence, is_whole) = tournament::evidence(&text).ok_or_else(|| {
+            usage!(
+                "{} is no profile that 'hakmem tune' has written",
+                path.shown()
+            )
+        })?;
         show(&tournament::fitted(&evidence, terminal()));
         if !is_whole {
             eprintln!(

@@ -4,6 +4,7 @@ use crate::output::{print_json, show, terminal};
 use crate::start;
 use clap::Args;
 use hakmem_heap::control::Control;
+use hakmem_heap::error::why_not;
 use hakmem_heap::live::LiveProcess;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::{Allocator, BASELINE, Catalogue, OURS};
@@ -94,10 +95,7 @@ fn process(pid: i32) -> Result<Subject> {
     });
     let proof = collected.map_err(|blind| match blind {
         Blind::Gone => usage!("there is no process {pid}, or it has just ended"),
-        Blind::Forbidden => failed!(
-            "process {pid} may not be read: it is another user's, or /proc/sys/kernel/yama/ptrace_scope \
-             forbids it; try as root"
-        ),
+        Blind::Forbidden => failed!("process {pid} may not be read: {}", why_not()),
         other => failed!("process {pid}: {other}"),
     })?;
     Ok(Subject {

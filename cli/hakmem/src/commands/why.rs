@@ -90,7 +90,7 @@ pub fn execute(arguments: &Arguments) -> Result<ExitCode> {
         (Some(path), _) => Some((Moment::load(path)?, Moment::now(&opened)?)),
         (None, Some(seconds)) => {
             let wait = Duration::try_from_secs_f64(seconds)
-                .map_err(|_| usage!("--seconds {seconds}: a number from 0 on"))?;
+                .map_err(|_| usage!("--seconds {seconds}: a number from 0 to 1e19"))?;
             Some(Moment::twice(&opened, wait)?)
         }
         (None, None) => None,

@@ -310,6 +310,24 @@ fn no_color_is_no_colour() {
     }
 }
 
+#[test]
+fn a_mark_stays_with_what_it_means() {
+    let workshop = Workshop::open();
+    let process = start(&workshop);
+    let text = seen(&on_terminal(
+        40,
+        &[("TERM", "xterm")],
+        &["map", &process.pid()],
+    ));
+    for entry in [
+        "▁▄█ to 32 KiB",
+        "▒ large, free and kept",
+        "░ free, to be given back",
+    ] {
+        assert!(text.contains(entry), "{entry}:\n{text}");
+    }
+}
+
 /// As `watch` tells its programs.
 #[test]
 fn a_pipe_is_as_wide_as_its_reader_says() {

@@ -3,9 +3,16 @@
 use hakmem_foreign::map::{Cell, Map};
 use hakmem_lab::render::Form;
 use hakmem_lab::render::number::bytes;
+use hakmem_lab::render::text::{UNLIMITED, in_lines};
 
 /// How much of what is resident is in use, from nearly nothing to all.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const LEGEND: [&str; 4] = [
+    "▁▄█ in use",
+    "▒ the allocator's own",
+    "░ free, and resident",
+    "· not resident",
+];
 const COLUMNS: usize = 64;
 /// In front of a line's characters.
 const MARGIN: usize = 9;
@@ -49,8 +56,9 @@ pub fn draw(map: &Map, form: Form, most: usize) -> String {
     }
     format!(
         "a character: {} of addresses, by how much of what is resident is in use\n\
-         ▁▄█ in use   ▒ the allocator's own   ░ free, and resident   · not resident\n\n{}",
+         {}\n\n{}",
         bytes(map.cell_bytes),
+        in_lines(&LEGEND, form.width().unwrap_or(UNLIMITED)),
         lines.join("\n")
     )
 }

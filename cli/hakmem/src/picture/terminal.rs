@@ -2,6 +2,7 @@
 
 use super::{Cell, Shade, View, cells, live_share};
 use hakmem_lab::render::number::age;
+use hakmem_lab::render::text::{UNLIMITED, in_lines};
 use hakmem_lab::render::{Form, memory};
 
 /// How much of a slab is live, from nearly nothing to all.
@@ -56,10 +57,11 @@ fn legend(view: &View, form: Form) -> String {
             format!("{} {text}", painted(&mark, &view.shade(cell)))
         })
         .collect();
+    let width = form.width().unwrap_or(UNLIMITED);
     format!(
         "a line: a superslab of 4 MiB; a character: 64 KiB of it, slabs by how much of them is live\n{}\n{}",
-        slabs.join("   "),
-        others.join("   "),
+        in_lines(&slabs, width),
+        in_lines(&others, width),
     )
 }
 

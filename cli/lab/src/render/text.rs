@@ -134,6 +134,26 @@ pub fn wrapped(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
+/// Entries of a legend one after another, each whole: a mark stays with what it means.
+pub fn in_lines(entries: &[impl AsRef<str>], width: usize) -> String {
+    const GAP: &str = "   ";
+    let mut text = String::new();
+    let mut used = 0;
+    for entry in entries.iter().map(AsRef::as_ref) {
+        let places = width_of(entry);
+        if used > 0 && used + GAP.len() + places > width {
+            text.push('\n');
+            used = 0;
+        } else if used > 0 {
+            text.push_str(GAP);
+            used += GAP.len();
+        }
+        text.push_str(entry);
+        used += places;
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +186,14 @@ mod tests {
         assert_eq!(wrapped("aninseparableword b", 5), "aninseparableword\nb");
         let coloured = wrapped("\x1b[2mone two\x1b[0m three", 8);
         assert_eq!(coloured, "\x1b[2mone two\x1b[0m\nthree");
+    }
+
+    #[test]
+    fn entries_stay_whole() {
+        let entries = ["▒ a b", "░ c", "· d"];
+        assert_eq!(in_lines(&entries, 80), "▒ a b   ░ c   · d");
+        assert_eq!(in_lines(&entries, 9), "▒ a b\n░ c   · d");
+        assert_eq!(in_lines(&entries, 2), "▒ a b\n░ c\n· d");
     }
 
     #[test]

@@ -214,3 +214,17 @@ fn what_is_something_else_is_called_so() {
         .ended_with(2)
         .says("a number from 0 to 1e19");
 }
+
+/// What cannot be tuned, as it ended.
+#[test]
+fn a_program_that_fails_is_not_tuned() {
+    let workshop = Workshop::open();
+    for (program, end) in [("exit 3", "with exit code 3"), ("kill -9 $$", "by SIGKILL")] {
+        workshop
+            .hakmem(&["tune", "-l", "2", "--", "sh", "-c", program])
+            .ended_with(1)
+            .says(&format!(
+                "with baseline the program ended {end}; tuning needs a program that ends well"
+            ));
+    }
+}

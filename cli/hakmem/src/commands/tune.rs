@@ -7,7 +7,7 @@ use clap::Args;
 use hakmem_heap::shown::ShownPath;
 use hakmem_lab::allocator::Allocator;
 use hakmem_lab::error::Result;
-use hakmem_lab::launch::{End, Request, Run, Running};
+use hakmem_lab::launch::{End, Request, Run, Running, signal_name};
 use hakmem_lab::places::Places;
 use hakmem_lab::tournament::{self, Race, Strategy};
 use hakmem_lab::whole_file::Planned;
@@ -147,11 +147,15 @@ impl Program {
             control_group: None,
         };
         let run = Running::start(request)?.wait()?;
-        if run.end != End::Exited(0) {
+        let end = match run.end {
+            End::Exited(0) => None,
+            End::Exited(code) => Some(format!("with exit code {code}")),
+            End::Signaled(signal) => Some(format!("by {}", signal_name(signal))),
+        };
+        if let Some(end) = end {
             return Err(failed!(
-                "with {} the program ended with {:?}; tuning needs a program that ends well",
-                strategy.name,
-                run.end
+                "with {} the program ended {end}; tuning needs a program that ends well",
+                strategy.name
             ));
         }
         Ok(tournament::score(

@@ -310,6 +310,29 @@ fn no_color_is_no_colour() {
     }
 }
 
+/// What tells rows apart is not cut: a column goes before that.
+#[test]
+fn ranges_of_a_trace_stay_whole() {
+    let workshop = Workshop::open();
+    let program = long_names(&workshop);
+    let trace = workshop.path("long.hkt");
+    let trace = text(&trace);
+    workshop
+        .hakmem(&["record", "-o", trace, &program])
+        .ended_with(0);
+    for (view, columns, wanted) in [
+        ("sizes", 40, "\n65 – 128 "),
+        ("sizes", 60, "\n65,537 – 131,072 "),
+        ("lifetimes", 40, "never freed"),
+        ("lifetimes", 60, "by another thread"),
+        ("info", 60, "peak live"),
+    ] {
+        let text = fits(columns, &["trace", view, trace]);
+        assert!(text.contains(wanted), "{view}, {columns}:\n{text}");
+        assert!(!text.contains('…'), "{view}, {columns}:\n{text}");
+    }
+}
+
 #[test]
 fn a_mark_stays_with_what_it_means() {
     let workshop = Workshop::open();

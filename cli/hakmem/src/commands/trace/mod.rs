@@ -120,13 +120,13 @@ fn show(source: &Source, print: fn(&Analysis)) -> Result<()> {
     Ok(())
 }
 
-/// A table with the given heads: a name, then numbers.
-fn table(heads: &[&str]) -> Table {
+/// A table with the given heads: a name, which stays whole, then numbers. With each how little it would be missed.
+fn table(name: &str, numbers: &[(&str, u8)]) -> Table {
     let mut table = Table::default();
-    table.text_column(heads[0], 0);
-    heads[1..]
-        .iter()
-        .for_each(|head| table.number_column(head, 0));
+    table.text_column(name, 0);
+    for (head, dispensable) in numbers {
+        table.number_column(head, *dispensable);
+    }
     table
 }
 
@@ -180,16 +180,18 @@ fn print_processes(analyses: &[Analysis]) {
     let least = calls.get(PROCESSES_MAX - 1).copied().unwrap_or(0);
     let (shown, others): (Vec<&Analysis>, Vec<&Analysis>) =
         analyses.iter().partition(|one| one.calls.all() >= least);
-    let mut processes = table(&[
+    let mut processes = table(
         "process and program",
-        "threads",
-        "seconds",
-        "allocations",
-        "frees",
-        "reallocs",
-        "peak live",
-        "live at the end",
-    ]);
+        &[
+            ("threads", 4),
+            ("seconds", 5),
+            ("allocations", 2),
+            ("frees", 3),
+            ("reallocs", 6),
+            ("peak live", 0),
+            ("live at the end", 1),
+        ],
+    );
     for one in shown {
         let calls = &one.calls;
         let name = Path::new(&one.program).file_name().unwrap_or_default();
@@ -328,14 +330,16 @@ fn size_range(class: &SizeClass) -> String {
 
 fn sizes(analysis: &Analysis) {
     let all: u64 = analysis.sizes.iter().map(|class| class.count).sum();
-    let mut classes = table(&[
+    let mut classes = table(
         "size",
-        "blocks",
-        "of all",
-        "bytes",
-        "of all",
-        "most at a time",
-    ]);
+        &[
+            ("blocks", 0),
+            ("of all", 2),
+            ("bytes", 0),
+            ("of all", 2),
+            ("most at a time", 1),
+        ],
+    );
     for class in &analysis.sizes {
         add_row(
             &mut classes,
@@ -351,7 +355,7 @@ fn sizes(analysis: &Analysis) {
     }
     print_table(&classes);
     line("\nmost frequent:");
-    let mut top = table(&["size", "blocks", "of all"]);
+    let mut top = table("size", &[("blocks", 0), ("of all", 1)]);
     for &(size, blocks) in &analysis.top_sizes {
         add_row(
             &mut top,
@@ -373,13 +377,15 @@ fn seconds(value: f64) -> String {
 
 fn lifetimes(analysis: &Analysis) {
     let all: u64 = analysis.lifetimes.iter().map(|class| class.count).sum();
-    let mut classes = table(&[
+    let mut classes = table(
         "lived",
-        "blocks",
-        "of all",
-        "bytes",
-        "freed by another thread",
-    ]);
+        &[
+            ("blocks", 0),
+            ("of all", 2),
+            ("bytes", 0),
+            ("freed by another thread", 1),
+        ],
+    );
     for class in analysis.lifetimes.iter().filter(|class| class.count > 0) {
         let name = class.seconds_below.map_or("never freed".into(), |below| {
             format!("under {}", seconds(below))

@@ -169,7 +169,10 @@ fn print_sizes(classes: &[SizeClass], whole: u64) {
     let mut classes: Vec<&SizeClass> = classes.iter().collect();
     classes.retain(|class| class.held.at_peak_blocks > 0);
     classes.sort_by_key(|class| Reverse(class.held.at_peak_bytes));
-    let mut table = table(&["size", "live at the peak", "share", "blocks"]);
+    let mut table = table(
+        "size",
+        &[("live at the peak", 0), ("share", 2), ("blocks", 1)],
+    );
     for class in classes {
         let held = &class.held;
         add_row(

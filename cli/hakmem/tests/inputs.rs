@@ -215,6 +215,31 @@ fn what_is_something_else_is_called_so() {
         .says("a number from 0 to 1e19");
 }
 
+/// A folder that a link leads back to is looked into once, and a pipe in it is not waited for.
+#[test]
+fn each_file_of_a_folder_is_shown_once() {
+    let workshop = Workshop::open();
+    std::fs::create_dir(workshop.path("all")).unwrap();
+    std::os::unix::fs::symlink(".", workshop.path("all/again")).unwrap();
+    let pipe = workshop.path("all/pipe.json");
+    assert!(Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    let program = workshop.program();
+    let record = ["record", "-o", "all/one.hkt", support::text(&program)];
+    workshop.hakmem(&record).ended_with(0);
+    workshop.hakmem(&["report", "all"]).ended_with(0);
+    let page = std::fs::read_to_string(workshop.path("report.html")).unwrap();
+    assert_eq!(page.matches("\"one.hkt\"").count(), 1);
+    std::os::unix::fs::symlink("all/one.hkt", workshop.path("link")).unwrap();
+    workshop
+        .hakmem(&["record", "-o", "link", support::text(&program)])
+        .is_one_line(2, "link leads to a file that exists: name another one");
+    workshop.write("text.json", "words");
+    workshop.hakmem(&["report", "text.json"]).is_one_line(
+        2,
+        "text.json is no result file; bench and compare --export write one",
+    );
+}
+
 /// What cannot be tuned, as it ended.
 #[test]
 fn a_program_that_fails_is_not_tuned() {

@@ -190,12 +190,17 @@ impl Document {
     /// What was read from `path`.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Document> {
         refuse_cut(path, text)?;
-        let found: serde_json::Value = serde_json::from_slice(text).map_err(|error| {
+        let is_none = || {
             usage!(
-                "{} is no result file: {error}; bench and compare --export write one",
+                "{} is no result file; bench and compare --export write one",
                 path.shown()
             )
-        })?;
+        };
+        if !text.trim_ascii_start().starts_with(b"{") {
+            return Err(is_none());
+        }
+        let found: serde_json::Value = serde_json::from_slice(text)
+            .map_err(|error| usage!("{} is damaged: {error}", path.shown()))?;
         match found.get("format").and_then(serde_json::Value::as_u64) {
             Some(1 | 2) => {}
             Some(other) => {
@@ -204,12 +209,7 @@ impl Document {
                     path.shown()
                 ));
             }
-            None => {
-                return Err(usage!(
-                    "{} is no result file; bench and compare --export write one",
-                    path.shown()
-                ));
-            }
+            None => return Err(is_none()),
         }
         serde_json::from_value(found)
             .map_err(|error| usage!("{} is damaged: {error}", path.shown()))

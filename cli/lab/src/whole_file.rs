@@ -89,6 +89,10 @@ pub fn replace_by<T>(path: &Path, write: impl FnOnce(File) -> Result<T>) -> Resu
 /// For what is too large to be lost by a mistyped name, and is written as it comes.
 pub fn refuse_existing(path: &Path) -> Result<()> {
     match path.metadata() {
+        Ok(status) if status.is_file() && path.is_symlink() => Err(usage!(
+            "{} leads to a file that exists: name another one",
+            path.shown()
+        )),
         Ok(status) if status.is_file() => Err(usage!(
             "{} exists: remove it, or name another file",
             path.shown()
@@ -335,7 +339,7 @@ mod tests {
         }
         assert_eq!(fs::read_dir(&inside).unwrap().count(), 2);
         let again = create_new(&two).unwrap_err().to_string();
-        assert!(again.contains("exists: remove it"), "{again}");
+        assert!(again.contains("leads to a file that exists"), "{again}");
     }
 
     #[test]

@@ -122,13 +122,13 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let cannot = |error| usage!("cannot read {}: {error}", folder.shown());
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).map_err(cannot)? {
-        let path = entry.map_err(cannot)?.path();
-        if path.is_dir() {
+        let entry = entry.map_err(cannot)?;
+        let path = entry.path();
+        let end = path.extension().unwrap_or_default();
+        // A link to a folder may lead back.
+        if entry.file_type().map_err(cannot)?.is_dir() {
             files.extend(files_below(&path)?);
-        } else if path
-            .extension()
-            .is_some_and(|end| end == "json" || end == "hkt")
-        {
+        } else if path.is_file() && (end == "json" || end == "hkt") {
             files.push(path);
         }
     }

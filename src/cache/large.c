@@ -135,15 +135,13 @@ static HAK_COLD void *large_again(
     if (hak_refusal_is_final(bytes)) {
         return hak_refuse_memory(request, mark);
     }
+    struct hak_sweep_retry retry = {.mark = mark};
     void *block;
-    unsigned tries = 0;
     do {
-        hak_sweep_for_request(mark);
-        mark = hak_refusal_mark();
+        hak_sweep_for_request(&retry);
         block = large_ruled(bytes, request.alignment, ways, zeroed);
-    } while (block == NULL && ++tries < HAK_ROOM_TRIES && hak_refusal_since(mark).error == 0 &&
-             hak_arena_has_room_soon(large_block_bytes(bytes)));
-    return block != NULL ? block : hak_refuse_memory(request, mark);
+    } while (block == NULL && hak_sweep_may_help(&retry, large_block_bytes(bytes)));
+    return block != NULL ? block : hak_refuse_memory(request, retry.mark);
 }
 
 void *hak_large_serve(struct hak_cache *cache,
@@ -269,7 +267,7 @@ static bool large_remap(struct hak_run *run, size_t bytes)
     if (hak_refusal_since(mark).error == 0 || hak_refusal_is_final(bytes)) {
         return false;
     }
-    hak_sweep_for_request(mark);
+    hak_sweep_for_request(&(struct hak_sweep_retry){.mark = mark});
     return hak_mapping_resize(run, bytes);
 }
 

@@ -38,19 +38,18 @@ void *hak_small_take_large(struct hak_cache *cache, struct hak_request request)
     return block;
 }
 
-// As often as others may have taken, or counted, what has gone back; but once where the kernel refuses.
-static void *take_swept(struct hak_cache *cache, struct hak_request request, unsigned size_class)
+static void *take_swept(struct hak_cache *cache,
+                        struct hak_request request,
+                        unsigned size_class,
+                        uint64_t mark)
 {
-    const size_t slab_bytes = hak_classes[size_class].units * HAK_UNIT_BYTES;
-    uint64_t mark;
+    struct hak_sweep_retry retry = {.mark = mark};
     void *block;
-    unsigned tries = 0;
     do {
-        hak_sweep_everything();
-        mark = hak_refusal_mark();
+        hak_sweep_for_request(&retry);
         block = take_once(cache, request, size_class);
-    } while (block == NULL && ++tries < HAK_ROOM_TRIES && hak_refusal_since(mark).error == 0 &&
-             hak_arena_has_room_soon(slab_bytes));
+    } while (block == NULL &&
+             hak_sweep_may_help(&retry, hak_classes[size_class].units * HAK_UNIT_BYTES));
     return block;
 }
 
@@ -113,7 +112,7 @@ static HAK_COLD void *take_scarce(struct hak_cache *cache,
     struct hak_cache *own =
         hak_cache_self != &hak_cache_nobody ? hak_cache_self : &hak_cache_shared;
     const uint64_t mark = hak_refusal_mark();
-    void *block = take_swept(cache, request, size_class);
+    void *block = take_swept(cache, request, size_class, mark);
     block = block != NULL ? block : take_fed(cache, request, size_class);
     block = block != NULL ? block : take_shared(cache, request, size_class);
     if (block == NULL && own != cache && cache->owner.has_thread) {

@@ -24,6 +24,9 @@ enum { IDLE_LOOKS = 3 };
 // A peak is over after 500 ms to 1 s.
 enum { PEAK_TICKS = 5 };
 
+// For one request: as often others may have taken, or counted, what has gone back.
+enum { TRIES_MOST = 8 };
+
 static struct hak_cache *sweep_cache; // hak_watch.lock: for blocks on their way to other owners
 static size_t kept_bytes;  // hak_watch.lock: in large blocks that caches kept, at the last pass
 static size_t kept_so_far; // hak_watch.lock: in the present pass
@@ -254,7 +257,19 @@ size_t hak_sweep_everything(void)
     return sweep_everything(true);
 }
 
-void hak_sweep_for_request(uint64_t mark)
+void hak_sweep_for_request(struct hak_sweep_retry *retry)
 {
-    sweep_everything(hak_refusal_since(mark).error <= 0);
+    sweep_everything(hak_refusal_since(retry->mark).error <= 0);
+    retry->mark = hak_refusal_mark();
+    retry->returns = hak_arena_returns();
+}
+
+bool hak_sweep_may_help(struct hak_sweep_retry *retry, size_t bytes)
+{
+    if (++retry->tries >= TRIES_MOST) {
+        return false;
+    }
+    return hak_refusal_since(retry->mark).error == 0
+               ? hak_arena_has_room_soon(bytes)
+               : hak_under_way_is_any() || hak_arena_returns() != retry->returns || !are_all_bare();
 }

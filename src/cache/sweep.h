@@ -31,4 +31,12 @@ HAK_INTERNAL bool hak_sweep_is_any_kept(void);
 HAK_INTERNAL size_t hak_sweep_everything(void);
 // The same for a request that was refused since `mark`. If it was the kernel that refused it, that is for addresses: it counts
 // those, resident or not, so the pages of others may stay.
-HAK_INTERNAL void hak_sweep_for_request(uint64_t mark);
+struct hak_sweep_retry {
+    uint64_t mark; // a moment (os/refusal.h): before the first refusal, then before the latest try
+    uint32_t returns; // what hak_arena_returns said then
+    unsigned tries;
+};
+HAK_INTERNAL void hak_sweep_for_request(struct hak_sweep_retry *retry);
+// It was refused once more. Have others freed since, or are they about to, so that there may be `bytes` after another sweep? After
+// some tries: no.
+HAK_INTERNAL bool hak_sweep_may_help(struct hak_sweep_retry *retry, size_t bytes);

@@ -46,6 +46,7 @@ void hak_arena_start(void)
         shard_start(&hak_arena.shards[i]);
     }
     hak_arena.shard_mask = shards - 1;
+    hak_store_relaxed(&hak_arena.most_bytes, SIZE_MAX);
 }
 
 // What the sums do not know yet is added: a limit is a limit.
@@ -129,6 +130,16 @@ bool hak_arena_has_room_soon(size_t bytes) HAK_UNPROVEN
         hak_lock_drop(&hak_arena.shards[i - 1].lock);
     }
     return has_room;
+}
+
+uint32_t hak_arena_returns(void)
+{
+    uint32_t returns = hak_load_acquire(&hak_arena.returns); // pairs with: hak_under_way_end_locked
+    for (unsigned i = 0; i <= hak_arena.shard_mask; i++) {
+        returns +=
+            hak_load_acquire(&hak_arena.shards[i].returns); // pairs with: hak_arena_note_return
+    }
+    return returns;
 }
 
 static size_t untold_most(void)

@@ -28,6 +28,8 @@ struct hak_shard {
     _Atomic(size_t) whole_count; // so many; a hint for other shards
     struct hak_list dirty[HAK_VARIANTS][HAK_DIRTY_QUEUES];
     struct hak_gaps gaps; // where free units are
+    _Atomic(uint32_t)
+        returns; // counts units that came, or went to another shard or the kernel: see hak_arena_returns
     size_t credit_bytes; // may be handed out before the control group is looked at (limits/room.h);
     size_t lent_bytes;   // what it was at first
     // How far the sums in the arena are behind: see hak_arena_count.
@@ -56,8 +58,10 @@ struct hak_arena {
     size_t leaving_bytes;           // of mapping_bytes, what is being unmapped
     struct hak_super *spare_supers; // descriptors to use again (superslabs.c)
     struct hak_super *spare_mappings;
-    unsigned shard_mask;        // constant: one less than there are shards, which is a power of two
-    _Atomic(size_t) part_bytes; // a sixteenth of the memory, before the program's main
+    unsigned shard_mask; // constant: one less than there are shards, which is a power of two
+    _Atomic(size_t)
+        most_bytes; // of superslabs, as far as is known: the kernel has refused more (arena lock)
+    _Atomic(size_t) part_bytes;   // a sixteenth of the memory, before the program's main
     _Atomic(size_t) untold_most;  // a shard tells the sums when it is so far ahead
     _Atomic(uint32_t) purge_hand; // the shard to give back from first
     // Sums of the shards. With more than one they may be behind by untold_most for each (hak_arena_tell).
@@ -130,7 +134,9 @@ HAK_INTERNAL bool hak_arena_has_room(size_t bytes);
 // middle of the answer: may there be room when all goes back once more? Without a limit: no. Takes the locks of all shards, so
 // the caller has none of the arena's and theirs.
 HAK_INTERNAL bool hak_arena_has_room_soon(size_t bytes);
-enum { HAK_ROOM_TRIES = 8 };
+// Counts what has come back, of all shards and of mappings. A request that was refused, and looked at one shard after the other
+// meanwhile, may be served if it was not the same before.
+HAK_INTERNAL uint32_t hak_arena_returns(void);
 // Are so many units free, wherever they lie, and within that limit? A hint.
 HAK_INTERNAL bool hak_arena_has_units(unsigned units);
 // Bring the sums up to date. `may_be_late`: from then on they may be behind, until the next call, which has to come soon. Else they
@@ -171,6 +177,22 @@ HAK_INLINE void hak_arena_count_dirty(struct hak_shard *shard,
 {
     HAK_ARENA_COUNT(shard, dirty_bytes, bytes);
     HAK_ARENA_COUNT(shard, waiting_bytes[hak_super_group(super)], bytes);
+}
+
+// Is the kernel about to refuse more superslabs? Then shards keep nothing apart: see hak_runs_take.
+HAK_INLINE bool hak_arena_is_short(void)
+{
+    return hak_arena.shard_mask != 0 &&
+           HAK_UNLIKELY(hak_load_relaxed(&hak_arena.super_bytes) +
+                            (hak_arena.shard_mask + 1) * HAK_SUPER_BYTES >
+                        hak_load_relaxed(&hak_arena.most_bytes));
+}
+
+// The caller has returned units to the shard, or moved them out of it.
+HAK_INLINE void hak_arena_note_return(struct hak_shard *shard) HAK_REQUIRES(&shard->lock)
+{
+    hak_store_release(&shard->returns, // pairs with: hak_arena_returns
+                      hak_load_relaxed(&shard->returns) + 1);
 }
 
 // Is the heap limited to a size (option limit_hard)?

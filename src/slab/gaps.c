@@ -4,6 +4,7 @@
 #include "base/bits.h"
 #include "base/check.h"
 #include "meta/map.h"
+#include "meta/pool.h"
 #include "os/os.h"
 
 // What lies free in 2^height superslabs next to each other, the leaves being one each. All zeros where there are none.
@@ -20,25 +21,44 @@ struct hak_gaps_node {
 // leaf of one in the next band.
 enum { BAND_HEIGHTS = 6, BLOCK_NODES = 1 << (BAND_HEIGHTS + 1), BANDS = HAK_GAPS_BANDS };
 
+// Where the shard has no superslabs: nothing is free.
+static struct hak_gaps_node none[BLOCK_NODES];
+
+static uint64_t block_of(uint64_t slot, unsigned band)
+{
+    return slot >> (BAND_HEIGHTS * (band + 1));
+}
+
 bool hak_gaps_start(struct hak_gaps *gaps)
 {
-    size_t blocks[BANDS];
     size_t all = 0;
     for (unsigned band = 0; band < BANDS; band++) {
-        blocks[band] = (hak_map.super_mask >> (BAND_HEIGHTS * (band + 1))) + 1;
-        all += blocks[band];
+        all += block_of(hak_map.super_mask, band) + 1;
     }
-    const size_t bytes = all * BLOCK_NODES * sizeof(struct hak_gaps_node);
-    struct hak_gaps_node *nodes = hak_os_map(hak_align_up(bytes, hak_os_page_bytes()));
-    for (unsigned band = 0; band < BANDS && nodes != NULL; band++) {
-        gaps->bands[band] = nodes;
-        nodes += blocks[band] * BLOCK_NODES;
+    struct hak_gaps_node **blocks =
+        hak_os_map(hak_align_up(all * sizeof *blocks, hak_os_page_bytes()));
+    for (unsigned band = 0; band < BANDS && blocks != NULL; band++) {
+        gaps->bands[band] = blocks;
+        blocks += block_of(hak_map.super_mask, band) + 1;
     }
     gaps->low = hak_map.super_mask + 1;
     gaps->high = 0;
     gaps->top = 0;
     gaps->changed = (struct hak_gaps_changed){0, 0, false, false};
-    return nodes != NULL;
+    return blocks != NULL;
+}
+
+bool hak_gaps_reserve(struct hak_gaps *gaps, uint64_t slot)
+{
+    bool has_all = true;
+    for (unsigned band = 0; band < BANDS && has_all; band++) {
+        struct hak_gaps_node **block = &gaps->bands[band][block_of(slot, band)];
+        if (*block == NULL) {
+            *block = hak_pool_take(sizeof none);
+        }
+        has_all = *block != NULL;
+    }
+    return has_all;
 }
 
 // A node as its place in a block: 1 would be the block's top, those below it are 2 and 3, and so on to the leaves.
@@ -51,8 +71,8 @@ static struct place place_of(const struct hak_gaps *gaps, unsigned height, uint6
 {
     const unsigned log2 = BAND_HEIGHTS - height % BAND_HEIGHTS; // of the nodes in a block
     const unsigned row = 1U << log2;
-    return (struct place){&gaps->bands[height / BAND_HEIGHTS][(index >> log2) * BLOCK_NODES],
-                          row | ((unsigned)index & (row - 1))};
+    struct hak_gaps_node *block = gaps->bands[height / BAND_HEIGHTS][index >> log2];
+    return (struct place){block != NULL ? block : none, row | ((unsigned)index & (row - 1))};
 }
 
 static struct hak_gaps_node *node_at(const struct hak_gaps *gaps, unsigned height, uint64_t index)

@@ -2,8 +2,9 @@
 //
 // Layer     slab (may include: base, os, meta)
 // Owns      for each shard of the arena a tree over the slots of the map: eight bytes for each superslab, and as much
-//           above them. Of what lies below it a node knows the longest rows of free units, so that the first that is
-//           long enough is found in as many steps as the tree is high, whatever the size of the heap.
+//           above them, where the shard has superslabs. Of what lies below it a node knows the longest rows of free units,
+//           so that the first that is long enough is found in as many steps as the tree is high, whatever the size of the
+//           heap.
 // Threads   the holder of the shard's lock.
 //
 // The first gap that fits, by address, is taken: what is used gathers in front, and what lies
@@ -21,8 +22,8 @@ struct hak_gap {
 struct hak_gaps_node;
 enum { HAK_GAPS_BANDS = 4 };
 struct hak_gaps {
-    struct hak_gaps_node *bands[HAK_GAPS_BANDS]; // see gaps.c
-    uint64_t low;                                // superslabs lie in slots low … high - 1
+    struct hak_gaps_node **bands[HAK_GAPS_BANDS]; // see gaps.c
+    uint64_t low;                                 // superslabs lie in slots low … high - 1
     uint64_t high;
     unsigned top; // the height of the node above them all
     // Superslabs next to each other that have changed since the nodes above them were set right, which is done before
@@ -46,6 +47,9 @@ HAK_INLINE bool hak_gaps_are_started(const struct hak_gaps *gaps)
 {
     return gaps->bands[0] != NULL;
 }
+
+// Before the first note of a slot. False without memory.
+HAK_INTERNAL bool hak_gaps_reserve(struct hak_gaps *gaps, uint64_t slot);
 
 // The superslab in `slot` has these units free: a bit each. 0 also when it is no longer there. `joins`: its
 // addresses are next to those of the superslabs in the slots beside it.

@@ -135,6 +135,7 @@ void hak_runs_free_units_locked(struct hak_shard *shard,
     }
     HAK_ARENA_COUNT(shard, free_bytes, hak_count_bits(bits) * HAK_UNIT_BYTES);
     hak_queues_note_units_locked(shard, super);
+    hak_arena_note_return(shard);
 }
 
 // The part of a run that lies in one superslab.
@@ -372,11 +373,14 @@ static struct hak_run *shard_take(struct hak_shard *shard,
 struct hak_run *hak_runs_take(
     unsigned shard, size_t bytes, unsigned align_units, enum hak_run_state state, bool wants_huge)
 {
-    struct hak_run *run =
-        shard_take(&hak_arena.shards[shard], bytes, align_units, state, wants_huge, true);
-    for (unsigned i = 1; run == NULL && i <= hak_arena.shard_mask; i++) {
+    struct hak_run *run = NULL;
+    // As one arena would, so that what is used gathers in the first shards, and others' superslabs become free.
+    for (unsigned i = 0; run == NULL && i <= hak_arena.shard_mask && hak_arena_is_short(); i++) {
+        run = shard_take(&hak_arena.shards[i], bytes, align_units, state, wants_huge, false);
+    }
+    for (unsigned i = 0; run == NULL && i <= hak_arena.shard_mask; i++) {
         struct hak_shard *other = &hak_arena.shards[(shard + i) & hak_arena.shard_mask];
-        run = shard_take(other, bytes, align_units, state, wants_huge, false);
+        run = shard_take(other, bytes, align_units, state, wants_huge, i == 0);
     }
     return run;
 }

@@ -92,7 +92,8 @@ static char *super_map_locked(size_t count, bool wants_huge) HAK_REQUIRES(&hak_a
 static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
     HAK_REQUIRES(&shard->lock, &hak_arena.lock)
 {
-    struct hak_super *super = super_descriptor_locked();
+    struct hak_super *super =
+        hak_gaps_reserve(&shard->gaps, hak_map_slot_of(base)) ? super_descriptor_locked() : NULL;
     if (super == NULL) {
         return false;
     }
@@ -118,6 +119,19 @@ static bool super_add_locked(struct hak_shard *shard, char *base, bool is_huge)
     return true;
 }
 
+// So many could not be had, or could.
+static void note_most_locked(size_t count, bool is_grown) HAK_REQUIRES(&hak_arena.lock)
+{
+    const size_t bytes = hak_load_relaxed(&hak_arena.super_bytes);
+    const size_t most = hak_load_relaxed(&hak_arena.most_bytes);
+    if (!is_grown) {
+        hak_store_relaxed(&hak_arena.most_bytes,
+                          hak_least(most, bytes + (count - 1) * HAK_SUPER_BYTES));
+    } else if (bytes > most) {
+        hak_store_relaxed(&hak_arena.most_bytes, SIZE_MAX);
+    }
+}
+
 uint64_t hak_superslabs_grow_locked(struct hak_shard *shard, unsigned units, bool wants_huge)
     HAK_REQUIRES(&shard->lock, &hak_arena.lock)
 {
@@ -129,6 +143,7 @@ uint64_t hak_superslabs_grow_locked(struct hak_shard *shard, unsigned units, boo
             base = NULL;
         }
     }
+    note_most_locked(count, base != NULL);
     hak_arena_note_peak_locked();
     return base != NULL ? hak_map_slot_of(base) : UINT64_MAX;
 }
@@ -142,6 +157,7 @@ static void super_move_locked(struct hak_shard *from, struct hak_shard *to, stru
     super->free_units = 0;
     super->dirty_units = 0;
     hak_queues_note_units_locked(from, super);
+    hak_arena_note_return(from);
     hak_arena_count_dirty(from, super, (size_t)0 - bytes);
     HAK_ARENA_COUNT(from, free_bytes, (size_t)0 - HAK_SUPER_BYTES);
     hak_store_relaxed(&super->shard, to->number);
@@ -163,8 +179,11 @@ bool hak_superslabs_adopt_locked(struct hak_shard *shard) HAK_REQUIRES(&shard->l
             continue;
         }
         if (!hak_list_is_empty(&other->whole)) {
-            super_move_locked(other, shard, HAK_SUPER_OF_LINK(other->whole.next, whole_link));
-            is_done = true;
+            struct hak_super *super = HAK_SUPER_OF_LINK(other->whole.next, whole_link);
+            is_done = hak_gaps_reserve(&shard->gaps, hak_map_slot_of(super->base));
+            if (is_done) {
+                super_move_locked(other, shard, super);
+            }
         }
         hak_lock_drop(&other->lock);
     }
@@ -190,6 +209,7 @@ static bool super_unmap_locked(struct hak_shard *shard, struct hak_super *super)
     super->free_units = 0;
     super->dirty_units = 0;
     hak_queues_note_units_locked(shard, super);
+    hak_arena_note_return(shard);
     hak_store_relaxed(&super->shard, HAK_NO_SHARD);
     super_spare_locked(super);
     return true;

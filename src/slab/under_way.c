@@ -26,11 +26,12 @@ uint64_t hak_under_way_begin_locked(void) HAK_REQUIRES(&hak_arena.lock)
 void hak_under_way_end_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock)
 {
     under_way_set_locked(number, 0, 0);
+    hak_store_release(&hak_arena.returns,
+                      hak_load_relaxed(&hak_arena.returns) + 1); // pairs with: hak_arena_returns
 }
 
 void hak_under_way_tell(void)
 {
-    hak_add_relaxed(&hak_arena.returns, 1);
     if (hak_load_relaxed(&hak_arena.waiters) != 0) {
         hak_os_wake(&hak_arena.returns);
     }
@@ -49,6 +50,14 @@ static uint64_t first_under_way_locked(uint64_t number) HAK_REQUIRES(&hak_arena.
         }
     }
     return first;
+}
+
+bool hak_under_way_is_any(void)
+{
+    hak_lock_take(&hak_arena.lock);
+    const bool is_any = first_under_way_locked(hak_arena.load_number) != 0;
+    hak_lock_drop(&hak_arena.lock);
+    return is_any;
 }
 
 // Who gives back holds no lock, and comes back when it gets a processor. What does not come back in a minute was a

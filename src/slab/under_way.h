@@ -13,5 +13,7 @@
 HAK_INTERNAL uint64_t hak_under_way_begin_locked(void) HAK_REQUIRES(&hak_arena.lock);
 HAK_INTERNAL void hak_under_way_end_locked(uint64_t number) HAK_REQUIRES(&hak_arena.lock);
 HAK_INTERNAL void hak_under_way_tell(void);
+// Is another thread giving something back at this moment?
+HAK_INTERNAL bool hak_under_way_is_any(void);
 // What other threads are giving back at this moment is free when this returns: before memory is refused.
 HAK_INTERNAL void hak_under_way_wait(void);

@@ -22,7 +22,7 @@ static size_t purged_for(int error)
     const uint64_t mark = hak_refusal_mark();
     const size_t before = hak_fake.purges;
     hak_refusal_note(error, HAK_GIB(1));
-    hak_sweep_for_request(mark);
+    hak_sweep_for_request(&(struct hak_sweep_retry){.mark = mark});
     return hak_fake.purges - before;
 }
 
@@ -56,6 +56,27 @@ static void superslabs_go(void)
     hak_runs_give(hak_run_of(block));
     UNIT_CHECK(purged_for(ENOMEM) <= 4); // their descriptors
     UNIT_CHECK(hak_fake.mapped_bytes + HAK_MIB(12) <= mapped);
+}
+
+// Others may have freed after it was their turn, or where the request had looked before: then it is looked for once more.
+static void what_others_free_meanwhile_is_looked_for(void)
+{
+    bool zeroed;
+    void *block = hak_large_alloc(HAK_KIB(100), 1, 0, &zeroed);
+    UNIT_CHECK(block != NULL);
+    struct hak_sweep_retry retry = {.mark = hak_refusal_mark()};
+    hak_sweep_for_request(&retry);
+    hak_refusal_note(ENOMEM, HAK_GIB(1));
+    UNIT_CHECK(!hak_sweep_may_help(&retry, HAK_KIB(100)));
+    hak_runs_give(hak_run_of(block));
+    UNIT_CHECK(hak_sweep_may_help(&retry, HAK_KIB(100)));
+    hak_sweep_for_request(&retry);
+    hak_refusal_note(ENOMEM, HAK_GIB(1));
+    UNIT_CHECK(!hak_sweep_may_help(&retry, HAK_KIB(100)));
+    take(CLASS, 1);
+    free_newest(1);
+    UNIT_CHECK(hak_sweep_may_help(&retry, HAK_KIB(100)));
+    hak_sweep_everything();
 }
 
 static size_t barriers_of_all(void)
@@ -108,6 +129,7 @@ int main(void)
     hak_sweep_everything();
     pages_stay_when_addresses_are_missing();
     superslabs_go();
+    what_others_free_meanwhile_is_looked_for();
     who_does_nothing_is_passed_over();
     return 0;
 }

@@ -23,6 +23,38 @@ static void shards_help_each_other(void)
     give_all();
 }
 
+// What is known of a shard takes few addresses, which a limit of them counts.
+static void a_shard_takes_few_addresses(void)
+{
+    take(1, 1);
+    for (next_shard = 0; next_shard <= hak_arena.shard_mask;) {
+        const size_t addresses = hak_fake.mapped_bytes;
+        take(HAK_SUPER_UNITS, 1);
+        UNIT_CHECK(hak_fake.mapped_bytes <= addresses + HAK_SUPER_BYTES + HAK_KIB(512));
+    }
+    give_all();
+}
+
+// Once the kernel has refused a superslab, shards keep nothing apart, until there is more than at the refusal.
+static void what_is_short_is_not_kept_apart(void)
+{
+    next_shard = 0;
+    take(1, 1);
+    hak_fake_fail_in(1, SIZE_MAX / 2);
+    UNIT_CHECK(hak_runs_take(1, HAK_SUPER_BYTES, 1, HAK_RUN_LARGE, false) == NULL);
+    hak_fake.fail_times = 0;
+    for (next_shard = 1; next_shard <= hak_arena.shard_mask;) {
+        take(1, 1);
+    }
+    UNIT_EQUAL(hak_arena.super_bytes, HAK_SUPER_BYTES);
+    next_shard = 1;
+    take(HAK_SUPER_UNITS, 1); // more than there was
+    next_shard = 2;
+    take(1, 1);
+    UNIT_EQUAL(hak_arena.super_bytes, 3 * HAK_SUPER_BYTES);
+    give_all();
+}
+
 // To the byte, also of what other shards have taken and the sums do not know yet.
 static void a_limit_is_a_limit_for_all_shards(void)
 {
@@ -84,7 +116,9 @@ int main(void)
     hak_arena_start();
     UNIT_EQUAL(hak_arena.shard_mask, 3);
     hak_options.huge_start_bytes = SIZE_MAX;
+    a_shard_takes_few_addresses();
     shards_help_each_other();
+    what_is_short_is_not_kept_apart();
     for (uint64_t seed = 1; seed <= 5; seed++) {
         hak_arena.part_bytes = HAK_MIB(64);
         hak_arena_tell(seed % 2 == 1);

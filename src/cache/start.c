@@ -16,6 +16,7 @@
 #include "cache/seen.h"
 #include "cache/thread.h"
 #include "os/os.h"
+#include "os/refusal.h"
 #include "slab/arena.h"
 #include "slab/defaults.h"
 
@@ -58,6 +59,7 @@ void hak_start_process(void)
 {
     if (hak_os_start()) {
         hak_defaults_fit();
+        hak_refusal_start();
     }
     hak_thread_start(); // the program may take all keys before it allocates
     hak_fork_start();

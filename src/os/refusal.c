@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "os/os.h"
+#include "os/proc.h"
 
 // The latest refusals of all threads. A thread looks for its own at once: as many others have to come
 // in between before it is lost.
@@ -46,9 +47,16 @@ struct hak_refusal hak_refusal_since(uint64_t mark)
     return (struct hak_refusal){0, 0};
 }
 
-// More than memory and swap the kernel gives nobody at a time, but where it lends without a limit (overcommit_memory is 1):
-// there it is RLIMIT_AS that has refused, of which the rest of a heap that fits into memory is a small part.
+static _Atomic(bool) is_guessing;
+
+// Documentation/mm/overcommit-accounting.rst: 0 guesses, 1 allows all, 2 counts.
+void hak_refusal_start(void)
+{
+    hak_store_relaxed(&is_guessing, hak_proc_number("/proc/sys/vm/overcommit_memory", "", 1) == 0);
+}
+
 bool hak_refusal_is_final(size_t bytes)
 {
-    return bytes >> HAK_ADDRESS_LOG2 != 0 || bytes > hak_os_memory_and_swap_bytes();
+    return bytes >> HAK_ADDRESS_LOG2 != 0 ||
+           (hak_load_relaxed(&is_guessing) && bytes > hak_os_memory_and_swap_bytes());
 }

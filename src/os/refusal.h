@@ -28,6 +28,8 @@ HAK_INTERNAL void hak_refusal_note(int error, size_t bytes);
 HAK_INTERNAL uint64_t hak_refusal_mark(void);
 // The latest refusal of the calling thread since then.
 HAK_INTERNAL struct hak_refusal hak_refusal_since(uint64_t mark);
-// Will a request for so many be refused whatever is given back? It is more than a process has addresses, or than the machine
-// had memory and swap space when the process began.
+// Before the program's main: it may forbid itself to read how the kernel decides.
+HAK_INTERNAL void hak_refusal_start(void);
+// Will a request for so many be refused whatever is given back? It is more than a process has addresses, or, when the process
+// began, the kernel refused what is more than memory and swap space (vm.overcommit_memory=0), and it is more than there was.
 HAK_INTERNAL bool hak_refusal_is_final(size_t bytes);

@@ -6,12 +6,22 @@
 #include "../unit.h"
 #include "base/bits.h"
 
+// Where the kernel lends without a limit, or counts, more than memory and swap may be had when something was given back.
 static void what_no_limit_allows_is_final(void)
 {
+    static const struct hak_fake_file policies[][2] = {
+        {{"/proc/sys/vm/overcommit_memory", "0\n"}, {NULL, NULL}},
+        {{"/proc/sys/vm/overcommit_memory", "1\n"}, {NULL, NULL}},
+        {{"/proc/sys/vm/overcommit_memory", "2\n"}, {NULL, NULL}},
+    };
     const size_t most = HAK_GIB(3); // memory and swap
-    UNIT_CHECK(!hak_refusal_is_final(most));
-    UNIT_CHECK(hak_refusal_is_final(most + 1));
-    UNIT_CHECK(hak_refusal_is_final((size_t)1 << 50));
+    for (unsigned policy = 0; policy < 3; policy++) {
+        hak_fake.files = policies[policy];
+        hak_refusal_start();
+        UNIT_CHECK(!hak_refusal_is_final(most));
+        UNIT_EQUAL(hak_refusal_is_final(most + 1), policy == 0);
+        UNIT_CHECK(hak_refusal_is_final((size_t)1 << 50));
+    }
 }
 
 static void a_thread_finds_its_own_refusal(void)

@@ -20,7 +20,7 @@ struct hak_cache *hak_heap_make(void)
         hak_sweep_everything();
         heap = hak_registry_get(HAK_ROLE_HEAP, NULL);
     }
-    if (HAK_UNLIKELY(heap == NULL) && hak_feed_pool(0, 0)) {
+    if (HAK_UNLIKELY(heap == NULL) && hak_feed_pool(0, 0, sizeof *heap)) {
         heap = hak_registry_get(HAK_ROLE_HEAP, NULL);
     }
     return heap;

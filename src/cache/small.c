@@ -14,6 +14,7 @@
 #include "os/refusal.h"
 #include "slab/arena.h"
 #include "slab/feed.h"
+#include "slab/slab.h"
 
 HAK_INLINE void *take_once(struct hak_cache *cache, struct hak_request request, unsigned size_class)
 {
@@ -56,7 +57,9 @@ static void *take_swept(struct hak_cache *cache,
 // There are units for a slab, and the pool has no memory to describe it: with one more there is some.
 static void *take_fed(struct hak_cache *cache, struct hak_request request, unsigned size_class)
 {
-    return hak_feed_pool(hak_arena_shard(cache->owner.tag), hak_classes[size_class].units)
+    return hak_feed_pool(hak_arena_shard(cache->owner.tag),
+                         hak_classes[size_class].units,
+                         hak_slab_described_bytes(size_class))
                ? take_once(cache, request, size_class)
                : NULL;
 }

@@ -7,8 +7,8 @@
 #include "slab/hooks.h"
 #include "slab/runs.h"
 
-// A tray of the pool's: what describes a slab lies in one.
-#define LEAST_BYTES HAK_KIB(16)
+// The largest item that a unit has room for, between guards as well.
+#define ITEM_MOST HAK_KIB(32)
 
 static bool pool_has(size_t bytes)
 {
@@ -19,9 +19,18 @@ static bool pool_has(size_t bytes)
     return item != NULL;
 }
 
-bool hak_feed_pool(unsigned shard, unsigned units)
+// Nobody can touch so much at each end from now on: blocks of the program lie beside it. Or nothing has changed.
+static bool guard_ends(char *unit, size_t bytes)
 {
-    if (hak_hook_hardens() || !hak_arena_has_units(units + 1) || pool_has(LEAST_BYTES)) {
+    return bytes == 0 ||
+           (HAK_UNIT_BYTES >= 2 * bytes + ITEM_MOST && hak_os_guard(unit, bytes) &&
+            (hak_os_guard(unit + HAK_UNIT_BYTES - bytes, bytes) || !hak_os_unguard(unit, bytes)));
+}
+
+bool hak_feed_pool(unsigned shard, unsigned units, size_t bytes)
+{
+    const size_t guard_bytes = hak_hook_hardens() ? hak_os_page_bytes() : 0;
+    if (bytes > ITEM_MOST || !hak_arena_has_units(units + 1) || pool_has(bytes)) {
         return false;
     }
     struct hak_run *run = hak_runs_take(shard, HAK_UNIT_BYTES, 1, HAK_RUN_NONE, false);
@@ -31,6 +40,11 @@ bool hak_feed_pool(unsigned shard, unsigned units)
     if (!run->zeroed) {
         hak_os_clear(run->base, HAK_UNIT_BYTES);
     }
-    hak_pool_feed(run->base, HAK_UNIT_BYTES);
-    return true;
+    const bool is_done = guard_ends(run->base, guard_bytes);
+    if (is_done) {
+        hak_pool_feed(run->base + guard_bytes, HAK_UNIT_BYTES - 2 * guard_bytes);
+    } else {
+        hak_runs_give(run);
+    }
+    return is_done;
 }

@@ -432,7 +432,8 @@ void hak_runs_give(struct hak_run *run)
     struct hak_shard *shard = hak_arena_shard_of(super);
     hak_lock_take(&shard->lock);
     const bool is_slab = run->state == HAK_RUN_SLAB;
-    HAK_ARENA_COUNT(shard, slab_bytes, (size_t)0 - (is_slab ? run->units * HAK_UNIT_BYTES : 0));
+    const bool is_large = run->state == HAK_RUN_LARGE;
+    HAK_ARENA_COUNT(shard, slab_bytes, (size_t)0 - (is_large ? 0 : run->units * HAK_UNIT_BYTES));
     run->state = HAK_RUN_NONE;
     if (is_slab) {
         hak_super_place(super)->holed_units |=

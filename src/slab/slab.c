@@ -27,6 +27,11 @@ static size_t bitmap_bytes(const struct hak_class *info, bool is_hardened)
     return bitmap_words(info) * sizeof(uint64_t) + (is_hardened ? info->blocks : 0);
 }
 
+size_t hak_slab_described_bytes(unsigned size_class)
+{
+    return bitmap_bytes(&hak_classes[size_class], hak_hook_hardens());
+}
+
 // Put all blocks in, so that chance may take any of them.
 static void slab_fill(struct hak_run *slab)
 {

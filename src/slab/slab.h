@@ -40,6 +40,8 @@ HAK_INLINE struct hak_run *hak_slab_owned(const void *block)
     return &super->slabs[super->first[unit]];
 }
 
+// What a slab takes of the pool.
+HAK_INTERNAL size_t hak_slab_described_bytes(unsigned size_class);
 // A fresh slab of `size_class` for `owner`, whose map entries carry `tag`. NULL without memory.
 HAK_INTERNAL struct hak_run *hak_slab_make(struct hak_owner *owner,
                                            uint32_t tag,

@@ -52,10 +52,8 @@ void hak_direct_put(struct hak_cache *cache, void *block)
     }
     const bool has_ended = hak_slabs_put(owner, slab, block);
     struct hak_cache *its = hak_cache_of(owner);
-    if (its->is_direct) {
-        hak_lock_is_held(&its->owner.lock);
-        hak_sweep_cache_if_due_locked(its);
-    }
+    hak_lock_is_held(&its->owner.lock);
+    hak_sweep_cache_slabs_if_due_locked(its);
     hak_lock_drop(&owner->lock);
     if (has_ended) {
         hak_sweeper_wanted(0);

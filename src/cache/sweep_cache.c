@@ -79,13 +79,15 @@ static unsigned class_to_sweep(struct hak_cache *cache, unsigned from)
     return HAK_SMALL_CLASSES;
 }
 
-static void sweep_some_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
+static void sweep_some_locked(struct hak_cache *cache, bool is_own) HAK_REQUIRES(&cache->owner.lock)
 {
     const unsigned size_class = class_to_sweep(cache, cache->owner.sweep_hand);
     if (size_class < HAK_SMALL_CLASSES) {
         cache->owner.sweep_hand = (uint8_t)size_class;
-        hak_magazine_shrink(cache, size_class); // each block in it keeps a page
-        bool is_refused = false;                // it is tried again in another tick
+        if (is_own) {
+            hak_magazine_shrink(cache, size_class); // each block in it keeps a page
+        }
+        bool is_refused = false; // it is tried again in another tick
         hak_pages_sweep(&cache->owner, size_class, HAK_PAGES_WORTH_IT, &is_refused);
     }
 }
@@ -112,10 +114,26 @@ void hak_sweep_cache_if_due(struct hak_cache *cache)
 void hak_sweep_cache_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     if (HAK_UNLIKELY(is_due(cache))) {
-        sweep_some_locked(cache);
+        sweep_some_locked(cache, true);
     }
     if (HAK_UNLIKELY(magazines_are_due(cache))) {
         hak_magazine_shrink_one(cache, HAK_SMALL_CLASSES);
+    }
+}
+
+void hak_sweep_cache_slabs_if_due_locked(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
+{
+    if (HAK_UNLIKELY(is_due(cache))) {
+        sweep_some_locked(cache, false);
+    }
+}
+
+void hak_sweep_cache_slabs_if_due(struct hak_owner *owner)
+{
+    struct hak_cache *cache = hak_cache_of(owner);
+    if (!hak_due_has_sweeper() && hak_lock_try(&cache->owner.lock)) {
+        hak_sweep_cache_slabs_if_due_locked(cache);
+        hak_lock_drop(&cache->owner.lock);
     }
 }
 

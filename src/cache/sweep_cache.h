@@ -32,11 +32,15 @@ HAK_INTERNAL bool hak_sweep_cache(struct hak_cache *self,
                                   struct hak_sweep_found *found)
     HAK_REQUIRES(&self->owner.lock, &cache->owner.lock);
 
-// Without a sweeper: give back pages inside a few slabs, if many of their blocks have come back. Takes some 10 us. Its thread, or
-// anyone if it has no magazines.
+// Without a sweeper: give back pages inside a few slabs, if many of their blocks have come back. Takes some 10 us. Its thread; the
+// next two anyone, who leaves its magazines alone: who frees blocks of another, which may not come by again.
 HAK_INTERNAL void hak_sweep_cache_if_due(struct hak_cache *cache);
 HAK_INTERNAL void hak_sweep_cache_if_due_locked(struct hak_cache *cache)
     HAK_REQUIRES(&cache->owner.lock);
+
+HAK_INTERNAL void hak_sweep_cache_slabs_if_due_locked(struct hak_cache *cache)
+    HAK_REQUIRES(&cache->owner.lock);
+HAK_INTERNAL void hak_sweep_cache_slabs_if_due(struct hak_owner *owner); // unless its lock is taken
 
 // Would a pass that takes everything find nothing in it? So a thread that is refused again and again passes over the caches once.
 HAK_INTERNAL bool hak_sweep_cache_is_bare(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock);

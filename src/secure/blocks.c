@@ -37,9 +37,7 @@ void hak_hook_put(struct hak_cache *cache,
     } else {
         has_ended = hak_slabs_put(owner, slab, block);
     }
-    if (hak_cache_of(owner)->is_direct) {
-        hak_sweep_cache_if_due_locked(hak_cache_of(owner));
-    }
+    hak_sweep_cache_slabs_if_due_locked(hak_cache_of(owner));
     hak_lock_drop(&owner->lock);
     if (held.state != NULL) {
         has_ended = hak_hardened_hold(cache, held, size_class, false);

@@ -431,7 +431,6 @@ void hak_hook_flush(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
     }
 }
 
-// Steps take, look and put_back of quarantine.pml.
 // Does it hold nothing since it was emptied? Then blocks have neither come from the slabs nor been freed. (The ring that
 // `next` goes around in is full before it is where it was, and then the oldest leave.) A hint, but with the lock and while
 // its thread is not inside.
@@ -444,6 +443,7 @@ bool hak_hook_is_bare(struct hak_cache *cache)
             hak_load_relaxed(&hardened->next) == hak_load_relaxed(&hardened->bare_next));
 }
 
+// Steps take, look and put_back of quarantine.pml.
 bool hak_hook_empty(struct hak_cache *cache) HAK_REQUIRES(&cache->owner.lock)
 {
     struct hak_hardened *hardened = hak_load_relaxed(&cache->hardened);

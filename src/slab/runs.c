@@ -189,35 +189,38 @@ static bool run_has_room_locked(struct hak_shard *shard,
     return true;
 }
 
-// Take the units out of what is free. True when none of them may be resident. `*huge`: the first page of those
-// that ask for huge pages and that nobody has touched since, or NULL.
-static bool run_use_locked(struct hak_shard *shard,
-                           struct hak_super *head,
-                           unsigned unit,
-                           unsigned units,
-                           bool wants_huge,
-                           char **huge) HAK_REQUIRES(&shard->lock)
+// What units were when they were taken.
+struct taken {
+    bool zeroed; // none of them may be resident
+    char *huge;  // the first that asks for huge pages and that nobody has touched since, or NULL
+};
+
+// Take the units out of what is free.
+static struct taken run_use_locked(struct hak_shard *shard,
+                                   struct hak_super *head,
+                                   unsigned unit,
+                                   unsigned units,
+                                   bool wants_huge) HAK_REQUIRES(&shard->lock)
 {
-    bool zeroed = true;
-    *huge = NULL;
+    struct taken taken = {.zeroed = true, .huge = NULL};
     struct part part;
     for (unsigned i = 0; run_part(shard, head, unit, units, i, &part); i++) {
         struct hak_super *super = part.super;
         hak_huge_pages_decide_locked(shard, super, wants_huge);
-        if (super->is_huge_new && *huge == NULL) {
-            *huge = super->base + hak_lowest_bit(part.bits) * HAK_UNIT_BYTES;
+        if (super->is_huge_new && taken.huge == NULL) {
+            taken.huge = super->base + hak_lowest_bit(part.bits) * HAK_UNIT_BYTES;
         }
         super->is_huge_new = false;
-        zeroed &= (super->written_units & part.bits) == 0;
+        taken.zeroed &= (super->written_units & part.bits) == 0;
         super_use_locked(shard, super, part.bits);
         if (super != head) {
             hak_store_relaxed(&super->span, head);
         }
     }
-    return zeroed;
+    return taken;
 }
 
-// Without the lock: see what `*huge` above costs. When it is dear, all of the run goes on with small pages.
+// Without the lock: see what `huge` above costs. When it is dear, all of the run goes on with small pages.
 static void run_try_huge(struct hak_super *head, unsigned unit, unsigned units, char *huge)
 {
     if (huge == NULL || !hak_huge_pages_are_dear(huge)) {
@@ -316,8 +319,7 @@ static bool run_take_locked(struct hak_shard *shard,
                             unsigned unit,
                             unsigned units,
                             bool wants_huge,
-                            bool *zeroed,
-                            char **huge) HAK_REQUIRES(&shard->lock) HAK_UNPROVEN
+                            struct taken *taken) HAK_REQUIRES(&shard->lock) HAK_UNPROVEN
 {
     const bool is_alone = hak_arena_is_limited();
     if (is_alone) {
@@ -325,7 +327,7 @@ static bool run_take_locked(struct hak_shard *shard,
     }
     const bool may = hak_arena_has_room(units * HAK_UNIT_BYTES);
     if (may) {
-        *zeroed = run_use_locked(shard, super, unit, units, wants_huge, huge);
+        *taken = run_use_locked(shard, super, unit, units, wants_huge);
     }
     if (is_alone) {
         hak_lock_drop(&hak_arena.lock);
@@ -342,14 +344,12 @@ static struct hak_run *shard_take(struct hak_shard *shard,
 {
     const unsigned units = units_for(bytes);
     struct hak_gap gap;
-    char *huge;
-    bool zeroed;
+    struct taken taken;
     hak_lock_take(&shard->lock);
     if (!hak_arena_has_room(units * HAK_UNIT_BYTES) ||
         !hak_find_gap_locked(shard, units, align_units, wants_huge, may_grow, &gap) ||
         !run_has_room_locked(shard, hak_map_in_slot(gap.slot), gap.unit, units) ||
-        !run_take_locked(
-            shard, hak_map_in_slot(gap.slot), gap.unit, units, wants_huge, &zeroed, &huge)) {
+        !run_take_locked(shard, hak_map_in_slot(gap.slot), gap.unit, units, wants_huge, &taken)) {
         hak_lock_drop(&shard->lock);
         return NULL;
     }
@@ -362,11 +362,11 @@ static struct hak_run *shard_take(struct hak_shard *shard,
     hak_list_start(&run->link);
     super_name_run(super, gap.unit, units);
     super->made_at[gap.unit] = hak_load_relaxed(&hak_arena.clock);
-    run->zeroed = zeroed;
+    run->zeroed = taken.zeroed;
     run->state = (uint8_t)state;
     HAK_ARENA_COUNT(shard, slab_bytes, state == HAK_RUN_NONE ? units * HAK_UNIT_BYTES : 0);
     hak_lock_drop(&shard->lock);
-    run_try_huge(super, gap.unit, units, huge);
+    run_try_huge(super, gap.unit, units, taken.huge);
     return run;
 }
 
@@ -451,15 +451,14 @@ static bool run_grow_locked(struct hak_shard *shard,
                             unsigned end,
                             unsigned more,
                             bool wants_huge,
-                            char **huge) HAK_REQUIRES(&shard->lock)
+                            struct taken *taken) HAK_REQUIRES(&shard->lock)
 {
-    bool zeroed;
     return hak_arena_has_room(more * HAK_UNIT_BYTES) &&
            (run_is_free_locked(shard, super, end, more) ||
             (run_map_more_locked(shard, super, end, more, wants_huge) &&
              run_is_free_locked(shard, super, end, more))) &&
            run_has_room_locked(shard, super, end, more) &&
-           run_take_locked(shard, super, end, more, wants_huge, &zeroed, huge);
+           run_take_locked(shard, super, end, more, wants_huge, taken);
 }
 
 bool hak_runs_resize(struct hak_run *run, size_t bytes)
@@ -467,14 +466,14 @@ bool hak_runs_resize(struct hak_run *run, size_t bytes)
     const unsigned units = units_for(bytes);
     struct hak_super *super = run_super(run);
     struct hak_shard *shard = hak_arena_shard_of(super);
-    char *huge = NULL;
+    struct taken taken = {.zeroed = false, .huge = NULL};
     const unsigned before = run->units;
     const unsigned more = units > before ? units - before : 0;
     const bool wants_huge = more != 0 && hak_huge_pages_wanted(bytes, false);
     hak_lock_take(&shard->lock);
     const unsigned unit = run_unit(run);
     const bool done =
-        more == 0 || run_grow_locked(shard, super, unit + before, more, wants_huge, &huge);
+        more == 0 || run_grow_locked(shard, super, unit + before, more, wants_huge, &taken);
     if (done) {
         if (units < before) {
             run_free_locked(shard, super, unit + units, before - units);
@@ -485,6 +484,6 @@ bool hak_runs_resize(struct hak_run *run, size_t bytes)
         run->bytes = bytes;
     }
     hak_lock_drop(&shard->lock);
-    run_try_huge(super, unit + before, more, huge);
+    run_try_huge(super, unit + before, more, taken.huge);
     return done;
 }

@@ -111,7 +111,7 @@ __attribute__((constructor(102))) static void begin(void)
     began.cycles = HAK_CYCLES();
     const char *file = hak_environment_value("HAK_CONTENTION");
     if (file != NULL && strlen(file) < sizeof began.file) {
-        strcpy(began.file, file);
+        memcpy(began.file, file, strlen(file) + 1);
     }
     // With as many threads as the tables are about there is a sweeper: count one that does nothing.
     hak_sweeper_thread_came(false);

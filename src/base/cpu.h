@@ -14,7 +14,10 @@ __attribute__((target("xsave"))) static inline bool hak_cpu_is_wide(void)
     const unsigned saves = 1U << 27; // OSXSAVE
     const unsigned avx2 = 1U << 5;
     const unsigned vectors = 6; // XMM and YMM
-    unsigned a, b, c, d;
+    unsigned a;
+    unsigned b;
+    unsigned c;
+    unsigned d;
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & saves) != 0 &&
            (__builtin_ia32_xgetbv(0) & vectors) == vectors &&
            __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & avx2) != 0;

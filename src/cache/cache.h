@@ -153,7 +153,8 @@ struct hak_cache {
     struct hak_owner owner;
     struct hak_magazine magazines[HAK_SMALL_CLASSES];
 };
-_Static_assert(HAK_CONTENTION || sizeof(struct hak_cache) <= 14 * 1024, "each thread pays for it");
+_Static_assert(HAK_CONTENTION || sizeof(struct hak_cache) <= HAK_KIB(14),
+               "each thread pays for it");
 _Static_assert(HAK_CONTENTION || offsetof(struct hak_cache, owner.classes) <= 4096,
                "a dead one pays for one page");
 

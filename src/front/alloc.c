@@ -143,7 +143,7 @@ void *hak_calloc(size_t count, size_t bytes)
         return hak_refuse(HAK_REFUSE_THRESHOLD, (struct hak_request){SIZE_MAX, 1, HAK_SITE});
     }
     if (total > HAK_SMALL_MAX) {
-        bool zeroed;
+        bool zeroed = false;
         void *block = hak_alloc_large((struct hak_request){total, 1, HAK_SITE}, 1, &zeroed);
         return block == NULL || zeroed ? block : hak_large_clear(block, total);
     }

@@ -143,7 +143,7 @@ static size_t loan_locked(void) HAK_REQUIRES(&hak_arena.lock)
 {
     const size_t left = hak_room.credit_bytes;
     if (left >= UNLIMITED / 2) {
-        return UNLIMITED / (4 * HAK_SHARDS_MAX);
+        return UNLIMITED / 4 / HAK_SHARDS_MAX;
     }
     const size_t part = hak_room.limit_bytes / LENT_PARTS / (hak_arena.shard_mask + 1);
     return hak_least(left / 2, part > HAK_UNIT_BYTES ? part : HAK_UNIT_BYTES);

@@ -94,9 +94,9 @@ enum hak_dirty_queue {
     HAK_DIRTY_WHOLE, // some are no part of a huge page in use
     HAK_DIRTY_PART,  // all are
     HAK_DIRTY_REST,  // all are, for the others have been given back
-    HAK_DIRTY_QUEUES,
-    HAK_DIRTY_NONE = HAK_DIRTY_QUEUES
+    HAK_DIRTY_NONE   // in none of them
 };
+enum { HAK_DIRTY_QUEUES = HAK_DIRTY_NONE }; // so many there are
 
 // The units of the two huge pages of a superslab, each if all of it is among `units`.
 HAK_INLINE uint64_t hak_super_whole_pages(uint64_t units)
